@@ -1,0 +1,241 @@
+"""EntrySpec: what a caller must know of an exported symbol, and the launch checks that follow from it.
+
+An op's signature (parameter names, dtypes, dimension symbols) stands in `ops.toml`; a kernel source adds entries: a
+symbol, its dtype, the constants baked into it, what it assumes of its arguments, and its grid. The calling convention is
+cuTile Python's `cutile_python_v2`: an array of rank n is passed as pointer, n x int32 shape, n x int32 stride (in
+elements); a scalar as itself; constants are left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+import operator
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from .errors import LaunchError, UsageError
+
+CALLING_CONVENTION = "cutile_python_v2"
+DTYPES = ("f32", "tf32", "f16", "bf16")  # of an entry; tf32 is f32 storage with tf32 tensor-core inputs
+ALIGNMENT = 16  # bytes: what an entry's `aligned` parameters promise of base address and outer strides
+ITEMSIZE = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "i32": 4}
+
+_PARAM = re.compile(r"(?P<name>\w+): (?P<dtype>\w+)(\[(?P<dims>\w+(, \w+)*)\])?")
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter of an op. `dims` is empty for a scalar. `dtype` may be `T`, the entry's storage dtype."""
+
+    name: str
+    dtype: str
+    dims: tuple[str, ...]
+    role: Literal["input", "output", "scalar"]
+
+    @classmethod
+    def parse(cls, text: str, role: Literal["input", "output", "scalar"]) -> Param:
+        match = _PARAM.fullmatch(text)
+        if match is None or (role == "scalar") != (match["dims"] is None):
+            raise UsageError(f"ops.toml: {text!r} is no {role} parameter", hint="write 'name: dtype[DIM, DIM]'")
+        dims = tuple(match["dims"].split(", ")) if match["dims"] else ()
+        return cls(match["name"], match["dtype"], dims, role)
+
+    def storage(self, entry_dtype: str) -> str:
+        """The dtype in memory for an entry of `entry_dtype`: f32, f16, bf16 or i32."""
+        dtype = entry_dtype if self.dtype == "T" else self.dtype
+        return "f32" if dtype == "tf32" else dtype
+
+
+@dataclass(frozen=True)
+class OpSpec:
+    """An op's signature, its parameters in ABI order."""
+
+    name: str
+    params: tuple[Param, ...]
+    doc: str
+
+    @property
+    def outputs(self) -> tuple[Param, ...]:
+        return tuple(p for p in self.params if p.role == "output")
+
+
+@functools.cache
+def ops() -> Mapping[str, OpSpec]:
+    """All ops of `ops.toml` by name."""
+    table = tomllib.loads((Path(__file__).parent / "ops.toml").read_text())
+    found: dict[str, OpSpec] = {}
+    for name, row in table.items():
+        roles: tuple[tuple[str, Literal["input", "output", "scalar"]], ...] = (
+            ("inputs", "input"), ("outputs", "output"), ("scalars", "scalar"))  # fmt: skip
+        params = tuple(Param.parse(text, role) for key, role in roles for text in row.get(key, ()))
+        found[name] = OpSpec(name, params, row["doc"])
+    return found
+
+
+@dataclass(frozen=True)
+class EntrySpec:
+    """One exported symbol of a kernel source.
+
+    `constants`: what was baked in (tile sizes). `aligned`: the array parameters whose base address and outer strides
+    must be multiples of 16 bytes. `where`: conditions on dimension symbols, such as "D == 64". `grid`: three
+    expressions in dimension symbols, constants, `cdiv`, `min`, `max` and `SMS` (multiprocessors of the device).
+    `hints`: compiler hints by target (or "default"): occupancy, num_ctas, num_worker_warps.
+    """
+
+    symbol: str
+    op: str
+    source: str
+    dtype: str
+    constants: Mapping[str, int] = field(default_factory=dict)
+    aligned: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    grid: tuple[str, str, str] = ("1", "1", "1")
+    hints: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.op not in ops():
+            raise UsageError(f"{self.symbol}: no op {self.op!r} in ops.toml", hint=f"one of {', '.join(ops())}")
+        if self.dtype not in DTYPES:
+            raise UsageError(f"{self.symbol}: dtype {self.dtype!r} is none of {', '.join(DTYPES)}")
+        arrays = {p.name for p in self.params if p.dims}
+        if unknown := set(self.aligned) - arrays:
+            raise UsageError(f"{self.symbol}: aligned names no array parameter: {', '.join(sorted(unknown))}")
+        names = {d for p in self.params for d in p.dims} | set(self.constants) | {"SMS"}
+        for text in (*self.where, *self.grid):
+            if missing := expression_names(text) - names:
+                raise UsageError(f"{self.symbol}: {text!r} uses unknown {', '.join(sorted(missing))}")
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        return ops()[self.op].params
+
+    def bind(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """Dimension symbols to sizes, from each array parameter's shape. Raises LaunchError on a mismatch."""
+        bound: dict[str, int] = {}
+        owner: dict[str, str] = {}
+        for param in self.params:
+            if not param.dims:
+                continue
+            shape = shapes[param.name]
+            if len(shape) != len(param.dims):
+                raise LaunchError(
+                    f"{self.symbol}: {param.name} has rank {len(shape)}, wants {len(param.dims)} "
+                    f"({', '.join(param.dims)})"
+                )
+            for dim, size in zip(param.dims, shape, strict=True):
+                if bound.setdefault(dim, size) != size:
+                    raise LaunchError(
+                        f"{self.symbol}: {dim} is {bound[dim]} in {owner[dim]} but {size} in {param.name}"
+                    )
+                owner.setdefault(dim, param.name)
+        return bound
+
+    def unmet(self, dims: Mapping[str, int], misaligned: frozenset[str] = frozenset()) -> str | None:
+        """Why this entry cannot take arguments of `dims`, or None if it can. `misaligned`: the array parameters whose
+        address or strides are not multiples of 16 bytes."""
+        for name in self.aligned:
+            if name in misaligned:
+                return f"{name} must be aligned to {ALIGNMENT} bytes in address and strides"
+        names = {**self.constants, **dims}
+        return next((f"{text} does not hold" for text in self.where if not evaluate(text, names)), None)
+
+    def grid_for(self, dims: Mapping[str, int], sms: int) -> tuple[int, int, int]:
+        """The launch grid in blocks. A zero-sized output gives a zero in the grid: nothing to launch."""
+        names = {**self.constants, **dims, "SMS": sms}
+        x, y, z = (int(evaluate(text, names)) for text in self.grid)
+        return x, y, z
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> EntrySpec:
+        x, y, z = row["grid"]
+        return cls(**{**row, "aligned": tuple(row["aligned"]), "where": tuple(row["where"]), "grid": (x, y, z)})
+
+
+# A tiny, safe expression language for `where` and `grid`: integers, names, + - * // %, comparisons, and three functions.
+_BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+}  # fmt: skip
+_COMPARE: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt,
+    ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
+_FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": lambda a, b: -(-a // b), "min": min, "max": max}
+
+
+@functools.cache
+def _parse(text: str) -> ast.expr:
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        raise UsageError(f"{text!r} is no expression: {error.msg}") from error
+
+
+def expression_names(text: str) -> set[str]:
+    """The names an expression reads, less the functions."""
+    return {n.id for n in ast.walk(_parse(text)) if isinstance(n, ast.Name)} - set(_FUNCTIONS)
+
+
+def evaluate(text: str, names: Mapping[str, int]) -> int:
+    """The value of an expression over `names`. Raises UsageError for anything outside the small language."""
+
+    def value(node: ast.expr) -> int:
+        match node:
+            case ast.Constant(value=int(number)):
+                return number
+            case ast.Name(id=name) if name in names:
+                return names[name]
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+                return _BINARY[type(op)](value(left), value(right))
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARE:
+                return _COMPARE[type(op)](value(left), value(right))
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
+                return _FUNCTIONS[name](*map(value, args))
+            case _:
+                raise UsageError(f"{text!r}: cannot evaluate {ast.unparse(node)!r}")
+
+    return value(_parse(text))
+
+
+def element_count(shape: Sequence[int]) -> int:
+    return math.prod(shape)
+
+
+def load_entries(path: Path, source: str) -> list[EntrySpec]:
+    """The entries of a kernel source's `entries.toml`, one per row and dtype, in order of preference.
+
+    A row: `op`, `dtypes`, and optionally `variant` (told apart in the symbol; by default the constants' values),
+    `constants`, `aligned`, `where`, `grid`, `hints`. The symbol is `<op>[_<variant>]_<dtype>`.
+    """
+    entries: list[EntrySpec] = []
+    for row in tomllib.loads(path.read_text())["entry"]:
+        constants: dict[str, int] = row.get("constants", {})
+        variant = row.get("variant", "x".join(map(str, constants.values())))
+        x, y, z = row["grid"]
+        for dtype in row["dtypes"]:
+            entries.append(
+                EntrySpec(
+                    symbol="_".join(filter(None, (row["op"], variant, dtype))),
+                    op=row["op"],
+                    source=source,
+                    dtype=dtype,
+                    constants=constants,
+                    aligned=tuple(row.get("aligned", ())),
+                    where=tuple(row.get("where", ())),
+                    grid=(x, y, z),
+                    hints=row.get("hints", {}),
+                )
+            )
+    symbols = [e.symbol for e in entries]
+    if twice := {s for s in symbols if symbols.count(s) > 1}:
+        raise UsageError(f"{path}: the same symbol twice: {', '.join(sorted(twice))}", hint="give the rows a `variant`")
+    return entries

@@ -1,0 +1,102 @@
+"""Every error a user can meet, each with its own exit code.
+
+An error says what happened, where, which tool and version, and what to do next. `hint` is that last part: the command
+line prints it on a line of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class TilestackError(Exception):
+    """Base of all our errors. `exit_code` is what the `tilestack` command ends with."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return f"{message}\n  next: {self.hint}" if self.hint else message
+
+
+class UsageError(TilestackError):
+    """Bad input from the user: a wrong name, value, shape or file."""
+
+    exit_code = 2
+
+
+class SourceError(TilestackError):
+    """A kernel source that does not parse, verify or export. The message starts with `file:line:col`."""
+
+    exit_code = 3
+
+
+class BytecodeError(TilestackError):
+    """Tile IR bytecode that is damaged, truncated or of a version we do not read."""
+
+    exit_code = 3
+
+
+class ToolchainError(TilestackError):
+    """A tool of the toolchain is missing, damaged or of the wrong version."""
+
+    exit_code = 4
+
+
+class ToolFailed(ToolchainError):
+    """A tool ran and failed. Keeps the command and its stderr."""
+
+    def __init__(self, command: Sequence[str], returncode: int, stderr: str, *, version: str, hint: str | None = None):
+        self.command, self.returncode, self.stderr, self.version = list(command), returncode, stderr, version
+        shown = " ".join(self.command)
+        super().__init__(f"{shown}\n  exited {returncode} ({version})\n{stderr.strip()}", hint=hint)
+
+
+class BundleError(TilestackError):
+    """A bundle that is missing a file, damaged, or lacks the entry, target or dtype that was asked for."""
+
+    exit_code = 5
+
+
+class LaunchError(TilestackError):
+    """Arguments that do not fit an entry: count, dtype, rank, shape, strides, alignment or device."""
+
+    exit_code = 6
+
+
+class DeviceError(TilestackError):
+    """The GPU side: see the subclasses."""
+
+    exit_code = 7
+
+
+class NoGPU(DeviceError):
+    """No GPU, or no driver."""
+
+
+class DriverTooOld(DeviceError):
+    """The driver cannot run what this toolchain compiles."""
+
+
+class WrongTarget(DeviceError):
+    """The bundle has no cubin that this GPU can run."""
+
+
+class OutOfMemory(DeviceError):
+    """The device has no room for an allocation."""
+
+
+class SanitizerError(TilestackError):
+    """The interpreter trapped undefined behaviour in a kernel: out-of-bounds, a race, a broken assumption."""
+
+    exit_code = 8
+
+
+class ConformanceError(TilestackError):
+    """A result outside its bound."""
+
+    exit_code = 9
