@@ -1,0 +1,60 @@
+"""Every environment variable that we read, here and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import UsageError
+
+ROOT = Path(__file__).resolve().parent.parent  # the checkout
+
+
+@dataclass(frozen=True)
+class Knob:
+    """An environment variable: its name, what it sets, and what holds where it is unset (in words)."""
+
+    name: str
+    doc: str
+    default: str
+
+
+CACHE_DIR = Knob("TILESTACK_CACHE_DIR", "folder of the compile cache", "$XDG_CACHE_HOME/tilestack or ~/.cache/tilestack")
+TOOLCHAIN = Knob("TILESTACK_TOOLCHAIN", "folder of the toolchain", ".toolchain in the checkout")
+JOBS = Knob("TILESTACK_JOBS", "how many compiles run at once", "the number of usable CPU cores")
+
+KNOBS = (CACHE_DIR, TOOLCHAIN, JOBS)
+
+
+def cache_dir() -> Path:
+    """Where compiles are cached."""
+    if chosen := os.environ.get(CACHE_DIR.name):
+        return Path(chosen).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "tilestack"
+
+
+def toolchain_dir() -> Path:
+    """Where `nox -s build_toolchain` puts the toolchain."""
+    chosen = os.environ.get(TOOLCHAIN.name)
+    return Path(chosen).expanduser().absolute() if chosen else ROOT / ".toolchain"
+
+
+def jobs() -> int:
+    """How many compiles run at once. Raises UsageError if TILESTACK_JOBS is no positive integer."""
+    chosen = os.environ.get(JOBS.name)
+    if not chosen:
+        return len(os.sched_getaffinity(0))
+    if not chosen.isdecimal() or int(chosen) == 0:
+        raise UsageError(f"{JOBS.name}={chosen!r} is no positive integer", hint=f"unset {JOBS.name}")
+    return int(chosen)
+
+
+def tool_environment() -> dict[str, str]:
+    """All that a tool of the toolchain sees of the environment: a place for temporary files and a fixed locale.
+
+    The tools read CUDA_HOME, LLVM_* and the like, and look for each other on PATH: none of that may change what they
+    write, so none of it is passed on.
+    """
+    return {"LC_ALL": "C", "TMPDIR": os.environ.get("TMPDIR", "/tmp")}

@@ -1,0 +1,118 @@
+"""`.toolchain/manifest.json`: what stands in the toolchain folder, written last when it is built.
+
+A folder without it is not a toolchain: a build that was killed leaves none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .errors import ToolchainError
+from .knobs import ROOT
+from .pins import PINS, file_sha256, pins
+
+FORMAT = 1
+REPAIR = "run: .venv/bin/nox -s build_toolchain"
+
+
+@dataclass(frozen=True)
+class InstalledFile:
+    """A pinned file as installed. `path` is relative to the toolchain folder, `wheel` is `name==version`; a file whose
+    `size` and `mtime_ns` are unchanged is taken to have the `sha256` that it had when it was installed."""
+
+    path: str
+    wheel: str
+    version: str
+    sha256: str
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """`identity` hashes all that decides what the toolchain is; see `identity()`."""
+
+    identity: str
+    python: str
+    tools: Mapping[str, InstalledFile]
+
+    @staticmethod
+    def path(folder: Path) -> Path:
+        return folder / "manifest.json"
+
+    @classmethod
+    def load(cls, folder: Path) -> Manifest:
+        """Raises ToolchainError if it is missing, damaged or of another format."""
+        path = cls.path(folder)
+        try:
+            table = json.loads(path.read_text())
+            if table["format"] != FORMAT:
+                raise ToolchainError(f"{path}: format {table['format']}, expected {FORMAT}", hint=REPAIR)
+            tools = {name: InstalledFile(**row) for name, row in table["tools"].items()}
+            return cls(table["identity"], table["python"], tools)
+        except FileNotFoundError as error:
+            raise ToolchainError(f"{path}: missing: the toolchain is not, or not completely, built", hint=REPAIR) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise ToolchainError(f"{path}: damaged: {error!r}", hint=REPAIR) from error
+
+    def save(self, folder: Path) -> None:
+        """Write it in one step."""
+        temporary = folder / f"manifest.json.{os.getpid()}"
+        temporary.write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n")
+        temporary.replace(self.path(folder))
+
+
+def site_packages(folder: Path) -> Path:
+    """Where the packages of the toolchain in `folder` stand, relative to it, for the running Python's version."""
+    return folder / "venv" / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+
+
+def identity() -> str:
+    """sha256 over all that decides what a toolchain is: locks, pins, this checkout's place, Python and machine."""
+    digest = hashlib.sha256()
+    for path in (ROOT / "pyproject.toml", ROOT / "requirements.lock", PINS):
+        digest.update(path.read_bytes())
+    digest.update(repr((str(ROOT), platform.python_version(), platform.machine(), FORMAT)).encode())
+    return digest.hexdigest()
+
+
+def survey(folder: Path, packages: Path) -> dict[str, InstalledFile]:
+    """The pinned files as they stand in `folder`, each checked against its pin.
+
+    Raises ToolchainError naming the first file that is missing or differs.
+    """
+    found: dict[str, InstalledFile] = {}
+    for name, pin in pins().tools.items():
+        path = packages / pin.path
+        check_file(path, pin.expected())
+        stat = path.stat()
+        version = pins().wheels[pin.wheel]
+        found[name] = InstalledFile(
+            str(path.relative_to(folder)), f"{pin.wheel}=={version}", version, pin.expected(), stat.st_size, stat.st_mtime_ns
+        )
+    return found
+
+
+def check_file(path: Path, expected: str) -> None:
+    """Raises ToolchainError unless `path` is a file with that sha256."""
+    if not path.is_file():
+        raise ToolchainError(f"{path}: missing, expected a file with sha256 {expected}", hint=REPAIR)
+    if (found := file_sha256(path)) != expected:
+        raise ToolchainError(f"{path}: damaged\n  expected sha256 {expected}\n  found    sha256 {found}", hint=REPAIR)
+
+
+def check_installed(folder: Path, file: InstalledFile) -> None:
+    """Raises ToolchainError unless the file is as it was installed; hashes it only if its size or time changed."""
+    path = folder / file.path
+    if path.is_file():
+        stat = path.stat()
+        if (stat.st_size, stat.st_mtime_ns) == (file.size, file.mtime_ns):
+            return
+    check_file(path, file.sha256)

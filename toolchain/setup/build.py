@@ -1,0 +1,94 @@
+"""Make `.toolchain/`: one virtual environment from requirements.lock, its tools checked against pins.toml.
+
+Run with the Python that the toolchain shall have: `python -m toolchain.setup.build`. Does nothing, fast, if the
+toolchain is there and whole; otherwise builds it anew. Runs at once wait for each other; a killed run leaves no
+manifest.json, and the next one starts over.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import TilestackError, ToolchainError
+from ..knobs import ROOT, toolchain_dir
+from ..manifest import Manifest, check_installed, identity, site_packages, survey
+from ..pins import pins
+from .uv import uv
+
+LOCK = ROOT / "requirements.lock"
+
+
+def unfit(folder: Path) -> str | None:
+    """Why the toolchain in `folder` cannot be used as it stands, or None if it can."""
+    try:
+        manifest = Manifest.load(folder)
+        if manifest.identity != identity():
+            return "the lock, the pins, Python or the checkout's place changed"
+        for name in pins().tools:
+            check_installed(folder, manifest.tools[name])
+        if not (folder / "venv/bin/python").exists():
+            return f"{folder}/venv/bin/python: missing"
+    except ToolchainError as error:
+        return str(error.args[0])
+    return None
+
+
+@contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; it goes with the process, however that ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("another build of the toolchain is running: waiting for it", file=sys.stderr, flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def build(folder: Path) -> Manifest:
+    """Make the toolchain in `folder` and return its manifest. Raises ToolchainError if a package cannot be had or a
+    tool is not the pinned one."""
+    Manifest.path(folder).unlink(missing_ok=True)
+    python = str(folder / "venv/bin/python")
+    uv(["venv", "-q", "--clear", "--python", sys.executable, str(folder / "venv")], cwd=ROOT, doing="making the environment")
+    # Copies, not links: a tool that is damaged in place must not damage uv's cache, from which it is mended.
+    sync = ["pip", "sync", "--require-hashes", "--no-build", "--link-mode", "copy", "--python", python, str(LOCK)]
+    uv(sync, cwd=ROOT, doing="installing requirements.lock")
+    try:
+        tools = survey(folder, site_packages(folder))
+    except ToolchainError as error:  # uv's cache itself is damaged: go past it, once
+        print(f"{error.args[0]}\ninstalling again without uv's cache", file=sys.stderr, flush=True)
+        uv([*sync, "--no-cache", "--reinstall"], cwd=ROOT, doing="installing requirements.lock without a cache")
+        tools = survey(folder, site_packages(folder))
+    ours = ["pip", "install", "-q", "--no-deps", "--no-index", "--python", python, "--editable", str(ROOT)]
+    uv(ours, cwd=ROOT, doing="adding this checkout to the environment")
+    manifest = Manifest(identity(), python, tools)
+    manifest.save(folder)
+    return manifest
+
+
+def main() -> int:
+    start = time.monotonic()
+    folder = toolchain_dir()
+    try:
+        with only_one(folder):
+            if (reason := unfit(folder)) is None:
+                print(f"toolchain ready in {folder}")
+                return 0
+            print(f"building the toolchain in {folder} ({reason}); a first time downloads about 0.7 GB", flush=True)
+            build(folder)
+    except TilestackError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    print(f"toolchain built in {folder} in {time.monotonic() - start:.1f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""Choose versions anew: write requirements.lock, bootstrap.lock and toolchain/pins.toml.
+
+`python -m toolchain.setup.update [uv pip compile options]`. Without options versions stay unless pyproject.toml asks for
+others; `--upgrade` takes the newest of all, `--upgrade-package NAME` of one.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import TilestackError, ToolchainError
+from ..knobs import ROOT
+from ..pins import PINS, file_sha256
+from .uv import uv
+
+MACHINES = ("aarch64", "x86_64")
+
+# What of the lock is the stack itself: what decides a cubin or runs it.
+STACK = (
+    "cuda-bindings", "cuda-tile", "ml-dtypes", "numpy", "nvidia-cuda-cuobjdump", "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm",
+    "nvidia-cuda-tileiras", "nvidia-nvvm", "xdsl",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ToolFile:
+    """A file of a wheel that we run or that a tool loads, and the other such files that it runs or loads."""
+
+    wheel: str
+    path: str
+    uses: tuple[str, ...] = ()
+
+
+TOOLS: Mapping[str, ToolFile] = {
+    "cuobjdump": ToolFile("nvidia-cuda-cuobjdump", "nvidia/cu13/bin/cuobjdump", ("nvdisasm",)),
+    "libnvvm": ToolFile("nvidia-nvvm", "nvidia/cu13/lib/libnvvm.so.4"),
+    "nvdisasm": ToolFile("nvidia-cuda-nvdisasm", "nvidia/cu13/bin/nvdisasm"),
+    "ptxas": ToolFile("nvidia-cuda-nvcc", "nvidia/cu13/bin/ptxas"),
+    "tileiras": ToolFile("nvidia-cuda-tileiras", "nvidia/cu13/bin/tileiras", ("ptxas", "libnvvm")),
+    "tileirdisasm": ToolFile("nvidia-cuda-tileiras", "nvidia/cu13/bin/tileirdisasm"),
+}
+
+HEADER = """\
+# The stack's own versions and the files of it that we run. Written by `nox -s update_pins`, never by hand.
+# Every wheel of the toolchain, with its hashes, stands in requirements.lock; the versions here are those.
+"""
+
+
+@dataclass(frozen=True)
+class Locked:
+    """One package of a lock: `text` is its lines as they stand there."""
+
+    version: str
+    sha256: frozenset[str]
+    text: str
+
+
+def read_lock(text: str) -> dict[str, Locked]:
+    """The packages of a lock that `uv pip compile --generate-hashes` wrote, by name."""
+    found: dict[str, Locked] = {}
+    for block in re.split(r"^(?=\S)", text, flags=re.MULTILINE):
+        if match := re.match(r"(?P<name>[\w.-]+)==(?P<version>\S+)", block):
+            hashes = frozenset(re.findall(r"--hash=sha256:(\w{64})", block))
+            if match["name"] in found:
+                raise ToolchainError(f"the lock has {match['name']} at two versions")
+            found[match["name"]] = Locked(match["version"], hashes, block)
+    return found
+
+
+def lock(source: Sequence[str], output: Path, options: Sequence[str]) -> None:
+    """Resolve for Linux and every Python that we support, wheels only. The lock names no package index."""
+    fixed = ["--universal", "--fork-strategy", "fewest", "--python-version", "3.11", "--generate-hashes", "--only-binary", ":all:", "--no-header"]
+    uv(["pip", "compile", "-q", *source, *fixed, *options, "-o", output.name], cwd=output.parent, doing=f"locking {output.name}")
+
+
+def tool_hashes(locked: Mapping[str, Locked], machine: str) -> dict[str, str]:
+    """The sha256 of each tool's file in the locked wheels for `machine`."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        requirements = folder / "tools.lock"
+        requirements.write_text("".join(locked[wheel].text for wheel in sorted({t.wheel for t in TOOLS.values()})))
+        platform = ["--python-platform", f"{machine}-manylinux_2_28", "--python", sys.executable]
+        install = ["pip", "install", "-q", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--target", str(folder)]
+        uv([*install, *platform, "-r", str(requirements)], cwd=folder, doing=f"getting the tools for {machine}")
+        return {name: file_sha256(folder / tool.path) for name, tool in TOOLS.items()}
+
+
+def render_pins(versions: Mapping[str, str], hashes: Mapping[str, Mapping[str, str]]) -> str:
+    """pins.toml for package versions and, by machine, tool hashes."""
+    lines = [HEADER]
+    for name, version in versions.items():
+        lines.append(f'[wheels.{name}]\nversion = "{version}"\n')
+    for name, tool in TOOLS.items():
+        uses = ", ".join(f'"{other}"' for other in tool.uses)
+        lines.append(f'[tools.{name}]\nwheel = "{tool.wheel}"\npath = "{tool.path}"\nuses = [{uses}]\n[tools.{name}.sha256]')
+        lines.extend(f'{machine} = "{by_name[name]}"' for machine, by_name in hashes.items())
+        lines.append("")
+    return "\n".join(lines)
+
+
+def update(options: Sequence[str]) -> None:
+    requirements = ROOT / "requirements.lock"
+    lock(["pyproject.toml", "--all-extras", "--group", "dev"], requirements, options)
+    lock(["--group", "bootstrap"], ROOT / "bootstrap.lock", options)
+    locked = read_lock(requirements.read_text())
+    hashes = {machine: tool_hashes(locked, machine) for machine in MACHINES}
+    PINS.write_text(render_pins({name: locked[name].version for name in STACK}, hashes))
+
+
+def main() -> int:
+    try:
+        update(sys.argv[1:])
+    except TilestackError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    print("wrote requirements.lock, bootstrap.lock and toolchain/pins.toml; next: nox -s tests")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
