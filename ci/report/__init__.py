@@ -1,0 +1,7 @@
+"""From results to what people and CI read: `results.json`, `junit.xml`, `index.html`."""
+
+from .html import render_html
+from .junit import render_junit
+from .write import write_report
+
+__all__ = ["render_html", "render_junit", "write_report"]

@@ -1,0 +1,46 @@
+"""The report page: a grid of ops against sources and dtypes, then every row. One file, no network."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpt.conformance.result import Results, Row
+
+_WORST_FIRST = ("error", "failed", "not run", "passed")
+
+
+@dataclass(frozen=True)
+class Square:
+    """A square of the grid: all rows of one op, source and dtype. `used`: the largest error in percent of its bound."""
+
+    status: str
+    passed: int
+    total: int
+    used: float | None
+
+
+def _square(rows: list[Row]) -> Square:
+    ran = [row for row in rows if row.status != "not run"]
+    status = next(s for s in _WORST_FIRST if any(row.status == s for row in ran or rows))
+    shares = [100 * row.error / row.bound for row in ran if row.bound and row.error is not None]
+    return Square(status, sum(row.status == "passed" for row in rows), len(rows), max(shares, default=None))
+
+
+def render_html(results: Results) -> str:
+    """The page. Raises ImportError without jinja2, which a bare GPU machine may lack."""
+    import jinja2
+
+    groups: dict[tuple[str, tuple[str, str]], list[Row]] = defaultdict(list)
+    for row in results.rows:
+        groups[row.op, (row.source, row.dtype)].append(row)
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    template = environment.from_string((Path(__file__).parent / "page.html.j2").read_text())
+    return template.render(
+        results=results,
+        counts=results.counts(),
+        ops=list(dict.fromkeys(op for op, _ in groups)),
+        columns=sorted(dict.fromkeys(column for _, column in groups)),
+        squares={key: _square(rows) for key, rows in groups.items()},
+    )

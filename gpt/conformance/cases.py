@@ -1,0 +1,174 @@
+"""What is run: the op cases, each with the reason for its sizes, and fresh seeded inputs for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from toolchain.entry import ops
+
+Array = NDArray[np.generic]
+
+NUMPY_DTYPES: Mapping[str, np.dtype[np.generic]] = {
+    "f32": np.dtype(np.float32),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "i32": np.dtype(np.int32),
+}
+MATMUL_OPS = frozenset({"linear", "linear_gelu", "linear_residual", "logits", "attention", "decode_attention"})
+
+
+@dataclass(frozen=True)
+class Case:
+    """One op at one set of sizes. `gpu_only`: too slow for the interpreter."""
+
+    op: str
+    dims: Mapping[str, int]
+    why: str
+    gpu_only: bool = False
+
+    @property
+    def shape(self) -> str:
+        return " ".join(f"{name}={size}" for name, size in self.dims.items())
+
+    def dtypes(self) -> tuple[str, ...]:
+        """tf32 only where there is a matrix product to round the inputs of."""
+        return ("f32", "tf32", "f16", "bf16") if self.op in MATMUL_OPS else ("f32", "f16", "bf16")
+
+
+def _case(op: str, why: str, *, gpu_only: bool = False, **dims: int) -> Case:
+    return Case(op, dims, why, gpu_only)
+
+
+CASES: tuple[Case, ...] = (
+    _case("embedding", "one token", N=1, V=50257, P=4, C=48),
+    _case("embedding", "odd count, a width below one tile", N=100, V=257, P=100, C=48),
+    _case("embedding", "GPT-2", N=64, V=50257, P=1024, C=768),
+    _case("layernorm", "a width below one tile, not a power of two", N=3, C=48),
+    _case("layernorm", "one row", N=1, C=768),
+    _case("layernorm", "GPT-2, odd rows", N=100, C=768),
+    _case("layernorm", "GPT-2 XL: several tiles and a remainder", N=5, C=1600),
+    _case("linear", "smaller than any tile in every size", M=1, K=48, N=144),
+    _case("linear", "odd in every size: no alignment anywhere", M=7, K=33, N=65),
+    _case("linear", "GPT-2 QKV, several row tiles with a remainder", M=100, K=768, N=2304),
+    _case("linear", "GPT-2 QKV, B=8 T=256", gpu_only=True, M=2048, K=768, N=2304),
+    _case("linear_gelu", "odd in every size", M=7, K=33, N=65),
+    _case("linear_gelu", "GPT-2 MLP, odd rows", M=100, K=768, N=3072),
+    _case("linear_residual", "odd in every size", M=7, K=33, N=65),
+    _case("linear_residual", "GPT-2 MLP projection: the longest K", M=100, K=3072, N=768),
+    _case("logits", "an odd vocabulary, one row", M=1, C=48, V=257),
+    _case("logits", "GPT-2's vocabulary, not a multiple of anything", M=3, C=768, V=50257),
+    _case("attention", "one query, one key", B=1, T=1, S=1, H=2, D=32),
+    _case("attention", "several key tiles and a remainder: the rescale matters", B=2, T=100, S=100, H=3, D=32),
+    _case("attention", "GPT-2's head, more than two key tiles", B=1, T=256, S=256, H=2, D=64),
+    _case("attention", "continuing a cache: queries start at S - T", B=2, T=7, S=150, H=2, D=64),
+    _case("attention", "the widest head", B=1, T=130, S=130, H=1, D=128),
+    _case("attention", "GPT-2, B=4 T=1024", gpu_only=True, B=4, T=1024, S=1024, H=12, D=64),
+    _case("gelu", "odd", M=7, N=65),
+    _case("gelu", "several tiles", M=33, N=3072),
+    _case("softmax", "below one tile", M=3, N=48),
+    _case("softmax", "GPT-2's vocabulary: many tiles and a remainder", M=2, N=50257),
+    _case("kv_append", "one position", B=2, T=1, H=3, D=32, P=16),
+    _case("kv_append", "a prompt, odd", B=2, T=100, H=2, D=64, P=128),
+    _case("kv_append", "the widest head", B=1, T=5, H=1, D=128, P=7),
+    _case("decode_attention", "ragged lengths from 1 to P", B=4, P=200, H=3, D=32),
+    _case("decode_attention", "GPT-2's head", B=3, P=130, H=2, D=64),
+    _case("decode_attention", "the widest head", B=2, P=65, H=1, D=128),
+    _case("argmax", "below one tile", M=3, V=48),
+    _case("argmax", "GPT-2's vocabulary, with ties", M=4, V=50257),
+)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Arguments of one launch. `arrays`: inputs in storage dtype; `outputs`: what the outputs hold before the launch."""
+
+    arrays: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+    scalars: Mapping[str, float]
+
+
+def poison(shape: tuple[int, ...], dtype: str) -> Array:
+    """An output before a launch: NaN, or the smallest integer, so that an element nobody writes cannot pass."""
+    fill = np.iinfo(np.int32).min if dtype == "i32" else np.nan
+    return np.full(shape, fill, NUMPY_DTYPES[dtype])
+
+
+def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
+    """Seeded inputs: normal values, with what makes an op's usual bugs visible (see the comments)."""
+    rng = np.random.default_rng(seed)
+    params = ops()[case.op].params
+    arrays: dict[str, Array] = {}
+    outputs: dict[str, Array] = {}
+    for param in params:
+        if not param.dims:
+            continue
+        shape = tuple(case.dims[d] for d in param.dims)
+        storage = param.storage(dtype)
+        if param.role == "output":
+            outputs[param.name] = poison(shape, storage)
+        elif storage == "i32":
+            arrays[param.name] = _indices(case, param.name, shape[0], rng)
+        else:
+            arrays[param.name] = _values(case, param.name, shape, rng).astype(NUMPY_DTYPES[storage])
+    if case.op == "kv_append":  # in-out: what is not appended must stay as it was
+        for name, array in outputs.items():
+            outputs[name] = rng.standard_normal(array.shape).astype(array.dtype)
+    scalars = {p.name: _scalar(case, p.name) for p in params if p.role == "scalar"}
+    return Inputs(arrays, outputs, scalars)
+
+
+def _scalar(case: Case, name: str) -> float:
+    if name == "eps":
+        return 1e-5
+    return float(np.float32(1 / np.sqrt(case.dims["D"])))  # scale
+
+
+def _indices(case: Case, name: str, count: int, rng: np.random.Generator) -> Array:
+    match case.op, name:
+        case "embedding", "tokens":
+            tokens = rng.integers(0, case.dims["V"], count)
+            tokens[-1] = case.dims["V"] - 1  # the last row of the table
+            return tokens.astype(np.int32)
+        case "embedding", "positions":
+            return (np.arange(count) % case.dims["P"]).astype(np.int32)
+        case "kv_append", "positions":
+            room = case.dims["P"] - case.dims["T"]
+            return np.linspace(0, room, count).astype(np.int32)  # from the first row to the last that fits
+        case "decode_attention", "lengths":
+            return np.linspace(1, case.dims["P"], count).astype(np.int32)
+        case op, _:
+            raise AssertionError(f"no way to make index input {name} of {op}")
+
+
+def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
+    values = rng.standard_normal(shape)
+    match case.op, name:
+        case "layernorm", "x":
+            values += 3.0  # a mean away from zero shows a one-pass variance
+            values[0] *= 2e-3  # a variance near eps shows a wrong eps
+        case "layernorm", "weight":
+            values += 1.0
+        case ("linear" | "linear_gelu" | "linear_residual"), "weight":
+            values /= np.sqrt(case.dims["K"])
+        case "logits", "weight":
+            values /= np.sqrt(case.dims["C"])
+        case "attention", ("q" | "k"):
+            # growing scores make the running maximum rise from key tile to key tile: a dropped rescale shows
+            ramp = np.linspace(0.5, 3.0, shape[1])
+            values *= ramp[None, :, None, None]
+        case "gelu", "x":
+            values *= 3.0  # both tails
+        case "softmax", "x":
+            values *= 4.0
+            values[:, -1] += 12.0  # the largest value last: the rescale matters, and so does the last column
+        case "argmax", "x":
+            values[0, [shape[1] // 3, shape[1] - 1]] = 9.0  # a tie: the first wins
+            values[-1, -1] = 9.5  # the last column
+        case _:
+            pass
+    return values

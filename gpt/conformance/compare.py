@@ -1,0 +1,89 @@
+"""Is a result right? Shape, then dtype, then finiteness, then the bound of `tolerances.toml`."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolchain.errors import ConformanceError, UsageError
+
+Array = NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """A row of `tolerances.toml`. `ulps` is in units of the dtype's unit roundoff; `exact` allows no difference."""
+
+    ulps: float
+    exact: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The largest error of a result and what was allowed, both absolute."""
+
+    error: float
+    bound: float
+
+
+@functools.cache
+def _table() -> dict[str, dict[str, dict[str, object]]]:
+    return tomllib.loads((Path(__file__).parent / "tolerances.toml").read_text())
+
+
+def tolerance(op: str) -> Tolerance:
+    """The row of an op. Raises UsageError if the op has none: no op passes without a stated tolerance."""
+    row = _table()["op"].get(op)
+    if row is None:
+        raise UsageError(f"tolerances.toml has no row [op.{op}]", hint="add one, with its reason")
+    return Tolerance(float(str(row.get("ulps", 0))), bool(row.get("exact", False)), str(row["why"]))
+
+
+def unit_roundoff(dtype: str) -> float:
+    return float(str(_table()["unit_roundoff"][dtype]))
+
+
+def bound_for(op: str, dtype: str, reference: Array, eager: Array) -> float:
+    """The allowed largest absolute error: see the head of `tolerances.toml`."""
+    row = tolerance(op)
+    if row.exact or reference.size == 0:
+        return 0.0
+    eager_error = float(np.max(np.abs(eager.astype(np.float64) - reference)))
+    largest = float(np.max(np.abs(reference)))
+    bound = 2 * eager_error + row.ulps * unit_roundoff(dtype) * largest
+    if not np.isfinite(bound):
+        raise ConformanceError(f"{op} {dtype}: the reference or the eager result is not finite, so it bounds nothing")
+    return bound
+
+
+def compare(op: str, dtype: str, result: Array, reference: Array, eager: Array) -> Verdict:
+    """Compare a kernel's `result` with the float64 `reference` and the same-dtype `eager` result, all of one shape.
+
+    Raises ConformanceError naming the worst element; NaN never passes.
+    """
+    if result.shape != reference.shape:
+        raise ConformanceError(f"{op} {dtype}: shape {result.shape}, wants {reference.shape}")
+    if result.dtype != eager.dtype:
+        raise ConformanceError(f"{op} {dtype}: dtype {result.dtype}, wants {eager.dtype}")
+    if result.size == 0:
+        return Verdict(0.0, 0.0)
+    got = result.astype(np.float64)
+    if not np.isfinite(got).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(got))[0])
+        raise ConformanceError(f"{op} {dtype}: {got[where]} at {where}; {int((~np.isfinite(got)).sum())} not finite")
+    bound = bound_for(op, dtype, reference, eager)
+    errors = np.abs(got - reference)
+    worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(errors)), errors.shape))
+    verdict = Verdict(float(errors[worst]), bound)
+    if verdict.error > bound:
+        raise ConformanceError(
+            f"{op} {dtype}: {got[worst]:.9g} at {worst}, wants {float(reference[worst]):.9g}: "
+            f"off by {verdict.error:.3g}, allowed {bound:.3g} ({int((errors > bound).sum())} of {errors.size} outside)"
+        )
+    return verdict

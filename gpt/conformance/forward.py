@@ -1,0 +1,126 @@
+"""The whole model: logits against the reference, and greedy continuations that both sources must agree on."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpt.config import GPTConfig
+from gpt.generate import generate
+from gpt.model import GPT
+from gpt.reference import eager, float64
+from gpt.weights import Weights
+from toolchain.bundle import Bundle
+from toolchain.errors import ConformanceError
+from toolchain.runtime import Executor, Launcher
+
+from .compare import Verdict, bound_for, compare
+from .result import Row
+from .run import Cell, attempt, timed
+
+Tokens = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class ForwardCase:
+    """A model at the (B, T) it is run at, each with a reason, and where. `prompt`: what it continues greedily."""
+
+    model: str
+    config: GPTConfig
+    weights: Callable[[], Weights]
+    sizes: Sequence[tuple[int, int]]
+    cpu_sizes: Sequence[tuple[int, int]]
+    cpu_dtypes: Sequence[str]
+    prompt: bytes = b""
+
+
+def run_forward(
+    bundle: Bundle,
+    executor: Executor,
+    cases: Sequence[ForwardCase],
+    *,
+    sources: Sequence[str],
+    dtypes: Sequence[str],
+    seed: int,
+) -> Iterator[Row]:
+    """Every model, size, dtype and source: logits at every position, then greedy continuations."""
+    on_cpu = executor.kind == "cpu"
+    for case in cases:
+        for dtype in dtypes:
+            cells = [Cell("forward", source, dtype, executor) for source in sources]
+            skipped = [size for size in case.sizes if on_cpu and size not in case.cpu_sizes]
+            if on_cpu and dtype not in case.cpu_dtypes:
+                skipped = list(case.sizes)
+            for cell in cells:
+                for size in skipped:
+                    yield cell.row(_shape(case, size), status="not run", detail="too slow for the interpreter")
+            sizes = [size for size in (case.cpu_sizes if on_cpu else case.sizes) if size not in skipped]
+            if not sizes:
+                continue
+            weights = case.weights().astype(dtype)
+            models = {s: GPT(case.config, weights, Launcher(bundle, s, executor), dtype) for s in sources}
+            for size in sizes:
+                tokens = np.random.default_rng(seed).integers(0, case.config.vocab_size, size).astype(np.int32)
+                expected = functools.cache(
+                    lambda tokens=tokens: (  # both sources face one reference, computed when first needed
+                        float64.forward(case.config, weights, tokens),
+                        eager.forward(case.config, weights, tokens, dtype=dtype),
+                    )
+                )
+                for cell in cells:
+                    model = models[cell.source]
+                    yield attempt(cell, _shape(case, size), lambda: _check_logits(model, tokens, expected, dtype, executor))
+            if case.prompt:
+                yield from _greedy(case, weights, models, cells, dtype)
+
+
+def _shape(case: ForwardCase, size: tuple[int, int]) -> str:
+    return f"{case.model} B={size[0]} T={size[1]}"
+
+
+def _check_logits(
+    model: GPT,
+    tokens: Tokens,
+    expected: Callable[[], tuple[NDArray[np.float64], NDArray[np.generic]]],
+    dtype: str,
+    executor: Executor,
+) -> tuple[Verdict, float | None]:
+    logits, first_us = timed(lambda: model.forward(tokens), executor)
+    verdict = compare("forward", dtype, logits.numpy(), *expected())
+    if executor.kind == "cpu":
+        return verdict, first_us
+    return verdict, executor.time_us(lambda: model.forward(tokens), repeats=10)
+
+
+def _greedy(
+    case: ForwardCase, weights: Weights, models: Mapping[str, GPT], cells: Sequence[Cell], dtype: str, count: int = 24
+) -> Iterator[Row]:
+    """Each source's greedy continuation takes the reference's token wherever the reference's lead over the runner-up is
+    larger than twice the bound on a logit's error; so the sources agree there token for token."""
+    prompt = np.frombuffer(case.prompt, np.uint8).astype(np.int32)
+
+    def check(model: GPT) -> tuple[Verdict, float | None]:
+        continuation = list(generate(model, prompt, max_new_tokens=count, temperature=0.0))
+        if len(continuation) != count:
+            raise ConformanceError(f"{len(continuation)} tokens, wants {count}")
+        sequence = np.array([[*prompt, *continuation[:-1]]], np.int32)  # (1, prompt + count - 1)
+        logits = float64.forward(case.config, weights, sequence)[0, len(prompt) - 1 :]  # (count, V)
+        rounded = eager.forward(case.config, weights, sequence, dtype=dtype)[0, len(prompt) - 1 :]
+        bound = bound_for("forward", dtype, logits, rounded)
+        # How far the chosen token's reference logit is below the best: a right choice lies within both errors.
+        regret = logits.max(axis=-1) - logits[np.arange(count), continuation]
+        worst = int(np.argmax(regret))
+        if regret[worst] > 2 * bound:
+            best = int(np.argmax(logits[worst]))
+            raise ConformanceError(
+                f"token {worst} is {continuation[worst]}, the reference takes {best} by {regret[worst]:.3g} (allowed {2 * bound:.3g})"
+            )
+        return Verdict(float(regret[worst]), 2 * bound), None
+
+    for cell in cells:
+        shape = f"{case.model} greedy {count} tokens after {case.prompt.decode()!r}"
+        yield attempt(cell, shape, lambda: check(models[cell.source]))

@@ -1,0 +1,74 @@
+"""One row per cell and shape: what `results.json` holds, and the report shows."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from toolchain.errors import UsageError
+
+Status = Literal["passed", "failed", "error", "not run"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell's outcome. `error` and `bound` are absolute; `time_us` is one launch (None where nothing was timed).
+
+    `failed`: a result outside its bound. `error` as a status: the launch itself raised. `detail` says why.
+    """
+
+    cell: str
+    source: str
+    op: str
+    dtype: str
+    target: str
+    executor: str
+    shape: str
+    status: Status
+    error: float | None = None
+    bound: float | None = None
+    time_us: float | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Results:
+    """A run: its environment and its rows."""
+
+    environment: Mapping[str, str]
+    rows: Sequence[Row]
+
+    @property
+    def green(self) -> bool:
+        """Something ran, and nothing failed."""
+        counts = self.counts()
+        return counts["passed"] > 0 and counts["failed"] == counts["error"] == 0
+
+    def counts(self) -> Counter[str]:
+        return Counter(row.status for row in self.rows)
+
+    def summary(self) -> str:
+        counts = self.counts()
+        parts = [f"{counts[s]} {s}" for s in ("passed", "failed", "error", "not run") if counts[s] or s == "passed"]
+        return ", ".join(parts)
+
+    def to_json(self) -> str:
+        document = {"format": 1, "environment": dict(self.environment), "rows": [asdict(row) for row in self.rows]}
+        return json.dumps(document, indent=1) + "\n"
+
+    @classmethod
+    def load(cls, path: Path) -> Results:
+        """Read a `results.json`. Raises UsageError if it is missing or is none."""
+        try:
+            document: Any = json.loads(path.read_text())
+            if document["format"] != 1:
+                raise UsageError(f"{path}: results of format {document['format']}, this version reads 1")
+            return cls(document["environment"], [Row(**row) for row in document["rows"]])
+        except FileNotFoundError as error:
+            raise UsageError(f"{path}: no such file", hint="tilestack matrix run writes it") from error
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise UsageError(f"{path}: not a results.json of ours ({type(error).__name__}: {error})") from error

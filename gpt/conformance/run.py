@@ -1,0 +1,140 @@
+"""Run the conformance matrix of a bundle on one executor: every op, the whole forward pass, greedy continuations.
+
+Inputs, reference and eager results are computed once per case and dtype and shared by the sources, so that both face the
+same numbers. Nothing is timed before it is right.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpt.reference import eager, float64
+from toolchain.bundle import Bundle
+from toolchain.entry import ops
+from toolchain.errors import ConformanceError, TilestackError
+from toolchain.runtime import DeviceBuffer, Executor, Launcher
+
+from .cases import CASES, Case, Inputs, make_inputs
+from .compare import Verdict, compare
+from .result import Row
+
+Array = NDArray[np.generic]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of the matrix: `layernorm-mlir-bf16-sm_90`; on the interpreter the last part is `cpu`."""
+
+    op: str
+    source: str
+    dtype: str
+    executor: Executor
+
+    @property
+    def target(self) -> str:
+        return self.executor.target or "cpu"
+
+    @property
+    def name(self) -> str:
+        return f"{self.op}-{self.source}-{self.dtype}-{self.target}"
+
+    def row(self, shape: str, **outcome: Any) -> Row:
+        return Row(
+            cell=self.name, source=self.source, op=self.op, dtype=self.dtype,
+            target=self.target, executor=self.executor.name, shape=shape, **outcome,
+        )  # fmt: skip
+
+
+def attempt(cell: Cell, shape: str, check: Callable[[], tuple[Verdict, float | None]]) -> Row:
+    """The row of one check: what it returns, or how it failed."""
+    try:
+        verdict, time_us = check()
+    except ConformanceError as error:
+        return cell.row(shape, status="failed", detail=str(error))
+    except TilestackError as error:
+        return cell.row(shape, status="error", detail=f"{type(error).__name__}: {error}")
+    return cell.row(shape, status="passed", error=verdict.error, bound=verdict.bound, time_us=time_us)
+
+
+def run_ops(
+    bundle: Bundle, executor: Executor, *, sources: Sequence[str], dtypes: Sequence[str], names: Sequence[str], seed: int
+) -> Iterator[Row]:
+    """Every op case for each source and dtype. `names`: the ops to run."""
+    launchers = {source: Launcher(bundle, source, executor) for source in sources}
+    for case in CASES:
+        if case.op not in names:
+            continue
+        for dtype in (d for d in case.dtypes() if d in dtypes):
+            cells = [Cell(case.op, source, dtype, executor) for source in sources]
+            if case.gpu_only and executor.kind == "cpu":
+                yield from (c.row(case.shape, status="not run", detail="too slow for the interpreter") for c in cells)
+                continue
+            inputs = make_inputs(case, dtype, seed)
+            expected = references(case, dtype, inputs)
+            for cell in cells:
+                launcher = launchers[cell.source]
+                yield attempt(cell, case.shape, lambda: check_op(case, dtype, inputs, expected, launcher, executor))
+
+
+def references(case: Case, dtype: str, inputs: Inputs) -> Mapping[str, tuple[Array, Array]]:
+    """Per output: the float64 reference and the same-dtype eager result."""
+    outputs = [p.name for p in ops()[case.op].outputs]
+
+    def compute(module: ModuleType, **extra: Any) -> tuple[Array, ...]:
+        arguments = {**inputs.arrays, **inputs.scalars, **extra}
+        if case.op == "kv_append":  # in-out: the caches are read as well as written
+            arguments |= inputs.outputs
+        result = getattr(module, case.op)(**arguments)
+        return result if isinstance(result, tuple) else (result,)
+
+    exact = compute(float64)
+    rounded = compute(eager, dtype=dtype)
+    return {name: pair for name, *pair in zip(outputs, exact, rounded, strict=True)}  # pyright: ignore
+
+
+def check_op(
+    case: Case,
+    dtype: str,
+    inputs: Inputs,
+    expected: Mapping[str, tuple[Array, Array]],
+    launcher: Launcher,
+    executor: Executor,
+) -> tuple[Verdict, float | None]:
+    """Launch once on poisoned outputs, compare each output, then time. Returns the worst verdict and microseconds."""
+    buffers: dict[str, DeviceBuffer] = {n: executor.from_numpy(a) for n, a in inputs.arrays.items()}
+    if case.op == "attention" and case.dims["T"] == case.dims["S"]:
+        buffers |= fused_qkv(inputs, executor)
+    outputs = {n: executor.from_numpy(a) for n, a in inputs.outputs.items()}
+    arguments = {**buffers, **outputs, **inputs.scalars}
+
+    def launch() -> None:
+        launcher(case.op, dtype, **arguments)
+
+    _, first_us = timed(launch, executor)
+    verdicts = [compare(case.op, dtype, outputs[n].numpy(), *pair) for n, pair in expected.items()]
+    worst = max(verdicts, key=lambda v: v.error - v.bound)
+    # The interpreter has no warm-up worth repeating; on a GPU the first launch also loads the module.
+    return worst, first_us if executor.kind == "cpu" else executor.time_us(launch, repeats=20)
+
+
+def timed(run: Callable[[], T], executor: Executor) -> tuple[T, float]:
+    """What `run` returns, and the wall time in microseconds until the executor is done with it."""
+    started = time.perf_counter()
+    value = run()
+    executor.synchronize()
+    return value, (time.perf_counter() - started) * 1e6
+
+
+def fused_qkv(inputs: Inputs, executor: Executor) -> dict[str, DeviceBuffer]:
+    """q, k and v as the model passes them: slices of one buffer (B, T, 3, H, D), so strided in every outer dimension."""
+    stacked = np.stack([inputs.arrays[n] for n in ("q", "k", "v")], axis=2)
+    qkv = executor.from_numpy(np.ascontiguousarray(stacked))
+    return {name: qkv.select(2, index) for index, name in enumerate(("q", "k", "v"))}

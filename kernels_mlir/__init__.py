@@ -1,0 +1,47 @@
+"""The kernels written as Tile IR text: `<op>.mlir`, each valid as it stands, specialized per entry."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+from toolchain.entry import EntrySpec, load_entries
+from toolchain.tileir import bytecode, specialize
+
+HERE = Path(__file__).parent
+
+
+class MlirSource:
+    """Source `mlir`: an entry's bytecode is its op's file, specialized by the entry's dtype and constants."""
+
+    name = "mlir"
+
+    def entries(self) -> list[EntrySpec]:
+        return load_entries(HERE / "entries.toml", self.name)
+
+    def text(self, spec: EntrySpec) -> tuple[str, Path]:
+        """The `.mlir` file that an entry is made from, and its path."""
+        path = HERE / f"{spec.op}.mlir"
+        return path.read_text(), path
+
+    def bytecode(self, spec: EntrySpec, version: str = "13.3") -> bytes:
+        """Tile IR bytecode of one entry. Raises SourceError with file:line:col if the file does not fit the entry."""
+        text, path = self.text(spec)
+        module = specialize.specialize(text, filename=f"{HERE.name}/{path.name}", spec=spec)
+        return bytecode.write(module, version)
+
+    def fingerprint(self, spec: EntrySpec) -> str:
+        """Changes whenever the bytecode may: the file, the entry, and what parses and writes it."""
+        text, _ = self.text(spec)
+        compiler = sorted((HERE.parent / "toolchain" / "tileir").rglob("*.py"))
+        digest = hashlib.sha256(json.dumps(spec.to_json(), sort_keys=True).encode())
+        digest.update(text.encode())
+        digest.update(installed_version("xdsl").encode())
+        for path in compiler:
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+
+
+SOURCE = MlirSource()

@@ -1,0 +1,164 @@
+// out = softmax(scale q @ k.T + causal mask) @ v, for each batch and head
+//
+// Flash attention: one block makes BT queries of one head, walking the keys in tiles of BS that the causal mask lets it
+// see. It keeps a running maximum and sum per query and rescales what it has when the maximum rises. The T queries are
+// the last of S positions, so query t stands at position S - T + t. The head size D is a constant of the entry.
+
+!elem = bf16  // storage
+!mma = bf16   // operands of the matrix products
+
+!int = !cuda_tile.tile<i32>
+!int_1x1 = !cuda_tile.tile<1x1xi32>
+!real = !cuda_tile.tile<f32>
+!real_1x1 = !cuda_tile.tile<1x1xf32>
+!ptr = !cuda_tile.tile<ptr<!elem>>
+!heads = !cuda_tile.tensor_view<?x?x?x?x!elem, strides=[?,?,?,1]>
+!q_part_1xBTx1xD = !cuda_tile.partition_view<tile=(1x64x1x64), padding_value = zero, !heads>
+!kv_part_1xBSx1xD = !cuda_tile.partition_view<tile=(1x64x1x64), padding_value = zero, !heads>
+!out_part_1xBTx1xD = !cuda_tile.partition_view<tile=(1x64x1x64), !heads>
+!q_1xBTx1xD = !cuda_tile.tile<1x64x1x64x!elem>
+!kv_1xBSx1xD = !cuda_tile.tile<1x64x1x64x!elem>
+!q_BTxD = !cuda_tile.tile<64x64x!elem>
+!kv_BSxD = !cuda_tile.tile<64x64x!elem>
+!q_mma_BTxD = !cuda_tile.tile<64x64x!mma>
+!kv_mma_BSxD = !cuda_tile.tile<64x64x!mma>
+!k_mma_DxBS = !cuda_tile.tile<64x64x!mma>
+!p_mma_BTxBS = !cuda_tile.tile<64x64x!mma>
+!score_BTxBS = !cuda_tile.tile<64x64xf32>
+!mask_BTxBS = !cuda_tile.tile<64x64xi1>
+!place_BTxBS = !cuda_tile.tile<64x64xi32>
+!lane_BT = !cuda_tile.tile<64xi32>
+!lane_BTx1 = !cuda_tile.tile<64x1xi32>
+!lane_BS = !cuda_tile.tile<64xi32>
+!lane_1xBS = !cuda_tile.tile<1x64xi32>
+!stat_BT = !cuda_tile.tile<64xf32>
+!stat_BTx1 = !cuda_tile.tile<64x1xf32>
+!acc_BTxD = !cuda_tile.tile<64x64xf32>
+
+cuda_tile.module @attention {
+  entry @attention(
+      %q: !ptr, %q_b: !int, %q_t: !int, %q_h: !int, %q_d: !int, %q_s0: !int, %q_s1: !int, %q_s2: !int, %q_unit: !int,
+      %k: !ptr, %k_b: !int, %k_s: !int, %k_h: !int, %k_d: !int, %k_s0: !int, %k_s1: !int, %k_s2: !int, %k_unit: !int,
+      %v: !ptr, %v_b: !int, %v_s: !int, %v_h: !int, %v_d: !int, %v_s0: !int, %v_s1: !int, %v_s2: !int, %v_unit: !int,
+      %o: !ptr, %o_b: !int, %o_t: !int, %o_h: !int, %o_d: !int, %o_s0: !int, %o_s1: !int, %o_s2: !int, %o_unit: !int,
+      %scale: !real) {
+    %B = assume bounded<0, ?>, %q_b : !int
+    %T = assume bounded<0, ?>, %q_t : !int
+    %H = assume bounded<0, ?>, %q_h : !int
+    %S = assume bounded<0, ?>, %k_s : !int
+    %q0 = assume bounded<0, ?>, %q_s0 : !int
+    %q1 = assume bounded<0, ?>, %q_s1 : !int
+    %q2 = assume bounded<0, ?>, %q_s2 : !int
+    %k0 = assume bounded<0, ?>, %k_s0 : !int
+    %k1 = assume bounded<0, ?>, %k_s1 : !int
+    %k2 = assume bounded<0, ?>, %k_s2 : !int
+    %v0 = assume bounded<0, ?>, %v_s0 : !int
+    %v1 = assume bounded<0, ?>, %v_s1 : !int
+    %v2 = assume bounded<0, ?>, %v_s2 : !int
+    %o0 = assume bounded<0, ?>, %o_s0 : !int
+    %o1 = assume bounded<0, ?>, %o_s1 : !int
+    %o2 = assume bounded<0, ?>, %o_s2 : !int
+    %D = constant <i32: 64> : !int
+    %q_view = make_tensor_view %q, shape = [%B, %T, %H, %D], strides = [%q0, %q1, %q2, 1] : !int -> !heads
+    %k_view = make_tensor_view %k, shape = [%B, %S, %H, %D], strides = [%k0, %k1, %k2, 1] : !int -> !heads
+    %v_view = make_tensor_view %v, shape = [%B, %S, %H, %D], strides = [%v0, %v1, %v2, 1] : !int -> !heads
+    %o_view = make_tensor_view %o, shape = [%B, %T, %H, %D], strides = [%o0, %o1, %o2, 1] : !int -> !heads
+    %q_tiles = make_partition_view %q_view : !q_part_1xBTx1xD
+    %k_tiles = make_partition_view %k_view : !kv_part_1xBSx1xD
+    %v_tiles = make_partition_view %v_view : !kv_part_1xBSx1xD
+    %o_tiles = make_partition_view %o_view : !out_part_1xBTx1xD
+
+    %i, %h, %b = get_tile_block_id : !int
+    %zero = constant <i32: 0> : !int
+    %one = constant <i32: 1> : !int
+    %BT = constant <i32: 64> : !int
+    %BS = constant <i32: 64> : !int
+
+    // Positions of this block's queries and of a key tile's lanes.
+    %past = subi %S, %T : !int
+    %first = muli %i, %BT : !int
+    %first_place = addi %past, %first : !int
+    %q_lane = iota : !lane_BT
+    %q_lane_column = reshape %q_lane : !lane_BT -> !lane_BTx1
+    %first_place_1x1 = reshape %first_place : !int -> !int_1x1
+    %first_place_full = broadcast %first_place_1x1 : !int_1x1 -> !lane_BTx1
+    %q_place_column = addi %first_place_full, %q_lane_column : !lane_BTx1
+    %q_place = broadcast %q_place_column : !lane_BTx1 -> !place_BTxBS
+    %k_lane = iota : !lane_BS
+    %k_lane_row = reshape %k_lane : !lane_BS -> !lane_1xBS
+
+    // The last query of the block sees the keys before first_place + BT, and there are S of them.
+    %behind = addi %first_place, %BT : !int
+    %seen = mini %behind, %S signed : !int
+    %steps = divi %seen, %BS signed rounding<positive_inf> : !int
+
+    %q_tile, %q_token = load_view_tko weak %q_tiles[%b, %i, %h, %zero] : !q_part_1xBTx1xD, !int -> !q_1xBTx1xD, token
+    %q_flat = reshape %q_tile : !q_1xBTx1xD -> !q_BTxD
+    %q_mma = ftof %q_flat : !q_BTxD -> !q_mma_BTxD
+    // Scores are kept in units of log 2, so that exp2 serves for exp.
+    %log2e = constant <f32: 1.4426950408889634> : !real
+    %scale_log2 = mulf %scale, %log2e : !real
+    %scale_1x1 = reshape %scale_log2 : !real -> !real_1x1
+    %scale_full = broadcast %scale_1x1 : !real_1x1 -> !score_BTxBS
+    %no_score = constant <f32: 0.0> : !score_BTxBS
+    %hidden = constant <f32: 0xFF800000> : !score_BTxBS  // -inf
+    %max_start = constant <f32: 0xFF800000> : !stat_BTx1  // -inf
+    %sum_start = constant <f32: 0.0> : !stat_BTx1
+    %acc_start = constant <f32: 0.0> : !acc_BTxD
+
+    %max, %sum, %acc = for %j in (%zero to %steps, step %one) : !int
+        iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!stat_BTx1, !stat_BTx1, !acc_BTxD) {
+      %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+      %k_flat = reshape %k_tile : !kv_1xBSx1xD -> !kv_BSxD
+      %k_mma = ftof %k_flat : !kv_BSxD -> !kv_mma_BSxD
+      %k_turned = permute %k_mma [1, 0] : !kv_mma_BSxD -> !k_mma_DxBS
+      %product = mmaf %q_mma, %k_turned, %no_score : !q_mma_BTxD, !k_mma_DxBS, !score_BTxBS
+      %scaled = mulf %product, %scale_full : !score_BTxBS
+
+      %k_first = muli %j, %BS : !int
+      %k_first_1x1 = reshape %k_first : !int -> !int_1x1
+      %k_first_full = broadcast %k_first_1x1 : !int_1x1 -> !lane_1xBS
+      %k_place_row = addi %k_first_full, %k_lane_row : !lane_1xBS
+      %k_place = broadcast %k_place_row : !lane_1xBS -> !place_BTxBS
+      %visible = cmpi less_than_or_equal %k_place, %q_place, signed : !place_BTxBS -> !mask_BTxBS
+      %score = select %visible, %scaled, %hidden : !mask_BTxBS, !score_BTxBS
+
+      %tile_max = reduce %score dim=1 identities=[0xFF800000 : f32] : !score_BTxBS -> !stat_BT
+      (%max_a: !real, %max_b: !real) {
+        %larger = maxf %max_a, %max_b : !real
+        yield %larger : !real
+      }
+      %tile_max_column = reshape %tile_max : !stat_BT -> !stat_BTx1
+      %max_new = maxf %max_old, %tile_max_column : !stat_BTx1
+      // Key 0 is visible to every query, so max_new is finite from the first tile on.
+      %fall = subf %max_old, %max_new : !stat_BTx1
+      %rescale = exp2 %fall : !stat_BTx1
+      %max_full = broadcast %max_new : !stat_BTx1 -> !score_BTxBS
+      %below = subf %score, %max_full : !score_BTxBS
+      %p = exp2 %below : !score_BTxBS
+      %tile_sum = reduce %p dim=1 identities=[0.0 : f32] : !score_BTxBS -> !stat_BT
+      (%sum_a: !real, %sum_b: !real) {
+        %total = addf %sum_a, %sum_b : !real
+        yield %total : !real
+      }
+      %tile_sum_column = reshape %tile_sum : !stat_BT -> !stat_BTx1
+      %sum_new = fma %sum_old, %rescale, %tile_sum_column : !stat_BTx1
+
+      %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+      %v_flat = reshape %v_tile : !kv_1xBSx1xD -> !kv_BSxD
+      %v_mma = ftof %v_flat : !kv_BSxD -> !kv_mma_BSxD
+      %p_mma = ftof %p : !score_BTxBS -> !p_mma_BTxBS
+      %rescale_full = broadcast %rescale : !stat_BTx1 -> !acc_BTxD
+      %acc_scaled = mulf %acc_old, %rescale_full : !acc_BTxD
+      %acc_new = mmaf %p_mma, %v_mma, %acc_scaled : !p_mma_BTxBS, !kv_mma_BSxD, !acc_BTxD
+      continue %max_new, %sum_new, %acc_new : !stat_BTx1, !stat_BTx1, !acc_BTxD
+    }
+
+    %sum_full = broadcast %sum : !stat_BTx1 -> !acc_BTxD
+    %mean = divf %acc, %sum_full : !acc_BTxD
+    %result = ftof %mean : !acc_BTxD -> !q_BTxD
+    %result_tile = reshape %result : !q_BTxD -> !q_1xBTx1xD
+    %stored = store_view_tko weak %result_tile, %o_tiles[%b, %i, %h, %zero] : !q_1xBTx1xD, !out_part_1xBTx1xD, !int -> token
+    return
+  }
+}

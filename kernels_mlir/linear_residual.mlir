@@ -1,0 +1,82 @@
+// out = residual + x @ weight + bias
+//
+// One block makes one BM x BN tile of the output: it walks K in steps of BK, multiplying on the tensor cores and adding
+// up in f32, then applies the epilogue to the accumulator while it is still in registers.
+// The aliases below are this kernel's parameters: element types by name, tile shapes by the constants in their names.
+
+!elem = bf16  // storage
+!mma = bf16   // operands of the matrix product
+
+!int = !cuda_tile.tile<i32>
+!ptr = !cuda_tile.tile<ptr<!elem>>
+!matrix = !cuda_tile.tensor_view<?x?x!elem, strides=[?,1]>
+!vector = !cuda_tile.tensor_view<?x!elem, strides=[1]>
+!x_part_BMxBK = !cuda_tile.partition_view<tile=(128x64), padding_value = zero, !matrix>
+!w_part_BKxBN = !cuda_tile.partition_view<tile=(64x128), padding_value = zero, !matrix>
+!bias_part_BN = !cuda_tile.partition_view<tile=(128), padding_value = zero, !vector>
+!out_part_BMxBN = !cuda_tile.partition_view<tile=(128x128), !matrix>
+!r_part_BMxBN = !cuda_tile.partition_view<tile=(128x128), padding_value = zero, !matrix>
+!x_BMxBK = !cuda_tile.tile<128x64x!elem>
+!x_mma_BMxBK = !cuda_tile.tile<128x64x!mma>
+!w_BKxBN = !cuda_tile.tile<64x128x!elem>
+!w_mma_BKxBN = !cuda_tile.tile<64x128x!mma>
+!bias_BN = !cuda_tile.tile<128x!elem>
+!bias_f32_BN = !cuda_tile.tile<128xf32>
+!bias_f32_1xBN = !cuda_tile.tile<1x128xf32>
+!acc_BMxBN = !cuda_tile.tile<128x128xf32>
+!out_BMxBN = !cuda_tile.tile<128x128x!elem>
+
+cuda_tile.module @linear_residual {
+  entry @linear_residual(%x: !ptr, %x_m: !int, %x_k: !int, %x_stride: !int, %x_unit: !int,
+      %w: !ptr, %w_k: !int, %w_n: !int, %w_stride: !int, %w_unit: !int,
+      %bias: !ptr, %bias_n: !int, %bias_unit: !int,
+      %r: !ptr, %r_m: !int, %r_n: !int, %r_stride: !int, %r_unit: !int,
+      %out: !ptr, %out_m: !int, %out_n: !int, %out_stride: !int, %out_unit: !int) {
+    %M = assume bounded<0, ?>, %x_m : !int
+    %K = assume bounded<0, ?>, %x_k : !int
+    %N = assume bounded<0, ?>, %w_n : !int
+    %x_row = assume bounded<0, ?>, %x_stride : !int
+    %w_row = assume bounded<0, ?>, %w_stride : !int
+    %out_row = assume bounded<0, ?>, %out_stride : !int
+    %x_view = make_tensor_view %x, shape = [%M, %K], strides = [%x_row, 1] : !int -> !matrix
+    %w_view = make_tensor_view %w, shape = [%K, %N], strides = [%w_row, 1] : !int -> !matrix
+    %bias_view = make_tensor_view %bias, shape = [%N], strides = [1] : !int -> !vector
+    %out_view = make_tensor_view %out, shape = [%M, %N], strides = [%out_row, 1] : !int -> !matrix
+    %x_tiles = make_partition_view %x_view : !x_part_BMxBK
+    %w_tiles = make_partition_view %w_view : !w_part_BKxBN
+    %bias_tiles = make_partition_view %bias_view : !bias_part_BN
+    %out_tiles = make_partition_view %out_view : !out_part_BMxBN
+
+    %m, %n, %unused = get_tile_block_id : !int
+    %zero = constant <i32: 0> : !int
+    %one = constant <i32: 1> : !int
+    %BK = constant <i32: 64> : !int
+    %steps = divi %K, %BK signed rounding<positive_inf> : !int
+    %empty = constant <f32: 0.0> : !acc_BMxBN
+    %product = for %k in (%zero to %steps, step %one) : !int iter_values(%acc = %empty) -> (!acc_BMxBN) {
+      %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part_BMxBK, !int -> !x_BMxBK, token
+      %w_tile, %w_token = load_view_tko weak %w_tiles[%k, %n] : !w_part_BKxBN, !int -> !w_BKxBN, token
+      %x_mma = ftof %x_tile : !x_BMxBK -> !x_mma_BMxBK
+      %w_mma = ftof %w_tile : !w_BKxBN -> !w_mma_BKxBN
+      %next = mmaf %x_mma, %w_mma, %acc : !x_mma_BMxBK, !w_mma_BKxBN, !acc_BMxBN
+      continue %next : !acc_BMxBN
+    }
+
+    %bias_tile, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part_BN, !int -> !bias_BN, token
+    %bias_f32 = ftof %bias_tile : !bias_BN -> !bias_f32_BN
+    %bias_line = reshape %bias_f32 : !bias_f32_BN -> !bias_f32_1xBN
+    %bias_full = broadcast %bias_line : !bias_f32_1xBN -> !acc_BMxBN
+    %biased = addf %product, %bias_full : !acc_BMxBN
+
+    // The residual may be the output itself: the store is ordered after this load by its token.
+    %r_row = assume bounded<0, ?>, %r_stride : !int
+    %r_view = make_tensor_view %r, shape = [%M, %N], strides = [%r_row, 1] : !int -> !matrix
+    %r_tiles = make_partition_view %r_view : !r_part_BMxBN
+    %r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n] : !r_part_BMxBN, !int -> !out_BMxBN, token
+    %r_f32 = ftof %r_tile : !out_BMxBN -> !acc_BMxBN
+    %summed = addf %biased, %r_f32 : !acc_BMxBN
+    %result = ftof %summed : !acc_BMxBN -> !out_BMxBN
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %r_token : !out_BMxBN, !out_part_BMxBN, !int -> token
+    return
+  }
+}

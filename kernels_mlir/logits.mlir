@@ -1,0 +1,60 @@
+// out = x @ weight.T, weight stored (V, C)
+//
+// As `linear`, but both operands are walked along their rows; the weight's tile is turned over before the product.
+// No bias: GPT-2's output layer has none.
+
+!elem = bf16  // storage
+!mma = bf16   // operands of the matrix product
+
+!int = !cuda_tile.tile<i32>
+!ptr = !cuda_tile.tile<ptr<!elem>>
+!matrix = !cuda_tile.tensor_view<?x?x!elem, strides=[?,1]>
+!x_part_BMxBK = !cuda_tile.partition_view<tile=(128x64), padding_value = zero, !matrix>
+!w_part_BNxBK = !cuda_tile.partition_view<tile=(128x64), padding_value = zero, !matrix>
+!out_part_BMxBN = !cuda_tile.partition_view<tile=(128x128), !matrix>
+!x_BMxBK = !cuda_tile.tile<128x64x!elem>
+!x_mma_BMxBK = !cuda_tile.tile<128x64x!mma>
+!w_BNxBK = !cuda_tile.tile<128x64x!elem>
+!w_mma_BNxBK = !cuda_tile.tile<128x64x!mma>
+!w_mma_BKxBN = !cuda_tile.tile<64x128x!mma>
+!acc_BMxBN = !cuda_tile.tile<128x128xf32>
+!out_BMxBN = !cuda_tile.tile<128x128x!elem>
+
+cuda_tile.module @logits {
+  entry @logits(%x: !ptr, %x_m: !int, %x_c: !int, %x_stride: !int, %x_unit: !int,
+      %w: !ptr, %w_v: !int, %w_c: !int, %w_stride: !int, %w_unit: !int,
+      %out: !ptr, %out_m: !int, %out_v: !int, %out_stride: !int, %out_unit: !int) {
+    %M = assume bounded<0, ?>, %x_m : !int
+    %C = assume bounded<0, ?>, %x_c : !int
+    %V = assume bounded<0, ?>, %w_v : !int
+    %x_row = assume bounded<0, ?>, %x_stride : !int
+    %w_row = assume bounded<0, ?>, %w_stride : !int
+    %out_row = assume bounded<0, ?>, %out_stride : !int
+    %x_view = make_tensor_view %x, shape = [%M, %C], strides = [%x_row, 1] : !int -> !matrix
+    %w_view = make_tensor_view %w, shape = [%V, %C], strides = [%w_row, 1] : !int -> !matrix
+    %out_view = make_tensor_view %out, shape = [%M, %V], strides = [%out_row, 1] : !int -> !matrix
+    %x_tiles = make_partition_view %x_view : !x_part_BMxBK
+    %w_tiles = make_partition_view %w_view : !w_part_BNxBK
+    %out_tiles = make_partition_view %out_view : !out_part_BMxBN
+
+    %m, %n, %unused = get_tile_block_id : !int
+    %zero = constant <i32: 0> : !int
+    %one = constant <i32: 1> : !int
+    %BK = constant <i32: 64> : !int
+    %steps = divi %C, %BK signed rounding<positive_inf> : !int
+    %empty = constant <f32: 0.0> : !acc_BMxBN
+    %product = for %k in (%zero to %steps, step %one) : !int iter_values(%acc = %empty) -> (!acc_BMxBN) {
+      %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part_BMxBK, !int -> !x_BMxBK, token
+      %w_tile, %w_token = load_view_tko weak %w_tiles[%n, %k] : !w_part_BNxBK, !int -> !w_BNxBK, token
+      %x_mma = ftof %x_tile : !x_BMxBK -> !x_mma_BMxBK
+      %w_mma = ftof %w_tile : !w_BNxBK -> !w_mma_BNxBK
+      %w_turned = permute %w_mma [1, 0] : !w_mma_BNxBK -> !w_mma_BKxBN
+      %next = mmaf %x_mma, %w_turned, %acc : !x_mma_BMxBK, !w_mma_BKxBN, !acc_BMxBN
+      continue %next : !acc_BMxBN
+    }
+
+    %result = ftof %product : !acc_BMxBN -> !out_BMxBN
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out_BMxBN, !out_part_BMxBN, !int -> token
+    return
+  }
+}
