@@ -1,0 +1,113 @@
+"""Skips are by capability, declared, counted and shown; any other skip is a failure.
+
+A test that needs more than Python and the packages says so: `@pytest.mark.needs("toolchain")`. It is skipped where the
+capability is missing, with the reason, unless the run declares that it is there: `pytest --require toolchain`.
+`pytest.skip`, `pytest.mark.skip`, `skipif` and `importorskip` are errors.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections import Counter
+from collections.abc import Callable, Generator
+
+import pytest
+
+PROPERTY = "missing capability"
+
+
+def _toolchain() -> str | None:
+    from toolchain.errors import ToolchainError
+    from toolchain.tools import tool
+
+    try:
+        tool("tileiras")
+    except ToolchainError as error:
+        return str(error)
+    return None
+
+
+def _gpu() -> str | None:
+    from toolchain.errors import DeviceError
+    from toolchain.runtime import gpus
+
+    try:
+        return None if gpus() else "no GPU"
+    except DeviceError as error:
+        return str(error)
+
+
+def _two_gpus() -> str | None:
+    from toolchain.runtime import gpus
+
+    return _gpu() or (None if len(gpus()) > 1 else "only one GPU")
+
+
+def _torch() -> str | None:
+    return None if importlib.util.find_spec("torch") else "PyTorch is not installed"
+
+
+# What a test may need, and a function that says what is missing, or None.
+CAPABILITIES: dict[str, Callable[[], str | None]] = {
+    "toolchain": functools.cache(_toolchain),
+    "gpu": functools.cache(_gpu),
+    "two-gpus": functools.cache(_two_gpus),
+    "network": lambda: "only with --require network",
+    "torch": functools.cache(_torch),
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require", action="append", default=[], choices=sorted(CAPABILITIES), metavar="CAPABILITY",
+        help="a capability that must be there: a test that needs it fails where it is missing",
+    )  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"needs(*capabilities): skipped where one is missing: {', '.join(CAPABILITIES)}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    required: list[str] = item.config.getoption("--require")
+    for capability in (name for mark in item.iter_markers("needs") for name in mark.args):
+        if capability not in CAPABILITIES:
+            pytest.fail(f"no capability {capability!r}: one of {', '.join(CAPABILITIES)}", pytrace=False)
+        if capability == "network" and capability in required:
+            continue
+        if reason := CAPABILITIES[capability]():
+            if capability in required:
+                pytest.fail(f"{capability} is required by this run but missing: {reason}", pytrace=False)
+            item.user_properties.append((PROPERTY, capability))
+            pytest.skip(f"needs {capability}: {reason}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    declared = any(name == PROPERTY for name, _ in item.user_properties)
+    if report.skipped and not hasattr(report, "wasxfail") and not declared:
+        _turn_into_failure(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.skipped:
+        _turn_into_failure(report)
+    return report
+
+
+def _turn_into_failure(report: pytest.TestReport | pytest.CollectReport) -> None:
+    report.outcome = "failed"
+    report.longrepr = f'unexpected skip, use @pytest.mark.needs("...") instead: {report.longrepr}'
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped: list[pytest.TestReport] = terminalreporter.stats.get("skipped", [])
+    counts = Counter(str(value) for report in skipped for name, value in report.user_properties if name == PROPERTY)
+    for capability, count in sorted(counts.items()):
+        terminalreporter.write_line(f"skipped for want of {capability}: {count}")

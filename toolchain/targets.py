@@ -1,0 +1,55 @@
+"""The GPU targets of `targets.toml`."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import UsageError
+
+
+@dataclass(frozen=True)
+class Target:
+    """What we compile for, such as `sm_90`. The fields are explained at the head of targets.toml."""
+
+    name: str
+    compute_capability: tuple[int, int]
+    min_bytecode: str
+    exact: bool
+    features: frozenset[str]
+    default: bool
+
+    def runs_on(self, compute_capability: tuple[int, int]) -> bool:
+        """Whether a device of this compute capability can run a cubin compiled for this target."""
+        if self.exact:
+            return compute_capability == self.compute_capability
+        (major, minor), (own_major, own_minor) = compute_capability, self.compute_capability
+        return major == own_major and minor >= own_minor
+
+
+@functools.cache
+def targets() -> Mapping[str, Target]:
+    """All targets by name."""
+    table = tomllib.loads((Path(__file__).parent / "targets.toml").read_text())
+    found: dict[str, Target] = {}
+    for name, row in table.items():
+        major, minor = row["compute_capability"]
+        found[name] = Target(
+            name, (major, minor), row["min_bytecode"], row["exact"], frozenset(row["features"]), row["default"]
+        )
+    return found
+
+
+def select(names: Sequence[str]) -> list[Target]:
+    """The targets of these names; `all` is every one, none is the default ones. Raises UsageError for any other name."""
+    known = targets()
+    if not names:
+        return [target for target in known.values() if target.default]
+    if list(names) == ["all"]:
+        return list(known.values())
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"no target {', '.join(unknown)}", hint=f"one of {', '.join(known)}, or all")
+    return [known[name] for name in dict.fromkeys(names)]
