@@ -42,6 +42,6 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(requires=["build_toolchain"])
 def gpu_tests(session: nox.Session) -> None:
-    """Compile both kernel sources and run the GPT's conformance matrix on every GPU, or on the CPU where there is none."""
+    """Compile both kernel sources and run the conformance matrix on every GPU, or on the CPU where there is none."""
     session.run(PYTHON, "-m", "tilestack", "compile", "--output", "build/bundle")
     session.run(PYTHON, "-m", "tilestack", "matrix", "run", "--bundle", "build/bundle", "--report", "build/report")

@@ -20,7 +20,9 @@ class Knob:
     default: str
 
 
-CACHE_DIR = Knob("TILESTACK_CACHE_DIR", "folder of the compile cache", "$XDG_CACHE_HOME/tilestack or ~/.cache/tilestack")
+CACHE_DIR = Knob(
+    "TILESTACK_CACHE_DIR", "folder of the compile cache", "$XDG_CACHE_HOME/tilestack or ~/.cache/tilestack"
+)
 TOOLCHAIN = Knob("TILESTACK_TOOLCHAIN", "folder of the toolchain", ".toolchain in the checkout")
 JOBS = Knob("TILESTACK_JOBS", "how many compiles run at once", "the number of usable CPU cores")
 

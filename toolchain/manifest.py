@@ -37,7 +37,7 @@ class InstalledFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """`identity` hashes all that decides what the toolchain is; see `identity()`."""
+    """`identity` hashes all that decides what the toolchain is; see `identity()`. `python`: the version it has."""
 
     identity: str
     python: str
@@ -58,7 +58,9 @@ class Manifest:
             tools = {name: InstalledFile(**row) for name, row in table["tools"].items()}
             return cls(table["identity"], table["python"], tools)
         except FileNotFoundError as error:
-            raise ToolchainError(f"{path}: missing: the toolchain is not, or not completely, built", hint=REPAIR) from error
+            raise ToolchainError(
+                f"{path}: missing: the toolchain is not, or not completely, built", hint=REPAIR
+            ) from error
         except (ValueError, KeyError, TypeError) as error:
             raise ToolchainError(f"{path}: damaged: {error!r}", hint=REPAIR) from error
 
@@ -74,12 +76,12 @@ def site_packages(folder: Path) -> Path:
     return folder / "venv" / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
 
 
-def identity() -> str:
-    """sha256 over all that decides what a toolchain is: locks, pins, this checkout's place, Python and machine."""
+def identity(python: str) -> str:
+    """sha256 over all that decides what a toolchain is: lock, pins, checkout's place, Python's version, machine."""
     digest = hashlib.sha256()
     for path in (ROOT / "pyproject.toml", ROOT / "requirements.lock", PINS):
         digest.update(path.read_bytes())
-    digest.update(repr((str(ROOT), platform.python_version(), platform.machine(), FORMAT)).encode())
+    digest.update(repr((str(ROOT), python, platform.machine(), FORMAT)).encode())
     return digest.hexdigest()
 
 
@@ -95,7 +97,12 @@ def survey(folder: Path, packages: Path) -> dict[str, InstalledFile]:
         stat = path.stat()
         version = pins().wheels[pin.wheel]
         found[name] = InstalledFile(
-            str(path.relative_to(folder)), f"{pin.wheel}=={version}", version, pin.expected(), stat.st_size, stat.st_mtime_ns
+            str(path.relative_to(folder)),
+            f"{pin.wheel}=={version}",
+            version,
+            pin.expected(),
+            stat.st_size,
+            stat.st_mtime_ns,
         )
     return found
 

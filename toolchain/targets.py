@@ -44,7 +44,7 @@ def targets() -> Mapping[str, Target]:
 
 
 def select(names: Sequence[str]) -> list[Target]:
-    """The targets of these names; `all` is every one, none is the default ones. Raises UsageError for any other name."""
+    """The targets of these names; `all` is every one, none is the default ones. Raises UsageError for others."""
     known = targets()
     if not names:
         return [target for target in known.values() if target.default]

@@ -27,19 +27,32 @@ class Tool:
     sha256: str
     fingerprint: str
 
-    def run(self, args: Sequence[str], *, input: str | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:  # noqa: A002
+    def run(
+        self,
+        args: Sequence[str],
+        *,
+        input: str | None = None,  # noqa: A002, as subprocess.run has it
+        cwd: Path | None = None,
+    ) -> subprocess.CompletedProcess[str]:
         """Run it and return what it printed. Raises ToolFailed, with its stderr, if it exits other than 0.
 
         It sees nothing of the caller's environment but TMPDIR, and finds other tools in its own folder only.
         """
         command = [str(self.path), *args]
-        environment = {**tool_environment(), "PATH": str(self.path.parent)}
         done = subprocess.run(
-            command, input=input, stdin=subprocess.DEVNULL if input is None else None,
-            cwd=cwd, env=environment, capture_output=True, text=True, errors="replace", check=False,
-        )  # fmt: skip
+            command,
+            input=input,
+            stdin=subprocess.DEVNULL if input is None else None,
+            cwd=cwd,
+            env={**tool_environment(), "PATH": str(self.path.parent)},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
         if done.returncode:
-            raise ToolFailed(command, done.returncode, done.stderr or done.stdout, version=f"{self.name} {self.version}")
+            said = done.stderr or done.stdout
+            raise ToolFailed(command, done.returncode, said, version=f"{self.name} {self.version}")
         return done
 
 
@@ -69,7 +82,12 @@ def _in_toolchain(name: str) -> Path:
     return folder / installed.path
 
 
+def packaged(name: str) -> Path:
+    """Where the running Python's packages would have the tool."""
+    return Path(sysconfig.get_path("purelib")) / pins().tools[name].path
+
+
 def _in_packages(name: str) -> Path:
-    path = Path(sysconfig.get_path("purelib")) / pins().tools[name].path
+    path = packaged(name)
     check_file(path, pins().tools[name].expected())
     return path

@@ -8,6 +8,7 @@ manifest.json, and the next one starts over.
 from __future__ import annotations
 
 import fcntl
+import platform
 import sys
 import time
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ def unfit(folder: Path) -> str | None:
     """Why the toolchain in `folder` cannot be used as it stands, or None if it can."""
     try:
         manifest = Manifest.load(folder)
-        if manifest.identity != identity():
+        if manifest.identity != identity(platform.python_version()):
             return "the lock, the pins, Python or the checkout's place changed"
         for name in pins().tools:
             check_installed(folder, manifest.tools[name])
@@ -56,7 +57,11 @@ def build(folder: Path) -> Manifest:
     tool is not the pinned one."""
     Manifest.path(folder).unlink(missing_ok=True)
     python = str(folder / "venv/bin/python")
-    uv(["venv", "-q", "--clear", "--python", sys.executable, str(folder / "venv")], cwd=ROOT, doing="making the environment")
+    uv(
+        ["venv", "-q", "--clear", "--python", sys.executable, str(folder / "venv")],
+        cwd=ROOT,
+        doing="making the environment",
+    )
     # Copies, not links: a tool that is damaged in place must not damage uv's cache, from which it is mended.
     sync = ["pip", "sync", "--require-hashes", "--no-build", "--link-mode", "copy", "--python", python, str(LOCK)]
     uv(sync, cwd=ROOT, doing="installing requirements.lock")
@@ -68,7 +73,8 @@ def build(folder: Path) -> Manifest:
         tools = survey(folder, site_packages(folder))
     ours = ["pip", "install", "-q", "--no-deps", "--no-index", "--python", python, "--editable", str(ROOT)]
     uv(ours, cwd=ROOT, doing="adding this checkout to the environment")
-    manifest = Manifest(identity(), python, tools)
+    version = platform.python_version()
+    manifest = Manifest(identity(version), version, tools)
     manifest.save(folder)
     return manifest
 

@@ -1,12 +1,13 @@
 """Choose versions anew: write requirements.lock, bootstrap.lock and toolchain/pins.toml.
 
-`python -m toolchain.setup.update [uv pip compile options]`. Without options versions stay unless pyproject.toml asks for
-others; `--upgrade` takes the newest of all, `--upgrade-package NAME` of one.
+`python -m toolchain.setup.update [uv pip compile options]`. Without options versions stay unless pyproject.toml asks
+for others; `--upgrade` takes the newest of all, `--upgrade-package NAME` of one.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -22,9 +23,17 @@ MACHINES = ("aarch64", "x86_64")
 
 # What of the lock is the stack itself: what decides a cubin or runs it.
 STACK = (
-    "cuda-bindings", "cuda-tile", "ml-dtypes", "numpy", "nvidia-cuda-cuobjdump", "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm",
-    "nvidia-cuda-tileiras", "nvidia-nvvm", "xdsl",
-)  # fmt: skip
+    "cuda-bindings",
+    "cuda-tile",
+    "ml-dtypes",
+    "numpy",
+    "nvidia-cuda-cuobjdump",
+    "nvidia-cuda-nvcc",
+    "nvidia-cuda-nvdisasm",
+    "nvidia-cuda-tileiras",
+    "nvidia-nvvm",
+    "xdsl",
+)
 
 
 @dataclass(frozen=True)
@@ -72,21 +81,32 @@ def read_lock(text: str) -> dict[str, Locked]:
     return found
 
 
-def lock(source: Sequence[str], output: Path, options: Sequence[str]) -> None:
-    """Resolve for Linux and every Python that we support, wheels only. The lock names no package index."""
-    fixed = ["--universal", "--fork-strategy", "fewest", "--python-version", "3.11", "--generate-hashes", "--only-binary", ":all:", "--no-header"]
-    uv(["pip", "compile", "-q", *source, *fixed, *options, "-o", output.name], cwd=output.parent, doing=f"locking {output.name}")
+def lock(source: str, output: Path, options: Sequence[str]) -> None:
+    """Resolve for every Python that we support, wheels only, one version of each. The lock names no package index."""
+    fixed = "--universal --fork-strategy fewest --python-version 3.11 --only-binary :all: --generate-hashes --no-header"
+    command = ["pip", "compile", "-q", *shlex.split(source), *shlex.split(fixed), *options, "-o", output.name]
+    uv(command, cwd=output.parent, doing=f"locking {output.name}")
 
 
 def tool_hashes(locked: Mapping[str, Locked], machine: str) -> dict[str, str]:
     """The sha256 of each tool's file in the locked wheels for `machine`."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        requirements = folder / "tools.lock"
-        requirements.write_text("".join(locked[wheel].text for wheel in sorted({t.wheel for t in TOOLS.values()})))
-        platform = ["--python-platform", f"{machine}-manylinux_2_28", "--python", sys.executable]
-        install = ["pip", "install", "-q", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--target", str(folder)]
-        uv([*install, *platform, "-r", str(requirements)], cwd=folder, doing=f"getting the tools for {machine}")
+        wheels = sorted({tool.wheel for tool in TOOLS.values()})
+        (folder / "tools.lock").write_text("".join(locked[wheel].text for wheel in wheels))
+        fixed = f"-q --no-deps --require-hashes --only-binary :all: --python-platform {machine}-manylinux_2_28"
+        command = [
+            "pip",
+            "install",
+            *shlex.split(fixed),
+            "--python",
+            sys.executable,
+            "--target",
+            ".",
+            "-r",
+            "tools.lock",
+        ]
+        uv(command, cwd=folder, doing=f"getting the tools for {machine}")
         return {name: file_sha256(folder / tool.path) for name, tool in TOOLS.items()}
 
 
@@ -97,7 +117,8 @@ def render_pins(versions: Mapping[str, str], hashes: Mapping[str, Mapping[str, s
         lines.append(f'[wheels.{name}]\nversion = "{version}"\n')
     for name, tool in TOOLS.items():
         uses = ", ".join(f'"{other}"' for other in tool.uses)
-        lines.append(f'[tools.{name}]\nwheel = "{tool.wheel}"\npath = "{tool.path}"\nuses = [{uses}]\n[tools.{name}.sha256]')
+        lines.append(f'[tools.{name}]\nwheel = "{tool.wheel}"\npath = "{tool.path}"\nuses = [{uses}]')
+        lines.append(f"[tools.{name}.sha256]")
         lines.extend(f'{machine} = "{by_name[name]}"' for machine, by_name in hashes.items())
         lines.append("")
     return "\n".join(lines)
@@ -105,8 +126,8 @@ def render_pins(versions: Mapping[str, str], hashes: Mapping[str, Mapping[str, s
 
 def update(options: Sequence[str]) -> None:
     requirements = ROOT / "requirements.lock"
-    lock(["pyproject.toml", "--all-extras", "--group", "dev"], requirements, options)
-    lock(["--group", "bootstrap"], ROOT / "bootstrap.lock", options)
+    lock("pyproject.toml --all-extras --group dev", requirements, options)
+    lock("--group bootstrap", ROOT / "bootstrap.lock", options)
     locked = read_lock(requirements.read_text())
     hashes = {machine: tool_hashes(locked, machine) for machine in MACHINES}
     PINS.write_text(render_pins({name: locked[name].version for name in STACK}, hashes))

@@ -1,0 +1,127 @@
+"""What is there and what is amiss: `python -m toolchain.doctor`, or `tilestack doctor`.
+
+Needs only the standard library, so that it runs on a machine where everything else is broken.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Literal
+
+from .errors import DeviceError, ToolchainError, UsageError
+from .knobs import CACHE_DIR, JOBS, TOOLCHAIN, cache_dir, jobs, toolchain_dir
+from .manifest import REPAIR, Manifest, identity
+from .pins import pins
+from .targets import targets
+from .tools import packaged, tool
+
+LAUNCH_PACKAGES = ("numpy", "ml-dtypes", "safetensors", "cuda-bindings")  # what launching a bundle needs
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the table. `note`: worth knowing, nothing broken. `advice` is what to do, empty where all is well."""
+
+    subject: str
+    status: Literal["ok", "note", "bad"]
+    found: str
+    advice: str = ""
+
+
+def checks() -> list[Check]:
+    """Look at everything. What is amiss is a line of its own, no exception."""
+    return [_python(), _toolchain(), *map(_tool, pins().tools), *map(_package, LAUNCH_PACKAGES), *_gpus(), *_settings()]
+
+
+def _python() -> Check:
+    found = f"{platform.python_version()} on {platform.machine()}, {sys.executable}"
+    return Check("python", "ok", found)
+
+
+def _toolchain() -> Check:
+    folder = toolchain_dir()
+    if not folder.exists():
+        return Check("toolchain", "note", f"{folder}: not built: the running Python's packages serve", REPAIR)
+    try:
+        manifest = Manifest.load(folder)
+    except ToolchainError as error:
+        return Check("toolchain", "bad", str(error.args[0]), error.hint or "")
+    if manifest.identity != identity(manifest.python):
+        return Check("toolchain", "note", f"{folder}: built from other locks, pins or Python, or elsewhere", REPAIR)
+    return Check("toolchain", "ok", f"{folder}, Python {manifest.python}")
+
+
+def _tool(name: str) -> Check:
+    if not toolchain_dir().exists() and not packaged(name).exists():
+        return Check(name, "note", "not installed: only compiling needs it", REPAIR)
+    try:
+        found = tool(name)
+    except ToolchainError as error:
+        return Check(name, "bad", str(error.args[0]), error.hint or "")
+    return Check(name, "ok", f"{found.version}, sha256 {found.sha256[:12]}… as pinned")
+
+
+def _package(name: str) -> Check:
+    try:
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return Check(name, "bad", "not installed", REPAIR)
+    pinned = pins().wheels.get(name, version)
+    if version != pinned:  # launching works with any recent version: a GPU machine has its own
+        return Check(name, "note", f"{version} (tested with {pinned})")
+    return Check(name, "ok", version)
+
+
+def _gpus() -> list[Check]:
+    try:
+        from .runtime import gpus
+
+        found = gpus()
+    except DeviceError as error:
+        return [Check("gpu", "note", str(error), "the CPU interpreter runs everything, slowly")]
+    if not found:
+        return [Check("gpu", "note", "none", "the CPU interpreter runs everything, slowly")]
+    return [Check("gpu", "ok", str(gpu)) for gpu in found]
+
+
+def _settings() -> list[Check]:
+    defaults = " ".join(t.name for t in targets().values() if t.default)
+    try:
+        parallel = Check(JOBS.name, "ok", f"{jobs()} ({JOBS.doc})")
+    except UsageError as error:
+        parallel = Check(JOBS.name, "bad", str(error.args[0]), error.hint or "")
+    return [
+        Check("targets", "ok", f"{defaults}; {len(targets())} in all"),
+        Check(CACHE_DIR.name, "ok", f"{cache_dir()} ({CACHE_DIR.doc})"),
+        Check(TOOLCHAIN.name, "ok", f"{toolchain_dir()} ({TOOLCHAIN.doc})"),
+        parallel,
+    ]
+
+
+def render(lines: Sequence[Check]) -> str:
+    """The table as text, then a line that sums it up."""
+    width = max(len(line.subject) for line in lines)
+    out: list[str] = []
+    for line in lines:
+        out.append(f"{line.status:4}  {line.subject:{width}}  {line.found}")
+        if line.advice:
+            out.append(f"{'':4}  {'':{width}}  next: {line.advice}")
+    bad = [line.subject for line in lines if line.status == "bad"]
+    failed = f"{len(bad)} of {len(lines)} checks failed: {', '.join(bad)}"
+    out.append(failed if bad else f"all {len(lines)} checks passed")
+    return "\n".join(out)
+
+
+def main() -> int:
+    """Print the table; 4, a toolchain error, if something is broken."""
+    lines = checks()
+    print(render(lines))
+    return ToolchainError.exit_code if any(line.status == "bad" for line in lines) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
