@@ -57,11 +57,8 @@ def build(folder: Path) -> Manifest:
     tool is not the pinned one."""
     Manifest.path(folder).unlink(missing_ok=True)
     python = str(folder / "venv/bin/python")
-    uv(
-        ["venv", "-q", "--clear", "--python", sys.executable, str(folder / "venv")],
-        cwd=ROOT,
-        doing="making the environment",
-    )
+    venv = ["venv", "-q", "--clear", "--python", sys.executable, str(folder / "venv")]
+    uv(venv, cwd=ROOT, doing="making the environment")
     # Copies, not links: a tool that is damaged in place must not damage uv's cache, from which it is mended.
     sync = ["pip", "sync", "--require-hashes", "--no-build", "--link-mode", "copy", "--python", python, str(LOCK)]
     uv(sync, cwd=ROOT, doing="installing requirements.lock")

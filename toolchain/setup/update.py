@@ -95,18 +95,8 @@ def tool_hashes(locked: Mapping[str, Locked], machine: str) -> dict[str, str]:
         wheels = sorted({tool.wheel for tool in TOOLS.values()})
         (folder / "tools.lock").write_text("".join(locked[wheel].text for wheel in wheels))
         fixed = f"-q --no-deps --require-hashes --only-binary :all: --python-platform {machine}-manylinux_2_28"
-        command = [
-            "pip",
-            "install",
-            *shlex.split(fixed),
-            "--python",
-            sys.executable,
-            "--target",
-            ".",
-            "-r",
-            "tools.lock",
-        ]
-        uv(command, cwd=folder, doing=f"getting the tools for {machine}")
+        place = ["--python", sys.executable, "--target", ".", "-r", "tools.lock"]
+        uv(["pip", "install", *shlex.split(fixed), *place], cwd=folder, doing=f"getting the tools for {machine}")
         return {name: file_sha256(folder / tool.path) for name, tool in TOOLS.items()}
 
 

@@ -1,0 +1,17 @@
+"""The README's two lines, which are what CI runs and what the menu offers."""
+
+from __future__ import annotations
+
+from toolchain.knobs import ROOT
+from toolchain.setup.uv import LINE
+
+README = (ROOT / "README.md").read_text().splitlines()
+
+
+def test_the_two_lines_stand_in_the_readme():
+    assert f"{LINE} && .venv/bin/nox -s tests" in README
+    assert f"{LINE} && .venv/bin/nox -s gpu_tests" in README
+
+
+def test_ci_runs_the_tests_line():
+    assert (ROOT / ".ci/run").read_text().splitlines()[-1] == f"{LINE} && .venv/bin/nox -s tests"

@@ -1,0 +1,101 @@
+"""Building the toolchain, but for the installing itself, which `nox -s build_toolchain` has done before this runs."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolchain.errors import ToolchainError
+from toolchain.knobs import ROOT
+from toolchain.manifest import InstalledFile, Manifest, identity
+from toolchain.pins import file_sha256, pins
+from toolchain.setup.build import only_one, unfit
+from toolchain.setup.uv import uv
+
+
+@pytest.fixture
+def toolchain(tmp_path: Path) -> Path:
+    """A folder that looks like a finished toolchain."""
+    (tmp_path / "venv/bin").mkdir(parents=True)
+    (tmp_path / "venv/bin/python").symlink_to(sys.executable)
+    tools: dict[str, InstalledFile] = {}
+    for name in pins().tools:
+        (tmp_path / name).write_text(name)
+        stat = (tmp_path / name).stat()
+        tools[name] = InstalledFile(name, "w==1", "1", file_sha256(tmp_path / name), stat.st_size, stat.st_mtime_ns)
+    Manifest(identity(platform.python_version()), platform.python_version(), tools).save(tmp_path)
+    return tmp_path
+
+
+def test_a_finished_toolchain_is_fit(toolchain: Path):
+    assert unfit(toolchain) is None
+
+
+def test_a_build_that_was_killed_is_not(toolchain: Path):
+    (toolchain / "manifest.json").unlink()
+    assert "manifest.json: missing" in str(unfit(toolchain))
+
+
+def test_a_damaged_tool_is_named(toolchain: Path):
+    (toolchain / "ptxas").write_text("ptxas, but longer")
+    assert f"{toolchain}/ptxas: damaged" in str(unfit(toolchain))
+
+
+def test_a_lost_python_is_named(toolchain: Path):
+    (toolchain / "venv/bin/python").unlink()
+    assert "venv/bin/python: missing" in str(unfit(toolchain))
+
+
+def test_another_python_or_lock_asks_for_a_new_build(toolchain: Path):
+    manifest = Manifest.load(toolchain)
+    Manifest(identity("3.99.0"), "3.99.0", manifest.tools).save(toolchain)
+    assert "changed" in str(unfit(toolchain))
+
+
+def test_a_second_build_waits_for_the_first(tmp_path: Path):
+    code = "import sys, pathlib, toolchain.setup.build as b\nwith b.only_one(pathlib.Path(sys.argv[1])): print('in')"
+    with only_one(tmp_path):
+        second = subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert second.stderr is not None
+        assert "waiting" in second.stderr.readline()
+        assert second.poll() is None
+    out, _ = second.communicate(timeout=60)
+    assert (out, second.returncode) == ("in\n", 0)
+
+
+@pytest.fixture
+def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where uv is looked for."""
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    return tmp_path / "uv"
+
+
+def test_uv_that_fails_is_quoted(beside: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    beside.write_text("#!/bin/sh\necho 'error: dns error' >&2\necho '  no such host' >&2\nexit 2\n")
+    beside.chmod(0o755)
+    with pytest.raises(ToolchainError) as caught:
+        uv(["pip", "sync"], cwd=tmp_path, doing="installing requirements.lock")
+    doing, command, message = (
+        "installing requirements.lock failed",
+        f"{beside} pip sync",
+        "error: dns error\n  no such host",
+    )
+    expected = (doing, command, "exited 2", message, "mirror")
+    assert [part for part in expected if part not in str(caught.value)] == []
+    assert "dns error" in capfd.readouterr().err
+
+
+def test_no_uv_says_how_to_get_it(beside: Path, tmp_path: Path):
+    with pytest.raises(ToolchainError, match="pip install -qr bootstrap"):
+        uv(["pip", "sync"], cwd=tmp_path, doing="installing")
+    assert not beside.exists()
