@@ -16,7 +16,10 @@ def write_report(results: Results, folder: Path) -> list[str]:
     """Write `results.json`, `junit.xml` and `index.html`, each whole or not at all. Returns lines to show the user:
     the paths, and plainly what was not written."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [_replace(folder / "results.json", results.to_json()), _replace(folder / "junit.xml", render_junit(results))]
+    lines = [
+        _replace(folder / "results.json", results.to_json()),
+        _replace(folder / "junit.xml", render_junit(results)),
+    ]
     if find_spec("jinja2") is None:
         page = folder / "index.html"
         page.unlink(missing_ok=True)  # an older page would show another run

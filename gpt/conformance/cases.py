@@ -85,7 +85,7 @@ CASES: tuple[Case, ...] = (
 
 @dataclass(frozen=True)
 class Inputs:
-    """Arguments of one launch. `arrays`: inputs in storage dtype; `outputs`: what the outputs hold before the launch."""
+    """Arguments of a launch. `arrays`: inputs in storage dtype; `outputs`: what the outputs hold before it."""
 
     arrays: Mapping[str, Array]
     outputs: Mapping[str, Array]
@@ -118,6 +118,10 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
     if case.op == "kv_append":  # in-out: what is not appended must stay as it was
         for name, array in outputs.items():
             outputs[name] = rng.standard_normal(array.shape).astype(array.dtype)
+    if case.op == "decode_attention":  # past a sequence's length the cache holds another's leavings: here NaN
+        for name in ("k_cache", "v_cache"):
+            for batch, length in enumerate(arrays["lengths"]):
+                arrays[name][batch, int(length) :] = np.nan
     scalars = {p.name: _scalar(case, p.name) for p in params if p.role == "scalar"}
     return Inputs(arrays, outputs, scalars)
 
@@ -153,7 +157,7 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values[0] *= 2e-3  # a variance near eps shows a wrong eps
         case "layernorm", "weight":
             values += 1.0
-        case ("linear" | "linear_gelu" | "linear_residual"), "weight":
+        case (("linear" | "linear_gelu" | "linear_residual"), "weight"):
             values /= np.sqrt(case.dims["K"])
         case "logits", "weight":
             values /= np.sqrt(case.dims["C"])

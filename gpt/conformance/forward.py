@@ -23,6 +23,7 @@ from .result import Row
 from .run import Cell, attempt, timed
 
 Tokens = NDArray[np.int32]
+Expected = tuple[NDArray[np.float64], NDArray[np.generic]]
 
 
 @dataclass(frozen=True)
@@ -65,17 +66,18 @@ def run_forward(
             models = {s: GPT(case.config, weights, Launcher(bundle, s, executor), dtype) for s in sources}
             for size in sizes:
                 tokens = np.random.default_rng(seed).integers(0, case.config.vocab_size, size).astype(np.int32)
-                expected = functools.cache(
-                    lambda tokens=tokens: (  # both sources face one reference, computed when first needed
-                        float64.forward(case.config, weights, tokens),
-                        eager.forward(case.config, weights, tokens, dtype=dtype),
-                    )
-                )
+                expected = functools.cache(functools.partial(_expected, case.config, weights, tokens, dtype))
                 for cell in cells:
-                    model = models[cell.source]
-                    yield attempt(cell, _shape(case, size), lambda: _check_logits(model, tokens, expected, dtype, executor))
+                    yield attempt(
+                        cell, _shape(case, size), _check_logits, models[cell.source], tokens, expected, dtype, executor
+                    )
             if case.prompt:
                 yield from _greedy(case, weights, models, cells, dtype)
+
+
+def _expected(config: GPTConfig, weights: Weights, tokens: Tokens, dtype: str) -> Expected:
+    """Reference and eager logits: both sources face these, computed when first needed."""
+    return float64.forward(config, weights, tokens), eager.forward(config, weights, tokens, dtype=dtype)
 
 
 def _shape(case: ForwardCase, size: tuple[int, int]) -> str:
@@ -85,7 +87,7 @@ def _shape(case: ForwardCase, size: tuple[int, int]) -> str:
 def _check_logits(
     model: GPT,
     tokens: Tokens,
-    expected: Callable[[], tuple[NDArray[np.float64], NDArray[np.generic]]],
+    expected: Callable[[], Expected],
     dtype: str,
     executor: Executor,
 ) -> tuple[Verdict, float | None]:
@@ -117,10 +119,11 @@ def _greedy(
         if regret[worst] > 2 * bound:
             best = int(np.argmax(logits[worst]))
             raise ConformanceError(
-                f"token {worst} is {continuation[worst]}, the reference takes {best} by {regret[worst]:.3g} (allowed {2 * bound:.3g})"
+                f"token {worst} is {continuation[worst]}, the reference takes {best} "
+                f"by {regret[worst]:.3g} (allowed {2 * bound:.3g})"
             )
         return Verdict(float(regret[worst]), 2 * bound), None
 
     for cell in cells:
         shape = f"{case.model} greedy {count} tokens after {case.prompt.decode()!r}"
-        yield attempt(cell, shape, lambda: check(models[cell.source]))
+        yield attempt(cell, shape, check, models[cell.source])

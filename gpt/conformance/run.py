@@ -1,7 +1,7 @@
-"""Run the conformance matrix of a bundle on one executor: every op, the whole forward pass, greedy continuations.
+"""Run the op cells of the conformance matrix on one executor.
 
-Inputs, reference and eager results are computed once per case and dtype and shared by the sources, so that both face the
-same numbers. Nothing is timed before it is right.
+Inputs, reference and eager results are computed once per case and dtype and shared by the sources, so that both face
+the same numbers. Nothing is timed before it is right.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from toolchain.entry import ops
 from toolchain.errors import ConformanceError, TilestackError
 from toolchain.runtime import DeviceBuffer, Executor, Launcher
 
-from .cases import CASES, Case, Inputs, make_inputs
+from .cases import Case, Inputs, make_inputs
 from .compare import Verdict, compare
 from .result import Row
 
@@ -53,10 +53,10 @@ class Cell:
         )  # fmt: skip
 
 
-def attempt(cell: Cell, shape: str, check: Callable[[], tuple[Verdict, float | None]]) -> Row:
+def attempt(cell: Cell, shape: str, check: Callable[..., tuple[Verdict, float | None]], *args: object) -> Row:
     """The row of one check: what it returns, or how it failed."""
     try:
-        verdict, time_us = check()
+        verdict, time_us = check(*args)
     except ConformanceError as error:
         return cell.row(shape, status="failed", detail=str(error))
     except TilestackError as error:
@@ -65,13 +65,17 @@ def attempt(cell: Cell, shape: str, check: Callable[[], tuple[Verdict, float | N
 
 
 def run_ops(
-    bundle: Bundle, executor: Executor, *, sources: Sequence[str], dtypes: Sequence[str], names: Sequence[str], seed: int
+    bundle: Bundle,
+    executor: Executor,
+    cases: Sequence[Case],
+    *,
+    sources: Sequence[str],
+    dtypes: Sequence[str],
+    seed: int,
 ) -> Iterator[Row]:
-    """Every op case for each source and dtype. `names`: the ops to run."""
+    """Every op case for each source and dtype."""
     launchers = {source: Launcher(bundle, source, executor) for source in sources}
-    for case in CASES:
-        if case.op not in names:
-            continue
+    for case in cases:
         for dtype in (d for d in case.dtypes() if d in dtypes):
             cells = [Cell(case.op, source, dtype, executor) for source in sources]
             if case.gpu_only and executor.kind == "cpu":
@@ -81,7 +85,7 @@ def run_ops(
             expected = references(case, dtype, inputs)
             for cell in cells:
                 launcher = launchers[cell.source]
-                yield attempt(cell, case.shape, lambda: check_op(case, dtype, inputs, expected, launcher, executor))
+                yield attempt(cell, case.shape, check_op, case, dtype, inputs, expected, launcher, executor)
 
 
 def references(case: Case, dtype: str, inputs: Inputs) -> Mapping[str, tuple[Array, Array]]:
@@ -97,7 +101,7 @@ def references(case: Case, dtype: str, inputs: Inputs) -> Mapping[str, tuple[Arr
 
     exact = compute(float64)
     rounded = compute(eager, dtype=dtype)
-    return {name: pair for name, *pair in zip(outputs, exact, rounded, strict=True)}  # pyright: ignore
+    return dict(zip(outputs, zip(exact, rounded, strict=True), strict=True))
 
 
 def check_op(
@@ -134,7 +138,7 @@ def timed(run: Callable[[], T], executor: Executor) -> tuple[T, float]:
 
 
 def fused_qkv(inputs: Inputs, executor: Executor) -> dict[str, DeviceBuffer]:
-    """q, k and v as the model passes them: slices of one buffer (B, T, 3, H, D), so strided in every outer dimension."""
+    """q, k and v as the model passes them: strided slices of one buffer (B, T, 3, H, D)."""
     stacked = np.stack([inputs.arrays[n] for n in ("q", "k", "v")], axis=2)
     qkv = executor.from_numpy(np.ascontiguousarray(stacked))
     return {name: qkv.select(2, index) for index, name in enumerate(("q", "k", "v"))}

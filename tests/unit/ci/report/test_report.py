@@ -1,0 +1,90 @@
+"""What a report says of a run, read back from its three files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from ci.report import render_html, write_report
+from gpt.conformance.result import Results, Row
+from toolchain.errors import UsageError
+
+
+def row(status: str, **more: object) -> Row:
+    passed = Row("gelu-mlir-bf16-sm_90", "mlir", "gelu", "bf16", "sm_90", "cuda:0", "M=7 N=65", "passed")
+    return dataclasses.replace(passed, status=status, **more)
+
+
+RESULTS = Results(
+    {"executors": "cuda:0 <H200>"},
+    [
+        row("passed", error=0.01, bound=0.04, time_us=12.5),
+        row("failed", detail="gelu bf16: off by <3>", shape="M=1 N=1"),
+        row("error", source="py", detail="LaunchError: x"),
+        row("not run", op="softmax", detail="too slow for the interpreter"),
+    ],
+)
+
+
+def test_the_files_say_what_the_results_say(tmp_path: Path) -> None:
+    lines = write_report(RESULTS, tmp_path)
+    assert lines == [str(tmp_path / name) for name in ("results.json", "junit.xml", "index.html")]
+    assert Results.load(tmp_path / "results.json") == RESULTS
+    suite = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    assert {k: suite.get(k) for k in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "4", "failures": "1", "errors": "1", "skipped": "1",
+    }  # fmt: skip
+    assert suite.find("testcase/failure").get("message") == "gelu bf16: off by <3>"  # type: ignore[union-attr]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["index.html", "junit.xml", "results.json"]
+
+
+def test_the_page_escapes_and_shows_the_worst_of_a_square() -> None:
+    page = render_html(RESULTS)
+    assert "off by &lt;3&gt;" in page
+    assert "<3>" not in page
+    assert "cuda:0 &lt;H200&gt;" in page
+    assert '<button class="failed" data-filter="gelu-mlir-bf16-">1/2<small>25 %' in page.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "green"),
+    [
+        (["passed", "not run"], True),
+        (["passed", "failed"], False),
+        (["passed", "error"], False),
+        (["not run"], False),
+        ([], False),
+    ],
+)
+def test_green_needs_something_passed_and_nothing_failed(statuses: list[str], green: bool) -> None:
+    assert Results({}, [row(s) for s in statuses]).green is green
+
+
+def test_summary_counts_every_status() -> None:
+    assert RESULTS.summary() == "1 passed, 1 failed, 1 error, 1 not run"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"format": 2, "environment": {}, "rows": []}',
+        json.dumps({"format": 1, "environment": {}, "rows": [{"x": 1}]}),
+    ],
+)
+def test_what_is_no_results_file(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=r"results\.json"):
+        Results.load(path)
+
+
+def test_a_missing_results_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file"):
+        Results.load(tmp_path / "absent.json")
