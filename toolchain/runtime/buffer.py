@@ -1,0 +1,215 @@
+"""DeviceBuffer: a typed, strided view of memory that an executor owns.
+
+Views share one Allocation. It goes back when its last view goes, or at once with `free()`; a view of freed memory is an
+error at its next use.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..entry import ALIGNMENT, ITEMSIZE
+from ..errors import UsageError
+from . import dlpack
+from .layout import NUMPY, Layout, contiguous_strides, layout
+
+if TYPE_CHECKING:
+    from .executor import Executor
+
+
+class Allocation:
+    """One piece of memory. `memory`: what the executor knows it by (the interpreter's Allocation; None on a GPU).
+    `shared`: another library has seen its address, so freeing must wait for that library's work too."""
+
+    __slots__ = ("_release", "address", "freed", "memory", "nbytes", "shared")
+
+    def __init__(self, address: int, nbytes: int, release: Callable[[Allocation], None], memory: Any = None) -> None:
+        self.address, self.nbytes, self.memory = address, nbytes, memory
+        self.freed = False
+        self.shared = False
+        self._release = release
+
+    def free(self) -> None:
+        if self.freed:
+            raise UsageError("this buffer's memory was already freed")
+        self.freed = True
+        self._release(self)
+
+    def __del__(self) -> None:
+        if not self.freed and not sys.is_finalizing():  # at exit the process gives everything back
+            self.free()
+
+
+class DeviceBuffer:
+    """An array in an executor's memory. `strides` are in elements, never negative."""
+
+    __slots__ = ("allocation", "executor", "layout", "offset", "pointer")
+
+    def __init__(
+        self,
+        executor: Executor,
+        allocation: Allocation,
+        offset: int,
+        dtype: str,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+    ) -> None:
+        """A view of `allocation` from `offset` bytes on."""
+        self.executor = executor
+        self.allocation = allocation
+        self.offset = offset
+        self.pointer = allocation.address + offset
+        self.layout: Layout = layout(dtype, shape, strides, self.pointer % ALIGNMENT == 0)
+        if offset + self.layout.span > allocation.nbytes:
+            raise UsageError(f"a view {self.layout} at byte {offset} leaves its memory of {allocation.nbytes} bytes")
+
+    @property
+    def dtype(self) -> str:
+        """ "f32", "f16", "bf16" or "i32"."""
+        return self.layout.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.layout.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self.layout.strides
+
+    @property
+    def nbytes(self) -> int:
+        return self.layout.nbytes
+
+    @property
+    def freed(self) -> bool:
+        return self.allocation.freed
+
+    def __repr__(self) -> str:
+        state = " freed" if self.freed else ""
+        return f"<DeviceBuffer {self.layout} on {self.executor.name}{state}>"
+
+    def free(self) -> None:
+        """Gives the memory back now. Every view of it is unusable from here on."""
+        self.allocation.free()
+
+    def check_alive(self) -> None:
+        if self.allocation.freed:
+            raise UsageError(f"{self!r} is used after its memory was freed")
+
+    # Views
+
+    def _view(self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> DeviceBuffer:
+        self.check_alive()
+        return DeviceBuffer(self.executor, self.allocation, self.offset + offset, self.dtype, shape, strides)
+
+    def reshape(self, *shape: int) -> DeviceBuffer:
+        """The same elements in another shape; one size may be -1. Only a dense buffer has such a view."""
+        if not self.layout.contiguous:
+            raise UsageError(f"{self!r} is not contiguous: no view can reshape it")
+        size = self.layout.size
+        if -1 in shape:
+            known = -int(np.prod(shape))
+            fits = shape.count(-1) == 1 and known > 0 and size % known == 0
+            shape = tuple(size // known if fits and s == -1 else s for s in shape)
+        if any(s < 0 for s in shape) or int(np.prod(shape)) != size:
+            raise UsageError(f"{self!r} has {size} elements: it cannot have shape {list(shape)}")
+        return self._view(0, shape, contiguous_strides(shape))
+
+    def slice(self, dim: int, start: int, stop: int) -> DeviceBuffer:
+        """Elements start .. stop of one dimension, as x[..., start:stop]; out-of-range bounds are errors."""
+        dim = self._dim(dim)
+        if not 0 <= start <= stop <= self.shape[dim]:
+            raise UsageError(f"{self!r}: dimension {dim} has no range {start}:{stop}")
+        shape = (*self.shape[:dim], stop - start, *self.shape[dim + 1 :])
+        offset = start * self.strides[dim] if stop > start else 0
+        return self._view(offset * self.layout.itemsize, shape, self.strides)
+
+    def narrow(self, dim: int, start: int, length: int) -> DeviceBuffer:
+        """`length` elements of one dimension from `start` on."""
+        return self.slice(dim, start, start + length)
+
+    def select(self, dim: int, index: int) -> DeviceBuffer:
+        """One index of a dimension, which goes away; -1 is the last."""
+        dim = self._dim(dim)
+        size = self.shape[dim]
+        if not -size <= index < size:
+            raise UsageError(f"{self!r}: dimension {dim} has no index {index}")
+        offset = (index % size) * self.strides[dim] * self.layout.itemsize
+        without = (*self.shape[:dim], *self.shape[dim + 1 :])
+        return self._view(offset, without, (*self.strides[:dim], *self.strides[dim + 1 :]))
+
+    def _dim(self, dim: int) -> int:
+        rank = len(self.shape)
+        if not -rank <= dim < rank:
+            raise UsageError(f"{self!r} has no dimension {dim}")
+        return dim % rank
+
+    # Contents
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A dense copy on the host, after all work launched before; bf16 comes as ml_dtypes.bfloat16."""
+        self.check_alive()
+        return self.executor.read(self)
+
+    def copy_from(self, source: np.ndarray[Any, Any] | DeviceBuffer) -> None:
+        """Copies an array of the same shape and dtype: a host array into any view, or a dense buffer of the same
+        executor into a dense one. A page-locked host array must stay unchanged until `synchronize()`; any other may change."""
+        self.check_alive()
+        dtype = source.dtype if isinstance(source, DeviceBuffer) else source.dtype.name
+        same = self.dtype if isinstance(source, DeviceBuffer) else NUMPY[self.dtype].name
+        if source.shape != self.shape or dtype != same:
+            raise UsageError(f"cannot copy {dtype}{list(source.shape)} into {self!r}: shape and dtype must be equal")
+        if not isinstance(source, DeviceBuffer):
+            self.executor.write(self, np.ascontiguousarray(source))
+            return
+        source.check_alive()
+        if source.executor is not self.executor:
+            raise UsageError(f"cannot copy {source!r} into {self!r}: go through .numpy()")
+        if not (self.layout.contiguous and source.layout.contiguous):
+            raise UsageError(f"cannot copy {source!r} into {self!r}: both must be contiguous")
+        self.executor.copy(self, source)
+
+    def fill(self, value: float) -> None:
+        """Sets every element, in order with the launches around it."""
+        self.check_alive()
+        element = np.array(value).astype(NUMPY[self.dtype])
+        self.executor.fill(self, int(element.view(f"u{ITEMSIZE[self.dtype]}")))
+
+    # Other libraries
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Version 3. It has no typestr for bfloat16 (numpy has none): a bf16 buffer has no such attribute, so that a
+        reader goes on to DLPack, which can tell bfloat16."""
+        self.check_alive()
+        if self.executor.kind != "cuda":
+            raise AttributeError(f"{self!r} is not in a GPU's memory: it has no __cuda_array_interface__")
+        view = self.layout
+        stream = self.executor.share(self.allocation)
+        return dlpack.cuda_array_interface(self.pointer, view.dtype, view.shape, view.byte_strides, stream)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.executor.device
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """A DLPack capsule of this buffer, without a copy, ready on the reader's stream. It is of the unversioned form
+        whatever `max_version` is: every reader takes that."""
+        del max_version
+        self.check_alive()
+        if copy or dl_device not in (None, self.executor.device):
+            raise BufferError(f"{self!r} is shared without a copy and on its own device only")
+        self.executor.share(self.allocation)
+        self.executor.hand_over(stream)
+        view = self.layout
+        return dlpack.give(self.pointer, view.dtype, view.shape, view.strides, self.executor.device, self)

@@ -1,0 +1,212 @@
+"""The CPU executor: the Tile IR interpreter over the bundle's bytecode, with its sanitizer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import LaunchError, OutOfMemory, UsageError
+from . import dlpack
+from .buffer import Allocation, DeviceBuffer
+from .executor import Command, Event, Executor
+from .layout import NUMPY
+
+if TYPE_CHECKING:
+    from ..bundle import Bundle, BundleEntry
+
+# A persistent kernel launches one block per multiprocessor. Four are few enough that each loops over several tiles even
+# of a small array, and more than one, so that they have to share the work right.
+SMS = 4
+_BASE_ALIGNMENT = 256  # of allocations, as on a GPU
+
+
+class CpuExecutor(Executor):
+    """Launches run at once, block after block. `sanitize`: trap undefined behaviour (slower)."""
+
+    kind = "cpu"
+
+    def __init__(self, *, sanitize: bool = True) -> None:
+        super().__init__()
+        self.name = "cpu interpreter"
+        self.target = None
+        self.sms = SMS
+        self.device = (dlpack.CPU, 0)
+        self.stream = None
+        self.sanitize = sanitize
+        self._capturing: CpuGraph | None = None
+
+    # Memory
+
+    def allocate(self, nbytes: int) -> Allocation:
+        try:
+            backing = np.empty(nbytes + _BASE_ALIGNMENT, np.uint8)
+        except MemoryError as error:
+            raise OutOfMemory(f"no memory for {nbytes} bytes", hint="use a smaller batch or model") from error
+        skip = -backing.ctypes.data % _BASE_ALIGNMENT
+        return _allocation(backing[skip : skip + nbytes])
+
+    def adopt(self, address: int, nbytes: int, release: Callable[[], None]) -> Allocation:
+        return _allocation(_bytes_at(address, nbytes), release)
+
+    def share(self, allocation: Allocation) -> int:
+        allocation.shared = True
+        return 0
+
+    def wait_for(self, stream: int) -> None:
+        raise UsageError(f"{self.name} has no stream to order after stream {stream}")
+
+    def hand_over(self, stream: int | None) -> None:
+        if stream is not None:
+            raise BufferError(f"{self.name} has no streams: ask with stream=None")
+
+    def read(self, source: DeviceBuffer) -> np.ndarray[Any, Any]:
+        self._not_capturing("read a buffer")
+        return _view(source).copy()
+
+    def write(self, target: DeviceBuffer, array: np.ndarray[Any, Any]) -> None:
+        self._not_capturing("copy from the host")
+        _view(target)[...] = array
+
+    def copy(self, target: DeviceBuffer, source: DeviceBuffer) -> None:
+        self._run((target, source), lambda: np.copyto(_view(target), _view(source)))
+
+    def fill(self, target: DeviceBuffer, pattern: int) -> None:
+        bits = _view(target, np.dtype(f"u{target.layout.itemsize}"))
+        self._run((target,), lambda: bits.fill(pattern))
+
+    # Launches
+
+    def prepare(
+        self, bundle: Bundle, entry: BundleEntry, arrays: Sequence[DeviceBuffer], grid: tuple[int, int, int]
+    ) -> Command:
+        from ..tileir import interpreter  # with xDSL: only who interprets needs it
+
+        prepared = interpreter.prepare(bundle.read(entry.bytecode))
+        spec = entry.spec
+        symbol, params = spec.symbol, spec.params
+        sizes = [(*array.shape, *array.strides) for array in arrays]
+
+        def command(arrays: Sequence[DeviceBuffer], scalars: Sequence[int | float]) -> None:
+            pointers = [interpreter.Pointer(_interpreted(a.allocation), a.offset) for a in arrays]
+            array_args, rest = iter(zip(pointers, sizes, strict=True)), iter(scalars)
+            args: list[Any] = []
+            for param in params:
+                if param.dims:
+                    pointer, numbers = next(array_args)
+                    args += [pointer, *numbers]
+                else:
+                    args.append(next(rest))
+            self._run(arrays, lambda: prepared.launch(symbol, args, grid, sanitize=self.sanitize))
+
+        return command
+
+    def synchronize(self) -> None:
+        self._not_capturing("synchronize")
+
+    def record(self) -> Event:
+        return CpuEvent(time.perf_counter_ns())
+
+    # Graphs
+
+    @contextmanager
+    def capture(self) -> Generator[CpuGraph]:
+        self._not_capturing("begin another capture")
+        self._capturing = graph = CpuGraph(self)
+        try:
+            yield graph
+            graph.complete = True
+        finally:
+            self._capturing = None
+
+    def replay(self, steps: Sequence[Callable[[], object]]) -> None:
+        self._not_capturing("replay a graph")
+        for step in steps:
+            step()
+
+    def _run(self, buffers: Sequence[DeviceBuffer], step: Callable[[], object]) -> None:
+        if self._capturing is None:
+            step()
+        else:
+            self._capturing.add(buffers, step)
+
+    def _not_capturing(self, what: str) -> None:
+        if self._capturing is not None:
+            raise UsageError(f"{self.name} cannot {what} inside a capture", hint="do it before the `with`, or after")
+
+
+class CpuEvent:
+    def __init__(self, time_ns: int) -> None:
+        self.time_ns = time_ns
+
+    def us_since(self, start: Event) -> float:
+        if not isinstance(start, CpuEvent):
+            raise UsageError(f"{start!r} is no CPU event: the two have no common clock")
+        return (self.time_ns - start.time_ns) / 1000
+
+
+class CpuGraph:
+    """The recorded steps, each holding its buffers."""
+
+    def __init__(self, executor: CpuExecutor) -> None:
+        self._executor = executor
+        self._steps: list[Callable[[], object]] = []
+        self._allocations: dict[int, Allocation] = {}
+        self.complete = False
+
+    def add(self, buffers: Sequence[DeviceBuffer], step: Callable[[], object]) -> None:
+        self._steps.append(step)
+        for buffer in buffers:
+            self._allocations[id(buffer.allocation)] = buffer.allocation
+
+    def replay(self) -> None:
+        if not self.complete:
+            raise UsageError("this graph was not captured to its end: nothing to replay")
+        for allocation in self._allocations.values():
+            if allocation.freed:
+                raise LaunchError("a buffer that this graph uses was freed", hint="capture it again")
+        self._executor.replay(self._steps)
+
+
+class _Memory:
+    """The bytes of an allocation, and the interpreter's own handle of them once a launch has used them."""
+
+    def __init__(self, data: np.ndarray[Any, Any]) -> None:
+        self.data = data
+        self.interpreted: Any = None
+
+
+def _allocation(data: np.ndarray[Any, Any], release: Callable[[], None] | None = None) -> Allocation:
+    def give_back(allocation: Allocation) -> None:
+        allocation.memory = None
+        if release is not None:
+            release()
+
+    return Allocation(data.ctypes.data, data.nbytes, give_back, _Memory(data))
+
+
+def _bytes_at(address: int, nbytes: int) -> np.ndarray[Any, Any]:
+    """Another library's memory as an array that does not own it."""
+
+    class Bytes:
+        __array_interface__ = {"version": 3, "data": (address, False), "typestr": "|u1", "shape": (nbytes,)}
+
+    return np.asarray(Bytes()) if nbytes else np.empty(0, np.uint8)
+
+
+def _interpreted(allocation: Allocation) -> Any:
+    from ..tileir import interpreter
+
+    memory: _Memory = allocation.memory
+    if memory.interpreted is None:
+        memory.interpreted = interpreter.Allocation(memory.data)
+    return memory.interpreted
+
+
+def _view(buffer: DeviceBuffer, dtype: np.dtype[Any] | None = None) -> np.ndarray[Any, Any]:
+    memory: _Memory = buffer.allocation.memory
+    view = buffer.layout
+    return np.ndarray(view.shape, dtype or NUMPY[view.dtype], memory.data, buffer.offset, view.byte_strides)

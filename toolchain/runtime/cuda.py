@@ -1,0 +1,373 @@
+"""The CUDA executor: one GPU, one stream, through cuda-python's driver API."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DeviceError, LaunchError, NoGPU, OutOfMemory, UsageError
+from . import dlpack
+from .buffer import Allocation, DeviceBuffer
+from .driver import check, check_grid, choose_target, describe, is_sticky, load, out_of_memory
+from .executor import Command, Event, Executor
+from .layout import NUMPY, Chunk, chunks
+
+if TYPE_CHECKING:
+    from ..bundle import Bundle, BundleEntry
+    from ..entry import Param
+
+
+class CudaExecutor(Executor):
+    """Work runs in order on one non-blocking stream. Memory comes from the device's stream-ordered pool, which keeps what is
+    freed for the next allocation."""
+
+    kind = "cuda"
+
+    def __init__(self, index: int = 0) -> None:
+        super().__init__()
+        self._driver: Any = load()
+        count: int = self._check("cuDeviceGetCount", self._driver.cuDeviceGetCount())
+        if not 0 <= index < count:
+            raise NoGPU(f"there is no cuda:{index}: the driver lists {count} GPU(s)", hint="see `nvidia-smi -L`")
+        self.gpu = describe(self._driver, index)
+        self.name = f"cuda:{index} {self.gpu.name} {self.gpu.target}"
+        self.target = self.gpu.target
+        self.sms = self.gpu.sms
+        self.device = (dlpack.CUDA, index)
+        device = self._check("cuDeviceGet", self._driver.cuDeviceGet(index))
+        self._context = self._check("cuDevicePrimaryCtxRetain", self._driver.cuDevicePrimaryCtxRetain(device))
+        self._current()
+        self._stream, self._side_stream = self._new_stream(), self._new_stream()
+        self.stream = int(self._stream)
+        self._keep_pool_memory(device)
+        self._modules: dict[str, Any] = {}  # by the cubin's sha256
+        self._lost = False  # after an error that no later call recovers from
+        self._last_entry = ""  # for errors that surface after their launch
+        self._capturing: CudaGraph | None = None
+        self._freed_late: list[Allocation] = []  # freed while a capture forbids it
+        self.lock = threading.Lock()  # packing arguments and launching are one step
+
+    # The driver
+
+    def _check(self, call: str, result: tuple[Any, ...], doing: str = "") -> Any:
+        try:
+            return check(call, result, doing)
+        except DeviceError:
+            self._lost = is_sticky(int(result[0]))
+            raise
+
+    def run(self, call: str, *args: Any, doing: str = "") -> Any:
+        """A call of the driver API in our context. Raises the DeviceError that its status stands for."""
+        self._current()
+        return self._check(call, getattr(self._driver, call)(*args), doing)
+
+    def discard(self, call: str, handle: Any) -> None:
+        """Destroys a handle of ours, unless it went with a lost context."""
+        if not self._lost:
+            self.run(call, handle)
+
+    def _current(self) -> None:
+        """Makes our context the calling thread's, which may have another device's or, a new thread, none."""
+        self._check("cuCtxSetCurrent", self._driver.cuCtxSetCurrent(self._context))
+
+    def _new_stream(self) -> Any:
+        flag = self._driver.CUstream_flags.CU_STREAM_NON_BLOCKING
+        return self._check("cuStreamCreate", self._driver.cuStreamCreate(flag.value))
+
+    def _keep_pool_memory(self, device: Any) -> None:
+        """By default the pool returns freed memory to the system at each synchronisation, and every step pays for it."""
+        pool = self._check("cuDeviceGetDefaultMemPool", self._driver.cuDeviceGetDefaultMemPool(device))
+        threshold = self._driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        self.run("cuMemPoolSetAttribute", pool, threshold, self._driver.cuuint64_t(2**64 - 1))
+
+    # Memory
+
+    def allocate(self, nbytes: int) -> Allocation:
+        # While capturing, an allocation on our stream would become part of the graph: take it on another one instead.
+        stream = self._stream if self._capturing is None else self._side_stream
+        try:
+            address = self.run("cuMemAllocAsync", max(nbytes, 1), stream)
+        except OutOfMemory as error:
+            free, total = self.run("cuMemGetInfo")
+            raise out_of_memory(nbytes, free, total, self.name) from error
+        if self._capturing is not None:
+            self.run("cuStreamSynchronize", stream)
+        return Allocation(int(address), nbytes, self._free)
+
+    def _free(self, allocation: Allocation) -> None:
+        if self._lost:  # the memory went with the context
+            return
+        if self._capturing is not None:
+            self._freed_late.append(allocation)
+            return
+        if allocation.shared:  # another library's stream may still be using it
+            self.run("cuCtxSynchronize")
+        self.run("cuMemFreeAsync", allocation.address, self._stream)
+
+    def adopt(self, address: int, nbytes: int, release: Callable[[], None]) -> Allocation:
+        if nbytes:
+            ordinal = self._driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+            where = self.run("cuPointerGetAttribute", ordinal, address, doing="adopting an array")
+            if int(where) != self.gpu.index:
+                raise UsageError(f"the array is on cuda:{int(where)}, this executor on {self.name}")
+
+        def give_back(_: Allocation) -> None:
+            if not self._lost:
+                self.synchronize()  # the owner may reuse the memory at once
+            release()
+
+        return Allocation(address, nbytes, give_back)
+
+    def share(self, allocation: Allocation) -> int:
+        allocation.shared = True
+        return int(self._stream)
+
+    def wait_for(self, stream: int) -> None:
+        self._order(self._driver.CUstream(stream), self._stream)
+
+    def hand_over(self, stream: int | None) -> None:
+        if stream == -1:  # DLPack: the reader synchronises by itself
+            return
+        # DLPack: None and 1 are the legacy default stream, 2 the per-thread one, as the driver numbers them too.
+        self._order(self._stream, self._driver.CUstream(1 if stream is None else stream))
+
+    def _order(self, first: Any, then: Any) -> None:
+        """What is launched on `then` from now on waits for what is on `first`."""
+        self._not_capturing("share memory with another library")
+        event = self.run("cuEventCreate", self._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
+        self.run("cuEventRecord", event, first)
+        self.run("cuStreamWaitEvent", then, event, 0)
+        self.run("cuEventDestroy", event)
+
+    def read(self, source: DeviceBuffer) -> np.ndarray[Any, Any]:
+        self._not_capturing("read a buffer")
+        array = np.empty(source.shape, NUMPY[source.dtype])
+        for chunk in chunks(source.layout):
+            self._copy_host(array.ctypes.data + chunk.at, source.pointer + chunk.offset, chunk, to_device=False)
+        self.synchronize()
+        return array
+
+    def write(self, target: DeviceBuffer, array: np.ndarray[Any, Any]) -> None:
+        self._not_capturing("copy from the host")
+        for chunk in chunks(target.layout):
+            self._copy_host(array.ctypes.data + chunk.at, target.pointer + chunk.offset, chunk, to_device=True)
+
+    def _copy_host(self, host: int, device: int, chunk: Chunk, *, to_device: bool) -> None:
+        if chunk.pitch == chunk.width:
+            nbytes = chunk.rows * chunk.width
+            if to_device:
+                self.run("cuMemcpyHtoDAsync", device, host, nbytes, self._stream)
+            else:
+                self.run("cuMemcpyDtoHAsync", host, device, nbytes, self._stream)
+            return
+        copy, kinds = self._driver.CUDA_MEMCPY2D(), self._driver.CUmemorytype
+        copy.WidthInBytes, copy.Height = chunk.width, chunk.rows
+        if to_device:
+            copy.srcMemoryType, copy.srcHost, copy.srcPitch = kinds.CU_MEMORYTYPE_HOST, host, chunk.width
+            copy.dstMemoryType, copy.dstDevice, copy.dstPitch = kinds.CU_MEMORYTYPE_DEVICE, device, chunk.pitch
+        else:
+            copy.srcMemoryType, copy.srcDevice, copy.srcPitch = kinds.CU_MEMORYTYPE_DEVICE, device, chunk.pitch
+            copy.dstMemoryType, copy.dstHost, copy.dstPitch = kinds.CU_MEMORYTYPE_HOST, host, chunk.width
+        self.run("cuMemcpy2DAsync", copy, self._stream)
+
+    def copy(self, target: DeviceBuffer, source: DeviceBuffer) -> None:
+        self._hold((target, source))
+        if source.nbytes:
+            self.run("cuMemcpyDtoDAsync", target.pointer, source.pointer, source.nbytes, self._stream)
+
+    def fill(self, target: DeviceBuffer, pattern: int) -> None:
+        self._hold((target,))
+        call = {2: "cuMemsetD2D16Async", 4: "cuMemsetD2D32Async"}[target.layout.itemsize]
+        for chunk in chunks(target.layout):
+            width = chunk.width // target.layout.itemsize
+            place = target.pointer + chunk.offset
+            self.run(call, place, chunk.pitch, pattern, width, chunk.rows, self._stream)
+
+    # Launches
+
+    def prepare(
+        self, bundle: Bundle, entry: BundleEntry, arrays: Sequence[DeviceBuffer], grid: tuple[int, int, int]
+    ) -> Command:
+        check_grid(entry.spec.symbol, grid)
+        return CudaCommand(self, self._function(bundle, entry), entry, arrays, grid)
+
+    def _function(self, bundle: Bundle, entry: BundleEntry) -> Any:
+        symbol = entry.spec.symbol
+        cubin = entry.cubins[choose_target(self.gpu, entry.cubins, symbol)]
+        doing = f"loading {symbol} from {cubin.path}"
+        if cubin.sha256 not in self._modules:
+            self._modules[cubin.sha256] = self.run("cuModuleLoadData", bundle.read(cubin), doing=doing)
+        return self.run("cuModuleGetFunction", self._modules[cubin.sha256], symbol.encode(), doing=doing)
+
+    def start(
+        self, function: Any, grid: tuple[int, int, int], parameters: int, arrays: Sequence[DeviceBuffer], symbol: str
+    ) -> None:
+        """Launches on our stream; `parameters` is the address of the array of parameter addresses."""
+        self._hold(arrays)
+        self._current()
+        x, y, z = grid
+        result = self._driver.cuLaunchKernel(function, x, y, z, 1, 1, 1, 0, self._stream, parameters, 0)
+        if int(result[0]):
+            self._check("cuLaunchKernel", result, f"launching {symbol} with grid {grid}{self._after()}")
+        self._last_entry = symbol
+
+    def _after(self) -> str:
+        return f" after {self._last_entry}" if self._last_entry else ""
+
+    def synchronize(self) -> None:
+        self._not_capturing("synchronize")
+        last = f"waiting for {self._last_entry}, the last of what was launched" if self._last_entry else "waiting"
+        self.run("cuStreamSynchronize", self._stream, doing=last)
+
+    def record(self) -> Event:
+        return CudaEvent(self)
+
+    def record_on_stream(self) -> Any:
+        event = self.run("cuEventCreate", self._driver.CUevent_flags.CU_EVENT_DEFAULT.value)
+        self.run("cuEventRecord", event, self._stream)
+        return event
+
+    # Graphs
+
+    @contextmanager
+    def capture(self) -> Generator[CudaGraph]:
+        self._not_capturing("begin another capture")
+        graph = CudaGraph(self)
+        relaxed = self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        self.run("cuStreamBeginCapture", self._stream, relaxed)
+        self._capturing = graph
+        finished = False
+        try:
+            yield graph
+            finished = True
+        finally:
+            self._capturing = None
+            handle = self._end_capture(finished)
+            late, self._freed_late = self._freed_late, []
+            for allocation in late:
+                self._free(allocation)
+        graph.instantiate(handle)
+
+    def _end_capture(self, finished: bool) -> Any:
+        """The captured graph. After an error inside the capture, that error is the one to show: the broken capture is
+        ended and dropped."""
+        self._current()
+        result = self._driver.cuStreamEndCapture(self._stream)
+        if finished:
+            return self._check("cuStreamEndCapture", result, f"capturing{self._after()}")
+        if not int(result[0]) and int(result[1]):
+            self.run("cuGraphDestroy", result[1])
+        return None
+
+    def replay(self, executable: Any) -> None:
+        self._not_capturing("replay a graph")
+        self.run("cuGraphLaunch", executable, self._stream, doing=f"replaying a graph{self._after()}")
+
+    def _hold(self, buffers: Sequence[DeviceBuffer]) -> None:
+        if self._capturing is not None:
+            self._capturing.hold(buffers)
+
+    def _not_capturing(self, what: str) -> None:
+        if self._capturing is not None:
+            raise UsageError(f"{self.name} cannot {what} inside a capture", hint="do it before the `with`, or after")
+
+
+class CudaCommand:
+    """A loaded entry and its packed parameters. A launch rewrites the addresses and the scalars; shapes and strides stay."""
+
+    def __init__(
+        self,
+        executor: CudaExecutor,
+        function: Any,
+        entry: BundleEntry,
+        arrays: Sequence[DeviceBuffer],
+        grid: tuple[int, int, int],
+    ) -> None:
+        self._executor, self._function, self._grid, self._symbol = executor, function, grid, entry.spec.symbol
+        self._head, content, offsets = pack(entry.spec.params, arrays)
+        self._content = ctypes.create_string_buffer(content, len(content))
+        base = ctypes.addressof(self._content)
+        self._table = (ctypes.c_void_p * len(offsets))(*(base + offset for offset in offsets))
+        self._parameters = ctypes.addressof(self._table)
+
+    def __call__(self, arrays: Sequence[DeviceBuffer], scalars: Sequence[int | float]) -> None:
+        executor = self._executor
+        with executor.lock:
+            self._head.pack_into(self._content, 0, *[a.pointer for a in arrays], *scalars)
+            executor.start(self._function, self._grid, self._parameters, arrays, self._symbol)
+
+
+def pack(params: Sequence[Param], arrays: Sequence[DeviceBuffer]) -> tuple[struct.Struct, bytes, list[int]]:
+    """The parameters' memory: addresses and scalars first, which change with each launch and which the returned Struct
+    writes; then shapes and strides, filled in. And each parameter's offset there, in ABI order."""
+    scalars = [p for p in params if not p.dims]
+    head = struct.Struct("=" + "Q" * len(arrays) + "".join("f" if p.dtype == "f32" else "i" for p in scalars))
+    content = bytearray(head.size)
+    offsets: list[int] = []
+    seen_arrays = seen_scalars = 0
+    for param in params:
+        if not param.dims:
+            offsets.append(8 * len(arrays) + 4 * seen_scalars)
+            seen_scalars += 1
+            continue
+        view = arrays[seen_arrays].layout
+        offsets.append(8 * seen_arrays)
+        seen_arrays += 1
+        for number in (*view.shape, *view.strides):
+            offsets.append(len(content))
+            content += struct.pack("=i", number)
+    return head, bytes(content), offsets
+
+
+class CudaEvent:
+    """An event on an executor's stream, destroyed with this object."""
+
+    def __init__(self, executor: CudaExecutor) -> None:
+        self._executor = executor
+        self.handle = executor.record_on_stream()
+
+    def us_since(self, start: Event) -> float:
+        if not isinstance(start, CudaEvent):
+            raise UsageError(f"{start!r} is no CUDA event: the two have no common clock")
+        self._executor.run("cuEventSynchronize", self.handle)
+        return 1000 * float(self._executor.run("cuEventElapsedTime", start.handle, self.handle))
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing() and hasattr(self, "handle"):
+            self._executor.discard("cuEventDestroy", self.handle)
+
+
+class CudaGraph:
+    """Captured launches. It keeps the memory alive that they use."""
+
+    def __init__(self, executor: CudaExecutor) -> None:
+        self._executor = executor
+        self._allocations: dict[int, Allocation] = {}
+        self._executable: Any = None
+
+    def hold(self, buffers: Sequence[DeviceBuffer]) -> None:
+        for buffer in buffers:
+            self._allocations[id(buffer.allocation)] = buffer.allocation
+
+    def instantiate(self, graph: Any) -> None:
+        self._executable = self._executor.run("cuGraphInstantiate", graph, 0, doing="making a graph executable")
+        self._executor.run("cuGraphDestroy", graph)
+
+    def replay(self) -> None:
+        if self._executable is None:
+            raise UsageError("this graph was not captured to its end: nothing to replay")
+        for allocation in self._allocations.values():
+            if allocation.freed:
+                raise LaunchError("a buffer that this graph uses was freed", hint="capture it again")
+        self._executor.replay(self._executable)
+
+    def __del__(self) -> None:
+        if self._executable is not None and not sys.is_finalizing():
+            self._executor.discard("cuGraphExecDestroy", self._executable)

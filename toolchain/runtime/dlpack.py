@@ -1,0 +1,163 @@
+"""Arrays to and from other libraries without a copy: DLPack capsules and `__cuda_array_interface__`.
+
+The structures are those of DLPack's dlpack.h, in their unversioned form, which every reader accepts.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..entry import ITEMSIZE
+from ..errors import UsageError
+from .layout import NUMPY, contiguous_strides, dtype_name
+
+CPU, CUDA = 1, 2  # DLPack's device types
+_CODES = {"i32": (0, 32), "f32": (2, 32), "f16": (2, 16), "bf16": (4, 16)}  # (type code, bits)
+_NAMES = {code: name for name, code in _CODES.items()}
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """Another library's array. `strides` in elements; `stream`: where its last writer may still be running."""
+
+    address: int
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    release: Callable[[], None]
+    stream: int | None = None
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )  # fmt: skip
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = (("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _Deleter))
+
+
+# Own prototypes: attributes set on ctypes.pythonapi's functions would be shared with every other module of the process.
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
+# The destructor sees a capsule whose reference count is zero: it must stay a bare address, never a Python object.
+_dying_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi)
+)
+_dying_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_NAME, _USED = b"dltensor", b"used_dltensor"  # module level: a capsule keeps the address of its name
+
+_given: dict[int, tuple[object, ...]] = {}  # by address of the _Managed: what must live until its reader is done
+
+
+@_Deleter
+def _delete(managed: int) -> None:
+    _given.pop(managed, None)
+
+
+@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+def _destroy_capsule(capsule: int) -> None:
+    if _dying_is_valid(capsule, _NAME):  # nobody took it
+        _given.pop(_dying_pointer(capsule, _NAME), None)
+
+
+def give(
+    address: int, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], device: tuple[int, int], owner: object
+) -> object:
+    """A DLPack capsule; `owner` is kept until the reader releases it."""
+    sizes = (ctypes.c_int64 * len(shape))(*shape)
+    steps = (ctypes.c_int64 * len(strides))(*strides)
+    code, bits = _CODES[dtype]
+    tensor = _Tensor(address, *device, len(shape), code, bits, 1, sizes, steps, 0)
+    managed = _Managed(tensor, None, _delete)
+    place = ctypes.addressof(managed)
+    _given[place] = (managed, sizes, steps, owner)
+    return _new(place, _NAME, ctypes.cast(_destroy_capsule, ctypes.c_void_p))
+
+
+def take(array: Any, device: tuple[int, int], stream: int | None) -> Foreign:
+    """Reads another library's array on `device` through its `__dlpack__`, ready on our `stream` (None on a CPU)."""
+    if not hasattr(array, "__dlpack__"):
+        raise UsageError(f"a {type(array).__name__} has no __dlpack__")
+    where = tuple(array.__dlpack_device__())
+    if where != device:
+        raise UsageError(f"the array is on DLPack device {where}, this executor on {device}: copy it there first")
+    capsule = array.__dlpack__() if stream is None else array.__dlpack__(stream=stream)
+    managed = ctypes.cast(_pointer(capsule, _NAME), ctypes.POINTER(_Managed)).contents
+    tensor = managed.tensor
+    name = _NAMES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    if name is None:
+        raise UsageError(
+            f"no buffer holds DLPack type code {tensor.code} of {tensor.bits} bits: it can be {', '.join(_CODES)}"
+        )
+    shape = tuple(tensor.shape[: tensor.ndim])
+    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else contiguous_strides(shape)
+    _reject_negative(strides)
+    _rename(capsule, _USED)  # from here on the release is ours to call
+
+    def release() -> None:
+        if managed.deleter:
+            managed.deleter(ctypes.addressof(managed))
+
+    return Foreign((tensor.data or 0) + tensor.byte_offset, name, shape, strides, release)
+
+
+def cuda_array_interface(
+    address: int, dtype: str, shape: tuple[int, ...], byte_strides: tuple[int, ...], stream: int
+) -> dict[str, Any]:
+    """Version 3 of the interface. Raises AttributeError for bf16, which has no typestr."""
+    if dtype == "bf16":
+        raise AttributeError("__cuda_array_interface__ cannot tell bfloat16: use DLPack")
+    return {
+        "version": 3,
+        "shape": shape,
+        "strides": byte_strides,
+        "typestr": NUMPY[dtype].str,
+        "data": (address, False),
+        "stream": stream,
+    }
+
+
+def take_cuda_array(array: Any, dtype: str | None) -> Foreign:
+    """Reads an object's `__cuda_array_interface__`; `dtype` overrides its typestr where the sizes agree (for bf16)."""
+    row: dict[str, Any] | None = getattr(array, "__cuda_array_interface__", None)
+    if row is None:
+        raise UsageError(f"a {type(array).__name__} has no __cuda_array_interface__")
+    if row.get("mask") is not None:
+        raise UsageError("a masked array cannot be a buffer")
+    found = np.dtype(row["typestr"])
+    name = dtype or dtype_name(found)
+    if name not in ITEMSIZE or found.itemsize != ITEMSIZE[name]:
+        raise UsageError(f"elements of typestr {row['typestr']!r} cannot be read as {name!r}")
+    shape = tuple(row["shape"])
+    steps = row.get("strides")
+    if steps is not None and any(step % found.itemsize for step in steps):
+        raise UsageError(f"byte strides {list(steps)} are no multiples of the element size {found.itemsize}")
+    strides = contiguous_strides(shape) if steps is None else tuple(step // found.itemsize for step in steps)
+    _reject_negative(strides)
+    keep = [array]
+    return Foreign(row["data"][0], name, shape, strides, keep.clear, row.get("stream"))
+
+
+def _reject_negative(strides: tuple[int, ...]) -> None:
+    if any(stride < 0 for stride in strides):
+        raise UsageError(f"strides {list(strides)}: a negative stride cannot be a buffer; copy the array")

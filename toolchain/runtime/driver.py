@@ -1,0 +1,169 @@
+"""The CUDA driver API as we use it: loading it, choosing a cubin, and what its errors mean."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from ..errors import DeviceError, DriverTooOld, LaunchError, NoGPU, OutOfMemory, WrongTarget
+from ..targets import targets
+
+MIN_CUDA = (13, 0)  # what tileiras 13 cubins need; the driver that brings it is release 580
+MIN_DRIVER = "580"
+_UPGRADE = f"install NVIDIA driver {MIN_DRIVER} or newer, or run on the CPU"
+_ON_CPU = "run on the CPU instead, or check that `nvidia-smi` lists a GPU here"
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+
+_OUT_OF_MEMORY = 2
+_NO_DEVICE = 100
+_NO_BINARY = 209
+_TOO_OLD = {36, 222, 803, 804}  # needs newer driver, unsupported PTX version, driver mismatch, no compatibility mode
+# After one of these every later call of the process on this device fails with the same code.
+_STICKY = {
+    214, 220, 226, 700, 702, 708, 709, 710, 714, 715, 716, 717, 718, 719,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GPU:
+    """A device as the driver numbers it."""
+
+    index: int
+    name: str
+    compute_capability: tuple[int, int]
+    sms: int
+    memory: int  # bytes
+
+    @property
+    def target(self) -> str:
+        major, minor = self.compute_capability
+        return f"sm_{major}{minor}"
+
+
+@functools.cache
+def load() -> ModuleType:
+    """cuda.bindings.driver, initialised. Raises NoGPU or DriverTooOld."""
+    try:
+        from cuda.bindings import driver
+    except ImportError as error:
+        raise NoGPU(f"cuda-bindings cannot be imported: {error}", hint="pip install cuda-bindings") from error
+    try:
+        (status,) = driver.cuInit(0)
+    except RuntimeError as error:  # what cuda-bindings raises where there is no libcuda
+        raise NoGPU(f"no NVIDIA driver on this machine: {error}", hint=_ON_CPU) from error
+    if int(status):
+        raise error_of("cuInit", status, "")
+    status, version = driver.cuDriverGetVersion()
+    check_driver((version // 1000, version % 1000 // 10))
+    return driver
+
+
+def check_driver(cuda: tuple[int, int]) -> None:
+    """Raises DriverTooOld if a driver that offers this CUDA version cannot run our cubins."""
+    if cuda < MIN_CUDA:
+        raise DriverTooOld(
+            f"the NVIDIA driver offers CUDA {cuda[0]}.{cuda[1]}; these cubins need CUDA {MIN_CUDA[0]}.{MIN_CUDA[1]}, "
+            f"driver {MIN_DRIVER} or newer",
+            hint=_UPGRADE,
+        )
+
+
+def check(call: str, result: tuple[Any, ...], doing: str = "") -> Any:
+    """The value of a driver call's `(status, *values)`. Raises the DeviceError that its status stands for; `doing` says
+    what for, in the error's words."""
+    status, *values = result
+    if int(status):
+        raise error_of(call, status, doing)
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def error_of(call: str, status: Any, doing: str) -> DeviceError:
+    """The error that a CUresult stands for."""
+    code, name = int(status), getattr(status, "name", "unknown")
+    during = f" while {doing}" if doing else ""
+    what = f"{call} failed{during}: {name} ({code})"
+    if code == _NO_DEVICE:
+        return NoGPU(f"the NVIDIA driver finds no GPU: {what}", hint=_ON_CPU)
+    if code in _TOO_OLD:
+        return DriverTooOld(f"the NVIDIA driver cannot run this: {what}", hint=_UPGRADE)
+    if code == _NO_BINARY:
+        return WrongTarget(what, hint="compile the bundle for this GPU's target")
+    if code == _OUT_OF_MEMORY:
+        return OutOfMemory(what, hint="use a smaller batch, or free buffers first")
+    if is_sticky(code):
+        return DeviceError(
+            f"{what}. A launch before it did this; the CUDA context is lost",
+            hint="start a new process; run the same launch on the CPU interpreter, whose sanitizer names the access",
+        )
+    return DeviceError(what)
+
+
+def is_sticky(code: int) -> bool:
+    """Whether the context is lost with this error."""
+    return code in _STICKY
+
+
+def out_of_memory(asked: int, free: int, total: int, where: str) -> OutOfMemory:
+    def mib(count: int) -> str:
+        return f"{count / 2**20:,.1f} MiB"
+
+    return OutOfMemory(
+        f"{where} has no room for {mib(asked)} ({asked} bytes): {mib(free)} free of {mib(total)}",
+        hint="use a smaller batch or context, or free buffers first",
+    )
+
+
+def choose_target(gpu: GPU, available: Iterable[str], symbol: str) -> str:
+    """Of the targets that an entry has cubins for, the closest that `gpu` can run. Raises WrongTarget."""
+    known = targets()
+    names = list(available)
+    fitting = [known[n] for n in names if n in known and known[n].runs_on(gpu.compute_capability)]
+    if not fitting:
+        major, minor = gpu.compute_capability
+        raise WrongTarget(
+            f"{symbol}: the bundle has cubins for {', '.join(names) or 'no target'}; "
+            f"{gpu.name} has compute capability {major}.{minor}, which runs none of them",
+            hint=f"compile the bundle again with --target {gpu.target}",
+        )
+    return max(fitting, key=lambda target: target.compute_capability).name
+
+
+def check_grid(symbol: str, grid: tuple[int, int, int]) -> None:
+    """Raises LaunchError for a grid that CUDA cannot launch."""
+    for axis, size, limit in zip("xyz", grid, _MAX_GRID, strict=True):
+        if not 0 < size <= limit:
+            raise LaunchError(f"{symbol}: its grid is {grid}; CUDA takes 1 to {limit} blocks in {axis}")
+
+
+def gpus() -> tuple[GPU, ...]:
+    """The GPUs of this machine; none where there is no driver or no device. Raises DriverTooOld for a driver that is too
+    old to run what we compile: that is a machine to repair, not one without a GPU."""
+    try:
+        driver = load()
+    except NoGPU:
+        return ()
+    count: int = check("cuDeviceGetCount", driver.cuDeviceGetCount())
+    return tuple(describe(driver, index) for index in range(count))
+
+
+def describe(driver: Any, index: int) -> GPU:
+    device = check("cuDeviceGet", driver.cuDeviceGet(index))
+    attributes = driver.CUdevice_attribute
+
+    def attribute(key: Any) -> int:
+        return check("cuDeviceGetAttribute", driver.cuDeviceGetAttribute(key, device))
+
+    name: bytes = check("cuDeviceGetName", driver.cuDeviceGetName(128, device))
+    return GPU(
+        index=index,
+        name=name.split(b"\0", 1)[0].decode(),
+        compute_capability=(
+            attribute(attributes.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+            attribute(attributes.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+        ),
+        sms=attribute(attributes.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+        memory=check("cuDeviceTotalMem", driver.cuDeviceTotalMem(device)),
+    )

@@ -1,0 +1,176 @@
+"""The interface of what runs entries: a GPU through the CUDA driver, or the CPU interpreter."""
+
+from __future__ import annotations
+
+import statistics
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+
+from ..errors import UsageError
+from . import dlpack
+from .buffer import Allocation, DeviceBuffer
+from .layout import NUMPY, contiguous_strides, dtype_name, layout
+
+if TYPE_CHECKING:
+    from ..bundle import Bundle, BundleEntry
+    from .launch import Plan
+
+
+class Command(Protocol):
+    """An entry made ready for arguments of one set of layouts; arrays and scalars in ABI order, already checked."""
+
+    def __call__(self, arrays: Sequence[DeviceBuffer], scalars: Sequence[int | float]) -> None: ...
+
+
+class Graph(Protocol):
+    """What was launched inside `Executor.capture()`, to be run again as a whole."""
+
+    def replay(self) -> None:
+        """Runs it once more, on the same buffers. Raises LaunchError if one of them was freed since."""
+        ...
+
+
+class Event(Protocol):
+    """A point in an executor's order of work."""
+
+    def us_since(self, start: Event) -> float:
+        """Microseconds between two events, once both have passed."""
+        ...
+
+
+class Executor(ABC):
+    """Runs entries in the order they are launched; `synchronize` waits for them.
+
+    `name` for people, `target` what this device is ("sm_90"; None for the interpreter), `sms` its multiprocessors,
+    `device` as DLPack numbers it: (type, index). `stream`: the handle of the CUDA stream that its work is on, or None.
+    """
+
+    kind: Literal["cuda", "cpu"]
+    name: str
+    target: str | None
+    sms: int
+    device: tuple[int, int]
+    stream: int | None
+
+    def __init__(self) -> None:
+        self._plans: dict[tuple[object, ...], Plan] = {}
+
+    # Memory
+
+    @abstractmethod
+    def allocate(self, nbytes: int) -> Allocation:
+        """Uninitialised memory. Raises OutOfMemory."""
+
+    @abstractmethod
+    def adopt(self, address: int, nbytes: int, release: Callable[[], None]) -> Allocation:
+        """Memory of another library as an allocation; `release` gives it back."""
+
+    @abstractmethod
+    def read(self, source: DeviceBuffer) -> np.ndarray[Any, Any]:
+        """A dense copy on the host, after all work before it."""
+
+    @abstractmethod
+    def write(self, target: DeviceBuffer, array: np.ndarray[Any, Any]) -> None:
+        """Copies a dense host array of the buffer's shape and dtype."""
+
+    @abstractmethod
+    def copy(self, target: DeviceBuffer, source: DeviceBuffer) -> None:
+        """Copies between two dense buffers of this executor, in order with its launches."""
+
+    @abstractmethod
+    def fill(self, target: DeviceBuffer, pattern: int) -> None:
+        """Sets every element to a bit pattern, in order with its launches."""
+
+    @abstractmethod
+    def share(self, allocation: Allocation) -> int:
+        """Marks memory as seen by another library; the stream that our work on it is ordered by (0 on a CPU)."""
+
+    @abstractmethod
+    def wait_for(self, stream: int) -> None:
+        """Orders our next work after what is on another library's stream."""
+
+    @abstractmethod
+    def hand_over(self, stream: int | None) -> None:
+        """Orders the next work of another library's stream (DLPack's numbering) after ours."""
+
+    def empty(self, shape: Sequence[int], dtype: str) -> DeviceBuffer:
+        """A dense buffer with undefined contents."""
+        if dtype not in NUMPY:
+            raise UsageError(f"no buffer of dtype {dtype!r}: it can be {', '.join(NUMPY)}")
+        shape = tuple(int(size) for size in shape)
+        if any(size < 0 for size in shape):
+            raise UsageError(f"no buffer of shape {list(shape)}: a size is negative")
+        nbytes = int(np.prod(shape, dtype=object)) * NUMPY[dtype].itemsize
+        allocation = self.allocate(nbytes)
+        return DeviceBuffer(self, allocation, 0, dtype, shape, contiguous_strides(shape))
+
+    def from_numpy(self, array: np.ndarray[Any, Any]) -> DeviceBuffer:
+        """A dense copy of a host array of dtype float32, float16, bfloat16 (ml_dtypes) or int32."""
+        buffer = self.empty(array.shape, dtype_name(array.dtype))
+        buffer.copy_from(array)
+        return buffer
+
+    def from_dlpack(self, tensor: Any) -> DeviceBuffer:
+        """Another library's array on this device as a buffer, without a copy. It stays alive as long as the buffer."""
+        return self._adopt(dlpack.take(tensor, self.device, self.stream))
+
+    def from_cuda_array(self, array: Any, dtype: str | None = None) -> DeviceBuffer:
+        """An object with `__cuda_array_interface__` as a buffer, without a copy; it is kept alive.
+
+        The interface has no bfloat16: `dtype="bf16"` says that the two-byte elements are bfloat16.
+        """
+        if self.kind != "cuda":
+            raise UsageError(f"{self.name} cannot reach an array in a GPU's memory: copy it to the host first")
+        return self._adopt(dlpack.take_cuda_array(array, dtype))
+
+    def _adopt(self, foreign: dlpack.Foreign) -> DeviceBuffer:
+        if foreign.stream is not None:
+            self.wait_for(foreign.stream)
+        nbytes = layout(foreign.dtype, foreign.shape, foreign.strides, address_aligned=True).span
+        allocation = self.adopt(foreign.address, nbytes, foreign.release)
+        return DeviceBuffer(self, allocation, 0, foreign.dtype, foreign.shape, foreign.strides)
+
+    # Launches
+
+    @abstractmethod
+    def prepare(
+        self, bundle: Bundle, entry: BundleEntry, arrays: Sequence[DeviceBuffer], grid: tuple[int, int, int]
+    ) -> Command:
+        """The entry, loaded and ready for arrays of these layouts. The grid has no zero."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Waits for all work; errors of launches surface here."""
+
+    @abstractmethod
+    def capture(self) -> AbstractContextManager[Graph]:
+        """Launches inside the `with` are recorded, not run; its target is the Graph to replay."""
+
+    @abstractmethod
+    def record(self) -> Event:
+        """An event after all work launched so far."""
+
+    def launch(self, bundle: Bundle, entry: BundleEntry, args: Mapping[str, DeviceBuffer | float]) -> None:
+        """Checks the arguments against exactly this entry and launches it. Raises LaunchError."""
+        from .launch import launch_entry
+
+        launch_entry(self, self._plans, bundle, entry, args)
+
+    def times_us(self, run: Callable[[], object], repeats: int) -> list[float]:
+        """The device time of each of `repeats` calls, in microseconds, after one call that is not counted."""
+        run()
+        marks: list[tuple[Event, Event]] = []
+        for _ in range(repeats):
+            start = self.record()
+            run()
+            marks.append((start, self.record()))
+        self.synchronize()
+        return [end.us_since(start) for start, end in marks]
+
+    def time_us(self, run: Callable[[], object], repeats: int = 10) -> float:
+        """The median of `times_us`."""
+        return statistics.median(self.times_us(run, repeats))

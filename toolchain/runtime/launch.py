@@ -1,0 +1,208 @@
+"""Launch checks: whatever does not fit an entry is a LaunchError here, before anything reaches a device.
+
+What depends only on names, dtypes, shapes, strides and alignment is checked once and remembered as a Plan; a call with
+arguments of the same layouts then costs the checks of addresses, lifetime and scalar values, and the launch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..entry import EntrySpec, Param
+from ..errors import LaunchError, UsageError
+from .buffer import DeviceBuffer
+from .layout import Layout
+
+if TYPE_CHECKING:
+    from ..bundle import Bundle, BundleEntry
+    from .executor import Executor
+
+Args = Mapping[str, "DeviceBuffer | float"]
+_INT32_MAX = 2**31 - 1
+_PLANS_MAX = 8192  # layouts seen; a decode loop over growing shapes must not grow without end
+_IN_PLACE = {("linear_residual", "out", "residual")}  # (op, output, the input that it may be)
+
+
+class Launcher:
+    """Launches ops by name: finds the entry of `source` that fits the arguments, checks them, and runs it."""
+
+    def __init__(self, bundle: Bundle, source: str, executor: Executor) -> None:
+        self.bundle, self.source, self.executor = bundle, source, executor
+        self._plans: dict[tuple[object, ...], Plan] = {}
+
+    def __call__(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> None:
+        """Launches `op`; outputs are passed as arguments too. Raises LaunchError, or BundleError if no entry fits."""
+        key = (op, dtype, *args, *[a.layout if a.__class__ is DeviceBuffer else a.__class__ for a in args.values()])  # pyright: ignore[reportAttributeAccessIssue]
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = _remember(self._plans, key, self._plan(op, dtype, args))
+        plan.launch(args)
+
+    def select(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> BundleEntry:
+        """The entry that a launch with these arguments would run."""
+        spec = EntrySpec(f"{self.source}/{op}[{dtype}]", op, self.source, dtype)
+        dims, misaligned = check_layouts(spec, args)
+        return self.bundle.select(self.source, op, dtype, dims, misaligned)
+
+    def _plan(self, op: str, dtype: str, args: Args) -> Plan:
+        return Plan(self.executor, self.bundle, self.select(op, dtype, **args), args)
+
+
+def launch_entry(
+    executor: Executor, plans: dict[tuple[object, ...], Plan], bundle: Bundle, entry: BundleEntry, args: Args
+) -> None:
+    """Launches exactly `entry`. `plans` remembers what was checked."""
+    kinds = [a.layout if isinstance(a, DeviceBuffer) else a.__class__ for a in args.values()]
+    key = (id(bundle), entry.spec.source, entry.spec.symbol, *args, *kinds)  # a plan keeps its bundle: ids stay unique
+    plan = plans.get(key)
+    if plan is None:
+        plan = _remember(plans, key, Plan(executor, bundle, entry, args))
+    plan.launch(args)
+
+
+def _remember(plans: dict[tuple[object, ...], Plan], key: tuple[object, ...], plan: Plan) -> Plan:
+    if len(plans) >= _PLANS_MAX:
+        plans.clear()
+    plans[key] = plan
+    return plan
+
+
+class Plan:
+    """An entry checked against arguments of certain layouts and ready to be launched with any of those layouts."""
+
+    def __init__(self, executor: Executor, bundle: Bundle, entry: BundleEntry, args: Args) -> None:
+        spec = entry.spec
+        dims, misaligned = check_layouts(spec, args)
+        if why := spec.unmet(dims, misaligned):
+            raise LaunchError(f"{spec.symbol}: {why}", hint="launch the op by name to have a fitting entry chosen")
+        self.spec, self.bundle, self.executor = spec, bundle, executor
+        self.arrays = tuple(p.name for p in spec.params if p.dims)
+        self.scalars = tuple(p for p in spec.params if not p.dims)
+        # Pairs of positions in `arrays` that must not share memory, and whether they may be the very same array.
+        position = {name: i for i, name in enumerate(self.arrays)}
+        outputs = [p.name for p in spec.params if p.role == "output"]
+        self.apart = tuple(
+            (position[out], position[other], (spec.op, out, other) in _IN_PLACE)
+            for index, out in enumerate(outputs)
+            for other in self.arrays
+            if other not in outputs[: index + 1]
+        )
+        grid = spec.grid_for(dims, executor.sms)
+        buffers = [_buffer(args[name]) for name in self.arrays]
+        self._check_buffers(buffers)
+        self.command = executor.prepare(bundle, entry, buffers, grid) if min(grid) > 0 else None  # None: nothing to do
+
+    def launch(self, args: Args) -> None:
+        arrays = [args[name] for name in self.arrays]
+        self._check_buffers(arrays)  # pyright: ignore[reportArgumentType] - the layouts in a plan's key are buffers'
+        scalars = [self._check_scalar(param, args[param.name]) for param in self.scalars]
+        if self.command is not None:
+            self.command(arrays, scalars)  # pyright: ignore[reportArgumentType]
+
+    def _check_buffers(self, arrays: list[DeviceBuffer]) -> None:
+        executor = self.executor
+        for buffer in arrays:
+            if buffer.executor is not executor or buffer.allocation.freed:
+                self._refuse_owner(arrays)
+        for out, other, may_be_same in self.apart:
+            a, b = arrays[out], arrays[other]
+            start, other_start = a.pointer, b.pointer
+            if start < other_start + b.layout.span and other_start < start + a.layout.span:
+                if may_be_same and start == other_start and a.layout is b.layout:
+                    continue
+                if _share_elements(a, b):
+                    raise LaunchError(f"{self.spec.symbol}: {self.arrays[out]} overlaps {self.arrays[other]} in memory")
+
+    def _refuse_owner(self, arrays: list[DeviceBuffer]) -> None:
+        for name, buffer in zip(self.arrays, arrays, strict=True):
+            if buffer.executor is not self.executor:
+                raise LaunchError(
+                    f"{self.spec.symbol}: {name} is on {buffer.executor.name}, the launch on {self.executor.name}"
+                    + (", another executor of the same device" if buffer.executor.name == self.executor.name else "")
+                )
+            if buffer.allocation.freed:
+                raise LaunchError(f"{self.spec.symbol}: {name} was freed: {buffer!r}")
+
+    def _check_scalar(self, param: Param, value: DeviceBuffer | float) -> int | float:
+        symbol, name = self.spec.symbol, param.name
+        if param.dtype == "i32":
+            if not isinstance(value, int | np.integer) or isinstance(value, bool):
+                raise LaunchError(f"{symbol}: {name} must be an integer, is {value!r}")
+            if not -_INT32_MAX - 1 <= value <= _INT32_MAX:
+                raise LaunchError(f"{symbol}: {name} is {value}, outside of int32")
+            return int(value)
+        if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+            raise LaunchError(f"{symbol}: {name} must be a number, is {value!r}")
+        number = float(value)
+        if not math.isfinite(number) or abs(number) > _F32_MAX:
+            raise LaunchError(f"{symbol}: {name} is {value}, not finite in f32")
+        return number
+
+
+_F32_MAX = float(np.finfo(np.float32).max)
+
+
+def check_layouts(spec: EntrySpec, args: Args) -> tuple[dict[str, int], frozenset[str]]:
+    """The sizes of `spec`'s dimension symbols and its misaligned arrays, once names, dtypes, ranks, shapes and strides are
+    found to fit. Raises LaunchError."""
+    names = [p.name for p in spec.params]
+    if missing := [name for name in names if name not in args]:
+        raise LaunchError(f"{spec.symbol}: missing argument {', '.join(missing)}", hint=f"it takes {', '.join(names)}")
+    if unknown := [name for name in args if name not in names]:
+        raise LaunchError(f"{spec.symbol}: unknown argument {', '.join(unknown)}", hint=f"it takes {', '.join(names)}")
+    layouts: dict[str, Layout] = {}
+    for param in spec.params:
+        value = args[param.name]
+        if bool(param.dims) != isinstance(value, DeviceBuffer):
+            wanted = f"an array of {param.storage(spec.dtype)}" if param.dims else f"a scalar of {param.dtype}"
+            raise LaunchError(f"{spec.symbol}: {param.name} must be {wanted}, is a {type(value).__name__}")
+        if isinstance(value, DeviceBuffer):
+            layouts[param.name] = value.layout
+            _check_layout(spec, param, value.layout)
+    dims = spec.bind({name: view.shape for name, view in layouts.items()})
+    return dims, frozenset(name for name, view in layouts.items() if not view.aligned)
+
+
+def _check_layout(spec: EntrySpec, param: Param, view: Layout) -> None:
+    where = f"{spec.symbol}: {param.name}"
+    if view.dtype != param.storage(spec.dtype):
+        raise LaunchError(f"{where} is {view.dtype}, wants {param.storage(spec.dtype)}")
+    if len(view.shape) != len(param.dims):
+        return  # EntrySpec.bind says so, with the symbols' names
+    if view.strides[-1] != 1:
+        raise LaunchError(f"{where} has strides {list(view.strides)}: the last must be 1", hint="copy it first")
+    if any(stride < 0 for stride in view.strides):
+        raise LaunchError(f"{where} has strides {list(view.strides)}: none may be negative")
+    if max((*view.shape, *view.strides)) > _INT32_MAX:
+        raise LaunchError(f"{where} is {view}: entries take sizes and strides below 2**31")
+    if param.role == "output" and view.overlaps_itself:
+        raise LaunchError(f"{where} is {view}: elements of an output must not share memory")
+
+
+def _buffer(value: DeviceBuffer | float) -> DeviceBuffer:
+    if not isinstance(value, DeviceBuffer):
+        raise UsageError(f"{value!r} is no DeviceBuffer")
+    return value
+
+
+class _Addresses:
+    """Stands for a buffer's addresses towards numpy, which compares them and reads nothing."""
+
+    def __init__(self, buffer: DeviceBuffer) -> None:
+        view = buffer.layout
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (buffer.pointer, True),
+            "typestr": f"|V{view.itemsize}",
+            "shape": view.shape,
+            "strides": view.byte_strides,
+        }
+
+
+def _share_elements(a: DeviceBuffer, b: DeviceBuffer) -> bool:
+    """Whether two views whose address ranges meet have an element in common (interleaved ones need not)."""
+    return np.shares_memory(np.asarray(_Addresses(a)), np.asarray(_Addresses(b)))
