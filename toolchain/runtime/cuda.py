@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import struct
-import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -12,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DeviceError, LaunchError, NoGPU, OutOfMemory, UsageError
+from ..errors import DeviceError, NoGPU, OutOfMemory, UsageError
 from . import dlpack
 from .buffer import Allocation, DeviceBuffer
+from .cuda_work import CudaCommand, CudaEvent, CudaGraph
 from .driver import check, check_grid, choose_target, describe, is_sticky, load, out_of_memory
 from .executor import Command, Event, Executor
 from .layout import NUMPY, Chunk, chunks
 
 if TYPE_CHECKING:
     from ..bundle import Bundle, BundleEntry
-    from ..entry import Param
 
 
 class CudaExecutor(Executor):
-    """Work runs in order on one non-blocking stream. Memory comes from the device's stream-ordered pool, which keeps what is
-    freed for the next allocation."""
+    """Work runs in order on one non-blocking stream. Memory comes from the device's stream-ordered pool, which keeps what
+    is freed for the next allocation."""
 
     kind = "cuda"
 
@@ -60,7 +57,7 @@ class CudaExecutor(Executor):
         try:
             return check(call, result, doing)
         except DeviceError:
-            self._lost = is_sticky(int(result[0]))
+            self._lost = self._lost or is_sticky(int(result[0]))
             raise
 
     def run(self, call: str, *args: Any, doing: str = "") -> Any:
@@ -82,7 +79,7 @@ class CudaExecutor(Executor):
         return self._check("cuStreamCreate", self._driver.cuStreamCreate(flag.value))
 
     def _keep_pool_memory(self, device: Any) -> None:
-        """By default the pool returns freed memory to the system at each synchronisation, and every step pays for it."""
+        """By default the pool returns freed memory to the system at each synchronisation: every step would pay."""
         pool = self._check("cuDeviceGetDefaultMemPool", self._driver.cuDeviceGetDefaultMemPool(device))
         threshold = self._driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
         self.run("cuMemPoolSetAttribute", pool, threshold, self._driver.cuuint64_t(2**64 - 1))
@@ -277,97 +274,3 @@ class CudaExecutor(Executor):
     def _not_capturing(self, what: str) -> None:
         if self._capturing is not None:
             raise UsageError(f"{self.name} cannot {what} inside a capture", hint="do it before the `with`, or after")
-
-
-class CudaCommand:
-    """A loaded entry and its packed parameters. A launch rewrites the addresses and the scalars; shapes and strides stay."""
-
-    def __init__(
-        self,
-        executor: CudaExecutor,
-        function: Any,
-        entry: BundleEntry,
-        arrays: Sequence[DeviceBuffer],
-        grid: tuple[int, int, int],
-    ) -> None:
-        self._executor, self._function, self._grid, self._symbol = executor, function, grid, entry.spec.symbol
-        self._head, content, offsets = pack(entry.spec.params, arrays)
-        self._content = ctypes.create_string_buffer(content, len(content))
-        base = ctypes.addressof(self._content)
-        self._table = (ctypes.c_void_p * len(offsets))(*(base + offset for offset in offsets))
-        self._parameters = ctypes.addressof(self._table)
-
-    def __call__(self, arrays: Sequence[DeviceBuffer], scalars: Sequence[int | float]) -> None:
-        executor = self._executor
-        with executor.lock:
-            self._head.pack_into(self._content, 0, *[a.pointer for a in arrays], *scalars)
-            executor.start(self._function, self._grid, self._parameters, arrays, self._symbol)
-
-
-def pack(params: Sequence[Param], arrays: Sequence[DeviceBuffer]) -> tuple[struct.Struct, bytes, list[int]]:
-    """The parameters' memory: addresses and scalars first, which change with each launch and which the returned Struct
-    writes; then shapes and strides, filled in. And each parameter's offset there, in ABI order."""
-    scalars = [p for p in params if not p.dims]
-    head = struct.Struct("=" + "Q" * len(arrays) + "".join("f" if p.dtype == "f32" else "i" for p in scalars))
-    content = bytearray(head.size)
-    offsets: list[int] = []
-    seen_arrays = seen_scalars = 0
-    for param in params:
-        if not param.dims:
-            offsets.append(8 * len(arrays) + 4 * seen_scalars)
-            seen_scalars += 1
-            continue
-        view = arrays[seen_arrays].layout
-        offsets.append(8 * seen_arrays)
-        seen_arrays += 1
-        for number in (*view.shape, *view.strides):
-            offsets.append(len(content))
-            content += struct.pack("=i", number)
-    return head, bytes(content), offsets
-
-
-class CudaEvent:
-    """An event on an executor's stream, destroyed with this object."""
-
-    def __init__(self, executor: CudaExecutor) -> None:
-        self._executor = executor
-        self.handle = executor.record_on_stream()
-
-    def us_since(self, start: Event) -> float:
-        if not isinstance(start, CudaEvent):
-            raise UsageError(f"{start!r} is no CUDA event: the two have no common clock")
-        self._executor.run("cuEventSynchronize", self.handle)
-        return 1000 * float(self._executor.run("cuEventElapsedTime", start.handle, self.handle))
-
-    def __del__(self) -> None:
-        if not sys.is_finalizing() and hasattr(self, "handle"):
-            self._executor.discard("cuEventDestroy", self.handle)
-
-
-class CudaGraph:
-    """Captured launches. It keeps the memory alive that they use."""
-
-    def __init__(self, executor: CudaExecutor) -> None:
-        self._executor = executor
-        self._allocations: dict[int, Allocation] = {}
-        self._executable: Any = None
-
-    def hold(self, buffers: Sequence[DeviceBuffer]) -> None:
-        for buffer in buffers:
-            self._allocations[id(buffer.allocation)] = buffer.allocation
-
-    def instantiate(self, graph: Any) -> None:
-        self._executable = self._executor.run("cuGraphInstantiate", graph, 0, doing="making a graph executable")
-        self._executor.run("cuGraphDestroy", graph)
-
-    def replay(self) -> None:
-        if self._executable is None:
-            raise UsageError("this graph was not captured to its end: nothing to replay")
-        for allocation in self._allocations.values():
-            if allocation.freed:
-                raise LaunchError("a buffer that this graph uses was freed", hint="capture it again")
-        self._executor.replay(self._executable)
-
-    def __del__(self) -> None:
-        if self._executable is not None and not sys.is_finalizing():
-            self._executor.discard("cuGraphExecDestroy", self._executable)

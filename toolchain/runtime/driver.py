@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import ModuleType
@@ -47,7 +48,7 @@ class GPU:
 def load() -> ModuleType:
     """cuda.bindings.driver, initialised. Raises NoGPU or DriverTooOld."""
     try:
-        from cuda.bindings import driver
+        driver = importlib.import_module("cuda.bindings.driver")
     except ImportError as error:
         raise NoGPU(f"cuda-bindings cannot be imported: {error}", hint="pip install cuda-bindings") from error
     try:
@@ -139,8 +140,8 @@ def check_grid(symbol: str, grid: tuple[int, int, int]) -> None:
 
 
 def gpus() -> tuple[GPU, ...]:
-    """The GPUs of this machine; none where there is no driver or no device. Raises DriverTooOld for a driver that is too
-    old to run what we compile: that is a machine to repair, not one without a GPU."""
+    """The GPUs of this machine; none where there is no driver or no device. Raises DriverTooOld for a driver that is
+    too old to run what we compile: that is a machine to repair, not one without a GPU."""
     try:
         driver = load()
     except NoGPU:

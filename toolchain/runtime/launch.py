@@ -147,8 +147,8 @@ _F32_MAX = float(np.finfo(np.float32).max)
 
 
 def check_layouts(spec: EntrySpec, args: Args) -> tuple[dict[str, int], frozenset[str]]:
-    """The sizes of `spec`'s dimension symbols and its misaligned arrays, once names, dtypes, ranks, shapes and strides are
-    found to fit. Raises LaunchError."""
+    """The sizes of `spec`'s dimension symbols and its misaligned arrays, once names, dtypes, ranks, shapes and strides
+    are found to fit. Raises LaunchError."""
     names = [p.name for p in spec.params]
     if missing := [name for name in names if name not in args]:
         raise LaunchError(f"{spec.symbol}: missing argument {', '.join(missing)}", hint=f"it takes {', '.join(names)}")

@@ -1,0 +1,112 @@
+"""What the CUDA executor hands out: a loaded entry's command, events, graphs."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import LaunchError, UsageError
+from .buffer import Allocation, DeviceBuffer
+from .executor import Event
+
+if TYPE_CHECKING:
+    from ..bundle import BundleEntry
+    from ..entry import Param
+    from .cuda import CudaExecutor
+
+
+class CudaCommand:
+    """A loaded entry and its packed parameters. A launch rewrites the addresses and the scalars; the rest stays."""
+
+    def __init__(
+        self,
+        executor: CudaExecutor,
+        function: Any,
+        entry: BundleEntry,
+        arrays: Sequence[DeviceBuffer],
+        grid: tuple[int, int, int],
+    ) -> None:
+        self._executor, self._function, self._grid, self._symbol = executor, function, grid, entry.spec.symbol
+        self._head, content, offsets = pack(entry.spec.params, arrays)
+        self._content = ctypes.create_string_buffer(content, len(content))
+        base = ctypes.addressof(self._content)
+        self._table = (ctypes.c_void_p * len(offsets))(*(base + offset for offset in offsets))
+        self._parameters = ctypes.addressof(self._table)
+
+    def __call__(self, arrays: Sequence[DeviceBuffer], scalars: Sequence[int | float]) -> None:
+        executor = self._executor
+        with executor.lock:
+            self._head.pack_into(self._content, 0, *[a.pointer for a in arrays], *scalars)
+            executor.start(self._function, self._grid, self._parameters, arrays, self._symbol)
+
+
+def pack(params: Sequence[Param], arrays: Sequence[DeviceBuffer]) -> tuple[struct.Struct, bytes, list[int]]:
+    """The parameters' memory: addresses and scalars first, which change with each launch and which the returned Struct
+    writes; then shapes and strides, filled in. And each parameter's offset there, in ABI order."""
+    scalars = [p for p in params if not p.dims]
+    head = struct.Struct("=" + "Q" * len(arrays) + "".join("f" if p.dtype == "f32" else "i" for p in scalars))
+    content = bytearray(head.size)
+    offsets: list[int] = []
+    seen_arrays = seen_scalars = 0
+    for param in params:
+        if not param.dims:
+            offsets.append(8 * len(arrays) + 4 * seen_scalars)
+            seen_scalars += 1
+            continue
+        view = arrays[seen_arrays].layout
+        offsets.append(8 * seen_arrays)
+        seen_arrays += 1
+        for number in (*view.shape, *view.strides):
+            offsets.append(len(content))
+            content += struct.pack("=i", number)
+    return head, bytes(content), offsets
+
+
+class CudaEvent:
+    """An event on an executor's stream, destroyed with this object."""
+
+    def __init__(self, executor: CudaExecutor) -> None:
+        self._executor = executor
+        self.handle = executor.record_on_stream()
+
+    def us_since(self, start: Event) -> float:
+        if not isinstance(start, CudaEvent):
+            raise UsageError(f"{start!r} is no CUDA event: the two have no common clock")
+        self._executor.run("cuEventSynchronize", self.handle)
+        return 1000 * float(self._executor.run("cuEventElapsedTime", start.handle, self.handle))
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing() and hasattr(self, "handle"):
+            self._executor.discard("cuEventDestroy", self.handle)
+
+
+class CudaGraph:
+    """Captured launches. It keeps the memory alive that they use."""
+
+    def __init__(self, executor: CudaExecutor) -> None:
+        self._executor = executor
+        self._allocations: dict[int, Allocation] = {}
+        self._executable: Any = None
+
+    def hold(self, buffers: Sequence[DeviceBuffer]) -> None:
+        for buffer in buffers:
+            self._allocations[id(buffer.allocation)] = buffer.allocation
+
+    def instantiate(self, graph: Any) -> None:
+        self._executable = self._executor.run("cuGraphInstantiate", graph, 0, doing="making a graph executable")
+        self._executor.run("cuGraphDestroy", graph)
+
+    def replay(self) -> None:
+        if self._executable is None:
+            raise UsageError("this graph was not captured to its end: nothing to replay")
+        for allocation in self._allocations.values():
+            if allocation.freed:
+                raise LaunchError("a buffer that this graph uses was freed", hint="capture it again")
+        self._executor.replay(self._executable)
+
+    def __del__(self) -> None:
+        if self._executable is not None and not sys.is_finalizing():
+            self._executor.discard("cuGraphExecDestroy", self._executable)
