@@ -8,7 +8,9 @@ manifest.json, and the next one starts over.
 from __future__ import annotations
 
 import fcntl
+import functools
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -40,8 +42,11 @@ def unfit(folder: Path) -> str | None:
 
 
 @contextmanager
-def only_one(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; it goes with the process, however that ends."""
+def only_one(folder: Path) -> Generator[int]:
+    """Hold the folder's lock, waiting for it if need be; gives its file descriptor.
+
+    The lock goes when the last process that has the descriptor open ends, however it ends.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as file:
         try:
@@ -49,27 +54,30 @@ def only_one(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             print("another build of the toolchain is running: waiting for it", file=sys.stderr, flush=True)
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        yield file.fileno()
 
 
-def build(folder: Path) -> Manifest:
+def build(folder: Path, lock: int) -> Manifest:
     """Make the toolchain in `folder` and return its manifest. Raises ToolchainError if a package cannot be had or a
-    tool is not the pinned one."""
+    tool is not the pinned one. `lock`: the descriptor of the folder's lock, which uv holds too: it outlives us if we
+    are killed, and would write into what the next build makes."""
     Manifest.path(folder).unlink(missing_ok=True)
+    if (folder / "venv").exists():
+        shutil.rmtree(folder / "venv")
     python = str(folder / "venv/bin/python")
-    venv = ["venv", "-q", "--clear", "--python", sys.executable, str(folder / "venv")]
-    uv(venv, cwd=ROOT, doing="making the environment")
+    run = functools.partial(uv, cwd=ROOT, keep_open=[lock])
+    run(["venv", "-q", "--python", sys.executable, str(folder / "venv")], doing="making the environment")
     # Copies, not links: a tool that is damaged in place must not damage uv's cache, from which it is mended.
     sync = ["pip", "sync", "--require-hashes", "--no-build", "--link-mode", "copy", "--python", python, str(LOCK)]
-    uv(sync, cwd=ROOT, doing="installing requirements.lock")
+    run(sync, doing="installing requirements.lock")
     try:
         tools = survey(folder, site_packages(folder))
     except ToolchainError as error:  # uv's cache itself is damaged: go past it, once
         print(f"{error.args[0]}\ninstalling again without uv's cache", file=sys.stderr, flush=True)
-        uv([*sync, "--no-cache", "--reinstall"], cwd=ROOT, doing="installing requirements.lock without a cache")
+        run([*sync, "--no-cache", "--reinstall"], doing="installing requirements.lock without a cache")
         tools = survey(folder, site_packages(folder))
     ours = ["pip", "install", "-q", "--no-deps", "--no-index", "--python", python, "--editable", str(ROOT)]
-    uv(ours, cwd=ROOT, doing="adding this checkout to the environment")
+    run(ours, doing="adding this checkout to the environment")
     version = platform.python_version()
     manifest = Manifest(identity(version), version, tools)
     manifest.save(folder)
@@ -80,12 +88,12 @@ def main() -> int:
     start = time.monotonic()
     folder = toolchain_dir()
     try:
-        with only_one(folder):
+        with only_one(folder) as lock:
             if (reason := unfit(folder)) is None:
                 print(f"toolchain ready in {folder}")
                 return 0
-            print(f"building the toolchain in {folder} ({reason}); a first time downloads about 0.7 GB", flush=True)
-            build(folder)
+            print(f"building the toolchain in {folder} ({reason}); the first time downloads about 0.7 GB", flush=True)
+            build(folder, lock)
     except TilestackError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

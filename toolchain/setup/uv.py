@@ -20,10 +20,13 @@ def uv_path() -> Path:
     return path
 
 
-def uv(args: Sequence[str], *, cwd: Path, doing: str) -> None:
-    """Run uv, passing on its messages as they come. Raises ToolchainError with all of them if it fails."""
+def uv(args: Sequence[str], *, cwd: Path, doing: str, keep_open: Sequence[int] = ()) -> None:
+    """Run uv, passing on its messages as they come. Raises ToolchainError with all of them if it fails.
+
+    `keep_open`: file descriptors that uv holds open as well.
+    """
     command = [str(uv_path()), *args]
-    with subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, text=True, pass_fds=keep_open) as process:
         assert process.stderr is not None
         lines: list[str] = []
         for line in process.stderr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import platform
 import subprocess
 import sys
@@ -71,6 +72,16 @@ def test_a_second_build_waits_for_the_first(tmp_path: Path):
         assert second.poll() is None
     out, _ = second.communicate(timeout=60)
     assert (out, second.returncode) == ("in\n", 0)
+
+
+def test_the_lock_outlives_a_killed_build_for_as_long_as_its_uv_runs(tmp_path: Path):
+    with only_one(tmp_path) as lock:
+        orphan = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, pass_fds=[lock])
+    with (tmp_path / "lock").open() as file:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        orphan.communicate(timeout=60)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @pytest.fixture
