@@ -58,9 +58,7 @@ class Manifest:
             tools = {name: InstalledFile(**row) for name, row in table["tools"].items()}
             return cls(table["identity"], table["python"], tools)
         except FileNotFoundError as error:
-            raise ToolchainError(
-                f"{path}: missing: the toolchain is not, or not completely, built", hint=REPAIR
-            ) from error
+            raise ToolchainError(f"{path}: missing: not built, or not to the end", hint=REPAIR) from error
         except (ValueError, KeyError, TypeError) as error:
             raise ToolchainError(f"{path}: damaged: {error!r}", hint=REPAIR) from error
 
