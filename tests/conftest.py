@@ -63,6 +63,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--require", action="append", default=[], choices=sorted(CAPABILITIES), metavar="CAPABILITY",
         help="a capability that must be there: a test that needs it fails where it is missing",
     )  # fmt: skip
+    parser.addoption(
+        "--bundle", metavar="DIR",
+        help="a compiled bundle that the GPU tests launch, for a machine without the compiler",
+    )  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:
