@@ -157,7 +157,7 @@ class DeviceBuffer:
 
     def copy_from(self, source: np.ndarray[Any, Any] | DeviceBuffer) -> None:
         """Copies an array of the same shape and dtype: a host array into any view, or a dense buffer of the same
-        executor into a dense one. A page-locked host array must stay unchanged until `synchronize()`; another need not."""
+        executor into a dense one. A page-locked host array must stay unchanged until `synchronize()`."""
         self.check_alive()
         dtype = source.dtype if isinstance(source, DeviceBuffer) else source.dtype.name
         same = self.dtype if isinstance(source, DeviceBuffer) else NUMPY[self.dtype].name

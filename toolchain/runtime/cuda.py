@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class CudaExecutor(Executor):
-    """Work runs in order on one non-blocking stream. Memory comes from the device's stream-ordered pool, which keeps what
-    is freed for the next allocation."""
+    """Work runs in order on one non-blocking stream. Memory comes from the device's stream-ordered pool, which
+    keeps what is freed for the next allocation."""
 
     kind = "cuda"
 
@@ -181,11 +181,13 @@ class CudaExecutor(Executor):
 
     def fill(self, target: DeviceBuffer, pattern: int) -> None:
         self._hold((target,))
-        call = {2: "cuMemsetD2D16Async", 4: "cuMemsetD2D32Async"}[target.layout.itemsize]
+        bits = 8 * target.layout.itemsize
         for chunk in chunks(target.layout):
-            width = chunk.width // target.layout.itemsize
-            place = target.pointer + chunk.offset
-            self.run(call, place, chunk.pitch, pattern, width, chunk.rows, self._stream)
+            place, width = target.pointer + chunk.offset, chunk.width // target.layout.itemsize
+            if chunk.pitch == chunk.width:
+                self.run(f"cuMemsetD{bits}Async", place, pattern, chunk.rows * width, self._stream)
+            else:
+                self.run(f"cuMemsetD2D{bits}Async", place, chunk.pitch, pattern, width, chunk.rows, self._stream)
 
     # Launches
 

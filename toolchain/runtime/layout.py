@@ -105,7 +105,7 @@ def layout(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], address
 
 
 class Chunk(NamedTuple):
-    """`rows` runs of `width` bytes, `pitch` bytes apart, from byte `offset` on; they are at byte `at` of a dense copy."""
+    """`rows` runs of `width` bytes, `pitch` bytes apart, from byte `offset` on; in a dense copy from byte `at` on."""
 
     at: int
     offset: int
