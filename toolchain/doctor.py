@@ -1,15 +1,17 @@
 """What is there and what is amiss: `python -m toolchain.doctor`, or `tilestack doctor`.
 
-Needs only the standard library, so that it runs on a machine where everything else is broken.
+Runs on a bare Python, so that it can say what a machine lacks.
 """
 
 from __future__ import annotations
 
 import platform
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import Literal
 
 from .errors import DeviceError, ToolchainError, UsageError
@@ -19,6 +21,8 @@ from .pins import pins
 from .targets import targets
 from .tools import packaged, tool
 
+CPU = "the CPU interpreter runs everything, slowly"
+DRIVER = Path("/proc/driver/nvidia/version")
 LAUNCH_PACKAGES = ("numpy", "ml-dtypes", "safetensors", "cuda-bindings")  # what launching a bundle needs
 
 
@@ -34,7 +38,9 @@ class Check:
 
 def checks() -> list[Check]:
     """Look at everything. What is amiss is a line of its own, no exception."""
-    return [_python(), _toolchain(), *map(_tool, pins().tools), *map(_package, LAUNCH_PACKAGES), *_gpus(), *_settings()]
+    tools = map(_tool, pins().tools)
+    packages = map(_package, LAUNCH_PACKAGES)
+    return [_python(), _toolchain(), *tools, *packages, _driver(), *_gpus(), *_settings()]
 
 
 def _python() -> Check:
@@ -76,16 +82,35 @@ def _package(name: str) -> Check:
     return Check(name, "ok", version)
 
 
+def _driver() -> Check:
+    try:
+        first, *_ = DRIVER.read_text().splitlines()
+    except FileNotFoundError:
+        return Check("driver", "note", f"no NVIDIA driver ({DRIVER} is missing)", CPU)
+    version = re.search(r"\b\d{3,}\.\d+(\.\d+)?\b", first)
+    return Check("driver", "ok", version[0] if version else first)
+
+
 def _gpus() -> list[Check]:
     try:
         from .runtime import gpus
-
+    except ImportError as error:  # numpy or ml_dtypes: the lines above say what to do
+        return [Check("gpu", "bad", f"cannot look: {error}")]
+    try:
         found = gpus()
     except DeviceError as error:
-        return [Check("gpu", "note", str(error), "the CPU interpreter runs everything, slowly")]
+        return [Check("gpu", "bad", str(error.args[0]), error.hint or "")]
     if not found:
-        return [Check("gpu", "note", "none", "the CPU interpreter runs everything, slowly")]
-    return [Check("gpu", "ok", str(gpu)) for gpu in found]
+        return [Check("gpu", "note", "none", CPU)]
+    lines: list[Check] = []
+    for gpu in found:
+        served = [target.name for target in targets().values() if target.runs_on(gpu.compute_capability)]
+        said = f"{gpu.name}, {gpu.target}, {gpu.sms} multiprocessors, {gpu.memory / 2**30:.0f} GiB"
+        if served:
+            lines.append(Check(f"cuda:{gpu.index}", "ok", f"{said}; runs cubins for {' '.join(served)}"))
+        else:
+            lines.append(Check(f"cuda:{gpu.index}", "note", f"{said}; no target compiles for it", CPU))
+    return lines
 
 
 def _settings() -> list[Check]:
