@@ -1,7 +1,7 @@
 """Skips are by capability, declared, counted and shown; any other skip is a failure.
 
 A test that needs more than Python and the packages says so: `@pytest.mark.needs("toolchain")`. It is skipped where the
-capability is missing, with the reason, unless the run declares that it is there: `pytest --require toolchain`.
+capability is missing, with the reason, unless the run declares that it is there: `pytest --require=toolchain`.
 `pytest.skip`, `pytest.mark.skip`, `skipif` and `importorskip` are errors.
 """
 
@@ -53,7 +53,7 @@ CAPABILITIES: dict[str, Callable[[], str | None]] = {
     "toolchain": functools.cache(_toolchain),
     "gpu": functools.cache(_gpu),
     "two-gpus": functools.cache(_two_gpus),
-    "network": lambda: "only with --require network",
+    "network": lambda: "only with --require=network",
     "torch": functools.cache(_torch),
 }
 
