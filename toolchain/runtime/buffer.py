@@ -189,8 +189,10 @@ class DeviceBuffer:
         if self.executor.kind != "cuda":
             raise AttributeError(f"{self!r} is not in a GPU's memory: it has no __cuda_array_interface__")
         view = self.layout
-        stream = self.executor.share(self.allocation)
-        return dlpack.cuda_array_interface(self.pointer, view.dtype, view.shape, view.byte_strides, stream)
+        row = dlpack.cuda_array_interface(self.pointer, view.dtype, view.shape, view.byte_strides)
+        self.executor.share(self.allocation)
+        self.executor.hand_over(dlpack.LEGACY_STREAM)
+        return row
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.executor.device

@@ -52,9 +52,8 @@ class CpuExecutor(Executor):
     def adopt(self, address: int, nbytes: int, release: Callable[[], None]) -> Allocation:
         return _allocation(_bytes_at(address, nbytes), release)
 
-    def share(self, allocation: Allocation) -> int:
+    def share(self, allocation: Allocation) -> None:
         allocation.shared = True
-        return 0
 
     def wait_for(self, stream: int) -> None:
         raise UsageError(f"{self.name} has no stream to order after stream {stream}")

@@ -29,6 +29,7 @@ class CudaExecutor(Executor):
 
     def __init__(self, index: int = 0) -> None:
         super().__init__()
+        self._lost = False  # after an error that no later call recovers from
         self._driver: Any = load()
         count: int = self._check("cuDeviceGetCount", self._driver.cuDeviceGetCount())
         if not 0 <= index < count:
@@ -45,7 +46,6 @@ class CudaExecutor(Executor):
         self.stream = int(self._stream)
         self._keep_pool_memory(device)
         self._modules: dict[str, Any] = {}  # by the cubin's sha256
-        self._lost = False  # after an error that no later call recovers from
         self._last_entry = ""  # for errors that surface after their launch
         self._capturing: CudaGraph | None = None
         self._freed_late: list[Allocation] = []  # freed while a capture forbids it
@@ -122,9 +122,8 @@ class CudaExecutor(Executor):
 
         return Allocation(address, nbytes, give_back)
 
-    def share(self, allocation: Allocation) -> int:
+    def share(self, allocation: Allocation) -> None:
         allocation.shared = True
-        return int(self._stream)
 
     def wait_for(self, stream: int) -> None:
         self._order(self._driver.CUstream(stream), self._stream)
@@ -132,8 +131,8 @@ class CudaExecutor(Executor):
     def hand_over(self, stream: int | None) -> None:
         if stream == -1:  # DLPack: the reader synchronises by itself
             return
-        # DLPack: None and 1 are the legacy default stream, 2 the per-thread one, as the driver numbers them too.
-        self._order(self._stream, self._driver.CUstream(1 if stream is None else stream))
+        # DLPack's None is the legacy default stream too; 2 is the per-thread one, as the driver numbers it.
+        self._order(self._stream, self._driver.CUstream(dlpack.LEGACY_STREAM if stream is None else stream))
 
     def _order(self, first: Any, then: Any) -> None:
         """What is launched on `then` from now on waits for what is on `first`."""

@@ -17,6 +17,7 @@ from ..errors import UsageError
 from .layout import NUMPY, contiguous_strides, dtype_name
 
 CPU, CUDA = 1, 2  # DLPack's device types
+LEGACY_STREAM = 1  # CUDA's legacy default stream, in DLPack, in the CUDA array interface and as a driver handle
 _CODES = {"i32": (0, 32), "f32": (2, 32), "f16": (2, 16), "bf16": (4, 16)}  # (type code, bits)
 _NAMES = {code: name for name, code in _CODES.items()}
 
@@ -122,9 +123,10 @@ def take(array: Any, device: tuple[int, int], stream: int | None) -> Foreign:
 
 
 def cuda_array_interface(
-    address: int, dtype: str, shape: tuple[int, ...], byte_strides: tuple[int, ...], stream: int
+    address: int, dtype: str, shape: tuple[int, ...], byte_strides: tuple[int, ...]
 ) -> dict[str, Any]:
-    """Version 3 of the interface. Raises AttributeError for bf16, which has no typestr."""
+    """Version 3 of the interface, for memory that is ready on the legacy default stream: that is where readers work
+    that do not look at `stream`. Raises AttributeError for bf16, which has no typestr."""
     if dtype == "bf16":
         raise AttributeError("__cuda_array_interface__ cannot tell bfloat16: use DLPack")
     return {
@@ -133,7 +135,7 @@ def cuda_array_interface(
         "strides": byte_strides,
         "typestr": NUMPY[dtype].str,
         "data": (address, False),
-        "stream": stream,
+        "stream": LEGACY_STREAM,
     }
 
 

@@ -86,8 +86,8 @@ class Executor(ABC):
         """Sets every element to a bit pattern, in order with its launches."""
 
     @abstractmethod
-    def share(self, allocation: Allocation) -> int:
-        """Marks memory as seen by another library; the stream that our work on it is ordered by (0 on a CPU)."""
+    def share(self, allocation: Allocation) -> None:
+        """Another library is about to see this memory: freeing it must wait for that library's work too."""
 
     @abstractmethod
     def wait_for(self, stream: int) -> None:

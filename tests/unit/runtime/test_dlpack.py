@@ -129,22 +129,22 @@ def test_reading_cuda_array_interface() -> None:
     assert dlpack.take_cuda_array(CudaArray(strides=(40, 4)), None).strides == (10, 1)
     assert dlpack.take_cuda_array(CudaArray(typestr="<u2"), "bf16").dtype == "bf16"
     for row, dtype in (
-        ({"typestr": "<f8"}, None), ({"typestr": "<f4"}, "bf16"), ({"strides": (-12, 4)}, None), ({"mask": object()}, None),
-        ({"strides": (6, 2)}, None), ({}, "f64"),
+        ({"typestr": "<f8"}, None), ({"typestr": "<f4"}, "bf16"), ({"strides": (-12, 4)}, None),
+        ({"mask": object()}, None), ({"strides": (6, 2)}, None), ({}, "f64"),
     ):  # fmt: skip
         with pytest.raises(UsageError):
             dlpack.take_cuda_array(CudaArray(**row), dtype)
 
 
 def test_writing_cuda_array_interface() -> None:
-    row = dlpack.cuda_array_interface(4096, "f16", (2, 3), (12, 2), 7)
+    row = dlpack.cuda_array_interface(4096, "f16", (2, 3), (12, 2))
     assert row == {
         "version": 3,
         "shape": (2, 3),
         "strides": (12, 2),
         "typestr": "<f2",
         "data": (4096, False),
-        "stream": 7,
+        "stream": 1,
     }
     with pytest.raises(AttributeError, match="DLPack"):
-        dlpack.cuda_array_interface(4096, "bf16", (2,), (2,), 7)
+        dlpack.cuda_array_interface(4096, "bf16", (2,), (2,))
