@@ -6,6 +6,7 @@ import fcntl
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from toolchain.errors import ToolchainError
 from toolchain.knobs import ROOT
 from toolchain.manifest import InstalledFile, Manifest, identity
 from toolchain.pins import file_sha256, pins
+from toolchain.setup import build as setup
 from toolchain.setup.build import only_one, unfit
 from toolchain.setup.uv import uv
 
@@ -55,6 +57,35 @@ def test_another_python_or_lock_asks_for_a_new_build(toolchain: Path):
     manifest = Manifest.load(toolchain)
     Manifest(identity("3.99.0"), "3.99.0", manifest.tools).save(toolchain)
     assert "changed" in str(unfit(toolchain))
+
+
+def test_a_build_starts_from_nothing_and_goes_past_a_damaged_cache(toolchain: Path, monkeypatch: pytest.MonkeyPatch):
+    calls: list[Sequence[str]] = []
+    surveys = iter([False, True])
+
+    def survey(*_: Path) -> dict[str, InstalledFile]:
+        if next(surveys):
+            return {}
+        raise ToolchainError("ptxas: damaged")
+
+    monkeypatch.setattr(setup, "uv", lambda args, **_: calls.append(args))
+    monkeypatch.setattr(setup, "survey", survey)
+    setup.build(toolchain, lock=0)
+    assert not (toolchain / "venv").exists()
+    assert [call[:2] for call in calls] == [["venv", "-q"], ["pip", "sync"], ["pip", "sync"], ["pip", "install"]]
+    assert ["--no-cache" in call for call in calls] == [False, False, True, False]
+    assert Manifest.load(toolchain).tools == {}
+
+
+def test_a_build_that_fails_leaves_no_manifest(toolchain: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object, **__: object) -> None:
+        raise ToolchainError("no network")
+
+    monkeypatch.setattr(setup, "uv", fail)
+    with pytest.raises(ToolchainError, match="no network"):
+        setup.build(toolchain, lock=0)
+    with pytest.raises(ToolchainError, match="missing"):
+        Manifest.load(toolchain)
 
 
 def test_a_second_build_waits_for_the_first(tmp_path: Path):
