@@ -1,0 +1,278 @@
+"""The attributes of Tile IR operations. An enumeration's order is its bytecode value, its values are the text's words."""
+
+from __future__ import annotations
+
+from typing import Generic, NamedTuple, TypeVar
+
+from xdsl.ir import Attribute, Data, EnumAttribute, SpacedOpaqueSyntaxAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.utils.str_enum import StrEnum
+
+from .types import TileType, _Opaque, byte_width  # pyright: ignore[reportPrivateUsage]
+
+
+class RoundingMode(StrEnum):
+    NEAREST_EVEN = "nearest_even"
+    ZERO = "zero"
+    NEGATIVE_INF = "negative_inf"
+    POSITIVE_INF = "positive_inf"
+    APPROX = "approx"
+    FULL = "full"
+    NEAREST_INT_TO_ZERO = "nearest_int_to_zero"
+    NEAREST_AWAY = "nearest_away"
+
+
+class IntegerOverflow(StrEnum):
+    NONE = "none"
+    NSW = "no_signed_wrap"
+    NUW = "no_unsigned_wrap"
+    NW = "no_wrap"
+
+
+class Signedness(StrEnum):
+    UNSIGNED = "unsigned"
+    SIGNED = "signed"
+
+
+class ComparisonPredicate(StrEnum):
+    EQUAL = "equal"
+    NOT_EQUAL = "not_equal"
+    LESS_THAN = "less_than"
+    LESS_THAN_OR_EQUAL = "less_than_or_equal"
+    GREATER_THAN = "greater_than"
+    GREATER_THAN_OR_EQUAL = "greater_than_or_equal"
+
+
+class ComparisonOrdering(StrEnum):
+    UNORDERED = "unordered"
+    ORDERED = "ordered"
+
+
+class MemoryOrdering(StrEnum):
+    WEAK = "weak"
+    RELAXED = "relaxed"
+    ACQUIRE = "acquire"
+    RELEASE = "release"
+    ACQ_REL = "acq_rel"
+
+
+class MemoryScope(StrEnum):
+    TL_BLK = "tl_blk"
+    DEVICE = "device"
+    SYS = "sys"
+
+
+class AtomicMode(StrEnum):
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+    ADD = "add"
+    ADDF = "addf"
+    MAX = "max"
+    MIN = "min"
+    UMAX = "umax"
+    UMIN = "umin"
+    XCHG = "xchg"
+
+
+@irdl_attr_definition
+class RoundingModeAttr(EnumAttribute[RoundingMode], SpacedOpaqueSyntaxAttribute):
+    name = "cuda_tile.rounding"
+
+
+@irdl_attr_definition
+class IntegerOverflowAttr(EnumAttribute[IntegerOverflow], SpacedOpaqueSyntaxAttribute):
+    name = "cuda_tile.overflow"
+
+
+@irdl_attr_definition
+class SignednessAttr(EnumAttribute[Signedness], SpacedOpaqueSyntaxAttribute):
+    name = "cuda_tile.signedness"
+
+
+@irdl_attr_definition
+class ComparisonPredicateAttr(EnumAttribute[ComparisonPredicate], SpacedOpaqueSyntaxAttribute):
+    name = "cuda_tile.comparison_predicate"
+
+
+@irdl_attr_definition
+class ComparisonOrderingAttr(EnumAttribute[ComparisonOrdering], SpacedOpaqueSyntaxAttribute):
+    name = "cuda_tile.comparison_ordering"
+
+
+@irdl_attr_definition
+class MemoryOrderingAttr(EnumAttribute[MemoryOrdering], SpacedOpaqueSyntaxAttribute):
+    name = "cuda_tile.memory_ordering_semantics"
+
+
+@irdl_attr_definition
+class MemoryScopeAttr(EnumAttribute[MemoryScope], SpacedOpaqueSyntaxAttribute):
+    name = "cuda_tile.memory_scope"
+
+
+@irdl_attr_definition
+class AtomicModeAttr(EnumAttribute[AtomicMode], SpacedOpaqueSyntaxAttribute):
+    name = "cuda_tile.atomic_rmw_mode"
+
+
+T = TypeVar("T", covariant=True)
+
+
+class _Plain(_Opaque, Data[T], Generic[T]):
+    """An attribute around a plain Python value."""
+
+
+@irdl_attr_definition
+class IntAttr(_Plain[int]):
+    """A plain integer: a dimension, an alignment."""
+
+    name = "cuda_tile.int"
+
+
+@irdl_attr_definition
+class BoolAttr(_Plain[bool]):
+    name = "cuda_tile.bool"
+
+
+@irdl_attr_definition
+class StrAttr(_Plain[str]):
+    name = "cuda_tile.str"
+
+
+@irdl_attr_definition
+class TypeAttr(_Plain[Attribute]):
+    """A type as an attribute."""
+
+    name = "cuda_tile.type"
+
+
+@irdl_attr_definition
+class IntsAttr(_Plain[tuple[int, ...]]):
+    """32-bit integers: a permutation."""
+
+    name = "cuda_tile.ints"
+
+
+@irdl_attr_definition
+class AttrsAttr(_Plain[tuple[Attribute, ...]]):
+    """Several attributes: the identities of a reduction, one per operand."""
+
+    name = "cuda_tile.attrs"
+
+
+class _Number(NamedTuple):
+    bits: int
+    type: Attribute
+
+
+@irdl_attr_definition
+class NumberAttr(_Plain[_Number]):
+    """An integer or float of a scalar type, by its bits: an identity of a reduction."""
+
+    name = "cuda_tile.number"
+
+    def __init__(self, bits: int, type: Attribute) -> None:  # noqa: A002 (as MLIR names it)
+        super().__init__(_Number(bits, type))
+
+    @property
+    def bits(self) -> int:
+        return self.data.bits
+
+    @property
+    def type(self) -> Attribute:
+        return self.data.type
+
+
+class _Dense(NamedTuple):
+    raw: bytes
+    type: TileType
+
+
+@irdl_attr_definition
+class DenseAttr(_Plain[_Dense]):
+    """The value of a `constant`: little-endian elements in row-major order, or one element for all (a splat).
+
+    An i1 splat is 0x00 or 0xFF; i1 elements are packed eight to a byte. tf32 takes three bytes.
+    """
+
+    name = "cuda_tile.dense"
+
+    def __init__(self, raw: bytes, type: TileType) -> None:  # noqa: A002 (as MLIR names it)
+        super().__init__(_Dense(raw, type))
+
+    @property
+    def raw(self) -> bytes:
+        return self.data.raw
+
+    @property
+    def type(self) -> TileType:
+        return self.data.type
+
+    @property
+    def is_splat(self) -> bool:
+        return len(self.raw) == byte_width(self.type.element_type)
+
+
+class _DivBy(NamedTuple):
+    divisor: int
+    every: int | None
+    along: int | None
+
+
+@irdl_attr_definition
+class DivByAttr(_Plain[_DivBy]):
+    """`div_by<16>`: a multiple of 16; `every`, `along`: only each n-th element along a dimension is."""
+
+    name = "cuda_tile.div_by"
+
+    def __init__(self, divisor: int, every: int | None = None, along: int | None = None) -> None:
+        super().__init__(_DivBy(divisor, every, along))
+
+    @property
+    def divisor(self) -> int:
+        return self.data.divisor
+
+    @property
+    def every(self) -> int | None:
+        return self.data.every
+
+    @property
+    def along(self) -> int | None:
+        return self.data.along
+
+
+class _Bounded(NamedTuple):
+    lb: int | None
+    ub: int | None
+
+
+@irdl_attr_definition
+class BoundedAttr(_Plain[_Bounded]):
+    """`bounded<0, ?>`: within inclusive bounds."""
+
+    name = "cuda_tile.bounded"
+
+    def __init__(self, lb: int | None, ub: int | None) -> None:
+        super().__init__(_Bounded(lb, ub))
+
+    @property
+    def lb(self) -> int | None:
+        return self.data.lb
+
+    @property
+    def ub(self) -> int | None:
+        return self.data.ub
+
+
+@irdl_attr_definition
+class SameElementsAttr(_Plain[tuple[int, ...]]):
+    """`same_elements<[4, 1]>`: equal within groups of these sizes, one per dimension."""
+
+    name = "cuda_tile.same_elements"
+
+
+@irdl_attr_definition
+class HintsAttr(_Plain[tuple[tuple[str, tuple[tuple[str, int | bool], ...]], ...]]):
+    """Compiler hints by architecture ("sm_90" or "default"): ((arch, ((key, value), ...)), ...), in order."""
+
+    name = "cuda_tile.optimization_hints"

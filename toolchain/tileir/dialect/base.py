@@ -1,0 +1,49 @@
+"""What all operations share: the bytecode opcode and the version they came in with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar, TypeVar
+
+from xdsl.ir import Attribute
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, irdl_op_definition
+
+Version = tuple[int, int]
+V13_1, V13_2, V13_3 = (13, 1), (13, 2), (13, 3)
+Op = TypeVar("Op", bound="TileOp")
+SEGMENTS = AttrSizedOperandSegments(as_property=True)
+
+
+class TileOp(IRDLOperation):
+    """An operation of Tile IR.
+
+    Fields are declared in bytecode order: results, properties, operands, regions. From them the bytecode codec derives
+    how an operation is written, so a declaration is all that a new operation needs.
+    """
+
+    OPCODE: ClassVar[int]
+    SINCE: ClassVar[Version]
+    FIELDS_SINCE: ClassVar[Mapping[str, Version]]
+    """Fields that older bytecode lacks."""
+    DEFAULTS: ClassVar[Mapping[str, Attribute]]
+    """What a required property of `FIELDS_SINCE` is in older bytecode."""
+
+
+def tile_op(
+    mnemonic: str,
+    opcode: int,
+    *,
+    since: Version = V13_1,
+    fields_since: Mapping[str, Version] | None = None,
+    defaults: Mapping[str, Attribute] | None = None,
+) -> Callable[[type[Op]], type[Op]]:
+    """Defines an operation: its name in text, its opcode, and what came in after bytecode 13.1."""
+
+    def define(cls: type[Op]) -> type[Op]:
+        cls.name = f"cuda_tile.{mnemonic}"
+        defined = irdl_op_definition(cls)
+        defined.OPCODE, defined.SINCE = opcode, since
+        defined.FIELDS_SINCE, defined.DEFAULTS = fields_since or {}, defaults or {}
+        return defined
+
+    return define

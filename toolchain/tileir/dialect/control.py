@@ -1,0 +1,162 @@
+"""Modules, entries, globals, and structured control flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import FunctionType, UnitAttr
+from xdsl.ir import Operation
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import IsTerminator
+
+from .attrs import DenseAttr, HintsAttr, IntAttr, StrAttr
+from .base import SEGMENTS, V13_2, TileOp, tile_op
+from .types import TileType, TokenType
+
+
+@dataclass(frozen=True)
+class DebugInfo:
+    """What bytecode said beside the program, kept so that writing it again gives the same bytes: the tables in their
+    order, the raw debug section, and which debug attribute each function begins with."""
+
+    strings: tuple[bytes, ...]
+    types: tuple[bytes, ...]
+    constants: tuple[bytes, ...]
+    section: bytes
+    per_function: tuple[int, ...]
+
+
+@irdl_op_definition
+class ModuleOp(IRDLOperation):
+    """A module of entries and globals. `debug_info`: what a bytecode file held, if it was read from one."""
+
+    name = "cuda_tile.module"
+    sym_name = prop_def(StrAttr)
+    body = region_def("single_block")
+
+    @property
+    def entries(self) -> dict[str, EntryOp]:
+        """The module's entries by symbol."""
+        return {op.symbol: op for op in self.body.block.ops if isinstance(op, EntryOp)}
+
+
+@irdl_op_definition
+class EntryOp(IRDLOperation):
+    """A kernel: what a grid of tile blocks runs."""
+
+    name = "cuda_tile.entry"
+    sym_name = prop_def(StrAttr)
+    function_type = prop_def(FunctionType)
+    optimization_hints = opt_prop_def(HintsAttr)
+    body = region_def("single_block")
+
+    @property
+    def symbol(self) -> str:
+        return self.sym_name.data
+
+
+@irdl_op_definition
+class GlobalOp(IRDLOperation):
+    """A variable of the module; its value's type is a rank-1 tile. `alignment` in bytes, 0 if unspecified."""
+
+    name = "cuda_tile.global"
+    sym_name = prop_def(StrAttr)
+    value = prop_def(DenseAttr)
+    alignment = prop_def(IntAttr)
+    constant = opt_prop_def(UnitAttr)
+    private = opt_prop_def(UnitAttr)
+
+
+@tile_op("assert", 5)
+class AssertOp(TileOp):
+    message = prop_def(StrAttr)
+    condition = operand_def(TileType)
+
+
+class TerminatorOp(TileOp):
+    values = var_operand_def()
+    traits = traits_def(IsTerminator())
+
+
+@tile_op("break", 10)
+class BreakOp(TerminatorOp):
+    pass
+
+
+@tile_op("continue", 17)
+class ContinueOp(TerminatorOp):
+    pass
+
+
+@tile_op("return", 92)
+class ReturnOp(TerminatorOp):
+    pass
+
+
+@tile_op("yield", 109)
+class YieldOp(TerminatorOp):
+    pass
+
+
+@tile_op("for", 41, fields_since={"unsignedCmp": V13_2})
+class ForOp(TileOp):
+    """A loop over lowerBound, lowerBound + step, ... below upperBound. Body arguments: the index, then what is carried."""
+
+    outputs = var_result_def()
+    unsignedCmp = opt_prop_def(UnitAttr)  # noqa: N815 (the format's own name)
+    lowerBound = operand_def(TileType)  # noqa: N815
+    upperBound = operand_def(TileType)  # noqa: N815
+    step = operand_def(TileType)
+    initValues = var_operand_def()  # noqa: N815
+    body = region_def("single_block")
+
+
+@tile_op("loop", 65)
+class LoopOp(TileOp):
+    """A loop that ends at a `break`."""
+
+    outputs = var_result_def()
+    initValues = var_operand_def()  # noqa: N815
+    body = region_def("single_block")
+
+
+@tile_op("if", 50)
+class IfOp(TileOp):
+    """An empty else region stands for no else."""
+
+    outputs = var_result_def()
+    condition = operand_def(TileType)
+    then_region = region_def()
+    else_region = region_def()
+
+
+@tile_op("print_tko", 85, fields_since={"result_token": V13_2, "token": V13_2})
+class PrintTkoOp(TileOp):
+    result_token = var_result_def(TokenType)
+    str = prop_def(StrAttr)
+    args = var_operand_def(TileType)
+    token = var_operand_def(TokenType)
+    irdl_options = (SEGMENTS,)
+
+
+def parent_loop(op: Operation) -> Operation | None:
+    """The `for` or `loop` around an operation."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, ForOp | LoopOp):
+        parent = parent.parent_op()
+    return parent
+
+
+__all__ = [name for name in globals() if name.endswith("Op")] + ["DebugInfo", "parent_loop"]
+_ = result_def

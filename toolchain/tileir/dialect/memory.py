@@ -1,0 +1,232 @@
+"""Global memory: pointers, views, tokens, loads, stores and atomics."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.irdl import (
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+    var_result_def,
+)
+
+from .attrs import (
+    AtomicModeAttr,
+    BoundedAttr,
+    DivByAttr,
+    HintsAttr,
+    IntAttr,
+    MemoryOrderingAttr,
+    MemoryScopeAttr,
+    SameElementsAttr,
+    StrAttr,
+)
+from .base import SEGMENTS, V13_3, TileOp, tile_op
+from .types import TensorViewType, TileType, TileViewType, TokenType
+
+Predicate = DivByAttr | BoundedAttr | SameElementsAttr
+
+
+@tile_op("assume", 6)
+class AssumeOp(TileOp):
+    """Promises the compiler something of a value: the behaviour is undefined where it does not hold."""
+
+    result = result_def()
+    predicate = prop_def(Predicate)
+    value = operand_def()
+
+
+class TileBlockOp(TileOp):
+    """Three i32 scalars: x, y and z."""
+
+    x = result_def(TileType)
+    y = result_def(TileType)
+    z = result_def(TileType)
+
+
+@tile_op("get_tile_block_id", 48)
+class GetTileBlockIdOp(TileBlockOp):
+    pass
+
+
+@tile_op("get_num_tile_blocks", 46)
+class GetNumTileBlocksOp(TileBlockOp):
+    pass
+
+
+@tile_op("get_global", 44)
+class GetGlobalOp(TileOp):
+    result = result_def(TileType)
+    global_name = prop_def(StrAttr)
+
+
+@tile_op("alloca", 113, since=V13_3)
+class AllocaOp(TileOp):
+    result = result_def(TileType)
+    global_ = opt_prop_def(UnitAttr)
+    num_elem = prop_def(IntAttr)
+    alignment = prop_def(IntAttr)
+
+
+@tile_op("offset", 81)
+class OffsetOp(TileOp):
+    """Moves pointers by elements."""
+
+    result = result_def(TileType)
+    ptr = operand_def(TileType)
+    offset = operand_def(TileType)
+
+
+@tile_op("make_token", 68)
+class MakeTokenOp(TileOp):
+    result = result_def(TokenType)
+
+
+@tile_op("join_tokens", 60)
+class JoinTokensOp(TileOp):
+    result = result_def(TokenType)
+    tokens = var_operand_def(TokenType)
+
+
+@tile_op("make_tensor_view", 67)
+class MakeTensorViewOp(TileOp):
+    result = result_def(TensorViewType)
+    base = operand_def(TileType)
+    dynamicShape = var_operand_def(TileType)  # noqa: N815 (the format's own name)
+    dynamicStrides = var_operand_def(TileType)  # noqa: N815
+    irdl_options = (SEGMENTS,)
+
+
+class MakeViewOp(TileOp):
+    result = result_def(TileViewType)
+    tensor_view = operand_def(TensorViewType)
+
+
+@tile_op("make_partition_view", 66)
+class MakePartitionViewOp(MakeViewOp):
+    pass
+
+
+@tile_op("make_strided_view", 116, since=V13_3)
+class MakeStridedViewOp(MakeViewOp):
+    pass
+
+
+@tile_op("make_gather_scatter_view", 115, since=V13_3)
+class MakeGatherScatterViewOp(MakeViewOp):
+    pass
+
+
+@tile_op("get_tensor_shape", 47)
+class GetTensorShapeOp(TileOp):
+    sizes = var_result_def(TileType)
+    src = operand_def(TensorViewType)
+
+
+@tile_op("get_index_space_shape", 45)
+class GetIndexSpaceShapeOp(TileOp):
+    """How many tiles a view has along each dimension."""
+
+    sizes = var_result_def(TileType)
+    src = operand_def(TileViewType)
+
+
+@tile_op("load_ptr_tko", 61)
+class LoadPtrTkoOp(TileOp):
+    """Elements where the mask is false are `paddingValue`, or unspecified without one."""
+
+    result = result_def(TileType)
+    result_token = result_def(TokenType)
+    memory_ordering_semantics = prop_def(MemoryOrderingAttr)
+    memory_scope = opt_prop_def(MemoryScopeAttr)
+    optimization_hints = opt_prop_def(HintsAttr)
+    source = operand_def(TileType)
+    mask = opt_operand_def(TileType)
+    paddingValue = opt_operand_def(TileType)  # noqa: N815 (the format's own name)
+    token = opt_operand_def(TokenType)
+    irdl_options = (SEGMENTS,)
+
+
+@tile_op("store_ptr_tko", 101)
+class StorePtrTkoOp(TileOp):
+    result_token = result_def(TokenType)
+    memory_ordering_semantics = prop_def(MemoryOrderingAttr)
+    memory_scope = opt_prop_def(MemoryScopeAttr)
+    optimization_hints = opt_prop_def(HintsAttr)
+    destination = operand_def(TileType)
+    value = operand_def(TileType)
+    mask = opt_operand_def(TileType)
+    token = opt_operand_def(TokenType)
+    irdl_options = (SEGMENTS,)
+
+
+@tile_op("load_view_tko", 62)
+class LoadViewTkoOp(TileOp):
+    tile = result_def(TileType)
+    result_token = result_def(TokenType)
+    memory_ordering_semantics = prop_def(MemoryOrderingAttr)
+    memory_scope = opt_prop_def(MemoryScopeAttr)
+    optimization_hints = opt_prop_def(HintsAttr)
+    view = operand_def(TileViewType)
+    index = var_operand_def(TileType)
+    token = opt_operand_def(TokenType)
+    irdl_options = (SEGMENTS,)
+
+
+@tile_op("store_view_tko", 102)
+class StoreViewTkoOp(TileOp):
+    """Elements outside the array are not stored."""
+
+    result_token = result_def(TokenType)
+    memory_ordering_semantics = prop_def(MemoryOrderingAttr)
+    memory_scope = opt_prop_def(MemoryScopeAttr)
+    optimization_hints = opt_prop_def(HintsAttr)
+    tile = operand_def(TileType)
+    view = operand_def(TileViewType)
+    index = var_operand_def(TileType)
+    token = opt_operand_def(TokenType)
+    irdl_options = (SEGMENTS,)
+
+
+@tile_op("atomic_cas_tko", 7)
+class AtomicCASTkoOp(TileOp):
+    result = result_def(TileType)
+    result_token = result_def(TokenType)
+    memory_ordering_semantics = prop_def(MemoryOrderingAttr)
+    memory_scope = prop_def(MemoryScopeAttr)
+    pointers = operand_def(TileType)
+    cmp = operand_def(TileType)
+    val = operand_def(TileType)
+    mask = opt_operand_def(TileType)
+    token = opt_operand_def(TokenType)
+    irdl_options = (SEGMENTS,)
+
+
+@tile_op("atomic_rmw_tko", 8)
+class AtomicRMWTkoOp(TileOp):
+    result = result_def(TileType)
+    result_token = result_def(TokenType)
+    memory_ordering_semantics = prop_def(MemoryOrderingAttr)
+    memory_scope = prop_def(MemoryScopeAttr)
+    mode = prop_def(AtomicModeAttr)
+    pointers = operand_def(TileType)
+    arg = operand_def(TileType)
+    mask = opt_operand_def(TileType)
+    token = opt_operand_def(TokenType)
+    irdl_options = (SEGMENTS,)
+
+
+@tile_op("atomic_red_view_tko", 117, since=V13_3)
+class AtomicRedViewTkoOp(TileOp):
+    result_token = result_def(TokenType)
+    memory_ordering_semantics = prop_def(MemoryOrderingAttr)
+    memory_scope = prop_def(MemoryScopeAttr)
+    mode = prop_def(AtomicModeAttr)
+    view = operand_def(TileViewType)
+    index = var_operand_def(TileType)
+    value = operand_def(TileType)
+    token = opt_operand_def(TokenType)
+    irdl_options = (SEGMENTS,)

@@ -1,0 +1,156 @@
+"""Operations that make, convert or rearrange tiles."""
+
+from __future__ import annotations
+
+from xdsl.irdl import operand_def, prop_def, region_def, result_def, var_operand_def, var_result_def
+
+from .arithmetic import BinaryOp, UnaryOp
+from .attrs import (
+    AttrsAttr,
+    BoolAttr,
+    DenseAttr,
+    IntAttr,
+    IntegerOverflowAttr,
+    IntsAttr,
+    RoundingModeAttr,
+    SignednessAttr,
+)
+from .base import V13_3, TileOp, tile_op
+from .types import TileType
+
+
+class ConversionOp(TileOp):
+    to = result_def(TileType)
+    from_ = operand_def(TileType)
+
+
+@tile_op("bitcast", 9)
+class BitcastOp(UnaryOp):
+    pass
+
+
+@tile_op("broadcast", 11)
+class BroadcastOp(UnaryOp):
+    """Repeats along the dimensions of size 1."""
+
+
+@tile_op("cat", 12)
+class CatOp(BinaryOp):
+    """Concatenates along `dim`."""
+
+    dim = prop_def(IntAttr)
+
+
+@tile_op("constant", 16)
+class ConstantOp(TileOp):
+    result = result_def(TileType)
+    value = prop_def(DenseAttr)
+
+
+@tile_op("exti", 37)
+class ExtIOp(ConversionOp):
+    signedness = prop_def(SignednessAttr)
+
+
+@tile_op("extract", 38)
+class ExtractOp(TileOp):
+    """The part of a tile that the indices name, in units of the result's shape."""
+
+    result = result_def(TileType)
+    source = operand_def(TileType)
+    indices = var_operand_def(TileType)
+
+
+@tile_op("ftof", 42)
+class FToFOp(ConversionOp):
+    rounding_mode = prop_def(RoundingModeAttr)
+
+
+@tile_op("ftoi", 43)
+class FToIOp(ConversionOp):
+    signedness = prop_def(SignednessAttr)
+    rounding_mode = prop_def(RoundingModeAttr)
+
+
+@tile_op("itof", 59)
+class IToFOp(ConversionOp):
+    signedness = prop_def(SignednessAttr)
+    rounding_mode = prop_def(RoundingModeAttr)
+
+
+@tile_op("int_to_ptr", 51)
+class IntToPtrOp(UnaryOp):
+    pass
+
+
+@tile_op("iota", 58)
+class IotaOp(TileOp):
+    """0, 1, 2, ..."""
+
+    result = result_def(TileType)
+
+
+@tile_op("pack", 111, since=V13_3)
+class PackOp(UnaryOp):
+    pass
+
+
+@tile_op("permute", 83)
+class PermuteOp(UnaryOp):
+    permutation = prop_def(IntsAttr)
+
+
+@tile_op("ptr_to_int", 86)
+class PtrToIntOp(UnaryOp):
+    pass
+
+
+@tile_op("ptr_to_ptr", 87)
+class PtrToPtrOp(UnaryOp):
+    pass
+
+
+@tile_op("reduce", 88)
+class ReduceOp(TileOp):
+    """Folds dimension `dim` of one or more tiles; the region takes (lhs, rhs) scalars per tile."""
+
+    outputs = var_result_def(TileType)
+    dim = prop_def(IntAttr)
+    identities = prop_def(AttrsAttr)
+    inputs = var_operand_def(TileType)
+    body = region_def("single_block")
+
+
+@tile_op("reshape", 91)
+class ReshapeOp(UnaryOp):
+    pass
+
+
+@tile_op("scan", 94)
+class ScanOp(TileOp):
+    """As `reduce`, but keeps every partial result."""
+
+    outputs = var_result_def(TileType)
+    dim = prop_def(IntAttr)
+    reverse = prop_def(BoolAttr)
+    identities = prop_def(AttrsAttr)
+    inputs = var_operand_def(TileType)
+    body = region_def("single_block")
+
+
+@tile_op("select", 95)
+class SelectOp(TileOp):
+    result = result_def(TileType)
+    cond = operand_def(TileType)
+    val_if_true = operand_def(TileType)
+    val_if_false = operand_def(TileType)
+
+
+@tile_op("trunci", 107)
+class TruncIOp(ConversionOp):
+    overflow = prop_def(IntegerOverflowAttr)
+
+
+@tile_op("unpack", 112, since=V13_3)
+class UnpackOp(UnaryOp):
+    pass

@@ -1,0 +1,263 @@
+"""The types of Tile IR, as values: shapes are tuples of ints, dynamic sizes are `DYNAMIC`.
+
+Scalars that builtin MLIR has (i1 i8 i16 i32 i64 f16 bf16 f32 f64) are xDSL's own.
+Source: the type section of the Tile IR specification, bytecode 13.1 to 13.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Data, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+DYNAMIC = -(2**63)  # as the bytecode stores a dynamic size or stride
+f16, bf16, f32, f64 = Float16Type(), BFloat16Type(), Float32Type(), Float64Type()
+
+
+class _Opaque:
+    """Types whose text form lives in `toolchain.tileir.text`, not in xDSL's parser and printer."""
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> object:
+        raise TypeError(f"{cls.__name__} is parsed by toolchain.tileir.text")
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self}>")
+
+
+@irdl_attr_definition
+class TF32Type(ParametrizedAttribute, TypeAttribute):
+    """f32 with a 10-bit mantissa: what a tensor core reads of an f32."""
+
+    name = "cuda_tile.tf32"
+
+
+@irdl_attr_definition
+class F8E4M3FNType(ParametrizedAttribute, TypeAttribute):
+    name = "cuda_tile.f8E4M3FN"
+
+
+@irdl_attr_definition
+class F8E5M2Type(ParametrizedAttribute, TypeAttribute):
+    name = "cuda_tile.f8E5M2"
+
+
+@irdl_attr_definition
+class F8E8M0FNUType(ParametrizedAttribute, TypeAttribute):
+    name = "cuda_tile.f8E8M0FNU"
+
+
+@irdl_attr_definition
+class F4E2M1FNType(ParametrizedAttribute, TypeAttribute):
+    name = "cuda_tile.f4E2M1FN"
+
+
+@irdl_attr_definition
+class TokenType(ParametrizedAttribute, TypeAttribute):
+    """Orders memory operations."""
+
+    name = "cuda_tile.token"
+
+
+tf32, f8e4m3fn, f8e5m2, f8e8m0fnu, f4e2m1fn = TF32Type(), F8E4M3FNType(), F8E5M2Type(), F8E8M0FNUType(), F4E2M1FNType()
+i4 = IntegerType(4)
+token = TokenType()
+
+# Text name and width in bits of every scalar. In memory and in constants a scalar takes whole bytes (tf32: 3).
+SCALARS: dict[Attribute, tuple[str, int]] = {
+    i1: ("i1", 1), i4: ("i4", 4), i8: ("i8", 8), i16: ("i16", 16), i32: ("i32", 32), i64: ("i64", 64),
+    f16: ("f16", 16), bf16: ("bf16", 16), f32: ("f32", 32), tf32: ("tf32", 19), f64: ("f64", 64),
+    f8e4m3fn: ("f8E4M3FN", 8), f8e5m2: ("f8E5M2", 8), f8e8m0fnu: ("f8E8M0FNU", 8), f4e2m1fn: ("f4E2M1FN", 4),
+}  # fmt: skip
+FLOATS = frozenset((f16, bf16, f32, tf32, f64, f8e4m3fn, f8e5m2, f8e8m0fnu, f4e2m1fn))
+INTEGERS = frozenset((i1, i4, i8, i16, i32, i64))
+
+
+@irdl_attr_definition
+class PtrType(_Opaque, Data[Attribute], TypeAttribute):
+    """A pointer to global memory: `ptr<f32>`."""
+
+    name = "cuda_tile.ptr"
+
+    @property
+    def pointee(self) -> Attribute:
+        return self.data
+
+
+class _Tile(NamedTuple):
+    shape: tuple[int, ...]
+    element_type: Attribute
+
+
+@irdl_attr_definition
+class TileType(_Opaque, Data[_Tile], TypeAttribute):
+    """A tile of static shape: `tile<128x64xbf16>`, a scalar is `tile<i32>`."""
+
+    name = "cuda_tile.tile"
+
+    def __init__(self, shape: Sequence[int], element_type: Attribute) -> None:
+        super().__init__(_Tile(tuple(shape), element_type))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.data.shape
+
+    @property
+    def element_type(self) -> Attribute:
+        return self.data.element_type
+
+
+class _TensorView(NamedTuple):
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    element_type: Attribute
+
+
+@irdl_attr_definition
+class TensorViewType(_Opaque, Data[_TensorView], TypeAttribute):
+    """An array in global memory: `tensor_view<?x?xbf16, strides=[?,1]>`; strides in elements."""
+
+    name = "cuda_tile.tensor_view"
+
+    def __init__(self, shape: Sequence[int], strides: Sequence[int], element_type: Attribute) -> None:
+        super().__init__(_TensorView(tuple(shape), tuple(strides), element_type))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.data.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self.data.strides
+
+    @property
+    def element_type(self) -> Attribute:
+        return self.data.element_type
+
+
+PADDINGS = ("zero", "neg_zero", "nan", "pos_inf", "neg_inf")  # in the order of their bytecode values
+
+
+class _TileView(NamedTuple):
+    tile_shape: tuple[int, ...]
+    tensor_view: TensorViewType
+    dim_map: tuple[int, ...]
+    padding_value: str | None
+    traversal_strides: tuple[int, ...] = ()
+    sparse_dim: int = -1
+
+
+class TileViewType(_Opaque, Data[_TileView], TypeAttribute):
+    """What a tile is loaded from or stored to: a tensor view cut into tiles. `padding_value` None: reads outside the
+    array are unspecified."""
+
+    @property
+    def tile_shape(self) -> tuple[int, ...]:
+        return self.data.tile_shape
+
+    @property
+    def tensor_view(self) -> TensorViewType:
+        return self.data.tensor_view
+
+    @property
+    def padding_value(self) -> str | None:
+        return self.data.padding_value
+
+    @property
+    def tile(self) -> TileType:
+        """The type of one tile of this view."""
+        return TileType(self.tile_shape, self.tensor_view.element_type)
+
+    @property
+    def index_rank(self) -> int:
+        """How many indices name a tile."""
+        return len(self.tile_shape)
+
+
+@irdl_attr_definition
+class PartitionViewType(TileViewType):
+    """Tiles side by side: tile (i, j) starts at (i * tile_shape[0], j * tile_shape[1]).
+
+    `dim_map[d]`: the dimension of the tensor view that tile dimension d runs along.
+    """
+
+    name = "cuda_tile.partition_view"
+
+    def __init__(
+        self,
+        tile_shape: Sequence[int],
+        tensor_view: TensorViewType,
+        dim_map: Sequence[int] | None = None,
+        padding_value: str | None = None,
+    ) -> None:
+        mapped = range(len(tile_shape)) if dim_map is None else dim_map
+        super().__init__(_TileView(tuple(tile_shape), tensor_view, tuple(mapped), padding_value))
+
+    @property
+    def dim_map(self) -> tuple[int, ...]:
+        return self.data.dim_map
+
+
+@irdl_attr_definition
+class StridedViewType(TileViewType):
+    """As a partition view, but tiles start every `traversal_strides` elements, so that they may overlap."""
+
+    name = "cuda_tile.strided_view"
+
+    def __init__(
+        self,
+        tile_shape: Sequence[int],
+        traversal_strides: Sequence[int],
+        tensor_view: TensorViewType,
+        dim_map: Sequence[int] | None = None,
+        padding_value: str | None = None,
+    ) -> None:
+        mapped = range(len(tile_shape)) if dim_map is None else dim_map
+        super().__init__(
+            _TileView(tuple(tile_shape), tensor_view, tuple(mapped), padding_value, tuple(traversal_strides))
+        )
+
+    @property
+    def dim_map(self) -> tuple[int, ...]:
+        return self.data.dim_map
+
+    @property
+    def traversal_strides(self) -> tuple[int, ...]:
+        return self.data.traversal_strides
+
+
+@irdl_attr_definition
+class GatherScatterViewType(TileViewType):
+    """Rows picked one by one: the index of dimension `sparse_dim` is a tile of indices."""
+
+    name = "cuda_tile.gather_scatter_view"
+
+    def __init__(
+        self, tile_shape: Sequence[int], tensor_view: TensorViewType, sparse_dim: int, padding_value: str | None = None
+    ) -> None:
+        super().__init__(_TileView(tuple(tile_shape), tensor_view, (), padding_value, (), sparse_dim))
+
+    @property
+    def sparse_dim(self) -> int:
+        return self.data.sparse_dim
+
+
+def byte_width(element: Attribute) -> int:
+    """Bytes of a scalar in memory and in constants; a pointer takes 8."""
+    return 8 if isinstance(element, PtrType) else (SCALARS[element][1] + 7) // 8
