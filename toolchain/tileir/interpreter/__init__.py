@@ -1,0 +1,38 @@
+"""The CPU interpreter of Tile IR bytecode: runs the files that `tileiras` compiles, over a grid, with numpy.
+
+It is an oracle and a sanitizer. With `sanitize` (the default) a launch raises SanitizerError, naming entry, operation,
+source location and block, for
+
+- a store, branch, address or index that depends on an element read outside its tensor without a padding value,
+- an access outside its allocation, or misaligned,
+- an `assume` that does not hold, a failed `assert`,
+- integer overflow marked nsw or nuw, division by zero, a shift by the width or more, an infinity made an integer,
+- two accesses to the same bytes, one of them a write, that no token, atomic or data dependence orders: of two blocks or
+  of one (see shadow.py).
+
+Blocks run one after the other, so a block that waits for a later one never ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation
+
+from .memory import Allocation, Pointer
+from .prepared import Argument, Grid, Prepared, prepare
+
+__all__ = ["Allocation", "Argument", "Grid", "Pointer", "Prepared", "prepare", "run"]
+
+
+def run(
+    module_or_bytes: Operation | bytes,
+    entry_symbol: str,
+    args: Sequence[Argument],
+    grid: Grid,
+    *,
+    sanitize: bool = True,
+) -> None:
+    """Run one entry once. For many launches of a module use `prepare`."""
+    prepared = prepare(module_or_bytes) if isinstance(module_or_bytes, bytes) else Prepared(module_or_bytes)
+    prepared.launch(entry_symbol, args, grid, sanitize)

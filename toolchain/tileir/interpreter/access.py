@@ -1,0 +1,312 @@
+"""Memory operations: views, tokens, loads, stores, atomics.
+
+When sanitizing, every access is noted in the log with the token it waited for; a token is an int with a bit for each
+access that comes before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from . import scattered, views
+from .codegen import Emitter, lowering, tokens_unused
+from .elements import Element
+from .fields import ViewType, element_of_pointer, enum, integer, tensor_type, text, tile_of, view_type
+from .memory import base_address
+from .scattered import Cells
+from .shadow import Mode
+from .views import TensorView, TileView
+
+
+@lowering("make_token", poison="own")
+def _make_token(emitter: Emitter, op: Any) -> None:
+    emitter.name(op.results[0], "0")
+
+
+@lowering("join_tokens", poison="own")
+def _join_tokens(emitter: Emitter, op: Any) -> None:
+    emitter.let(op.results[0], " | ".join(map(emitter.ref, op.operands)) or "0")
+
+
+@lowering("make_tensor_view", poison="own")
+def _make_tensor_view(emitter: Emitter, op: Any) -> None:
+    kind = tensor_type(op.results[0])
+    emitter.forbid_poison(op.operands, "the address, shape or stride of a tensor view")
+
+    def fill(sizes: tuple[int | None, ...], dynamic: list[SSAValue]) -> str:
+        names = iter(dynamic)
+        parts = [emitter.ref(next(names)) if n is None else str(n) for n in sizes]
+        return f"({', '.join(parts)},)" if parts else "()"
+
+    shape = fill(kind.shape, list(op.dynamicShape))
+    strides = fill(kind.strides, list(op.dynamicStrides))
+    element = emitter.bind(kind.element, kind.element.name)
+    address = emitter.ref(op.base)
+    emitter.let(op.results[0], f"{emitter.bind(TensorView)}(space, {address}, {shape}, {strides}, {element})")
+
+
+@lowering("make_partition_view", "make_strided_view", "make_gather_scatter_view", poison="own")
+def _make_view(emitter: Emitter, op: Any) -> None:
+    kind = view_type(op.results[0])
+    parts = ", ".join(str(x) for x in (kind.tile, kind.steps, kind.dim_map))
+    padding = "None" if kind.padding is None else emitter.bind(padding_value(kind.padding, kind.element), "padding")
+    emitter.let(op.results[0], f"{emitter.bind(TileView)}({emitter.ref(op.operands[0])}, {parts}, {padding})")
+
+
+def padding_value(name: str, element: Element) -> Any:
+    value = {"zero": 0.0, "neg_zero": -0.0, "nan": np.nan, "pos_inf": np.inf, "neg_inf": -np.inf}[name]
+    return element.compute.type(value)
+
+
+@lowering("get_tensor_shape", poison="own")
+def _tensor_shape(emitter: Emitter, op: Any) -> None:
+    for d, result in enumerate(op.results):
+        emitter.let(result, f"{emitter.ref(op.operands[0])}.shape[{d}]")
+
+
+@lowering("get_index_space_shape", poison="own")
+def _index_space(emitter: Emitter, op: Any) -> None:
+    view = emitter.ref(op.operands[0])
+    for d, result in enumerate(op.results):
+        emitter.let(result, f"-(-{view}.dims[{d}].extent // {view}.dims[{d}].step)")
+
+
+@lowering("offset")
+def _offset(emitter: Emitter, op: Any) -> None:
+    size = element_of_pointer(op.ptr).storage.itemsize
+    offset = emitter.ref(op.offset)
+    if not emitter.scalar(op.results[0]) and tile_of(op.offset).element.bits < 64:
+        offset = f"{offset}.astype({emitter.bind(np.int64)})"
+    emitter.let(
+        op.results[0], f"{emitter.ref(op.ptr)} + {offset} * {size}" if size > 1 else f"{emitter.ref(op.ptr)} + {offset}"
+    )
+
+
+# What one memory operation needs of the rest
+
+
+def _mode(op: Any, *, reads: bool, writes: bool) -> Mode:
+    order = enum(op, "memory_ordering_semantics")
+    if order == "weak":
+        return Mode(reads, writes)
+    wide = enum(op, "memory_scope") != "tl_blk"
+    return Mode(
+        reads, writes, True, wide, wide and order in ("acquire", "acq_rel"), wide and order in ("release", "acq_rel")
+    )
+
+
+def _token(emitter: Emitter, op: Any) -> str:
+    return "0" if op.token is None else emitter.ref(op.token)
+
+
+def _finish(emitter: Emitter, op: Any, token: SSAValue) -> None:
+    """The result token: after this access and what it waited for."""
+    if not emitter.sanitize or tokens_unused(token):
+        emitter.name(token, "0")
+    else:
+        emitter.let(token, f"{_token(emitter, op)} | log.bit")
+
+
+def _index(emitter: Emitter, op: Any) -> str:
+    emitter.forbid_poison(tuple(op.index), "an index of a view")
+    return "".join(f", {emitter.ref(i)}" for i in op.index)
+
+
+def _note_view(emitter: Emitter, op: Any, mode: Mode, view: str, index: str) -> None:
+    if emitter.sanitize:
+        note = (
+            f"log.view({emitter.site(op)}, {_token(emitter, op)}, {emitter.bind(mode, 'mode')}, {view}, ({index[2:]},))"
+        )
+        emitter.line(note if index else note.replace("(,)", "()"))
+
+
+def _cells(emitter: Emitter, op: Any, mode: Mode, addresses: str, mask: str, element: Element, shape: Any) -> str:
+    """Resolve and note an access through pointers."""
+    cells = emitter.fresh("c")
+    kind = emitter.bind(element, element.name)
+    emitter.line(f"{cells} = {emitter.bind(Cells)}(space, {addresses}, {mask}, {kind}, {shape})")
+    if emitter.sanitize:
+        size = element.storage.itemsize
+        site, token = emitter.site(op), _token(emitter, op)
+        emitter.line(
+            f"log.cells({site}, {token}, {emitter.bind(mode, 'mode')}, {cells}.number, {size}, {cells}.offsets)"
+        )
+    return cells
+
+
+def gather_cells(kind: ViewType) -> Callable[..., tuple[Any, Any, tuple[int, ...]]]:
+    """Addresses and mask of a tile of a gather/scatter view: one dimension's positions come from a tile of indices, the
+    others start at a position and go on from there."""
+
+    def resolve(view: TileView, *index: Any) -> tuple[Any, Any, tuple[int, ...]]:
+        address: Any = np.int64(base_address(view.number) + view.offset)
+        inside: Any = np.True_
+        for d, (dim, stride, start) in enumerate(zip(view.dims, view.strides, index, strict=True)):
+            positions = np.asarray(start) if d == kind.sparse_dim else start + np.arange(dim.tile)
+            positions = positions.astype(np.int64).reshape([-1 if e == d else 1 for e in range(len(view.dims))])
+            inside = inside & (positions >= 0) & (positions < dim.extent)
+            address = address + positions * stride
+        return address, inside, view.tile
+
+    return resolve
+
+
+@lowering("load_view_tko", poison="own", pure=False)
+def _load_view(emitter: Emitter, op: Any) -> None:
+    kind = view_type(op.view)
+    view, index = emitter.ref(op.view), _index(emitter, op)
+    mode = _mode(op, reads=True, writes=False)
+    tile, token = op.results
+    if kind.sparse_dim is not None:
+        place, mask = emitter.fresh("a"), emitter.fresh("m")
+        emitter.line(f"{place}, {mask}, _ = {emitter.bind(gather_cells(kind), 'resolve')}({view}{index})")
+        cells = _cells(emitter, op, mode, place, mask, kind.element, kind.tile)
+        element = emitter.bind(kind.element, kind.element.name)
+        emitter.let(tile, f"{emitter.bind(scattered.load)}({cells}, {view}.fill, {element})")
+        emitter.let_poison(tile, f"None if {cells}.mask is None else ~{cells}.mask")
+    else:
+        _note_view(emitter, op, mode, view, index)
+        emitter.let(tile, f"{emitter.bind(views.load, 'load')}({view}{index})")
+        emitter.let_poison(tile, f"{emitter.bind(views.poison)}({view}{index})")
+    _finish(emitter, op, token)
+
+
+@lowering("store_view_tko", poison="own", pure=False)
+def _store_view(emitter: Emitter, op: Any) -> None:
+    kind = view_type(op.view)
+    view, index, tile = emitter.ref(op.view), _index(emitter, op), emitter.ref(op.tile)
+    mode = _mode(op, reads=False, writes=True)
+    poison = emitter.poison(op.tile)
+    if kind.sparse_dim is not None:
+        place, mask = emitter.fresh("a"), emitter.fresh("m")
+        emitter.line(f"{place}, {mask}, _ = {emitter.bind(gather_cells(kind), 'resolve')}({view}{index})")
+        _store_cells(emitter, op, mode, place, mask, kind.element, kind.tile, op.tile)
+    else:
+        if poison is not None:
+            check = emitter.bind(views.poisoned_inside)
+            emitter.line(f"if {poison} is not None and {check}({view}, {poison}{index}):")
+            emitter.trap_line(_STORED)
+        _note_view(emitter, op, mode, view, index)
+        emitter.line(f"{emitter.bind(views.store, 'store')}({view}, {tile}{index})")
+    _finish(emitter, op, op.results[0])
+
+
+_STORED = "a stored element is an unspecified value: it was read outside its tensor, without padding"
+
+
+def _store_cells(
+    emitter: Emitter, op: Any, mode: Mode, addresses: str, mask: str, element: Element, shape: Any, value: SSAValue
+) -> None:
+    cells = _cells(emitter, op, mode, addresses, mask, element, shape)
+    kind, name = emitter.bind(element, element.name), emitter.ref(value)
+    if emitter.sanitize:
+        if (poison := emitter.poison(value)) is not None:
+            emitter.line(f"if {poison} is not None and {cells}.spread({poison}).any():")
+            emitter.trap_line(_STORED)
+        emitter.line(f"if {emitter.bind(scattered.contested)}({cells}, {name}, {kind}):")
+        emitter.trap_line("one store writes different values to one address")
+    emitter.line(f"{emitter.bind(scattered.store)}({cells}, {name}, {kind})")
+
+
+def _forbid_bad_pointers(emitter: Emitter, pointers: SSAValue, mask: SSAValue | None) -> None:
+    """Trap if the address of an element that is accessed is unspecified, or whether it is accessed."""
+    if mask is not None:
+        emitter.forbid_poison((mask,), "the mask of an access")
+    if (poison := emitter.poison(pointers)) is not None:
+        active = poison if mask is None else f"{emitter.bind(np.logical_and)}({poison}, {emitter.ref(mask)})"
+        emitter.line(f"if {poison} is not None and {emitter.bind(np.any)}({active}):")
+        emitter.trap_line("an address is computed from an unspecified value")
+
+
+@lowering("load_ptr_tko", poison="own", pure=False)
+def _load_pointers(emitter: Emitter, op: Any) -> None:
+    tile = tile_of(op.results[0])
+    _forbid_bad_pointers(emitter, op.source, op.mask)
+    mode = _mode(op, reads=True, writes=False)
+    cells = _cells(
+        emitter, op, mode, emitter.ref(op.source), emitter.optional(op.mask), tile.element, tile.shape
+    )  # fmt: skip
+    element = emitter.bind(tile.element, tile.element.name)
+    padding = emitter.optional(op.paddingValue)
+    emitter.let(op.results[0], f"{emitter.bind(scattered.load)}({cells}, {padding}, {element})")
+    masked = f"None if {cells}.mask is None else ~{cells}.mask"
+    if op.paddingValue is not None:
+        padded = emitter.poison(op.paddingValue)
+        both = f"{emitter.bind(np.logical_and)}({padded}, ~{cells}.mask)"
+        masked = "None" if padded is None else f"None if {cells}.mask is None or {padded} is None else {both}"
+    emitter.let_poison(op.results[0], masked)
+    _finish(emitter, op, op.results[1])
+
+
+@lowering("store_ptr_tko", poison="own", pure=False)
+def _store_pointers(emitter: Emitter, op: Any) -> None:
+    tile = tile_of(op.value)
+    _forbid_bad_pointers(emitter, op.destination, op.mask)
+    mode = _mode(op, reads=False, writes=True)
+    addresses, mask = emitter.ref(op.destination), emitter.optional(op.mask)
+    _store_cells(emitter, op, mode, addresses, mask, tile.element, tile.shape, op.value)
+    _finish(emitter, op, op.results[0])
+
+
+@lowering("atomic_rmw_tko", "atomic_cas_tko", poison="own", pure=False)
+def _atomic(emitter: Emitter, op: Any) -> None:
+    swaps = op.name.endswith("cas_tko")
+    tile = tile_of(op.results[0])
+    _forbid_bad_pointers(emitter, op.pointers, op.mask)
+    values = (op.cmp, op.val) if swaps else (op.arg,)
+    emitter.forbid_poison(values, "an operand of an atomic")
+    mode = _mode(op, reads=True, writes=True)
+    cells = _cells(
+        emitter, op, mode, emitter.ref(op.pointers), emitter.optional(op.mask), tile.element, tile.shape
+    )  # fmt: skip
+    element = emitter.bind(tile.element, tile.element.name)
+    if swaps:
+        call = f"{emitter.bind(scattered.compare_and_swap)}({cells}, {emitter.refs(values)}, {element})"
+    else:
+        combine = emitter.bind(scattered.combiner(enum(op, "mode"), tile.element), "combine")
+        call = f"{emitter.bind(scattered.read_modify_write)}({cells}, {emitter.refs(values)}, {combine}, {element})"
+    emitter.let(op.results[0], call)
+    if not swaps:
+        emitter.let_poison(op.results[0], f"None if {cells}.mask is None else ~{cells}.mask")
+    _finish(emitter, op, op.results[1])
+
+
+@lowering("atomic_red_view_tko", poison="own", pure=False)
+def _atomic_view(emitter: Emitter, op: Any) -> None:
+    kind = view_type(op.view)
+    view, index = emitter.ref(op.view), _index(emitter, op)
+    emitter.forbid_poison((op.value,), "an operand of an atomic")
+    combine = emitter.bind(scattered.combiner(enum(op, "mode"), kind.element), "combine")
+    _note_view(emitter, op, _mode(op, reads=True, writes=True), view, index)
+    emitter.line(f"{emitter.bind(views.update)}({view}, {emitter.ref(op.value)}, {combine}{index})")
+    _finish(emitter, op, op.results[0])
+
+
+# Where a block is, and memory that is not an argument
+
+
+@lowering("get_tile_block_id", poison="own", pure=False)
+def _block_id(emitter: Emitter, op: Any) -> None:
+    for result, name in zip(op.results, ("bx", "by", "bz"), strict=True):
+        emitter.name(result, name)
+
+
+@lowering("get_num_tile_blocks", poison="own")
+def _grid(emitter: Emitter, op: Any) -> None:
+    for d, result in enumerate(op.results):
+        emitter.let(result, f"rt.grid[{d}]")
+
+
+@lowering("get_global", poison="own")
+def _global(emitter: Emitter, op: Any) -> None:
+    emitter.let(op.results[0], f"rt.global_address({text(op, 'global_name')!r})")
+
+
+@lowering("alloca", poison="own", pure=False)
+def _alloca(emitter: Emitter, op: Any) -> None:
+    size = element_of_pointer(op.results[0]).storage.itemsize
+    emitter.let(op.results[0], f"rt.allocate({integer(op, 'num_elem') * size})")

@@ -1,0 +1,274 @@
+"""From an entry's operations to one Python function that runs the blocks of a launch.
+
+Every operation becomes a line or a few of straight Python over local variables, so that running a kernel costs no
+dispatch: `v12 = v10 + v11`. Control flow becomes Python's own. What no block can change is computed once, before the
+loop over the blocks. A trap is an exception; the line it left from tells the operation.
+
+With `sanitize` the function also carries, for the values that may hold unspecified elements and for no others, a poison
+mask `p12` (None, or an array that is True where v12 is unspecified), and notes every access in a log.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from toolchain.errors import UsageError
+
+from ..dialect import location
+from . import taint
+from .fields import is_tile, is_token, short_name, tile_of
+from .memory import Trap
+
+
+class Lowering(NamedTuple):
+    """How an op becomes Python. `poison`: "each" if every result element is poisoned where an operand's element is;
+    "own" if the lowering does it itself or there is nothing to do."""
+
+    emit: Callable[[Emitter, Any], None]
+    poison: str
+    pure: bool
+
+
+LOWERINGS: dict[str, Lowering] = {}
+
+
+def lowering(
+    *names: str, poison: str = "each", pure: bool = True
+) -> Callable[[Callable[[Emitter, Any], None]], Callable[[Emitter, Any], None]]:
+    """Register how the ops of these names are lowered. `pure`: the same operands always give the same results."""
+
+    def register(emit: Callable[[Emitter, Any], None]) -> Callable[[Emitter, Any], None]:
+        for name in names:
+            LOWERINGS[name] = Lowering(emit, poison, pure)
+        return emit
+
+    return register
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled entry. `run(runtime, args, blocks)`; `ops[n]` is the operation that line n + 1 of `source` came from;
+    `sites` are the memory operations by the number the access log knows them by."""
+
+    symbol: str
+    run: Callable[..., None]
+    source: str
+    ops: tuple[Operation | None, ...]
+    sites: tuple[Operation, ...]
+    code: CodeType
+
+
+@dataclass
+class Emitter:
+    """Writes the Python of one entry. `constants` are the names the generated code may use beside its locals."""
+
+    symbol: str
+    sanitize: bool
+    tainted: frozenset[SSAValue]
+    globals: dict[str, Any] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    ops: list[Operation | None] = field(default_factory=list)
+    sites: list[Operation] = field(default_factory=list)
+    lanes: bool = False  # inside a reduce or scan: a rank-0 tile stands for an array of them
+    loops: list[Loop] = field(default_factory=list)
+    yields: list[list[str]] = field(default_factory=list)
+    _names: dict[SSAValue, str] = field(default_factory=dict)
+    _poisons: dict[SSAValue, str] = field(default_factory=dict)
+    _depth: int = 0
+    _count: int = 0
+    _current: Operation | None = None
+    _bound: dict[int, str] = field(default_factory=dict)
+    _kept: list[object] = field(default_factory=list)
+
+    # Lines and names
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self._depth + text)
+        self.ops.append(self._current)
+
+    @contextmanager
+    def indent(self, head: str) -> Generator[None]:
+        self.line(head)
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    def fresh(self, prefix: str = "t") -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def bind(self, value: Any, hint: str = "k") -> str:
+        """A name for an object that the generated code uses."""
+        name = self._bound.get(id(value))
+        if name is None:
+            hint = getattr(value, "__name__", hint).strip("<>_")
+            hint = hint if hint.isidentifier() and not keyword.iskeyword(hint) else "k"
+            name = f"{hint}_{len(self._bound)}"
+            self._bound[id(value)] = name
+            self._kept.append(value)  # an id is only a name for as long as its object lives
+            self.globals[name] = value
+        return name
+
+    def site(self, op: Operation) -> int:
+        self.sites.append(op)
+        return len(self.sites) - 1
+
+    # Values
+
+    def ref(self, value: SSAValue) -> str:
+        return self._names[value]
+
+    def refs(self, values: Sequence[SSAValue]) -> str:
+        return ", ".join(self.ref(v) for v in values)
+
+    def optional(self, value: SSAValue | None) -> str:
+        return "None" if value is None else self.ref(value)
+
+    def name(self, value: SSAValue, expression: str | None = None) -> str:
+        """Give a value its variable, or let it stand for an expression."""
+        self._names[value] = expression or self.fresh("v")
+        return self._names[value]
+
+    def let(self, result: SSAValue, expression: str) -> str:
+        name = self.name(result)
+        self.line(f"{name} = {expression}")
+        return name
+
+    def alias(self, result: SSAValue, source: SSAValue) -> None:
+        """`result` is `source`, poison included."""
+        self.name(result, self.ref(source))
+        if (poison := self.poison(source)) is not None:
+            self._poisons[result] = poison
+
+    def scalar(self, value: SSAValue) -> bool:
+        """Whether a tile is one Python number at run time."""
+        return not self.lanes and tile_of(value).shape == ()
+
+    # Poison
+
+    def poison(self, value: SSAValue | None) -> str | None:
+        """The variable with a value's poison mask; None if it never has one."""
+        if value is None or not self.sanitize or self.lanes or value not in self.tainted:
+            return None
+        return self._poisons.get(value)
+
+    def declare_poison(self, value: SSAValue) -> str:
+        """The poison variable of a value that control flow assigns."""
+        return self._poisons.setdefault(value, self.fresh("p"))
+
+    def let_poison(self, result: SSAValue, expression: str | None) -> None:
+        if not self.sanitize or self.lanes or result not in self.tainted:
+            return
+        self.line(f"{self.declare_poison(result)} = {expression}")
+
+    def poison_of(self, values: Sequence[SSAValue]) -> str | None:
+        """The union of masks of equally shaped values, as an expression."""
+        names = list(dict.fromkeys(p for v in values if (p := self.poison(v)) is not None))
+        if not names:
+            return None
+        return names[0] if len(names) == 1 else f"{self.bind(taint.either)}({', '.join(names)})"
+
+    def forbid_poison(self, values: Sequence[SSAValue], use: str) -> None:
+        """Trap if any element of these is unspecified."""
+        for value in values:
+            if (poison := self.poison(value)) is not None:
+                self.line(f"if {poison} is not None and {self.bind(taint.some)}({poison}):")
+                self.trap_line(f"{use} is an unspecified value: an element read outside its tensor, without padding")
+
+    def trap_line(self, message: str) -> None:
+        self.line(f"    raise {self.bind(Trap)}({message!r})")
+
+    # Operations
+
+    def block(self, block: Block) -> None:
+        for op in block.ops:
+            self.op(op)
+
+    def op(self, op: Operation) -> None:
+        before, self._current = self._current, op
+        lower = LOWERINGS[short_name(op)]
+        lower.emit(self, op)
+        if lower.poison == "each":
+            tiles = [v for v in op.operands if is_tile(v)]
+            for result in op.results:
+                if result in self.tainted:
+                    self.let_poison(result, self.poison_of(tiles))
+        self._current = before
+
+
+class Loop(NamedTuple):
+    """What `continue` and `break` need of the loop they are in: the variables carried into the next iteration."""
+
+    carried: Sequence[SSAValue]
+    results: Sequence[SSAValue]
+
+
+def check_supported(symbol: str, body: Block) -> None:
+    """Raise UsageError for the first op that has no lowering."""
+    for op in body.walk():
+        if short_name(op) not in LOWERINGS:
+            raise UsageError(
+                f"{symbol}: the interpreter has no {short_name(op)} ({where(op)})",
+                hint="run this kernel on a GPU, or add a lowering in toolchain/tileir/interpreter",
+            )
+
+
+def where(op: Operation) -> str:
+    """An op's source location for a message."""
+    found = location.get(op)
+    return f"{found.file}:{found.line}:{found.column}" if found is not None else "no source location"
+
+
+def compile_entry(symbol: str, body: Block, sanitize: bool, runtime_globals: dict[str, Any]) -> Kernel:
+    """The Python function of an entry whose ops `check_supported` has seen."""
+    emitter = Emitter(symbol, sanitize, taint.tainted(body) if sanitize else frozenset(), dict(runtime_globals))
+    invariant = _invariant(body)
+    with emitter.indent("def kernel(rt, args, blocks):"):
+        names = [emitter.name(argument) for argument in body.args]
+        if names:
+            emitter.line(f"({', '.join(names)},) = args")
+        emitter.line("space = rt.space")
+        emitter.line("log = rt.log")
+        for op in body.ops:
+            if op in invariant:
+                emitter.op(op)
+        with emitter.indent("for bx, by, bz in blocks:"):
+            emitter.line("rt.begin(bx, by, bz)")
+            for op in body.ops:
+                if op not in invariant:
+                    emitter.op(op)
+    source = "\n".join(emitter.lines) + "\n"
+    code = compile(source, f"<tile {symbol}>", "exec")
+    exec(code, emitter.globals)
+    run = emitter.globals["kernel"]
+    assert isinstance(run, FunctionType)
+    return Kernel(symbol, run, source, tuple(emitter.ops), tuple(emitter.sites), run.__code__)
+
+
+def _invariant(body: Block) -> set[Operation]:
+    """The ops directly in `body` that give every block the same."""
+    varying: set[SSAValue] = set()
+    found: set[Operation] = set()
+    for op in body.ops:
+        nested: Iterator[Operation] = op.walk()
+        if all(LOWERINGS[short_name(o)].pure and not varying.intersection(o.operands) for o in nested):
+            found.add(op)
+        else:
+            varying.update(op.results)
+    return found
+
+
+def region_block(region: Region) -> Block:
+    """The one block of a region."""
+    return region.blocks[0]
+
+
+def tokens_unused(value: SSAValue) -> bool:
+    return is_token(value) and not any(True for _ in value.uses)

@@ -1,0 +1,216 @@
+"""Control flow as Python's own, assumptions and assertions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from .codegen import Emitter, Loop, lowering, region_block
+from .elements import Element
+from .fields import DivBy, assumption, flag, is_tile, is_view, text, tile_of
+from .integers import trap_where, wrap
+from .memory import Trap
+
+
+def _assign(emitter: Emitter, targets: Any, sources: Any) -> None:
+    """Parallel assignment of values and their poison."""
+    pairs = [(emitter.ref(t), emitter.ref(s)) for t, s in zip(targets, sources, strict=True)]
+    for target, source in zip(targets, sources, strict=True):
+        if is_tile(target) and target in emitter.tainted and not emitter.lanes:
+            pairs.append((_poison_name(emitter, target), str(emitter.poison(source))))
+    pairs = [(t, s) for t, s in pairs if t != s]
+    if pairs:
+        emitter.line(f"{', '.join(t for t, _ in pairs)} = {', '.join(s for _, s in pairs)}")
+
+
+def _poison_name(emitter: Emitter, value: SSAValue) -> str:
+    return emitter.poison(value) or emitter.declare_poison(value)
+
+
+def _declare(emitter: Emitter, values: Any) -> None:
+    for value in values:
+        emitter.name(value)
+
+
+@lowering("for", poison="own", pure=False)
+def _for(emitter: Emitter, op: Any) -> None:
+    lower, upper, step = op.operands[:3]
+    block = region_block(op.regions[0])
+    induction, *carried = block.args
+    emitter.forbid_poison((lower, upper, step), "a loop bound")
+    _declare(emitter, block.args)
+    _assign(emitter, carried, op.operands[3:])
+    bits = tile_of(lower).element.bits
+    low, high, by = (emitter.ref(v) for v in (lower, upper, step))
+    if not by.isdecimal() or by == "0":  # a literal is positive for all to see
+        emitter.line(f"if {by} <= 0:")
+        emitter.trap_line("a loop's step must be positive")
+    if flag(op, "unsignedCmp"):
+        mask = (1 << bits) - 1
+        wrapped = f"{emitter.bind(wrap)}(i, {bits})"
+        head = f"for {emitter.ref(induction)} in ({wrapped} for i in range({low} & {mask}, {high} & {mask}, {by})):"
+    else:
+        head = f"for {emitter.ref(induction)} in range({low}, {high}, {by}):"
+    emitter.loops.append(Loop(carried, op.results))
+    with emitter.indent(head):
+        emitter.block(block)
+    emitter.loops.pop()
+    for result, argument in zip(op.results, carried, strict=True):
+        emitter.alias(result, argument)
+
+
+@lowering("loop", poison="own", pure=False)
+def _loop(emitter: Emitter, op: Any) -> None:
+    block = region_block(op.regions[0])
+    _declare(emitter, block.args)
+    _declare(emitter, op.results)
+    _assign(emitter, block.args, op.operands)
+    emitter.loops.append(Loop(block.args, op.results))
+    with emitter.indent("while True:"):
+        emitter.block(block)
+    emitter.loops.pop()
+
+
+@lowering("continue", poison="own", pure=False)
+def _continue(emitter: Emitter, op: Any) -> None:
+    _assign(emitter, emitter.loops[-1].carried, op.operands)
+    emitter.line("continue")
+
+
+@lowering("break", poison="own", pure=False)
+def _break(emitter: Emitter, op: Any) -> None:
+    _assign(emitter, emitter.loops[-1].results, op.operands)
+    emitter.line("break")
+
+
+@lowering("if", poison="own", pure=False)
+def _if(emitter: Emitter, op: Any) -> None:
+    condition = op.operands[0]
+    emitter.forbid_poison((condition,), "the condition of if")
+    _declare(emitter, op.results)
+    for head, region in zip((f"if {emitter.ref(condition)}:", "else:"), op.regions, strict=True):
+        if region.blocks and not region.block.is_empty:
+            with emitter.indent(head):
+                emitter.line("pass")
+                emitter.block(region_block(region))
+
+
+@lowering("yield", poison="own", pure=True)
+def _yield(emitter: Emitter, op: Operation) -> None:
+    if emitter.lanes:
+        emitter.yields[-1].extend(emitter.ref(v) for v in op.operands)
+        return
+    parent = op.parent_op()
+    assert parent is not None
+    _assign(emitter, parent.results, op.operands)
+
+
+@lowering("return", poison="own", pure=False)
+def _return(emitter: Emitter, _op: Operation) -> None:
+    emitter.line("continue")  # with the next block
+
+
+@lowering("assert", poison="own", pure=False)
+def _assert(emitter: Emitter, op: Any) -> None:
+    emitter.forbid_poison((op.operands[0],), "the condition of assert")
+    emitter.line(f"{emitter.bind(check_assertion)}({emitter.ref(op.operands[0])}, {text(op, 'message')!r})")
+
+
+def check_assertion(condition: Any, message: str) -> None:
+    if not np.all(condition):
+        where = np.argwhere(np.logical_not(condition))
+        at = f" at element {tuple(where[0].tolist())}" if np.ndim(condition) else ""
+        raise Trap(f"assertion failed{at}: {message}")
+
+
+@lowering("assume", poison="own")
+def _assume(emitter: Emitter, op: Any) -> None:
+    value, result = op.operands[0], op.results[0]
+    if emitter.sanitize and not emitter.lanes:
+        name = emitter.ref(value)
+        if is_view(value):
+            check: Callable[..., None] = view_check(assumption(op))
+            emitter.line(f"{emitter.bind(check)}({name})")
+        else:
+            tile = tile_of(value)
+            check = assumption_check(assumption(op), tile.element, tile.pointee_bytes, tile.shape)
+            emitter.line(f"{emitter.bind(check)}({name}, {emitter.poison(value)})")
+    emitter.alias(result, value)
+
+
+def view_check(predicate: Any) -> Callable[[Any], None]:
+    def check(view: Any) -> None:
+        if isinstance(predicate, DivBy) and view.address % predicate.divisor:
+            raise Trap(f"assumed div_by<{predicate.divisor}> of a tensor view at address {view.address:#x}")
+
+    return check
+
+
+def assumption_check(
+    predicate: Any, element: Element, pointee_bytes: int, shape: tuple[int, ...]
+) -> Callable[[Any, Any], None]:
+    """Trap where a predicate of `assume` does not hold."""
+    unit = pointee_bytes if element.kind == "pointer" else 1
+    kind = "address" if element.kind == "pointer" else "value"
+
+    def shown(value: Any, bad: Any) -> str:
+        if isinstance(value, int):
+            return hex(value) if element.kind == "pointer" else str(value)
+        return str(np.broadcast_to(value, np.shape(bad))[np.asarray(bad)].flat[0])
+
+    def div_by(value: Any, poison: Any) -> None:
+        if predicate.every is None:
+            bad = value & (predicate.divisor - 1) != 0
+        else:
+            full = np.broadcast_to(value, shape)
+            position = np.arange(shape[predicate.along]) % predicate.every
+            position = position.reshape([-1 if d == predicate.along else 1 for d in range(len(shape))])
+            first = full - position * unit
+            starts = np.take(
+                full, np.arange(shape[predicate.along]) // predicate.every * predicate.every, predicate.along
+            )
+            bad = (first != starts) | (starts & (predicate.divisor - 1) != 0)
+        if np.any(bad):
+            trap_where(bad, poison, f"assumed {predicate}, but the {kind} is {shown(value, bad)}")
+
+    def bounded(value: Any, poison: Any) -> None:
+        low = element.low if predicate.low is None else predicate.low
+        high = element.high if predicate.high is None else predicate.high
+        bad = (value < low) | (value > high)
+        if np.any(bad):
+            trap_where(bad, poison, f"assumed {predicate}, but the {kind} is {shown(value, bad)}")
+
+    def same_elements(value: Any, poison: Any) -> None:
+        full = np.broadcast_to(value, shape)
+        for dim, group in enumerate(predicate.groups):
+            starts = np.arange(shape[dim]) // group * group
+            trap_where(full != np.take(full, starts, dim), poison, f"assumed {predicate}, but a group differs")
+
+    return {"DivBy": div_by, "Bounded": bounded, "SameElements": same_elements}[type(predicate).__name__]
+
+
+@lowering("print_tko", poison="own", pure=False)
+def _print(emitter: Emitter, op: Any) -> None:
+    tiles = [v for v in op.operands if is_tile(v)]
+    emitter.forbid_poison(tiles, "a printed value")
+    arguments = ", ".join(["", *map(emitter.ref, tiles)])
+    emitter.line(f"{emitter.bind(print_tiles)}({text(op, 'str')!r}{arguments})")
+    for result in op.results:
+        emitter.name(result, "0")
+
+
+def print_tiles(template: str, *values: Any) -> None:
+    """C's printf for tiles: each conversion formats every element of its operand."""
+    parts = template.replace("%%", "\0").split("%")
+    out = [parts[0]]
+    for part, value in zip(parts[1:], values, strict=True):
+        end = next(i for i, c in enumerate(part) if c.isalpha() and c not in "lhzjtqL") + 1
+        spec = "%" + "".join(c for c in part[:end] if c not in "lhzjtqL").replace("u", "d")
+        array = np.asarray(value)
+        shown = np.array2string(array, formatter={"all": lambda x, s=spec: s % x}) if array.ndim else spec % array[()]
+        out += [shown, part[end:]]
+    sys.stdout.write("".join(out).replace("\0", "%"))

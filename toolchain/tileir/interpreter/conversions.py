@@ -1,0 +1,190 @@
+"""Conversions between element types, and reinterpretations of bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .codegen import Emitter, lowering
+from .elements import Array, Element
+from .fields import enum, tile_of
+from .integers import unsigned, wrap
+from .memory import Trap
+from .rounding import directed_rounder, integer_rounder
+from .scattered import scalar
+
+Convert = Callable[[Any], Any]
+
+
+def _emit(emitter: Emitter, op: Any, convert: Convert | None) -> None:
+    name = emitter.ref(op.operands[0])
+    if convert is None:  # the same values
+        emitter.name(op.results[0], name)
+    else:
+        emitter.let(op.results[0], f"{emitter.bind(convert)}({name})")
+
+
+@lowering("ftof")
+def _float_to_float(emitter: Emitter, op: Any) -> None:
+    source, target = tile_of(op.operands[0]).element, tile_of(op.results[0]).element
+    _emit(emitter, op, float_to_float(source, target, enum(op, "rounding_mode")))
+
+
+def float_to_float(source: Element, target: Element, mode: str) -> Convert | None:
+    """The conversion, or None where the compute representation stays the same."""
+    if mode != "nearest_even":
+        return directed_rounder(target, mode)
+    if target.round is not None:
+        # f64 to a narrow type must not round twice.
+        return directed_rounder(target, mode) if source.name == "f64" else target.round
+    if source.compute == target.compute:
+        return None
+    dtype = target.compute
+
+    def cast(x: Any) -> Any:
+        return x.astype(dtype)
+
+    return cast
+
+
+@lowering("itof")
+def _int_to_float(emitter: Emitter, op: Any) -> None:
+    source, target = tile_of(op.operands[0]).element, tile_of(op.results[0]).element
+    signed = enum(op, "signedness") == "signed"
+    _emit(emitter, op, int_to_float(source, target, signed, enum(op, "rounding_mode")))
+
+
+def int_to_float(source: Element, target: Element, signed: bool, mode: str) -> Convert:
+    exact = mode == "nearest_even" and target.round is None
+    narrow = None if exact else directed_rounder(target, mode)
+    dtype = np.dtype(np.int64) if source.bits < 64 or signed else np.dtype(np.uint64)
+
+    def convert(x: Any) -> Any:
+        if source.bits == 1:
+            values = np.asarray(x, np.int64) * (-1 if signed else 1)
+        else:
+            values = np.asarray(x if signed else unsigned(x, source), dtype)
+        if narrow is None:
+            return values.astype(target.compute)[()]
+        wide = values.astype(np.float64)
+        if source.bits < 64:
+            return narrow(wide)
+        # What f64 lost of a large i64 still decides a directed rounding or a tie.
+        low = (values & np.array(0x7FF, values.dtype)).astype(np.float64)
+        high = (values - (values & np.array(0x7FF, values.dtype))).astype(np.float64)
+        return narrow(wide, (high - wide) + low)
+
+    return convert
+
+
+@lowering("ftoi")
+def _float_to_int(emitter: Emitter, op: Any) -> None:
+    target = tile_of(op.results[0]).element
+    convert = integer_rounder(target, enum(op, "signedness") == "signed", enum(op, "rounding_mode"))
+    name = emitter.ref(op.operands[0])
+    if emitter.sanitize:
+        check = emitter.bind(_no_infinity)
+        emitter.line(f"{check}({name}, {emitter.poison_of((op.operands[0],))})")
+    expression = f"{emitter.bind(convert)}({name})"
+    if emitter.scalar(op.results[0]):
+        expression = f"{emitter.bind(scalar)}({expression}, {emitter.bind(target)})"
+    emitter.let(op.results[0], expression)
+
+
+def _no_infinity(x: Any, poison: Any) -> None:
+    infinite = np.isinf(x)
+    if infinite.any() and (poison is None or np.logical_and(infinite, np.logical_not(poison)).any()):
+        raise Trap("an infinity converted to an integer")
+
+
+@lowering("exti")
+def _extend(emitter: Emitter, op: Any) -> None:
+    source, target = tile_of(op.operands[0]).element, tile_of(op.results[0]).element
+    signed = enum(op, "signedness") == "signed"
+    name = emitter.ref(op.operands[0])
+    if emitter.scalar(op.results[0]):
+        if source.bits == 1:
+            emitter.let(op.results[0], f"-int({name})" if signed else f"int({name})")
+        else:
+            emitter.let(op.results[0], name if signed else f"{name} & {(1 << source.bits) - 1}")
+        return
+
+    def extend(x: Array) -> Array:
+        if source.bits == 1:
+            wide = x.astype(target.compute)
+            return -wide if signed else wide
+        return (x if signed else unsigned(x, source)).astype(target.compute)
+
+    _emit(emitter, op, extend)
+
+
+@lowering("trunci")
+def _truncate(emitter: Emitter, op: Any) -> None:
+    source, target = tile_of(op.operands[0]).element, tile_of(op.results[0]).element
+    flags = enum(op, "overflow")
+    if emitter.sanitize and flags != "none":
+        check = emitter.bind(_truncation_check(source, target, flags))
+        emitter.line(f"{check}({emitter.ref(op.operands[0])}, {emitter.poison_of((op.operands[0],))})")
+    if emitter.scalar(op.results[0]):
+        name = emitter.ref(op.operands[0])
+        if target.bits == 1:
+            emitter.let(op.results[0], f"({name} & 1) == 1")
+        else:
+            emitter.let(op.results[0], f"{emitter.bind(wrap)}({name}, {target.bits})")
+        return
+
+    def truncate(x: Array) -> Array:
+        return (x & 1) != 0 if target.bits == 1 else x.astype(target.compute)
+
+    _emit(emitter, op, truncate)
+
+
+def _truncation_check(source: Element, target: Element, flags: str) -> Callable[[Any, Any], None]:
+    low, high = (-1, 0) if target.bits == 1 else (target.low, target.high)
+
+    def check(x: Any, poison: Any) -> None:
+        bits = unsigned(x, source)
+        signed = (x < low) | (x > high) if flags in ("no_signed_wrap", "no_wrap") else False
+        wide = bits > (1 << target.bits) - 1 if flags in ("no_unsigned_wrap", "no_wrap") else False
+        bad = np.logical_or(signed, wide)
+        if bad.any() and (poison is None or np.logical_and(bad, np.logical_not(poison)).any()):
+            raise Trap(f"a {flags} trunci to {target.name} loses bits")
+
+    return check
+
+
+def reinterpret(source: Element, target: Element) -> Convert:
+    """The same bits as another element type of the same width."""
+
+    def cast(x: Any) -> Any:
+        stored = np.ascontiguousarray(source.encode(np.asarray(x, source.compute)))
+        result = target.decode(stored.view(target.storage).reshape(np.shape(x)))
+        return result if result.ndim else scalar(result[()], target)
+
+    return cast
+
+
+@lowering("bitcast")
+def _bitcast(emitter: Emitter, op: Any) -> None:
+    source, target = tile_of(op.operands[0]).element, tile_of(op.results[0]).element
+    _emit(emitter, op, None if source == target else reinterpret(source, target))
+
+
+@lowering("pack", "unpack", poison="own")
+def _pack(emitter: Emitter, op: Any) -> None:
+    """A rank-1 tile as the bytes it would be in memory, and back."""
+    source, target = tile_of(op.operands[0]), tile_of(op.results[0])
+
+    def repack(x: Array) -> Array:
+        stored = np.ascontiguousarray(np.broadcast_to(source.element.encode(x), source.shape))
+        return target.element.decode(stored.view(target.element.storage))
+
+    emitter.forbid_poison((op.operands[0],), "a packed element")
+    _emit(emitter, op, repack)
+
+
+@lowering("int_to_ptr", "ptr_to_int", "ptr_to_ptr")
+def _pointer_cast(emitter: Emitter, op: Any) -> None:
+    _emit(emitter, op, None)

@@ -1,0 +1,115 @@
+"""Element types: how a tile's element is kept in memory and how it is computed with.
+
+A tile is a numpy array in the element's `compute` dtype. Floats narrower than f32 (f16, bf16, tf32, f8) are computed
+in f32 and rounded back after every operation, so their tiles are f32 arrays that hold only representable values: a
+widening cast costs nothing and a matrix product goes straight to BLAS. f32's 24 bits are at least twice a narrow type's
+plus two, so rounding twice (to f32, then to the type) is the same as rounding once for + - * / and the square root.
+
+An array may have extent 1 where its tile has more: all elements along that dimension are equal. A rank-0 integer is a
+Python int (a bool for i1) in the signed range of its type; a rank-0 float is a numpy scalar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import ml_dtypes
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element type. `decode` reads memory into a fresh array in `compute`, `encode` writes it back; `round` takes
+    values in `compute` to the nearest representable ones, ties to even (None: they all are)."""
+
+    name: str
+    bits: int
+    kind: Literal["integer", "float", "pointer"]
+    storage: np.dtype[Any]
+    compute: np.dtype[Any]
+    decode: Callable[[Array], Array]
+    encode: Callable[[Array], Array]
+    round: Callable[[Any], Any] | None = None
+
+    @property
+    def unsigned(self) -> np.dtype[Any]:
+        """The unsigned numpy dtype as wide as `compute` (integers only)."""
+        return np.dtype(f"u{self.compute.itemsize}")
+
+    @property
+    def low(self) -> int:
+        return -(1 << (self.bits - 1))
+
+    @property
+    def high(self) -> int:
+        return (1 << (self.bits - 1)) - 1
+
+
+def _copy(array: Array) -> Array:
+    return array.copy()
+
+
+def _same(array: Array) -> Array:
+    return array
+
+
+def _integer(bits: int) -> Element:
+    dtype = np.dtype(f"i{bits // 8}")
+    return Element(f"i{bits}", bits, "integer", dtype, dtype, _copy, _same)
+
+
+def _wide(name: str, dtype: np.dtype[Any]) -> Element:
+    return Element(name, dtype.itemsize * 8, "float", dtype, dtype, _copy, _same)
+
+
+_F32 = np.dtype(np.float32)
+
+
+def _narrow(name: str, scalar: Any) -> Element:
+    dtype = np.dtype(scalar)
+
+    def decode(array: Array) -> Array:
+        return array.astype(np.float32)
+
+    def encode(array: Array) -> Array:
+        return array.astype(dtype)
+
+    def round_(values: Any) -> Any:
+        return values.astype(dtype).astype(np.float32)
+
+    return Element(name, dtype.itemsize * 8, "float", dtype, _F32, decode, encode, round_)
+
+
+def _round_tf32(values: Any) -> Any:
+    """To 10 bits of mantissa, ties to even. A NaN stays one: its top mantissa bit is outside the 13 that go."""
+    bits = np.asarray(values, np.float32).view(np.uint32)
+    rounded = (bits + (0x0FFF + ((bits >> 13) & 1)).astype(np.uint32)) & np.uint32(0xFFFFE000)
+    result = np.where(np.isnan(values), values, rounded.view(np.float32))
+    return result if result.ndim else result[()]
+
+
+_BOOL = np.dtype(np.bool_)
+
+ELEMENTS: dict[str, Element] = {
+    element.name: element
+    for element in (
+        Element("i1", 1, "integer", np.dtype(np.uint8), _BOOL, lambda a: a != 0, lambda a: a.astype(np.uint8)),
+        _integer(8),
+        _integer(16),
+        _integer(32),
+        _integer(64),
+        _wide("f32", _F32),
+        _wide("f64", np.dtype(np.float64)),
+        _narrow("f16", np.float16),
+        _narrow("bf16", ml_dtypes.bfloat16),
+        _narrow("f8E4M3FN", ml_dtypes.float8_e4m3fn),
+        _narrow("f8E5M2", ml_dtypes.float8_e5m2),
+        _narrow("f8E8M0FNU", ml_dtypes.float8_e8m0fnu),
+        Element("tf32", 32, "float", _F32, _F32, _copy, _same, _round_tf32),
+    )
+}
+POINTER = Element("ptr", 64, "pointer", np.dtype(np.int64), np.dtype(np.int64), _copy, _same)

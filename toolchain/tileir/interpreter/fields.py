@@ -1,0 +1,231 @@
+"""What the interpreter reads of operations, types and attributes: the one place that knows the dialect's classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+
+from toolchain.errors import UsageError
+
+from ..dialect import types
+from ..dialect.attrs import BoundedAttr, DenseAttr, DivByAttr, SameElementsAttr
+from .elements import ELEMENTS, POINTER, Array, Element
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A tile type. `pointee_bytes`: the size of what a pointer element points to."""
+
+    shape: tuple[int, ...]
+    element: Element
+    pointee_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """A tensor view's static sizes in elements; None where dynamic."""
+
+    shape: tuple[int | None, ...]
+    strides: tuple[int | None, ...]
+    element: Element
+
+
+@dataclass(frozen=True)
+class ViewType:
+    """A tile view. `steps`: elements per index step; `sparse_dim`: the gathered dimension of a gather/scatter view."""
+
+    tile: tuple[int, ...]
+    steps: tuple[int, ...]
+    dim_map: tuple[int, ...]
+    element: Element
+    padding: str | None
+    sparse_dim: int | None = None
+
+
+@dataclass(frozen=True)
+class DivBy:
+    divisor: int
+    every: int | None
+    along: int | None
+
+    def __str__(self) -> str:
+        return f"div_by<{self.divisor}{'' if self.every is None else f', every {self.every} along {self.along}'}>"
+
+
+@dataclass(frozen=True)
+class Bounded:
+    low: int | None
+    high: int | None
+
+    def __str__(self) -> str:
+        return f"bounded<{'?' if self.low is None else self.low}, {'?' if self.high is None else self.high}>"
+
+
+@dataclass(frozen=True)
+class SameElements:
+    groups: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"same_elements<{list(self.groups)}>"
+
+
+def short_name(op: Operation) -> str:
+    return op.name.removeprefix("cuda_tile.")
+
+
+# Types
+
+
+def value_type(value: SSAValue) -> Attribute:
+    return value.type
+
+
+def element_of(kind: Attribute) -> Element:
+    """The element type of a scalar. Raises UsageError for one the interpreter cannot compute with."""
+    if isinstance(kind, types.PtrType):
+        return POINTER
+    name = types.SCALARS[kind][0]
+    if name not in ELEMENTS:
+        raise UsageError(f"the interpreter has no tiles of {name}", hint="run this kernel on a GPU")
+    return ELEMENTS[name]
+
+
+def tile_of(value: SSAValue) -> Tile:
+    kind = value.type
+    assert isinstance(kind, types.TileType), f"{kind} is no tile"
+    inner = kind.element_type
+    size = element_of(inner.pointee).storage.itemsize if isinstance(inner, types.PtrType) else 0
+    return Tile(kind.shape, element_of(inner), size)
+
+
+def element_of_pointer(value: SSAValue) -> Element:
+    """What the pointers of a tile point to."""
+    kind = value.type
+    assert isinstance(kind, types.TileType) and isinstance(kind.element_type, types.PtrType)
+    return element_of(kind.element_type.pointee)
+
+
+def is_tile(value: SSAValue) -> bool:
+    return isinstance(value.type, types.TileType)
+
+
+def is_token(value: SSAValue) -> bool:
+    return isinstance(value.type, types.TokenType)
+
+
+def is_view(value: SSAValue) -> bool:
+    return isinstance(value.type, types.TensorViewType | types.TileViewType)
+
+
+def tensor_type(value: SSAValue) -> TensorType:
+    kind = value.type
+    assert isinstance(kind, types.TensorViewType)
+
+    def static(sizes: tuple[int, ...]) -> tuple[int | None, ...]:
+        return tuple(None if n == types.DYNAMIC else n for n in sizes)
+
+    return TensorType(static(kind.shape), static(kind.strides), element_of(kind.element_type))
+
+
+def view_type(value: SSAValue) -> ViewType:
+    kind = value.type
+    assert isinstance(kind, types.TileViewType)
+    tile = kind.tile_shape
+    element = element_of(kind.tensor_view.element_type)
+    plain = tuple(range(len(tile)))
+    if isinstance(kind, types.GatherScatterViewType):
+        return ViewType(tile, (1,) * len(tile), plain, element, kind.padding_value, kind.sparse_dim)
+    if isinstance(kind, types.StridedViewType):
+        return ViewType(tile, kind.traversal_strides, kind.dim_map, element, kind.padding_value)
+    assert isinstance(kind, types.PartitionViewType)
+    return ViewType(tile, tile, kind.dim_map, element, kind.padding_value)
+
+
+# Attributes
+
+
+def enum(op: Operation, name: str) -> str:
+    """The word of an enumeration, as the text form spells it."""
+    return str(getattr(op, name).data.value)
+
+
+def flag(op: Operation, name: str) -> bool:
+    """Whether a flag is set; False for an op without it."""
+    value = getattr(op, name, None)
+    return isinstance(value, UnitAttr) or bool(getattr(value, "data", False))
+
+
+def integer(op: Operation, name: str) -> int:
+    return int(getattr(op, name).data)
+
+
+def integers(op: Operation, name: str) -> tuple[int, ...]:
+    return tuple(getattr(op, name).data)
+
+
+def text(op: Operation, name: str) -> str:
+    return str(getattr(op, name).data)
+
+
+def assumption(op: Any) -> DivBy | Bounded | SameElements:
+    """The predicate of an `assume`."""
+    predicate = op.predicate
+    if isinstance(predicate, DivByAttr):
+        return DivBy(predicate.divisor, predicate.every, predicate.along)
+    if isinstance(predicate, BoundedAttr):
+        return Bounded(predicate.lb, predicate.ub)
+    assert isinstance(predicate, SameElementsAttr)
+    return SameElements(predicate.data)
+
+
+def constant_array(op: Any) -> Array:
+    """A `constant`'s (or `global`'s) value in compute dtype. A splat has extent 1 throughout."""
+    value = op.value
+    assert isinstance(value, DenseAttr)
+    shape, element = value.type.shape, element_of(value.type.element_type)
+    raw = np.frombuffer(value.raw, np.uint8)
+    if element.name == "i1":
+        count = int(np.prod(shape))
+        bits = raw[:1] != 0 if value.is_splat else np.unpackbits(raw, bitorder="little")[:count] != 0
+        return bits.reshape((1,) * len(shape) if bits.size == 1 else shape)
+    if element.name == "tf32":  # three bytes: the top 19 bits of an f32
+        words = np.zeros((raw.size // 3, 4), np.uint8)
+        words[:, :3] = raw.reshape(-1, 3)
+        stored = (words.view("<u4") << 13).view(np.float32)
+    else:
+        stored = raw.view(element.storage)
+    return element.decode(stored.reshape((1,) * len(shape) if value.is_splat else shape))
+
+
+# Modules
+
+
+def entries(module: Operation) -> Iterator[tuple[str, Region]]:
+    """Symbol and body of every entry."""
+    for op in module.regions[0].block.ops:
+        if short_name(op) == "entry":
+            yield text(op, "sym_name"), op.regions[0]
+
+
+def globals_(module: Operation) -> Iterator[tuple[str, Array]]:
+    """Name and initial memory of every global."""
+    for op in module.regions[0].block.ops:
+        if short_name(op) == "global":
+            value: Any = op.value  # pyright: ignore[reportAttributeAccessIssue]
+            shape, element = value.type.shape, element_of(value.type.element_type)
+            yield text(op, "sym_name"), np.array(np.broadcast_to(element.encode(constant_array(op)), shape))
+
+
+def may_be_unspecified(op: Any) -> bool:
+    """Whether an op itself can give unspecified elements: a load without padding, an atomic under a mask."""
+    name = short_name(op)
+    if name == "load_view_tko":
+        return view_type(op.view).padding is None
+    if name == "load_ptr_tko":
+        return op.mask is not None and op.paddingValue is None
+    return name == "atomic_rmw_tko" and op.mask is not None

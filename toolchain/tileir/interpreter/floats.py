@@ -1,0 +1,220 @@
+"""Floating-point arithmetic, comparison and mathematics.
+
+Computed in f32 (f64 for f64) and rounded to the tile's type after each operation. `approx` and `full` are computed
+precisely: their results are within what the modes allow. Nothing is contracted but `fma`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .codegen import Emitter, lowering
+from .elements import Element
+from .fields import enum, flag, tile_of
+from .rounding import directed_rounder, two_product, two_sum
+
+_NEAREST = ("nearest_even", "approx", "full")
+Function = Callable[..., Any]
+
+
+def flush(x: Any) -> Any:
+    """f32 subnormals to zero of the same sign."""
+    return np.where(np.abs(x) < np.float32(2.0**-126), np.copysign(np.float32(0), x), x)[()]
+
+
+def _exact(name: str, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+    """An operation in f64 and the sign of the error that it made."""
+    if name in ("addf", "subf"):
+        return two_sum(a, b if name == "addf" else -b)
+    if name == "mulf":
+        return two_product(a, b)
+    if name == "fma":
+        product, low = two_product(a, b)
+        total, lost = two_sum(product, c)
+        return total, lost + low
+    if name == "divf":
+        q = a / b
+        product, low = two_product(q, b)
+        return q, ((a - product) - low) * np.sign(b)
+    root = np.sqrt(a)
+    product, low = two_product(root, root)
+    return root, (a - product) - low
+
+
+def _fused(element: Element) -> Function:
+    """a * b + c with one rounding. Of f32 the product is exact in f64 and only a sum within 2^-29 of a tie of f32 can
+    round twice; of f64 the errors of product and sum are added back."""
+    if element.compute.itemsize == 8:
+
+        def fma64(a: Any, b: Any, c: Any) -> Any:
+            product, low = two_product(a, b)
+            total, lost = two_sum(product, c)
+            result = total + (lost + low)
+            return np.where(np.isfinite(result), result, a * b + c)[()]
+
+        return fma64
+
+    def fma(a: Any, b: Any, c: Any) -> Any:
+        result = np.multiply(a, b, dtype=np.float64)
+        result = result + c
+        return result.astype(np.float32)
+
+    return fma
+
+
+_PLAIN: dict[str, str] = {
+    "addf": "{} + {}", "subf": "{} - {}", "mulf": "{} * {}", "divf": "{} / {}",
+}  # fmt: skip
+
+
+@lowering("addf", "subf", "mulf", "divf", "fma", "sqrt")
+def _arithmetic(emitter: Emitter, op: Any) -> None:
+    name = op.name.rpartition(".")[2]
+    element = tile_of(op.results[0]).element
+    values = [emitter.ref(v) for v in op.operands]
+    mode = enum(op, "rounding_mode")
+    ftz = flag(op, "flush_to_zero")
+    if ftz:
+        values = [f"{emitter.bind(flush)}({v})" for v in values]
+    if mode not in _NEAREST:
+        expression = f"{emitter.bind(directed(name, element, mode), 'directed')}({', '.join(values)})"
+    elif name in _PLAIN:
+        expression = _PLAIN[name].format(*values)
+    elif name == "sqrt":
+        expression = f"{emitter.bind(np.sqrt)}({values[0]})"
+    else:
+        expression = f"{emitter.bind(_fused(element))}({', '.join(values)})"
+    if mode in _NEAREST and element.round is not None:
+        expression = f"{emitter.bind(element.round, 'round_' + element.name)}({expression})"
+    if ftz:
+        expression = f"{emitter.bind(flush)}({expression})"
+    emitter.let(op.results[0], expression)
+
+
+def directed(name: str, element: Element, mode: str) -> Function:
+    """An operation rounded once, by a directed mode."""
+    narrow = directed_rounder(element, mode)
+
+    def compute(a: Any, b: Any = 0.0, c: Any = 0.0) -> Any:
+        wide = [np.asarray(x, np.float64) for x in (a, b, c)]
+        value, error = _exact(name, *wide)
+        error = np.where(np.isfinite(error), error, 0.0)
+        if element.name != "f64":
+            return narrow(value, error)
+        up = (mode == "positive_inf") | ((mode == "zero") & (value < 0))
+        down = (mode == "negative_inf") | ((mode == "zero") & (value > 0))
+        value = np.where(up & (error > 0), np.nextafter(value, np.inf), value)
+        return np.where(down & (error < 0), np.nextafter(value, -np.inf), value)[()]
+
+    return compute
+
+
+def _in_f64(function: Function) -> Function:
+    """A function computed in f64 and rounded back to the compute dtype."""
+
+    def compute(*values: Any) -> Any:
+        return function(*(v.astype(np.float64) for v in values)).astype(values[0].dtype)
+
+    return compute
+
+
+def _reciprocal_root(x: Any) -> Any:
+    return 1.0 / np.sqrt(x)
+
+
+_FUNCTIONS: dict[str, Function] = {
+    "absf": np.abs, "negf": np.negative, "ceil": np.ceil, "floor": np.floor,
+    "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2,
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
+    "rsqrt": _in_f64(_reciprocal_root),
+    "atan2": np.arctan2, "pow": _in_f64(np.power), "remf": np.fmod,
+}  # fmt: skip
+
+
+@lowering(*_FUNCTIONS)
+def _function(emitter: Emitter, op: Any) -> None:
+    name = op.name.rpartition(".")[2]
+    element = tile_of(op.results[0]).element
+    values = [emitter.ref(v) for v in op.operands]
+    ftz = flag(op, "flush_to_zero")
+    if ftz:
+        values = [f"{emitter.bind(flush)}({v})" for v in values]
+    expression = f"{emitter.bind(_FUNCTIONS[name], name)}({', '.join(values)})"
+    if element.round is not None and name not in ("absf", "negf", "ceil", "floor"):
+        expression = f"{emitter.bind(element.round, 'round_' + element.name)}({expression})"
+    emitter.let(op.results[0], f"{emitter.bind(flush)}({expression})" if ftz else expression)
+
+
+def extremum(largest: bool, propagate_nan: bool) -> Function:
+    """maxf or minf. +0 is greater than -0; without `propagate_nan` a NaN gives way to a number."""
+    if largest:
+        ufunc = np.maximum if propagate_nan else np.fmax
+    else:
+        ufunc = np.minimum if propagate_nan else np.fmin
+
+    def compute(a: Any, b: Any) -> Any:
+        result = ufunc(a, b)
+        if not result.all():  # a zero: numpy may have taken either
+            negative = np.logical_and if largest else np.logical_or
+            both = (a == 0) & (b == 0)
+            zero = np.where(negative(np.signbit(a), np.signbit(b)), -0.0, 0.0).astype(result.dtype)
+            result = np.where(both, zero, result)[()]
+        return result
+
+    return compute
+
+
+_MAX_MIN = {(largest, nan): extremum(largest, nan) for largest in (True, False) for nan in (True, False)}
+
+
+@lowering("maxf", "minf")
+def _extremum(emitter: Emitter, op: Any) -> None:
+    function = _MAX_MIN[op.name.endswith("maxf"), flag(op, "propagate_nan")]
+    values = [emitter.ref(op.lhs), emitter.ref(op.rhs)]
+    if flag(op, "flush_to_zero"):
+        values = [f"{emitter.bind(flush)}({v})" for v in values]
+    emitter.let(op.results[0], f"{emitter.bind(function, op.name[-4:])}({', '.join(values)})")
+
+
+def _differ(a: Any, b: Any) -> Any:
+    return (a < b) | (a > b)
+
+
+# Ordered comparisons are false with a NaN. An unordered one is what the opposite ordered one is not.
+_ORDERED: dict[str, Function] = {
+    "equal": np.equal,
+    "not_equal": _differ,
+    "less_than": np.less,
+    "less_than_or_equal": np.less_equal,
+    "greater_than": np.greater,
+    "greater_than_or_equal": np.greater_equal,
+}
+_OPPOSITE = {
+    "equal": "not_equal",
+    "not_equal": "equal",
+    "less_than": "greater_than_or_equal",
+    "less_than_or_equal": "greater_than",
+    "greater_than": "less_than_or_equal",
+    "greater_than_or_equal": "less_than",
+}
+
+
+def comparison(predicate: str, ordering: str) -> Function:
+    if ordering == "ordered":
+        return _ORDERED[predicate]
+    opposite = _ORDERED[_OPPOSITE[predicate]]
+
+    def compare(a: Any, b: Any) -> Any:
+        return np.logical_not(opposite(a, b))
+
+    return compare
+
+
+@lowering("cmpf")
+def _compare(emitter: Emitter, op: Any) -> None:
+    function = comparison(enum(op, "comparison_predicate"), enum(op, "comparison_ordering"))
+    expression = f"{emitter.bind(function, 'compare')}({emitter.ref(op.lhs)}, {emitter.ref(op.rhs)})"
+    emitter.let(op.results[0], f"bool({expression})" if emitter.scalar(op.results[0]) else expression)

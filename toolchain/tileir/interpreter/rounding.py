@@ -1,0 +1,98 @@
+"""Roundings that numpy has no operation for: directed modes into any float type, and floats into integers.
+
+Values are rounded from f64. `error` is the sign of what the f64 value lost of the exact result (exact - value), so that
+a directed mode stays right where even f64 was inexact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .elements import Element
+
+# precision in bits (with the hidden one), exponent of the smallest normal number, largest finite value, has infinity
+_FORMATS: dict[str, tuple[int, int, float, bool]] = {
+    "f64": (53, -1022, 1.7976931348623157e308, True),
+    "f32": (24, -126, 3.4028234663852886e38, True),
+    "tf32": (11, -126, 3.4011621342146535e38, True),
+    "f16": (11, -14, 65504.0, True),
+    "bf16": (8, -126, 3.3895313892515355e38, True),
+    "f8E5M2": (3, -14, 57344.0, True),
+    "f8E4M3FN": (4, -6, 448.0, False),
+}
+
+
+def nearest_away(x: Any) -> Any:
+    return np.copysign(np.floor(np.abs(x) + 0.5), x)
+
+
+_TO_INTEGRAL: dict[str, Callable[[Any], Any]] = {
+    "nearest_even": np.rint,
+    "nearest_away": nearest_away,
+    "zero": np.trunc,
+    "nearest_int_to_zero": np.trunc,
+    "negative_inf": np.floor,
+    "positive_inf": np.ceil,
+}
+
+
+def directed_rounder(element: Element, mode: str) -> Callable[..., Any]:
+    """`round(value64, error=0)` into `element` by `mode`, in the element's compute dtype."""
+    precision, lowest, largest, has_infinity = _FORMATS[element.name]
+    integral = _TO_INTEGRAL[mode]
+    compute = element.compute.type
+
+    def round_(value: Any, error: Any = 0.0) -> Any:
+        value = np.asarray(value, np.float64)
+        _, exponent = np.frexp(value)
+        quantum = np.ldexp(1.0, np.maximum(exponent - 1, lowest) - (precision - 1))
+        steps = value / quantum
+        # A lost remainder moves an f64 value off an exact step, by less than any step can show: half a step is enough.
+        whole = steps == np.rint(steps)
+        steps = np.where(whole, steps + 0.25 * np.sign(error), steps) if precision < 53 else steps
+        rounded = np.copysign(integral(steps) * quantum, value)
+        down = (mode == "zero") | ((mode == "negative_inf") & (value > 0)) | ((mode == "positive_inf") & (value < 0))
+        top = np.copysign(np.where(down | (not has_infinity), largest, np.inf), value)
+        rounded = np.where((np.abs(rounded) > largest) & np.isfinite(value), top, rounded)
+        result = np.where(np.isfinite(value), rounded, value).astype(compute)
+        return result if result.ndim else result[()]
+
+    return round_
+
+
+def integer_rounder(element: Element, signed: bool, mode: str) -> Callable[[Any], Any]:
+    """Floats to integers of `element`: rounded by `mode`, clamped to the range, NaN to zero."""
+    integral = _TO_INTEGRAL[mode]
+    low, high = (element.low, element.high) if signed else (0, (1 << element.bits) - 1)
+    limit = float(high + 1)  # exact, unlike `high` itself
+
+    def convert(value: Any) -> Any:
+        x = integral(np.asarray(value, np.float64))
+        inside = np.where(np.isnan(x) | (x >= limit) | (x < low), 0.0, x)
+        whole = inside.astype(np.int64 if signed or element.bits < 64 else np.uint64)
+        whole = np.where(x >= limit, np.array(high, whole.dtype), whole)
+        whole = np.where(x < low, np.array(low, whole.dtype), whole)
+        return whole.astype(element.compute) if element.bits > 1 else whole != 0
+
+    return convert
+
+
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """a + b and the exact error of it (Knuth)."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """a * b and the exact error of it (Dekker, with Veltkamp's splitting), for f64 without over- or underflow."""
+    p = a * b
+    c = 134217729.0 * a
+    ah = c - (c - a)
+    c = 134217729.0 * b
+    bh = c - (c - b)
+    al, bl = a - ah, b - bh
+    return p, al * bl - (((p - ah * bh) - al * bh) - ah * bl)

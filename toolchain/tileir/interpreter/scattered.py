@@ -1,0 +1,144 @@
+"""Loads, stores and atomics through tiles of pointers. A pointer tile is an array of addresses (see memory.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .elements import Array, Element
+from .memory import AddressSpace, Trap, base_address
+from .views import unspecified
+
+
+class Cells:
+    """Elements of memory that a tile of pointers names: `flat[index]` for those whose mask is on."""
+
+    __slots__ = ("active", "flat", "index", "mask", "number", "offsets", "shape")
+
+    def __init__(
+        self, space: AddressSpace, addresses: Any, mask: Any, element: Element, shape: tuple[int, ...]
+    ) -> None:
+        self.shape = shape
+        addresses = np.broadcast_to(np.asarray(addresses, np.int64), shape)
+        self.mask: Array | None = None if mask is None or np.all(mask) else np.broadcast_to(mask, shape)
+        active: Array = addresses.reshape(-1) if self.mask is None else addresses[self.mask]
+        self.active = active
+        if not active.size:
+            self.number, self.offsets, self.flat, self.index = 0, active, np.empty(0, element.storage), active
+            return
+        low, high = int(active.min()), int(active.max())
+        self.number = space.number(low)
+        if space.number(high) != self.number:
+            raise Trap("one access reaches into more than one allocation")
+        base = base_address(self.number)
+        itemsize = element.storage.itemsize
+        space.check(self.number, low - base, high - base + itemsize - 1)
+        self.offsets = active - base
+        phase = (low - base) % itemsize
+        if phase or (itemsize > 1 and (self.offsets % itemsize).any()):
+            raise Trap(f"an address of {element.name} is not a multiple of its {itemsize} bytes")
+        self.flat = space[self.number].typed(element.storage)
+        self.index = self.offsets // itemsize if itemsize > 1 else self.offsets
+
+    def spread(self, values: Any) -> Array:
+        """A tile's values at the active cells, in the order of `index`."""
+        full = np.broadcast_to(values, self.shape)
+        return full.reshape(-1) if self.mask is None else full[self.mask]
+
+    def tile(self, active: Array, masked: Any, element: Element) -> Any:
+        """A whole tile from the values at the active cells and what the others hold."""
+        if self.mask is None:
+            result = active.reshape(self.shape)
+        else:
+            result = np.array(np.broadcast_to(np.asarray(masked, element.compute), self.shape))
+            result[self.mask] = active
+        return result if result.ndim else scalar(result[()], element)
+
+
+def scalar(value: Any, element: Element) -> Any:
+    """A rank-0 tile's value from a numpy scalar."""
+    return value if element.kind == "float" else bool(value) if element.bits == 1 else int(value)
+
+
+def load(cells: Cells, padding: Any, element: Element) -> Any:
+    """The tile of values; masked-off elements are `padding` (None: unspecified)."""
+    values = element.decode(cells.flat[cells.index])
+    return cells.tile(values, unspecified(element) if padding is None else padding, element)
+
+
+def store(cells: Cells, value: Any, element: Element) -> None:
+    cells.flat[cells.index] = element.encode(cells.spread(np.asarray(value, element.compute)))
+
+
+def contested(cells: Cells, value: Any, element: Element) -> bool:
+    """Whether one store writes two different values to one address: which of them stays is unspecified."""
+    index = cells.index
+    if index.size < 2 or len(np.unique(index)) == index.size:
+        return False
+    values = element.encode(cells.spread(np.asarray(value, element.compute)))
+    order = np.argsort(index, kind="stable")
+    index, bits = index[order], np.ascontiguousarray(values[order]).view(f"u{element.storage.itemsize}")
+    return bool(((index[1:] == index[:-1]) & (bits[1:] != bits[:-1])).any())
+
+
+Combine = Callable[[Any, Any], Any]
+
+
+def combiner(mode: str, element: Element) -> Combine:
+    """What an atomic of `mode` makes of the old value and its argument, on arrays in compute dtype."""
+    unsigned = element.unsigned if element.kind == "integer" else None
+
+    def as_unsigned(ufunc: Combine) -> Combine:
+        return lambda old, arg: ufunc(old.view(unsigned), arg.view(unsigned)).view(element.compute)
+
+    def add_float(old: Any, arg: Any) -> Any:
+        total = old + arg
+        return element.round(total) if element.round else total
+
+    table: dict[str, Combine] = {
+        "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "add": np.add, "addf": add_float,
+        "max": np.maximum, "min": np.minimum, "umax": as_unsigned(np.maximum), "umin": as_unsigned(np.minimum),
+        "xchg": lambda _old, arg: arg,
+    }  # fmt: skip
+    return table[mode]
+
+
+def read_modify_write(cells: Cells, argument: Any, combine: Combine, element: Element) -> Any:
+    """The old values. Elements that share an address take turns, in the tile's order."""
+    arguments = cells.spread(np.asarray(argument, element.compute))
+    old = np.empty(cells.index.shape, element.compute)
+    for chosen in _turns(cells.index):
+        old[chosen] = element.decode(cells.flat[cells.index[chosen]])
+        cells.flat[cells.index[chosen]] = element.encode(combine(old[chosen], arguments[chosen]))
+    return cells.tile(old, np.zeros((), element.compute), element)
+
+
+def compare_and_swap(cells: Cells, expected: Any, value: Any, element: Element) -> Any:
+    """The old values; a masked-off element gives what it compares with. Floats compare by their bits."""
+    bits = np.dtype(f"u{element.storage.itemsize}")
+    wanted = element.encode(cells.spread(np.asarray(expected, element.compute))).view(bits)
+    values = element.encode(cells.spread(np.asarray(value, element.compute)))
+    old = np.empty(cells.index.shape, element.storage)
+    for chosen in _turns(cells.index):
+        index = cells.index[chosen]
+        old[chosen] = cells.flat[index]
+        swap = old[chosen].view(bits) == wanted[chosen]
+        cells.flat[index[swap]] = values[chosen][swap]
+    return cells.tile(element.decode(old), expected, element)
+
+
+def _turns(index: Array) -> list[Array]:
+    """Positions of `index` in groups that name no cell twice; a later mention comes in a later group."""
+    if len(np.unique(index)) == index.size:
+        return [np.arange(index.size)]
+    seen: dict[int, int] = {}
+    groups: list[list[int]] = []
+    for position, cell in enumerate(index.tolist()):
+        turn = seen.get(cell, 0)
+        seen[cell] = turn + 1
+        if turn == len(groups):
+            groups.append([])
+        groups[turn].append(position)
+    return [np.array(group) for group in groups]

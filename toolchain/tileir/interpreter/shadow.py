@@ -1,0 +1,224 @@
+"""Races: which accesses of one launch touch the same bytes with nothing that orders them.
+
+While blocks run, every access is only noted (`AccessLog`). After the launch `races` looks at the allocations that were
+written: it paints the accesses, in program order, into a map that holds for every cell the last access that wrote it
+and the last that read it. Two accesses to a cell, at least one a write, conflict unless
+
+- both are atomic (or relaxed/acquire/release) with a scope that spans both blocks, or
+- in one block: a token leads from the first to the second, or the second needs the first's result, or
+- in two blocks: the second block acquired what the first had released before.
+
+Program order alone orders nothing, and whether both write the same value does not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .elements import Array
+from .memory import AddressSpace
+from .views import TileView, Window
+
+
+class Access(NamedTuple):
+    """One memory operation that one block ran. `token`: bit n is set if it comes after access n of its block. `after`:
+    the blocks whose releases this block had acquired. `where`: a view with a tile index, or byte offsets."""
+
+    site: int
+    block: int
+    local: int
+    token: int
+    writes: bool
+    reads: bool
+    wide: bool  # atomic, with a scope that spans blocks
+    strong: bool  # atomic at all
+    after: frozenset[int]
+    number: int
+    itemsize: int
+    view: TileView | None
+    where: tuple[int, ...] | Array
+
+
+@dataclass(frozen=True)
+class Race:
+    first: Access
+    second: Access
+    offset: int
+
+
+_NOTHING: frozenset[int] = frozenset()
+
+
+class AccessLog:
+    """The accesses of one launch. A token is an int whose bit n says "after access n of this block"."""
+
+    def __init__(self) -> None:
+        self.accesses: list[Access] = []
+        self.block = -1
+        self.bit = 0
+        self._local = 0
+        self._after = _NOTHING
+        self._released: dict[tuple[int, int], frozenset[int]] = {}
+
+    def begin(self, block: int) -> None:
+        self.block, self._local, self.bit, self._after = block, 0, 0, _NOTHING
+
+    def view(self, site: int, token: int, mode: Mode, view: TileView, index: tuple[int, ...]) -> None:
+        where = index
+        itemsize = view.element.storage.itemsize
+        self._append(site, token, mode, view.number, itemsize, view, where)
+
+    def cells(self, site: int, token: int, mode: Mode, number: int, itemsize: int, offsets: Array) -> None:
+        self._append(site, token, mode, number, itemsize, None, offsets)
+        if mode.acquires:
+            for offset in offsets.tolist():
+                self._after |= self._released.get((number, offset), _NOTHING)
+        if mode.releases:
+            mine = self._after | {self.block}
+            for offset in offsets.tolist():
+                self._released[number, offset] = self._released.get((number, offset), _NOTHING) | mine
+
+    def _append(
+        self, site: int, token: int, mode: Mode, number: int, itemsize: int, view: TileView | None,
+        where: tuple[int, ...] | Array,
+    ) -> None:  # fmt: skip
+        local = self._local
+        self._local = local + 1
+        self.bit = 1 << local
+        self.accesses.append(
+            Access(site, self.block, local, token, mode.writes, mode.reads, mode.wide, mode.strong, self._after,
+                   number, itemsize, view, where)
+        )  # fmt: skip
+
+
+class Mode(NamedTuple):
+    """How an operation accesses memory, fixed when its kernel is prepared."""
+
+    reads: bool
+    writes: bool
+    strong: bool = False
+    wide: bool = False
+    acquires: bool = False
+    releases: bool = False
+
+
+Depends = Callable[[int, int], bool]
+
+
+def races(log: AccessLog, space: AddressSpace, depends: Depends) -> Race | None:
+    """The first conflict found, or None. `depends(p, c)`: whether operation c uses what operation p gave."""
+    by_number: dict[int, list[int]] = {}
+    written: set[int] = set()
+    for n, access in enumerate(log.accesses):
+        by_number.setdefault(access.number, []).append(n)
+        if access.writes:
+            written.add(access.number)
+    for number in sorted(written):
+        found = _Map(log.accesses, space[number].nbytes, by_number[number], depends).paint()
+        if found is not None:
+            return found
+    return None
+
+
+class _Map:
+    """The shadow of one allocation: access numbers, plus one, of the last writer and the last reader of each cell."""
+
+    def __init__(self, accesses: list[Access], nbytes: int, numbers: list[int], depends: Depends) -> None:
+        self.accesses, self.numbers, self.depends = accesses, numbers, depends
+        self.grain = math.gcd(*(accesses[n].itemsize for n in numbers))
+        cells = -(-nbytes // self.grain)
+        self.writer = np.zeros(cells, np.int32)
+        mixed = any(accesses[n].reads and not accesses[n].writes for n in numbers)
+        self.reader = np.zeros(cells, np.int32) if mixed else None
+
+    def paint(self) -> Race | None:
+        for n in self.numbers:
+            access = self.accesses[n]
+            found = self._against(self.writer, access, n)
+            if found is None and access.writes and self.reader is not None:
+                found = self._against(self.reader, access, n)
+            if found is not None:
+                return found
+            if access.writes:
+                self._assign(self.writer, access, n + 1)
+            elif self.reader is not None:
+                self._assign(self.reader, access, n + 1)
+        if self.reader is None:
+            return None
+        # A later reader of the same cell may have hidden an earlier one from the write that followed both.
+        for n in self.numbers:
+            access = self.accesses[n]
+            if not access.writes:
+                found = self._against(self.writer, access, n)
+                if found is not None:
+                    return found
+        return None
+
+    def _against(self, cells: Array, access: Access, n: int) -> Race | None:
+        for other in self._seen(cells, access):
+            if other == n + 1:
+                continue
+            first, second = self.accesses[min(other - 1, n)], self.accesses[max(other - 1, n)]
+            if not ordered(first, second, self.depends):
+                return Race(first, second, self._offset(cells, access, other))
+        return None
+
+    def _seen(self, cells: Array, access: Access) -> Iterable[int]:
+        part = self._view(cells, access)
+        if not part.size:
+            return ()
+        low, high = int(part.min()), int(part.max())
+        if low == high:
+            return (low,) if low else ()
+        return (int(n) for n in np.unique(part) if n)
+
+    def _offset(self, cells: Array, access: Access, other: int) -> int:
+        """The first byte of the allocation that both touch."""
+        touched = np.zeros(len(cells), np.bool_)
+        self._assign(touched, access, True)
+        return int(np.flatnonzero(touched & (cells == other))[0]) * self.grain
+
+    def _view(self, cells: Array, access: Access) -> Array:
+        if access.view is None:
+            return cells[self._index(access)]
+        shape, strides, offset = self._strided(access, cells.itemsize)
+        return np.ndarray(shape, cells.dtype, cells, offset, strides) if math.prod(shape) else np.empty(0, cells.dtype)
+
+    def _assign(self, cells: Array, access: Access, value: int) -> None:
+        if access.view is None:
+            cells[self._index(access)] = value
+        else:
+            self._view(cells, access)[...] = value
+
+    def _index(self, access: Access) -> Array:
+        offsets = np.asarray(access.where) // self.grain
+        wide = access.itemsize // self.grain
+        return offsets if wide == 1 else (offsets[:, None] + np.arange(wide)).reshape(-1)
+
+    def _strided(self, access: Access, size: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        assert access.view is not None and isinstance(access.where, tuple)
+        window: Window = access.view.window(access.where)
+        wide = access.itemsize // self.grain
+        shape = (*window.shape, wide)
+        strides = (*(s // self.grain * size for s in window.strides), size)
+        return shape, strides, window.offset // self.grain * size
+
+
+def ordered(first: Access, second: Access, depends: Depends) -> bool:
+    """Whether something orders two accesses to the same bytes, `first` being the earlier one in program order."""
+    if not (first.writes or second.writes):
+        return True
+    if first.block == second.block:
+        if first.strong and second.strong:
+            return True
+        if (second.token >> first.local) & 1:
+            return True
+        return first.reads and second.writes and depends(first.site, second.site)
+    if first.wide and second.wide:
+        return True
+    return first.block in second.after

@@ -1,0 +1,244 @@
+"""Constants, and operations that move elements or combine whole tiles: reshape, permute, products, reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import taint
+from .codegen import Emitter, lowering, region_block
+from .elements import Array
+from .fields import constant_array, enum, integer, integers, tile_of
+from .memory import Trap
+from .scattered import scalar
+
+
+def whole(array: Any, shape: tuple[int, ...]) -> Array:
+    """The array with every extent written out (see elements.py on extents of 1)."""
+    return array if array.shape == shape else np.broadcast_to(array, shape)
+
+
+def _shaped(emitter: Emitter, op: Any, move: Callable[[Any], Any]) -> None:
+    """One operand, moved; its poison moves alike."""
+    source = op.operands[0]
+    name = emitter.bind(move)
+    emitter.let(op.results[0], f"{name}({emitter.ref(source)})")
+    poison = emitter.poison(source)
+    emitter.let_poison(op.results[0], None if poison is None else f"None if {poison} is None else {name}({poison})")
+
+
+@lowering("constant", poison="own")
+def _constant(emitter: Emitter, op: Any) -> None:
+    tile = tile_of(op.results[0])
+    array = constant_array(op)
+    if emitter.lanes:  # stay a numpy scalar, so that arithmetic between constants wraps and rounds as arrays do
+        emitter.name(op.results[0], emitter.bind(array[()], "lane"))
+    elif tile.shape == ():
+        value = scalar(array[()], tile.element)
+        emitter.name(op.results[0], repr(value) if isinstance(value, int) and value >= 0 else emitter.bind(value, "c"))
+    else:
+        emitter.name(op.results[0], emitter.bind(array, "tile"))
+
+
+@lowering("iota", poison="own")
+def _iota(emitter: Emitter, op: Any) -> None:
+    tile = tile_of(op.results[0])
+    emitter.name(op.results[0], emitter.bind(np.arange(tile.shape[0]).astype(tile.element.compute), "iota"))
+
+
+@lowering("reshape", poison="own")
+def _reshape(emitter: Emitter, op: Any) -> None:
+    source, target = tile_of(op.operands[0]), tile_of(op.results[0])
+    ones = (1,) * len(target.shape)
+    dtype = source.element.compute
+
+    def from_scalar(value: Any) -> Any:
+        return np.array(value, np.bool_ if value is True or value is False else dtype).reshape(ones)
+
+    def move(array: Any) -> Any:
+        if array.size == 1:
+            return array.reshape(ones)
+        return (array if array.shape == source.shape else np.broadcast_to(array, source.shape)).reshape(target.shape)
+
+    def to_scalar(array: Any) -> Any:
+        return array.item() if array.dtype.kind in "bi" else array.reshape(())[()]
+
+    if source.shape == () and target.shape == ():
+        emitter.alias(op.results[0], op.operands[0])
+    else:
+        _shaped(emitter, op, from_scalar if source.shape == () else to_scalar if target.shape == () else move)
+
+
+@lowering("broadcast", poison="own")
+def _broadcast(emitter: Emitter, op: Any) -> None:
+    emitter.alias(op.results[0], op.operands[0])  # extents of 1 stand for any (see elements.py)
+
+
+@lowering("permute", poison="own")
+def _permute(emitter: Emitter, op: Any) -> None:
+    order = tuple(integers(op, "permutation"))
+
+    def permute(array: Any) -> Any:
+        return array.transpose(order)
+
+    if order == ():
+        emitter.alias(op.results[0], op.operands[0])
+    else:
+        _shaped(emitter, op, permute)
+
+
+@lowering("cat", poison="own")
+def _cat(emitter: Emitter, op: Any) -> None:
+    dim = integer(op, "dim")
+    lhs, rhs = tile_of(op.lhs).shape, tile_of(op.rhs).shape
+
+    def cat(a: Any, b: Any) -> Any:
+        return np.concatenate((whole(a, lhs), whole(b, rhs)), axis=dim)
+
+    def cat_poison(a: Any, b: Any) -> Any:
+        if a is None and b is None:
+            return None
+        return cat(np.zeros(lhs, np.bool_) if a is None else a, np.zeros(rhs, np.bool_) if b is None else b)
+
+    emitter.let(op.results[0], f"{emitter.bind(cat)}({emitter.ref(op.lhs)}, {emitter.ref(op.rhs)})")
+    emitter.let_poison(op.results[0], f"{emitter.bind(cat_poison)}({emitter.poison(op.lhs)}, {emitter.poison(op.rhs)})")
+
+
+def _slices(indices: tuple[int, ...], part: tuple[int, ...], total: tuple[int, ...]) -> tuple[slice, ...]:
+    for i, n, all_ in zip(indices, part, total, strict=True):
+        if not 0 <= i < all_ // n:
+            raise Trap(f"subtile index {indices} is outside {tuple(a // b for a, b in zip(total, part, strict=True))}")
+    return tuple(slice(i * n, (i + 1) * n) for i, n in zip(indices, part, strict=True))
+
+
+@lowering("extract", poison="own")
+def _extract(emitter: Emitter, op: Any) -> None:
+    source, target = tile_of(op.operands[0]).shape, tile_of(op.results[0]).shape
+    indices = tuple(op.operands[1:])
+    emitter.forbid_poison(indices, "an index of extract")
+
+    def extract(array: Any, *index: int) -> Any:
+        slices = _slices(index, target, source)
+        return array[
+            tuple(s if n == full else slice(None) for s, n, full in zip(slices, array.shape, source, strict=True))
+        ]
+
+    name = emitter.bind(extract)
+    arguments = ", ".join(["", *map(emitter.ref, indices)])
+    emitter.let(op.results[0], f"{name}({emitter.ref(op.operands[0])}{arguments})")
+    poison = emitter.poison(op.operands[0])
+    emitter.let_poison(op.results[0], f"None if {poison} is None else {name}({poison}{arguments})" if poison else None)
+
+
+@lowering("select", poison="own")
+def _select(emitter: Emitter, op: Any) -> None:
+    cond, a, b = (emitter.ref(v) for v in (op.cond, op.val_if_true, op.val_if_false))
+    if emitter.scalar(op.results[0]):
+        emitter.let(op.results[0], f"{a} if {cond} else {b}")
+    else:
+        emitter.let(op.results[0], f"{emitter.bind(np.where)}({cond}, {a}, {b})")
+    masks = [emitter.poison(v) for v in (op.cond, op.val_if_true, op.val_if_false)]
+    emitter.let_poison(op.results[0], f"{emitter.bind(taint.chosen)}({cond}, {masks[0]}, {masks[1]}, {masks[2]})")
+
+
+@lowering("mmaf", poison="own")
+def _multiply(emitter: Emitter, op: Any) -> None:
+    lhs, rhs = tile_of(op.lhs).shape, tile_of(op.rhs).shape
+    acc = tile_of(op.acc)
+    round_ = acc.element.round
+
+    def mma(a: Any, b: Any, c: Any) -> Any:
+        product = np.matmul(a if a.shape == lhs else whole(a, lhs), b if b.shape == rhs else whole(b, rhs))
+        product += c
+        return product if round_ is None else round_(product)
+
+    _emit_product(emitter, op, mma)
+
+
+@lowering("mmai", poison="own")
+def _multiply_integers(emitter: Emitter, op: Any) -> None:
+    lhs, rhs = tile_of(op.lhs), tile_of(op.rhs)
+    kinds = tuple(
+        t.element.compute if enum(op, f"signedness_{side}") == "signed" else t.element.unsigned
+        for side, t in (("lhs", lhs), ("rhs", rhs))
+    )
+
+    def mma(a: Any, b: Any, c: Any) -> Any:
+        # Products of i8 and their sums are exact in f64, which has a fast matrix product.
+        left = whole(a, lhs.shape).view(kinds[0]).astype(np.float64)
+        right = whole(b, rhs.shape).view(kinds[1]).astype(np.float64)
+        return (np.matmul(left, right).astype(np.int64) + c).astype(np.int32)
+
+    _emit_product(emitter, op, mma)
+
+
+def _emit_product(emitter: Emitter, op: Any, mma: Callable[[Any, Any, Any], Any]) -> None:
+    values = (op.lhs, op.rhs, op.acc)
+    emitter.let(op.results[0], f"{emitter.bind(mma)}({emitter.refs(values)})")
+    masks = ", ".join(str(emitter.poison(v)) for v in values)
+    emitter.let_poison(op.results[0], f"{emitter.bind(taint.multiplied)}({masks})")
+
+
+def _body(emitter: Emitter, op: Any) -> str:
+    """The combining function of a reduce or scan, on arrays: f(current..., previous...) -> tuple."""
+    block = region_block(op.regions[0])
+    name = emitter.fresh("combine")
+    arguments = [emitter.name(argument) for argument in block.args]
+    before, emitter.lanes = emitter.lanes, True
+    results: list[str] = []
+    emitter.yields.append(results)
+    with emitter.indent(f"def {name}({', '.join(arguments)}):"):
+        emitter.block(block)
+        emitter.line(f"return ({', '.join(results)},)")
+    emitter.yields.pop()
+    emitter.lanes = before
+    return name
+
+
+Combine = Callable[..., tuple[Any, ...]]
+
+
+def reduce(combine: Combine, shape: tuple[int, ...], dim: int, *operands: Any) -> tuple[Any, ...]:
+    """Fold halves onto each other along `dim` (every extent is a power of two)."""
+    parts = [np.moveaxis(whole(x, shape), dim, 0) for x in operands]
+    while len(parts[0]) > 1:
+        half = len(parts[0]) // 2
+        pairs = [p for x in parts for p in (x[:half], x[half:])]
+        parts = list(combine(*pairs))
+    return tuple(x[0] for x in parts)
+
+
+def scan(combine: Combine, shape: tuple[int, ...], dim: int, reverse: bool, *operands: Any) -> tuple[Any, ...]:
+    """Inclusive prefix combination by doubling distances."""
+    parts = [np.moveaxis(whole(x, shape), dim, 0) for x in operands]
+    if reverse:
+        parts = [x[::-1] for x in parts]
+    distance = 1
+    while distance < len(parts[0]):
+        pairs = [p for x in parts for p in (x[distance:], x[:-distance])]
+        parts = [np.concatenate((x[:distance], y)) for x, y in zip(parts, combine(*pairs), strict=True)]
+        distance *= 2
+    return tuple(np.moveaxis(x[::-1] if reverse else x, 0, dim) for x in parts)
+
+
+@lowering("reduce", "scan", poison="own")
+def _combine(emitter: Emitter, op: Any) -> None:
+    scans = op.name.endswith("scan")
+    shape = tile_of(op.operands[0]).shape
+    dim = integer(op, "dim")
+    masks = ", ".join(str(p) for v in op.operands if (p := emitter.poison(v)) is not None)
+    name = _body(emitter, op)
+    function = emitter.bind(scan if scans else reduce)
+    middle = f"{integer(op, 'reverse') != 0}, " if scans else ""
+    targets = [emitter.name(r) for r in op.results]
+    call = f"{function}({name}, {shape}, {dim}, {middle}{emitter.refs(op.operands)})"
+    emitter.line(f"({', '.join(targets)},) = {call}")
+    if not scans and len(shape) == 1:
+        for target, result in zip(targets, op.results, strict=True):
+            if tile_of(result).element.kind == "integer":
+                emitter.line(f"{target} = {target}.item()")
+    for result in op.results:
+        rule = emitter.bind(taint.scanned if scans else taint.reduced)
+        emitter.let_poison(result, f"{rule}(({masks},), {shape}, {dim}{', ' + middle[:-2] if scans else ''})")

@@ -1,0 +1,120 @@
+"""Which values of an entry can hold unspecified elements, and how their poison masks combine.
+
+Unspecified elements come from loads outside a tensor without a padding value, and from masked-off pointer loads
+without one. They are harmless until used: a kernel may well load rows beyond the end and never store them. So a mask
+follows them through arithmetic, and only a store, a branch, an address or an index that depends on one is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Block, Operation, SSAValue
+
+from .elements import Array
+from .fields import is_tile, may_be_unspecified, short_name
+
+_LOOPS = ("for", "loop")
+
+
+def tainted(body: Block) -> frozenset[SSAValue]:
+    """All values of `body` that an unspecified element can reach."""
+    found: set[SSAValue] = set()
+    ops = list(body.walk())
+    for op in ops:
+        if may_be_unspecified(op):
+            found.add(op.results[0])
+    size = -1
+    while len(found) != size:
+        size = len(found)
+        for op in ops:
+            for source, target in flows(op):
+                if source in found and is_tile(target):
+                    found.add(target)
+    return frozenset(found)
+
+
+def flows(op: Operation) -> Iterable[tuple[SSAValue, SSAValue]]:
+    """The pairs (value, value that depends on it) that one op makes."""
+    name = short_name(op)
+    if name in ("for", "loop"):
+        carried = op.operands[3:] if name == "for" else op.operands
+        arguments = op.regions[0].blocks[0].args
+        first = 1 if name == "for" else 0
+        for source, argument, result in zip(carried, arguments[first:], op.results, strict=True):
+            yield source, argument
+            yield source, result
+        if name == "for":
+            for source in op.operands[:3]:
+                yield source, arguments[0]
+    elif name in ("continue", "break"):
+        loop = enclosing_loop(op)
+        arguments = loop.regions[0].blocks[0].args
+        arguments = arguments[1:] if short_name(loop) == "for" else arguments
+        for source, argument, result in zip(op.operands, arguments, loop.results, strict=True):
+            yield source, argument
+            yield source, result
+    elif name == "yield":
+        parent = op.parent_op()
+        assert parent is not None
+        yield from zip(op.operands, parent.results, strict=True)
+    elif name != "if":
+        for region in op.regions:  # reduce, scan
+            for nested in region.walk():
+                yield from ((source, result) for source in nested.operands for result in op.results)
+        yield from ((source, result) for source in op.operands for result in op.results)
+
+
+def enclosing_loop(op: Operation) -> Operation:
+    """The innermost loop around an op."""
+    parent = op.parent_op()
+    while parent is not None and short_name(parent) not in _LOOPS:
+        parent = parent.parent_op()
+    assert parent is not None, f"{short_name(op)} outside a loop"
+    return parent
+
+
+def either(*masks: Any) -> Any:
+    """The union of masks, None meaning nowhere."""
+    found: Any = None
+    for mask in masks:
+        if mask is not None:
+            found = mask if found is None else np.logical_or(found, mask)
+    return found
+
+
+def some(mask: Any) -> bool:
+    """Whether a mask is True anywhere. Only a kernel's failing path or one that masks by hand gets to look."""
+    return bool(np.any(mask))
+
+
+def chosen(condition: Any, at_condition: Any, if_true: Any, if_false: Any) -> Any:
+    """The poison of a select: the chosen side's, and the condition's own."""
+    if if_true is None and if_false is None:
+        return at_condition
+    picked = np.where(condition, False if if_true is None else if_true, False if if_false is None else if_false)
+    return either(at_condition, picked if picked.any() else None)
+
+
+def reduced(masks: Iterable[Any], shape: tuple[int, ...], dim: int) -> Any:
+    """The poison of a reduction: of every result with a poisoned element along `dim`."""
+    mask = either(*masks)
+    return None if mask is None else np.broadcast_to(mask, shape).any(axis=dim)
+
+
+def scanned(masks: Iterable[Any], shape: tuple[int, ...], dim: int, reverse: bool) -> Any:
+    mask = either(*masks)
+    if mask is None:
+        return None
+    full = np.flip(np.broadcast_to(mask, shape), dim) if reverse else np.broadcast_to(mask, shape)
+    swept = np.logical_or.accumulate(full, axis=dim)
+    return np.flip(swept, dim) if reverse else swept
+
+
+def multiplied(lhs: Any, rhs: Any, acc: Any) -> Any:
+    """The poison of a matrix product: whole rows of the left operand's, whole columns of the right one's."""
+    rows: Array | None = None if lhs is None else np.any(lhs, axis=-1, keepdims=True)
+    columns: Array | None = None if rhs is None else np.any(rhs, axis=-2, keepdims=True)
+    return either(rows, columns, acc)

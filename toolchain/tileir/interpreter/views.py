@@ -1,0 +1,191 @@
+"""Views at run time: a tensor in memory, and tiles of it loaded and stored as numpy slices.
+
+A tile view (partition, strided or gather/scatter) is one list of dimensions in the tile's order: how far one index step
+goes, the tile's extent, the tensor's extent. What lies outside the tensor reads as the padding value; without one it is
+unspecified, which loads report as poison (a mask that is True there) and fill with NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .elements import Array, Element
+from .memory import AddressSpace, Trap, base_address, extent
+
+
+class TensorView:
+    """A tensor in memory: `shape` and `strides` in elements, starting at byte `offset` of an allocation."""
+
+    __slots__ = ("element", "number", "offset", "shape", "space", "strides")
+
+    def __init__(
+        self, space: AddressSpace, address: int, shape: Sequence[int], strides: Sequence[int], element: Element
+    ) -> None:
+        self.space = space
+        self.number = space.number(address)
+        self.offset = address - base_address(self.number)
+        self.shape = tuple(shape)
+        self.strides = tuple(strides)
+        self.element = element
+        if self.offset % element.storage.itemsize:
+            raise Trap(f"a tensor of {element.name} starts at byte {self.offset}, not a multiple of its element size")
+        if any(n < 0 for n in self.shape):
+            raise Trap(f"a tensor view of negative extent: shape {self.shape}")
+
+    @property
+    def address(self) -> int:
+        return base_address(self.number) + self.offset
+
+
+class Dimension(NamedTuple):
+    """One dimension of a tile view: an index step in elements, the tile's and the tensor's extent."""
+
+    step: int
+    tile: int
+    extent: int
+
+
+class Window(NamedTuple):
+    """The part of a tile that lies inside its tensor: bytes of one allocation."""
+
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class TileView:
+    """Tiles of a tensor. `fill` pads what is outside (None: unspecified)."""
+
+    __slots__ = ("array", "dims", "element", "fill", "number", "offset", "space", "strides", "tile")
+
+    def __init__(
+        self,
+        tensor: TensorView,
+        tile: tuple[int, ...],
+        steps: tuple[int, ...],
+        dim_map: tuple[int, ...],
+        fill: Any,
+    ) -> None:
+        self.space, self.number, self.offset, self.element = tensor.space, tensor.number, tensor.offset, tensor.element
+        self.tile, self.fill = tile, fill
+        shape = tuple(tensor.shape[d] for d in dim_map)
+        storage = tensor.element.storage
+        self.strides = tuple(tensor.strides[d] * storage.itemsize for d in dim_map)
+        self.dims = tuple(Dimension(s, t, n) for s, t, n in zip(steps, tile, shape, strict=True))
+        # The whole tensor as one array if it lies in its allocation: the usual case. Otherwise only accesses to what is
+        # outside are wrong, so each access looks for itself.
+        self.array: Array | None = None
+        memory = tensor.space[self.number]
+        if 0 in shape:
+            self.array = np.empty(shape, storage)
+        else:
+            first, last = extent(shape, self.strides, storage.itemsize)
+            if self.offset + first >= 0 and self.offset + last < memory.nbytes:
+                self.array = np.ndarray(shape, storage, memory.bytes, self.offset, self.strides)
+
+    def inside(self, index: Sequence[int]) -> tuple[slice, ...] | None:
+        """The tile's slices of `array` if all of it lies inside the tensor."""
+        slices: list[slice] = []
+        for i, (step, tile, size) in zip(index, self.dims, strict=True):
+            start = i * step
+            stop = start + tile
+            if start < 0 or stop > size:
+                return None
+            slices.append(slice(start, stop))
+        return None if self.array is None else tuple(slices)
+
+    def clip(self, index: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+        """Slices (of the tensor, of the tile) of what both share. Empty slices when they share nothing."""
+        tensor: list[slice] = []
+        local: list[slice] = []
+        for i, (step, tile, size) in zip(index, self.dims, strict=True):
+            start = i * step
+            low = min(max(start, 0), size)
+            high = max(min(start + tile, size), low)
+            tensor.append(slice(low, high))
+            local.append(slice(low - start, high - start) if high > low else slice(0, 0))
+        return tuple(tensor), tuple(local)
+
+    def window(self, index: Sequence[int]) -> Window:
+        """The bytes that an access at `index` touches."""
+        slices = self.clip(index)[0]
+        offset = self.offset + sum(s.start * stride for s, stride in zip(slices, self.strides, strict=True))
+        return Window(offset, tuple(s.stop - s.start for s in slices), self.strides)
+
+    def clipped(self, index: Sequence[int]) -> tuple[Array | None, tuple[slice, ...]]:
+        """Storage (None if there is none) and tile slices of what lies inside. Traps outside the allocation."""
+        slices, local = self.clip(index)
+        if any(s.start == s.stop for s in slices):
+            return None, local
+        if self.array is not None:
+            return self.array[slices], local
+        window = self.window(index)
+        itemsize = self.element.storage.itemsize
+        first, last = extent(window.shape, window.strides, itemsize)
+        self.space.check(self.number, window.offset + first, window.offset + last)
+        memory = self.space[self.number].bytes
+        return np.ndarray(window.shape, self.element.storage, memory, window.offset, window.strides), local
+
+
+def load(view: TileView, *index: int) -> Array:
+    """The tile at `index`, in compute dtype. Unspecified elements are NaN (integers: all ones)."""
+    slices = view.inside(index)
+    element = view.element
+    if slices is not None:
+        return element.decode(view.array[slices])  # pyright: ignore[reportOptionalSubscript]
+    part, local = view.clipped(index)
+    tile = np.full(view.tile, unspecified(element) if view.fill is None else view.fill, element.compute)
+    if part is not None:
+        tile[local] = element.decode(part)
+    return tile
+
+
+def poison(view: TileView, *index: int) -> Array | None:
+    """Where the tile at `index` is unspecified; None if nowhere."""
+    if view.fill is not None or view.inside(index) is not None:
+        return None
+    part, local = view.clipped(index)
+    mask = np.ones(view.tile, np.bool_)
+    if part is not None:
+        mask[local] = False
+    return mask if mask.any() else None
+
+
+def store(view: TileView, tile: Array, *index: int) -> None:
+    """Write a tile; what lies outside the tensor is dropped."""
+    element = view.element
+    slices = view.inside(index)
+    if slices is not None:
+        view.array[slices] = element.encode(tile)  # pyright: ignore[reportOptionalSubscript]
+        return
+    part, local = view.clipped(index)
+    if part is not None:
+        part[...] = element.encode(cut(tile, view.tile, local))
+
+
+def update(view: TileView, tile: Array, combine: Callable[[Array, Array], Array], *index: int) -> None:
+    """view[index] = combine(view[index], tile), for what lies inside the tensor."""
+    part, local = view.clipped(index)
+    if part is not None:
+        part[...] = view.element.encode(combine(view.element.decode(part), cut(tile, view.tile, local)))
+
+
+def poisoned_inside(view: TileView, mask: Array, *index: int) -> bool:
+    """Whether a store at `index` of a tile with this poison mask writes a poisoned element."""
+    part, local = view.clipped(index)
+    return part is not None and bool(cut(mask, view.tile, local).any())
+
+
+def cut(tile: Array, shape: tuple[int, ...], local: tuple[slice, ...]) -> Array:
+    """`tile[local]`, of a tile whose array may have extent 1 where `shape` has more."""
+    return tile[tuple(s if n == full else slice(None) for s, n, full in zip(local, tile.shape, shape, strict=True))]
+
+
+def unspecified(element: Element) -> Any:
+    """What an unspecified element reads as: chosen to be noticed."""
+    if element.kind == "float":
+        return np.nan
+    return element.compute.type(-1)
