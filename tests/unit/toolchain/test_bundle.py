@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from toolchain.bundle import Bundle, Compiled, write
+from toolchain.entry import EntrySpec
+from toolchain.errors import BundleError, LaunchError, UsageError
+
+TOOLS = {"tileiras": {"version": "13.5.37", "sha256": "0" * 64}}
+
+
+def compiled(symbol: str = "gelu_f32", source: str = "py", mark: bytes = b"", **spec: object) -> Compiled:
+    what = EntrySpec(symbol, "gelu", source, "f32", grid=("M", "1", "1"), **spec)  # type: ignore[arg-type]
+    name = f"{source}/{symbol}".encode() + mark
+    return Compiled(what, b"bytecode of " + name, "13.3", {"sm_90": b"sm_90 " + name, "sm_80": b"sm_80 " + name})
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Bundle:
+    fast = {"constants": {"BM": 64}, "aligned": ("x",), "where": ("N % 64 == 0",), "hints": {"sm_90": {"occupancy": 2}}}
+    return write(tmp_path / "b", [compiled("gelu_64_f32", **fast), compiled(), compiled(source="mlir")], TOOLS)
+
+
+def test_what_is_written_is_loaded(bundle: Bundle) -> None:
+    assert Bundle.load(str(bundle.root)).entries == bundle.entries
+    assert [e.spec.symbol for e in bundle.entries] == ["gelu_64_f32", "gelu_f32", "gelu_f32"]
+    assert bundle.entries[0].spec.hints == {"sm_90": {"occupancy": 2}}
+    assert bundle.sources == ("py", "mlir")
+    assert set(bundle.targets) == {"sm_80", "sm_90"}
+    assert bundle.tools == TOOLS
+    entry = bundle.find("mlir", "gelu_f32")
+    assert bundle.read(entry.bytecode) == b"bytecode of mlir/gelu_f32"
+    assert bundle.read(entry.cubins["sm_80"]) == b"sm_80 mlir/gelu_f32"
+    with pytest.raises(BundleError, match="gelu_f16"):
+        bundle.find("mlir", "gelu_f16")
+
+
+def test_the_first_entry_that_fits_is_selected(bundle: Bundle) -> None:
+    def chosen(n: int, misaligned: frozenset[str] = frozenset()) -> str:
+        return bundle.select("py", "gelu", "f32", {"M": 4, "N": n}, misaligned).spec.symbol
+
+    assert chosen(128) == "gelu_64_f32"
+    assert chosen(100) == "gelu_f32"
+    assert chosen(128, frozenset({"x"})) == "gelu_f32"
+    assert chosen(128, frozenset({"out"})) == "gelu_64_f32"
+
+
+def test_nothing_to_select(bundle: Bundle, tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=r"py/gelu\[f16\].*py/gelu\[f32\], mlir/gelu\[f32\]"):
+        bundle.select("py", "gelu", "f16", {"M": 4, "N": 4})
+    strict = write(tmp_path / "s", [compiled("a", where=("N == 1",)), compiled("b", aligned=("x",))], TOOLS)
+    with pytest.raises(LaunchError, match=r"M=4, N=4:\s+a: N == 1 does not hold\s+b: x must be aligned"):
+        strict.select("py", "gelu", "f32", {"M": 4, "N": 4}, frozenset({"x"}))
+
+
+def test_a_damaged_or_missing_file_is_named(bundle: Bundle) -> None:
+    file = bundle.entries[0].bytecode
+    file.path.write_bytes(b"bytecode of py/gelu_65_f32")
+    with pytest.raises(BundleError, match=f"{file.path} is damaged.*{file.sha256}"):
+        bundle.read(file)
+    file.path.unlink()
+    with pytest.raises(BundleError, match=f"lacks {file.path}"):
+        bundle.read(file)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"format": 2}', '{"format": 1}', '{"format": 1, "tools": {}, "entries": [{}]}',
+     '{"format": 1, "tools": [], "entries": []}', '{"format": 1, "tools": {}, "entries": 3}'],
+)  # fmt: skip
+def test_a_bad_manifest(bundle: Bundle, text: str) -> None:
+    (bundle.root / "manifest.json").write_text(text)
+    with pytest.raises(BundleError, match=r"manifest\.json"):
+        Bundle.load(bundle.root)
+
+
+def test_a_manifest_cannot_name_a_file_elsewhere(bundle: Bundle) -> None:
+    manifest = json.loads((bundle.root / "manifest.json").read_text())
+    manifest["entries"][0]["bytecode"] = "../../../etc/passwd"
+    (bundle.root / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(BundleError, match="no sha256"):
+        Bundle.load(bundle.root)
+
+
+def test_no_bundle(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=f"no bundle in {tmp_path}"):
+        Bundle.load(tmp_path)
+
+
+def test_writing_replaces_a_bundle_and_nothing_else(bundle: Bundle, tmp_path: Path) -> None:
+    again = write(bundle.root, [compiled("only_f32")], TOOLS)
+    assert [e.spec.symbol for e in again.entries] == ["only_f32"]
+    assert len(list((bundle.root / "files").iterdir())) == 3
+    other = tmp_path / "precious"
+    other.mkdir()
+    (other / "file").touch()
+    for taken in (other, other / "file"):
+        with pytest.raises(UsageError, match="not overwritten"):
+            write(taken, [compiled()], TOOLS)
+    assert (other / "file").exists()
+    assert {p.name for p in tmp_path.iterdir()} == {"b", "precious"}
+
+
+def test_the_same_entries_give_the_same_bytes(tmp_path: Path) -> None:
+    one, two = (write(tmp_path / name, [compiled()], TOOLS) for name in ("one", "two"))
+    assert (one.root / "manifest.json").read_bytes() == (two.root / "manifest.json").read_bytes()
+
+
+def test_two_entries_of_one_name(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="py/gelu_f32"):
+        write(tmp_path / "b", [compiled(), compiled()], TOOLS)
+
+
+def test_two_writers_at_once_leave_one_whole_bundle(tmp_path: Path) -> None:
+    errors: list[Exception] = []
+
+    def writer(mark: bytes) -> None:
+        try:
+            for _ in range(20):
+                write(tmp_path / "b", [compiled(mark=mark)], TOOLS)
+        except BundleError:
+            pass  # its own load met the other's replacement: the bundle itself is judged below
+        except (OSError, UsageError) as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=writer, args=(mark,)) for mark in (b"1", b"2")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    left = Bundle.load(tmp_path / "b")
+    assert left.read(left.entries[0].cubins["sm_90"]) in (b"sm_90 py/gelu_f321", b"sm_90 py/gelu_f322")
+    assert [p.name for p in tmp_path.iterdir()] == ["b"]

@@ -1,0 +1,205 @@
+"""A bundle: what a compile wrote, for machines without a compiler.
+
+`manifest.json` beside `files/<sha256>.tilebc` and `files/<sha256>.cubin`. The manifest holds every entry's EntrySpec,
+its Tile IR bytecode (what the interpreter runs) and its cubins by target. A file is checked against its sha256 when read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+from .entry import EntrySpec
+from .errors import BundleError, LaunchError, UsageError
+
+FORMAT = 1
+_MANIFEST = "manifest.json"
+_AGAIN = "compile it again with `tilestack compile`"
+
+
+@dataclass(frozen=True)
+class FileRef:
+    """A file of a bundle: where it is and what it must hash to."""
+
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True)
+class BundleEntry:
+    """An entry with its compiled forms; `cubins` by target."""
+
+    spec: EntrySpec
+    bytecode: FileRef
+    bytecode_version: str
+    cubins: Mapping[str, FileRef]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """An entry as a compile hands it to `write`."""
+
+    spec: EntrySpec
+    bytecode: bytes
+    bytecode_version: str
+    cubins: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """A loaded manifest. `entries` in order of preference; `tools`: name -> version and sha256 of what compiled it."""
+
+    root: Path
+    entries: tuple[BundleEntry, ...]
+    tools: Mapping[str, Mapping[str, str]]
+
+    @classmethod
+    def load(cls, root: str | Path) -> Bundle:
+        """Raises BundleError if there is no bundle in `root`, or none that we can read."""
+        root = Path(root)
+        path = root / _MANIFEST
+        try:
+            manifest = json.loads(path.read_text())
+        except OSError as error:
+            raise BundleError(f"no bundle in {root}: {error}", hint=_AGAIN) from error
+        except ValueError as error:
+            raise BundleError(f"{path} is damaged: {error}", hint=_AGAIN) from error
+        found = cast("dict[str, Any]", manifest).get("format") if isinstance(manifest, dict) else None
+        if found != FORMAT:
+            raise BundleError(f"{path} has format {found!r}; this version reads format {FORMAT}", hint=_AGAIN)
+        try:
+            entries = tuple(_entry(root, row) for row in manifest["entries"])
+            tools = {name: dict(row) for name, row in manifest["tools"].items()}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise BundleError(f"{path} is damaged: {type(error).__name__}: {error}", hint=_AGAIN) from error
+        return cls(root, entries, tools)
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(e.spec.source for e in self.entries))
+
+    @cached_property
+    def targets(self) -> tuple[str, ...]:
+        """The targets that some entry has a cubin for, in the order of the manifest."""
+        return tuple(dict.fromkeys(target for e in self.entries for target in e.cubins))
+
+    @cached_property
+    def _by_op(self) -> Mapping[tuple[str, str, str], Sequence[BundleEntry]]:
+        table: dict[tuple[str, str, str], list[BundleEntry]] = {}
+        for entry in self.entries:
+            table.setdefault((entry.spec.source, entry.spec.op, entry.spec.dtype), []).append(entry)
+        return table
+
+    def find(self, source: str, symbol: str) -> BundleEntry:
+        """The entry of that name. Raises BundleError."""
+        for entry in self.entries:
+            if (entry.spec.source, entry.spec.symbol) == (source, symbol):
+                return entry
+        raise BundleError(f"{self.root} has no entry {symbol!r} of source {source!r}")
+
+    def select(
+        self, source: str, op: str, dtype: str, dims: Mapping[str, int], misaligned: frozenset[str] = frozenset()
+    ) -> BundleEntry:
+        """The first entry that takes arguments of these sizes and alignment.
+
+        Raises BundleError if the bundle has none for this source, op and dtype, LaunchError if none of them fits.
+        """
+        entries = self._by_op.get((source, op, dtype), ())
+        if not entries:
+            have = [f"{s}/{o}[{d}]" for s, o, d in self._by_op if o == op]
+            raise BundleError(
+                f"{self.root} has no entry for {source}/{op}[{dtype}]; of this op it has {', '.join(have) or 'none'}",
+                hint="compile a bundle with that source and dtype",
+            )
+        refused: list[str] = []
+        for entry in entries:
+            why = entry.spec.unmet(dims, misaligned)
+            if why is None:
+                return entry
+            refused.append(f"{entry.spec.symbol}: {why}")
+        sizes = ", ".join(f"{name}={size}" for name, size in dims.items())
+        raise LaunchError(f"{source}/{op}[{dtype}]: no entry takes {sizes}:\n  " + "\n  ".join(refused))
+
+    def read(self, file: FileRef) -> bytes:
+        """A file's content. Raises BundleError if it is missing or not what the manifest says."""
+        try:
+            data = file.path.read_bytes()
+        except OSError as error:
+            raise BundleError(f"the bundle lacks {file.path}: {error}", hint=_AGAIN) from error
+        found = hashlib.sha256(data).hexdigest()
+        if found != file.sha256:
+            raise BundleError(f"{file.path} is damaged: sha256 {found}, the manifest says {file.sha256}", hint=_AGAIN)
+        return data
+
+
+def _entry(root: Path, row: Mapping[str, Any]) -> BundleEntry:
+    def file(sha256: str, suffix: str) -> FileRef:
+        if len(sha256) != 64 or set(sha256) - set("0123456789abcdef"):
+            raise ValueError(f"{sha256!r} is no sha256")
+        return FileRef(root / "files" / f"{sha256}.{suffix}", sha256)
+
+    return BundleEntry(
+        spec=EntrySpec.from_json(row["spec"]),
+        bytecode=file(row["bytecode"], "tilebc"),
+        bytecode_version=str(row["bytecode_version"]),
+        cubins={target: file(sha256, "cubin") for target, sha256 in row["cubins"].items()},
+    )
+
+
+def write(root: str | Path, compiled: Sequence[Compiled], tools: Mapping[str, Mapping[str, str]]) -> Bundle:
+    """Writes a bundle and loads it. What is in `root` is replaced at once, when all is written, if it is a bundle.
+
+    Raises UsageError if `root` holds anything else, or if two entries of a source have one symbol.
+    """
+    root = Path(root).absolute()
+    if root.exists() and not (root / _MANIFEST).is_file() and (not root.is_dir() or any(root.iterdir())):
+        raise UsageError(f"{root} exists and is no bundle: it is not overwritten", hint="choose another --output")
+    names = [(c.spec.source, c.spec.symbol) for c in compiled]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise UsageError(f"entries of the same source and symbol: {', '.join(map('/'.join, sorted(twice)))}")
+    root.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{root.name}.", dir=root.parent) as scratch:
+        fresh = Path(scratch) / "new"
+        (fresh / "files").mkdir(parents=True)
+        rows = [_row(fresh, entry) for entry in compiled]
+        manifest = {"format": FORMAT, "entries": rows, "tools": tools}
+        (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
+        _replace(root, fresh, Path(scratch) / "old")
+    return Bundle.load(root)
+
+
+def _row(folder: Path, entry: Compiled) -> dict[str, Any]:
+    def store(data: bytes, suffix: str) -> str:
+        sha256 = hashlib.sha256(data).hexdigest()
+        (folder / "files" / f"{sha256}.{suffix}").write_bytes(data)
+        return sha256
+
+    return {
+        "spec": entry.spec.to_json(),
+        "bytecode": store(entry.bytecode, "tilebc"),
+        "bytecode_version": entry.bytecode_version,
+        "cubins": {target: store(cubin, "cubin") for target, cubin in entry.cubins.items()},
+    }
+
+
+def _replace(root: Path, fresh: Path, old: Path) -> None:
+    """Puts `fresh` in the place of `root`. Another process may be doing the same: the last one stays."""
+    while True:
+        with suppress(FileNotFoundError):
+            root.rename(old)
+        try:
+            fresh.rename(root)
+        except OSError:
+            if not root.exists():
+                raise
+            shutil.rmtree(old, ignore_errors=True)  # another process was faster: replace what it wrote
+            continue
+        return
