@@ -1,7 +1,7 @@
 """A bundle: what a compile wrote, for machines without a compiler.
 
 `manifest.json` beside `files/<sha256>.tilebc` and `files/<sha256>.cubin`. The manifest holds every entry's EntrySpec,
-its Tile IR bytecode (what the interpreter runs) and its cubins by target. A file is checked against its sha256 when read.
+its Tile IR bytecode (what the interpreter runs) and its cubins by target. Reading a file checks its sha256.
 """
 
 from __future__ import annotations
