@@ -17,6 +17,8 @@ from .attrs import (
 from .base import V13_2, V13_3, TileOp, tile_op
 from .types import TileType
 
+FULL = RoundingModeAttr(RoundingMode.FULL)
+
 
 class UnaryOp(TileOp):
     result = result_def(TileType)
@@ -118,7 +120,8 @@ class DivFOp(RoundedBinaryOp):
 
 
 @tile_op("divi", 21)
-class DivIOp(SignedBinaryOp):
+class DivIOp(BinaryOp):  # declared whole: inherited fields would come after its own
+    signedness = prop_def(SignednessAttr)
     rounding = prop_def(RoundingModeAttr)
 
 
@@ -202,7 +205,11 @@ class MmaIOp(MmaOp):
 
 
 @tile_op("mmaf_scaled", 114, since=V13_3)
-class MmaFScaledOp(MmaOp):
+class MmaFScaledOp(TileOp):
+    result = result_def(TileType)
+    lhs = operand_def(TileType)
+    rhs = operand_def(TileType)
+    acc = operand_def(TileType)
     lhs_scale = operand_def(TileType)
     rhs_scale = operand_def(TileType)
 

@@ -1,14 +1,16 @@
-"""The attributes of Tile IR operations. An enumeration's order is its bytecode value, its values are the text's words."""
+"""The attributes of Tile IR operations. An enumeration's order is its bytecode value, its values the text's words."""
 
 from __future__ import annotations
 
+import math
 from typing import Generic, NamedTuple, TypeVar
 
-from xdsl.ir import Attribute, Data, EnumAttribute, SpacedOpaqueSyntaxAttribute
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import Attribute, Data, SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.str_enum import StrEnum
 
-from .types import TileType, _Opaque, byte_width  # pyright: ignore[reportPrivateUsage]
+from .types import TileType, _Opaque, byte_width, i1  # pyright: ignore[reportPrivateUsage]
 
 
 class RoundingMode(StrEnum):
@@ -211,6 +213,12 @@ class DenseAttr(_Plain[_Dense]):
     @property
     def is_splat(self) -> bool:
         return len(self.raw) == byte_width(self.type.element_type)
+
+
+def dense_sizes(kind: TileType) -> tuple[int, ...]:
+    """How many bytes the value of a constant of this type may have: one element's, or all elements'."""
+    width, count = byte_width(kind.element_type), math.prod(kind.shape)
+    return width, (count + 7) // 8 if kind.element_type == i1 else count * width
 
 
 class _DivBy(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FunctionType, UnitAttr
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -27,11 +27,12 @@ from .types import TileType, TokenType
 
 @dataclass(frozen=True)
 class DebugInfo:
-    """What bytecode said beside the program, kept so that writing it again gives the same bytes: the tables in their
-    order, the raw debug section, and which debug attribute each function begins with."""
+    """What a bytecode file held beside the program, kept so that writing it again gives the same bytes: its tables in
+    their order, the debug section as it was, and where each function's part of that begins."""
 
-    strings: tuple[bytes, ...]
-    types: tuple[bytes, ...]
+    version: tuple[int, int]
+    strings: tuple[str, ...]
+    types: tuple[Attribute, ...]
     constants: tuple[bytes, ...]
     section: bytes
     per_function: tuple[int, ...]
@@ -39,11 +40,20 @@ class DebugInfo:
 
 @irdl_op_definition
 class ModuleOp(IRDLOperation):
-    """A module of entries and globals. `debug_info`: what a bytecode file held, if it was read from one."""
+    """A module of entries and globals."""
 
     name = "cuda_tile.module"
     sym_name = prop_def(StrAttr)
     body = region_def("single_block")
+
+    @property
+    def debug_info(self) -> DebugInfo | None:
+        """What the bytecode file held that this module was read from, if it was."""
+        return getattr(self, "_debug_info", None)
+
+    @debug_info.setter
+    def debug_info(self, value: DebugInfo | None) -> None:
+        self._debug_info = value
 
     @property
     def entries(self) -> dict[str, EntryOp]:
@@ -111,7 +121,7 @@ class YieldOp(TerminatorOp):
 
 @tile_op("for", 41, fields_since={"unsignedCmp": V13_2})
 class ForOp(TileOp):
-    """A loop over lowerBound, lowerBound + step, ... below upperBound. Body arguments: the index, then what is carried."""
+    """From lowerBound in steps to below upperBound. The body takes the index, then what is carried."""
 
     outputs = var_result_def()
     unsignedCmp = opt_prop_def(UnitAttr)  # noqa: N815 (the format's own name)

@@ -34,7 +34,7 @@ class _Opaque:
     """Types whose text form lives in `toolchain.tileir.text`, not in xDSL's parser and printer."""
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> object:
+    def parse_parameter(cls, parser: AttrParser) -> object:  # noqa: ARG003 (xDSL's signature)
         raise TypeError(f"{cls.__name__} is parsed by toolchain.tileir.text")
 
     def print_parameter(self, printer: Printer) -> None:

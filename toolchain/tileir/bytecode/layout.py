@@ -1,0 +1,102 @@
+"""How each operation is laid out in bytecode, derived from its declaration in the dialect.
+
+opcode · result types · flags · attributes · operands · regions. Result types have a count in front if the operation has
+a variadic operand or result. Flags are a bit for each optional field, attributes first: unit attributes are nothing but
+their bit. One variadic group is the last of all operands, whose total stands in front; with several groups, each
+variadic one has its own count.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    BaseAttr,
+    OptionalDef,
+    OptOperandDef,
+    OptPropertyDef,
+    VarOperandDef,
+    VarResultDef,
+)
+
+from ..dialect.base import V13_1, TileOp, Version
+
+
+@dataclass(frozen=True)
+class Field:
+    """A property or operand group. `kind` of a property: its attribute class."""
+
+    name: str
+    since: Version
+    optional: bool = False
+    variadic: bool = False
+    kind: type[Attribute] | None = None
+    default: Attribute | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """An operation's fields as one bytecode version has them. `segmented`: operand group sizes are a property."""
+
+    op: type[TileOp]
+    results_counted: bool
+    results: int
+    flags: tuple[Field, ...]
+    attributes: tuple[Field, ...]
+    operands: tuple[Field, ...]
+    segmented: bool
+    regions: int
+
+    @property
+    def fixed_operands(self) -> int | None:
+        """How many operands there are, if always the same number."""
+        return None if any(f.optional or f.variadic for f in self.operands) else len(self.operands)
+
+
+def _kind(constraint: object) -> type[Attribute]:
+    # `prop_def(A | B)` makes a union: its members share an encoding, told apart by a tag.
+    return constraint.attr if isinstance(constraint, BaseAttr) else Attribute
+
+
+def _is_variadic(definition: object) -> bool:
+    return isinstance(definition, VarOperandDef) and not isinstance(definition, OptionalDef)
+
+
+@functools.cache
+def layout(op: type[TileOp], version: Version) -> Layout:
+    """The layout of an operation in a bytecode version that has it (`op.SINCE <= version`)."""
+    definition = op.get_irdl_definition()
+
+    def since(name: str) -> Version:
+        return op.FIELDS_SINCE.get(name, V13_1)
+
+    properties = [
+        Field(name, since(name), isinstance(d, OptPropertyDef), kind=_kind(d.constr), default=op.DEFAULTS.get(name))
+        for name, d in definition.properties.items()
+        if name != "operandSegmentSizes"
+    ]
+    operands = tuple(
+        Field(
+            name,
+            since(name),
+            isinstance(d, OptOperandDef),
+            isinstance(d, VarOperandDef) and not isinstance(d, OptionalDef),
+        )
+        for name, d in definition.operands
+    )
+    flags = [f for f in (*properties, *operands) if f.optional]
+    variadic_results = any(isinstance(d, VarResultDef) for _, d in definition.results)
+    return Layout(
+        op=op,
+        results_counted=variadic_results or any(f.variadic for f in operands),
+        results=len(definition.results),
+        flags=tuple(f for f in flags if f.since <= version),
+        attributes=tuple(f for f in properties if f.kind is not UnitAttr and f.since <= version),
+        operands=tuple(f for f in operands if f.since <= version),
+        segmented=any(isinstance(o, AttrSizedOperandSegments) for o in definition.options),
+        regions=len(definition.regions),
+    )

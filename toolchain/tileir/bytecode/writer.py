@@ -1,0 +1,271 @@
+"""A module of the dialect to Tile IR bytecode. Deterministic: tables are in the order of first use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from toolchain.errors import BytecodeError, UsageError
+
+from ..dialect import attrs, location
+from ..dialect import types as t
+from ..dialect.base import TileOp, Version
+from ..dialect.control import DebugInfo, EntryOp, GlobalOp, ModuleOp
+from .attributes import AttributeWriter
+from .codec import ENUM_BYTES, ENUMS, type_since, write_type
+from .debug import empty_debug
+from .encoding import ints, padding, table, varint
+from .layout import Field, Layout, layout
+from .reader import (
+    CONSTANTS,
+    DEBUG,
+    ENTRY_POINT,
+    FUNCTIONS,
+    GLOBALS,
+    HAS_HINTS,
+    MAGIC,
+    SECTION_END,
+    STRINGS,
+    TYPES,
+    VERSIONS,
+    read,
+)
+
+K = TypeVar("K")
+
+
+def parse_version(text: str) -> Version:
+    """(13, 3) of "13.3". Raises UsageError for a version that this writer does not know."""
+    known = {f"{a}.{b}": (a, b) for a, b in VERSIONS}
+    if text not in known:
+        raise UsageError(f"bytecode version {text!r} cannot be written", hint=f"one of {', '.join(known)}")
+    return known[text]
+
+
+def write(module: ModuleOp, version: str = "13.3", *, debug_info: bool = False) -> bytes:
+    """The bytecode of a module. Raises BytecodeError for what that version does not have, naming the operation.
+
+    Without `debug_info` no path, file name or line is in it. With it, a module that was read from bytecode of this very
+    version is written to the same bytes; one from elsewhere has no debug information to write.
+    """
+    target = parse_version(version)
+    kept = module.debug_info if debug_info else None
+    if kept is not None and kept.version != target:
+        raise UsageError(
+            f"debug information of bytecode {kept.version[0]}.{kept.version[1]} cannot be kept in {version}",
+            hint="write the same version, or drop the debug information",
+        )
+    return _ModuleWriter(target, kept).write(module)
+
+
+def strip_debug(data: bytes, *, name: str = "<bytecode>") -> bytes:
+    """The same program without debug information, tables in the order of first use."""
+    module = read(data, name=name)
+    assert module.debug_info is not None
+    major, minor = module.debug_info.version
+    return write(module, f"{major}.{minor}")
+
+
+class _Table(Generic[K]):
+    """Items in the order of first use; `known` come first."""
+
+    def __init__(self, known: Iterable[K] = ()) -> None:
+        self.items: dict[K, int] = {}
+        for item in known:
+            self.index(item)
+
+    def index(self, item: K) -> int:
+        return self.items.setdefault(item, len(self.items))
+
+
+class _ModuleWriter:
+    def __init__(self, version: Version, kept: DebugInfo | None) -> None:
+        self.version, self.kept = version, kept
+        self.strings: _Table[str] = _Table(kept.strings if kept else ())
+        self.constants: _Table[bytes] = _Table(kept.constants if kept else ())
+        self.types: dict[Attribute, int] = {}
+        self.type_items: list[bytes] = []
+        for known in kept.types if kept else (t.i1, t.i32):  # the compiler's own writer begins with these two
+            self.type_index(known)
+        self.attributes = AttributeWriter(self.type_index, self.strings.index)
+
+    def type_index(self, value: Attribute) -> int:
+        """The index of a type, after those it refers to."""
+        found = self.types.get(value)
+        if found is None:
+            if type_since(value) > self.version:
+                raise BytecodeError(f"bytecode {self.version[0]}.{self.version[1]} has no type {value}")
+            item = write_type(value, self.type_index, self.version)
+            found = self.types[value] = len(self.type_items)
+            self.type_items.append(item)
+        return found
+
+    def write(self, module: ModuleOp) -> bytes:
+        functions = bytearray()
+        globals_ = bytearray()
+        entries = list(module.entries.values())
+        counts: list[int] = []
+        functions += varint(len(entries))
+        for number, entry in enumerate(entries):
+            functions += self._function(entry, self.kept.per_function[number] if self.kept else number + 1)
+            counts.append(sum(1 for _ in entry.walk()))
+        variables = [op for op in module.body.block.ops if isinstance(op, GlobalOp)]
+        for op in variables:
+            globals_ += self._global(op)
+        debug = self.kept.section if self.kept else empty_debug(counts)
+        sections = [(FUNCTIONS, 8, bytes(functions))]
+        if variables:
+            sections.append((GLOBALS, 1, varint(len(variables)) + bytes(globals_)))
+        raw = [varint(len(c)) + c for c in self.constants.items]
+        sections += [
+            (CONSTANTS, 8, table(raw, 8)),
+            (DEBUG, 8, debug),
+            (TYPES, 4, table(self.type_items, 4)),
+            (STRINGS, 4, table([s.encode() for s in self.strings.items], 4)),
+        ]
+        out = bytearray(MAGIC + bytes(self.version) + bytes(2))
+        for kind, alignment, content in sections:
+            if kind == DEBUG and self.kept and not content:
+                continue  # the file had none
+            out += bytes((kind | (0x80 if alignment > 1 else 0),)) + varint(len(content))
+            if alignment > 1:
+                out += varint(alignment)
+                out += padding(len(out), alignment)
+            out += content
+        out += bytes((SECTION_END,))
+        return bytes(out)
+
+    def _function(self, entry: EntryOp, debug_index: int) -> bytes:
+        hints = entry.optimization_hints
+        flags = ENTRY_POINT | (HAS_HINTS if hints is not None else 0)
+        head = varint(self.strings.index(entry.symbol)) + varint(self.type_index(entry.function_type))
+        head += bytes((flags,)) + varint(debug_index)
+        if hints is not None:
+            head += self.attributes.hints(hints, tagged=True)
+        block = entry.body.block
+        numbers = {argument: i for i, argument in enumerate(block.args)}
+        code = bytearray()
+        self._block(block, code, numbers, len(numbers))
+        return head + varint(len(code)) + bytes(code)
+
+    def _block(self, block: Block, code: bytearray, numbers: dict[SSAValue, int], following: int) -> int:
+        """Writes the operations of a block, whose first result has number `following`. Returns how many there are."""
+        count = 0
+        for op in block.ops:
+            self._operation(op, code, numbers, following)
+            for result in op.results:
+                numbers[result] = following
+                following += 1
+            count += 1
+        return count
+
+    def _operation(self, op: Operation, code: bytearray, numbers: dict[SSAValue, int], following: int) -> None:
+        if not isinstance(op, TileOp):
+            raise BytecodeError(f"{op.name} is no operation of Tile IR")
+        if self.version < op.SINCE:
+            raise self._lacks(op, "such operation")
+        form = layout(type(op), self.version)
+        self._check_absent(op)
+        code += varint(op.OPCODE)
+        if form.results_counted:
+            code += varint(len(op.results))
+        for result in op.results:
+            code += varint(self.type_index(result.type))
+        sizes = _group_sizes(op, form)
+        if form.flags:
+            present = (bool(sizes[f.name]) if f.kind is None else f.name in op.properties for f in form.flags)
+            code += varint(sum(bit << i for i, bit in enumerate(present)))
+        for field in form.attributes:
+            value = op.properties.get(field.name)
+            if value is not None:
+                code += self._attribute(field, value)
+            elif not field.optional:
+                raise BytecodeError(f"{op.name} lacks its {field.name}")
+        if not form.segmented and any(f.variadic for f in form.operands):
+            code += varint(len(op.operands))
+        at = 0
+        for field in form.operands:
+            size = sizes[field.name]
+            if field.variadic and form.segmented:
+                code += varint(size)
+            for operand in op.operands[at : at + size]:
+                code += varint(numbers[operand])
+            at += size
+        if form.regions:
+            code += varint(len(op.regions))
+            for region in op.regions:
+                self._region(region, code, numbers, following)
+
+    def _region(self, region: Region, code: bytearray, numbers: dict[SSAValue, int], following: int) -> None:
+        code += varint(len(region.blocks))
+        for block in region.blocks:
+            code += varint(len(block.args))
+            for argument in block.args:
+                code += varint(self.type_index(argument.type))
+                numbers[argument] = following
+                following += 1
+            inner = bytearray()
+            count = self._block(block, inner, numbers, following)
+            code += varint(count) + inner
+
+    def _attribute(self, field: Field, value: Attribute) -> bytes:
+        if field.kind in ENUMS:
+            return bytes((ENUM_BYTES[value],))
+        match value:
+            case attrs.IntAttr():
+                return varint(value.data)
+            case attrs.BoolAttr():
+                return bytes((value.data,))
+            case attrs.StrAttr():
+                return varint(self.strings.index(value.data))
+            case attrs.IntsAttr():
+                return ints(value.data, 4)
+            case attrs.HintsAttr():
+                return self.attributes.hints(value)
+            case attrs.AttrsAttr():
+                return self.attributes.numbers(value)
+            case attrs.DenseAttr():
+                return varint(self.constants.index(value.raw))
+            case _:
+                return self.attributes.predicate(value)
+
+    def _check_absent(self, op: TileOp) -> None:
+        """What an older version lacks must be as that version takes it to be."""
+        for name, since in op.FIELDS_SINCE.items():
+            if since <= self.version:
+                continue
+            value = getattr(op, name)
+            if name in op.DEFAULTS:
+                absent = value == op.DEFAULTS[name]
+            else:
+                absent = value is None or value == ()
+            if not absent:
+                raise self._lacks(op, name)
+
+    def _global(self, op: GlobalOp) -> bytes:
+        out = varint(self.strings.index(op.sym_name.data)) + varint(self.type_index(op.value.type))
+        out += varint(self.constants.index(op.value.raw)) + varint(op.alignment.data)
+        if self.version >= (13, 3):
+            return out + bytes((op.private is not None,)) + varint(int(op.constant is not None))
+        if op.private is not None or op.constant is not None:
+            raise self._lacks(op, "private and constant globals")
+        return out
+
+    def _lacks(self, op: Operation, what: str) -> BytecodeError:
+        place = location.get(op)
+        where = f"{place}: " if place else ""
+        return BytecodeError(f"{where}{op.name}: bytecode {self.version[0]}.{self.version[1]} has no {what}")
+
+
+def _group_sizes(op: TileOp, form: Layout) -> dict[str, int]:
+    """How many operands each group has."""
+    if form.segmented:
+        segments = op.properties["operandSegmentSizes"]
+        assert isinstance(segments, DenseArrayBase)
+        names = [name for name, _ in op.get_irdl_definition().operands]
+        return {name: int(size) for name, size in zip(names, segments.get_values(), strict=True)}
+    fixed = sum(not f.variadic for f in form.operands)
+    return {f.name: len(op.operands) - fixed if f.variadic else 1 for f in form.operands}
