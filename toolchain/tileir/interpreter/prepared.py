@@ -17,7 +17,7 @@ from toolchain.errors import LaunchError, SanitizerError, UsageError
 from .. import bytecode
 from . import access, control, conversions, floats, integers, shapes
 from .codegen import Kernel, check_supported, compile_entry, region_block, where
-from .fields import entries, globals_, short_name, tile_of, value_type
+from .fields import entries, globals_, short_name, tile_of
 from .memory import AddressSpace, Allocation, Pointer, Trap
 from .shadow import Access, AccessLog, Race, races
 from .taint import flows
@@ -122,14 +122,14 @@ class Prepared:
 def _bind_one(name: str, parameter: SSAValue, arg: Argument, space: AddressSpace) -> Any:
     element = tile_of(parameter).element
     if (element.kind == "pointer") != isinstance(arg, Pointer):
-        raise LaunchError(f"{name} is {arg!r} for a parameter of type {value_type(parameter)}")
+        raise LaunchError(f"{name} is {arg!r} for a parameter of type {element.name}")
     if isinstance(arg, Pointer):
         return space.address(arg)
     if element.kind == "float":
         value = element.compute.type(arg)
         return value if element.round is None else element.round(value)
     if not isinstance(arg, int | np.integer):
-        raise LaunchError(f"{name} is {arg!r} for a parameter of type {value_type(parameter)}")
+        raise LaunchError(f"{name} is {arg!r} for a parameter of type {element.name}")
     if element.bits == 1:
         return bool(arg)
     if not element.low <= arg <= element.high:

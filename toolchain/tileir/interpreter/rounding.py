@@ -15,7 +15,6 @@ from .elements import Element
 
 # precision in bits (with the hidden one), exponent of the smallest normal number, largest finite value, has infinity
 _FORMATS: dict[str, tuple[int, int, float, bool]] = {
-    "f64": (53, -1022, 1.7976931348623157e308, True),
     "f32": (24, -126, 3.4028234663852886e38, True),
     "tf32": (11, -126, 3.4011621342146535e38, True),
     "f16": (11, -14, 65504.0, True),
@@ -41,24 +40,39 @@ _TO_INTEGRAL: dict[str, Callable[[Any], Any]] = {
 
 def directed_rounder(element: Element, mode: str) -> Callable[..., Any]:
     """`round(value64, error=0)` into `element` by `mode`, in the element's compute dtype."""
+    if element.name == "f64":
+        return _f64_rounder(mode)
     precision, lowest, largest, has_infinity = _FORMATS[element.name]
     integral = _TO_INTEGRAL[mode]
     compute = element.compute.type
 
     def round_(value: Any, error: Any = 0.0) -> Any:
         value = np.asarray(value, np.float64)
-        _, exponent = np.frexp(value)
+        mantissa, exponent = np.frexp(value)
+        # Just inside a power of two steps are half as wide.
+        exponent = exponent - ((np.abs(mantissa) == 0.5) & (np.sign(error) * value < 0))
         quantum = np.ldexp(1.0, np.maximum(exponent - 1, lowest) - (precision - 1))
         steps = value / quantum
-        # A lost remainder moves an f64 value off an exact step, by less than any step can show: half a step is enough.
-        whole = steps == np.rint(steps)
-        steps = np.where(whole, steps + 0.25 * np.sign(error), steps) if precision < 53 else steps
+        # What f64 lost only matters on a step or half-way between two: a quarter of a step stands for it.
+        steps = np.where(2 * steps == np.rint(2 * steps), steps + 0.25 * np.sign(error), steps)
         rounded = np.copysign(integral(steps) * quantum, value)
         down = (mode == "zero") | ((mode == "negative_inf") & (value > 0)) | ((mode == "positive_inf") & (value < 0))
         top = np.copysign(np.where(down | (not has_infinity), largest, np.inf), value)
         rounded = np.where((np.abs(rounded) > largest) & np.isfinite(value), top, rounded)
         result = np.where(np.isfinite(value), rounded, value).astype(compute)
         return result if result.ndim else result[()]
+
+    return round_
+
+
+def _f64_rounder(mode: str) -> Callable[..., Any]:
+    """f64 results are the nearest already; a directed mode moves those that the error says are on the wrong side."""
+
+    def round_(value: Any, error: Any = 0.0) -> Any:
+        up = (mode == "positive_inf") | ((mode == "zero") & (value < 0))
+        down = (mode == "negative_inf") | ((mode == "zero") & (value > 0))
+        value = np.where(up & (error > 0), np.nextafter(value, np.inf), value)
+        return np.where(down & (error < 0), np.nextafter(value, -np.inf), value)[()]
 
     return round_
 

@@ -1,0 +1,237 @@
+"""Control flow, grids, arguments, and what an unknown op or a wrong argument says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from toolchain.errors import LaunchError, SanitizerError, UsageError
+from toolchain.tileir.dialect import ops, types
+from toolchain.tileir.interpreter.codegen import LOWERINGS
+
+I32 = types.TileType((), types.i32)
+I1 = types.TileType((), types.i1)
+PTR = types.PtrType(types.i32)
+
+
+def add(k: Any, a: Any, b: Any) -> Any:
+    return k.op("addi", a, b, out=[I32], overflow="none")
+
+
+def less(k: Any, a: Any, b: Any) -> Any:
+    return k.op("cmpi", a, b, out=[I1], comparison_predicate="less_than", signedness="signed")
+
+
+@pytest.mark.parametrize(("bounds", "total"), [((0, 10, 3), 18), ((5, 5, 1), 0), ((-2, 2, 1), -2)])
+def test_for_sums_its_range(builder: Any, bounds: tuple[int, int, int], total: int) -> None:
+    k = builder(PTR, types.i32, types.i32, types.i32)
+
+    def body(i: Any, total: Any) -> None:
+        k.op("continue", [add(k, total, i)])
+
+    loop = k.region([I32, I32], body)
+    k.store_pointer(k.args[0], k.op("for", *k.args[1:], [k.i32(0)], out=[[I32]], regions=[loop]))
+    out = np.full(1, 99, np.int32)
+    k.run(out, *bounds)
+    assert out[0] == total
+
+
+def test_unsigned_for_counts_past_the_signed_range(builder: Any) -> None:
+    k = builder(PTR)
+    loop = k.region([I32, I32], lambda _i, n: k.op("continue", [add(k, n, k.i32(1))]))
+    low, high = k.i32(2**31 - 2), k.i32(-(2**31) + 2)
+    k.store_pointer(
+        k.args[0], k.op("for", low, high, k.i32(1), [k.i32(0)], out=[[I32]], regions=[loop], unsignedCmp=None)
+    )
+    out = np.zeros(1, np.int32)
+    k.run(out)
+    assert out[0] == 4
+
+
+def test_loop_with_break_and_continue_inside_if(builder: Any) -> None:
+    """Sums odd numbers below 10, skipping by `continue`, leaving by `break`."""
+    k = builder(PTR)
+
+    def body(i: Any, total: Any) -> None:
+        following = add(k, i, k.i32(1))
+        stop = less(k, k.i32(9), i)
+        k.op(
+            "if",
+            stop,
+            out=[[]],
+            regions=[k.region([], lambda: k.op("break", [i, total])), k.region([], lambda: k.op("yield", []))],
+        )
+        even = k.op(
+            "cmpi",
+            k.op("andi", i, k.i32(1), out=[I32]),
+            k.i32(0),
+            out=[I1],
+            comparison_predicate="equal",
+            signedness="signed",
+        )
+        k.op(
+            "if",
+            even,
+            out=[[]],
+            regions=[
+                k.region([], lambda: k.op("continue", [following, total])),
+                k.region([], lambda: k.op("yield", [])),
+            ],
+        )
+        k.op("continue", [following, add(k, total, i)])
+
+    inner = k.region([I32, I32], body)
+    _, total = k.op("loop", [k.i32(0), k.i32(0)], out=[[I32, I32]], regions=[inner])
+    k.store_pointer(k.args[0], total)
+    out = np.zeros(1, np.int32)
+    k.run(out)
+    assert out[0] == 25
+
+
+def test_if_yields_a_branch_per_block_and_return_ends_one_block(builder: Any) -> None:
+    k = builder(PTR)
+    x = k.block_id()[0]
+    place = k.op("offset", k.args[0], x, out=[k.args[0].type])
+    first = less(k, x, k.i32(1))
+    value = k.op(
+        "if", first, out=[[I32]],
+        regions=[k.region([], lambda: k.op("yield", [k.i32(7)])), k.region([], lambda: k.op("yield", [add(k, x, x)]))],
+    )  # fmt: skip
+    late = less(k, k.i32(2), x)
+    k.op(
+        "if",
+        late,
+        out=[[]],
+        regions=[k.region([], lambda: k.op("return", [])), k.region([], lambda: k.op("yield", []))],
+    )
+    k.store_pointer(place, value)
+    out = np.full(4, -1, np.int32)
+    k.run(out, grid=(4, 1, 1))
+    assert out.tolist() == [7, 2, 4, -1]
+
+
+def test_nested_loops_keep_their_own_carried_values(builder: Any) -> None:
+    k = builder(PTR)
+
+    def outer(i: Any, total: Any) -> None:
+        inner = k.region([I32, I32], lambda _j, n: k.op("continue", [add(k, n, i)]))
+        here = k.op("for", k.i32(0), k.i32(3), k.i32(1), [total], out=[[I32]], regions=[inner])
+        k.op("continue", [here])
+
+    loop = k.region([I32, I32], outer)
+    k.store_pointer(k.args[0], k.op("for", k.i32(0), k.i32(4), k.i32(1), [k.i32(0)], out=[[I32]], regions=[loop]))
+    out = np.zeros(1, np.int32)
+    k.run(out)
+    assert out[0] == 18
+
+
+def test_swapped_carried_values(builder: Any) -> None:
+    k = builder(PTR)
+    loop = k.region([I32, I32, I32], lambda _i, a, b: k.op("continue", [b, a]))
+    a, _ = k.op("for", k.i32(0), k.i32(3), k.i32(1), [k.i32(5), k.i32(6)], out=[[I32, I32]], regions=[loop])
+    k.store_pointer(k.args[0], a)
+    out = np.zeros(1, np.int32)
+    k.run(out)
+    assert out[0] == 6
+
+
+def test_block_and_grid_coordinates(builder: Any) -> None:
+    k = builder(PTR)
+    ids, sizes = k.block_id(), k.op("get_num_tile_blocks", out=[I32] * 3)
+    place = ids[2]
+    for d in (1, 0):
+        place = add(k, k.op("muli", place, sizes[d], out=[I32], overflow="none"), ids[d])
+    k.store_pointer(k.op("offset", k.args[0], place, out=[k.args[0].type]), place)
+    out = np.zeros(24, np.int32)
+    k.run(out, grid=(2, 3, 4))
+    assert out.tolist() == list(range(24))
+
+
+def test_an_empty_grid_runs_nothing(builder: Any) -> None:
+    k = builder(PTR)
+    k.store_pointer(k.args[0], k.i32(1))
+    out = np.zeros(1, np.int32)
+    k.run(out, grid=(0, 1, 1))
+    assert out[0] == 0
+
+
+def test_globals_live_as_long_as_the_module(builder: Any) -> None:
+    from toolchain.tileir.dialect import attrs
+
+    k = builder(PTR)
+    kind = types.TileType((2,), types.i32)
+    value = attrs.DenseAttr(np.array([40, 41], np.int32).tobytes(), kind)
+    k.globals.append(
+        ops.GlobalOp.build(properties={"sym_name": attrs.StrAttr("g"), "value": value, "alignment": attrs.IntAttr(4)})
+    )
+    pointer = k.op("get_global", out=[types.TileType((), PTR)], global_name="g")
+    value, token = k.load_pointer(pointer)
+    following = add(k, value, k.i32(1))
+    k.store_pointer(pointer, following, token=token)
+    k.store_pointer(k.args[0], following)
+    prepared = k.prepare()
+    from toolchain.tileir.interpreter import Allocation, Pointer
+
+    out = np.zeros(1, np.int32)
+    for expected in (41, 42):
+        prepared.launch("k", [Pointer(Allocation(out))], (1, 1, 1))
+        assert out[0] == expected
+
+
+def test_print_formats_scalars_and_tiles(builder: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    k = builder()
+    tile = k.constant(np.array([1.5, 2.25], np.float32), types.f32)
+    k.op("print_tko", [k.i32(-3), tile], [], out=[[]], str="n=%lld t=%.1f 100%%\n")
+    k.run()
+    assert capsys.readouterr().out == "n=-3 t=[1.5 2.2] 100%\n"
+
+
+@pytest.mark.parametrize("sanitize", [True, False])
+def test_assert_names_message_element_and_place(builder: Any, sanitize: bool) -> None:
+    k = builder()
+    condition = k.constant(np.array([True, True, False, True]), types.i1)
+    k.op("assert", condition, message="sorted")
+    with pytest.raises(SanitizerError, match=r"k: assert at kernel\.mlir:2:3, .*element \(2,\): sorted"):
+        k.run(sanitize=sanitize)
+
+
+def test_wrong_arguments(builder: Any) -> None:
+    k = builder(PTR, types.i32, types.bf16)
+    prepared = k.prepare()
+    from toolchain.tileir.interpreter import Allocation, Pointer
+
+    pointer = Pointer(Allocation(np.zeros(1, np.int32)))
+    prepared.launch("k", [pointer, 3, 0.5], (1, 1, 1))
+    for args, message in (
+        ([pointer, 3], "2 arguments for 3"),
+        ([3, 3, 0.5], "argument 0 is 3"),
+        ([pointer, 2**31, 0.5], "argument 1 is 2147483648, which does not fit i32"),
+        ([pointer, 1.5, 0.5], "argument 1 is 1.5"),
+    ):
+        with pytest.raises(LaunchError, match=message):
+            prepared.launch("k", args, (1, 1, 1))
+    with pytest.raises(LaunchError, match="grid"):
+        prepared.launch("k", [pointer, 3, 0.5], (1, -1, 1))
+    with pytest.raises(UsageError, match="no entry 'other'"):
+        prepared.launch("other", [], (1, 1, 1))
+
+
+def test_a_float_argument_is_rounded_to_its_type(builder: Any) -> None:
+    k = builder(types.PtrType(types.f32), types.bf16)
+    wide = k.op("ftof", k.args[1], out=[types.TileType((), types.f32)], rounding_mode="nearest_even")
+    k.store_pointer(k.args[0], wide)
+    out = np.zeros(1, np.float32)
+    k.run(out, 0.1)
+    assert out[0] == np.float32(ml_dtypes.bfloat16(0.1))
+
+
+def test_every_operation_is_there_but_the_named_one(builder: Any) -> None:
+    assert set(ops.OPS) - set(LOWERINGS) == {"mmaf_scaled"}
+    k = builder()
+    a, b = (k.constant(np.float32(1), types.f32, s) for s in ((4, 4), (4, 4)))
+    k.op("mmaf_scaled", a, b, a, a, b, out=[types.TileType((4, 4), types.f32)])
+    with pytest.raises(UsageError, match=r"k: the interpreter has no mmaf_scaled \(kernel\.mlir:3:3\)"):
+        k.prepare()

@@ -1,0 +1,112 @@
+"""Conversions between element types."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+BF16 = ml_dtypes.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("nearest_even", [1.0, 1.015625, 1.0078125, -1.0, 1.0]),
+        ("zero", [1.0, 1.0078125, 1.0, -1.0, 1.0]),
+        ("negative_inf", [1.0, 1.0078125, 1.0, -1.0078125, 1.0]),
+        ("positive_inf", [1.0078125, 1.015625, 1.0078125, -1.0, 1.0]),
+    ],
+)
+def test_f32_to_bf16_by_mode(elementwise: Any, mode: str, expected: list[float]) -> None:
+    ulp = 2.0**-7
+    x = np.array([1 + ulp / 2, 1 + 1.5 * ulp, 1 + 0.75 * ulp, -1 - ulp / 4, 1, 1, 1, 1], np.float32)
+    assert elementwise("ftof", x, dtype=BF16, rounding_mode=mode)[:5].tolist() == expected
+
+
+def test_f64_to_bf16_rounds_once(elementwise: Any) -> None:
+    just_above_a_tie = np.array([1 + 2.0**-8 + 2.0**-40] * 2)
+    assert elementwise("ftof", just_above_a_tie, dtype=BF16, rounding_mode="nearest_even").tolist() == [1.0078125] * 2
+
+
+def test_widening_is_exact(elementwise: Any) -> None:
+    x = np.array([1.5, -0.0, np.inf, 448.0], ml_dtypes.float8_e5m2)
+    wide = elementwise("ftof", x, dtype=np.float32, rounding_mode="nearest_even")
+    assert wide.tolist() == [1.5, 0, np.inf, 448] and np.signbit(wide[1])
+    assert elementwise("ftof", wide, dtype=np.float64, rounding_mode="nearest_even").tolist() == wide.tolist()
+
+
+def test_tf32_keeps_ten_bits_of_mantissa(builder: Any) -> None:
+    from toolchain.tileir.dialect import types
+
+    x = np.array([1 + 2.0**-10, 1 + 2.0**-11, 1 + 3 * 2.0**-11, np.nan], np.float32)
+    out = np.zeros(4, np.float32)
+    k = builder(types.PtrType(types.f32), types.PtrType(types.f32))
+    value = k.load(k.view(k.args[0], (4,), (4,)), 0)[0]
+    narrow = k.op("ftof", value, out=[types.TileType((4,), types.tf32)], rounding_mode="nearest_even")
+    wide = k.op("ftof", narrow, out=[types.TileType((4,), types.f32)], rounding_mode="nearest_even")
+    k.store(k.view(k.args[1], (4,), (4,)), wide, 0)
+    k.run(x, out)
+    assert out[:3].tolist() == [1 + 2.0**-10, 1.0, 1 + 2.0**-9] and np.isnan(out[3])
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("nearest_int_to_zero", [2, -2, 3, -3, 0, 127, -128, 0]),
+        ("negative_inf", [2, -3, 3, -4, -1, 127, -128, 0]),
+        ("positive_inf", [3, -2, 4, -3, 0, 127, -128, 0]),
+        ("nearest_even", [2, -2, 4, -4, 0, 127, -128, 0]),
+        ("nearest_away", [3, -3, 4, -4, 0, 127, -128, 0]),
+    ],
+)
+def test_float_to_signed(elementwise: Any, mode: str, expected: list[int]) -> None:
+    x = np.array([2.5, -2.5, 3.5, -3.5, -0.25, 1e9, -1e9, np.nan], np.float32)
+    assert elementwise("ftoi", x, dtype=np.int8, signedness="signed", rounding_mode=mode).tolist() == expected
+
+
+def test_float_to_wide_integers_clamps_exactly(elementwise: Any) -> None:
+    x = np.array([2.0**63, -(2.0**63), 2.0**64, -5.0], np.float64)
+    to = {"rounding_mode": "nearest_int_to_zero", "dtype": np.int64}
+    assert elementwise("ftoi", x, signedness="signed", **to).tolist() == [2**63 - 1, -(2**63), 2**63 - 1, -5]
+    unsigned = elementwise("ftoi", x, signedness="unsigned", **to).view(np.uint64)
+    assert unsigned.tolist() == [2**63, 0, 2**64 - 1, 0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, BF16, np.float64])
+@pytest.mark.parametrize("bits", [8, 32, 64])
+@pytest.mark.parametrize("signedness", ["signed", "unsigned"])
+def test_integer_to_float_rounds_once(elementwise: Any, bits: int, dtype: Any, signedness: str) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.integers(-(1 << (bits - 1)), 1 << (bits - 1), 64, f"i{bits // 8}")
+    if bits == 64:  # between two f64, and a hair above a tie of bf16
+        x[:2] = [2**62 + 2**54 + 1, (1 << 62) + (1 << 8) + 1]
+    got = elementwise("itof", x, dtype=dtype, signedness=signedness, rounding_mode="nearest_even").astype(np.float64)
+    precision = {"f": 24, "d": 53}.get(np.dtype(dtype).char, 8)
+    for value, result in zip(x.tolist(), got, strict=True):
+        exact = value if signedness == "signed" else value % (1 << bits)
+        quantum = Fraction(2) ** max(0, exact.bit_length() - precision)
+        assert Fraction(float(result)) == round(exact / quantum) * quantum
+
+
+def test_extension_and_truncation(elementwise: Any) -> None:
+    x = np.array([-1, 127, -128, 5], np.int8)
+    assert elementwise("exti", x, dtype=np.int32, signedness="signed").tolist() == x.tolist()
+    assert elementwise("exti", x, dtype=np.int32, signedness="unsigned").tolist() == [255, 127, 128, 5]
+    flags = np.array([True, False])
+    assert elementwise("exti", flags, dtype=np.int64, signedness="signed").tolist() == [-1, 0]
+    assert elementwise("exti", flags, dtype=np.int64, signedness="unsigned").tolist() == [1, 0]
+    wide = np.array([0x1FF, -1, 0x180, 2], np.int32)
+    assert elementwise("trunci", wide, dtype=np.int8, overflow="none").tolist() == [-1, -1, -128, 2]
+    assert elementwise("trunci", wide, dtype=np.bool_, overflow="none").tolist() == [True, True, False, False]
+
+
+def test_bitcast_keeps_the_bits(elementwise: Any) -> None:
+    x = np.array([1.0, -0.0, 0.1, 2.0**-130], np.float32)
+    assert elementwise("bitcast", x, dtype=np.int32).tolist() == x.view(np.int32).tolist()
+    half = np.array([0x3C00, 0x8001, 0x7BFF, 0x0000], np.uint16).view(np.int16)
+    assert np.array_equal(elementwise("bitcast", half, dtype=np.float16), half.view(np.float16))
+    assert np.array_equal(elementwise("bitcast", half, dtype=BF16).view(np.int16), half)

@@ -1,0 +1,193 @@
+"""Float ops against exact rationals rounded once, and against numpy in f64 where no exact value exists."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+BF16 = ml_dtypes.bfloat16
+# precision in bits, exponent of the smallest normal number
+FORMATS = {"float16": (11, -14), "bfloat16": (8, -126), "float32": (24, -126), "float64": (53, -1022)}
+DTYPES = {"float16": np.float16, "bfloat16": BF16, "float32": np.float32, "float64": np.float64}
+MODES = ("nearest_even", "zero", "negative_inf", "positive_inf")
+
+
+def rounded(value: Fraction, precision: int, lowest: int, mode: str) -> Fraction:
+    """`value` rounded once to a binary format, without overflow."""
+    if not value:
+        return value
+    exponent = lowest
+    magnitude = abs(value)
+    while magnitude >= Fraction(2) ** (exponent + 1):
+        exponent += 1
+    quantum = Fraction(2) ** (exponent - precision + 1)
+    steps = value / quantum
+    if mode == "nearest_even":
+        return round(steps) * quantum
+    down = mode == "negative_inf" or (mode == "zero" and value > 0)
+    return (steps.__floor__() if down else steps.__ceil__()) * quantum
+
+
+def samples(dtype: Any) -> list[np.ndarray]:
+    """Numbers whose sums and products need rounding: 64 pairs and a third."""
+    rng = np.random.default_rng(7)
+    parts = [rng.standard_normal(64) * s for s in (1.0, 3.0, 0.01)]
+    parts[0][:4] = [1.0, 1.0, -1.0, 3.0]
+    parts[1][:4] = [2.0**-12, -(2.0**-12), 2.0**-9, -(2.0**-11)]
+    return [p.astype(dtype) for p in parts]
+
+
+EXACT = {
+    "addf": lambda a, b: a + b,
+    "subf": lambda a, b: a - b,
+    "mulf": lambda a, b: a * b,
+    "divf": lambda a, b: a / b,
+    "fma": lambda a, b, c: a * b + c,
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_arithmetic_rounds_once(elementwise: Any, dtype: str, name: str, mode: str) -> None:
+    operands = samples(DTYPES[dtype])[: 3 if name == "fma" else 2]
+    result = elementwise(name, *operands, rounding_mode=mode)
+    for got, *values in zip(result, *operands, strict=True):
+        exact = EXACT[name](*(Fraction(float(v)) for v in values))
+        assert Fraction(float(got)) == rounded(exact, *FORMATS[dtype], mode), (name, values)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["addf", "mulf", "fma", "divf"])
+def test_f64_arithmetic_rounds_once(elementwise: Any, name: str, mode: str) -> None:
+    operands = samples(np.float64)[: 3 if name == "fma" else 2]
+    result = elementwise(name, *operands, rounding_mode=mode)
+    for got, *values in zip(result, *operands, strict=True):
+        exact = EXACT[name](*(Fraction(float(v)) for v in values))
+        assert Fraction(float(got)) == rounded(exact, *FORMATS["float64"], mode), (name, values)
+
+
+def test_directed_addition_of_far_apart_numbers(elementwise: Any) -> None:
+    """The small operand is lost even in f64, and still decides."""
+    a, b = np.array([1, 1, -1, -1], np.float32), np.array([1, -1, 1, -1], np.float32) * np.float32(1e-30)
+    up, down = np.nextafter(np.float32(1), np.float32(2)), np.nextafter(np.float32(1), np.float32(0))
+    assert elementwise("addf", a, b, rounding_mode="positive_inf").tolist() == [up, 1, -down, -1]
+    assert elementwise("addf", a, b, rounding_mode="negative_inf").tolist() == [1, down, -1, -up]
+    assert elementwise("addf", a, b, rounding_mode="zero").tolist() == [1, down, -down, -1]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_square_root(elementwise: Any, mode: str) -> None:
+    x = np.abs(samples(np.float32)[0])
+    for got, value in zip(elementwise("sqrt", x, rounding_mode=mode), x, strict=True):
+        low = Fraction(float(np.nextafter(got, np.float32(0))))
+        high, root = Fraction(float(np.nextafter(got, np.float32(9)))), Fraction(float(got))
+        exact = Fraction(float(value))
+        if mode == "nearest_even":
+            assert ((low + root) / 2) ** 2 <= exact <= ((root + high) / 2) ** 2
+        elif mode == "positive_inf":
+            assert low**2 < exact <= root**2
+        else:
+            assert root**2 <= exact < high**2
+
+
+def test_overflow_by_rounding_mode(elementwise: Any) -> None:
+    big = np.array([60000, -60000], np.float16)
+    assert elementwise("addf", big, big, rounding_mode="nearest_even").tolist() == [np.inf, -np.inf]
+    assert elementwise("addf", big, big, rounding_mode="zero").tolist() == [65504, -65504]
+    assert elementwise("addf", big, big, rounding_mode="positive_inf").tolist() == [np.inf, -65504]
+
+
+def test_nothing_is_contracted_but_fma(elementwise: Any) -> None:
+    x = np.full(4, 1 + 2.0**-12, np.float32)
+    square = elementwise("mulf", x, x, rounding_mode="nearest_even")
+    assert elementwise("subf", square, square, rounding_mode="nearest_even").tolist() == [0] * 4
+    assert elementwise("fma", x, x, -square, rounding_mode="nearest_even").tolist() == [2.0**-24] * 4
+
+
+def test_bf16_is_rounded_after_every_operation(elementwise: Any) -> None:
+    one, small = np.ones(2, BF16), np.full(2, 2.0**-8, BF16)
+    total = elementwise("addf", one, small, rounding_mode="nearest_even")
+    assert elementwise("addf", total, small, rounding_mode="nearest_even").tolist() == [1, 1]  # never 1 + 2^-7
+
+
+def test_flush_to_zero_keeps_the_sign(elementwise: Any) -> None:
+    tiny = np.array([1e-40, -1e-40, 1.0, -0.0], np.float32)
+    result = elementwise("addf", tiny, np.zeros(4, np.float32), rounding_mode="nearest_even", flush_to_zero=None)
+    assert result.tolist() == [0, 0, 1, 0]
+    half = np.array([2.0**-126, -(2.0**-126)], np.float32)
+    result = elementwise("mulf", half, np.full(2, 0.5, np.float32), rounding_mode="nearest_even", flush_to_zero=None)
+    assert result.tolist() == [0, 0] and np.signbit(result).tolist() == [False, True]
+    assert elementwise("mulf", half, np.full(2, 0.5, np.float32), rounding_mode="nearest_even")[0] == 2.0**-127
+
+
+SPECIAL = [0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan, 3.0]
+
+
+def pairs() -> tuple[np.ndarray, np.ndarray]:
+    values = np.array(list(itertools.product(SPECIAL, SPECIAL)), np.float32)
+    return values[:, 0].copy(), values[:, 1].copy()
+
+
+@pytest.mark.parametrize("propagates", [False, True])
+@pytest.mark.parametrize("name", ["maxf", "minf"])
+def test_extremum(elementwise: Any, name: str, propagates: bool) -> None:
+    a, b = pairs()
+    result = elementwise(name, a, b, **({"propagate_nan": None} if propagates else {}))
+    sign = 1 if name == "maxf" else -1
+    for got, x, y in zip(result, a, b, strict=True):
+        numbers = [v for v in (x, y) if v == v]
+        if not numbers or (propagates and len(numbers) < 2):
+            assert np.isnan(got)
+            continue
+        best = max(numbers, key=lambda v: (sign * v, -sign * np.signbit(v)))  # +0 is above -0
+        assert got == best and np.signbit(got) == np.signbit(best), (name, x, y, got)
+
+
+@pytest.mark.parametrize("ordering", ["ordered", "unordered"])
+@pytest.mark.parametrize(
+    ("predicate", "compare"),
+    [
+        ("equal", lambda x, y: x == y), ("not_equal", lambda x, y: x < y or x > y), ("less_than", lambda x, y: x < y),
+        ("less_than_or_equal", lambda x, y: x <= y), ("greater_than", lambda x, y: x > y),
+        ("greater_than_or_equal", lambda x, y: x >= y),
+    ],
+)  # fmt: skip
+def test_comparison_with_nan(elementwise: Any, predicate: str, compare: Any, ordering: str) -> None:
+    a, b = pairs()
+    result = elementwise("cmpf", a, b, dtype=np.bool_, comparison_predicate=predicate, comparison_ordering=ordering)
+    unordered = [ordering == "unordered" if x != x or y != y else compare(x, y) for x, y in zip(a, b, strict=True)]
+    assert result.tolist() == unordered
+
+
+FUNCTIONS = {
+    "absf": np.abs, "negf": np.negative, "ceil": np.ceil, "floor": np.floor, "exp": np.exp, "exp2": np.exp2,
+    "log": np.log, "log2": np.log2, "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh,
+    "tanh": np.tanh, "rsqrt": lambda x: 1 / np.sqrt(x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_function(elementwise: Any, name: str, dtype: str) -> None:
+    x = np.linspace(0.1, 4.3, 32).astype(DTYPES[dtype])
+    if name not in ("log", "log2", "rsqrt"):
+        x[::2] *= -1
+    fields = {"rounding_mode": "full"} if name in ("exp", "tanh") else {}
+    result = elementwise(name, x, **fields).astype(np.float64)
+    precise = FUNCTIONS[name](x.astype(np.longdouble)).astype(np.float64)
+    ulps = 4 if dtype == "float32" else 1
+    allowed = ulps * np.abs(precise) * 2.0 ** (1 - FORMATS[dtype][0])
+    assert (np.abs(result - precise) <= allowed).all()
+
+
+def test_two_operand_functions(elementwise: Any) -> None:
+    x, y = samples(np.float32)[:2]
+    assert np.allclose(elementwise("atan2", x, y), np.arctan2(x.astype(np.float64), y), rtol=1e-6)
+    assert np.allclose(elementwise("pow", np.abs(x), y), np.abs(x).astype(np.float64) ** y, rtol=1e-6)
+    assert np.array_equal(elementwise("remf", x, y), np.fmod(x, y))

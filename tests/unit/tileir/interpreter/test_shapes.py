@@ -1,0 +1,214 @@
+"""Ops that move elements, matrix products, reductions and scans, against numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from xdsl.ir import Attribute
+
+from toolchain.tileir.dialect import attrs, types
+
+BF16 = ml_dtypes.bfloat16
+F32 = types.f32
+
+
+def on_tiles(builder: Any, body: Any, inputs: list[np.ndarray], result: np.ndarray) -> np.ndarray:
+    """Run `body(k, *tiles) -> tile` on whole arrays."""
+    element = {"float32": F32, "bfloat16": types.bf16, "int32": types.i32, "int8": types.i8, "float16": types.f16}
+    k = builder(*(types.PtrType(element[a.dtype.name]) for a in (*inputs, result)))
+    loaded = [k.load(k.view(p, a.shape, a.shape), *[0] * a.ndim)[0] for p, a in zip(k.args[:-1], inputs, strict=True)]
+    k.store(k.view(k.args[-1], result.shape, result.shape), body(k, *loaded), *[0] * result.ndim)
+    k.run(*inputs, result)
+    return result
+
+
+def tile(shape: tuple[int, ...], element: Attribute = F32) -> types.TileType:
+    return types.TileType(shape, element)
+
+
+X = np.arange(32, dtype=np.float32).reshape(4, 8)
+
+
+def test_reshape_is_row_major(builder: Any) -> None:
+    out = on_tiles(
+        builder, lambda _k, x: _k.op("reshape", x, out=[tile((2, 2, 8))]), [X], np.zeros((2, 2, 8), np.float32)
+    )
+    assert np.array_equal(out, X.reshape(2, 2, 8))
+
+
+@pytest.mark.parametrize("source", [(4, 1), (1, 8)])
+def test_broadcast_then_reshape_repeats(builder: Any, source: tuple[int, int]) -> None:
+    x = X[: source[0], : source[1]].copy()
+
+    def body(k: Any, x: Any) -> Any:
+        return k.op("reshape", k.op("broadcast", x, out=[tile((4, 8))]), out=[tile((32,))])
+
+    out = on_tiles(builder, body, [x], np.zeros(32, np.float32))
+    assert np.array_equal(out, np.broadcast_to(x, (4, 8)).reshape(-1))
+
+
+def test_a_splat_reduces_over_its_whole_extent(builder: Any) -> None:
+    def body(k: Any, _x: Any) -> Any:
+        ones = k.constant(np.float32(1), F32, (4, 8))
+        return combine(k, "reduce", [ones], 1, [tile((4,))], lambda a, b: k.op("addf", a, b, out=[tile(())], **NEAREST))
+
+    assert on_tiles(builder, body, [X], np.zeros(4, np.float32)).tolist() == [8] * 4
+
+
+NEAREST = {"rounding_mode": "nearest_even"}
+
+
+def combine(k: Any, name: str, values: list[Any], dim: int, out: list[Any], body: Any, **fields: Any) -> Any:
+    """A reduce or scan whose region is `body(current, previous, ...)`."""
+    scalars = [tile((), v.type.element_type) for v in values]
+
+    def region(*arguments: Any) -> None:
+        results = body(*arguments)
+        k.op("yield", list(results) if isinstance(results, tuple) else [results])
+
+    inner = k.region([t for s in scalars for t in (s, s)], region)
+    numbers = attrs.AttrsAttr(tuple(attrs.NumberAttr(0, s.element_type) for s in scalars))
+    return k.op(name, values, out=[out], regions=[inner], dim=dim, identities=numbers, **fields)
+
+
+def test_permute(builder: Any) -> None:
+    x = np.arange(64, dtype=np.float32).reshape(2, 4, 8)
+    out = on_tiles(
+        builder, lambda k, t: k.op("permute", t, out=[tile((8, 2, 4))], permutation=(2, 0, 1)), [x],
+        np.zeros((8, 2, 4), np.float32),
+    )  # fmt: skip
+    assert np.array_equal(out, x.transpose(2, 0, 1))
+
+
+def test_cat_and_extract(builder: Any) -> None:
+    def body(k: Any, a: Any, b: Any) -> Any:
+        both = k.op("cat", a, b, out=[tile((4, 16))], dim=1)
+        return k.op("extract", both, [k.i32(1), k.i32(2)], out=[tile((2, 4))])
+
+    out = on_tiles(builder, body, [X, -X], np.zeros((2, 4), np.float32))
+    assert np.array_equal(out, np.concatenate((X, -X), 1)[2:4, 8:12])
+
+
+def test_select_and_iota(builder: Any) -> None:
+    def body(k: Any, x: Any) -> Any:
+        numbers = k.op("iota", out=[tile((8,), types.i32)])
+        limit = k.spread(k.i32(3), (8,))
+        low = k.op(
+            "cmpi", numbers, limit, out=[tile((8,), types.i1)], comparison_predicate="less_than", signedness="signed"
+        )
+        row = k.op("broadcast", k.op("reshape", low, out=[tile((1, 8), types.i1)]), out=[tile((4, 8), types.i1)])
+        return k.op("select", row, x, k.constant(np.float32(-1), F32, (4, 8)), out=[tile((4, 8))])
+
+    out = on_tiles(builder, body, [X], np.zeros((4, 8), np.float32))
+    assert np.array_equal(out, np.where(np.arange(8) < 3, X, -1))
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, BF16])
+def test_sum(builder: Any, dim: int, dtype: Any) -> None:
+    x = np.random.default_rng(0).standard_normal((16, 8)).astype(dtype)
+    element = F32 if dtype is np.float32 else types.bf16
+    n = x.shape[1 - dim]
+
+    def body(k: Any, t: Any) -> Any:
+        return combine(
+            k, "reduce", [t], dim, [tile((n,), element)],
+            lambda a, b: k.op("addf", a, b, out=[tile((), element)], **NEAREST),
+        )  # fmt: skip
+
+    out = on_tiles(builder, body, [x], np.zeros(n, dtype)).astype(np.float64)
+    assert np.allclose(out, x.astype(np.float64).sum(dim), atol=1e-6 if dtype is np.float32 else 0.1)
+
+
+def test_reduction_of_two_tiles_finds_the_first_largest(builder: Any) -> None:
+    x = np.array([[3, 9, 9, 1], [5, 5, 5, 5], [0, 1, 2, 3], [7, 1, 7, 9]], np.float32)
+    i32, i1 = types.i32, types.i1
+
+    def body(k: Any, t: Any) -> Any:
+        numbers = k.op("reshape", k.op("iota", out=[tile((4,), i32)]), out=[tile((1, 4), i32)])
+        numbers = k.op("broadcast", numbers, out=[tile((4, 4), i32)])
+
+        def better(a: Any, b: Any, i: Any, j: Any) -> tuple[Any, Any]:
+            fields = {"comparison_ordering": "ordered"}
+            above = k.op("cmpf", a, b, out=[tile((), i1)], comparison_predicate="greater_than", **fields)
+            same = k.op("cmpf", a, b, out=[tile((), i1)], comparison_predicate="equal", **fields)
+            first = k.op("cmpi", i, j, out=[tile((), i1)], comparison_predicate="less_than", signedness="signed")
+            left = k.op("ori", above, k.op("andi", same, first, out=[tile((), i1)]), out=[tile((), i1)])
+            return k.op("select", left, a, b, out=[tile(())]), k.op("select", left, i, j, out=[tile((), i32)])
+
+        return combine(k, "reduce", [t, numbers], 1, [tile((4,)), tile((4,), i32)], better)[1]
+
+    assert on_tiles(builder, body, [x], np.zeros(4, np.int32)).tolist() == [1, 0, 3, 3]
+
+
+def test_reduction_to_a_scalar(builder: Any) -> None:
+    x = np.arange(8, dtype=np.int32)
+
+    def body(k: Any, t: Any) -> Any:
+        total = combine(
+            k, "reduce", [t], 0, [tile((), types.i32)],
+            lambda a, b: k.op("addi", a, b, out=[tile((), types.i32)], overflow="none"),
+        )  # fmt: skip
+        doubled = k.op("muli", total, k.i32(2), out=[tile((), types.i32)], overflow="none")
+        return k.op("reshape", doubled, out=[tile((1,), types.i32)])
+
+    assert on_tiles(builder, body, [x], np.zeros(1, np.int32)).tolist() == [56]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_scan(builder: Any, dim: int, reverse: bool) -> None:
+    def body(k: Any, t: Any) -> Any:
+        return combine(
+            k, "scan", [t], dim, [tile((4, 8))], lambda a, b: k.op("addf", a, b, out=[tile(())], **NEAREST),
+            reverse=reverse,
+        )  # fmt: skip
+
+    expected = np.flip(np.cumsum(np.flip(X, dim), dim), dim) if reverse else np.cumsum(X, dim)
+    assert np.array_equal(on_tiles(builder, body, [X], np.zeros((4, 8), np.float32)), expected)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_matrix_product(builder: Any, batch: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(1)
+    batch = (4,) if batch else ()
+    a, b = (rng.standard_normal((*batch, *s)).astype(BF16) for s in ((8, 16), (16, 4)))
+    c = rng.standard_normal((*batch, 8, 4)).astype(np.float32)
+    out = on_tiles(
+        builder, lambda k, *t: k.op("mmaf", *t, out=[tile((*batch, 8, 4))]), [a, b, c],
+        np.zeros((*batch, 8, 4), np.float32),
+    )  # fmt: skip
+    assert np.allclose(out, a.astype(np.float64) @ b.astype(np.float64) + c, atol=1e-5)
+
+
+def test_product_into_f16_is_rounded(builder: Any) -> None:
+    a, b = np.full((2, 2), 1, np.float16), np.full((2, 2), 2.0**-12, np.float16)
+    c = np.ones((2, 2), np.float16)
+    body = lambda k, *t: k.op("mmaf", *t, out=[tile((2, 2), types.f16)])  # noqa: E731
+    assert on_tiles(builder, body, [a, b, c], np.zeros((2, 2), np.float16)).tolist() == [[1, 1], [1, 1]]
+
+
+def test_integer_product_by_signedness(builder: Any) -> None:
+    a, b = np.full((2, 64), -1, np.int8), np.full((64, 2), -128, np.int8)
+    c = np.full((2, 2), 5, np.int32)
+
+    def product(lhs: str, rhs: str) -> int:
+        def body(k: Any, *t: Any) -> Any:
+            return k.op("mmai", *t, out=[tile((2, 2), types.i32)], signedness_lhs=lhs, signedness_rhs=rhs)
+
+        return int(on_tiles(builder, body, [a, b, c], np.zeros((2, 2), np.int32))[0, 0])
+
+    assert product("signed", "signed") == 64 * 128 + 5
+    assert product("unsigned", "signed") == -64 * 255 * 128 + 5
+    assert product("unsigned", "unsigned") == 64 * 255 * 128 + 5
+
+
+def test_pack_and_unpack_are_the_bytes_in_memory(builder: Any) -> None:
+    x = np.array([1.5, -2.0, 0.1, 3.0], np.float32)
+    packed = on_tiles(builder, lambda k, t: k.op("pack", t, out=[tile((16,), types.i8)]), [x], np.zeros(16, np.int8))
+    assert packed.tobytes() == x.tobytes()
+    back = on_tiles(builder, lambda k, t: k.op("unpack", t, out=[tile((4,))]), [packed], np.zeros(4, np.float32))
+    assert np.array_equal(back, x)
