@@ -1,0 +1,91 @@
+"""Continue a text token by token, greedily or by sampling, with a key-value cache."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolchain.errors import UsageError
+
+from .model import GPT, KVCache
+
+
+def generate(
+    model: GPT,
+    tokens: Sequence[int] | NDArray[np.integer[Any]],
+    *,
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int = 0,
+    stop: Collection[int] = (),
+) -> Iterator[int]:
+    """New tokens as they come, until `max_new_tokens` or one of `stop` (which is not given).
+
+    `temperature` 0 is greedy. `top_k`: only the k likeliest; `top_p`: only the likeliest that together reach this
+    probability. Raises UsageError at once for values that make no sense, before anything is launched.
+    """
+    prompt = np.asarray(tokens).reshape(1, -1)
+    if max_new_tokens < 0:
+        raise UsageError(f"max_new_tokens is {max_new_tokens}: it cannot be negative")
+    if not 0 <= temperature < np.inf:
+        raise UsageError(f"temperature is {temperature}: it must be 0 (greedy) or above")
+    if top_k is not None and top_k < 1:
+        raise UsageError(f"top_k is {top_k}: it must be at least 1")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise UsageError(f"top_p is {top_p}: it must be above 0 and at most 1")
+    if prompt.size == 0:
+        raise UsageError("nothing to continue: the prompt is empty")
+    if prompt.size + max_new_tokens > model.config.n_ctx:
+        raise UsageError(
+            f"{prompt.size} tokens and {max_new_tokens} new ones are more than the context of {model.config.n_ctx}",
+            hint="shorten the prompt or ask for fewer tokens",
+        )
+    return _generate(model, prompt, max_new_tokens, temperature, top_k, top_p, np.random.default_rng(seed), stop)
+
+
+def _generate(
+    model: GPT,
+    prompt: NDArray[np.integer[Any]],
+    count: int,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    rng: np.random.Generator,
+    stop: Collection[int],
+) -> Iterator[int]:
+    if count == 0:
+        return
+    cache = KVCache(model, batch=1, positions=prompt.size + count)
+    logits = model.prefill(prompt, cache)  # (1, V)
+    for index in range(count):
+        if temperature == 0:
+            token = int(model.argmax(logits)[0])
+        else:
+            token = sample(logits.numpy()[0], rng, temperature, top_k, top_p)
+        if token in stop:
+            return
+        yield token
+        if index + 1 < count:
+            logits = model.decode(np.array([token], np.int32), cache)  # (1, V)
+
+
+def sample(
+    logits: NDArray[Any], rng: np.random.Generator, temperature: float, top_k: int | None, top_p: float | None
+) -> int:
+    """One token drawn from logits (V,)."""
+    scores = logits.astype(np.float64) / temperature
+    order = np.argsort(-scores, kind="stable")  # likeliest first
+    if top_k is not None:
+        order = order[:top_k]
+    weights = np.exp(scores[order] - scores[order[0]])
+    probabilities = weights / weights.sum()
+    if top_p is not None:
+        # as many as reach top_p: a token stays if those before it do not
+        kept = np.cumsum(probabilities) - probabilities < top_p
+        order, probabilities = order[kept], probabilities[kept] / probabilities[kept].sum()
+    return int(rng.choice(order, p=probabilities))

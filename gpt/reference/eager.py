@@ -1,0 +1,137 @@
+"""Every op and the whole model as an eager framework computes them in a dtype: a kernel is measured by its error.
+
+Each framework op computes in f32 and rounds its result to the dtype. Matrix products accumulate in f32; under tf32
+their inputs are rounded to tf32 first. `dtype` is an entry's: f32, tf32, f16 or bf16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from ..config import GPTConfig
+from .float64 import LAYERS
+
+Array = NDArray[Any]
+F32 = NDArray[np.float32]
+
+_STORAGE: Mapping[str, Any] = {
+    "f32": np.float32, "tf32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
+}  # fmt: skip
+
+
+def f32(x: Array) -> F32:
+    return np.asarray(x, np.float32)
+
+
+def rounded(x: Array, dtype: str) -> Array:
+    """To the dtype's storage."""
+    with np.errstate(over="ignore"):
+        return np.asarray(x, _STORAGE[dtype])
+
+
+def tf32(x: Array) -> F32:
+    """To 10 bits of mantissa, to nearest, ties to even."""
+    bits = f32(x).view(np.uint32)
+    odd = (bits >> np.uint32(13)) & np.uint32(1)
+    nearest = (bits + np.uint32(0xFFF) + odd) & np.uint32(0xFFFFE000)
+    return np.where(np.isfinite(x), nearest, bits).astype(np.uint32).view(np.float32)
+
+
+def _product(a: Array, b: Array, dtype: str) -> F32:
+    """a @ b in f32."""
+    return tf32(a) @ tf32(b) if dtype == "tf32" else f32(a) @ f32(b)
+
+
+def embedding(tokens: Array, positions: Array, wte: Array, wpe: Array, *, dtype: str) -> Array:
+    return rounded(f32(wte[tokens]) + f32(wpe[positions]), dtype)
+
+
+def layernorm(x: Array, weight: Array, bias: Array, eps: float, *, dtype: str) -> Array:
+    x = f32(x)
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = (centred * centred).mean(axis=-1, keepdims=True)
+    return rounded(centred / np.sqrt(variance + np.float32(eps)) * f32(weight) + f32(bias), dtype)
+
+
+def linear(x: Array, weight: Array, bias: Array, *, dtype: str) -> Array:
+    return rounded(_product(x, weight, dtype) + f32(bias), dtype)
+
+
+def linear_gelu(x: Array, weight: Array, bias: Array, *, dtype: str) -> Array:
+    return gelu(linear(x, weight, bias, dtype=dtype), dtype=dtype)
+
+
+def linear_residual(x: Array, weight: Array, bias: Array, residual: Array, *, dtype: str) -> Array:
+    return rounded(f32(residual) + f32(linear(x, weight, bias, dtype=dtype)), dtype)
+
+
+def logits(x: Array, weight: Array, *, dtype: str) -> Array:
+    return rounded(_product(x, weight.T, dtype), dtype)
+
+
+def attention(q: Array, k: Array, v: Array, scale: float, *, dtype: str) -> Array:
+    (_, t, _, _), s = q.shape, k.shape[1]
+    heads = [np.moveaxis(x, 2, 1) for x in (q, k, v)]  # (B, H, T or S, D)
+    scores = rounded(_product(heads[0], np.swapaxes(heads[1], 2, 3), dtype), dtype)  # (B, H, T, S)
+    scores = rounded(np.float32(scale) * f32(scores), dtype)
+    visible = np.arange(s) <= np.arange(t)[:, None] + (s - t)
+    weights = softmax(np.where(visible, f32(scores), np.float32(-np.inf)), dtype=dtype)
+    return np.moveaxis(rounded(_product(weights, heads[2], dtype), dtype), 1, 2)
+
+
+def gelu(x: Array, *, dtype: str) -> Array:
+    x = f32(x)
+    inner = np.float32(np.sqrt(2 / np.pi)) * (x + np.float32(0.044715) * x * x * x)
+    return rounded(np.float32(0.5) * x * (np.float32(1) + np.tanh(inner)), dtype)
+
+
+def softmax(x: Array, *, dtype: str) -> Array:
+    x = f32(x)
+    weights = np.exp(x - x.max(axis=-1, keepdims=True))
+    return rounded(weights / weights.sum(axis=-1, keepdims=True), dtype)
+
+
+def kv_append(
+    k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, *, dtype: str
+) -> tuple[Array, Array]:
+    """The caches after the append; the arguments stay as they are."""
+    k_out, v_out = (np.array(cache, _STORAGE[dtype]) for cache in (k_cache, v_cache))
+    for batch, start in enumerate(positions):
+        k_out[batch, start : start + k.shape[1]] = k[batch]
+        v_out[batch, start : start + v.shape[1]] = v[batch]
+    return k_out, v_out
+
+
+def decode_attention(q: Array, k_cache: Array, v_cache: Array, lengths: Array, scale: float, *, dtype: str) -> Array:
+    rows = [
+        attention(q[b : b + 1, None], k_cache[b : b + 1, :n], v_cache[b : b + 1, :n], scale, dtype=dtype)[0, 0]
+        for b, n in enumerate(lengths)
+    ]
+    return np.stack(rows)  # (B, H, D)
+
+
+def argmax(x: Array, *, dtype: str) -> NDArray[np.int32]:
+    return np.argmax(rounded(x, dtype), axis=-1).astype(np.int32)
+
+
+def forward(config: GPTConfig, weights: Mapping[str, Array], tokens: Array, *, dtype: str) -> Array:
+    """Logits (B, T, V) at every position of tokens (B, T)."""
+    batch, length = tokens.shape
+    c, h, d = config.n_embd, config.n_head, config.head_size
+    x = embedding(tokens, np.arange(length), weights["wte.weight"], weights["wpe.weight"], dtype=dtype)  # (B, T, C)
+    for layer in range(config.n_layer):
+        w = {name: (weights[f"h.{layer}.{name}.weight"], weights[f"h.{layer}.{name}.bias"]) for name in LAYERS}
+        normed = layernorm(x, *w["ln_1"], config.eps, dtype=dtype)
+        qkv = linear(normed, *w["attn.c_attn"], dtype=dtype).reshape(batch, length, 3, h, d)
+        y = attention(qkv[:, :, 0], qkv[:, :, 1], qkv[:, :, 2], d**-0.5, dtype=dtype).reshape(batch, length, c)
+        x = linear_residual(y, *w["attn.c_proj"], x, dtype=dtype)
+        normed = layernorm(x, *w["ln_2"], config.eps, dtype=dtype)
+        hidden = linear_gelu(normed, *w["mlp.c_fc"], dtype=dtype)  # (B, T, 4C)
+        x = linear_residual(hidden, *w["mlp.c_proj"], x, dtype=dtype)
+    x = layernorm(x, weights["ln_f.weight"], weights["ln_f.bias"], config.eps, dtype=dtype)
+    return logits(x, weights["wte.weight"], dtype=dtype)

@@ -1,0 +1,165 @@
+"""A GPT's weights: Hugging Face's GPT-2 names and layout, checked before anything is computed with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from toolchain.errors import UsageError
+
+from .config import GPTConfig
+
+Array = NDArray[Any]
+SHIPPED = Path(__file__).parent / "checkpoint"  # the small byte-level GPT that comes with this repository
+_STORAGE = {
+    "f32": np.dtype(np.float32), "tf32": np.dtype(np.float32), "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+}  # fmt: skip
+_FILES = ["config.json", "model.safetensors", "tokenizer.json"]
+
+
+class Weights(Mapping[str, Array]):
+    """Tensors by name. Linear weights are stored (in, out), as GPT-2's Conv1D does."""
+
+    def __init__(self, tensors: Mapping[str, Array]) -> None:
+        self._tensors = dict(tensors)
+
+    def __getitem__(self, name: str) -> Array:
+        return self._tensors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def astype(self, dtype: str) -> Weights:
+        """The weights in the storage of an entry's dtype: f32, tf32 (which is f32), f16 or bf16.
+
+        Raises UsageError for a weight that is out of its range.
+        """
+        if dtype not in _STORAGE:
+            raise UsageError(f"no dtype {dtype!r}", hint=f"one of {', '.join(_STORAGE)}")
+        with np.errstate(over="ignore"):
+            cast = {name: tensor.astype(_STORAGE[dtype], copy=False) for name, tensor in self._tensors.items()}
+        for name, tensor in cast.items():
+            if not np.isfinite(tensor).all():
+                raise UsageError(f"{name} has a weight outside of {dtype}'s range", hint="use bf16 or f32")
+        return Weights(cast)
+
+
+def shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
+    """Every tensor of a GPT, by name."""
+    c = config.n_embd
+    found: dict[str, tuple[int, ...]] = {"wte.weight": (config.vocab_size, c), "wpe.weight": (config.n_ctx, c)}
+    for layer in range(config.n_layer):
+        for name, shape in {
+            "ln_1": (c,), "attn.c_attn": (c, 3 * c), "attn.c_proj": (c, c),
+            "ln_2": (c,), "mlp.c_fc": (c, 4 * c), "mlp.c_proj": (4 * c, c),
+        }.items():  # fmt: skip
+            found[f"h.{layer}.{name}.weight"] = shape
+            found[f"h.{layer}.{name}.bias"] = shape[-1:]
+    return {**found, "ln_f.weight": (c,), "ln_f.bias": (c,)}
+
+
+def random_weights(config: GPTConfig, seed: int) -> Weights:
+    """Seeded f32 weights spread as GPT-2's are at the start of training, with biases and gains away from 0 and 1, so
+    that leaving one out shows."""
+    rng = np.random.default_rng(seed)
+    tensors: dict[str, Array] = {}
+    for name, shape in shapes(config).items():
+        values = rng.standard_normal(shape, np.float32) * np.float32(0.02)
+        if "ln_" in name:
+            values *= 5
+        if "ln_" in name and name.endswith("weight"):
+            values += 1
+        if name.endswith("c_proj.weight"):
+            values /= np.float32(np.sqrt(2 * config.n_layer))
+        tensors[name] = values
+    return Weights(tensors)
+
+
+def check(config: GPTConfig, weights: Mapping[str, Array], where: str) -> None:
+    """Raises UsageError for a missing or unknown tensor, a wrong shape or dtype, NaN or infinity."""
+    wanted = shapes(config)
+    if missing := [name for name in wanted if name not in weights]:
+        raise UsageError(
+            f"{where}: {len(missing)} tensors are missing: {', '.join(missing[:4])}{' ...' * (len(missing) > 4)}"
+        )
+    if unknown := [name for name in weights if name not in wanted]:
+        raise UsageError(
+            f"{where}: tensors that this model has not: {', '.join(unknown[:4])}{' ...' * (len(unknown) > 4)}"
+        )
+    for name, shape in wanted.items():
+        tensor = weights[name]
+        if tensor.shape != shape:
+            raise UsageError(f"{where}: {name} has shape {tensor.shape}, wants {shape}")
+        if tensor.dtype not in _STORAGE.values():
+            raise UsageError(f"{where}: {name} is {tensor.dtype}; weights are float32, float16 or bfloat16")
+        if not np.isfinite(tensor).all():
+            raise UsageError(f"{where}: {name} holds NaN or infinity")
+
+
+def load(path_or_name: str | Path) -> tuple[GPTConfig, Weights, Path]:
+    """Config, weights and folder of a checkpoint: a folder with `config.json` and `model.safetensors`, or the name of a
+    repository of the Hugging Face hub such as `openai-community/gpt2`. Raises UsageError."""
+    folder = _folder(path_or_name)
+    file = folder / "config.json"
+    try:
+        row = json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file} cannot be read: {error}") from error
+    config = GPTConfig.from_hugging_face(row, str(file))
+    file = folder / "model.safetensors"
+    try:
+        tensors = load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise UsageError(f"{file} is missing, truncated or damaged: {error}", hint="download it again") from error
+    weights = Weights(_our_names(tensors, str(file)))
+    check(config, weights, str(file))
+    return config, weights, folder
+
+
+def save(folder: Path, config: GPTConfig, weights: Mapping[str, Array]) -> None:
+    """Writes what `load` reads."""
+    check(config, weights, str(folder))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config.to_hugging_face(), indent=2) + "\n")
+    save_file(dict(weights), folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def _folder(path_or_name: str | Path) -> Path:
+    if Path(path_or_name).is_dir():
+        return Path(path_or_name)
+    name = str(path_or_name)
+    if isinstance(path_or_name, Path) or name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise UsageError(f"{name} is no folder", hint="give a checkpoint's folder or a repository of the hub")
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise UsageError(f"{name} is no folder, and huggingface_hub is not installed to fetch it") from error
+    try:
+        return Path(str(snapshot_download(name, allow_patterns=_FILES)))
+    except (OSError, ValueError) as error:  # its own errors derive from these
+        raise UsageError(f"{name} is no folder, and the hub did not give it: {error}") from error
+
+
+def _our_names(tensors: Mapping[str, Array], where: str) -> dict[str, Array]:
+    """Without the `transformer.` prefix, the stored causal masks and the tied copy of the embedding."""
+    found: dict[str, Array] = {}
+    for full, tensor in tensors.items():
+        name = full.removeprefix("transformer.")
+        if not name.endswith((".attn.bias", ".attn.masked_bias")):
+            found[name] = tensor
+    head = found.pop("lm_head.weight", None)
+    if head is not None and not np.array_equal(head, found.get("wte.weight", np.empty(0))):
+        raise UsageError(f"{where}: lm_head.weight differs from wte.weight; this model ties them")
+    return found

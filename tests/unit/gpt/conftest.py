@@ -1,0 +1,55 @@
+"""A launcher that computes each op with the eager reference: the model's own wiring can be tested without a kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpt.config import PRESETS, GPTConfig
+from gpt.model import GPT
+from gpt.reference import eager
+from gpt.weights import Weights, random_weights
+from toolchain.entry import EntrySpec, ops
+from toolchain.runtime import DeviceBuffer, open_executor
+from toolchain.runtime.launch import check_layouts
+
+
+class ReferenceLauncher:
+    """Checks arguments as a launch does, then runs `gpt.reference.eager` on the buffers."""
+
+    def __init__(self) -> None:
+        self.executor = open_executor("cpu")
+        self.launches: list[tuple[str, str]] = []
+
+    def __call__(self, op: str, dtype: str, /, **args: Any) -> None:
+        self.launches.append((op, dtype))
+        check_layouts(EntrySpec(op, op, "reference", dtype), args)
+        outputs = [p.name for p in ops()[op].outputs]
+        inputs = {n: a.numpy() if isinstance(a, DeviceBuffer) else a for n, a in args.items()}
+        if op != "kv_append":
+            inputs = {n: a for n, a in inputs.items() if n not in outputs}
+        results = getattr(eager, op)(**inputs, dtype=dtype)
+        for name, result in zip(outputs, results if isinstance(results, tuple) else (results,), strict=True):
+            args[name].copy_from(np.ascontiguousarray(result))
+
+
+@pytest.fixture
+def config() -> GPTConfig:
+    return PRESETS["nano"]
+
+
+@pytest.fixture
+def weights(config: GPTConfig) -> Weights:
+    return random_weights(config, seed=5)
+
+
+@pytest.fixture
+def launcher() -> ReferenceLauncher:
+    return ReferenceLauncher()
+
+
+@pytest.fixture
+def model(config: GPTConfig, weights: Weights, launcher: Any) -> GPT:
+    return GPT(config, weights, launcher, "f32")

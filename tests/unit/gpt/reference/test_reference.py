@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from gpt.config import PRESETS
+from gpt.reference import eager, float64
+from gpt.weights import random_weights
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(11)
+
+
+def test_attention_is_causal_softmax_of_scaled_products(rng: np.random.Generator) -> None:
+    q, k, v = rng.standard_normal((1, 2, 1, 3)), rng.standard_normal((1, 4, 1, 3)), rng.standard_normal((1, 4, 1, 3))
+    out = float64.attention(q, k, v, 0.7)
+    for t in range(2):
+        seen = range(4 - 2 + t + 1)
+        weights = [math.exp(0.7 * sum(q[0, t, 0] * k[0, s, 0])) for s in seen]
+        wanted = sum(w * v[0, s, 0] for w, s in zip(weights, seen, strict=True)) / sum(weights)
+        assert np.allclose(out[0, t, 0], wanted, rtol=1e-12)
+
+
+def test_decode_attention_reads_only_its_length(rng: np.random.Generator) -> None:
+    q, cache = rng.standard_normal((2, 3, 4)), rng.standard_normal((2, 5, 3, 4))
+    lengths = np.array([2, 5], np.int32)
+    wanted = float64.decode_attention(q, cache, cache, lengths, 0.5)
+    cache[0, 2:] = np.nan
+    assert np.array_equal(float64.decode_attention(q, cache, cache, lengths, 0.5), wanted)
+    assert np.allclose(wanted[1], float64.attention(q[1:, None], cache[1:], cache[1:], 0.5)[0, 0])
+
+
+def test_kv_append_leaves_its_arguments_and_the_rest_alone(rng: np.random.Generator) -> None:
+    new, cache = rng.standard_normal((2, 2, 1, 3)), rng.standard_normal((2, 6, 1, 3))
+    before = cache.copy()
+    keys, values = float64.kv_append(new, -new, np.array([0, 4]), cache, cache)
+    assert np.array_equal(cache, before)
+    assert np.array_equal(keys[0, :2], new[0])
+    assert np.array_equal(values[1, 4:], -new[1])
+    assert np.array_equal(keys[0, 2:], before[0, 2:])
+    assert np.array_equal(keys[1, :4], before[1, :4])
+
+
+def test_small_ops_against_scalars(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((3, 7))
+    assert np.allclose(
+        float64.gelu(x),
+        [[v / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3))) for v in row] for row in x],
+    )
+    assert np.allclose(float64.softmax(x), [[math.exp(v) / sum(map(math.exp, row)) for v in row] for row in x])
+    mean, variance = x.mean(1), x.var(1)
+    wanted = [(x[i] - mean[i]) / math.sqrt(variance[i] + 0.1) * 2 + 3 for i in range(3)]
+    assert np.allclose(float64.layernorm(x, np.full(7, 2), np.full(7, 3), 0.1), wanted)
+    assert float64.argmax(np.array([[1, 5, 5], [7, 0, 7]])).tolist() == [1, 0]
+
+
+def test_tf32_keeps_ten_bits_and_rounds_ties_to_even() -> None:
+    ulp = 2.0**-10
+    x = np.array([1 + ulp / 2, 1 + 3 * ulp / 2, 1 + ulp / 2 + 2**-20, -1 - 3 * ulp / 2, 3e38, 0, np.inf], np.float32)
+    wanted = [1, 1 + 2 * ulp, 1 + ulp, -1 - 2 * ulp]
+    assert eager.tf32(x)[:4].tolist() == wanted
+    assert eager.tf32(x)[5:].tolist() == [0, np.inf]
+    assert np.isnan(eager.tf32(np.array([np.nan], np.float32))).all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"), [("f32", 1e-8, 1e-5), ("tf32", 1e-5, 5e-3), ("f16", 1e-5, 1e-2), ("bf16", 1e-4, 1e-1)]
+)
+def test_eager_is_as_far_off_as_its_dtype(dtype: str, low: float, high: float) -> None:
+    config = PRESETS["nano"]
+    weights = random_weights(config, 1).astype(dtype)
+    tokens = np.random.default_rng(2).integers(0, config.vocab_size, (2, 33))
+    exact, rounded = float64.forward(config, weights, tokens), eager.forward(config, weights, tokens, dtype=dtype)
+    assert rounded.dtype == {"f16": np.float16, "bf16": ml_dtypes.bfloat16}.get(dtype, np.float32)
+    error = np.abs(rounded.astype(np.float64) - exact).max() / np.abs(exact).max()
+    assert low < error < high
+
+
+def test_a_later_token_does_not_change_earlier_logits() -> None:
+    config = PRESETS["nano"]
+    weights = random_weights(config, 1)
+    tokens = np.random.default_rng(2).integers(0, config.vocab_size, (1, 9))
+    changed = tokens.copy()
+    changed[0, 6] += 1
+    difference = np.abs(float64.forward(config, weights, tokens) - float64.forward(config, weights, changed))
+    assert difference[0, :6].max() < 1e-12
+    assert difference[0, 6:].max() > 1e-3

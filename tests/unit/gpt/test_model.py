@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpt.config import GPTConfig
+from gpt.generate import generate, sample
+from gpt.model import GPT, KVCache
+from gpt.reference import eager, float64
+from gpt.weights import Weights
+from toolchain.errors import UsageError
+
+
+@pytest.fixture
+def tokens(config: GPTConfig) -> np.ndarray:
+    return np.random.default_rng(8).integers(0, config.vocab_size, (2, 11)).astype(np.int32)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "tf32", "f16", "bf16"])
+def test_forward_is_the_references_sequence_of_ops(
+    config: GPTConfig, weights: Weights, launcher: Any, tokens: np.ndarray, dtype: str
+) -> None:
+    logits = GPT(config, weights, launcher, dtype).forward(tokens).numpy()
+    wanted = eager.forward(config, weights.astype(dtype), tokens, dtype=dtype)
+    allowed = {"f32": 1e-5, "tf32": 2e-3, "f16": 5e-3, "bf16": 5e-2}[dtype]  # other shapes, another order of summation
+    assert logits.dtype == wanted.dtype
+    assert np.abs(logits.astype(np.float64) - wanted.astype(np.float64)).max() < allowed
+    kinds = dict(launcher.launches)
+    assert kinds["linear"] == kinds["attention"] == dtype
+    assert kinds["layernorm"] == ("f32" if dtype == "tf32" else dtype)
+
+
+def test_logits_are_the_callers(model: GPT, tokens: np.ndarray) -> None:
+    first = model.forward(tokens)
+    kept = first.numpy()
+    model.forward(tokens[:, ::-1].copy())
+    assert np.array_equal(first.numpy(), kept)
+
+
+def test_prefill_and_decode_continue_as_forward_does(model: GPT, tokens: np.ndarray) -> None:
+    wanted = model.forward(tokens).numpy()
+    cache = KVCache(model, batch=2, positions=11)
+    found = {4: model.prefill(tokens[:, :5], cache).numpy(), 7: model.prefill(tokens[:, 5:8], cache).numpy()}
+    for t in range(8, 11):
+        found[t] = model.decode(tokens[:, t], cache).numpy()
+    assert cache.lengths.tolist() == [11, 11]
+    for t, logits in found.items():
+        assert np.abs(logits - wanted[:, t]).max() < 1e-4, t
+
+
+def test_sequences_of_different_lengths_decode_together(
+    config: GPTConfig, weights: Weights, model: GPT, tokens: np.ndarray
+) -> None:
+    cache = KVCache(model, batch=2)
+    model.prefill(tokens[:, :6], cache)
+    cache.lengths[1] = 3  # forget the second sequence's last three
+    logits = model.decode(tokens[:, 6], cache).numpy()
+    short = np.array([[*tokens[1, :3], tokens[1, 6]]])
+    assert np.abs(logits[0] - float64.forward(config, weights, tokens[:1, :7])[0, -1]).max() < 1e-4
+    assert np.abs(logits[1] - float64.forward(config, weights, short)[0, -1]).max() < 1e-4
+    with pytest.raises(UsageError, match="equally long"):
+        model.prefill(tokens[:, :2], cache)
+
+
+def test_bad_tokens_are_refused_before_any_launch(model: GPT, launcher: Any) -> None:
+    n_ctx, vocab = model.config.n_ctx, model.config.vocab_size
+    cache = KVCache(model, batch=1, positions=4)
+    for use, match in (
+        (lambda: model.forward(np.zeros((1, n_ctx + 1), np.int32)), f"{n_ctx + 1} positions"),
+        (lambda: model.forward(np.full((1, 2), vocab)), f"token {vocab} is outside"),
+        (lambda: model.forward(np.full((1, 2), -1)), "token -1 is outside"),
+        (lambda: model.forward(np.zeros((1, 2))), "float64"),
+        (lambda: model.forward(np.zeros(3, np.int32)), r"\(B, T\)"),
+        (lambda: model.forward(np.zeros((1, 0), np.int32)), "at least one"),
+        (lambda: model.prefill(np.zeros((1, 5), np.int32), cache), r"0 \+ 5 positions"),
+        (lambda: model.decode(np.zeros(2, np.int32), cache), "2 sequences for a cache of 1"),
+        (lambda: KVCache(model, batch=1, positions=n_ctx + 1), "at most"),
+        (lambda: generate(model, [1] * n_ctx, max_new_tokens=1), "context"),
+        (lambda: generate(model, [], max_new_tokens=1), "empty"),
+        (lambda: generate(model, [1], max_new_tokens=1, temperature=-1), "temperature"),
+        (lambda: generate(model, [1], max_new_tokens=1, top_k=0), "top_k"),
+        (lambda: generate(model, [1], max_new_tokens=1, top_p=0.0), "top_p"),
+        (lambda: generate(model, [1], max_new_tokens=-1), "negative"),
+    ):
+        with pytest.raises(UsageError, match=match):
+            use()
+    assert launcher.launches == []
+
+
+def test_greedy_generation_takes_the_likeliest_each_time(config: GPTConfig, weights: Weights, model: GPT) -> None:
+    sequence = [7, 100, 256]
+    found = list(generate(model, sequence, max_new_tokens=6, temperature=0))
+    for token in found:
+        assert token == float64.forward(config, weights, np.array([sequence]))[0, -1].argmax()
+        sequence.append(token)
+
+
+def test_generation_stops(model: GPT) -> None:
+    found = list(generate(model, [7, 100], max_new_tokens=8, seed=3))
+    assert len(found) == 8
+    index = next(i for i in range(2, 8) if found[i] not in found[:i])
+    assert list(generate(model, [7, 100], max_new_tokens=8, seed=3, stop={found[index]})) == found[:index]
+    assert list(generate(model, [7], max_new_tokens=0)) == []
+
+
+def test_sampling_is_seeded(model: GPT) -> None:
+    def run(seed: int) -> list[int]:
+        return list(generate(model, [1, 2, 3], max_new_tokens=8, temperature=1.0, seed=seed))
+
+    assert run(1) == run(1) != run(2)
+
+
+def test_top_k_and_top_p_cut_the_tail() -> None:
+    logits = np.log(np.array([0.1, 0.5, 0.15, 0.25]))
+    rng = np.random.default_rng(0)
+
+    def drawn(temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None) -> set[int]:
+        return {sample(logits, rng, temperature, top_k, top_p) for _ in range(300)}
+
+    assert drawn() == {0, 1, 2, 3}
+    assert drawn(top_k=2) == {1, 3}
+    assert drawn(top_p=0.5) == {1}
+    assert drawn(top_p=0.51) == {1, 3}
+    assert drawn(top_p=0.76) == {1, 2, 3}
+    assert drawn(top_k=3, top_p=0.8) == {1, 3}
+    assert drawn(temperature=0.01) == {1}
+
+
+def test_sampling_follows_the_probabilities() -> None:
+    rng = np.random.default_rng(0)
+    counts = np.bincount([sample(np.log([0.2, 0.8]), rng, 1.0, None, None) for _ in range(2000)])
+    assert abs(counts[1] / 2000 - 0.8) < 0.04
+    flatter = np.bincount([sample(np.log([0.2, 0.8]), rng, 2.0, None, None) for _ in range(2000)])
+    assert abs(flatter[1] / 2000 - 2 / 3) < 0.04

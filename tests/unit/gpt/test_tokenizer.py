@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from gpt.config import PRESETS
+from gpt.tokenizer import BytePairTokenizer, ByteTokenizer, decode, load_tokenizer
+from toolchain.errors import UsageError
+
+TEXT = "Once, a café: 日本 🙂\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A byte pair encoding of GPT-2's kind, trained on a few words."""
+    encoding = Tokenizer(models.BPE())
+    encoding.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    encoding.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300, special_tokens=["<|endoftext|>"], initial_alphabet=alphabet, show_progress=False
+    )
+    encoding.train_from_iterator(["once upon a time there was a time", "once more"], trainer)
+    path = tmp_path_factory.mktemp("bpe")
+    encoding.save(str(path / "tokenizer.json"))
+    return path
+
+
+def test_bytes() -> None:
+    tokens = ByteTokenizer().encode(TEXT)
+    assert tokens == list(TEXT.encode())
+    assert decode(ByteTokenizer(), tokens) == TEXT
+
+
+def test_characters_come_whole(folder: Path) -> None:
+    for tokenizer in (ByteTokenizer(), BytePairTokenizer(folder / "tokenizer.json")):
+        pieces = list(tokenizer.stream(tokenizer.encode(TEXT)))
+        assert "".join(pieces) == TEXT
+        assert "🙂" in pieces
+        assert len(pieces) > 8  # as they come, not at the end
+
+
+def test_broken_and_special_tokens() -> None:
+    assert decode(ByteTokenizer(), [65, 0xE6, 0x97]) == "A�"
+    assert decode(ByteTokenizer(), [0xFF, 65, 256, 66]) == "�AB"
+
+
+def test_byte_pairs_merge(folder: Path) -> None:
+    tokenizer = BytePairTokenizer(folder / "tokenizer.json")
+    assert len(tokenizer.encode("once upon a time")) < 8
+    assert tokenizer.encode("<|endoftext|>") == [tokenizer.end_of_text]
+
+
+def test_which_tokenizer_a_checkpoint_has(folder: Path, tmp_path: Path) -> None:
+    assert isinstance(load_tokenizer(tmp_path, PRESETS["nano"]), ByteTokenizer)
+    assert isinstance(load_tokenizer(folder, PRESETS["gpt2"]), BytePairTokenizer)
+    with pytest.raises(UsageError, match=r"no tokenizer\.json"):
+        load_tokenizer(tmp_path, PRESETS["gpt2"])
+    with pytest.raises(UsageError, match="do not belong together"):
+        load_tokenizer(folder, PRESETS["nano"])
+
+
+def test_a_damaged_tokenizer(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(UsageError, match=r"tokenizer\.json"):
+        load_tokenizer(tmp_path, PRESETS["gpt2"])

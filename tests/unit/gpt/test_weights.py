@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from gpt.config import PRESETS, GPTConfig, preset
+from gpt.weights import Weights, check, load, random_weights, save, shapes
+from toolchain.errors import UsageError
+
+
+@pytest.fixture
+def saved(tmp_path: Path, config: GPTConfig, weights: Weights) -> Path:
+    save(tmp_path, config, weights.astype("bf16"))
+    return tmp_path
+
+
+def test_saved_and_loaded(saved: Path, config: GPTConfig, weights: Weights) -> None:
+    found_config, found, folder = load(saved)
+    assert (found_config, folder) == (config, saved)
+    assert found["wte.weight"].dtype == ml_dtypes.bfloat16
+    assert all(np.array_equal(found[name], tensor) for name, tensor in weights.astype("bf16").items())
+    assert load(str(saved))[0] == config
+
+
+def test_hugging_faces_spelling(saved: Path, weights: Weights) -> None:
+    tensors = {f"transformer.{name}": tensor for name, tensor in weights.items()}
+    tensors["lm_head.weight"] = weights["wte.weight"]
+    tensors["transformer.h.0.attn.bias"] = np.ones((1, 1, 4, 4), np.float32)
+    save_file(tensors, saved / "model.safetensors")
+    assert set(load(saved)[1]) == set(weights)
+    tensors["lm_head.weight"] = weights["wte.weight"] + 1
+    save_file(tensors, saved / "model.safetensors")
+    with pytest.raises(UsageError, match="ties"):
+        load(saved)
+
+
+def test_a_truncated_file(saved: Path) -> None:
+    file = saved / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-10])
+    with pytest.raises(UsageError, match=r"model\.safetensors is missing, truncated or damaged"):
+        load(saved)
+    file.unlink()
+    with pytest.raises(UsageError, match=r"model\.safetensors is missing"):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "match"),
+    [
+        ("h.1.ln_2.bias", None, "1 tensors are missing: h.1.ln_2.bias"),
+        ("h.7.ln_1.bias", np.zeros(64, np.float32), "has not: h.7.ln_1.bias"),
+        ("wpe.weight", np.zeros((4, 64), np.float32), r"wpe.weight has shape \(4, 64\), wants \(128, 64\)"),
+        ("ln_f.bias", np.full(64, np.nan, np.float32), "ln_f.bias holds NaN"),
+        ("ln_f.bias", np.zeros(64, np.float64), "ln_f.bias is float64"),
+    ],
+)
+def test_weights_that_do_not_fit(saved: Path, name: str, tensor: Any, match: str) -> None:
+    tensors = load_file(saved / "model.safetensors")
+    tensors.pop(name, None)
+    if tensor is not None:
+        tensors[name] = tensor
+    save_file(tensors, saved / "model.safetensors")
+    with pytest.raises(UsageError, match=match):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"model_type": "llama"}, "model_type is 'llama'"),
+        ({"activation_function": "relu"}, "activation_function"),
+        ({"n_head": 3}, "head size"),
+        ({"n_inner": 100}, "n_inner"),
+        ({"n_embd": "64"}, "no integer n_embd"),
+        ({"n_layer": 0}, "n_layer is 0"),
+    ],
+)
+def test_configs_that_the_model_does_not_compute(saved: Path, change: dict[str, Any], match: str) -> None:
+    file = saved / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(UsageError, match=match):
+        load(saved)
+
+
+def test_no_such_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"config\.json cannot be read"):
+        load(tmp_path)
+    with pytest.raises(UsageError, match="is no folder"):
+        load(tmp_path / "missing")
+
+
+def test_a_weight_outside_of_a_dtype(weights: Weights) -> None:
+    large = Weights({**weights, "ln_f.bias": np.full(64, 1e5, np.float32)})
+    large.astype("bf16")
+    with pytest.raises(UsageError, match=r"ln_f\.bias.*f16"):
+        large.astype("f16")
+    with pytest.raises(UsageError, match="f64"):
+        weights.astype("f64")
+
+
+def test_random_weights_are_seeded_and_fit(config: GPTConfig) -> None:
+    one, same, other = random_weights(config, 1), random_weights(config, 1), random_weights(config, 2)
+    check(config, one, "random")
+    assert all(np.array_equal(one[name], same[name]) for name in one)
+    assert not np.array_equal(one["wte.weight"], other["wte.weight"])
+
+
+def test_presets_are_the_published_sizes() -> None:
+    counts = {name: sum(int(np.prod(s)) for s in shapes(config).values()) for name, config in PRESETS.items()}
+    published = {"gpt2": 124_439_808, "medium": 354_823_168, "large": 774_030_080, "xl": 1_557_611_200}
+    assert {name: counts[name] for name in published} == published
+    assert 2 * counts["mini"] <= 4 * 2**20  # bf16: what is shipped is at most 4 MB
+    assert preset("gpt2").head_size == 64
+    with pytest.raises(UsageError, match="one of nano"):
+        preset("huge")
+    with pytest.raises(UsageError, match="eps"):
+        dataclasses.replace(preset("nano"), eps=0)
