@@ -124,7 +124,7 @@ _FUNCTIONS: dict[str, Function] = {
     "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2,
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
     "rsqrt": _in_f64(_reciprocal_root),
-    "atan2": np.arctan2, "pow": _in_f64(np.power), "remf": np.fmod,
+    "atan2": np.arctan2, "fpowf": _in_f64(np.power), "remf": np.fmod,
 }  # fmt: skip
 
 
