@@ -5,7 +5,6 @@
 // the last of S positions, so query t stands at position S - T + t. The head size D is a constant of the entry.
 
 !elem = bf16  // storage
-!mma = bf16   // operands of the matrix products
 
 !int = !cuda_tile.tile<i32>
 !int_1x1 = !cuda_tile.tile<1x1xi32>
@@ -20,10 +19,8 @@
 !kv_1xBSx1xD = !cuda_tile.tile<1x64x1x64x!elem>
 !q_BTxD = !cuda_tile.tile<64x64x!elem>
 !kv_BSxD = !cuda_tile.tile<64x64x!elem>
-!q_mma_BTxD = !cuda_tile.tile<64x64x!mma>
-!kv_mma_BSxD = !cuda_tile.tile<64x64x!mma>
-!k_mma_DxBS = !cuda_tile.tile<64x64x!mma>
-!p_mma_BTxBS = !cuda_tile.tile<64x64x!mma>
+!k_DxBS = !cuda_tile.tile<64x64x!elem>
+!p_BTxBS = !cuda_tile.tile<64x64x!elem>
 !score_BTxBS = !cuda_tile.tile<64x64xf32>
 !mask_BTxBS = !cuda_tile.tile<64x64xi1>
 !place_BTxBS = !cuda_tile.tile<64x64xi32>
@@ -94,7 +91,6 @@ cuda_tile.module @attention {
 
     %q_tile, %q_token = load_view_tko weak %q_tiles[%b, %i, %h, %zero] : !q_part_1xBTx1xD, !int -> !q_1xBTx1xD, token
     %q_flat = reshape %q_tile : !q_1xBTx1xD -> !q_BTxD
-    %q_mma = ftof %q_flat : !q_BTxD -> !q_mma_BTxD
     // Scores are kept in units of log 2, so that exp2 serves for exp.
     %log2e = constant <f32: 1.4426950408889634> : !real
     %scale_log2 = mulf %scale, %log2e : !real
@@ -110,9 +106,8 @@ cuda_tile.module @attention {
         iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!stat_BTx1, !stat_BTx1, !acc_BTxD) {
       %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
       %k_flat = reshape %k_tile : !kv_1xBSx1xD -> !kv_BSxD
-      %k_mma = ftof %k_flat : !kv_BSxD -> !kv_mma_BSxD
-      %k_turned = permute %k_mma [1, 0] : !kv_mma_BSxD -> !k_mma_DxBS
-      %product = mmaf %q_mma, %k_turned, %no_score : !q_mma_BTxD, !k_mma_DxBS, !score_BTxBS
+      %k_turned = permute %k_flat [1, 0] : !kv_BSxD -> !k_DxBS
+      %product = mmaf %q_flat, %k_turned, %no_score : !q_BTxD, !k_DxBS, !score_BTxBS
       %scaled = mulf %product, %scale_full : !score_BTxBS
 
       %k_first = muli %j, %BS : !int
@@ -146,11 +141,10 @@ cuda_tile.module @attention {
 
       %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
       %v_flat = reshape %v_tile : !kv_1xBSx1xD -> !kv_BSxD
-      %v_mma = ftof %v_flat : !kv_BSxD -> !kv_mma_BSxD
-      %p_mma = ftof %p : !score_BTxBS -> !p_mma_BTxBS
+      %p_elem = ftof %p : !score_BTxBS -> !p_BTxBS
       %rescale_full = broadcast %rescale : !stat_BTx1 -> !acc_BTxD
       %acc_scaled = mulf %acc_old, %rescale_full : !acc_BTxD
-      %acc_new = mmaf %p_mma, %v_mma, %acc_scaled : !p_mma_BTxBS, !kv_mma_BSxD, !acc_BTxD
+      %acc_new = mmaf %p_elem, %v_flat, %acc_scaled : !p_BTxBS, !kv_BSxD, !acc_BTxD
       continue %max_new, %sum_new, %acc_new : !stat_BTx1, !stat_BTx1, !acc_BTxD
     }
 

@@ -5,7 +5,6 @@
 // The aliases below are this kernel's parameters: element types by name, tile shapes by the constants in their names.
 
 !elem = bf16  // storage
-!mma = bf16   // operands of the matrix product
 
 !int = !cuda_tile.tile<i32>
 !ptr = !cuda_tile.tile<ptr<!elem>>
@@ -16,9 +15,7 @@
 !bias_part_BN = !cuda_tile.partition_view<tile=(128), padding_value = zero, !vector>
 !out_part_BMxBN = !cuda_tile.partition_view<tile=(128x128), !matrix>
 !x_BMxBK = !cuda_tile.tile<128x64x!elem>
-!x_mma_BMxBK = !cuda_tile.tile<128x64x!mma>
 !w_BKxBN = !cuda_tile.tile<64x128x!elem>
-!w_mma_BKxBN = !cuda_tile.tile<64x128x!mma>
 !bias_BN = !cuda_tile.tile<128x!elem>
 !bias_f32_BN = !cuda_tile.tile<128xf32>
 !bias_f32_1xBN = !cuda_tile.tile<1x128xf32>
@@ -54,9 +51,7 @@ cuda_tile.module @linear {
     %product = for %k in (%zero to %steps, step %one) : !int iter_values(%acc = %empty) -> (!acc_BMxBN) {
       %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part_BMxBK, !int -> !x_BMxBK, token
       %w_tile, %w_token = load_view_tko weak %w_tiles[%k, %n] : !w_part_BKxBN, !int -> !w_BKxBN, token
-      %x_mma = ftof %x_tile : !x_BMxBK -> !x_mma_BMxBK
-      %w_mma = ftof %w_tile : !w_BKxBN -> !w_mma_BKxBN
-      %next = mmaf %x_mma, %w_mma, %acc : !x_mma_BMxBK, !w_mma_BKxBN, !acc_BMxBN
+      %next = mmaf %x_tile, %w_tile, %acc : !x_BMxBK, !w_BKxBN, !acc_BMxBN
       continue %next : !acc_BMxBN
     }
 

@@ -4,7 +4,6 @@
 // No bias: GPT-2's output layer has none.
 
 !elem = bf16  // storage
-!mma = bf16   // operands of the matrix product
 
 !int = !cuda_tile.tile<i32>
 !ptr = !cuda_tile.tile<ptr<!elem>>
@@ -13,10 +12,8 @@
 !w_part_BNxBK = !cuda_tile.partition_view<tile=(128x64), padding_value = zero, !matrix>
 !out_part_BMxBN = !cuda_tile.partition_view<tile=(128x128), !matrix>
 !x_BMxBK = !cuda_tile.tile<128x64x!elem>
-!x_mma_BMxBK = !cuda_tile.tile<128x64x!mma>
 !w_BNxBK = !cuda_tile.tile<128x64x!elem>
-!w_mma_BNxBK = !cuda_tile.tile<128x64x!mma>
-!w_mma_BKxBN = !cuda_tile.tile<64x128x!mma>
+!w_BKxBN = !cuda_tile.tile<64x128x!elem>
 !acc_BMxBN = !cuda_tile.tile<128x128xf32>
 !out_BMxBN = !cuda_tile.tile<128x128x!elem>
 
@@ -46,10 +43,8 @@ cuda_tile.module @logits {
     %product = for %k in (%zero to %steps, step %one) : !int iter_values(%acc = %empty) -> (!acc_BMxBN) {
       %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part_BMxBK, !int -> !x_BMxBK, token
       %w_tile, %w_token = load_view_tko weak %w_tiles[%n, %k] : !w_part_BNxBK, !int -> !w_BNxBK, token
-      %x_mma = ftof %x_tile : !x_BMxBK -> !x_mma_BMxBK
-      %w_mma = ftof %w_tile : !w_BNxBK -> !w_mma_BNxBK
-      %w_turned = permute %w_mma [1, 0] : !w_mma_BNxBK -> !w_mma_BKxBN
-      %next = mmaf %x_mma, %w_turned, %acc : !x_mma_BMxBK, !w_mma_BKxBN, !acc_BMxBN
+      %w_turned = permute %w_tile [1, 0] : !w_BNxBK -> !w_BKxBN
+      %next = mmaf %x_tile, %w_turned, %acc : !x_BMxBK, !w_BKxBN, !acc_BMxBN
       continue %next : !acc_BMxBN
     }
 

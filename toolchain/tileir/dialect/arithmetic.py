@@ -248,7 +248,7 @@ class OrIOp(BinaryOp):
     pass
 
 
-@tile_op("pow", 84)
+@tile_op("fpowf", 84)
 class FPowFOp(TileOp):
     result = result_def(TileType)
     source = operand_def(TileType)

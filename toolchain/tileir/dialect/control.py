@@ -10,6 +10,7 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -156,7 +157,7 @@ class PrintTkoOp(TileOp):
     result_token = var_result_def(TokenType)
     str = prop_def(StrAttr)
     args = var_operand_def(TileType)
-    token = var_operand_def(TokenType)
+    token = opt_operand_def(TokenType)
     irdl_options = (SEGMENTS,)
 
 

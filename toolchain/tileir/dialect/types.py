@@ -38,7 +38,7 @@ class _Opaque:
         raise TypeError(f"{cls.__name__} is parsed by toolchain.tileir.text")
 
     def print_parameter(self, printer: Printer) -> None:
-        printer.print_string(f"<{self}>")
+        printer.print_string(f"<{self!r}>")
 
 
 @irdl_attr_definition
@@ -261,3 +261,44 @@ class GatherScatterViewType(TileViewType):
 def byte_width(element: Attribute) -> int:
     """Bytes of a scalar in memory and in constants; a pointer takes 8."""
     return 8 if isinstance(element, PtrType) else (SCALARS[element][1] + 7) // 8
+
+
+def spell(value: Attribute) -> str:
+    """A type as Tile IR's text has it, without the dialect's prefix: `tile<128x64xbf16>`."""
+    match value:
+        case TokenType():
+            return "token"
+        case PtrType():
+            return f"ptr<{spell(value.pointee)}>"
+        case TileType():
+            return f"tile<{_shape(value.shape)}{spell(value.element_type)}>"
+        case TensorViewType():
+            strides = f", strides=[{','.join(map(_size, value.strides))}]" if value.shape else ""
+            return f"tensor_view<{_shape(value.shape)}{spell(value.element_type)}{strides}>"
+        case TileViewType():
+            return _spell_view(value)
+        case _:
+            return SCALARS[value][0] if value in SCALARS else str(value)
+
+
+def _size(value: int) -> str:
+    return "?" if value == DYNAMIC else str(value)
+
+
+def _shape(sizes: Sequence[int]) -> str:
+    return "".join(f"{_size(size)}x" for size in sizes)
+
+
+def _spell_view(value: TileViewType) -> str:
+    kind = value.name.removeprefix("cuda_tile.")
+    parts = [f"tile=({'x'.join(map(str, value.tile_shape))})"]
+    if isinstance(value, StridedViewType):
+        parts.append(f"traversal_strides=[{','.join(map(str, value.traversal_strides))}]")
+    if value.padding_value is not None:
+        parts.append(f"padding_value = {value.padding_value}")
+    parts.append(spell(value.tensor_view))
+    if isinstance(value, GatherScatterViewType):
+        parts.append(f"sparse_dim={value.sparse_dim}")
+    elif value.data.dim_map != tuple(range(len(value.tile_shape))):
+        parts.append(f"dim_map=[{', '.join(map(str, value.data.dim_map))}]")
+    return f"{kind}<{', '.join(parts)}>"

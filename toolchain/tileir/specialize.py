@@ -1,0 +1,187 @@
+"""One `.mlir` file, many entries: a kernel's text made to an EntrySpec.
+
+A kernel file is valid Tile IR as it stands. What it may be specialized in stands at its head and in its entry:
+
+- `!elem = bf16`: the storage type, replaced by the entry's when the file is parsed.
+- `!x_BMxBK = !cuda_tile.tile<128x64x!elem>`: a type alias whose name ends in sizes is a tile or view of that shape; each
+  part is one of the entry's constants or a number. Its shape is set from the constants.
+- `%BM = constant <i32: 128> : tile<i32>`: a scalar constant of the entry named like one of the constants.
+
+The sizes in the file must fit its names: `BM` is one number throughout. Then, on the parsed module:
+
+- casts that have become casts to the same type (`ftof` from f32 to f32) go away;
+- for dtype tf32, the operands of every `mmaf` are rounded from f32 to tf32 first;
+- what the entry promises of alignment becomes `assume` operations on its arguments, its hints become the entry's;
+- the entry takes the EntrySpec's symbol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from toolchain.entry import ALIGNMENT, ITEMSIZE, EntrySpec
+from toolchain.errors import SourceError
+
+from .dialect import attrs, location
+from .dialect import types as t
+from .dialect.control import EntryOp, ModuleOp
+from .dialect.ops import AssumeOp, ConstantOp, ExtIOp, FToFOp, MmaFOp, TruncIOp
+from .dialect.verify import verify
+from .text import parse
+from .text.numbers import elements_of, splat_bytes
+
+STORAGE: Mapping[str, Attribute] = {"f32": t.f32, "tf32": t.f32, "f16": t.f16, "bf16": t.bf16}
+HINTS = {"occupancy": "occupancy", "num_ctas": "num_cta_in_cga", "num_worker_warps": "num_worker_warps_per_cta"}
+ROUND = attrs.RoundingModeAttr(attrs.RoundingMode.NEAREST_EVEN)
+
+
+def specialize(text: str, *, filename: str, spec: EntrySpec) -> ModuleOp:
+    """The module of one entry, verified. Raises SourceError with file:line:col where the file does not fit the entry."""
+    sizes = _Sizes(spec)
+    module = parse(text, filename=filename, define_alias=sizes.alias)
+    entries = list(module.entries.values())
+    if len(entries) != 1:
+        raise SourceError(f"{filename}:1:1: error: a kernel file has one entry, this one has {len(entries)}")
+    (entry,) = entries
+    sizes.constants(entry)
+    sizes.check_used(filename)
+    _drop_identity_casts(entry)
+    if spec.dtype == "tf32":
+        _round_to_tf32(entry)
+    _assume_alignment(entry, spec)
+    if spec.hints:
+        entry.properties["optimization_hints"] = _hints(spec)
+    entry.properties["sym_name"] = attrs.StrAttr(spec.symbol)
+    verify(module, text=text)
+    return module
+
+
+class _Sizes:
+    """Sets sizes from the entry's constants, and sees that the file means one number by each name."""
+
+    def __init__(self, spec: EntrySpec) -> None:
+        self.spec = spec
+        self.written: dict[str, int] = {}  # what the file itself has for a name
+
+    def alias(self, name: str, value: Attribute, fail: Callable[[str], SourceError]) -> Attribute:
+        """What an alias shall stand for in this entry."""
+        if name == "elem":
+            return STORAGE[self.spec.dtype]
+        parts = name.rpartition("_")[2].split("x")
+        if not any(part in self.spec.constants for part in parts):
+            return value
+        if not all(part in self.spec.constants or part.isdecimal() for part in parts):
+            unknown = next(p for p in parts if p not in self.spec.constants and not p.isdecimal())
+            raise fail(f"!{name}: {self.spec.symbol} has no constant {unknown}")
+        if not isinstance(value, t.TileType | t.TileViewType):
+            raise fail(f"!{name} is named for its sizes but is {t.spell(value)}")
+        shape = value.shape if isinstance(value, t.TileType) else value.tile_shape
+        if len(shape) != len(parts):
+            raise fail(f"!{name} names {len(parts)} sizes, its type has {len(shape)}")
+        for part, size in zip(parts, shape, strict=True):
+            meant = int(part) if part.isdecimal() else self.written.setdefault(part, size)
+            if meant != size:
+                raise fail(f"!{name} has {size} for {part}, which is {meant} elsewhere")
+        return _reshaped(value, [int(p) if p.isdecimal() else self.spec.constants[p] for p in parts])
+
+    def constants(self, entry: EntryOp) -> None:
+        """Set the scalar constants that are named like one of the entry's."""
+        for op in entry.body.block.ops:
+            if not isinstance(op, ConstantOp):
+                continue
+            name = op.result.name_hint
+            if name not in self.spec.constants:
+                continue
+            kind = op.value.type
+            (written,) = elements_of(op.value)
+            if kind.shape or kind.element_type not in t.INTEGERS:
+                raise SourceError(f"{location.get(op)}: error: %{name} must be a scalar integer, not {t.spell(kind)}")
+            if self.written.setdefault(name, written) != written:
+                raise SourceError(f"{location.get(op)}: error: %{name} is {written}, elsewhere {self.written[name]}")
+            op.properties["value"] = attrs.DenseAttr(splat_bytes(self.spec.constants[name], kind.element_type), kind)
+
+    def check_used(self, filename: str) -> None:
+        unused = [name for name in self.spec.constants if name not in self.written]
+        if unused:
+            raise SourceError(f"{filename}:1:1: error: nothing in this file is named {', '.join(unused)}")
+
+
+def _reshaped(value: t.TileType | t.TileViewType, shape: Sequence[int]) -> Attribute:
+    match value:
+        case t.TileType():
+            return t.TileType(shape, value.element_type)
+        case t.GatherScatterViewType():
+            return t.GatherScatterViewType(shape, value.tensor_view, value.sparse_dim, value.padding_value)
+        case t.StridedViewType():
+            return t.StridedViewType(
+                shape, value.traversal_strides, value.tensor_view, value.dim_map, value.padding_value
+            )
+        case _:
+            return t.PartitionViewType(shape, value.tensor_view, value.data.dim_map, value.padding_value)
+
+
+def _drop_identity_casts(entry: EntryOp) -> None:
+    for op in list(entry.walk()):
+        if isinstance(op, FToFOp | ExtIOp | TruncIOp) and op.from_.type == op.to.type:
+            op.to.replace_all_uses_with(op.from_)
+            Rewriter.erase_op(op)
+
+
+def _round_to_tf32(entry: EntryOp) -> None:
+    for op in list(entry.walk()):
+        if not isinstance(op, MmaFOp):
+            continue
+        for index in (0, 1):
+            operand = op.operands[index]
+            kind = operand.type
+            assert isinstance(kind, t.TileType)
+            if kind.element_type != t.f32:
+                raise SourceError(f"{location.get(op)}: error: tf32 wants f32 operands, not {t.spell(kind)}")
+            rounded = FToFOp.create(
+                operands=[operand],
+                result_types=[t.TileType(kind.shape, t.tf32)],
+                properties={"rounding_mode": ROUND},
+            )
+            if place := location.get(op):
+                location.set(rounded, place)
+            Rewriter.insert_op(rounded, InsertPoint.before(op))
+            op.operands[index] = rounded.to
+
+
+def _assume_alignment(entry: EntryOp, spec: EntrySpec) -> None:
+    """`cutile_python_v2` passes an array as pointer, sizes, strides: of an aligned one the pointer is a multiple of 16
+    bytes, and so is every stride but the last, which is 1."""
+    arguments = list(entry.body.block.args)
+    promised: list[tuple[SSAValue, int]] = []
+    at = 0
+    for param in spec.params:
+        rank = len(param.dims)
+        if param.name in spec.aligned:
+            step = ALIGNMENT // ITEMSIZE[param.storage(spec.dtype)]
+            promised.append((arguments[at], ALIGNMENT))
+            promised += [(stride, step) for stride in arguments[at + 1 + rank : at + 2 * rank]]
+        at += 1 + 2 * rank
+    if at != len(arguments):
+        raise SourceError(
+            f"{location.get(entry)}: error: @{entry.symbol} has {len(arguments)} arguments, op {spec.op} has {at}"
+        )
+    first = InsertPoint.at_start(entry.body.block)
+    for value, divisor in promised:
+        assume = AssumeOp.create(
+            operands=[value], result_types=[value.type], properties={"predicate": attrs.DivByAttr(divisor)}
+        )
+        if place := location.get(entry):
+            location.set(assume, place)
+        value.replace_uses_with_if(assume.result, lambda use, own=assume: use.operation is not own)
+        Rewriter.insert_op(assume, first)
+
+
+def _hints(spec: EntrySpec) -> attrs.HintsAttr:
+    return attrs.HintsAttr(
+        tuple(
+            (target, tuple((HINTS[key], value) for key, value in hints.items())) for target, hints in spec.hints.items()
+        )
+    )

@@ -1,0 +1,271 @@
+"""A cursor over tokens, with the small parts of the grammar: words, numbers, lists, types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import NoReturn, TypeVar
+
+from xdsl.dialects.builtin import FunctionType
+from xdsl.ir import Attribute
+
+from ..dialect import types as t
+from .lexer import Token, tokenize
+from .source import Source
+
+T = TypeVar("T")
+_SCALARS = {name: kind for kind, (name, _) in t.SCALARS.items()}
+_VIEWS = ("partition_view", "strided_view", "gather_scatter_view")
+_TYPE_WORDS = (*_SCALARS, "token", "ptr", "tile", "tensor_view", *_VIEWS)
+MAX_ELEMENTS = 2**24  # of a tile, as the compiler has it
+
+
+class Cursor:
+    """Reads tokens one after another. `aliases`: the types that `!name` stands for."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.tokens = tokenize(source)
+        self.position = 0
+        self.aliases: dict[str, Attribute] = {}
+
+    # Tokens
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.position]
+
+    def fail(self, message: str, token: Token | None = None, *, hint: str | None = None) -> NoReturn:
+        raise self.source.error((token or self.token).at, message, hint=hint)
+
+    def unexpected(self, wanted: str, token: Token | None = None) -> NoReturn:
+        found = token or self.token
+        self.fail(f"expected {wanted}, found {found.text if found.kind == 'end' else repr(found.text)}", found)
+
+    def take(self) -> Token:
+        token = self.tokens[self.position]
+        if token.kind != "end":
+            self.position += 1
+        return token
+
+    def expect(self, text: str) -> Token:
+        if self.token.text != text or self.token.kind not in ("punct", "word"):
+            self.unexpected(repr(text))
+        return self.take()
+
+    def accept(self, text: str) -> bool:
+        """Takes the token if it is this punctuation or word."""
+        token = self.tokens[self.position]
+        if token.text == text and token.kind in ("punct", "word"):
+            self.position += 1
+            return True
+        return False
+
+    def kind(self, kind: str, wanted: str) -> Token:
+        if self.token.kind != kind:
+            self.unexpected(wanted)
+        return self.take()
+
+    def word_of(self, choices: Iterable[str], what: str) -> str:
+        """One of several words."""
+        choices = list(choices)
+        token = self.kind("word", what)
+        if token.text not in choices:
+            near = get_close_matches(token.text, choices, 1)
+            self.fail(
+                f"{token.text!r} is no {what}",
+                token,
+                hint=f"did you mean {near[0]!r}?" if near else f"one of {', '.join(choices)}",
+            )
+        return token.text
+
+    def integer(self, what: str = "an integer") -> int:
+        return int(self.kind("int", what).text)
+
+    def optional_integer(self) -> int | None:
+        """An integer, or `?`."""
+        return None if self.accept("?") else self.integer("an integer or '?'")
+
+    def symbol(self) -> str:
+        return self.kind("symbol", "a symbol such as @kernel").text.removeprefix("@").strip('"')
+
+    def listed(self, item: Callable[[], T], close: str) -> list[T]:
+        """Items with commas between them up to `close`, which is taken."""
+        items: list[T] = []
+        if self.accept(close):
+            return items
+        while True:
+            items.append(item())
+            if self.accept(close):
+                return items
+            if not self.accept(","):
+                self.unexpected(f"',' or {close!r}")
+
+    # Types
+
+    def type(self) -> Attribute:
+        """A type: an alias, or a type of the dialect with or without `!cuda_tile.`."""
+        token = self.token
+        if token.kind == "type_alias":
+            self.take()
+            if token.text.startswith("!cuda_tile."):
+                return self._named_type(token.text.removeprefix("!cuda_tile."), token)
+            if token.text[1:] not in self.aliases:
+                near = get_close_matches(token.text[1:], self.aliases, 1)
+                self.fail(f"no type alias {token.text}", token, hint=f"did you mean !{near[0]}?" if near else None)
+            return self.aliases[token.text[1:]]
+        if token.kind == "punct" and token.text == "(":
+            return self.function_type()
+        if token.kind != "word":
+            self.unexpected("a type")
+        self.take()
+        return self._named_type(token.text.removeprefix("cuda_tile."), token)
+
+    def function_type(self) -> FunctionType:
+        self.expect("(")
+        inputs = self.listed(self.type, ")")
+        self.expect("->")
+        self.expect("(")
+        return FunctionType.from_lists(inputs, self.listed(self.type, ")"))
+
+    def tile_type(self) -> t.TileType:
+        token = self.token
+        found = self.type()
+        if not isinstance(found, t.TileType):
+            self.fail(f"expected a tile type, found {t.spell(found)}", token)
+        return found
+
+    def _named_type(self, name: str, token: Token) -> Attribute:
+        if name in _SCALARS:
+            return _SCALARS[name]
+        match name:
+            case "token":
+                return t.token
+            case "ptr":
+                self.expect("<")
+                pointee = self._element()
+                self.expect(">")
+                return t.PtrType(pointee)
+            case "tile":
+                self.expect("<")
+                shape = self._shape(dynamic=False)
+                element = self._element()
+                self.expect(">")
+                self._check_tile(shape, token)
+                return t.TileType(shape, element)
+            case "tensor_view":
+                return self._tensor_view(token)
+            case _ if name in _VIEWS:
+                return self._tile_view(name, token)
+            case _:
+                near = get_close_matches(name, _TYPE_WORDS, 1)
+                hint = f"did you mean {near[0]!r}?" if near else None
+                raise self.source.error(token.at, f"no type {name!r}", hint=hint)
+
+    def _check_tile(self, shape: tuple[int, ...], token: Token) -> None:
+        elements = 1
+        for size in shape:
+            elements *= size
+            if size & (size - 1):
+                self.fail(f"a tile's sizes are powers of two, not {size}", token)
+        if elements > MAX_ELEMENTS:
+            self.fail(f"a tile of {elements} elements; the largest has {MAX_ELEMENTS}", token)
+
+    def _element(self) -> Attribute:
+        token = self.token
+        found = self.type()
+        if found not in t.SCALARS and not isinstance(found, t.PtrType):
+            self.fail(f"{t.spell(found)} is no element type", token)
+        return found
+
+    def _shape(self, *, dynamic: bool) -> tuple[int, ...]:
+        token = self.token
+        if token.kind != "shape":
+            return ()
+        self.take()
+        return tuple(self._size(part, token, dynamic=dynamic) for part in token.text.split("x")[:-1])
+
+    def _size(self, text: str, token: Token, *, dynamic: bool) -> int:
+        if text == "?":
+            if not dynamic:
+                self.fail("a tile's sizes are static", token)
+            return t.DYNAMIC
+        if int(text) < 1:
+            self.fail("sizes are positive", token)
+        return int(text)
+
+    def _tensor_view(self, token: Token) -> t.TensorViewType:
+        self.expect("<")
+        shape = self._shape(dynamic=True)
+        element = self._element()
+        strides: list[int] = []
+        if shape:
+            self.expect(",")
+            self.expect("strides")
+            self.expect("=")
+            self.expect("[")
+            sizes = self.listed(self.optional_integer, "]")
+            strides = [t.DYNAMIC if size is None else size for size in sizes]
+        self.expect(">")
+        if len(strides) != len(shape):
+            self.fail(f"{len(shape)} sizes but {len(strides)} strides", token)
+        if any(s < 1 and s != t.DYNAMIC for s in strides):
+            self.fail("strides are positive", token)
+        return t.TensorViewType(shape, strides, element)
+
+    def dimensions(self) -> tuple[int, ...]:
+        """Sizes in parentheses: `(128x64)`."""
+        self.expect("(")
+        token = self.token
+        lead = self.take().text.split("x")[:-1] if token.kind == "shape" else []
+        last = self.integer("a size")
+        self.expect(")")
+        sizes = tuple(self._size(part, token, dynamic=False) for part in (*lead, str(last)))
+        self._check_tile(sizes, token)
+        return sizes
+
+    def bracketed(self) -> tuple[int, ...]:
+        self.expect("[")
+        return tuple(self.listed(self.integer, "]"))
+
+    def _tile_view(self, name: str, token: Token) -> t.TileViewType:
+        self.expect("<")
+        self.expect("tile")
+        self.expect("=")
+        tile = self.dimensions()
+        self.expect(",")
+        strides: tuple[int, ...] = ()
+        if name == "strided_view":
+            self.expect("traversal_strides")
+            self.expect("=")
+            strides = self.bracketed()
+            self.expect(",")
+        padding = None
+        if self.accept("padding_value"):
+            self.expect("=")
+            padding = self.word_of(t.PADDINGS, "padding value")
+            self.expect(",")
+        inner = self.token
+        tensor = self.type()
+        if not isinstance(tensor, t.TensorViewType):
+            self.fail(f"expected a tensor_view, found {t.spell(tensor)}", inner)
+        if name == "gather_scatter_view":
+            self.expect(",")
+            self.expect("sparse_dim")
+            self.expect("=")
+            sparse = self.integer()
+            self.expect(">")
+            return t.GatherScatterViewType(tile, tensor, sparse, padding)
+        dim_map: tuple[int, ...] = tuple(range(len(tile)))
+        if self.accept(","):
+            self.expect("dim_map")
+            self.expect("=")
+            dim_map = self.bracketed()
+        self.expect(">")
+        if sorted(dim_map) != list(range(len(tensor.shape))) or len(tile) != len(tensor.shape):
+            self.fail(f"a tile of rank {len(tile)} with dimension map {list(dim_map)} of {t.spell(tensor)}", token)
+        if name == "strided_view":
+            if len(strides) != len(tile):
+                self.fail(f"{len(strides)} traversal strides for a tile of rank {len(tile)}", token)
+            return t.StridedViewType(tile, strides, tensor, dim_map, padding)
+        return t.PartitionViewType(tile, tensor, dim_map, padding)

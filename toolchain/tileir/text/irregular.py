@@ -1,0 +1,487 @@
+"""Parsing the operations whose spelling the table of formats cannot say: control flow, memory, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute, Region, SSAValue
+
+from ..dialect import attrs
+from ..dialect import types as t
+from ..dialect.base import TileOp
+from .numbers import parse_number
+
+if TYPE_CHECKING:
+    from .lexer import Token
+    from .parser import Parser
+
+Build = Callable[["Parser", type[TileOp]], TileOp]
+IRREGULAR: dict[str, Build] = {}
+
+
+def spelled(*names: str) -> Callable[[Build], Build]:
+    def register(build: Build) -> Build:
+        IRREGULAR.update(dict.fromkeys(names, build))
+        return build
+
+    return register
+
+
+def string(p: Parser) -> attrs.StrAttr:
+    r"""A string literal; MLIR spells other bytes as `\0A`."""
+    token = p.kind("string", "a string")
+    raw, out, at = token.text[1:-1], bytearray(), 0
+    while at < len(raw):
+        if raw[at] != "\\":
+            out += raw[at].encode()
+            at += 1
+        elif raw[at + 1] in '"\\':
+            out += raw[at + 1].encode()
+            at += 2
+        else:
+            code = {"n": "0A", "t": "09"}.get(raw[at + 1], raw[at + 1 : at + 3])
+            try:
+                out.append(int(code, 16))
+            except ValueError:
+                p.fail(f"no escape \\{code}", token)
+            at += 2 if raw[at + 1] in "nt" else 3
+    try:
+        return attrs.StrAttr(out.decode())
+    except UnicodeDecodeError:
+        p.fail("the string is not UTF-8", token)
+
+
+# Constants and assumptions
+
+
+@spelled("constant")
+def _constant(p: Parser, op: type[TileOp]) -> TileOp:
+    value = p.dense()
+    return p.create(op, {}, [value.type], {"value": value})
+
+
+@spelled("permute")
+def _permute(p: Parser, op: type[TileOp]) -> TileOp:
+    source = p.value()
+    permutation = attrs.IntsAttr(p.bracketed())
+    p.expect(":")
+    _typed(p, [source])
+    p.expect("->")
+    return p.create(op, {"source": [source]}, [p.type()], {"permutation": permutation})
+
+
+@spelled("assume")
+def _assume(p: Parser, op: type[TileOp]) -> TileOp:
+    predicate = _predicate(p)
+    p.expect(",")
+    value = p.value()
+    p.expect(":")
+    _typed(p, [value])
+    return p.create(op, {"value": [value]}, [value.type], {"predicate": predicate})
+
+
+def _predicate(p: Parser) -> Attribute:
+    name = p.word_of(("div_by", "bounded", "same_elements"), "predicate")
+    p.expect("<")
+    match name:
+        case "div_by":
+            divisor = p.integer()
+            every = along = None
+            if p.accept(","):
+                p.expect("every")
+                every = p.integer()
+                p.expect("along")
+                along = p.integer()
+            predicate: Attribute = attrs.DivByAttr(divisor, every, along)
+        case "bounded":
+            low = p.optional_integer()
+            p.expect(",")
+            predicate = attrs.BoundedAttr(low, p.optional_integer())
+        case _:
+            predicate = attrs.SameElementsAttr(p.bracketed())
+    p.expect(">")
+    return predicate
+
+
+@spelled("assert")
+def _assert(p: Parser, op: type[TileOp]) -> TileOp:
+    condition = p.value()
+    p.expect(",")
+    message = string(p)
+    p.expect(":")
+    _typed(p, [condition])
+    return p.create(op, {"condition": [condition]}, [], {"message": message})
+
+
+@spelled("get_global")
+def _get_global(p: Parser, op: type[TileOp]) -> TileOp:
+    name = attrs.StrAttr(p.symbol())
+    p.expect(":")
+    return p.create(op, {}, [p.type()], {"global_name": name})
+
+
+def _typed(p: Parser, values: Sequence[SSAValue]) -> None:
+    """The types of these values, one each."""
+    for i, value in enumerate(values):
+        if i:
+            p.expect(",")
+        token = p.token
+        p.check_types([value], p.type(), token)
+
+
+# Memory
+
+
+@spelled("make_tensor_view")
+def _make_tensor_view(p: Parser, op: type[TileOp]) -> TileOp:
+    start = p.token
+    base = p.value()
+    sizes: dict[str, list[SSAValue | int]] = {}
+    for name in ("shape", "strides"):
+        p.expect(",")
+        p.expect(name)
+        p.expect("=")
+        p.expect("[")
+        sizes[name] = p.listed(lambda: p.value() if p.token.kind == "value" else p.integer(), "]")
+    p.expect(":")
+    dynamic = [v for group in sizes.values() for v in group if isinstance(v, SSAValue)]
+    if dynamic:
+        token = p.token
+        p.check_types(dynamic, p.type(), token)
+        p.expect("->")
+    token = p.token
+    kind = p.type()
+    if not isinstance(kind, t.TensorViewType):
+        p.fail(f"expected a tensor_view, found {t.spell(kind)}", token)
+    for name, wanted in (("shape", kind.shape), ("strides", kind.strides)):
+        given = tuple(t.DYNAMIC if isinstance(v, SSAValue) else v for v in sizes[name])
+        if given != wanted:
+            p.fail(f"the {name} given do not fit {t.spell(kind)}", start)
+    groups = {
+        "base": [base],
+        "dynamicShape": [v for v in sizes["shape"] if isinstance(v, SSAValue)],
+        "dynamicStrides": [v for v in sizes["strides"] if isinstance(v, SSAValue)],
+    }
+    return p.create(op, groups, [kind], {})
+
+
+def _ordering(p: Parser) -> dict[str, Attribute]:
+    found = {"memory_ordering_semantics": p.enum("memory_ordering_semantics")}
+    if p.token.kind == "word":
+        found["memory_scope"] = p.enum("memory_scope")
+    return found
+
+
+def _token_and_hints(p: Parser, properties: dict[str, Attribute]) -> list[SSAValue]:
+    token: list[SSAValue] = []
+    if p.accept("token"):
+        p.expect("=")
+        token.append(p.value())
+    if p.accept("optimization_hints"):
+        p.expect("=")
+        properties["optimization_hints"] = p.hints()
+    return token
+
+
+def _more(p: Parser) -> list[SSAValue]:
+    """Values that follow, each after a comma."""
+    found: list[SSAValue] = []
+    while p.accept(","):
+        found.append(p.value())
+    return found
+
+
+@spelled("load_ptr_tko")
+def _load_ptr(p: Parser, op: type[TileOp]) -> TileOp:
+    properties = _ordering(p)
+    values = [p.value(), *_more(p)]
+    if len(values) > 3:
+        p.fail("a load takes pointers, a mask and a padding value")
+    token = _token_and_hints(p, properties)
+    p.expect(":")
+    _typed(p, values)
+    groups = {"source": values[:1], "mask": values[1:2], "paddingValue": values[2:], "token": token}
+    return p.create(op, groups, _tile_and_token(p), properties)
+
+
+@spelled("store_ptr_tko")
+def _store_ptr(p: Parser, op: type[TileOp]) -> TileOp:
+    properties = _ordering(p)
+    values = [p.value(), *_more(p)]
+    if not 2 <= len(values) <= 3:
+        p.fail("a store takes pointers, a value and perhaps a mask")
+    token = _token_and_hints(p, properties)
+    p.expect(":")
+    _typed(p, values)
+    groups = {"destination": values[:1], "value": values[1:2], "mask": values[2:], "token": token}
+    return p.create(op, groups, _token_result(p), properties)
+
+
+def _tile_and_token(p: Parser) -> list[Attribute]:
+    p.expect("->")
+    tile = p.type()
+    p.expect(",")
+    p.expect("token")
+    return [tile, t.token]
+
+
+def _token_result(p: Parser) -> list[Attribute]:
+    p.expect("->")
+    p.expect("token")
+    return [t.token]
+
+
+def _indices(p: Parser) -> list[SSAValue]:
+    p.expect("[")
+    return p.listed(p.value, "]")
+
+
+def _index_types(p: Parser, index: Sequence[SSAValue]) -> None:
+    """`, tile<i32>` for all indices, or one type for each."""
+    if not index:
+        return
+    p.expect(",")
+    first = p.token
+    kinds = [p.type()]
+    while p.accept(","):
+        kinds.append(p.type())
+    if len(kinds) not in (1, len(index)):
+        p.fail(f"{len(kinds)} types for {len(index)} indices", first)
+    for value, kind in zip(index, kinds * len(index) if len(kinds) == 1 else kinds, strict=False):
+        p.check_types([value], kind, first)
+
+
+@spelled("load_view_tko")
+def _load_view(p: Parser, op: type[TileOp]) -> TileOp:
+    properties = _ordering(p)
+    view = p.value()
+    index = _indices(p)
+    token = _token_and_hints(p, properties)
+    p.expect(":")
+    _typed(p, [view])
+    _index_types(p, index)
+    return p.create(op, {"view": [view], "index": index, "token": token}, _tile_and_token(p), properties)
+
+
+@spelled("store_view_tko")
+def _store_view(p: Parser, op: type[TileOp]) -> TileOp:
+    properties = _ordering(p)
+    tile = p.value()
+    p.expect(",")
+    view = p.value()
+    index = _indices(p)
+    token = _token_and_hints(p, properties)
+    p.expect(":")
+    _typed(p, [tile, view])
+    _index_types(p, index)
+    groups = {"tile": [tile], "view": [view], "index": index, "token": token}
+    return p.create(op, groups, _token_result(p), properties)
+
+
+@spelled("atomic_red_view_tko")
+def _atomic_red_view(p: Parser, op: type[TileOp]) -> TileOp:
+    properties = _ordering(p)
+    view = p.value()
+    index = _indices(p)
+    p.expect(",")
+    properties["mode"] = p.enum("mode")
+    p.expect(",")
+    value = p.value()
+    token = _token_and_hints(p, properties)
+    p.expect(":")
+    _typed(p, [value, view])
+    _index_types(p, index)
+    groups = {"view": [view], "index": index, "value": [value], "token": token}
+    return p.create(op, groups, _token_result(p), properties)
+
+
+@spelled("atomic_rmw_tko")
+def _atomic_rmw(p: Parser, op: type[TileOp]) -> TileOp:
+    properties = _ordering(p)
+    pointers = p.value()
+    p.expect(",")
+    properties["mode"] = p.enum("mode")
+    p.expect(",")
+    values = [pointers, p.value(), *_more(p)]
+    token = _token_and_hints(p, properties)
+    p.expect(":")
+    _typed(p, values)
+    groups = {"pointers": values[:1], "arg": values[1:2], "mask": values[2:], "token": token}
+    return p.create(op, groups, _tile_and_token(p), properties)
+
+
+@spelled("atomic_cas_tko")
+def _atomic_cas(p: Parser, op: type[TileOp]) -> TileOp:
+    properties = _ordering(p)
+    pointers = p.value()
+    p.expect(",")
+    compare = p.value()
+    p.expect(",")
+    value = p.value()
+    mask = _more(p)
+    token = _token_and_hints(p, properties)
+    p.expect(":")
+    kinds_start = p.token
+    _typed(p, [pointers, compare, *mask])  # the new value is of the compared one's type
+    p.check_types([value], compare.type, kinds_start)
+    groups = {"pointers": [pointers], "cmp": [compare], "val": [value], "mask": mask, "token": token}
+    return p.create(op, groups, _tile_and_token(p), properties)
+
+
+@spelled("print_tko")
+def _print(p: Parser, op: type[TileOp]) -> TileOp:
+    properties: dict[str, Attribute] = {"str": string(p)}
+    values = _more(p)
+    token = _token_and_hints(p, properties)
+    if values:
+        p.expect(":")
+        _typed(p, values)
+    return p.create(op, {"args": values, "token": token}, _token_result(p), properties)
+
+
+# Control flow
+
+
+@spelled("return", "break", "continue", "yield")
+def _terminator(p: Parser, op: type[TileOp]) -> TileOp:
+    values = p.values()
+    if values:
+        p.expect(":")
+        _typed(p, values)
+    return p.create(op, {"values": values}, [], {})
+
+
+def _carried(p: Parser) -> tuple[list[Token], list[SSAValue]]:
+    """`iter_values(%a = %b, ...)`, or nothing."""
+    if not p.accept("iter_values"):
+        return [], []
+    p.expect("(")
+
+    def pair() -> tuple[Token, SSAValue]:
+        name = p.kind("value", "a value name")
+        p.expect("=")
+        return name, p.value()
+
+    pairs = p.listed(pair, ")")
+    return [name for name, _ in pairs], [value for _, value in pairs]
+
+
+def _results(p: Parser) -> list[Attribute]:
+    """`-> (types)`, or nothing."""
+    if not p.accept("->"):
+        return []
+    p.expect("(")
+    return p.listed(p.type, ")")
+
+
+@spelled("for")
+def _for(p: Parser, op: type[TileOp]) -> TileOp:
+    properties: dict[str, Attribute] = {"unsignedCmp": UnitAttr()} if p.accept("unsigned") else {}
+    index = p.kind("value", "the loop's index")
+    p.expect("in")
+    p.expect("(")
+    low = p.value()
+    p.expect("to")
+    high = p.value()
+    p.expect(",")
+    p.expect("step")
+    step = p.value()
+    p.expect(")")
+    p.expect(":")
+    token = p.token
+    kind = p.type()
+    p.check_types([low, high, step], kind, token)
+    names, carried = _carried(p)
+    results = _check_carried(p, carried, _results(p))
+    body = p.region([index, *names], [kind, *results], implied="continue")
+    groups = {"lowerBound": [low], "upperBound": [high], "step": [step], "initValues": carried}
+    return p.create(op, groups, results, properties, [body])
+
+
+def _check_carried(p: Parser, carried: Sequence[SSAValue], results: list[Attribute]) -> list[Attribute]:
+    if len(carried) != len(results):
+        p.fail(f"{len(carried)} values are carried, {len(results)} result types are given")
+    for value, kind in zip(carried, results, strict=True):
+        p.check_types([value], kind, p.token)
+    return results
+
+
+@spelled("loop")
+def _loop(p: Parser, op: type[TileOp]) -> TileOp:
+    names, carried = _carried(p)
+    kinds: list[Attribute] = []
+    results: list[Attribute] = []
+    if p.accept(":"):
+        token = p.token
+        kinds = [p.type()]
+        while p.accept(","):
+            kinds.append(p.type())
+        if len(kinds) != len(carried):
+            p.fail(f"{len(kinds)} types for {len(carried)} carried values", token)
+        for value, kind in zip(carried, kinds, strict=True):
+            p.check_types([value], kind, token)
+        if p.accept("->"):
+            results = [p.type()]
+            while p.accept(","):
+                results.append(p.type())
+    elif carried:
+        p.unexpected("':' and the types of the carried values")
+    body = p.region(names, kinds, implied="continue")
+    return p.create(op, {"initValues": carried}, results, {}, [body])
+
+
+@spelled("if")
+def _if(p: Parser, op: type[TileOp]) -> TileOp:
+    condition = p.value()
+    results = _results(p)
+    implied = None if results else "yield"
+    then = p.region(implied=implied)
+    otherwise = p.region(implied=implied) if p.accept("else") else Region()
+    return p.create(op, {"condition": [condition]}, results, {}, [then, otherwise])
+
+
+@spelled("reduce", "scan")
+def _fold(p: Parser, op: type[TileOp]) -> TileOp:
+    values = p.values()
+    p.expect("dim")
+    p.expect("=")
+    properties: dict[str, Attribute] = {"dim": attrs.IntAttr(p.integer())}
+    if op.name.endswith("scan"):
+        p.expect("reverse")
+        p.expect("=")
+        properties["reverse"] = attrs.BoolAttr(p.word_of(("true", "false"), "direction") == "true")
+    p.expect("identities")
+    p.expect("=")
+    p.expect("[")
+    properties["identities"] = attrs.AttrsAttr(tuple(p.listed(lambda: _identity(p), "]")))
+    p.expect(":")
+    _typed(p, values)
+    p.expect("->")
+    results = [p.type()]
+    while p.accept(","):
+        results.append(p.type())
+    p.expect("(")
+
+    def argument() -> tuple[Token, Attribute]:
+        name = p.kind("value", "a value name")
+        p.expect(":")
+        return name, p.type()
+
+    arguments = p.listed(argument, ")")
+    body = p.region([name for name, _ in arguments], [kind for _, kind in arguments])
+    return p.create(op, {"inputs": values}, results, properties, [body])
+
+
+def _identity(p: Parser) -> Attribute:
+    literal = p.take()
+    p.expect(":")
+    token = p.token
+    kind = p.type()
+    if kind not in t.SCALARS:
+        p.fail(f"an identity of type {t.spell(kind)}", token)
+    try:
+        return attrs.NumberAttr(parse_number(literal.text, literal.kind, kind), kind)
+    except ValueError as error:
+        p.fail(str(error), literal)

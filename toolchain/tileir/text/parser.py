@@ -1,0 +1,405 @@
+"""Tile IR text to a module of the dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+from xdsl.dialects.builtin import DenseArrayBase, FunctionType, UnitAttr
+from xdsl.dialects.builtin import i32 as builtin_i32
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import OptionalDef, OptPropertyDef, VarOperandDef
+
+from toolchain.errors import SourceError
+
+from ..dialect import attrs, location
+from ..dialect import types as t
+from ..dialect.base import TileOp
+from ..dialect.control import EntryOp, GlobalOp, ModuleOp
+from ..dialect.ops import OPS
+from .cursor import Cursor
+from .formats import ENUMS, FORMATS, KEYWORDS, default
+from .irregular import IRREGULAR
+from .lexer import Token
+from .numbers import dense_bytes, parse_number, splat_bytes
+from .source import Source
+
+MAX_DEPTH = 64  # of nested regions
+
+
+class DefineAlias(Protocol):
+    """Called for each alias at a file's head with what it stands for; returns what it shall stand for."""
+
+    def __call__(self, name: str, value: Attribute, fail: Callable[[str], SourceError]) -> Attribute: ...
+
+
+def parse(text: str, *, filename: str, define_alias: DefineAlias | None = None) -> ModuleOp:
+    """The module that `text` spells: `cuda_tile.module @m { entry @k(...) { ... } }`, or entries without a module, as
+    the disassembler prints them. Operations carry their locations. It is not verified.
+
+    Raises SourceError, `file:line:col: error: ...` with the line and a caret, for anything that does not parse.
+    """
+    return Parser(Source(text, filename), define_alias).module()
+
+
+class Parser(Cursor):
+    """A cursor that also knows values in scope and makes operations."""
+
+    def __init__(self, source: Source, define_alias: DefineAlias | None = None) -> None:
+        super().__init__(source)
+        self.define_alias = define_alias
+        self.scopes: list[dict[str, SSAValue]] = []
+
+    # The module
+
+    def module(self) -> ModuleOp:
+        while self.token.kind in ("type_alias", "attr_alias"):
+            self._alias()
+        name = "kernels"
+        start = self.token
+        wrapped = self.accept("cuda_tile.module") or self.accept("module")
+        if wrapped:
+            if self.token.kind == "symbol":
+                name = self.symbol()
+            self.expect("{")
+        body = Block()
+        symbols: set[str] = set()
+        while not (self.token.text == "}" if wrapped else self.token.kind == "end"):
+            token = self.token
+            op = self._top_level()
+            if op.sym_name.data in symbols:
+                self.fail(f"@{op.sym_name.data} is defined twice", token)
+            symbols.add(op.sym_name.data)
+            body.add_op(op)
+        if wrapped:
+            self.expect("}")
+        if self.token.kind != "end":
+            self.unexpected("the end of the file")
+        if not symbols:
+            self.fail("no entry in this file", start)
+        return ModuleOp.create(properties={"sym_name": attrs.StrAttr(name)}, regions=[Region(body)])
+
+    def _alias(self) -> None:
+        token = self.take()
+        name = token.text[1:]
+        if token.kind == "attr_alias":
+            self.fail("attribute aliases are not used by this dialect", token)
+        if name in self.aliases:
+            self.fail(f"alias {token.text} is defined twice", token)
+        if "." in name:
+            self.fail("an alias has no '.' in its name", token)
+        self.expect("=")
+        value = self.type()
+        if self.define_alias is not None:
+            value = self.define_alias(name, value, lambda message: self.source.error(token.at, message))
+        self.aliases[name] = value
+
+    def _top_level(self) -> EntryOp | GlobalOp:
+        token = self.kind("word", "'entry' or 'global'")
+        match token.text.removeprefix("cuda_tile."):
+            case "entry":
+                op = self._entry()
+            case "global":
+                op = self._global()
+            case _:
+                self.unexpected("'entry' or 'global'", token)
+        location.set(op, self.source.location(token.at))
+        return op
+
+    def _entry(self) -> EntryOp:
+        symbol = self.symbol()
+        self.expect("(")
+        scope: dict[str, SSAValue] = {}
+        arguments = self.listed(self._typed_name, ")")
+        block = Block(arg_types=[kind for _, kind in arguments])
+        properties: dict[str, Attribute] = {
+            "sym_name": attrs.StrAttr(symbol),
+            "function_type": FunctionType.from_lists([kind for _, kind in arguments], []),
+        }
+        if self.accept("optimization_hints"):
+            self.expect("=")
+            properties["optimization_hints"] = self.hints()
+        self.scopes.append(scope)
+        for (name, _), value in zip(arguments, block.args, strict=True):
+            self.define(name, value)
+        self._body(block, "return")
+        self.scopes.pop()
+        return EntryOp.create(properties=properties, regions=[Region(block)])
+
+    def _typed_name(self) -> tuple[Token, Attribute]:
+        name = self.kind("value", "a value name such as %x")
+        self.expect(":")
+        return name, self.type()
+
+    def _global(self) -> GlobalOp:
+        properties: dict[str, Attribute] = {}
+        if self.accept("private"):
+            properties["private"] = UnitAttr()
+        if self.accept("constant"):
+            properties["constant"] = UnitAttr()
+        properties["sym_name"] = attrs.StrAttr(self.symbol())
+        properties["alignment"] = attrs.IntAttr(0)
+        if self.accept("alignment"):
+            self.expect("=")
+            properties["alignment"] = attrs.IntAttr(self.integer())
+        properties["value"] = self.dense()
+        return GlobalOp.create(properties=properties)
+
+    # Values
+
+    def define(self, name: Token, value: SSAValue) -> None:
+        text = name.text[1:]
+        if any(text in scope for scope in self.scopes):
+            self.fail(f"%{text} is already defined", name)
+        self.scopes[-1][text] = value
+        if not text.isdecimal():
+            value.name_hint = text if SSAValue.is_valid_name(text) else None
+
+    def value(self) -> SSAValue:
+        token = self.kind("value", "a value such as %x")
+        name = token.text[1:]
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        known = [known for scope in self.scopes for known in scope]
+        near = get_close_matches(name, known, 1)
+        hint = f"did you mean %{near[0]}?" if near else None
+        raise self.source.error(token.at, f"%{name} is not defined here", hint=hint)
+
+    # Operations
+
+    def _body(self, block: Block, implied: str | None) -> None:
+        """`{ operations }`. `implied`: the terminator that may be left out if it carries nothing."""
+        opening = self.expect("{")
+        last: Operation | None = None
+        while not self.accept("}"):
+            if self.token.kind == "end":
+                self.fail("'{' is never closed", opening)
+            if last is not None and last.name in _TERMINATORS:
+                self.fail(f"nothing may follow {last.name.removeprefix('cuda_tile.')}")
+            last = self.operation()
+            block.add_op(last)
+        if last is None or last.name not in _TERMINATORS:
+            if implied in (None, "return"):
+                close = self.tokens[self.position - 1]
+                self.fail(f"a body ends with {'return' if implied else 'a terminator'}", close)
+            block.add_op(OPS[implied].create())
+
+    def region(
+        self, names: Sequence[Token] = (), types: Sequence[Attribute] = (), *, implied: str | None = None
+    ) -> Region:
+        """A region of one block with these arguments."""
+        if len(self.scopes) > MAX_DEPTH:
+            self.fail(f"regions nested deeper than {MAX_DEPTH}")
+        block = Block(arg_types=types)
+        self.scopes.append({})
+        for name, value in zip(names, block.args, strict=True):
+            self.define(name, value)
+        self._body(block, implied)
+        self.scopes.pop()
+        return Region(block)
+
+    def operation(self) -> Operation:
+        results: list[tuple[Token, int | None]] = []
+        if self.token.kind == "value":
+            while True:
+                name = self.take()
+                count = self.integer("how many results") if self.accept(":") else None
+                results.append((name, count))
+                if not self.accept(","):
+                    break
+                if self.token.kind != "value":
+                    self.unexpected("a value name")
+            self.expect("=")
+        token = self.kind("word", "an operation")
+        name = token.text.removeprefix("cuda_tile.")
+        if name not in OPS:
+            near = get_close_matches(name, OPS, 1)
+            self.fail(f"no operation {name!r}", token, hint=f"did you mean {near[0]!r}?" if near else None)
+        build = IRREGULAR.get(name)
+        op = build(self, OPS[name]) if build else self._regular(name, len(results))
+        location.set(op, self.source.location(token.at))
+        self._name_results(op, results, token)
+        return op
+
+    def _name_results(self, op: Operation, names: Sequence[tuple[Token, int | None]], token: Token) -> None:
+        wanted = sum(count or 1 for _, count in names)
+        if names and wanted != len(op.results):
+            self.fail(f"{op.name} has {len(op.results)} results, {wanted} are named", names[0][0])
+        if not names and len(op.results) and not op.name.endswith(_UNNAMED):
+            self.fail(f"the result of {op.name} has no name", token)
+        at = 0
+        for name, count in names:
+            if count is None:
+                self.define(name, op.results[at])
+                at += 1
+                continue
+            for i in range(count):
+                value = op.results[at + i]
+                self.define(name._replace(text=f"{name.text}#{i}"), value)
+                value.name_hint = None
+            at += count
+
+    def create(
+        self,
+        op: type[TileOp],
+        operands: Mapping[str, Sequence[SSAValue]],
+        results: Iterable[Attribute],
+        properties: Mapping[str, Attribute],
+        regions: Sequence[Region] = (),
+    ) -> TileOp:
+        """An operation from its operand groups by name."""
+        definition = op.get_irdl_definition()
+        groups = [list(operands.get(name, ())) for name, _ in definition.operands]
+        found = dict(properties)
+        if "operandSegmentSizes" in definition.properties:
+            found["operandSegmentSizes"] = DenseArrayBase.from_list(builtin_i32, [len(g) for g in groups])
+        flat = [value for group in groups for value in group]
+        return op.create(operands=flat, result_types=list(results), properties=found, regions=list(regions))
+
+    def _regular(self, name: str, named: int) -> TileOp:
+        op = OPS[name]
+        definition = op.get_irdl_definition()
+        groups = dict(definition.operands)
+        result_names = [n for n, _ in definition.results]
+        operands: dict[str, list[SSAValue]] = {}
+        types: dict[str, Attribute] = {}
+        properties: dict[str, Attribute] = {}
+        for word in FORMATS[name].split():
+            if word == "flags":
+                self._flags(op, properties)
+            elif word[0] == "=":
+                properties[word[1:]] = self.enum(word[1:])
+            elif word[0] == "~":
+                properties[word[1:]] = self.bracketed_enum(word[1:], name)
+            elif word[0] == ".":
+                self.expect(word[1:])
+                self.expect("=")
+                properties[word[1:]] = attrs.IntAttr(self.integer())
+            elif word[0] == "<":
+                token = self.token
+                kind = self.type()
+                for role in word[1:-1].split(","):
+                    types[role] = kind
+                    self.check_types(operands.get(role, ()), kind, token)
+            elif word in groups:
+                variadic = isinstance(groups[word], VarOperandDef) and not isinstance(groups[word], OptionalDef)
+                operands[word] = self.values() if variadic else [self.value()]
+            else:
+                self.expect(word)
+        count = max(named, 1)
+        results = [types[n] for n in result_names for _ in range(count if len(result_names) == 1 else 1)]
+        return self.create(op, operands, results, properties)
+
+    def values(self) -> list[SSAValue]:
+        """Values with commas between them, perhaps none."""
+        found: list[SSAValue] = []
+        if self.token.kind != "value":
+            return found
+        found.append(self.value())
+        while self.accept(","):
+            found.append(self.value())
+        return found
+
+    def check_types(self, values: Sequence[SSAValue], kind: Attribute, token: Token) -> None:
+        for value in values:
+            if value.type != kind:
+                name = f"%{value.name_hint}" if value.name_hint else "the operand"
+                self.fail(f"{name} is of type {t.spell(value.type)}, not {t.spell(kind)}", token)
+
+    # Properties
+
+    def _flags(self, op: type[TileOp], properties: dict[str, Attribute]) -> None:
+        units = {n for n, d in op.get_irdl_definition().properties.items() if isinstance(d, OptPropertyDef)}
+        while self.token.kind == "word" and self.token.text in {u.rstrip("_") for u in units}:
+            token = self.take()
+            name = token.text if token.text in units else f"{token.text}_"
+            if name in properties:
+                self.fail(f"{token.text} stands twice", token)
+            properties[name] = UnitAttr()
+
+    def enum(self, name: str) -> Attribute:
+        kind: Any = ENUMS[name]
+        return kind(kind.enum_type(self.word_of([str(v) for v in kind.enum_type], name.replace("_", " "))))
+
+    def bracketed_enum(self, name: str, op: str) -> Attribute:
+        if not self.accept(KEYWORDS[name]):
+            value = default(op, name)
+            assert isinstance(value, Attribute)
+            return value
+        self.expect("<")
+        value = self.enum(name)
+        self.expect(">")
+        return value
+
+    def number(self, kind: Attribute) -> int:
+        """The bits of a literal of a scalar type."""
+        token = self.take()
+        try:
+            return parse_number(token.text, token.kind, kind)
+        except ValueError as error:
+            self.fail(str(error), token)
+
+    def dense(self) -> attrs.DenseAttr:
+        """`<f32: 0.0> : tile<4xf32>`: the value of a constant, with its type."""
+        self.expect("<")
+        token = self.token
+        element = self.type()
+        if element not in t.SCALARS:
+            self.fail(f"no constant of type {t.spell(element)}", token)
+        self.expect(":")
+        start = self.token
+        shape: list[int] = []
+        elements = self._nested(element, shape, 0)
+        self.expect(">")
+        self.expect(":")
+        token = self.token
+        kind = self.tile_type()
+        if kind.element_type != element:
+            self.fail(f"the value is of {t.spell(element)}, the type of {t.spell(kind.element_type)}", token)
+        if start.text != "[":
+            return attrs.DenseAttr(splat_bytes(elements[0], element), kind)
+        if tuple(shape) != kind.shape:
+            self.fail(f"the value has shape {shape}, the type {list(kind.shape)}", start)
+        if len(elements) == 1:
+            return attrs.DenseAttr(splat_bytes(elements[0], element), kind)
+        return attrs.DenseAttr(dense_bytes(elements, element), kind)
+
+    def _nested(self, element: Attribute, shape: list[int], depth: int) -> list[int]:
+        if depth > MAX_DEPTH:
+            self.fail(f"brackets nested deeper than {MAX_DEPTH}")
+        token = self.token
+        if not self.accept("["):
+            if depth != len(shape):
+                self.fail("the rows of the value differ in depth", token)
+            return [self.number(element)]
+        if depth == len(shape):
+            shape.append(-1)
+        rows = self.listed(lambda: self._nested(element, shape, depth + 1), "]")
+        if shape[depth] not in (-1, len(rows)):
+            self.fail("the rows of the value differ in length", token)
+        shape[depth] = len(rows)
+        return [bits for row in rows for bits in row]
+
+    def hints(self) -> attrs.HintsAttr:
+        """`<sm_90 = {occupancy = 2}, default = {}>`"""
+        self.expect("<")
+        return attrs.HintsAttr(tuple(self.listed(self._architecture, ">")))
+
+    def _architecture(self) -> tuple[str, tuple[tuple[str, int | bool], ...]]:
+        name = self.kind("word", "an architecture such as sm_90, or default").text
+        self.expect("=")
+        self.expect("{")
+        return name, tuple(self.listed(self._hint, "}"))
+
+    def _hint(self) -> tuple[str, int | bool]:
+        name = self.kind("word", "a hint").text
+        self.expect("=")
+        if self.token.kind == "word":
+            return name, self.word_of(("true", "false"), "hint's value") == "true"
+        return name, self.integer()
+
+
+_TERMINATORS = frozenset(f"cuda_tile.{name}" for name in ("break", "continue", "return", "yield"))
+_UNNAMED = ("_tko", ".for", ".loop", ".if")  # their results may go unnamed

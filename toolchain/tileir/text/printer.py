@@ -1,0 +1,343 @@
+"""A module of the dialect to Tile IR text, as the disassembler spells it, inside `cuda_tile.module`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import DenseArrayBase, UnitAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import OptionalDef, VarOperandDef
+
+from ..dialect import attrs
+from ..dialect import types as t
+from ..dialect.base import TileOp
+from ..dialect.control import EntryOp, GlobalOp, ModuleOp
+from .formats import FORMATS, KEYWORDS, default
+from .numbers import elements_of, spell_number
+
+INDENT = "  "
+
+
+def print_module(module: ModuleOp) -> str:
+    """The text of a module: `parse` reads it back to an equal one. Value names are kept where they are known."""
+    return Printer().module(module)
+
+
+def quote(text: str) -> str:
+    r"""A string literal; what is not plain ASCII is spelled `\0A`."""
+    return '"' + "".join(
+        chr(b) if 0x20 <= b < 0x7F and b not in b'"\\' else f"\\{b:02X}" for b in text.encode()
+    ) + '"'  # fmt: skip
+
+
+def spell_hints(hints: attrs.HintsAttr) -> str:
+    def value(hint: int | bool) -> str:
+        return str(hint).lower() if isinstance(hint, bool) else str(hint)
+
+    parts = (f"{name} = {{{', '.join(f'{key} = {value(hint)}' for key, hint in pairs)}}}" for name, pairs in hints.data)
+    return f"<{', '.join(parts)}>"
+
+
+def spell_dense(value: attrs.DenseAttr) -> str:
+    kind = value.type.element_type
+    words = [spell_number(bits, kind) for bits in elements_of(value)]
+
+    def nest(shape: Sequence[int], words: Sequence[str]) -> str:
+        if not shape:
+            return words[0]
+        step = len(words) // shape[0]
+        return f"[{', '.join(nest(shape[1:], words[i : i + step]) for i in range(0, len(words), step))}]"
+
+    return f"<{t.spell(kind)}: {words[0] if value.is_splat else nest(value.type.shape, words)}>"
+
+
+def spell_predicate(predicate: Attribute) -> str:
+    match predicate:
+        case attrs.DivByAttr():
+            rest = "" if predicate.every is None else f", every {predicate.every} along {predicate.along}"
+            return f"div_by<{predicate.divisor}{rest}>"
+        case attrs.BoundedAttr():
+            low, high = ("?" if v is None else v for v in (predicate.lb, predicate.ub))
+            return f"bounded<{low}, {high}>"
+        case attrs.SameElementsAttr():
+            return f"same_elements<{list(predicate.data)}>"
+        case _:
+            raise TypeError(f"{type(predicate).__name__} is nothing that can be assumed")
+
+
+class Printer:
+    """Collects lines; knows the names of the values in the entry that it prints."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.names: dict[SSAValue, str] = {}
+        self.taken: set[str] = set()
+        self.depth = 0
+
+    def line(self, text: str) -> None:
+        self.lines.append(INDENT * self.depth + text)
+
+    def module(self, module: ModuleOp) -> str:
+        self.line(f"cuda_tile.module @{module.sym_name.data} {{")
+        self.depth += 1
+        for op in module.body.block.ops:
+            if isinstance(op, GlobalOp):
+                self._global(op)
+            elif isinstance(op, EntryOp):
+                self._entry(op)
+        self.depth -= 1
+        self.line("}")
+        return "\n".join(self.lines) + "\n"
+
+    def _global(self, op: GlobalOp) -> None:
+        words = [word for word, flag in (("private", op.private), ("constant", op.constant)) if flag is not None]
+        alignment = [f"alignment = {op.alignment.data}"] if op.alignment.data else []
+        words = ["global", *words, f"@{op.sym_name.data}", *alignment]
+        self.line(f"{' '.join(words)} {spell_dense(op.value)} : {t.spell(op.value.type)}")
+
+    def _entry(self, op: EntryOp) -> None:
+        self.names, self.taken = {}, set()
+        arguments = ", ".join(f"{self.define(a, 'arg')}: {t.spell(a.type)}" for a in op.body.block.args)
+        hints = "" if op.optimization_hints is None else f" optimization_hints={spell_hints(op.optimization_hints)}"
+        self.line(f"entry @{op.symbol}({arguments}){hints} {{")
+        self.block(op.body.block)
+        self.line("}")
+
+    # Values
+
+    def define(self, value: SSAValue, fallback: str = "") -> str:
+        """A new name for a value: its own, made unique, or a number."""
+        stem = value.name_hint or fallback
+        number = 0
+        name = stem
+        while not name or name in self.taken:
+            name = f"{stem}_{number}" if value.name_hint else f"{stem}{number}"
+            number += 1
+        self.taken.add(name)
+        self.names[value] = f"%{name}"
+        return f"%{name}"
+
+    def use(self, values: Iterable[SSAValue]) -> str:
+        return ", ".join(self.names[value] for value in values)
+
+    def types(self, values: Iterable[SSAValue]) -> str:
+        return ", ".join(t.spell(value.type) for value in values)
+
+    # Operations
+
+    def block(self, block: Block, *, implied: str | None = None) -> None:
+        self.depth += 1
+        for op in block.ops:
+            if not (op.name == f"cuda_tile.{implied}" and not op.operands):
+                self._operation(op)
+        self.depth -= 1
+
+    def _operation(self, op: Operation) -> None:
+        assert isinstance(op, TileOp)
+        name = op.name.removeprefix("cuda_tile.")
+        if name in _STRUCTURED:
+            _STRUCTURED[name](self, op, name)
+            return
+        body = self._regular(op, name) if name in FORMATS else _irregular(self, op, name)
+        self.line(f"{self.results(op)}{name} {body}".rstrip())
+
+    def results(self, op: Operation) -> str:
+        return f"{', '.join(self.define(r) for r in op.results)} = " if op.results else ""
+
+    def groups(self, op: TileOp) -> dict[str, list[SSAValue]]:
+        """The operands of each group by name."""
+        definitions = op.get_irdl_definition().operands
+        segments = op.properties.get("operandSegmentSizes")
+        if isinstance(segments, DenseArrayBase):
+            sizes = [int(size) for size in segments.get_values()]
+        else:
+            many = [isinstance(d, VarOperandDef) and not isinstance(d, OptionalDef) for _, d in definitions]
+            sizes = [len(op.operands) - len(many) + 1 if variadic else 1 for variadic in many]
+        found: dict[str, list[SSAValue]] = {}
+        at = 0
+        for (name, _), size in zip(definitions, sizes, strict=True):
+            found[name] = list(op.operands[at : at + size])
+            at += size
+        return found
+
+    def _regular(self, op: TileOp, name: str) -> str:
+        groups = self.groups(op)
+        results = dict(zip((n for n, _ in op.get_irdl_definition().results), op.results, strict=False))
+        out: list[str] = []
+        for word in FORMATS[name].split():
+            if word == "flags":
+                units = sorted(n.rstrip("_") for n, v in op.properties.items() if isinstance(v, UnitAttr))
+                out += [f" {unit}" for unit in units]
+            elif word[0] == "=":
+                out.append(f" {_enum(op, word[1:])}")
+            elif word[0] == "~":
+                if op.properties[word[1:]] != default(name, word[1:]):
+                    out.append(f" {KEYWORDS[word[1:]]}<{_enum(op, word[1:])}>")
+            elif word[0] == ".":
+                value = op.properties[word[1:]]
+                assert isinstance(value, attrs.IntAttr)
+                out.append(f" {word[1:]} = {value.data}")
+            elif word[0] == "<":
+                role = word[1:-1].split(",")[0]
+                out.append(f" {t.spell((groups[role][0] if role in groups else results[role]).type)}")
+            elif word in groups:
+                out.append(f" {self.use(groups[word])}")
+            else:
+                out.append(word if word in (",", "[", "]") else f" {word}")
+        return "".join(out).strip().replace("[ ", "[")
+
+    def region(self, head: str, region: Region, *, implied: str | None = None) -> None:
+        self.line(f"{head} {{")
+        self.block(region.block, implied=implied)
+
+
+def _enum(op: Operation, name: str) -> str:
+    value = op.properties[name]
+    return str(getattr(value, "data", value))
+
+
+def _irregular(p: Printer, op: TileOp, name: str) -> str:
+    groups = p.groups(op)
+    properties = op.properties
+    match name:
+        case "constant":
+            value = properties["value"]
+            assert isinstance(value, attrs.DenseAttr)
+            return f"{spell_dense(value)} : {t.spell(value.type)}"
+        case "permute":
+            order = properties["permutation"]
+            assert isinstance(order, attrs.IntsAttr)
+            return f"{p.use(op.operands)} {list(order.data)} : {p.types(op.operands)} -> {p.types(op.results)}"
+        case "assume":
+            return f"{spell_predicate(properties['predicate'])}, {p.use(op.operands)} : {p.types(op.operands)}"
+        case "assert":
+            return f"{p.use(op.operands)}, {quote(_enum(op, 'message'))} : {p.types(op.operands)}"
+        case "get_global":
+            return f"@{_enum(op, 'global_name')} : {p.types(op.results)}"
+        case "make_tensor_view":
+            return _tensor_view(p, op, groups)
+        case "print_tko":
+            arguments = groups["args"]
+            types = f" : {p.types(arguments)}" if arguments else ""
+            listed = "".join(f", {p.names[a]}" for a in arguments)
+            return f"{quote(_enum(op, 'str'))}{listed}{_token(p, groups)}{types} -> token"
+        case "return" | "break" | "continue" | "yield":
+            return f"{p.use(op.operands)} : {p.types(op.operands)}" if op.operands else ""
+        case _:
+            return _access(p, op, name, groups)
+
+
+def _tensor_view(p: Printer, op: TileOp, groups: dict[str, list[SSAValue]]) -> str:
+    kind = op.results[0].type
+    assert isinstance(kind, t.TensorViewType)
+
+    def sizes(static: Sequence[int], dynamic: Sequence[SSAValue]) -> str:
+        values = iter(dynamic)
+        return ", ".join(p.names[next(values)] if size == t.DYNAMIC else str(size) for size in static)
+
+    shape = sizes(kind.shape, groups["dynamicShape"])
+    strides = sizes(kind.strides, groups["dynamicStrides"])
+    dynamic = [*groups["dynamicShape"], *groups["dynamicStrides"]]
+    types = f"{t.spell(dynamic[0].type)} -> {t.spell(kind)}" if dynamic else t.spell(kind)
+    return f"{p.use(groups['base'])}, shape = [{shape}], strides = [{strides}] : {types}"
+
+
+def _token(p: Printer, groups: dict[str, list[SSAValue]]) -> str:
+    return f" token = {p.names[groups['token'][0]]}" if groups["token"] else ""
+
+
+def _access(p: Printer, op: TileOp, name: str, groups: dict[str, list[SSAValue]]) -> str:
+    """Loads, stores and atomics."""
+    words = [_enum(op, "memory_ordering_semantics")]
+    if "memory_scope" in op.properties:
+        words.append(_enum(op, "memory_scope"))
+    view = "view" in groups
+    index = f"[{p.use(groups['index'])}]" if view else ""
+    mode = f", {_enum(op, 'mode')}" if "mode" in op.properties else ""
+    match name:
+        case "load_view_tko":
+            operands = f"{p.use(groups['view'])}{index}"
+            typed = groups["view"]
+        case "store_view_tko":
+            operands = f"{p.use(groups['tile'])}, {p.use(groups['view'])}{index}"
+            typed = [*groups["tile"], *groups["view"]]
+        case "atomic_red_view_tko":
+            operands = f"{p.use(groups['view'])}{index}{mode}, {p.use(groups['value'])}"
+            typed = [*groups["value"], *groups["view"]]
+        case "atomic_cas_tko":
+            operands = p.use([*groups["pointers"], *groups["cmp"], *groups["val"], *groups["mask"]])
+            typed = [*groups["pointers"], *groups["cmp"], *groups["mask"]]
+        case _:
+            typed = [value for group, values in groups.items() if group != "token" for value in values]
+            operands = f"{p.names[typed[0]]}{mode}{''.join(f', {p.names[v]}' for v in typed[1:])}"
+    hints = op.properties.get("optimization_hints")
+    spelled = f" optimization_hints = {spell_hints(hints)}" if isinstance(hints, attrs.HintsAttr) else ""
+    types = [t.spell(value.type) for value in typed]
+    if view:
+        kinds = [t.spell(value.type) for value in groups["index"]]
+        types += kinds if len(set(kinds)) > 1 else kinds[:1]
+    head = f"{' '.join(words)} {operands}{_token(p, groups)}{spelled}"
+    return f"{head} : {', '.join(types)} -> {', '.join(t.spell(r.type) for r in op.results)}"
+
+
+# Operations with regions
+
+
+def _carried(p: Printer, arguments: Sequence[SSAValue], initial: Sequence[SSAValue]) -> str:
+    pairs = (f"{p.define(a, 'carried')} = {p.names[v]}" for a, v in zip(arguments, initial, strict=True))
+    return f" iter_values({', '.join(pairs)})" if initial else ""
+
+
+def _for(p: Printer, op: TileOp, name: str) -> None:
+    low, high, step, *initial = op.operands
+    block = op.regions[0].block
+    results = p.results(op)
+    unsigned = " unsigned" if "unsignedCmp" in op.properties else ""
+    index = p.define(block.args[0], "i")
+    head = f"{results}{name}{unsigned} {index} in ({p.use([low])} to {p.use([high])}, step {p.use([step])})"
+    types = f" -> ({p.types(op.results)})" if op.results else ""
+    p.region(
+        f"{head} : {t.spell(low.type)}{_carried(p, block.args[1:], initial)}{types}", op.regions[0], implied="continue"
+    )
+    p.line("}")
+
+
+def _loop(p: Printer, op: TileOp, name: str) -> None:
+    results = p.results(op)
+    carried = _carried(p, op.regions[0].block.args, op.operands)
+    types = f" : {p.types(op.operands)}" if op.operands else ""
+    types += f" -> {p.types(op.results)}" if op.results else ""
+    p.region(f"{results}{name}{carried}{types}", op.regions[0], implied="continue")
+    p.line("}")
+
+
+def _if(p: Printer, op: TileOp, name: str) -> None:
+    results = p.results(op)
+    types = f" -> ({p.types(op.results)})" if op.results else ""
+    p.region(f"{results}{name} {p.use(op.operands)}{types}", op.regions[0], implied="yield")
+    if op.regions[1].blocks:
+        p.region("} else", op.regions[1], implied="yield")
+    p.line("}")
+
+
+def _fold(p: Printer, op: TileOp, name: str) -> None:
+    results = p.results(op)
+    identities = op.properties["identities"]
+    dim = op.properties["dim"]
+    assert isinstance(identities, attrs.AttrsAttr)
+    assert isinstance(dim, attrs.IntAttr)
+    numbers = [
+        f"{spell_number(n.bits, n.type)} : {t.spell(n.type)}"
+        for n in identities.data
+        if isinstance(n, attrs.NumberAttr)
+    ]
+    reverse = op.properties.get("reverse")
+    order = f" reverse={str(reverse.data).lower()}" if isinstance(reverse, attrs.BoolAttr) else ""
+    head = f"{results}{name} {p.use(op.operands)} dim={dim.data}{order} identities=[{', '.join(numbers)}]"
+    p.line(f"{head} : {p.types(op.operands)} -> {p.types(op.results)}")
+    arguments = ", ".join(f"{p.define(a, 'arg')}: {t.spell(a.type)}" for a in op.regions[0].block.args)
+    p.region(f"({arguments})", op.regions[0])
+    p.line("}")
+
+
+_STRUCTURED = {"for": _for, "loop": _loop, "if": _if, "reduce": _fold, "scan": _fold}
