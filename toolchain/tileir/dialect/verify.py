@@ -1,17 +1,167 @@
-"""The verifier: what the text and the bytecode can spell but the compiler would refuse."""
+"""The verifier: what the text and the bytecode can spell but the compiler would refuse.
+
+Structure (terminators, symbols, what an operation is made of) is checked here; what an operation asks of its types and
+attributes stands in `rules/`.
+"""
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from .control import ModuleOp
+from xdsl.ir import Attribute, Block, Operation
+from xdsl.utils.exceptions import VerifyException
+
+from toolchain.errors import SourceError
+
+from . import location
+from .base import TileOp
+from .control import (
+    BreakOp,
+    ContinueOp,
+    EntryOp,
+    ForOp,
+    GlobalOp,
+    IfOp,
+    LoopOp,
+    ModuleOp,
+    ReturnOp,
+    YieldOp,
+    parent_loop,
+)
+from .memory import GetGlobalOp
+from .rules import RULES, Invalid, need
+from .shaping import ReduceOp, ScanOp
+from .types import PtrType, TileType, spell
+
+TERMINATORS = (BreakOp, ContinueOp, ReturnOp, YieldOp)
 
 
 def verify(module: ModuleOp, *, text: str | None = None) -> None:
     """Raises SourceError, with the operation's place and, given the `text`, its line and a caret."""
-    for op in module.walk():
-        _check(op, text)
+    verifier = _Verifier(module, text)
+    for op in module.body.block.ops:
+        verifier.symbol(op)
+    for op in module.body.block.ops:
+        if isinstance(op, EntryOp):
+            verifier.block(op, op.body.block)
 
 
-def _check(op: Operation, text: str | None) -> None:
-    del op, text
+@dataclass
+class _Verifier:
+    module: ModuleOp
+    text: str | None
+
+    def __post_init__(self) -> None:
+        self.symbols: dict[str, Operation] = {}
+
+    def fail(self, op: Operation, problem: Exception) -> SourceError:
+        from ..text.source import Source  # the text form is written on top of the dialect
+
+        place = location.get(op)
+        message = f"{_name(op)}: {problem}"
+        if place is None:
+            entry: Operation | None = op
+            while entry is not None and not isinstance(entry, EntryOp):
+                entry = entry.parent_op()
+            inside = "" if entry is None else f" (in @{entry.symbol})"
+            return SourceError(f"<unknown>:0:0: error: {message}{inside}")
+        if self.text is None:
+            return SourceError(f"{place}: error: {message}")
+        return Source(self.text, place.file).error_at(place, message)
+
+    def symbol(self, op: Operation) -> None:
+        """What stands directly in the module."""
+        try:
+            need(isinstance(op, EntryOp | GlobalOp), "only entries and globals may stand in a module")
+            assert isinstance(op, EntryOp | GlobalOp)
+            name = op.sym_name.data
+            need(name not in self.symbols, f"symbol @{name} is already taken")
+            self.symbols[name] = op
+            op.get_irdl_definition().verify(op)
+            if isinstance(op, EntryOp):
+                _check_entry(op)
+            else:
+                need(len(op.value.type.shape) == 1, f"its value must have rank 1, not {spell(op.value.type)}")
+        except (Invalid, VerifyException) as problem:
+            raise self.fail(op, problem) from problem
+
+    def block(self, parent: Operation, block: Block) -> None:
+        """The operations of a block, and those inside them."""
+        for op in block.ops:
+            try:
+                self.operation(op)
+            except (Invalid, VerifyException) as problem:
+                raise self.fail(op, problem) from problem
+            for region in op.regions:
+                for inner in region.blocks:
+                    self.block(op, inner)
+        try:
+            last = block.last_op
+            need(isinstance(last, TERMINATORS), f"its block must end with {_ending(parent)}")
+        except Invalid as problem:
+            raise self.fail(parent, problem) from problem
+
+    def operation(self, op: Operation) -> None:
+        need(isinstance(op, TileOp), "only operations of Tile IR may stand in an entry")
+        assert isinstance(op, TileOp)
+        op.get_irdl_definition().verify(op)  # the operands, results, properties and regions it declares
+        if _name(op) in RULES:
+            RULES[_name(op)](op)
+        if isinstance(op, TERMINATORS):
+            need(op.next_op is None, "must be the last operation of its block")
+            _check_terminator(op)
+        if isinstance(op, GetGlobalOp):
+            found = self.symbols.get(op.global_name.data)
+            need(isinstance(found, GlobalOp), f"there is no global @{op.global_name.data}")
+            assert isinstance(found, GlobalOp)
+            _expect(op.results, [TileType((), PtrType(found.value.type.element_type))])
+
+
+def _name(op: Operation) -> str:
+    return op.name.removeprefix("cuda_tile.")
+
+
+def _spelled(kinds: Sequence[Attribute]) -> str:
+    return f"({', '.join(map(spell, kinds))})"
+
+
+def _expect(values: Sequence[object], wanted: Sequence[Attribute]) -> None:
+    found = [v.type for v in values]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+    need(found == list(wanted), f"has {_spelled(found)} where {_spelled(wanted)} is expected")  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _ending(parent: Operation) -> str:
+    kinds = {EntryOp: "return", ForOp: "continue", LoopOp: "continue or break"}
+    return next((ending for kind, ending in kinds.items() if isinstance(parent, kind)), "yield")
+
+
+def _check_entry(op: EntryOp) -> None:
+    inputs, outputs = op.function_type.inputs.data, op.function_type.outputs.data
+    need(not outputs, "an entry returns nothing")
+    _expect(op.body.block.args, inputs)
+    for n, kind in enumerate(inputs):
+        scalar = isinstance(kind, TileType) and kind.shape == ()
+        need(scalar, f"parameter {n} is {spell(kind)}, but parameters are scalar tiles")
+
+
+def _check_terminator(op: Operation) -> None:
+    """That a terminator stands where it may, and passes on values of the types that are expected."""
+    parent = op.parent_op()
+    loop = parent_loop(op)
+    if isinstance(op, ReturnOp):
+        need(loop is None, "cannot stand inside a loop: break out of it first")
+        need(isinstance(parent, EntryOp | IfOp), "ends an entry, also from inside an if")
+        _expect(op.operands, ())
+    elif isinstance(op, YieldOp):
+        need(isinstance(parent, IfOp | ReduceOp | ScanOp), "ends a region of if, reduce or scan")
+        assert parent is not None
+        kinds = [r.type for r in parent.results]
+        if isinstance(parent, ReduceOp | ScanOp):
+            kinds = [TileType((), k.element_type) for k in kinds if isinstance(k, TileType)]
+        _expect(op.operands, kinds)
+    else:
+        need(isinstance(parent, IfOp | ForOp | LoopOp) and loop is not None, "belongs to a loop")
+        assert loop is not None
+        need(isinstance(loop, LoopOp) or isinstance(op, ContinueOp), "cannot leave a for early: use loop")
+        _expect(op.operands, [r.type for r in loop.results])

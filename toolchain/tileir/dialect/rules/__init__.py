@@ -1,0 +1,11 @@
+"""What each operation asks of its types and attributes: `RULES` by mnemonic. A rule raises `Invalid`.
+
+Source: the operations section of the Tile IR specification, 13.1 to 13.3.
+"""
+
+from __future__ import annotations
+
+from . import arithmetic, control, conversions, memory, shaping
+from .base import RULES, Invalid, need
+
+__all__ = ["RULES", "Invalid", "arithmetic", "control", "conversions", "memory", "need", "shaping"]

@@ -1,0 +1,137 @@
+"""How rules are written: registering them, and the questions about types that they share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.ir import Attribute, SSAValue
+
+from .. import types as t
+from ..types import TileType, spell
+
+Rule = Callable[[Any], None]
+RULES: dict[str, Rule] = {}
+MAX_RANK_BITS = 24  # a tile has at most 2^24 elements
+
+
+class Invalid(Exception):
+    """A broken rule."""
+
+
+def need(holds: bool, message: str) -> None:
+    if not holds:
+        raise Invalid(message)
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    def register(check: Rule) -> Rule:
+        for name in names:
+            RULES[name] = check
+        return check
+
+    return register
+
+
+# Questions about types
+
+
+def same(what: str, first: SSAValue, *others: SSAValue) -> None:
+    for other in others:
+        need(other.type == first.type, f"{what} differ: {spell(first.type)} and {spell(other.type)}")
+
+
+def shape(value: SSAValue) -> tuple[int, ...]:
+    return _tile(value).shape
+
+
+def element(value: SSAValue) -> Attribute:
+    return _tile(value).element_type
+
+
+def _tile(value: SSAValue) -> TileType:
+    kind = value.type
+    if not isinstance(kind, TileType):
+        raise Invalid(f"a tile is needed, not {spell(kind)}")
+    return kind
+
+
+def of(value: SSAValue, elements: Sequence[Attribute] | frozenset[Attribute], what: str) -> None:
+    need(element(value) in elements, f"a tile of {what} is needed, not {spell(value.type)}")
+
+
+def integers(*values: SSAValue) -> None:
+    for value in values:
+        of(value, t.INTEGERS, "integers")
+
+
+ARITHMETIC = (t.f16, t.bf16, t.f32, t.f64)
+
+
+def floats(*values: SSAValue) -> None:
+    for value in values:
+        of(value, ARITHMETIC, "f16, bf16, f32 or f64")
+
+
+def pointee(value: SSAValue) -> Attribute:
+    kind = element(value)
+    if not isinstance(kind, t.PtrType):
+        raise Invalid(f"a tile of pointers is needed, not {spell(value.type)}")
+    return kind.pointee
+
+
+def scalar_integer(value: SSAValue, what: str) -> None:
+    need(
+        shape(value) == () and element(value) in t.INTEGERS,
+        f"{what} must be an integer scalar, not {spell(value.type)}",
+    )
+
+
+def same_shape(a: SSAValue, b: SSAValue) -> None:
+    need(shape(a) == shape(b), f"shapes differ: {spell(a.type)} and {spell(b.type)}")
+
+
+def booleans(value: SSAValue, like: SSAValue, what: str) -> None:
+    wanted = TileType(shape(like), t.i1)
+    need(value.type == wanted, f"{what} must be {spell(wanted)}, not {spell(value.type)}")
+
+
+def word(attribute: Any) -> str:
+    return str(attribute.data.value)
+
+
+def modes(op: Any, allowed: Sequence[str], name: str = "rounding_mode") -> None:
+    mode = word(getattr(op, name))
+    need(mode in allowed, f"rounding<{mode}> is not possible here: one of {', '.join(allowed)}")
+
+
+IEEE = ("nearest_even", "zero", "negative_inf", "positive_inf")
+
+
+def only_f32(op: Any, mode: str) -> None:
+    need(element(op.results[0]) == t.f32, f"{mode} is for f32 only, not {spell(op.results[0].type)}")
+
+
+def approximate(op: Any, extra: Sequence[str]) -> None:
+    """Rounding by an IEEE mode, or one of `extra`, which are for f32."""
+    modes(op, (*IEEE, *extra))
+    if word(op.rounding_mode) in extra:
+        only_f32(op, f"rounding<{word(op.rounding_mode)}>")
+
+
+def flushing(op: Any) -> None:
+    if getattr(op, "flush_to_zero", None) is not None:
+        only_f32(op, "flush_to_zero")
+
+
+def width(kind: Attribute) -> int:
+    """Bits of a scalar."""
+    return t.SCALARS[kind][1]
+
+
+def check_tile(kind: TileType) -> None:
+    """A tile's own rules: extents are powers of two, and not too many elements."""
+    powers = all(n > 0 and n & (n - 1) == 0 for n in kind.shape)
+    need(powers, f"the extents of {spell(kind)} must be powers of two")
+    need(math.prod(kind.shape) <= 1 << MAX_RANK_BITS, f"{spell(kind)} has more than 2^{MAX_RANK_BITS} elements")

@@ -1,0 +1,82 @@
+"""Loops, branches, assumptions, assertions and prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.ir import Attribute
+
+from .. import types as t
+from ..attrs import BoundedAttr, DivByAttr
+from ..types import TileType, spell
+from .base import element, integers, need, of, rule, same, scalar_integer, shape
+
+
+@rule("for")
+def _for(op: Any) -> None:
+    same("bounds and step", op.lowerBound, op.upperBound, op.step)
+    scalar_integer(op.lowerBound, "a bound")
+    _carried(op, [op.lowerBound.type])
+
+
+@rule("loop")
+def _loop(op: Any) -> None:
+    _carried(op, [])
+
+
+def _carried(op: Any, first: list[Attribute]) -> None:
+    initial = [v.type for v in op.initValues]
+    for kind in initial:
+        need(isinstance(kind, TileType | t.TokenType), f"a {spell(kind)} cannot be carried through a loop")
+    arguments = [a.type for a in op.body.block.args]
+    need(arguments == first + initial, f"the body takes ({', '.join(map(spell, arguments))}), not what is passed in")
+    if op.name.endswith("for"):
+        found = [r.type for r in op.results]
+        need(
+            found == initial, f"gives ({', '.join(map(spell, found))}), but carries ({', '.join(map(spell, initial))})"
+        )
+
+
+@rule("if")
+def _if(op: Any) -> None:
+    need(op.condition.type == TileType((), t.i1), f"the condition must be tile<i1>, not {spell(op.condition.type)}")
+    need(len(op.then_region.blocks) == 1, "needs one block for the case that the condition holds")
+    need(len(op.else_region.blocks) <= 1, "else has more than one block")
+    need(not op.results or bool(op.else_region.blocks), "gives results, so it needs an else that yields them")
+
+
+@rule("assert")
+def _assert(op: Any) -> None:
+    of(op.operands[0], (t.i1,), "i1")
+
+
+@rule("print_tko")
+def _print(op: Any) -> None:
+    conversions = op.str.data.replace("%%", "").count("%")
+    need(conversions == len(op.args), f"{conversions} conversions in the text for {len(op.args)} values")
+
+
+@rule("assume")
+def _assume(op: Any) -> None:
+    same("operand and result types", op.value, op.results[0])
+    kind, predicate = op.value.type, op.predicate
+    is_tile = isinstance(kind, TileType)
+    if isinstance(predicate, DivByAttr):
+        d = predicate.divisor
+        need(d > 0 and d & (d - 1) == 0, f"div_by<{d}>: the divisor must be a power of two")
+        need((is_tile and element(op.value) not in t.FLOATS) or isinstance(kind, t.TensorViewType),
+             f"div_by is for integers, pointers and tensor views, not {spell(kind)}")  # fmt: skip
+        need((predicate.every is None) == (predicate.along is None), "`every` and `along` go together")
+        if predicate.along is not None:
+            need(is_tile and 0 <= predicate.along < len(shape(op.value)), f"along {predicate.along}: no such dimension")
+        return
+    need(is_tile, f"{spell(kind)} is no tile")
+    if isinstance(predicate, BoundedAttr):
+        integers(op.value)
+        ordered = predicate.lb is None or predicate.ub is None or predicate.lb <= predicate.ub
+        need(ordered, f"bounded<{predicate.lb}, {predicate.ub}>: nothing lies within")
+    else:
+        need(
+            len(predicate.data) == len(shape(op.value)),
+            f"same_elements of {len(predicate.data)} sizes for {spell(kind)}",
+        )

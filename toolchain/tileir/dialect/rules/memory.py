@@ -1,0 +1,180 @@
+"""Pointers, views, loads, stores and atomics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from .. import types as t
+from ..types import TileType, TileViewType, spell
+from .base import booleans, check_tile, element, integers, need, pointee, rule, same_shape, scalar_integer, shape, word
+
+
+@rule("get_tile_block_id", "get_num_tile_blocks")
+def _block(op: Any) -> None:
+    for result in op.results:
+        need(result.type == TileType((), t.i32), f"gives tile<i32>, not {spell(result.type)}")
+
+
+@rule("alloca")
+def _alloca(op: Any) -> None:
+    need(shape(op.results[0]) == (), f"gives one pointer, not {spell(op.results[0].type)}")
+    pointee(op.results[0])
+    need(op.num_elem.data > 0, f"num_elem is {op.num_elem.data}")
+    alignment = op.alignment.data
+    need(alignment > 0 and alignment & (alignment - 1) == 0, f"alignment {alignment} is no power of two")
+
+
+@rule("offset")
+def _offset(op: Any) -> None:
+    pointee(op.ptr)
+    integers(op.offset)
+    same_shape(op.ptr, op.offset)
+    need(op.results[0].type == op.ptr.type, f"gives {spell(op.ptr.type)}, not {spell(op.results[0].type)}")
+
+
+# Views
+
+
+@rule("make_tensor_view")
+def _tensor_view(op: Any) -> None:
+    kind = op.results[0].type
+    need(shape(op.base) == (), f"the base must be one pointer, not {spell(op.base.type)}")
+    need(pointee(op.base) == kind.element_type, f"a pointer to {spell(pointee(op.base))} for {spell(kind)}")
+    for sizes, given, what in ((kind.shape, op.dynamicShape, "size"), (kind.strides, op.dynamicStrides, "stride")):
+        wanted = sum(n == t.DYNAMIC for n in sizes)
+        need(len(given) == wanted, f"{len(given)} values for {wanted} dynamic {what}s of {spell(kind)}")
+        for value in given:
+            scalar_integer(value, f"a {what}")
+        need(all(n > 0 or n == t.DYNAMIC for n in sizes), f"a static {what} of {spell(kind)} is not positive")
+
+
+@rule("make_partition_view", "make_strided_view", "make_gather_scatter_view")
+def _view(op: Any) -> None:
+    kind = op.results[0].type
+    wanted = {"partition": t.PartitionViewType, "strided": t.StridedViewType}.get(
+        op.name.removeprefix("cuda_tile.make_").removesuffix("_view"), t.GatherScatterViewType
+    )
+    need(isinstance(kind, wanted), f"gives a {wanted.name.removeprefix('cuda_tile.')}, not {spell(kind)}")
+    view = op.tensor_view.type
+    need(kind.tensor_view == view, f"a view of {spell(kind.tensor_view)} is made from {spell(view)}")
+    rank = len(view.shape)
+    need(len(kind.tile_shape) == rank, f"a tile of rank {len(kind.tile_shape)} of a tensor of rank {rank}")
+    check_tile(kind.tile)
+    if isinstance(kind, t.GatherScatterViewType):
+        need(0 <= kind.sparse_dim < rank, f"sparse_dim={kind.sparse_dim} is no dimension of {spell(view)}")
+    else:
+        need(sorted(kind.data.dim_map) == list(range(rank)), f"dim_map={list(kind.data.dim_map)} is no permutation")
+    if isinstance(kind, t.StridedViewType):
+        steps = kind.traversal_strides
+        need(len(steps) == rank and all(n > 0 for n in steps), f"traversal_strides={list(steps)} do not fit")
+    if kind.padding_value is not None:
+        number = view.element_type in t.FLOATS or kind.padding_value == "zero"
+        need(number, f"padding_value = {kind.padding_value} is for floats, not {spell(view.element_type)}")
+
+
+@rule("get_tensor_shape", "get_index_space_shape")
+def _sizes(op: Any) -> None:
+    kind = op.src.type
+    rank = kind.index_rank if isinstance(kind, TileViewType) else len(kind.shape)
+    need(len(op.results) == rank, f"{len(op.results)} results for {rank} dimensions")
+    for result in op.results:
+        scalar_integer(result, "a size")
+
+
+# Loads, stores, atomics
+
+
+def _ordering(op: Any, allowed: tuple[str, ...]) -> None:
+    order = word(op.memory_ordering_semantics)
+    need(order in allowed, f"{order} is not possible here: one of {', '.join(allowed)}")
+    scope = getattr(op, "memory_scope", None)
+    need((order == "weak") == (scope is None), f"{order} {'takes no' if order == 'weak' else 'needs a'} memory scope")
+
+
+LOADS, STORES = ("weak", "relaxed", "acquire"), ("weak", "relaxed", "release")
+ATOMICS = ("relaxed", "acquire", "release", "acq_rel")
+
+
+def _through_view(op: Any, tile: SSAValue) -> None:
+    kind = op.view.type
+    need(tile.type == kind.tile, f"a tile of {spell(kind)} is {spell(kind.tile)}, not {spell(tile.type)}")
+    need(len(op.index) == kind.index_rank, f"{len(op.index)} indices for {kind.index_rank} dimensions")
+    sparse = kind.sparse_dim if isinstance(kind, t.GatherScatterViewType) else -1
+    for d, index in enumerate(op.index):
+        if d == sparse:
+            integers(index)
+            need(shape(index) == (kind.tile_shape[d],), f"{spell(index.type)} does not index {kind.tile_shape[d]} rows")
+        else:
+            scalar_integer(index, "an index")
+
+
+@rule("load_view_tko")
+def _load_view(op: Any) -> None:
+    _ordering(op, LOADS)
+    _through_view(op, op.tile)
+
+
+@rule("store_view_tko")
+def _store_view(op: Any) -> None:
+    _ordering(op, STORES)
+    _through_view(op, op.tile)
+
+
+def _through_pointers(pointers: SSAValue, value: SSAValue, mask: SSAValue | None) -> None:
+    wanted = TileType(shape(pointers), pointee(pointers))
+    need(value.type == wanted, f"{spell(pointers.type)} points to {spell(wanted)}, not {spell(value.type)}")
+    if mask is not None:
+        booleans(mask, pointers, "the mask")
+
+
+@rule("load_ptr_tko")
+def _load_pointers(op: Any) -> None:
+    _ordering(op, LOADS)
+    _through_pointers(op.source, op.result, op.mask)
+    need(op.paddingValue is None or op.mask is not None, "a padding value needs a mask")
+    if op.paddingValue is not None:
+        need(
+            op.paddingValue.type == op.result.type,
+            f"padding of {spell(op.paddingValue.type)} for {spell(op.result.type)}",
+        )
+
+
+@rule("store_ptr_tko")
+def _store_pointers(op: Any) -> None:
+    _ordering(op, STORES)
+    _through_pointers(op.destination, op.value, op.mask)
+
+
+WORDS = (t.i32, t.i64)
+MODES = {"addf": (t.f16, t.bf16, t.f32, t.f64), "xchg": (*WORDS, t.f32, t.f64)}
+
+
+def _mode(op: Any, value: SSAValue) -> None:
+    mode = word(op.mode)
+    possible = MODES.get(mode, WORDS)
+    need(element(value) in possible, f"{mode} is for {', '.join(map(spell, possible))}, not {spell(value.type)}")
+
+
+@rule("atomic_rmw_tko")
+def _atomic(op: Any) -> None:
+    _ordering(op, ATOMICS)
+    _through_pointers(op.pointers, op.arg, op.mask)
+    need(op.result.type == op.arg.type, f"gives {spell(op.arg.type)}, not {spell(op.result.type)}")
+    _mode(op, op.arg)
+
+
+@rule("atomic_cas_tko")
+def _compare_and_swap(op: Any) -> None:
+    _ordering(op, ATOMICS)
+    for value in (op.cmp, op.val, op.result):
+        _through_pointers(op.pointers, value, op.mask)
+    need(element(op.val) in (*WORDS, t.f32, t.f64), f"swaps i32, i64, f32 or f64, not {spell(op.val.type)}")
+
+
+@rule("atomic_red_view_tko")
+def _atomic_view(op: Any) -> None:
+    _ordering(op, ("relaxed",))
+    _through_view(op, op.value)
+    _mode(op, op.value)

@@ -1,0 +1,109 @@
+"""Constants, and operations that rearrange or fold tiles."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import types as t
+from ..types import TileType, spell
+from .base import Invalid, check_tile, element, integers, need, rule, same_shape, shape, width
+
+
+@rule("constant")
+def _constant(op: Any) -> None:
+    kind, value = op.results[0].type, op.value
+    need(value.type == kind, f"a value of type {spell(value.type)} for a result of type {spell(kind)}")
+    need(kind.element_type in t.SCALARS, f"a tile of numbers is needed, not {spell(kind)}")
+    check_tile(kind)
+    size = t.byte_width(kind.element_type)
+    count = math.prod(kind.shape)
+    whole = -(-count // 8) if kind.element_type == t.i1 else count * size
+    need(len(value.raw) in (size, whole), f"{len(value.raw)} bytes of value for {spell(kind)}")
+
+
+@rule("iota")
+def _iota(op: Any) -> None:
+    integers(op.results[0])
+    need(len(shape(op.results[0])) == 1, f"the result must have rank 1, not {spell(op.results[0].type)}")
+    check_tile(op.results[0].type)
+    fits = shape(op.results[0])[0] <= 1 << width(element(op.results[0]))
+    need(fits, f"{spell(element(op.results[0]))} cannot count to {shape(op.results[0])[0]}")
+
+
+def _same_element(op: Any) -> None:
+    for value in op.operands:
+        if isinstance(value.type, TileType) and element(value) != element(op.results[0]):
+            raise Invalid(f"element types differ: {spell(value.type)} and {spell(op.results[0].type)}")
+
+
+@rule("reshape")
+def _reshape(op: Any) -> None:
+    _same_element(op)
+    check_tile(op.results[0].type)
+    sizes = [math.prod(shape(v)) for v in (op.operands[0], op.results[0])]
+    need(sizes[0] == sizes[1], f"{sizes[0]} elements cannot take the shape of {spell(op.results[0].type)}")
+
+
+@rule("broadcast")
+def _broadcast(op: Any) -> None:
+    _same_element(op)
+    check_tile(op.results[0].type)
+    a, b = shape(op.operands[0]), shape(op.results[0])
+    fits = len(a) == len(b) and all(m in (1, n) for m, n in zip(a, b, strict=False))
+    need(fits, f"{spell(op.operands[0].type)} cannot be repeated to {spell(op.results[0].type)}: only extents of 1 can")
+
+
+@rule("permute")
+def _permute(op: Any) -> None:
+    _same_element(op)
+    a, order = shape(op.operands[0]), op.permutation.data
+    need(sorted(order) == list(range(len(a))), f"{list(order)} is no permutation of {len(a)} dimensions")
+    wanted = TileType([a[d] for d in order], element(op.operands[0]))
+    need(op.results[0].type == wanted, f"gives {spell(wanted)}, not {spell(op.results[0].type)}")
+
+
+@rule("cat")
+def _cat(op: Any) -> None:
+    _same_element(op)
+    a, b, dim = shape(op.lhs), shape(op.rhs), op.dim.data
+    need(
+        len(a) == len(b) and 0 <= dim < len(a),
+        f"dimension {dim} is none of both {spell(op.lhs.type)} and {spell(op.rhs.type)}",
+    )
+    apart = [d for d in range(len(a)) if d != dim and a[d] != b[d]]
+    need(not apart, f"{spell(op.lhs.type)} and {spell(op.rhs.type)} differ beside dimension {dim}")
+    wanted = TileType([n + b[d] if d == dim else n for d, n in enumerate(a)], element(op.lhs))
+    need(op.results[0].type == wanted, f"gives {spell(wanted)}, not {spell(op.results[0].type)}")
+    check_tile(wanted)
+
+
+@rule("extract")
+def _extract(op: Any) -> None:
+    a, b = shape(op.operands[0]), shape(op.results[0])
+    need(element(op.operands[0]) == element(op.results[0]), "element types differ")
+    fits = len(a) == len(b) and all(m % n == 0 for m, n in zip(a, b, strict=False))
+    need(fits, f"{spell(op.results[0].type)} does not divide {spell(op.operands[0].type)} evenly")
+    need(len(op.indices) == len(a), f"{len(op.indices)} indices for {len(a)} dimensions")
+    for index in op.indices:
+        need(index.type == TileType((), t.i32), f"an index must be tile<i32>, not {spell(index.type)}")
+
+
+@rule("reduce", "scan")
+def _combine(op: Any) -> None:
+    need(len(op.inputs) > 0, "needs at least one tile")
+    for value in op.inputs:
+        same_shape(op.inputs[0], value)
+    dim, sizes = op.dim.data, shape(op.inputs[0])
+    need(0 <= dim < len(sizes), f"dim={dim} is no dimension of {spell(op.inputs[0].type)}")
+    kept = sizes if op.name.endswith("scan") else sizes[:dim] + sizes[dim + 1 :]
+    wanted = [TileType(kept, element(v)) for v in op.inputs]
+    found = [r.type for r in op.results]
+    need(found == wanted, f"gives ({', '.join(map(spell, wanted))}), not ({', '.join(map(spell, found))})")
+    numbers = op.identities.data
+    need(len(numbers) == len(op.inputs), f"{len(numbers)} identities for {len(op.inputs)} tiles")
+    for number, value in zip(numbers, op.inputs, strict=True):
+        need(number.type == element(value), f"an identity of {spell(number.type)} for {spell(value.type)}")
+    scalars = [TileType((), element(v)) for v in op.inputs for _ in range(2)]
+    arguments = [a.type for a in op.body.block.args]
+    need(arguments == scalars, f"the region takes ({', '.join(map(spell, arguments))}), not two scalars per tile")
