@@ -150,8 +150,10 @@ def _check_terminator(op: Operation) -> None:
     parent = op.parent_op()
     loop = parent_loop(op)
     if isinstance(op, ReturnOp):
-        need(loop is None, "cannot stand inside a loop: break out of it first")
-        need(isinstance(parent, EntryOp | IfOp), "ends an entry, also from inside an if")
+        around = parent
+        while isinstance(around, IfOp | LoopOp):
+            around = around.parent_op()
+        need(isinstance(around, EntryOp), "ends an entry, also from inside an if or a loop, but not of a for")
         _expect(op.operands, ())
     elif isinstance(op, YieldOp):
         need(isinstance(parent, IfOp | ReduceOp | ScanOp), "ends a region of if, reduce or scan")

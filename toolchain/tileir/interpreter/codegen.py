@@ -203,6 +203,10 @@ class Emitter:
         self._current = before
 
 
+class BlockEnd(Exception):
+    """A `return` inside a loop."""
+
+
 class Loop(NamedTuple):
     """What `continue` and `break` need of the loop they are in: the variables carried into the next iteration."""
 
@@ -241,9 +245,12 @@ def compile_entry(symbol: str, body: Block, sanitize: bool, runtime_globals: dic
                 emitter.op(op)
         with emitter.indent("for bx, by, bz in blocks:"):
             emitter.line("rt.begin(bx, by, bz)")
-            for op in body.ops:
-                if op not in invariant:
-                    emitter.op(op)
+            with emitter.indent("try:"):
+                for op in body.ops:
+                    if op not in invariant:
+                        emitter.op(op)
+            emitter.line(f"except {emitter.bind(BlockEnd)}:")
+            emitter.line("    pass")
     source = "\n".join(emitter.lines) + "\n"
     code = compile(source, f"<tile {symbol}>", "exec")
     exec(code, emitter.globals)

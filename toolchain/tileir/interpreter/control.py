@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from .codegen import Emitter, Loop, lowering, region_block
+from .codegen import BlockEnd, Emitter, Loop, lowering, region_block
 from .elements import Element
 from .fields import DivBy, assumption, flag, is_tile, is_view, text, tile_of
 from .integers import trap_where, wrap
@@ -111,7 +111,8 @@ def _yield(emitter: Emitter, op: Operation) -> None:
 
 @lowering("return", poison="own", pure=False)
 def _return(emitter: Emitter, _op: Operation) -> None:
-    emitter.line("continue")  # with the next block
+    # On with the next block, which is one Python loop away, or several.
+    emitter.line(f"raise {emitter.bind(BlockEnd)}" if emitter.loops else "continue")
 
 
 @lowering("assert", poison="own", pure=False)

@@ -103,7 +103,7 @@ class TileView:
         local: list[slice] = []
         for i, (step, tile, size) in zip(index, self.dims, strict=True):
             start = i * step
-            low = min(max(start, 0), size)
+            low = max(start, 0)
             high = max(min(start + tile, size), low)
             tensor.append(slice(low, high))
             local.append(slice(low - start, high - start) if high > low else slice(0, 0))

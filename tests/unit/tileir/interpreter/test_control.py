@@ -41,14 +41,18 @@ def test_for_sums_its_range(builder: Any, bounds: tuple[int, int, int], total: i
 
 def test_unsigned_for_counts_past_the_signed_range(builder: Any) -> None:
     k = builder(PTR)
-    loop = k.region([I32, I32], lambda _i, n: k.op("continue", [add(k, n, k.i32(1))]))
+
+    def body(i: Any, n: Any) -> None:
+        negative = k.op("exti", less(k, i, k.i32(0)), out=[I32], signedness="unsigned")
+        k.op("continue", [add(k, add(k, n, n), negative)])
+
+    loop = k.region([I32, I32], body)
     low, high = k.i32(2**31 - 2), k.i32(-(2**31) + 2)
-    k.store_pointer(
-        k.args[0], k.op("for", low, high, k.i32(1), [k.i32(0)], out=[[I32]], regions=[loop], unsignedCmp=None)
-    )
+    result = k.op("for", low, high, k.i32(1), [k.i32(0)], out=[[I32]], regions=[loop], unsignedCmp=None)
+    k.store_pointer(k.args[0], result)
     out = np.zeros(1, np.int32)
     k.run(out)
-    assert out[0] == 4
+    assert out[0] == 0b0011  # the last two of the four indices are negative when read as signed
 
 
 def test_loop_with_break_and_continue_inside_if(builder: Any) -> None:
@@ -111,6 +115,37 @@ def test_if_yields_a_branch_per_block_and_return_ends_one_block(builder: Any) ->
     out = np.full(4, -1, np.int32)
     k.run(out, grid=(4, 1, 1))
     assert out.tolist() == [7, 2, 4, -1]
+
+
+def test_return_from_inside_loops_ends_one_block(builder: Any) -> None:
+    """Block x leaves its loops at their x-th step; block 3 comes to their end."""
+    k = builder(PTR)
+    x = k.block_id()[0]
+    place = k.op("offset", k.args[0], x, out=[k.args[0].type])
+
+    def body(i: Any) -> None:
+        found = k.op("cmpi", i, x, out=[I1], comparison_predicate="equal", signedness="signed")
+        last = k.op("cmpi", i, k.i32(2), out=[I1], comparison_predicate="equal", signedness="signed")
+
+        def leave() -> None:
+            k.store_pointer(place, add(k, i, k.i32(10)))
+            k.op("return", [])
+
+        def inner_body() -> None:
+            k.op("if", found, out=[[]], regions=[k.region([], leave), k.region([], lambda: k.op("yield", []))])
+            k.op("break", [])
+
+        inner = k.region([], inner_body)
+        k.op("loop", [], out=[[]], regions=[inner])
+        done = k.region([], lambda: k.op("break", [i]))
+        k.op("if", last, out=[[]], regions=[done, k.region([], lambda: k.op("yield", []))])
+        k.op("continue", [add(k, i, k.i32(1))])
+
+    k.op("loop", [k.i32(0)], out=[[I32]], regions=[k.region([I32], body)])
+    k.store_pointer(place, x)
+    out = np.full(4, -1, np.int32)
+    k.run(out, grid=(4, 1, 1))
+    assert out.tolist() == [10, 11, 12, 3]
 
 
 def test_nested_loops_keep_their_own_carried_values(builder: Any) -> None:

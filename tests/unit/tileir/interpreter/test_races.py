@@ -199,6 +199,41 @@ def test_one_block_needs_a_token_to_write_twice(builder: Any) -> None:
             race(k, zeros(), blocks=1)
 
 
+def test_tokens_order_through_what_lies_between(builder: Any) -> None:
+    k = builder(INTS)
+    first = k.store_pointer(k.args[0], k.i32(1))
+    second = k.store_pointer(at(k, k.args[0], 1), k.i32(1), token=first)
+    k.load_pointer(k.args[0], token=second)
+    k.run(zeros())
+
+
+def test_a_read_hidden_behind_an_ordered_write(builder: Any) -> None:
+    """The first store may come before the load; that the second comes after both does not help."""
+    k = builder(INTS)
+    read = k.load_pointer(k.args[0])[1]
+    first = k.store_pointer(k.args[0], k.i32(1))
+    k.store_pointer(k.args[0], k.i32(2), token=k.op("join_tokens", [read, first], out=[types.token]))
+    message = race(k, zeros(), blocks=1)
+    assert "load_ptr_tko" in message and "kernel.mlir:3:3" in message
+
+
+def test_a_store_behind_a_branch_on_what_was_read_needs_no_token(builder: Any) -> None:
+    k = builder(INTS)
+    value = k.load_pointer(k.args[0])[0]
+    empty = k.op(
+        "cmpi", value, k.i32(0), out=[types.TileType((), types.i1)], comparison_predicate="equal", signedness="signed"
+    )
+
+    def write() -> None:
+        k.store_pointer(k.args[0], k.i32(5))
+        k.op("yield", [])
+
+    k.op("if", empty, out=[[]], regions=[k.region([], write), k.region([], lambda: k.op("yield", []))])
+    out = zeros()
+    k.run(out)
+    assert out[0] == 5
+
+
 def test_a_store_of_what_was_read_needs_no_token(builder: Any) -> None:
     """In place: the store cannot come before the load whose value it stores."""
     k = builder(INTS)

@@ -113,6 +113,17 @@ def test_poison_stays_in_its_rows_and_columns_of_a_product(builder: Any) -> None
     trapped(kernel(4, 3), "a stored element", *arrays)
 
 
+@pytest.mark.parametrize("side", ["lhs", "rhs"])
+def test_one_poisoned_operand_poisons_a_product(builder: Any, side: str) -> None:
+    k = builder(FLOATS, FLOATS)
+    edge = k.load(k.view(k.args[0], (4, 3) if side == "lhs" else (3, 4), (4, 4), padding=None), 0, 0)[0]
+    whole = k.constant(np.float32(1), F32, (4, 4))
+    operands = (edge, whole) if side == "lhs" else (whole, edge)
+    product = k.op("mmaf", *operands, k.constant(np.float32(0), F32, (4, 4)), out=[tile((4, 4))])
+    k.store(k.view(k.args[1], (4, 4), (4, 4)), product, 0, 0)
+    trapped(k, "a stored element", np.ones(12, np.float32), np.ones(16, np.float32))
+
+
 def test_poison_goes_round_a_loop(builder: Any) -> None:
     k = builder(FLOATS, FLOATS)
     zero = k.constant(np.float32(0), F32, (8,))
@@ -204,6 +215,25 @@ def test_misaligned_address(builder: Any) -> None:
     trapped(k, "not a multiple of its 4 bytes", np.zeros(6, np.int32), runs_unchecked=False)
 
 
+def test_misaligned_tensor(builder: Any) -> None:
+    from toolchain.tileir.interpreter import Allocation, Pointer
+
+    k = builder(INTS)
+    k.view(k.args[0], (2,), (2,))
+    with pytest.raises(SanitizerError, match="starts at byte 2, not a multiple of its element size"):
+        k.prepare().launch("k", [Pointer(Allocation(np.zeros(4, np.int32)), 2)], (1, 1, 1))
+
+
+@pytest.mark.parametrize(("offset", "inside"), [(5, True), (6, False)])
+def test_the_first_byte_beyond_the_end(builder: Any, offset: int, inside: bool) -> None:
+    k = builder(types.PtrType(types.i8))
+    k.load_pointer(k.op("offset", k.args[0], k.i32(offset), out=[k.args[0].type]))
+    if inside:
+        k.run(np.zeros(6, np.int8))
+    else:
+        trapped(k, "bytes 6 .. 6 of an allocation of 6 bytes", np.zeros(6, np.int8), runs_unchecked=False)
+
+
 # Assumptions
 
 
@@ -257,6 +287,19 @@ def test_assumption_about_groups(builder: Any, predicate: Any, good: list[int], 
 
     kernel(good).run()
     trapped(kernel(bad), "assume at .*assumed")
+
+
+@pytest.mark.parametrize(("step", "holds"), [(1, True), (2, False)])
+def test_assumption_about_groups_of_addresses(builder: Any, step: int, holds: bool) -> None:
+    """Within a group addresses go up by an element's size."""
+    k = builder(INTS)
+    numbers = k.constant(np.arange(4, dtype=np.int32) * step, I32)
+    places = k.op("offset", k.spread(k.args[0], (4,)), numbers, out=[tile((4,), INTS)])
+    k.op("assume", places, out=[places.type], predicate=attrs.DivByAttr(16, 4, 0))
+    if holds:
+        k.run(np.zeros(8, np.int32))
+    else:
+        trapped(k, "div_by<16, every 4 along 0>", np.zeros(8, np.int32))
 
 
 # Integers

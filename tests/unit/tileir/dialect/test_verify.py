@@ -1,0 +1,69 @@
+"""The verifier on modules that no text can spell."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects.builtin import FunctionType
+from xdsl.ir import Block, Region
+
+from toolchain.errors import SourceError
+from toolchain.tileir.dialect import attrs, location, ops, types, verify
+
+
+def entry(*operations: ops.TileOp, name: str = "k", kind: FunctionType | None = None) -> ops.EntryOp:
+    kind = FunctionType.from_lists([], []) if kind is None else kind
+    properties = {"sym_name": attrs.StrAttr(name), "function_type": kind}
+    return ops.EntryOp.build(properties=properties, regions=[Region(Block(operations))])
+
+
+def assembled(*entries: ops.EntryOp) -> ops.ModuleOp:
+    return ops.ModuleOp.build(properties={"sym_name": attrs.StrAttr("m")}, regions=[Region(Block(entries))])
+
+
+def end() -> ops.ReturnOp:
+    return ops.ReturnOp.build(operands=[[]])
+
+
+def token() -> ops.MakeTokenOp:
+    return ops.MakeTokenOp.build(result_types=[types.token])
+
+
+def iota(*shape: int) -> ops.IotaOp:
+    return ops.IotaOp.build(result_types=[types.TileType(shape, types.i32)])
+
+
+SCALAR = types.TileType((), types.i32)
+ROW = types.TileType((4,), types.i32)
+
+
+@pytest.mark.parametrize(
+    ("made", "error"),
+    [
+        (lambda: assembled(entry(token())), "entry: its block must end with return"),
+        (lambda: assembled(entry()), "entry: its block must end with return"),
+        (lambda: assembled(entry(end(), end())), "return: .*must be the last operation"),
+        (lambda: assembled(entry(end()), entry(end())), "entry: symbol @k is already taken"),
+        (lambda: assembled(entry(iota(3), end())), r"iota: the extents of tile<3xi32> must be powers of two"),
+        (lambda: assembled(entry(iota(1 << 25), end())), r"iota: .* has more than 2\^24 elements"),
+        (lambda: assembled(entry(end(), kind=FunctionType.from_lists([SCALAR], []))), "entry: has .* is expected"),
+        (lambda: assembled(entry(end(), kind=FunctionType.from_lists([], [SCALAR]))), "an entry returns nothing"),
+    ],
+)  # fmt: skip
+def test_structure(made: object, error: str) -> None:
+    assert callable(made)
+    with pytest.raises(SourceError, match=error):
+        verify(made())
+
+
+def test_a_parameter_is_a_scalar() -> None:
+    made = entry(end(), kind=FunctionType.from_lists([ROW], []))
+    made.body.block.insert_arg(ROW, 0)
+    with pytest.raises(SourceError, match="parameter 0 is tile<4xi32>, but parameters are scalar tiles"):
+        verify(assembled(made))
+
+
+def test_a_place_without_its_text() -> None:
+    wrong = iota(3)
+    location.set(wrong, location.Location("kernel.py", 12, 5))
+    with pytest.raises(SourceError, match=r"^kernel\.py:12:5: error: iota"):
+        verify(assembled(entry(wrong, end())))
