@@ -1,0 +1,105 @@
+"""The kernels written in cuTile Python, exported to Tile IR bytecode per entry."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+import json
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Any
+
+from toolchain.entry import ALIGNMENT, ITEMSIZE, EntrySpec, Param, load_entries
+from toolchain.errors import SourceError
+
+HERE = Path(__file__).parent
+MODULES = {
+    "embedding": "embedding", "layernorm": "layernorm", "gelu": "elementwise", "softmax": "softmax", "argmax": "argmax",
+    "linear": "linear", "linear_gelu": "linear", "linear_residual": "linear", "logits": "linear",
+    "attention": "attention", "kv_append": "kv_cache", "decode_attention": "kv_cache",
+}  # fmt: skip
+TENSOR_CORE = frozenset({"linear", "linear_gelu", "linear_residual", "logits", "attention"})  # these take TF32
+MAY_ALIAS = {("linear_residual", "residual"), ("linear_residual", "out")}  # in place
+
+
+class PythonSource:
+    """Source `py`: an entry's bytecode is its kernel exported with the entry's dtype and constants."""
+
+    name = "py"
+
+    def entries(self) -> list[EntrySpec]:
+        return load_entries(HERE / "entries.toml", self.name)
+
+    def bytecode(self, spec: EntrySpec, version: str = "13.3") -> bytes:
+        """Tile IR bytecode of one entry, without debug information: no path is in it. Raises SourceError."""
+        import cuda.tile as ct
+        from cuda.tile.compilation import CallingConvention, KernelSignature, export_kernel
+
+        from toolchain.tileir.bytecode import strip_debug
+
+        module = importlib.import_module(f"{__name__}.{MODULES[spec.op]}")
+        kernel: Any = getattr(module, spec.op)
+        if spec.hints:
+            hints = {key: _by_target(spec, key) for row in spec.hints.values() for key in row}
+            kernel = ct.kernel(kernel.python_function, **hints)
+        constants: list[Any] = list(spec.constants.values())
+        if spec.op in TENSOR_CORE:
+            constants.append(spec.dtype == "tf32")
+        signature = KernelSignature(
+            [*(_constraint(p, spec) for p in spec.params), *constants],
+            CallingConvention.cutile_python_v2(),
+            symbol=spec.symbol,
+        )
+        out = io.BytesIO()
+        try:
+            export_kernel(kernel, [signature], out, output_format="tileir_bytecode", bytecode_version=version)
+        except ct.TileError as error:
+            raise SourceError(f"{HERE.name}/{MODULES[spec.op]}.py: {spec.symbol}: {error}") from error
+        return strip_debug(out.getvalue(), name=spec.symbol)
+
+    def fingerprint(self, spec: EntrySpec) -> str:
+        """Changes whenever the bytecode may: the kernels, the entry, cuTile, and what rewrites its output."""
+        digest = hashlib.sha256(json.dumps(spec.to_json(), sort_keys=True).encode())
+        digest.update(installed_version("cuda-tile").encode())
+        rewriter = sorted((HERE.parent / "toolchain" / "tileir").rglob("*.py"))
+        for path in [*sorted(HERE.glob("*.py")), *rewriter]:
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+
+
+def _by_target(spec: EntrySpec, key: str) -> Any:
+    """One hint as cuTile takes it: a value for each target, and one for the others."""
+    import cuda.tile as ct
+
+    values = {target: row[key] for target, row in spec.hints.items() if key in row}
+    default = values.pop("default", None)
+    return ct.ByTarget(default=default, **values) if values else default
+
+
+def _constraint(param: Param, spec: EntrySpec) -> Any:
+    """What the compiler may take for granted of an argument."""
+    import cuda.tile as ct
+    from cuda.tile.compilation import ArrayConstraint, ScalarConstraint
+
+    dtypes = {"f32": ct.float32, "f16": ct.float16, "bf16": ct.bfloat16, "i32": ct.int32}
+    storage = param.storage(spec.dtype)
+    if not param.dims:
+        return ScalarConstraint(dtypes[storage])
+    rank = len(param.dims)
+    aligned = param.name in spec.aligned
+    step = ALIGNMENT // ITEMSIZE[storage] if aligned else 1
+    return ArrayConstraint(
+        dtypes[storage],
+        rank,
+        index_dtype=ct.int32,
+        stride_lower_bound_incl=0,
+        alias_groups=["in place"] if (spec.op, param.name) in MAY_ALIAS else [],
+        may_alias_internally=False,
+        stride_constant=[None] * (rank - 1) + [1],
+        stride_divisible_by=[step] * (rank - 1) + [1],
+        base_addr_divisible_by=ALIGNMENT if aligned else 1,
+    )
+
+
+SOURCE = PythonSource()

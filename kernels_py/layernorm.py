@@ -1,0 +1,38 @@
+"""out = (x - mean) / sqrt(variance + eps) * weight + bias, over rows of any width"""
+
+from __future__ import annotations
+
+import cuda.tile as ct
+
+ConstInt = ct.Constant[int]
+
+
+@ct.kernel
+def layernorm(x, weight, bias, out, eps, BC: ConstInt):
+    """One block makes one row in tiles of BC columns, in three passes: the mean, the variance of the deviations from it
+    (a one-pass variance cancels when the mean is large), the result. All in f32."""
+    n = ct.bid(0)
+    width = x.shape[1]
+    steps = ct.cdiv(width, BC)
+
+    sums = ct.zeros((1, BC), ct.float32)
+    for j in range(steps):
+        sums += ct.load(x, index=(n, j), shape=(1, BC), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
+    mean = ct.sum(sums, axis=1, keepdims=True) / width
+
+    squares = ct.zeros((1, BC), ct.float32)
+    for j in range(steps):
+        value = ct.load(x, index=(n, j), shape=(1, BC), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
+        # Columns past the width were padded with zeros, which deviate from the mean: they must not count.
+        inside = (j * BC + ct.arange(BC, dtype=ct.int32)) < width
+        deviation = ct.where(inside[None, :], value - mean, 0.0)
+        squares += deviation * deviation
+    variance = ct.sum(squares, axis=1, keepdims=True) / width
+    inverse = 1.0 / ct.sqrt(variance + eps)
+
+    for j in range(steps):
+        value = ct.load(x, index=(n, j), shape=(1, BC), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
+        gain = ct.load(weight, index=(j,), shape=(BC,), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
+        shift = ct.load(bias, index=(j,), shape=(BC,), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
+        result = (value - mean) * inverse * gain[None, :] + shift[None, :]
+        ct.store(out, index=(n, j), tile=result.astype(out.dtype))
