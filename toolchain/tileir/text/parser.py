@@ -218,7 +218,8 @@ class Parser(Cursor):
             near = get_close_matches(name, OPS, 1)
             self.fail(f"no operation {name!r}", token, hint=f"did you mean {near[0]!r}?" if near else None)
         build = IRREGULAR.get(name)
-        op = build(self, OPS[name]) if build else self._regular(name, len(results))
+        named = sum(1 if count is None else count for _, count in results)
+        op = build(self, OPS[name]) if build else self._regular(name, named)
         location.set(op, self.source.location(token.at))
         self._name_results(op, results, token)
         return op

@@ -1,0 +1,126 @@
+"""Writing and reading bytecode: nothing is lost, and damage is a BytecodeError whatever it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolchain.errors import BytecodeError, UsageError
+from toolchain.tileir import bytecode, text
+from toolchain.tileir.dialect import ops, verify
+
+SOURCE = (Path(__file__).parent / "operations.mlir").read_text()
+PROGRAM = SOURCE[SOURCE.index("cuda_tile.module") :]
+MODULE = text.parse(SOURCE, filename="operations.mlir")
+CODE = bytecode.write(MODULE)
+VIEW = "partition_view<tile=(8), padding_value = nan, tensor_view<?xf32, strides=[1]>>"
+OLD = f"""
+entry @k(%p: tile<ptr<f32>>, %n: tile<i32>) {{
+  %v = make_tensor_view %p, shape = [%n], strides = [1] : tile<i32> -> tensor_view<?xf32, strides=[1]>
+  %w = make_partition_view %v : {VIEW}
+  %x, %t = load_view_tko weak %w[%n] : {VIEW}, tile<i32> -> tile<8xf32>, token
+  %y = exp %x : tile<8xf32>
+  %z = tanh %y : tile<8xf32>
+  %m = negi %n : tile<i32>
+  for %i in (%n to %m, step %n) : tile<i32> {{
+    continue
+  }}
+  return
+}}
+"""
+
+
+def test_sample_has_every_operation_and_is_right() -> None:
+    found = {op.name.removeprefix("cuda_tile.") for op in MODULE.walk()}
+    assert set(ops.OPS) - found == {"mmaf_scaled"}
+    verify(MODULE, text=SOURCE)
+
+
+def test_read_gives_back_what_was_written() -> None:
+    again = bytecode.read(CODE)
+    assert text.print_module(again) == PROGRAM
+    assert bytecode.write(again) == CODE
+    assert bytecode.version_of(CODE) == (13, 3)
+
+
+def test_writing_is_deterministic_and_names_no_place() -> None:
+    elsewhere = text.parse(SOURCE, filename="/some/other/folder/operations.mlir")
+    assert bytecode.write(elsewhere) == CODE
+    assert b"operations" not in CODE and b"folder" not in CODE
+    assert bytecode.strip_debug(CODE) == CODE
+
+
+@pytest.mark.parametrize("version", ["13.1", "13.2", "13.3"])
+def test_older_versions(version: str) -> None:
+    module = text.parse(OLD, filename="old.mlir")
+    code = bytecode.write(module, version)
+    assert bytecode.version_of(code) == tuple(map(int, version.split(".")))
+    again = bytecode.read(code)
+    assert text.print_module(again) == text.print_module(bytecode.read(bytecode.write(module)))
+    assert bytecode.write(again, version) == code
+    assert bytecode.write(again, "13.3") == bytecode.write(module, "13.3")
+
+
+@pytest.mark.parametrize(
+    ("line", "version", "missing"),
+    [
+        ("%a = atan2 %x, %x : tile<f32>", "13.1", "atan2"),
+        ("%a = exp %x rounding<approx> : tile<f32>", "13.2", "exp"),
+        ("%a = tanh %x rounding<approx> : tile<f32>", "13.1", "tanh"),
+        ("%a = negi %n overflow<no_signed_wrap> : tile<i32>", "13.1", "negi"),
+        ("for unsigned %i in (%n to %n, step %n) : tile<i32> { continue }", "13.1", "for"),
+    ],
+)  # fmt: skip
+def test_what_an_older_version_lacks_is_named(line: str, version: str, missing: str) -> None:
+    head = "entry @k(%x: tile<f32>, %n: tile<i32>) {\n"
+    module = text.parse(f"{head}{line}\nreturn }}", filename="new.mlir")
+    bytecode.write(module)
+    with pytest.raises(BytecodeError, match=missing):
+        bytecode.write(module, version)
+
+
+def test_unknown_versions() -> None:
+    with pytest.raises(UsageError, match=r"13\.9"):
+        bytecode.write(MODULE, "13.9")
+    later = CODE[:8] + bytes((14, 0)) + CODE[10:]
+    with pytest.raises(BytecodeError, match=r"bytecode version 14\.0"):
+        bytecode.read(later, name="k.tilebc")
+
+
+@pytest.mark.parametrize("data", [b"", b"\x7fELF" + bytes(60), CODE[:7], CODE[:9]])
+def test_what_is_no_bytecode(data: bytes) -> None:
+    with pytest.raises(BytecodeError, match=r"k\.tilebc"):
+        bytecode.read(data, name="k.tilebc")
+
+
+def reads_or_refuses(data: bytes) -> None:
+    """Damage is either noticed, as a BytecodeError and nothing else, or gives a module that can be written."""
+    try:
+        module = bytecode.read(data)
+    except BytecodeError:
+        return
+    bytecode.write(module)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.integers(0, len(CODE) - 1), st.integers(1, 255))
+def test_a_changed_byte(at: int, change: int) -> None:
+    damaged = bytearray(CODE)
+    damaged[at] ^= change
+    reads_or_refuses(bytes(damaged))
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.integers(0, len(CODE) - 1))
+def test_truncation(length: int) -> None:
+    with pytest.raises(BytecodeError, match="byte 0x"):
+        bytecode.read(CODE[:length])
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.integers(0, len(CODE) - 1), st.binary(min_size=1, max_size=9))
+def test_inserted_bytes(at: int, more: bytes) -> None:
+    reads_or_refuses(CODE[:at] + more + CODE[at:])
