@@ -42,7 +42,7 @@ class PythonSource:
         kernel: Any = getattr(module, spec.op)
         if spec.hints:
             hints = {key: _by_target(spec, key) for row in spec.hints.values() for key in row}
-            kernel = ct.kernel(kernel.python_function, **hints)
+            kernel = kernel.replace_hints(**hints)
         constants: list[Any] = list(spec.constants.values())
         if spec.op in TENSOR_CORE:
             constants.append(spec.dtype == "tf32")

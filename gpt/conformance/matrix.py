@@ -1,0 +1,84 @@
+"""The whole conformance matrix of a bundle, on one or more executors."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from toolchain.bundle import Bundle
+from toolchain.entry import DTYPES, ops
+from toolchain.errors import UsageError
+from toolchain.runtime import Executor
+
+from .cases import CASES
+from .forward import run_forward
+from .models import forward_cases
+from .result import Results, Row
+from .run import run_ops
+
+FORWARD = "forward"
+
+
+def names() -> list[str]:
+    """What can be chosen: every op, and the forward pass."""
+    return [*ops(), FORWARD]
+
+
+def chosen(wanted: Sequence[str], known: Sequence[str], what: str) -> list[str]:
+    """The wanted ones of `known`, all if none is named. Raises UsageError for one that is unknown."""
+    if unknown := [name for name in wanted if name not in known]:
+        raise UsageError(f"no {what} {', '.join(unknown)}", hint=f"one of {', '.join(known)}")
+    return [name for name in known if name in wanted or not wanted]
+
+
+def run_matrix(
+    bundle: Bundle,
+    executors: Sequence[Executor],
+    *,
+    sources: Sequence[str] = (),
+    dtypes: Sequence[str] = (),
+    selected: Sequence[str] = (),
+    seed: int = 1,
+    progress: Callable[[Row], None] = lambda row: None,
+) -> Results:
+    """Run the chosen cells (all of them where nothing is chosen) and return every row with the environment.
+
+    Raises UsageError for a source, dtype or op that there is not.
+    """
+    use_sources = chosen(sources, bundle.sources, "source in this bundle")
+    use_dtypes = chosen(dtypes, DTYPES, "dtype")
+    use_names = chosen(selected, names(), "op")
+    started = time.perf_counter()
+    rows: list[Row] = []
+    for executor in executors:
+        for row in _cells(bundle, executor, use_sources, use_dtypes, use_names, seed):
+            progress(row)
+            rows.append(row)
+    environment = {
+        "executors": ", ".join(executor.name for executor in executors),
+        "sources": ", ".join(use_sources),
+        "seed": str(seed),
+        "seconds": f"{time.perf_counter() - started:.1f}",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "machine": platform.platform(),
+        **{name: f"{tool['version']} sha256 {tool['sha256'][:16]}" for name, tool in bundle.tools.items()},
+    }
+    return Results(environment, rows)
+
+
+def _cells(
+    bundle: Bundle,
+    executor: Executor,
+    sources: Sequence[str],
+    dtypes: Sequence[str],
+    selected: Sequence[str],
+    seed: int,
+) -> Iterator[Row]:
+    cases = [case for case in CASES if case.op in selected]
+    yield from run_ops(bundle, executor, cases, sources=sources, dtypes=dtypes, seed=seed)
+    if FORWARD in selected:
+        yield from run_forward(bundle, executor, forward_cases(), sources=sources, dtypes=dtypes, seed=seed)

@@ -1,0 +1,39 @@
+"""The models whose forward pass is checked, with the sizes that each is run at."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from gpt import weights
+from gpt.config import preset
+from gpt.weights import Weights
+
+from .forward import ForwardCase
+
+ALL = ("f32", "tf32", "f16", "bf16")
+
+
+@functools.cache
+def _random(name: str) -> Weights:
+    return weights.random_weights(preset(name), seed=7)
+
+
+def forward_cases() -> Sequence[ForwardCase]:
+    """nano: every kind of layer, odd lengths, the whole context. shipped: real weights, and text to continue. gpt2: GPT-2
+    124M at its own sizes, with random weights (the trained ones may not be redistributed)."""
+    config, shipped, _ = weights.load(weights.SHIPPED)
+    return (
+        ForwardCase(
+            "nano", preset("nano"), lambda: _random("nano"),
+            sizes=((1, 1), (2, 100), (3, 128)), cpu_sizes=((1, 1), (2, 100), (3, 128)), cpu_dtypes=ALL,
+        ),
+        ForwardCase(
+            "shipped", config, lambda: shipped,
+            sizes=((1, 1), (2, 100), (1, 256)), cpu_sizes=((1, 1), (2, 100)), cpu_dtypes=ALL, prompt=b"Once",
+        ),
+        ForwardCase(
+            "gpt2", preset("gpt2"), lambda: _random("gpt2"),
+            sizes=((1, 1), (1, 64), (2, 100), (1, 1024)), cpu_sizes=((1, 64),), cpu_dtypes=("bf16",),
+        ),
+    )  # fmt: skip

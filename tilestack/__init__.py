@@ -1,0 +1,1 @@
+"""The `tilestack` command: thin, one module per group of commands."""

@@ -1,0 +1,62 @@
+"""Parses the command line, runs a command, and turns errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from toolchain.errors import TilestackError
+
+from . import checking, compiling, inspecting, model, tileir
+
+EPILOG = """\
+commands that a newcomer may want first:
+  tilestack doctor                                     what is installed here, and what to do
+  tilestack generate "Once"                            write text with the GPT that comes with this repository
+  tilestack compile --target sm_90                     compile both kernel sources to build/bundle
+  tilestack matrix run --bundle build/bundle           check every kernel of a bundle, on a GPU or on the CPU
+  tilestack verify kernels_mlir/layernorm.mlir         check a kernel file
+
+exit codes:
+  0 all well   2 bad input      3 kernel source or bytecode   4 toolchain   5 bundle
+  6 launch     7 GPU or driver  8 undefined behaviour caught  9 a result outside its bound
+  1 anything else   130 interrupted
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="tilestack",
+        description="Compile, check and run GPU kernels written in CUDA Tile IR.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--debug", action="store_true", help="show a traceback with an error")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for group in (compiling, tileir, inspecting, model, checking):
+        group.add(commands)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns its exit code."""
+    args = parser().parse_args(argv)
+    try:
+        return int(args.run(args) or 0)
+    except TilestackError as error:
+        if args.debug:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output is gone: that is its right
+        sys.stdout = None
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""`matrix`, `report` and `doctor`: is everything right?"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from toolchain.errors import ConformanceError
+
+from .options import add_json, command, print_json
+
+MATRIX = """\
+  tilestack matrix list                                every cell of a compile
+  tilestack matrix run --bundle build/bundle           every GPU here, or the CPU interpreter where there is none
+  tilestack matrix run --bundle build/bundle --executor cpu --op attention --dtype bf16
+"""
+
+
+def add(commands: Any) -> None:
+    matrix = command(commands, "matrix", None, "list or run the conformance matrix", MATRIX)
+    actions = matrix.add_subparsers(title="actions", metavar="ACTION", required=True)
+    listed = command(actions, "list", list_, "list the entries of both sources", "")
+    add_json(listed)
+    run = command(actions, "run", run_, "check every kernel and the forward pass of a bundle", MATRIX)
+    run.add_argument("--bundle", type=Path, default=Path("build/bundle"), metavar="DIR", help="default build/bundle")
+    run.add_argument("--report", type=Path, default=Path("build/report"), metavar="DIR", help="default build/report")
+    run.add_argument("--executor", default="auto", help="auto (every GPU, else the CPU), cpu, cuda, cuda:N")
+    run.add_argument("--source", action="append", default=[], help="only this source; repeat")
+    run.add_argument("--dtype", action="append", default=[], help="only this dtype; repeat")
+    run.add_argument("--op", action="append", default=[], help="only this op, or forward; repeat")
+    run.add_argument("--seed", type=int, default=1, help="of the inputs (default 1)")
+    run.add_argument("--quiet", action="store_true", help="only the first line, failures and the last line")
+    report = command(
+        commands, "report", report_, "make the report of a run from its results.json",
+        "  tilestack report build/report/results.json --output build/report\n",
+    )  # fmt: skip
+    report.add_argument("results", type=Path, help="results.json of `matrix run`")
+    report.add_argument("--output", type=Path, metavar="DIR", help="default: the folder of the results")
+    command(commands, "doctor", doctor, "show what is installed here, and what to do", "")
+
+
+def list_(args: argparse.Namespace) -> int:
+    from toolchain.pipeline import load_source
+
+    from .options import SOURCES
+
+    specs = [spec for module in SOURCES.values() for spec in load_source(module).entries()]
+    if args.json:
+        print_json([spec.to_json() for spec in specs])
+        return 0
+    for spec in specs:
+        conditions = " and ".join(spec.where)
+        aligned = f"aligned {' '.join(spec.aligned)}" if spec.aligned else ""
+        print(f"{spec.source:5} {spec.dtype:5} {spec.symbol:36} {'; '.join(filter(None, (conditions, aligned)))}")
+    return 0
+
+
+def run_(args: argparse.Namespace) -> int:
+    from ci.report import write_report
+    from gpt.conformance.matrix import run_matrix
+    from gpt.conformance.result import Row
+    from toolchain.bundle import Bundle
+    from toolchain.runtime import gpus, open_executor
+
+    bundle = Bundle.load(args.bundle)
+    found = gpus() if args.executor == "auto" else ()
+    executors = [open_executor(f"cuda:{gpu.index}") for gpu in found] or [open_executor(args.executor)]
+    if executors[0].kind == "cpu":
+        why = "no GPU found: " if args.executor == "auto" else ""
+        where = f"{why}running on the CPU interpreter, no cubin is run"
+    else:
+        where = f"running on {', '.join(executor.name for executor in executors)}"
+    print(f"conformance of {args.bundle} ({', '.join(bundle.sources)}): {where}", flush=True)
+
+    def show(row: Row) -> None:
+        if row.status in ("failed", "error"):
+            print(f"{row.status}: {row.cell} {row.shape}: {row.detail}", flush=True)
+        elif not args.quiet:
+            share = (
+                f"{100 * row.error / row.bound:3.0f} % of its bound"
+                if row.bound and row.error is not None
+                else row.detail
+            )
+            print(f"{row.status}: {row.cell} {row.shape}  {share}", flush=True)
+
+    results = run_matrix(
+        bundle, executors, sources=args.source, dtypes=args.dtype, selected=args.op, seed=args.seed, progress=show
+    )
+    for line in write_report(results, args.report):
+        print(line)
+    print(f"{results.summary()} in {results.environment['seconds']} s; {where}")
+    if not results.green:
+        raise ConformanceError(f"not green: {results.summary()}", hint=f"see {args.report / 'index.html'}")
+    return 0
+
+
+def report_(args: argparse.Namespace) -> int:
+    from ci.report import write_report
+    from gpt.conformance.result import Results
+
+    for line in write_report(Results.load(args.results), args.output or args.results.parent):
+        print(line)
+    return 0
+
+
+def doctor(_: argparse.Namespace) -> int:
+    from toolchain import doctor as toolchain_doctor
+
+    return toolchain_doctor.main()

@@ -1,0 +1,128 @@
+"""`compile`: both kernel sources to a bundle."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from toolchain import bundle, knobs
+from toolchain.cache import Cache
+from toolchain.entry import DTYPES, EntrySpec, ops
+from toolchain.errors import ToolchainError, UsageError
+
+from .options import SOURCES, add_json, command, print_json
+
+EXAMPLES = """\
+  tilestack compile                                    both sources, the default targets, to build/bundle
+  tilestack compile --target sm_90 --target sm_120     for these GPUs
+  tilestack compile --no-targets                       bytecode only: all that the CPU interpreter needs
+  tilestack compile --source mlir --op linear --dtype bf16 --output /tmp/linear
+"""
+
+
+def add(commands: Any) -> None:
+    made = command(commands, "compile", compile_, "compile kernels to a bundle", EXAMPLES)
+    made.add_argument("--source", choices=[*SOURCES, "all"], default="all", help="kernel source (default all)")
+    targets = made.add_mutually_exclusive_group()
+    targets.add_argument("--target", action="append", default=[], metavar="SM", help="GPU target such as sm_90; repeat")
+    targets.add_argument("--all-targets", action="store_true", help="every target that the assembler knows")
+    targets.add_argument("--no-targets", action="store_true", help="bytecode only, for the CPU interpreter")
+    made.add_argument("--op", action="append", default=[], help="only this op; repeat")
+    made.add_argument("--dtype", action="append", default=[], help="only this dtype; repeat")
+    made.add_argument("--output", type=Path, default=Path("build/bundle"), metavar="DIR", help="default build/bundle")
+    made.add_argument("--jobs", type=int, help="how many compiles run at once (default: the CPU cores)")
+    made.add_argument("--bytecode", default="13.3", metavar="VERSION", help="bytecode version (default 13.3)")
+    add_json(made)
+
+
+def chosen_entries(args: argparse.Namespace) -> list[tuple[str, EntrySpec]]:
+    """The entries asked for, each with its source's package. Raises UsageError if there are none."""
+    from toolchain.pipeline import load_source
+
+    for name, known in (("op", list(ops())), ("dtype", list(DTYPES))):
+        if unknown := [x for x in getattr(args, name) if x not in known]:
+            raise UsageError(f"no {name} {', '.join(unknown)}", hint=f"one of {', '.join(known)}")
+    modules = SOURCES.values() if args.source == "all" else [SOURCES[args.source]]
+    entries = [(module, spec) for module in modules for spec in load_source(module).entries()]
+    wanted = [
+        (module, spec)
+        for module, spec in entries
+        if (not args.op or spec.op in args.op) and (not args.dtype or spec.dtype in args.dtype)
+    ]
+    if not wanted:
+        raise UsageError("no entry has this op and dtype", hint="tilestack matrix list shows what there is")
+    return wanted
+
+
+def compile_(args: argparse.Namespace) -> int:
+    from toolchain import pipeline, targets
+    from toolchain.tools import tool
+
+    if args.jobs is not None and args.jobs < 1:
+        raise UsageError(f"--jobs {args.jobs}: at least one")
+    started = time.perf_counter()
+    entries = chosen_entries(args)
+    names = ["all"] if args.all_targets else args.target
+    wanted = [] if args.no_targets else targets.select(names)
+    with progress_bar() as progress:
+        outcome = pipeline.compile_entries(
+            entries,
+            wanted,
+            Cache(knobs.cache_dir()),
+            jobs=args.jobs or knobs.jobs(),
+            version=args.bytecode,
+            progress=progress,
+        )
+    for failure in outcome.failures:
+        print(f"failed: {failure.cell}\n{failure.error}\n", file=sys.stderr)
+    seconds = time.perf_counter() - started
+    if outcome.failures:
+        raise ToolchainError(
+            f"{len(outcome.failures)} of {outcome.made + outcome.cached + len(outcome.failures)} cells did not compile; "
+            f"{args.output} was not written",
+            hint="the failures are listed above; --source, --op and --dtype choose cells",
+        )
+    used = [tool(name) for name in (("tileiras", "ptxas") if wanted else ())]
+    tools = {used_tool.name: {"version": used_tool.version, "sha256": used_tool.sha256} for used_tool in used}
+    bundle.write(args.output, outcome.compiled, tools)
+    report = {
+        "bundle": str(args.output), "entries": len(outcome.compiled), "targets": [t.name for t in wanted],
+        "made": outcome.made, "cached": outcome.cached, "seconds": round(seconds, 2),
+    }  # fmt: skip
+    if args.json:
+        print_json(report)
+    else:
+        listed = ", ".join(report["targets"]) or "no target: bytecode only"
+        print(
+            f"{args.output}: {report['entries']} entries for {listed}; "
+            f"{outcome.made} made, {outcome.cached} from the cache, {seconds:.1f} s"
+        )
+    return 0
+
+
+@contextmanager
+def progress_bar() -> Iterator[Any]:
+    """A progress bar on a terminal, nothing elsewhere."""
+    from toolchain.pipeline import silent
+
+    if not sys.stderr.isatty():
+        yield silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("compiling"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[what]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("compile", total=None, what="")
+        yield lambda done, total, what: bar.update(task, completed=done, total=total, what=what)

@@ -1,0 +1,112 @@
+"""`generate`: write text with a GPT, token by token."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from toolchain.bundle import Bundle
+from toolchain.errors import UsageError
+
+from .options import SOURCES, command
+
+EXAMPLES = """\
+  tilestack generate "Once"                            with the checkpoint of this repository
+  tilestack generate "In the beginning" --temperature 0 --max-new-tokens 60
+  tilestack generate "Hello" --checkpoint ~/gpt2 --executor cuda --dtype bf16
+"""
+
+
+def add(commands: Any) -> None:
+    made = command(commands, "generate", generate, "continue a text with a GPT", EXAMPLES)
+    made.add_argument("prompt", nargs="?", default="Once", help='the text to continue (default "Once")')
+    made.add_argument(
+        "--checkpoint", help="folder or hub name of a GPT-2 (default: the one that comes with this repository)"
+    )
+    made.add_argument(
+        "--bundle", type=Path, help="a compiled bundle (default build/bundle, or made on the fly for the CPU)"
+    )
+    made.add_argument("--source", choices=list(SOURCES), default="mlir", help="whose kernels (default mlir)")
+    made.add_argument("--executor", default="auto", help="auto, cpu, cuda or cuda:N (default auto)")
+    made.add_argument("--dtype", default="bf16", help="f32, tf32, f16 or bf16 (default bf16)")
+    made.add_argument("--max-new-tokens", type=int, default=200, metavar="N", help="default 200")
+    made.add_argument("--temperature", type=float, default=0.7, help="0 takes the likeliest (default 0.7)")
+    made.add_argument("--top-k", type=int, metavar="K", help="only the K likeliest")
+    made.add_argument("--top-p", type=float, metavar="P", help="only the likeliest that together reach P")
+    made.add_argument("--seed", type=int, default=0, help="of the sampling (default 0)")
+    made.add_argument("--stop", action="append", default=[], metavar="TEXT", help="stop before this one token; repeat")
+
+
+def generate(args: argparse.Namespace) -> int:
+    from gpt import weights
+    from gpt.generate import generate as continuation
+    from gpt.model import GPT
+    from gpt.tokenizer import load_tokenizer
+    from toolchain.runtime import Launcher, open_executor
+
+    config, tensors, folder = weights.load(args.checkpoint or weights.SHIPPED)
+    tokenizer = load_tokenizer(folder, config)
+    stop = [_one_token(tokenizer, text) for text in args.stop]
+    executor = open_executor(args.executor)
+    with _bundle(args, executor.kind) as bundle:
+        model = GPT(config, tensors, Launcher(bundle, args.source, executor), args.dtype)
+        tokens = continuation(
+            model,
+            tokenizer.encode(args.prompt),
+            max_new_tokens=args.max_new_tokens,
+            temperature=args.temperature,
+            top_k=args.top_k,
+            top_p=args.top_p,
+            seed=args.seed,
+            stop=stop,
+        )
+        started, count = time.perf_counter(), 0
+
+        def counted() -> Iterator[int]:
+            nonlocal count
+            for token in tokens:
+                count += 1
+                yield token
+
+        print(args.prompt, end="", flush=True)
+        for piece in tokenizer.stream(counted()):
+            print(piece, end="", flush=True)
+        print()
+        seconds = time.perf_counter() - started
+        rate = f"{count / seconds:.1f} tokens/s" if count else "no tokens"
+        print(f"{executor.name}, source {args.source}, {args.dtype}: {rate}", file=sys.stderr)
+    return 0
+
+
+def _one_token(tokenizer: Any, text: str) -> int:
+    tokens = tokenizer.encode(text)
+    if len(tokens) != 1:
+        raise UsageError(f"--stop {text!r} is {len(tokens)} tokens of this tokenizer, not one")
+    return tokens[0]
+
+
+@contextmanager
+def _bundle(args: argparse.Namespace, kind: str) -> Iterator[Bundle]:
+    """The bundle named, or build/bundle; for the CPU, where neither is there, one made for this run."""
+    path = args.bundle or Path("build/bundle")
+    if args.bundle or path.exists():
+        yield Bundle.load(path)
+        return
+    if kind == "cuda":
+        raise UsageError("no compiled bundle at build/bundle", hint="tilestack compile, or name one with --bundle")
+    from toolchain import bundle, knobs, pipeline
+    from toolchain.cache import Cache
+
+    module = SOURCES[args.source]
+    entries = [(module, s) for s in pipeline.load_source(module).entries() if s.dtype in (args.dtype, "f32")]
+    outcome = pipeline.compile_entries(entries, [], Cache(knobs.cache_dir()), jobs=knobs.jobs())
+    for failure in outcome.failures:
+        raise failure.error
+    with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
+        yield bundle.write(Path(folder) / "bundle", outcome.compiled, {})

@@ -1,0 +1,75 @@
+"""Options that several commands share, and reading and writing of the files that they name."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NoReturn
+
+from toolchain.errors import UsageError
+
+SOURCES = {"mlir": "kernels_mlir", "py": "kernels_py"}
+
+
+def command(commands: Any, name: str, run: Any, doc: str, examples: str) -> argparse.ArgumentParser:
+    """A command with its help and examples."""
+    made = commands.add_parser(
+        name,
+        help=doc,
+        description=doc[0].upper() + doc[1:] + ".",
+        epilog=f"examples:\n{examples}" if examples else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.set_defaults(run=run)
+    return made
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
+
+
+def print_json(value: object) -> None:
+    print(json.dumps(value, indent=1))
+
+
+def read(path: Path) -> bytes:
+    """A file the user named. Raises UsageError."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        _cannot(path, "read", error)
+
+
+def write(path: Path, data: bytes) -> None:
+    """A file the user named, whole or not at all. Raises UsageError."""
+    try:
+        descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            Path(beside).chmod(0o644)
+            Path(beside).replace(path)
+        except BaseException:
+            Path(beside).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        _cannot(path, "written", error)
+
+
+def emit(path: Path | None, data: bytes) -> None:
+    """To a file, or to standard output."""
+    if path is not None:
+        write(path, data)
+        return
+    if b"\x00" in data and sys.stdout.isatty():
+        raise UsageError("this is no text for a terminal", hint="name a file with --output")
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _cannot(path: Path, what: str, error: OSError) -> NoReturn:
+    raise UsageError(f"{path} cannot be {what}: {error.strerror or error}") from error

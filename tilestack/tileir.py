@@ -1,0 +1,212 @@
+"""`assemble`, `disassemble`, `verify` and `interpret`: Tile IR text and bytecode."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from toolchain.errors import UsageError
+
+from .options import SOURCES, add_json, command, emit, print_json, read
+
+if TYPE_CHECKING:
+    from toolchain.tileir.dialect.control import ModuleOp
+
+MAGIC = b"\x7fTileIR"
+
+
+def add(commands: Any) -> None:
+    assemble = command(
+        commands, "assemble", assemble_, "turn Tile IR text into bytecode or a cubin",
+        "  tilestack assemble kernels_mlir/gelu.mlir -o gelu.tilebc\n"
+        "  tilestack assemble kernels_mlir/gelu.mlir --target sm_90 -o gelu.cubin\n"
+        "  tilestack assemble --entry linear_128x128x64_bf16 -o linear.tilebc      an entry of kernels_mlir\n",
+    )  # fmt: skip
+    assemble.add_argument("file", type=Path, nargs="?", help=".mlir (or .tilebc, to make a cubin)")
+    assemble.add_argument("--entry", metavar="SYMBOL", help="an entry of a kernel source instead of a file")
+    assemble.add_argument(
+        "--source", choices=list(SOURCES), default="mlir", help="the source of --entry (default mlir)"
+    )
+    assemble.add_argument("--target", metavar="SM", help="make a cubin for this target")
+    assemble.add_argument("--bytecode", default="13.3", metavar="VERSION", help="bytecode version (default 13.3)")
+    assemble.add_argument("-o", "--output", type=Path, help="default: standard output")
+
+    disassemble = command(
+        commands, "disassemble", disassemble_, "print the Tile IR text of bytecode",
+        "  tilestack disassemble gelu.tilebc\n",
+    )  # fmt: skip
+    disassemble.add_argument("file", type=Path, help=".tilebc")
+    disassemble.add_argument("-o", "--output", type=Path, help="default: standard output")
+
+    verify = command(
+        commands, "verify", verify_, "check Tile IR text or bytecode",
+        "  tilestack verify kernels_mlir/*.mlir\n",
+    )  # fmt: skip
+    verify.add_argument("files", type=Path, nargs="+", metavar="file", help=".mlir or .tilebc")
+
+    interpret = command(
+        commands, "interpret", interpret_, "run a kernel on the CPU interpreter",
+        "  tilestack interpret gelu.tilebc --grid 7,1,1 --arg f32:7x65 --arg f32:7x65 --seed 1\n"
+        "  tilestack interpret add.mlir --grid 4 --arg x.npy --arg zeros:f32:1024 --arg 3 --save 1=out.npy\n"
+        "an --arg, in ABI order: a .npy file, DTYPE:SIZES for random values, zeros:DTYPE:SIZES, or a number. An array\n"
+        "is passed as cuTile does: pointer, sizes, strides; with --pointers as its pointer alone\n",
+    )  # fmt: skip
+    interpret.add_argument("file", type=Path, help=".mlir or .tilebc")
+    interpret.add_argument("--entry", metavar="SYMBOL", help="default: the only one")
+    interpret.add_argument("--grid", default="1", metavar="X[,Y[,Z]]", help="blocks to run (default 1)")
+    interpret.add_argument("--arg", action="append", default=[], metavar="ARG", help="see below; repeat")
+    interpret.add_argument("--pointers", action="store_true", help="pass arrays as pointers alone")
+    interpret.add_argument(
+        "--save", action="append", default=[], metavar="N=FILE", help="argument N after the run, .npy"
+    )
+    interpret.add_argument("--seed", type=int, default=0, help="of random values (default 0)")
+    interpret.add_argument("--no-sanitize", action="store_true", help="do not trap undefined behaviour: faster")
+    add_json(interpret)
+
+
+def load(path: Path, *, verify: bool = True) -> ModuleOp:
+    """A module from text or bytecode, told apart by content; verified."""
+    from toolchain.tileir import bytecode, text
+    from toolchain.tileir.dialect.verify import verify as check
+
+    raw = read(path)
+    if raw.startswith(MAGIC):
+        module = bytecode.read(raw, name=str(path))
+        source = None
+    else:
+        try:
+            source = raw.decode()
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{path} is neither Tile IR text nor bytecode: {error}") from error
+        module = text.parse(source, filename=str(path))
+    if verify:
+        check(module, text=source)
+    return module
+
+
+def assemble_(args: argparse.Namespace) -> int:
+    from toolchain import pipeline, targets
+    from toolchain.tileir import bytecode
+
+    if (args.file is None) == (args.entry is None):
+        raise UsageError("name a file or an --entry, one of them")
+    if args.entry is not None:
+        source = pipeline.load_source(SOURCES[args.source])
+        specs = {spec.symbol: spec for spec in source.entries()}
+        if args.entry not in specs:
+            raise UsageError(f"source {args.source} has no entry {args.entry!r}", hint="tilestack matrix list")
+        data = source.bytecode(specs[args.entry], args.bytecode)
+    else:
+        data = bytecode.write(load(args.file), args.bytecode)
+    if args.target is not None:
+        chosen = targets.select([args.target])
+        pipeline.check_targets(chosen, args.bytecode)
+        data = pipeline.assemble(data, chosen[0].name)
+    emit(args.output, data)
+    return 0
+
+
+def disassemble_(args: argparse.Namespace) -> int:
+    from toolchain.tileir import bytecode, text
+
+    module = bytecode.read(read(args.file), name=str(args.file))
+    emit(args.output, text.print_module(module).encode())
+    return 0
+
+
+def verify_(args: argparse.Namespace) -> int:
+    for path in args.files:
+        module = load(path)
+        entries = ", ".join(f"@{symbol}" for symbol in module.entries)
+        print(f"{path}: ok: {entries}")
+    return 0
+
+
+def interpret_(args: argparse.Namespace) -> int:
+    from toolchain.tileir import bytecode, interpreter
+
+    module = load(args.file)
+    entry = args.entry or next(iter(module.entries))
+    if entry not in module.entries:
+        raise UsageError(f"{args.file} has no entry @{entry}", hint=f"one of {', '.join(module.entries)}")
+    grid = _grid(args.grid)
+    rng = np.random.default_rng(args.seed)
+    arrays = [_argument(text, rng) for text in args.arg]
+    saves = dict(_save(text, arrays) for text in args.save)
+    values: list[Any] = []
+    for argument in arrays:
+        if isinstance(argument, np.ndarray):
+            values.append(interpreter.Pointer(interpreter.Allocation(argument), 0))
+            if not args.pointers:
+                values += [*argument.shape, *(stride // argument.itemsize for stride in argument.strides)]
+        else:
+            values.append(argument)
+    wanted = len(module.entries[entry].body.block.args)
+    if len(values) != wanted:
+        raise UsageError(
+            f"@{entry} has {wanted} arguments, {len(values)} are given",
+            hint="an array of rank n counts as 1 + 2n, or as one with --pointers",
+        )
+    prepared = interpreter.prepare(bytecode.write(module))
+    prepared.launch(entry, values, grid, sanitize=not args.no_sanitize)
+    for index, path in saves.items():
+        array = arrays[index]
+        assert isinstance(array, np.ndarray)
+        np.save(path, array.astype(np.float32) if array.dtype.kind == "V" else array)
+    shown = {str(i): _describe(a) for i, a in enumerate(arrays) if isinstance(a, np.ndarray)}
+    if args.json:
+        print_json({"entry": entry, "grid": list(grid), "arguments": shown})
+    else:
+        for index, line in shown.items():
+            print(f"arg {index}: {line}")
+    return 0
+
+
+def _grid(text: str) -> tuple[int, int, int]:
+    parts = text.split(",")
+    if not 1 <= len(parts) <= 3 or not all(part.isdecimal() for part in parts):
+        raise UsageError(f"--grid {text!r}: write one to three numbers, such as 8,4")
+    x, y, z = (int(part) for part in [*parts, "1", "1"][:3])
+    return x, y, z
+
+
+def _argument(text: str, rng: np.random.Generator) -> np.ndarray[Any, Any] | int | float:
+    from toolchain.runtime.layout import NUMPY
+
+    if text.endswith(".npy"):
+        try:
+            return np.ascontiguousarray(np.load(text, allow_pickle=False))
+        except (OSError, ValueError) as error:
+            raise UsageError(f"--arg {text}: {error}") from error
+    parts = text.split(":")
+    zeros = parts[0] == "zeros"
+    if zeros:
+        parts = parts[1:]
+    if len(parts) == 2 and parts[0] in NUMPY and all(size.isdecimal() for size in parts[1].split("x")):
+        shape = tuple(int(size) for size in parts[1].split("x"))
+        dtype = NUMPY[parts[0]]
+        values = np.zeros(shape) if zeros else rng.standard_normal(shape)
+        return (values * (100 if parts[0] == "i32" else 1)).astype(dtype)
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    raise UsageError(f"--arg {text!r} is no .npy file, DTYPE:SIZES, zeros:DTYPE:SIZES or number")
+
+
+def _save(text: str, arrays: list[Any]) -> tuple[int, Path]:
+    index, _, name = text.partition("=")
+    if not (index.isdecimal() and name and int(index) < len(arrays) and isinstance(arrays[int(index)], np.ndarray)):
+        raise UsageError(f"--save {text!r}: write N=FILE.npy, N the number of an array argument from 0")
+    return int(index), Path(name)
+
+
+def _describe(array: np.ndarray[Any, Any]) -> str:
+    values = array.astype(np.float64)
+    head = ", ".join(f"{v:.6g}" for v in values.reshape(-1)[:6])
+    more = ", ..." if values.size > 6 else ""
+    return f"{array.dtype} {'x'.join(map(str, array.shape))}  sum {values.sum():.6g}  [{head}{more}]"

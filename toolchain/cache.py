@@ -1,0 +1,78 @@
+"""The compile cache: bytes by what they were made from.
+
+A key is a digest of everything that decides the result (source fingerprint or bytecode, tools, options), so an entry is
+never out of date. An entry is its content behind that content's SHA-256: one that is damaged is not used but made again.
+Writes are to a temporary file that is then renamed, so any number of processes may share a cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import ToolchainError
+
+_DIGEST = hashlib.sha256().digest_size
+
+
+def key(*parts: str | bytes) -> str:
+    """The key of what was made from these parts, in order."""
+    digest = hashlib.sha256()
+    for part in parts:
+        raw = part.encode() if isinstance(part, str) else part
+        digest.update(len(raw).to_bytes(8, "little") + raw)  # so that ("ab", "c") is not ("a", "bc")
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A folder of entries, made when first written to."""
+
+    root: Path
+
+    def _path(self, name: str) -> Path:
+        return self.root / name[:2] / name[2:]
+
+    def get(self, name: str) -> bytes | None:
+        """The content under a key, or None if there is none that is whole."""
+        try:
+            raw = self._path(name).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ToolchainError(
+                f"{self._path(name)}: the compile cache cannot be read: {error}", hint=_HINT
+            ) from error
+        content = raw[_DIGEST:]
+        return content if hashlib.sha256(content).digest() == raw[:_DIGEST] else None
+
+    def put(self, name: str, content: bytes) -> None:
+        """Store content under a key. Raises ToolchainError if it cannot be written."""
+        path = self._path(name)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=".")
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(hashlib.sha256(content).digest() + content)
+                Path(beside).replace(path)
+            except BaseException:
+                Path(beside).unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise ToolchainError(f"{path}: the compile cache cannot be written: {error}", hint=_HINT) from error
+
+    def get_or_make(self, name: str, make: Callable[[], bytes]) -> bytes:
+        """The content under a key, made and stored if need be."""
+        found = self.get(name)
+        if found is None:
+            found = make()
+            self.put(name, found)
+        return found
+
+
+_HINT = "free some space, or set TILESTACK_CACHE_DIR to a folder that can be written"

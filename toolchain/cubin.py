@@ -1,0 +1,70 @@
+"""What a compiled kernel uses of the GPU, read from its cubin with the toolchain's own cuobjdump and nvdisasm."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import ToolchainError
+from .tools import tool
+
+# Instructions by what they tell: the unit that multiplies matrices, the copy engine, spills.
+TENSOR_CORE = re.compile(r"^(?:[A-Z]*MMA|UTC[A-Z]*MMA)$")
+COPY_ENGINE = re.compile(r"^(?:UTMA[A-Z]*|UBLKCP)$")
+_USAGE = re.compile(r"Function (\S+):\s*\n\s*REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
+_INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d+ )?([A-Z][A-Z0-9_]*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Resources of one entry. `registers` a thread; `shared`, `stack` and `local` in bytes; counts of instructions."""
+
+    symbol: str
+    registers: int
+    shared: int
+    stack: int
+    local: int
+    instructions: int
+    spills: int
+    tensor_core: dict[str, int]
+    copy_engine: dict[str, int]
+
+
+def inspect(cubin: bytes) -> list[Usage]:
+    """The usage of each entry of a cubin. Raises ToolchainError if the tools make nothing of it."""
+    with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
+        path = Path(folder, "kernel.cubin")
+        path.write_bytes(cubin)
+        usage = tool("cuobjdump").run(["--dump-resource-usage", str(path)]).stdout
+        found = _USAGE.findall(usage)
+        if not found:
+            raise ToolchainError(f"cuobjdump {tool('cuobjdump').version} names no entry in this file: is it a cubin?")
+        code = tool("nvdisasm").run(["--print-code", str(path)]).stdout
+    sections = _sections(code)
+    rows: list[Usage] = []
+    for symbol, *numbers in found:
+        registers, stack, shared, local = map(int, numbers)
+        counts = Counter(_INSTRUCTION.findall(sections.get(symbol, "")))
+        rows.append(
+            Usage(
+                symbol, registers, shared, stack, local,
+                instructions=counts.total(),
+                spills=counts["STL"] + counts["LDL"],
+                tensor_core={name: n for name, n in sorted(counts.items()) if TENSOR_CORE.match(name)},
+                copy_engine={name: n for name, n in sorted(counts.items()) if COPY_ENGINE.match(name)},
+            )
+        )  # fmt: skip
+    return rows
+
+
+def _sections(code: str) -> dict[str, str]:
+    """The disassembly of each entry by its symbol."""
+    parts = re.split(r"^//-+ \.text\.(\S+) -+$|^\s*\.section\s+\.text\.([^,\s]+).*$", code, flags=re.MULTILINE)
+    found: dict[str, str] = {}
+    for at in range(1, len(parts), 3):
+        symbol = parts[at] or parts[at + 1]
+        found[symbol] = found.get(symbol, "") + parts[at + 2]
+    return found
