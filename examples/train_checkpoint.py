@@ -1,9 +1,10 @@
 """Train the small byte-level GPT in `gpt/checkpoint/` from plain text files, with PyTorch, on a GPU or a CPU.
 
-    python examples/train_checkpoint.py --text alice.txt kjv.txt --out gpt/checkpoint
+    python examples/train_checkpoint.py --text kjv.txt alice.txt --out gpt/checkpoint
 
-Each file is one document; a file named twice counts twice. Paragraphs are separated by blank lines and unwrapped. What the
-shipped checkpoint was trained on, and how to get it, stands in gpt/checkpoint/README.md.
+Each file is one document; a file named twice counts twice. The first fiftieth of all tokens is held out, to measure
+with: so the first file is named once, and is longer than that. Paragraphs are separated by blank lines and unwrapped.
+What the shipped checkpoint was trained on, and how to get it, stands in gpt/checkpoint/README.md.
 """
 
 from __future__ import annotations
@@ -157,7 +158,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--compile", action="store_true", help="torch.compile the model")
-    train(parser.parse_args())
+    args = parser.parse_args()
+    if args.text[0] in args.text[1:]:
+        parser.error(f"{args.text[0]} comes first, so its beginning is held out: it cannot come again")
+    train(args)
 
 
 if __name__ == "__main__":

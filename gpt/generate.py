@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolchain.errors import UsageError
+from toolchain.errors import ConformanceError, UsageError
 
 from .model import GPT, KVCache
 
@@ -77,12 +77,18 @@ def _generate(
 def sample(
     logits: NDArray[Any], rng: np.random.Generator, temperature: float, top_k: int | None, top_p: float | None
 ) -> int:
-    """One token drawn from logits (V,)."""
-    scores = logits.astype(np.float64) / temperature
-    order = np.argsort(-scores, kind="stable")  # likeliest first
+    """One token drawn from logits (V,). Raises ConformanceError if one of them is not finite."""
+    exact = logits.astype(np.float64)
+    if not np.isfinite(exact).all():
+        raise ConformanceError(
+            "the model's logits hold NaN or infinity: no token can be drawn from them",
+            hint="f16 overflows above 65504: try bf16 or f32; if those fail too, run `tilestack matrix run`",
+        )
+    order = np.argsort(-exact, kind="stable")  # likeliest first
     if top_k is not None:
         order = order[:top_k]
-    weights = np.exp(scores[order] - scores[order[0]])
+    with np.errstate(over="ignore"):  # a tiny temperature: the others are infinitely far below the first
+        weights = np.exp((exact[order] - exact[order[0]]) / temperature)
     probabilities = weights / weights.sum()
     if top_p is not None:
         # as many as reach top_p: a token stays if those before it do not
