@@ -11,8 +11,8 @@ LOG2_E = 1.4426950408889634
 
 @ct.kernel
 def attention(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, TF32: ConstBool):
-    """Flash attention: one block makes BT queries of one head, walking the keys in tiles of BS that the causal mask lets
-    it see, with a running maximum and sum per query. The T queries are the last of S positions."""
+    """Flash attention: one block makes BT queries of one head, walking the keys in tiles of BS that the causal mask
+    lets it see, with a running maximum and sum per query. The T queries are the last of S positions."""
     i, h, b = ct.bid(0), ct.bid(1), ct.bid(2)
     past = k.shape[1] - q.shape[1]
     first = past + i * BT

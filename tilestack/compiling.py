@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolchain import bundle, knobs
 from toolchain.cache import Cache
@@ -16,6 +16,9 @@ from toolchain.entry import DTYPES, EntrySpec, ops
 from toolchain.errors import ToolchainError, UsageError
 
 from .options import SOURCES, add_json, command, print_json
+
+if TYPE_CHECKING:
+    from toolchain.pipeline import Progress
 
 EXAMPLES = """\
   tilestack compile                                    both sources, the default targets, to build/bundle
@@ -83,8 +86,7 @@ def compile_(args: argparse.Namespace) -> int:
     seconds = time.perf_counter() - started
     if outcome.failures:
         raise ToolchainError(
-            f"{len(outcome.failures)} of {outcome.made + outcome.cached + len(outcome.failures)} cells did not compile; "
-            f"{args.output} was not written",
+            f"{len(outcome.failures)} cells did not compile; {args.output} was not written",
             hint="the failures are listed above; --source, --op and --dtype choose cells",
         )
     used = [tool(name) for name in (("tileiras", "ptxas") if wanted else ())]
@@ -97,32 +99,32 @@ def compile_(args: argparse.Namespace) -> int:
     if args.json:
         print_json(report)
     else:
-        listed = ", ".join(report["targets"]) or "no target: bytecode only"
+        listed = ", ".join(t.name for t in wanted) or "no target: bytecode only"
         print(
-            f"{args.output}: {report['entries']} entries for {listed}; "
+            f"{args.output}: {len(outcome.compiled)} entries for {listed}; "
             f"{outcome.made} made, {outcome.cached} from the cache, {seconds:.1f} s"
         )
     return 0
 
 
 @contextmanager
-def progress_bar() -> Iterator[Any]:
+def progress_bar() -> Generator[Progress]:
     """A progress bar on a terminal, nothing elsewhere."""
     from toolchain.pipeline import silent
 
     if not sys.stderr.isatty():
         yield silent
         return
+    from rich import progress as rich_progress
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
-    columns = (
-        TextColumn("compiling"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[what]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    what = TextColumn("{task.fields[what]}")
+    columns = (TextColumn("compiling"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), what)
+    with rich_progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("compile", total=None, what="")
-        yield lambda done, total, what: bar.update(task, completed=done, total=total, what=what)
+
+        def show(done: int, total: int, what: str) -> None:
+            bar.update(task, completed=done, total=total, what=what)
+
+        yield show

@@ -6,7 +6,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,7 @@ def _one_token(tokenizer: Any, text: str) -> int:
 
 
 @contextmanager
-def _bundle(args: argparse.Namespace, kind: str) -> Iterator[Bundle]:
+def _bundle(args: argparse.Namespace, kind: str) -> Generator[Bundle]:
     """The bundle named, or build/bundle; for the CPU, where neither is there, one made for this run."""
     path = args.bundle or Path("build/bundle")
     if args.bundle or path.exists():

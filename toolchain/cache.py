@@ -1,8 +1,8 @@
 """The compile cache: bytes by what they were made from.
 
-A key is a digest of everything that decides the result (source fingerprint or bytecode, tools, options), so an entry is
-never out of date. An entry is its content behind that content's SHA-256: one that is damaged is not used but made again.
-Writes are to a temporary file that is then renamed, so any number of processes may share a cache.
+A key is a digest of everything that decides the result (source fingerprint or bytecode, tools, options), so an entry
+is never out of date. An entry is its content behind that content's SHA-256: one that is damaged is not used but made
+again. Writes are to a temporary file that is then renamed, so any number of processes may share a cache.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """EntrySpec: what a caller must know of an exported symbol, and the launch checks that follow from it.
 
 An op's signature (parameter names, dtypes, dimension symbols) stands in `ops.toml`; a kernel source adds entries: a
-symbol, its dtype, the constants baked into it, what it assumes of its arguments, and its grid. The calling convention is
-cuTile Python's `cutile_python_v2`: an array of rank n is passed as pointer, n x int32 shape, n x int32 stride (in
+symbol, its dtype, the constants baked into it, what it assumes of its arguments, and its grid. The calling convention
+is cuTile Python's `cutile_python_v2`: an array of rank n is passed as pointer, n x int32 shape, n x int32 stride (in
 elements); a scalar as itself; constants are left out.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import math
 import operator
 import re
 import tomllib
@@ -157,10 +156,12 @@ class EntrySpec:
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> EntrySpec:
         x, y, z = row["grid"]
-        return cls(**{**row, "aligned": tuple(row["aligned"]), "where": tuple(row["where"]), "grid": (x, y, z)})
+        fields: dict[str, Any] = dict(row)
+        fields.update(aligned=tuple(row["aligned"]), where=tuple(row["where"]), grid=(x, y, z))
+        return cls(**fields)
 
 
-# A tiny, safe expression language for `where` and `grid`: integers, names, + - * // %, comparisons, and three functions.
+# A tiny, safe expression language for `where` and `grid`: integers, names, + - * // %, comparisons, three functions.
 _BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
@@ -169,7 +170,13 @@ _COMPARE: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt,
     ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
-_FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": lambda a, b: -(-a // b), "min": min, "max": max}
+
+
+def _cdiv(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+_FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": _cdiv, "min": min, "max": max}
 
 
 @functools.cache
@@ -204,10 +211,6 @@ def evaluate(text: str, names: Mapping[str, int]) -> int:
                 raise UsageError(f"{text!r}: cannot evaluate {ast.unparse(node)!r}")
 
     return value(_parse(text))
-
-
-def element_count(shape: Sequence[int]) -> int:
-    return math.prod(shape)
 
 
 def load_entries(path: Path, source: str) -> list[EntrySpec]:

@@ -54,8 +54,9 @@ def bound_for(op: str, dtype: str, reference: Array, eager: Array) -> float:
     row = tolerance(op)
     if row.exact or reference.size == 0:
         return 0.0
-    eager_error = float(np.max(np.abs(eager.astype(np.float64) - reference)))
-    largest = float(np.max(np.abs(reference)))
+    exact = reference.astype(np.float64)
+    eager_error = float(np.max(np.abs(eager.astype(np.float64) - exact)))
+    largest = float(np.max(np.abs(exact)))
     bound = 2 * eager_error + row.ulps * unit_roundoff(dtype) * largest
     if not np.isfinite(bound):
         raise ConformanceError(f"{op} {dtype}: the reference or the eager result is not finite, so it bounds nothing")
@@ -78,7 +79,7 @@ def compare(op: str, dtype: str, result: Array, reference: Array, eager: Array) 
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(got))[0])
         raise ConformanceError(f"{op} {dtype}: {got[where]} at {where}; {int((~np.isfinite(got)).sum())} not finite")
     bound = bound_for(op, dtype, reference, eager)
-    errors = np.abs(got - reference)
+    errors = np.abs(got - reference.astype(np.float64))
     worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(errors)), errors.shape))
     verdict = Verdict(float(errors[worst]), bound)
     if verdict.error > bound:

@@ -20,8 +20,8 @@ def _random(name: str) -> Weights:
 
 
 def forward_cases() -> Sequence[ForwardCase]:
-    """nano: every kind of layer, odd lengths, the whole context. shipped: real weights, and text to continue. gpt2: GPT-2
-    124M at its own sizes, with random weights (the trained ones may not be redistributed)."""
+    """nano: every kind of layer, odd lengths, the whole context. shipped: real weights, and text to continue. gpt2:
+    GPT-2 124M at its own sizes, with random weights: the trained ones need a download."""
     config, shipped, _ = weights.load(weights.SHIPPED)
     return (
         ForwardCase(

@@ -34,6 +34,11 @@ class Row:
     time_us: float | None = None
     detail: str = ""
 
+    @property
+    def share(self) -> str:
+        """The error in percent of its bound, in words; empty where there is none."""
+        return f"{100 * self.error / self.bound:.0f} % of its bound" if self.bound and self.error is not None else ""
+
 
 @dataclass(frozen=True)
 class Results:

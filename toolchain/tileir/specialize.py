@@ -3,8 +3,8 @@
 A kernel file is valid Tile IR as it stands. What it may be specialized in stands at its head and in its entry:
 
 - `!elem = bf16`: the storage type, replaced by the entry's when the file is parsed.
-- `!x_BMxBK = !cuda_tile.tile<128x64x!elem>`: a type alias whose name ends in sizes is a tile or view of that shape; each
-  part is one of the entry's constants or a number. Its shape is set from the constants.
+- `!x_BMxBK = !cuda_tile.tile<128x64x!elem>`: a type alias whose name ends in sizes is a tile or view of that shape;
+  each part is one of the entry's constants or a number. Its shape is set from the constants.
 - `%BM = constant <i32: 128> : tile<i32>`: a scalar constant of the entry named like one of the constants.
 
 The sizes in the file must fit its names: `BM` is one number throughout. Then, on the parsed module:
@@ -39,7 +39,7 @@ ROUND = attrs.RoundingModeAttr(attrs.RoundingMode.NEAREST_EVEN)
 
 
 def specialize(text: str, *, filename: str, spec: EntrySpec) -> ModuleOp:
-    """The module of one entry, verified. Raises SourceError with file:line:col where the file does not fit the entry."""
+    """The module of one entry, verified. Raises SourceError with file:line:col where the file does not fit it."""
     sizes = _Sizes(spec)
     module = parse(text, filename=filename, define_alias=sizes.alias)
     entries = list(module.entries.values())
@@ -93,7 +93,7 @@ class _Sizes:
             if not isinstance(op, ConstantOp):
                 continue
             name = op.result.name_hint
-            if name not in self.spec.constants:
+            if name is None or name not in self.spec.constants:
                 continue
             kind = op.value.type
             (written,) = elements_of(op.value)

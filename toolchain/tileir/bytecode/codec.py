@@ -181,6 +181,11 @@ def _write_view(value: t.TileViewType, index: Callable[[Attribute], int], versio
 
 def type_since(value: Attribute) -> Version:
     """The first bytecode version that has a type."""
-    tags = {t.GatherScatterViewType: GATHER_SCATTER_VIEW, t.StridedViewType: STRIDED_VIEW}
-    tag = SIMPLE_TAGS.get(value, tags.get(type(value), 0))
+    match value:
+        case t.GatherScatterViewType():
+            tag = GATHER_SCATTER_VIEW
+        case t.StridedViewType():
+            tag = STRIDED_VIEW
+        case _:
+            tag = SIMPLE_TAGS.get(value, TILE)
     return SINCE.get(tag, (13, 1))

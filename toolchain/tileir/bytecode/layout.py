@@ -17,7 +17,6 @@ from xdsl.irdl import (
     AttrSizedOperandSegments,
     BaseAttr,
     OptionalDef,
-    OptOperandDef,
     OptPropertyDef,
     VarOperandDef,
     VarResultDef,
@@ -51,11 +50,6 @@ class Layout:
     segmented: bool
     regions: int
 
-    @property
-    def fixed_operands(self) -> int | None:
-        """How many operands there are, if always the same number."""
-        return None if any(f.optional or f.variadic for f in self.operands) else len(self.operands)
-
 
 def _kind(constraint: object) -> type[Attribute]:
     # `prop_def(A | B)` makes a union: its members share an encoding, told apart by a tag.
@@ -80,13 +74,7 @@ def layout(op: type[TileOp], version: Version) -> Layout:
         if name != "operandSegmentSizes"
     ]
     operands = tuple(
-        Field(
-            name,
-            since(name),
-            isinstance(d, OptOperandDef),
-            isinstance(d, VarOperandDef) and not isinstance(d, OptionalDef),
-        )
-        for name, d in definition.operands
+        Field(name, since(name), isinstance(d, OptionalDef), _is_variadic(d)) for name, d in definition.operands
     )
     flags = [f for f in (*properties, *operands) if f.optional]
     variadic_results = any(isinstance(d, VarResultDef) for _, d in definition.results)

@@ -146,7 +146,7 @@ class _ModuleWriter:
         if hints is not None:
             head += self.attributes.hints(hints, tagged=True)
         block = entry.body.block
-        numbers = {argument: i for i, argument in enumerate(block.args)}
+        numbers: dict[SSAValue, int] = {argument: i for i, argument in enumerate(block.args)}
         code = bytearray()
         self._block(block, code, numbers, len(numbers))
         return head + varint(len(code)) + bytes(code)

@@ -14,7 +14,6 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     region_def,
-    result_def,
     traits_def,
     var_operand_def,
     var_result_def,
@@ -167,7 +166,3 @@ def parent_loop(op: Operation) -> Operation | None:
     while parent is not None and not isinstance(parent, ForOp | LoopOp):
         parent = parent.parent_op()
     return parent
-
-
-__all__ = [name for name in globals() if name.endswith("Op")] + ["DebugInfo", "parent_loop"]
-_ = result_def

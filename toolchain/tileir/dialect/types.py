@@ -7,7 +7,7 @@ Source: the type section of the Tile IR specification, bytecode 13.1 to 13.3.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -34,7 +34,7 @@ class _Opaque:
     """Types whose text form lives in `toolchain.tileir.text`, not in xDSL's parser and printer."""
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> object:  # noqa: ARG003 (xDSL's signature)
+    def parse_parameter(cls, parser: AttrParser) -> Any:  # noqa: ARG003 (xDSL's signature)
         raise TypeError(f"{cls.__name__} is parsed by toolchain.tileir.text")
 
     def print_parameter(self, printer: Printer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -13,10 +14,11 @@ from xdsl.ir import Attribute
 from ..dialect import types as t
 from ..dialect.attrs import DenseAttr
 
-_NUMPY = {
-    t.f16: np.dtype(np.float16), t.bf16: np.dtype(ml_dtypes.bfloat16), t.f32: np.dtype(np.float32),
-    t.f64: np.dtype(np.float64), t.f8e4m3fn: np.dtype(ml_dtypes.float8_e4m3fn),
-    t.f8e5m2: np.dtype(ml_dtypes.float8_e5m2), t.f8e8m0fnu: np.dtype(ml_dtypes.float8_e8m0fnu), t.f4e2m1fn: np.dtype(ml_dtypes.float4_e2m1fn),
+_NUMPY: dict[Attribute, np.dtype[Any]] = {
+    t.f16: np.dtype(np.float16), t.bf16: np.dtype(ml_dtypes.bfloat16),
+    t.f32: np.dtype(np.float32), t.f64: np.dtype(np.float64),
+    t.f8e4m3fn: np.dtype(ml_dtypes.float8_e4m3fn), t.f8e5m2: np.dtype(ml_dtypes.float8_e5m2),
+    t.f8e8m0fnu: np.dtype(ml_dtypes.float8_e8m0fnu), t.f4e2m1fn: np.dtype(ml_dtypes.float4_e2m1fn),
 }  # fmt: skip
 
 
