@@ -102,6 +102,7 @@ def test_generation_stops(model: GPT) -> None:
     assert len(found) == 8
     index = next(i for i in range(2, 8) if found[i] not in found[:i])
     assert list(generate(model, [7, 100], max_new_tokens=8, seed=3, stop={found[index]})) == found[:index]
+    assert list(generate(model, [7, 100], max_new_tokens=8, seed=3, stop={found[0]})) == []
     assert list(generate(model, [7], max_new_tokens=0)) == []
 
 

@@ -1,0 +1,23 @@
+"""The Python of docs/gpt.md, as it stands there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from toolchain.bundle import Bundle
+from toolchain.knobs import ROOT
+
+pytestmark = pytest.mark.needs("toolchain")
+
+
+def test_the_example_runs(bundle: Bundle, capsys: pytest.CaptureFixture[str]) -> None:
+    found = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "gpt.md").read_text(), re.DOTALL)
+    assert found is not None
+    code = found[1].replace('"build/bundle"', repr(str(bundle.root))).replace('"auto"', '"cpu"')
+    assert code != found[1]
+    names: dict[str, object] = {}
+    exec(compile(code, "docs/gpt.md", "exec"), names)
+    assert len(capsys.readouterr().out.encode()) == 100  # new tokens, each a byte
+    assert names["likeliest"].shape == (2,)
