@@ -63,7 +63,7 @@ def test_its_record_names_what_it_was_trained_on() -> None:
     assert record["config"] == "mini"
     assert re.fullmatch("[0-9a-f]{64}", record["corpus_sha256"])
     text = (SHIPPED / "README.md").read_text()
-    assert len(re.findall(r"`[0-9a-f]{64}`", text)) == 2  # each file of the corpus
+    assert len(re.findall(r"`[0-9a-f]{64}`", text)) >= 2  # each file of the corpus
     assert "public-domain" in text
 
 
