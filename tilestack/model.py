@@ -52,7 +52,7 @@ def generate(args: argparse.Namespace) -> int:
 
     config, tensors, folder = weights.load(args.checkpoint or weights.SHIPPED)
     tokenizer = load_tokenizer(folder, config)
-    stop = [_one_token(tokenizer, text) for text in args.stop]
+    stop = [tokenizer.end_of_text, *(_one_token(tokenizer, text) for text in args.stop)]
     executor = open_executor(args.executor)
     with _bundle(args, executor.kind) as bundle:
         model = GPT(config, tensors, Launcher(bundle, args.source, executor), args.dtype)

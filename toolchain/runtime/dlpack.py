@@ -99,7 +99,8 @@ def take(array: Any, device: tuple[int, int], stream: int | None) -> Foreign:
     """Reads another library's array on `device` through its `__dlpack__`, ready on our `stream` (None on a CPU)."""
     if not hasattr(array, "__dlpack__"):
         raise UsageError(f"a {type(array).__name__} has no __dlpack__")
-    where = tuple(array.__dlpack_device__())
+    kind, index = array.__dlpack_device__()
+    where = (int(kind), int(index))  # some libraries give an enumeration, which compares equal but prints otherwise
     if where != device:
         raise UsageError(f"the array is on DLPack device {where}, this executor on {device}: copy it there first")
     capsule = array.__dlpack__() if stream is None else array.__dlpack__(stream=stream)
