@@ -37,6 +37,7 @@ class MlirSource:
         text, _ = self.text(spec)
         compiler = sorted((HERE.parent / "toolchain" / "tileir").rglob("*.py"))
         digest = hashlib.sha256(json.dumps(spec.to_json(), sort_keys=True).encode())
+        digest.update(repr(spec.params).encode())
         digest.update(text.encode())
         digest.update(installed_version("xdsl").encode())
         for path in compiler:

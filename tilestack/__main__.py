@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -44,7 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
     args = parser().parse_args(argv)
     try:
-        return int(args.run(args) or 0)
+        code = int(args.run(args) or 0)
+        sys.stdout.flush()  # here, where a reader that is gone can be told from an error
+        return code
     except TilestackError as error:
         if args.debug:
             raise
@@ -54,8 +57,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output is gone: that is its right
-        sys.stdout = None
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return 0
+    except OSError as error:  # a full disk, a folder that may not be written
+        if args.debug:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ def command(commands: Any, name: str, run: Any, doc: str, examples: str) -> argp
         epilog=f"examples:\n{examples}" if examples else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    # Where it is not given here, what was given before the command's name stands.
+    made.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show a traceback with an error")
     made.set_defaults(run=run)
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,10 @@ import numpy as np
 
 from toolchain.errors import UsageError
 
-from .options import SOURCES, add_json, command, emit, print_json, read
+from .options import SOURCES, add_json, command, emit, print_json, read, write
 
 if TYPE_CHECKING:
-    from toolchain.tileir.dialect.control import ModuleOp
+    from toolchain.tileir.dialect.control import EntryOp, ModuleOp
 
 MAGIC = b"\x7fTileIR"
 
@@ -51,8 +52,9 @@ def add(commands: Any) -> None:
         commands, "interpret", interpret_, "run a kernel on the CPU interpreter",
         "  tilestack interpret gelu.tilebc --grid 7,1,1 --arg f32:7x65 --arg f32:7x65 --seed 1\n"
         "  tilestack interpret add.mlir --grid 4 --arg x.npy --arg zeros:f32:1024 --arg 3 --save 1=out.npy\n"
-        "an --arg, in ABI order: a .npy file, DTYPE:SIZES for random values, zeros:DTYPE:SIZES, or a number. An array\n"
-        "is passed as cuTile does: pointer, sizes, strides; with --pointers as its pointer alone\n",
+        "an --arg, in ABI order: FILE.npy, DTYPE:FILE.npy to convert it, DTYPE:SIZES for random values,\n"
+        "zeros:DTYPE:SIZES, or a number; DTYPE is f32, f16, bf16 or i32. An array is passed as cuTile does: pointer,\n"
+        "sizes, strides; with --pointers as its pointer alone\n",
     )  # fmt: skip
     interpret.add_argument("file", type=Path, help=".mlir or .tilebc")
     interpret.add_argument("--entry", metavar="SYMBOL", help="default: the only one")
@@ -150,12 +152,15 @@ def interpret_(args: argparse.Namespace) -> int:
             f"@{entry} has {wanted} arguments, {len(values)} are given",
             hint="an array of rank n counts as 1 + 2n, or as one with --pointers",
         )
+    _check_pointers(values, module.entries[entry])
     prepared = interpreter.prepare(bytecode.write(module))
     prepared.launch(entry, values, grid, sanitize=not args.no_sanitize)
     for index, path in saves.items():
         array = arrays[index]
         assert isinstance(array, np.ndarray)
-        np.save(path, array.astype(np.float32) if array.dtype.kind == "V" else array)
+        content = io.BytesIO()
+        np.save(content, array.astype(np.float32) if array.dtype.kind == "V" else array)  # numpy has no bf16 of its own
+        write(path, content.getvalue())
     shown = {str(i): _describe(a) for i, a in enumerate(arrays) if isinstance(a, np.ndarray)}
     if args.json:
         print_json({"entry": entry, "grid": list(grid), "arguments": shown})
@@ -163,6 +168,28 @@ def interpret_(args: argparse.Namespace) -> int:
         for index, line in shown.items():
             print(f"arg {index}: {line}")
     return 0
+
+
+def _check_pointers(values: list[Any], entry: EntryOp) -> None:
+    """Raises UsageError for an array whose elements are not what its pointer points to."""
+    from toolchain.tileir import interpreter
+    from toolchain.tileir.dialect.types import PtrType, TileType, spell
+
+    for at, (value, parameter) in enumerate(zip(values, entry.body.block.args, strict=True)):
+        kind = parameter.type.element_type if isinstance(parameter.type, TileType) else parameter.type
+        if isinstance(value, interpreter.Pointer) != isinstance(kind, PtrType):
+            given = "an array" if isinstance(value, interpreter.Pointer) else "no array"
+            raise UsageError(f"parameter {at} of @{entry.sym_name.data} is {spell(kind)}, it is given {given}")
+        if isinstance(kind, PtrType) and (given := _dtype(value.memory.array.dtype)) != spell(kind.pointee):
+            raise UsageError(
+                f"parameter {at} of @{entry.sym_name.data} points to {spell(kind.pointee)}, it is given {given}",
+                hint="--arg DTYPE:FILE.npy converts",
+            )
+
+
+def _dtype(dtype: np.dtype[Any]) -> str:
+    """A numpy dtype as Tile IR spells it."""
+    return "bf16" if dtype.name == "bfloat16" else f"{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
 
 
 def _grid(text: str) -> tuple[int, int, int]:
@@ -176,20 +203,25 @@ def _grid(text: str) -> tuple[int, int, int]:
 def _argument(text: str, rng: np.random.Generator) -> np.ndarray[Any, Any] | int | float:
     from toolchain.runtime.layout import NUMPY
 
+    parts = text.split(":")
     if text.endswith(".npy"):
+        dtype = NUMPY.get(parts[0]) if len(parts) > 1 else None
         try:
-            return np.ascontiguousarray(np.load(text, allow_pickle=False))
+            array = np.load(text.removeprefix(f"{parts[0]}:") if dtype else text, allow_pickle=False)
         except (OSError, ValueError) as error:
             raise UsageError(f"--arg {text}: {error}") from error
-    parts = text.split(":")
+        return np.ascontiguousarray(array, dtype)
     zeros = parts[0] == "zeros"
     if zeros:
         parts = parts[1:]
     if len(parts) == 2 and parts[0] in NUMPY and all(size.isdecimal() for size in parts[1].split("x")):
         shape = tuple(int(size) for size in parts[1].split("x"))
         dtype = NUMPY[parts[0]]
-        values = np.zeros(shape) if zeros else rng.standard_normal(shape)
-        return (values * (100 if parts[0] == "i32" else 1)).astype(dtype)
+        try:
+            values = np.zeros(shape) if zeros else rng.standard_normal(shape)
+            return (values * (100 if parts[0] == "i32" else 1)).astype(dtype)
+        except (MemoryError, ValueError) as error:
+            raise UsageError(f"--arg {text}: {error}") from error
     for number in (int, float):
         try:
             return number(text)

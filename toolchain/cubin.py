@@ -13,9 +13,9 @@ from .tools import tool
 
 # Instructions by what they tell: the unit that multiplies matrices, the copy engine, spills.
 TENSOR_CORE = re.compile(r"^(?:[A-Z]*MMA|UTC[A-Z]*MMA)$")
-COPY_ENGINE = re.compile(r"^(?:UTMA[A-Z]*|UBLKCP)$")
+COPY_ENGINE = re.compile(r"^(?:UTMA(?:LDG|STG|REDG|PF)|UBLK(?:CP|RED|PF))$")
 _USAGE = re.compile(r"Function (\S+):\s*\n\s*REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
-_INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d+ )?([A-Z][A-Z0-9_]*)", re.MULTILINE)
+_INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P[\dT]+ )?([A-Z][A-Z0-9_]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,10 @@ line prints it on a line of its own.
 
 from __future__ import annotations
 
+import functools
+import shlex
 from collections.abc import Sequence
+from typing import Any
 
 
 class TilestackError(Exception):
@@ -52,8 +55,12 @@ class ToolFailed(ToolchainError):
 
     def __init__(self, command: Sequence[str], returncode: int, stderr: str, *, version: str, hint: str | None = None):
         self.command, self.returncode, self.stderr, self.version = list(command), returncode, stderr, version
-        shown = " ".join(self.command)
+        shown = shlex.join(self.command)
         super().__init__(f"{shown}\n  exited {returncode} ({version})\n{stderr.strip()}", hint=hint)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # so that it passes from one process to another
+        rebuild = functools.partial(ToolFailed, version=self.version, hint=self.hint)
+        return rebuild, (self.command, self.returncode, self.stderr)
 
 
 class BundleError(TilestackError):

@@ -10,9 +10,11 @@ from __future__ import annotations
 import functools
 import importlib
 import multiprocessing
+import signal
 import tempfile
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar, cast
@@ -20,8 +22,9 @@ from typing import Protocol, TypeVar, cast
 from .bundle import Compiled
 from .cache import Cache, key
 from .entry import EntrySpec
-from .errors import TilestackError, UsageError
+from .errors import TilestackError, ToolchainError, UsageError
 from .targets import Target
+from .tileir.bytecode.writer import parse_version
 from .tools import tool
 
 OPTIONS = ("--opt-level=3",)  # all that reaches tileiras beside the target; no -g, no --lineinfo: they carry paths
@@ -97,10 +100,10 @@ def assemble(bytecode: bytes, target: str) -> bytes:
 
 
 def check_targets(targets: Iterable[Target], version: str) -> None:
-    """Raises UsageError for a target whose tools read only later bytecode."""
-    wanted = tuple(int(part) for part in version.split("."))
+    """Raises UsageError for what is no bytecode version, and for a target that needs a later one."""
+    wanted = parse_version(version)
     for target in targets:
-        if tuple(int(part) for part in target.min_bytecode.split(".")) > wanted:
+        if parse_version(target.min_bytecode) > wanted:
             raise UsageError(
                 f"{target.name} needs bytecode {target.min_bytecode} or later, not {version}",
                 hint=f"compile with --bytecode {target.min_bytecode}",
@@ -165,6 +168,10 @@ class Step:
     arguments: tuple[object, ...]
 
 
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 class LazyPool:
     """A pool of workers that is started by its first use: a warm compile starts none."""
 
@@ -183,10 +190,16 @@ class LazyPool:
         if self.started is None:
             if self.kind is ProcessPoolExecutor:
                 # Not fork: this process may have threads by now.
-                self.started = ProcessPoolExecutor(self.jobs, multiprocessing.get_context("spawn"))
+                context = multiprocessing.get_context("spawn")
+                self.started = ProcessPoolExecutor(self.jobs, context, initializer=_leave_interrupts_to_the_parent)
             else:
                 self.started = ThreadPoolExecutor(self.jobs)
-        return self.started.submit(step.function, *step.arguments)
+        try:
+            return self.started.submit(step.function, *step.arguments)
+        except BrokenProcessPool as error:  # a worker is gone already: this step fails as those that it took along
+            failed: Future[bytes] = Future()
+            failed.set_exception(error)
+            return failed
 
 
 class _Run:
@@ -216,6 +229,12 @@ class _Run:
                 results[name] = future.result()
             except TilestackError as error:
                 self.failures.append(Failure(step.cell, error))
+            except BrokenProcessPool as error:
+                ended = ToolchainError(f"a compiling process died: {error}", hint="use fewer --jobs if memory is short")
+                self.failures.append(Failure(step.cell, ended))
+            except Exception as error:
+                error.add_note(f"while compiling {step.cell}")
+                raise
             else:
                 self.cache.put(step.key, results[name])
                 self.made += 1
