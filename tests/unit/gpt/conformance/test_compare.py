@@ -16,8 +16,10 @@ EAGER = REFERENCE.astype(np.float32)
 
 def test_the_bound_is_twice_the_eager_error_plus_rounding() -> None:
     eager = EAGER + np.float32(0.25)
-    expected = 2 * 0.25 + tolerance("gelu").ulps * 2.0**-24 * 4.0
-    assert bound_for("gelu", "f32", REFERENCE, eager) == pytest.approx(expected, rel=1e-12)
+    inside = tolerance("gelu").f32_ulps * 2.0**-24
+    assert bound_for("gelu", "f32", REFERENCE, eager) == pytest.approx(0.5 + (2.0**-24 + inside) * 4.0, rel=1e-12)
+    exact = REFERENCE.astype(ml_dtypes.bfloat16)
+    assert bound_for("gelu", "bf16", REFERENCE, exact) == pytest.approx((2.0**-8 + inside) * 4.0, rel=1e-12)
 
 
 def test_inside_and_just_outside_the_bound() -> None:
@@ -64,7 +66,7 @@ def test_every_op_has_a_tolerance_with_a_reason() -> None:
     for op in (*ops(), "forward"):
         row = tolerance(op)
         assert row.why
-        assert row.exact != (row.ulps > 0)
+        assert not (row.exact and row.f32_ulps)
     with pytest.raises(UsageError, match="no row"):
         tolerance("conv")
 
