@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toolchain.entry import ops
 from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
 
@@ -21,8 +22,6 @@ from .weights import Weights, check, load
 
 Tokens = NDArray[np.integer[Any]]
 Attend = Callable[[int, DeviceBuffer, DeviceBuffer], None]  # layer, qkv (B, T, 3, H, D), out (B, T, H, D)
-
-_PRODUCTS = frozenset({"linear", "linear_gelu", "linear_residual", "logits", "attention", "decode_attention"})
 
 
 class KVCache:
@@ -177,7 +176,7 @@ class GPT:
 
     def _run(self, op: str, **args: DeviceBuffer | float) -> None:
         # tf32 is a way to multiply matrices: the other ops of a tf32 model are the f32 ones
-        self.launcher(op, self.dtype if op in _PRODUCTS else self.storage, **args)
+        self.launcher(op, self.dtype if ops()[op].products else self.storage, **args)
 
     def _layer_weights(self, layer: int) -> Callable[[str], dict[str, DeviceBuffer]]:
         def of(name: str) -> dict[str, DeviceBuffer]:

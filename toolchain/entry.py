@@ -53,11 +53,12 @@ class Param:
 
 @dataclass(frozen=True)
 class OpSpec:
-    """An op's signature, its parameters in ABI order."""
+    """An op's signature, its parameters in ABI order. `products`: it multiplies matrices, so tf32 differs from f32."""
 
     name: str
     params: tuple[Param, ...]
     doc: str
+    products: bool
 
     @property
     def outputs(self) -> tuple[Param, ...]:
@@ -73,7 +74,7 @@ def ops() -> Mapping[str, OpSpec]:
         roles: tuple[tuple[str, Literal["input", "output", "scalar"]], ...] = (
             ("inputs", "input"), ("outputs", "output"), ("scalars", "scalar"))  # fmt: skip
         params = tuple(Param.parse(text, role) for key, role in roles for text in row.get(key, ()))
-        found[name] = OpSpec(name, params, row["doc"])
+        found[name] = OpSpec(name, params, row["doc"], row.get("products", False))
     return found
 
 

@@ -19,7 +19,6 @@ NUMPY_DTYPES: Mapping[str, np.dtype[np.generic]] = {
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "i32": np.dtype(np.int32),
 }
-MATMUL_OPS = frozenset({"linear", "linear_gelu", "linear_residual", "logits", "attention", "decode_attention"})
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Case:
 
     def dtypes(self) -> tuple[str, ...]:
         """tf32 only where there is a matrix product to round the inputs of."""
-        return ("f32", "tf32", "f16", "bf16") if self.op in MATMUL_OPS else ("f32", "f16", "bf16")
+        return ("f32", "tf32", "f16", "bf16") if ops()[self.op].products else ("f32", "f16", "bf16")
 
 
 def _case(op: str, why: str, *, gpu_only: bool = False, **dims: int) -> Case:

@@ -464,12 +464,7 @@ def _fold(p: Parser, op: type[TileOp]) -> TileOp:
         results.append(p.type())
     p.expect("(")
 
-    def argument() -> tuple[Token, Attribute]:
-        name = p.kind("value", "a value name")
-        p.expect(":")
-        return name, p.type()
-
-    arguments = p.listed(argument, ")")
+    arguments = p.listed(p.typed_name, ")")
     body = p.region([name for name, _ in arguments], [kind for _, kind in arguments])
     return p.create(op, {"inputs": values}, results, properties, [body])
 

@@ -111,7 +111,7 @@ class Parser(Cursor):
         symbol = self.symbol()
         self.expect("(")
         scope: dict[str, SSAValue] = {}
-        arguments = self.listed(self._typed_name, ")")
+        arguments = self.listed(self.typed_name, ")")
         block = Block(arg_types=[kind for _, kind in arguments])
         properties: dict[str, Attribute] = {
             "sym_name": attrs.StrAttr(symbol),
@@ -127,7 +127,8 @@ class Parser(Cursor):
         self.scopes.pop()
         return EntryOp.create(properties=properties, regions=[Region(block)])
 
-    def _typed_name(self) -> tuple[Token, Attribute]:
+    def typed_name(self) -> tuple[Token, Attribute]:
+        """`%name: type`"""
         name = self.kind("value", "a value name such as %x")
         self.expect(":")
         return name, self.type()
