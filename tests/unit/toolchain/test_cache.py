@@ -101,12 +101,11 @@ def test_a_reader_beside_two_writing_processes_sees_whole_entries(cache: Cache) 
 
 def test_threads_may_share_a_cache(cache: Cache) -> None:
     made: list[bytes] = []
-    threads = [
-        threading.Thread(
-            target=lambda i=i: made.append(cache.get_or_make(key(str(i % 2)), lambda: str(i % 2).encode()))
-        )
-        for i in range(8)
-    ]
+
+    def work(content: bytes) -> None:
+        made.append(cache.get_or_make(key(content), lambda: content))
+
+    threads = [threading.Thread(target=work, args=(content,)) for content in (b"0", b"1") * 4]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -127,7 +127,7 @@ def test_a_bug_in_a_source_is_not_hidden(compile_: Compile) -> None:
 def test_progress_counts_every_cell_once(compile_: Compile) -> None:
     compile_("a")
     told: list[tuple[int, int]] = []
-    compile_("a", "b", "bad", progress=lambda done, total, what: told.append((done, total)))
+    compile_("a", "b", "bad", progress=lambda done, total, _: told.append((done, total)))
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 

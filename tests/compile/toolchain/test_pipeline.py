@@ -1,0 +1,119 @@
+"""The pipeline with the real assembler, on entries of both kernel sources."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+from toolchain import pipeline
+from toolchain.bundle import write
+from toolchain.cache import Cache
+from toolchain.cubin import inspect
+from toolchain.entry import EntrySpec
+from toolchain.errors import ToolFailed
+from toolchain.pipeline import Outcome, assemble, compile_entries, load_source
+from toolchain.targets import select
+from toolchain.tools import tool
+
+pytestmark = pytest.mark.needs("toolchain")
+
+
+def entries(symbol: str, *modules: str) -> list[tuple[str, EntrySpec]]:
+    return [(m, spec) for m in modules for spec in load_source(m).entries() if spec.symbol == symbol]
+
+
+def compiled(cache: Path, *targets: str, modules: tuple[str, ...] = ("kernels_mlir", "kernels_py")) -> Outcome:
+    found = entries("gelu_1024_f32", *modules)
+    assert len(found) == len(modules)
+    return compile_entries(found, select(targets), Cache(cache), jobs=2)
+
+
+def test_both_sources_compile_and_then_come_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = compiled(tmp_path, "sm_80", "sm_90")
+    assert (first.made, first.cached, first.failures) == (6, 0, [])
+    for entry in first.compiled:
+        assert set(entry.cubins) == {"sm_80", "sm_90"}
+        for cubin in entry.cubins.values():
+            assert [usage.symbol for usage in inspect(cubin)] == ["gelu_1024_f32"]
+            assert str(Path.cwd()).encode() not in cubin and b"/tmp" not in cubin
+    monkeypatch.setattr(pipeline.LazyPool, "submit", lambda *_: pytest.fail("a compile was started"))
+    again = compiled(tmp_path, "sm_80", "sm_90")
+    assert (again.made, again.cached, again.compiled) == (0, 6, first.compiled)
+
+
+def test_two_caches_give_the_same_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifests: list[bytes] = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        monkeypatch.setenv("TMPDIR", str(tmp_path / name))
+        outcome = compiled(tmp_path / name / "cache", "sm_80", modules=("kernels_mlir",))
+        bundle = write(tmp_path / name / "bundle", outcome.compiled, {})
+        manifests.append((bundle.root / "manifest.json").read_bytes())
+    assert manifests[0] == manifests[1]
+
+
+def test_the_cubin_depends_on_tool_target_and_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def made() -> int:
+        return compiled(tmp_path, "sm_80", modules=("kernels_mlir",)).made
+
+    assert made() == 2
+    assert made() == 0
+    monkeypatch.setattr(pipeline, "OPTIONS", ("--opt-level=2",))
+    assert made() == 1
+    other = tool("tileiras").__class__(**{**vars(tool("tileiras")), "fingerprint": "another build"})
+    monkeypatch.setattr(pipeline, "tool", lambda _: other)
+    assert made() == 1
+    assert made() == 0
+
+
+def test_a_refused_module_keeps_the_command_and_what_was_said() -> None:
+    with pytest.raises(ToolFailed) as caught:
+        assemble(b"\x7fTileIR\x00 and no more", "sm_80")
+    error = caught.value
+    assert error.command[1:3] == ["--gpu-name=sm_80", "--opt-level=3"] and error.returncode
+    assert error.stderr.strip() and error.stderr.strip() in str(error)
+    assert error.version == f"tileiras {tool('tileiras').version}"
+
+
+def test_a_cell_that_does_not_assemble_is_reported_and_the_rest_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def picky(bytecode: bytes, target: str) -> bytes:
+        return assemble(bytecode if target == "sm_80" else bytecode[:100], target)
+
+    monkeypatch.setattr(pipeline, "assemble", picky)
+    outcome = compiled(tmp_path, "sm_80", "sm_120", modules=("kernels_mlir",))
+    (failure,) = outcome.failures
+    assert failure.cell == "gelu-mlir-f32-sm_120 (gelu_1024_f32)" and isinstance(failure.error, ToolFailed)
+    assert (outcome.made, outcome.compiled) == (2, [])
+
+
+def test_the_count_of_instructions_is_that_of_the_disassembly(tmp_path: Path) -> None:
+    ((module, spec),) = entries("linear_128x128x64_bf16", "kernels_mlir")
+    cubin = assemble(load_source(module).bytecode(spec), "sm_90")
+    (usage,) = inspect(cubin)
+    assert set(usage.tensor_core) == {"HGMMA"} and "UTMALDG" in usage.copy_engine
+    (tmp_path / "k.cubin").write_bytes(cubin)
+    lines = tool("nvdisasm").run(["--print-code", str(tmp_path / "k.cubin")]).stdout.splitlines()
+    assert usage.instructions == sum(line.lstrip().startswith("/*") and line.rstrip().endswith(";") for line in lines)
+
+
+def _compile(cache: Path) -> None:
+    os.chdir("/")
+    outcome = compiled(cache, "sm_80", modules=("kernels_mlir",))
+    write(cache.parent / "bundle", outcome.compiled, {})
+
+
+def test_two_processes_may_compile_to_one_cache_and_one_bundle(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_compile, args=(tmp_path / "cache",)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0]
+    assert compiled(tmp_path / "cache", "sm_80", modules=("kernels_mlir",)).made == 0
