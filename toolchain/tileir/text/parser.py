@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from xdsl.dialects.builtin import DenseArrayBase, FunctionType, UnitAttr
 from xdsl.dialects.builtin import i32 as builtin_i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.irdl import OptionalDef, OptPropertyDef, VarOperandDef
+from xdsl.irdl import OptionalDef, OptPropertyDef, VarOperandDef, VarResultDef
 
 from toolchain.errors import SourceError
 
@@ -290,8 +290,10 @@ class Parser(Cursor):
                 operands[word] = self.values() if variadic else [self.value()]
             else:
                 self.expect(word)
-        count = max(named, 1)
-        results = [types[n] for n in result_names for _ in range(count if len(result_names) == 1 else 1)]
+        # Only a variadic group has as many results as are named.
+        variadic = isinstance(definition.results[0][1], VarResultDef) if definition.results else False
+        count = max(named, 1) if variadic else 1
+        results = [types[n] for n in result_names for _ in range(count)]
         return self.create(op, operands, results, properties)
 
     def values(self) -> list[SSAValue]:

@@ -1,0 +1,121 @@
+"""Both kernel sources against the pinned tools: what they export is what the tools read, and nothing else is in it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kernels_mlir
+import kernels_py
+from toolchain import pipeline, targets
+from toolchain.entry import DTYPES, EntrySpec, ops
+from toolchain.knobs import ROOT
+from toolchain.tileir import bytecode, text
+from toolchain.tileir.dialect.verify import verify
+from toolchain.tools import tool
+
+SOURCES = {"mlir": kernels_mlir.SOURCE, "py": kernels_py.SOURCE}
+ENTRIES = [spec for source in SOURCES.values() for spec in source.entries()]
+SOME = ("layernorm_1024_bf16", "attention_D64_bf16", "linear_gelu_16x64x64_f16", "argmax_1024_f32")
+
+
+def exported(spec: EntrySpec, version: str = "13.3") -> bytes:
+    return SOURCES[spec.source].bytecode(spec, version)
+
+
+def test_every_op_and_dtype_ends_with_an_entry_that_takes_any_alignment() -> None:
+    for source in SOURCES.values():
+        for op in ops().values():
+            for dtype in DTYPES if op.products else [d for d in DTYPES if d != "tf32"]:
+                rows = [s for s in source.entries() if (s.op, s.dtype) == (op.name, dtype)]
+                assert rows, f"{source.name} has no {op.name} in {dtype}"
+                for size in (32, 64, 128):
+                    dims = {d: size for p in op.params for d in p.dims}
+                    anything = frozenset(p.name for p in op.params)
+                    assert any(s.unmet(dims, anything) is None for s in rows), (
+                        f"{source.name} {op.name} {dtype} D={size}"
+                    )
+
+
+@pytest.mark.parametrize("name", list(ops()))
+def test_the_abi_is_the_same_in_both_sources(name: str) -> None:
+    def arguments(source: str) -> dict[str, list[str]]:
+        found = {}
+        for spec in ENTRIES:
+            if (spec.op, spec.source) == (name, source):
+                module = bytecode.read(exported(spec))
+                found[spec.dtype] = [str(a.type) for a in module.entries[spec.symbol].body.block.args]
+        return found
+
+    assert arguments("mlir") == arguments("py")
+
+
+@pytest.mark.parametrize("source", list(SOURCES))
+def test_what_is_exported_reads_verifies_and_prints_back_to_the_same_bytes(source: str) -> None:
+    for spec in ENTRIES:
+        if spec.source == source:
+            data = exported(spec)
+            module = bytecode.read(data, name=spec.symbol)
+            verify(module)
+            assert bytecode.write(module) == data
+            printed = text.print_module(module)
+            assert bytecode.write(text.parse(printed, filename=spec.symbol)) == data
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.parametrize("path", sorted((ROOT / "kernels_mlir").glob("*.mlir")), ids=lambda p: p.stem)
+def test_committed_text_is_what_the_disassembler_reads(path: Path, tmp_path: Path) -> None:
+    module = text.parse(path.read_text(), filename=str(path))
+    verify(module)
+    for version in ("13.1", "13.3"):
+        data = bytecode.write(module, version)
+        file = tmp_path / f"{version}.tilebc"
+        file.write_bytes(data)
+        printed = tool("tileirdisasm").run([str(file)]).stdout
+        assert bytecode.write(text.parse(printed, filename="disassembled"), version) == data
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.parametrize("source", list(SOURCES))
+def test_printed_text_compiles_to_the_same_cubins(source: str) -> None:
+    for symbol in SOME[:2]:
+        spec = next(s for s in ENTRIES if (s.source, s.symbol) == (source, symbol))
+        data = exported(spec)
+        again = bytecode.write(text.parse(text.print_module(bytecode.read(data)), filename=symbol))
+        for target in targets.select([]):
+            assert pipeline.assemble(again, target.name) == pipeline.assemble(data, target.name)
+
+
+@pytest.mark.parametrize("source", ["kernels_mlir", "kernels_py"])
+def test_the_place_of_the_source_is_not_in_its_bytecode(source: str, tmp_path: Path) -> None:
+    folder = tmp_path / "another place"
+    for package in ("toolchain", source):
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    code = f"""
+import sys
+sys.path.insert(0, {str(folder)!r})
+from {source} import SOURCE, HERE
+assert str(HERE).startswith({str(folder)!r})
+for spec in SOURCE.entries():
+    if spec.symbol in {SOME!r}:
+        print(spec.symbol, SOURCE.bytecode(spec).hex())
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    there = dict(line.split() for line in done.stdout.splitlines())
+    assert set(there) == set(SOME)
+    for spec in ENTRIES:
+        if spec.source == pipeline.load_source(source).name and spec.symbol in SOME:
+            data = exported(spec)
+            assert data.hex() == there[spec.symbol]
+            assert b"kernels" not in data
+            assert b".py" not in data
+
+
+def test_the_fingerprint_follows_the_entry() -> None:
+    for source in SOURCES.values():
+        prints = [source.fingerprint(spec) for spec in source.entries()]
+        assert len(set(prints)) == len(prints)

@@ -1,0 +1,109 @@
+"""A kernel file made to an entry."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from kernels_mlir import SOURCE
+from toolchain.entry import EntrySpec
+from toolchain.errors import SourceError
+from toolchain.tileir.dialect import types as t
+from toolchain.tileir.dialect.attrs import BoundedAttr, DivByAttr
+from toolchain.tileir.dialect.control import ModuleOp
+from toolchain.tileir.dialect.ops import AssumeOp, ConstantOp, FToFOp, LoadViewTkoOp, MmaFOp
+from toolchain.tileir.specialize import specialize
+from toolchain.tileir.text.numbers import elements_of
+
+
+def spec_of(symbol: str) -> EntrySpec:
+    return next(spec for spec in SOURCE.entries() if spec.symbol == symbol)
+
+
+def module_of(spec: EntrySpec, old: str = "", new: str = "") -> ModuleOp:
+    text, path = SOURCE.text(spec)
+    assert old in text
+    return specialize(text.replace(old, new, 1) if old else text, filename=path.name, spec=spec)
+
+
+def found(module: ModuleOp, kind: type) -> list:
+    return [op for op in module.walk() if isinstance(op, kind)]
+
+
+def test_sizes_dtype_and_symbol() -> None:
+    spec = spec_of("linear_16x64x64_f16")
+    module = module_of(spec)
+    assert list(module.entries) == [spec.symbol]
+    (product,) = found(module, MmaFOp)
+    assert product.lhs.type == t.TileType((16, 64), t.f16)
+    assert product.rhs.type == t.TileType((64, 64), t.f16)
+    assert product.result.type == t.TileType((16, 64), t.f32)
+    (step,) = [op for op in found(module, ConstantOp) if op.result.name_hint == "BK"]
+    assert elements_of(step.value) == [64]
+
+
+def test_casts_to_the_same_type_go_away_and_only_those() -> None:
+    assert found(module_of(spec_of("gelu_1024_f32")), FToFOp) == []
+    assert len(found(module_of(spec_of("gelu_1024_bf16")), FToFOp)) == 2
+
+
+def test_tf32_rounds_the_operands_of_products() -> None:
+    module = module_of(spec_of("attention_D64_tf32"))
+    for product in found(module, MmaFOp):
+        for operand in product.operands[:2]:
+            assert isinstance(operand.owner, FToFOp)
+            assert operand.type.element_type == t.tf32
+            assert operand.owner.from_.type.element_type == t.f32
+    assert all(op.tile.type.element_type == t.f32 for op in found(module, LoadViewTkoOp))
+
+
+def test_alignment_is_assumed_of_the_pointer_and_the_outer_strides() -> None:
+    spec = dataclasses.replace(spec_of("attention_D64_bf16"), aligned=("k",))
+    module = module_of(spec)
+    (entry,) = module.entries.values()
+    divided = {
+        op.value.name_hint: op.predicate.divisor
+        for op in found(module, AssumeOp)
+        if isinstance(op.predicate, DivByAttr)
+    }
+    assert divided == {"k": 16, "k_s0": 8, "k_s1": 8, "k_s2": 8}
+    for op in found(module, AssumeOp):  # what the kernel itself assumes is of the aligned value
+        if isinstance(op.predicate, BoundedAttr) and op.result.name_hint in ("k0", "k1", "k2"):
+            assert isinstance(op.value.owner, AssumeOp)
+    assert entry.optimization_hints is None
+
+
+def test_hints() -> None:
+    spec = dataclasses.replace(
+        spec_of("gelu_1024_bf16"), hints={"sm_90": {"occupancy": 2, "num_ctas": 2}, "default": {}}
+    )
+    (entry,) = module_of(spec).entries.values()
+    assert entry.optimization_hints.data == (("sm_90", (("occupancy", 2), ("num_cta_in_cga", 2))), ("default", ()))
+
+
+_NARROW = "!out_part_1xBN = !cuda_tile.partition_view<tile=(1x512)"
+_ROW = "!row_1xBN = !cuda_tile.tile<1x1024x!elem>"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("!out_part_1xBN = !cuda_tile.partition_view<tile=(1x1024)", _NARROW, "has 512 for BN, which is 1024 elsewhere"),
+        (_ROW, "!row_1xBN = !cuda_tile.tile<2x1024x!elem>", "has 2 for 1"),
+        (_ROW, "!row_1xBN = !cuda_tile.tile<1024x!elem>", "names 2 sizes, its type has 1"),
+        ("!ptr = ", "!other_BN = i32\n!ptr = ", "named for its sizes but is i32"),
+        ("!ptr = ", "!other_BNxBQ = !cuda_tile.tile<1024x2xf32>\n!ptr = ", "no constant BQ"),
+        ("%x_unit: !int,", "", "arguments, op gelu has 10"),
+    ],
+)  # fmt: skip
+def test_a_file_that_does_not_fit(old: str, new: str, message: str) -> None:
+    with pytest.raises(SourceError, match=message) as caught:
+        module_of(spec_of("gelu_1024_bf16"), old, new)
+    assert str(caught.value).startswith("gelu.mlir:")
+
+
+def test_a_constant_that_nothing_is_named_for() -> None:
+    spec = dataclasses.replace(spec_of("gelu_1024_bf16"), constants={"BN": 1024, "BX": 4})
+    with pytest.raises(SourceError, match="nothing in this file is named BX"):
+        module_of(spec)

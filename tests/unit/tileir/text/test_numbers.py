@@ -1,0 +1,69 @@
+"""Literals and bits, both ways."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolchain.tileir.dialect import types as t
+from toolchain.tileir.dialect.attrs import DenseAttr
+from toolchain.tileir.text.numbers import dense_bytes, elements_of, float_bits, parse_number, spell_number, splat_bytes
+
+
+def token_kind(text: str) -> str:
+    return "hex" if text.startswith("0x") else "float" if "." in text else "word" if text.isalpha() else "int"
+
+
+@pytest.mark.parametrize("kind", list(t.SCALARS), ids=lambda k: t.SCALARS[k][0])
+@given(data=st.data())
+def test_bits_survive_being_spelled(kind: t.Attribute, data: st.DataObject) -> None:
+    bits = data.draw(st.integers(0, (1 << t.SCALARS[kind][1]) - 1))
+    spelled = spell_number(bits, kind)
+    assert parse_number(spelled, token_kind(spelled), kind) == bits
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "bits"),
+    [
+        (1.0, t.f32, 0x3F800000),
+        (0.1, t.bf16, 0x3DCD),
+        (1.0009765625, t.tf32, 0x3F802000 >> 13),
+        (1 + 2**-11, t.tf32, 0x3F800000 >> 13),  # a tie: to even
+        (1 + 3 * 2**-11, t.tf32, 0x3F804000 >> 13),
+        (-0.0, t.f16, 0x8000),
+        (1e30, t.f16, 0x7C00),
+        (448.0, t.f8e4m3fn, 0x7E),
+    ],
+)
+def test_floats_round_to_nearest_even(value: float, kind: t.Attribute, bits: int) -> None:
+    assert float_bits(value, kind) == bits
+
+
+def test_spelling_is_decimal_where_that_is_exact() -> None:
+    assert spell_number(0x3727C5AC, t.f32) == "1.000000e-05"
+    assert spell_number(0x3727C5AD, t.f32) == "1.000000066e-05"
+    assert spell_number(0x7FC00000, t.f32) == "0x7FC00000"
+    assert spell_number(0xFFFFFFFB, t.i32) == "-5"
+    assert spell_number(1, t.i1) == "true"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [("256", t.i8), ("-129", t.i8), ("1.5", t.i32), ("0x1FFFF", t.f16), ("x", t.f32)]
+)
+def test_what_does_not_fit(text: str, kind: t.Attribute) -> None:
+    with pytest.raises(ValueError):
+        parse_number(text, token_kind(text), kind)
+
+
+def test_packed_bits_and_splats() -> None:
+    row = t.TileType((16,), t.i1)
+    bits = [1, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1]
+    assert elements_of(DenseAttr(dense_bytes(bits, t.i1), row)) == bits
+    assert dense_bytes(bits, t.i1) == np.packbits(bits, bitorder="little").tobytes()
+    assert splat_bytes(1, t.i1) == b"\xff"
+    halves = np.array([1.5, -2.0], ml_dtypes.bfloat16)
+    packed = dense_bytes([int(v) for v in halves.view(np.uint16)], t.bf16)
+    assert packed == halves.tobytes()

@@ -1,0 +1,144 @@
+"""What parses, what does not, and where an error points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolchain.errors import SourceError
+from toolchain.knobs import ROOT
+from toolchain.tileir import text
+from toolchain.tileir.dialect import location
+from toolchain.tileir.dialect.ops import OPS
+from toolchain.tileir.dialect.verify import verify
+from toolchain.tileir.text.formats import FORMATS
+from toolchain.tileir.text.irregular import IRREGULAR
+from toolchain.tileir.text.lexer import tokenize
+from toolchain.tileir.text.source import Source
+
+KERNELS = sorted((ROOT / "kernels_mlir").glob("*.mlir"))
+
+GOOD = """\
+// a comment
+!elem = f32
+!row = !cuda_tile.tile<4x!elem>
+cuda_tile.module @m {
+  entry @k(%p: !cuda_tile.tile<ptr<f32>>, %n: tile<i32>) optimization_hints=<sm_90 = {occupancy = 2}, default = {}> {
+    %a = constant <f32: [1.0, 2.5e-1, 0x7F800000, -3]> : !row
+    %b = cuda_tile.addf %a, %a rounding<zero> flush_to_zero : tile<4xf32>
+    %v = make_tensor_view %p, shape = [%n, 8], strides = [%n, 1] : tile<i32> -> tensor_view<?x8xf32, strides=[?,1]>
+    %s:2 = get_tensor_shape %v : tensor_view<?x8xf32, strides=[?,1]> -> tile<i32>
+    %c = addi %s#0, %s#1 overflow<no_signed_wrap> : tile<i32>
+    return
+  }
+}
+"""
+
+
+def test_every_operation_is_spelled_in_one_place() -> None:
+    assert {*FORMATS, *IRREGULAR} == set(OPS)
+    assert not set(FORMATS) & set(IRREGULAR)
+
+
+def test_a_module_with_every_part() -> None:
+    module = text.parse(GOOD, filename="k.mlir")
+    verify(module, text=GOOD)
+    (entry,) = module.entries.values()
+    ops = list(entry.body.block.ops)
+    assert [op.name for op in ops] == [
+        f"cuda_tile.{name}" for name in ("constant", "addf", "make_tensor_view", "get_tensor_shape", "addi", "return")
+    ]
+    assert location.get(ops[1]) == location.Location("k.mlir", 7, 10)
+    assert ops[1].results[0].name_hint == "b"
+    assert text.print_module(text.parse(text.print_module(module), filename="again")) == text.print_module(module)
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
+def test_printed_kernels_parse_to_the_same_text(path: Path) -> None:
+    printed = text.print_module(text.parse(path.read_text(), filename=str(path)))
+    assert text.print_module(text.parse(printed, filename="again")) == printed
+
+
+# what to replace in GOOD, by what, where the error points, and what it says
+BAD = [
+    ("addf %a, %a", "adf %a, %a", "7:10", "no operation 'adf'\n"),
+    ("%a, %a rounding", "%a, %aa rounding", "7:29", "%aa is not defined here"),
+    ("%b = cuda_tile", "%a = cuda_tile", "7:5", "%a is already defined"),
+    (
+        "flush_to_zero : tile<4xf32>",
+        "flush_to_zero : tile<8xf32>",
+        "7:63",
+        "%a is of type tile<4xf32>, not tile<8xf32>",
+    ),
+    ("rounding<zero>", "rounding<zro>", "7:41", "'zro' is no rounding mode"),
+    ("4x!elem>", "4x!elm>", "3:26", "no type alias !elm"),
+    ("tile<4x!elem>", "tile<3x!elem>", "3:8", "powers of two"),
+    ("[1.0, 2.5e-1, 0x7F800000, -3]", "[1.0, 2.5e-1, -3]", "6:25", "shape [3], the type [4]"),
+    ("0x7F800000", "0x7F8000000", "6:39", "32 bits of f32"),
+    ("    return\n", "", "11:3", "a body ends with return"),
+    ("    return\n  }\n}\n", "    return\n", "5:117", "'{' is never closed"),
+    ("%c = addi", "%c, %d = addi", "10:5", "has 1 results, 2 are named"),
+    ("@m {", "@m $ {", "4:21", "unexpected character '$'"),
+    ("%s#1", "%s#2", "10:21", "%s#2 is not defined here"),
+    ("-> tensor_view<?x8xf32", "-> tensor_view<?x16xf32", "8:27", "the shape given do not fit"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "place", "message"), BAD)
+def test_an_error_points_at_its_place(old: str, new: str, place: str, message: str) -> None:
+    bad = GOOD.replace(old, new, 1)
+    with pytest.raises(SourceError) as caught:
+        text.parse(bad, filename="k.mlir")
+    shown = str(caught.value)
+    assert shown.startswith(f"k.mlir:{place}: error: "), shown
+    assert message in shown + "\n"
+    line, column = map(int, place.split(":"))
+    head, source, caret, *_ = shown.splitlines()
+    assert source == f"  {bad.splitlines()[line - 1]}" or head.endswith("end of file")
+    assert caret.index("^") == column + 1
+
+
+def test_a_near_miss_is_suggested() -> None:
+    with pytest.raises(SourceError, match="did you mean 'addf'"):
+        text.parse(GOOD.replace("addf", "addff"), filename="k.mlir")
+    with pytest.raises(SourceError, match="did you mean %a"):
+        text.parse(GOOD.replace("addf %a,", "addf %aq,"), filename="k.mlir")
+
+
+def test_two_entries_of_one_name() -> None:
+    twice = "entry @k() {\n return\n}\nentry @k() {\n return\n}\n"
+    with pytest.raises(SourceError, match=r"^k:4:1: error: @k is defined twice"):
+        text.parse(twice, filename="k")
+
+
+def test_deep_nesting_is_an_error_not_a_crash() -> None:
+    deep = "entry @k(%c: tile<i1>) {\n" + "if %c {\n" * 500 + "}\n" * 500 + "return\n}\n"
+    with pytest.raises(SourceError, match="nested deeper"):
+        text.parse(deep, filename="k")
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_damaged_kernels_raise_source_errors_only(data: st.DataObject) -> None:
+    original = data.draw(st.sampled_from(KERNELS)).read_text()
+    tokens = tokenize(Source(original, "k"))
+    for _ in range(data.draw(st.integers(1, 3))):
+        a, b = (data.draw(st.integers(0, len(tokens) - 2)) for _ in range(2))
+        match data.draw(st.sampled_from(["drop", "double", "swap"])):
+            case "drop":
+                del tokens[a]
+            case "double":
+                tokens.insert(a, tokens[b])
+            case _:
+                tokens[a], tokens[b] = tokens[b], tokens[a]
+    damaged = "".join(t.text if t.kind == "shape" else f"{t.text} " for t in tokens[:-1])
+    try:
+        verify(text.parse(damaged, filename="k"), text=damaged)
+    except SourceError as error:
+        damage = str(error)
+    else:
+        damage = "k: none that shows"
+    assert damage.startswith("k:")
