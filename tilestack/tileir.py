@@ -11,7 +11,7 @@ import numpy as np
 
 from toolchain.errors import UsageError
 
-from .options import SOURCES, add_json, command, emit, print_json, read, write
+from .options import SOURCES, add_json, command, emit, print_json, read, seed, write
 
 if TYPE_CHECKING:
     from toolchain.tileir.dialect.control import EntryOp, ModuleOp
@@ -64,7 +64,7 @@ def add(commands: Any) -> None:
     interpret.add_argument(
         "--save", action="append", default=[], metavar="N=FILE", help="argument N after the run, .npy"
     )
-    interpret.add_argument("--seed", type=int, default=0, help="of random values (default 0)")
+    interpret.add_argument("--seed", type=seed, default=0, help="of random values (default 0)")
     interpret.add_argument("--no-sanitize", action="store_true", help="do not trap undefined behaviour: faster")
     add_json(interpret)
 
@@ -105,6 +105,10 @@ def assemble_(args: argparse.Namespace) -> int:
         data = bytecode.write(load(args.file), args.bytecode)
     if args.target is not None:
         chosen = targets.select([args.target])
+        if len(chosen) > 1:
+            raise UsageError(
+                f"--target {args.target}: one cubin is for one target", hint="tilestack compile makes many"
+            )
         pipeline.check_targets(chosen, args.bytecode)
         data = pipeline.assemble(data, chosen[0].name)
     emit(args.output, data)
@@ -128,7 +132,7 @@ def verify_(args: argparse.Namespace) -> int:
 
 
 def interpret_(args: argparse.Namespace) -> int:
-    from toolchain.tileir import bytecode, interpreter
+    from toolchain.tileir import interpreter
 
     module = load(args.file)
     entry = args.entry or next(iter(module.entries))
@@ -153,7 +157,7 @@ def interpret_(args: argparse.Namespace) -> int:
             hint="an array of rank n counts as 1 + 2n, or as one with --pointers",
         )
     _check_pointers(values, module.entries[entry])
-    prepared = interpreter.prepare(bytecode.write(module))
+    prepared = interpreter.Prepared(module)  # not by way of bytecode: it keeps the locations in the text
     prepared.launch(entry, values, grid, sanitize=not args.no_sanitize)
     for index, path in saves.items():
         array = arrays[index]
@@ -197,6 +201,8 @@ def _grid(text: str) -> tuple[int, int, int]:
     if not 1 <= len(parts) <= 3 or not all(part.isdecimal() for part in parts):
         raise UsageError(f"--grid {text!r}: write one to three numbers, such as 8,4")
     x, y, z = (int(part) for part in [*parts, "1", "1"][:3])
+    if not (1 <= x < 2**31 and 1 <= y < 2**16 and 1 <= z < 2**16):
+        raise UsageError(f"--grid {text!r}: a GPU runs 1 to {2**31 - 1} blocks in x, 1 to {2**16 - 1} in y and z")
     return x, y, z
 
 

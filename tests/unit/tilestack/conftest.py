@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tilestack.__main__ import main
+
+ADD_ONE = """\
+cuda_tile.module @m {
+  entry @add_one(%x: tile<ptr<f32>>, %n: tile<i32>) {
+    %zero = constant <i32: 0> : tile<i32>
+    %one = constant <f32: 1.0> : tile<f32>
+    %old, %t0 = load_ptr_tko weak %x : tile<ptr<f32>> -> tile<f32>, token
+    %new = addf %old, %one : tile<f32>
+    %t1 = store_ptr_tko weak %x, %new token=%t0 : tile<ptr<f32>>, tile<f32> -> token
+    return
+  }
+}
+"""
+
+
+class Ran(NamedTuple):
+    """What a command did: its exit code and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command in this process."""
+
+    def call(*arguments: str | Path) -> Ran:
+        words: Sequence[str] = [str(argument) for argument in arguments]
+        try:
+            code = main(words)
+        except SystemExit as exit_:
+            code = int(exit_.code or 0)
+        shown = capsys.readouterr()
+        return Ran(code, shown.out, shown.err)
+
+    return call
+
+
+@pytest.fixture
+def add_one(tmp_path: Path) -> Path:
+    """A kernel that adds one to the first element of `x`."""
+    path = tmp_path / "add_one.mlir"
+    path.write_text(ADD_ONE)
+    return path

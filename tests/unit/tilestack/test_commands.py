@@ -1,0 +1,220 @@
+"""compile, inspect, generate, matrix, report and doctor, as far as no tool of the toolchain is needed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from toolchain.bundle import Bundle
+
+from .conftest import Run
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILESTACK_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def bundle(run: Run, tmp_path: Path) -> Path:
+    """gelu[f32] from one source, bytecode only."""
+    folder = tmp_path / "bundle"
+    words = ["compile", "--source", "mlir", "--op", "gelu", "--dtype", "f32", "--no-targets", "--jobs", "1"]
+    assert run(*words, "--output", folder).code == 0
+    return folder
+
+
+def test_compile_to_bytecode(run: Run, tmp_path: Path) -> None:
+    words = ["compile", "--source", "mlir", "--op", "gelu", "--op", "softmax", "--dtype", "bf16", "--no-targets"]
+    first = run(*words, "--json", "--output", tmp_path / "b")
+    assert first.code == 0 and first.err == ""
+    shown = json.loads(first.out)
+    assert shown["entries"] == shown["made"] > 1 and (shown["cached"], shown["targets"]) == (0, [])
+    entries = Bundle.load(tmp_path / "b").entries
+    assert {(e.spec.op, e.spec.dtype, e.spec.source) for e in entries} == {
+        ("gelu", "bf16", "mlir"),
+        ("softmax", "bf16", "mlir"),
+    }
+    again = run(*words, "--output", tmp_path / "b")
+    assert (
+        f"{shown['entries']} entries for no target: bytecode only; 0 made, {shown['made']} from the cache" in again.out
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--op", "nope"], "no op nope\n  next: one of embedding"),
+        (["--dtype", "f8"], "no dtype f8\n  next: one of f32"),
+        (["--op", "kv_append", "--dtype", "tf32"], "no entry has this op and dtype"),
+        (["--target", "sm_1"], "no target sm_1\n  next: one of sm_80"),
+        (["--jobs", "0"], "--jobs 0"),
+        (["--bytecode", "abc"], "bytecode version 'abc'"),
+        (["--bytecode", "13.1", "--target", "sm_90"], "sm_90 needs bytecode 13.3"),
+        (["--target", "sm_80", "--no-targets"], "not allowed with"),
+    ],
+)
+def test_compile_refuses_before_it_starts(run: Run, tmp_path: Path, words: list[str], said: str) -> None:
+    ran = run("compile", *words, "--output", tmp_path / "b")
+    assert ran.code == 2 and said in ran.err and ran.out == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_compile_replaces_a_bundle_and_nothing_else(run: Run, tmp_path: Path) -> None:
+    words = ["compile", "--source", "mlir", "--op", "gelu", "--dtype", "f32", "--no-targets", "--output"]
+    (tmp_path / "file").write_text("precious")
+    ran = run(*words, tmp_path / "file")
+    assert ran.code == 2 and "not overwritten" in ran.err
+    ran = run(*words, tmp_path / "file" / "below")
+    assert ran.code == 1 and ran.err.startswith("error: ") and str(tmp_path / "file") in ran.err
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_a_cache_that_cannot_be_used(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TILESTACK_CACHE_DIR", str(tmp_path / "file"))
+    ran = run("compile", "--source", "mlir", "--op", "gelu", "--no-targets", "--output", tmp_path / "b")
+    assert ran.code == 4 and "TILESTACK_CACHE_DIR" in ran.err
+
+
+def test_a_cell_that_fails_is_shown_and_no_bundle_written(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toolchain import pipeline
+    from toolchain.errors import SourceError
+
+    def outcome(entries: list[object], *_: object, **__: object) -> pipeline.Outcome:
+        failures = [pipeline.Failure(f"cell {i}", SourceError(f"k.mlir:{i}:1: no")) for i in range(len(entries))]
+        return pipeline.Outcome([], failures, 0, 0)
+
+    monkeypatch.setattr(pipeline, "compile_entries", outcome)
+    ran = run("compile", "--source", "mlir", "--op", "gelu", "--dtype", "f32", "--output", tmp_path / "b")
+    assert ran.code == 4 and ran.out == ""
+    assert "failed: cell 0\nk.mlir:0:1: no\n" in ran.err and "did not compile" in ran.err
+    assert not (tmp_path / "b").exists()
+
+
+def test_inspect_says_what_is_missing(run: Run, bundle: Path, tmp_path: Path) -> None:
+    ran = run("inspect", bundle)
+    assert ran.code == 2 and "bytecode only" in ran.err
+    assert run("inspect", tmp_path / "missing.cubin").code == 2
+    assert run("inspect", tmp_path).code == 5
+
+
+def test_matrix_list(run: Run) -> None:
+    rows = json.loads(run("matrix", "list", "--json").out)
+    lines = run("matrix", "list").out.splitlines()
+    assert len(rows) == len(lines) > 50
+    assert {row["source"] for row in rows} == {"mlir", "py"}
+    for row, line in zip(rows, lines, strict=True):
+        assert line.split()[:3] == [row["source"], row["dtype"], row["symbol"]]
+
+
+def test_matrix_run_and_report(run: Run, bundle: Path, tmp_path: Path) -> None:
+    words = ["matrix", "run", "--bundle", bundle, "--executor", "cpu", "--op", "gelu", "--dtype", "f32"]
+    ran = run(*words, "--report", tmp_path / "report")
+    assert ran.code == 0 and ran.err == ""
+    lines = ran.out.splitlines()
+    assert "running on the CPU interpreter" in lines[0] and "running on the CPU interpreter" in lines[-1]
+    rows = json.loads((tmp_path / "report" / "results.json").read_text())["rows"]
+    assert {(row["op"], row["status"], row["executor"]) for row in rows} == {("gelu", "passed", "cpu interpreter")}
+    assert f"{len(rows)} passed" in lines[-1]
+    assert sum(line.startswith("passed: gelu-mlir-f32-cpu") for line in lines) == len(rows)
+    quiet = run(*words, "--report", tmp_path / "report", "--quiet")
+    assert not any(line.startswith("passed") for line in quiet.out.splitlines())
+
+    again = run("report", tmp_path / "report" / "results.json", "--output", tmp_path / "again")
+    assert again.code == 0
+    names = ("results.json", "junit.xml", "index.html")
+    assert again.out.splitlines() == [str(tmp_path / "again" / name) for name in names]
+    assert json.loads((tmp_path / "again" / "results.json").read_text())["rows"]
+
+
+def test_a_matrix_with_a_failing_cell_is_not_green(run: Run, bundle: Path, tmp_path: Path) -> None:
+    """The bundle lacks f16."""
+    ran = run("matrix", "run", "--bundle", bundle, "--executor", "cpu", "--op", "gelu", "--dtype", "f16",
+              "--report", tmp_path / "report")  # fmt: skip
+    assert ran.code == 9 and "not green" in ran.err
+    assert "error: gelu-mlir-f16-cpu" in ran.out
+    assert (tmp_path / "report" / "junit.xml").exists()
+
+
+def test_a_damaged_bundle_is_found(run: Run, bundle: Path, tmp_path: Path) -> None:
+    (file,) = (bundle / "files").iterdir()
+    file.write_bytes(file.read_bytes()[:-1])
+    ran = run("matrix", "run", "--bundle", bundle, "--executor", "cpu", "--op", "gelu", "--dtype", "f32",
+              "--report", tmp_path / "report")  # fmt: skip
+    assert ran.code == 9 and f"{file} is damaged" in ran.out
+    (bundle / "manifest.json").write_text("{")
+    ran = run("matrix", "run", "--bundle", bundle)
+    assert ran.code == 5 and "manifest.json is damaged" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--op", "nope"], "no op nope\n  next: one of embedding"),
+        (["--dtype", "nope"], "no dtype nope"),
+        (["--source", "py"], "no source in this bundle py\n  next: one of mlir"),
+        (["--executor", "nope"], "no executor is called 'nope'"),
+    ],
+)
+def test_matrix_run_refuses_what_is_not_there(run: Run, bundle: Path, words: list[str], said: str) -> None:
+    ran = run(
+        "matrix", "run", "--bundle", bundle, *(["--executor", "cpu"] if "--executor" not in words else []), *words
+    )
+    assert ran.code == 2 and said in ran.err
+
+
+def test_no_bundle(run: Run, tmp_path: Path) -> None:
+    for words in (["matrix", "run"], ["generate", "--executor", "cpu"]):
+        ran = run(*words, "--bundle", tmp_path)
+        assert ran.code == 5 and f"no bundle in {tmp_path}" in ran.err and "tilestack compile" in ran.err
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"format": 2}', '{"format": 1, "environment": {}, "rows": [{}]}'])
+def test_results_that_are_none(run: Run, tmp_path: Path, content: str) -> None:
+    path = tmp_path / "results.json"
+    assert "no such file" in run("report", path).err
+    path.write_text(content)
+    ran = run("report", path)
+    assert ran.code == 2 and str(path) in ran.err
+    assert [p.name for p in tmp_path.iterdir()] == ["results.json"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([""], "the prompt is empty"),
+        (["--dtype", "f8"], "no dtype 'f8'"),
+        (["--max-new-tokens", "-1"], "max_new_tokens is -1"),
+        (["--temperature", "nan"], "temperature is nan"),
+        (["--top-k", "0"], "top_k is 0"),
+        (["--top-p", "1.5"], "top_p is 1.5"),
+        (["--stop", "two"], "3 tokens of this tokenizer, not one"),
+        (["--checkpoint", "/no/such/folder"], "/no/such/folder"),
+        (["--executor", "nope"], "no executor is called 'nope'"),
+    ],
+)
+def test_generate_refuses_before_any_launch(run: Run, bundle: Path, words: list[str], said: str) -> None:
+    ran = run("generate", "--executor", "cpu", "--bundle", bundle, *words)
+    assert ran.code == 2 and said in ran.err
+
+
+def test_generate_continues_a_text_alike_each_time(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)  # there is no build/bundle here: kernels are compiled for the run
+    words = ["generate", "Once", "--executor", "cpu", "--max-new-tokens", "4", "--temperature", "0"]
+    first = run(*words)
+    assert first.code == 0 and first.out.startswith("Once") and len(first.out) > len("Once\n")
+    assert "cpu interpreter, source mlir, bf16" in first.err and "tokens/s" in first.err
+    assert run(*words).out == first.out
+    stopped = run(*words, "--stop", first.out[4])
+    assert stopped.out == "Once\n"
+    assert not (tmp_path / "build").exists()
+
+
+def test_doctor(run: Run) -> None:
+    ran = run("doctor")
+    assert ran.code in (0, 4) and "python" in ran.out and "toolchain" in ran.out

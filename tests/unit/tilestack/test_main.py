@@ -1,0 +1,155 @@
+"""What every command shares: help, errors, exit codes, signals, a reader that goes away."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tilestack import __main__ as command
+from tilestack.__main__ import main, parser
+from toolchain import errors
+from toolchain.knobs import ROOT
+
+
+def every_command(top: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
+    """The help of each command by its words."""
+    found = {words: top.format_help()} if words else {}
+    for action in top._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, sub in action.choices.items():
+                found |= every_command(sub, (*words, name))
+    return found
+
+
+def test_every_command_is_documented() -> None:
+    helps = every_command(parser())
+    assert {words[0] for words in helps} == {
+        "compile", "assemble", "disassemble", "verify", "interpret",
+        "inspect", "generate", "matrix", "report", "doctor",
+    }  # fmt: skip
+    for words, text in helps.items():
+        if words not in {("doctor",), ("matrix", "list")}:
+            assert f"examples:\n  tilestack {words[0]}" in text, f"{words}: no example"
+        lines = text.splitlines()
+        for line, following in itertools.pairwise(lines):
+            bare = re.fullmatch(r"  (-\S.*|[a-z_]+)", line) and "  " not in line[2:]
+            # The help of a long option stands on the next line.
+            assert not bare or following.startswith("     "), f"{words}: {line!r} has no help"
+
+
+def test_examples_parse() -> None:
+    texts = [parser().format_help(), *every_command(parser()).values()]
+    lines = {line.strip() for text in texts for line in text.splitlines() if line.startswith("  tilestack ")}
+    assert len(lines) > 15
+    for line in lines:
+        words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', re.split(r" {3,}", line)[0])]
+        args = parser().parse_args(words[1:])
+        assert callable(args.run), line
+
+
+def test_kinds_of_failure_differ_in_their_exit_code() -> None:
+    kinds = (
+        "UsageError",
+        "SourceError",
+        "ToolchainError",
+        "BundleError",
+        "LaunchError",
+        "DeviceError",
+        "SanitizerError",
+    )
+    codes = [getattr(errors, kind).exit_code for kind in (*kinds, "ConformanceError", "TilestackError")]
+    assert len(set(codes)) == len(codes) and 0 not in codes
+    for code in codes:
+        assert re.search(rf"\b{code} \w", command.EPILOG), f"exit code {code} is not in the help"
+
+
+class Raises:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __call__(self, _: argparse.Namespace) -> int:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (errors.SourceError("k.mlir:3:4: no", hint="write yes"), 3, "error: k.mlir:3:4: no\n  next: write yes\n"),
+        (errors.NoGPU("none"), 7, "error: none\n"),
+        (OSError(28, "No space left on device", "/x"), 1, "error: [Errno 28] No space left on device: '/x'\n"),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+    ],
+)
+def test_an_error_is_a_message_and_an_exit_code(
+    error: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tilestack.checking.doctor", Raises(error))
+    assert main(["doctor"]) == code
+    assert capsys.readouterr() == ("", said)
+    if isinstance(error, Exception):
+        for words in (["--debug", "doctor"], ["doctor", "--debug"]):
+            with pytest.raises(type(error)):
+                main(words)
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilestack.checking.doctor", Raises(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        main(["doctor"])
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["nope"], ["matrix"], ["compile", "--source", "cute"], ["compile", "--jobs", "x"]]
+)
+def test_words_that_do_not_parse(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == 2
+    assert "usage: tilestack" in capsys.readouterr().err
+
+
+def started(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tilestack", *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    for words in (["--help"], ["matrix", "list"], ["verify", "kernels_mlir/gelu.mlir"]):
+        process = started(*words)
+        assert process.stdout and process.stderr
+        process.stdout.close()
+        said = process.stderr.read()
+        process.stderr.close()
+        assert (process.wait(), said) == (0, ""), words
+
+
+def test_an_interrupt_ends_a_compile_quietly(tmp_path: Path) -> None:
+    process = started(
+        "compile", "--source", "mlir", "--no-targets", "--jobs", "1", "--output", str(tmp_path / "b"),
+        TILESTACK_CACHE_DIR=str(tmp_path / "cache"),
+    )  # fmt: skip
+    while not (tmp_path / "cache").exists():  # it is compiling
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, "", "interrupted\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]
+
+
+def test_help_needs_no_heavy_package() -> None:
+    code = (
+        "import sys; from tilestack.__main__ import parser; parser().format_help(); "
+        "print([m for m in ('xdsl', 'cuda.tile', 'rich', 'jinja2', 'torch', 'tokenizers') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,166 @@
+"""assemble, disassemble, verify and interpret, without the toolchain's tools."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toolchain.knobs import ROOT
+from toolchain.tileir import bytecode, text
+
+from .conftest import Run
+
+GELU = ROOT / "kernels_mlir" / "gelu.mlir"
+
+
+def test_text_to_bytecode_to_text(run: Run, add_one: Path, tmp_path: Path) -> None:
+    binary, again, twice = tmp_path / "k.tilebc", tmp_path / "k.mlir", tmp_path / "k2.tilebc"
+    assert run("assemble", add_one, "-o", binary) == (0, "", "")
+    assert bytecode.version_of(binary.read_bytes()) == (13, 3)
+    assert run("disassemble", binary, "-o", again).code == 0
+    assert run("assemble", again, "-o", twice).code == 0
+    assert binary.read_bytes() == twice.read_bytes()
+    assert run("disassemble", binary).out == again.read_text()
+    assert "addf" in again.read_text()
+
+
+def test_an_entry_of_a_source_is_assembled(run: Run, tmp_path: Path) -> None:
+    assert run("assemble", "--entry", "gelu_1024_f16", "--bytecode", "13.2", "-o", tmp_path / "k").code == 0
+    data = (tmp_path / "k").read_bytes()
+    assert bytecode.version_of(data) == (13, 2)
+    assert list(bytecode.read(data).entries) == ["gelu_1024_f16"]
+
+
+def test_verify_names_the_entries(run: Run, add_one: Path, tmp_path: Path) -> None:
+    run("assemble", add_one, "-o", tmp_path / "k.tilebc")
+    ran = run("verify", add_one, tmp_path / "k.tilebc", GELU)
+    assert ran == (0, f"{add_one}: ok: @add_one\n{tmp_path / 'k.tilebc'}: ok: @add_one\n{GELU}: ok: @gelu\n", "")
+
+
+def test_verify_points_at_what_is_wrong(run: Run, add_one: Path) -> None:
+    add_one.write_text(add_one.read_text().replace("addf %old, %one", "addf %old, %zero"))
+    ran = run("verify", add_one)
+    assert ran.code == 3 and ran.out == ""
+    assert ran.err.startswith(f"error: {add_one}:6:")
+    line, caret = ran.err.splitlines()[1:3]
+    assert line.strip().startswith("%new = addf") and caret.strip() == "^"
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "said"),
+    [
+        (b"", 3, "1:1"),
+        (b"\xff\xfe\x00", 2, "neither Tile IR text nor bytecode"),
+        (b"\x7fTileIR\x00\x0d\x03", 3, "byte 0x"),
+        (b"cuda_tile.module @m {\n", 3, ":2:1"),
+    ],
+)
+def test_files_that_are_no_kernel(run: Run, tmp_path: Path, content: bytes, code: int, said: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    for words in (["verify", path], ["assemble", path, "-o", tmp_path / "out"], ["interpret", path]):
+        ran = run(*words)
+        assert ran.code == code and ran.err.startswith("error: ") and str(path) in ran.err and said in ran.err
+    assert not (tmp_path / "out").exists()
+    assert run("disassemble", path).code == 3
+
+
+@pytest.mark.parametrize("command", ["verify", "assemble", "disassemble", "interpret"])
+def test_files_that_cannot_be_read(run: Run, tmp_path: Path, command: str) -> None:
+    for path in (tmp_path / "missing", tmp_path):
+        ran = run(command, path)
+        assert ran.code == 2 and f"{path} cannot be read" in ran.err
+
+
+def test_assemble_wants_one_input_and_a_known_version(run: Run, add_one: Path, tmp_path: Path) -> None:
+    assert run("assemble").code == 2
+    assert run("assemble", add_one, "--entry", "gelu_1024_f16").code == 2
+    assert "no entry 'gelu'" in run("assemble", "--entry", "gelu").err
+    for version in ("12.0", "x"):
+        assert "one of 13.1" in run("assemble", add_one, "--bytecode", version).err
+    assert "no target sm_1\n" in run("assemble", add_one, "--target", "sm_1").err
+    assert "one target" in run("assemble", add_one, "--target", "all").err
+    ran = run("assemble", add_one, "-o", tmp_path / "no" / "folder")
+    assert ran.code == 2 and "cannot be written: No such file or directory" in ran.err
+
+
+def test_interpret_runs_and_saves(run: Run, add_one: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([41, 7], np.float32))
+    out = tmp_path / "out.npy"
+    ran = run(
+        "interpret", add_one, "--pointers", "--arg", tmp_path / "x.npy", "--arg", "2", "--save", f"0={out}", "--json"
+    )
+    assert ran.code == 0 and ran.err == ""
+    assert np.load(out).tolist() == [42, 7]
+    shown = json.loads(ran.out)
+    assert (shown["entry"], shown["grid"]) == ("add_one", [1, 1, 1])
+    assert shown["arguments"]["0"].startswith("float32 2  sum 49  [42, 7]")
+
+
+def test_interpret_passes_arrays_as_cutile_does(run: Run, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((7, 65)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    out = tmp_path / "out.npy"
+    arguments = ["--arg", f"bf16:{tmp_path / 'x.npy'}", "--arg", "zeros:bf16:7x65"]
+    ran = run("interpret", GELU, "--grid", "7", *arguments, "--save", f"1={out}")
+    assert ran.code == 0, ran.err
+    expected = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    np.testing.assert_allclose(np.load(out), expected, atol=0.02)
+
+
+def test_random_arguments_follow_the_seed(run: Run, add_one: Path) -> None:
+    words = ["interpret", add_one, "--pointers", "--arg", "f32:100", "--arg", "1", "--seed"]
+    one, again, two = (run(*words, seed).out for seed in ("1", "1", "2"))
+    assert one == again != two
+
+
+def test_what_the_interpreter_traps_has_its_place_in_the_text(run: Run, add_one: Path) -> None:
+    words = ["interpret", add_one, "--pointers", "--arg", "zeros:f32:1", "--arg", "1"]
+    race = run(*words, "--grid", "2")
+    assert race.code == 8 and f"{add_one}:5:" in race.err and f"{add_one}:7:" in race.err
+    assert run(*words, "--grid", "2", "--no-sanitize").code == 0
+    outside = run(*words[:4], "zeros:f32:0", "--arg", "1")
+    assert outside.code == 8 and "beyond its end" in outside.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--arg", "zeros:f32:1"], 2, "has 2 arguments, 1 are given"),
+        (["--arg", "zeros:f16:1", "--arg", "1"], 2, "points to f32, it is given f16"),
+        (["--arg", "1", "--arg", "1"], 2, "is ptr<f32>, it is given no array"),
+        (["--arg", "zeros:f32:1", "--arg", "zeros:i32:1"], 2, "is i32, it is given an array"),
+        (["--arg", "zeros:f32:1", "--arg", "1.5"], 6, "1.5"),
+        (["--arg", "zeros:f32:1", "--arg", "3000000000"], 6, "does not fit i32"),
+        (["--arg", "zeros:f32:1", "--arg", "x"], 2, "--arg 'x'"),
+        (["--arg", "zeros:f99:1", "--arg", "1"], 2, "--arg 'zeros:f99:1'"),
+        (["--arg", "missing.npy", "--arg", "1"], 2, "--arg missing.npy"),
+        (["--arg", "f32:999999999x9999999", "--arg", "1"], 2, "--arg f32:999999999x9999999"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "0x1"], 2, "--grid '0x1'"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "1,1,1,1"], 2, "--grid"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "0"], 2, "--grid '0'"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "99999999999"], 2, "--grid '99999999999'"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "1,65536"], 2, "--grid '1,65536'"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--seed", "-1"], 2, "--seed"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--entry", "other"], 2, "no entry @other"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--save", "1=x.npy"], 2, "--save '1=x.npy'"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--save", "0=/no/such/folder/x.npy"], 2, "cannot be written"),
+    ],
+)
+def test_arguments_that_do_not_fit(run: Run, add_one: Path, words: list[str], code: int, said: str) -> None:
+    ran = run("interpret", add_one, "--pointers", *words)
+    assert ran.code == code and said in ran.err and ran.out == ""
+
+
+def test_an_array_file_that_is_none(run: Run, add_one: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.npy").write_bytes(b"no array")
+    ran = run("interpret", add_one, "--pointers", "--arg", tmp_path / "x.npy", "--arg", "1")
+    assert ran.code == 2 and "x.npy" in ran.err
+
+
+def test_text_is_what_the_printer_prints(run: Run, add_one: Path, tmp_path: Path) -> None:
+    run("assemble", add_one, "-o", tmp_path / "k")
+    assert run("disassemble", tmp_path / "k").out == text.print_module(bytecode.read((tmp_path / "k").read_bytes()))
