@@ -36,11 +36,11 @@ class MlirSource:
         """Changes whenever the bytecode may: the file, the entry, and what parses and writes it."""
         text, _ = self.text(spec)
         compiler = sorted((HERE.parent / "toolchain" / "tileir").rglob("*.py"))
-        digest = hashlib.sha256(json.dumps(spec.to_json(), sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps(spec.to_json()).encode())
         digest.update(repr(spec.params).encode())
         digest.update(text.encode())
         digest.update(installed_version("xdsl").encode())
-        for path in compiler:
+        for path in [Path(__file__), *compiler]:
             digest.update(path.read_bytes())
         return digest.hexdigest()
 

@@ -60,7 +60,7 @@ class PythonSource:
 
     def fingerprint(self, spec: EntrySpec) -> str:
         """Changes whenever the bytecode may: the kernels, the entry, cuTile, and what rewrites its output."""
-        digest = hashlib.sha256(json.dumps(spec.to_json(), sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps(spec.to_json()).encode())
         digest.update(repr(spec.params).encode())
         digest.update(installed_version("cuda-tile").encode())
         rewriter = sorted((HERE.parent / "toolchain" / "tileir").rglob("*.py"))

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from toolchain.errors import TilestackError
+from toolchain.errors import TilestackError, ToolchainError
 
 from . import checking, compiling, inspecting, model, tileir
 
@@ -24,6 +24,9 @@ exit codes:
   6 launch     7 GPU or driver  8 undefined behaviour caught  9 a result outside its bound
   1 anything else   130 interrupted
 """
+
+OURS = frozenset({"ci", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain"})
+SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -53,6 +56,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
+    except ModuleNotFoundError as error:  # a GPU machine has few packages
+        package = (error.name or "").partition(".")[0]
+        if args.debug or package in OURS:
+            raise
+        print(
+            f"error: this command needs {error.name}, which {sys.executable} lacks\n  next: {SET_UP}", file=sys.stderr
+        )
+        return ToolchainError.exit_code
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

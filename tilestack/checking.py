@@ -8,7 +8,7 @@ from typing import Any
 
 from toolchain.errors import ConformanceError
 
-from .options import add_json, command, print_json
+from .options import add_json, command, print_json, seed
 
 MATRIX = """\
   tilestack matrix list                                every cell of a compile
@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
     run.add_argument("--source", action="append", default=[], help="only this source; repeat")
     run.add_argument("--dtype", action="append", default=[], help="only this dtype; repeat")
     run.add_argument("--op", action="append", default=[], help="only this op, or forward; repeat")
-    run.add_argument("--seed", type=int, default=1, help="of the inputs (default 1)")
+    run.add_argument("--seed", type=seed, default=1, help="of the inputs (default 1)")
     run.add_argument("--quiet", action="store_true", help="only the first line, failures and the last line")
     report = command(
         commands, "report", report_, "make the report of a run from its results.json",

@@ -89,7 +89,7 @@ def compile_(args: argparse.Namespace) -> int:
             f"{len(outcome.failures)} cells did not compile; {args.output} was not written",
             hint="the failures are listed above; --source, --op and --dtype choose cells",
         )
-    used = [tool(name) for name in (("tileiras", "ptxas") if wanted else ())]
+    used = [tool(name) for name in (("tileiras", "ptxas", "libnvvm") if wanted else ())]
     tools = {used_tool.name: {"version": used_tool.version, "sha256": used_tool.sha256} for used_tool in used}
     bundle.write(args.output, outcome.compiled, tools)
     report = {

@@ -48,9 +48,13 @@ def inspect_(args: argparse.Namespace) -> int:
 
 def _cubins(args: argparse.Namespace) -> list[tuple[str, bytes]]:
     from toolchain.bundle import Bundle
+    from toolchain.cubin import is_cubin
 
     if not args.path.is_dir():
-        return [("", read(args.path))]
+        data = read(args.path)
+        if not is_cubin(data):
+            raise UsageError(f"{args.path} is no cubin", hint="tilestack assemble --target SM makes one")
+        return [("", data)]
     bundle = Bundle.load(args.path)
     if not bundle.targets:
         raise UsageError(f"{args.path} holds bytecode only, no cubin", hint="compile it with a --target")

@@ -14,7 +14,7 @@ from typing import Any
 from toolchain.bundle import Bundle
 from toolchain.errors import UsageError
 
-from .options import SOURCES, command
+from .options import SOURCES, command, seed
 
 EXAMPLES = """\
   tilestack generate "Once"                            with the checkpoint of this repository
@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
     made.add_argument("--temperature", type=float, default=0.7, help="0 takes the likeliest (default 0.7)")
     made.add_argument("--top-k", type=int, metavar="K", help="only the K likeliest")
     made.add_argument("--top-p", type=float, metavar="P", help="only the likeliest that together reach P")
-    made.add_argument("--seed", type=int, default=0, help="of the sampling (default 0)")
+    made.add_argument("--seed", type=seed, default=0, help="of the sampling (default 0)")
     made.add_argument("--stop", action="append", default=[], metavar="TEXT", help="stop before this one token; repeat")
 
 

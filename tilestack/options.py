@@ -38,6 +38,13 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=1))
 
 
+def seed(text: str) -> int:
+    """An argparse type: what a random generator starts from."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no integer from 0")
+    return int(text)
+
+
 def read(path: Path) -> bytes:
     """A file the user named. Raises UsageError."""
     try:

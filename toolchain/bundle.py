@@ -6,6 +6,7 @@ its Tile IR bytecode (what the interpreter runs) and its cubins by target. Readi
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import shutil
@@ -171,7 +172,7 @@ def write(root: str | Path, compiled: Sequence[Compiled], tools: Mapping[str, Ma
         (fresh / "files").mkdir(parents=True)
         rows = [_row(fresh, entry) for entry in compiled]
         manifest = {"format": FORMAT, "entries": rows, "tools": tools}
-        (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
+        (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
         _replace(root, fresh, Path(scratch) / "old")
     return Bundle.load(root)
 
@@ -192,14 +193,19 @@ def _row(folder: Path, entry: Compiled) -> dict[str, Any]:
 
 def _replace(root: Path, fresh: Path, old: Path) -> None:
     """Puts `fresh` in the place of `root`. Another process may be doing the same: the last one stays."""
-    while True:
-        with suppress(FileNotFoundError):
-            root.rename(old)
-        try:
-            fresh.rename(root)
-        except OSError:
-            if not root.exists():
-                raise
-            shutil.rmtree(old, ignore_errors=True)  # another process was faster: replace what it wrote
-            continue
-        return
+    try:
+        while True:
+            with suppress(FileNotFoundError):
+                root.rename(old)
+            try:
+                fresh.rename(root)
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
+                shutil.rmtree(old, ignore_errors=True)  # another process was faster: replace what it wrote
+            else:
+                return
+    except BaseException:
+        if old.exists() and not root.exists():  # failed or interrupted between the two: as it was
+            old.rename(root)
+        raise

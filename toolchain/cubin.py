@@ -14,6 +14,7 @@ from .tools import tool
 # Instructions by what they tell: the unit that multiplies matrices, the copy engine, spills.
 TENSOR_CORE = re.compile(r"^(?:[A-Z]*MMA|UTC[A-Z]*MMA)$")
 COPY_ENGINE = re.compile(r"^(?:UTMA(?:LDG|STG|REDG|PF)|UBLK(?:CP|RED|PF))$")
+_EM_CUDA = 190  # e_machine of an ELF file
 _USAGE = re.compile(r"Function (\S+):\s*\n\s*REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P[\dT]+ )?([A-Z][A-Z0-9_]*)", re.MULTILINE)
 
@@ -31,6 +32,11 @@ class Usage:
     spills: int
     tensor_core: dict[str, int]
     copy_engine: dict[str, int]
+
+
+def is_cubin(data: bytes) -> bool:
+    """Whether this is an ELF file for a GPU, by its head."""
+    return data[:4] == b"\x7fELF" and int.from_bytes(data[18:20], "little") == _EM_CUDA
 
 
 def inspect(cubin: bytes) -> list[Usage]:

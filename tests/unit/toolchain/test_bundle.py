@@ -21,7 +21,12 @@ def compiled(symbol: str = "gelu_f32", source: str = "py", mark: bytes = b"", **
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Bundle:
-    fast = {"constants": {"BM": 64}, "aligned": ("x",), "where": ("N % 64 == 0",), "hints": {"sm_90": {"occupancy": 2}}}
+    fast = {
+        "constants": {"BM": 64, "BK": 8},
+        "aligned": ("x",),
+        "where": ("N % 64 == 0",),
+        "hints": {"sm_90": {"occupancy": 2}},
+    }
     return write(tmp_path / "b", [compiled("gelu_64_f32", **fast), compiled(), compiled(source="mlir")], TOOLS)
 
 
@@ -29,8 +34,9 @@ def test_what_is_written_is_loaded(bundle: Bundle) -> None:
     assert Bundle.load(str(bundle.root)).entries == bundle.entries
     assert [e.spec.symbol for e in bundle.entries] == ["gelu_64_f32", "gelu_f32", "gelu_f32"]
     assert bundle.entries[0].spec.hints == {"sm_90": {"occupancy": 2}}
+    assert list(bundle.entries[0].spec.constants) == ["BM", "BK"]  # by position is how a kernel takes them
     assert bundle.sources == ("py", "mlir")
-    assert set(bundle.targets) == {"sm_80", "sm_90"}
+    assert bundle.targets == ("sm_90", "sm_80")  # in the order of the compile, not of the alphabet
     assert bundle.tools == TOOLS
     entry = bundle.find("mlir", "gelu_f32")
     assert bundle.read(entry.bytecode) == b"bytecode of mlir/gelu_f32"
@@ -103,6 +109,25 @@ def test_writing_replaces_a_bundle_and_nothing_else(bundle: Bundle, tmp_path: Pa
             write(taken, [compiled()], TOOLS)
     assert (other / "file").exists()
     assert {p.name for p in tmp_path.iterdir()} == {"b", "precious"}
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_write_that_does_not_finish_leaves_the_older_bundle(
+    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    rename = Path.rename
+
+    def fails(self: Path, target: Path) -> Path:
+        if self.name == "new":
+            raise error
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(type(error)):
+        write(bundle.root, [compiled("only_f32")], TOOLS)
+    assert Bundle.load(bundle.root).entries == bundle.entries
+    assert bundle.read(bundle.entries[0].bytecode)
+    assert [p.name for p in tmp_path.iterdir()] == ["b"]
 
 
 def test_the_same_entries_give_the_same_bytes(tmp_path: Path) -> None:
