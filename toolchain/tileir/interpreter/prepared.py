@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -88,7 +87,7 @@ class Prepared:
             return
         runtime = Runtime(grid, self._globals)
         values = self._bind(symbol, args, runtime.space)
-        blocks = ((x, y, z) for z, y, x in itertools.product(*(range(n) for n in reversed(grid))))
+        blocks = ((x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0]))
         try:
             with np.errstate(all="ignore"):
                 kernel.run(runtime, values, blocks)
