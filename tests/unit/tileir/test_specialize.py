@@ -89,7 +89,7 @@ _ROW = "!row_1xBN = !cuda_tile.tile<1x1024x!elem>"
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("!out_part_1xBN = !cuda_tile.partition_view<tile=(1x1024)", _NARROW, "has 512 for BN, which is 1024 elsewhere"),
+        ("!out_part_1xBN = !cuda_tile.partition_view<tile=(1x1024)", _NARROW, "512 for BN, which is 1024 elsewhere"),
         (_ROW, "!row_1xBN = !cuda_tile.tile<2x1024x!elem>", "has 2 for 1"),
         (_ROW, "!row_1xBN = !cuda_tile.tile<1024x!elem>", "names 2 sizes, its type has 1"),
         ("!ptr = ", "!other_BN = i32\n!ptr = ", "named for its sizes but is i32"),
