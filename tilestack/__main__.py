@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
-    args = parser().parse_args(argv)
+    args = _parse(argv)
     try:
         code = int(args.run(args) or 0)
         sys.stdout.flush()  # here, where a reader that is gone can be told from an error
@@ -68,13 +68,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output is gone: that is its right
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        _forget_output()
         return 0
     except OSError as error:  # a full disk, a folder that may not be written
         if args.debug:
             raise
         print(f"error: {error}", file=sys.stderr)
         return 1
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    try:
+        return parser().parse_args(argv)
+    except SystemExit:  # --help was printed, or the words do not parse
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _forget_output()
+        raise
+
+
+def _forget_output() -> None:
+    """Sends what is still to be written nowhere, so that the flush at exit finds no closed pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":
