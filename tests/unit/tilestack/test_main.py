@@ -119,7 +119,8 @@ def test_words_that_do_not_parse(words: list[str], capsys: pytest.CaptureFixture
 def started(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "tilestack", *words],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env={**os.environ, **environment},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        cwd=cwd, env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
     )  # fmt: skip
 
 
@@ -140,7 +141,7 @@ def test_an_interrupt_ends_a_compile_quietly(tmp_path: Path) -> None:
     )  # fmt: skip
     while not (tmp_path / "cache").exists():  # it is compiling
         assert process.poll() is None
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the compiling processes get it too
     out, err = process.communicate()
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
