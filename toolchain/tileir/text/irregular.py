@@ -1,20 +1,17 @@
-"""Parsing the operations whose spelling the table of formats cannot say: control flow, memory, constants."""
+"""Parsing the operations whose spelling the table of formats cannot say; those with regions are in structured.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ..dialect import attrs
 from ..dialect import types as t
 from ..dialect.base import TileOp
-from .numbers import parse_number
 
 if TYPE_CHECKING:
-    from .lexer import Token
     from .parser import Parser
 
 Build = Callable[["Parser", type[TileOp]], TileOp]
@@ -67,7 +64,7 @@ def _permute(p: Parser, op: type[TileOp]) -> TileOp:
     source = p.value()
     permutation = attrs.IntsAttr(p.bracketed())
     p.expect(":")
-    _typed(p, [source])
+    typed(p, [source])
     p.expect("->")
     return p.create(op, {"source": [source]}, [p.type()], {"permutation": permutation})
 
@@ -78,7 +75,7 @@ def _assume(p: Parser, op: type[TileOp]) -> TileOp:
     p.expect(",")
     value = p.value()
     p.expect(":")
-    _typed(p, [value])
+    typed(p, [value])
     return p.create(op, {"value": [value]}, [value.type], {"predicate": predicate})
 
 
@@ -111,7 +108,7 @@ def _assert(p: Parser, op: type[TileOp]) -> TileOp:
     p.expect(",")
     message = string(p)
     p.expect(":")
-    _typed(p, [condition])
+    typed(p, [condition])
     return p.create(op, {"condition": [condition]}, [], {"message": message})
 
 
@@ -122,7 +119,7 @@ def _get_global(p: Parser, op: type[TileOp]) -> TileOp:
     return p.create(op, {}, [p.type()], {"global_name": name})
 
 
-def _typed(p: Parser, values: Sequence[SSAValue]) -> None:
+def typed(p: Parser, values: Sequence[SSAValue]) -> None:
     """The types of these values, one each."""
     for i, value in enumerate(values):
         if i:
@@ -201,7 +198,7 @@ def _load_ptr(p: Parser, op: type[TileOp]) -> TileOp:
         p.fail("a load takes pointers, a mask and a padding value")
     token = _token_and_hints(p, properties)
     p.expect(":")
-    _typed(p, values)
+    typed(p, values)
     groups = {"source": values[:1], "mask": values[1:2], "paddingValue": values[2:], "token": token}
     return p.create(op, groups, _tile_and_token(p), properties)
 
@@ -214,7 +211,7 @@ def _store_ptr(p: Parser, op: type[TileOp]) -> TileOp:
         p.fail("a store takes pointers, a value and perhaps a mask")
     token = _token_and_hints(p, properties)
     p.expect(":")
-    _typed(p, values)
+    typed(p, values)
     groups = {"destination": values[:1], "value": values[1:2], "mask": values[2:], "token": token}
     return p.create(op, groups, _token_result(p), properties)
 
@@ -260,7 +257,7 @@ def _load_view(p: Parser, op: type[TileOp]) -> TileOp:
     index = _indices(p)
     token = _token_and_hints(p, properties)
     p.expect(":")
-    _typed(p, [view])
+    typed(p, [view])
     _index_types(p, index)
     return p.create(op, {"view": [view], "index": index, "token": token}, _tile_and_token(p), properties)
 
@@ -274,7 +271,7 @@ def _store_view(p: Parser, op: type[TileOp]) -> TileOp:
     index = _indices(p)
     token = _token_and_hints(p, properties)
     p.expect(":")
-    _typed(p, [tile, view])
+    typed(p, [tile, view])
     _index_types(p, index)
     groups = {"tile": [tile], "view": [view], "index": index, "token": token}
     return p.create(op, groups, _token_result(p), properties)
@@ -291,7 +288,7 @@ def _atomic_red_view(p: Parser, op: type[TileOp]) -> TileOp:
     value = p.value()
     token = _token_and_hints(p, properties)
     p.expect(":")
-    _typed(p, [value, view])
+    typed(p, [value, view])
     _index_types(p, index)
     groups = {"view": [view], "index": index, "value": [value], "token": token}
     return p.create(op, groups, _token_result(p), properties)
@@ -307,7 +304,7 @@ def _atomic_rmw(p: Parser, op: type[TileOp]) -> TileOp:
     values = [pointers, p.value(), *_more(p)]
     token = _token_and_hints(p, properties)
     p.expect(":")
-    _typed(p, values)
+    typed(p, values)
     groups = {"pointers": values[:1], "arg": values[1:2], "mask": values[2:], "token": token}
     return p.create(op, groups, _tile_and_token(p), properties)
 
@@ -324,7 +321,7 @@ def _atomic_cas(p: Parser, op: type[TileOp]) -> TileOp:
     token = _token_and_hints(p, properties)
     p.expect(":")
     kinds_start = p.token
-    _typed(p, [pointers, compare, *mask])  # the new value is of the compared one's type
+    typed(p, [pointers, compare, *mask])  # the new value is of the compared one's type
     p.check_types([value], compare.type, kinds_start)
     groups = {"pointers": [pointers], "cmp": [compare], "val": [value], "mask": mask, "token": token}
     return p.create(op, groups, _tile_and_token(p), properties)
@@ -337,146 +334,5 @@ def _print(p: Parser, op: type[TileOp]) -> TileOp:
     token = _token_and_hints(p, properties)
     if values:
         p.expect(":")
-        _typed(p, values)
+        typed(p, values)
     return p.create(op, {"args": values, "token": token}, _token_result(p), properties)
-
-
-# Control flow
-
-
-@spelled("return", "break", "continue", "yield")
-def _terminator(p: Parser, op: type[TileOp]) -> TileOp:
-    values = p.values()
-    if values:
-        p.expect(":")
-        _typed(p, values)
-    return p.create(op, {"values": values}, [], {})
-
-
-def _carried(p: Parser) -> tuple[list[Token], list[SSAValue]]:
-    """`iter_values(%a = %b, ...)`, or nothing."""
-    if not p.accept("iter_values"):
-        return [], []
-    p.expect("(")
-
-    def pair() -> tuple[Token, SSAValue]:
-        name = p.kind("value", "a value name")
-        p.expect("=")
-        return name, p.value()
-
-    pairs = p.listed(pair, ")")
-    return [name for name, _ in pairs], [value for _, value in pairs]
-
-
-def _results(p: Parser) -> list[Attribute]:
-    """`-> (types)`, or nothing."""
-    if not p.accept("->"):
-        return []
-    p.expect("(")
-    return p.listed(p.type, ")")
-
-
-@spelled("for")
-def _for(p: Parser, op: type[TileOp]) -> TileOp:
-    properties: dict[str, Attribute] = {"unsignedCmp": UnitAttr()} if p.accept("unsigned") else {}
-    index = p.kind("value", "the loop's index")
-    p.expect("in")
-    p.expect("(")
-    low = p.value()
-    p.expect("to")
-    high = p.value()
-    p.expect(",")
-    p.expect("step")
-    step = p.value()
-    p.expect(")")
-    p.expect(":")
-    token = p.token
-    kind = p.type()
-    p.check_types([low, high, step], kind, token)
-    names, carried = _carried(p)
-    results = _check_carried(p, carried, _results(p))
-    body = p.region([index, *names], [kind, *results], implied="continue")
-    groups = {"lowerBound": [low], "upperBound": [high], "step": [step], "initValues": carried}
-    return p.create(op, groups, results, properties, [body])
-
-
-def _check_carried(p: Parser, carried: Sequence[SSAValue], results: list[Attribute]) -> list[Attribute]:
-    if len(carried) != len(results):
-        p.fail(f"{len(carried)} values are carried, {len(results)} result types are given")
-    for value, kind in zip(carried, results, strict=True):
-        p.check_types([value], kind, p.token)
-    return results
-
-
-@spelled("loop")
-def _loop(p: Parser, op: type[TileOp]) -> TileOp:
-    names, carried = _carried(p)
-    kinds: list[Attribute] = []
-    results: list[Attribute] = []
-    if p.accept(":"):
-        token = p.token
-        kinds = [p.type()]
-        while p.accept(","):
-            kinds.append(p.type())
-        if len(kinds) != len(carried):
-            p.fail(f"{len(kinds)} types for {len(carried)} carried values", token)
-        for value, kind in zip(carried, kinds, strict=True):
-            p.check_types([value], kind, token)
-        if p.accept("->"):
-            results = [p.type()]
-            while p.accept(","):
-                results.append(p.type())
-    elif carried:
-        p.unexpected("':' and the types of the carried values")
-    body = p.region(names, kinds, implied="continue")
-    return p.create(op, {"initValues": carried}, results, {}, [body])
-
-
-@spelled("if")
-def _if(p: Parser, op: type[TileOp]) -> TileOp:
-    condition = p.value()
-    results = _results(p)
-    implied = None if results else "yield"
-    then = p.region(implied=implied)
-    otherwise = p.region(implied=implied) if p.accept("else") else Region()
-    return p.create(op, {"condition": [condition]}, results, {}, [then, otherwise])
-
-
-@spelled("reduce", "scan")
-def _fold(p: Parser, op: type[TileOp]) -> TileOp:
-    values = p.values()
-    p.expect("dim")
-    p.expect("=")
-    properties: dict[str, Attribute] = {"dim": attrs.IntAttr(p.integer())}
-    if op.name.endswith("scan"):
-        p.expect("reverse")
-        p.expect("=")
-        properties["reverse"] = attrs.BoolAttr(p.word_of(("true", "false"), "direction") == "true")
-    p.expect("identities")
-    p.expect("=")
-    p.expect("[")
-    properties["identities"] = attrs.AttrsAttr(tuple(p.listed(lambda: _identity(p), "]")))
-    p.expect(":")
-    _typed(p, values)
-    p.expect("->")
-    results = [p.type()]
-    while p.accept(","):
-        results.append(p.type())
-    p.expect("(")
-
-    arguments = p.listed(p.typed_name, ")")
-    body = p.region([name for name, _ in arguments], [kind for _, kind in arguments])
-    return p.create(op, {"inputs": values}, results, properties, [body])
-
-
-def _identity(p: Parser) -> Attribute:
-    literal = p.take()
-    p.expect(":")
-    token = p.token
-    kind = p.type()
-    if kind not in t.SCALARS:
-        p.fail(f"an identity of type {t.spell(kind)}", token)
-    try:
-        return attrs.NumberAttr(parse_number(literal.text, literal.kind, kind), kind)
-    except ValueError as error:
-        p.fail(str(error), literal)

@@ -18,12 +18,11 @@ from ..dialect import types as t
 from ..dialect.base import TileOp
 from ..dialect.control import EntryOp, GlobalOp, ModuleOp
 from ..dialect.ops import OPS
-from .cursor import Cursor
 from .formats import ENUMS, FORMATS, KEYWORDS, default
-from .irregular import IRREGULAR
 from .lexer import Token
-from .numbers import dense_bytes, parse_number, splat_bytes
+from .literals import Literals
 from .source import Source
+from .structured import IRREGULAR
 
 MAX_DEPTH = 64  # of nested regions
 
@@ -43,7 +42,7 @@ def parse(text: str, *, filename: str, define_alias: DefineAlias | None = None) 
     return Parser(Source(text, filename), define_alias).module()
 
 
-class Parser(Cursor):
+class Parser(Literals):
     """A cursor that also knows values in scope and makes operations."""
 
     def __init__(self, source: Source, define_alias: DefineAlias | None = None) -> None:
@@ -336,73 +335,6 @@ class Parser(Cursor):
         value = self.enum(name)
         self.expect(">")
         return value
-
-    def number(self, kind: Attribute) -> int:
-        """The bits of a literal of a scalar type."""
-        token = self.take()
-        try:
-            return parse_number(token.text, token.kind, kind)
-        except ValueError as error:
-            self.fail(str(error), token)
-
-    def dense(self) -> attrs.DenseAttr:
-        """`<f32: 0.0> : tile<4xf32>`: the value of a constant, with its type."""
-        self.expect("<")
-        token = self.token
-        element = self.type()
-        if element not in t.SCALARS:
-            self.fail(f"no constant of type {t.spell(element)}", token)
-        self.expect(":")
-        start = self.token
-        shape: list[int] = []
-        elements = self._nested(element, shape, 0)
-        self.expect(">")
-        self.expect(":")
-        token = self.token
-        kind = self.tile_type()
-        if kind.element_type != element:
-            self.fail(f"the value is of {t.spell(element)}, the type of {t.spell(kind.element_type)}", token)
-        if start.text != "[":
-            return attrs.DenseAttr(splat_bytes(elements[0], element), kind)
-        if tuple(shape) != kind.shape:
-            self.fail(f"the value has shape {shape}, the type {list(kind.shape)}", start)
-        if len(elements) == 1:
-            return attrs.DenseAttr(splat_bytes(elements[0], element), kind)
-        return attrs.DenseAttr(dense_bytes(elements, element), kind)
-
-    def _nested(self, element: Attribute, shape: list[int], depth: int) -> list[int]:
-        if depth > MAX_DEPTH:
-            self.fail(f"brackets nested deeper than {MAX_DEPTH}")
-        token = self.token
-        if not self.accept("["):
-            if depth != len(shape):
-                self.fail("the rows of the value differ in depth", token)
-            return [self.number(element)]
-        if depth == len(shape):
-            shape.append(-1)
-        rows = self.listed(lambda: self._nested(element, shape, depth + 1), "]")
-        if shape[depth] not in (-1, len(rows)):
-            self.fail("the rows of the value differ in length", token)
-        shape[depth] = len(rows)
-        return [bits for row in rows for bits in row]
-
-    def hints(self) -> attrs.HintsAttr:
-        """`<sm_90 = {occupancy = 2}, default = {}>`"""
-        self.expect("<")
-        return attrs.HintsAttr(tuple(self.listed(self._architecture, ">")))
-
-    def _architecture(self) -> tuple[str, tuple[tuple[str, int | bool], ...]]:
-        name = self.kind("word", "an architecture such as sm_90, or default").text
-        self.expect("=")
-        self.expect("{")
-        return name, tuple(self.listed(self._hint, "}"))
-
-    def _hint(self) -> tuple[str, int | bool]:
-        name = self.kind("word", "a hint").text
-        self.expect("=")
-        if self.token.kind == "word":
-            return name, self.word_of(("true", "false"), "hint's value") == "true"
-        return name, self.integer()
 
 
 _TERMINATORS = frozenset(f"cuda_tile.{name}" for name in ("break", "continue", "return", "yield"))
