@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from toolchain.errors import TilestackError, ToolchainError
 
-from . import checking, compiling, inspecting, model, tileir
+from . import checking, compiling, inspecting, model, provenance, tileir
 
 EPILOG = """\
 commands that a newcomer may want first:
@@ -22,6 +22,7 @@ commands that a newcomer may want first:
 exit codes:
   0 all well   2 bad input      3 kernel source or bytecode   4 toolchain   5 bundle
   6 launch     7 GPU or driver  8 undefined behaviour caught  9 a result outside its bound
+  10 licences: one that is unknown, or a file that may not be given away
   1 anything else   130 interrupted
 """
 
@@ -39,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--debug", action="store_true", help="show a traceback with an error")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for group in (compiling, tileir, inspecting, model, checking):
+    for group in (compiling, tileir, inspecting, model, checking, provenance):
         group.add(commands)
     return top
 

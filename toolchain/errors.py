@@ -107,3 +107,9 @@ class ConformanceError(TilestackError):
     """A result outside its bound."""
 
     exit_code = 9
+
+
+class PolicyError(TilestackError):
+    """A licence that nobody has looked into, or an artefact that holds what we may not give away."""
+
+    exit_code = 10

@@ -25,8 +25,9 @@ CACHE_DIR = Knob(
 )
 TOOLCHAIN = Knob("TILESTACK_TOOLCHAIN", "folder of the toolchain", ".toolchain in the checkout")
 JOBS = Knob("TILESTACK_JOBS", "how many compiles run at once", "the number of usable CPU cores")
+SOURCE_DATE_EPOCH = Knob("SOURCE_DATE_EPOCH", "the time that SBOMs carry, in seconds since 1970", "they carry none")
 
-KNOBS = (CACHE_DIR, TOOLCHAIN, JOBS)
+KNOBS = (CACHE_DIR, TOOLCHAIN, JOBS, SOURCE_DATE_EPOCH)
 
 
 def cache_dir() -> Path:
@@ -60,3 +61,40 @@ def tool_environment() -> dict[str, str]:
     write, so none of it is passed on.
     """
     return {"LC_ALL": "C", "TMPDIR": os.environ.get("TMPDIR", "/tmp")}
+
+
+def source_date_epoch() -> int | None:
+    """The time that what we write carries, if it shall carry one: https://reproducible-builds.org/specs/source-date-epoch.
+
+    Raises UsageError if it is no number of seconds.
+    """
+    chosen = os.environ.get(SOURCE_DATE_EPOCH.name)
+    if not chosen:
+        return None
+    if not chosen.isdecimal():
+        raise UsageError(f"{SOURCE_DATE_EPOCH.name}={chosen!r} is no number of seconds since 1970")
+    return int(chosen)
+
+
+@dataclass(frozen=True)
+class CIRun:
+    """A run of a workflow: the address of its repository, of the workflow with its ref, and of the run itself."""
+
+    repository: str
+    workflow: str
+    run: str
+
+
+def ci_run() -> CIRun | None:
+    """The CI run that this is part of, as GitHub Actions describes it, or None outside of one.
+
+    https://docs.github.com/actions/reference/workflows-and-actions/variables
+    """
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return None
+    names = ("SERVER_URL", "REPOSITORY", "WORKFLOW_REF", "RUN_ID", "RUN_ATTEMPT")
+    if lacking := [f"GITHUB_{name}" for name in names if not os.environ.get(f"GITHUB_{name}")]:
+        raise UsageError(f"GITHUB_ACTIONS is true, but {', '.join(lacking)} is not set")
+    server, repository, workflow, run, attempt = (os.environ[f"GITHUB_{name}"] for name in names)
+    here = f"{server}/{repository}"
+    return CIRun(here, f"{server}/{workflow}", f"{here}/actions/runs/{run}/attempts/{attempt}")
