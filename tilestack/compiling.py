@@ -64,7 +64,6 @@ def chosen_entries(args: argparse.Namespace) -> list[tuple[str, EntrySpec]]:
 
 def compile_(args: argparse.Namespace) -> int:
     from toolchain import pipeline, targets
-    from toolchain.tools import tool
 
     if args.jobs is not None and args.jobs < 1:
         raise UsageError(f"--jobs {args.jobs}: at least one")
@@ -89,9 +88,7 @@ def compile_(args: argparse.Namespace) -> int:
             f"{len(outcome.failures)} cells did not compile; {args.output} was not written",
             hint="the failures are listed above; --source, --op and --dtype choose cells",
         )
-    used = [tool(name) for name in (("tileiras", "ptxas", "libnvvm") if wanted else ())]
-    tools = {used_tool.name: {"version": used_tool.version, "sha256": used_tool.sha256} for used_tool in used}
-    bundle.write(args.output, outcome.compiled, tools)
+    bundle.write(args.output, outcome.compiled, pipeline.tools_used(wanted))
     report = {
         "bundle": str(args.output), "entries": len(outcome.compiled), "targets": [t.name for t in wanted],
         "made": outcome.made, "cached": outcome.cached, "seconds": round(seconds, 2),

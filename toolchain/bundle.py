@@ -22,7 +22,7 @@ from .entry import EntrySpec
 from .errors import BundleError, LaunchError, UsageError
 
 FORMAT = 1
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
 _AGAIN = "compile it again with `tilestack compile`"
 
 
@@ -36,22 +36,24 @@ class FileRef:
 
 @dataclass(frozen=True)
 class BundleEntry:
-    """An entry with its compiled forms; `cubins` by target."""
+    """An entry with its compiled forms; `cubins` by target. `fingerprint`: see Compiled; empty in older bundles."""
 
     spec: EntrySpec
     bytecode: FileRef
     bytecode_version: str
     cubins: Mapping[str, FileRef]
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """An entry as a compile hands it to `write`."""
+    """An entry as a compile hands it to `write`. `fingerprint`: its source's, over all that decides the bytecode."""
 
     spec: EntrySpec
     bytecode: bytes
     bytecode_version: str
     cubins: Mapping[str, bytes]
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +68,7 @@ class Bundle:
     def load(cls, root: str | Path) -> Bundle:
         """Raises BundleError if there is no bundle in `root`, or none that we can read."""
         root = Path(root)
-        path = root / _MANIFEST
+        path = root / MANIFEST
         try:
             manifest = json.loads(path.read_text())
         except OSError as error:
@@ -152,6 +154,7 @@ def _entry(root: Path, row: Mapping[str, Any]) -> BundleEntry:
         bytecode=file(row["bytecode"], "tilebc"),
         bytecode_version=str(row["bytecode_version"]),
         cubins={target: file(sha256, "cubin") for target, sha256 in row["cubins"].items()},
+        fingerprint=str(row.get("fingerprint", "")),
     )
 
 
@@ -161,8 +164,7 @@ def write(root: str | Path, compiled: Sequence[Compiled], tools: Mapping[str, Ma
     Raises UsageError if `root` holds anything else, or if two entries of a source have one symbol.
     """
     root = Path(root).absolute()
-    if root.exists() and not (root / _MANIFEST).is_file() and (not root.is_dir() or any(root.iterdir())):
-        raise UsageError(f"{root} exists and is no bundle: it is not overwritten", hint="choose another --output")
+    check_replaceable(root)
     names = [(c.spec.source, c.spec.symbol) for c in compiled]
     if twice := {name for name in names if names.count(name) > 1}:
         raise UsageError(f"entries of the same source and symbol: {', '.join(map('/'.join, sorted(twice)))}")
@@ -172,9 +174,15 @@ def write(root: str | Path, compiled: Sequence[Compiled], tools: Mapping[str, Ma
         (fresh / "files").mkdir(parents=True)
         rows = [_row(fresh, entry) for entry in compiled]
         manifest = {"format": FORMAT, "entries": rows, "tools": tools}
-        (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
-        _replace(root, fresh, Path(scratch) / "old")
+        (fresh / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+        replace_folder(root, fresh, Path(scratch) / "old")
     return Bundle.load(root)
+
+
+def check_replaceable(root: Path) -> None:
+    """Raises UsageError if `root` holds anything but a bundle."""
+    if root.exists() and not (root / MANIFEST).is_file() and (not root.is_dir() or any(root.iterdir())):
+        raise UsageError(f"{root} exists and is no bundle: it is not overwritten", hint="choose another --output")
 
 
 def _row(folder: Path, entry: Compiled) -> dict[str, Any]:
@@ -188,10 +196,11 @@ def _row(folder: Path, entry: Compiled) -> dict[str, Any]:
         "bytecode": store(entry.bytecode, "tilebc"),
         "bytecode_version": entry.bytecode_version,
         "cubins": {target: store(cubin, "cubin") for target, cubin in entry.cubins.items()},
+        "fingerprint": entry.fingerprint,
     }
 
 
-def _replace(root: Path, fresh: Path, old: Path) -> None:
+def replace_folder(root: Path, fresh: Path, old: Path) -> None:
     """Puts `fresh` in the place of `root`. Another process may be doing the same: the last one stays."""
     try:
         while True:

@@ -99,6 +99,12 @@ def assemble(bytecode: bytes, target: str) -> bytes:
         return result.read_bytes()
 
 
+def tools_used(targets: Iterable[Target]) -> dict[str, dict[str, str]]:
+    """What a compile for these targets runs, as a bundle's manifest has it: name to version and sha256."""
+    used = [tool(name) for name in (("tileiras", "ptxas", "libnvvm") if list(targets) else ())]
+    return {row.name: {"version": row.version, "sha256": row.sha256} for row in used}
+
+
 def check_targets(targets: Iterable[Target], version: str) -> None:
     """Raises UsageError for what is no bytecode version, and for a target that needs a later one."""
     wanted = parse_version(version)
@@ -125,10 +131,11 @@ def compile_entries(
     interpreter needs and takes no tool.
     """
     check_targets(targets, version)
+    fingerprints = [load_source(module).fingerprint(spec) for module, spec in entries]
     run = _Run(cache, jobs, progress, total=len(entries) * (1 + len(targets)))
     exports = {
         i: Step(
-            key("export", load_source(module).fingerprint(spec), version),
+            key("export", fingerprints[i], version),
             _cell(spec, "bytecode"), export, (module, spec, version),
         )
         for i, (module, spec) in enumerate(entries)
@@ -147,7 +154,7 @@ def compile_entries(
     with LazyPool(ThreadPoolExecutor, jobs) as pool:
         cubins = run.stage(cells, pool)
     compiled = [
-        Compiled(spec, bytecode[i], version, {t.name: cubins[i, t.name] for t in targets})
+        Compiled(spec, bytecode[i], version, {t.name: cubins[i, t.name] for t in targets}, fingerprints[i])
         for i, (_, spec) in enumerate(entries)
         if i in bytecode and all((i, t.name) in cubins for t in targets)
     ]

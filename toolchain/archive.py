@@ -1,0 +1,170 @@
+"""A bundle as one file, `.tar.xz`, for giving it away: the same bundle gives the same bytes.
+
+POSIX ustar (IEEE Std 1003.1, pax, "ustar Interchange Format") in one xz stream. The members are the manifest, then
+`files/` in the order of their names: plain files, mode 0644, owner 0, no owner's name, time 0. The bytes of the
+archive depend on liblzma's version as well, those of the bundle in it do not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import lzma
+import os
+import stat
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from .bundle import MANIFEST, Bundle, FileRef, check_replaceable, replace_folder
+from .errors import BundleError, UsageError
+
+SUFFIX = ".tar.xz"
+PRESET = 6  # of xz: 9 gives 2 % less
+MANIFEST_LIMIT = 64 << 20  # bytes; a manifest has some 800 an entry
+FILE_LIMIT = 256 << 20  # bytes; a cubin has some 100 thousand
+_AGAIN = "get the archive again, or make it again with `tilestack pack`"
+
+
+def listed(bundle: Bundle) -> dict[str, str]:
+    """The files that a manifest lists, in the order of their names: `files/<sha256>.cubin` to sha256."""
+    files = [ref for entry in bundle.entries for ref in (entry.bytecode, *entry.cubins.values())]
+    return dict(sorted((ref.path.relative_to(bundle.root).as_posix(), ref.sha256) for ref in files))
+
+
+def unlisted(bundle: Bundle) -> list[str]:
+    """What stands in a bundle's folder and not in its manifest: files, links, anything but folders; by name."""
+    known = {MANIFEST, *listed(bundle)}
+    names = (path.relative_to(bundle.root).as_posix() for path in bundle.root.rglob("*") if not _is_folder(path))
+    return sorted(name for name in names if name not in known)
+
+
+def _is_folder(path: Path) -> bool:
+    return stat.S_ISDIR(path.lstat().st_mode)
+
+
+def pack(folder: Path, path: Path) -> str:
+    """Writes the bundle in `folder` to `path`, whole or not at all, and returns the archive's sha256.
+
+    Raises BundleError that names every file that is missing, damaged or not of the bundle; UsageError if `path` cannot
+    be written.
+    """
+    bundle = Bundle.load(folder)
+    if extra := unlisted(bundle):
+        raise BundleError(
+            f"{folder} holds what its manifest does not list:\n  " + "\n  ".join(extra),
+            hint="move it elsewhere: an archive holds a bundle and nothing else",
+        )
+    content = _contents(bundle)
+    try:
+        descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with (
+                os.fdopen(descriptor, "wb") as file,
+                lzma.open(file, "wb", check=lzma.CHECK_CRC64, preset=PRESET) as packed,
+            ):
+                _write_members(packed, content)
+            Path(beside).chmod(0o644)
+            with Path(beside).open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            Path(beside).replace(path)
+        except BaseException:
+            Path(beside).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+    return sha256
+
+
+def _contents(bundle: Bundle) -> dict[str, bytes]:
+    """Every file's content, checked. A bundle is some tens of megabytes."""
+    content = {MANIFEST: (bundle.root / MANIFEST).read_bytes()}
+    damaged: list[str] = []
+    for name, sha256 in listed(bundle).items():
+        try:
+            content[name] = bundle.read(FileRef(bundle.root / name, sha256))
+        except BundleError as error:
+            damaged.append(str(error.args[0]))
+    if damaged:
+        raise BundleError("\n".join(damaged), hint="compile it again with `tilestack compile`")
+    return content
+
+
+def _write_members(packed: IO[bytes], content: Mapping[str, bytes]) -> None:
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name in (MANIFEST, *sorted(content.keys() - {MANIFEST})):
+            member = tarfile.TarInfo(name)  # mode 0644, owner 0, time 0
+            member.size = len(content[name])
+            archive.addfile(member, io.BytesIO(content[name]))
+
+
+def unpack(path: Path, folder: Path) -> Bundle:
+    """Makes the bundle in the archive `path` at `folder`, all of it or nothing. A bundle that is there is replaced.
+
+    Nothing is written but what the archive's own manifest lists, each file under the name of its sha256. Raises
+    BundleError for an archive that is damaged, is none of ours, or has a file that the manifest does not list, that
+    has another sha256 or that is missing; UsageError if `path` cannot be read or `folder` is something else.
+    """
+    folder = folder.absolute()
+    check_replaceable(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
+        fresh = Path(scratch) / "new"
+        (fresh / "files").mkdir(parents=True)
+        try:
+            with path.open("rb") as file:
+                _read_members(path, file, fresh)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be unpacked: {error.strerror or error}") from error
+        except (lzma.LZMAError, tarfile.TarError, EOFError) as error:
+            raise BundleError(f"{path} is damaged, or no {SUFFIX}: {error}", hint=_AGAIN) from error
+        replace_folder(folder, fresh, Path(scratch) / "old")
+    return Bundle.load(folder)
+
+
+def _read_members(path: Path, file: IO[bytes], fresh: Path) -> None:
+    wanted: dict[str, str] = {}
+    wrong: list[str] = []
+    with lzma.open(file, "rb") as packed, tarfile.open(fileobj=packed, mode="r|") as archive:
+        for number, member in enumerate(archive):
+            if not member.isreg():
+                raise BundleError(f"{path}: {member.name!r} is no plain file: links and folders are refused")
+            if number == 0:
+                wanted = _read_manifest(path, archive, member, fresh)
+                continue
+            if member.name not in wanted:
+                raise BundleError(f"{path}: {member.name!r} is not in its manifest, or is in the archive twice")
+            expected = wanted.pop(member.name)
+            content = _content(path, archive, member, FILE_LIMIT)
+            if (found := hashlib.sha256(content).hexdigest()) != expected:
+                wrong.append(f"{member.name}: sha256 {found}, the manifest says {expected}")
+            (fresh / member.name).write_bytes(content)
+        while rest := packed.read(1 << 20):  # to the end: xz's check sum stands there
+            if rest.strip(b"\0"):
+                raise BundleError(f"{path}: there is more after the end of the archive", hint=_AGAIN)
+    if not (fresh / MANIFEST).is_file():
+        raise BundleError(f"{path} is empty", hint=_AGAIN)
+    wrong += [f"{name}: missing" for name in wanted]
+    if wrong:
+        raise BundleError(f"{path} is damaged:\n  " + "\n  ".join(wrong), hint=_AGAIN)
+
+
+def _read_manifest(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo, fresh: Path) -> dict[str, str]:
+    if member.name != MANIFEST:
+        raise BundleError(f"{path} is no archive of a bundle: it starts with {member.name!r}, not with {MANIFEST}")
+    (fresh / MANIFEST).write_bytes(_content(path, archive, member, MANIFEST_LIMIT))
+    try:
+        return listed(Bundle.load(fresh))  # its names are made from checked sha256s: none leads elsewhere
+    except BundleError as error:
+        said = str(error.args[0]).replace(str(fresh), str(path))
+        raise BundleError(said, hint=_AGAIN) from error
+
+
+def _content(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo, limit: int) -> bytes:
+    if member.size > limit:
+        raise BundleError(f"{path}: {member.name!r} has {member.size} bytes, more than the {limit} that are allowed")
+    file = archive.extractfile(member)
+    assert file is not None  # it is a plain file
+    return file.read()
