@@ -33,7 +33,8 @@ def test_every_command_is_documented() -> None:
     helps = every_command(parser())
     assert {words[0] for words in helps} == {
         "compile", "assemble", "disassemble", "verify", "interpret",
-        "inspect", "generate", "matrix", "report", "doctor",
+        "inspect", "pack", "unpack", "verify-bundle", "generate", "matrix", "report", "doctor",
+        "sbom", "provenance", "licences",
     }  # fmt: skip
     for words, text in helps.items():
         if words not in {("doctor",), ("matrix", "list")}:
