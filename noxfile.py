@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import nox
 
@@ -26,11 +27,14 @@ def update_pins(session: nox.Session) -> None:
 
 @nox.session(requires=["build_toolchain"])
 def lint(session: nox.Session) -> None:
-    """Style, types and who imports whom."""
+    """Style, types, who imports whom, and the workflows."""
     session.run(PYTHON, "-m", "ruff", "check", ".")
     session.run(PYTHON, "-m", "ruff", "format", "--check", ".")
     session.run(PYTHON, "-m", "basedpyright")
     session.run(".toolchain/venv/bin/lint-imports", "--no-logo")
+    workflows = sorted(str(path) for path in Path(".github/workflows").glob("*.yml"))
+    session.run(".toolchain/venv/bin/zizmor", "--offline", "--quiet", "--no-progress", *workflows)
+    session.run(".toolchain/venv/bin/check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
 
 
 @nox.session(requires=["lint"])
@@ -44,3 +48,9 @@ def gpu_tests(session: nox.Session) -> None:
     """Compile both kernel sources and run the conformance matrix on every GPU, or on the CPU where there is none."""
     session.run(PYTHON, "-m", "tilestack", "compile", "--output", "build/bundle")
     session.run(PYTHON, "-m", "tilestack", "matrix", "run", "--bundle", "build/bundle", "--report", "build/report")
+
+
+@nox.session(requires=["build_toolchain"])
+def audit(session: nox.Session) -> None:
+    """Known vulnerabilities of what the locks pin; needs the network."""
+    session.run(sys.executable, "-m", "toolchain.provenance.audit")

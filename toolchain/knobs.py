@@ -26,8 +26,13 @@ CACHE_DIR = Knob(
 TOOLCHAIN = Knob("TILESTACK_TOOLCHAIN", "folder of the toolchain", ".toolchain in the checkout")
 JOBS = Knob("TILESTACK_JOBS", "how many compiles run at once", "the number of usable CPU cores")
 SOURCE_DATE_EPOCH = Knob("SOURCE_DATE_EPOCH", "the time that SBOMs carry, in seconds since 1970", "they carry none")
+CONAN_AUDIT_TOKEN = Knob(
+    "CONAN_AUDIT_PROVIDER_TOKEN_CONANCENTER",
+    "token for `conan audit`, which https://conan.io/audit/register gives out",
+    "the native packages are not audited",
+)
 
-KNOBS = (CACHE_DIR, TOOLCHAIN, JOBS, SOURCE_DATE_EPOCH)
+KNOBS = (CACHE_DIR, TOOLCHAIN, JOBS, SOURCE_DATE_EPOCH, CONAN_AUDIT_TOKEN)
 
 
 def cache_dir() -> Path:
@@ -98,3 +103,8 @@ def ci_run() -> CIRun | None:
     server, repository, workflow, run, attempt = (os.environ[f"GITHUB_{name}"] for name in names)
     here = f"{server}/{repository}"
     return CIRun(here, f"{server}/{workflow}", f"{here}/actions/runs/{run}/attempts/{attempt}")
+
+
+def has_conan_audit_token() -> bool:
+    """Whether Conan's audit service can be asked; Conan reads the token itself."""
+    return bool(os.environ.get(CONAN_AUDIT_TOKEN.name))

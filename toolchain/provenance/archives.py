@@ -91,7 +91,7 @@ def _member(file: IO[bytes], path: str, depth: int) -> Iterator[Member]:
     try:
         file.seek(0)
         if _kind(file) is not None:
-            yield from _inside(file, path + "!", depth + 1)
+            yield from _inside(file, f"{path}!" if path else "", depth + 1)
     except Unreadable as error:
         yield Member(path, None, error)
 
@@ -135,13 +135,26 @@ def _unpacked(file: IO[bytes], kind: str) -> Generator[IO[bytes]]:
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as content:
         with _guarded():
             if kind == "zst":
-                zstandard.ZstdDecompressor().copy_stream(file, content)
+                _unpack_zst(file, cast("IO[bytes]", content))
             else:
                 opened = {"gz": gzip.open, "xz": lzma.open, "bz2": bz2.open}[kind](file)
                 with opened as packed:
                     shutil.copyfileobj(cast("IO[bytes]", packed), content)
         content.seek(0)
         yield cast("IO[bytes]", content)
+
+
+def _unpack_zst(file: IO[bytes], content: IO[bytes]) -> None:
+    """All frames of a zstd file; the library's own copying takes a file that is cut off for a whole one."""
+    frame = None
+    while chunk := file.read(1 << 20):
+        while chunk:
+            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            content.write(frame.decompress(chunk))
+            chunk = frame.unused_data if frame.eof else b""
+            frame = None if frame.eof else frame
+    if frame is not None:
+        raise EOFError("the zstd data is cut off")
 
 
 def _tar(file: IO[bytes], prefix: str, depth: int) -> Iterator[Member]:

@@ -129,13 +129,14 @@ def load_policy(path: Path = POLICY) -> Policy:
             name: Reviewed(row["licence"], row["reason"], frozenset(row["use"]) if "use" in row else None)
             for name, row in table["packages"].items()
         }
+        words: dict[str, str] = table["words"]
         files = tuple(FilePattern(**row) for row in table["files"])
     except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise PolicyError(f"{path} is damaged: {type(error).__name__}: {error}") from error
     for name, row in packages.items():
         if not row.reason.strip() or (row.use is not None and not row.use <= BOTH):
             raise PolicyError(f"{path}: packages.{name}: it needs a reason, and `use` is depend or bundle")
-    return Policy(licences, table["words"], packages, files)
+    return Policy(licences, words, packages, files)
 
 
 def licences(wheels: Mapping[str, Wheel], policy: Policy) -> dict[str, Licence]:

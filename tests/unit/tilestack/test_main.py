@@ -66,7 +66,7 @@ def test_kinds_of_failure_differ_in_their_exit_code() -> None:
         "DeviceError",
         "SanitizerError",
     )
-    codes = [getattr(errors, kind).exit_code for kind in (*kinds, "ConformanceError", "TilestackError")]
+    codes = [getattr(errors, kind).exit_code for kind in (*kinds, "ConformanceError", "PolicyError", "TilestackError")]
     assert len(set(codes)) == len(codes) and 0 not in codes
     for code in codes:
         assert re.search(rf"\b{code} \w", command.EPILOG), f"exit code {code} is not in the help"
