@@ -15,8 +15,16 @@ PYTHON = ".toolchain/venv/bin/python"
 
 @nox.session
 def build_toolchain(session: nox.Session) -> None:
-    """Make .toolchain/ from requirements.lock, or see in under a second that it is there."""
+    """Make .toolchain/ from requirements.lock, or see in under a second that it is there: -- --native: LLVM too."""
     session.run(sys.executable, "-m", "toolchain.setup.build")
+    if "--native" in session.posargs:  # not those of a session that requires this one
+        session.run(PYTHON, "-m", "toolchain.native.build", *session.posargs)
+
+
+@nox.session(requires=["build_toolchain"])
+def base_image(session: nox.Session) -> None:
+    """Make container images and give them to the engine: `nox -s base_image -- llvm-22`."""
+    session.run(PYTHON, "-m", "toolchain.native.make_images", *session.posargs)
 
 
 @nox.session

@@ -25,6 +25,11 @@ CACHE_DIR = Knob(
 )
 TOOLCHAIN = Knob("TILESTACK_TOOLCHAIN", "folder of the toolchain", ".toolchain in the checkout")
 JOBS = Knob("TILESTACK_JOBS", "how many compiles run at once", "the number of usable CPU cores")
+
+ENGINE = Knob(
+    "TILESTACK_ENGINE", "address of the container engine, unix:///path", "DOCKER_HOST, or the first usual socket"
+)
+DEBIAN_MIRROR = Knob("TILESTACK_DEBIAN_MIRROR", "address of a Debian mirror", "the one that this machine's apt uses")
 SOURCE_DATE_EPOCH = Knob("SOURCE_DATE_EPOCH", "the time that SBOMs carry, in seconds since 1970", "they carry none")
 CONAN_AUDIT_TOKEN = Knob(
     "CONAN_AUDIT_PROVIDER_TOKEN_CONANCENTER",
@@ -32,7 +37,12 @@ CONAN_AUDIT_TOKEN = Knob(
     "the native packages are not audited",
 )
 
-KNOBS = (CACHE_DIR, TOOLCHAIN, JOBS, SOURCE_DATE_EPOCH, CONAN_AUDIT_TOKEN)
+KNOBS = (CACHE_DIR, TOOLCHAIN, JOBS, ENGINE, DEBIAN_MIRROR, SOURCE_DATE_EPOCH, CONAN_AUDIT_TOKEN)
+# What a package client in a container needs of its environment to reach what we reach.
+NETWORK_SETTINGS = (
+    "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+    "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT",
+)  # fmt: skip
 
 
 def cache_dir() -> Path:
@@ -57,6 +67,33 @@ def jobs() -> int:
     if not chosen.isdecimal() or int(chosen) == 0:
         raise UsageError(f"{JOBS.name}={chosen!r} is no positive integer", hint=f"unset {JOBS.name}")
     return int(chosen)
+
+
+def engine_address() -> str | None:
+    """Where the container engine is said to listen."""
+    return os.environ.get(ENGINE.name) or os.environ.get("DOCKER_HOST")
+
+
+def runtime_dir() -> str | None:
+    """Where a user's own services have their sockets."""
+    return os.environ.get("XDG_RUNTIME_DIR")
+
+
+def debian_mirror() -> str | None:
+    """The Debian mirror that the user named."""
+    return os.environ.get(DEBIAN_MIRROR.name)
+
+
+def network_settings() -> dict[str, str]:
+    """The settings of package clients that a container needs too."""
+    return {name: os.environ[name] for name in NETWORK_SETTINGS if name in os.environ}
+
+
+def certificates() -> Path | None:
+    """The file of certificates that this machine trusts, or None if it has no such file."""
+    usual = "/etc/ssl/certs/ca-certificates.crt"
+    path = Path(os.environ.get("SSL_CERT_FILE") or usual)
+    return path if path.is_file() else None
 
 
 def tool_environment() -> dict[str, str]:

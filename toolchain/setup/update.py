@@ -1,7 +1,8 @@
-"""Choose versions anew: write requirements.lock, bootstrap.lock and toolchain/pins.toml.
+"""Choose versions anew: write the three locks, toolchain/pins.toml and what is generated from it.
 
 `python -m toolchain.setup.update [uv pip compile options]`. Without options versions stay unless pyproject.toml asks
-for others; `--upgrade` takes the newest of all, `--upgrade-package NAME` of one.
+for others; `--upgrade` takes the newest of all, `--upgrade-package NAME` of one. The native stacks stay as they are:
+`python -m toolchain.setup.update stack NAME ...` moves one (see native.py).
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import TilestackError, ToolchainError
-from ..knobs import ROOT
+from ..knobs import ROOT, cache_dir
+from ..native import recipes
 from ..pins import PINS, file_sha256
+from ..stacks import stacks
+from . import native
 from .uv import uv
 
 MACHINES = ("aarch64", "x86_64")
@@ -81,11 +85,13 @@ def read_lock(text: str) -> dict[str, Locked]:
     return found
 
 
-def lock(source: str, output: Path, options: Sequence[str]) -> None:
-    """Resolve for every Python that we support, wheels only, one version of each. The lock names no package index."""
+def lock(source: str, output: Path, options: Sequence[str], *, built: Sequence[str] = ()) -> None:
+    """Resolve for every Python that we support, wheels only but for `built`, one version of each. The lock names no
+    package index."""
     fixed = "--universal --fork-strategy fewest --python-version 3.11 --only-binary :all: --generate-hashes --no-header"
-    command = ["pip", "compile", "-q", *shlex.split(source), *shlex.split(fixed), *options, "-o", output.name]
-    uv(command, cwd=output.parent, doing=f"locking {output.name}")
+    command = ["pip", "compile", "-q", *shlex.split(source), *shlex.split(fixed), *options]
+    command += [f"--no-binary={name}" for name in built]
+    uv([*command, "-o", str(output.relative_to(ROOT))], cwd=ROOT, doing=f"locking {output.name}")
 
 
 def tool_hashes(locked: Mapping[str, Locked], machine: str) -> dict[str, str]:
@@ -118,18 +124,28 @@ def update(options: Sequence[str]) -> None:
     requirements = ROOT / "requirements.lock"
     lock("pyproject.toml --all-extras --group dev", requirements, options)
     lock("--group bootstrap", ROOT / "bootstrap.lock", options)
+    # Conan and patch-ng are published as sources alone; both are pure Python.
+    lock("--group conan", native.RECIPES / "requirements.lock", options, built=("conan", "patch-ng"))
     locked = read_lock(requirements.read_text())
     hashes = {machine: tool_hashes(locked, machine) for machine in MACHINES}
-    PINS.write_text(render_pins({name: locked[name].version for name in STACK}, hashes))
+    wheels = render_pins({name: locked[name].version for name in STACK}, hashes)
+    PINS.write_text(wheels + "\n" + native.render(stacks()))
+    native.write_conandata(stacks())
+    recipes.lock(cache_dir() / "native/lock")
 
 
 def main() -> int:
     try:
+        if sys.argv[1:2] == ["stack"]:
+            native.move_stack(sys.argv[2:])
+            recipes.lock(cache_dir() / "native/lock")
+            print("wrote toolchain/pins.toml and the recipes' conandata.yml; next: nox -s build_toolchain -- --native")
+            return 0
         update(sys.argv[1:])
     except TilestackError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    print("wrote requirements.lock, bootstrap.lock and toolchain/pins.toml; next: nox -s tests")
+    print("wrote the locks, toolchain/pins.toml and the recipes' conandata.yml; next: nox -s tests")
     return 0
 
 

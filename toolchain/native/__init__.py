@@ -1,0 +1,1 @@
+"""The native toolchain: container images, an engine that runs them, and what is built in them with Conan."""

@@ -1,0 +1,208 @@
+"""Build the native toolchain of a stack in a container, with a progress bar, into `.toolchain/native/<digest>/`.
+
+`nox -s build_toolchain -- --native` runs it. The work is recipes.py's, in the container; here is what is around it: the
+image, the mounts, what the user sees, and a prefix that is whole or not there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from ..errors import TilestackError, ToolchainError, ToolFailed
+from ..knobs import ROOT, cache_dir, certificates, jobs, network_settings, toolchain_dir
+from ..stacks import stacks
+from .engine import Container, Engine
+from .images import image
+from .make_images import ensure
+from .mirror import mirror
+from .progress import Progress
+
+# Inside a container.
+CHECKOUT, WORK, PREFIX, PACKAGES, SOURCES, CERTIFICATES = (
+    "/checkout", "/work", "/prefix", "/packages", "/sources", "/etc/ssl/tilestack.crt",
+)  # fmt: skip
+# The files that decide what is built, beside the image.
+INPUTS = (
+    "conanfile.py", "conan.lock", "toolchain/pins.toml", "toolchain/profiles", "third_party",
+    "toolchain/native/recipes.py",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Of a build: where the tools go, Conan's home and ccache, built packages, and sources that need no download."""
+
+    prefix: Path
+    work: Path
+    packages: Path
+    sources: Path | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to build. `llvm_version`: another LLVM than the stack's, as the canary tries."""
+
+    stack: str
+    llvm: str
+    only_llvm: bool = False
+    without_nvptx: bool = False
+    llvm_version: str | None = None
+
+    @property
+    def image(self) -> str:
+        """The name of the image to build it in."""
+        if self.llvm == "source":
+            return "compilers"
+        version = self.llvm_version or stacks().stack(self.stack).llvm["system"]
+        return f"llvm-{version.partition('.')[0]}"
+
+    def digest(self, built_in: str) -> str:
+        """A name for the outcome: of the plan, the files in INPUTS, and the image's id or `here`."""
+        hashed = hashlib.sha256(json.dumps([asdict(self), built_in]).encode())
+        for name in INPUTS:
+            path = ROOT / name
+            for file in sorted(path.rglob("*")) if path.is_dir() else (path,):
+                if file.is_file() and "__pycache__" not in file.parts:
+                    hashed.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
+        return hashed.hexdigest()[:16]
+
+    def arguments(self, folders: Folders) -> list[str]:
+        """recipes.py's, for folders as it sees them."""
+        command = ["-m", "toolchain.native.recipes", "--stack", self.stack, "--llvm", self.llvm, "--jobs", str(jobs())]
+        command += ["--work", str(folders.work), "--prefix", str(folders.prefix), "--packages", str(folders.packages)]
+        command += ["--source-mirror", str(folders.sources)] if folders.sources else []
+        command += ["--llvm-version", self.llvm_version] if self.llvm_version else []
+        command += ["--only-llvm"] if self.only_llvm else []
+        command += ["--without-nvptx"] if self.without_nvptx else []
+        with contextlib.suppress(ToolchainError):  # none known: the recipe says so, if it comes to need one
+            command += ["--debian-mirror", mirror()]
+        return command
+
+
+def prefixes() -> Path:
+    """Where native toolchains are, each in a folder of its digest; `current` there names the one last built."""
+    return toolchain_dir() / "native"
+
+
+def build(
+    plan: Plan, *, engine: Engine | None, sources: Path | None, packages: Path, on_line: Callable[[str], None]
+) -> Path:
+    """Have the plan's prefix, by building it if it is not there; returns it. `engine` None builds on this machine.
+
+    Raises ToolchainError; the prefix is whole or not there.
+    """
+    if sources and not sources.is_dir():
+        raise ToolchainError(f"--source-mirror {sources}: no such folder")
+    built_in = ensure(engine, image(plan.image)) if engine else "here"
+    prefix = prefixes() / plan.digest(built_in)
+    if not (prefix / "tools.json").exists():
+        work = cache_dir() / "native" / (plan.image if engine else "here")
+        for folder in (work, packages, prefixes()):
+            folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=prefixes(), prefix=".building-") as temporary:
+            made = Path(temporary, "prefix")
+            made.mkdir()
+            folders = Folders(made, work, packages.absolute(), sources.absolute() if sources else None)
+            if engine:
+                _in_container(engine, built_in, plan, folders, on_line)
+            else:
+                _here(plan, folders, on_line)
+            facts = json.loads((made / "tools.json").read_text())
+            (made / "tools.json").write_text(json.dumps({**facts, "image": built_in}, indent=1, sort_keys=True) + "\n")
+            if prefix.exists():  # of a build that was cut off
+                shutil.rmtree(prefix)
+            made.rename(prefix)
+    (prefixes() / "current").write_text(prefix.name + "\n")
+    return prefix
+
+
+def container(built_in: str, mounts: Mapping[Path, tuple[str, str]], environment: Mapping[str, str]) -> Container:
+    """A container that reaches the network as this machine does."""
+    mounts, environment = dict(mounts), {**network_settings(), "HOME": "/tmp", **environment}
+    if trusted := certificates():
+        mounts[trusted] = (CERTIFICATES, "ro")
+        names = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO")
+        environment |= dict.fromkeys(names, CERTIFICATES)
+    return Container(built_in, mounts=mounts, environment=environment, network=True)
+
+
+def _in_container(engine: Engine, built_in: str, plan: Plan, folders: Folders, on_line: Callable[[str], None]) -> None:
+    mounts = {
+        ROOT: (CHECKOUT, "ro"),
+        folders.prefix: (PREFIX, "rw"),
+        folders.work: (WORK, "rw"),
+        folders.packages: (PACKAGES, "rw"),
+    }
+    if folders.sources:
+        mounts[folders.sources] = (SOURCES, "ro")
+    inside = Folders(Path(PREFIX), Path(WORK), Path(PACKAGES), Path(SOURCES) if folders.sources else None)
+    where = container(built_in, mounts, {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": CHECKOUT})
+    engine.run(replace(where, folder=WORK), ["python3", *plan.arguments(inside)], on_line=on_line)
+
+
+def _here(plan: Plan, folders: Folders, on_line: Callable[[str], None]) -> None:
+    command = [sys.executable, *plan.arguments(folders)]
+    lines: list[str] = []
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line.rstrip("\n"))
+            on_line(lines[-1])
+    if process.returncode:
+        raise ToolFailed(command, process.returncode, "\n".join(lines[-40:]), version=sys.version.split()[0])
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="nox -s build_toolchain --")
+    made.add_argument(
+        "--native", action="store_true", help="build LLVM/MLIR and cuda-tile too; needs a container engine"
+    )
+    made.add_argument("--stack", default=stacks().default, choices=list(stacks().stacks), help="default %(default)s")
+    made.add_argument("--llvm", default="system", choices=("source", "system"), help="default %(default)s")
+    made.add_argument("--only-llvm", action="store_true", help="without cuda-tile")
+    made.add_argument("--without-nvptx", action="store_true", help="LLVM from source without the NVPTX back end")
+    made.add_argument("--source-mirror", type=Path, metavar="DIR", help="archives and git clones of the sources")
+    made.add_argument(
+        "--packages", type=Path, metavar="DIR", help="keep built packages there, and take them from there"
+    )
+    made.add_argument("--no-container", action="store_true", help="build with what this machine has installed")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    args = parser().parse_args(arguments)
+    if not args.native:
+        return 0
+    start = time.monotonic()
+    plan = Plan(args.stack, args.llvm, only_llvm=args.only_llvm, without_nvptx=args.without_nvptx)
+    log = prefixes() / "build.log"
+    try:
+        engine = None if args.no_container else Engine.find()
+        print(
+            f"stack {plan.stack}, LLVM from {plan.llvm}: in {engine.version if engine else 'this machine'}", flush=True
+        )
+        with Progress(log) as progress:
+            packages = args.packages or cache_dir() / "packages"
+            prefix = build(plan, engine=engine, sources=args.source_mirror, packages=packages, on_line=progress.line)
+    except TilestackError as error:
+        print(f"error: {error}", file=sys.stderr)
+        if log.exists():
+            print(f"the whole output: {log}", file=sys.stderr)
+        return error.exit_code
+    print(f"native toolchain in {prefix}, {time.monotonic() - start:.1f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

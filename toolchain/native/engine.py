@@ -1,0 +1,154 @@
+"""A container engine, Docker or Podman, through the PyPI package `docker`: both speak Docker's interface.
+
+Podman's socket is there after `systemctl --user start podman.socket`. Rootless engines of both kinds work.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import ToolchainError, ToolFailed
+from ..knobs import engine_address, runtime_dir
+
+WITHOUT = (
+    "install one: docker.io or podman are packages of Debian and Ubuntu (docs/native.md). Without one, everything but "
+    "the native tools works: nox -s build_toolchain, tests and gpu_tests need no engine"
+)
+LINES = 40  # of a failed command's output that its error shows
+
+
+@dataclass(frozen=True)
+class Container:
+    """How a command runs: the image's id, mounts (host folder to (folder inside, "ro" or "rw")), environment.
+
+    `network`: the host's, or none at all. `user`: as whom, None for the one whose files the mounts are. `gpus`: all of
+    the host's GPUs, by the Container Device Interface.
+    """
+
+    image: str
+    mounts: Mapping[Path, tuple[str, str]] = field(default_factory=dict[Path, tuple[str, str]])
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    folder: str = "/"
+    network: bool = False
+    user: str | None = None
+    gpus: bool = False
+
+
+class Engine:
+    """A running engine. Find it with `Engine.find()`."""
+
+    def __init__(self, client: Any, address: str) -> None:
+        self._client, self.address = client, address
+        info: Any = client.info()
+        version: Any = client.version()
+        self.rootless = any("rootless" in str(option) for option in info.get("SecurityOptions") or ())
+        components = [str(row.get("Name", "")) for row in version.get("Components") or ()]
+        kind = "Podman" if any("Podman" in name for name in components) else "Docker"
+        self.version = f"{kind} {version.get('Version', '?')}{', rootless' if self.rootless else ''}"
+
+    @classmethod
+    def find(cls) -> Engine:
+        """The engine at TILESTACK_ENGINE or DOCKER_HOST, or the first socket of the usual ones. Raises ToolchainError
+        that names what was tried."""
+        try:
+            import docker
+            import docker.errors
+        except ModuleNotFoundError as error:
+            raise ToolchainError("the PyPI package docker is not installed", hint="nox -s build_toolchain") from error
+        tried: list[str] = []
+        for address in addresses():
+            path = Path(address.removeprefix("unix://"))
+            if address.startswith("unix://") and not (path.exists() and stat.S_ISSOCK(path.stat().st_mode)):
+                tried.append(f"{address}: no such socket")
+                continue
+            try:
+                return cls(docker.DockerClient(base_url=address, timeout=600), address)
+            except (docker.errors.DockerException, OSError) as error:
+                tried.append(f"{address}: {error}")
+        raise ToolchainError("no container engine answers:\n  " + "\n  ".join(tried), hint=WITHOUT)
+
+    def has(self, image: str) -> bool:
+        """Whether it has the image of this id."""
+        import docker.errors
+
+        try:
+            self._client.images.get(image)
+        except docker.errors.ImageNotFound:
+            return False
+        return True
+
+    def load(self, archive: Path) -> list[str]:
+        """Take in a docker-archive; returns the ids of its images."""
+        with archive.open("rb") as file:
+            return [str(image.id) for image in self._client.images.load(file)]
+
+    def start(self, container: Container, command: Sequence[str]) -> Any:
+        """Start a command in a new container; the caller removes it."""
+        import docker.types
+
+        mounts = [
+            docker.types.Mount(inside, str(outside.absolute()), type="bind", read_only=mode == "ro")
+            for outside, (inside, mode) in container.mounts.items()
+        ]
+        # Files that it writes into a mount belong to the caller. A rootless engine maps the caller to its root.
+        user = container.user or ("0:0" if self.rootless else f"{os.getuid()}:{os.getgid()}")
+        gpus = [docker.types.DeviceRequest(driver="cdi", device_ids=["nvidia.com/gpu=all"])] if container.gpus else None
+        return self._client.containers.run(
+            container.image,
+            list(command),
+            mounts=mounts,
+            environment=dict(container.environment),
+            working_dir=container.folder,
+            network_mode="host" if container.network else "none",
+            user=user,
+            device_requests=gpus,
+            detach=True,
+            init=True,
+        )
+
+    def run(
+        self, container: Container, command: Sequence[str], *, on_line: Callable[[str], None] = lambda _: None
+    ) -> str:
+        """Run a command to its end and return its output, which `on_line` gets as it comes, line by line.
+
+        Raises ToolFailed with the end of the output. Ends the command if we are interrupted.
+        """
+        started = self.start(container, command)
+        lines: list[str] = []
+        try:
+            for line in _lines(started.logs(stream=True, follow=True)):
+                lines.append(line)
+                on_line(line)
+            code = int(started.wait()["StatusCode"])
+        finally:
+            started.remove(force=True)
+        if code:
+            where = f"{self.version}, {container.image[:19]}"
+            raise ToolFailed(command, code, "\n".join(lines[-LINES:]), version=where)
+        return "\n".join(lines)
+
+
+def addresses() -> list[str]:
+    """Where an engine may listen, in the order in which we try."""
+    if chosen := engine_address():
+        return [chosen]
+    user = runtime_dir()
+    sockets = ["/var/run/docker.sock", "/run/podman/podman.sock"]
+    if user:
+        sockets += [f"{user}/docker.sock", f"{user}/podman/podman.sock"]
+    return [f"unix://{path}" for path in sockets]
+
+
+def _lines(chunks: Any) -> Any:
+    """Lines of a stream of bytes that is cut anywhere."""
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from (line.decode(errors="replace").rstrip("\r") for line in whole)
+    if rest:
+        yield rest.decode(errors="replace")

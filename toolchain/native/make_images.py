@@ -1,0 +1,83 @@
+"""What `nox -s base_image -- [NAME ...] [--update]` runs: make images, give them to the engine, say their digests."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import TilestackError
+from ..knobs import cache_dir
+from .engine import Engine
+from .images import Image, Made, cached, image, images, make, save
+
+
+def ensure(engine: Engine, wanted: Image) -> str:
+    """The id of the image in the engine: it has it, or the cache has, or it is made now. Says when it is another than
+    images.toml has, and why."""
+    if wanted.digest and engine.has(wanted.digest):
+        return wanted.digest
+    if wanted.digest and cached(wanted).is_file():
+        engine.load(cached(wanted))
+        return wanted.digest
+    made = make(wanted, cache_dir() / "images" / f"{wanted.name}.tar")
+    report(wanted, made)
+    engine.load(made.archive)
+    made.archive.replace(cached(wanted))
+    return made.digest
+
+
+def report(wanted: Image, made: Made) -> None:
+    """Say what was made, and on standard error how it is not what is locked."""
+    print(f"{wanted.name}: {made.digest} ({len(made.packages)} packages)", flush=True)
+    if made.drift:
+        print(f"{wanted.name}: the mirror has moved on from packages.lock:", *made.drift, sep="\n  ", file=sys.stderr)
+    elif wanted.digest and made.digest != wanted.digest:
+        print(f"{wanted.name}: same packages, but images.toml has {wanted.digest}", file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="nox -s base_image --")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(images())}; base by default")
+    parser.add_argument(
+        "--update", action="store_true", help="take the newest packages, write the lock and the digests"
+    )
+    parser.add_argument("--output", type=Path, metavar="DIR", help="write NAME.tar there, and load it into no engine")
+    args = parser.parse_args(arguments)
+    try:
+        _make_all(args.names or ["base"], update=args.update, output=args.output)
+    except TilestackError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def _make_all(names: Sequence[str], *, update: bool, output: Path | None) -> None:
+    engine = None if output else Engine.find()
+    for name in names:
+        wanted = image(name)
+        start = time.monotonic()
+        if update or output:
+            # An update asks the mirror alone; otherwise the lock stands.
+            asked = (
+                dataclasses.replace(wanted, locked=(), pinned=dict.fromkeys(wanted.pinned, "")) if update else wanted
+            )
+            made = make(asked, (output or cache_dir() / "images") / f"{name}.tar")
+            report(asked, made)
+            if engine:
+                engine.load(made.archive)
+            if update:
+                save(name, made)
+        else:
+            assert engine is not None
+            ensure(engine, wanted)
+        print(f"{name}: ready in {time.monotonic() - start:.0f} s")
+    if update:
+        print("wrote containers/images.toml and containers/packages.lock")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""Which Debian mirror this machine uses: we name none ourselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import ToolchainError
+from ..knobs import DEBIAN_MIRROR, debian_mirror
+
+
+def mirror(apt: Path = Path("/etc/apt")) -> str:
+    """The address in TILESTACK_DEBIAN_MIRROR, or the first of apt's that is of the Debian archive itself.
+
+    Raises ToolchainError where there is none, as on Ubuntu.
+    """
+    if chosen := debian_mirror():
+        return chosen.rstrip("/")
+    for address in _addresses(apt):
+        if re.search(r"/debian/?$", address):
+            return address.rstrip("/")
+    raise ToolchainError(
+        f"no mirror of Debian is known: {apt} names none",
+        hint=f"name one in {DEBIAN_MIRROR.name}, as http://.../debian",
+    )
+
+
+def _addresses(apt: Path) -> Iterator[str]:
+    for path in sorted((*apt.glob("sources.list"), *apt.glob("sources.list.d/*"))):
+        text = path.read_text()
+        if path.suffix == ".sources":  # deb822 form, sources.list(5)
+            for line in re.findall(r"^URIs:(.*)$", text, re.MULTILINE | re.IGNORECASE):
+                yield from line.split()
+        else:
+            yield from re.findall(r"^deb\s+(?:\[[^\]]*\]\s+)?(\S+)", text, re.MULTILINE)

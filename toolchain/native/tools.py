@@ -1,0 +1,130 @@
+"""Run the tools of a native toolchain that `nox -s build_toolchain -- --native` built, where it built them.
+
+Tools that were built in a container run in one of the same image: what they link is in it. One container serves all
+calls; a call's files go through a folder that both see.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import ToolchainError, ToolFailed
+from ..knobs import tool_environment
+from ..pins import file_sha256
+from .build import PREFIX, prefixes
+from .engine import Container, Engine
+
+SCRATCH = "/scratch"
+HERE = "here"  # as the image: built on this machine, without a container
+MAKE = "nox -s build_toolchain -- --native"
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a tool printed on standard output, and the files that were asked for, by name."""
+
+    stdout: str
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class NativeToolchain:
+    """A prefix and its tools.json. `paths`: each tool's, absolute in the image or relative to the prefix."""
+
+    prefix: Path
+    stack: str
+    llvm: str
+    image: str
+    paths: Mapping[str, str]
+    sha256: Mapping[str, str]
+
+    @classmethod
+    def find(cls) -> NativeToolchain:
+        """The one that was built last. Raises ToolchainError where none was."""
+        try:
+            prefix = prefixes() / (prefixes() / "current").read_text().strip()
+            facts: Any = json.loads((prefix / "tools.json").read_text())
+        except FileNotFoundError as error:
+            raise ToolchainError(f"native tools absent: {error.filename}: no such file", hint=MAKE) from error
+        return cls(
+            prefix=prefix,
+            stack=facts["stack"],
+            llvm=facts["llvm"]["version"],
+            image=facts["image"],
+            paths={name: row["path"] for name, row in facts["tools"].items()},
+            sha256={name: row["sha256"] for name, row in facts["tools"].items()},
+        )
+
+    def has(self, *names: str) -> bool:
+        """Whether it has all these tools."""
+        return all(name in self.paths for name in names)
+
+    @contextmanager
+    def open(self) -> Generator[NativeTools]:
+        """Its tools, ready to run. Raises ToolchainError if there is no engine, it lacks the image, or a tool is not
+        the one that was built."""
+        for name, path in self.paths.items():
+            if not path.startswith("/") and file_sha256(self.prefix / path) != self.sha256[name]:
+                raise ToolchainError(f"{self.prefix / path} is not what was built", hint=f"rm -r {self.prefix}; {MAKE}")
+        with tempfile.TemporaryDirectory(prefix="tilestack-") as temporary:
+            scratch = Path(temporary)
+            if self.image == HERE:
+                yield NativeTools(self, scratch, None)
+                return
+            engine = Engine.find()
+            if not engine.has(self.image):
+                raise ToolchainError(f"{engine.version} has no image {self.image}", hint=f"rm -r {self.prefix}; {MAKE}")
+            mounts = {self.prefix: (PREFIX, "ro"), scratch: (SCRATCH, "rw")}
+            container = engine.start(Container(self.image, mounts=mounts, folder=SCRATCH), ["sleep", "infinity"])
+            try:
+                yield NativeTools(self, scratch, container)
+            finally:
+                container.remove(force=True)
+
+
+class NativeTools:
+    """The tools of an open native toolchain."""
+
+    def __init__(self, toolchain: NativeToolchain, scratch: Path, container: Any) -> None:
+        self.toolchain = toolchain
+        self._scratch, self._container = scratch, container
+
+    def run(
+        self, name: str, arguments: Sequence[str], *, files: Mapping[str, str | bytes], outputs: Sequence[str] = ()
+    ) -> Output:
+        """Run a tool in a folder that holds `files`, by their names in `arguments`. Raises ToolFailed, and
+        ToolchainError for a tool that this toolchain has not or an output that it did not write."""
+        if not self.toolchain.has(name):
+            raise ToolchainError(f"this native toolchain (stack {self.toolchain.stack}) has no {name}", hint=MAKE)
+        with tempfile.TemporaryDirectory(dir=self._scratch) as temporary:
+            folder = Path(temporary)
+            for file, data in files.items():
+                (folder / file).write_bytes(data.encode() if isinstance(data, str) else data)
+            code, stdout, stderr = self._execute(self._command(name, arguments), folder)
+            if code:
+                version = f"stack {self.toolchain.stack}, LLVM {self.toolchain.llvm}"
+                raise ToolFailed([name, *arguments], code, stderr, version=version)
+            if missing := [output for output in outputs if not (folder / output).is_file()]:
+                raise ToolchainError(f"{name} {' '.join(arguments)} wrote no {', '.join(missing)}")
+            return Output(stdout, {output: (folder / output).read_bytes() for output in outputs})
+
+    def _command(self, name: str, arguments: Sequence[str]) -> list[str]:
+        path = self.toolchain.paths[name]
+        if not path.startswith("/"):
+            path = f"{self.toolchain.prefix if self._container is None else PREFIX}/{path}"
+        return [path, *arguments]
+
+    def _execute(self, command: list[str], folder: Path) -> tuple[int, str, str]:
+        if self._container is None:
+            done = subprocess.run(command, cwd=folder, capture_output=True, env=tool_environment(), check=False)
+            return done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace")
+        inside = f"{SCRATCH}/{folder.relative_to(self._scratch)}"
+        code, (stdout, stderr) = self._container.exec_run(command, workdir=inside, demux=True)
+        return int(code), (stdout or b"").decode(), (stderr or b"").decode(errors="replace")
