@@ -62,3 +62,10 @@ def gpu_tests(session: nox.Session) -> None:
 def audit(session: nox.Session) -> None:
     """Known vulnerabilities of what the locks pin; needs the network."""
     session.run(sys.executable, "-m", "toolchain.provenance.audit")
+
+
+@nox.session(requires=["build_toolchain"])
+def reproduce(session: nox.Session) -> None:
+    """Build everything twice under other conditions and compare: `nox -s reproduce -- --target sm_90`."""
+    uv = str(Path(sys.executable).parent / "uv")
+    session.run(PYTHON, "-m", "ci.reproduce", "--uv", uv, *session.posargs)

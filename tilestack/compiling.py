@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Generator
@@ -25,6 +26,7 @@ EXAMPLES = """\
   tilestack compile --target sm_90 --target sm_120     for these GPUs
   tilestack compile --no-targets                       bytecode only: all that the CPU interpreter needs
   tilestack compile --source mlir --op linear --dtype bf16 --output /tmp/linear
+  tilestack compile --entries "py/gelu|f32$" --output /tmp/some
 """
 
 
@@ -37,10 +39,18 @@ def add(commands: Any) -> None:
     targets.add_argument("--no-targets", action="store_true", help="bytecode only, for the CPU interpreter")
     made.add_argument("--op", action="append", default=[], help="only this op; repeat")
     made.add_argument("--dtype", action="append", default=[], help="only this dtype; repeat")
+    made.add_argument("--entries", type=_pattern, metavar="REGEX", help="only entries whose SOURCE/SYMBOL has a match")
     made.add_argument("--output", type=Path, default=Path("build/bundle"), metavar="DIR", help="default build/bundle")
     made.add_argument("--jobs", type=int, help="how many compiles run at once (default: the CPU cores)")
     made.add_argument("--bytecode", default="13.3", metavar="VERSION", help="bytecode version (default 13.3)")
     add_json(made)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
 
 
 def chosen_entries(args: argparse.Namespace) -> list[tuple[str, EntrySpec]]:
@@ -55,10 +65,12 @@ def chosen_entries(args: argparse.Namespace) -> list[tuple[str, EntrySpec]]:
     wanted = [
         (module, spec)
         for module, spec in entries
-        if (not args.op or spec.op in args.op) and (not args.dtype or spec.dtype in args.dtype)
+        if (not args.op or spec.op in args.op)
+        and (not args.dtype or spec.dtype in args.dtype)
+        and (args.entries is None or args.entries.search(f"{spec.source}/{spec.symbol}"))
     ]
     if not wanted:
-        raise UsageError("no entry has this op and dtype", hint="tilestack matrix list shows what there is")
+        raise UsageError("no entry has this op, dtype and name", hint="tilestack matrix list shows what there is")
     return wanted
 
 

@@ -43,12 +43,21 @@ def test_compile_to_bytecode(run: Run, tmp_path: Path) -> None:
     )
 
 
+def test_compile_chooses_entries_by_name(run: Run, tmp_path: Path) -> None:
+    words = ["compile", "--entries", "^mlir/(gelu|softmax).*f32$", "--no-targets", "--output", tmp_path / "b"]
+    assert run(*words).code == 0
+    names = [(e.spec.source, e.spec.op, e.spec.dtype) for e in Bundle.load(tmp_path / "b").entries]
+    assert set(names) == {("mlir", "gelu", "f32"), ("mlir", "softmax", "f32")}
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--op", "nope"], "no op nope\n  next: one of embedding"),
         (["--dtype", "f8"], "no dtype f8\n  next: one of f32"),
-        (["--op", "kv_append", "--dtype", "tf32"], "no entry has this op and dtype"),
+        (["--op", "kv_append", "--dtype", "tf32"], "no entry has this op, dtype and name"),
+        (["--op", "gelu", "--entries", "py/linear"], "no entry has this op, dtype and name"),
+        (["--entries", "("], "'(' is no regular expression"),
         (["--target", "sm_1"], "no target sm_1\n  next: one of sm_80"),
         (["--jobs", "0"], "--jobs 0"),
         (["--bytecode", "abc"], "bytecode version 'abc'"),

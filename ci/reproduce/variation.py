@@ -1,0 +1,180 @@
+"""How the two builds differ: paths, environment, user, host's name, clock, order of files.
+
+What this machine does not allow to be varied is not passed over: the report says it, and why.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from toolchain import knobs
+
+NOBODY = 65534
+LATER = "+400d"  # the second build's clock, where faketime can set it
+LOCALES = (
+    "tr_TR.utf8",
+    "en_US.utf8",
+    "C.utf8",
+)  # for the second build, the first that is installed: i is not I's small
+CAPABILITY = "dac_read_search"  # reads what others may not: Python or the checkout may stand in root's home
+
+
+@dataclass(frozen=True)
+class Varied:
+    """One condition: its values in the two builds, or the reason why it is the same in both."""
+
+    what: str
+    first: str
+    second: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two builds. `wrappers`: words before a command, by what they vary, outermost first; `uid`: None is our
+    own; `backwards`: its copy's files are written in reverse order, with the time of now."""
+
+    name: str
+    folder: Path
+    checkout: Path
+    home: Path
+    tmp: Path
+    toolchain: Path
+    environment: Mapping[str, str]
+    wrappers: Mapping[str, tuple[str, ...]]
+    umask: int
+    uid: int | None
+    backwards: bool
+
+    def out(self, artefact: str) -> Path:
+        return self.folder / "out" / artefact
+
+    def wrapped(self, command: Sequence[str], keep: Mapping[str, str]) -> list[str]:
+        """The command as it is run. `keep`: what is not varied."""
+        words = [
+            word for what, prefix in self.wrappers.items() if not set(what.split("+")) & set(keep) for word in prefix
+        ]
+        return [*words, *command]
+
+
+def installed_locales() -> list[str]:
+    """The locales of this machine, spelled as glibc does: `tr_TR.utf8`."""
+    if (program := shutil.which("locale")) is None:
+        return []
+    done = subprocess.run([program, "-a"], capture_output=True, text=True, check=False)
+    return done.stdout.split()
+
+
+def refusal(prefix: Sequence[str], python: Path) -> str | None:
+    """Why Python cannot be run behind these words, or None if it can."""
+    try:
+        done = subprocess.run(
+            [*prefix, str(python), "-c", "pass"], capture_output=True, text=True, check=False, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    said = " ".join(done.stderr.split())
+    return f"{prefix[0]} exited {done.returncode}: {said}" if done.returncode else None
+
+
+def _absent(program: str) -> str | None:
+    return None if shutil.which(program) else f"{program} is not installed"
+
+
+def plan(work: Path, *, epoch: int, python: Path, root: bool | None = None) -> tuple[Side, Side, list[Varied]]:
+    """The two builds, in folders under `work`, and in what they differ. `epoch`: SOURCE_DATE_EPOCH of both."""
+    root = os.geteuid() == 0 if root is None else root
+    wrappers, rows = _namespaces(python, root=root)
+    uid = NOBODY if any("user" in what.split("+") for what in wrappers) and root else None
+    folders = (work / "a", work / "the-second-of-two-builds" / "its-path-is-longer" / "and deeper")
+    users = ("builder", "someone-else")
+    cpus = len(os.sched_getaffinity(0))
+    locales = ("C", next((name for name in LOCALES if name in installed_locales()), "C"))
+    environments = (
+        {"TZ": "UTC", "LC_ALL": locales[0], "LANG": locales[0], "PYTHONHASHSEED": "1", knobs.JOBS.name: "1",
+         "PATH": "/usr/local/bin:/usr/bin:/bin"},
+        {"TZ": "<+14>-14", "LC_ALL": locales[1], "LANG": locales[1], "PYTHONHASHSEED": "4242",
+         knobs.JOBS.name: str(max(2, cpus)), "PATH": "/usr/bin:/bin:/usr/local/bin:/nowhere"},
+    )  # fmt: skip
+    umasks = (0o022, 0o077)
+    sides: list[Side] = []
+    for number, folder in enumerate(folders):
+        checkout = folder / "checkout" if number else folder / "c"
+        side = Side(
+            name=("first", "second")[number],
+            folder=folder,
+            checkout=checkout,
+            home=folder / ("home of someone else" if number else "home"),
+            tmp=folder / ("temporary" if number else "t"),
+            toolchain=folder / "toolchain" if number and knobs.toolchain_dir().is_dir() else knobs.toolchain_dir(),
+            environment={},
+            wrappers=wrappers if number else {},
+            umask=umasks[number],
+            uid=uid if number else None,
+            backwards=bool(number),
+        )
+        environment = {
+            **environments[number],
+            "HOME": str(side.home),
+            "TMPDIR": str(side.tmp),
+            "USER": users[number],
+            "LOGNAME": users[number],
+            "PYTHONPATH": str(checkout),  # the copy's own sources, not those that the environment was made with
+            "SOURCE_DATE_EPOCH": str(epoch),
+            knobs.TOOLCHAIN.name: str(side.toolchain),
+            knobs.CACHE_DIR.name: str(folder / "cache"),
+        }
+        sides.append(replace(side, environment=environment))
+    one, two = sides
+    return one, two, [*_settings(one, two), *rows]
+
+
+def _settings(one: Side, two: Side) -> list[Varied]:
+    """What the environment and the umask vary."""
+    rows = [Varied("path of the checkout", str(one.checkout), str(two.checkout))]
+    for what, name in (("home folder", "HOME"), ("temporary folder", "TMPDIR"), ("time zone", "TZ"), ("USER", "USER"),
+                       ("PATH", "PATH"), ("PYTHONHASHSEED", "PYTHONHASHSEED"), ("jobs at once", knobs.JOBS.name),
+                       ("path of the toolchain", knobs.TOOLCHAIN.name)):  # fmt: skip
+        first, second = one.environment[name], two.environment[name]
+        rows.append(Varied(what, first, second, "there is no toolchain to link" if first == second else ""))
+    first, second = one.environment["LC_ALL"], two.environment["LC_ALL"]
+    rare = " and ".join(LOCALES[:2])
+    note = "" if second in LOCALES[:2] else f" ({rare} are not installed)"
+    rows.append(Varied("locale", first, second + note, "no other locale is installed" if first == second else ""))
+    rows.append(Varied("umask", f"{one.umask:03o}", f"{two.umask:03o}"))
+    return rows
+
+
+def _namespaces(python: Path, *, root: bool) -> tuple[dict[str, tuple[str, ...]], list[Varied]]:
+    """What the second build's commands run behind, as far as it works here."""
+    wrappers: dict[str, tuple[str, ...]] = {}
+    host, other, me = socket.gethostname(), "another-host", f"uid {os.geteuid()}"
+    rename = ("sh", "-c", 'hostname "$0" && exec "$@"', other)
+    options: dict[str, tuple[str, ...]] = {}
+    if root:
+        named = ("unshare", "--uts", "--", *rename)
+        lowered = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+                   f"--inh-caps=+{CAPABILITY}", f"--ambient-caps=+{CAPABILITY}")  # fmt: skip
+        options |= {"hostname": named, "user": lowered}
+        values = {"hostname": (host, other), "user": (me, f"uid {NOBODY}")}
+    else:
+        options |= {"hostname+user": ("unshare", "--user", "--map-root-user", "--uts", "--", *rename)}
+        values = {"hostname": (host, other), "user": (me, "uid 0 of a user namespace")}
+    options["time"] = ("faketime", "-f", LATER)
+    values["time"] = ("this machine's", f"{LATER} (Python and uv; the toolchain's tools see this machine's)")
+    rows: list[Varied] = []
+    for key, prefix in options.items():
+        before = [word for words in wrappers.values() for word in words]
+        why = _absent(prefix[0]) or refusal([*before, *prefix], python)
+        if why is None:
+            wrappers[key] = prefix
+        for what in key.split("+"):
+            first, second = values[what]
+            rows.append(Varied(what, first, second if why is None else first, why or ""))
+    return wrappers, rows
