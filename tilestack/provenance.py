@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolchain.errors import BundleError
 
-from .options import add_json, command, emit, print_json, read
+from .options import SOURCES, add_json, command, emit, print_json, read
+
+if TYPE_CHECKING:
+    from toolchain.bundle import Bundle
 
 SBOM = """\
   tilestack sbom toolchain -o build/toolchain.cdx.json
@@ -84,7 +87,8 @@ def provenance_(args: argparse.Namespace) -> int:
 
     if args.check is None:
         bundle = Bundle.load(args.bundle)
-        emit(args.output, statement.render(statement.statement(bundle, statement.checkout())))
+        made = statement.statement(bundle, statement.checkout(), _fingerprints(bundle))
+        emit(args.output, statement.render(made))
         return 0
     rows = statement.check(statement.parse(read(args.check), str(args.check)), args.bundle)
     counts = Counter(row.status for row in rows)
@@ -102,6 +106,13 @@ def provenance_(args: argparse.Namespace) -> int:
         )
     print(f"{args.bundle} is what {args.check} states: {summary}")
     return 0
+
+
+def _fingerprints(bundle: Bundle) -> dict[tuple[str, str], str]:
+    from toolchain.pipeline import load_source
+
+    sources = [load_source(module) for name, module in SOURCES.items() if name in bundle.sources]
+    return {(source.name, spec.symbol): source.fingerprint(spec) for source in sources for spec in source.entries()}
 
 
 def licences_(args: argparse.Namespace) -> int:

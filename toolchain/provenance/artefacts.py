@@ -22,7 +22,7 @@ from .licences import Licence, Policy, licences
 
 SMALL = 64  # bytes: a shorter file is anybody's, such as an `__init__.py` with a comment
 UNFREE = ("contrib", "multiverse", "non-free", "non-free-firmware", "restricted")  # sections of Debian and Ubuntu
-DEBIAN_PYTHON = "usr/lib/python3/dist-packages/"  # its licences are the Debian packages'
+OWNED = "var/lib/dpkg/info/*.list"  # the files of each Debian package, an absolute path a line: dpkg-query(1)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ def load_rules(wheels: Mapping[str, Wheel], policy: Policy) -> Rules:
         if "bundle" in row.use:
             free.update(file.sha256 for file in files)
         else:
-            kept.update({f.sha256: f"{name} {row.version}, {f.path}" for f in files if f.size >= SMALL})
+            own = [f for f in files if f.size >= SMALL and not any(fnmatchcase(f.path, other) for other in row.others)]
+            kept.update({f.sha256: f"{name} {row.version}, {f.path}" for f in own})
     for tool, pin in pins().tools.items():
         if pin.wheel in known and "bundle" not in known[pin.wheel].use:
             kept.update({hashed: f"{pin.wheel}, {tool} for {machine}" for machine, hashed in pin.sha256.items()})
@@ -68,10 +69,24 @@ def load_rules(wheels: Mapping[str, Wheel], policy: Policy) -> Rules:
 def check_artefact(artefact: Path, rules: Rules) -> list[Finding]:
     """What may not be in a wheel, sdist, tar, zip, image or folder. Raises UsageError if it cannot be read."""
     found: list[Finding] = []
+    unclear: list[Finding] = []
+    debian: set[str] = set()
     for member in members(artefact):
-        for package, why in _judge(member, rules):
-            found.append(Finding(artefact, member.path, package, why))
-    return found
+        found += [Finding(artefact, member.path, *row) for row in _judge(member, rules)]
+        if member.content is None:
+            continue
+        member.content.seek(0)
+        if fnmatchcase(member.name, OWNED):
+            debian.update(line.lstrip("/") for line in member.content.read().decode().splitlines())
+        elif _describes_package(member.name):
+            unclear += [Finding(artefact, member.path, *row) for row in _judge_metadata(member.content.read(), rules)]
+    # What is in a file of a Debian package is under that package's licence, whatever METADATA leaves out.
+    found += [finding for finding in unclear if debian.isdisjoint(finding.file.split("!"))]
+    return sorted(found, key=lambda finding: finding.file)
+
+
+def _describes_package(name: str) -> bool:
+    return name.endswith(".dist-info/METADATA") or name.rpartition("/")[2] == "PKG-INFO"
 
 
 def require_clean(artefact: Path, rules: Rules) -> None:
@@ -98,8 +113,6 @@ def _judge(member: Member, rules: Rules) -> list[tuple[str, str]]:
     if member.content is None:
         return []
     member.content.seek(0)
-    if member.name.endswith(".dist-info/METADATA") or member.name.rpartition("/")[2] == "PKG-INFO":
-        return [] if DEBIAN_PYTHON in member.name else _judge_metadata(member.content.read(), rules)
     if member.name == "var/lib/dpkg/status" or member.name.startswith("var/lib/dpkg/status.d/"):
         return _judge_debian(member.content.read())
     return []
@@ -123,7 +136,7 @@ def _judge_debian(text: bytes) -> list[tuple[str, str]]:
     """dpkg's list of what is installed (deb-control(5)): all of Debian main may be given away."""
     found: list[tuple[str, str]] = []
     for paragraph in text.decode("utf-8", "replace").split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line and line[0] != " ")
+        fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line)
         if fields.get("Section", "").partition("/")[0] in UNFREE:
             found.append((f"{fields.get('Package')} {fields.get('Version')}", f"its section is {fields['Section']}"))
     return found

@@ -30,11 +30,15 @@ DEPEND: frozenset[Use] = frozenset({"depend"})
 
 @dataclass(frozen=True)
 class Reviewed:
-    """A package that somebody looked into: its licence, what it may be used for if not all that the licence allows."""
+    """A package that somebody looked into: its licence, what it may be used for if not all that the licence allows.
+
+    `others`: patterns of its files that it took from others, which may be bundled.
+    """
 
     licence: str
     reason: str
     use: frozenset[Use] | None = None
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,13 +51,14 @@ class FilePattern:
 
 @dataclass(frozen=True)
 class Licence:
-    """A package's licence, where it was found, and what the package may be used for."""
+    """A package's licence, where it was found, and what the package may be used for; `others` as in Reviewed."""
 
     package: str
     version: str
     expression: str
     source: str
     use: frozenset[Use]
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,8 @@ class Policy:
         """The licence of a package with that METADATA. Raises PolicyError if it cannot be told."""
         if reviewed := self.packages.get(normalized(name)):
             use = self.use(reviewed.licence)
-            return Licence(name, version, reviewed.licence, "policy.toml", use & (reviewed.use or BOTH))
+            use &= reviewed.use or BOTH
+            return Licence(name, version, reviewed.licence, "policy.toml", use, reviewed.others)
         expression, source = self._stated(name, version, metadata)
         try:
             return Licence(name, version, expression, source, self.use(expression))
@@ -126,7 +132,12 @@ def load_policy(path: Path = POLICY) -> Policy:
             **dict.fromkeys(cast("list[str]", table["licences"]["bundle"]), BOTH),
         }
         packages = {
-            name: Reviewed(row["licence"], row["reason"], frozenset(row["use"]) if "use" in row else None)
+            name: Reviewed(
+                row["licence"],
+                row["reason"],
+                frozenset(row["use"]) if "use" in row else None,
+                tuple(row.get("others", ())),
+            )
             for name, row in table["packages"].items()
         }
         words: dict[str, str] = table["words"]

@@ -22,6 +22,7 @@ STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://slsa.dev/provenance/v1"
 BUILD = "urn:tilestack:build:bundle:v1"  # docs/provenance.md says what it means
 LOCK = ROOT / "requirements.lock"
+HERE = "make the statement in the checkout that compiled the bundle, or compile it again here"
 
 Status = Literal["match", "mismatch", "missing", "unlisted"]
 
@@ -61,12 +62,15 @@ def checkout(folder: Path = ROOT) -> Checkout:
     return Checkout(git("rev-parse", "HEAD"), bool(git("status", "--porcelain")))
 
 
-def statement(bundle: Bundle, source: Checkout) -> dict[str, Any]:
+def statement(bundle: Bundle, source: Checkout, fingerprints: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     """The statement for a bundle that was compiled from `source`, by this environment.
 
-    Raises BundleError if a file is not what the manifest says, or if other tools made it than this checkout pins.
+    `fingerprints`: of each entry of the checkout, by kernel source and symbol; see `bundle.Compiled`. Raises
+    BundleError if a file is not what the manifest says, or if the bundle was not made by the tools that this checkout
+    pins, from the kernels that it has.
     """
     _same_tools(bundle)
+    _same_kernels(bundle, fingerprints)
     for entry in bundle.entries:
         for file in (entry.bytecode, *entry.cubins.values()):
             bundle.read(file)
@@ -121,8 +125,22 @@ def _same_tools(bundle: Bundle) -> None:
             raise BundleError(
                 f"{bundle.root}: it was compiled by {name} {row.get('version')} with sha256 {row.get('sha256')}, "
                 "which is not what this checkout pins",
-                hint="make the statement in the checkout that compiled the bundle, or compile it again here",
+                hint=HERE,
             )
+
+
+def _same_kernels(bundle: Bundle, fingerprints: Mapping[tuple[str, str], str]) -> None:
+    other = [
+        f"{entry.spec.source}/{entry.spec.symbol}"
+        for entry in bundle.entries
+        if not entry.fingerprint or entry.fingerprint != fingerprints.get((entry.spec.source, entry.spec.symbol))
+    ]
+    if other:
+        more = f" and {len(other) - 3} more" if len(other) > 3 else ""
+        raise BundleError(
+            f"{bundle.root}: {', '.join(other[:3])}{more}: compiled from other kernels than this checkout has",
+            hint=HERE,
+        )
 
 
 def hashes(folder: Path) -> dict[str, str]:

@@ -49,6 +49,12 @@ def test_a_statement_and_its_check(run: Run, bundle: Path, tmp_path: Path) -> No
     ran = run("provenance", "--check", output, bundle)
     count = len(list(bundle.rglob("*.*")))
     assert ran == (0, f"{bundle} is what {output} states: {count} match\n", "")
+    manifest = bundle / "manifest.json"
+    good = manifest.read_text()
+    manifest.write_text(good.replace('"fingerprint": "', '"fingerprint": "0'))
+    refused = run("provenance", bundle)
+    assert refused.code == 5 and "mlir/gelu_1024_f32" in refused.err and "other kernels" in refused.err
+    manifest.write_text(good)
     file = Bundle.load(bundle).entries[0].bytecode
     file.path.write_bytes(b"other")
     (bundle / "more").touch()
@@ -56,7 +62,7 @@ def test_a_statement_and_its_check(run: Run, bundle: Path, tmp_path: Path) -> No
     assert ran.code == 5 and ran.out == ""
     found = hashlib.sha256(b"other").hexdigest()
     assert f"mismatch: files/{file.path.name}: sha256 {found}, stated {file.sha256}\n" in ran.err
-    assert "unlisted: more" in ran.err and "next: get the bundle again" in ran.err
+    assert "unlisted: more\n" in ran.err and "next: get the bundle again" in ran.err
 
 
 def test_what_is_no_statement(run: Run, bundle: Path, tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ PTXAS = b"\x7fELF the assembler, some other version of it" + bytes(range(64))
 HEADER = b"/* a header of the toolkit */\n" * 8
 SHARED = b"# anybody's file, as it is in more than one package\n" * 8
 
+FINGERPRINTS = {("mlir", "gelu_f32"): "f1", ("py", "gelu_f32"): "f2"}
+
 LOCK = """\
 free-one==1.0 \\
     --hash=sha256:{a} \\
@@ -79,7 +81,8 @@ def install(packages: Path, name: str, version: str, says: str, files: Mapping[s
     info = packages / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\n{says}\n\ntext\n")
-    (info / "RECORD").write_text("\n".join([*rows, f"{info.name}/RECORD,,"]) + "\n")
+    described = f"{info.name}/METADATA,sha256={'A' * 43},300"  # of the package itself: nobody's file
+    (info / "RECORD").write_text("\n".join([*rows, described, f"{info.name}/RECORD,,"]) + "\n")
     return info
 
 
@@ -122,7 +125,7 @@ def image(*layers: bytes) -> bytes:
 def compiled(symbol: str, source: str = "mlir") -> Compiled:
     spec = EntrySpec(symbol, "gelu", source, "f32", grid=("M", "1", "1"))
     name = f"{source}/{symbol}".encode()
-    return Compiled(spec, b"bytecode of " + name, "13.3", {"sm_90": b"cubin of " + name})
+    return Compiled(spec, b"bytecode of " + name, "13.3", {"sm_90": b"cubin of " + name}, FINGERPRINTS[source, symbol])
 
 
 @pytest.fixture

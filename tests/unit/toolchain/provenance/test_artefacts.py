@@ -12,7 +12,7 @@ from toolchain.provenance.artefacts import check_artefact, load_rules, require_c
 from toolchain.provenance.inventory import inventory
 from toolchain.provenance.licences import load_policy
 
-from .conftest import HEADER, PTXAS, SHARED, Site, Write, image, tar
+from .conftest import HEADER, POLICY, PTXAS, SHARED, Site, Write, image, tar
 
 META = "Metadata-Version: 2.4\nName: {}\nVersion: {}\n{}\n\n"
 
@@ -78,10 +78,21 @@ def test_debian_packages(site: Site, file: Write) -> None:
     )
     layer = tar({
         "var/lib/dpkg/status": status.encode(),
-        "usr/lib/python3/dist-packages/p-1.dist-info/METADATA": META.format("p", "1", "Summary: no licence").encode(),
+        "usr/share/wheels/p.whl": tar({"p-1.dist-info/METADATA": META.format("p", "1", "Summary: unclear").encode()}),
+        "usr/local/p-1.dist-info/METADATA": META.format("p", "1", "Summary: unclear").encode(),
     })  # fmt: skip
-    (found,) = check_artefact(file("image.tar", image(layer)), site.rules())
-    assert (found.package, found.why) == ("nvidia-cuda-toolkit 12", "its section is non-free/devel")
+    lists = tar({"var/lib/dpkg/info/p.list": b"/.\n/usr\n/usr/share/wheels/p.whl\n"})
+    ours, debian = check_artefact(file("image.tar", image(layer, lists)), site.rules())
+    assert ours.file == "0/layer.tar!usr/local/p-1.dist-info/METADATA"
+    assert (debian.package, debian.why) == ("nvidia-cuda-toolkit 12", "its section is non-free/devel")
+
+
+def test_what_a_package_took_from_others_is_not_its_own(site: Site, file: Write) -> None:
+    path = file("a.tar", tar({"h": HEADER, "t": PTXAS}))
+    assert len(check_artefact(path, site.rules())) == 2
+    reviewed = '[packages.nvidia-fake]\nlicence = "LicenseRef-NVIDIA-Proprietary"\nreason = "r"\nothers = ["nv/inc*"]\n'
+    site.policy.write_text(POLICY + reviewed)
+    assert [finding.file for finding in check_artefact(path, site.rules())] == ["t"]
 
 
 def test_an_archive_that_cannot_be_looked_into_is_not_given_away(site: Site, file: Write) -> None:

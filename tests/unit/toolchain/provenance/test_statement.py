@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ from toolchain.errors import BundleError, ToolchainError, UsageError
 from toolchain.pins import file_sha256
 from toolchain.provenance.statement import Checkout, check, checkout, hashes, parse, render, statement
 
-from .conftest import compiled
+from .conftest import FINGERPRINTS, compiled
 
 SOURCE = Checkout("0123456789abcdef0123456789abcdef01234567", dirty=False)
 
@@ -27,7 +28,7 @@ def dependencies(made: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_a_statement(bundle: Bundle) -> None:
-    made = json.loads(render(statement(bundle, SOURCE)))
+    made = json.loads(render(statement(bundle, SOURCE, FINGERPRINTS)))
     assert made["_type"] == "https://in-toto.io/Statement/v1"
     assert made["predicateType"] == "https://slsa.dev/provenance/v1"
     subjects = {row["name"]: row["digest"]["sha256"] for row in made["subject"]}
@@ -43,7 +44,7 @@ def test_a_statement(bundle: Bundle) -> None:
     assert {"requirements.lock", "pins.toml", "tileiras", "ptxas"} < set(found)
     assert found["ptxas"]["digest"]["sha256"] == bundle.tools["ptxas"]["sha256"]
     assert made["predicate"]["runDetails"] == {"builder": {"id": "local"}}
-    assert statement(bundle, SOURCE) == made
+    assert statement(bundle, SOURCE, FINGERPRINTS) == made
 
 
 def test_in_ci_the_builder_is_the_workflow(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +54,7 @@ def test_in_ci_the_builder_is_the_workflow(bundle: Bundle, monkeypatch: pytest.M
     }  # fmt: skip
     for name, value in given.items():
         monkeypatch.setenv(f"GITHUB_{name}", value)
-    made = statement(bundle, SOURCE)
+    made = statement(bundle, SOURCE, FINGERPRINTS)
     assert made["predicate"]["runDetails"] == {
         "builder": {"id": "https://forge.example/o/r/.github/workflows/ci.yml@refs/heads/main"},
         "metadata": {"invocationId": "https://forge.example/o/r/actions/runs/7/attempts/2"},
@@ -61,13 +62,13 @@ def test_in_ci_the_builder_is_the_workflow(bundle: Bundle, monkeypatch: pytest.M
     assert dependencies(made)["checkout"]["uri"] == "git+https://forge.example/o/r"
     monkeypatch.delenv("GITHUB_RUN_ID")
     with pytest.raises(UsageError, match="GITHUB_RUN_ID is not set"):
-        statement(bundle, SOURCE)
+        statement(bundle, SOURCE, FINGERPRINTS)
 
 
 def test_bytecode_only(tmp_path: Path) -> None:
     entry = compiled("gelu_f32")
-    bare = type(entry)(entry.spec, entry.bytecode, entry.bytecode_version, {})
-    made = statement(write(tmp_path / "b", [bare], {}), SOURCE)
+    bare = type(entry)(entry.spec, entry.bytecode, entry.bytecode_version, {}, entry.fingerprint)
+    made = statement(write(tmp_path / "b", [bare], {}), SOURCE, FINGERPRINTS)
     assert made["predicate"]["buildDefinition"]["externalParameters"]["assemblerOptions"] == []
 
 
@@ -75,14 +76,23 @@ def test_a_bundle_of_other_tools_is_not_ours_to_state(tmp_path: Path, bundle: Bu
     for tools in ({"tileiras": {"version": "12", "sha256": "0" * 64}}, {"nvcc": {"version": "12", "sha256": "0" * 64}}):
         other = write(tmp_path / "other", [compiled("gelu_f32")], tools)
         with pytest.raises(BundleError, match=r"compiled by (tileiras|nvcc) 12 with sha256 0{64}"):
-            statement(other, SOURCE)
+            statement(other, SOURCE, FINGERPRINTS)
     bundle.entries[0].cubins["sm_90"].path.write_bytes(b"other")
     with pytest.raises(BundleError, match="damaged"):
-        statement(bundle, SOURCE)
+        statement(bundle, SOURCE, FINGERPRINTS)
+
+
+def test_a_bundle_of_other_kernels_is_not_ours_to_state(bundle: Bundle) -> None:
+    for known in ({**FINGERPRINTS, ("py", "gelu_f32"): "of later"}, {("mlir", "gelu_f32"): "f1"}):
+        with pytest.raises(BundleError, match=r"bundle: py/gelu_f32: compiled from other(.|\n)*compile it again"):
+            statement(bundle, SOURCE, known)
+    old = type(bundle)(bundle.root, tuple(dataclasses.replace(e, fingerprint="") for e in bundle.entries), bundle.tools)
+    with pytest.raises(BundleError, match="mlir/gelu_f32, py/gelu_f32: compiled"):
+        statement(old, SOURCE, dict.fromkeys(FINGERPRINTS, ""))
 
 
 def test_a_check_says_what_differs(bundle: Bundle) -> None:
-    made = parse(render(statement(bundle, SOURCE)), "s.json")
+    made = parse(render(statement(bundle, SOURCE, FINGERPRINTS)), "s.json")
     assert {row.status for row in check(made, bundle.root)} == {"match"}
     changed, gone = bundle.entries[0].bytecode, bundle.entries[1].bytecode
     changed.path.write_bytes(b"other")
@@ -101,7 +111,7 @@ def test_a_check_says_what_differs(bundle: Bundle) -> None:
 
 
 def test_a_damaged_statement_is_named(bundle: Bundle) -> None:
-    good = statement(bundle, SOURCE)
+    good = statement(bundle, SOURCE, FINGERPRINTS)
     subject = {"name": "manifest.json", "digest": {"sha256": "0" * 64}}
     build = {"buildDefinition": {"buildType": "urn:another"}}
     for change, said in (
