@@ -95,6 +95,8 @@ def parse(table: Mapping[str, Any]) -> Stacks:
         },
         intervals=tuple(Interval(**row) for row in native["compatibility"]),
     )
+    if made.default not in made.stacks:
+        raise ToolchainError(f"pins.toml: the default is {made.default!r}, which is no stack")
     for stack in made.stacks.values():
         if stack.llvm["source"] not in made.llvm or stack.cuda_tile not in made.cuda_tile:
             raise ToolchainError(f"pins.toml: stack {stack.name} names a source that is not pinned")

@@ -111,6 +111,7 @@ def move_stack(arguments: Sequence[str]) -> None:
     if not mark:
         raise ToolchainError(f"{PINS}: no native stacks in it", hint="git checkout toolchain/pins.toml")
     PINS.write_text(before + render(changed))
+    stacks.cache_clear()  # the lock is made next, of what is pinned now
     write_conandata(changed)
 
 

@@ -12,7 +12,9 @@ from packaging.utils import canonicalize_name
 from toolchain.errors import ToolchainError
 from toolchain.knobs import ROOT
 from toolchain.pins import pins
+from toolchain.setup import native
 from toolchain.setup.update import MACHINES, STACK, TOOLS, read_lock, render_pins
+from toolchain.stacks import stacks
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LOCKS = ("requirements.lock", "bootstrap.lock")
@@ -48,8 +50,8 @@ def test_the_lock_names_hashes_but_no_index(lock: str):
 def test_pins_are_what_update_pins_writes_from_the_lock():
     locked = read_lock((ROOT / "requirements.lock").read_text())
     hashes = {machine: {name: pin.sha256[machine] for name, pin in pins().tools.items()} for machine in MACHINES}
-    expected = render_pins({name: locked[name].version for name in STACK}, hashes)
-    assert (ROOT / "toolchain/pins.toml").read_text() == expected
+    wheels = render_pins({name: locked[name].version for name in STACK}, hashes)
+    assert (ROOT / "toolchain/pins.toml").read_text() == f"{wheels}\n{native.render(stacks())}"
 
 
 def test_the_nvidia_tools_are_of_one_version():
