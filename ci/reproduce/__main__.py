@@ -6,7 +6,8 @@ import argparse
 import datetime
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -19,8 +20,9 @@ from .artefacts import Artefact
 from .building import Commit, Made
 from .comparing import NO_DIFFOSCOPE, Clue, Times, compare, files_of
 from .report import Report, Result
-from .variation import Side, Varied, plan
+from .variation import Side, Varied, memory_folder, plan
 
+MARK = "made-by-reproduce"  # a file in the folder that we may empty
 PLACES = ("path of the checkout", "home folder", "temporary folder", "hostname", "USER", "path of the toolchain")
 
 
@@ -71,12 +73,12 @@ def reproduce(
     chosen: Sequence[Artefact], selection: Sequence[str], commit: Commit, work: Path, *, python: Path, uv: Path
 ) -> Report:
     """Build `chosen` twice, in `work`, which is emptied first, and compare."""
-    one, two, rows = prepare(commit, work, python)
-    absent = {artefact.name: why for artefact in chosen if (why := artefacts.missing(artefact, uv))}
-    with building.shuffled(two) as reason:
-        rows.append(building.order_of_files((one, two), reason))
-        for side in (one, two):
-            if python.is_relative_to(toolchain_dir()):
+    with ExitStack() as stack:
+        one, two, rows = stack.enter_context(prepared(commit, work, python))
+        absent = {artefact.name: why for artefact in chosen if (why := artefacts.missing(artefact, uv))}
+        rows.append(building.order_of_files((one, two), stack.enter_context(building.shuffled(two))))
+        if python.is_relative_to(toolchain_dir()):
+            for side in (one, two):
                 building.check_sources(side, side.toolchain / python.relative_to(toolchain_dir()))
         made = [build(side, chosen, absent, selection, python, uv) for side in (one, two)]
     rows = _with_times(rows, made)
@@ -88,7 +90,8 @@ def reproduce(
     return Report(commit, selection, rows, results, notes)
 
 
-def prepare(commit: Commit, work: Path, python: Path) -> tuple[Side, Side, list[Varied]]:
+@contextmanager
+def prepared(commit: Commit, work: Path, python: Path) -> Generator[tuple[Side, Side, list[Varied]]]:
     """The two copies of the commit's files, ready to build in."""
     if (work.exists() and not (work / MARK).is_file() and any(work.iterdir())) or work.is_symlink():
         raise UsageError(f"{work} is not a folder that we made: it is not removed", hint="choose another --output")
@@ -96,13 +99,11 @@ def prepare(commit: Commit, work: Path, python: Path) -> tuple[Side, Side, list[
         shutil.rmtree(work)
     work.mkdir(parents=True)
     (work / MARK).touch()
-    one, two, rows = plan(work, epoch=commit.epoch, python=python)
-    for side in (one, two):
-        building.prepare(side, commit.sha)
-    return one, two, rows
-
-
-MARK = "made-by-reproduce"
+    with memory_folder() as memory:
+        one, two, rows = plan(work, epoch=commit.epoch, python=python, memory=memory)
+        for side in (one, two):
+            building.prepare(side, commit.sha)
+        yield one, two, rows
 
 
 def build(
@@ -125,10 +126,10 @@ def _with_times(rows: Sequence[Varied], made: Sequence[dict[str, Made]]) -> list
     if None in starts:
         return list(rows)
     shown = [
-        datetime.datetime.fromtimestamp(s, datetime.UTC).isoformat(" ", "seconds") for s in starts if s is not None
+        datetime.datetime.fromtimestamp(s, datetime.UTC).isoformat(" ", "milliseconds") for s in starts if s is not None
     ]
     return [
-        Varied(f"{row.what}", shown[0], shown[1] if row.reason else f"{shown[1]} and {row.second}",
+        Varied(row.what, shown[0], shown[1] if row.reason else f"{shown[1]} and {row.second}",
                "")
         if row.what == "time" else row
         for row in rows

@@ -80,7 +80,8 @@ def prepare(side: Side, sha: str) -> None:
     if side.toolchain != knobs.toolchain_dir():
         _link_tree(knobs.toolchain_dir(), side.toolchain)
     if side.uid is not None:
-        for path in (side.folder, *(p for p in side.folder.rglob("*") if side.toolchain not in (p, *p.parents))):
+        ours = (p for p in side.folder.rglob("*") if side.toolchain not in (p, *p.parents))
+        for path in (side.folder, *ours, side.checkout, *side.checkout.rglob("*")):
             os.chown(path, side.uid, side.uid, follow_symlinks=False)
 
 
@@ -103,7 +104,7 @@ def shuffled(side: Side) -> Generator[str | None]:
     if program is None:
         yield "disorderfs is not installed"
         return
-    real = side.checkout.rename(side.folder / "real")
+    real = side.checkout.rename(side.checkout.with_name("real"))
     side.checkout.mkdir()
     options = ["--shuffle-dirents=yes", "--sort-dirents=no", "--multi-user=yes"]
     done = subprocess.run(
@@ -131,7 +132,7 @@ def order_of_files(sides: Sequence[Side], reason: str | None) -> Varied:
     )
     other = sum(two.get(name) != names for name, names in one.items())
     found = f"another order in {other} of {len(one)} folders"
-    how = "by disorderfs" if reason is None else f"written in reverse order ({reason})"
+    how = "by disorderfs" if reason is None else f"written in reverse order, to memory where there is ({reason})"
     if other == 0:
         return Varied("order of files", "as written", "as written", f"{how}, {found}")
     return Varied("order of files", "as written", f"{how}: {found}")

@@ -9,7 +9,9 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +24,7 @@ LOCALES = (
     "en_US.utf8",
     "C.utf8",
 )  # for the second build, the first that is installed: i is not I's small
+MEMORY = Path("/dev/shm")
 CAPABILITY = "dac_read_search"  # reads what others may not: Python or the checkout may stand in root's home
 
 
@@ -71,26 +74,48 @@ def installed_locales() -> list[str]:
     return done.stdout.split()
 
 
-def refusal(prefix: Sequence[str], python: Path) -> str | None:
-    """Why Python cannot be run behind these words, or None if it can."""
+# access(2) asks for the user's own rights, without the capability: tools look for each other by it.
+_ENTERS = "import os, sys; sys.exit(next((f'no access to {p}' for p in sys.argv[1:] if not os.access(p, os.X_OK)), 0))"
+
+
+def refusal(prefix: Sequence[str], python: Path, places: Sequence[Path]) -> str | None:
+    """Why Python cannot be run behind these words or cannot use these folders, or None if it can."""
+    command = [*prefix, str(python), "-c", _ENTERS, *map(str, places)]
     try:
-        done = subprocess.run(
-            [*prefix, str(python), "-c", "pass"], capture_output=True, text=True, check=False, timeout=60
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     said = " ".join(done.stderr.split())
     return f"{prefix[0]} exited {done.returncode}: {said}" if done.returncode else None
 
 
+@contextmanager
+def memory_folder(parent: Path = MEMORY) -> Generator[Path | None]:
+    """A folder in memory, or None where there is none: files are listed there in another order than on a disk."""
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        yield None
+        return
+    folder = Path(tempfile.mkdtemp(prefix="tilestack-the-second-of-two-builds-", dir=parent))
+    try:
+        folder.chmod(0o755)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
 def _absent(program: str) -> str | None:
     return None if shutil.which(program) else f"{program} is not installed"
 
 
-def plan(work: Path, *, epoch: int, python: Path, root: bool | None = None) -> tuple[Side, Side, list[Varied]]:
-    """The two builds, in folders under `work`, and in what they differ. `epoch`: SOURCE_DATE_EPOCH of both."""
+def plan(
+    work: Path, *, epoch: int, python: Path, memory: Path | None = None, root: bool | None = None
+) -> tuple[Side, Side, list[Varied]]:
+    """The two builds, in folders under `work`, and in what they differ. `epoch`: SOURCE_DATE_EPOCH of both. `memory`: a
+    folder of another file system, for the second copy of the checkout."""
     root = os.geteuid() == 0 if root is None else root
-    wrappers, rows = _namespaces(python, root=root)
+    wrappers, rows = _namespaces(
+        python, [p for p in (work, memory, knobs.toolchain_dir()) if p and p.exists()], root=root
+    )
     uid = NOBODY if any("user" in what.split("+") for what in wrappers) and root else None
     folders = (work / "a", work / "the-second-of-two-builds" / "its-path-is-longer" / "and deeper")
     users = ("builder", "someone-else")
@@ -105,7 +130,7 @@ def plan(work: Path, *, epoch: int, python: Path, root: bool | None = None) -> t
     umasks = (0o022, 0o077)
     sides: list[Side] = []
     for number, folder in enumerate(folders):
-        checkout = folder / "checkout" if number else folder / "c"
+        checkout = (memory or folder) / "checkout" if number else folder / "c"
         side = Side(
             name=("first", "second")[number],
             folder=folder,
@@ -151,7 +176,7 @@ def _settings(one: Side, two: Side) -> list[Varied]:
     return rows
 
 
-def _namespaces(python: Path, *, root: bool) -> tuple[dict[str, tuple[str, ...]], list[Varied]]:
+def _namespaces(python: Path, places: Sequence[Path], *, root: bool) -> tuple[dict[str, tuple[str, ...]], list[Varied]]:
     """What the second build's commands run behind, as far as it works here."""
     wrappers: dict[str, tuple[str, ...]] = {}
     host, other, me = socket.gethostname(), "another-host", f"uid {os.geteuid()}"
@@ -171,7 +196,7 @@ def _namespaces(python: Path, *, root: bool) -> tuple[dict[str, tuple[str, ...]]
     rows: list[Varied] = []
     for key, prefix in options.items():
         before = [word for words in wrappers.values() for word in words]
-        why = _absent(prefix[0]) or refusal([*before, *prefix], python)
+        why = _absent(prefix[0]) or refusal([*before, *prefix], python, places)
         if why is None:
             wrappers[key] = prefix
         for what in key.split("+"):
