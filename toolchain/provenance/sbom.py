@@ -193,22 +193,36 @@ def _merge(table: dict[str, Any], path: Path) -> None:
     Raises UsageError if it is no CycloneDX file that we read, or names what is named here.
     """
     try:
-        other = json.loads(path.read_text())
-        if (other["bomFormat"], other["specVersion"]) not in {("CycloneDX", version) for version in MERGED}:
-            raise ValueError(f"it is {other['bomFormat']} {other['specVersion']}")
-        described = other["metadata"]["component"]
-        added: list[dict[str, Any]] = [described, *other["components"]]
+        top, added, needs = _foreign(json.loads(path.read_text()))
         twice = {part["bom-ref"] for part in table["components"]} & {part["bom-ref"] for part in added}
-        needs: list[dict[str, Any]] = other["dependencies"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         what = f"{type(error).__name__}: {error}"
         raise UsageError(f"{path} is no CycloneDX file of {' or '.join(MERGED)}: {what}") from error
     if twice:
         raise UsageError(f"{path} names what the toolchain's own SBOM names: {', '.join(sorted(twice))}")
-    table["components"] += sorted(added, key=lambda part: str(part["bom-ref"]))
-    table["dependencies"] += sorted(needs, key=lambda row: str(row["ref"]))
     root = table["metadata"]["component"]["bom-ref"]
-    next(row for row in table["dependencies"] if row["ref"] == root)["dependsOn"].append(described["bom-ref"])
+    next(row for row in table["dependencies"] if row["ref"] == root)["dependsOn"].append(top)
+    table["components"] += sorted(added, key=lambda part: part["bom-ref"])
+    table["dependencies"] += [{"ref": ref, "dependsOn": sorted(needs[ref])} for ref in sorted(needs)]
+
+
+def _foreign(other: dict[str, Any]) -> tuple[str, list[dict[str, Any]], dict[str, list[str]]]:
+    """What a CycloneDX file describes, its components, and what each depends on, all by their names.
+
+    What it describes is one of the components, or has a name of its own, which Conan draws at random: then it becomes
+    `native:` and what it is called.
+    """
+    if (other["bomFormat"], other["specVersion"]) not in {("CycloneDX", version) for version in MERGED}:
+        raise ValueError(f"it is {other['bomFormat']} {other['specVersion']}")
+    described: dict[str, Any] = other["metadata"]["component"]
+    components: list[dict[str, Any]] = other.get("components", [])
+    needs = {str(row["ref"]): list(map(str, row.get("dependsOn", []))) for row in other.get("dependencies", [])}
+    top = str(described["bom-ref"])
+    if top in [part["bom-ref"] for part in components]:
+        return top, components, needs
+    stable = f"native:{described['name']}"
+    needs[stable] = needs.pop(top, [])
+    return stable, [{**described, "bom-ref": stable}, *components], needs
 
 
 def _render(bom: Made, native: Path | None = None) -> bytes:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -68,25 +69,38 @@ def test_a_toolchain(wheels: dict[str, Wheel], site: Site) -> None:
     assert set(needs(made)["tilestack-toolchain"]) == set(found)
 
 
+LLVM = {"bom-ref": "pkg:conan/llvm@22.1.8?rref=1", "name": "llvm", "type": "library", "version": "22.1.8"}
+
+
+def conan(top: str, *components: object, **change: object) -> str:
+    """What `conan.tools.sbom.cyclonedx_1_6` writes; `top`: the name of what it describes, which may be random."""
+    return json.dumps({
+        "bomFormat": "CycloneDX", "specVersion": "1.6", "serialNumber": f"urn:uuid:{uuid.uuid4()}", "version": 1,
+        "metadata": {"component": {"bom-ref": top, "name": "native", "type": "application"}, "timestamp": "now"},
+        "components": components, "dependencies": [{"ref": top, "dependsOn": [LLVM["bom-ref"]]}], **change,
+    })  # fmt: skip
+
+
 def test_a_native_toolchain_is_merged_in(wheels: dict[str, Wheel], site: Site, tmp_path: Path) -> None:
     known = licences(wheels, load_policy(site.policy))
-    llvm = {"bom-ref": "pkg:conan/llvm@22.1.8", "name": "llvm", "type": "library", "version": "22.1.8"}
-    native: dict[str, Any] = {
-        "bomFormat": "CycloneDX", "specVersion": "1.6", "serialNumber": "urn:uuid:00000000-0000-0000-0000-000000000000",
-        "metadata": {"component": {"bom-ref": "native", "name": "native", "type": "application"}, "timestamp": "now"},
-        "components": [llvm], "dependencies": [{"ref": "native", "dependsOn": [llvm["bom-ref"]]}],
-    }  # fmt: skip
     path = tmp_path / "native.json"
-    path.write_text(json.dumps(native))
+    path.write_text(conan(str(uuid.uuid4()), LLVM))
     made = valid(toolchain_sbom(wheels, known, path))
-    assert parts(made)["pkg:conan/llvm@22.1.8"]["version"] == "22.1.8"
-    assert needs(made)["native"] == ["pkg:conan/llvm@22.1.8"] and "native" in needs(made)["tilestack-toolchain"]
-    path.write_text(json.dumps({**native, "serialNumber": "urn:uuid:11111111-0000-0000-0000-000000000000"}))
+    assert parts(made)[LLVM["bom-ref"]]["version"] == "22.1.8"
+    assert needs(made)["native:native"] == [LLVM["bom-ref"]] and "native:native" in needs(made)["tilestack-toolchain"]
+    path.write_text(conan(str(uuid.uuid4()), LLVM))
     assert valid(toolchain_sbom(wheels, known, path)) == made  # what Conan makes up at random is left out
-    path.write_text(json.dumps({**native, "components": [{**llvm, "bom-ref": "tool:ptxas"}]}))
+    path.write_text(conan("tc/1", LLVM, {**LLVM, "bom-ref": "tc/1", "name": "tc"}))
+    assert "tc/1" in needs(valid(toolchain_sbom(wheels, known, path)))["tilestack-toolchain"]
+
+
+def test_a_native_toolchain_that_cannot_be_merged_in(wheels: dict[str, Wheel], site: Site, tmp_path: Path) -> None:
+    known = licences(wheels, load_policy(site.policy))
+    path = tmp_path / "native.json"
+    path.write_text(conan("top", {**LLVM, "bom-ref": "tool:ptxas"}))
     with pytest.raises(UsageError, match=r"native\.json names what .* tool:ptxas"):
         toolchain_sbom(wheels, known, path)
-    for text in ("{", "[]", "{}", json.dumps({**native, "specVersion": "9"}), json.dumps({**native, "components": 3})):
+    for text in ("{", "[]", "{}", conan("top", specVersion="9"), conan("top", components=3), conan("top", 3)):
         path.write_text(text)
         with pytest.raises(UsageError, match=r"native\.json is no CycloneDX file"):
             toolchain_sbom(wheels, known, path)
