@@ -27,7 +27,8 @@ def mirror(apt: Path = Path("/etc/apt")) -> str:
 
 
 def _addresses(apt: Path) -> Iterator[str]:
-    for path in sorted((*apt.glob("sources.list"), *apt.glob("sources.list.d/*"))):
+    names = ("sources.list", "sources.list.d/*.list", "sources.list.d/*.sources")  # apt ignores all others
+    for path in sorted(path for name in names for path in apt.glob(name)):
         text = path.read_text()
         if path.suffix == ".sources":  # deb822 form, sources.list(5)
             for line in re.findall(r"^URIs:(.*)$", text, re.MULTILINE | re.IGNORECASE):
