@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -103,8 +104,11 @@ def memory_folder(parent: Path = MEMORY) -> Generator[Path | None]:
         shutil.rmtree(folder)
 
 
-def _absent(program: str) -> str | None:
-    return None if shutil.which(program) else f"{program} is not installed"
+def _is_later(prefix: Sequence[str], python: Path) -> bool:
+    """Whether Python behind these words sees a clock that is set forward."""
+    command = [*prefix, str(python), "-c", "import time; print(time.time())"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(done.stdout) > time.time() + 300 * 86400
 
 
 def plan(
@@ -196,9 +200,13 @@ def _namespaces(python: Path, places: Sequence[Path], *, root: bool) -> tuple[di
     rows: list[Varied] = []
     for key, prefix in options.items():
         before = [word for words in wrappers.values() for word in words]
-        why = _absent(prefix[0]) or refusal([*before, *prefix], python, places)
+        program = shutil.which(prefix[0])
+        words = (program or prefix[0], *prefix[1:])
+        why = refusal([*before, *words], python, places) if program else f"{prefix[0]} is not installed"
+        if why is None and key == "time" and not _is_later([*before, *words], python):
+            why = f"{program} leaves the clock as it is"
         if why is None:
-            wrappers[key] = prefix
+            wrappers[key] = words
         for what in key.split("+"):
             first, second = values[what]
             rows.append(Varied(what, first, second if why is None else first, why or ""))

@@ -246,16 +246,25 @@ def test_what_a_machine_does_not_allow_is_said(tmp_path: Path, monkeypatch: pyte
         assert two.wrappers == {} and two.uid is None
         assert reasons["time"] == "faketime is not installed" and "unshare is not" in reasons["hostname"]
         assert reasons["locale"] == "no other locale is installed" and reasons["user"]
-    monkeypatch.setattr(variation.shutil, "which", lambda name: name)
-    monkeypatch.setattr(variation, "refusal", lambda words, *_: f"{words[-4:]} refused" if "setpriv" in words else None)
+    monkeypatch.setattr(variation.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(variation, "_is_later", lambda *_: True)
+    monkeypatch.setattr(
+        variation, "refusal", lambda words, *_: f"{words[-4:]} refused" if "/bin/setpriv" in words else None
+    )
     _, two, rows = variation.plan(tmp_path, epoch=1, python=python, root=True)
     assert list(two.wrappers) == ["hostname", "time"] and two.uid is None
     monkeypatch.setattr(variation, "refusal", lambda *_: None)
     for root, names in ((True, ["hostname", "user", "time"]), (False, ["hostname+user", "time"])):
         _, two, _ = variation.plan(tmp_path, epoch=1, python=python, root=root)
         assert list(two.wrappers) == names and two.uid == (variation.NOBODY if root else None)
-        assert two.wrapped(["x"], {"user": "no", "hostname": "no"}) == ["faketime", "-f", "+400d", "x"]
-        assert two.wrapped(["x"], {"time": "no"})[0] == "unshare"
+        assert two.wrapped(["x"], {"user": "no", "hostname": "no"}) == ["/bin/faketime", "-f", "+400d", "x"]
+        assert two.wrapped(["x"], {"time": "no"})[0] == "/bin/unshare"
+    monkeypatch.setattr(variation, "_is_later", lambda *_: False)
+    _, two, rows = variation.plan(tmp_path, epoch=1, python=python)
+    assert "time" not in two.wrappers
+    assert {row.reason for row in rows if row.what == "time"} == {"/bin/faketime leaves the clock as it is"}
+    monkeypatch.undo()
+    assert not variation._is_later(["env"], python)
     with variation.memory_folder(tmp_path / "none") as folder:
         assert folder is None
 
