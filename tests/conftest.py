@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import shutil
 from collections import Counter
 from collections.abc import Callable, Generator
 
@@ -44,6 +45,34 @@ def _two_gpus() -> str | None:
     return _gpu() or (None if len(gpus()) > 1 else "only one GPU")
 
 
+def _engine() -> str | None:
+    from toolchain.errors import ToolchainError
+    from toolchain.native.engine import Engine
+
+    try:
+        Engine.find()
+    except ToolchainError as error:
+        return str(error)
+    return None
+
+
+def _native() -> str | None:
+    from toolchain.errors import ToolchainError
+    from toolchain.native.tools import NativeToolchain
+
+    try:
+        found = NativeToolchain.find()
+    except ToolchainError as error:
+        return str(error)
+    return None if found.image == "here" else _engine()
+
+
+def _cuda_tile() -> str | None:
+    from toolchain.native.tools import NativeToolchain
+
+    return _native() or (None if NativeToolchain.find().has("cuda-tile-opt") else "built with --only-llvm")
+
+
 def _torch() -> str | None:
     return None if importlib.util.find_spec("torch") else "PyTorch is not installed"
 
@@ -53,6 +82,10 @@ CAPABILITIES: dict[str, Callable[[], str | None]] = {
     "toolchain": functools.cache(_toolchain),
     "gpu": functools.cache(_gpu),
     "two-gpus": functools.cache(_two_gpus),
+    "engine": functools.cache(_engine),
+    "mmdebstrap": lambda: None if shutil.which("mmdebstrap") else "mmdebstrap is not installed",
+    "native": functools.cache(_native),
+    "cuda-tile": functools.cache(_cuda_tile),
     "network": lambda: "only with --require=network",
     "torch": functools.cache(_torch),
 }

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolchain.errors import ConformanceError
 
 from .options import add_json, command, print_json, seed
+
+if TYPE_CHECKING:
+    from toolchain.native.tools import NativeTools
 
 MATRIX = """\
   tilestack matrix list                                every cell of a compile
@@ -84,15 +89,35 @@ def run_(args: argparse.Namespace) -> int:
             )
             print(f"{row.status}: {row.cell} {row.shape}  {share}", flush=True)
 
-    results = run_matrix(
-        bundle, executors, sources=args.source, dtypes=args.dtype, selected=args.op, seed=args.seed, progress=show
-    )
+    with _native_tools() as native:
+        results = run_matrix(
+            bundle, executors, sources=args.source, dtypes=args.dtype, selected=args.op, seed=args.seed,
+            native=native, progress=show,
+        )  # fmt: skip
     for line in write_report(results, args.report):
         print(line)
     print(f"{results.summary()} in {results.environment['seconds']} s; {where}")
     if not results.green:
         raise ConformanceError(f"not green: {results.summary()}", hint=f"see {args.report / 'index.html'}")
     return 0
+
+
+@contextmanager
+def _native_tools() -> Generator[NativeTools | str]:
+    """The open C++ tools of cuda-tile, or why there are none."""
+    from toolchain.errors import ToolchainError
+    from toolchain.native.tools import NativeToolchain
+
+    try:
+        found = NativeToolchain.find()
+    except ToolchainError as error:
+        yield str(error.args[0]).removeprefix("native tools absent: ")
+        return
+    if not found.has("cuda-tile-opt", "cuda-tile-translate", "cuda-tile-optimize"):
+        yield f"{found.prefix} was built without cuda-tile"
+        return
+    with found.open() as tools:
+        yield tools
 
 
 def report_(args: argparse.Namespace) -> int:

@@ -40,7 +40,7 @@ def checks() -> list[Check]:
     """Look at everything. What is amiss is a line of its own, no exception."""
     tools = map(_tool, pins().tools)
     packages = map(_package, LAUNCH_PACKAGES)
-    return [_python(), _toolchain(), *tools, *packages, _driver(), *_gpus(), *_settings()]
+    return [_python(), _toolchain(), *tools, _native(), *packages, _driver(), *_gpus(), *_settings()]
 
 
 def _python() -> Check:
@@ -69,6 +69,18 @@ def _tool(name: str) -> Check:
     except ToolchainError as error:
         return Check(name, "bad", str(error.args[0]), error.hint or "")
     return Check(name, "ok", f"{found.version}, sha256 {found.sha256[:12]}… as pinned")
+
+
+def _native() -> Check:
+    from .native.tools import NativeToolchain
+
+    try:
+        found = NativeToolchain.find()
+    except ToolchainError as error:
+        return Check(
+            "native", "note", f"{error.args[0]}; only comparing with LLVM's tools needs them", error.hint or ""
+        )
+    return Check("native", "ok", f"stack {found.stack}, LLVM {found.llvm}: {' '.join(sorted(found.paths))}")
 
 
 def _package(name: str) -> Check:

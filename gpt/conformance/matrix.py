@@ -5,17 +5,20 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from toolchain.bundle import Bundle
 from toolchain.entry import DTYPES, ops
 from toolchain.errors import UsageError
-from toolchain.runtime import Executor
+from toolchain.native.tools import NativeTools
+from toolchain.runtime import Executor, open_executor
 
 from .cases import CASES
 from .forward import run_forward
 from .models import forward_cases
+from .native import native_rows
 from .result import Results, Row
 from .run import run_ops
 
@@ -42,10 +45,12 @@ def run_matrix(
     dtypes: Sequence[str] = (),
     selected: Sequence[str] = (),
     seed: int = 1,
+    native: NativeTools | str | None = None,
     progress: Callable[[Row], object] = id,  # told each row
 ) -> Results:
     """Run the chosen cells (all of them where nothing is chosen) and return every row with the environment.
 
+    `native`: the open C++ tools to compare with, or in words why there are none; None leaves these cells out.
     Raises UsageError for a source, dtype or op that there is not.
     """
     use_sources = chosen(sources, bundle.sources, "source in this bundle")
@@ -55,6 +60,13 @@ def run_matrix(
     rows: list[Row] = []
     for executor in executors:
         for row in _cells(bundle, executor, use_sources, use_dtypes, use_names, seed):
+            progress(row)
+            rows.append(row)
+    if native is not None:
+        cases = [case for case in CASES if case.op in use_names]
+        interpreter = partial(open_executor, "cpu")
+        chosen_ones = native_rows(bundle, native, interpreter, cases, sources=use_sources, dtypes=use_dtypes, seed=seed)
+        for row in chosen_ones:
             progress(row)
             rows.append(row)
     environment = {

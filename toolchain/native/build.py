@@ -26,7 +26,6 @@ from .engine import Container, Engine
 from .images import image
 from .make_images import ensure
 from .mirror import mirror
-from .progress import Progress
 
 # Inside a container.
 CHECKOUT, WORK, PREFIX, PACKAGES, SOURCES, CERTIFICATES = (
@@ -181,6 +180,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    from .progress import Progress  # here: a GPU machine looks for native tools without rich
+
     args = parser().parse_args(arguments)
     if not args.native:
         return 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +45,7 @@ class Engine:
 
     def __init__(self, client: Any, address: str) -> None:
         self._client, self.address = client, address
+        weakref.finalize(self, client.close)
         info: Any = client.info()
         version: Any = client.version()
         self.rootless = any("rootless" in str(option) for option in info.get("SecurityOptions") or ())

@@ -1,0 +1,74 @@
+"""A real container engine: output as it comes, exit codes, who owns what is written, what is left behind."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from toolchain.errors import ToolFailed
+from toolchain.native.engine import Container, Engine
+from toolchain.native.images import image
+from toolchain.native.make_images import ensure
+
+pytestmark = [pytest.mark.needs("engine"), pytest.mark.needs("mmdebstrap")]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return Engine.find()
+
+
+@pytest.fixture(scope="module")
+def base(engine: Engine) -> str:
+    return ensure(engine, image("base"))
+
+
+def test_it_says_what_it_is(engine: Engine):
+    assert engine.version.startswith(("Docker ", "Podman "))
+
+
+def test_a_command_prints_line_by_line(engine: Engine, base: str):
+    lines: list[str] = []
+    said = engine.run(Container(base), ["sh", "-c", "echo one; echo two >&2; printf three"], on_line=lines.append)
+    assert sorted(lines) == ["one", "three", "two"]
+    assert sorted(said.splitlines()) == ["one", "three", "two"]
+
+
+def test_a_command_that_fails_shows_what_it_said(engine: Engine, base: str):
+    with pytest.raises(ToolFailed, match="no such thing") as caught:
+        engine.run(Container(base), ["sh", "-c", "echo no such thing >&2; exit 3"])
+    assert caught.value.returncode == 3
+
+
+def test_what_it_writes_is_ours_and_what_is_read_only_stays(engine: Engine, base: str, tmp_path: Path):
+    given, made = tmp_path / "given", tmp_path / "made"
+    given.mkdir()
+    made.mkdir()
+    (given / "in").write_text("text")
+    container = Container(base, mounts={given: ("/given", "ro"), made: ("/made", "rw")}, folder="/made")
+    engine.run(container, ["cp", "/given/in", "out"])
+    assert (made / "out").read_text() == "text"
+    assert (made / "out").stat().st_uid == os.getuid()
+    with pytest.raises(ToolFailed, match="Read-only"):
+        engine.run(container, ["touch", "/given/other"])
+
+
+def test_there_is_no_network_unless_it_is_asked_for(engine: Engine, base: str):
+    assert engine.run(Container(base), ["ls", "/sys/class/net"]).split() == ["lo"]
+
+
+def test_an_interrupted_command_leaves_no_container(engine: Engine, base: str):
+    def stop(line: str) -> None:
+        raise KeyboardInterrupt(line)
+
+    before = _containers(engine, base)
+    with pytest.raises(KeyboardInterrupt, match="started"):
+        engine.run(Container(base), ["sh", "-c", "echo started; sleep 600"], on_line=stop)
+    assert _containers(engine, base) == before
+
+
+def _containers(engine: Engine, base: str) -> list[str]:
+    found = engine._client.containers.list(all=True, filters={"ancestor": base})
+    return sorted(container.id for container in found if "started" in " ".join(container.attrs["Config"]["Cmd"]))
