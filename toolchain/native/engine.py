@@ -6,7 +6,7 @@ Podman's socket is there after `systemctl --user start podman.socket`. Rootless 
 from __future__ import annotations
 
 import os
-import stat
+import socket
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,9 +64,8 @@ class Engine:
             raise ToolchainError("the PyPI package docker is not installed", hint="nox -s build_toolchain") from error
         tried: list[str] = []
         for address in addresses():
-            path = Path(address.removeprefix("unix://"))
-            if address.startswith("unix://") and not (path.exists() and stat.S_ISSOCK(path.stat().st_mode)):
-                tried.append(f"{address}: no such socket")
+            if address.startswith("unix://") and (problem := _unreachable(address.removeprefix("unix://"))):
+                tried.append(f"{address}: {problem}")
                 continue
             try:
                 return cls(docker.DockerClient(base_url=address, timeout=600), address)
@@ -146,6 +145,16 @@ def addresses() -> list[str]:
     return [f"unix://{path}" for path in sockets]
 
 
+def _unreachable(path: str) -> str | None:
+    """Why nothing answers at a socket, or None. Asked first: docker leaves its own socket open where it fails."""
+    with socket.socket(socket.AF_UNIX) as tried:
+        try:
+            tried.connect(path)
+        except OSError as error:
+            return error.strerror or str(error)
+    return None
+
+
 def _lines(chunks: Any) -> Any:
     """Lines of a stream of bytes that is cut anywhere."""
     rest = b""
@@ -153,4 +162,4 @@ def _lines(chunks: Any) -> Any:
         *whole, rest = (rest + chunk).split(b"\n")
         yield from (line.decode(errors="replace").rstrip("\r") for line in whole)
     if rest:
-        yield rest.decode(errors="replace")
+        yield rest.decode(errors="replace").rstrip("\r")

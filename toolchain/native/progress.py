@@ -30,14 +30,17 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        if not self._plain:
+            self._bar.stop()
         self._log.close()
 
     def line(self, line: str) -> None:
         """Take a line of the build's output."""
         self._log.write(line + "\n")
         if line.startswith("== "):
-            self._bar.update(self._task, description=line[3:], completed=0, total=None)
+            # A task of its own: once a task has a total, rich leaves it one.
+            self._bar.remove_task(self._task)
+            self._task = self._bar.add_task(line[3:], total=None)
             if self._plain:
                 print(line[3:], flush=True)
         elif step := self.STEP.match(line):

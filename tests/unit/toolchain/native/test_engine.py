@@ -1,0 +1,164 @@
+"""Where an engine is looked for, and what one is asked to do, told from a client that writes it down."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from toolchain.errors import ToolchainError, ToolFailed
+from toolchain.native.engine import Container, Engine, _lines, addresses
+
+
+@pytest.fixture(autouse=True)
+def unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TILESTACK_ENGINE", "DOCKER_HOST", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_usual_sockets_are_tried_the_machines_first(monkeypatch: pytest.MonkeyPatch):
+    machine = ["unix:///var/run/docker.sock", "unix:///run/podman/podman.sock"]
+    assert addresses() == machine
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/7")
+    assert addresses() == [*machine, "unix:///run/user/7/docker.sock", "unix:///run/user/7/podman/podman.sock"]
+
+
+def test_an_address_that_was_named_is_the_only_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/7")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///docker")
+    assert addresses() == ["unix:///docker"]
+    monkeypatch.setenv("TILESTACK_ENGINE", "unix:///ours")
+    assert addresses() == ["unix:///ours"]
+
+
+def test_without_an_engine_the_error_lists_what_was_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    tried = [f"unix://{tmp_path}/none.sock", f"unix://{tmp_path}/file", f"unix://{tmp_path}/deaf.sock"]
+    (tmp_path / "file").touch()
+    with socket.socket(socket.AF_UNIX) as deaf:
+        deaf.bind(str(tmp_path / "deaf.sock"))  # and nobody listens
+    monkeypatch.setattr("toolchain.native.engine.addresses", lambda: tried)
+    with pytest.raises(ToolchainError) as caught:
+        Engine.find()
+    first, *lines, hint = str(caught.value).splitlines()
+    assert first == "no container engine answers:"
+    said = ("No such file or directory", "Connection refused", "Connection refused")
+    assert lines == [f"  {address}: {why}" for address, why in zip(tried, said, strict=True)]
+    assert "docker.io or podman" in hint
+
+
+@pytest.mark.parametrize(
+    "address", ["nonsense://", "/var/run/docker.sock:x:y", "tcp://127.0.0.1:1", "unix:///" + "long" * 50]
+)
+def test_an_address_that_cannot_be_is_an_error_of_ours(address: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TILESTACK_ENGINE", address)
+    with pytest.raises(ToolchainError, match=f"no container engine answers:\n  {address}: "):
+        Engine.find()
+
+
+TEXT = "eins\r\nzwölf €\n\nlast"
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r"])
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+def test_lines_are_whole_wherever_the_stream_is_cut(size: int, end: str):
+    data = (TEXT + end).encode()
+    chunks = [data[at : at + size] for at in range(0, len(data), size)]
+    assert list(_lines(chunks)) == ["eins", "zwölf €", "", "last"]
+
+
+def test_bytes_that_are_no_text_are_shown_all_the_same():
+    assert list(_lines([b"a\xff\n", b"b\xff"])) == ["a\N{REPLACEMENT CHARACTER}", "b\N{REPLACEMENT CHARACTER}"]
+    assert list(_lines([])) == []
+
+
+class Client:
+    """Stands in for docker's: its containers print `chunks` and end with `code`."""
+
+    def __init__(
+        self, *, chunks: Sequence[bytes] = (), code: int = 0, options: Sequence[str] = (), kind: str = "Engine"
+    ) -> None:
+        self.chunks, self.code, self.options, self.kind = chunks, code, options, kind
+        self.asked: dict[str, Any] = {}
+        self.removed: list[bool] = []
+        self.containers = SimpleNamespace(run=self._run)
+
+    def info(self) -> dict[str, Any]:
+        return {"SecurityOptions": list(self.options) or None}
+
+    def version(self) -> dict[str, Any]:
+        return {"Version": "9.9", "Components": [{"Name": self.kind}]}
+
+    def close(self) -> None: ...
+
+    def _run(self, image: str, command: list[str], **options: Any) -> Any:
+        self.asked = {"image": image, "command": command, **options}
+        return SimpleNamespace(
+            logs=lambda **_: iter(self.chunks),
+            wait=lambda: {"StatusCode": self.code},
+            remove=lambda force: self.removed.append(force),
+        )
+
+
+def test_an_engine_says_what_it_is():
+    assert Engine(Client(), "").version == "Docker 9.9"
+    assert Engine(Client(kind="Podman Engine", options=["name=seccomp", "name=rootless"]), "").version == (
+        "Podman 9.9, rootless"
+    )
+
+
+def test_a_container_gets_no_more_than_it_is_given(tmp_path: Path):
+    client = Client()
+    mounts = {tmp_path / "in": ("/in", "ro"), tmp_path / "out": ("/out", "rw")}
+    Engine(client, "").run(Container("sha256:1", mounts, {"A": "b"}, folder="/out"), ["true"])
+    asked = client.asked
+    assert [(row["Source"], row["Target"], row["ReadOnly"]) for row in asked["mounts"]] == [
+        (f"{tmp_path}/in", "/in", True),
+        (f"{tmp_path}/out", "/out", False),
+    ]
+    assert (asked["environment"], asked["working_dir"], asked["network_mode"]) == ({"A": "b"}, "/out", "none")
+    assert asked["user"] == f"{os.getuid()}:{os.getgid()}"
+    assert asked["device_requests"] is None
+    Engine(client, "").run(Container("sha256:1", network=True, user="0:0", gpus=True), ["true"])
+    assert (client.asked["network_mode"], client.asked["user"]) == ("host", "0:0")
+    assert client.asked["device_requests"][0]["DeviceIDs"] == ["nvidia.com/gpu=all"]
+
+
+def test_what_a_rootless_engine_writes_is_the_callers():
+    client = Client(options=["name=rootless"])
+    Engine(client, "").run(Container("sha256:1"), ["true"])
+    assert client.asked["user"] == "0:0"  # which is the caller, outside
+
+
+def test_output_comes_line_by_line_and_the_container_goes():
+    client = Client(chunks=[b"one\ntw", b"o\n"])
+    lines: list[str] = []
+    assert Engine(client, "").run(Container("sha256:1"), ["x"], on_line=lines.append) == "one\ntwo"
+    assert lines == ["one", "two"]
+    assert client.removed == [True]
+
+
+def test_a_failure_shows_the_end_of_the_output():
+    client = Client(chunks=[b"".join(b"line %d\n" % number for number in range(100))], code=3)
+    with pytest.raises(ToolFailed) as caught:
+        Engine(client, "").run(Container("sha256:1"), ["make", "it all"])
+    assert (caught.value.returncode, caught.value.command) == (3, ["make", "it all"])
+    assert "line 99" in str(caught.value)
+    assert "line 59\n" not in str(caught.value)
+    assert "Docker 9.9, sha256:1" in str(caught.value)
+    assert client.removed == [True]
+
+
+def test_an_interrupted_command_leaves_no_container():
+    client = Client(chunks=[b"one\n"])
+
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Engine(client, "").run(Container("sha256:1"), ["x"], on_line=interrupt)
+    assert client.removed == [True]
