@@ -73,7 +73,7 @@ def reproduce(tmp_path: Path, *chosen: Artefact) -> Report:
 
 
 def program(name: str, output: str = "{out}", **more: object) -> Artefact:
-    return Artefact(name, ("{python}", "-I", f"{{checkout}}/{name}.py", output), output, **more)  # type: ignore[arg-type]
+    return Artefact(name, ("{python}", f"{{checkout}}/{name}.py", output), output, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("repository")
