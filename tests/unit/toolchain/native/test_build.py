@@ -1,0 +1,296 @@
+"""What is around a native build: its name, its folders, what stays of a failed one. The work itself is a stub's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from toolchain.errors import ToolchainError, ToolFailed
+from toolchain.native import build as module
+from toolchain.native.build import Folders, Plan, build, main, prefixes
+from toolchain.native.engine import Container
+from toolchain.stacks import stacks
+
+STACK = stacks().stack()
+PLAN = Plan(STACK.name, "system")
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILESTACK_TOOLCHAIN", str(tmp_path / "toolchain"))
+    monkeypatch.setenv("TILESTACK_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TILESTACK_DEBIAN_MIRROR", "http://deb.example/debian")
+
+
+Work = Callable[[str], None]
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Work:
+    """Sets what a build on this machine does: Python that is run with the prefix as `prefix`."""
+
+    def does(code: str) -> None:
+        start = "import json, pathlib, sys; prefix = pathlib.Path(sys.argv[1])\n"
+        monkeypatch.setattr(Plan, "arguments", lambda _, folders: ["-c", start + code, str(folders.prefix)])
+
+    return does
+
+
+GOOD = """
+print("== llvm: building", flush=True)
+(prefix / "tool").write_text("a tool")
+(prefix / "tools.json").write_text(json.dumps({"stack": "s"}))
+print("done", file=sys.stderr)
+"""
+BAD = """
+(prefix / "tool").write_text("half a tool")
+print("== llvm: building", flush=True)
+print("error: no space left", file=sys.stderr)
+sys.exit(3)
+"""
+
+
+def here(tmp_path: Path, plan: Plan = PLAN, on_line: Callable[[str], None] = lambda _: None) -> Path:
+    return build(plan, engine=None, sources=None, packages=tmp_path / "packages", on_line=on_line)
+
+
+def left() -> list[str]:
+    """What is in the folder of prefixes, but for the log."""
+    return sorted(path.name for path in prefixes().iterdir() if path.name != "build.log")
+
+
+@pytest.mark.parametrize("name", stacks().stacks)
+def test_a_plan_has_its_image(name: str):
+    assert Plan(name, "source").image == "compilers"
+    assert Plan(name, "system").image == f"llvm-{stacks().stack(name).series}"
+    assert Plan(name, "system", llvm_version="99.1.0").image == "llvm-99"
+    assert Plan(name, "source", llvm_version="99.1.0").image == "compilers"
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout that has the inputs of a build and nothing else."""
+    root = tmp_path / "checkout"
+    for name in module.INPUTS:
+        path = root / name
+        if (module.ROOT / name).is_dir():
+            path = path / "deep/file"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    monkeypatch.setattr(module, "ROOT", root)
+    return root
+
+
+def test_the_inputs_are_there():
+    assert [name for name in module.INPUTS if not (module.ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("name", module.INPUTS)
+def test_another_input_is_another_outcome(inputs: Path, name: str):
+    before = PLAN.digest("here")
+    path = inputs / name
+    if path.is_dir():
+        (path / "new").touch()
+        added = PLAN.digest("here")
+        (path / "new").rename(path / "newer")
+        assert len({before, added, PLAN.digest("here")}) == 3
+        (path / "newer").unlink()
+        path = path / "deep/file"
+    assert PLAN.digest("here") == before
+    path.write_text("changed")
+    assert PLAN.digest("here") != before
+
+
+def test_another_plan_or_image_is_another_outcome(inputs: Path, monkeypatch: pytest.MonkeyPatch):
+    plans = [
+        PLAN,
+        replace(PLAN, llvm="source"),
+        replace(PLAN, stack="another"),
+        replace(PLAN, only_llvm=True),
+        replace(PLAN, without_nvptx=True),
+        replace(PLAN, llvm_version="1.2.3"),
+    ]
+    digests = [plan.digest("here") for plan in plans] + [PLAN.digest("sha256:1")]
+    assert len(set(digests)) == len(digests)
+    assert all(len(digest) == 16 for digest in digests)
+    monkeypatch.setenv("TILESTACK_JOBS", "77")
+    (inputs / "third_party/__pycache__").mkdir()
+    (inputs / "third_party/__pycache__/x.pyc").touch()
+    (inputs / "other").touch()
+    assert [plan.digest("here") for plan in plans] == digests[:-1]
+
+
+def test_arguments(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TILESTACK_JOBS", "7")
+    bare = Folders(Path("/p"), Path("/w"), Path("/k"), None)
+    usual = ["-m", "toolchain.native.recipes", "--stack", STACK.name, "--llvm", "system", "--jobs", "7"]
+    usual += ["--work", "/w", "--prefix", "/p", "--packages", "/k"]
+    assert PLAN.arguments(bare) == [*usual, "--debian-mirror", "http://deb.example/debian"]
+    plan = replace(PLAN, only_llvm=True, without_nvptx=True, llvm_version="1.2.3")
+    monkeypatch.setattr(module, "mirror", _no_mirror)
+    expected = [*usual, "--source-mirror", "/s", "--llvm-version", "1.2.3", "--only-llvm", "--without-nvptx"]
+    assert plan.arguments(replace(bare, sources=Path("/s"))) == expected
+
+
+def _no_mirror() -> str:
+    raise ToolchainError("no mirror of Debian is known")
+
+
+def test_the_recipes_take_these_arguments():
+    from toolchain.native import recipes
+
+    plan = replace(PLAN, only_llvm=True, without_nvptx=True, llvm_version="1.2.3")
+    args = recipes.parser().parse_args(plan.arguments(Folders(Path("/p"), Path("/w"), Path("/k"), Path("/s")))[2:])
+    assert (args.stack, args.llvm, args.llvm_version) == (STACK.name, "system", "1.2.3")
+    assert (args.work, args.prefix, args.packages, args.source_mirror) == tuple(map(Path, ("/w", "/p", "/k", "/s")))
+    assert (args.only_llvm, args.without_nvptx) == (True, True)
+
+
+def test_a_build_makes_its_prefix_once(tmp_path: Path, work: Work):
+    work(GOOD)
+    lines: list[str] = []
+    prefix = here(tmp_path, on_line=lines.append)
+    assert lines == ["== llvm: building", "done"]
+    assert prefix == prefixes() / PLAN.digest("here")
+    assert json.loads((prefix / "tools.json").read_text()) == {"image": "here", "stack": "s"}
+    assert (prefix / "tool").read_text() == "a tool"
+    assert [name for name in left() if name != "current"] == [prefix.name]
+    work(BAD)  # which is not run
+    assert here(tmp_path) == prefix
+
+
+def test_a_build_that_fails_leaves_nothing(tmp_path: Path, work: Work):
+    work(BAD)
+    with pytest.raises(ToolFailed, match=r"exited 3(.|\n)*no space left"):
+        here(tmp_path)
+    assert left() == []
+    work(GOOD.replace("tools.json", "other.json"))  # ends well, but without saying what it made
+    with pytest.raises(FileNotFoundError):
+        here(tmp_path)
+    assert left() == []
+
+
+def test_a_build_that_was_cut_off_is_made_anew(tmp_path: Path, work: Work):
+    work(GOOD)
+    prefix = prefixes() / PLAN.digest("here")
+    prefix.mkdir(parents=True)
+    (prefix / "half").touch()
+    assert here(tmp_path) == prefix
+    assert sorted(path.name for path in prefix.iterdir()) == ["tool", "tools.json"]
+
+
+def test_a_source_mirror_that_is_not_there_is_said_before_anything_is_made(tmp_path: Path, work: Work):
+    work(GOOD)
+    with pytest.raises(ToolchainError, match=rf"--source-mirror {tmp_path}/none: no such folder"):
+        build(PLAN, engine=None, sources=tmp_path / "none", packages=tmp_path / "packages", on_line=lambda _: None)
+    assert not prefixes().exists()
+
+
+class Engine:
+    """Stands in for a container engine: writes down what it is to run, and makes a prefix."""
+
+    version = "Stub 1"
+
+    def __init__(self) -> None:
+        self.ran: list[tuple[Container, Sequence[str]]] = []
+
+    def run(self, container: Container, command: Sequence[str], *, on_line: Callable[[str], None]) -> str:
+        self.ran.append((container, command))
+        (prefix,) = (outside for outside, (inside, _) in container.mounts.items() if inside == module.PREFIX)
+        (prefix / "tools.json").write_text("{}")
+        on_line("line")
+        return "line"
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
+    made = Engine()
+    monkeypatch.setattr(module, "ensure", lambda _, wanted: f"sha256:of-{wanted.name}")
+    monkeypatch.setattr(module.Engine, "find", lambda: made)
+    return made
+
+
+def test_a_build_in_a_container(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "ca.crt").touch()
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.crt"))
+    monkeypatch.setenv("https_proxy", "http://proxy.example")
+    monkeypatch.setenv("CFLAGS", "-O0")
+    packages = tmp_path / "packages"
+    prefix = build(PLAN, engine=engine, sources=tmp_path / "sources", packages=packages, on_line=lambda _: None)  # type: ignore[arg-type]
+    built_in = f"sha256:of-{PLAN.image}"
+    assert prefix == prefixes() / PLAN.digest(built_in)
+    assert json.loads((prefix / "tools.json").read_text()) == {"image": built_in}
+    ((container, command),) = engine.ran
+    assert container.image == built_in
+    inside = {inside: (outside, mode) for outside, (inside, mode) in container.mounts.items()}
+    assert inside["/checkout"] == (module.ROOT, "ro")
+    assert inside["/sources"] == (tmp_path / "sources", "ro")
+    assert inside["/packages"] == (packages, "rw")
+    assert inside[module.CERTIFICATES] == (tmp_path / "ca.crt", "ro")
+    assert container.environment["SSL_CERT_FILE"] == module.CERTIFICATES
+    assert container.environment["https_proxy"] == "http://proxy.example"
+    assert "CFLAGS" not in container.environment
+    # What it is told are the places inside.
+    assert command == ["python3", *PLAN.arguments(Folders(*map(Path, ("/prefix", "/work", "/packages", "/sources"))))]
+    assert build(PLAN, engine=engine, sources=None, packages=packages, on_line=lambda _: None) == prefix  # type: ignore[arg-type]
+    assert len(engine.ran) == 1
+
+
+def test_without_native_nothing_is_done(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    assert main([]) == 0
+    assert capsys.readouterr().out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_an_engine_it_ends_in_4_and_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TILESTACK_ENGINE", f"unix://{tmp_path}/none.sock")
+    assert main(["--native"]) == 4
+    said = capsys.readouterr().err
+    assert f"error: no container engine answers:\n  unix://{tmp_path}/none.sock: " in said
+    assert "next: install one" in said
+    assert not prefixes().exists()
+
+
+def test_the_last_one_built_is_the_current_one(work: Work, capsys: pytest.CaptureFixture[str]):
+    work(GOOD)
+    assert main(["--native", "--no-container"]) == 0
+    prefix = prefixes() / PLAN.digest("here")
+    assert f"native toolchain in {prefix}, " in capsys.readouterr().out
+    assert (prefixes() / "current").read_text() == f"{prefix.name}\n"
+    assert main(["--native", "--no-container", "--only-llvm"]) == 0
+    assert (prefixes() / "current").read_text() == f"{replace(PLAN, only_llvm=True).digest('here')}\n"
+    assert main(["--native", "--no-container"]) == 0  # there already: chosen again
+    assert (prefixes() / "current").read_text() == f"{prefix.name}\n"
+
+
+def test_a_failure_leaves_the_current_one(work: Work, capsys: pytest.CaptureFixture[str]):
+    work(GOOD)
+    assert main(["--native", "--no-container"]) == 0
+    before = left()
+    work(BAD)
+    assert main(["--native", "--no-container", "--llvm", "source"]) == 4
+    assert left() == before
+    assert (prefixes() / "current").read_text() == f"{PLAN.digest('here')}\n"
+    said = capsys.readouterr().err
+    assert "no space left" in said
+    assert f"the whole output: {prefixes() / 'build.log'}" in said
+    assert (prefixes() / "build.log").read_text() == "== llvm: building\nerror: no space left\n"
+
+
+def test_the_options_reach_the_plan(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "sources").mkdir()
+    monkeypatch.chdir(tmp_path)
+    options = ["--stack", STACK.name, "--llvm", "source", "--only-llvm", "--without-nvptx"]
+    assert main(["--native", *options, "--source-mirror", "sources", "--packages", "kept"]) == 0
+    ((container, command),) = engine.ran
+    assert container.image == "sha256:of-compilers"
+    assert {"--only-llvm", "--without-nvptx", "--source-mirror"} <= set(command)
+    assert container.mounts[tmp_path / "sources"] == ("/sources", "ro")
+    assert container.mounts[tmp_path / "kept"] == ("/packages", "rw")
