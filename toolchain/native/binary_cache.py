@@ -43,15 +43,19 @@ def restore(conan: Conan, folder: Path, package: Package) -> bool:
     archive = _archive(folder, package)
     if not archive.is_file() or not _note(archive).is_file():
         return False
-    noted = json.loads(_note(archive).read_text())
-    if (found := file_sha256(archive)) != noted["sha256"]:
+    try:
+        noted = json.loads(_note(archive).read_text())
+        sha256, saved = noted["sha256"], noted["package"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ToolchainError(f"{_note(archive)}: no note of ours", hint=f"delete it: rm {_note(archive)}") from error
+    if (found := file_sha256(archive)) != sha256:
         raise ToolchainError(
-            f"{archive}: sha256 {found}, but {noted['sha256']} was saved: changed or damaged, so it is not used",
+            f"{archive}: sha256 {found}, but {sha256} was saved: changed or damaged, so it is not used",
             hint=f"delete it, and the package is built anew: rm {archive}",
         )
     wanted = f"{package.reference}:{package.package_id}"
-    if noted["package"] != wanted:
-        raise ToolchainError(f"{archive} is {noted['package']}, not {wanted}", hint=f"delete it: rm {archive}")
+    if saved != wanted:
+        raise ToolchainError(f"{archive} is {saved}, not {wanted}", hint=f"delete it: rm {archive}")
     conan.run("cache", "restore", str(archive))
     conan.run("cache", "check-integrity", wanted)
     return True

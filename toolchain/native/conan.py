@@ -19,6 +19,8 @@ from ..errors import ToolchainError, ToolFailed
 from ..knobs import ROOT
 
 LOCK = ROOT / "third_party/requirements.lock"
+# The user's own compilers and flags, which would change what is built: the profiles name ours.
+COMPILING = ("CC", "CXX", "CPPFLAGS", "CFLAGS", "CXXFLAGS", "LDFLAGS", "MLIR_DIR")
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,11 @@ class Conan:
         return f"Conan {self.program.parent.parent.name.split('-')[1]}"
 
     def _environment(self) -> dict[str, str]:
-        foreign = ("CONAN_", "CMAKE_", "LLVM")  # the user's own, which would change what is built
-        passed = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        passed = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("CONAN_", "CMAKE_", "LLVM")) and name not in COMPILING
+        }
         return {**passed, "CONAN_HOME": str(self.home), "CCACHE_DIR": str(self.ccache), "LC_ALL": "C.UTF-8"}
 
 
