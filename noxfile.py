@@ -34,6 +34,12 @@ def update_pins(session: nox.Session) -> None:
 
 
 @nox.session(requires=["build_toolchain"])
+def llvm_canary(session: nox.Session) -> None:
+    """Try a stack against other LLVMs: `nox -s llvm_canary -- --stack 13.1 --llvm 22.1.8 --llvm 23.1.4`."""
+    session.run(PYTHON, "-m", "toolchain.native.canary", *session.posargs)
+
+
+@nox.session(requires=["build_toolchain"])
 def lint(session: nox.Session) -> None:
     """Style, types, who imports whom, and the workflows."""
     session.run(PYTHON, "-m", "ruff", "check", ".")

@@ -51,6 +51,7 @@ NVPTX_COMPONENTS = (
 )
 # FileCheck, not, split-file and count are what an out-of-tree project's lit tests call.
 TOOLS = ("FileCheck", "count", "llvm-config", "llvm-tblgen", "mlir-tblgen", "not", "split-file")
+GIT = "https://github.com/llvm/llvm-project.git"
 # What an installed LLVM is not usable without.
 INSTALL = ("cmake-exports", "llvm-headers", "mlir-cmake-exports", "mlir-headers")
 
@@ -67,7 +68,9 @@ class LLVM(ConanFile):
     python_requires = "tilestack_sources/1.0"
 
     def export(self):
-        trim_conandata(self)  # so that another version's pins do not make this one's package another
+        trim_conandata(
+            self, raise_if_missing=False
+        )  # so that another version's pins do not make this one's package another
 
     def export_sources(self):
         export_conandata_patches(self)
@@ -137,14 +140,19 @@ class LLVM(ConanFile):
         cmake.build(target="distribution")
 
     def _get_source(self):
-        sources = self.conan_data["sources"]
-        if self.version not in sources:
-            known = ", ".join(sorted(sources))
-            raise ConanInvalidConfiguration(f"llvm/{self.version}: no source is pinned; there is one of {known}")
+        sources = (self.conan_data or {}).get("sources") or {}
+        get = self.python_requires["tilestack_sources"].module
+        commit = re.fullmatch(r"[0-9a-f]{40}", str(self.version))  # pins itself: what a canary is given
+        if self.version not in sources and not commit:
+            raise ConanInvalidConfiguration(f"llvm/{self.version}: no source of this version is pinned")
         with chdir(self, self.source_folder):
-            if not Path("llvm").exists():
-                self.python_requires["tilestack_sources"].module.get_archive(self, sources[self.version]["archives"])
-                apply_conandata_patches(self)
+            if Path("llvm").exists():
+                return
+            if commit:
+                get.get_git(self, GIT, [], str(self.version), None, "llvm-project")
+            else:
+                get.get_archive(self, sources[self.version]["archives"])
+            apply_conandata_patches(self)
 
     def package(self):
         if self.options.provider == "system":

@@ -100,14 +100,15 @@ def get_archive(recipe, archives):
 
 
 def get_git(recipe, url, mirrors, commit, tree, name):
-    """Check `commit` of a git repository out into the current folder, and that its tree's hash is `tree`.
+    """Check `commit` of a git repository out into the current folder, and that its tree's hash is `tree` (None: the
+    commit's own hash, in full, is all that is known of it, and pins its files as well).
 
     Looked for as `name` or `name.git` (clones) or `name-<commit>.tar.*` (an archive of the tree) in the local mirror,
     then at `url` and `mirrors`. Raises ConanException naming each place tried, or if the tree is another.
     """
     mirror, tried = _mirror(recipe), []
     places = [str(mirror / name), str(mirror / f"{name}.git")] if mirror else []
-    for archive in sorted(mirror.glob(f"{name}-{commit}.tar*")) if mirror else ():
+    for archive in sorted(mirror.glob(f"{name}-{commit}.tar*")) if mirror and tree else ():
         unzip(recipe, str(archive), strip_root=True)
         _check_tree(str(archive), _tree_of_files(), tree)
         return
@@ -128,7 +129,7 @@ def get_git(recipe, url, mirrors, commit, tree, name):
 
 
 def _check_tree(place, found, pinned):
-    if found != pinned:
+    if pinned is not None and found != pinned:
         raise ConanException(f"{place}: git tree {found}, pinned is {pinned}: not what we build")
 
 

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from .engine import Container, Engine
 from .images import image
 from .make_images import ensure
 from .mirror import mirror
+from .recipes import DOES_NOT_BUILD
 
 # Inside a container.
 CHECKOUT, WORK, PREFIX, PACKAGES, SOURCES, CERTIFICATES = (
@@ -36,6 +38,10 @@ INPUTS = (
     "conanfile.py", "conan.lock", "toolchain/pins.toml", "toolchain/profiles", "third_party",
     "toolchain/native/recipes.py",
 )  # fmt: skip
+
+
+class DoesNotBuildError(ToolchainError):
+    """A package that does not build, or fails its test: the fault of its source or of what it is built with."""
 
 
 @dataclass(frozen=True)
@@ -113,17 +119,40 @@ def build(
             made = Path(temporary, "prefix")
             made.mkdir()
             folders = Folders(made, work, packages.absolute(), sources.absolute() if sources else None)
-            if engine:
-                _in_container(engine, built_in, plan, folders, on_line)
-            else:
-                _here(plan, folders, on_line)
+            said: list[str] = []
+
+            def take(line: str) -> None:
+                said.append(line)
+                on_line(line)
+
+            try:
+                if engine:
+                    _in_container(engine, built_in, plan, folders, take)
+                else:
+                    _here(plan, folders, take)
+            except ToolFailed as error:
+                raise _failure(said) from error
             facts = json.loads((made / "tools.json").read_text())
             (made / "tools.json").write_text(json.dumps({**facts, "image": built_in}, indent=1, sort_keys=True) + "\n")
             if prefix.exists():  # of a build that was cut off
                 shutil.rmtree(prefix)
             made.rename(prefix)
-    (prefixes() / "current").write_text(prefix.name + "\n")
     return prefix
+
+
+def _failure(said: Sequence[str]) -> ToolchainError:
+    """The error that a failed build's output tells of: the first lines of compilers, then what ended it."""
+    compilers = [line for line in said if re.search(r"\berror: |undefined reference", line)]
+    compilers = [line for line in dict.fromkeys(compilers) if not line.startswith("error: ")][:5]
+    # What a recipe raised; or Conan's own message; or recipes.py's.
+    marks = (r"\s*ConanException: ", r"ERROR: ", r"error: ")
+    starts = [index for mark in marks for index, line in enumerate(said) if re.match(mark, line)]
+    last = list(said[starts[0] : starts[0] + 30] if starts else said[-30:])
+    last[:1] = [re.sub(marks[0], "", line) for line in last[:1]]
+    ours = (DOES_NOT_BUILD, "error: conan ", "  exited ", "what it said stands above")  # recipes.py's, of a failed step
+    text = "\n".join((*compilers, *(line for line in last if line not in compilers and not line.startswith(ours))))
+    failed = next((line.removeprefix(DOES_NOT_BUILD) for line in said if line.startswith(DOES_NOT_BUILD)), None)
+    return DoesNotBuildError(f"{failed} does not build:\n{text}") if failed else ToolchainError(text)
 
 
 def container(built_in: str, mounts: Mapping[Path, tuple[str, str]], environment: Mapping[str, str]) -> Container:
@@ -201,6 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if log.exists():
             print(f"the whole output: {log}", file=sys.stderr)
         return error.exit_code
+    (prefixes() / "current").write_text(prefix.name + "\n")
     print(f"native toolchain in {prefix}, {time.monotonic() - start:.1f} s")
     return 0
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import TilestackError
+from ..errors import TilestackError, ToolchainError, ToolFailed
 from ..knobs import ROOT
 from ..pins import file_sha256
 from ..stacks import stacks
@@ -25,6 +25,7 @@ RECIPES = ROOT / "third_party"
 LOCKFILE = ROOT / "conan.lock"
 # Of LLVM's own tools, those that we use where a stack's LLVM has them.
 LLVM_TOOLS = ("FileCheck", "llc", "mlir-opt", "mlir-translate", "opt")
+DOES_NOT_BUILD = "!! "  # what a line begins with that names a package that did not build or failed its test
 TEST_TOOL = "mlir-to-ptx"  # made by the llvm recipe's test_package
 
 
@@ -57,7 +58,7 @@ def main() -> int:
 
 def build(args: argparse.Namespace) -> None:
     conan = install(args.work)
-    export(conan)
+    check_lock(export(conan, args.llvm_version))
     options = [*_root(args), *_common(args)]
     packages = graph(conan, [str(ROOT), *options])
     for package in packages:
@@ -67,17 +68,30 @@ def build(args: argparse.Namespace) -> None:
     _describe(args, packages)
 
 
-def export(conan: Conan) -> None:
-    """Give Conan our recipes, in every version that is pinned: the lock names all of them."""
+def export(conan: Conan, other_llvm: str | None = None) -> list[str]:
+    """Give Conan our recipes, in every version that is pinned, as the lock names all of them, and `other_llvm`.
+
+    Returns their references: `name/version#revision`.
+    """
     print("== recipes", flush=True)
-    conan.quietly("export", str(RECIPES / "sources"))
+    exported = [conan.ask("export", str(RECIPES / "sources"))]
     known = stacks()
-    for version in sorted(
-        known.llvm.keys() | {version for row in known.stacks.values() for version in row.llvm.values()}
-    ):
-        conan.quietly("export", str(RECIPES / "llvm"), "--version", version)
+    system = {version for row in known.stacks.values() for version in row.llvm.values()}
+    for version in sorted(known.llvm.keys() | system | ({other_llvm} if other_llvm else set())):
+        exported.append(conan.ask("export", str(RECIPES / "llvm"), "--version", version))
     for version in sorted(known.cuda_tile):
-        conan.quietly("export", str(RECIPES / "cuda_tile"), "--version", version)
+        exported.append(conan.ask("export", str(RECIPES / "cuda_tile"), "--version", version))
+    return [str(row["reference"]).partition("%")[0] for row in exported]
+
+
+def check_lock(exported: Sequence[str]) -> None:
+    """That conan.lock is of these recipes. Raises ToolchainError."""
+    table = json.loads(LOCKFILE.read_text())
+    for reference in (*table["requires"], *table["python_requires"]):
+        if reference not in exported:
+            raise ToolchainError(
+                f"conan.lock has {reference}: of another recipe than is here", hint="nox -s update_pins"
+            )
 
 
 def lock(work: Path) -> None:
@@ -123,8 +137,8 @@ def _common(args: argparse.Namespace) -> list[str]:
     options = ["-o", f"llvm/*:provider={args.llvm}", "-o", f"cuda_tile/*:llvm={llvm}"]
     if args.llvm == "source":
         options += ["-o", f"llvm/*:nvptx={not args.without_nvptx}"]
-    if not args.llvm_version:
-        options += ["--lockfile", str(LOCKFILE)]
+    # Conan takes the lock beside conanfile.py unless it is told otherwise; another LLVM is not in it.
+    options += ["--lockfile", "" if args.llvm_version else str(LOCKFILE)]
     settings = {
         "tools.build:jobs": args.jobs,
         "tools.cmake.cmake_layout:test_folder": args.work / "test",  # the checkout is not written to
@@ -136,8 +150,14 @@ def _common(args: argparse.Namespace) -> list[str]:
         if value is not None:
             options += ["-c", f"{name}={value}"]
     # From source, LLVM is built with the stable Debian's compilers, whatever Debian has it as a package.
-    suite = stacks().stack(args.stack).suite if args.llvm == "system" else "trixie"
+    suite = _suite(llvm) if args.llvm == "system" else "trixie"
     return [*options, *_profile(suite), "--no-remote"]
+
+
+def _suite(llvm: str) -> str:
+    """The Debian that has LLVM of this series."""
+    series = llvm.partition(".")[0]
+    return next(stack.suite for stack in stacks().stacks.values() if stack.series == series)
 
 
 def _provide(conan: Conan, args: argparse.Namespace, package: Package) -> None:
@@ -149,7 +169,11 @@ def _provide(conan: Conan, args: argparse.Namespace, package: Package) -> None:
     print(f"== {package.name} {package.version}: {'testing' if there else 'building'}", flush=True)
     (args.prefix / "bin").mkdir(parents=True, exist_ok=True)
     recipe = str(RECIPES / package.name)
-    conan.run("create", recipe, "--version", package.version, "--build", "missing", *_common(args))
+    try:
+        conan.run("create", recipe, "--version", package.version, "--build", "missing", *_common(args))
+    except ToolFailed:
+        print(f"{DOES_NOT_BUILD}{package.name} {package.version}", flush=True)
+        raise
     if not there and args.packages:
         binary_cache.save(conan, args.packages, package)
 

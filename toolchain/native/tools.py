@@ -49,10 +49,14 @@ class NativeToolchain:
     def find(cls) -> NativeToolchain:
         """The one that was built last. Raises ToolchainError where none was."""
         try:
-            prefix = prefixes() / (prefixes() / "current").read_text().strip()
-            facts: Any = json.loads((prefix / "tools.json").read_text())
+            return cls.load(prefixes() / (prefixes() / "current").read_text().strip())
         except FileNotFoundError as error:
             raise ToolchainError(f"native tools absent: {error.filename}: no such file", hint=MAKE) from error
+
+    @classmethod
+    def load(cls, prefix: Path) -> NativeToolchain:
+        """The one in a prefix that `build.build` returned."""
+        facts: Any = json.loads((prefix / "tools.json").read_text())
         return cls(
             prefix=prefix,
             stack=facts["stack"],
