@@ -105,6 +105,14 @@ def tool_environment() -> dict[str, str]:
     return {"LC_ALL": "C", "TMPDIR": os.environ.get("TMPDIR", "/tmp")}
 
 
+def build_environment() -> dict[str, str]:
+    """The environment of a build by Conan: all but the user's own compilers, flags and settings of those tools, which
+    would change what is built."""
+    compiling = ("CC", "CXX", "CPPFLAGS", "CFLAGS", "CXXFLAGS", "LDFLAGS", "MLIR_DIR")
+    foreign = ("CONAN_", "CMAKE_", "LLVM")
+    return {name: value for name, value in os.environ.items() if name not in compiling and not name.startswith(foreign)}
+
+
 def source_date_epoch() -> int | None:
     """The time that what we write carries, if it shall carry one: https://reproducible-builds.org/specs/source-date-epoch.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import re
 import shutil
@@ -16,11 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ToolchainError, ToolFailed
-from ..knobs import ROOT
+from ..knobs import ROOT, build_environment
 
 LOCK = ROOT / "third_party/requirements.lock"
-# The user's own compilers and flags, which would change what is built: the profiles name ours.
-COMPILING = ("CC", "CXX", "CPPFLAGS", "CFLAGS", "CXXFLAGS", "LDFLAGS", "MLIR_DIR")
 
 
 @dataclass(frozen=True)
@@ -57,12 +54,8 @@ class Conan:
         return f"Conan {self.program.parent.parent.name.split('-')[1]}"
 
     def _environment(self) -> dict[str, str]:
-        passed = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("CONAN_", "CMAKE_", "LLVM")) and name not in COMPILING
-        }
-        return {**passed, "CONAN_HOME": str(self.home), "CCACHE_DIR": str(self.ccache), "LC_ALL": "C.UTF-8"}
+        own = {"CONAN_HOME": str(self.home), "CCACHE_DIR": str(self.ccache), "LC_ALL": "C.UTF-8"}
+        return {**build_environment(), **own}
 
 
 def install(folder: Path) -> Conan:

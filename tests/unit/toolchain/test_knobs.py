@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,46 @@ def test_jobs(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv("TILESTACK_JOBS", bad)
         with pytest.raises(UsageError, match="TILESTACK_JOBS"):
             knobs.jobs()
+
+
+def test_the_engine_is_ours_before_dockers(monkeypatch: pytest.MonkeyPatch):
+    for name in ("TILESTACK_ENGINE", "DOCKER_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    assert knobs.engine_address() is None
+    monkeypatch.setenv("DOCKER_HOST", "unix:///docker")
+    monkeypatch.setenv("TILESTACK_ENGINE", "")  # as good as unset
+    assert knobs.engine_address() == "unix:///docker"
+    monkeypatch.setenv("TILESTACK_ENGINE", "unix:///ours")
+    assert knobs.engine_address() == "unix:///ours"
+
+
+def test_the_debian_mirror_is_the_one_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("TILESTACK_DEBIAN_MIRROR", raising=False)
+    assert not knobs.debian_mirror()
+    monkeypatch.setenv("TILESTACK_DEBIAN_MIRROR", "http://deb.example/debian")
+    assert knobs.debian_mirror() == "http://deb.example/debian"
+
+
+def test_a_container_gets_the_settings_of_the_network_and_no_others(monkeypatch: pytest.MonkeyPatch):
+    for name in list(os.environ):
+        monkeypatch.delenv(name)
+    assert knobs.network_settings() == {}
+    for name in ("https_proxy", "NO_PROXY", "PIP_INDEX_URL", "PATH", "PIP_TARGET", "CC"):
+        monkeypatch.setenv(name, name.upper())
+    monkeypatch.setenv("http_proxy", "")  # which says: none
+    assert knobs.network_settings() == {
+        "http_proxy": "",
+        "https_proxy": "HTTPS_PROXY",
+        "NO_PROXY": "NO_PROXY",
+        "PIP_INDEX_URL": "PIP_INDEX_URL",
+    }
+
+
+def test_certificates_are_a_file_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.crt"))
+    assert knobs.certificates() is None
+    (tmp_path / "ca.crt").touch()
+    assert knobs.certificates() == tmp_path / "ca.crt"
+    monkeypatch.delenv("SSL_CERT_FILE")
+    usual = Path("/etc/ssl/certs/ca-certificates.crt")
+    assert knobs.certificates() == (usual if usual.is_file() else None)
