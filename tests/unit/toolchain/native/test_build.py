@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.errors import ToolchainError, ToolFailed
+from toolchain.errors import ToolchainError
 from toolchain.native import build as module
 from toolchain.native.build import Folders, Plan, build, main, prefixes
 from toolchain.native.engine import Container
@@ -165,13 +165,39 @@ def test_a_build_makes_its_prefix_once(tmp_path: Path, work: Work):
 
 def test_a_build_that_fails_leaves_nothing(tmp_path: Path, work: Work):
     work(BAD)
-    with pytest.raises(ToolFailed, match=r"exited 3(.|\n)*no space left"):
+    with pytest.raises(ToolchainError, match="no space left"):
         here(tmp_path)
     assert left() == []
     work(GOOD.replace("tools.json", "other.json"))  # ends well, but without saying what it made
     with pytest.raises(FileNotFoundError):
         here(tmp_path)
     assert left() == []
+
+
+def test_a_failure_is_told_by_what_the_compiler_said_first(tmp_path: Path, work: Work):
+    said = [
+        "[1/2] c++ a.cpp",
+        *(f"a.cpp:{line}:1: error: no member named 'x'" for line in (1, 1, 2, 3, 4, 5, 6)),
+        "ninja: build stopped: subcommand failed.",
+        "ERROR: cuda_tile/1.0: Error in build() method, line 7",
+        "\tConanException: Error 1 while executing",
+        f"{module.DOES_NOT_BUILD}cuda_tile 1.0",
+    ]
+    work(f"print({chr(10).join(said)!r}); sys.exit(4)")
+    with pytest.raises(module.DoesNotBuildError) as caught:
+        here(tmp_path)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "cuda_tile 1.0 does not build:"
+    assert lines[1:6] == [f"a.cpp:{line}:1: error: no member named 'x'" for line in range(1, 6)]
+    assert "Error 1 while executing" in lines
+    assert left() == []
+
+
+def test_a_failure_before_anything_is_built_is_no_matter_of_the_sources(tmp_path: Path, work: Work):
+    work("print('ERROR: cuda_tile/1.0: no such archive'); sys.exit(4)")
+    with pytest.raises(ToolchainError, match=r"^ERROR: cuda_tile/1\.0: no such archive") as caught:
+        here(tmp_path)
+    assert not isinstance(caught.value, module.DoesNotBuildError)
 
 
 def test_a_build_that_was_cut_off_is_made_anew(tmp_path: Path, work: Work):
