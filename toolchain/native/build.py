@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ..errors import TilestackError, ToolchainError, ToolFailed
+from ..errors import TilestackError, ToolchainError, ToolFailed, UsageError
 from ..knobs import ROOT, cache_dir, certificates, jobs, network_settings, toolchain_dir
 from ..stacks import stacks
 from .engine import Container, Engine
@@ -36,7 +36,7 @@ CHECKOUT, WORK, PREFIX, PACKAGES, SOURCES, CERTIFICATES = (
 # The files that decide what is built, beside the image.
 INPUTS = (
     "conanfile.py", "conan.lock", "toolchain/pins.toml", "toolchain/profiles", "third_party",
-    "toolchain/native/recipes.py",
+    "toolchain/native/recipes.py", "toolchain/native/conan.py", "toolchain/knobs.py",
 )  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def build(
     Raises ToolchainError; the prefix is whole or not there.
     """
     if sources and not sources.is_dir():
-        raise ToolchainError(f"--source-mirror {sources}: no such folder")
+        raise UsageError(f"--source-mirror {sources}: no such folder")
     built_in = ensure(engine, image(plan.image)) if engine else "here"
     prefix = prefixes() / plan.digest(built_in)
     if not (prefix / "tools.json").exists():
@@ -131,7 +131,9 @@ def build(
                 else:
                     _here(plan, folders, take)
             except ToolFailed as error:
-                raise _failure(said) from error
+                raise _failure(said, error) from error
+            if not (made / "tools.json").is_file():
+                raise ToolchainError(f"the build ended well but wrote no tools.json in {made}")
             facts = json.loads((made / "tools.json").read_text())
             (made / "tools.json").write_text(json.dumps({**facts, "image": built_in}, indent=1, sort_keys=True) + "\n")
             if prefix.exists():  # of a build that was cut off
@@ -140,15 +142,17 @@ def build(
     return prefix
 
 
-def _failure(said: Sequence[str]) -> ToolchainError:
+def _failure(said: Sequence[str], ended: ToolFailed) -> ToolchainError:
     """The error that a failed build's output tells of: the first lines of compilers, then what ended it."""
     compilers = [line for line in said if re.search(r"\berror: |undefined reference", line)]
     compilers = [line for line in dict.fromkeys(compilers) if not line.startswith("error: ")][:5]
     # What a recipe raised; or Conan's own message; or recipes.py's.
     marks = (r"\s*ConanException: ", r"ERROR: ", r"error: ")
-    starts = [index for mark in marks for index, line in enumerate(said) if re.match(mark, line)]
-    last = list(said[starts[0] : starts[0] + 30] if starts else said[-30:])
-    last[:1] = [re.sub(marks[0], "", line) for line in last[:1]]
+    starts = [(mark, index) for mark in marks for index, line in enumerate(said) if re.match(mark, line)]
+    if not starts:  # killed, say
+        return ended
+    mark, start = starts[0]
+    last = [re.sub(mark, "", said[start]), *said[start + 1 : start + 30]]
     ours = (DOES_NOT_BUILD, "error: conan ", "  exited ", "what it said stands above")  # recipes.py's, of a failed step
     text = "\n".join((*compilers, *(line for line in last if line not in compilers and not line.startswith(ours))))
     failed = next((line.removeprefix(DOES_NOT_BUILD) for line in said if line.startswith(DOES_NOT_BUILD)), None)
@@ -216,19 +220,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     start = time.monotonic()
     plan = Plan(args.stack, args.llvm, only_llvm=args.only_llvm, without_nvptx=args.without_nvptx)
-    log = prefixes() / "build.log"
+    log, packages = prefixes() / "build.log", args.packages or cache_dir() / "packages"
+    began = False
     try:
         engine = None if args.no_container else Engine.find()
-        print(
-            f"stack {plan.stack}, LLVM from {plan.llvm}: in {engine.version if engine else 'this machine'}", flush=True
-        )
+        where = engine.version if engine else "this machine"
+        print(f"stack {plan.stack}, LLVM from {plan.llvm}: in {where}", flush=True)
         with Progress(log) as progress:
-            packages = args.packages or cache_dir() / "packages"
+            began = True
             prefix = build(plan, engine=engine, sources=args.source_mirror, packages=packages, on_line=progress.line)
     except TilestackError as error:
         print(f"error: {error}", file=sys.stderr)
-        if log.exists():
-            print(f"the whole output: {log}", file=sys.stderr)
+        if began and log.stat().st_size:
+            print(f"  the whole output: {log}", file=sys.stderr)
         return error.exit_code
     (prefixes() / "current").write_text(prefix.name + "\n")
     print(f"native toolchain in {prefix}, {time.monotonic() - start:.1f} s")

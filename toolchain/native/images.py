@@ -118,19 +118,33 @@ def make(wanted: Image, output: Path, *, address: str | None = None) -> Made:
             hint="apt-get install mmdebstrap (Debian, Ubuntu), or bring an image made elsewhere: docker load",
         )
     output.parent.mkdir(parents=True, exist_ok=True)
-    debs = cache_dir() / "debs"
-    debs.mkdir(parents=True, exist_ok=True)
+    kept = cache_dir() / "debs"
+    kept.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".image-") as temporary:
         folder = Path(temporary)
         layer = folder / "layer.tar"
+        debs = folder / "debs"
+        debs.mkdir()
+        _take_locked(wanted, kept, debs)
         _debootstrap(wanted, layer, debs, address or mirror())
         packages = installed(layer, debs)
+        for deb in debs.glob("*.deb"):
+            if not (kept / deb.name).exists():
+                shutil.move(deb, kept / deb.name)
         drift = compare(wanted, packages)
         labels = {"org.opencontainers.image.title": wanted.tag, "org.opencontainers.image.description": wanted.about}
         archive = folder / "image.tar"
         digest = docker_archive.write(layer, archive, tag=wanted.tag, epoch=wanted.epoch, labels=labels)
         archive.replace(output)
     return Made(output, digest, packages, drift)
+
+
+def _take_locked(wanted: Image, kept: Path, debs: Path) -> None:
+    """Copy the locked packages' .debs that are kept into `debs`, so that they need no download."""
+    for package in wanted.locked:
+        for deb in kept.glob(f"{package.name}_{package.version.replace(':', '%3a')}_*.deb"):
+            if file_sha256(deb) == package.sha256:
+                shutil.copyfile(deb, debs / deb.name)
 
 
 def _debootstrap(wanted: Image, layer: Path, debs: Path, address: str) -> None:

@@ -157,7 +157,10 @@ def _common(args: argparse.Namespace) -> list[str]:
 def _suite(llvm: str) -> str:
     """The Debian that has LLVM of this series."""
     series = llvm.partition(".")[0]
-    return next(stack.suite for stack in stacks().stacks.values() if stack.series == series)
+    for stack in stacks().stacks.values():
+        if stack.series == series:
+            return stack.suite
+    raise ToolchainError(f"no stack has an LLVM {series} of a Debian's", hint="build it from source: --llvm source")
 
 
 def _provide(conan: Conan, args: argparse.Namespace, package: Package) -> None:
