@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -121,17 +122,36 @@ class Engine:
         """
         started = self.start(container, command)
         lines: list[str] = []
+        stream = started.logs(stream=True, follow=True)
         try:
-            for line in _lines(started.logs(stream=True, follow=True)):
+            for line in _lines(stream):
                 lines.append(line)
                 on_line(line)
             code = int(started.wait()["StatusCode"])
         finally:
             started.remove(force=True)
+            for _ in stream:  # to its end, which is now: only that closes the connection
+                pass
         if code:
             where = f"{self.version}, {container.image[:19]}"
             raise ToolFailed(command, code, "\n".join(lines[-LINES:]), version=where)
         return "\n".join(lines)
+
+
+def execute(started: Any, command: Sequence[str], folder: str, seen: Path) -> tuple[int, str, str]:
+    """Run a command in a container that runs already, in `folder` of it, which here is `seen`; returns exit code,
+    output and error output.
+
+    The output goes through files in that folder: a connection to a running command cannot be closed with this library.
+    """
+    api = started.client.api
+    words = ["sh", "-c", 'exec "$@" >.stdout 2>.stderr', "sh", *command]
+    made = api.exec_create(started.id, words, workdir=folder)["Id"]
+    api.exec_start(made, detach=True)
+    while (state := api.exec_inspect(made))["Running"]:
+        time.sleep(0.01)
+    stdout, stderr = ((seen / name).read_text(errors="replace") for name in (".stdout", ".stderr"))
+    return int(state["ExitCode"]), stdout, stderr
 
 
 def addresses() -> list[str]:

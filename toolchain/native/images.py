@@ -6,6 +6,8 @@ image. The packages of each image, with versions and hashes, are in containers/p
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import re
 import shlex
 import shutil
@@ -105,8 +107,9 @@ def image(name: str) -> Image:
 
 
 def cached(wanted: Image) -> Path:
-    """Where the archive of an image of that digest is kept."""
-    return cache_dir() / "images" / f"{wanted.name}-{wanted.digest.removeprefix('sha256:')[:16]}.tar"
+    """Where the archive of an image is kept: by all that decides what is in it."""
+    key = hashlib.sha256(repr(dataclasses.replace(wanted, digest="")).encode()).hexdigest()
+    return cache_dir() / "images" / f"{wanted.name}-{key[:16]}.tar"
 
 
 def make(wanted: Image, output: Path, *, address: str | None = None) -> Made:

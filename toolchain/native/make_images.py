@@ -20,14 +20,16 @@ def ensure(engine: Engine, wanted: Image) -> str:
     images.toml has, and why."""
     if wanted.digest and engine.has(wanted.digest):
         return wanted.digest
-    if wanted.digest and cached(wanted).is_file():
-        engine.load(cached(wanted))
-        return wanted.digest
-    made = make(wanted, cache_dir() / "images" / f"{wanted.name}.tar")
-    report(wanted, made)
-    engine.load(made.archive)
-    made.archive.replace(cached(wanted))
-    return made.digest
+    archive = cached(wanted)
+    noted = archive.with_suffix(".digest")  # another than wanted.digest where the mirror has moved on
+    if not (archive.is_file() and noted.is_file()):
+        made = make(wanted, archive)
+        noted.write_text(made.digest + "\n")
+        report(wanted, made)
+    digest = noted.read_text().strip()
+    if not engine.has(digest):
+        engine.load(archive)
+    return digest
 
 
 def report(wanted: Image, made: Made) -> None:

@@ -19,7 +19,7 @@ from ..errors import ToolchainError, ToolFailed
 from ..knobs import tool_environment
 from ..pins import file_sha256
 from .build import PREFIX, prefixes
-from .engine import Container, Engine
+from .engine import Container, Engine, execute
 
 SCRATCH = "/scratch"
 HERE = "here"  # as the image: built on this machine, without a container
@@ -133,5 +133,4 @@ class NativeTools:
             done = subprocess.run(command, cwd=folder, capture_output=True, env=tool_environment(), check=False)
             return done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace")
         inside = f"{SCRATCH}/{folder.relative_to(self._scratch)}"
-        code, (stdout, stderr) = self._container.exec_run(command, workdir=inside, demux=True)
-        return int(code), (stdout or b"").decode(), (stderr or b"").decode(errors="replace")
+        return execute(self._container, command, inside, folder)

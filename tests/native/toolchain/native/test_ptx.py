@@ -124,7 +124,7 @@ def test_the_out_of_tree_tool_agrees_with_ptxas(tools: NativeTools, chip: str):
 
 
 def test_an_instruction_that_the_chip_has_not_is_an_error_of_a_tool(tools: NativeTools):
-    with pytest.raises(ToolFailed, match="wgmma|sm_80|Cannot select|not supported"):
+    with pytest.raises(ToolFailed, match=r"wgmma|sm_80|Cannot select|not supported"):
         ptx.to_cubin(ptx.to_ptx(tools, WGMMA, "sm_80"), "sm_80")
 
 

@@ -98,7 +98,7 @@ class Client:
     def _run(self, image: str, command: list[str], **options: Any) -> Any:
         self.asked = {"image": image, "command": command, **options}
         return SimpleNamespace(
-            logs=lambda **_: iter(self.chunks),
+            logs=lambda **_: (chunk for chunk in self.chunks),
             wait=lambda: {"StatusCode": self.code},
             remove=lambda force: self.removed.append(force),
         )
