@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -116,6 +117,7 @@ NEEDS: dict[str, Callable[[Path], str | None]] = {
     "toolchain": lambda _: _toolchain(),
     "uv": lambda uv: None if uv.is_file() else f"no {uv}\n  next: run: {LINE}",
     "engine": lambda _: _engine(),
+    "mmdebstrap": lambda _: None if shutil.which("mmdebstrap") else "mmdebstrap is not installed",
 }
 
 

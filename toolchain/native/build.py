@@ -208,6 +208,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--packages", type=Path, metavar="DIR", help="keep built packages there, and take them from there"
     )
+    made.add_argument("--output", type=Path, metavar="DIR", help="copy the tools that were built there, too")
     made.add_argument("--no-container", action="store_true", help="build with what this machine has installed")
     return made
 
@@ -235,6 +236,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"  the whole output: {log}", file=sys.stderr)
         return error.exit_code
     (prefixes() / "current").write_text(prefix.name + "\n")
+    if args.output:
+        shutil.copytree(prefix / "bin", args.output, dirs_exist_ok=True)
     print(f"native toolchain in {prefix}, {time.monotonic() - start:.1f} s")
     return 0
 

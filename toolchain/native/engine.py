@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import ToolchainError, ToolFailed
 from ..knobs import engine_address, runtime_dir
@@ -21,6 +21,8 @@ WITHOUT = (
     "install one: docker.io or podman are packages of Debian and Ubuntu (docs/native.md). Without one, everything but "
     "the native tools works: nox -s build_toolchain, tests and gpu_tests need no engine"
 )
+CDI = (Path("/etc/cdi"), Path("/var/run/cdi"))  # where `nvidia-ctk cdi generate` describes the GPUs
+Gpus = Literal["cdi", "nvidia", "none"]
 LINES = 40  # of a failed command's output that its error shows
 
 
@@ -28,8 +30,8 @@ LINES = 40  # of a failed command's output that its error shows
 class Container:
     """How a command runs: the image's id, mounts (host folder to (folder inside, "ro" or "rw")), environment.
 
-    `network`: the host's, or none at all. `user`: as whom, None for the one whose files the mounts are. `gpus`: all of
-    the host's GPUs, by the Container Device Interface.
+    `network`: the host's, or none at all. `user`: as whom, None for the one whose files the mounts are. `gpus`: how it
+    gets all of the host's: "cdi", the Container Device Interface, "nvidia", Docker's own --gpus, or not at all.
     """
 
     image: str
@@ -38,7 +40,7 @@ class Container:
     folder: str = "/"
     network: bool = False
     user: str | None = None
-    gpus: bool = False
+    gpus: Gpus = "none"
 
 
 class Engine:
@@ -74,6 +76,12 @@ class Engine:
                 tried.append(f"{address}: {error}")
         raise ToolchainError("no container engine answers:\n  " + "\n  ".join(tried), hint=WITHOUT)
 
+    def gpus(self) -> Gpus:
+        """How this engine would give a container the host's GPUs."""
+        if any(True for folder in CDI for _ in folder.glob("*nvidia*")):
+            return "cdi"
+        return "nvidia" if "nvidia" in (self._client.info().get("Runtimes") or {}) else "none"
+
     def has(self, image: str) -> bool:
         """Whether it has the image of this id."""
         import docker.errors
@@ -99,7 +107,12 @@ class Engine:
         ]
         # Files that it writes into a mount belong to the caller. A rootless engine maps the caller to its root.
         user = container.user or ("0:0" if self.rootless else f"{os.getuid()}:{os.getgid()}")
-        gpus = [docker.types.DeviceRequest(driver="cdi", device_ids=["nvidia.com/gpu=all"])] if container.gpus else None
+        request = docker.types.DeviceRequest
+        gpus = {
+            "cdi": [request(driver="cdi", device_ids=["nvidia.com/gpu=all"])],
+            "nvidia": [request(count=-1, capabilities=[["gpu"]])],
+            "none": None,
+        }[container.gpus]
         return self._client.containers.run(
             container.image,
             list(command),

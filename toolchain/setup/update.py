@@ -124,6 +124,8 @@ def update(options: Sequence[str]) -> None:
     requirements = ROOT / "requirements.lock"
     lock("pyproject.toml --all-extras --group dev", requirements, options)
     lock("--group bootstrap", ROOT / "bootstrap.lock", options)
+    runtime = ["-c", requirements.name, *options]
+    lock("pyproject.toml --extra report --group container", ROOT / "containers/runtime.lock", runtime)
     # Conan and patch-ng are published as sources alone; both are pure Python.
     lock("--group conan", native.RECIPES / "requirements.lock", options, built=("conan", "patch-ng"))
     locked = read_lock(requirements.read_text())
