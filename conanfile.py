@@ -12,6 +12,7 @@ from pathlib import Path
 
 from conan import ConanFile
 from conan.tools.files import copy, save
+from conan.tools.sbom import cyclonedx_1_6
 
 required_conan_version = ">=2.20"
 
@@ -61,3 +62,10 @@ class Toolchain(ConanFile):
             "lit": llvm.conf_info.get("user.llvm:lit", check_type=str),
         }
         save(self, str(prefix / "llvm.json"), json.dumps(facts, indent=1) + "\n")
+        # What the tools were made from; `tilestack sbom toolchain --native FILE` takes it in.
+        sbom = cyclonedx_1_6(self, add_build=True)
+        # Drawn at random, and when it was: the same tools shall have the same SBOM.
+        sbom.pop("serialNumber", None)
+        sbom["metadata"].pop("timestamp", None)
+        text = json.dumps(sbom, indent=1).replace(sbom["metadata"]["component"]["bom-ref"], self.name)
+        save(self, str(prefix / "sbom.cdx.json"), text + "\n")
