@@ -53,7 +53,7 @@ class Toolchain(ConanFile):
     def generate(self):
         prefix = Path(self.generators_folder)
         for dependency in self.dependencies.host.values():
-            if dependency.package_folder and dependency.ref.name == "cuda_tile":
+            if dependency.package_folder:  # of a system's LLVM it has no bin: those tools run where they are
                 copy(self, "*", str(Path(dependency.package_folder, "bin")), str(prefix / "bin"))
         llvm = self.dependencies["llvm"]
         facts = {

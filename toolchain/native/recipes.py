@@ -23,7 +23,7 @@ from .conan import Conan, Package, graph, install
 
 RECIPES = ROOT / "third_party"
 LOCKFILE = ROOT / "conan.lock"
-# Of LLVM's own tools, those that we use where a stack's LLVM has them.
+# Of a system's LLVM tools, those that we use. One that was built has its tools in the prefix.
 LLVM_TOOLS = ("FileCheck", "llc", "mlir-opt", "mlir-translate", "opt")
 DOES_NOT_BUILD = "!! "  # what a line begins with that names a package that did not build or failed its test
 TEST_TOOL = "mlir-to-ptx"  # made by the llvm recipe's test_package
@@ -186,7 +186,7 @@ def _describe(args: argparse.Namespace, packages: Sequence[Package]) -> None:
     llvm = json.loads((args.prefix / "llvm.json").read_text())
     own = sorted((args.prefix / "bin").iterdir())
     tools = {path.name: {"path": f"bin/{path.name}", "sha256": file_sha256(path)} for path in own}
-    for name in LLVM_TOOLS:
+    for name in LLVM_TOOLS if args.llvm == "system" else ():
         if found := shutil.which(name, path=f"{llvm['prefix']}/bin"):
             tools[name] = {"path": found, "sha256": file_sha256(Path(found).resolve())}
     value = {
