@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from toolchain.errors import ToolchainError, ToolFailed
+from toolchain.native import engine
 from toolchain.native.engine import Container, Engine, _lines, addresses
 
 
@@ -85,10 +86,11 @@ class Client:
         self.chunks, self.code, self.options, self.kind = chunks, code, options, kind
         self.asked: dict[str, Any] = {}
         self.removed: list[bool] = []
+        self.runtimes: dict[str, Any] = {"runc": {}}
         self.containers = SimpleNamespace(run=self._run)
 
     def info(self) -> dict[str, Any]:
-        return {"SecurityOptions": list(self.options) or None}
+        return {"SecurityOptions": list(self.options) or None, "Runtimes": self.runtimes}
 
     def version(self) -> dict[str, Any]:
         return {"Version": "9.9", "Components": [{"Name": self.kind}]}
@@ -123,9 +125,21 @@ def test_a_container_gets_no_more_than_it_is_given(tmp_path: Path):
     assert (asked["environment"], asked["working_dir"], asked["network_mode"]) == ({"A": "b"}, "/out", "none")
     assert asked["user"] == f"{os.getuid()}:{os.getgid()}"
     assert asked["device_requests"] is None
-    Engine(client, "").run(Container("sha256:1", network=True, user="0:0", gpus=True), ["true"])
+    Engine(client, "").run(Container("sha256:1", network=True, user="0:0", gpus="cdi"), ["true"])
     assert (client.asked["network_mode"], client.asked["user"]) == ("host", "0:0")
     assert client.asked["device_requests"][0]["DeviceIDs"] == ["nvidia.com/gpu=all"]
+    Engine(client, "").run(Container("sha256:1", gpus="nvidia"), ["true"])
+    assert (client.asked["device_requests"][0]["Count"], client.asked["device_requests"][0]["Driver"]) == (-1, "")
+
+
+def test_how_a_container_gets_the_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(engine, "CDI", (tmp_path / "none", tmp_path))
+    client = Client()
+    assert Engine(client, "").gpus() == "none"
+    client.runtimes = {"runc": {}, "nvidia": {}}
+    assert Engine(client, "").gpus() == "nvidia"
+    (tmp_path / "nvidia.yaml").touch()  # which says what there is, so it comes first
+    assert Engine(client, "").gpus() == "cdi"
 
 
 def test_what_a_rootless_engine_writes_is_the_callers():

@@ -1,0 +1,69 @@
+"""The matrix in the runtime container, as far as it goes without one: what is asked of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from toolchain.errors import UsageError
+from toolchain.native import gpu
+from toolchain.native.engine import Container
+
+
+class Engine:
+    version = "Stub 1"
+
+    def __init__(self, gpus: str) -> None:
+        self.given = gpus
+        self.ran: list[tuple[Container, list[str]]] = []
+
+    def gpus(self) -> str:
+        return self.given
+
+    def run(self, container: Container, command: Sequence[str], *, on_line: Callable[[str], None]) -> str:
+        self.ran.append((container, list(command)))
+        on_line("a line")
+        return ""
+
+
+@pytest.fixture(autouse=True)
+def image(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(gpu, "ensure", lambda _, wanted: f"sha256:{wanted.name}")
+    monkeypatch.setattr(gpu, "cache_dir", lambda: tmp_path / "cache")
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    (tmp_path / "bundle").mkdir()
+    (tmp_path / "bundle/manifest.json").write_text("{}")
+    return tmp_path / "bundle"
+
+
+def test_only_the_installing_has_a_network_and_only_the_run_has_gpus(bundle: Path, tmp_path: Path, capsys):
+    engine = Engine("cdi")
+    gpu.run(engine, bundle, tmp_path / "report", ["--op", "gelu"])  # pyright: ignore[reportArgumentType]
+    (installing, script), (running, command) = engine.ran
+    assert (installing.network, installing.gpus) == (True, "none")
+    assert (running.network, running.gpus) == (False, "cdi")
+    assert "--require-hashes" in script[-1]
+    assert command[-2:] == ["--op", "gelu"]
+    assert running.image == "sha256:runtime"
+    assert running.mounts[bundle] == ("/bundle", "ro")
+    assert (tmp_path / "report").is_dir()
+    assert "CPU" not in capsys.readouterr().out
+
+
+def test_without_gpus_for_containers_it_says_what_runs_instead(bundle: Path, tmp_path: Path, capsys):
+    gpu.run(Engine("none"), bundle, tmp_path / "report", [])  # pyright: ignore[reportArgumentType]
+    said = capsys.readouterr().out
+    assert "the CPU interpreter runs" in said
+    assert "nvidia-ctk cdi generate" in said
+
+
+def test_a_bundle_that_is_not_there_is_an_error_before_anything_runs(tmp_path: Path):
+    engine = Engine("none")
+    with pytest.raises(UsageError, match="no bundle in"):
+        gpu.run(engine, tmp_path, tmp_path / "report", [])  # pyright: ignore[reportArgumentType]
+    assert engine.ran == []
