@@ -128,6 +128,7 @@ def make(wanted: Image, output: Path, *, address: str | None = None) -> Made:
         layer = folder / "layer.tar"
         debs = folder / "debs"
         debs.mkdir()
+        debs.chmod(0o755)  # whatever the umask: sync-in gives the image's folder this one's permissions
         _take_locked(wanted, kept, debs)
         _debootstrap(wanted, layer, debs, address or mirror())
         packages = installed(layer, debs)
