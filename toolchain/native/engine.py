@@ -141,6 +141,11 @@ class Engine:
                 lines.append(line)
                 on_line(line)
             code = int(started.wait()["StatusCode"])
+            # A stream that follows can end before a command's last words (seen with one line in hundreds that had no
+            # newline); the log has them all, in the same order.
+            for line in list(_lines([started.logs()]))[len(lines) :]:
+                lines.append(line)
+                on_line(line)
         finally:
             started.remove(force=True)
             for _ in stream:  # to its end, which is now: only that closes the connection

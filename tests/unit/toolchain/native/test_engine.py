@@ -86,6 +86,7 @@ class Client:
         self.chunks, self.code, self.options, self.kind = chunks, code, options, kind
         self.asked: dict[str, Any] = {}
         self.removed: list[bool] = []
+        self.lost = 0  # chunks at the end that a stream does not give
         self.runtimes: dict[str, Any] = {"runc": {}}
         self.containers = SimpleNamespace(run=self._run)
 
@@ -97,10 +98,14 @@ class Client:
 
     def close(self) -> None: ...
 
+    def _logs(self, stream: bool = False, follow: bool = False) -> Any:
+        del follow
+        return (chunk for chunk in self.chunks[: len(self.chunks) - self.lost]) if stream else b"".join(self.chunks)
+
     def _run(self, image: str, command: list[str], **options: Any) -> Any:
         self.asked = {"image": image, "command": command, **options}
         return SimpleNamespace(
-            logs=lambda **_: (chunk for chunk in self.chunks),
+            logs=self._logs,
             wait=lambda: {"StatusCode": self.code},
             remove=lambda force: self.removed.append(force),
         )
@@ -154,6 +159,14 @@ def test_output_comes_line_by_line_and_the_container_goes():
     assert Engine(client, "").run(Container("sha256:1"), ["x"], on_line=lines.append) == "one\ntwo"
     assert lines == ["one", "two"]
     assert client.removed == [True]
+
+
+def test_the_last_words_are_not_lost_where_the_stream_ends_before_them():
+    client = Client(chunks=[b"one\n", b"two"])
+    client.lost = 1
+    lines: list[str] = []
+    assert Engine(client, "").run(Container("sha256:1"), ["x"], on_line=lines.append) == "one\ntwo"
+    assert lines == ["one", "two"]
 
 
 def test_a_failure_shows_the_end_of_the_output():
