@@ -23,7 +23,7 @@ class MlirSource:
 
     def text(self, spec: EntrySpec) -> tuple[str, Path]:
         """The `.mlir` file that an entry is made from, and its path."""
-        path = HERE / f"{spec.op}.mlir"
+        path = HERE / f"{spec.kernel or spec.op}.mlir"
         return path.read_text(), path
 
     def bytecode(self, spec: EntrySpec, version: str = "13.3") -> bytes:

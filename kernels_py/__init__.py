@@ -38,8 +38,9 @@ class PythonSource:
 
         from toolchain.tileir.bytecode import strip_debug
 
-        module = importlib.import_module(f"{__name__}.{MODULES[spec.op]}")
-        kernel: Any = getattr(module, spec.op)
+        name = spec.kernel or spec.op
+        module = importlib.import_module(f"{__name__}.{MODULES[name]}")
+        kernel: Any = getattr(module, name)
         if spec.hints:
             hints = {key: _by_target(spec, key) for row in spec.hints.values() for key in row}
             kernel = kernel.replace_hints(**hints)
@@ -55,7 +56,7 @@ class PythonSource:
         try:
             export_kernel(kernel, [signature], out, output_format="tileir_bytecode", bytecode_version=version)
         except ct.TileError as error:
-            raise SourceError(f"{HERE.name}/{MODULES[spec.op]}.py: {spec.symbol}: {error}") from error
+            raise SourceError(f"{HERE.name}/{MODULES[name]}.py: {spec.symbol}: {error}") from error
         return strip_debug(out.getvalue(), name=spec.symbol)
 
     def fingerprint(self, spec: EntrySpec) -> str:
@@ -99,6 +100,7 @@ def _constraint(param: Param, spec: EntrySpec) -> Any:
         may_alias_internally=False,
         stride_constant=[None] * (rank - 1) + [1],
         stride_divisible_by=[step] * (rank - 1) + [1],
+        shape_divisible_by=[spec.multiples.get(dim, 1) for dim in param.dims],
         base_addr_divisible_by=ALIGNMENT if aligned else 1,
     )
 

@@ -21,7 +21,7 @@ from typing import Any, cast
 from .entry import EntrySpec
 from .errors import BundleError, LaunchError, UsageError
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 _AGAIN = "compile it again with `tilestack compile`"
 
@@ -109,9 +109,15 @@ class Bundle:
         raise BundleError(f"{self.root} has no entry {symbol!r} of source {source!r}")
 
     def select(
-        self, source: str, op: str, dtype: str, dims: Mapping[str, int], misaligned: frozenset[str] = frozenset()
+        self,
+        source: str,
+        op: str,
+        dtype: str,
+        dims: Mapping[str, int],
+        misaligned: frozenset[str] = frozenset(),
+        target: str | None = None,
     ) -> BundleEntry:
-        """The first entry that takes arguments of these sizes and alignment.
+        """The first entry for `target` (None: the interpreter) that takes arguments of these sizes and alignment.
 
         Raises BundleError if the bundle has none for this source, op and dtype, LaunchError if none of them fits.
         """
@@ -125,6 +131,8 @@ class Bundle:
         refused: list[str] = []
         for entry in entries:
             why = entry.spec.unmet(dims, misaligned)
+            if not entry.spec.runs_on(target):
+                why = f"is for {', '.join(entry.spec.targets)}"
             if why is None:
                 return entry
             refused.append(f"{entry.spec.symbol}: {why}")

@@ -83,9 +83,11 @@ class EntrySpec:
     """One exported symbol of a kernel source.
 
     `constants`: what was baked in (tile sizes). `aligned`: the array parameters whose base address and outer strides
-    must be multiples of 16 bytes. `where`: conditions on dimension symbols, such as "D == 64". `grid`: three
-    expressions in dimension symbols, constants, `cdiv`, `min`, `max` and `SMS` (multiprocessors of the device).
-    `hints`: compiler hints by target (or "default"): occupancy, num_ctas, num_worker_warps.
+    must be multiples of 16 bytes. `multiples`: dimension symbols that must be multiples of a number, which the compiler
+    then takes for granted. `where`: conditions on dimension symbols, such as "D == 64". `grid`: three expressions in
+    dimension symbols, constants, `cdiv`, `min`, `max` and `SMS` (multiprocessors of the device). `hints`: compiler
+    hints by target (or "default"): occupancy, num_ctas, num_worker_warps. `kernel`: the kernel's name in its source,
+    where it is not the op's. `targets`: those that it is compiled for; none means all.
     """
 
     symbol: str
@@ -97,6 +99,9 @@ class EntrySpec:
     where: tuple[str, ...] = ()
     grid: tuple[str, str, str] = ("1", "1", "1")
     hints: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    multiples: Mapping[str, int] = field(default_factory=dict)
+    kernel: str = ""
+    targets: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.op not in ops():
@@ -106,7 +111,10 @@ class EntrySpec:
         arrays = {p.name for p in self.params if p.dims}
         if unknown := set(self.aligned) - arrays:
             raise UsageError(f"{self.symbol}: aligned names no array parameter: {', '.join(sorted(unknown))}")
-        names = {d for p in self.params for d in p.dims} | set(self.constants) | {"SMS"}
+        dims = {d for p in self.params for d in p.dims}
+        if unknown := set(self.multiples) - dims:
+            raise UsageError(f"{self.symbol}: multiples names no dimension: {', '.join(sorted(unknown))}")
+        names = dims | set(self.constants) | {"SMS"}
         for text in (*self.where, *self.grid):
             if missing := expression_names(text) - names:
                 raise UsageError(f"{self.symbol}: {text!r} uses unknown {', '.join(sorted(missing))}")
@@ -142,6 +150,9 @@ class EntrySpec:
         for name in self.aligned:
             if name in misaligned:
                 return f"{name} must be aligned to {ALIGNMENT} bytes in address and strides"
+        for name, step in self.multiples.items():
+            if dims[name] % step:
+                return f"{name} must be a multiple of {step}"
         names = {**self.constants, **dims}
         return next((f"{text} does not hold" for text in self.where if not evaluate(text, names)), None)
 
@@ -151,6 +162,10 @@ class EntrySpec:
         x, y, z = (int(evaluate(text, names)) for text in self.grid)
         return x, y, z
 
+    def runs_on(self, target: str | None) -> bool:
+        """Whether it is compiled for a target; the interpreter (None) runs every entry."""
+        return not self.targets or target is None or target in self.targets
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -158,7 +173,9 @@ class EntrySpec:
     def from_json(cls, row: Mapping[str, Any]) -> EntrySpec:
         x, y, z = row["grid"]
         fields: dict[str, Any] = dict(row)
-        fields.update(aligned=tuple(row["aligned"]), where=tuple(row["where"]), grid=(x, y, z))
+        fields.update(
+            aligned=tuple(row["aligned"]), where=tuple(row["where"]), grid=(x, y, z), targets=tuple(row["targets"])
+        )
         return cls(**fields)
 
 
@@ -215,13 +232,19 @@ def evaluate(text: str, names: Mapping[str, int]) -> int:
 
 
 def load_entries(path: Path, source: str) -> list[EntrySpec]:
-    """The entries of a kernel source's `entries.toml`, one per row and dtype, in order of preference.
+    """The entries of a kernel source's `entries.toml`, in order of preference: see `entries_of`."""
+    return entries_of(tomllib.loads(path.read_text())["entry"], source, str(path))
+
+
+def entries_of(rows: Sequence[Mapping[str, Any]], source: str, where: str) -> list[EntrySpec]:
+    """The entries of table rows, one per row and dtype.
 
     A row: `op`, `dtypes`, and optionally `variant` (told apart in the symbol; by default the constants' values),
-    `constants`, `aligned`, `where`, `grid`, `hints`. The symbol is `<op>[_<variant>]_<dtype>`.
+    `constants`, `aligned`, `multiples`, `where`, `grid`, `hints`, `kernel`, `targets`. The symbol is
+    `<op>[_<variant>]_<dtype>`. Raises UsageError, naming `where` the rows stand.
     """
     entries: list[EntrySpec] = []
-    for row in tomllib.loads(path.read_text())["entry"]:
+    for row in rows:
         constants: dict[str, int] = row.get("constants", {})
         variant = row.get("variant", "x".join(map(str, constants.values())))
         x, y, z = row["grid"]
@@ -237,9 +260,14 @@ def load_entries(path: Path, source: str) -> list[EntrySpec]:
                     where=tuple(row.get("where", ())),
                     grid=(x, y, z),
                     hints=row.get("hints", {}),
+                    multiples=row.get("multiples", {}),
+                    kernel=row.get("kernel", ""),
+                    targets=tuple(row.get("targets", ())),
                 )
             )
     symbols = [e.symbol for e in entries]
     if twice := {s for s in symbols if symbols.count(s) > 1}:
-        raise UsageError(f"{path}: the same symbol twice: {', '.join(sorted(twice))}", hint="give the rows a `variant`")
+        raise UsageError(
+            f"{where}: the same symbol twice: {', '.join(sorted(twice))}", hint="give the rows a `variant`"
+        )
     return entries

@@ -132,7 +132,8 @@ def compile_entries(
     """
     check_targets(targets, version)
     fingerprints = [load_source(module).fingerprint(spec) for module, spec in entries]
-    run = _Run(cache, jobs, progress, total=len(entries) * (1 + len(targets)))
+    chosen = [[target for target in targets if spec.runs_on(target.name)] for _, spec in entries]
+    run = _Run(cache, jobs, progress, total=len(entries) + sum(map(len, chosen)))
     exports = {
         i: Step(
             key("export", fingerprints[i], version),
@@ -149,14 +150,14 @@ def compile_entries(
             _cell(entries[i][1], target.name), assemble, (code, target.name),
         )
         for i, code in bytecode.items()
-        for target in targets
+        for target in chosen[i]
     }  # fmt: skip
     with LazyPool(ThreadPoolExecutor, jobs) as pool:
         cubins = run.stage(cells, pool)
     compiled = [
-        Compiled(spec, bytecode[i], version, {t.name: cubins[i, t.name] for t in targets}, fingerprints[i])
+        Compiled(spec, bytecode[i], version, {t.name: cubins[i, t.name] for t in chosen[i]}, fingerprints[i])
         for i, (_, spec) in enumerate(entries)
-        if i in bytecode and all((i, t.name) in cubins for t in targets)
+        if i in bytecode and all((i, t.name) in cubins for t in chosen[i])
     ]
     return Outcome(compiled, run.failures, run.made, run.cached)
 

@@ -46,7 +46,7 @@ class Launcher:
         """The entry that a launch with these arguments would run."""
         spec = EntrySpec(f"{self.source}/{op}[{dtype}]", op, self.source, dtype)
         dims, misaligned = check_layouts(spec, args)
-        return self.bundle.select(self.source, op, dtype, dims, misaligned)
+        return self.bundle.select(self.source, op, dtype, dims, misaligned, self.executor.target)
 
     def _plan(self, op: str, dtype: str, args: Args) -> Plan:
         return Plan(self.executor, self.bundle, self.select(op, dtype, **args), args)

@@ -11,7 +11,8 @@ The sizes in the file must fit its names: `BM` is one number throughout. Then, o
 
 - casts that have become casts to the same type (`ftof` from f32 to f32) go away;
 - for dtype tf32, the operands of every `mmaf` are rounded from f32 to tf32 first;
-- what the entry promises of alignment becomes `assume` operations on its arguments, its hints become the entry's;
+- what the entry promises of alignment and sizes becomes `assume` operations on its arguments, its hints become the
+  entry's;
 - the entry takes the EntrySpec's symbol.
 """
 
@@ -51,7 +52,7 @@ def specialize(text: str, *, filename: str, spec: EntrySpec) -> ModuleOp:
     _drop_identity_casts(entry)
     if spec.dtype == "tf32":
         _round_to_tf32(entry)
-    _assume_alignment(entry, spec)
+    _assume_divisors(entry, spec)
     if spec.hints:
         entry.properties["optimization_hints"] = _hints(spec)
     entry.properties["sym_name"] = attrs.StrAttr(spec.symbol)
@@ -151,14 +152,18 @@ def _round_to_tf32(entry: EntryOp) -> None:
             op.operands[index] = rounded.to
 
 
-def _assume_alignment(entry: EntryOp, spec: EntrySpec) -> None:
+def _assume_divisors(entry: EntryOp, spec: EntrySpec) -> None:
     """`cutile_python_v2` passes an array as pointer, sizes, strides: of an aligned one the pointer is a multiple of 16
-    bytes, and so is every stride but the last, which is 1."""
+    bytes, and so is every stride but the last, which is 1. Sizes are multiples of what the entry says."""
     arguments = list(entry.body.block.args)
     promised: list[tuple[SSAValue, int]] = []
     at = 0
     for param in spec.params:
         rank = len(param.dims)
+        sizes = arguments[at + 1 : at + 1 + rank]
+        promised += [
+            (size, spec.multiples[dim]) for size, dim in zip(sizes, param.dims, strict=False) if dim in spec.multiples
+        ]
         if param.name in spec.aligned:
             step = ALIGNMENT // ITEMSIZE[param.storage(spec.dtype)]
             promised.append((arguments[at], ALIGNMENT))

@@ -37,7 +37,16 @@ class Entries:
     specs: list[EntrySpec]
     asked: list[tuple[str, str, str, Mapping[str, int], frozenset[str]]] = field(default_factory=list)
 
-    def select(self, source: str, op: str, dtype: str, dims: Mapping[str, int], misaligned: frozenset[str]) -> Any:
+    def select(
+        self,
+        source: str,
+        op: str,
+        dtype: str,
+        dims: Mapping[str, int],
+        misaligned: frozenset[str],
+        target: str | None = None,
+    ) -> Any:
+        del target
         self.asked.append((source, op, dtype, dims, misaligned))
         fitting = [s for s in self.specs if (s.op, s.dtype) == (op, dtype) and s.unmet(dims, misaligned) is None]
         return SimpleNamespace(spec=fitting[0])

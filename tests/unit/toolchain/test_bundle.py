@@ -75,8 +75,8 @@ def test_a_damaged_or_missing_file_is_named(bundle: Bundle) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '{"format": 2}', '{"format": 1}', '{"format": 1, "tools": {}, "entries": [{}]}',
-     '{"format": 1, "tools": [], "entries": []}', '{"format": 1, "tools": {}, "entries": 3}'],
+    ["", "{", "[]", '{"format": 1}', '{"format": 2}', '{"format": 2, "tools": {}, "entries": [{}]}',
+     '{"format": 2, "tools": [], "entries": []}', '{"format": 2, "tools": {}, "entries": 3}'],
 )  # fmt: skip
 def test_a_bad_manifest(bundle: Bundle, text: str) -> None:
     (bundle.root / "manifest.json").write_text(text)
