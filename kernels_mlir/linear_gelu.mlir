@@ -1,7 +1,9 @@
 // out = gelu(x @ weight + bias), the tanh form of GELU
 //
-// One block makes one BM x BN tile of the output: it walks K in steps of BK, multiplying on the tensor cores and adding
-// up in f32, then applies the epilogue to the accumulator while it is still in registers.
+// Persistent: as many blocks as fit the GPU walk the output's BM x BN tiles, so that one tile's epilogue overlaps the next
+// one's loads; with a grid as large as the number of tiles, each block makes one. A tile walks K in steps of BK,
+// multiplying on the tensor cores and adding up in f32, then applies the epilogue to the accumulator while it is still
+// in registers.
 // The aliases below are this kernel's parameters: element types by name, tile shapes by the constants in their names.
 
 !elem = bf16  // storage
@@ -42,40 +44,62 @@ cuda_tile.module @linear_gelu {
     %bias_tiles = make_partition_view %bias_view : !bias_part_BN
     %out_tiles = make_partition_view %out_view : !out_part_BMxBN
 
-    %m, %n, %unused = get_tile_block_id : !int
+    %block, %unused_y, %unused_z = get_tile_block_id : !int
+    %blocks, %one_y, %one_z = get_num_tile_blocks : !int
     %zero = constant <i32: 0> : !int
     %one = constant <i32: 1> : !int
+    %BM = constant <i32: 128> : !int
+    %BN = constant <i32: 128> : !int
     %BK = constant <i32: 64> : !int
+    %GROUP = constant <i32: 8> : !int
+    %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
+    %n_tiles = divi %N, %BN signed rounding<positive_inf> : !int
+    %tiles = muli %m_tiles, %n_tiles : !int
+    %span = muli %GROUP, %n_tiles : !int
     %steps = divi %K, %BK signed rounding<positive_inf> : !int
     %empty = constant <f32: 0.0> : !acc_BMxBN
-    %product = for %k in (%zero to %steps, step %one) : !int iter_values(%acc = %empty) -> (!acc_BMxBN) {
-      %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part_BMxBK, !int -> !x_BMxBK, token
-      %w_tile, %w_token = load_view_tko weak %w_tiles[%k, %n] : !w_part_BKxBN, !int -> !w_BKxBN, token
-      %next = mmaf %x_tile, %w_tile, %acc : !x_BMxBK, !w_BKxBN, !acc_BMxBN
-      continue %next : !acc_BMxBN
-    }
-
-    %bias_tile, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part_BN, !int -> !bias_BN, token
-    %bias_f32 = ftof %bias_tile : !bias_BN -> !bias_f32_BN
-    %bias_line = reshape %bias_f32 : !bias_f32_BN -> !bias_f32_1xBN
-    %bias_full = broadcast %bias_line : !bias_f32_1xBN -> !acc_BMxBN
-    %biased = addf %product, %bias_full : !acc_BMxBN
-
-    // gelu(x) = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
     %cubic = constant <f32: 0.044715> : !acc_BMxBN
     %scale = constant <f32: 0.7978845608028654> : !acc_BMxBN
     %half = constant <f32: 0.5> : !acc_BMxBN
     %unit = constant <f32: 1.0> : !acc_BMxBN
-    %square = mulf %biased, %biased : !acc_BMxBN
-    %cube = mulf %square, %biased : !acc_BMxBN
-    %inner = fma %cubic, %cube, %biased : !acc_BMxBN
-    %scaled = mulf %scale, %inner : !acc_BMxBN
-    %tanh = tanh %scaled : !acc_BMxBN
-    %gate = addf %unit, %tanh : !acc_BMxBN
-    %halved = mulf %half, %biased : !acc_BMxBN
-    %gelu = mulf %halved, %gate : !acc_BMxBN
-    %result = ftof %gelu : !acc_BMxBN -> !out_BMxBN
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out_BMxBN, !out_part_BMxBN, !int -> token
+
+    for %tile in (%block to %tiles, step %blocks) : !int {
+      // GROUP rows of tiles at a time, column by column: tiles made at the same time share their inputs in the L2 cache.
+      %group = divi %tile, %span signed : !int
+      %in_group = remi %tile, %span signed : !int
+      %m_first = muli %group, %GROUP : !int
+      %m_left = subi %m_tiles, %m_first : !int
+      %rows = mini %m_left, %GROUP signed : !int
+      %row = remi %in_group, %rows signed : !int
+      %m = addi %m_first, %row : !int
+      %n = divi %in_group, %rows signed : !int
+
+      %bias_tile, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part_BN, !int -> !bias_BN, token
+      %bias_f32 = ftof %bias_tile : !bias_BN -> !bias_f32_BN
+      %bias_line = reshape %bias_f32 : !bias_f32_BN -> !bias_f32_1xBN
+      %bias_full = broadcast %bias_line : !bias_f32_1xBN -> !acc_BMxBN
+      %product = for %k in (%zero to %steps, step %one) : !int iter_values(%acc = %empty) -> (!acc_BMxBN) {
+        %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part_BMxBK, !int -> !x_BMxBK, token
+        %w_tile, %w_token = load_view_tko weak %w_tiles[%k, %n] : !w_part_BKxBN, !int -> !w_BKxBN, token
+        %next = mmaf %x_tile, %w_tile, %acc : !x_BMxBK, !w_BKxBN, !acc_BMxBN
+        continue %next : !acc_BMxBN
+      }
+      %biased = addf %product, %bias_full : !acc_BMxBN
+
+      // gelu(x) = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). The GPU's own tanh (to 2^-11) does where the result is
+      // stored in 16 bits; entries of f32 get the full one: see toolchain/tileir/specialize.py.
+      %square = mulf %biased, %biased : !acc_BMxBN
+      %cube = mulf %square, %biased : !acc_BMxBN
+      %inner = fma %cubic, %cube, %biased : !acc_BMxBN
+      %scaled = mulf %scale, %inner : !acc_BMxBN
+      %tanh = tanh %scaled rounding<approx> : !acc_BMxBN
+      %gate = addf %unit, %tanh : !acc_BMxBN
+      %halved = mulf %half, %biased : !acc_BMxBN
+      %gelu = mulf %halved, %gate : !acc_BMxBN
+      %result = ftof %gelu : !acc_BMxBN -> !out_BMxBN
+      %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out_BMxBN, !out_part_BMxBN, !int -> token
+      continue
+    }
     return
   }
 }

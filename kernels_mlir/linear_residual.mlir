@@ -1,7 +1,9 @@
 // out = residual + x @ weight + bias
 //
-// One block makes one BM x BN tile of the output: it walks K in steps of BK, multiplying on the tensor cores and adding
-// up in f32, then applies the epilogue to the accumulator while it is still in registers.
+// Persistent: as many blocks as fit the GPU walk the output's BM x BN tiles, so that one tile's epilogue overlaps the next
+// one's loads; with a grid as large as the number of tiles, each block makes one. A tile walks K in steps of BK,
+// multiplying on the tensor cores and adding up in f32, then applies the epilogue to the accumulator while it is still
+// in registers.
 // The aliases below are this kernel's parameters: element types by name, tile shapes by the constants in their names.
 
 !elem = bf16  // storage
@@ -13,8 +15,8 @@
 !x_part_BMxBK = !cuda_tile.partition_view<tile=(128x64), padding_value = zero, !matrix>
 !w_part_BKxBN = !cuda_tile.partition_view<tile=(64x128), padding_value = zero, !matrix>
 !bias_part_BN = !cuda_tile.partition_view<tile=(128), padding_value = zero, !vector>
-!out_part_BMxBN = !cuda_tile.partition_view<tile=(128x128), !matrix>
 !r_part_BMxBN = !cuda_tile.partition_view<tile=(128x128), padding_value = zero, !matrix>
+!out_part_BMxBN = !cuda_tile.partition_view<tile=(128x128), !matrix>
 !x_BMxBK = !cuda_tile.tile<128x64x!elem>
 !w_BKxBN = !cuda_tile.tile<64x128x!elem>
 !bias_BN = !cuda_tile.tile<128x!elem>
@@ -34,44 +36,65 @@ cuda_tile.module @linear_residual {
     %N = assume bounded<0, ?>, %w_n : !int
     %x_row = assume bounded<0, ?>, %x_stride : !int
     %w_row = assume bounded<0, ?>, %w_stride : !int
+    %r_row = assume bounded<0, ?>, %r_stride : !int
     %out_row = assume bounded<0, ?>, %out_stride : !int
     %x_view = make_tensor_view %x, shape = [%M, %K], strides = [%x_row, 1] : !int -> !matrix
     %w_view = make_tensor_view %w, shape = [%K, %N], strides = [%w_row, 1] : !int -> !matrix
     %bias_view = make_tensor_view %bias, shape = [%N], strides = [1] : !int -> !vector
+    %r_view = make_tensor_view %r, shape = [%M, %N], strides = [%r_row, 1] : !int -> !matrix
     %out_view = make_tensor_view %out, shape = [%M, %N], strides = [%out_row, 1] : !int -> !matrix
     %x_tiles = make_partition_view %x_view : !x_part_BMxBK
     %w_tiles = make_partition_view %w_view : !w_part_BKxBN
     %bias_tiles = make_partition_view %bias_view : !bias_part_BN
+    %r_tiles = make_partition_view %r_view : !r_part_BMxBN
     %out_tiles = make_partition_view %out_view : !out_part_BMxBN
 
-    %m, %n, %unused = get_tile_block_id : !int
+    %block, %unused_y, %unused_z = get_tile_block_id : !int
+    %blocks, %one_y, %one_z = get_num_tile_blocks : !int
     %zero = constant <i32: 0> : !int
     %one = constant <i32: 1> : !int
+    %BM = constant <i32: 128> : !int
+    %BN = constant <i32: 128> : !int
     %BK = constant <i32: 64> : !int
+    %GROUP = constant <i32: 8> : !int
+    %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
+    %n_tiles = divi %N, %BN signed rounding<positive_inf> : !int
+    %tiles = muli %m_tiles, %n_tiles : !int
+    %span = muli %GROUP, %n_tiles : !int
     %steps = divi %K, %BK signed rounding<positive_inf> : !int
     %empty = constant <f32: 0.0> : !acc_BMxBN
-    %product = for %k in (%zero to %steps, step %one) : !int iter_values(%acc = %empty) -> (!acc_BMxBN) {
-      %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part_BMxBK, !int -> !x_BMxBK, token
-      %w_tile, %w_token = load_view_tko weak %w_tiles[%k, %n] : !w_part_BKxBN, !int -> !w_BKxBN, token
-      %next = mmaf %x_tile, %w_tile, %acc : !x_BMxBK, !w_BKxBN, !acc_BMxBN
-      continue %next : !acc_BMxBN
+
+    for %tile in (%block to %tiles, step %blocks) : !int {
+      // GROUP rows of tiles at a time, column by column: tiles made at the same time share their inputs in the L2 cache.
+      %group = divi %tile, %span signed : !int
+      %in_group = remi %tile, %span signed : !int
+      %m_first = muli %group, %GROUP : !int
+      %m_left = subi %m_tiles, %m_first : !int
+      %rows = mini %m_left, %GROUP signed : !int
+      %row = remi %in_group, %rows signed : !int
+      %m = addi %m_first, %row : !int
+      %n = divi %in_group, %rows signed : !int
+
+      %bias_tile, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part_BN, !int -> !bias_BN, token
+      %bias_f32 = ftof %bias_tile : !bias_BN -> !bias_f32_BN
+      %bias_line = reshape %bias_f32 : !bias_f32_BN -> !bias_f32_1xBN
+      %bias_full = broadcast %bias_line : !bias_f32_1xBN -> !acc_BMxBN
+      %product = for %k in (%zero to %steps, step %one) : !int iter_values(%acc = %empty) -> (!acc_BMxBN) {
+        %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part_BMxBK, !int -> !x_BMxBK, token
+        %w_tile, %w_token = load_view_tko weak %w_tiles[%k, %n] : !w_part_BKxBN, !int -> !w_BKxBN, token
+        %next = mmaf %x_tile, %w_tile, %acc : !x_BMxBK, !w_BKxBN, !acc_BMxBN
+        continue %next : !acc_BMxBN
+      }
+      %biased = addf %product, %bias_full : !acc_BMxBN
+
+      // The residual may be the output itself: the store is ordered after this load by its token. Tiles do not meet.
+      %r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n] : !r_part_BMxBN, !int -> !out_BMxBN, token
+      %r_f32 = ftof %r_tile : !out_BMxBN -> !acc_BMxBN
+      %summed = addf %biased, %r_f32 : !acc_BMxBN
+      %result = ftof %summed : !acc_BMxBN -> !out_BMxBN
+      %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %r_token : !out_BMxBN, !out_part_BMxBN, !int -> token
+      continue
     }
-
-    %bias_tile, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part_BN, !int -> !bias_BN, token
-    %bias_f32 = ftof %bias_tile : !bias_BN -> !bias_f32_BN
-    %bias_line = reshape %bias_f32 : !bias_f32_BN -> !bias_f32_1xBN
-    %bias_full = broadcast %bias_line : !bias_f32_1xBN -> !acc_BMxBN
-    %biased = addf %product, %bias_full : !acc_BMxBN
-
-    // The residual may be the output itself: the store is ordered after this load by its token.
-    %r_row = assume bounded<0, ?>, %r_stride : !int
-    %r_view = make_tensor_view %r, shape = [%M, %N], strides = [%r_row, 1] : !int -> !matrix
-    %r_tiles = make_partition_view %r_view : !r_part_BMxBN
-    %r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n] : !r_part_BMxBN, !int -> !out_BMxBN, token
-    %r_f32 = ftof %r_tile : !out_BMxBN -> !acc_BMxBN
-    %summed = addf %biased, %r_f32 : !acc_BMxBN
-    %result = ftof %summed : !acc_BMxBN -> !out_BMxBN
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %r_token : !out_BMxBN, !out_part_BMxBN, !int -> token
     return
   }
 }

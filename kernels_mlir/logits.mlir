@@ -34,22 +34,43 @@ cuda_tile.module @logits {
     %w_tiles = make_partition_view %w_view : !w_part_BNxBK
     %out_tiles = make_partition_view %out_view : !out_part_BMxBN
 
-    %m, %n, %unused = get_tile_block_id : !int
+    %block, %unused_y, %unused_z = get_tile_block_id : !int
+    %blocks, %one_y, %one_z = get_num_tile_blocks : !int
     %zero = constant <i32: 0> : !int
     %one = constant <i32: 1> : !int
+    %BM = constant <i32: 128> : !int
+    %BN = constant <i32: 128> : !int
     %BK = constant <i32: 64> : !int
+    %GROUP = constant <i32: 8> : !int
+    %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
+    %n_tiles = divi %V, %BN signed rounding<positive_inf> : !int
+    %tiles = muli %m_tiles, %n_tiles : !int
+    %span = muli %GROUP, %n_tiles : !int
     %steps = divi %C, %BK signed rounding<positive_inf> : !int
     %empty = constant <f32: 0.0> : !acc_BMxBN
-    %product = for %k in (%zero to %steps, step %one) : !int iter_values(%acc = %empty) -> (!acc_BMxBN) {
-      %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part_BMxBK, !int -> !x_BMxBK, token
-      %w_tile, %w_token = load_view_tko weak %w_tiles[%n, %k] : !w_part_BNxBK, !int -> !w_BNxBK, token
-      %w_turned = permute %w_tile [1, 0] : !w_BNxBK -> !w_BKxBN
-      %next = mmaf %x_tile, %w_turned, %acc : !x_BMxBK, !w_BKxBN, !acc_BMxBN
-      continue %next : !acc_BMxBN
-    }
 
-    %result = ftof %product : !acc_BMxBN -> !out_BMxBN
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out_BMxBN, !out_part_BMxBN, !int -> token
+    for %tile in (%block to %tiles, step %blocks) : !int {
+      // GROUP rows of tiles at a time, column by column: tiles made at the same time share their inputs in the L2 cache.
+      %group = divi %tile, %span signed : !int
+      %in_group = remi %tile, %span signed : !int
+      %m_first = muli %group, %GROUP : !int
+      %m_left = subi %m_tiles, %m_first : !int
+      %rows = mini %m_left, %GROUP signed : !int
+      %row = remi %in_group, %rows signed : !int
+      %m = addi %m_first, %row : !int
+      %n = divi %in_group, %rows signed : !int
+
+      %product = for %k in (%zero to %steps, step %one) : !int iter_values(%acc = %empty) -> (!acc_BMxBN) {
+        %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part_BMxBK, !int -> !x_BMxBK, token
+        %w_tile, %w_token = load_view_tko weak %w_tiles[%n, %k] : !w_part_BNxBK, !int -> !w_BNxBK, token
+        %w_turned = permute %w_tile [1, 0] : !w_BNxBK -> !w_BKxBN
+        %next = mmaf %x_tile, %w_turned, %acc : !x_BMxBK, !w_BKxBN, !acc_BMxBN
+        continue %next : !acc_BMxBN
+      }
+      %result = ftof %product : !acc_BMxBN -> !out_BMxBN
+      %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out_BMxBN, !out_part_BMxBN, !int -> token
+      continue
+    }
     return
   }
 }

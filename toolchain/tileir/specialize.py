@@ -11,6 +11,7 @@ The sizes in the file must fit its names: `BM` is one number throughout. Then, o
 
 - casts that have become casts to the same type (`ftof` from f32 to f32) go away;
 - for dtype tf32, the operands of every `mmaf` are rounded from f32 to tf32 first;
+- where storage is f32, a `tanh` of `rounding<approx>` (good to 2^-11, what 16 bits can hold) becomes the full one;
 - what the entry promises of alignment and sizes becomes `assume` operations on its arguments, its hints become the
   entry's;
 - the entry takes the EntrySpec's symbol.
@@ -29,7 +30,7 @@ from toolchain.errors import SourceError
 from .dialect import attrs, location
 from .dialect import types as t
 from .dialect.control import EntryOp, ModuleOp
-from .dialect.ops import AssumeOp, ConstantOp, ExtIOp, FToFOp, MmaFOp, TruncIOp
+from .dialect.ops import AssumeOp, ConstantOp, ExtIOp, FToFOp, MmaFOp, TanHOp, TruncIOp
 from .dialect.verify import verify
 from .text import parse
 from .text.numbers import elements_of, splat_bytes
@@ -52,6 +53,8 @@ def specialize(text: str, *, filename: str, spec: EntrySpec) -> ModuleOp:
     _drop_identity_casts(entry)
     if spec.dtype == "tf32":
         _round_to_tf32(entry)
+    if STORAGE[spec.dtype] == t.f32:
+        _full_tanh(entry)
     _assume_divisors(entry, spec)
     if spec.hints:
         entry.properties["optimization_hints"] = _hints(spec)
@@ -150,6 +153,12 @@ def _round_to_tf32(entry: EntryOp) -> None:
                 location.set(rounded, place)
             Rewriter.insert_op(rounded, InsertPoint.before(op))
             op.operands[index] = rounded.to
+
+
+def _full_tanh(entry: EntryOp) -> None:
+    for op in entry.walk():
+        if isinstance(op, TanHOp) and op.rounding_mode.data is attrs.RoundingMode.APPROX:
+            op.properties["rounding_mode"] = attrs.RoundingModeAttr(attrs.RoundingMode.FULL)
 
 
 def _assume_divisors(entry: EntryOp, spec: EntrySpec) -> None:

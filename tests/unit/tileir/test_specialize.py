@@ -10,9 +10,9 @@ from kernels_mlir import SOURCE
 from toolchain.entry import EntrySpec
 from toolchain.errors import SourceError
 from toolchain.tileir.dialect import types as t
-from toolchain.tileir.dialect.attrs import BoundedAttr, DivByAttr
+from toolchain.tileir.dialect.attrs import BoundedAttr, DivByAttr, RoundingMode
 from toolchain.tileir.dialect.control import ModuleOp
-from toolchain.tileir.dialect.ops import AssumeOp, ConstantOp, FToFOp, LoadViewTkoOp, MmaFOp
+from toolchain.tileir.dialect.ops import AssumeOp, ConstantOp, FToFOp, LoadViewTkoOp, MmaFOp, TanHOp
 from toolchain.tileir.specialize import specialize
 from toolchain.tileir.text.numbers import elements_of
 
@@ -58,8 +58,22 @@ def test_tf32_rounds_the_operands_of_products() -> None:
     assert all(op.tile.type.element_type == t.f32 for op in found(module, LoadViewTkoOp))
 
 
+@pytest.mark.parametrize(
+    ("symbol", "rounding"),
+    [
+        ("linear_gelu_any_bf16", RoundingMode.APPROX),
+        ("linear_gelu_any_f16", RoundingMode.APPROX),
+        ("linear_gelu_any_f32", RoundingMode.FULL),
+        ("linear_gelu_any_tf32", RoundingMode.FULL),
+    ],
+)
+def test_an_approximate_tanh_is_for_results_of_16_bits(symbol: str, rounding: RoundingMode) -> None:
+    (tanh,) = found(module_of(spec_of(symbol)), TanHOp)
+    assert tanh.rounding_mode.data is rounding
+
+
 def test_alignment_is_assumed_of_the_pointer_and_the_outer_strides() -> None:
-    spec = dataclasses.replace(spec_of("attention_D64_bf16"), aligned=("k",))
+    spec = dataclasses.replace(spec_of("attention_D64_bf16"), aligned=("k",), hints={})
     module = module_of(spec)
     (entry,) = module.entries.values()
     divided = {
@@ -72,6 +86,16 @@ def test_alignment_is_assumed_of_the_pointer_and_the_outer_strides() -> None:
         if isinstance(op.predicate, BoundedAttr) and op.result.name_hint in ("k0", "k1", "k2"):
             assert isinstance(op.value.owner, AssumeOp)
     assert entry.optimization_hints is None
+
+
+def test_sizes_are_assumed_to_be_multiples_of_what_the_entry_says() -> None:
+    module = module_of(dataclasses.replace(spec_of("linear_any_f32"), multiples={"K": 32, "N": 16}))
+    divided = {
+        op.value.name_hint: op.predicate.divisor
+        for op in found(module, AssumeOp)
+        if isinstance(op.predicate, DivByAttr)
+    }
+    assert divided == {"x_k": 32, "w_k": 32, "w_n": 16, "bias_n": 16, "out_n": 16}
 
 
 def test_hints() -> None:
