@@ -1,8 +1,11 @@
 // out = softmax(scale q @ k.T + causal mask) @ v, for each batch and head
 //
-// Flash attention: one block makes BT queries of one head, walking the keys in tiles of BS that the causal mask lets it
-// see. It keeps a running maximum and sum per query and rescales what it has when the maximum rises. The T queries are
-// the last of S positions, so query t stands at position S - T + t. The head size D is a constant of the entry.
+// Flash attention: one block makes BT queries of one head, walking the keys in tiles of BS: first those that all its
+// queries see, then those that the causal mask cuts. It keeps a running maximum and sum per query and rescales what it
+// has when the maximum rises. Scores are in units of log 2 once scaled, so that exp2 serves for exp; its results below
+// 2^-126 are 0. The T queries are the last of S positions, so query t stands at position S - T + t. The first blocks take
+// the last queries, which have the most keys: the short ones fill the gaps at the end. The head size D is a constant of
+// the entry.
 
 !elem = bf16  // storage
 
@@ -65,11 +68,14 @@ cuda_tile.module @attention {
     %v_tiles = make_partition_view %v_view : !kv_part_1xBSx1xD
     %o_tiles = make_partition_view %o_view : !out_part_1xBTx1xD
 
-    %i, %h, %b = get_tile_block_id : !int
+    %block, %h, %b = get_tile_block_id : !int
+    %blocks, %blocks_y, %blocks_z = get_num_tile_blocks : !int
     %zero = constant <i32: 0> : !int
     %one = constant <i32: 1> : !int
     %BT = constant <i32: 64> : !int
     %BS = constant <i32: 64> : !int
+    %last = subi %blocks, %one : !int
+    %i = subi %last, %block : !int
 
     // Positions of this block's queries and of a key tile's lanes.
     %past = subi %S, %T : !int
@@ -84,17 +90,20 @@ cuda_tile.module @attention {
     %k_lane = iota : !lane_BS
     %k_lane_row = reshape %k_lane : !lane_BS -> !lane_1xBS
 
-    // The last query of the block sees the keys before first_place + BT, and there are S of them.
+    // All queries of the block see the first one's keys, of which there are first_place + 1. Its last query sees the keys
+    // before first_place + BT, and there are S of them.
+    %seen_by_all = addi %first_place, %one : !int
+    %whole = divi %seen_by_all, %BS signed : !int
     %behind = addi %first_place, %BT : !int
     %seen = mini %behind, %S signed : !int
     %steps = divi %seen, %BS signed rounding<positive_inf> : !int
 
     %q_tile, %q_token = load_view_tko weak %q_tiles[%b, %i, %h, %zero] : !q_part_1xBTx1xD, !int -> !q_1xBTx1xD, token
     %q_flat = reshape %q_tile : !q_1xBTx1xD -> !q_BTxD
-    // Scores are kept in units of log 2, so that exp2 serves for exp.
     %log2e = constant <f32: 1.4426950408889634> : !real
     %scale_log2 = mulf %scale, %log2e : !real
     %scale_1x1 = reshape %scale_log2 : !real -> !real_1x1
+    %scale_column = broadcast %scale_1x1 : !real_1x1 -> !stat_BTx1
     %scale_full = broadcast %scale_1x1 : !real_1x1 -> !score_BTxBS
     %no_score = constant <f32: 0.0> : !score_BTxBS
     %hidden = constant <f32: 0xFF800000> : !score_BTxBS  // -inf
@@ -102,21 +111,12 @@ cuda_tile.module @attention {
     %sum_start = constant <f32: 0.0> : !stat_BTx1
     %acc_start = constant <f32: 0.0> : !acc_BTxD
 
-    %max, %sum, %acc = for %j in (%zero to %steps, step %one) : !int
+    %max_whole, %sum_whole, %acc_whole = for %j in (%zero to %whole, step %one) : !int
         iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!stat_BTx1, !stat_BTx1, !acc_BTxD) {
       %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
       %k_flat = reshape %k_tile : !kv_1xBSx1xD -> !kv_BSxD
       %k_turned = permute %k_flat [1, 0] : !kv_BSxD -> !k_DxBS
-      %product = mmaf %q_flat, %k_turned, %no_score : !q_BTxD, !k_DxBS, !score_BTxBS
-      %scaled = mulf %product, %scale_full : !score_BTxBS
-
-      %k_first = muli %j, %BS : !int
-      %k_first_1x1 = reshape %k_first : !int -> !int_1x1
-      %k_first_full = broadcast %k_first_1x1 : !int_1x1 -> !lane_1xBS
-      %k_place_row = addi %k_first_full, %k_lane_row : !lane_1xBS
-      %k_place = broadcast %k_place_row : !lane_1xBS -> !place_BTxBS
-      %visible = cmpi less_than_or_equal %k_place, %q_place, signed : !place_BTxBS -> !mask_BTxBS
-      %score = select %visible, %scaled, %hidden : !mask_BTxBS, !score_BTxBS
+      %score = mmaf %q_flat, %k_turned, %no_score : !q_BTxD, !k_DxBS, !score_BTxBS
 
       %tile_max = reduce %score dim=1 identities=[0xFF800000 : f32] : !score_BTxBS -> !stat_BT
       (%max_a: !real, %max_b: !real) {
@@ -124,13 +124,14 @@ cuda_tile.module @attention {
         yield %larger : !real
       }
       %tile_max_column = reshape %tile_max : !stat_BT -> !stat_BTx1
-      %max_new = maxf %max_old, %tile_max_column : !stat_BTx1
-      // Key 0 is visible to every query, so max_new is finite from the first tile on.
+      %tile_max_scaled = mulf %tile_max_column, %scale_column : !stat_BTx1
+      %max_new = maxf %max_old, %tile_max_scaled : !stat_BTx1
       %fall = subf %max_old, %max_new : !stat_BTx1
-      %rescale = exp2 %fall : !stat_BTx1
+      %rescale = exp2 %fall flush_to_zero : !stat_BTx1
       %max_full = broadcast %max_new : !stat_BTx1 -> !score_BTxBS
-      %below = subf %score, %max_full : !score_BTxBS
-      %p = exp2 %below : !score_BTxBS
+      %max_below = negf %max_full : !score_BTxBS
+      %below = fma %score, %scale_full, %max_below : !score_BTxBS
+      %p = exp2 %below flush_to_zero : !score_BTxBS
       %tile_sum = reduce %p dim=1 identities=[0.0 : f32] : !score_BTxBS -> !stat_BT
       (%sum_a: !real, %sum_b: !real) {
         %total = addf %sum_a, %sum_b : !real
@@ -148,8 +149,58 @@ cuda_tile.module @attention {
       continue %max_new, %sum_new, %acc_new : !stat_BTx1, !stat_BTx1, !acc_BTxD
     }
 
-    %sum_full = broadcast %sum : !stat_BTx1 -> !acc_BTxD
-    %mean = divf %acc, %sum_full : !acc_BTxD
+    // The same, with the mask.
+    %max, %sum, %acc = for %j in (%whole to %steps, step %one) : !int
+        iter_values(%max_old = %max_whole, %sum_old = %sum_whole, %acc_old = %acc_whole) -> (!stat_BTx1, !stat_BTx1, !acc_BTxD) {
+      %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+      %k_flat = reshape %k_tile : !kv_1xBSx1xD -> !kv_BSxD
+      %k_turned = permute %k_flat [1, 0] : !kv_BSxD -> !k_DxBS
+      %product = mmaf %q_flat, %k_turned, %no_score : !q_BTxD, !k_DxBS, !score_BTxBS
+
+      %k_first = muli %j, %BS : !int
+      %k_first_1x1 = reshape %k_first : !int -> !int_1x1
+      %k_first_full = broadcast %k_first_1x1 : !int_1x1 -> !lane_1xBS
+      %k_place_row = addi %k_first_full, %k_lane_row : !lane_1xBS
+      %k_place = broadcast %k_place_row : !lane_1xBS -> !place_BTxBS
+      %visible = cmpi less_than_or_equal %k_place, %q_place, signed : !place_BTxBS -> !mask_BTxBS
+      // Key 0 is visible to every query, so the maximum is finite from the first tile on.
+      %score = select %visible, %product, %hidden : !mask_BTxBS, !score_BTxBS
+
+      %tile_max = reduce %score dim=1 identities=[0xFF800000 : f32] : !score_BTxBS -> !stat_BT
+      (%max_a: !real, %max_b: !real) {
+        %larger = maxf %max_a, %max_b : !real
+        yield %larger : !real
+      }
+      %tile_max_column = reshape %tile_max : !stat_BT -> !stat_BTx1
+      %tile_max_scaled = mulf %tile_max_column, %scale_column : !stat_BTx1
+      %max_new = maxf %max_old, %tile_max_scaled : !stat_BTx1
+      %fall = subf %max_old, %max_new : !stat_BTx1
+      %rescale = exp2 %fall flush_to_zero : !stat_BTx1
+      %max_full = broadcast %max_new : !stat_BTx1 -> !score_BTxBS
+      %max_below = negf %max_full : !score_BTxBS
+      %below = fma %score, %scale_full, %max_below : !score_BTxBS
+      %p = exp2 %below flush_to_zero : !score_BTxBS
+      %tile_sum = reduce %p dim=1 identities=[0.0 : f32] : !score_BTxBS -> !stat_BT
+      (%sum_a: !real, %sum_b: !real) {
+        %total = addf %sum_a, %sum_b : !real
+        yield %total : !real
+      }
+      %tile_sum_column = reshape %tile_sum : !stat_BT -> !stat_BTx1
+      %sum_new = fma %sum_old, %rescale, %tile_sum_column : !stat_BTx1
+
+      %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+      %v_flat = reshape %v_tile : !kv_1xBSx1xD -> !kv_BSxD
+      %p_elem = ftof %p : !score_BTxBS -> !p_BTxBS
+      %rescale_full = broadcast %rescale : !stat_BTx1 -> !acc_BTxD
+      %acc_scaled = mulf %acc_old, %rescale_full : !acc_BTxD
+      %acc_new = mmaf %p_elem, %v_flat, %acc_scaled : !p_BTxBS, !kv_BSxD, !acc_BTxD
+      continue %max_new, %sum_new, %acc_new : !stat_BTx1, !stat_BTx1, !acc_BTxD
+    }
+
+    %unit = constant <f32: 1.0> : !stat_BTx1
+    %inverse = divf %unit, %sum : !stat_BTx1
+    %inverse_full = broadcast %inverse : !stat_BTx1 -> !acc_BTxD
+    %mean = mulf %acc, %inverse_full : !acc_BTxD
     %result = ftof %mean : !acc_BTxD -> !q_BTxD
     %result_tile = reshape %result : !q_BTxD -> !q_1xBTx1xD
     %stored = store_view_tko weak %result_tile, %o_tiles[%b, %i, %h, %zero] : !q_1xBTx1xD, !out_part_1xBTx1xD, !int -> token
