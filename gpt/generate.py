@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from toolchain.errors import ConformanceError, UsageError
 
+from .graphs import Decode
 from .model import GPT, KVCache
 
 
@@ -62,16 +63,24 @@ def _generate(
         return
     cache = KVCache(model, batch=1, positions=prompt.size + count)
     logits = model.prefill(prompt, cache)  # (1, V)
+    greedy = temperature == 0
+    token = int(model.argmax(logits)[0]) if greedy else sample(logits.numpy()[0], rng, temperature, top_k, top_p)
+    decode: Decode | None = None
     for index in range(count):
-        if temperature == 0:
-            token = int(model.argmax(logits)[0])
-        else:
-            token = sample(logits.numpy()[0], rng, temperature, top_k, top_p)
         if token in stop:
             return
         yield token
-        if index + 1 < count:
-            logits = model.decode(np.array([token], np.int32), cache)  # (1, V)
+        if index + 1 == count:
+            return
+        if decode is None:
+            decode = Decode(model, cache)
+        if index == 0 or not greedy:  # a greedy step leaves its token where the next one takes it
+            decode.reset(np.array([token], np.int32))
+        decode.run()
+        if greedy:
+            token = int(decode.tokens.numpy()[0])
+        else:
+            token = sample(decode.logits.numpy()[0], rng, temperature, top_k, top_p)
 
 
 def sample(

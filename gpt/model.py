@@ -5,7 +5,8 @@ B sequences of T tokens, N = B * T rows, C = n_embd = H heads of D, V tokens in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolchain.entry import ops
+from toolchain.entry import ITEMSIZE, ops
 from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
 
+from . import arena
 from .config import GPTConfig
 from .weights import Weights, check, load
 
 Tokens = NDArray[np.integer[Any]]
 Attend = Callable[[int, DeviceBuffer, DeviceBuffer], None]  # layer, qkv (B, T, 3, H, D), out (B, T, H, D)
+VOCABULARY_STEP = 64  # the vocabulary is padded to a multiple: aligned rows of logits, and whole tiles
+PART = 2048  # columns of a row of logits that one block of argmax_parts takes
+SPANS = (128, 256)  # positions of a cache that one block of decode_attention takes
 
 
 class KVCache:
@@ -45,8 +50,8 @@ class KVCache:
 
 
 @dataclass(frozen=True)
-class _Workspace:
-    """Intermediate results of N rows, reused by every layer and every call of the same (B, T)."""
+class Workspace:
+    """Intermediate results of N rows, in one arena: those that do not live at the same time share its memory."""
 
     x: DeviceBuffer  # (N, C): the residual stream
     normed: DeviceBuffer  # (N, C)
@@ -56,7 +61,11 @@ class _Workspace:
     tokens: DeviceBuffer  # (N) i32
     positions: DeviceBuffer  # (N) i32
     starts: DeviceBuffer  # (B) i32: where each sequence's new positions begin
-    lengths: DeviceBuffer  # (B) i32: and how many it then has
+
+    @property
+    def nbytes(self) -> int:
+        """Of the whole arena."""
+        return self.x.allocation.nbytes
 
 
 class GPT:
@@ -68,8 +77,12 @@ class GPT:
         self.config, self.launcher, self.dtype = config, launcher, dtype
         self.storage = "f32" if dtype == "tf32" else dtype
         self.executor = launcher.executor
-        self.weights = {name: self.executor.from_numpy(tensor) for name, tensor in weights.astype(dtype).items()}
-        self._workspaces: dict[tuple[int, int], _Workspace] = {}
+        self.vocabulary = -(-config.vocab_size // VOCABULARY_STEP) * VOCABULARY_STEP  # padded
+        stored = dict(weights.astype(dtype).items())
+        padding = ((0, self.vocabulary - config.vocab_size), (0, 0))
+        stored["wte.weight"] = np.pad(stored["wte.weight"], padding)  # (padded V, C), zeros at the end
+        self.weights = {name: self.executor.from_numpy(tensor) for name, tensor in stored.items()}
+        self._workspaces: dict[tuple[int, int], Workspace] = {}
 
     @classmethod
     def from_pretrained(cls, path_or_name: str | Path, *, launcher: Launcher, dtype: str = "bf16") -> GPT:
@@ -77,64 +90,104 @@ class GPT:
         config, weights, _ = load(path_or_name)
         return cls(config, weights, launcher, dtype)
 
+    @property
+    def nbytes(self) -> int:
+        """Of the weights on the device."""
+        return sum(tensor.nbytes for tensor in self.weights.values())
+
+    # What a caller runs: each places its tokens on the device and launches
+
     def forward(self, tokens: Tokens) -> DeviceBuffer:
-        """Logits (B, T, V) at every position of tokens (B, T)."""
-        batch, length = self._check_tokens(tokens)
-        work = self._workspace(batch, length)
-        self._place(work, tokens, np.zeros(batch, np.int32))
+        """Logits (B, T, V) at every position of tokens (B, T). They are the caller's."""
+        batch, length = self.check_tokens(tokens)
+        work = self._kept_workspace(batch, length)
+        self.place(work, tokens, np.zeros(batch, np.int32))
+        out = self.new_logits(batch * length)
+        self.launch_forward(work, batch, length, out)
+        return self.visible(out).unflatten(0, batch, length)
+
+    def prefill(self, tokens: Tokens, cache: KVCache) -> DeviceBuffer:
+        """Appends tokens (B, T) to a cache whose sequences are equally long; logits (B, V) after the last."""
+        batch, length = self.check_tokens(tokens, cache)
+        start = int(cache.lengths[0])
+        if (cache.lengths != start).any():
+            raise UsageError(f"prefill needs equally long sequences, the cache has {cache.lengths.tolist()}")
+        work, end = self._kept_workspace(batch, length), start + length
+        self.place(work, tokens, cache.lengths)
+
+        def attend(layer: int, qkv: DeviceBuffer, out: DeviceBuffer) -> None:
+            q, k, v = (qkv.select(2, i) for i in range(3))  # (B, T, H, D) each
+            keys, values = cache.layer(layer)
+            self._run("kv_append", k=k, v=v, positions=work.starts, k_cache=keys, v_cache=values)
+            k, v = keys.slice(1, 0, end), values.slice(1, 0, end)  # (B, S, H, D)
+            self._run("attention", q=q, k=k, v=v, out=out, scale=self._scale)
+
+        self._blocks(work, batch, length, attend)
+        cache.lengths += length
+        last = work.x.reshape(batch, length, self.config.n_embd).select(1, -1)  # (B, C)
+        out = self.new_logits(batch)
+        self._logits(last, work.normed.slice(0, 0, batch), out)
+        return self.visible(out)
+
+    def decode(self, tokens: Tokens, cache: KVCache) -> DeviceBuffer:
+        """Appends one token (B,) to each sequence of a cache, whatever their lengths; logits (B, V) after it."""
+        column = np.asarray(tokens).reshape(-1, 1)  # (B, 1)
+        batch, _ = self.check_tokens(column, cache)
+        work = self._kept_workspace(batch, 1)
+        self.place(work, column, cache.lengths)
+        out = self.new_logits(batch)
+        self.launch_decode(work, cache, self.new_spans(cache), out)
+        cache.lengths += 1
+        return self.visible(out)
+
+    def argmax(self, logits: DeviceBuffer) -> NDArray[np.int32]:
+        """The likeliest token of each row of logits (M, V)."""
+        rows = logits.shape[0]
+        tokens, positions = (self.executor.empty((rows,), "i32") for _ in range(2))
+        positions.fill(0)
+        self.launch_next_token(logits, self.new_parts(rows), tokens, positions)
+        return tokens.numpy()
+
+    # What is launched: only launches, which a graph can hold
+
+    def launch_forward(self, work: Workspace, batch: int, length: int, out: DeviceBuffer) -> None:
+        """The tokens in `work` to logits `out` (N, padded V)."""
 
         def attend(_layer: int, qkv: DeviceBuffer, out: DeviceBuffer) -> None:
             q, k, v = (qkv.select(2, i) for i in range(3))  # (B, T, H, D) each
             self._run("attention", q=q, k=k, v=v, out=out, scale=self._scale)
 
         self._blocks(work, batch, length, attend)
-        return self._logits(work.x, work.normed).reshape(batch, length, self.config.vocab_size)
+        self._logits(work.x, work.normed, out)
 
-    def prefill(self, tokens: Tokens, cache: KVCache) -> DeviceBuffer:
-        """Appends tokens (B, T) to a cache whose sequences are equally long; logits (B, V) after the last."""
-        batch, length = self._check_tokens(tokens, cache)
-        start = int(cache.lengths[0])
-        if (cache.lengths != start).any():
-            raise UsageError(f"prefill needs equally long sequences, the cache has {cache.lengths.tolist()}")
-        work, end = self._workspace(batch, length), start + length
-        self._place(work, tokens, cache.lengths)
+    def launch_decode(
+        self, work: Workspace, cache: KVCache, spans: tuple[DeviceBuffer, DeviceBuffer], out: DeviceBuffer
+    ) -> None:
+        """One token of each sequence, at its position, both in `work`, to logits `out` (B, padded V)."""
+        partial, stats = spans
 
         def attend(layer: int, qkv: DeviceBuffer, out: DeviceBuffer) -> None:
-            q, keys, values = self._append(layer, qkv, work, cache)
-            k, v = keys.slice(1, 0, end), values.slice(1, 0, end)  # (B, S, H, D)
-            self._run("attention", q=q, k=k, v=v, out=out, scale=self._scale)
-
-        self._blocks(work, batch, length, attend)
-        cache.lengths += length
-        c = self.config.n_embd
-        last = work.x.reshape(batch, length, c).select(1, -1)  # (B, C)
-        return self._logits(last, work.normed.slice(0, 0, batch))
-
-    def decode(self, tokens: Tokens, cache: KVCache) -> DeviceBuffer:
-        """Appends one token (B,) to each sequence of a cache, whatever their lengths; logits (B, V) after it."""
-        column = np.asarray(tokens).reshape(-1, 1)  # (B, 1)
-        batch, _ = self._check_tokens(column, cache)
-        work = self._workspace(batch, 1)
-        self._place(work, column, cache.lengths)
-
-        def attend(layer: int, qkv: DeviceBuffer, out: DeviceBuffer) -> None:
-            q, keys, values = self._append(layer, qkv, work, cache)
+            q, k, v = (qkv.select(2, i).select(1, 0) for i in range(3))  # (B, H, D) each
+            keys, values = cache.layer(layer)
             self._run(
-                "decode_attention", q=q.select(1, 0), k_cache=keys, v_cache=values, lengths=work.lengths,
-                out=out.select(1, 0), scale=self._scale,
+                "decode_attention", q=q, k=k, v=v, positions=work.positions, k_cache=keys, v_cache=values,
+                partial=partial, stats=stats, scale=self._scale,
             )  # fmt: skip
+            self._run("merge_attention", partial=partial, stats=stats, out=out.select(1, 0))
 
-        self._blocks(work, batch, 1, attend)
-        cache.lengths += 1
-        return self._logits(work.x, work.normed)
+        self._blocks(work, cache.batch, 1, attend)
+        self._logits(work.x, work.normed, out)
 
-    def argmax(self, logits: DeviceBuffer) -> NDArray[np.int32]:
-        """The likeliest token of each row of logits (M, V)."""
-        out = self.executor.empty(logits.shape[:1], "i32")
-        self._run("argmax", x=logits, out=out)
-        return out.numpy()
+    def launch_next_token(
+        self, logits: DeviceBuffer, parts: tuple[DeviceBuffer, DeviceBuffer], tokens: DeviceBuffer,
+        positions: DeviceBuffer,
+    ) -> None:  # fmt: skip
+        """The likeliest of logits (M, V) to `tokens` (M), and `positions` (M) counted up."""
+        values, places = parts
+        self._run("argmax_parts", x=logits, values=values, places=places)
+        self.launcher("next_token", "f32", values=values, places=places, tokens=tokens, positions=positions)
 
-    def _blocks(self, work: _Workspace, batch: int, length: int, attend: Attend) -> None:
+    def _blocks(self, work: Workspace, batch: int, length: int, attend: Attend) -> None:
         """Tokens to the last residual stream `work.x` (N, C)."""
         c, h, d, eps = self.config.n_embd, self.config.n_head, self.config.head_size, self.config.eps
         x, normed = work.x, work.normed
@@ -153,22 +206,11 @@ class GPT:
             self._run("linear_gelu", x=normed, **w("mlp.c_fc"), out=work.hidden)  # (N, 4C)
             self._run("linear_residual", x=work.hidden, **w("mlp.c_proj"), residual=x, out=x)  # (N, C)
 
-    def _logits(self, x: DeviceBuffer, normed: DeviceBuffer) -> DeviceBuffer:
-        """The final norm and the tied output weights: (M, C) -> (M, V). The result is the caller's."""
-        out = self.executor.empty((x.shape[0], self.config.vocab_size), self.storage)
+    def _logits(self, x: DeviceBuffer, normed: DeviceBuffer, out: DeviceBuffer) -> None:
+        """The final norm and the tied output weights: (M, C) -> (M, padded V)."""
         weight, bias = self.weights["ln_f.weight"], self.weights["ln_f.bias"]
         self._run("layernorm", x=x, weight=weight, bias=bias, out=normed, eps=self.config.eps)  # (M, C)
-        self._run("logits", x=normed, weight=self.weights["wte.weight"], out=out)  # (M, V)
-        return out
-
-    def _append(
-        self, layer: int, qkv: DeviceBuffer, work: _Workspace, cache: KVCache
-    ) -> tuple[DeviceBuffer, DeviceBuffer, DeviceBuffer]:
-        """Puts new keys and values into the cache. Returns q (B, T, H, D) and the layer's caches (B, P, H, D)."""
-        q, k, v = (qkv.select(2, i) for i in range(3))
-        keys, values = cache.layer(layer)
-        self._run("kv_append", k=k, v=v, positions=work.starts, k_cache=keys, v_cache=values)
-        return q, keys, values
+        self._run("logits", x=normed, weight=self.weights["wte.weight"], out=out)  # (M, padded V)
 
     @property
     def _scale(self) -> float:
@@ -184,29 +226,76 @@ class GPT:
 
         return of
 
-    def _workspace(self, batch: int, length: int) -> _Workspace:
+    # Memory
+
+    def new_logits(self, rows: int) -> DeviceBuffer:
+        """Room for logits (M, padded V)."""
+        return self.executor.empty((rows, self.vocabulary), self.storage)
+
+    def visible(self, logits: DeviceBuffer) -> DeviceBuffer:
+        """Logits (M, V) without the padding."""
+        return logits.slice(1, 0, self.config.vocab_size)
+
+    def new_parts(self, rows: int) -> tuple[DeviceBuffer, DeviceBuffer]:
+        """Room for the largest value of each part of M rows of logits and its place, each (M, Z)."""
+        shape = (rows, -(-self.config.vocab_size // PART))
+        return self.executor.empty(shape, "f32"), self.executor.empty(shape, "i32")
+
+    def new_spans(self, cache: KVCache) -> tuple[DeviceBuffer, DeviceBuffer]:
+        """Room for what decode_attention makes of a cache's spans: partial (B, H, Z, D) and stats (B, H, Z, 2). Short
+        spans where long ones would leave multiprocessors idle."""
+        h, d = self.config.n_head, self.config.head_size
+        counts = [-(-cache.positions // span) for span in SPANS]
+        spans = counts[0] if cache.batch * h * counts[0] <= 2 * self.executor.sms else counts[1]
+        shape = (cache.batch, h, spans)
+        return self.executor.empty((*shape, d), "f32"), self.executor.empty((*shape, 2), "f32")
+
+    def new_workspace(self, batch: int, length: int) -> Workspace:
+        """The arena of B sequences of T tokens. qkv and what attention makes of it are gone when the MLP runs, so they
+        share their memory with its hidden layer."""
+        n, c = batch * length, self.config.n_embd
+        #               shape, dtype, and the steps of a layer from its first write to its last read
+        wanted: Mapping[str, tuple[tuple[int, ...], str, int, int]] = {
+            "x": ((n, c), self.storage, 0, 9),
+            "normed": ((n, c), self.storage, 1, 9),
+            "qkv": ((n, 3 * c), self.storage, 2, 3),
+            "attended": ((n, c), self.storage, 3, 4),
+            "hidden": ((n, 4 * c), self.storage, 6, 7),
+            "tokens": ((n,), "i32", 0, 9),
+            "positions": ((n,), "i32", 0, 9),
+            "starts": ((batch,), "i32", 0, 9),
+        }
+        lifetimes = {
+            name: arena.Span(math.prod(shape) * ITEMSIZE[dtype], first, last)
+            for name, (shape, dtype, first, last) in wanted.items()
+        }
+        placed = arena.plan(lifetimes)
+        memory = self.executor.allocate(placed.nbytes)
+        return Workspace(
+            **{
+                name: self.executor.view(memory, placed.offsets[name], shape, dtype)
+                for name, (shape, dtype, _, _) in wanted.items()
+            }
+        )
+
+    def _kept_workspace(self, batch: int, length: int) -> Workspace:
         """Only the last prefill's and the last decode's are kept."""
         key = (batch, length)
         if key not in self._workspaces:
             for old in [k for k in self._workspaces if (k[1] == 1) == (length == 1)]:
                 del self._workspaces[old]
-            n, c, empty = batch * length, self.config.n_embd, self.executor.empty
-            widths = (c, c, 3 * c, c, 4 * c)
-            rows = [empty((n, width), self.storage) for width in widths]
-            counts = [empty((size,), "i32") for size in (n, n, batch, batch)]
-            self._workspaces[key] = _Workspace(*rows, *counts)
+            self._workspaces[key] = self.new_workspace(batch, length)
         return self._workspaces[key]
 
-    def _place(self, work: _Workspace, tokens: Tokens, starts: NDArray[np.int32]) -> None:
+    def place(self, work: Workspace, tokens: Tokens, starts: NDArray[np.int32]) -> None:
         """Copies tokens (B, T) and their positions, from `starts` (B) on, to the device."""
         length = tokens.shape[1]
         positions = starts[:, None] + np.arange(length, dtype=np.int32)  # (B, T)
         work.tokens.copy_from(tokens.astype(np.int32).reshape(-1))
         work.positions.copy_from(positions.reshape(-1))
         work.starts.copy_from(starts)
-        work.lengths.copy_from(starts + np.int32(length))
 
-    def _check_tokens(self, tokens: Tokens, cache: KVCache | None = None) -> tuple[int, int]:
+    def check_tokens(self, tokens: Tokens, cache: KVCache | None = None) -> tuple[int, int]:
         """B and T of tokens that fit the model and the cache. Raises UsageError before anything is launched."""
         if tokens.ndim != 2 or 0 in tokens.shape or not np.issubdtype(tokens.dtype, np.integer):
             raise UsageError(f"tokens must be integers (B, T), at least one; got {tokens.dtype}{list(tokens.shape)}")

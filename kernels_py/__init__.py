@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import io
@@ -12,12 +13,14 @@ from typing import Any
 
 from toolchain.entry import ALIGNMENT, ITEMSIZE, EntrySpec, Param, load_entries
 from toolchain.errors import SourceError
+from toolchain.tuned import put_first
 
 HERE = Path(__file__).parent
-MODULES = {
-    "embedding": "embedding", "layernorm": "layernorm", "gelu": "elementwise", "softmax": "softmax", "argmax": "argmax",
+MODULES = {  # of each kernel
+    "embedding": "embedding", "layernorm": "layernorm", "layernorm_row": "layernorm", "gelu": "elementwise",
+    "softmax": "softmax", "softmax_row": "softmax", "argmax_parts": "next_token", "next_token": "next_token",
     "linear": "linear", "linear_gelu": "linear", "linear_residual": "linear", "logits": "linear",
-    "attention": "attention", "kv_append": "kv_cache", "decode_attention": "kv_cache",
+    "attention": "attention", "decode_attention": "attention", "merge_attention": "attention", "kv_append": "kv_cache",
 }  # fmt: skip
 TENSOR_CORE = frozenset({"linear", "linear_gelu", "linear_residual", "logits", "attention"})  # these take TF32
 MAY_ALIAS = {("linear_residual", "residual"), ("linear_residual", "out")}  # in place
@@ -29,7 +32,17 @@ class PythonSource:
     name = "py"
 
     def entries(self) -> list[EntrySpec]:
-        return load_entries(HERE / "entries.toml", self.name)
+        return put_first(load_entries(HERE / "entries.toml", self.name), self.name)
+
+    def files(self, spec: EntrySpec) -> list[Path]:
+        """The files that an entry's kernel is written in. Raises SourceError if there is no such kernel."""
+        name = spec.kernel or spec.op
+        found = [HERE / f"{MODULES.get(name, name)}.py"]
+        if not found[0].is_file() or name not in _functions(found[0]):
+            raise SourceError(f"{HERE.name}: {spec.symbol}: there is no kernel {name} in {found[0].name}")
+        for path in found:  # grows: what a file imports of its neighbours
+            found += [near for near in _neighbours(path) if near not in found]
+        return found
 
     def bytecode(self, spec: EntrySpec, version: str = "13.3") -> bytes:
         """Tile IR bytecode of one entry, without debug information: no path is in it. Raises SourceError."""
@@ -68,6 +81,16 @@ class PythonSource:
         for path in [*sorted(HERE.glob("*.py")), *rewriter]:
             digest.update(path.read_bytes())
         return digest.hexdigest()
+
+
+def _functions(path: Path) -> set[str]:
+    return {node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
+
+
+def _neighbours(path: Path) -> list[Path]:
+    """The files beside this one that it imports from: `from .elementwise import gelu_tile`."""
+    imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    return [HERE / f"{node.module}.py" for node in imports if node.level == 1 and node.module]
 
 
 def _by_target(spec: EntrySpec, key: str) -> Any:

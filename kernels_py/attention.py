@@ -1,4 +1,4 @@
-"""out = softmax(scale q @ k.T + causal mask) @ v, for each batch and head"""
+"""Attention: of whole sequences, and of one new token each over a cache of keys and values."""
 
 from __future__ import annotations
 
@@ -7,42 +7,128 @@ import cuda.tile as ct
 ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
 LOG2_E = 1.4426950408889634
+LEAST = -1e30  # below every score; finite, so that the difference of two of them is 0 and not NaN
+
+
+def rows(array, b, i, h, count, D):
+    """Tile i of `count` positions of one head, (count, D), zeros past the end."""
+    shape = (1, count, 1, D)
+    return ct.load(array, index=(b, i, h, 0), shape=shape, padding_mode=ct.PaddingMode.ZERO).reshape((count, D))
+
+
+def scores(queries, keys, TF32):
+    """queries @ keys.T in f32."""
+    if TF32:
+        keys = keys.astype(ct.tfloat32)
+    zero = ct.zeros((queries.shape[0], keys.shape[0]), ct.float32)
+    return ct.mma(queries, ct.permute(keys, (1, 0)), zero)
+
+
+def accumulate(score, values, scale_log2, maximum, total, acc, TF32):
+    """One step of the online softmax: a tile of scores and its values, to the running maximum, sum and result. Scores
+    are in units of log 2 once scaled, so that exp2 serves for exp; its results below 2^-126 are 0."""
+    risen = ct.maximum(maximum, ct.max(score, axis=1, keepdims=True) * scale_log2)
+    rescale = ct.exp2(maximum - risen, flush_to_zero=True)
+    p = ct.exp2(score * scale_log2 - risen, flush_to_zero=True)
+    total = total * rescale + ct.sum(p, axis=1, keepdims=True)
+    if TF32:
+        acc = ct.mma(p.astype(ct.tfloat32), values.astype(ct.tfloat32), acc * rescale)
+    else:
+        acc = ct.mma(p.astype(values.dtype), values, acc * rescale)
+    return risen, total, acc
 
 
 @ct.kernel
 def attention(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, TF32: ConstBool):
-    """Flash attention: one block makes BT queries of one head, walking the keys in tiles of BS that the causal mask
-    lets it see, with a running maximum and sum per query. The T queries are the last of S positions."""
-    i, h, b = ct.bid(0), ct.bid(1), ct.bid(2)
-    past = k.shape[1] - q.shape[1]
-    first = past + i * BT
+    """Flash attention: one block makes BT queries of one head, walking the keys in tiles of BS: first those that all
+    its queries see, then those that the causal mask cuts. The T queries are the last of S positions. The first blocks
+    take the last queries, which have the most keys: the short ones fill the gaps at the end."""
+    i, h, b = ct.num_blocks(0) - 1 - ct.bid(0), ct.bid(1), ct.bid(2)
+    first = k.shape[1] - q.shape[1] + i * BT
     q_place = (first + ct.arange(BT, dtype=ct.int32))[:, None]
+    whole = (first + 1) // BS
     steps = ct.cdiv(ct.minimum(first + BT, k.shape[1]), BS)
 
-    queries = ct.load(q, index=(b, i, h, 0), shape=(1, BT, 1, D), padding_mode=ct.PaddingMode.ZERO).reshape((BT, D))
+    queries = rows(q, b, i, h, BT, D)
     if TF32:
         queries = queries.astype(ct.tfloat32)
-    scale_log2 = scale * LOG2_E  # scores in units of log 2, so that exp2 serves for exp
+    scale_log2 = scale * LOG2_E
     maximum = ct.full((BT, 1), -float("inf"), ct.float32)
     total = ct.zeros((BT, 1), ct.float32)
     acc = ct.zeros((BT, D), ct.float32)
-    for j in range(steps):
-        keys = ct.load(k, index=(b, j, h, 0), shape=(1, BS, 1, D), padding_mode=ct.PaddingMode.ZERO).reshape((BS, D))
-        if TF32:
-            keys = keys.astype(ct.tfloat32)
-        score = ct.mma(queries, ct.permute(keys, (1, 0)), ct.zeros((BT, BS), ct.float32)) * scale_log2
+    for j in range(whole):
+        score = scores(queries, rows(k, b, j, h, BS, D), TF32)
+        maximum, total, acc = accumulate(score, rows(v, b, j, h, BS, D), scale_log2, maximum, total, acc, TF32)
+    for j in range(whole, steps):
+        score = scores(queries, rows(k, b, j, h, BS, D), TF32)
         k_place = (j * BS + ct.arange(BS, dtype=ct.int32))[None, :]
-        score = ct.where(k_place <= q_place, score, -float("inf"))
-
         # Key 0 is visible to every query, so the maximum is finite from the first tile on.
-        risen = ct.maximum(maximum, ct.max(score, axis=1, keepdims=True))
-        rescale = ct.exp2(maximum - risen)
-        p = ct.exp2(score - risen)
-        total = total * rescale + ct.sum(p, axis=1, keepdims=True)
-        values = ct.load(v, index=(b, j, h, 0), shape=(1, BS, 1, D), padding_mode=ct.PaddingMode.ZERO).reshape((BS, D))
-        if TF32:
-            acc = ct.mma(p.astype(ct.tfloat32), values.astype(ct.tfloat32), acc * rescale)
-        else:
-            acc = ct.mma(p.astype(v.dtype), values, acc * rescale)
+        score = ct.where(k_place <= q_place, score, -float("inf"))
+        maximum, total, acc = accumulate(score, rows(v, b, j, h, BS, D), scale_log2, maximum, total, acc, TF32)
+    ct.store(out, index=(b, i, h, 0), tile=(acc * (1.0 / total)).astype(out.dtype).reshape((1, BT, 1, D)))
+
+
+@ct.kernel
+def decode_attention(
+    q, k, v, positions, k_cache, v_cache, partial, stats, scale, D: ConstInt, BS: ConstInt, SPAN: ConstInt, R: ConstInt
+):
+    """One block makes one head's query of one sequence over SPAN positions of the cache: what `merge_attention` puts
+    together. The block of the new position appends its key and value. The query is repeated R times, as many rows as
+    the tensor cores want."""
+    z, h, b = ct.bid(0), ct.bid(1), ct.bid(2)
+    position = ct.load(positions, index=(b,), shape=(1,), allow_tma=False).item()
+    first = z * SPAN
+    query = ct.broadcast_to(ct.load(q, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D)), (R, D))
+    scale_log2 = scale * LOG2_E
+    maximum = ct.full((R, 1), LEAST, ct.float32)
+    total = ct.zeros((R, 1), ct.float32)
+    acc = ct.zeros((R, D), ct.float32)
+
+    before = ct.minimum(first + SPAN, position)  # positions of this span that were there before
+    for j in range(first // BS, before // BS):
+        score = scores(query, rows(k_cache, b, j, h, BS, D), False)
+        values = rows(v_cache, b, j, h, BS, D)
+        maximum, total, acc = accumulate(score, values, scale_log2, maximum, total, acc, False)
+    if first <= position and position < first + SPAN:
+        key = ct.load(k, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+        value = ct.load(v, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+        # The tile with the new position. What lies past it is not ours and may be anything, NaN too.
+        j = position // BS
+        place = j * BS + ct.arange(BS, dtype=ct.int32)
+        column = place[:, None]
+        keys = ct.where(column == position, key, rows(k_cache, b, j, h, BS, D))
+        values = ct.where(column == position, value, rows(v_cache, b, j, h, BS, D))
+        score = ct.where((place <= position)[None, :], scores(query, keys, False), -float("inf"))
+        values = ct.where(column <= position, values, 0.0)
+        maximum, total, acc = accumulate(score, values, scale_log2, maximum, total, acc, False)
+        ct.store(k_cache, index=(b, position, h, 0), tile=key.reshape((1, 1, 1, D)), allow_tma=False)
+        ct.store(v_cache, index=(b, position, h, 0), tile=value.reshape((1, 1, 1, D)), allow_tma=False)
+
+    ct.store(partial, index=(b, h, z, 0), tile=ct.extract(acc, (0, 0), (1, D)).reshape((1, 1, 1, D)), allow_tma=False)
+    ct.store(stats, index=(b, h, z, 0), tile=ct.extract(maximum, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
+    ct.store(stats, index=(b, h, z, 1), tile=ct.extract(total, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
+
+
+@ct.kernel
+def merge_attention(partial, stats, out, D: ConstInt, BZ: ConstInt):
+    """One block puts one head's spans together, BZ at a time."""
+    h, b = ct.bid(0), ct.bid(1)
+    spans = partial.shape[2]
+    maximum = ct.full((1, 1), LEAST, ct.float32)
+    total = ct.zeros((1, 1), ct.float32)
+    acc = ct.zeros((1, D), ct.float32)
+    for j in range(ct.cdiv(spans, BZ)):
+        there = ((j * BZ + ct.arange(BZ, dtype=ct.int32)) < spans)[:, None]
+        zero = ct.PaddingMode.ZERO
+        at = (1, 1, BZ, 1)
+        tops = ct.load(stats, index=(b, h, j, 0), shape=at, padding_mode=zero, allow_tma=False).reshape((BZ, 1))
+        sums = ct.load(stats, index=(b, h, j, 1), shape=at, padding_mode=zero, allow_tma=False).reshape((BZ, 1))
+        part = ct.load(partial, index=(b, h, j, 0), shape=(1, 1, BZ, D), padding_mode=zero, allow_tma=False)
+        tops = ct.where(there, tops, LEAST)
+        risen = ct.maximum(maximum, ct.max(tops, axis=0, keepdims=True))
+        rescale, weights = ct.exp2(maximum - risen), ct.exp2(tops - risen)
+        total = total * rescale + ct.sum(sums * weights, axis=0, keepdims=True)
+        acc = acc * rescale + ct.sum(part.reshape((BZ, D)) * weights, axis=0, keepdims=True)
         maximum = risen
-    ct.store(out, index=(b, i, h, 0), tile=(acc / total).astype(out.dtype).reshape((1, BT, 1, D)))
+    result = (acc * (1.0 / total)).astype(out.dtype)
+    ct.store(out, index=(b, h, 0), tile=result.reshape((1, 1, D)), allow_tma=False)

@@ -36,3 +36,20 @@ def layernorm(x, weight, bias, out, eps, BC: ConstInt):
         shift = ct.load(bias, index=(j,), shape=(BC,), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
         result = (value - mean) * inverse * gain[None, :] + shift[None, :]
         ct.store(out, index=(n, j), tile=result.astype(out.dtype))
+
+
+@ct.kernel
+def layernorm_row(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt):
+    """One block makes R rows of at most BC columns, which stay in registers: x is read once."""
+    n = ct.bid(0)
+    width = x.shape[1]
+    zero = ct.PaddingMode.ZERO
+    value = ct.load(x, index=(n, 0), shape=(R, BC), padding_mode=zero, allow_tma=False).astype(ct.float32)
+    gain = ct.load(weight, index=(0,), shape=(BC,), padding_mode=zero, allow_tma=False).astype(ct.float32)
+    shift = ct.load(bias, index=(0,), shape=(BC,), padding_mode=zero, allow_tma=False).astype(ct.float32)
+    mean = ct.sum(value, axis=1, keepdims=True) / width
+    inside = (ct.arange(BC, dtype=ct.int32) < width)[None, :]
+    deviation = ct.where(inside, value - mean, 0.0)
+    variance = ct.sum(deviation * deviation, axis=1, keepdims=True) / width
+    result = deviation * ct.rsqrt(variance + eps) * gain[None, :] + shift[None, :]
+    ct.store(out, index=(n, 0), tile=result.astype(out.dtype), allow_tma=False)

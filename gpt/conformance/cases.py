@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from gpt.reference.float64 import LEAST
 from toolchain.entry import ops
 
 Array = NDArray[np.generic]
@@ -35,7 +36,9 @@ class Case:
         return " ".join(f"{name}={size}" for name, size in self.dims.items())
 
     def dtypes(self) -> tuple[str, ...]:
-        """tf32 only where there is a matrix product to round the inputs of."""
+        """tf32 only where there is a matrix product to round the inputs of; f32 alone where the op names no dtype."""
+        if not any(param.dtype == "T" for param in ops()[self.op].params):
+            return ("f32",)
         return ("f32", "tf32", "f16", "bf16") if ops()[self.op].products else ("f32", "f16", "bf16")
 
 
@@ -74,11 +77,17 @@ CASES: tuple[Case, ...] = (
     _case("kv_append", "one position", B=2, T=1, H=3, D=32, P=16),
     _case("kv_append", "a prompt, odd", B=2, T=100, H=2, D=64, P=128),
     _case("kv_append", "the widest head", B=1, T=5, H=1, D=128, P=7),
-    _case("decode_attention", "ragged lengths from 1 to P", B=4, P=200, H=3, D=32),
-    _case("decode_attention", "GPT-2's head", B=3, P=130, H=2, D=64),
-    _case("decode_attention", "the widest head", B=2, P=65, H=1, D=128),
-    _case("argmax", "below one tile", M=3, V=48),
-    _case("argmax", "GPT-2's vocabulary, with ties", M=4, V=50257),
+    _case("decode_attention", "spans of a ragged cache, empty ones too", B=4, P=300, H=3, D=32, Z=3, TWO=2),
+    _case("decode_attention", "GPT-2's head, spans of 256", B=3, P=520, H=2, D=64, Z=3, TWO=2),
+    _case("decode_attention", "the widest head, one span", B=2, P=65, H=1, D=128, Z=1, TWO=2),
+    _case("decode_attention", "GPT-2, B=8 P=1024", gpu_only=True, B=8, P=1024, H=12, D=64, Z=8, TWO=2),
+    _case("merge_attention", "one span", B=1, H=2, Z=1, D=32, TWO=2),
+    _case("merge_attention", "more spans than one tile, some empty", B=2, H=3, Z=19, D=64, TWO=2),
+    _case("merge_attention", "the widest head", B=2, H=1, Z=4, D=128, TWO=2),
+    _case("argmax_parts", "below one part", M=3, V=48, Z=1),
+    _case("argmax_parts", "GPT-2's vocabulary, with ties", M=4, V=50257, Z=25),
+    _case("next_token", "one part", M=1, Z=1),
+    _case("next_token", "more parts than one tile, with ties", M=5, Z=100),
 )
 
 
@@ -111,18 +120,31 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
         if param.role == "output":
             outputs[param.name] = poison(shape, storage)
         elif storage == "i32":
-            arrays[param.name] = _indices(case, param.name, shape[0], rng)
+            arrays[param.name] = _indices(case, param.name, shape, rng)
         else:
             arrays[param.name] = _values(case, param.name, shape, rng).astype(NUMPY_DTYPES[storage])
-    if case.op == "kv_append":  # in-out: what is not appended must stay as it was
-        for name, array in outputs.items():
-            outputs[name] = rng.standard_normal(array.shape).astype(array.dtype)
-    if case.op == "decode_attention":  # past a sequence's length the cache holds another's leavings: here NaN
+    for name in IN_OUT.get(case.op, ()):  # what is not written must stay as it was
+        outputs[name] = _in_out(case, outputs[name], rng)
+    if case.op == "decode_attention":  # from the new position on the cache holds another's leavings: here NaN
         for name in ("k_cache", "v_cache"):
-            for batch, length in enumerate(arrays["lengths"]):
-                arrays[name][batch, int(length) :] = np.nan
+            for batch, position in enumerate(arrays["positions"]):
+                outputs[name][batch, int(position) :] = np.nan
     scalars = {p.name: _scalar(case, p.name) for p in params if p.role == "scalar"}
     return Inputs(arrays, outputs, scalars)
+
+
+# Outputs that are read as well: the reference needs what they held.
+IN_OUT: Mapping[str, tuple[str, ...]] = {
+    "kv_append": ("k_cache", "v_cache"),
+    "decode_attention": ("k_cache", "v_cache"),
+    "next_token": ("positions",),
+}
+
+
+def _in_out(case: Case, array: Array, rng: np.random.Generator) -> Array:
+    if case.op == "next_token":
+        return np.arange(len(array), dtype=np.int32)
+    return rng.standard_normal(array.shape).astype(array.dtype)
 
 
 def _scalar(case: Case, name: str) -> float:
@@ -131,8 +153,11 @@ def _scalar(case: Case, name: str) -> float:
     return float(np.float32(1 / np.sqrt(case.dims["D"])))  # scale
 
 
-def _indices(case: Case, name: str, count: int, rng: np.random.Generator) -> Array:
+def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    count = shape[0]
     match case.op, name:
+        case "next_token", "places":
+            return np.sort(rng.integers(0, 50257, shape), axis=1).astype(np.int32)  # as parts of one row have them
         case "embedding", "tokens":
             tokens = rng.integers(0, case.dims["V"], count)
             tokens[-1] = case.dims["V"] - 1  # the last row of the table
@@ -142,8 +167,8 @@ def _indices(case: Case, name: str, count: int, rng: np.random.Generator) -> Arr
         case "kv_append", "positions":
             room = case.dims["P"] - case.dims["T"]
             return np.linspace(0, room, count).astype(np.int32)  # from the first row to the last that fits
-        case "decode_attention", "lengths":
-            return np.linspace(1, case.dims["P"], count).astype(np.int32)
+        case "decode_attention", "positions":
+            return np.linspace(0, case.dims["P"] - 1, count).astype(np.int32)  # from an empty cache to the last place
         case op, _:
             raise AssertionError(f"no way to make index input {name} of {op}")
 
@@ -169,7 +194,15 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
         case "softmax", "x":
             values *= 4.0
             values[:, -1] += 12.0  # the largest value last: the rescale matters, and so does the last column
-        case "argmax", "x":
+        case "merge_attention", "stats":
+            values = np.abs(values) + 0.5
+            values[..., 0] *= 8  # largest scores apart: the weights matter
+            if shape[2] > 2:
+                values[:, :, 1:-1:2] = LEAST, 0.0  # empty spans
+        case "next_token", "values":
+            values[0, [shape[1] // 3, shape[1] - 1]] = 9.0  # a tie: the first wins
+            values[-1, -1] = 9.5  # the last part
+        case "argmax_parts", "x":
             values[0, [shape[1] // 3, shape[1] - 1]] = 9.0  # a tie: the first wins
             values[-1, -1] = 9.5  # the last column
         case _:

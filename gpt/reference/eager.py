@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import GPTConfig
+from . import float64
 from .float64 import LAYERS
 
 Array = NDArray[Any]
@@ -107,16 +108,50 @@ def kv_append(
     return k_out, v_out
 
 
-def decode_attention(q: Array, k_cache: Array, v_cache: Array, lengths: Array, scale: float, *, dtype: str) -> Array:
-    rows = [
-        attention(q[b : b + 1, None], k_cache[b : b + 1, :n], v_cache[b : b + 1, :n], scale, dtype=dtype)[0, 0]
-        for b, n in enumerate(lengths)
-    ]
-    return np.stack(rows)  # (B, H, D)
+def decode_attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    positions: Array,
+    k_cache: Array,
+    v_cache: Array,
+    partial: Array,
+    scale: float,
+    *,
+    dtype: str,
+) -> tuple[Array, Array, F32, F32]:
+    """Scores in f32, probabilities rounded to the dtype before the second product, as attention's are."""
+    keys, values = kv_append(k[:, None], v[:, None], positions, k_cache, v_cache, dtype=dtype)
+    sums, stats = np.zeros(partial.shape, np.float32), np.zeros((*partial.shape[:3], 2), np.float32)
+    stats[..., 0] = np.float32(float64.LEAST)
+    factor = np.float32(scale) * np.float32(np.log2(np.e))
+    for b, last in enumerate(positions):
+        for z, (start, stop) in enumerate(float64.spans(keys.shape[1], partial.shape[2], int(last))):
+            scores = factor * np.einsum("hd,phd->hp", f32(q[b]), f32(keys[b, start:stop]))  # (H, S)
+            top = scores.max(axis=-1, keepdims=True)
+            weights = np.exp2(scores - top)
+            stats[b, :, z, 0], stats[b, :, z, 1] = top[:, 0], weights.sum(axis=-1)
+            sums[b, :, z] = np.einsum("hp,phd->hd", f32(rounded(weights, dtype)), f32(values[b, start:stop]))
+    return keys, values, sums, stats
 
 
-def argmax(x: Array, *, dtype: str) -> NDArray[np.int32]:
-    return np.argmax(rounded(x, dtype), axis=-1).astype(np.int32)
+def merge_attention(partial: Array, stats: Array, *, dtype: str) -> Array:
+    tops = f32(stats[..., 0])  # (B, H, Z)
+    weights = np.exp2(tops - tops.max(axis=-1, keepdims=True))
+    total = (f32(stats[..., 1]) * weights).sum(axis=-1)
+    return rounded((f32(partial) * weights[..., None]).sum(axis=2) / total[..., None], dtype)  # (B, H, D)
+
+
+def argmax_parts(x: Array, values: Array, *, dtype: str) -> tuple[F32, NDArray[np.int32]]:
+    largest, places = float64.argmax_parts(rounded(x, dtype), values)
+    return f32(largest), places
+
+
+def next_token(
+    values: Array, places: Array, positions: Array, *, dtype: str
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    del dtype
+    return float64.next_token(values, places, positions)
 
 
 def forward(config: GPTConfig, weights: Mapping[str, Array], tokens: Array, *, dtype: str) -> Array:

@@ -73,16 +73,63 @@ def kv_append(k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Arr
     return k_out, v_out
 
 
-def decode_attention(q: Array, k_cache: Array, v_cache: Array, lengths: Array, scale: float) -> F64:
-    rows = [
-        attention(q[b : b + 1, None], k_cache[b : b + 1, :length], v_cache[b : b + 1, :length], scale)[0, 0]
-        for b, length in enumerate(lengths)
-    ]
-    return np.stack(rows)  # (B, H, D)
+def decode_attention(
+    q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, partial: Array, scale: float
+) -> tuple[F64, F64, F64, F64]:
+    """The caches after the append, and partial and stats of as many spans as `partial` has: see ops.toml."""
+    keys, values = kv_append(k[:, None], v[:, None], positions, k_cache, v_cache)  # (B, P, H, D)
+    sums, stats = np.zeros(partial.shape), np.zeros((*partial.shape[:3], 2))  # (B, H, Z, D), (B, H, Z, 2)
+    stats[..., 0] = LEAST
+    for b, last in enumerate(positions):
+        for z, (start, stop) in enumerate(spans(keys.shape[1], partial.shape[2], int(last))):
+            scores = scale * np.log2(np.e) * np.einsum("hd,phd->hp", f64(q[b]), keys[b, start:stop])  # (H, S)
+            top = scores.max(axis=-1, keepdims=True)
+            weights = 2.0 ** (scores - top)
+            stats[b, :, z, 0], stats[b, :, z, 1] = top[:, 0], weights.sum(axis=-1)
+            sums[b, :, z] = np.einsum("hp,phd->hd", weights, values[b, start:stop])
+    return keys, values, sums, stats
 
 
-def argmax(x: Array) -> NDArray[np.int32]:
-    return np.argmax(f64(x), axis=-1).astype(np.int32)
+LEAST = -1e30  # the largest score of no position at all
+
+
+def spans(positions: int, count: int, last: int) -> list[tuple[int, int]]:
+    """The non-empty spans of a cache that is filled up to position `last`: start and stop. The spans of a cache are as
+    short a power of two, of at least SPAN_MIN positions, as makes `count` of them enough."""
+    size = SPAN_MIN
+    while -(-positions // size) > count:
+        size *= 2
+    return [(start, min(start + size, last + 1)) for start in range(0, last + 1, size)]
+
+
+SPAN_MIN = 128
+
+
+def merge_attention(partial: Array, stats: Array) -> F64:
+    tops = f64(stats[..., 0])  # (B, H, Z)
+    weights = 2.0 ** (tops - tops.max(axis=-1, keepdims=True))
+    total = (f64(stats[..., 1]) * weights).sum(axis=-1)
+    return (f64(partial) * weights[..., None]).sum(axis=2) / total[..., None]  # (B, H, D)
+
+
+def argmax_parts(x: Array, values: Array) -> tuple[F64, NDArray[np.int32]]:
+    """Of the parts of PART columns that a row has, as many as `values` has: the largest value and its place."""
+    x = f64(x)
+    parts = [x[:, start : start + PART] for start in range(0, x.shape[1], PART)]
+    if len(parts) != values.shape[1]:
+        raise ValueError(f"{x.shape[1]} columns are {len(parts)} parts, not {values.shape[1]}")
+    largest = np.stack([part.max(axis=1) for part in parts], axis=1)  # (M, Z)
+    places = np.stack([part.argmax(axis=1) + PART * z for z, part in enumerate(parts)], axis=1)
+    return largest, places.astype(np.int32)
+
+
+PART = 2048
+
+
+def next_token(values: Array, places: Array, positions: Array) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The token of each row, and the positions counted up."""
+    best = np.argmax(f64(values), axis=1)
+    return places[np.arange(len(places)), best].astype(np.int32), (positions + 1).astype(np.int32)
 
 
 def forward(config: GPTConfig, weights: Mapping[str, Array], tokens: Array) -> F64:

@@ -6,6 +6,7 @@ error at its next use.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -118,6 +119,15 @@ class DeviceBuffer:
         if any(s < 0 for s in shape) or int(np.prod(shape)) != size:
             raise UsageError(f"{self!r} has {size} elements: it cannot have shape {list(shape)}")
         return self._view(0, shape, contiguous_strides(shape))
+
+    def unflatten(self, dim: int, *sizes: int) -> DeviceBuffer:
+        """One dimension as several, whose sizes multiply to its own."""
+        dim = self._dim(dim)
+        if math.prod(sizes) != self.shape[dim] or any(size < 0 for size in sizes):
+            raise UsageError(f"{self!r}: dimension {dim} cannot become {list(sizes)}")
+        steps = tuple(step * self.strides[dim] for step in contiguous_strides(sizes))
+        strides = (*self.strides[:dim], *steps, *self.strides[dim + 1 :])
+        return self._view(0, (*self.shape[:dim], *sizes, *self.shape[dim + 1 :]), strides)
 
     def slice(self, dim: int, start: int, stop: int) -> DeviceBuffer:
         """Elements start .. stop of one dimension, as x[..., start:stop]; out-of-range bounds are errors."""

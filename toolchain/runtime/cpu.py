@@ -71,11 +71,11 @@ class CpuExecutor(Executor):
         _view(target)[...] = array
 
     def copy(self, target: DeviceBuffer, source: DeviceBuffer) -> None:
-        self._run((target, source), lambda: np.copyto(_view(target), _view(source)))
+        self.submit((target, source), lambda: np.copyto(_view(target), _view(source)))
 
     def fill(self, target: DeviceBuffer, pattern: int) -> None:
         bits = _view(target, np.dtype(f"u{target.layout.itemsize}"))
-        self._run((target,), lambda: bits.fill(pattern))
+        self.submit((target,), lambda: bits.fill(pattern))
 
     # Launches
 
@@ -99,7 +99,7 @@ class CpuExecutor(Executor):
                     args += [pointer, *numbers]
                 else:
                     args.append(next(rest))
-            self._run(arrays, lambda: prepared.launch(symbol, args, grid, sanitize=self.sanitize))
+            self.submit(arrays, lambda: prepared.launch(symbol, args, grid, sanitize=self.sanitize))
 
         return command
 
@@ -126,7 +126,8 @@ class CpuExecutor(Executor):
         for step in steps:
             step()
 
-    def _run(self, buffers: Sequence[DeviceBuffer], step: Callable[[], object]) -> None:
+    def submit(self, buffers: Sequence[DeviceBuffer], step: Callable[[], object]) -> None:
+        """Runs a step on these buffers, now or, inside a capture, at each replay."""
         if self._capturing is None:
             step()
         else:

@@ -48,6 +48,7 @@ class CudaExecutor(Executor):
         self._modules: dict[str, Any] = {}  # by the cubin's sha256
         self._last_entry = ""  # for errors that surface after their launch
         self._capturing: CudaGraph | None = None
+        self.frees = 0  # allocations that went back so far
         self._freed_late: list[Allocation] = []  # freed while a capture forbids it
         self.lock = threading.Lock()  # packing arguments and launching are one step
 
@@ -99,6 +100,7 @@ class CudaExecutor(Executor):
         return Allocation(int(address), nbytes, self._free)
 
     def _free(self, allocation: Allocation) -> None:
+        self.frees += 1
         if self._lost:  # the memory went with the context
             return
         if self._capturing is not None:
@@ -116,6 +118,7 @@ class CudaExecutor(Executor):
                 raise UsageError(f"the array is on cuda:{int(where)}, this executor on {self.name}")
 
         def give_back(_: Allocation) -> None:
+            self.frees += 1
             if not self._lost:
                 self.synchronize()  # the owner may reuse the memory at once
             release()

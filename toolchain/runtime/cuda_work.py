@@ -89,6 +89,7 @@ class CudaGraph:
     def __init__(self, executor: CudaExecutor) -> None:
         self._executor = executor
         self._allocations: dict[int, Allocation] = {}
+        self._seen_frees = -1  # the executor's count of frees when they were last looked at
         self._executable: Any = None
 
     def hold(self, buffers: Sequence[DeviceBuffer]) -> None:
@@ -102,9 +103,10 @@ class CudaGraph:
     def replay(self) -> None:
         if self._executable is None:
             raise UsageError("this graph was not captured to its end: nothing to replay")
-        for allocation in self._allocations.values():
-            if allocation.freed:
+        if self._seen_frees != self._executor.frees:  # hundreds of buffers: only when one can have gone
+            if any(allocation.freed for allocation in self._allocations.values()):
                 raise LaunchError("a buffer that this graph uses was freed", hint="capture it again")
+            self._seen_frees = self._executor.frees
         self._executor.replay(self._executable)
 
     def __del__(self) -> None:

@@ -105,8 +105,12 @@ class Executor(ABC):
         if any(size < 0 for size in shape):
             raise UsageError(f"no buffer of shape {list(shape)}: a size is negative")
         nbytes = int(np.prod(shape, dtype=object)) * NUMPY[dtype].itemsize
-        allocation = self.allocate(nbytes)
-        return DeviceBuffer(self, allocation, 0, dtype, shape, contiguous_strides(shape))
+        return self.view(self.allocate(nbytes), 0, shape, dtype)
+
+    def view(self, allocation: Allocation, offset: int, shape: Sequence[int], dtype: str) -> DeviceBuffer:
+        """A dense buffer in an allocation, from `offset` bytes on. Raises UsageError if it does not fit in."""
+        shape = tuple(shape)
+        return DeviceBuffer(self, allocation, offset, dtype, shape, contiguous_strides(shape))
 
     def from_numpy(self, array: np.ndarray[Any, Any]) -> DeviceBuffer:
         """A dense copy of a host array of dtype float32, float16, bfloat16 (ml_dtypes) or int32."""

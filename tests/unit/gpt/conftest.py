@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from gpt.model import GPT
 from gpt.reference import eager
 from gpt.weights import Weights, random_weights
 from toolchain.entry import EntrySpec, ops
-from toolchain.runtime import DeviceBuffer, open_executor
+from toolchain.runtime import CpuExecutor, DeviceBuffer
 from toolchain.runtime.launch import check_layouts
 
 
@@ -20,17 +21,20 @@ class ReferenceLauncher:
     """Checks arguments as a launch does, then runs `gpt.reference.eager` on the buffers."""
 
     def __init__(self) -> None:
-        self.executor = open_executor("cpu")
+        self.executor = CpuExecutor()
         self.launches: list[tuple[str, str]] = []
 
     def __call__(self, op: str, dtype: str, /, **args: Any) -> None:
         self.launches.append((op, dtype))
         check_layouts(EntrySpec(op, op, "reference", dtype), args)
-        outputs = [p.name for p in ops()[op].outputs]
+        buffers = [a for a in args.values() if isinstance(a, DeviceBuffer)]
+        self.executor.submit(buffers, lambda: self._compute(op, dtype, args))
+
+    def _compute(self, op: str, dtype: str, args: dict[str, Any]) -> None:
         inputs = {n: a.numpy() if isinstance(a, DeviceBuffer) else a for n, a in args.items()}
-        if op != "kv_append":
-            inputs = {n: a for n, a in inputs.items() if n not in outputs}
-        results = getattr(eager, op)(**inputs, dtype=dtype)
+        wanted = inspect.signature(getattr(eager, op)).parameters
+        results = getattr(eager, op)(**{n: a for n, a in inputs.items() if n in wanted}, dtype=dtype)
+        outputs = [p.name for p in ops()[op].outputs]
         for name, result in zip(outputs, results if isinstance(results, tuple) else (results,), strict=True):
             args[name].copy_from(np.ascontiguousarray(result))
 

@@ -26,10 +26,12 @@ def test_inputs_bind_to_the_signature(case: Case) -> None:
         case "kv_append":
             assert inputs.arrays["positions"].max() + case.dims["T"] == case.dims["P"] or case.dims["B"] == 1
         case "decode_attention":
-            lengths = inputs.arrays["lengths"]
-            assert (lengths.min(), lengths.max()) == (1, case.dims["P"])
-            assert np.isfinite(inputs.arrays["k_cache"][0, : lengths[0]].astype(np.float32)).all()
-            assert np.isnan(inputs.arrays["k_cache"][0, lengths[0] :].astype(np.float32)).all()
+            positions = inputs.arrays["positions"]
+            assert (positions.min(), positions.max()) == (0, case.dims["P"] - 1)
+            for batch, position in enumerate(positions):
+                cache = inputs.outputs["k_cache"][batch].astype(np.float32)
+                assert np.isfinite(cache[:position]).all()
+                assert np.isnan(cache[position:]).all()
         case _:
             assert all(np.isfinite(a.astype(np.float32)).all() for a in inputs.arrays.values())
 

@@ -26,13 +26,41 @@ def test_attention_is_causal_softmax_of_scaled_products(rng: np.random.Generator
         assert np.allclose(out[0, t, 0], wanted, rtol=1e-12)
 
 
-def test_decode_attention_reads_only_its_length(rng: np.random.Generator) -> None:
-    q, cache = rng.standard_normal((2, 3, 4)), rng.standard_normal((2, 5, 3, 4))
-    lengths = np.array([2, 5], np.int32)
-    wanted = float64.decode_attention(q, cache, cache, lengths, 0.5)
-    cache[0, 2:] = np.nan
-    assert np.array_equal(float64.decode_attention(q, cache, cache, lengths, 0.5), wanted)
-    assert np.allclose(wanted[1], float64.attention(q[1:, None], cache[1:], cache[1:], 0.5)[0, 0])
+@pytest.mark.parametrize("spans", [1, 2, 3])
+def test_decode_attention_and_its_merge_are_attention(rng: np.random.Generator, spans: int) -> None:
+    q, k, v = (rng.standard_normal((2, 3, 4)) for _ in range(3))  # (B, H, D)
+    cache = rng.standard_normal((2, 300, 3, 4))
+    positions, partial = np.array([2, 299], np.int32), np.zeros((2, 3, spans, 4))
+    cache[0, 2:] = np.nan  # what lies past the position is not read
+    keys, values, sums, stats = float64.decode_attention(q, k, v, positions, cache, -cache, partial, 0.5)
+    assert np.array_equal(keys[0, 2], k[0])
+    assert np.isnan(keys[0, 3:]).all()
+    out = float64.merge_attention(sums, stats)
+    for b, stop in enumerate(positions + 1):
+        wanted = float64.attention(q[b : b + 1, None], keys[b : b + 1, :stop], values[b : b + 1, :stop], 0.5)
+        assert np.allclose(out[b], wanted[0, 0])
+    assert (stats[0, :, 1:, 0] == float64.LEAST).all()
+    assert (sums[0, :, 1:] == 0).all()
+
+
+def test_the_spans_of_a_cache() -> None:
+    assert float64.spans(300, 3, last=299) == [(0, 128), (128, 256), (256, 300)]
+    assert float64.spans(300, 2, last=130) == [(0, 131)]
+    assert float64.spans(300, 2, last=256) == [(0, 256), (256, 257)]
+    assert float64.spans(300, 1, last=299) == [(0, 300)]
+
+
+def test_the_likeliest_token(rng: np.random.Generator) -> None:
+    x = rng.standard_normal((3, 5000))
+    x[0, [7, 4999]] = 9  # of equals the first
+    x[1, 4100] = 9
+    values, places = float64.argmax_parts(x, np.empty((3, 3)))
+    tokens, positions = float64.next_token(values, places, np.array([0, 5, 6], np.int32))
+    assert tokens.tolist() == x.argmax(axis=1).tolist()
+    assert tokens[:2].tolist() == [7, 4100]
+    assert positions.tolist() == [1, 6, 7]
+    with pytest.raises(ValueError, match="3 parts, not 2"):
+        float64.argmax_parts(x, np.empty((3, 2)))
 
 
 def test_kv_append_leaves_its_arguments_and_the_rest_alone(rng: np.random.Generator) -> None:
@@ -56,7 +84,6 @@ def test_small_ops_against_scalars(rng: np.random.Generator) -> None:
     mean, variance = x.mean(1), x.var(1)
     wanted = [(x[i] - mean[i]) / math.sqrt(variance[i] + 0.1) * 2 + 3 for i in range(3)]
     assert np.allclose(float64.layernorm(x, np.full(7, 2), np.full(7, 3), 0.1), wanted)
-    assert float64.argmax(np.array([[1, 5, 5], [7, 0, 7]])).tolist() == [1, 0]
 
 
 def test_tf32_keeps_ten_bits_and_rounds_ties_to_even() -> None:

@@ -1,0 +1,79 @@
+"""The model as graphs: captured once for a shape, replayed without a check, an allocation or a launch of its own.
+
+What changes from run to run (tokens, positions, the cache) is in memory whose addresses stay.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolchain.errors import UsageError
+
+from .model import GPT, KVCache, Tokens
+
+
+class Forward:
+    """A forward pass of B sequences of T tokens. `logits` (B, T, V) are overwritten by each run."""
+
+    def __init__(self, model: GPT, batch: int, length: int) -> None:
+        """Raises UsageError for sizes that the model does not take."""
+        tokens = np.zeros((batch, length), np.int32)
+        model.check_tokens(tokens)
+        self.model, self.batch, self.length = model, batch, length
+        self._work = model.new_workspace(batch, length)
+        out = model.new_logits(batch * length)
+        self.logits = model.visible(out).unflatten(0, batch, length)
+        model.place(self._work, tokens, np.zeros(batch, np.int32))
+        with model.executor.capture() as self._graph:
+            model.launch_forward(self._work, batch, length, out)
+
+    @property
+    def activation_nbytes(self) -> int:
+        return self._work.nbytes + self.logits.allocation.nbytes
+
+    def set_tokens(self, tokens: Tokens) -> None:
+        """The tokens (B, T) of the next runs. Raises UsageError."""
+        if self.model.check_tokens(tokens) != (self.batch, self.length):
+            raise UsageError(f"this graph is of {self.batch} x {self.length} tokens, not {list(tokens.shape)}")
+        self._work.tokens.copy_from(tokens.astype(np.int32).reshape(-1))
+
+    def run(self) -> None:
+        """Starts one forward pass; `logits` hold its result once the executor is synchronized."""
+        self._graph.replay()
+
+
+class Decode:
+    """Steps of one token per sequence over a cache. A step takes each sequence's token from the device, appends it, and
+    leaves the likeliest next one there: greedy decoding needs the host only to launch.
+
+    `logits` (B, V) after the last token; `tokens` (B) i32: the next step's.
+    """
+
+    def __init__(self, model: GPT, cache: KVCache) -> None:
+        self.model, self.cache = model, cache
+        self._work = model.new_workspace(cache.batch, 1)
+        out = model.new_logits(cache.batch)
+        self.logits, self.tokens = model.visible(out), self._work.tokens
+        spans, parts = model.new_spans(cache), model.new_parts(cache.batch)
+        with model.executor.capture() as self._graph:
+            model.launch_decode(self._work, cache, spans, out)
+            model.launch_next_token(self.logits, parts, self._work.tokens, self._work.positions)
+
+    def reset(self, tokens: Tokens, lengths: NDArray[np.integer[Any]] | None = None) -> None:
+        """The next step's tokens (B,), and how many positions of each sequence (B,) are filled: by default the cache's
+        own lengths. Raises UsageError."""
+        if lengths is not None:
+            self.cache.lengths[:] = lengths
+        column = np.asarray(tokens).reshape(-1, 1)  # (B, 1)
+        self.model.check_tokens(column, self.cache)
+        self.model.place(self._work, column, self.cache.lengths)
+
+    def run(self) -> None:
+        """Starts one step. Raises UsageError if the cache is full."""
+        if int(self.cache.lengths.max()) >= self.cache.positions:
+            raise UsageError(f"the cache of {self.cache.positions} positions is full", hint="make a longer one")
+        self._graph.replay()
+        self.cache.lengths += 1

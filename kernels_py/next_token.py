@@ -1,0 +1,41 @@
+"""The likeliest token of each row of logits, in two steps: of each part of a row, and of the parts."""
+
+from __future__ import annotations
+
+import cuda.tile as ct
+
+ConstInt = ct.Constant[int]
+
+
+def best_of(value, place):
+    """The largest of value (1, N) and the least place (1, N) that has it, each (1, 1)."""
+    largest = ct.max(value, axis=1, keepdims=True)
+    return largest, ct.min(ct.where(value == largest, place, 2147483647), axis=1, keepdims=True)
+
+
+@ct.kernel
+def argmax_parts(x, values, places, BV: ConstInt):
+    """One block makes BV columns of one row: their largest value, and where it stands."""
+    z, m = ct.bid(0), ct.bid(1)
+    value = ct.load(x, index=(m, z), shape=(1, BV), padding_mode=ct.PaddingMode.NEG_INF, allow_tma=False)
+    largest, place = best_of(value.astype(ct.float32), (z * BV + ct.arange(BV, dtype=ct.int32))[None, :])
+    ct.store(values, index=(m, z), tile=largest, allow_tma=False)
+    ct.store(places, index=(m, z), tile=place, allow_tma=False)
+
+
+@ct.kernel
+def next_token(values, places, tokens, positions, BZ: ConstInt):
+    """One block makes one row: the best of its parts, BZ at a time, a later one only if it is larger."""
+    m = ct.bid(0)
+    best = ct.full((1, 1), -float("inf"), ct.float32)
+    token = ct.zeros((1, 1), ct.int32)
+    for j in range(ct.cdiv(values.shape[1], BZ)):
+        value = ct.load(values, index=(m, j), shape=(1, BZ), padding_mode=ct.PaddingMode.NEG_INF, allow_tma=False)
+        place = ct.load(places, index=(m, j), shape=(1, BZ), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+        largest, first = best_of(value, place)
+        larger = largest > best
+        token = ct.where(larger, first, token)
+        best = ct.where(larger, largest, best)
+    ct.store(tokens, index=(m,), tile=token.reshape((1,)), allow_tma=False)
+    position = ct.load(positions, index=(m,), shape=(1,), allow_tma=False)
+    ct.store(positions, index=(m,), tile=position + 1, allow_tma=False)
