@@ -8,7 +8,9 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 
 from toolchain.entry import EntrySpec, load_entries
+from toolchain.errors import SourceError
 from toolchain.tileir import bytecode, specialize
+from toolchain.tuned import put_first
 
 HERE = Path(__file__).parent
 
@@ -19,11 +21,18 @@ class MlirSource:
     name = "mlir"
 
     def entries(self) -> list[EntrySpec]:
-        return load_entries(HERE / "entries.toml", self.name)
+        return put_first(load_entries(HERE / "entries.toml", self.name), self.name)
+
+    def files(self, spec: EntrySpec) -> list[Path]:
+        """The file that an entry's kernel is written in. Raises SourceError if there is no such kernel."""
+        path = HERE / f"{spec.kernel or spec.op}.mlir"
+        if not path.is_file():
+            raise SourceError(f"{HERE.name}: {spec.symbol}: there is no kernel {path.name}")
+        return [path]
 
     def text(self, spec: EntrySpec) -> tuple[str, Path]:
         """The `.mlir` file that an entry is made from, and its path."""
-        path = HERE / f"{spec.kernel or spec.op}.mlir"
+        (path,) = self.files(spec)
         return path.read_text(), path
 
     def bytecode(self, spec: EntrySpec, version: str = "13.3") -> bytes:

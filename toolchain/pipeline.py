@@ -43,6 +43,8 @@ class Source(Protocol):
 
     def fingerprint(self, spec: EntrySpec) -> str: ...
 
+    def files(self, spec: EntrySpec) -> list[Path]: ...
+
 
 @dataclass(frozen=True)
 class Failure:

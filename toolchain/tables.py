@@ -1,0 +1,62 @@
+"""Tables of TOML, checked key by key. A check says what a value must be, or None if it is that."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from .errors import UsageError
+
+Check = Callable[[Any], "str | None"]
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """A TOML file's content. Raises UsageError."""
+    try:
+        return tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+
+
+def check_keys(table: Mapping[str, Any], keys: Mapping[str, Check], where: str, optional: Sequence[str] = ()) -> None:
+    """Raises UsageError unless a table has these keys, all but the optional ones, and no others."""
+    if unknown := [key for key in table if key not in keys]:
+        raise UsageError(f"{where}: unknown {', '.join(unknown)}", hint=f"it takes {', '.join(keys)}")
+    if missing := [key for key in keys if key not in table and key not in optional]:
+        raise UsageError(f"{where}: it has no {', '.join(missing)}")
+    for key, value in table.items():
+        if wanted := keys[key](value):
+            raise UsageError(f"{where}: {key} is {value!r}, not {wanted}")
+
+
+def text(value: Any) -> str | None:
+    return None if isinstance(value, str) and value else "a text"
+
+
+def texts(value: Any) -> str | None:
+    good = isinstance(value, list) and all(isinstance(item, str) for item in cast("list[Any]", value))
+    return None if good else "a list of texts"
+
+
+def tables(value: Any) -> str | None:
+    good = isinstance(value, list) and all(isinstance(item, dict) for item in cast("list[Any]", value))
+    return None if good else "a list of tables"
+
+
+def table_of(item: Callable[[Any], bool], what: str) -> Check:
+    """A table whose values are all `what`."""
+
+    def check(value: Any) -> str | None:
+        good = isinstance(value, dict) and all(map(item, cast("dict[str, Any]", value).values()))
+        return None if good else f"a table of {what}"
+
+    return check
+
+
+def is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+integers = table_of(is_integer, "integers")
