@@ -49,14 +49,12 @@ class PythonSource:
         import cuda.tile as ct
         from cuda.tile.compilation import CallingConvention, KernelSignature, export_kernel
 
-        from toolchain.tileir.bytecode import strip_debug
+        from toolchain.tileir.bytecode import read, write
+        from toolchain.tileir.specialize import set_hints
 
         name = spec.kernel or spec.op
         module = importlib.import_module(f"{__name__}.{MODULES[name]}")
         kernel: Any = getattr(module, name)
-        if spec.hints:
-            hints = {key: _by_target(spec, key) for row in spec.hints.values() for key in row}
-            kernel = kernel.replace_hints(**hints)
         constants: list[Any] = list(spec.constants.values())
         if spec.op in TENSOR_CORE:
             constants.append(spec.dtype == "tf32")
@@ -70,7 +68,10 @@ class PythonSource:
             export_kernel(kernel, [signature], out, output_format="tileir_bytecode", bytecode_version=version)
         except ct.TileError as error:
             raise SourceError(f"{HERE.name}/{MODULES[name]}.py: {spec.symbol}: {error}") from error
-        return strip_debug(out.getvalue(), name=spec.symbol)
+        made = read(out.getvalue(), name=spec.symbol)
+        # cuTile has a way of its own to give hints, which refuses some that the compiler takes.
+        set_hints(made.entries[spec.symbol], spec)
+        return write(made, version)
 
     def fingerprint(self, spec: EntrySpec) -> str:
         """Changes whenever the bytecode may: the kernels, the entry, cuTile, and what rewrites its output."""
@@ -91,15 +92,6 @@ def _neighbours(path: Path) -> list[Path]:
     """The files beside this one that it imports from: `from .elementwise import gelu_tile`."""
     imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
     return [HERE / f"{node.module}.py" for node in imports if node.level == 1 and node.module]
-
-
-def _by_target(spec: EntrySpec, key: str) -> Any:
-    """One hint as cuTile takes it: a value for each target, and one for the others."""
-    import cuda.tile as ct
-
-    values = {target: row[key] for target, row in spec.hints.items() if key in row}
-    default = values.pop("default", None)
-    return ct.ByTarget(default=default, **values) if values else default
 
 
 def _constraint(param: Param, spec: EntrySpec) -> Any:

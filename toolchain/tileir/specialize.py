@@ -56,8 +56,7 @@ def specialize(text: str, *, filename: str, spec: EntrySpec) -> ModuleOp:
     if STORAGE[spec.dtype] == t.f32:
         _full_tanh(entry)
     _assume_divisors(entry, spec)
-    if spec.hints:
-        entry.properties["optimization_hints"] = _hints(spec)
+    set_hints(entry, spec)
     entry.properties["sym_name"] = attrs.StrAttr(spec.symbol)
     verify(module, text=text)
     return module
@@ -193,8 +192,11 @@ def _assume_divisors(entry: EntryOp, spec: EntrySpec) -> None:
         Rewriter.insert_op(assume, first)
 
 
-def _hints(spec: EntrySpec) -> attrs.HintsAttr:
-    return attrs.HintsAttr(
+def set_hints(entry: EntryOp, spec: EntrySpec) -> None:
+    """Give an entry the EntrySpec's hints, whichever source it comes from."""
+    if not spec.hints:
+        return
+    entry.properties["optimization_hints"] = attrs.HintsAttr(
         tuple(
             (target, tuple((HINTS[key], value) for key, value in hints.items())) for target, hints in spec.hints.items()
         )
