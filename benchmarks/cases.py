@@ -1,0 +1,139 @@
+"""What is measured. Each case has a name that `--case` can match, and the work that it cannot do without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from gpt.config import PRESETS, GPTConfig
+
+from .roofline import Work, decode_work, forward_work, op_work
+
+Group = Literal["forward", "decode", "ops", "scaling"]
+GROUPS: tuple[Group, ...] = ("forward", "decode", "ops", "scaling")
+DTYPE = "bf16"
+# As GPT-2 124M, for longer texts than it was made for: there are no trained weights of it, time does not ask for them.
+LONG = replace(PRESETS["gpt2"], n_ctx=8192)
+MODELS: Mapping[str, GPTConfig] = {**PRESETS, "gpt2-8k": LONG}
+
+
+@dataclass(frozen=True)
+class OpCase:
+    """One op at one set of sizes."""
+
+    op: str
+    dims: Mapping[str, int]
+    dtype: str = DTYPE
+    group: Group = "ops"
+
+    @property
+    def shape(self) -> str:
+        return " ".join(f"{name}={size}" for name, size in self.dims.items())
+
+    @property
+    def name(self) -> str:
+        return f"{self.op} {self.shape} {self.dtype}"
+
+    def work(self) -> Work:
+        return op_work(self.op, self.dtype, self.dims)
+
+
+@dataclass(frozen=True)
+class ForwardCase:
+    """Logits at all positions. `axis`: what a scaling case varies."""
+
+    model: str
+    batch: int
+    length: int
+    dtype: str = DTYPE
+    group: Group = "forward"
+    axis: str = ""
+
+    @property
+    def config(self) -> GPTConfig:
+        return MODELS[self.model]
+
+    @property
+    def dims(self) -> Mapping[str, int]:
+        return {"B": self.batch, "T": self.length}
+
+    @property
+    def shape(self) -> str:
+        return f"{self.model} B={self.batch} T={self.length}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.group}{f' over {self.axis}' if self.axis else ''} {self.shape} {self.dtype}"
+
+    def work(self) -> Work:
+        return forward_work(self.config, self.batch, self.length, self.dtype)
+
+
+@dataclass(frozen=True)
+class DecodeCase:
+    """One token per sequence with a cache of `positions`, all of which it attends to, its own the last."""
+
+    model: str
+    batch: int
+    positions: int
+    dtype: str = DTYPE
+    group: Group = "decode"
+
+    @property
+    def config(self) -> GPTConfig:
+        return MODELS[self.model]
+
+    @property
+    def dims(self) -> Mapping[str, int]:
+        return {"B": self.batch, "P": self.positions}
+
+    @property
+    def shape(self) -> str:
+        return f"{self.model} B={self.batch} P={self.positions}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.group} {self.shape} {self.dtype}"
+
+    def work(self) -> Work:
+        return decode_work(self.config, self.batch, self.positions, self.dtype)
+
+
+Case = OpCase | ForwardCase | DecodeCase
+
+
+def _op(op: str, dtype: str = DTYPE, **dims: int) -> OpCase:
+    return OpCase(op, dims, dtype)
+
+
+FORWARD = tuple(
+    ForwardCase("gpt2", batch, length)
+    for batch, length in ((1, 64), (1, 1024), (8, 256), (16, 256), (8, 1024), (32, 1024))
+)
+DECODE = tuple(DecodeCase("gpt2", batch, 1024) for batch in (1, 8, 64))
+# The rows of a forward at B=8 T=1024; GPT-2's (K, N) for the projections to q, k, v, back, up and down.
+LAYERS: Mapping[str, Sequence[tuple[int, int]]] = {
+    "linear": ((768, 2304), (768, 3072), (3072, 768), (768, 768)),
+    "linear_gelu": ((768, 2304), (768, 3072), (3072, 768), (768, 768)),
+    "linear_residual": ((768, 2304), (768, 3072), (3072, 768), (768, 768)),
+}
+OPS = (
+    *(_op(op, M=8192, K=k, N=n) for op, sizes in LAYERS.items() for k, n in sizes),
+    _op("linear", M=8192, K=8192, N=8192),
+    _op("logits", M=8192, C=768, V=50257),
+    *(_op("attention", B=b, T=t, S=t, H=12, D=64) for b, t in ((8, 1024), (4, 4096), (1, 1024))),
+    *(_op("decode_attention", B=b, P=1024, H=12, D=64) for b in (8, 64)),
+    _op("layernorm", N=8192, C=768),
+    _op("embedding", N=8192, V=50257, P=1024, C=768),
+    _op("softmax", M=4096, N=50257),
+    _op("softmax", M=8192, N=1024),
+    _op("gelu", M=8192, N=3072),
+    _op("gelu", "f32", M=32 * 512, N=768),
+)
+SCALING = (
+    *(ForwardCase("gpt2-8k", 1, 2**n, group="scaling", axis="T") for n in range(6, 14)),
+    *(ForwardCase("gpt2", 2**n, 64, group="scaling", axis="B") for n in range(9)),
+    *(ForwardCase(name, 1, 1024, group="scaling", axis="size") for name in ("gpt2", "medium", "large", "xl")),
+)
+CASES: Sequence[Case] = (*FORWARD, *DECODE, *OPS, *SCALING)

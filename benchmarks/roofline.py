@@ -1,0 +1,112 @@
+"""The least time that work can take: its bytes over the memory's rate, its products over the matrix units' rate.
+
+Each input is counted once and each output once; both rates are measured on the same machine in the same run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from gpt.config import GPTConfig
+from gpt.weights import shapes
+from toolchain.entry import ITEMSIZE, ops
+
+Bound = Literal["memory", "compute"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """`nbytes` that must cross the memory bus; `flops` of matrix products, a multiply-add as two."""
+
+    nbytes: int
+    flops: int = 0
+
+    @property
+    def intensity(self) -> float:
+        """FLOP per byte."""
+        return self.flops / self.nbytes
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """Measured rates: bytes/s of a large copy (read and written ones), FLOP/s of a large bf16 product."""
+
+    bytes_per_s: float
+    flops_per_s: float
+
+    def floor_ms(self, work: Work) -> float:
+        return 1e3 * max(work.nbytes / self.bytes_per_s, work.flops / self.flops_per_s)
+
+    def bound(self, work: Work) -> Bound:
+        """What the floor comes from."""
+        return "memory" if work.nbytes / self.bytes_per_s >= work.flops / self.flops_per_s else "compute"
+
+
+def op_work(op: str, dtype: str, dims: Mapping[str, int]) -> Work:
+    """The work of an op: what its result cannot do without, in however many launches it is computed."""
+    if op == "decode_attention":  # the cache, the token's query, key and value, and the result
+        per_head = 2 * dims["P"] + 4
+        return Work(ITEMSIZE[dtype] * dims["B"] * dims["H"] * dims["D"] * per_head, _flops(op, dims))
+    nbytes = 0
+    for param in ops()[op].params:
+        if not param.dims:
+            continue
+        size = math.prod(dims[name] for name in param.dims)
+        if op == "embedding" and param.name in ("wte", "wpe"):
+            size = min(dims["N"], size // dims["C"]) * dims["C"]  # only the rows that are looked up
+        if op == "kv_append" and param.role == "output":
+            size = size // dims["P"] * dims["T"]  # only the rows that are written
+        nbytes += size * ITEMSIZE[param.storage(dtype)]
+    return Work(nbytes, _flops(op, dims))
+
+
+def _flops(op: str, d: Mapping[str, int]) -> int:
+    if op.startswith("linear"):
+        return 2 * d["M"] * d["N"] * d["K"]
+    match op:
+        case "logits":
+            return 2 * d["M"] * d["V"] * d["C"]
+        case "attention":
+            return 4 * d["B"] * d["H"] * d["D"] * visible(d["T"], d["S"])
+        case "decode_attention":
+            return 4 * d["B"] * d["H"] * d["D"] * d["P"]
+        case _:
+            return 0
+
+
+def visible(queries: int, keys: int) -> int:
+    """How many (query, key) pairs the causal mask leaves of the last `queries` of `keys` positions."""
+    return queries * keys - queries * (queries - 1) // 2
+
+
+def parameters(config: GPTConfig) -> int:
+    """How many weights the model has."""
+    return sum(math.prod(shape) for shape in shapes(config).values())
+
+
+def forward_work(config: GPTConfig, batch: int, length: int, dtype: str) -> Work:
+    """Logits at every position of (batch, length) tokens. Of the positions' table only the rows in use are read."""
+    rows, c = batch * length, config.n_embd
+    weights = parameters(config) - (config.n_ctx - length) * c
+    nbytes = ITEMSIZE["i32"] * rows + ITEMSIZE[dtype] * (weights + rows * config.vocab_size)
+    attention = 4 * batch * c * visible(length, length)
+    return Work(nbytes, _products(config, rows) + config.n_layer * attention)
+
+
+def decode_work(config: GPTConfig, batch: int, attended: int, dtype: str) -> Work:
+    """One token per sequence over a cache in which it sees `attended` positions, itself among them."""
+    c, element = config.n_embd, ITEMSIZE[dtype]
+    cache = config.n_layer * 2 * batch * attended * c  # one row of it is written, the others are read
+    weights = parameters(config) - max(0, config.n_ctx - batch) * c
+    nbytes = ITEMSIZE["i32"] * 2 * batch + element * (weights + cache + batch * config.vocab_size)
+    attention = 4 * batch * c * attended
+    return Work(nbytes, _products(config, batch) + config.n_layer * attention)
+
+
+def _products(config: GPTConfig, rows: int) -> int:
+    """FLOPs of the products with weights: per layer C x 3C, C x C, C x 4C and 4C x C, then C x V."""
+    c = config.n_embd
+    return 2 * rows * (config.n_layer * 12 * c * c + c * config.vocab_size)

@@ -1,0 +1,56 @@
+"""Medians with intervals that assume nothing about how samples are distributed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+RESAMPLES = 4000
+
+
+class Interval(NamedTuple):
+    """A value and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def scaled(self, factor: float) -> Interval:
+        return Interval(self.value * factor, self.low * factor, self.high * factor)
+
+
+def median(samples: Sequence[float]) -> Interval:
+    """The median. Its interval are the order statistics that hold the true median with a probability of at least 95 %,
+    which follows from the binomial distribution alone; of fewer than six samples, which no two do, the extremes."""
+    if not samples:
+        raise ValueError("no samples, no median")
+    ordered = sorted(samples)
+    skip = _ranks_outside(len(ordered))
+    return Interval(float(np.median(ordered)), ordered[skip], ordered[-1 - skip])
+
+
+def _ranks_outside(count: int, confidence: float = 0.95) -> int:
+    """How many samples may be left out at each end: the largest s with P(at most s of `count` are below the median)
+    <= (1 - confidence) / 2, for that is when the one after them lies above it."""
+    tail, at_most = (1 - confidence) / 2, 0.0
+    for k in range(count // 2 + 1):
+        at_most += math.comb(count, k) / 2**count
+        if at_most > tail:
+            return max(0, k - 1)
+    return 0
+
+
+def ratio(above: Sequence[float], below: Sequence[float], seed: int = 0) -> Interval:
+    """median(above) / median(below) of samples that were taken in turns: a paired bootstrap, which draws whole rounds,
+    so that what slowed a round down (a clock, a temperature) slows both."""
+    if len(above) != len(below) or not above:
+        raise ValueError(f"{len(above)} and {len(below)} samples: a paired ratio wants equally many, at least one")
+    pairs = np.array([above, below])  # (2, rounds)
+    rounds = pairs.shape[1]
+    drawn = np.random.default_rng(seed).integers(0, rounds, (RESAMPLES, rounds))
+    medians = np.median(pairs[:, drawn], axis=-1)  # (2, RESAMPLES)
+    low, high = np.percentile(medians[0] / medians[1], [2.5, 97.5])
+    return Interval(float(np.median(above) / np.median(below)), float(low), float(high))

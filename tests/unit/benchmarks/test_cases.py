@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.cases import CASES, DECODE, FORWARD, GROUPS, OPS, SCALING, OpCase
+from toolchain.entry import ops
+
+
+def test_names_are_unique_and_groups_known() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+    assert {case.group for case in CASES} == set(GROUPS)
+
+
+def test_the_model_is_measured_at_these_sizes() -> None:
+    sizes = [(case.batch, case.length) for case in FORWARD]
+    assert sizes == [(1, 64), (1, 1024), (8, 256), (16, 256), (8, 1024), (32, 1024)]
+    assert [(case.batch, case.positions) for case in DECODE] == [(1, 1024), (8, 1024), (64, 1024)]
+
+
+def test_scaling_fits_its_models() -> None:
+    assert {case.axis for case in SCALING} == {"T", "B", "size"}
+    assert all(case.length <= case.config.n_ctx for case in SCALING)
+    assert max(case.length for case in SCALING) == 8192
+
+
+@pytest.mark.parametrize("case", OPS, ids=lambda case: case.name)
+def test_an_op_case_names_what_the_op_takes(case: OpCase) -> None:
+    """If an op's signature gains a size, its case must name it, or its program must know it."""
+    wanted = {name for param in ops()[case.op].params for name in param.dims}
+    if case.op == "decode_attention":  # launched by a program of its own
+        wanted &= set("BPHD")
+    assert wanted == set(case.dims)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_case_has_work(case: OpCase) -> None:
+    work = case.work()
+    assert work.nbytes > 10**6
+    assert work.flops >= 0
+    assert case.shape in case.name
