@@ -1,0 +1,161 @@
+"""What a run found: its environment and one row per case, source and peer; written after every case."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from toolchain.errors import UsageError
+
+FORMAT = 1
+Status = Literal["ok", "wrong", "error"]
+# What must be the same for rows of two runs to stand in one file. `changes` is empty for a clean tree.
+IDENTITY = ("gpu", "driver", "commit", "changes")
+
+
+@dataclass(frozen=True)
+class Row:
+    """Ours from one `source` beside one peer, measured in turns. Times are of one call, in ms: median and 95 %
+    interval.
+
+    `status`: `wrong`: an output of ours or of the peer is outside its bound (`detail` says which); `error`: one of them
+    did not run. Neither has a ratio. What is None was not measured. `ratio`: the peer's time over ours, above 1 where
+    we are faster. `best`: the fastest peer of its case and source. `floor_ms`: the least time that its `nbytes` and
+    `flops` take at the measured rates, and `bound` which of the two it is. `calls`: how many calls a sample was; they
+    rotate over `sets` sets of inputs. `entry`: the kernel that was launched, where it is one.
+    """
+
+    group: str
+    case: str
+    source: str
+    dtype: str
+    shape: str
+    dims: Mapping[str, int]
+    status: Status
+    detail: str = ""
+    axis: str = ""
+    entry: str = ""
+    ours_ms: float | None = None
+    ours_low: float | None = None
+    ours_high: float | None = None
+    peer: str = ""
+    peer_kind: str = ""
+    peer_ms: float | None = None
+    peer_low: float | None = None
+    peer_high: float | None = None
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    best: bool = False
+    floor_ms: float | None = None
+    bound: str = ""
+    nbytes: int = 0
+    flops: int = 0
+    samples: int = 0
+    calls: int = 1
+    sets: int = 1
+    ours_error: Mapping[str, float] | None = None
+    peer_error: Mapping[str, float] | None = None
+    ours_peak_bytes: int | None = None
+    peer_peak_bytes: int | None = None
+    model_bytes: int | None = None
+    gpu_before: Mapping[str, str] = field(default_factory=dict)
+    gpu_after: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.case, self.source, self.peer
+
+
+def mark_best(rows: Iterable[Row]) -> list[Row]:
+    """The rows with `best` on the fastest right peer of each case and source: the lowest ratio, which is free of what
+    differed between runs that were merged; where ours has no time, the lowest time."""
+    rows = list(rows)
+    best: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        if row.peer_ms is None:
+            continue
+        place = (row.case, row.source)
+        if place not in best or _cost(row) < _cost(best[place]):
+            best[place] = row
+    return [replace(row, best=best.get((row.case, row.source)) is row) for row in rows]
+
+
+def _cost(row: Row) -> tuple[bool, float]:
+    return (True, row.peer_ms or 0.0) if row.ratio is None else (False, row.ratio)
+
+
+@dataclass(frozen=True)
+class Results:
+    """A run. `environment`: what it ran on and with; `ceilings`: the measured rates."""
+
+    environment: Mapping[str, Any]
+    ceilings: Mapping[str, float]
+    rows: Sequence[Row]
+
+    @property
+    def failures(self) -> list[Row]:
+        """Rows that fail the run: an output that is wrong, or ours that did not run; not a peer that did not."""
+        return [row for row in self.rows if row.status == "wrong" or row.ours_ms is None]
+
+    @property
+    def file_name(self) -> str:
+        slug = re.sub(r"[^a-z0-9]+", "-", str(self.environment.get("gpu", "unknown")).lower()).strip("-")
+        return f"{slug}.json"
+
+    def to_json(self) -> str:
+        rows = [asdict(row) for row in self.rows]
+        document = {"format": FORMAT, "environment": self.environment, "ceilings": self.ceilings, "rows": rows}
+        return json.dumps(document, indent=1) + "\n"
+
+    def save(self, path: Path) -> None:
+        """Whole or not at all: a run that is cut off leaves what it last wrote."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(self.to_json())
+            Path(beside).chmod(0o644)
+            Path(beside).replace(path)
+        except BaseException:
+            Path(beside).unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def load(cls, path: Path) -> Results:
+        """Raises UsageError if it is missing or is none."""
+        try:
+            document: Any = json.loads(path.read_text())
+            if document["format"] != FORMAT:
+                raise UsageError(f"{path}: results of format {document['format']}, this version reads {FORMAT}")
+            rows = [Row(**row) for row in document["rows"]]
+            return cls(document["environment"], document["ceilings"], rows)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read: {error}", hint="python -m benchmarks gpu writes it") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"{path}: no results of ours ({type(error).__name__}: {error})") from error
+
+
+def merge(runs: Sequence[Results], names: Sequence[str]) -> Results:
+    """All rows of several runs; of rows with the same case, source and peer the last. Raises UsageError if the runs are
+    not of one GPU, driver and tree: such rows say nothing about each other."""
+    first = runs[0]
+    for other, name in zip(runs[1:], names[1:], strict=True):
+        for key in IDENTITY:
+            a, b = first.environment.get(key), other.environment.get(key)
+            if a != b:
+                raise UsageError(f"{name} has {key} {b!r}, {names[0]} {a!r}: their rows cannot be compared")
+    rows = {row.key: row for run in runs for row in run.rows}
+    dates = ", ".join(dict.fromkeys(str(run.environment.get("date", "")) for run in runs))
+    clocks = [run.environment.get("sm_clock_mhz") for run in runs]
+    seen = [clock for clock in clocks if clock]
+    environment = {**runs[-1].environment, "date": dates}
+    if seen:
+        environment["sm_clock_mhz"] = [min(low for low, _ in seen), max(high for _, high in seen)]
+    return Results(environment, runs[-1].ceilings, mark_best(rows.values()))

@@ -1,0 +1,61 @@
+"""Results as plain text: a line per case and source, against the fastest peer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .result import Results, Row
+
+HEADER = ("case", "source", "ours ms", "95 %", "best peer", "peer ms", "ratio", "95 %", "of floor")
+
+
+def table(results: Results) -> str:
+    """Columns: median and 95 % interval of ours, of the fastest peer; the peer's time over ours, above 1 where we are
+    faster; and the floor's share of our time. Then what failed."""
+    lines = [HEADER, *(_line(row) for row in headline(results.rows))]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
+    text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    failed = [f"{row.status}: {row.case} {row.source}: {row.detail}" for row in results.failures]
+    missing = [
+        f"no peer: {row.case}: {row.detail}"
+        for row in _first_sources(results.rows)
+        if row.status == "error" and row.ours_ms is not None
+    ]
+    return "\n".join([*text, *dict.fromkeys(failed), *missing])
+
+
+def headline(rows: Sequence[Row]) -> list[Row]:
+    """One row per case and source: the best peer's, else a right one, else the first."""
+    found: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        place = (row.case, row.source)
+        if place not in found or _rank(row) < _rank(found[place]):
+            found[place] = row
+    return list(found.values())
+
+
+def _rank(row: Row) -> tuple[bool, bool]:
+    return not row.best, row.ours_ms is None
+
+
+def _first_sources(rows: Sequence[Row]) -> list[Row]:
+    """A failed peer stands in a row of each source: one of them is enough."""
+    seen: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        seen.setdefault((row.case, row.peer), row)
+    return list(seen.values())
+
+
+def _line(row: Row) -> tuple[str, ...]:
+    if row.ours_ms is None or row.ours_low is None or row.ours_high is None:
+        return (row.case, row.source, row.status, "", row.peer, _ms(row.peer_ms), "", "", "")
+    share = f"{100 * row.floor_ms / row.ours_ms:.0f} %" if row.floor_ms else ""
+    ours = (row.case, row.source, _ms(row.ours_ms), f"{_ms(row.ours_low)}..{_ms(row.ours_high)}")
+    if row.ratio is None or row.ratio_low is None or row.ratio_high is None:
+        return (*ours, row.peer and f"{row.peer} ({row.status})", "", "", "", share)
+    spread = f"{row.ratio_low:.2f}..{row.ratio_high:.2f}"
+    return (*ours, row.peer, _ms(row.peer_ms), f"{row.ratio:.2f}", spread, share)
+
+
+def _ms(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.result import Results, mark_best, merge
+from toolchain.errors import UsageError
+
+
+def test_what_is_saved_is_loaded(results: Results, tmp_path: Path) -> None:
+    path = tmp_path / "new" / results.file_name
+    results.save(path)
+    assert path.name == "nvidia-h200.json"
+    assert Results.load(path) == results
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_save_that_fails_leaves_what_was_there(results: Results, tmp_path: Path, row: Any) -> None:
+    path = tmp_path / "results.json"
+    results.save(path)
+    broken = replace(results, rows=[row(detail=object())])
+    with pytest.raises(TypeError):
+        broken.save(path)
+    assert Results.load(path) == results
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"format": 1}', '{"format": 1, "rows": [{}]}'])
+def test_what_is_no_results_file_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(content)
+    with pytest.raises(UsageError, match="no results of ours"):
+        Results.load(path)
+
+
+def test_another_format_or_none_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    with pytest.raises(UsageError, match="cannot be read"):
+        Results.load(path)
+    path.write_text(json.dumps({"format": 9, "environment": {}, "ceilings": {}, "rows": []}))
+    with pytest.raises(UsageError, match="format 9"):
+        Results.load(path)
+
+
+def test_the_best_peer_is_the_fastest_right_one(row: Any) -> None:
+    rows = mark_best(
+        [
+            row(peer="a", ratio=1.5, peer_ms=1.5, best=False),
+            row(peer="b", ratio=1.2, peer_ms=1.2, best=False),
+            row(peer="wrong", ratio=None, peer_ms=None, status="wrong"),
+            row(peer="b", source="py", ratio=None, peer_ms=2.0, ours_ms=None, status="error"),
+            row(peer="c", source="py", ratio=None, peer_ms=1.0, ours_ms=None, status="error"),
+        ]
+    )
+    assert [r.best for r in rows] == [False, True, False, False, True]
+
+
+def test_wrong_outputs_and_ours_that_did_not_run_fail_a_run(results: Results, row: Any) -> None:
+    assert not results.failures
+    wrong = row(status="wrong", ratio=None, detail="F.linear: off")
+    ours = row(status="error", ours_ms=None, ratio=None)
+    peer = row(status="error", peer_ms=None, ratio=None)
+    assert replace(results, rows=[wrong, ours, peer]).failures == [wrong, ours]
+
+
+def test_merged_runs_hold_all_rows_and_the_last_of_equal_ones(results: Results, row: Any) -> None:
+    first = replace(results, rows=[row(peer="a", ratio=1.5), row(peer="b", ratio=1.2)])
+    environment = {**results.environment, "date": "2026-01-02", "sm_clock_mhz": [300, 1980]}
+    second = replace(results, rows=[row(peer="b", ratio=1.3), row(peer="c", ratio=1.1)], environment=environment)
+    merged = merge([first, second], ["1.json", "2.json"])
+    assert [(r.peer, r.ratio, r.best) for r in merged.rows] == [("a", 1.5, False), ("b", 1.3, False), ("c", 1.1, True)]
+    assert merged.environment["date"] == "2026-01-01, 2026-01-02"
+    assert merged.environment["sm_clock_mhz"] == [300, 1980]
+
+
+@pytest.mark.parametrize("key", ["gpu", "driver", "commit", "changes"])
+def test_runs_that_differ_are_not_merged(results: Results, key: str) -> None:
+    other = replace(results, environment={**results.environment, key: "another"})
+    with pytest.raises(UsageError, match=rf"2\.json has {key} 'another'"):
+        merge([results, other], ["1.json", "2.json"])

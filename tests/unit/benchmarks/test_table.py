@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from benchmarks.result import Results
+from benchmarks.table import headline, table
+
+
+def test_a_line_per_case_and_source(results: Results) -> None:
+    lines = table(results).splitlines()
+    assert len(lines) == 1 + len(results.rows)
+    assert lines[1].split() == ["forward", "64", "mlir", "0.64", "0.6337..0.6465", "F.linear", "0.96", "1.50",
+                                "1.40..1.60", "78", "%"]  # fmt: skip
+
+
+def test_the_headline_is_the_best_peer(row: Any) -> None:
+    rows = [row(peer="a", best=False), row(peer="b", best=True), row(peer="c", best=False)]
+    assert [r.peer for r in headline(rows)] == ["b"]
+
+
+def test_a_wrong_output_has_no_ratio_and_is_told(results: Results, row: Any) -> None:
+    wrong = row(status="wrong", detail="mlir: 3 of 4 elements are not finite", best=False,
+                ours_ms=None, ours_low=None, ours_high=None, ratio=None, ratio_low=None, ratio_high=None)  # fmt: skip
+    text = table(replace(results, rows=[wrong]))
+    assert "1.50" not in text
+    assert "wrong: linear M=8 mlir: mlir: 3 of 4 elements are not finite" in text
+
+
+def test_a_peer_that_did_not_run_is_told_once(results: Results, row: Any) -> None:
+    failed: dict[str, Any] = {"status": "error", "peer": "cudnn", "detail": "cudnn: RuntimeError: no", "best": False,
+                              "peer_ms": None, "ratio": None}  # fmt: skip
+    text = table(replace(results, rows=[row(), row(**failed), row(source="py"), row(source="py", **failed)]))
+    assert text.count("no peer: linear M=8: cudnn: RuntimeError: no") == 1
+
+
+def test_ours_without_a_peer(results: Results, row: Any) -> None:
+    alone = row(peer="", peer_kind="", peer_ms=None, ratio=None, ratio_low=None, ratio_high=None, best=False)
+    lines = table(replace(results, rows=[alone])).splitlines()
+    assert lines[1].split() == ["linear", "M=8", "mlir", "1", "0.9..1.1", "50", "%"]
