@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks import environment
+from toolchain.bundle import Bundle, write
+from toolchain.errors import UsageError
+
+WHO = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "checkout"
+    (root / "benchmarks/results").mkdir(parents=True)
+    (root / "kernel.mlir").write_text("one")
+    for command in (("init", "-q"), ("add", "-A"), (*WHO, "commit", "-q", "-m", "first")):
+        subprocess.run(["git", *command], cwd=root, check=True)
+    monkeypatch.setattr(environment, "ROOT", root)
+    return root
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Bundle:
+    return write(tmp_path / "bundle", [], {"tileiras": {"version": "13.5", "sha256": "ab"}})
+
+
+def test_the_commit_of_a_clean_checkout(checkout: Path, bundle: Bundle) -> None:
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, check=True, capture_output=True, text=True)
+    assert environment.commit(bundle.root) == {"commit": head.stdout.strip(), "changes": ""}
+    (checkout / "benchmarks/results/gpu.json").write_text("{}")  # a result changes nothing that was measured
+    assert environment.commit(bundle.root)["changes"] == ""
+
+
+def test_changes_have_a_digest(checkout: Path, bundle: Bundle) -> None:
+    found: list[str] = []
+    for content in ("two", "three", "two"):
+        (checkout / "kernel.mlir").write_text(content)
+        found.append(environment.commit(bundle.root)["changes"])
+    assert found[0] == found[2] != found[1]
+    (checkout / "new.mlir").write_text("new")
+    assert environment.commit(bundle.root)["changes"] not in ("", *found)
+
+
+@pytest.mark.usefixtures("checkout")
+def test_a_stamp_serves_where_there_is_no_checkout(
+    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = environment.commit(bundle.root)
+    environment.stamp(bundle.root)
+    assert Bundle.load(bundle.root).entries == bundle.entries
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    assert environment.commit(bundle.root) == wanted
+    (bundle.root / environment.COMMIT).write_text("[]")
+    assert environment.commit(bundle.root) == {"commit": "", "changes": ""}
+    with pytest.raises(UsageError, match="no git checkout"):
+        environment.stamp(bundle.root)
+
+
+@pytest.mark.usefixtures("checkout")
+def test_a_stamp_wants_a_bundle(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no bundle"):
+        environment.stamp(tmp_path / "nothing")
+
+
+@pytest.mark.usefixtures("checkout")
+def test_the_description_names_what_was_measured(bundle: Bundle) -> None:
+    found = environment.describe(bundle, {"gpu": "H200"})
+    assert found["gpu"] == "H200"
+    assert found["tools"] == {"tileiras": {"version": "13.5", "sha256": "ab"}}
+    assert len(found["bundle"]) == 64
+    assert "numpy" in found["packages"]
+    json.dumps(found)
