@@ -1,0 +1,130 @@
+"""`gpu`: ours and PyTorch's in one process on one GPU, checked and then timed in turns; saved after every case."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from toolchain.bundle import Bundle
+from toolchain.errors import ConformanceError, DeviceError, UsageError
+from toolchain.runtime import Executor, open_executor
+
+from . import decode, environment, forward, ops, smi
+from .cases import CASES, Case, DecodeCase, ForwardCase, OpCase
+from .harness import Maker, Outcome, floor, rows
+from .models import Zoo
+from .options import Options
+from .pytorch import torch
+from .result import Results, Row, mark_best
+from .rig import Rig, open_rig
+from .table import table
+from .torch_side import TorchSide, measure_ceilings
+
+
+def chosen(options: Options, cases: Sequence[Case] = CASES) -> list[Case]:
+    """The cases asked for. Raises UsageError if there are none."""
+    found = [case for case in cases if case.group in options.only and options.case.search(case.name)]
+    if not found:
+        raise UsageError(
+            f"no case of {', '.join(options.only)} matches {options.case.pattern!r}",
+            hint="python -m benchmarks list shows all",
+        )
+    return found
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def run(options: Options) -> int:
+    """Measures the chosen cases. Returns the exit code: that of ConformanceError if an output was wrong, 1 if one of
+    ours did not run."""
+    cases = chosen(options)
+    bundle = Bundle.load(options.bundle)
+    if unknown := [source for source in options.sources if source not in bundle.sources]:
+        raise UsageError(f"{options.bundle} has no source {', '.join(unknown)}")
+    executor = open_executor("cuda")
+    side = TorchSide(f"cuda:{executor.device[1]}")
+    uuid = f"GPU-{torch.cuda.get_device_properties(side.device).uuid}"
+    ceilings = measure_ceilings(side)
+    say(f"{executor.name}: copy {ceilings.bytes_per_s / 1e12:.2f} TB/s, bf16 {ceilings.flops_per_s / 1e12:.0f} TFLOP/s")
+    found = environment.describe(bundle, _gpu(executor, side, uuid))
+    results = Results(found, vars(ceilings), [])
+    rig = open_rig(executor, bundle, side, ceilings, options, say)
+    return measure_all(rig, cases, results, options, uuid)
+
+
+def measure_all(rig: Rig, cases: Sequence[Case], results: Results, options: Options, uuid: str) -> int:
+    """Every case; saves after each."""
+    path, zoo, started = options.output / results.file_name, Zoo(rig), time.perf_counter()
+    for number, case in enumerate(cases, 1):
+        elapsed = time.perf_counter() - started
+        if options.stop_after_s and elapsed > options.stop_after_s:
+            say(f"stopped after {elapsed:.0f} s: {len(cases) - number + 1} of {len(cases)} cases are not measured")
+            break
+        say(f"[{number}/{len(cases)}] {case.name}")
+        made = measure(rig, zoo, case, uuid)
+        results = _with(results, made)
+        results.save(path)
+        if not rig.torch.healthy():
+            say("the device is lost: no further case can run in this process")
+            break
+        rig.torch.release()
+    say("")
+    say(table(results))
+    say(f"wrote {path}")
+    wrong = any(row.status == "wrong" for row in results.rows)
+    return ConformanceError.exit_code if wrong else int(bool(results.failures))
+
+
+def measure(rig: Rig, zoo: Zoo, case: Case, uuid: str) -> list[Row]:
+    """The rows of one case, with the GPU's state before and after it. What fails is in the rows."""
+    before = smi.read(uuid)
+    sizes: dict[str, int] = {}
+    least: dict[str, Any] = {}
+    try:
+        least = floor(case, rig.ceilings)
+        match case:
+            case OpCase():
+                outcomes = ops.measure(rig, case)
+            case ForwardCase():
+                models = zoo.get(case.config, case.dtype)
+                outcomes = forward.measure(rig, models, case)
+                sizes["model_bytes"] = models.bytes
+            case DecodeCase():
+                outcomes = decode.measure(rig, zoo.get(case.config, case.dtype), case)
+    except Exception as error:  # noqa: BLE001 - inputs or the reference of this case: the other cases can run
+        say(f"  {type(error).__name__}: {error}")
+        outcomes = [Outcome(Maker(source, "ours", _unbuilt)) for source in rig.sources]
+        for outcome in outcomes:
+            outcome.fail("error", error)
+    return rows(case, outcomes, least, gpu_before=before, gpu_after=smi.read(uuid), **sizes)
+
+
+def _unbuilt() -> Any:
+    raise DeviceError("never built")
+
+
+def _with(results: Results, made: Sequence[Row]) -> Results:
+    """More rows, and the clocks seen so far."""
+    everything = mark_best([*results.rows, *made])
+    readings: list[Mapping[str, str]] = [r for row in everything for r in (row.gpu_before, row.gpu_after)]
+    seen: dict[str, Any] = {**results.environment, "sm_clock_mhz": smi.clock_range(readings)}
+    return replace(results, environment=seen, rows=everything)
+
+
+def _gpu(executor: Executor, side: TorchSide, uuid: str) -> dict[str, Any]:
+    properties = torch.cuda.get_device_properties(side.device)
+    driver = smi.query(["driver_version"], uuid)
+    return {
+        "gpu": properties.name,
+        "target": executor.target,
+        "sms": executor.sms,
+        "l2_bytes": side.l2_bytes,
+        "memory_bytes": properties.total_memory,
+        "driver": driver[0] if driver else "",
+        "cuda": torch.version.cuda,
+        "cudnn": str(torch.backends.cudnn.version()),
+    }

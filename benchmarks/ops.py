@@ -1,0 +1,118 @@
+"""One op at GPT-2's sizes beside PyTorch's best: graphs of back-to-back calls over several sets of inputs.
+
+The sets take turns, so that between two uses of one more than twice the L2 cache has passed: what is measured is what a
+model sees, whose inputs are not in the cache either.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolchain.runtime import DeviceBuffer
+
+from .cases import OpCase
+from .check import Verdict, judge, loosest, op_bounds
+from .harness import Contender, Maker, Outcome, run_contenders
+from .our_side import poison
+from .programs import fastest, programs
+from .pytorch import torch
+from .rig import Rig
+from .torch_op_peers import OpPeer, op_peers
+from .torch_ops import Expected, expected, make_inputs
+from .torch_side import MAX_AUTOTUNE
+
+SAMPLE_US = 200.0  # at least this much work in a sample: what starting it costs must not be seen
+CALLS_MAX = 256
+
+
+def sets_and_calls(case: OpCase, floor_ms: float, l2_bytes: int) -> tuple[int, int]:
+    """How many sets of inputs, and how many calls in a sample: a multiple of the sets, and enough that even at the
+    floor's speed they take SAMPLE_US."""
+    sets = max(1, math.ceil(2 * l2_bytes / case.work().nbytes))
+    calls = min(CALLS_MAX, math.ceil(SAMPLE_US / (1e3 * floor_ms)))
+    return sets, sets * math.ceil(calls / sets)
+
+
+class OpBench:
+    """The shared inputs of a case, and what is expected of each set."""
+
+    def __init__(self, rig: Rig, case: OpCase, seed: int = 1) -> None:
+        self.rig, self.case = rig, case
+        self.sets, self.calls = sets_and_calls(case, rig.ceilings.floor_ms(case.work()), rig.torch.l2_bytes)
+        rig.torch.seed(seed)
+        self.inputs: list[dict[str, Any]] = [make_inputs(rig.torch, case) for _ in range(self.sets)]
+        self.expected: list[Expected] = [expected(rig.torch, case, inputs) for inputs in self.inputs]
+        rig.torch.synchronize()
+
+    def makers(self) -> list[Maker]:
+        ours = [Maker(source, "ours", functools.partial(self.ours, source)) for source in self.rig.sources]
+        peers = [
+            Maker(peer.name, peer.kind, functools.partial(self.peer, peer))
+            for peer in op_peers(self.case)
+            if peer.kind in self.rig.peers
+        ]
+        return ours + peers
+
+    def ours(self, source: str) -> Contender:
+        executor, case, ours = self.rig.executor, self.case, self.rig.ours
+        launcher = self.rig.launcher(source)
+        shared = [self._buffers(inputs) for inputs in self.inputs]
+        ways = programs(case, launcher, shared[0])  # their first run loads the kernels, which a capture must not
+        runs = [functools.partial(way.run, launcher, case.dtype) for way in ways]
+        best = fastest(runs, ours.time_us)
+        sets = [ways[best], *(programs(case, launcher, one)[best] for one in shared[1:])]
+        sets[0].run(launcher, case.dtype)
+        executor.synchronize()
+        with executor.capture() as graph:
+            for index in range(self.calls):
+                sets[index % self.sets].run(launcher, case.dtype)
+
+        def check() -> Verdict:
+            for one in sets:
+                poison(one.result)
+            graph.replay()
+            executor.synchronize()
+            return self.judge([torch.from_dlpack(one.result) for one in sets])
+
+        clock = functools.partial(ours.time_us, graph.replay)
+        return Contender(check, clock, self.calls, self.sets, sets[0].entries(launcher, case.dtype))
+
+    def peer(self, peer: OpPeer) -> Contender:
+        side = self.rig.torch
+        call = peer.call
+        if peer.kind == "compile":
+            call = side.compile(call, MAX_AUTOTUNE)
+        with side.sdpa(peer.attention):
+            arranged = [peer.arrange(inputs) for inputs in self.inputs]
+            calls = [functools.partial(call, arranged[index % self.sets]) for index in range(self.calls)]
+            make = side.each if peer.kind == "eager" else side.capture
+            replay = make(calls, self.sets)
+
+        def check() -> Verdict:
+            replay.poison()
+            replay.run()
+            side.synchronize()
+            return self.judge([peer.result(output) for output in replay.outputs()])
+
+        return Contender(check, functools.partial(side.time_us, replay.run), self.calls, self.sets)
+
+    def judge(self, results: Sequence[Any]) -> Verdict:
+        """Every set's output. Raises ConformanceError."""
+        self.rig.torch.synchronize()
+        verdicts: list[Verdict] = []
+        for index, (result, wanted) in enumerate(zip(results, self.expected, strict=True)):
+            found = self.rig.torch.errors(result, wanted.exact)
+            bounds = op_bounds(self.case.op, self.case.dtype, wanted.eager)
+            verdicts.append(judge(f"set {index + 1} of {self.sets}", found, bounds))
+        return loosest(verdicts)
+
+    def _buffers(self, inputs: Mapping[str, Any]) -> dict[str, DeviceBuffer | float]:
+        share = self.rig.ours.share
+        return {name: share(value) if isinstance(value, torch.Tensor) else value for name, value in inputs.items()}
+
+
+def measure(rig: Rig, case: OpCase) -> list[Outcome]:
+    return run_contenders(OpBench(rig, case).makers(), rig.plan)

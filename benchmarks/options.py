@@ -1,0 +1,28 @@
+"""What `gpu` is asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .cases import GROUPS, Group
+from .harness import Kind
+
+PEERS: tuple[Kind, ...] = ("eager", "graph", "compile")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line asks for. `limit_s`: for one peer; `stop_after_s`: no case is begun after it."""
+
+    bundle: Path
+    output: Path
+    only: Sequence[Group] = GROUPS
+    case: re.Pattern[str] = re.compile("")
+    samples: int = 30
+    sources: Sequence[str] = ()
+    peers: Sequence[Kind] = PEERS
+    limit_s: float = 300.0
+    stop_after_s: float = 0.0

@@ -1,0 +1,105 @@
+"""An op as our model launches it: mostly one kernel; decoding's attention is the cache's spans, then their merging."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpt.model import SPANS
+from toolchain.entry import ops
+from toolchain.errors import UsageError
+from toolchain.runtime import DeviceBuffer, Launcher
+
+from .cases import OpCase
+
+Value = DeviceBuffer | float
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: of `op`, with all its arguments."""
+
+    op: str
+    args: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What computes one result: launches in order, and the buffer that holds it then."""
+
+    launches: Sequence[Launch]
+    result: DeviceBuffer
+
+    def run(self, launcher: Launcher, dtype: str) -> None:
+        for launch in self.launches:
+            launcher(launch.op, dtype, **launch.args)
+
+    def entries(self, launcher: Launcher, dtype: str) -> str:
+        """The names of the kernels that these launches choose."""
+        return ", ".join(launcher.select(one.op, dtype, **one.args).spec.symbol for one in self.launches)
+
+
+def programs(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> list[Program]:
+    """The ways to launch a case of which the fastest is ours: more than one where the caller chooses how to split.
+    Raises UsageError where an op takes what the case does not name."""
+    if case.op == "decode_attention":
+        return [_decode_attention(case, launcher, inputs, span) for span in SPANS]
+    if case.op == "logits":
+        return [_logits(case, launcher, inputs)]
+    return [_single(case, launcher, inputs)]
+
+
+def _single(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> Program:
+    spec = ops()[case.op]
+    if len(spec.outputs) != 1:
+        raise UsageError(f"{case.op} has {len(spec.outputs)} outputs", hint="give it a program of its own")
+    out = _empty(launcher, case, spec.outputs[0].name, {})
+    args = {**_named(case.op, inputs), spec.outputs[0].name: out}
+    return Program([Launch(case.op, args)], out)
+
+
+def _logits(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> Program:
+    """With the vocabulary padded, as the model has it; the result is without the padding."""
+    weight = inputs["padded_weight"]
+    if not isinstance(weight, DeviceBuffer):
+        raise UsageError(f"{case.name}: no padded weight")
+    out = launcher.executor.empty((case.dims["M"], weight.shape[0]), case.dtype)
+    args: dict[str, Value] = {"x": inputs["x"], "weight": weight, "out": out}
+    return Program([Launch(case.op, args)], out.slice(1, 0, case.dims["V"]))
+
+
+def _decode_attention(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value], span: int) -> Program:
+    """The new token's key and value are those that the cache has at its place already."""
+    spans = {"Z": -(-case.dims["P"] // span), "TWO": 2}
+    partial, stats = (_empty(launcher, case, name, spans) for name in ("partial", "stats"))
+    first = {**_named(case.op, inputs), "partial": partial, "stats": stats}
+    out = launcher.executor.empty([case.dims[name] for name in "BHD"], case.dtype)
+    second: dict[str, Value] = {"partial": partial, "stats": stats, "out": out}
+    return Program([Launch(case.op, first), Launch("merge_attention", second)], out)
+
+
+def _named(op: str, inputs: Mapping[str, Value]) -> dict[str, Value]:
+    """The inputs that an op takes, and caches that it writes to."""
+    return {param.name: inputs[param.name] for param in ops()[op].params if param.name in inputs}
+
+
+def _empty(launcher: Launcher, case: OpCase, name: str, also: Mapping[str, int]) -> DeviceBuffer:
+    """An output of the case's op."""
+    param = next(p for p in ops()[case.op].params if p.name == name)
+    sizes = {**case.dims, **also}
+    if unknown := [dim for dim in param.dims if dim not in sizes]:
+        raise UsageError(f"{case.name}: {name} has sizes {', '.join(unknown)}, which the case does not name")
+    return launcher.executor.empty([sizes[dim] for dim in param.dims], param.storage(case.dtype))
+
+
+def fastest(
+    ways: Sequence[Callable[[], object]], time_us: Callable[[Callable[[], object]], float], tries: int = 5
+) -> int:
+    """The index of the way with the least median time, after one run that is not counted."""
+    if len(ways) == 1:
+        return 0
+    medians: list[float] = []
+    for way in ways:
+        way()
+        medians.append(sorted(time_us(way) for _ in range(tries))[tries // 2])
+    return min(range(len(ways)), key=lambda index: medians[index])

@@ -1,0 +1,180 @@
+"""The whole of `gpu` at tiny sizes, on the interpreter and PyTorch's CPU: all but streams, graphs and clocks."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.cases import Case, DecodeCase, ForwardCase, OpCase
+from benchmarks.options import Options
+from benchmarks.result import Results
+from benchmarks.roofline import Ceilings
+from toolchain.bundle import Bundle, Compiled, write
+from toolchain.errors import ConformanceError
+from toolchain.runtime import open_executor
+
+pytestmark = pytest.mark.needs("torch")
+
+OPS = (
+    OpCase("linear", {"M": 64, "K": 64, "N": 128}),
+    OpCase("linear_gelu", {"M": 64, "K": 64, "N": 128}),
+    OpCase("linear_residual", {"M": 64, "K": 64, "N": 128}),
+    OpCase("logits", {"M": 16, "C": 64, "V": 257}),
+    OpCase("attention", {"B": 2, "T": 64, "S": 64, "H": 2, "D": 32}),
+    OpCase("attention", {"B": 1, "T": 64, "S": 64, "H": 2, "D": 64}),
+    OpCase("decode_attention", {"B": 2, "P": 300, "H": 2, "D": 64}),
+    OpCase("layernorm", {"N": 64, "C": 64}),
+    OpCase("embedding", {"N": 64, "V": 257, "P": 16, "C": 64}),
+    OpCase("softmax", {"M": 8, "N": 257}),
+    OpCase("gelu", {"M": 8, "N": 256}),
+    OpCase("gelu", {"M": 8, "N": 256}, "f32"),
+)
+MODELS = (
+    ForwardCase("nano", 2, 16),
+    ForwardCase("nano", 1, 100),
+    ForwardCase("nano", 1, 16, group="scaling", axis="T"),
+    DecodeCase("nano", 2, 32),
+    DecodeCase("nano", 1, 128),
+)
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    source = importlib.import_module("kernels_mlir").SOURCE
+    wanted = [spec for spec in source.entries() if spec.dtype in ("bf16", "f32")]
+    compiled = [Compiled(spec, source.bytecode(spec), "13.3", {}) for spec in wanted]
+    return write(tmp_path_factory.mktemp("benchmarks") / "bundle", compiled, {})
+
+
+@pytest.fixture
+def rig(bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    from benchmarks import decode, forward, models, rig, torch_side
+    from benchmarks import ops as op_bench
+
+    for module in (models, forward, decode):
+        monkeypatch.setattr(module, "BACKENDS", ("flash", "math"))  # a CPU has no cudnn
+    monkeypatch.setattr(op_bench, "SAMPLE_US", 1.0)
+    side = torch_side.TorchSide("cpu", flush_bytes=1024)
+    side.l2_bytes = 200_000  # so that some cases have several sets
+    options = Options(bundle.root, tmp_path, samples=2, peers=("eager", "graph"))
+    executor = open_executor("cpu", sanitize=False)
+    return rig.open_rig(executor, bundle, side, Ceilings(1e10, 1e11), options, lambda _: None)
+
+
+def run(rig: Any, cases: list[Case], tmp_path: Path) -> tuple[int, Results]:
+    from benchmarks import gpu
+
+    options = Options(rig.bundle.root, tmp_path)
+    code = gpu.measure_all(rig, cases, Results({"gpu": "none"}, {}, []), options, "0")
+    return code, Results.load(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("case", OPS, ids=lambda case: case.name)
+def test_ops(rig: Any, case: OpCase, tmp_path: Path) -> None:
+    code, results = run(rig, [case], tmp_path)
+    assert code == 0, [row.detail for row in results.rows]
+    right = [row for row in results.rows if row.status == "ok"]
+    assert right
+    assert sum(row.best for row in right) == 1
+    for row in right:
+        assert row.entry.startswith(case.op)
+        assert row.ratio
+        assert row.ours_error
+        assert row.ours_error["frobenius"] < row.ours_error["frobenius_bound"]
+    assert {row.status for row in results.rows} <= {"ok", "error"}  # some backends need a GPU; none is wrong
+    assert all(
+        any(name in row.peer for name in ("cudnn", "efficient", "CuPy")) for row in results.rows if row not in right
+    )
+
+
+@pytest.mark.parametrize("case", MODELS, ids=lambda case: case.name)
+def test_models(rig: Any, case: Case, tmp_path: Path) -> None:
+    code, results = run(rig, [case], tmp_path)
+    assert code == 0, [row.detail for row in results.rows]
+    assert {row.peer for row in results.rows if row.status == "error"} <= {"graph, efficient"}
+    assert [row.best for row in results.rows].count(True) == 1
+
+
+def test_a_wrong_kernel_is_found_and_the_run_goes_on(rig: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that leaves its output as it was, and one that is a little off."""
+    from toolchain.runtime import Launcher
+
+    call = Launcher.__call__
+
+    def broken(self: Launcher, op: str, dtype: str, /, **args: Any) -> None:
+        if op == "softmax":
+            return
+        call(self, op, dtype, **args)
+        if op == "gelu":
+            args["out"].slice(0, 7, 8).fill(1.0)
+
+    monkeypatch.setattr(Launcher, "__call__", broken)
+    code, results = run(rig, [OPS[9], OPS[10], OPS[7]], tmp_path)
+    assert code == ConformanceError.exit_code
+    by_case = {row.case: row for row in results.rows}
+    assert [row.status for row in by_case.values()] == ["wrong", "wrong", "ok"]
+    assert "not finite or not written" in by_case[OPS[9].name].detail
+    assert by_case[OPS[10].name].ratio is None
+
+
+def test_a_wrong_forward_and_decode_are_found(rig: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GELU left out of the MLP."""
+    from toolchain.runtime import Launcher
+
+    call = Launcher.__call__
+
+    def broken(self: Launcher, op: str, dtype: str, /, **args: Any) -> None:
+        call(self, "linear" if op == "linear_gelu" else op, dtype, **args)
+
+    monkeypatch.setattr(Launcher, "__call__", broken)
+    code, results = run(rig, [MODELS[0], MODELS[3]], tmp_path)
+    assert code == ConformanceError.exit_code
+    assert all(row.status in ("wrong", "error") and row.ratio is None for row in results.rows)
+    assert all(": logits: " in row.detail for row in results.rows if row.status == "wrong")
+
+
+def test_a_case_that_cannot_be_set_up_is_a_row(rig: Any, tmp_path: Path) -> None:
+    code, results = run(rig, [OpCase("linear", {"M": 4, "K": 8}), OPS[7]], tmp_path)
+    assert code == 1
+    assert results.rows[0].status == "error"
+    assert results.rows[-1].status == "ok"
+
+
+def test_no_peers_leave_ours_alone(rig: Any, tmp_path: Path) -> None:
+    _, results = run(replace(rig, peers=()), [OPS[7]], tmp_path)
+    assert [(row.peer, row.status) for row in results.rows] == [("", "ok")]
+
+
+def test_the_model_in_pytorch_is_the_reference() -> None:
+    import numpy as np
+
+    from benchmarks import torch_gpt
+    from benchmarks.pytorch import torch
+    from gpt.config import PRESETS
+    from gpt.reference import float64
+    from gpt.weights import random_weights
+
+    config = PRESETS["nano"]
+    weights = random_weights(config, 3)
+    tokens = np.random.default_rng(0).integers(0, config.vocab_size, (2, 30))
+    tensors = torch_gpt.state(config, weights, "cpu")
+    for fused in (False, True):
+        model = torch_gpt.build(config, tensors, torch.float32, fused_gelu=fused)
+        logits = model(torch.from_numpy(tokens))
+        assert logits.shape == (2, 30, 384)
+        wanted = float64.forward(config, weights, tokens)
+        assert np.abs(logits[..., : config.vocab_size].numpy() - wanted).max() < 1e-4
+
+
+def test_sets_and_calls_fill_a_sample_with_inputs_that_are_not_cached() -> None:
+    from benchmarks.ops import sets_and_calls
+
+    case = OpCase("gelu", {"M": 1024, "N": 1024})  # 4 MiB in and out
+    sets, calls = sets_and_calls(case, floor_ms=0.001, l2_bytes=50 * 2**20)
+    assert sets == 25
+    assert (calls, calls % sets) == (200, 0)
+    assert sets_and_calls(case, floor_ms=10, l2_bytes=2**20) == (1, 1)
