@@ -69,6 +69,12 @@ def gpu_tests(session: nox.Session) -> None:
 
 
 @nox.session(requires=["build_toolchain"])
+def bench(session: nox.Session) -> None:
+    """How fast: beside PyTorch on a GPU, else the interpreter and the compiler: `nox -s bench -- cpu`."""
+    session.run(PYTHON, "-m", "benchmarks", *session.posargs)
+
+
+@nox.session(requires=["build_toolchain"])
 def audit(session: nox.Session) -> None:
     """Known vulnerabilities of what the locks pin; needs the network."""
     session.run(sys.executable, "-m", "toolchain.provenance.audit")

@@ -1,19 +1,10 @@
-"""How fast the CPU interpreter is: microseconds per operation, and the GPT-2 forward.
-
-    python benchmarks/interpreter.py                       # operations, then GPT-2 124M, B=1 T=64, bf16, source mlir
-    python benchmarks/interpreter.py --source kernels_py --dtype f32 --tokens 16 --config nano
-
-The forward is the public path: the source's bytecode in a bundle, a launcher, the CPU executor, sanitizing and not.
-Times are the best of the repeats: what the machine can do when nothing else runs.
-"""
+"""How fast the CPU interpreter is: microseconds per operation, and the GPT-2 forward."""
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +13,13 @@ from gpt.config import preset
 from gpt.model import GPT
 from gpt.weights import random_weights
 from toolchain import bundle
+from toolchain.pipeline import load_source
 from toolchain.runtime import Launcher, open_executor
 from toolchain.tileir import text
 from toolchain.tileir.interpreter import Allocation, Pointer, Prepared
 
-REPEATS = 3
+from .measurement import Measurement
+
 STEPS = 2000  # of the loop that an operation is timed in
 OPERATIONS = {
     "addi, scalar": "%r = addi %i, %one : tile<i32>",
@@ -72,62 +65,46 @@ TAIL = """
 """
 
 
-def best(run: Callable[[], object]) -> float:
-    """Seconds, the fastest of some runs after one to warm up."""
+def seconds(run: Callable[[], object], repeats: int) -> list[float]:
+    """The wall time of each of some runs after one to warm up."""
     run()
     times: list[float] = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
-    return min(times)
+    return times
 
 
-def loop_seconds(body: str, sanitize: bool) -> float:
-    """The time of STEPS steps of a loop over `body`, without checking for races, which depends on the kernel."""
+def _loop(body: str, sanitize: bool, repeats: int) -> list[float]:
+    """Seconds of STEPS steps of a loop over `body`, without checking for races, which depends on the kernel."""
     prepared = Prepared(text.parse(f"{HEAD}{body}{TAIL}", filename="benchmark"))
     args = [Pointer(Allocation(np.ones(64 * 64, np.float32))), Pointer(Allocation(np.ones(64 * 64, np.uint16)))]
-    return best(lambda: prepared.launch("k", [*args, STEPS], (1, 1, 1), sanitize))
+    return seconds(lambda: prepared.launch("k", [*args, STEPS], (1, 1, 1), sanitize), repeats)
 
 
-def operations() -> None:
-    print(f"{'operation':26}{'us':>8}{'us, sanitized':>15}")
-    empty = {sanitize: loop_seconds("", sanitize) for sanitize in (False, True)}
+def operations(repeats: int) -> Iterator[Measurement]:
+    """Microseconds of each operation, sanitizing and not: a loop over it, less the fastest loop over nothing."""
+    empty = {sanitize: min(_loop("", sanitize, repeats)) for sanitize in (False, True)}
     for name, body in OPERATIONS.items():
-        # A store in a loop without a token from step to step would race with itself: only its plain time is shown.
-        modes = (False,) if name.startswith("store") else (False, True)
-        times = [(loop_seconds(body, s) - empty[s]) / STEPS * 1e6 for s in modes]
-        print(f"{name:26}" + "".join(f"{t:>{w}.2f}" for t, w in zip(times, (8, 15), strict=False)))
+        # A store in a loop without a token from step to step would race with itself: only its plain time is measured.
+        for sanitize in (False,) if name.startswith("store") else (False, True):
+            times = [(t - empty[sanitize]) / STEPS * 1e6 for t in _loop(body, sanitize, repeats)]
+            yield Measurement.of(f"{name}{', sanitized' if sanitize else ''}", "us", times)
 
 
-def forward(source_module: str, config_name: str, dtype: str, tokens: int) -> None:
-    source = importlib.import_module(source_module).SOURCE
-    config = preset(config_name)
+def forward(module: str, config_name: str, dtype: str, tokens: int, repeats: int) -> Iterator[Measurement]:
+    """The public path: the source's bytecode in a bundle, a launcher, the CPU executor, sanitizing and not."""
+    source, config = load_source(module), preset(config_name)
     entries = [spec for spec in source.entries() if spec.dtype == dtype]
-    start = time.perf_counter()
     compiled = [bundle.Compiled(spec, source.bytecode(spec), "13.3", {}) for spec in entries]
-    print(f"\n{len(entries)} entries of {source.name} to bytecode: {time.perf_counter() - start:.2f} s")
     ids = np.random.default_rng(0).integers(0, config.vocab_size, (1, tokens)).astype(np.int32)
+    weights = random_weights(config, 0)
     with tempfile.TemporaryDirectory() as folder:
         made = bundle.write(Path(folder) / "bundle", compiled, {})
         for sanitize in (True, False):
             executor = open_executor("cpu", sanitize=sanitize)
-            model = GPT(config, random_weights(config, 0), Launcher(made, source.name, executor), dtype)
-            seconds = best(lambda model=model: model.forward(ids).numpy())
-            how = "sanitizing" if sanitize else "not sanitizing"
-            print(f"{config_name} forward, {source.name} {dtype}, B=1 T={tokens}, {how}: {seconds:.2f} s")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", default="kernels_mlir", help="the package of a kernel source (%(default)s)")
-    parser.add_argument("--config", default="gpt2", help="a model size (%(default)s)")
-    parser.add_argument("--dtype", default="bf16", help="%(default)s")
-    parser.add_argument("--tokens", type=int, default=64, help="T (%(default)s)")
-    options = parser.parse_args()
-    operations()
-    forward(options.source, options.config, options.dtype, options.tokens)
-
-
-if __name__ == "__main__":
-    main()
+            model = GPT(config, weights, Launcher(made, source.name, executor), dtype)
+            times = seconds(lambda model=model: model.forward(ids).numpy(), repeats)
+            how = ", sanitized" if sanitize else ""
+            yield Measurement.of(f"forward {config_name} {source.name} {dtype} B=1 T={tokens}{how}", "s", times)

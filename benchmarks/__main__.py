@@ -1,0 +1,186 @@
+"""`python -m benchmarks [gpu | cpu | list | merge | table | plot | stamp]`; by default gpu where there is a GPU, else
+cpu."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from toolchain.errors import TilestackError, ToolchainError
+
+from . import cpu
+from .cases import CASES, GROUPS
+from .options import PEERS, Options
+
+BUNDLE, OUTPUT = Path("build/bundle"), Path("build/bench")
+EXAMPLES = """\
+examples:
+  python -m benchmarks gpu --only forward,decode --peers eager,graph
+  python -m benchmarks gpu --only ops --case "linear_gelu .*K=768 N=3072" --peers graph,compile --limit 120
+  python -m benchmarks merge build/bench/nvidia-h200.json compiled.json --output benchmarks/results/nvidia-h200.json
+  python -m benchmarks plot benchmarks/results/nvidia-h200.json --output docs/benchmarks
+"""
+
+
+def _list_of(known: Sequence[str]) -> Callable[[str], list[str]]:
+    def parse(text: str) -> list[str]:
+        names = [name for name in text.split(",") if name]
+        if unknown := [name for name in names if name not in known]:
+            raise argparse.ArgumentTypeError(f"no {', '.join(unknown)}: some of {','.join(known)}")
+        return names
+
+    return parse
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no count from 1")
+    return int(text)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="How fast: see docs/benchmarks.md.", epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    commands = top.add_subparsers(title="commands", metavar="COMMAND")
+    top.set_defaults(run=_auto)
+    gpu = commands.add_parser("gpu", help="ours beside PyTorch's, on a GPU; needs PyTorch")
+    gpu.add_argument("--bundle", type=Path, default=BUNDLE, metavar="DIR", help=f"default {BUNDLE}")
+    gpu.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help=f"default {OUTPUT}")
+    gpu.add_argument("--only", type=_list_of(GROUPS), default=list(GROUPS), help=f"of {','.join(GROUPS)}")
+    gpu.add_argument("--case", type=_pattern, default=re.compile(""), metavar="REGEX", help="only cases with a match")
+    gpu.add_argument("--samples", type=_count, default=30, help="of each contender (default 30)")
+    gpu.add_argument("--sources", type=lambda text: text.split(","), default=[], help="default: all of the bundle")
+    gpu.add_argument("--peers", type=_list_of(PEERS), default=list(PEERS), help=f"of {','.join(PEERS)}; '' for none")
+    gpu.add_argument("--limit", type=float, default=300.0, metavar="S", help="seconds for one peer (default 300)")
+    gpu.add_argument("--stop-after", type=float, default=0.0, metavar="S", help="begin no case after so many seconds")
+    gpu.set_defaults(run=_gpu)
+    on_cpu = commands.add_parser("cpu", help="the interpreter and the compiler, on a CPU")
+    on_cpu.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help=f"default {OUTPUT}")
+    on_cpu.add_argument("--only", type=_list_of(cpu.PARTS), default=list(cpu.PARTS), help=f"of {','.join(cpu.PARTS)}")
+    on_cpu.add_argument(
+        "--target", action="append", default=[], metavar="SM", help="default: the default targets; repeat"
+    )
+    on_cpu.add_argument("--repeats", type=_count, default=3, help="default 3")
+    on_cpu.set_defaults(run=_cpu)
+    commands.add_parser("list", help="all cases with their least work").set_defaults(run=_list)
+    merged = commands.add_parser("merge", help="one file of several runs on one GPU, driver and commit")
+    merged.add_argument("results", type=Path, nargs="+")
+    merged.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
+    merged.set_defaults(run=_merge)
+    shown = commands.add_parser("table", help="results as text")
+    shown.add_argument("results", type=Path)
+    shown.set_defaults(run=_table)
+    plots = commands.add_parser("plot", help="results as SVG pictures")
+    plots.add_argument("results", type=Path)
+    plots.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help=f"default {OUTPUT}")
+    plots.set_defaults(run=_plot)
+    stamped = commands.add_parser("stamp", help="note this checkout's commit in a bundle, for a machine without git")
+    stamped.add_argument("--bundle", type=Path, default=BUNDLE, metavar="DIR", help=f"default {BUNDLE}")
+    stamped.set_defaults(run=_stamp)
+    return top
+
+
+def _auto(_: argparse.Namespace) -> int:
+    """On a GPU: compile what it needs, then measure."""
+    from toolchain.runtime import gpus
+
+    found = gpus()
+    if not found:
+        print("no GPU found: measuring the interpreter and the compiler", flush=True)
+        return _cpu(parser().parse_args(["cpu"]))
+    command = [sys.executable, "-m", "tilestack", "compile", "--target", found[0].target, "--output", str(BUNDLE)]
+    if code := subprocess.run(command, check=False).returncode:
+        return code
+    return _gpu(parser().parse_args(["gpu"]))
+
+
+def _gpu(args: argparse.Namespace) -> int:
+    try:
+        from . import gpu
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ToolchainError(
+            f"{sys.executable} has no PyTorch, which the results are compared with",
+            hint="run `python -m benchmarks gpu` with a Python that has PyTorch",
+        ) from error
+    return gpu.run(
+        Options(
+            bundle=args.bundle, output=args.output, only=args.only, case=args.case, samples=args.samples,
+            sources=args.sources, peers=args.peers, limit_s=args.limit, stop_after_s=args.stop_after,
+        )
+    )  # fmt: skip
+
+
+def _cpu(args: argparse.Namespace) -> int:
+    return cpu.run(cpu.Options(args.output, args.only, args.target, args.repeats))
+
+
+def _list(_: argparse.Namespace) -> int:
+    for case in CASES:
+        work = case.work()
+        print(f"{case.name:55} {work.nbytes / 1e6:10.1f} MB {work.flops / 1e9:12.1f} GFLOP")
+    return 0
+
+
+def _merge(args: argparse.Namespace) -> int:
+    from .result import Results, merge
+
+    merged = merge([Results.load(path) for path in args.results], [str(path) for path in args.results])
+    merged.save(args.output)
+    print(f"wrote {args.output}: {len(merged.rows)} rows")
+    return 0
+
+
+def _table(args: argparse.Namespace) -> int:
+    from .result import Results
+    from .table import table
+
+    print(table(Results.load(args.results)))
+    return 0
+
+
+def _plot(args: argparse.Namespace) -> int:
+    from .plots import write_plots
+    from .result import Results
+
+    for path in write_plots(Results.load(args.results), args.output):
+        print(f"wrote {path}")
+    return 0
+
+
+def _stamp(args: argparse.Namespace) -> int:
+    from .environment import stamp
+
+    print(f"wrote {stamp(args.bundle)}")
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command; returns its exit code."""
+    args = parser().parse_args(argv)
+    try:
+        return int(args.run(args))
+    except TilestackError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

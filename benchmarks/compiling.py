@@ -1,0 +1,59 @@
+"""How long compiling takes: the default matrix with an empty and with a full cache, and each kernel's assembling."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from toolchain import knobs, pipeline, targets
+from toolchain.bundle import Compiled
+from toolchain.cache import Cache
+from toolchain.errors import ToolchainError
+
+from . import stats
+from .measurement import Measurement
+
+SOURCES = ("kernels_mlir", "kernels_py")
+
+
+def compile_times(names: Sequence[str], repeats: int) -> tuple[list[Measurement], Sequence[Compiled]]:
+    """Cold and warm compiles of both sources for these targets (none: the default ones), each cold one with a temporary
+    cache of its own. Also what was compiled. Raises ToolchainError if a cell does not compile."""
+    wanted = targets.select(names)
+    entries = [(module, spec) for module in SOURCES for spec in pipeline.load_source(module).entries()]
+    cold: list[float] = []
+    warm: list[float] = []
+    compiled: Sequence[Compiled] = ()
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
+            for times in (cold, warm):
+                start = time.perf_counter()
+                outcome = pipeline.compile_entries(entries, wanted, Cache(Path(folder)), jobs=knobs.jobs())
+                times.append(time.perf_counter() - start)
+                if outcome.failures:
+                    raise ToolchainError(f"{outcome.failures[0].cell} does not compile: {outcome.failures[0].error}")
+                compiled = outcome.compiled
+    what = f"{len(entries)} entries, {len(wanted)} targets, {knobs.jobs()} jobs"
+    return [
+        Measurement.of(f"compile, empty cache: {what}", "s", cold),
+        Measurement.of(f"compile, full cache: {what}", "s", warm),
+    ], compiled
+
+
+def assemble_times(compiled: Sequence[Compiled], target: str, repeats: int) -> Iterator[Measurement]:
+    """Milliseconds that tileiras takes for each kernel, one at a time; first the median and the slowest of all."""
+    each: list[Measurement] = []
+    for entry in compiled:
+        times: list[float] = []
+        for _ in range(repeats):
+            start = time.perf_counter()
+            pipeline.assemble(entry.bytecode, target)
+            times.append(1e3 * (time.perf_counter() - start))
+        each.append(Measurement.of(f"assemble {entry.spec.source}/{entry.spec.symbol} {target}", "ms", times))
+    medians = [one.median for one in each]
+    yield Measurement(f"assemble for {target}, median of {len(each)} kernels", "ms", *stats.median(medians), len(each))
+    slowest = max(each, key=lambda one: one.median)
+    yield Measurement(f"slowest: {slowest.name}", "ms", slowest.median, slowest.low, slowest.high, slowest.samples)
+    yield from each

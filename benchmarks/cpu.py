@@ -1,0 +1,72 @@
+"""`cpu`: what can be measured without a GPU: the interpreter, compiling, assembling."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import environment
+from .measurement import Measurement
+
+PARTS = ("operations", "forward", "compile", "assemble")
+FILE = "cpu.json"
+
+
+@dataclass(frozen=True)
+class Options:
+    """`only`: of PARTS. `targets`: of the compiles, none for the default ones; kernels are assembled for the first."""
+
+    output: Path
+    only: Sequence[str] = PARTS
+    targets: Sequence[str] = ()
+    repeats: int = 3
+    config: str = "gpt2"
+    tokens: int = 64
+
+
+def run(options: Options) -> int:
+    """Prints each measurement and writes all to cpu.json, after each."""
+    found = {**environment.host(), "processor": _processor(), **environment.commit(Path())}
+    made: list[Measurement] = []
+    path = options.output / FILE
+    options.output.mkdir(parents=True, exist_ok=True)
+    for one in measurements(options):
+        print(one, flush=True)
+        made.append(one)
+        document = {"format": 1, "environment": found, "measurements": [m.to_json() for m in made]}
+        path.write_text(json.dumps(document, indent=1) + "\n")
+    print(f"wrote {path}")
+    return 0
+
+
+def measurements(options: Options) -> Iterator[Measurement]:
+    if "operations" in options.only:
+        from . import interpreter
+
+        yield from interpreter.operations(max(options.repeats, 6))  # short: an interval of their median costs little
+    if "forward" in options.only:
+        from . import interpreter
+
+        yield from interpreter.forward("kernels_mlir", options.config, "bf16", options.tokens, options.repeats)
+    if "compile" in options.only or "assemble" in options.only:
+        from toolchain import targets
+
+        from . import compiling
+
+        times, compiled = compiling.compile_times(options.targets, options.repeats if "compile" in options.only else 1)
+        if "compile" in options.only:
+            yield from times
+        if "assemble" in options.only:
+            first = targets.select(options.targets)[0].name
+            yield from compiling.assemble_times(compiled, first, options.repeats)
+
+
+def _processor() -> str:
+    """The CPU's name as Linux gives it, and how many cores of it we may use."""
+    from toolchain import knobs
+
+    lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else 'unknown'}, {knobs.jobs()} cores"

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import compiling, cpu, interpreter
+from benchmarks.measurement import Measurement
+from toolchain import pipeline
+from toolchain.bundle import Compiled
+from toolchain.entry import EntrySpec
+
+
+def test_operations_are_measured_with_their_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = {name: interpreter.OPERATIONS[name] for name in ("addi, scalar", "store_view 64x64 f32")}
+    monkeypatch.setattr(interpreter, "OPERATIONS", chosen)
+    monkeypatch.setattr(interpreter, "STEPS", 50)
+    found = list(interpreter.operations(3))
+    assert [m.name for m in found] == ["addi, scalar", "addi, scalar, sanitized", "store_view 64x64 f32"]
+    assert all(m.low <= m.median <= m.high and m.samples == 3 and m.unit == "us" for m in found)
+
+
+def test_the_forward_is_the_public_path() -> None:
+    plain, sanitized = sorted(interpreter.forward("kernels_mlir", "nano", "f32", 4, 1), key=lambda m: m.name)
+    assert plain.name == "forward nano mlir f32 B=1 T=4"
+    assert sanitized.name.endswith(", sanitized")
+    assert plain.unit == "s"
+
+
+def test_assembling_is_summed_up_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "assemble", lambda code, target: code * 200_000 + target.encode())
+    specs = [EntrySpec(f"gelu_{n}", "gelu", "mlir", "f32") for n in range(3)]
+    compiled = [Compiled(spec, bytes([n]) * (n + 1), "13.3", {}) for n, spec in enumerate(specs)]
+    total, slowest, *each = compiling.assemble_times(compiled, "sm_90", 2)
+    assert total.name == "assemble for sm_90, median of 3 kernels"
+    assert slowest.median == max(m.median for m in each)
+    assert [m.name for m in each] == [f"assemble mlir/gelu_{n} sm_90" for n in range(3)]
+
+
+def test_what_is_measured_is_printed_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = [Measurement.of("one", "us", [1.0, 3.0, 2.0]), Measurement.of("two", "s", [4.0])]
+    monkeypatch.setattr(cpu, "measurements", lambda _: iter(made))
+    assert cpu.run(cpu.Options(tmp_path / "new")) == 0
+    document = json.loads((tmp_path / "new" / cpu.FILE).read_text())
+    assert document["measurements"] == [
+        {"name": "one", "unit": "us", "median": 2, "low": 1, "high": 3, "samples": 3},
+        {"name": "two", "unit": "s", "median": 4, "low": 4, "high": 4, "samples": 1},
+    ]
+    assert "cores" in document["environment"]["processor"]
+    assert capsys.readouterr().out.splitlines()[0].split() == ["one", "2", "us", "1..3", "of", "3"]
+
+
+def test_only_what_is_asked_for_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(interpreter, "operations", lambda repeats: asked.append(f"operations {repeats}") or iter(()))
+    monkeypatch.setattr(interpreter, "forward", lambda *_: asked.append("forward") or iter(()))
+    monkeypatch.setattr(compiling, "compile_times", lambda _, n: asked.append(f"compile {n}") or ([], []))
+    monkeypatch.setattr(compiling, "assemble_times", lambda *args: asked.append(f"assemble {args[1]}") or iter(()))
+    list(cpu.measurements(cpu.Options(Path(), only=("operations",))))
+    list(cpu.measurements(cpu.Options(Path(), only=("assemble",), targets=("sm_90",))))
+    assert asked == ["operations 6", "compile 1", "assemble sm_90"]

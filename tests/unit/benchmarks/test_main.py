@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import cpu
+from benchmarks.cases import CASES
+from benchmarks.result import Results
+
+
+def test_every_case_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(CASES)
+
+
+def test_results_are_merged_shown_and_drawn(
+    results: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b, both = (tmp_path / f"{name}.json" for name in ("a", "b", "both"))
+    results.save(a)
+    results.save(b)
+    assert command.main(["merge", str(a), str(b), "-o", str(both)]) == 0
+    assert command.main(["table", str(both)]) == 0
+    assert "forward 64" in capsys.readouterr().out
+    assert command.main(["plot", str(both), "--output", str(tmp_path)]) == 0
+    assert (tmp_path / "ratios.svg").is_file()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["gpu", "--only", "nothing"], ["gpu", "--case", "("], ["gpu", "--peers", "jax"], ["gpu", "--samples", "0"],
+     ["cpu", "--only", "x"], ["unknown"]],
+)  # fmt: skip
+def test_bad_words_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        command.main(words)
+    assert caught.value.code == 2
+    assert words[-1] in capsys.readouterr().err
+
+
+def test_an_error_is_a_message_and_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["table", str(tmp_path / "none.json")]) == 2
+    assert "error:" in capsys.readouterr().err
+
+
+def test_without_pytorch_the_gpu_part_says_so() -> None:
+    """In a Python of its own, where importing it fails whatever is installed."""
+    program = "import sys; sys.modules['torch'] = None; from benchmarks.__main__ import main; sys.exit(main(['gpu']))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert "PyTorch" in done.stderr
+
+
+def test_without_a_gpu_the_cpu_part_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[cpu.Options] = []
+    monkeypatch.setattr("toolchain.runtime.gpus", tuple)
+    monkeypatch.setattr(cpu, "run", lambda options: asked.append(options) or 0)
+    assert command.main([]) == 0
+    assert asked == [cpu.Options(command.OUTPUT, list(cpu.PARTS), [], 3)]
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_on_a_gpu_what_it_needs_is_compiled_first(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    ran: list[Any] = []
+
+    def run(words: list[str], check: bool) -> Any:
+        assert not check
+        ran.append(words[1:6])
+        return SimpleNamespace(returncode=code)
+
+    monkeypatch.setattr("toolchain.runtime.gpus", lambda: [SimpleNamespace(target="sm_90")])
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(command, "_gpu", lambda args: ran.append(args.bundle) or 0)
+    assert command.main([]) == code
+    assert ran == [["-m", "tilestack", "compile", "--target", "sm_90"], *([command.BUNDLE] if code == 0 else [])]
