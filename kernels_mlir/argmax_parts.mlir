@@ -45,7 +45,8 @@ cuda_tile.module @argmax_parts {
 
     %z, %m, %unused = get_tile_block_id : !int
     %BV = constant <i32: 2048> : !int
-    %tile, %t0 = load_view_tko weak %x_tiles[%m, %z] optimization_hints = <default = {allow_tma = false}> : !x_part_1xBV, !int -> !row_1xBV, token
+    %tile, %t0 = load_view_tko weak %x_tiles[%m, %z] optimization_hints = <default = {allow_tma = false}>
+        : !x_part_1xBV, !int -> !row_1xBV, token
     %value = ftof %tile : !row_1xBV -> !f32_1xBV
     %first = muli %z, %BV : !int
     %first_1x1 = reshape %first : !int -> !int_1x1
@@ -71,8 +72,10 @@ cuda_tile.module @argmax_parts {
       yield %earlier : !int
     }
     %place_1x1 = reshape %place : !int_1 -> !int_1x1
-    %t1 = store_view_tko weak %largest_1x1, %value_tiles[%m, %z] optimization_hints = <default = {allow_tma = false}> : !real_1x1, !value_part, !int -> token
-    %t2 = store_view_tko weak %place_1x1, %place_tiles[%m, %z] optimization_hints = <default = {allow_tma = false}> : !int_1x1, !place_part, !int -> token
+    %t1 = store_view_tko weak %largest_1x1, %value_tiles[%m, %z] optimization_hints = <default = {allow_tma = false}>
+        : !real_1x1, !value_part, !int -> token
+    %t2 = store_view_tko weak %place_1x1, %place_tiles[%m, %z] optimization_hints = <default = {allow_tma = false}>
+        : !int_1x1, !place_part, !int -> token
     return
   }
 }

@@ -57,8 +57,10 @@ cuda_tile.module @decode_attention {
       %positions: !int_ptr, %positions_b: !int, %positions_unit: !int,
       %kc: !ptr, %kc_b: !int, %kc_p: !int, %kc_h: !int, %kc_d: !int, %kc_s0: !int, %kc_s1: !int, %kc_s2: !int, %kc_unit: !int,
       %vc: !ptr, %vc_b: !int, %vc_p: !int, %vc_h: !int, %vc_d: !int, %vc_s0: !int, %vc_s1: !int, %vc_s2: !int, %vc_unit: !int,
-      %part: !real_ptr, %part_b: !int, %part_h: !int, %part_z: !int, %part_d: !int, %part_s0: !int, %part_s1: !int, %part_s2: !int, %part_unit: !int,
-      %stats: !real_ptr, %stats_b: !int, %stats_h: !int, %stats_z: !int, %stats_two: !int, %stats_s0: !int, %stats_s1: !int, %stats_s2: !int, %stats_unit: !int,
+      %part: !real_ptr, %part_b: !int, %part_h: !int, %part_z: !int, %part_d: !int,
+        %part_s0: !int, %part_s1: !int, %part_s2: !int, %part_unit: !int,
+      %stats: !real_ptr, %stats_b: !int, %stats_h: !int, %stats_z: !int, %stats_two: !int,
+        %stats_s0: !int, %stats_s1: !int, %stats_s2: !int, %stats_unit: !int,
       %scale: !real) {
     %B = assume bounded<0, ?>, %q_b : !int
     %H = assume bounded<0, ?>, %q_h : !int
@@ -108,12 +110,14 @@ cuda_tile.module @decode_attention {
     %one = constant <i32: 1> : !int
     %BS = constant <i32: 128> : !int
     %SPAN = constant <i32: 128> : !int
-    %position_tile, %t0 = load_view_tko weak %position_tiles[%b] optimization_hints = <default = {allow_tma = false}> : !index_part, !int -> !index, token
+    %position_tile, %t0 = load_view_tko weak %position_tiles[%b] optimization_hints = <default = {allow_tma = false}>
+        : !index_part, !int -> !index, token
     %position = reshape %position_tile : !index -> !int
     %first = muli %z, %SPAN : !int
     %behind = addi %first, %SPAN : !int
 
-    %q_tile, %t1 = load_view_tko weak %q_tiles[%b, %h, %zero] optimization_hints = <default = {allow_tma = false}> : !head_part_1x1xD, !int -> !head_1x1xD, token
+    %q_tile, %t1 = load_view_tko weak %q_tiles[%b, %h, %zero] optimization_hints = <default = {allow_tma = false}>
+        : !head_part_1x1xD, !int -> !head_1x1xD, token
     %q_row = reshape %q_tile : !head_1x1xD -> !head_1xD
     %query = broadcast %q_row : !head_1xD -> !q_RxD
     // Scores are in units of log 2 once scaled, so that exp2 serves for exp; its results below 2^-126 are 0.
@@ -176,8 +180,10 @@ cuda_tile.module @decode_attention {
     %not_over = cmpi less_than %position, %behind, signed : !int -> !bit
     %ours = andi %begun, %not_over : !bit
     %max, %sum, %acc = if %ours -> (!stat_Rx1, !stat_Rx1, !acc_RxD) {
-      %key_tile, %t4 = load_view_tko weak %k_tiles[%b, %h, %zero] optimization_hints = <default = {allow_tma = false}> : !head_part_1x1xD, !int -> !head_1x1xD, token
-      %value_tile, %t5 = load_view_tko weak %v_tiles[%b, %h, %zero] optimization_hints = <default = {allow_tma = false}> : !head_part_1x1xD, !int -> !head_1x1xD, token
+      %key_tile, %t4 = load_view_tko weak %k_tiles[%b, %h, %zero] optimization_hints = <default = {allow_tma = false}>
+          : !head_part_1x1xD, !int -> !head_1x1xD, token
+      %value_tile, %t5 = load_view_tko weak %v_tiles[%b, %h, %zero] optimization_hints = <default = {allow_tma = false}>
+          : !head_part_1x1xD, !int -> !head_1x1xD, token
       %key = reshape %key_tile : !head_1x1xD -> !head_1xD
       %value = reshape %value_tile : !head_1x1xD -> !head_1xD
 
@@ -246,8 +252,10 @@ cuda_tile.module @decode_attention {
       %all_read = join_tokens %read, %k_read, %v_read : token
       %key_row = reshape %key : !head_1xD -> !row_1x1x1xD
       %value_row = reshape %value : !head_1xD -> !row_1x1x1xD
-      %t6 = store_view_tko weak %key_row, %kc_rows[%b, %position, %h, %zero] token = %all_read optimization_hints = <default = {allow_tma = false}> : !row_1x1x1xD, !row_part_1x1x1xD, !int -> token
-      %t7 = store_view_tko weak %value_row, %vc_rows[%b, %position, %h, %zero] token = %all_read optimization_hints = <default = {allow_tma = false}> : !row_1x1x1xD, !row_part_1x1x1xD, !int -> token
+      %t6 = store_view_tko weak %key_row, %kc_rows[%b, %position, %h, %zero] token = %all_read optimization_hints = <default = {allow_tma = false}>
+          : !row_1x1x1xD, !row_part_1x1x1xD, !int -> token
+      %t7 = store_view_tko weak %value_row, %vc_rows[%b, %position, %h, %zero] token = %all_read optimization_hints = <default = {allow_tma = false}>
+          : !row_1x1x1xD, !row_part_1x1x1xD, !int -> token
       yield %max_new, %sum_new, %acc_new : !stat_Rx1, !stat_Rx1, !acc_RxD
     } else {
       yield %max_full, %sum_full, %acc_full : !stat_Rx1, !stat_Rx1, !acc_RxD
@@ -259,9 +267,12 @@ cuda_tile.module @decode_attention {
     %acc_tile = reshape %acc_row : !partial_1xD -> !partial_1x1x1xD
     %max_tile = reshape %max_row : !real_1x1 -> !real_1x1x1x1
     %sum_tile = reshape %sum_row : !real_1x1 -> !real_1x1x1x1
-    %t8 = store_view_tko weak %acc_tile, %part_tiles[%b, %h, %z, %zero] optimization_hints = <default = {allow_tma = false}> : !partial_1x1x1xD, !partial_part_1x1x1xD, !int -> token
-    %t9 = store_view_tko weak %max_tile, %stat_tiles[%b, %h, %z, %zero] optimization_hints = <default = {allow_tma = false}> : !real_1x1x1x1, !stat_part_1x1x1x1, !int -> token
-    %t10 = store_view_tko weak %sum_tile, %stat_tiles[%b, %h, %z, %one] optimization_hints = <default = {allow_tma = false}> : !real_1x1x1x1, !stat_part_1x1x1x1, !int -> token
+    %t8 = store_view_tko weak %acc_tile, %part_tiles[%b, %h, %z, %zero] optimization_hints = <default = {allow_tma = false}>
+        : !partial_1x1x1xD, !partial_part_1x1x1xD, !int -> token
+    %t9 = store_view_tko weak %max_tile, %stat_tiles[%b, %h, %z, %zero] optimization_hints = <default = {allow_tma = false}>
+        : !real_1x1x1x1, !stat_part_1x1x1x1, !int -> token
+    %t10 = store_view_tko weak %sum_tile, %stat_tiles[%b, %h, %z, %one] optimization_hints = <default = {allow_tma = false}>
+        : !real_1x1x1x1, !stat_part_1x1x1x1, !int -> token
     return
   }
 }

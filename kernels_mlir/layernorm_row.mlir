@@ -48,9 +48,12 @@ cuda_tile.module @layernorm_row {
 
     %n, %unused_y, %unused_z = get_tile_block_id : !int
     %zero = constant <i32: 0> : !int
-    %tile, %t0 = load_view_tko weak %x_tiles[%n, %zero] optimization_hints = <default = {allow_tma = false}> : !x_part_RxBC, !int -> !rows_RxBC, token
-    %w_tile, %t1 = load_view_tko weak %w_tiles[%zero] optimization_hints = <default = {allow_tma = false}> : !vector_part_BC, !int -> !vector_BC, token
-    %b_tile, %t2 = load_view_tko weak %b_tiles[%zero] optimization_hints = <default = {allow_tma = false}> : !vector_part_BC, !int -> !vector_BC, token
+    %tile, %t0 = load_view_tko weak %x_tiles[%n, %zero] optimization_hints = <default = {allow_tma = false}>
+        : !x_part_RxBC, !int -> !rows_RxBC, token
+    %w_tile, %t1 = load_view_tko weak %w_tiles[%zero] optimization_hints = <default = {allow_tma = false}>
+        : !vector_part_BC, !int -> !vector_BC, token
+    %b_tile, %t2 = load_view_tko weak %b_tiles[%zero] optimization_hints = <default = {allow_tma = false}>
+        : !vector_part_BC, !int -> !vector_BC, token
     %value = ftof %tile : !rows_RxBC -> !f32_RxBC
     %w_f32 = ftof %w_tile : !vector_BC -> !vector_f32_BC
     %b_f32 = ftof %b_tile : !vector_BC -> !vector_f32_BC
@@ -98,7 +101,8 @@ cuda_tile.module @layernorm_row {
     %normal = mulf %deviation, %inverse_full : !f32_RxBC
     %scaled = fma %normal, %w_full, %b_full : !f32_RxBC
     %result = ftof %scaled : !f32_RxBC -> !rows_RxBC
-    %stored = store_view_tko weak %result, %out_tiles[%n, %zero] optimization_hints = <default = {allow_tma = false}> : !rows_RxBC, !out_part_RxBC, !int -> token
+    %stored = store_view_tko weak %result, %out_tiles[%n, %zero] optimization_hints = <default = {allow_tma = false}>
+        : !rows_RxBC, !out_part_RxBC, !int -> token
     return
   }
 }

@@ -31,8 +31,10 @@
 
 cuda_tile.module @merge_attention {
   entry @merge_attention(
-      %part: !real_ptr, %part_b: !int, %part_h: !int, %part_z: !int, %part_d: !int, %part_s0: !int, %part_s1: !int, %part_s2: !int, %part_unit: !int,
-      %stats: !real_ptr, %stats_b: !int, %stats_h: !int, %stats_z: !int, %stats_two: !int, %stats_s0: !int, %stats_s1: !int, %stats_s2: !int, %stats_unit: !int,
+      %part: !real_ptr, %part_b: !int, %part_h: !int, %part_z: !int, %part_d: !int,
+        %part_s0: !int, %part_s1: !int, %part_s2: !int, %part_unit: !int,
+      %stats: !real_ptr, %stats_b: !int, %stats_h: !int, %stats_z: !int, %stats_two: !int,
+        %stats_s0: !int, %stats_s1: !int, %stats_s2: !int, %stats_unit: !int,
       %o: !ptr, %o_b: !int, %o_h: !int, %o_d: !int, %o_s0: !int, %o_s1: !int, %o_unit: !int) {
     %B = assume bounded<0, ?>, %part_b : !int
     %H = assume bounded<0, ?>, %part_h : !int
@@ -77,9 +79,12 @@ cuda_tile.module @merge_attention {
       %span = addi %first_column, %lane_column : !lane_BZx1
       %there = cmpi less_than %span, %Z_column, signed : !lane_BZx1 -> !mask_BZx1
 
-      %max_tile, %t0 = load_view_tko weak %stat_tiles[%b, %h, %j, %zero] optimization_hints = <default = {allow_tma = false}> : !stat_part_1x1xBZx1, !int -> !stat_1x1xBZx1, token
-      %sum_tile, %t1 = load_view_tko weak %stat_tiles[%b, %h, %j, %one] optimization_hints = <default = {allow_tma = false}> : !stat_part_1x1xBZx1, !int -> !stat_1x1xBZx1, token
-      %part_tile, %t2 = load_view_tko weak %part_tiles[%b, %h, %j, %zero] optimization_hints = <default = {allow_tma = false}> : !part_part_1x1xBZxD, !int -> !part_1x1xBZxD, token
+      %max_tile, %t0 = load_view_tko weak %stat_tiles[%b, %h, %j, %zero] optimization_hints = <default = {allow_tma = false}>
+          : !stat_part_1x1xBZx1, !int -> !stat_1x1xBZx1, token
+      %sum_tile, %t1 = load_view_tko weak %stat_tiles[%b, %h, %j, %one] optimization_hints = <default = {allow_tma = false}>
+          : !stat_part_1x1xBZx1, !int -> !stat_1x1xBZx1, token
+      %part_tile, %t2 = load_view_tko weak %part_tiles[%b, %h, %j, %zero] optimization_hints = <default = {allow_tma = false}>
+          : !part_part_1x1xBZxD, !int -> !part_1x1xBZxD, token
       %max_column = reshape %max_tile : !stat_1x1xBZx1 -> !stat_BZx1
       %sum_column = reshape %sum_tile : !stat_1x1xBZx1 -> !stat_BZx1
       %part_flat = reshape %part_tile : !part_1x1xBZxD -> !part_BZxD
@@ -126,7 +131,8 @@ cuda_tile.module @merge_attention {
     %mean = mulf %acc, %inverse_full : !acc_1xD
     %result = ftof %mean : !acc_1xD -> !out_1xD
     %result_tile = reshape %result : !out_1xD -> !out_1x1xD
-    %stored = store_view_tko weak %result_tile, %o_tiles[%b, %h, %zero] optimization_hints = <default = {allow_tma = false}> : !out_1x1xD, !out_part_1x1xD, !int -> token
+    %stored = store_view_tko weak %result_tile, %o_tiles[%b, %h, %zero] optimization_hints = <default = {allow_tma = false}>
+        : !out_1x1xD, !out_part_1x1xD, !int -> token
     return
   }
 }

@@ -50,8 +50,10 @@ cuda_tile.module @next_token {
     %nowhere = constant <i32: 2147483647> : !place_1xBZ
 
     %best, %token = for %j in (%zero to %steps, step %one) : !int iter_values(%best_old = %lowest, %token_old = %no_token) -> (!real_1x1, !int_1x1) {
-      %value, %t0 = load_view_tko weak %value_tiles[%m, %j] optimization_hints = <default = {allow_tma = false}> : !value_part_1xBZ, !int -> !value_1xBZ, token
-      %place, %t1 = load_view_tko weak %place_tiles[%m, %j] optimization_hints = <default = {allow_tma = false}> : !place_part_1xBZ, !int -> !place_1xBZ, token
+      %value, %t0 = load_view_tko weak %value_tiles[%m, %j] optimization_hints = <default = {allow_tma = false}>
+          : !value_part_1xBZ, !int -> !value_1xBZ, token
+      %place, %t1 = load_view_tko weak %place_tiles[%m, %j] optimization_hints = <default = {allow_tma = false}>
+          : !place_part_1xBZ, !int -> !place_1xBZ, token
       %largest = reduce %value dim=1 identities=[0xFF800000 : f32] : !value_1xBZ -> !real_1
       (%max_a: !real, %max_b: !real) {
         %max = maxf %max_a, %max_b : !real
@@ -73,13 +75,16 @@ cuda_tile.module @next_token {
       continue %best_new, %token_new : !real_1x1, !int_1x1
     }
     %token_tile = reshape %token : !int_1x1 -> !int_1
-    %t2 = store_view_tko weak %token_tile, %token_tiles[%m] optimization_hints = <default = {allow_tma = false}> : !int_1, !index_part, !int -> token
+    %t2 = store_view_tko weak %token_tile, %token_tiles[%m] optimization_hints = <default = {allow_tma = false}>
+        : !int_1, !index_part, !int -> token
 
     // The store is ordered after the load by its token.
-    %position, %read = load_view_tko weak %position_tiles[%m] optimization_hints = <default = {allow_tma = false}> : !index_part, !int -> !int_1, token
+    %position, %read = load_view_tko weak %position_tiles[%m] optimization_hints = <default = {allow_tma = false}>
+        : !index_part, !int -> !int_1, token
     %unit = constant <i32: 1> : !int_1
     %position_next = addi %position, %unit : !int_1
-    %t3 = store_view_tko weak %position_next, %position_tiles[%m] token = %read optimization_hints = <default = {allow_tma = false}> : !int_1, !index_part, !int -> token
+    %t3 = store_view_tko weak %position_next, %position_tiles[%m] token = %read optimization_hints = <default = {allow_tma = false}>
+        : !int_1, !index_part, !int -> token
     return
   }
 }

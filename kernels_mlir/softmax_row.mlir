@@ -30,7 +30,8 @@ cuda_tile.module @softmax_row {
 
     %m, %unused_y, %unused_z = get_tile_block_id : !int
     %zero = constant <i32: 0> : !int
-    %tile, %token = load_view_tko weak %x_tiles[%m, %zero] optimization_hints = <default = {allow_tma = false}> : !x_part_RxBN, !int -> !rows_RxBN, token
+    %tile, %token = load_view_tko weak %x_tiles[%m, %zero] optimization_hints = <default = {allow_tma = false}>
+        : !x_part_RxBN, !int -> !rows_RxBN, token
     %value = ftof %tile : !rows_RxBN -> !f32_RxBN
     %maximum = reduce %value dim=1 identities=[0xFF800000 : f32] : !f32_RxBN -> !stat_R
     (%max_a: !real, %max_b: !real) {
@@ -54,7 +55,8 @@ cuda_tile.module @softmax_row {
     %inverse_full = broadcast %inverse : !stat_Rx1 -> !f32_RxBN
     %share = mulf %power, %inverse_full : !f32_RxBN
     %result = ftof %share : !f32_RxBN -> !rows_RxBN
-    %stored = store_view_tko weak %result, %out_tiles[%m, %zero] optimization_hints = <default = {allow_tma = false}> : !rows_RxBN, !out_part_RxBN, !int -> token
+    %stored = store_view_tko weak %result, %out_tiles[%m, %zero] optimization_hints = <default = {allow_tma = false}>
+        : !rows_RxBN, !out_part_RxBN, !int -> token
     return
   }
 }
