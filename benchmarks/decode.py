@@ -38,14 +38,14 @@ class DecodeBench:
         prompt: Tensor = side.integers(vocab, (case.batch, self.last), torch.int64)
         self.tokens: Tensor = side.integers(vocab, (case.batch,), torch.int64)
         self.position = torch.tensor([self.last], device=side.device)
-        shape = (config.n_layer, case.batch, config.n_head, case.positions, config.head_size)
-        dtype = side.dtype(case.dtype)
-        self.before = Cache(*(torch.full(shape, float("nan"), dtype=dtype, device=side.device) for _ in "kv"))
+        shape = (case.batch, config.n_head, case.positions, config.head_size)
+        empty = functools.partial(torch.full, shape, float("nan"), dtype=side.dtype(case.dtype), device=side.device)
+        self.before = Cache(*([empty() for _ in range(config.n_layer)] for _ in "kv"))
         for start in range(0, case.batch, PREFILL_SEQUENCES):
             some = slice(start, start + PREFILL_SEQUENCES)
-            models.eager.fill(prompt[some], Cache(self.before.k[:, some], self.before.v[:, some]))
+            models.eager.fill(prompt[some], Cache(*([layer[some] for layer in layers] for layers in self.before)))
         self.backend = models.fastest_attention(case.batch, 1, case.positions, causal=False)
-        exact = Cache(self.before.k.float(), self.before.v.float())
+        exact = Cache(*([layer.float() for layer in layers] for layers in self.before))
         with side.sdpa("math"):  # the others may multiply f32 as tf32
             self.logits: Tensor = models.cut(models.reference.step(self.tokens, self.position, exact))
         self.row = self.written(exact)
@@ -57,11 +57,18 @@ class DecodeBench:
         side.synchronize()
 
     def copy(self) -> Cache:
-        return Cache(self.before.k.clone(), self.before.v.clone())
+        return Cache(*([layer.clone() for layer in layers] for layers in self.before))
 
     def written(self, cache: Cache) -> tuple[Tensor, Tensor]:
         """The keys and values of the step, each (L, B, H, D), as they are now."""
-        return cache.k[:, :, :, self.last].clone(), cache.v[:, :, :, self.last].clone()
+        k, v = (torch.stack([layer[:, :, self.last] for layer in layers]) for layers in cache)
+        return k, v
+
+    def clear_row(self, cache: Cache) -> None:
+        """The step has to write it."""
+        for layers in cache:
+            for layer in layers:
+                layer[:, :, self.last] = float("nan")
 
     def makers(self) -> list[Maker]:
         best = self.backend
@@ -77,10 +84,10 @@ class DecodeBench:
         side, model, case = self.rig.torch, self.models.ours(source), self.case
         state = KVCache(model, case.batch, case.positions)
         # (B, P, H, D) of each layer as (B, H, P, D): the same memory, seen from PyTorch
-        layers = [[torch.from_dlpack(x).transpose(1, 2) for x in state.layer(i)] for i in range(case.config.n_layer)]
-        for layer, (k, v) in enumerate(layers):
-            k.copy_(self.before.k[layer])
-            v.copy_(self.before.v[layer])
+        pairs = [[torch.from_dlpack(x).transpose(1, 2) for x in state.layer(i)] for i in range(case.config.n_layer)]
+        cache = Cache([k for k, _ in pairs], [v for _, v in pairs])
+        for ours, theirs in zip((*cache.k, *cache.v), (*self.before.k, *self.before.v), strict=True):
+            ours.copy_(theirs)
         side.synchronize()
         step = Decode(model, state)
         tokens = self.tokens.cpu().numpy().astype(np.int32)
@@ -88,16 +95,13 @@ class DecodeBench:
         prepare = functools.partial(step.reset, tokens, lengths)
 
         def check() -> Verdict:
-            for pair in layers:
-                for cached in pair:
-                    cached[:, :, self.last] = float("nan")
+            self.clear_row(cache)
             side.synchronize()
             poison(step.logits)
             prepare()
             step.run()
             self.rig.executor.synchronize()
-            after = Cache(*(torch.stack([pair[i] for pair in layers]) for i in (0, 1)))
-            return self.judge(torch.from_dlpack(step.logits), torch.from_dlpack(step.tokens), after)
+            return self.judge(torch.from_dlpack(step.logits), torch.from_dlpack(step.tokens), cache)
 
         return Contender(check, functools.partial(self.rig.ours.time_us, step.run, prepare))
 
@@ -108,7 +112,7 @@ class DecodeBench:
             side, model, cut = self.rig.torch, self.models.eager, self.models.cut
             tokens, position, cache = self.tokens.clone(), self.position.clone(), self.copy()
 
-            def step(tokens: Tensor, position: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            def step(tokens: Tensor, position: Tensor, k: list[Tensor], v: list[Tensor]) -> Tensor:
                 logits = cut(model.step(tokens, position, Cache(k, v), masked=masked))
                 tokens.copy_(logits.argmax(-1))
                 position.add_(1)
@@ -124,8 +128,7 @@ class DecodeBench:
                 replay = side.capture([functools.partial(call, tokens, position, *cache)], 1, prepare)
 
             def check() -> Verdict:
-                for cached in cache:
-                    cached[:, :, :, self.last] = float("nan")
+                self.clear_row(cache)
                 replay.poison()
                 prepare()
                 replay.run()
@@ -143,9 +146,9 @@ class DecodeBench:
         found = [self.rig.torch.errors(got, wanted) for got, wanted in pairs]
         names = ("logits", "keys written", "values written")
         verdicts = [judge(*one) for one in zip(names, found, self.bounds, strict=True)]
-        for name, now, then in zip(("keys", "values"), after, self.before, strict=True):
-            if not torch.equal(now[:, :, :, : self.last], then[:, :, :, : self.last]):
-                raise ConformanceError(f"{name} of earlier positions changed")
+        for now, then in zip((*after.k, *after.v), (*self.before.k, *self.before.v), strict=True):
+            if not torch.equal(now[:, :, : self.last], then[:, :, : self.last]):
+                raise ConformanceError("keys or values of earlier positions changed")
         chosen = logits.gather(1, tokens.long()[:, None])[:, 0]
         if not torch.equal(chosen, logits.max(dim=-1).values):
             raise ConformanceError("a next token is not the likeliest one")

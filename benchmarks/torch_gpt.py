@@ -6,7 +6,7 @@ cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,10 +33,11 @@ class Linear(nn.Linear):
 
 
 class Cache(NamedTuple):
-    """Keys and values of all layers, each (L, B, H, P, D)."""
+    """Keys and values of each layer, (B, H, P, D). Tensors of their own: a compiler that is given views of one would
+    copy the whole for a row that is written."""
 
-    k: Tensor
-    v: Tensor
+    k: Sequence[Tensor]
+    v: Sequence[Tensor]
 
 
 class Block(nn.Module):
@@ -81,7 +82,7 @@ class TorchGPT(nn.Module):
         x, length = self.embed(tokens, torch.arange(tokens.shape[1], device=tokens.device)), tokens.shape[1]
         for layer, block in enumerate(self.h):
             q, k, v = block.qkv(x).unbind(0)
-            cache.k[layer, :, :, :length], cache.v[layer, :, :, :length] = k, v
+            cache.k[layer][:, :, :length], cache.v[layer][:, :, :length] = k, v
             x = block.rest(x, functional.scaled_dot_product_attention(q, k, v, is_causal=True))
 
     def step(self, tokens: Tensor, position: Tensor, cache: Cache, *, masked: bool = False) -> Tensor:
@@ -91,7 +92,7 @@ class TorchGPT(nn.Module):
         Attends to the whole cache: `masked` up to `position`, else to all of it, for a cache that this token fills.
         """
         x = self.embed(tokens[:, None], position)
-        mask = (torch.arange(cache.k.shape[3], device=x.device) <= position)[None] if masked else None  # (1, P)
+        mask = (torch.arange(cache.k[0].shape[2], device=x.device) <= position)[None] if masked else None  # (1, P)
         for layer, block in enumerate(self.h):
             q, k, v = block.qkv(x).unbind(0)  # (B, H, 1, D) each
             keys, values = cache.k[layer], cache.v[layer]

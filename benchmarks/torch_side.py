@@ -23,6 +23,7 @@ MAX_AUTOTUNE = (
     "max-autotune-no-cudagraphs"  # of torch.compile; the graphs are ours to make, over several sets of inputs
 )
 WARM_UP_CALLS = 3
+WARM_UP_S = 0.2
 PIECE = 1 << 27  # elements that are compared at a time: 1 GiB in float64
 TORCH_DTYPES = {"f32": torch.float32, "tf32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
                 "i32": torch.int32}  # fmt: skip
@@ -219,6 +220,7 @@ def measure_ceilings(side: TorchSide, copy_bytes: int = 1 << 32, size: int = 819
 
 
 def _median_us(side: TorchSide, run: Callable[[], object], repeats: int) -> float:
-    for _ in range(WARM_UP_CALLS):
-        run()
+    begun = time.perf_counter()
+    while time.perf_counter() - begun < WARM_UP_S:  # until the clocks are up
+        side.time_us(run)
     return sorted(side.time_us(run) for _ in range(repeats))[repeats // 2]
