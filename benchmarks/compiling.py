@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from toolchain import knobs, pipeline, targets
@@ -51,9 +52,10 @@ def assemble_times(compiled: Sequence[Compiled], target: str, repeats: int) -> I
             start = time.perf_counter()
             pipeline.assemble(entry.bytecode, target)
             times.append(1e3 * (time.perf_counter() - start))
-        each.append(Measurement.of(f"assemble {entry.spec.source}/{entry.spec.symbol} {target}", "ms", times))
+        name = f"assemble {entry.spec.source}/{entry.spec.symbol} {target}"
+        each.append(Measurement.of(name, "ms", times, detail=True))
     medians = [one.median for one in each]
     yield Measurement(f"assemble for {target}, median of {len(each)} kernels", "ms", *stats.median(medians), len(each))
     slowest = max(each, key=lambda one: one.median)
-    yield Measurement(f"slowest: {slowest.name}", "ms", slowest.median, slowest.low, slowest.high, slowest.samples)
+    yield replace(slowest, name=f"slowest: {slowest.name}", detail=False)
     yield from each

@@ -27,13 +27,14 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Prints each measurement and writes all to cpu.json, after each."""
+    """Prints what was measured and writes it to cpu.json, after each."""
     found = {**environment.host(), "processor": _processor(), **environment.commit(Path())}
     made: list[Measurement] = []
     path = options.output / FILE
     options.output.mkdir(parents=True, exist_ok=True)
     for one in measurements(options):
-        print(one, flush=True)
+        if not one.detail:
+            print(one, flush=True)
         made.append(one)
         document = {"format": 1, "environment": found, "measurements": [m.to_json() for m in made]}
         path.write_text(json.dumps(document, indent=1) + "\n")

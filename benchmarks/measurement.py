@@ -11,7 +11,8 @@ from . import stats
 
 @dataclass(frozen=True)
 class Measurement:
-    """The median of `samples` times and its 95 % interval (of fewer than six samples, their extremes)."""
+    """The median of `samples` times and its 95 % interval (of fewer than six samples, their extremes). `detail`: one of
+    many, which stand in the file and are not printed."""
 
     name: str
     unit: str
@@ -19,10 +20,11 @@ class Measurement:
     low: float
     high: float
     samples: int
+    detail: bool = False
 
     @classmethod
-    def of(cls, name: str, unit: str, times: Sequence[float]) -> Measurement:
-        return cls(name, unit, *stats.median(times), len(times))
+    def of(cls, name: str, unit: str, times: Sequence[float], *, detail: bool = False) -> Measurement:
+        return cls(name, unit, *stats.median(times), len(times), detail)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -41,16 +41,18 @@ def test_assembling_is_summed_up_first(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_measured_is_printed_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = [Measurement.of("one", "us", [1.0, 3.0, 2.0]), Measurement.of("two", "s", [4.0])]
+    made = [Measurement.of("one", "us", [1.0, 3.0, 2.0]), Measurement.of("two", "s", [4.0], detail=True)]
     monkeypatch.setattr(cpu, "measurements", lambda _: iter(made))
     assert cpu.run(cpu.Options(tmp_path / "new")) == 0
     document = json.loads((tmp_path / "new" / cpu.FILE).read_text())
     assert document["measurements"] == [
-        {"name": "one", "unit": "us", "median": 2, "low": 1, "high": 3, "samples": 3},
-        {"name": "two", "unit": "s", "median": 4, "low": 4, "high": 4, "samples": 1},
+        {"name": "one", "unit": "us", "median": 2, "low": 1, "high": 3, "samples": 3, "detail": False},
+        {"name": "two", "unit": "s", "median": 4, "low": 4, "high": 4, "samples": 1, "detail": True},
     ]
     assert "cores" in document["environment"]["processor"]
-    assert capsys.readouterr().out.splitlines()[0].split() == ["one", "2", "us", "1..3", "of", "3"]
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.split() == ["one", "2", "us", "1..3", "of", "3"]
+    assert last.startswith("wrote")
 
 
 def test_only_what_is_asked_for_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,6 +170,56 @@ def test_the_model_in_pytorch_is_the_reference() -> None:
         assert np.abs(logits[..., : config.vocab_size].numpy() - wanted).max() < 1e-4
 
 
+class FakeEvent:
+    """An event of a stream that always takes 2 ms."""
+
+    def __init__(self, enable_timing: bool) -> None:
+        assert enable_timing
+        self.recorded = 0
+
+    def record(self) -> None:
+        self.recorded += 1
+
+    def synchronize(self) -> None:
+        assert self.recorded == 1
+
+    def elapsed_time(self, end: Any) -> float:
+        assert self.recorded == end.recorded == 1
+        return 2.0
+
+
+def test_a_graph_keeps_the_last_output_of_each_set_and_can_poison_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is done on a GPU, without one: the calls run once, while they would be recorded."""
+    from contextlib import nullcontext
+    from types import SimpleNamespace
+
+    from benchmarks.pytorch import torch
+    from benchmarks.torch_side import TorchSide
+
+    side = TorchSide("cpu", flush_bytes=16)
+    monkeypatch.setattr(side, "on_gpu", True)
+    for name, fake in {
+        "synchronize": lambda: None, "CUDAGraph": lambda: SimpleNamespace(replay=lambda: None), "Event": FakeEvent,
+        "graph": lambda _, capture_error_mode: nullcontext(capture_error_mode),
+    }.items():  # fmt: skip
+        monkeypatch.setattr(torch.cuda, name, fake)
+    made: list[int] = []
+
+    def call(index: int) -> Any:
+        made.append(index)
+        return torch.full((3,), float(index))
+
+    prepared: list[int] = []
+    calls = [lambda i=i: call(i) for i in range(6)]
+    replay = side.capture(calls, 2, lambda: prepared.append(len(made)))
+    assert made == [0, 1] * 3 + list(range(6))
+    assert len(prepared) == 6
+    assert [output[0].item() for output in replay.outputs()] == [4, 5]
+    replay.poison()
+    assert all(output.isnan().all() for output in replay.outputs())
+    assert side.time_us(replay.run) == 2000
+
+
 def test_sets_and_calls_fill_a_sample_with_inputs_that_are_not_cached() -> None:
     from benchmarks.ops import sets_and_calls
 
