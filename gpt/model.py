@@ -189,7 +189,7 @@ class GPT:
 
     def _blocks(self, work: Workspace, batch: int, length: int, attend: Attend) -> None:
         """Tokens to the last residual stream `work.x` (N, C)."""
-        c, h, d, eps = self.config.n_embd, self.config.n_head, self.config.head_size, self.config.eps
+        c, h, d = self.config.n_embd, self.config.n_head, self.config.head_size
         x, normed = work.x, work.normed
         qkv = work.qkv.reshape(batch, length, 3, h, d)
         attended = work.attended.reshape(batch, length, h, d)
@@ -197,14 +197,26 @@ class GPT:
         self._run("embedding", tokens=work.tokens, positions=work.positions, wte=wte, wpe=wpe, out=x)  # (N, C)
         for layer in range(self.config.n_layer):
             w = self._layer_weights(layer)
-            self._run("layernorm", x=x, **w("ln_1"), out=normed, eps=eps)  # (N, C)
-            self._run("linear", x=normed, **w("attn.c_attn"), out=work.qkv)  # (N, 3C)
+            self._norm_linear("linear", x, normed, w("ln_1"), w("attn.c_attn"), out=work.qkv)  # (N, 3C)
             attend(layer, qkv, attended)  # (B, T, H, D)
             y = attended.reshape(batch * length, c)
             self._run("linear_residual", x=y, **w("attn.c_proj"), residual=x, out=x)  # (N, C)
-            self._run("layernorm", x=x, **w("ln_2"), out=normed, eps=eps)  # (N, C)
-            self._run("linear_gelu", x=normed, **w("mlp.c_fc"), out=work.hidden)  # (N, 4C)
+            self._norm_linear("linear_gelu", x, normed, w("ln_2"), w("mlp.c_fc"), out=work.hidden)  # (N, 4C)
             self._run("linear_residual", x=work.hidden, **w("mlp.c_proj"), residual=x, out=x)  # (N, C)
+
+    def _norm_linear(
+        self, op: str, x: DeviceBuffer, normed: DeviceBuffer, norm: Mapping[str, DeviceBuffer],
+        linear: Mapping[str, DeviceBuffer], out: DeviceBuffer,
+    ) -> None:  # fmt: skip
+        """The norm of x (N, C) and a product with it. Of a single row one launch does both: it costs as much as the
+        product alone."""
+        eps = self.config.eps
+        if x.shape[0] == 1:
+            norms = {"norm_weight": norm["weight"], "norm_bias": norm["bias"]}
+            self._run(f"norm_{op}", x=x, **norms, **linear, out=out, eps=eps)
+            return
+        self._run("layernorm", x=x, **norm, out=normed, eps=eps)  # (N, C)
+        self._run(op, x=normed, **linear, out=out)
 
     def _logits(self, x: DeviceBuffer, normed: DeviceBuffer, out: DeviceBuffer) -> None:
         """The final norm and the tied output weights: (M, C) -> (M, padded V)."""

@@ -20,6 +20,7 @@ MODULES = {  # of each kernel
     "embedding": "embedding", "layernorm": "layernorm", "layernorm_row": "layernorm", "gelu": "elementwise",
     "softmax": "softmax", "softmax_row": "softmax", "argmax_parts": "next_token", "next_token": "next_token",
     "linear": "linear", "linear_gelu": "linear", "linear_residual": "linear", "logits": "linear",
+    "norm_linear": "row", "norm_linear_gelu": "row", "linear_residual_row": "row",
     "attention": "attention", "decode_attention": "attention", "merge_attention": "attention", "kv_append": "kv_cache",
 }  # fmt: skip
 TENSOR_CORE = frozenset({"linear", "linear_gelu", "linear_residual", "logits", "attention"})  # these take TF32
@@ -56,7 +57,7 @@ class PythonSource:
         module = importlib.import_module(f"{__name__}.{MODULES[name]}")
         kernel: Any = getattr(module, name)
         constants: list[Any] = list(spec.constants.values())
-        if spec.op in TENSOR_CORE:
+        if name in TENSOR_CORE:
             constants.append(spec.dtype == "tf32")
         signature = KernelSignature(
             [*(_constraint(p, spec) for p in spec.params), *constants],

@@ -24,16 +24,18 @@ NUMPY_DTYPES: Mapping[str, np.dtype[np.generic]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One op at one set of sizes. `gpu_only`: too slow for the interpreter."""
+    """One op at one set of sizes. `gpu_only`: too slow for the interpreter. `in_place`: the input that is the output."""
 
     op: str
     dims: Mapping[str, int]
     why: str
     gpu_only: bool = False
+    in_place: str = ""
 
     @property
     def shape(self) -> str:
-        return " ".join(f"{name}={size}" for name, size in self.dims.items())
+        sizes = " ".join(f"{name}={size}" for name, size in self.dims.items())
+        return f"{sizes} in place" if self.in_place else sizes
 
     def dtypes(self) -> tuple[str, ...]:
         """tf32 only where there is a matrix product to round the inputs of; f32 alone where the op names no dtype."""
@@ -42,8 +44,8 @@ class Case:
         return ("f32", "tf32", "f16", "bf16") if ops()[self.op].products else ("f32", "f16", "bf16")
 
 
-def _case(op: str, why: str, *, gpu_only: bool = False, **dims: int) -> Case:
-    return Case(op, dims, why, gpu_only)
+def _case(op: str, why: str, *, gpu_only: bool = False, in_place: str = "", **dims: int) -> Case:
+    return Case(op, dims, why, gpu_only, in_place)
 
 
 CASES: tuple[Case, ...] = (
@@ -57,12 +59,20 @@ CASES: tuple[Case, ...] = (
     _case("linear", "smaller than any tile in every size", M=1, K=48, N=144),
     _case("linear", "odd in every size: no alignment anywhere", M=7, K=33, N=65),
     _case("linear", "GPT-2 QKV, several row tiles with a remainder", M=100, K=768, N=2304),
+    _case("linear", "persistent: each block makes several tiles, the last group of rows is short", M=600, K=64, N=640),
     _case("linear", "GPT-2 QKV, B=8 T=256", gpu_only=True, M=2048, K=768, N=2304),
     _case("linear_gelu", "odd in every size", M=7, K=33, N=65),
+    _case("linear_gelu", "persistent", M=600, K=64, N=640),
     _case("linear_gelu", "GPT-2 MLP, odd rows", M=100, K=768, N=3072),
     _case("linear_residual", "odd in every size", M=7, K=33, N=65),
+    _case("linear_residual", "persistent, and as the model runs it", in_place="residual", M=600, K=64, N=640),
     _case("linear_residual", "GPT-2 MLP projection: the longest K", M=100, K=3072, N=768),
+    _case("linear_residual", "one row, as decoding has it, and a K that is no whole step", M=1, K=1600, N=1600),
+    _case("norm_linear", "odd in every size", M=3, K=33, N=65),
+    _case("norm_linear", "GPT-2 QKV, one row", M=1, K=768, N=2304),
+    _case("norm_linear_gelu", "a K of several tiles and a remainder", M=2, K=1600, N=96),
     _case("logits", "an odd vocabulary, one row", M=1, C=48, V=257),
+    _case("logits", "persistent", M=600, C=64, V=640),
     _case("logits", "GPT-2's vocabulary, not a multiple of anything", M=3, C=768, V=50257),
     _case("attention", "one query, one key", B=1, T=1, S=1, H=2, D=32),
     _case("attention", "several key tiles and a remainder: the rescale matters", B=2, T=100, S=100, H=3, D=32),
@@ -78,7 +88,7 @@ CASES: tuple[Case, ...] = (
     _case("kv_append", "a prompt, odd", B=2, T=100, H=2, D=64, P=128),
     _case("kv_append", "the widest head", B=1, T=5, H=1, D=128, P=7),
     _case("decode_attention", "spans of a ragged cache, empty ones too", B=4, P=300, H=3, D=32, Z=3, TWO=2),
-    _case("decode_attention", "GPT-2's head, spans of 256", B=3, P=520, H=2, D=64, Z=3, TWO=2),
+    _case("decode_attention", "GPT-2's head, spans of 256 in several tiles", B=4, P=500, H=2, D=64, Z=2, TWO=2),
     _case("decode_attention", "the widest head, one span", B=2, P=65, H=1, D=128, Z=1, TWO=2),
     _case("decode_attention", "GPT-2, B=8 P=1024", gpu_only=True, B=8, P=1024, H=12, D=64, Z=8, TWO=2),
     _case("merge_attention", "one span", B=1, H=2, Z=1, D=32, TWO=2),
@@ -124,7 +134,9 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
         else:
             arrays[param.name] = _values(case, param.name, shape, rng).astype(NUMPY_DTYPES[storage])
     for name in IN_OUT.get(case.op, ()):  # what is not written must stay as it was
-        outputs[name] = _in_out(case, outputs[name], rng)
+        outputs[name] = _in_out(case, name, outputs[name], rng)
+    if case.in_place:
+        outputs["out"] = arrays[case.in_place].copy()
     if case.op == "decode_attention":  # from the new position on the cache holds another's leavings: here NaN
         for name in ("k_cache", "v_cache"):
             for batch, position in enumerate(arrays["positions"]):
@@ -141,10 +153,22 @@ IN_OUT: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _in_out(case: Case, array: Array, rng: np.random.Generator) -> Array:
+def _in_out(case: Case, name: str, array: Array, rng: np.random.Generator) -> Array:
     if case.op == "next_token":
         return np.arange(len(array), dtype=np.int32)
-    return rng.standard_normal(array.shape).astype(array.dtype)
+    values = rng.standard_normal(array.shape)
+    if (case.op, name) == ("decode_attention", "k_cache"):
+        values *= _ramp(array.shape[1])
+    return values.astype(array.dtype)
+
+
+def _ramp(positions: int) -> NDArray[np.float64]:
+    """Factors (P, 1, 1) that make scores grow along the keys, so that the running maximum rises from tile to tile: a
+    dropped rescale shows."""
+    return np.linspace(0.5, LARGEST, positions)[:, None, None]
+
+
+LARGEST = 3.0  # factor of a key
 
 
 def _scalar(case: Case, name: str) -> float:
@@ -176,19 +200,19 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
 def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
     values = rng.standard_normal(shape)
     match case.op, name:
-        case "layernorm", "x":
+        case (("layernorm" | "norm_linear" | "norm_linear_gelu"), "x"):
             values += 3.0  # a mean away from zero shows a one-pass variance
             values[0] *= 2e-3  # a variance near eps shows a wrong eps
-        case "layernorm", "weight":
+        case ("layernorm", "weight") | (("norm_linear" | "norm_linear_gelu"), "norm_weight"):
             values += 1.0
-        case (("linear" | "linear_gelu" | "linear_residual"), "weight"):
+        case (("linear" | "linear_gelu" | "linear_residual" | "norm_linear" | "norm_linear_gelu"), "weight"):
             values /= np.sqrt(case.dims["K"])
         case "logits", "weight":
             values /= np.sqrt(case.dims["C"])
         case "attention", ("q" | "k"):
-            # growing scores make the running maximum rise from key tile to key tile: a dropped rescale shows
-            ramp = np.linspace(0.5, 3.0, shape[1])
-            values *= ramp[None, :, None, None]
+            values *= _ramp(shape[1])
+        case "decode_attention", "k":
+            values *= LARGEST  # as the last of the cache
         case "gelu", "x":
             values *= 3.0  # both tails
         case "softmax", "x":
@@ -197,14 +221,17 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
         case "merge_attention", "stats":
             values = np.abs(values) + 0.5
             values[..., 0] *= 8  # largest scores apart: the weights matter
+            values[-1, ..., 0] -= 300  # 2^-300 is 0 in f32: a maximum of the padding, 0, leaves nothing of them
             if shape[2] > 2:
                 values[:, :, 1:-1:2] = LEAST, 0.0  # empty spans
         case "next_token", "values":
             values[0, [shape[1] // 3, shape[1] - 1]] = 9.0  # a tie: the first wins
             values[-1, -1] = 9.5  # the last part
+            values[1:2] = -1 - np.abs(values[1:2])  # zeros past the last part must not win
         case "argmax_parts", "x":
             values[0, [shape[1] // 3, shape[1] - 1]] = 9.0  # a tie: the first wins
             values[-1, -1] = 9.5  # the last column
+            values[1] = -1 - np.abs(values[1])  # zeros past the last column must not win
         case _:
             pass
     return values

@@ -119,6 +119,8 @@ def check_op(
     if case.op == "attention" and case.dims["T"] == case.dims["S"]:
         buffers |= fused_qkv(inputs, executor)
     outputs = {n: executor.from_numpy(a) for n, a in inputs.outputs.items()}
+    if case.in_place:
+        buffers[case.in_place] = outputs["out"]
     arguments = {**buffers, **outputs, **inputs.scalars}
 
     def launch() -> None:

@@ -1,0 +1,87 @@
+// out = residual + x @ weight + bias, of few rows
+//
+// One block makes BN columns of one row, as decoding a single sequence wants it: the weights are read once and are all the
+// work, so they are multiplied element by element. The residual may be the output itself: each block reads just what it
+// writes, and before it.
+
+!elem = bf16  // storage
+
+!int = !cuda_tile.tile<i32>
+!real = !cuda_tile.tile<f32>
+!ptr = !cuda_tile.tile<ptr<!elem>>
+!matrix = !cuda_tile.tensor_view<?x?x!elem, strides=[?,1]>
+!vector = !cuda_tile.tensor_view<?x!elem, strides=[1]>
+!x_part_1xBK = !cuda_tile.partition_view<tile=(1x1024), padding_value = zero, !matrix>
+!w_part_BKxBN = !cuda_tile.partition_view<tile=(1024x16), padding_value = zero, !matrix>
+!r_part_1xBN = !cuda_tile.partition_view<tile=(1x16), padding_value = zero, !matrix>
+!out_part_1xBN = !cuda_tile.partition_view<tile=(1x16), !matrix>
+!bias_part_BN = !cuda_tile.partition_view<tile=(16), padding_value = zero, !vector>
+!row_1xBK = !cuda_tile.tile<1x1024x!elem>
+!bias_BN = !cuda_tile.tile<16x!elem>
+!w_BKxBN = !cuda_tile.tile<1024x16x!elem>
+!line_1xBN = !cuda_tile.tile<1x16x!elem>
+!f32_1xBK = !cuda_tile.tile<1x1024xf32>
+!f32_BKx1 = !cuda_tile.tile<1024x1xf32>
+!f32_BKxBN = !cuda_tile.tile<1024x16xf32>
+!f32_BN = !cuda_tile.tile<16xf32>
+!f32_1xBN = !cuda_tile.tile<1x16xf32>
+
+cuda_tile.module @linear_residual_row {
+  entry @linear_residual_row(%x: !ptr, %x_m: !int, %x_k: !int, %x_stride: !int, %x_unit: !int,
+      %w: !ptr, %w_k: !int, %w_n: !int, %w_stride: !int, %w_unit: !int,
+      %b: !ptr, %b_n: !int, %b_unit: !int,
+      %r: !ptr, %r_m: !int, %r_n: !int, %r_stride: !int, %r_unit: !int,
+      %out: !ptr, %out_m: !int, %out_n: !int, %out_stride: !int, %out_unit: !int) {
+    %M = assume bounded<0, ?>, %x_m : !int
+    %K = assume bounded<0, ?>, %x_k : !int
+    %N = assume bounded<0, ?>, %w_n : !int
+    %x_row = assume bounded<0, ?>, %x_stride : !int
+    %w_row = assume bounded<0, ?>, %w_stride : !int
+    %r_row = assume bounded<0, ?>, %r_stride : !int
+    %out_row = assume bounded<0, ?>, %out_stride : !int
+    %x_view = make_tensor_view %x, shape = [%M, %K], strides = [%x_row, 1] : !int -> !matrix
+    %w_view = make_tensor_view %w, shape = [%K, %N], strides = [%w_row, 1] : !int -> !matrix
+    %b_view = make_tensor_view %b, shape = [%N], strides = [1] : !int -> !vector
+    %r_view = make_tensor_view %r, shape = [%M, %N], strides = [%r_row, 1] : !int -> !matrix
+    %out_view = make_tensor_view %out, shape = [%M, %N], strides = [%out_row, 1] : !int -> !matrix
+    %x_tiles = make_partition_view %x_view : !x_part_1xBK
+    %w_tiles = make_partition_view %w_view : !w_part_BKxBN
+    %b_tiles = make_partition_view %b_view : !bias_part_BN
+    %r_tiles = make_partition_view %r_view : !r_part_1xBN
+    %out_tiles = make_partition_view %out_view : !out_part_1xBN
+
+    %n, %m, %unused = get_tile_block_id : !int
+    %zero = constant <i32: 0> : !int
+    %one = constant <i32: 1> : !int
+    %BK = constant <i32: 1024> : !int
+    %steps = divi %K, %BK signed rounding<positive_inf> : !int
+    %empty = constant <f32: 0.0> : !f32_BKxBN
+    %products = for %k in (%zero to %steps, step %one) : !int iter_values(%acc = %empty) -> (!f32_BKxBN) {
+      %x_tile, %t0 = load_view_tko weak %x_tiles[%m, %k] : !x_part_1xBK, !int -> !row_1xBK, token
+      %w_tile, %t1 = load_view_tko weak %w_tiles[%k, %n] optimization_hints = <default = {latency = 3}>
+          : !w_part_BKxBN, !int -> !w_BKxBN, token
+      %value = ftof %x_tile : !row_1xBK -> !f32_1xBK
+      %w_f32 = ftof %w_tile : !w_BKxBN -> !f32_BKxBN
+      %column = reshape %value : !f32_1xBK -> !f32_BKx1
+      %x_full = broadcast %column : !f32_BKx1 -> !f32_BKxBN
+      %next = fma %x_full, %w_f32, %acc : !f32_BKxBN
+      continue %next : !f32_BKxBN
+    }
+    %product = reduce %products dim=0 identities=[0.0 : f32] : !f32_BKxBN -> !f32_BN
+    (%part_a: !real, %part_b: !real) {
+      %part_ab = addf %part_a, %part_b : !real
+      yield %part_ab : !real
+    }
+    %bias_tile, %bias_token = load_view_tko weak %b_tiles[%n] : !bias_part_BN, !int -> !bias_BN, token
+    %bias_f32 = ftof %bias_tile : !bias_BN -> !f32_BN
+    %biased_line = addf %product, %bias_f32 : !f32_BN
+    %biased = reshape %biased_line : !f32_BN -> !f32_1xBN
+    %r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n] : !r_part_1xBN, !int -> !line_1xBN, token
+    %r_f32 = ftof %r_tile : !line_1xBN -> !f32_1xBN
+    %sum = addf %biased, %r_f32 : !f32_1xBN
+    %result = ftof %sum : !f32_1xBN -> !line_1xBN
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %r_token
+        : !line_1xBN, !out_part_1xBN, !int -> token
+    return
+  }
+}
