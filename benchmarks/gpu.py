@@ -19,7 +19,7 @@ from .options import Options
 from .pytorch import torch
 from .result import Results, Row, mark_best
 from .rig import Rig, open_rig
-from .table import table
+from .table import headline, summary, table
 from .torch_side import TorchSide, measure_ceilings
 
 
@@ -47,7 +47,7 @@ def run(options: Options) -> int:
         raise UsageError(f"{options.bundle} has no source {', '.join(unknown)}")
     executor = open_executor("cuda")
     side = TorchSide(f"cuda:{executor.device[1]}")
-    uuid = f"GPU-{torch.cuda.get_device_properties(side.device).uuid}"
+    uuid = _smi_name(side)
     ceilings = measure_ceilings(side)
     say(f"{executor.name}: copy {ceilings.bytes_per_s / 1e12:.2f} TB/s, bf16 {ceilings.flops_per_s / 1e12:.0f} TFLOP/s")
     found = environment.describe(bundle, _gpu(executor, side, uuid))
@@ -66,6 +66,8 @@ def measure_all(rig: Rig, cases: Sequence[Case], results: Results, options: Opti
             break
         say(f"[{number}/{len(cases)}] {case.name}")
         made = measure(rig, zoo, case, uuid)
+        for row in headline(made):
+            say(f"  = {summary(row)}")
         results = _with(results, made)
         results.save(path)
         if not rig.torch.healthy():
@@ -113,6 +115,12 @@ def _with(results: Results, made: Sequence[Row]) -> Results:
     readings: list[Mapping[str, str]] = [r for row in everything for r in (row.gpu_before, row.gpu_after)]
     seen: dict[str, Any] = {**results.environment, "sm_clock_mhz": smi.clock_range(readings)}
     return replace(results, environment=seen, rows=everything)
+
+
+def _smi_name(side: TorchSide) -> str:
+    """What nvidia-smi knows our GPU by: it numbers them in its own way, so by UUID where it takes that."""
+    uuid = f"GPU-{torch.cuda.get_device_properties(side.device).uuid}"
+    return uuid if smi.read(uuid) else str(side.device.index)
 
 
 def _gpu(executor: Executor, side: TorchSide, uuid: str) -> dict[str, Any]:

@@ -24,6 +24,14 @@ def table(results: Results) -> str:
     return "\n".join([*text, *dict.fromkeys(failed), *missing])
 
 
+def summary(row: Row) -> str:
+    """A row in a few words."""
+    if row.ours_ms is None:
+        return f"{row.source}: {row.status}"
+    said = f"{row.source} {_ms(row.ours_ms)} ms"
+    return said if row.ratio is None else f"{said}, {row.ratio:.2f} times as fast as {row.peer} ({_ms(row.peer_ms)} ms)"
+
+
 def headline(rows: Sequence[Row]) -> list[Row]:
     """One row per case and source: the best peer's, else a right one, else the first."""
     found: dict[tuple[str, str], Row] = {}

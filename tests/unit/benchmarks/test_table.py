@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.result import Results
-from benchmarks.table import headline, table
+from benchmarks.table import headline, summary, table
 
 
 def test_a_line_per_case_and_source(results: Results) -> None:
@@ -32,6 +32,12 @@ def test_a_peer_that_did_not_run_is_told_once(results: Results, row: Any) -> Non
                               "peer_ms": None, "ratio": None}  # fmt: skip
     text = table(replace(results, rows=[row(), row(**failed), row(source="py"), row(source="py", **failed)]))
     assert text.count("no peer: linear M=8: cudnn: RuntimeError: no") == 1
+
+
+def test_a_row_in_a_few_words(row: Any) -> None:
+    assert summary(row()) == "mlir 1 ms, 1.50 times as fast as F.linear (1.5 ms)"
+    assert summary(row(ratio=None)) == "mlir 1 ms"
+    assert summary(row(ours_ms=None, ratio=None, status="wrong")) == "mlir: wrong"
 
 
 def test_ours_without_a_peer(results: Results, row: Any) -> None:
