@@ -1,0 +1,137 @@
+"""`variants.json`: what was compiled to be measured, and what was not and why. All that measuring and applying need to
+know of the search, so that a GPU machine takes the folder alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from toolchain.entry import EntrySpec
+from toolchain.errors import UsageError
+
+from .files import document, write_whole
+from .spaces import MODEL, Dims
+
+FORMAT = 1
+FILE = "variants.json"
+VARIANTS = "bundle"  # of the compiled variants, in the same folder
+OWN = "own"  # and of the source's own entries: what a variant must be equal to, and faster than
+
+Status = Literal["compiled", "failed", "pruned"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A variant and what became of it: `failed` to compile, `pruned` for what it compiled to, or `compiled`: to be
+    measured. `why` says which. `usage`: registers a thread, bytes of shared memory, spills."""
+
+    space: str
+    classes: tuple[str, ...]
+    spec: EntrySpec
+    status: Status
+    why: str = ""
+    usage: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A class of an op and dtype: the entries that are tried for it are measured on the same shapes, one wins."""
+
+    op: str
+    dtype: str
+    name: str
+    where: tuple[str, ...]
+    shapes: tuple[Dims, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.op} {self.dtype} {self.name}"
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """`tools`: name to sha256 of what compiled. `kernels`: `source/kernel` to the hash of its files."""
+
+    target: str
+    tools: Mapping[str, str]
+    kernels: Mapping[str, str]
+    contests: tuple[Contest, ...]
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(candidate.spec.source for candidate in self.candidates))
+
+    def entrants(self, contest: Contest, source: str) -> Iterator[Candidate]:
+        """The candidates of a source that are measured in a contest."""
+        for candidate in self.candidates:
+            spec = candidate.spec
+            same = (spec.source, spec.op, spec.dtype) == (source, contest.op, contest.dtype)
+            if same and contest.name in candidate.classes and candidate.status == "compiled":
+                yield candidate
+
+    def only(self, what: str = MODEL, classes: re.Pattern[str] | None = None) -> Catalogue:
+        """With the contests of one op (or of all), in the classes whose name has a match. Raises UsageError if there
+        are none."""
+        kept = tuple(
+            contest
+            for contest in self.contests
+            if what in (contest.op, MODEL) and (classes is None or classes.search(contest.name))
+        )
+        if not kept:
+            have = ", ".join(contest.title for contest in self.contests)
+            raise UsageError(f"nothing of {what} was compiled for these classes", hint=f"there are: {have}")
+        return replace(self, contests=kept)
+
+    def counts(self) -> str:
+        """How many candidates there are of each status, in words."""
+        all_ = [candidate.status for candidate in self.candidates]
+        return ", ".join(f"{all_.count(status)} {status}" for status in dict.fromkeys(all_))
+
+    def save(self, folder: Path) -> None:
+        head = {name: value for name, value in asdict(self).items() if name != "candidates"}
+        rows = [json.dumps(asdict(candidate)) for candidate in self.candidates]
+        write_whole(folder / FILE, document(FORMAT, head, rows))
+
+    @classmethod
+    def load(cls, folder: Path) -> Catalogue:
+        """Raises UsageError if there is none, or none that we can read."""
+        path = folder / FILE
+        try:
+            found: Any = json.loads(path.read_text())
+            if found["format"] != FORMAT:
+                raise UsageError(f"{path}: format {found['format']}, this version reads {FORMAT}")
+            return cls(
+                found["target"],
+                found["tools"],
+                found["kernels"],
+                tuple(_contest(row) for row in found["contests"]),
+                tuple(_candidate(row) for row in found["rows"]),
+            )
+        except FileNotFoundError as error:
+            raise UsageError(f"{path}: no such file", hint="tilestack tune --phase compile writes it") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"{path} is damaged: {type(error).__name__}: {error}", hint="compile again") from error
+
+
+def _contest(row: Mapping[str, Any]) -> Contest:
+    return Contest(row["op"], row["dtype"], row["name"], tuple(row["where"]), tuple(row["shapes"]))
+
+
+def _candidate(row: Mapping[str, Any]) -> Candidate:
+    spec = EntrySpec.from_json(row["spec"])
+    return Candidate(row["space"], tuple(row["classes"]), spec, row["status"], row["why"], row["usage"])
+
+
+def kernel_name(spec: EntrySpec) -> str:
+    """The key of an entry's kernel in `Catalogue.kernels`."""
+    return f"{spec.source}/{spec.kernel or spec.op}"
+
+
+def merged(contests: Sequence[Contest]) -> tuple[Contest, ...]:
+    """Each once, in order."""
+    return tuple({(c.op, c.dtype, c.name): c for c in contests}.values())

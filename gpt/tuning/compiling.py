@@ -1,0 +1,184 @@
+"""The first phase, where the compiler is: every variant through the pipeline and its cache, those that cannot be good
+left out, the others to a bundle. Needs no GPU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toolchain import bundle
+from toolchain.bundle import Compiled
+from toolchain.cache import Cache, key
+from toolchain.cubin import inspect
+from toolchain.entry import EntrySpec, ops
+from toolchain.errors import SourceError, TilestackError, ToolchainError
+from toolchain.pipeline import Outcome, Progress, compile_entries, load_source, silent, tools_used
+from toolchain.targets import Target
+from toolchain.tools import tool
+from toolchain.tuned import kernel_hash, tuned_entries
+
+from .catalogue import OWN, VARIANTS, Candidate, Catalogue, Contest, kernel_name, merged
+from .spaces import Space
+from .variants import Variant, variants
+
+COMPILER = "tileiras"  # what a tuned row is stale after
+_HALF = ("f16", "bf16")
+
+
+@dataclass
+class Compiler:
+    """Compiles for one target. `modules`: a source's package by the source's name. `kernels`: see Catalogue."""
+
+    modules: Mapping[str, str]
+    target: Target
+    cache: Cache
+    jobs: int
+    progress: Progress = silent
+    kernels: dict[str, str] = field(default_factory=dict)
+
+    def run(self, spaces: Sequence[Space], folder: Path) -> Catalogue:
+        """Compiles all variants of the spaces. Writes `variants.json` and two bundles to `folder`: the variants, and
+        the sources' own entries of the same ops. Raises ToolchainError if no variant is left."""
+        for name in (VARIANTS, OWN):
+            bundle.check_replaceable(folder / name)
+        own = self._own(spaces)
+        found = {source: [v for s in spaces for v in variants(s, source, self.target.name)] for source in self.modules}
+        made: list[Compiled] = []
+        candidates: list[Candidate] = []
+        for source, tried in found.items():
+            compiled, failures = self._compile(source, tried)
+            usages = self._inspect(compiled)
+            made += compiled
+            for variant in tried:
+                symbol = variant.spec.symbol
+                candidates.append(_candidate(variant, usages.get(symbol), failures.get(symbol, "")))
+        used = tools_used([self.target])
+        catalogue = Catalogue(
+            self.target.name,
+            {COMPILER: used[COMPILER]["sha256"]},
+            self.kernels,
+            merged([contest for space in spaces for contest in _contests(space)]),
+            tuple(candidates),
+        )
+        good = {(c.spec.source, c.spec.symbol) for c in candidates if c.status == "compiled"}
+        bundle.write(folder / VARIANTS, [c for c in made if (c.spec.source, c.spec.symbol) in good], used)
+        bundle.write(folder / OWN, own, used)
+        catalogue.save(folder)
+        if not good:
+            raise ToolchainError(
+                f"no variant is left to measure: {catalogue.counts()}; the first: {candidates[0].why}",
+                hint=f"see {folder}/variants.json",
+            )
+        return catalogue
+
+    def _compile(self, source: str, tried: Sequence[Variant]) -> tuple[list[Compiled], dict[str, str]]:
+        """What compiled, and by symbol why the others did not."""
+        failures: dict[str, str] = {}
+        compiled: list[Compiled] = []
+        for kernel, group in _by_kernel(tried).items():
+            try:
+                self.kernels[kernel] = kernel_hash(load_source(self.modules[source]).files(group[0]))
+            except SourceError as error:  # the kernel is not there (yet): so it is for all its variants
+                failures |= {spec.symbol: str(error) for spec in group}
+                continue
+            compiled += self._attempt(source, group, failures)
+        return compiled, failures
+
+    def _attempt(self, source: str, specs: Sequence[EntrySpec], failures: dict[str, str]) -> Sequence[Compiled]:
+        """Compiles entries of one kernel; `failures` gets why the others did not, by symbol."""
+        try:
+            outcome = self._pipeline([(self.modules[source], spec) for spec in specs])
+        except Exception as error:  # noqa: BLE001 - of the exporter itself, for sizes that nobody tried before
+            failures |= self._raising(source, specs) or {spec.symbol: _told(error) for spec in specs}
+            good = [(self.modules[source], spec) for spec in specs if spec.symbol not in failures]
+            outcome = self._pipeline(good)
+        for failure in outcome.failures:
+            failures[failure.cell.rpartition("(")[2].rstrip(")")] = str(failure.error)
+        return outcome.compiled
+
+    def _pipeline(self, entries: Sequence[tuple[str, EntrySpec]]) -> Outcome:
+        return compile_entries(entries, [self.target], self.cache, jobs=self.jobs, progress=self.progress)
+
+    def _raising(self, source: str, specs: Sequence[EntrySpec]) -> dict[str, str]:
+        """The entries whose export raises what is no error of ours, and what."""
+        found: dict[str, str] = {}
+        for spec in specs:
+            try:
+                load_source(self.modules[source]).bytecode(spec)
+            except TilestackError:
+                continue  # the pipeline says it
+            except Exception as error:  # noqa: BLE001 - as above
+                found[spec.symbol] = _told(error)
+        return found
+
+    def _inspect(self, compiled: Sequence[Compiled]) -> dict[str, dict[str, Any]]:
+        """The usage of each variant by its symbol; from the cache where the cubin was looked at before."""
+        disassembler = tool("cuobjdump").fingerprint if compiled else ""
+
+        def look(made: Compiled) -> dict[str, Any]:
+            cubin = made.cubins[self.target.name]
+            name = key("usage", cubin, disassembler)
+            return json.loads(self.cache.get_or_make(name, lambda: _usage(cubin, made.spec.symbol)))
+
+        with ThreadPoolExecutor(self.jobs) as pool:
+            return dict(zip((made.spec.symbol for made in compiled), pool.map(look, compiled), strict=True))
+
+    def _own(self, spaces: Sequence[Space]) -> Sequence[Compiled]:
+        """The sources' own entries of the spaces' ops and dtypes, without the tuned ones. Raises ToolchainError if one
+        does not compile: there is then nothing to compare the variants with."""
+        wanted = {(space.op, dtype) for space in spaces for dtype in space.dtypes}
+        entries: list[tuple[str, EntrySpec]] = []
+        for source, module in self.modules.items():
+            tuned = {spec.symbol for spec in tuned_entries(source)}
+            own = (spec for spec in load_source(module).entries() if spec.symbol not in tuned)
+            entries += [(module, spec) for spec in own if (spec.op, spec.dtype) in wanted]
+        outcome = self._pipeline(entries)
+        if outcome.failures:
+            failure = outcome.failures[0]
+            raise ToolchainError(
+                f"{failure.cell} does not compile, and variants are compared with it: {failure.error}",
+                hint="mend the source's own entries first: tilestack compile shows them all",
+            )
+        return outcome.compiled
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _by_kernel(tried: Iterable[Variant]) -> dict[str, list[EntrySpec]]:
+    groups: dict[str, list[EntrySpec]] = {}
+    for variant in tried:
+        groups.setdefault(kernel_name(variant.spec), []).append(variant.spec)
+    return groups
+
+
+def _usage(cubin: bytes, symbol: str) -> bytes:
+    (usage,) = (row for row in inspect(cubin) if row.symbol == symbol)
+    return json.dumps(asdict(usage)).encode()
+
+
+def _candidate(variant: Variant, usage: Mapping[str, Any] | None, failure: str) -> Candidate:
+    spec = variant.spec
+    if usage is None:
+        return Candidate(variant.space, variant.classes, spec, "failed", failure)
+    numbers = {name: int(usage[name]) for name in ("registers", "shared", "spills")}
+    why = _useless(spec, usage)
+    return Candidate(variant.space, variant.classes, spec, "pruned" if why else "compiled", why, numbers)
+
+
+def _useless(spec: EntrySpec, usage: Mapping[str, Any]) -> str:
+    """Why a kernel that uses the GPU so is not worth a measurement, or nothing."""
+    if usage["spills"]:
+        return f"{usage['spills']} spills to memory"
+    if ops()[spec.op].products and spec.dtype in _HALF and not usage["tensor_core"]:
+        return "no tensor-core instruction"
+    return ""
+
+
+def _contests(space: Space) -> list[Contest]:
+    return [Contest(space.op, dtype, c.name, c.where, c.shapes) for dtype in space.dtypes for c in space.classes]

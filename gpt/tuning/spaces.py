@@ -1,0 +1,242 @@
+"""`tuned/spaces.toml`: what is searched for each op, as data.
+
+A space is a kernel, the values that its constants and compiler hints may take, and the classes of sizes that are tuned
+apart, each with the sizes that stand for it. docs/tuning.md describes the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from toolchain.entry import DTYPES, evaluate, expression_names, ops
+from toolchain.errors import UsageError
+from toolchain.tables import check_keys, integers, is_integer, read_table, table_of, tables, text, texts
+from toolchain.tuned import FOLDER, SPACES
+
+PATH = FOLDER / SPACES
+MODEL = "model"  # all ops of the forward pass and of decoding
+HINTS = ("num_worker_warps", "occupancy", "num_ctas")
+ITEMSIZE = "itemsize"  # bytes of an element, for `keep`
+
+Dims = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class ShapeClass:
+    """Sizes that one entry shall serve: those for which `where` holds. `shapes` stand for them; of the variants, those
+    are tried for which `keep` holds too."""
+
+    name: str
+    where: tuple[str, ...]
+    shapes: tuple[Dims, ...]
+    keep: tuple[str, ...] = ()
+
+    def holds(self, dims: Dims) -> bool:
+        return all(evaluate(condition, dims) for condition in self.where)
+
+
+@dataclass(frozen=True)
+class Space:
+    """A kernel and what may be chosen for it. `constants` and `hints`: the values of each name, in the kernel's order;
+    the rest is as in a row of entries.toml, but `grid` may use hints too."""
+
+    name: str
+    op: str
+    kernel: str
+    dtypes: tuple[str, ...]
+    constants: Mapping[str, tuple[int, ...]]
+    hints: Mapping[str, tuple[int, ...]]
+    grid: tuple[str, ...]
+    aligned: tuple[str, ...]
+    multiples: Mapping[str, int]
+    where: tuple[str, ...]
+    keep: tuple[str, ...]
+    classes: tuple[ShapeClass, ...]
+
+
+@dataclass(frozen=True)
+class Spaces:
+    """All of a file. `model`: the ops that `tune model` means."""
+
+    model: tuple[str, ...]
+    spaces: tuple[Space, ...]
+
+    def of(self, what: str) -> list[Space]:
+        """The spaces of an op, or of all of the model's. Raises UsageError if there are none."""
+        found = [space for space in self.spaces if space.op == what or (what == MODEL and space.op in self.model)]
+        if not found:
+            known = dict.fromkeys(space.op for space in self.spaces)
+            raise UsageError(f"no search space for {what}", hint=f"one of {', '.join([*known, MODEL])}")
+        return found
+
+    def position(self, op: str, shape_class: str) -> int:
+        """Where a class stands among those of its op; after all of them if it is not there any more."""
+        names = [made.name for space in self.spaces if space.op == op for made in space.classes]
+        return names.index(shape_class) if shape_class in names else len(names)
+
+
+def load_spaces(path: Path = PATH) -> Spaces:
+    """Raises UsageError naming the file and the space that is wrong."""
+    table = read_table(path)
+    check_keys(table, {"model": texts, "classes": _classes, "space": tables}, str(path), ("classes",))
+    rows = {row["name"]: row for row in table["space"] if text(row.get("name")) is None}
+    numbered = [(f"{path}: space {number}", row) for number, row in enumerate(table["space"], 1)]
+    spaces = tuple(_space(where, _like(row, rows, where), table.get("classes", {})) for where, row in numbered)
+    names = [space.name for space in spaces]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise UsageError(f"{path}: two spaces are called {', '.join(sorted(twice))}")
+    if unknown := [op for op in table["model"] if op not in {space.op for space in spaces}]:
+        raise UsageError(f"{path}: model names {', '.join(unknown)}, for which there is no space")
+    _check_equal_classes(path, spaces)
+    return Spaces(tuple(table["model"]), spaces)
+
+
+def only_classes(spaces: Iterable[Space], pattern: re.Pattern[str]) -> list[Space]:
+    """The spaces with only those classes whose name has a match; those without any are left out."""
+    kept = (replace(s, classes=tuple(c for c in s.classes if pattern.search(c.name))) for s in spaces)
+    return [space for space in kept if space.classes]
+
+
+def only_shapes(spaces: Sequence[Space], shapes: Sequence[Dims]) -> list[Space]:
+    """The spaces with these shapes instead of their classes' own, each in the classes whose conditions it meets.
+
+    Raises UsageError for a shape that is in no class.
+    """
+
+    def within(space: Space, made: ShapeClass) -> tuple[Dims, ...]:
+        return tuple(dims for dims in shapes if set(dims) == set(dimensions(space.op)) and made.holds(dims))
+
+    found: list[Space] = []
+    for space in spaces:
+        chosen = (replace(made, shapes=within(space, made)) for made in space.classes)
+        found.append(replace(space, classes=tuple(made for made in chosen if made.shapes)))
+    taken = [dims for space in found for made in space.classes for dims in made.shapes]
+    if lost := [shape_name(dims) for dims in shapes if dims not in taken]:
+        takes = {f"{space.op}: {' '.join(dimensions(space.op))}": None for space in spaces}
+        raise UsageError(f"no class takes {', '.join(lost)}", hint=f"dimensions of {'; '.join(takes)}")
+    return [space for space in found if space.classes]
+
+
+def dimensions(op: str) -> list[str]:
+    """The dimension symbols of an op, in the order of its parameters."""
+    return list(dict.fromkeys(d for param in ops()[op].params for d in param.dims))
+
+
+def shape_name(dims: Dims) -> str:
+    """`M=8192 K=768 N=2304`, as `parse_shape` reads it."""
+    return " ".join(f"{name}={size}" for name, size in dims.items())
+
+
+def parse_shape(written: str) -> dict[str, int]:
+    """Raises UsageError."""
+    parts = [part.partition("=") for part in written.split()]
+    if not parts or not all(name.isidentifier() and size.isdecimal() for name, _, size in parts):
+        raise UsageError(f"{written!r} is no shape", hint="write it as 'M=8192 K=768 N=2304'")
+    return {name: int(size) for name, _, size in parts}
+
+
+# Reading one space
+
+
+def _choices(value: Any) -> str | None:
+    good = table_of(lambda item: isinstance(item, list) and bool(item) and all(map(is_integer, item)), "")
+    return "a table of lists of integers" if good(value) else None
+
+
+def _shapes(value: Any) -> str | None:
+    wrong = tables(value) or any(integers(item) for item in value)
+    return "a list of tables of integers" if wrong or not value else None
+
+
+def _classes(value: Any) -> str | None:
+    return table_of(lambda item: isinstance(item, dict), "tables")(value)
+
+
+def _named_or_classes(value: Any) -> str | None:
+    return None if text(value) is None else _classes(value) and "the name of shared classes or a table of classes"
+
+
+_SPACE = {
+    "name": text, "like": text, "op": text, "kernel": text, "dtypes": texts, "constants": _choices, "hints": _choices,
+    "keep": texts, "grid": texts, "aligned": texts, "multiples": integers, "where": texts, "shapes": _shapes,
+    "classes": _named_or_classes,
+}  # fmt: skip
+_CLASS = {"where": texts, "shapes": _shapes, "keep": texts}
+
+
+def _like(row: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]], where: str) -> Mapping[str, Any]:
+    """A space with what it does not say itself taken from the one that it is `like`."""
+    if "like" not in row:
+        return row
+    _among([row["like"]], [name for name in rows if name != row.get("name")], "other space", where)
+    return {**rows[row["like"]], **row}
+
+
+def _space(where: str, row: Mapping[str, Any], shared: Mapping[str, Any]) -> Space:
+    optional = ("like", "kernel", "constants", "hints", "keep", "aligned", "multiples", "where", "shapes")
+    check_keys(row, _SPACE, where, optional)
+    where = f"{where} ({row['name']})"
+    _among([row["op"]], ops(), "op", where)
+    _among(row["dtypes"], DTYPES, "dtype", where)
+    hints = {name: tuple(values) for name, values in row.get("hints", {}).items()}
+    _among(hints, HINTS, "hint", where)
+    if len(row["grid"]) != 3:
+        raise UsageError(f"{where}: grid has {len(row['grid'])} expressions, not three")
+    rows = row["classes"]
+    if isinstance(rows, str):
+        _among([rows], shared, "shared classes", where)
+        rows = shared[rows]
+    space = Space(
+        row["name"], row["op"], row.get("kernel", ""), tuple(row["dtypes"]),
+        {name: tuple(values) for name, values in row.get("constants", {}).items()}, hints,
+        tuple(row["grid"]), tuple(row.get("aligned", ())), row.get("multiples", {}),
+        tuple(row.get("where", ())), tuple(row.get("keep", ())), (),
+    )  # fmt: skip
+    parts = row.get("shapes", [{}])
+    return replace(space, classes=tuple(_class(space, name, made, parts, where) for name, made in rows.items()))
+
+
+def _class(space: Space, name: str, row: Mapping[str, Any], parts: Sequence[Dims], where: str) -> ShapeClass:
+    """A class of a space: each of its shapes put together with each of the space's `parts`."""
+    where = f"{where}: class {name}"
+    check_keys(row, _CLASS, where, ("keep", "where"))
+    order = dimensions(space.op)
+    shapes: list[Dims] = []
+    for own in row["shapes"]:
+        for part in parts:
+            joined = {**part, **own}
+            if set(joined) != set(order):
+                raise UsageError(f"{where}: {space.op} has dimensions {', '.join(order)}, not {', '.join(joined)}")
+            shapes.append({dim: joined[dim] for dim in order})
+    made = ShapeClass(name, tuple(row.get("where", ())), tuple(shapes), tuple(row.get("keep", ())))
+    _among({n for c in made.where for n in expression_names(c)}, order, "dimension", where)
+    for keep in (*space.keep, *made.keep):
+        _among(expression_names(keep), {*space.constants, *space.hints, ITEMSIZE}, "constant or hint", where)
+    for dims in shapes:
+        if not made.holds(dims):
+            raise UsageError(f"{where}: its own shape {shape_name(dims)} does not meet its conditions")
+    return made
+
+
+def _check_equal_classes(path: Path, spaces: Sequence[Space]) -> None:
+    """Spaces of one op and dtype compete in classes of one name: these must then be the same sizes."""
+    seen: dict[tuple[str, str, str], tuple[Space, ShapeClass]] = {}
+    for space in spaces:
+        for dtype in space.dtypes:
+            for made in space.classes:
+                other, first = seen.setdefault((space.op, dtype, made.name), (space, made))
+                if (made.where, made.shapes) != (first.where, first.shapes):
+                    raise UsageError(
+                        f"{path}: class {made.name} of {space.name} has other sizes than that of {other.name}",
+                        hint="both are for one op and dtype: use shared classes, or other names",
+                    )
+
+
+def _among(names: Iterable[str], known: Iterable[str], what: str, where: str) -> None:
+    listed = list(known)
+    if unknown := [name for name in names if name not in listed]:
+        raise UsageError(f"{where}: there is no {what} {', '.join(unknown)}", hint=f"one of {', '.join(listed)}")
