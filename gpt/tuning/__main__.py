@@ -1,0 +1,38 @@
+"""`python -m gpt.tuning measure DIR`: the measuring half of `tilestack tune`, for a machine without the compiler."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from toolchain.errors import TilestackError
+
+from .command import measure
+from .options import add_measuring
+from .spaces import MODEL
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code: 0, or 1 if not all is measured yet, or an error's."""
+    parser = argparse.ArgumentParser(prog="python -m gpt.tuning", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    made = commands.add_parser("measure", help="measure what `tilestack tune --phase compile` wrote")
+    made.add_argument("folder", type=Path, metavar="DIR", help="what --output was")
+    made.add_argument("--op", default=MODEL, help="only this op (default: all that was compiled)")
+    add_measuring(made)
+    args = parser.parse_args(argv)
+    try:
+        return int(not measure(args.folder, args, args.op, partial(print, flush=True)))
+    except TilestackError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted: run it again to go on", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+"""The second phase, where the GPU is: every contest's entries on its shapes, each checked and then timed.
+
+What is slow, wrong, or ends its process on one shape is not tried on the contest's others.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from toolchain.bundle import Bundle, BundleEntry
+from toolchain.cache import key
+from toolchain.errors import DeviceError, WrongTarget
+
+from .catalogue import Catalogue, Contest
+from .measured import OWN, Measured, Row
+from .spaces import Dims, shape_name
+from .tasks import Outcome, Shape, Task
+from .worker import Lost, Refused, Worker
+
+
+class _Unprepared(Exception):
+    """There are no arguments of a shape, or nothing to compare results with: none of its entries can be measured."""
+
+
+@dataclass
+class Run:
+    """One run over a catalogue. `variants` and `own`: the bundles that `worker` launches from. `stop_after_s`: start no
+    measurement after that time."""
+
+    catalogue: Catalogue
+    variants: Bundle
+    own: Bundle
+    measured: Measured
+    worker: Worker
+    say: Callable[[str], object]
+    stop_after_s: float = float("inf")
+    _started: float = field(default_factory=time.monotonic)
+
+    def run(self) -> bool:
+        """Measures what is not measured yet; whether all of it is now. Raises WrongTarget, DeviceError, UsageError."""
+        machine = self.worker.describe()
+        if machine.kind == "cuda" and machine.target != self.catalogue.target:
+            raise WrongTarget(
+                f"{machine.gpu} is {machine.target}; the variants were compiled for {self.catalogue.target}",
+                hint=f"compile them with --target {machine.target}",
+            )
+        if old := self.measured.forget(lambda r: r.file != self._file(r.source, r.op, r.dtype, r.symbol)):
+            self.say(f"{old} earlier measurements are of other code: they are made again")
+        self.measured.on(machine, time.strftime("%Y-%m-%d", time.gmtime()))
+        for contest in self.catalogue.contests:
+            for dims in contest.shapes:
+                if not self._shape(contest, dims):
+                    return False
+        return True
+
+    def _file(self, source: str, op: str, dtype: str, symbol: str) -> str:
+        """A hash of what is launched, empty if there is no such entry: a row is of a file."""
+        if symbol != OWN:
+            return self._hashes.get((source, symbol), "")
+        wanted = (source, op, dtype)
+        own = [e for e in self.own.entries if (e.spec.source, e.spec.op, e.spec.dtype) == wanted]
+        return key(*(self._hash(entry) for entry in own))  # another entry may be chosen among others
+
+    @functools.cached_property
+    def _hashes(self) -> dict[tuple[str, str], str]:
+        return {(e.spec.source, e.spec.symbol): self._hash(e) for e in self.variants.entries}
+
+    def _hash(self, entry: BundleEntry) -> str:
+        return entry.cubins.get(self.catalogue.target, entry.bytecode).sha256
+
+    def _shape(self, contest: Contest, dims: Dims) -> bool:
+        """All entries of a contest on one shape; False if the time is up."""
+        shape = Shape(contest.op, contest.dtype, dims)
+        problem = ""
+        for source, symbol in self._due(contest, dims):
+            if time.monotonic() - self._started > self.stop_after_s:
+                self.say(f"stopped after {self.stop_after_s:g} s: run it again to go on")
+                return False
+            best = None if symbol == OWN else self._best(contest, source, dims)
+            task = Task(source, None if symbol == OWN else symbol, best.us if best else None)
+            try:
+                outcome = Outcome("unprepared", problem) if problem else self._attempt(shape, task)
+            except _Unprepared as error:
+                problem = f"preparing {shape_name(dims)}: {error}"
+                outcome = Outcome("unprepared", problem)
+            file = self._file(source, contest.op, contest.dtype, symbol)
+            self.measured.add(Row.of(source, contest, symbol, dims, file, outcome))
+            if outcome.status in ("crashed", "hung", "wrong"):
+                self.say(f"  {source} {symbol} {outcome.status}: {outcome.why}")
+        if problem:
+            self.say(f"  {problem}")
+        self._summarise(contest, dims)
+        return True
+
+    def _due(self, contest: Contest, dims: Dims) -> Iterator[tuple[str, str]]:
+        """Source and symbol of what is still to be measured on a shape: the source's own choice first, which the
+        variants have to beat. What raised an error is tried again."""
+        for source in self.catalogue.sources:
+            rows = {(row.symbol, row.shape): row for row in self.measured.of(contest, source)}
+            symbols = [candidate.spec.symbol for candidate in self.catalogue.entrants(contest, source)]
+            for symbol in (OWN, *symbols) if symbols else ():
+                here = rows.get((symbol, shape_name(dims)))
+                if here is not None and here.status not in ("error", "unprepared"):
+                    continue
+                elsewhere = [row.status for (name, _), row in rows.items() if name == symbol and row is not here]
+                if symbol == OWN or all(status in ("ok", "unprepared") for status in elsewhere):
+                    yield source, symbol
+
+    def _attempt(self, shape: Shape, task: Task) -> Outcome:
+        try:
+            if said := self.worker.prepare(shape):
+                self.say(f"{shape.op} {shape.dtype} {shape_name(shape.dims)}: {said}")
+        except DeviceError as error:
+            raise _Unprepared(str(error)) from error
+        try:
+            return self.worker.measure(task)
+        except Lost as error:
+            return Outcome("hung" if error.hung else "crashed", str(error))
+        except Refused as error:
+            return Outcome("error", str(error))
+
+    def _best(self, contest: Contest, source: str, dims: Dims) -> Row | None:
+        """The fastest so far on a shape."""
+        rows = [r for r in self.measured.of(contest, source) if r.shape == shape_name(dims) and r.status == "ok"]
+        return min(rows, key=lambda row: row.us or 0.0, default=None)
+
+    def _summarise(self, contest: Contest, dims: Dims) -> None:
+        for source in self.catalogue.sources:
+            rows = [row for row in self.measured.of(contest, source) if row.shape == shape_name(dims)]
+            if not rows:
+                continue
+            best = self._best(contest, source, dims)
+            own = next((row.us for row in rows if row.symbol == OWN), None)
+            counts = Counter(row.status for row in rows)
+            self.say(
+                f"{contest.title} {shape_name(dims)} ({source}): "
+                + (f"{best.us:.4g} us {best.entry}" if best and best.us else "nothing right")
+                + (f", own {own:.4g} us" if own else "")
+                + "; "
+                + ", ".join(f"{number} {status}" for status, number in counts.items())
+            )

@@ -1,0 +1,127 @@
+"""A bench in a process of its own, with a watchdog: what crashes or hangs there costs one variant, not the search."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, cast
+
+from toolchain.errors import DeviceError
+
+from .tasks import Bench, Machine, Outcome, Shape, Task
+
+START_S = 120.0  # for a process to open its device
+PREPARE_S = 300.0  # to make arguments and what results are compared with
+
+
+class Lost(DeviceError):
+    """The process is gone: it `crashed`, or `hung` and was ended."""
+
+    def __init__(self, message: str, *, hung: bool) -> None:
+        super().__init__(message)
+        self.hung = hung
+
+
+class Refused(DeviceError):
+    """The process answered that it cannot do what was asked, and why."""
+
+
+class Worker:
+    """Asks a bench that `open_bench` makes in another process, which is started when it is first needed and again after
+    each loss. `open_bench` must be picklable. `timeout_s`: for the measurement of one entry on one shape."""
+
+    def __init__(self, open_bench: Callable[[], Bench], timeout_s: float) -> None:
+        self.open_bench, self.timeout_s = open_bench, timeout_s
+        self._process: Any = None
+        self._connection: Connection[Any, Any] | None = None
+        self._shape: Shape | None = None  # what the running process has prepared
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def describe(self) -> Machine:
+        """Raises Lost or Refused."""
+        return cast("Machine", self._ask("describe", START_S))
+
+    def prepare(self, shape: Shape) -> str | None:
+        """Sees that the process has prepared this shape; in words with what, if it had not. Raises Lost or Refused."""
+        if self._process is not None and self._shape == shape:
+            return None
+        said = cast("str", self._ask("prepare", PREPARE_S, shape))
+        self._shape = shape
+        return said
+
+    def measure(self, task: Task) -> Outcome:
+        """Raises Lost or Refused."""
+        outcome = cast("Outcome", self._ask("measure", self.timeout_s, task))
+        if outcome.lost:
+            self.stop()
+        return outcome
+
+    def stop(self) -> None:
+        """Ends the process, if there is one. A process that waits for a GPU hears no polite request."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+        if self._connection is not None:
+            self._connection.close()
+        self._process = self._connection = self._shape = None
+
+    def _ask(self, method: str, limit_s: float, *arguments: object) -> object:
+        connection = self._start()
+        try:
+            connection.send((method, arguments))
+            if not connection.poll(limit_s):
+                self.stop()
+                raise Lost(f"no answer within {limit_s:g} s: its process was ended", hung=True)
+            answer, refused = connection.recv()
+        except (EOFError, OSError) as error:
+            raise self._crashed() from error
+        except BaseException:
+            self.stop()
+            raise
+        if refused:
+            self.stop()
+            raise Refused(refused)
+        return answer
+
+    def _start(self) -> Connection[Any, Any]:
+        if self._connection is None:
+            # Not fork: a driver that was initialised does not work in a copy of its process.
+            context = multiprocessing.get_context("spawn")
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(theirs, self.open_bench), daemon=True)
+            process.start()
+            theirs.close()
+            self._connection, self._process = ours, process
+        return self._connection
+
+    def _crashed(self) -> Lost:
+        self._process.join(START_S)
+        code: int | None = self._process.exitcode
+        self.stop()
+        if code is not None and code < 0:
+            return Lost(f"its process was ended by {signal.Signals(-code).name}", hung=False)
+        return Lost(f"its process ended with exit code {code}", hung=False)
+
+
+def _serve(connection: Connection[Any, Any], open_bench: Callable[[], Bench]) -> None:
+    """The other process: answers one request after another with (answer, "") or (None, why not)."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
+    bench: Bench | None = None
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        while True:
+            method, arguments = connection.recv()
+            try:
+                bench = bench or open_bench()
+                answer = getattr(bench, method)(*arguments)
+            except Exception as error:  # noqa: BLE001 - a bug for one variant's sizes must not end the search
+                connection.send((None, f"{type(error).__name__}: {error}"))
+            else:
+                connection.send((answer, ""))
