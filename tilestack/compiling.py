@@ -17,6 +17,7 @@ from toolchain.entry import DTYPES, EntrySpec, ops
 from toolchain.errors import ToolchainError, UsageError
 
 from .options import SOURCES, add_json, command, print_json
+from .tuning import warn_of_stale
 
 if TYPE_CHECKING:
     from toolchain.pipeline import Progress
@@ -83,6 +84,7 @@ def compile_(args: argparse.Namespace) -> int:
     entries = chosen_entries(args)
     names = ["all"] if args.all_targets else args.target
     wanted = [] if args.no_targets else targets.select(names)
+    warn_of_stale((spec for _, spec in entries), wanted)
     with progress_bar() as progress:
         outcome = pipeline.compile_entries(
             entries,

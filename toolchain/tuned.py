@@ -37,7 +37,7 @@ ROW: Mapping[str, Check] = {
 OPTIONAL = ("kernel", "constants", "hints", "aligned", "multiples", "where")
 # What was measured: times in microseconds by shape; `own_us` of what the source's own entries gave.
 MEASURED: Mapping[str, Check] = {
-    "gpu": text, "driver": text, "date": text, "source": text, "space": text, "us": times,
+    "gpu": text, "driver": text, "date": text, "source": text, "dtype": text, "space": text, "us": times,
     "runner_up": text, "runner_up_us": times, "own_us": times, "tools": hashes, "kernel_hash": hashes,
 }  # fmt: skip
 MEASURED_OPTIONAL = ("runner_up", "runner_up_us", "own_us")

@@ -30,6 +30,7 @@ gpu = "NVIDIA H200"
 driver = "580.1"
 date = "2026-01-02"
 source = "py"
+dtype = "bf16"
 space = "gelu"
 us = {{ "M=8 N=3072" = 2.5 }}
 tools = {{ tileiras = "{tileiras}" }}

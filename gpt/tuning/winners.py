@@ -1,0 +1,84 @@
+"""Who won: of the entries that were right on all shapes of a contest, the one with the lowest geometric mean of its
+times relative to each shape's best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .catalogue import Candidate, Catalogue, Contest
+from .measured import OWN, Measured
+from .spaces import shape_name
+
+Times = Mapping[str, float]  # microseconds by shape
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An entry that was right on all shapes. `score`: 1 if it is the best on each."""
+
+    symbol: str
+    times_us: Times
+    score: float
+
+
+@dataclass(frozen=True)
+class Winner:
+    """What a contest came to for one source. `candidate` is None where the source's own entries are the fastest, or
+    where no variant was right. `own`: what they took, if they were right."""
+
+    contest: Contest
+    source: str
+    candidate: Candidate | None
+    first: Placed | None
+    runner_up: Placed | None
+    own: Placed | None
+    entrants: int
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A contest of which `missing` measurements are lacking."""
+
+    contest: Contest
+    source: str
+    missing: int
+
+
+def decide(catalogue: Catalogue, measured: Measured, contest: Contest, source: str) -> Winner | Unfinished | None:
+    """None if the source has no entrant."""
+    entrants = {candidate.spec.symbol: candidate for candidate in catalogue.entrants(contest, source)}
+    if not entrants:
+        return None
+    shapes = [shape_name(dims) for dims in contest.shapes]
+    rows = {(row.symbol, row.shape): row for row in measured.of(contest, source)}
+    times: dict[str, Times] = {}
+    missing = 0
+    for symbol in (OWN, *entrants):
+        found = [rows[symbol, shape] for shape in shapes if (symbol, shape) in rows]
+        seen = [row for row in found if row.status != "unprepared"]
+        if any(row.status != "ok" for row in seen):
+            continue  # out, whatever its other times are
+        missing += len(shapes) - len(seen)
+        times[symbol] = {row.shape: row.us for row in seen if row.us is not None}
+    if missing:
+        return Unfinished(contest, source, missing)
+    placed = _placed(times, shapes)
+    variants = [entry for entry in placed if entry.symbol != OWN]
+    own = next((entry for entry in placed if entry.symbol == OWN), None)
+    first, runner_up = (*variants, None, None)[:2]
+    fastest = first is not None and (own is None or first.score < own.score)
+    candidate = entrants[first.symbol] if first and fastest else None
+    return Winner(contest, source, candidate, first, runner_up, own, len(entrants))
+
+
+def _placed(times: Mapping[str, Times], shapes: Sequence[str]) -> list[Placed]:
+    """The best first; of equals, the first by name."""
+    best = {shape: min(found[shape] for found in times.values()) for shape in shapes} if times else {}
+
+    def score(found: Times) -> float:
+        return math.exp(math.fsum(math.log(found[shape] / best[shape]) for shape in shapes) / len(shapes))
+
+    placed = [Placed(symbol, found, score(found)) for symbol, found in times.items()]
+    return sorted(placed, key=lambda entry: (entry.score, entry.symbol))

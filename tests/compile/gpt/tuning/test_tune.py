@@ -1,0 +1,63 @@
+"""A whole search but for the GPU: compiled with the pinned tools, measured on the interpreter."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpt.tuning.catalogue import Catalogue
+from toolchain.bundle import Bundle
+from toolchain.knobs import ROOT
+
+pytestmark = pytest.mark.needs("toolchain")
+SPACES = """\
+model = []
+
+[[space]]
+name = "linear"
+op = "linear"
+dtypes = ["bf16"]
+constants = { BM = [16, 17], BN = [32], BK = [64], GROUP = [1] }
+hints = { num_worker_warps = [4], occupancy = [1, 2] }
+aligned = ["x", "weight", "bias", "out"]
+multiples = { K = 64, N = 64 }
+grid = ["min(SMS * occupancy, cdiv(M, BM) * cdiv(N, BN))", "1", "1"]
+classes = { few = { where = ["M <= 16"], shapes = [{ M = 5, K = 128, N = 64 }] } }
+"""
+
+
+def call(module: str, *words: str | Path, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", module, *map(str, words)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_search_up_to_what_only_a_gpu_can_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILESTACK_CACHE_DIR", str(tmp_path / "cache"))
+    folder = tmp_path / "tune"
+    (tmp_path / "spaces.toml").write_text(SPACES)
+    words = ["tune", "linear", "--target", "sm_90", "--output", folder, "--spaces", tmp_path / "spaces.toml"]
+
+    said = call("tilestack", *words, "--phase", "compile")
+    assert "2 failed, the first py/linear_17x32x64x1_4x1_bf16: kernels_py/linear.py" in said, "17 is no power of two"
+    assert "2 compiled, 2 failed; 1 classes with 1 shapes to measure" in said
+    catalogue = Catalogue.load(folder)
+    good = [c.spec.symbol for c in catalogue.candidates if c.status == "compiled"]
+    assert good == [e.spec.symbol for e in Bundle.load(folder / "bundle").entries]
+    assert all(c.usage["registers"] > 16 for c in catalogue.candidates if c.status == "compiled")
+
+    said = call("gpt.tuning", "measure", folder, "--executor", "cpu")
+    assert "linear bf16 few M=5 K=128 N=64 (py): " in said and "; 3 ok" in said
+    rows = json.loads((folder / "measured.json").read_text())["rows"]
+    assert {row["symbol"]: row["status"] for row in rows} == dict.fromkeys(["own", *good], "ok")
+    assert all(0 < row["share"] <= 1 for row in rows), "held against the float64 reference"
+
+    said = call("tilestack", *words, "--phase", "apply", "--tuned", tmp_path / "tuned", code=2)
+    assert "cpu interpreter (cpu), which says nothing of sm_90" in said
+    assert not (tmp_path / "tuned").exists()

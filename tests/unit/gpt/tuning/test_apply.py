@@ -1,0 +1,159 @@
+"""Winners to tuned/<target>.toml: what is written, what is replaced, what stays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpt.tuning.apply import Applied, apply
+from gpt.tuning.catalogue import Catalogue
+from gpt.tuning.measured import Measured
+from gpt.tuning.spaces import Spaces
+from toolchain import tuned
+from toolchain.errors import UsageError
+
+from .conftest import H200, OWN, Fill, candidate
+
+Keep = Callable[..., Applied]
+TIMES = {OWN: [9.0, 9.0, 9.0], "a": [1.0, 2.0, 5.0], "b": [3.0, 3.123456, 4.0], "c": [4.0, 4.0]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "tuned"
+
+
+@pytest.fixture
+def keep(catalogue: Catalogue, spaces: Spaces, folder: Path) -> Keep:
+    def run(measured: Measured, catalogue: Catalogue = catalogue, **options: Any) -> Applied:
+        def hash_of(source: str, op: str, kernel: str) -> str:
+            return f"{source} {op} {kernel} now"
+
+        return apply(catalogue, measured, spaces, hash_of=hash_of, folder=folder, **options)
+
+    return run
+
+
+def rows(folder: Path) -> dict[tuple[str, str, str], tuned.TunedRow]:
+    """The rows by class, dtypes and sources."""
+    return {(r.shape_class, ",".join(r.table["dtypes"]), ",".join(r.entries)): r for r in tuned.load_rows(folder)}
+
+
+def test_a_winner_is_an_entry_with_what_was_measured(keep: Keep, fill: Fill, folder: Path) -> None:
+    done = keep(fill(TIMES))
+    assert done.changed and done.path == folder / "sm_90.toml"
+    assert done.lines == [
+        "gelu bf16 few (py), 3 variants: a 1, 2 us, own 9, 9",
+        "gelu bf16 many (py), 2 variants: b 4 us, own 9",
+    ]
+    row = rows(folder)["few", "bf16", "py"]
+    (spec,) = row.entries["py"]
+    assert (spec.symbol, spec.targets, spec.where) == ("gelu_sm_90_few_bf16", ("sm_90",), ("M <= 16",))
+    assert (spec.constants, spec.hints, spec.grid) == (
+        {"BN": 64}, {"sm_90": {"occupancy": 2}}, ("cdiv(N, BN)", "M", "1"),
+    )  # fmt: skip
+    assert row.table["measured"] == {
+        "gpu": "NVIDIA H200", "driver": "580.1", "date": "2026-01-02", "source": "py", "dtype": "bf16", "space": "gelu",
+        "us": {"M=1 N=256": 1.0, "M=16 N=256": 2.0},
+        "runner_up": "b", "runner_up_us": {"M=1 N=256": 3.0, "M=16 N=256": 3.123},
+        "own_us": {"M=1 N=256": 9.0, "M=16 N=256": 9.0},
+        "tools": {"tileiras": "t" * 64}, "kernel_hash": {"py": "k" * 64},
+    }  # fmt: skip
+
+
+def test_the_same_measurements_give_the_same_text(keep: Keep, fill: Fill, folder: Path) -> None:
+    keep(fill(TIMES))
+    first = (folder / "sm_90.toml").read_text()
+    assert not keep(fill(dict(reversed(TIMES.items())))).changed
+    (folder / "sm_90.toml").unlink()
+    keep(fill(TIMES))
+    assert (folder / "sm_90.toml").read_text() == first
+    assert first.index('class = "few"') < first.index('class = "many"'), "in the order of the spaces"
+
+
+def test_other_rows_stay_as_they_are(keep: Keep, fill: Fill, folder: Path, catalogue: Catalogue) -> None:
+    keep(fill(TIMES))
+    before = rows(folder)
+    one = catalogue.only("gelu", re.compile("many"))
+    keep(fill({**TIMES, "b": [None, None, 8.0]}), one)
+    after = rows(folder)
+    assert after["few", "bf16", "py"].table == before["few", "bf16", "py"].table
+    assert after["many", "bf16", "py"].table["measured"]["us"] == {"M=64 N=256": 5.0}, "a is the fastest now"
+    text = (folder / "sm_90.toml").read_text()
+    (folder / "sm_90.toml").write_text(text.replace('"few"', '"gone"').replace("_few", "_gone"))
+    keep(fill(TIMES), one)
+    assert [key[0] for key in rows(folder)] == ["many", "gone"], "a class that is no more comes last"
+
+
+def test_where_nothing_is_faster_the_sources_own_entries_stay(keep: Keep, fill: Fill, folder: Path) -> None:
+    keep(fill(TIMES))
+    done = keep(fill({**TIMES, OWN: [0.5, 0.5, 9.0]}))
+    assert [key[0] for key in rows(folder)] == ["many"]
+    assert "a 1, 2 us, own 0.5, 0.5: the source's own entries stay" in done.lines[0]
+
+
+def test_nothing_is_dropped_for_a_search_that_failed_or_is_not_done(keep: Keep, fill: Fill, folder: Path) -> None:
+    keep(fill(TIMES))
+    before = (folder / "sm_90.toml").read_text()
+    failed = keep(fill({OWN: ["error", "error", 9.0], **{s: ["error", None, None] for s in "abc"}}))
+    assert not failed.changed and (folder / "sm_90.toml").read_text() == before
+    assert failed.lines == [
+        "gelu bf16 few (py), 3 variants: left as it is, none was right on all shapes",
+        "gelu bf16 many (py): left as it is, 2 measurements are missing",
+    ]
+
+
+def test_a_row_may_be_for_a_source_and_a_dtype_that_were_not_measured(keep: Keep, fill: Fill, folder: Path) -> None:
+    keep(fill(TIMES), also_sources=["mlir"], also_dtypes=["f16"])
+    found = rows(folder)
+    assert list(found) == [(c, d, "mlir,py") for d in ("f16", "bf16") for c in ("few", "many")]
+    row = found["few", "f16", "mlir,py"]
+    assert row.entries["mlir"][0].symbol == "gelu_sm_90_few_f16"
+    assert row.table["measured"]["kernel_hash"] == {"mlir": "mlir gelu  now", "py": "k" * 64}
+    assert (row.table["measured"]["source"], row.table["measured"]["dtype"]) == ("py", "bf16")
+    # tuned again for one of the two alone, the other keeps what it has
+    keep(fill({**TIMES, "c": [0.5, 0.5]}))
+    found = rows(folder)
+    assert found["few", "bf16", "mlir"].table["measured"]["us"]["M=1 N=256"] == 1.0
+    assert found["few", "bf16", "py"].table["measured"]["us"]["M=1 N=256"] == 0.5
+    assert found["few", "f16", "mlir,py"].table == row.table
+    for source in ("mlir", "py"):
+        tuned.put_first([], source, folder)
+
+
+def test_a_row_that_is_shared_is_parted(keep: Keep, fill: Fill, folder: Path) -> None:
+    keep(fill(TIMES), also_sources=["mlir"])
+    path = folder / "sm_90.toml"
+    path.write_text(path.read_text().replace('dtypes = ["bf16"]', 'dtypes = ["f16", "bf16"]'))
+    keep(fill(TIMES))
+    assert {key for key in rows(folder) if key[0] == "few"} == {
+        ("few", "f16,bf16", "mlir"), ("few", "f16", "py"), ("few", "bf16", "py"),
+    }  # fmt: skip
+
+
+def test_what_says_nothing_of_the_target_is_refused(keep: Keep, fill: Fill, tmp_path: Path) -> None:
+    measured = fill(TIMES)
+    measured.machine = replace(H200, kind="cpu", gpu="cpu interpreter", target="cpu")
+    with pytest.raises(UsageError, match=r"was measured on cpu interpreter \(cpu\), which says nothing of sm_90"):
+        keep(measured)
+    with pytest.raises(UsageError, match="nothing is measured"):
+        keep(Measured(tmp_path / "none.json", "sm_90"))
+
+
+def test_of_several_sources_none_speaks_for_others(keep: Keep, fill: Fill, catalogue: Catalogue) -> None:
+    both = replace(catalogue, candidates=(*catalogue.candidates, candidate("a", source="mlir")))
+    with pytest.raises(UsageError, match="several sources were measured"):
+        keep(fill(TIMES), both, also_sources=["mlir"])
+
+
+def test_a_file_that_was_damaged_is_not_overwritten(keep: Keep, fill: Fill, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "sm_90.toml").write_text("[[entry]]\n")
+    with pytest.raises(UsageError, match=r"sm_90\.toml: entry 1: it has no op"):
+        keep(fill(TIMES))
+    assert (folder / "sm_90.toml").read_text() == "[[entry]]\n"

@@ -1,0 +1,204 @@
+"""tune, as far as neither the compiler nor a GPU is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import gpt.tuning.command
+from gpt.tuning.catalogue import Candidate, Catalogue, Contest
+from gpt.tuning.measured import OWN, Measured, Row
+from gpt.tuning.tasks import Machine, Outcome
+from kernels_mlir import SOURCE
+from tilestack import tuning
+from toolchain import tuned
+from toolchain.entry import EntrySpec
+from toolchain.knobs import ROOT
+from toolchain.pins import pins
+from toolchain.targets import targets
+
+from .conftest import Run
+
+DIMS = {"M": 8192, "N": 3072}
+BLOCKED = ("xdsl", "rich", "cuda", "safetensors", "tokenizers", "huggingface_hub", "jinja2", "pytest")
+
+
+def spec(symbol: str = "gelu_512_2_bf16") -> EntrySpec:
+    return EntrySpec(
+        symbol, "gelu", "mlir", "bf16", {"BN": 512}, grid=("cdiv(N, BN)", "M", "1"),
+        hints={"sm_90": {"occupancy": 2}}, targets=("sm_90",),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def searched(tmp_path: Path) -> Path:
+    """A folder in which gelu was compiled and measured."""
+    folder = tmp_path / "tune"
+    contest = Contest("gelu", "bf16", "wide", ("N > 512",), (DIMS,))
+    compiler = pins().tools["tileiras"].expected()
+    kernel = tuned.kernel_hash(SOURCE.files(spec()))
+    candidates = (
+        Candidate("gelu", ("wide",), spec(), "compiled"),
+        Candidate("gelu", ("wide",), spec("gelu_a_bf16"), "failed", "k.mlir: gelu_a_bf16: no\nmore"),
+        Candidate("gelu", ("wide",), spec("gelu_b_bf16"), "failed", "k.mlir: gelu_b_bf16: no\nother"),
+    )
+    Catalogue("sm_90", {"tileiras": compiler}, {"mlir/gelu": kernel}, (contest,), candidates).save(folder)
+    measured = Measured(folder / "measured.json", "sm_90", Machine("cuda", "H200", "sm_90", "580.1"), "2026-01-02")
+    for symbol, us in ((OWN, 9.0), (spec().symbol, 4.0)):
+        measured.add(Row.of("mlir", contest, symbol, DIMS, "f", Outcome("ok", us=us)))
+    return folder
+
+
+@pytest.fixture
+def kept(searched: Path, run: Run, tmp_path: Path) -> Path:
+    """The folder of what was kept of it."""
+    words = [
+        "tune",
+        "gelu",
+        "--target",
+        "sm_90",
+        "--phase",
+        "apply",
+        "--output",
+        searched,
+        "--tuned",
+        tmp_path / "kept",
+    ]
+    assert run(*words).code == 0
+    return tmp_path / "kept"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "what shall be tuned, and for which GPU?"),
+        (["gelu"], "for which GPU?"),
+        (["gelu", "--target", "sm_1"], "no target sm_1\n  next: one of sm_80"),
+        (["nope", "--target", "sm_90"], "no search space for nope\n  next: one of linear"),
+        (["gelu", "--target", "sm_90", "--dtype", "tf32"], "no search space of gelu has this dtype and class"),
+        (["gelu", "--target", "sm_90", "--classes", "^none"], "no search space of gelu has this dtype and class"),
+        (["gelu", "--target", "sm_90", "--classes", "("], "'(' is no regular expression"),
+        (["gelu", "--target", "sm_90", "--shapes", "M=8"], "no class takes M=8\n  next: dimensions of gelu: M N"),
+        (["gelu", "--target", "sm_90", "--shapes", "8"], "'8' is no shape"),
+        (["gelu", "--target", "sm_90", "--jobs", "0"], "--jobs 0"),
+        (["gelu", "--target", "sm_90", "--timeout", "0"], "must be above 0"),
+        (["gelu", "--target", "sm_90", "--stop-after", "soon"], "'soon' is no number of seconds"),
+        (["gelu", "--target", "sm_90", "--spaces", "/none.toml"], "/none.toml cannot be read"),
+        (["gelu", "--target", "sm_90", "--phase", "measure"], "variants.json: no such file"),
+        (["gelu", "--target", "sm_90", "--phase", "apply"], "variants.json: no such file"),
+    ],
+)
+def test_tune_refuses_before_it_starts(run: Run, tmp_path: Path, words: list[str], said: str) -> None:
+    ran = run("tune", *words, "--output", tmp_path / "out")
+    assert ran.code == 2 and said in ran.err and not list(tmp_path.iterdir())
+
+
+def test_the_phases_of_another_target_or_with_other_shapes(run: Run, searched: Path) -> None:
+    words = ["tune", "gelu", "--output", searched, "--phase"]
+    for phase in ("measure", "apply"):
+        assert "holds variants for sm_90\n  next: --target sm_90" in run(*words, phase, "--target", "sm_80").err
+    ran = run(*words, "measure", "--target", "sm_90", "--shapes", "M=1 N=3072")
+    assert ran.code == 2 and "--shapes are chosen when variants are compiled" in ran.err
+    ran = run(*words, "apply", "--target", "sm_90", "--classes", "none")
+    assert ran.code == 2 and "there are: gelu bf16 wide" in ran.err
+
+
+def test_apply_keeps_the_winner(run: Run, searched: Path, kept: Path) -> None:
+    (row,) = tuned.load_rows(kept)
+    assert row.name == "gelu bf16 wide for sm_90 (mlir)" and row.entries["mlir"][0].constants == {"BN": 512}
+    words = ["tune", "gelu", "--target", "sm_90", "--phase", "apply", "--output", searched, "--tuned", kept]
+    again = run(*words)
+    assert again.out.splitlines() == [
+        "gelu bf16 wide (mlir), 1 variants: gelu_512_2_bf16 4 us, own 9",
+        f"unchanged: {kept / 'sm_90.toml'}",
+    ]
+    assert "wrote" in run(*words, "--also-source", "py", "--also-dtype", "f16").out
+    assert [row.name for row in tuned.load_rows(kept)] == [
+        f"gelu {d} wide for sm_90 (mlir, py)" for d in ("f16", "bf16")
+    ]
+    tuned.put_first(SOURCE.entries(), "mlir", kept)
+
+
+def test_check_lists_what_is_stale(run: Run, kept: Path) -> None:
+    ran = run("tune", "--check", "--tuned", kept)
+    assert (ran.code, ran.out) == (0, "0 of 1 tuned entries are stale\n")
+    path = kept / "sm_90.toml"
+    path.write_text(path.read_text().replace(pins().tools["tileiras"].expected(), "0" * 64))
+    ran = run("tune", "--check", "--tuned", kept)
+    assert ran.code == 1
+    assert ran.out == "gelu bf16 wide for sm_90 (mlir): tileiras is another one\n1 of 1 tuned entries are stale\n"
+
+
+def test_a_compile_warns_once_of_what_is_stale(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = kept / "sm_90.toml"
+    path.write_text(path.read_text().replace(pins().tools["tileiras"].expected(), "0" * 64))
+    rows = tuned.load_rows(kept)
+    monkeypatch.setattr(tuned, "load_rows", lambda: rows)
+    (entry,) = rows[0].entries["mlir"]
+    own = spec("gelu_own_bf16")
+
+    def warned(entries: list[EntrySpec], target: str) -> str:
+        tuning.warn_of_stale(entries, [targets()[target]])
+        return capsys.readouterr().err
+
+    assert warned([own, entry], "sm_90") == (
+        "warning: tuned with other tools or kernels, so perhaps not the fastest: gelu bf16 wide for sm_90 (mlir)\n"
+    )
+    assert warned([own], "sm_90") == warned([entry], "sm_80") == "", "it is not compiled"
+    path.write_text(path.read_text().replace("0" * 64, pins().tools["tileiras"].expected()))
+    rows[:] = tuned.load_file(path)
+    assert warned([own, entry], "sm_90") == ""
+
+
+def test_where_there_is_no_gpu_it_says_how_to_go_on(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "compile_", lambda *_: None)
+    monkeypatch.setattr("toolchain.runtime.gpus", lambda: ())
+    ran = run("tune", "gelu", "--target", "sm_90", "--output", tmp_path / "out")
+    assert ran.code == 0
+    assert f"python3 -m gpt.tuning measure {tmp_path}/out" in ran.out and "--phase apply" in ran.out
+
+
+def test_where_there_is_one_all_three_phases_run(
+    run: Run, searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[Path] = []
+
+    def measure(folder: Path, args: Namespace, what: str, say: object) -> bool:
+        assert (what, args.timeout) == ("gelu", 7.0) and callable(say)
+        measured.append(folder)
+        return True
+
+    monkeypatch.setattr(tuning, "compile_", lambda *_: None)
+    monkeypatch.setattr(gpt.tuning.command, "measure", measure)
+    monkeypatch.setattr("toolchain.runtime.gpus", lambda: (SimpleNamespace(target="sm_90"),))
+    words = ["tune", "gelu", "--target", "sm_90", "--output", searched, "--tuned", tmp_path / "kept", "--timeout", "7"]
+    ran = run(*words)
+    assert (ran.code, measured) == (0, [searched]) and "wrote" in ran.out
+    monkeypatch.setattr(gpt.tuning.command, "measure", lambda *_: False)
+    assert run(*words).code == 1, "not all is measured yet"
+
+
+def test_failures_are_told_by_reason(searched: Path) -> None:
+    assert tuning.failures(Catalogue.load(searched)) == {"k.mlir: it: no": ["mlir/gelu_a_bf16", "mlir/gelu_b_bf16"]}
+
+
+def test_measuring_needs_few_packages(tmp_path: Path) -> None:
+    """A GPU machine has numpy, ml_dtypes and cuda-bindings."""
+    code = f"""
+import sys
+for name in {BLOCKED!r}:
+    sys.modules[name] = None
+from gpt.tuning import bench, measure, worker
+from gpt.tuning.__main__ import main
+assert not {{name.partition(".")[0] for name in sys.modules}} & {{"tilestack", "kernels_py", "kernels_mlir"}}
+sys.exit(main(["measure", {str(tmp_path)!r}]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "variants.json: no such file" in done.stderr, done.stderr

@@ -1,0 +1,211 @@
+"""`tune`: search the constants and compiler hints of kernels, and keep the fastest in tuned/<target>.toml."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpt.tuning.options import add_measuring
+from toolchain import knobs, tuned
+from toolchain.entry import DTYPES, EntrySpec
+from toolchain.errors import UsageError
+
+from .options import SOURCES, command
+
+if TYPE_CHECKING:
+    from gpt.tuning.catalogue import Catalogue
+    from gpt.tuning.spaces import Space
+    from toolchain.targets import Target
+
+EXAMPLES = """\
+  tilestack tune linear --target sm_90 --dtype bf16    compile, and on a GPU of that target measure and keep the fastest
+  tilestack tune model --target sm_90 --phase compile --output build/tune       where the compiler is
+  python3 -m gpt.tuning measure build/tune                                      where the GPU is: no compiler needed
+  tilestack tune model --target sm_90 --phase apply --output build/tune         writes tuned/sm_90.toml
+  tilestack tune linear --target sm_90 --shapes "M=8192 K=768 N=2304" --classes "^large$"
+  tilestack tune --check                               which kept entries were measured with other tools or kernels
+"""
+PHASES = ("compile", "measure", "apply")
+
+
+def add(commands: Any) -> None:
+    made = command(commands, "tune", tune, "find the fastest variants of kernels for a GPU, and keep them", EXAMPLES)
+    made.add_argument("what", nargs="?", help="an op, or model: all ops of the forward pass and of decoding")
+    made.add_argument("--target", metavar="SM", help="GPU target such as sm_90")
+    made.add_argument("--phase", choices=PHASES, help="only this one of the three (default: all that can be done here)")
+    made.add_argument("--source", choices=[*SOURCES, "all"], default="py", help="kernel source (default py)")
+    made.add_argument("--dtype", action="append", default=[], choices=DTYPES, help="only this dtype; repeat")
+    made.add_argument(
+        "--shapes", action="append", default=[], metavar="SHAPE", help="measure these, not the classes' own; repeat"
+    )
+    made.add_argument("--output", type=Path, default=Path("build/tune"), metavar="DIR", help="default build/tune")
+    made.add_argument("--spaces", type=Path, metavar="FILE", help="search spaces (default tuned/spaces.toml)")
+    made.add_argument("--tuned", type=Path, default=tuned.FOLDER, metavar="DIR", help="what is kept (default tuned)")
+    made.add_argument(
+        "--also-source", action="append", default=[], choices=list(SOURCES), metavar="SOURCE",
+        help="keep the winners for this source too, which has the same kernels; repeat",
+    )  # fmt: skip
+    made.add_argument(
+        "--also-dtype", action="append", default=[], choices=DTYPES, metavar="DTYPE",
+        help="keep the winners for this dtype too, which is as fast; repeat",
+    )  # fmt: skip
+    made.add_argument("--jobs", type=int, help="how many compiles run at once (default: the CPU cores)")
+    made.add_argument("--check", action="store_true", help="list the kept entries that are stale; 1 if there are any")
+    add_measuring(made)
+
+
+def tune(args: argparse.Namespace) -> int:
+    if args.check:
+        return check(args)
+    if not (args.what and args.target):
+        raise UsageError("what shall be tuned, and for which GPU?", hint="tilestack tune linear --target sm_90")
+    if args.jobs is not None and args.jobs < 1:
+        raise UsageError(f"--jobs {args.jobs}: at least one")
+    from toolchain.targets import select
+
+    (target,) = select([args.target])
+    wanted = [args.phase] if args.phase else PHASES
+    if "compile" in wanted:
+        compile_(args, target)
+    if not args.phase and not _has_gpu(target):
+        print(
+            f"no GPU of {target.name} here; where there is one: python3 -m gpt.tuning measure {args.output}\n"
+            f"and then here: tilestack tune {args.what} --target {target.name} --phase apply --output {args.output}"
+        )
+        return 0
+    if "measure" in wanted and not measure(args):
+        return 1
+    if "apply" in wanted:
+        apply(args)
+    return 0
+
+
+def compile_(args: argparse.Namespace, target: Target) -> None:
+    """The first phase."""
+    from gpt.tuning.compiling import Compiler
+    from toolchain.cache import Cache
+
+    from .compiling import progress_bar
+
+    modules = SOURCES if args.source == "all" else {args.source: SOURCES[args.source]}
+    with progress_bar() as progress:
+        compiler = Compiler(modules, target, Cache(knobs.cache_dir()), args.jobs or knobs.jobs(), progress)
+        catalogue = compiler.run(chosen_spaces(args), args.output)
+    for why, symbols in failures(catalogue).items():
+        print(f"{len(symbols)} failed, the first {symbols[0]}: {why}", file=sys.stderr)
+    shapes = sum(len(contest.shapes) for contest in catalogue.contests)
+    print(f"{args.output}: {catalogue.counts()}; {len(catalogue.contests)} classes with {shapes} shapes to measure")
+
+
+def failures(catalogue: Catalogue) -> dict[str, list[str]]:
+    """What did not compile: entries by the first line of why, in which their own names do not count."""
+    found: dict[str, list[str]] = {}
+    for candidate in catalogue.candidates:
+        if candidate.status == "failed":
+            why = candidate.why.partition("\n")[0].replace(candidate.spec.symbol, "it")
+            found.setdefault(why, []).append(f"{candidate.spec.source}/{candidate.spec.symbol}")
+    return found
+
+
+def chosen_spaces(args: argparse.Namespace) -> Sequence[Space]:
+    """The spaces asked for. Raises UsageError if nothing is left of them."""
+    from gpt.tuning.spaces import PATH, load_spaces, only_classes, only_shapes, parse_shape
+
+    spaces: Sequence[Space] = load_spaces(args.spaces or PATH).of(args.what)
+    if args.dtype:
+        kept = (replace(space, dtypes=tuple(d for d in space.dtypes if d in args.dtype)) for space in spaces)
+        spaces = [space for space in kept if space.dtypes]
+    if args.classes:
+        spaces = only_classes(spaces, args.classes)
+    if args.shapes and spaces:
+        spaces = only_shapes(spaces, [parse_shape(written) for written in args.shapes])
+    if not spaces:
+        raise UsageError(f"no search space of {args.what} has this dtype and class", hint="see tuned/spaces.toml")
+    return spaces
+
+
+def measure(args: argparse.Namespace) -> bool:
+    """The second phase; whether all is measured."""
+    from gpt.tuning.command import measure as measure_folder
+
+    if args.shapes and args.phase:
+        raise UsageError("--shapes are chosen when variants are compiled", hint="give them to --phase compile")
+    compiled(args)
+    return measure_folder(args.output, args, args.what, partial(print, flush=True))
+
+
+def apply(args: argparse.Namespace) -> None:
+    """The third phase."""
+    from gpt.tuning.apply import apply as apply_winners
+    from gpt.tuning.measured import FILE, Measured
+    from gpt.tuning.spaces import PATH, load_spaces
+    from toolchain.pipeline import load_source
+
+    def hash_of(source: str, op: str, kernel: str) -> str:
+        spec = EntrySpec(f"{op} tuned", op, source, "f32", kernel=kernel)
+        return tuned.kernel_hash(load_source(SOURCES[source]).files(spec))
+
+    catalogue = compiled(args)
+    done = apply_winners(
+        catalogue.only(args.what, args.classes),
+        Measured.load(args.measured or args.output / FILE, catalogue.target),
+        load_spaces(args.spaces or PATH),
+        also_sources=args.also_source,
+        also_dtypes=args.also_dtype,
+        hash_of=hash_of,
+        folder=args.tuned,
+    )
+    print("\n".join(done.lines))
+    print(f"{'wrote' if done.changed else 'unchanged:'} {done.path}")
+
+
+def compiled(args: argparse.Namespace) -> Catalogue:
+    """What was compiled to the folder. Raises UsageError if that is nothing, or for another target."""
+    from gpt.tuning.catalogue import Catalogue
+
+    found = Catalogue.load(args.output)
+    if found.target != args.target:
+        raise UsageError(f"{args.output} holds variants for {found.target}", hint=f"--target {found.target}")
+    return found
+
+
+def check(args: argparse.Namespace) -> int:
+    """1 if a kept entry is stale."""
+    found = stale_rows(tuned.load_rows(args.tuned))
+    for row in found:
+        print(f"{row.row.name}: {row.why}")
+    print(f"{len(found)} of {len(tuned.load_rows(args.tuned))} tuned entries are stale")
+    return 1 if found else 0
+
+
+def warn_of_stale(entries: Iterable[EntrySpec], targets: Iterable[Target]) -> None:
+    """One line for the user if entries that are compiled for these targets are stale. They are compiled all the same:
+    they are right, but something else may be faster by now."""
+    compiled = {(spec.source, spec.symbol) for spec in entries}
+    names = {target.name for target in targets}
+    rows = [
+        row
+        for row in tuned.load_rows()
+        if row.target in names
+        and any((source, spec.symbol) in compiled for source, specs in row.entries.items() for spec in specs)
+    ]
+    if found := stale_rows(rows):
+        listed = "; ".join(row.row.name for row in found)
+        print(f"warning: tuned with other tools or kernels, so perhaps not the fastest: {listed}", file=sys.stderr)
+
+
+def stale_rows(rows: Sequence[tuned.TunedRow]) -> list[tuned.Stale]:
+    from toolchain.pipeline import load_source
+
+    return tuned.stale(rows, lambda source: load_source(SOURCES[source]))
+
+
+def _has_gpu(target: Target) -> bool:
+    from toolchain.runtime import gpus
+
+    return any(gpu.target == target.name for gpu in gpus())
