@@ -64,11 +64,11 @@ def _pool(executor: Any) -> tuple[Any, Any]:
 def _pool_attribute(executor: Any, name: str) -> int:
     driver, pool = _pool(executor)
     executor.synchronize()
-    return int(executor.run("cuMemPoolGetAttribute", pool, driver.CUmemPool_attribute[name]))
+    return int(executor.run("cuMemPoolGetAttribute", pool, getattr(driver.CUmemPool_attribute, name)))
 
 
 def _start_high_water(executor: Any) -> None:
     driver, pool = _pool(executor)
     executor.synchronize()
-    high = driver.CUmemPool_attribute["CU_MEMPOOL_ATTR_USED_MEM_HIGH"]
+    high = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH
     executor.run("cuMemPoolSetAttribute", pool, high, driver.cuuint64_t(0))
