@@ -114,7 +114,8 @@ def failures(catalogue: Catalogue) -> dict[str, list[str]]:
 
 def chosen_spaces(args: argparse.Namespace) -> Sequence[Space]:
     """The spaces asked for. Raises UsageError if nothing is left of them."""
-    from gpt.tuning.spaces import PATH, load_spaces, only_classes, only_shapes, parse_shape
+    from gpt.tuning.shapes import parse_shape
+    from gpt.tuning.spaces import PATH, load_spaces, only_classes, only_shapes
 
     spaces: Sequence[Space] = load_spaces(args.spaces or PATH).of(args.what)
     if args.dtype:

@@ -35,6 +35,10 @@ def text(value: Any) -> str | None:
     return None if isinstance(value, str) and value else "a text"
 
 
+def flag(value: Any) -> str | None:
+    return None if isinstance(value, bool) else "true or false"
+
+
 def texts(value: Any) -> str | None:
     good = isinstance(value, list) and all(isinstance(item, str) for item in cast("list[Any]", value))
     return None if good else "a list of texts"

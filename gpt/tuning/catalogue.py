@@ -14,7 +14,8 @@ from toolchain.entry import EntrySpec
 from toolchain.errors import UsageError
 
 from .files import document, write_whole
-from .spaces import MODEL, Dims
+from .shapes import Dims
+from .spaces import MODEL
 
 FORMAT = 1
 FILE = "variants.json"
@@ -39,13 +40,15 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Contest:
-    """A class of an op and dtype: the entries that are tried for it are measured on the same shapes, one wins."""
+    """A class of an op and dtype: the entries that are tried for it are measured on the same shapes, one wins. `cold`:
+    see ShapeClass."""
 
     op: str
     dtype: str
     name: str
     where: tuple[str, ...]
     shapes: tuple[Dims, ...]
+    cold: bool = True
 
     @property
     def title(self) -> str:
@@ -119,7 +122,7 @@ class Catalogue:
 
 
 def _contest(row: Mapping[str, Any]) -> Contest:
-    return Contest(row["op"], row["dtype"], row["name"], tuple(row["where"]), tuple(row["shapes"]))
+    return Contest(row["op"], row["dtype"], row["name"], tuple(row["where"]), tuple(row["shapes"]), row["cold"])
 
 
 def _candidate(row: Mapping[str, Any]) -> Candidate:

@@ -47,6 +47,7 @@ class Compiler:
             bundle.check_replaceable(folder / name)
         own = self._own(spaces)
         found = {source: [v for s in spaces for v in variants(s, source, self.target.name)] for source in self.modules}
+        needing = {space.name: space.tensor_cores for space in spaces}
         made: list[Compiled] = []
         candidates: list[Candidate] = []
         for source, tried in found.items():
@@ -55,7 +56,8 @@ class Compiler:
             made += compiled
             for variant in tried:
                 symbol = variant.spec.symbol
-                candidates.append(_candidate(variant, usages.get(symbol), failures.get(symbol, "")))
+                needs = needing[variant.space]
+                candidates.append(_candidate(variant, usages.get(symbol), failures.get(symbol, ""), needs=needs))
         used = tools_used([self.target])
         catalogue = Catalogue(
             self.target.name,
@@ -162,23 +164,26 @@ def _usage(cubin: bytes, symbol: str) -> bytes:
     return json.dumps(asdict(usage)).encode()
 
 
-def _candidate(variant: Variant, usage: Mapping[str, Any] | None, failure: str) -> Candidate:
+def _candidate(variant: Variant, usage: Mapping[str, Any] | None, failure: str, *, needs: bool) -> Candidate:
+    """`needs`: see Space.tensor_cores."""
     spec = variant.spec
     if usage is None:
         return Candidate(variant.space, variant.classes, spec, "failed", failure)
     numbers = {name: int(usage[name]) for name in ("registers", "shared", "spills")}
-    why = _useless(spec, usage)
+    why = _useless(spec, usage, needs=needs)
     return Candidate(variant.space, variant.classes, spec, "pruned" if why else "compiled", why, numbers)
 
 
-def _useless(spec: EntrySpec, usage: Mapping[str, Any]) -> str:
+def _useless(spec: EntrySpec, usage: Mapping[str, Any], *, needs: bool) -> str:
     """Why a kernel that uses the GPU so is not worth a measurement, or nothing."""
     if usage["spills"]:
         return f"{usage['spills']} spills to memory"
-    if ops()[spec.op].products and spec.dtype in _HALF and not usage["tensor_core"]:
+    if needs and ops()[spec.op].products and spec.dtype in _HALF and not usage["tensor_core"]:
         return "no tensor-core instruction"
     return ""
 
 
 def _contests(space: Space) -> list[Contest]:
-    return [Contest(space.op, dtype, c.name, c.where, c.shapes) for dtype in space.dtypes for c in space.classes]
+    return [
+        Contest(space.op, dtype, c.name, c.where, c.shapes, c.cold) for dtype in space.dtypes for c in space.classes
+    ]

@@ -13,7 +13,7 @@ from toolchain.entry import ops
 from toolchain.runtime import DeviceBuffer, Executor
 from toolchain.runtime.layout import dtype_name
 
-from .spaces import Dims
+from .shapes import Dims
 
 Arguments = Mapping[str, "DeviceBuffer | float"]
 _POISON = {"i32": float(np.iinfo(np.int32).min)}  # of other dtypes NaN

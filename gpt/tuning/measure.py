@@ -17,7 +17,7 @@ from toolchain.errors import DeviceError, WrongTarget
 
 from .catalogue import Catalogue, Contest
 from .measured import OWN, Measured, Row
-from .spaces import Dims, shape_name
+from .shapes import Dims, shape_name
 from .tasks import Outcome, Shape, Task
 from .worker import Lost, Refused, Worker
 
@@ -74,7 +74,7 @@ class Run:
 
     def _shape(self, contest: Contest, dims: Dims) -> bool:
         """All entries of a contest on one shape; False if the time is up."""
-        shape = Shape(contest.op, contest.dtype, dims)
+        shape = Shape(contest.op, contest.dtype, dims, contest.cold)
         problem = ""
         for source, symbol in self._due(contest, dims):
             if time.monotonic() - self._started > self.stop_after_s:

@@ -13,7 +13,7 @@ from toolchain.errors import UsageError
 
 from .catalogue import Contest
 from .files import document, write_whole
-from .spaces import Dims, shape_name
+from .shapes import Dims, shape_name
 from .tasks import Machine, Outcome, Status
 
 FORMAT = 1

@@ -14,26 +14,27 @@ from typing import Any
 
 from toolchain.entry import DTYPES, evaluate, expression_names, ops
 from toolchain.errors import UsageError
-from toolchain.tables import check_keys, integers, is_integer, read_table, table_of, tables, text, texts
+from toolchain.tables import check_keys, flag, integers, is_integer, read_table, table_of, tables, text, texts
 from toolchain.tuned import FOLDER, SPACES
+
+from .shapes import Dims, dimensions, shape_name
 
 PATH = FOLDER / SPACES
 MODEL = "model"  # all ops of the forward pass and of decoding
 HINTS = ("num_worker_warps", "occupancy", "num_ctas")
 ITEMSIZE = "itemsize"  # bytes of an element, for `keep`
 
-Dims = Mapping[str, int]
-
 
 @dataclass(frozen=True)
 class ShapeClass:
     """Sizes that one entry shall serve: those for which `where` holds. `shapes` stand for them; of the variants, those
-    are tried for which `keep` holds too."""
+    are tried for which `keep` holds too. `cold`: whether a launch finds nothing of its inputs in the L2 cache."""
 
     name: str
     where: tuple[str, ...]
     shapes: tuple[Dims, ...]
     keep: tuple[str, ...] = ()
+    cold: bool = True
 
     def holds(self, dims: Dims) -> bool:
         return all(evaluate(condition, dims) for condition in self.where)
@@ -42,7 +43,8 @@ class ShapeClass:
 @dataclass(frozen=True)
 class Space:
     """A kernel and what may be chosen for it. `constants` and `hints`: the values of each name, in the kernel's order;
-    the rest is as in a row of entries.toml, but `grid` may use hints too."""
+    the rest is as in a row of entries.toml, but `grid` may use hints too. `tensor_cores`: whether a product in 16 bits
+    that does without is not worth a measurement."""
 
     name: str
     op: str
@@ -55,6 +57,7 @@ class Space:
     multiples: Mapping[str, int]
     where: tuple[str, ...]
     keep: tuple[str, ...]
+    tensor_cores: bool
     classes: tuple[ShapeClass, ...]
 
 
@@ -121,24 +124,6 @@ def only_shapes(spaces: Sequence[Space], shapes: Sequence[Dims]) -> list[Space]:
     return [space for space in found if space.classes]
 
 
-def dimensions(op: str) -> list[str]:
-    """The dimension symbols of an op, in the order of its parameters."""
-    return list(dict.fromkeys(d for param in ops()[op].params for d in param.dims))
-
-
-def shape_name(dims: Dims) -> str:
-    """`M=8192 K=768 N=2304`, as `parse_shape` reads it."""
-    return " ".join(f"{name}={size}" for name, size in dims.items())
-
-
-def parse_shape(written: str) -> dict[str, int]:
-    """Raises UsageError."""
-    parts = [part.partition("=") for part in written.split()]
-    if not parts or not all(name.isidentifier() and size.isdecimal() for name, _, size in parts):
-        raise UsageError(f"{written!r} is no shape", hint="write it as 'M=8192 K=768 N=2304'")
-    return {name: int(size) for name, _, size in parts}
-
-
 # Reading one space
 
 
@@ -163,9 +148,9 @@ def _named_or_classes(value: Any) -> str | None:
 _SPACE = {
     "name": text, "like": text, "op": text, "kernel": text, "dtypes": texts, "constants": _choices, "hints": _choices,
     "keep": texts, "grid": texts, "aligned": texts, "multiples": integers, "where": texts, "shapes": _shapes,
-    "classes": _named_or_classes,
+    "tensor_cores": flag, "classes": _named_or_classes,
 }  # fmt: skip
-_CLASS = {"where": texts, "shapes": _shapes, "keep": texts}
+_CLASS = {"where": texts, "shapes": _shapes, "keep": texts, "cold": flag}
 
 
 def _like(row: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]], where: str) -> Mapping[str, Any]:
@@ -177,7 +162,18 @@ def _like(row: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]], where: 
 
 
 def _space(where: str, row: Mapping[str, Any], shared: Mapping[str, Any]) -> Space:
-    optional = ("like", "kernel", "constants", "hints", "keep", "aligned", "multiples", "where", "shapes")
+    optional = (
+        "like",
+        "kernel",
+        "constants",
+        "hints",
+        "keep",
+        "aligned",
+        "multiples",
+        "where",
+        "shapes",
+        "tensor_cores",
+    )
     check_keys(row, _SPACE, where, optional)
     where = f"{where} ({row['name']})"
     _among([row["op"]], ops(), "op", where)
@@ -194,7 +190,8 @@ def _space(where: str, row: Mapping[str, Any], shared: Mapping[str, Any]) -> Spa
         row["name"], row["op"], row.get("kernel", ""), tuple(row["dtypes"]),
         {name: tuple(values) for name, values in row.get("constants", {}).items()}, hints,
         tuple(row["grid"]), tuple(row.get("aligned", ())), row.get("multiples", {}),
-        tuple(row.get("where", ())), tuple(row.get("keep", ())), (),
+        tuple(row.get("where", ())), tuple(row.get("keep", ())),
+        row.get("tensor_cores", True), (),
     )  # fmt: skip
     parts = row.get("shapes", [{}])
     return replace(space, classes=tuple(_class(space, name, made, parts, where) for name, made in rows.items()))
@@ -203,7 +200,7 @@ def _space(where: str, row: Mapping[str, Any], shared: Mapping[str, Any]) -> Spa
 def _class(space: Space, name: str, row: Mapping[str, Any], parts: Sequence[Dims], where: str) -> ShapeClass:
     """A class of a space: each of its shapes put together with each of the space's `parts`."""
     where = f"{where}: class {name}"
-    check_keys(row, _CLASS, where, ("keep", "where"))
+    check_keys(row, _CLASS, where, ("keep", "where", "cold"))
     order = dimensions(space.op)
     shapes: list[Dims] = []
     for own in row["shapes"]:
@@ -212,7 +209,8 @@ def _class(space: Space, name: str, row: Mapping[str, Any], parts: Sequence[Dims
             if set(joined) != set(order):
                 raise UsageError(f"{where}: {space.op} has dimensions {', '.join(order)}, not {', '.join(joined)}")
             shapes.append({dim: joined[dim] for dim in order})
-    made = ShapeClass(name, tuple(row.get("where", ())), tuple(shapes), tuple(row.get("keep", ())))
+    conditions, keep = tuple(row.get("where", ())), tuple(row.get("keep", ()))
+    made = ShapeClass(name, conditions, tuple(shapes), keep, row.get("cold", True))
     _among({n for c in made.where for n in expression_names(c)}, order, "dimension", where)
     for keep in (*space.keep, *made.keep):
         _among(expression_names(keep), {*space.constants, *space.hints, ITEMSIZE}, "constant or hint", where)
@@ -229,7 +227,7 @@ def _check_equal_classes(path: Path, spaces: Sequence[Space]) -> None:
         for dtype in space.dtypes:
             for made in space.classes:
                 other, first = seen.setdefault((space.op, dtype, made.name), (space, made))
-                if (made.where, made.shapes) != (first.where, first.shapes):
+                if (made.where, made.shapes, made.cold) != (first.where, first.shapes, first.cold):
                     raise UsageError(
                         f"{path}: class {made.name} of {space.name} has other sizes than that of {other.name}",
                         hint="both are for one op and dtype: use shared classes, or other names",

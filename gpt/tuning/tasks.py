@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from .spaces import Dims
+from .shapes import Dims
 
 # ok: right and timed. dropped: right, and timed until it was clear that it is no winner. wrong: not right. error: the
 # launch raised. crashed: its process ended. hung: its process did not answer in time. unprepared: not launched, as
@@ -15,11 +15,12 @@ Status = Literal["ok", "dropped", "wrong", "error", "crashed", "hung", "unprepar
 
 @dataclass(frozen=True)
 class Shape:
-    """What to make arguments for."""
+    """What to make arguments for. `cold`: so many that a launch finds none of its own in the L2 cache."""
 
     op: str
     dtype: str
     dims: Dims
+    cold: bool = True
 
 
 @dataclass(frozen=True)

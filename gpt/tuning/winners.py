@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .catalogue import Candidate, Catalogue, Contest
 from .measured import OWN, Measured
-from .spaces import shape_name
+from .shapes import shape_name
 
 Times = Mapping[str, float]  # microseconds by shape
 

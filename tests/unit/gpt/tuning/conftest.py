@@ -10,7 +10,8 @@ import pytest
 
 from gpt.tuning.catalogue import Candidate, Catalogue, Contest
 from gpt.tuning.measured import OWN, Measured, Row
-from gpt.tuning.spaces import Spaces, load_spaces, shape_name
+from gpt.tuning.shapes import shape_name
+from gpt.tuning.spaces import Spaces, load_spaces
 from gpt.tuning.tasks import Machine, Outcome
 from toolchain.bundle import Bundle, Compiled, write
 from toolchain.entry import EntrySpec

@@ -174,3 +174,9 @@ def test_no_entry_to_compare_with(made: GpuBench, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(made, "own", SimpleNamespace(root="own", entries=()))
     with pytest.raises(BundleError, match=r"own has no gelu\[f32\] for .*\n  next: .*--baseline"):
         made.prepare(GELU)
+
+
+def test_a_shape_that_is_not_cold_has_one_set(made: GpuBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "_l2_bytes", lambda _: 10_000)
+    assert made.prepare(GELU).endswith(", 9 sets of arguments")
+    assert made.prepare(replace(GELU, cold=False)).endswith(", 1 sets of arguments")

@@ -189,4 +189,5 @@ def test_products_in_16_bits_must_use_the_tensor_cores(
 ) -> None:
     usage = Usage("k", 255, 0, 0, 0, 9, 0, tensor_core, {})
     spec = EntrySpec("k", op, "py", dtype)
-    assert compiling._useless(spec, asdict(usage)) == why
+    assert compiling._useless(spec, asdict(usage), needs=True) == why
+    assert not compiling._useless(spec, asdict(usage), needs=False), "one that multiplies element by element"

@@ -12,7 +12,7 @@ import pytest
 from gpt.tuning.catalogue import Catalogue
 from gpt.tuning.measure import Run
 from gpt.tuning.measured import OWN, Measured
-from gpt.tuning.spaces import shape_name
+from gpt.tuning.shapes import shape_name
 from gpt.tuning.tasks import Machine, Outcome, Shape, Task
 from gpt.tuning.worker import Lost, Refused
 from toolchain.errors import UsageError, WrongTarget

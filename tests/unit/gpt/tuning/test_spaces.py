@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpt.tuning.spaces import Spaces, load_spaces, only_classes, only_shapes, parse_shape, shape_name
+from gpt.tuning.shapes import parse_shape, shape_name
+from gpt.tuning.spaces import Spaces, load_spaces, only_classes, only_shapes
 from toolchain.errors import UsageError
 
 from .conftest import WriteSpaces
@@ -38,6 +39,15 @@ def test_a_space_that_is_like_another_says_what_differs(write_spaces: WriteSpace
     assert (second.grid, second.hints, second.classes) == (first.grid, first.hints, first.classes)
 
 
+def test_what_is_assumed_where_nothing_is_said(write_spaces: WriteSpaces) -> None:
+    (space,) = load_spaces(write_spaces()).spaces
+    assert space.tensor_cores and all(made.cold for made in space.classes)
+    (space,) = load_spaces(write_spaces('keep = ["BN > 64"]', "cold = false")).spaces
+    assert [made.cold for made in space.classes] == [True, False]
+    (space,) = load_spaces(write_spaces('op = "gelu"', 'op = "gelu"\ntensor_cores = false')).spaces
+    assert not space.tensor_cores
+
+
 def test_spaces_of_an_op_or_of_the_model(spaces: Spaces) -> None:
     assert [s.name for s in spaces.of("gelu")] == [s.name for s in spaces.of("model")] == ["gelu"]
     with pytest.raises(UsageError, match="no search space for linear\n  next: one of gelu, model"):
@@ -61,6 +71,7 @@ def test_spaces_of_an_op_or_of_the_model(spaces: Spaces) -> None:
         ('"M", "1"]', '"1"]', r"grid has 2 expressions, not three"),
         ('classes = "rows"', 'classes = "columns"', r"there is no shared classes columns"),
         ('classes = "rows"', 'classes = "rows"\nspeed = 1', r"space 1: unknown speed"),
+        ('keep = ["BN > 64"]', "cold = 1", r"class many: cold is 1, not true or false"),
         ("{ M = 16 }", "{ M = 17 }", r"class few: its own shape M=17 N=256 does not meet its conditions"),
         ("{ M = 16 }", "{ K = 16 }", r"class few: gelu has dimensions M, N, not N, K"),
         ('where = ["M > 16"]', 'where = ["Q > 16"]', r"class many: there is no dimension Q"),
