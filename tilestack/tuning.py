@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -103,11 +104,14 @@ def compile_(args: argparse.Namespace, target: Target) -> None:
 
 
 def failures(catalogue: Catalogue) -> dict[str, list[str]]:
-    """What did not compile: entries by the first line of why, in which their own names do not count."""
+    """What did not compile: entries by the line that says why, in which their own names do not count."""
     found: dict[str, list[str]] = {}
     for candidate in catalogue.candidates:
         if candidate.status == "failed":
-            why = candidate.why.partition("\n")[0].replace(candidate.spec.symbol, "it")
+            lines = candidate.why.replace(candidate.spec.symbol, "it").splitlines()
+            why = next(
+                (line for line in lines if re.search(r"\berror\b", line)), lines[0]
+            )  # a tool's command is before
             found.setdefault(why, []).append(f"{candidate.spec.source}/{candidate.spec.symbol}")
     return found
 

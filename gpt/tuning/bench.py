@@ -13,7 +13,7 @@ from gpt.conformance.cases import Case, Inputs
 from toolchain.bundle import Bundle, BundleEntry
 from toolchain.entry import EntrySpec
 from toolchain.errors import BundleError, ConformanceError, DeviceError, LaunchError, OutOfMemory, TilestackError
-from toolchain.runtime import Executor, Launcher, open_executor
+from toolchain.runtime import Executor, Graph, Launcher, open_executor
 from toolchain.runtime.launch import check_layouts
 
 from .check import Oracle, Reference, Trusted, is_small
@@ -158,17 +158,22 @@ def times_us(executor: Executor, calls: Sequence[Callable[[], object]], best_us:
     FIRST samples if their median is DROP times `best_us` or more, else FIRST + REST.
     """
 
-    def once() -> None:
-        for call in calls:
-            call()
+    def captured(rounds: int) -> Graph:
+        with executor.capture() as graph:
+            for _ in range(rounds):
+                for call in calls:
+                    call()
+        return graph
 
-    (rough,) = executor.times_us(once, 1)
-    rounds = max(1, min(math.ceil(SAMPLE_US / max(rough, 1.0)), MAX_LAUNCHES // len(calls)))
-    with executor.capture() as graph:
-        for _ in range(rounds):
-            once()
+    for call in calls:  # loads what is not loaded yet, which a capture forbids
+        call()
+    graph = captured(1)
+    (round_us,) = executor.times_us(graph.replay, 1)
+    rounds = max(1, min(math.ceil(SAMPLE_US / max(round_us, 1.0)), MAX_LAUNCHES // len(calls)))
+    if rounds > 1:
+        graph = captured(rounds)
     launches = rounds * len(calls)
-    for _ in range(math.ceil(WARM_UP_US / max(rough * rounds, 1.0))):
+    for _ in range(math.ceil(WARM_UP_US / max(round_us * rounds, 1.0))):
         graph.replay()
     samples = [us / launches for us in executor.times_us(graph.replay, FIRST)]
     if best_us is None or statistics.median(samples) <= DROP * best_us:

@@ -15,6 +15,7 @@ from .tasks import Bench, Machine, Outcome, Shape, Task
 
 START_S = 120.0  # for a process to open its device
 PREPARE_S = 300.0  # to make arguments and what results are compared with
+END_S = 30.0  # to end; one that waits in the driver may take longer, and is left to it
 
 
 class Lost(DeviceError):
@@ -68,7 +69,7 @@ class Worker:
         """Ends the process, if there is one. A process that waits for a GPU hears no polite request."""
         if self._process is not None:
             self._process.kill()
-            self._process.join()
+            self._process.join(END_S)
         if self._connection is not None:
             self._connection.close()
         self._process = self._connection = self._shape = None

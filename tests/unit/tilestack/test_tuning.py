@@ -46,6 +46,7 @@ def searched(tmp_path: Path) -> Path:
         Candidate("gelu", ("wide",), spec(), "compiled"),
         Candidate("gelu", ("wide",), spec("gelu_a_bf16"), "failed", "k.mlir: gelu_a_bf16: no\nmore"),
         Candidate("gelu", ("wide",), spec("gelu_b_bf16"), "failed", "k.mlir: gelu_b_bf16: no\nother"),
+        Candidate("gelu", ("wide",), spec("gelu_c_bf16"), "failed", "tileiras /tmp/3\n  exited 5\nerror: not that"),
     )
     Catalogue("sm_90", {"tileiras": compiler}, {"mlir/gelu": kernel}, (contest,), candidates).save(folder)
     measured = Measured(folder / "measured.json", "sm_90", Machine("cuda", "H200", "sm_90", "580.1"), "2026-01-02")
@@ -186,7 +187,10 @@ def test_where_there_is_one_all_three_phases_run(
 
 
 def test_failures_are_told_by_reason(searched: Path) -> None:
-    assert tuning.failures(Catalogue.load(searched)) == {"k.mlir: it: no": ["mlir/gelu_a_bf16", "mlir/gelu_b_bf16"]}
+    assert tuning.failures(Catalogue.load(searched)) == {
+        "k.mlir: it: no": ["mlir/gelu_a_bf16", "mlir/gelu_b_bf16"],
+        "error: not that": ["mlir/gelu_c_bf16"],
+    }
 
 
 def test_measuring_needs_few_packages(tmp_path: Path) -> None:

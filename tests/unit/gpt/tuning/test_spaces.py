@@ -9,7 +9,9 @@ import pytest
 
 from gpt.tuning.shapes import parse_shape, shape_name
 from gpt.tuning.spaces import Spaces, load_spaces, only_classes, only_shapes
+from gpt.tuning.variants import variants
 from toolchain.errors import UsageError
+from toolchain.knobs import ROOT
 
 from .conftest import WriteSpaces
 
@@ -126,3 +128,12 @@ def test_the_committed_spaces_are_right() -> None:
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         load_spaces(tmp_path / "none.toml")
+
+
+def test_the_space_that_is_explained_is_one(tmp_path: Path) -> None:
+    text = (ROOT / "docs/tuning.md").read_text()
+    (block,) = (part for part in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if part.startswith("[[space]]"))
+    (tmp_path / "spaces.toml").write_text(f"model = []\n{block}")
+    (space,) = load_spaces(tmp_path / "spaces.toml").spaces
+    symbols = [variant.spec.symbol for variant in variants(space, "py", "sm_90") if variant.spec.dtype == "bf16"]
+    assert "gelu_512_4x2_bf16" in symbols and "gelu_512_8x2_bf16" not in symbols
