@@ -64,7 +64,8 @@ cuda_tile.module @linear_residual {
     %steps = divi %K, %BK signed rounding<positive_inf> : !int
     %empty = constant <f32: 0.0> : !acc_BMxBN
 
-    for %tile in (%block to %tiles, step %blocks) : !int {
+    %start = make_token : token
+    %end = for %tile in (%block to %tiles, step %blocks) : !int iter_values(%before = %start) -> (token) {
       // GROUP rows of tiles at a time, column by column: tiles made at the same time share their inputs in the L2 cache.
       %group = divi %tile, %span signed : !int
       %in_group = remi %tile, %span signed : !int
@@ -87,13 +88,14 @@ cuda_tile.module @linear_residual {
       }
       %biased = addf %product, %bias_full : !acc_BMxBN
 
-      // The residual may be the output itself: the store is ordered after this load by its token. Tiles do not meet.
-      %r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n] : !r_part_BMxBN, !int -> !out_BMxBN, token
+      // The residual may be the output itself: the store is ordered after this load by its token. Tiles do not meet, but
+      // without an order from tile to tile the compiler starts the next one early, which is slower.
+      %r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n] token = %before : !r_part_BMxBN, !int -> !out_BMxBN, token
       %r_f32 = ftof %r_tile : !out_BMxBN -> !acc_BMxBN
       %summed = addf %biased, %r_f32 : !acc_BMxBN
       %result = ftof %summed : !acc_BMxBN -> !out_BMxBN
       %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %r_token : !out_BMxBN, !out_part_BMxBN, !int -> token
-      continue
+      continue %stored : token
     }
     return
   }
