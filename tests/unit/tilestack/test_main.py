@@ -32,7 +32,7 @@ def every_command(top: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> 
 def test_every_command_is_documented() -> None:
     helps = every_command(parser())
     assert {words[0] for words in helps} == {
-        "compile", "assemble", "disassemble", "verify", "interpret",
+        "compile", "tune", "assemble", "disassemble", "verify", "interpret",
         "inspect", "pack", "unpack", "verify-bundle", "generate", "matrix", "report", "doctor",
         "sbom", "provenance", "licences", "stack",
     }  # fmt: skip
