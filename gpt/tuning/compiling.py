@@ -94,6 +94,8 @@ class Compiler:
         """Compiles entries of one kernel; `failures` gets why the others did not, by symbol."""
         try:
             outcome = self._pipeline([(self.modules[source], spec) for spec in specs])
+        except TilestackError:  # no toolchain, no room for the cache: that is not the variants' fault
+            raise
         except Exception as error:  # noqa: BLE001 - of the exporter itself, for sizes that nobody tried before
             failures |= self._raising(source, specs) or {spec.symbol: _told(error) for spec in specs}
             good = [(self.modules[source], spec) for spec in specs if spec.symbol not in failures]
