@@ -184,4 +184,6 @@ def _told(result: Winner | Unfinished) -> str:
     times = ", ".join(f"{us:.4g}" for us in result.first.times_us.values())
     own = ", ".join(f"{us:.4g}" for us in result.own.times_us.values()) if result.own else "not right"
     verdict = "" if result.candidate else ": the source's own entries stay"
+    if result.slower_on:
+        verdict = f": slower on {', '.join(result.slower_on)}, so part the class"
     return f"{title}: {result.first.symbol} {times} us, own {own}{verdict}"

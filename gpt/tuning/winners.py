@@ -12,6 +12,7 @@ from .measured import OWN, Measured
 from .shapes import shape_name
 
 Times = Mapping[str, float]  # microseconds by shape
+GAIN = 0.01  # what a variant must gain over the source's own entries, to be worth a row
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class Placed:
 
 @dataclass(frozen=True)
 class Winner:
-    """What a contest came to for one source. `candidate` is None where the source's own entries are the fastest, or
-    where no variant was right. `own`: what they took, if they were right."""
+    """What a contest came to for one source. `candidate` is None where no variant was right, or none GAIN faster than
+    the source's own entries. `own`: what they took, if they were right."""
 
     contest: Contest
     source: str
@@ -35,6 +36,14 @@ class Winner:
     runner_up: Placed | None
     own: Placed | None
     entrants: int
+
+    @property
+    def slower_on(self) -> list[str]:
+        """The shapes on which the winner is slower than what it replaces."""
+        if self.candidate is None or self.first is None or self.own is None:
+            return []
+        own = self.own.times_us
+        return [shape for shape, us in self.first.times_us.items() if us > (1 + GAIN) * own[shape]]
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,7 @@ def decide(catalogue: Catalogue, measured: Measured, contest: Contest, source: s
     variants = [entry for entry in placed if entry.symbol != OWN]
     own = next((entry for entry in placed if entry.symbol == OWN), None)
     first, runner_up = (*variants, None, None)[:2]
-    fastest = first is not None and (own is None or first.score < own.score)
+    fastest = first is not None and (own is None or (1 + GAIN) * first.score <= own.score)
     candidate = entrants[first.symbol] if first and fastest else None
     return Winner(contest, source, candidate, first, runner_up, own, len(entrants))
 

@@ -97,6 +97,11 @@ def test_where_nothing_is_faster_the_sources_own_entries_stay(keep: Keep, fill: 
     assert "a 1, 2 us, own 0.5, 0.5: the source's own entries stay" in done.lines[0]
 
 
+def test_a_class_that_should_be_parted_is_told(keep: Keep, fill: Fill) -> None:
+    done = keep(fill({**TIMES, OWN: [9.0, 1.5, 9.0]}))
+    assert done.lines[0].endswith("a 1, 2 us, own 9, 1.5: slower on M=16 N=256, so part the class")
+
+
 def test_nothing_is_dropped_for_a_search_that_failed_or_is_not_done(keep: Keep, fill: Fill, folder: Path) -> None:
     keep(fill(TIMES))
     before = (folder / "sm_90.toml").read_text()

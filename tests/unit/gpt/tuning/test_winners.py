@@ -39,8 +39,17 @@ def test_of_equals_the_first_by_name(catalogue: Catalogue, fill: Fill) -> None:
 def test_the_sources_own_entry_stays_unless_it_is_slower(catalogue: Catalogue, fill: Fill) -> None:
     found = winner(catalogue, fill({OWN: [2.0, 2.0], "a": [2.0, 2.0], "b": [3.0, 3.0], "c": [3.0, 3.0]}))
     assert found.candidate is None and found.first and found.first.symbol == "a"
+    found = winner(catalogue, fill({OWN: [2.0, 2.0], "a": [1.99, 1.99], "b": [3.0, 3.0], "c": [3.0, 3.0]}))
+    assert found.candidate is None, "it is not worth a row"
     found = winner(catalogue, fill({OWN: ["wrong", 2.0], "a": [4.0, 4.0], "b": [5.0, 5.0], "c": [5.0, 5.0]}))
     assert found.candidate and found.own is None
+
+
+def test_a_class_whose_shapes_want_different_entries_shows(catalogue: Catalogue, fill: Fill) -> None:
+    found = winner(catalogue, fill({OWN: [2.0, 4.0], "a": [1.0, 5.0], "b": [3.0, 5.0], "c": [3.0, 5.0]}))
+    assert found.candidate and found.slower_on == ["M=16 N=256"]
+    found = winner(catalogue, fill({OWN: [2.0, 4.0], "a": [1.0, 4.01], "b": [3.0, 5.0], "c": [3.0, 5.0]}))
+    assert found.candidate and found.slower_on == []
 
 
 def test_none_was_right(catalogue: Catalogue, fill: Fill) -> None:
