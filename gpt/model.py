@@ -26,6 +26,9 @@ Tokens = NDArray[np.integer[Any]]
 Attend = Callable[[int, DeviceBuffer, DeviceBuffer], None]  # layer, qkv (B, T, 3, H, D), out (B, T, H, D)
 VOCABULARY_STEP = 64  # the vocabulary is padded to a multiple: aligned rows of logits, and whole tiles
 PART = 2048  # columns of a row of logits that one block of argmax_parts takes
+FEW = 64  # rows up to which the MLP's second product, of the longest K, has its K in parts
+PARTS = 4
+WIDEST = 2048  # columns that residual_layernorm takes
 SPANS = (128, 256)  # positions of a cache that one block of decode_attention takes
 
 
@@ -61,6 +64,7 @@ class Workspace:
     tokens: DeviceBuffer  # (N) i32
     positions: DeviceBuffer  # (N) i32
     starts: DeviceBuffer  # (B) i32: where each sequence's new positions begin
+    partial: DeviceBuffer  # (Z, N, C) f32: the parts of a product, Z = 0 where there are none
 
     @property
     def nbytes(self) -> int:
@@ -122,11 +126,11 @@ class GPT:
             k, v = keys.slice(1, 0, end), values.slice(1, 0, end)  # (B, S, H, D)
             self._run("attention", q=q, k=k, v=v, out=out, scale=self._scale)
 
-        self._blocks(work, batch, length, attend)
+        ready = self._blocks(work, batch, length, attend)
         cache.lengths += length
-        last = work.x.reshape(batch, length, self.config.n_embd).select(1, -1)  # (B, C)
-        out = self.new_logits(batch)
-        self._logits(last, work.normed.slice(0, 0, batch), out)
+        out, c = self.new_logits(batch), self.config.n_embd
+        last = (work.normed if ready else work.x).reshape(batch, length, c).select(1, -1)  # (B, C)
+        self._logits(last, last if ready else work.normed.slice(0, 0, batch), out, ready=ready)
         return self.visible(out)
 
     def decode(self, tokens: Tokens, cache: KVCache) -> DeviceBuffer:
@@ -157,8 +161,8 @@ class GPT:
             q, k, v = (qkv.select(2, i) for i in range(3))  # (B, T, H, D) each
             self._run("attention", q=q, k=k, v=v, out=out, scale=self._scale)
 
-        self._blocks(work, batch, length, attend)
-        self._logits(work.x, work.normed, out)
+        ready = self._blocks(work, batch, length, attend)
+        self._logits(work.x, work.normed, out, ready=ready)
 
     def launch_decode(
         self, work: Workspace, cache: KVCache, spans: tuple[DeviceBuffer, DeviceBuffer], out: DeviceBuffer
@@ -175,8 +179,8 @@ class GPT:
             )  # fmt: skip
             self._run("merge_attention", partial=partial, stats=stats, out=out.select(1, 0))
 
-        self._blocks(work, cache.batch, 1, attend)
-        self._logits(work.x, work.normed, out)
+        ready = self._blocks(work, cache.batch, 1, attend)
+        self._logits(work.x, work.normed, out, ready=ready)
 
     def launch_next_token(
         self, logits: DeviceBuffer, parts: tuple[DeviceBuffer, DeviceBuffer], tokens: DeviceBuffer,
@@ -187,22 +191,43 @@ class GPT:
         self._run("argmax_parts", x=logits, values=values, places=places)
         self.launcher("next_token", "f32", values=values, places=places, tokens=tokens, positions=positions)
 
-    def _blocks(self, work: Workspace, batch: int, length: int, attend: Attend) -> None:
-        """Tokens to the last residual stream `work.x` (N, C)."""
+    def _blocks(self, work: Workspace, batch: int, length: int, attend: Attend) -> bool:
+        """Tokens to the last residual stream `work.x` (N, C). Returns whether `work.normed` has its final norm."""
         c, h, d = self.config.n_embd, self.config.n_head, self.config.head_size
         x, normed = work.x, work.normed
         qkv = work.qkv.reshape(batch, length, 3, h, d)
         attended = work.attended.reshape(batch, length, h, d)
         wte, wpe = self.weights["wte.weight"], self.weights["wpe.weight"]
         self._run("embedding", tokens=work.tokens, positions=work.positions, wte=wte, wpe=wpe, out=x)  # (N, C)
+        normed_ahead = False  # whether `normed` has this layer's input, or at the end ln_f's result
         for layer in range(self.config.n_layer):
             w = self._layer_weights(layer)
-            self._norm_linear("linear", x, normed, w("ln_1"), w("attn.c_attn"), out=work.qkv)  # (N, 3C)
+            if normed_ahead:
+                self._run("linear", x=normed, **w("attn.c_attn"), out=work.qkv)  # (N, 3C)
+            else:
+                self._norm_linear("linear", x, normed, w("ln_1"), w("attn.c_attn"), out=work.qkv)  # (N, 3C)
             attend(layer, qkv, attended)  # (B, T, H, D)
             y = attended.reshape(batch * length, c)
             self._run("linear_residual", x=y, **w("attn.c_proj"), residual=x, out=x)  # (N, C)
             self._norm_linear("linear_gelu", x, normed, w("ln_2"), w("mlp.c_fc"), out=work.hidden)  # (N, 4C)
-            self._run("linear_residual", x=work.hidden, **w("mlp.c_proj"), residual=x, out=x)  # (N, C)
+            projection = w("mlp.c_proj")
+            if not self._in_parts(batch * length):
+                self._run("linear_residual", x=work.hidden, **projection, residual=x, out=x)  # (N, C)
+                continue
+            last = layer + 1 == self.config.n_layer
+            norm = self._named("ln_f") if last else self._layer_weights(layer + 1)("ln_1")
+            self._run("linear_parts", x=work.hidden, weight=projection["weight"], partial=work.partial)  # (Z, N, C)
+            self._run(
+                "residual_layernorm", partial=work.partial, bias=projection["bias"], norm_weight=norm["weight"],
+                norm_bias=norm["bias"], x=x, out=normed, eps=self.config.eps,
+            )  # fmt: skip
+            normed_ahead = True
+        return normed_ahead
+
+    def _in_parts(self, rows: int) -> bool:
+        """Whether the product of the longest K is made in parts: of few rows a tile of it has few blocks to share it. A
+        single row has a kernel of its own."""
+        return 1 < rows <= FEW and self.config.n_embd <= WIDEST
 
     def _norm_linear(
         self, op: str, x: DeviceBuffer, normed: DeviceBuffer, norm: Mapping[str, DeviceBuffer],
@@ -218,10 +243,10 @@ class GPT:
         self._run("layernorm", x=x, **norm, out=normed, eps=eps)  # (N, C)
         self._run(op, x=normed, **linear, out=out)
 
-    def _logits(self, x: DeviceBuffer, normed: DeviceBuffer, out: DeviceBuffer) -> None:
-        """The final norm and the tied output weights: (M, C) -> (M, padded V)."""
-        weight, bias = self.weights["ln_f.weight"], self.weights["ln_f.bias"]
-        self._run("layernorm", x=x, weight=weight, bias=bias, out=normed, eps=self.config.eps)  # (M, C)
+    def _logits(self, x: DeviceBuffer, normed: DeviceBuffer, out: DeviceBuffer, *, ready: bool) -> None:
+        """The final norm, unless `normed` has it already, and the tied output weights: (M, C) -> (M, padded V)."""
+        if not ready:
+            self._run("layernorm", x=x, **self._named("ln_f"), out=normed, eps=self.config.eps)  # (M, C)
         self._run("logits", x=normed, weight=self.weights["wte.weight"], out=out)  # (M, padded V)
 
     @property
@@ -233,10 +258,11 @@ class GPT:
         self.launcher(op, self.dtype if ops()[op].products else self.storage, **args)
 
     def _layer_weights(self, layer: int) -> Callable[[str], dict[str, DeviceBuffer]]:
-        def of(name: str) -> dict[str, DeviceBuffer]:
-            return {part: self.weights[f"h.{layer}.{name}.{part}"] for part in ("weight", "bias")}
+        return lambda name: self._named(f"h.{layer}.{name}")
 
-        return of
+    def _named(self, name: str) -> dict[str, DeviceBuffer]:
+        """A weight and its bias."""
+        return {part: self.weights[f"{name}.{part}"] for part in ("weight", "bias")}
 
     # Memory
 
@@ -267,6 +293,7 @@ class GPT:
         share their memory with its hidden layer."""
         n, c = batch * length, self.config.n_embd
         #               shape, dtype, and the steps of a layer from its first write to its last read
+        parts = PARTS if self._in_parts(n) else 0
         wanted: Mapping[str, tuple[tuple[int, ...], str, int, int]] = {
             "x": ((n, c), self.storage, 0, 9),
             "normed": ((n, c), self.storage, 1, 9),
@@ -276,6 +303,7 @@ class GPT:
             "tokens": ((n,), "i32", 0, 9),
             "positions": ((n,), "i32", 0, 9),
             "starts": ((batch,), "i32", 0, 9),
+            "partial": ((parts, n, c), "f32", 7, 8),
         }
         lifetimes = {
             name: arena.Span(math.prod(shape) * ITEMSIZE[dtype], first, last)

@@ -20,10 +20,13 @@ MODULES = {  # of each kernel
     "embedding": "embedding", "layernorm": "layernorm", "layernorm_row": "layernorm", "gelu": "elementwise",
     "softmax": "softmax", "softmax_row": "softmax", "argmax_parts": "next_token", "next_token": "next_token",
     "linear": "linear", "linear_gelu": "linear", "linear_residual": "linear", "logits": "linear",
+    "linear_parts": "linear", "residual_layernorm": "layernorm",
     "norm_linear": "row", "norm_linear_gelu": "row", "linear_residual_row": "row",
     "attention": "attention", "decode_attention": "attention", "merge_attention": "attention", "kv_append": "kv_cache",
 }  # fmt: skip
-TENSOR_CORE = frozenset({"linear", "linear_gelu", "linear_residual", "logits", "attention"})  # these take TF32
+TENSOR_CORE = frozenset(
+    {"linear", "linear_gelu", "linear_residual", "linear_parts", "logits", "attention"}
+)  # these take TF32
 MAY_ALIAS = {("linear_residual", "residual"), ("linear_residual", "out")}  # in place
 
 

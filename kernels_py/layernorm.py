@@ -53,3 +53,28 @@ def layernorm_row(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt):
     variance = ct.sum(deviation * deviation, axis=1, keepdims=True) / width
     result = deviation * ct.rsqrt(variance + eps) * gain[None, :] + shift[None, :]
     ct.store(out, index=(n, 0), tile=result.astype(out.dtype), allow_tma=False)
+
+
+@ct.kernel
+def residual_layernorm(partial, bias, norm_weight, norm_bias, x, out, eps, BZ: ConstInt, BC: ConstInt):
+    """One block makes one row of at most BC columns, which stays in registers: it adds up the parts of a product, BZ at
+    a time, and the residual, and norms the sum."""
+    n = ct.bid(0)
+    width = x.shape[1]
+    zero = ct.PaddingMode.ZERO
+    value = ct.load(x, index=(n, 0), shape=(1, BC), padding_mode=zero, allow_tma=False).astype(ct.float32)
+    value += ct.load(bias, index=(0,), shape=(BC,), padding_mode=zero, allow_tma=False).astype(ct.float32)[None, :]
+    for z in range(ct.cdiv(partial.shape[0], BZ)):
+        parts = ct.load(partial, index=(z, n, 0), shape=(BZ, 1, BC), padding_mode=zero, allow_tma=False)
+        value += ct.sum(parts.reshape((BZ, BC)), axis=0, keepdims=True)
+    rounded = value.astype(x.dtype)
+    ct.store(x, index=(n, 0), tile=rounded, allow_tma=False)
+    value = rounded.astype(ct.float32)
+    gain = ct.load(norm_weight, index=(0,), shape=(BC,), padding_mode=zero, allow_tma=False).astype(ct.float32)
+    shift = ct.load(norm_bias, index=(0,), shape=(BC,), padding_mode=zero, allow_tma=False).astype(ct.float32)
+    mean = ct.sum(value, axis=1, keepdims=True) / width
+    inside = (ct.arange(BC, dtype=ct.int32) < width)[None, :]
+    deviation = ct.where(inside, value - mean, 0.0)
+    variance = ct.sum(deviation * deviation, axis=1, keepdims=True) / width
+    result = deviation * ct.rsqrt(variance + eps) * gain[None, :] + shift[None, :]
+    ct.store(out, index=(n, 0), tile=result.astype(out.dtype), allow_tma=False)

@@ -85,3 +85,19 @@ def logits(x, weight, out, BM: ConstInt, BN: ConstInt, BK: ConstInt, GROUP: Cons
                 a, b = a.astype(ct.tfloat32), b.astype(ct.tfloat32)
             acc = ct.mma(a, ct.permute(b, (1, 0)), acc)
         ct.store(out, index=(m, n), tile=acc.astype(out.dtype))
+
+
+@ct.kernel
+def linear_parts(x, weight, partial, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool):
+    """One block makes a tile of one part's product: of few rows and a long K, more blocks share the walk."""
+    n, m, z = ct.bid(0), ct.bid(1), ct.bid(2)
+    width = x.shape[1]
+    steps = ct.cdiv(ct.cdiv(width, 64), ct.num_blocks(2)) * 64 // BK
+    acc = ct.zeros((BM, BN), ct.float32)
+    for k in range(z * steps, ct.minimum((z + 1) * steps, ct.cdiv(width, BK))):
+        a = ct.load(x, index=(m, k), shape=(BM, BK), padding_mode=ct.PaddingMode.ZERO)
+        b = ct.load(weight, index=(k, n), shape=(BK, BN), padding_mode=ct.PaddingMode.ZERO)
+        if TF32:
+            a, b = a.astype(ct.tfloat32), b.astype(ct.tfloat32)
+        acc = ct.mma(a, b, acc)
+    ct.store(partial, index=(z, m, n), tile=acc.reshape((1, BM, BN)))

@@ -24,7 +24,8 @@ NUMPY_DTYPES: Mapping[str, np.dtype[np.generic]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One op at one set of sizes. `gpu_only`: too slow for the interpreter. `in_place`: the input that is the output."""
+    """One op at one set of sizes. `gpu_only`: too slow for the interpreter. `in_place`: the input that is the
+    output."""
 
     op: str
     dims: Mapping[str, int]
@@ -71,6 +72,13 @@ CASES: tuple[Case, ...] = (
     _case("norm_linear", "odd in every size", M=3, K=33, N=65),
     _case("norm_linear", "GPT-2 QKV, one row", M=1, K=768, N=2304),
     _case("norm_linear_gelu", "a K of several tiles and a remainder", M=2, K=1600, N=96),
+    _case("linear_parts", "odd in every size, the last part shorter", M=3, K=333, N=65, Z=3),
+    _case("linear_parts", "a part with nothing in it", M=2, K=130, N=64, Z=5),
+    _case("linear_parts", "GPT-2 MLP projection, few rows", M=5, K=3072, N=768, Z=4),
+    _case("linear_parts", "GPT-2 MLP projection, more rows", M=40, K=3072, N=768, Z=4),
+    _case("residual_layernorm", "one part, odd", Z=1, N=3, C=33),
+    _case("residual_layernorm", "GPT-2, several parts and a remainder", Z=6, N=5, C=768),
+    _case("residual_layernorm", "GPT-2 XL", Z=4, N=2, C=1600),
     _case("logits", "an odd vocabulary, one row", M=1, C=48, V=257),
     _case("logits", "persistent", M=600, C=64, V=640),
     _case("logits", "GPT-2's vocabulary, not a multiple of anything", M=3, C=768, V=50257),
@@ -147,6 +155,7 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
 
 # Outputs that are read as well: the reference needs what they held.
 IN_OUT: Mapping[str, tuple[str, ...]] = {
+    "residual_layernorm": ("x",),
     "kv_append": ("k_cache", "v_cache"),
     "decode_attention": ("k_cache", "v_cache"),
     "next_token": ("positions",),
@@ -203,9 +212,12 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
         case (("layernorm" | "norm_linear" | "norm_linear_gelu"), "x"):
             values += 3.0  # a mean away from zero shows a one-pass variance
             values[0] *= 2e-3  # a variance near eps shows a wrong eps
-        case ("layernorm", "weight") | (("norm_linear" | "norm_linear_gelu"), "norm_weight"):
+        case ("layernorm", "weight") | (_, "norm_weight"):
             values += 1.0
-        case (("linear" | "linear_gelu" | "linear_residual" | "norm_linear" | "norm_linear_gelu"), "weight"):
+        case (
+            ("linear" | "linear_gelu" | "linear_residual" | "norm_linear" | "norm_linear_gelu" | "linear_parts"),
+            "weight",
+        ):
             values /= np.sqrt(case.dims["K"])
         case "logits", "weight":
             values /= np.sqrt(case.dims["C"])

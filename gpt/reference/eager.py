@@ -83,6 +83,19 @@ def norm_linear_gelu(
     return gelu(norm_linear(x, norm_weight, norm_bias, weight, bias, eps, dtype=dtype), dtype=dtype)
 
 
+def linear_parts(x: Array, weight: Array, partial: Array, *, dtype: str) -> F32:
+    if dtype == "tf32":
+        x, weight = tf32(x), tf32(weight)
+    return f32(float64.linear_parts(f32(x), f32(weight), partial))
+
+
+def residual_layernorm(
+    partial: Array, bias: Array, norm_weight: Array, norm_bias: Array, x: Array, eps: float, *, dtype: str
+) -> tuple[Array, Array]:
+    total = rounded(f32(x) + f32(partial).sum(axis=0) + f32(bias), dtype)
+    return total, layernorm(total, norm_weight, norm_bias, eps, dtype=dtype)
+
+
 def logits(x: Array, weight: Array, *, dtype: str) -> Array:
     return rounded(_product(x, weight.T, dtype), dtype)
 

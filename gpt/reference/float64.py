@@ -49,6 +49,22 @@ def norm_linear_gelu(x: Array, norm_weight: Array, norm_bias: Array, weight: Arr
     return gelu(norm_linear(x, norm_weight, norm_bias, weight, bias, eps))
 
 
+def linear_parts(x: Array, weight: Array, partial: Array) -> F64:
+    """As many parts of the product as `partial` has."""
+    steps = (x.shape[1] + 63) // 64
+    size = 64 * ((steps + len(partial) - 1) // len(partial))  # columns of a part: whole steps of 64
+    parts = [slice(z * size, (z + 1) * size) for z in range(len(partial))]
+    return np.stack([f64(x[:, part]) @ f64(weight[part]) for part in parts])  # (Z, M, N)
+
+
+def residual_layernorm(
+    partial: Array, bias: Array, norm_weight: Array, norm_bias: Array, x: Array, eps: float
+) -> tuple[F64, F64]:
+    """x with the residual added, and its norm. `x` stays as it is."""
+    total = f64(x) + f64(partial).sum(axis=0) + f64(bias)
+    return total, layernorm(total, norm_weight, norm_bias, eps)
+
+
 def logits(x: Array, weight: Array) -> F64:
     return f64(x) @ f64(weight).T  # (M, C) @ (C, V)
 
