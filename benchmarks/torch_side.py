@@ -33,11 +33,13 @@ ATTENTION = {"flash": attention.SDPBackend.FLASH_ATTENTION, "cudnn": attention.S
 
 @dataclass(frozen=True)
 class Replay:
-    """Calls as one thing to run; `outputs` after a run: of the last call over each set."""
+    """Calls as one thing to run; `outputs` after a run: of the last call over each set. `calls`: a graph knows only
+    addresses, so what it was made of must stay alive beside it."""
 
     run: Callable[[], object]
     outputs: Callable[[], Sequence[Tensor]]
     poison: Callable[[], None]
+    calls: Sequence[Call]
 
 
 class TorchSide:
@@ -144,7 +146,7 @@ class TorchSide:
             for output in outputs:
                 output.fill_(float("nan") if output.is_floating_point() else -(2**31))
 
-        return Replay(graph.replay, lambda: outputs, poison)
+        return Replay(graph.replay, lambda: outputs, poison, calls)
 
     def each(self, calls: Sequence[Call], sets: int, prepare: Callable[[], object] = lambda: None) -> Replay:
         """The same calls one by one, as a program without graphs makes them. Each makes new outputs: none to poison."""
@@ -155,7 +157,7 @@ class TorchSide:
             for index, call in enumerate(calls):
                 outputs[index % sets] = call()
 
-        return Replay(run, lambda: outputs, lambda: None)
+        return Replay(run, lambda: outputs, lambda: None, calls)
 
     def compile(self, function: Callable[..., Any], mode: str) -> Callable[..., Any]:
         """By `torch.compile` for the shapes that it is called with; which tilings it tried is not printed."""
