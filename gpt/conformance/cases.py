@@ -24,19 +24,20 @@ NUMPY_DTYPES: Mapping[str, np.dtype[np.generic]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One op at one set of sizes. `gpu_only`: too slow for the interpreter. `in_place`: the input that is the
-    output."""
+    """One op at one set of sizes. `gpu_only`: too slow for the interpreter. `in_place`: an input that is `out` too.
+    `misaligned`: no array begins at a multiple of 16 bytes."""
 
     op: str
     dims: Mapping[str, int]
     why: str
     gpu_only: bool = False
     in_place: str = ""
+    misaligned: bool = False
 
     @property
     def shape(self) -> str:
-        sizes = " ".join(f"{name}={size}" for name, size in self.dims.items())
-        return f"{sizes} in place" if self.in_place else sizes
+        words = [f"{name}={size}" for name, size in self.dims.items()]
+        return " ".join([*words, *["in place"] * bool(self.in_place), *["misaligned"] * self.misaligned])
 
     def dtypes(self) -> tuple[str, ...]:
         """tf32 only where there is a matrix product to round the inputs of; f32 alone where the op names no dtype."""
@@ -45,32 +46,41 @@ class Case:
         return ("f32", "tf32", "f16", "bf16") if ops()[self.op].products else ("f32", "f16", "bf16")
 
 
-def _case(op: str, why: str, *, gpu_only: bool = False, in_place: str = "", **dims: int) -> Case:
-    return Case(op, dims, why, gpu_only, in_place)
+def _case(
+    op: str, why: str, *, gpu_only: bool = False, in_place: str = "", misaligned: bool = False, **dims: int
+) -> Case:
+    return Case(op, dims, why, gpu_only, in_place, misaligned)
 
 
 CASES: tuple[Case, ...] = (
     _case("embedding", "one token", N=1, V=50257, P=4, C=48),
     _case("embedding", "odd count, a width below one tile", N=100, V=257, P=100, C=48),
+    _case("embedding", "several tiles and a remainder, read by the element", misaligned=True, N=3, V=9, P=4, C=1025),
     _case("embedding", "GPT-2", N=64, V=50257, P=1024, C=768),
     _case("layernorm", "a width below one tile, not a power of two", N=3, C=48),
     _case("layernorm", "one row", N=1, C=768),
     _case("layernorm", "GPT-2, odd rows", N=100, C=768),
+    _case("layernorm", "so many rows that a block takes several, and one is left over", N=1025, C=48),
     _case("layernorm", "GPT-2 XL: several tiles and a remainder", N=5, C=1600),
     _case("linear", "smaller than any tile in every size", M=1, K=48, N=144),
     _case("linear", "odd in every size: no alignment anywhere", M=7, K=33, N=65),
     _case("linear", "GPT-2 QKV, several row tiles with a remainder", M=100, K=768, N=2304),
+    _case("linear", "few rows, as decoding has them", M=9, K=128, N=192),
     _case("linear", "persistent: each block makes several tiles, the last group of rows is short", M=600, K=64, N=640),
     _case("linear", "GPT-2 QKV, B=8 T=256", gpu_only=True, M=2048, K=768, N=2304),
     _case("linear_gelu", "odd in every size", M=7, K=33, N=65),
-    _case("linear_gelu", "persistent", M=600, K=64, N=640),
+    _case("linear_gelu", "few rows, as decoding has them", M=9, K=128, N=192),
+    _case("linear_gelu", "persistent", M=520, K=64, N=256),
     _case("linear_gelu", "GPT-2 MLP, odd rows", M=100, K=768, N=3072),
     _case("linear_residual", "odd in every size", M=7, K=33, N=65),
-    _case("linear_residual", "persistent, and as the model runs it", in_place="residual", M=600, K=64, N=640),
+    _case("linear_residual", "few rows, as decoding has them", M=9, K=128, N=192),
+    _case("linear_residual", "persistent, and as the model runs it", in_place="residual", M=520, K=64, N=256),
     _case("linear_residual", "GPT-2 MLP projection: the longest K", M=100, K=3072, N=768),
-    _case("linear_residual", "one row, as decoding has it, and a K that is no whole step", M=1, K=1600, N=1600),
+    _case("linear_residual", "a K that is no whole step, in place", in_place="residual", M=1, K=1600, N=1600),
     _case("norm_linear", "odd in every size", M=3, K=33, N=65),
     _case("norm_linear", "GPT-2 QKV, one row", M=1, K=768, N=2304),
+    _case("norm_linear", "a K of several tiles and a remainder", M=2, K=1600, N=96),
+    _case("norm_linear_gelu", "odd in every size", M=3, K=33, N=65),
     _case("norm_linear_gelu", "a K of several tiles and a remainder", M=2, K=1600, N=96),
     _case("linear_parts", "odd in every size, the last part shorter", M=3, K=333, N=65, Z=3),
     _case("linear_parts", "a part with nothing in it", M=2, K=130, N=64, Z=5),
@@ -80,13 +90,18 @@ CASES: tuple[Case, ...] = (
     _case("residual_layernorm", "GPT-2, several parts and a remainder", Z=6, N=5, C=768),
     _case("residual_layernorm", "GPT-2 XL", Z=4, N=2, C=1600),
     _case("logits", "an odd vocabulary, one row", M=1, C=48, V=257),
-    _case("logits", "persistent", M=600, C=64, V=640),
+    _case("logits", "few rows, as decoding has them", M=9, C=128, V=192),
+    _case("logits", "several row tiles with a remainder", M=100, C=128, V=192),
+    _case("logits", "persistent", M=520, C=64, V=256),
     _case("logits", "GPT-2's vocabulary, not a multiple of anything", M=3, C=768, V=50257),
     _case("attention", "one query, one key", B=1, T=1, S=1, H=2, D=32),
     _case("attention", "several key tiles and a remainder: the rescale matters", B=2, T=100, S=100, H=3, D=32),
     _case("attention", "GPT-2's head, more than two key tiles", B=1, T=256, S=256, H=2, D=64),
     _case("attention", "continuing a cache: queries start at S - T", B=2, T=7, S=150, H=2, D=64),
     _case("attention", "the widest head", B=1, T=130, S=130, H=1, D=128),
+    _case("attention", "read by the element", misaligned=True, B=1, T=70, S=70, H=2, D=32),
+    _case("attention", "read by the element", misaligned=True, B=1, T=70, S=75, H=1, D=64),
+    _case("attention", "read by the element", misaligned=True, B=2, T=35, S=70, H=1, D=128),
     _case("attention", "GPT-2, B=4 T=1024", gpu_only=True, B=4, T=1024, S=1024, H=12, D=64),
     _case("gelu", "odd", M=7, N=65),
     _case("gelu", "several tiles", M=33, N=3072),
@@ -98,10 +113,19 @@ CASES: tuple[Case, ...] = (
     _case("decode_attention", "spans of a ragged cache, empty ones too", B=4, P=300, H=3, D=32, Z=3, TWO=2),
     _case("decode_attention", "GPT-2's head, spans of 256 in several tiles", B=4, P=500, H=2, D=64, Z=2, TWO=2),
     _case("decode_attention", "the widest head, one span", B=2, P=65, H=1, D=128, Z=1, TWO=2),
+    _case("decode_attention", "spans of 256", B=3, P=400, H=2, D=32, Z=2, TWO=2),
+    _case("decode_attention", "spans of 128", B=3, P=300, H=2, D=64, Z=3, TWO=2),
+    _case("decode_attention", "the widest head, spans of 256 in several tiles", B=4, P=500, H=1, D=128, Z=2, TWO=2),
+    _case("decode_attention", "read by the element", misaligned=True, B=3, P=200, H=2, D=32, Z=2, TWO=2),
+    _case("decode_attention", "read by the element", misaligned=True, B=3, P=200, H=1, D=64, Z=2, TWO=2),
+    _case("decode_attention", "read by the element", misaligned=True, B=3, P=200, H=1, D=128, Z=2, TWO=2),
     _case("decode_attention", "GPT-2, B=8 P=1024", gpu_only=True, B=8, P=1024, H=12, D=64, Z=8, TWO=2),
     _case("merge_attention", "one span", B=1, H=2, Z=1, D=32, TWO=2),
     _case("merge_attention", "more spans than one tile, some empty", B=2, H=3, Z=19, D=64, TWO=2),
     _case("merge_attention", "the widest head", B=2, H=1, Z=4, D=128, TWO=2),
+    _case("merge_attention", "read by the element", misaligned=True, B=2, H=2, Z=9, D=32, TWO=2),
+    _case("merge_attention", "read by the element", misaligned=True, B=1, H=2, Z=3, D=64, TWO=2),
+    _case("merge_attention", "read by the element", misaligned=True, B=2, H=1, Z=2, D=128, TWO=2),
     _case("argmax_parts", "below one part", M=3, V=48, Z=1),
     _case("argmax_parts", "GPT-2's vocabulary, with ties", M=4, V=50257, Z=25),
     _case("next_token", "one part", M=1, Z=1),

@@ -115,19 +115,13 @@ def check_op(
     executor: Executor,
 ) -> tuple[Verdict, float | None]:
     """Launch once on poisoned outputs, compare each output, then time. Returns the worst verdict and microseconds."""
-    buffers: dict[str, DeviceBuffer] = {n: executor.from_numpy(a) for n, a in inputs.arrays.items()}
-    if case.op == "attention" and case.dims["T"] == case.dims["S"]:
-        buffers |= fused_qkv(inputs, executor)
-    outputs = {n: executor.from_numpy(a) for n, a in inputs.outputs.items()}
-    if case.in_place:
-        buffers[case.in_place] = outputs["out"]
-    arguments = {**buffers, **outputs, **inputs.scalars}
+    buffers = upload(case, inputs, executor)
 
     def launch() -> None:
-        launcher(case.op, dtype, **arguments)
+        launcher(case.op, dtype, **buffers, **inputs.scalars)
 
     _, first_us = timed(launch, executor)
-    verdicts = [verdict(case.op, dtype, name, outputs[name].numpy(), *pair) for name, pair in expected.items()]
+    verdicts = [verdict(case.op, dtype, name, buffers[name].numpy(), *pair) for name, pair in expected.items()]
     worst = max(verdicts, key=lambda v: v.error - v.bound)
     # The interpreter has no warm-up worth repeating; on a GPU the first launch also loads the module.
     return worst, first_us if executor.kind == "cpu" else executor.time_us(launch, repeats=20)
@@ -150,8 +144,27 @@ def timed(run: Callable[[], T], executor: Executor) -> tuple[T, float]:
     return value, (time.perf_counter() - started) * 1e6
 
 
+def upload(case: Case, inputs: Inputs, executor: Executor) -> dict[str, DeviceBuffer]:
+    """The arrays of a launch, inputs and outputs, as the case has them in memory."""
+    copy = misaligned if case.misaligned else Executor.from_numpy
+    buffers = {name: copy(executor, array) for name, array in {**inputs.arrays, **inputs.outputs}.items()}
+    if case.op == "attention" and case.dims["T"] == case.dims["S"] and not case.misaligned:
+        buffers |= fused_qkv(inputs, executor)
+    if case.in_place:
+        buffers[case.in_place] = buffers["out"]
+    return buffers
+
+
 def fused_qkv(inputs: Inputs, executor: Executor) -> dict[str, DeviceBuffer]:
     """q, k and v as the model passes them: strided slices of one buffer (B, T, 3, H, D)."""
     stacked = np.stack([inputs.arrays[n] for n in ("q", "k", "v")], axis=2)
     qkv = executor.from_numpy(np.ascontiguousarray(stacked))
     return {name: qkv.select(2, index) for index, name in enumerate(("q", "k", "v"))}
+
+
+def misaligned(executor: Executor, array: Array) -> DeviceBuffer:
+    """A copy of an array whose address and rows are not at multiples of 16 bytes: one element is left free before each
+    row."""
+    room = np.zeros((*array.shape[:-1], array.shape[-1] + 1), array.dtype)
+    room[..., 1:] = array
+    return executor.from_numpy(room).slice(-1, 1, room.shape[-1])
