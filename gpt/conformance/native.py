@@ -49,10 +49,10 @@ def native_rows(
         if isinstance(tools, str):
             yield replace(row, shape="all native checks", status="not run", detail=f"{ABSENT}: {tools}")
             continue
-        yield _checked(replace(row, shape="accepted"), entries, partial(_accepted, bundle, tools))
+        yield from _checked(replace(row, shape="accepted"), entries, partial(_accepted, bundle, tools))
         for version in VERSIONS:
             check = partial(_same_bytes, bundle, tools, version)
-            yield _checked(replace(row, shape=f"bytecode {version}"), entries, check)
+            yield from _checked(replace(row, shape=f"bytecode {version}"), entries, check)
     if not isinstance(tools, str):
         entries = [entry for cell in cells.values() for entry in cell]
         yield from _optimized(bundle, entries, tools, interpreter(), cases, sources=sources, dtypes=dtypes, seed=seed)
@@ -62,22 +62,28 @@ class _NotInVersionError(Exception):
     """The entry has an op that this version of bytecode has not."""
 
 
-def _checked(row: Row, entries: Sequence[BundleEntry], check: Callable[[BundleEntry], None]) -> Row:
-    """The row of a check of each of `entries`; the first that fails decides."""
+def _checked(row: Row, entries: Sequence[BundleEntry], check: Callable[[BundleEntry], None]) -> Iterator[Row]:
+    """The row of a check of each of `entries`, of which the first that fails decides; and one of those that cannot be
+    checked, if there are any."""
     left_out: list[str] = []
+    outcome = row
     for entry in entries:
         try:
             check(entry)
         except _NotInVersionError as error:
             left_out.append(f"{entry.spec.symbol}: {error}")
         except ConformanceError as error:
-            return replace(row, status="failed", detail=f"{entry.spec.symbol}: {error}")
+            outcome = replace(row, status="failed", detail=f"{entry.spec.symbol}: {error}")
+            break
         except TilestackError as error:
-            return replace(row, status="error", detail=f"{entry.spec.symbol}: {type(error).__name__}: {error}")
-    if len(left_out) == len(entries):
-        return replace(row, status="not run", detail=left_out[0])
-    said = f"{len(entries) - len(left_out)} entries"
-    return replace(row, detail=f"{said}, {len(left_out)} not run: {left_out[0]}" if left_out else said)
+            outcome = replace(row, status="error", detail=f"{entry.spec.symbol}: {type(error).__name__}: {error}")
+            break
+    if outcome is not row:
+        yield outcome
+    elif len(left_out) < len(entries):
+        yield replace(row, detail=f"{len(entries) - len(left_out)} entries")
+    if left_out:
+        yield replace(row, status="not run", detail=f"{len(left_out)} entries, the first {left_out[0]}")
 
 
 def _text(entry: BundleEntry, bundle: Bundle) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,10 +49,10 @@ def tools(prefix: Path, **changed: str) -> NativeTools:
     return NativeTools(NativeToolchain(prefix, "13.3", "23.1.4", HERE, paths, sha256), prefix / "scratch", None)
 
 
-def rows(bundle: Bundle, native: NativeTools | str, sources: Sequence[str] = ("mlir", "py")) -> list[Row]:
-    found = native_rows(
-        bundle, native, lambda: open_executor("cpu"), CASE, sources=sources, dtypes=["f32"], seed=1
-    )  # fmt: skip
+def rows(
+    bundle: Bundle, native: NativeTools | str, sources: Sequence[str] = ("mlir", "py"), dtype: str = "f32"
+) -> list[Row]:
+    found = native_rows(bundle, native, lambda: open_executor("cpu"), CASE, sources=sources, dtypes=[dtype], seed=1)
     return list(found)
 
 
@@ -68,6 +69,25 @@ def test_tools_that_agree_pass_every_check(bundle: Bundle, tmp_path: Path):
     shapes = {row.shape for row in found if row.source == "py"}
     assert {"accepted", "bytecode 13.1", "bytecode 13.3"} < shapes
     assert any(shape.startswith("optimized ") for shape in shapes)
+
+
+def test_what_a_version_cannot_hold_is_not_run_and_says_why(bundle: Bundle, tmp_path: Path):
+    """The approximate tanh of 16-bit GELUs came with bytecode 13.2."""
+    found = rows(bundle, tools(tmp_path), ["mlir"], "bf16")
+    (old,) = (row for row in found if row.shape == "bytecode 13.1")
+    assert old.status == "not run"
+    assert old.detail == "2 entries, the first gelu_1024_bf16: cuda_tile.tanh: bytecode 13.1 has no rounding_mode"
+    assert {row.status for row in found if row is not old} == {"passed"}
+
+
+def test_entries_that_were_checked_and_entries_that_were_not_are_two_rows(bundle: Bundle, tmp_path: Path):
+    newer, older = (bundle.find("mlir", f"gelu_1024_{dtype}") for dtype in ("bf16", "f32"))
+    mixed = replace(older, spec=replace(older.spec, symbol="older", dtype="bf16"))
+    both = Bundle(bundle.root, (newer, mixed), {})
+    found = [row for row in rows(both, tools(tmp_path), ["mlir"], "bf16") if row.shape == "bytecode 13.1"]
+    assert [row.status for row in found] == ["passed", "not run"]
+    assert found[0].detail == "1 entries"
+    assert found[1].detail.startswith("1 entries, the first gelu_1024_bf16: ")
 
 
 def statuses(found: list[Row], shape: str) -> set[str]:
