@@ -1,6 +1,7 @@
-"""Kernel bugs people write, as replacements in the `.mlir` files. Each must be caught by the op's conformance cases.
+"""Kernel bugs people write, as replacements in the `.mlir` files. Each must be caught by the cases of the kernel's op.
 
-A row: the op, what the bug is, the text that stands in the file exactly once, and what replaces it.
+A row: the kernel, what the bug is, the text that stands in the file exactly once, and what replaces it; the dtype in
+which it shows, where that is not f32; and of a text that stands there several times, which one of how many is meant.
 """
 
 from __future__ import annotations
@@ -10,13 +11,32 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Mutation:
-    op: str
+    """`nth` of `count` places where `old` stands in `<kernel>.mlir`."""
+
+    kernel: str
     bug: str
     old: str
     new: str
+    dtype: str = "f32"
+    nth: int = 1
+    count: int = 1
+
+    def apply(self, text: str) -> str:
+        """The kernel with the bug. Raises ValueError if the text is not there as often as it should be."""
+        if text.count(self.old) != self.count:
+            raise ValueError(
+                f"{self.old!r} stands {text.count(self.old)} times in {self.kernel}.mlir: say the bug anew"
+            )
+        parts = text.split(self.old)
+        return self.old.join(parts[: self.nth]) + self.new + self.old.join(parts[self.nth :])
 
 
-_ROWS: tuple[tuple[str, str, str, str], ...] = (
+# An epilogue in two steps: right unless the residual is the output itself.
+EARLY = """%early = ftof %biased : !{acc} -> !{out}
+      %stored_early = store_view_tko weak %early, %out_tiles[%m, %n] : !{out}, !{part}, !int -> token
+      %r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n] token = %stored_early"""
+
+MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("embedding", "the position is looked up by token", "%wpe_tiles[%position, %j]", "%wpe_tiles[%token, %j]"),
     ("embedding", "the position is forgotten", "%sum = addf %word_f32, %place_f32", "%sum = addf %word_f32, %word_f32"),
     ("layernorm", "no epsilon", "sqrt %shifted", "sqrt %variance"),
@@ -25,6 +45,10 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("layernorm", "the last, partial tile is left out", "divi %C, %BC signed rounding<positive_inf>", "divi %C, %BC signed rounding<zero>"),
     ("layernorm", "no bias", "fma %normal, %w_line, %b_line", "fma %normal, %w_line, %nothing"),
     ("layernorm", "variance of the values, not the deviations", "subf %value, %mean_full : !f32_1xBC\n      %counted", "subf %value, %nothing : !f32_1xBC\n      %counted"),
+    ("layernorm_row", "no epsilon", "rsqrt %shifted", "rsqrt %variance"),
+    ("layernorm_row", "padding counts in the variance", "select %inside_full, %difference, %nothing", "select %inside_full, %difference, %difference"),
+    ("layernorm_row", "divides by the tile's width", "%width = itof %C", "%width_i = constant <i32: 1024> : !int\n    %width = itof %width_i"),
+    ("layernorm_row", "no bias", "fma %normal, %w_full, %b_full", "fma %normal, %w_full, %nothing"),
     ("linear", "the last, partial step of K is left out", "divi %K, %BK signed rounding<positive_inf>", "divi %K, %BK signed rounding<zero>"),
     ("linear", "no padding behind K", "(128x64), padding_value = zero, !matrix>", "(128x64), !matrix>"),
     ("linear", "swapped strides", "%x_view = make_tensor_view %x, shape = [%M, %K], strides = [%x_row, 1]", "%x_view = make_tensor_view %x, shape = [%M, %K], strides = [%w_row, 1]"),
@@ -32,31 +56,78 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("linear", "rows and columns of the output swapped", "%out_tiles[%m, %n]", "%out_tiles[%n, %m]"),
     ("linear", "the accumulator is dropped", "mmaf %x_tile, %w_tile, %acc :", "mmaf %x_tile, %w_tile, %empty :"),
     ("linear", "one step of K too few", "(%zero to %steps", "(%one to %steps"),
+    ("linear", "a group of rows as high as the others", "mini %m_left, %GROUP signed", "mini %GROUP, %GROUP signed"),
+    ("linear", "rows and columns in the group swapped", "%row = remi %in_group, %rows", "%row = divi %in_group, %rows"),
+    ("linear", "each block makes one tile only", "(%block to %tiles, step %blocks)", "(%block to %tiles, step %tiles)", "bf16"),
+    ("linear", "a block makes the next block's tiles too", "(%block to %tiles, step %blocks)", "(%block to %tiles, step %one)", "bf16"),
     ("linear_gelu", "a digit of the cubic term", "<f32: 0.044715>", "<f32: 0.04715>"),
     ("linear_gelu", "not halved", "%half = constant <f32: 0.5>", "%half = constant <f32: 1.0>"),
     ("linear_gelu", "the bias after the GELU is lost", "%gelu = mulf %halved, %gate", "%gelu = mulf %product, %gate"),
+    ("linear_gelu", "each block makes one tile only", "(%block to %tiles, step %blocks)", "(%block to %tiles, step %tiles)", "bf16"),
     ("linear_residual", "another tile's residual", "%r_tiles[%m, %n]", "%r_tiles[%n, %m]"),
     ("linear_residual", "the residual's stride is the output's neighbour", "shape = [%M, %N], strides = [%r_row, 1]", "shape = [%M, %N], strides = [%x_row, 1]"),
+    ("linear_residual", "stored before the residual is read", "%r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n]", EARLY.format(acc="acc_BMxBN", out="out_BMxBN", part="out_part_BMxBN")),
+    ("linear_residual", "each block makes one tile only", "(%block to %tiles, step %blocks)", "(%block to %tiles, step %tiles)", "bf16"),
+    ("linear_residual_row", "the last, partial step of K is left out", "divi %K, %BK signed rounding<positive_inf>", "divi %K, %BK signed rounding<zero>"),
+    ("linear_residual_row", "only the last step is summed", "fma %x_full, %w_f32, %acc", "mulf %x_full, %w_f32"),
+    ("linear_residual_row", "the bias of the row", "%b_tiles[%n]", "%b_tiles[%m]"),
+    ("linear_residual_row", "stored before the residual is read", "%r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n]", EARLY.format(acc="f32_1xBN", out="line_1xBN", part="out_part_1xBN")),
+    ("norm_linear", "no epsilon", "rsqrt %shifted", "rsqrt %variance"),
+    ("norm_linear", "padding counts in the variance", "select %inside, %deviation, %nothing", "select %inside, %deviation, %deviation"),
+    ("norm_linear", "the last, partial tile is left out of the mean", "divi %K, %BC signed rounding<positive_inf>", "divi %K, %BC signed rounding<zero>"),
+    ("norm_linear", "the norm's bias is lost", "fma %normal, %g_line, %h_line", "mulf %normal, %g_line"),
+    ("norm_linear", "only the last step is summed", "fma %x_full, %w_f32, %acc", "mulf %x_full, %w_f32"),
+    ("norm_linear", "the weight's column tile in the norm", "%g_tiles[%k]", "%g_tiles[%n]"),
+    ("norm_linear_gelu", "the deviations are not scaled", "mulf %deviation, %inverse_line", "maxf %deviation, %deviation"),
+    ("norm_linear_gelu", "the first row's statistics", "%x_wide[%m, %j]", "%x_wide[%zero, %j]", "f32", 1, 2),
+    ("norm_linear_gelu", "a digit of the cubic term", "<f32: 0.044715>", "<f32: 0.04715>"),
     ("logits", "the weight's rows and columns", "%w_tiles[%n, %k]", "%w_tiles[%k, %n]"),
+    ("logits", "each block makes one tile only", "(%block to %tiles, step %blocks)", "(%block to %tiles, step %tiles)", "bf16"),
     ("gelu", "tanh of the unscaled argument", "tanh %scaled", "tanh %inner"),
+    ("gelu", "rows and columns of the blocks swapped", "%n, %m, %unused = get_tile_block_id", "%m, %n, %unused = get_tile_block_id"),
     ("softmax", "padding with zero", "padding_value = neg_inf", "padding_value = zero"),
     ("softmax", "only the last tile is summed", "addf %acc, %power", "addf %nothing, %power"),
     ("softmax", "natural exponent by exp2", "%log2e = constant <f32: 1.4426950408889634>", "%log2e = constant <f32: 1.0>"),
-    ("argmax", "the last of equals", "cmpf greater_than ordered %value_a", "cmpf greater_than_or_equal ordered %value_a"),
-    ("argmax", "the place in the tile, not in the row", "addi %first_full, %lane_line", "addi %lane_line, %lane_line"),
-    ("argmax", "the last, partial tile is left out", "divi %V, %BV signed rounding<positive_inf>", "divi %V, %BV signed rounding<zero>"),
+    ("softmax_row", "padding with zero", "padding_value = neg_inf", "padding_value = zero"),
+    ("softmax_row", "natural exponent by exp2", "%log2e = constant <f32: 1.4426950408889634>", "%log2e = constant <f32: 1.0>"),
+    ("argmax_parts", "the last of equals", "mini %place_a, %place_b signed", "maxi %place_a, %place_b signed"),
+    ("argmax_parts", "the place in the part, not in the row", "addi %first_full, %lane_line", "addi %lane_line, %lane_line"),
+    ("argmax_parts", "padding with zero", "padding_value = neg_inf", "padding_value = zero"),
+    ("next_token", "the last of equals", "cmpf greater_than ordered %largest_1x1", "cmpf greater_than_or_equal ordered %largest_1x1"),
+    ("next_token", "the last, partial tile is left out", "divi %Z, %BZ signed rounding<positive_inf>", "divi %Z, %BZ signed rounding<zero>"),
+    ("next_token", "padding with zero", "padding_value = neg_inf", "padding_value = zero"),
+    ("next_token", "the position stays", "addi %position, %unit", "muli %position, %unit"),
     ("kv_append", "off by one", "%place = addi %start, %t", "%place = addi %start, %zero"),
     ("kv_append", "k into both caches", "store_view_tko weak %v_tile", "store_view_tko weak %k_tile"),
     ("attention", "off-by-one mask", "less_than_or_equal %k_place, %q_place", "less_than %k_place, %q_place"),
-    ("attention", "no mask", "select %visible, %scaled, %hidden", "select %visible, %scaled, %scaled"),
-    ("attention", "the accumulator is not rescaled", "mmaf %p_elem, %v_flat, %acc_scaled", "mmaf %p_elem, %v_flat, %acc_old"),
-    ("attention", "the sum is not rescaled", "fma %sum_old, %rescale, %tile_sum_column", "addf %sum_old, %tile_sum_column"),
+    ("attention", "no mask", "select %visible, %product, %hidden", "select %visible, %product, %product"),
+    ("attention", "one key tile too many is whole", "%whole = divi %seen_by_all, %BS signed", "%too_many = addi %first_place, %BT : !int\n    %whole = divi %too_many, %BS signed"),
+    ("attention", "the accumulator is not rescaled", "mmaf %p_elem, %v_flat, %acc_scaled", "mmaf %p_elem, %v_flat, %acc_old", "f32", 1, 2),
+    ("attention", "the accumulator is not rescaled under the mask", "mmaf %p_elem, %v_flat, %acc_scaled", "mmaf %p_elem, %v_flat, %acc_old", "f32", 2, 2),
+    ("attention", "the sum is not rescaled", "fma %sum_old, %rescale, %tile_sum_column", "addf %sum_old, %tile_sum_column", "f32", 1, 2),
+    ("attention", "the sum is not rescaled under the mask", "fma %sum_old, %rescale, %tile_sum_column", "addf %sum_old, %tile_sum_column", "f32", 2, 2),
+    ("attention", "the second loop starts anew", "%sum_old = %sum_whole", "%sum_old = %sum_start"),
     ("attention", "queries start at 0, not at S - T", "subi %S, %T", "subi %T, %T"),
+    ("attention", "the blocks count from 0, not from the end", "%i = subi %last, %block", "%i = subi %blocks, %block"),
     ("attention", "the scale is squared", "mulf %scale, %log2e", "mulf %scale, %scale"),
     ("attention", "the diagonal's key tile is left out", "%behind = addi %first_place, %BT", "%behind = addi %first_place, %zero"),
-    ("decode_attention", "one position too many", "less_than %place, %length_full", "less_than_or_equal %place, %length_full"),
-    ("decode_attention", "0 times what lies behind the length", "select %filled_full, %v_f32, %nothing", "select %filled_full, %v_f32, %v_f32"),
-    ("decode_attention", "the accumulator is not rescaled", "fma %acc_old, %rescale_full, %tile_acc_line", "addf %acc_old, %tile_acc_line"),
-)  # fmt: skip
-
-MUTATIONS = tuple(Mutation(*row) for row in _ROWS)
+    ("decode_attention", "the new position is hidden", "%filled = cmpi less_than_or_equal", "%filled = cmpi less_than"),
+    ("decode_attention", "what lies behind the position is seen", "select %visible, %product, %hidden", "select %visible, %product, %product"),
+    ("decode_attention", "0 times what lies behind the position", "select %filled_full, %v_new, %nothing", "select %filled_full, %v_new, %v_new"),
+    ("decode_attention", "the old key in the new place", "select %new_full, %key_full, %k_flat", "select %new_full, %k_flat, %k_flat"),
+    ("decode_attention", "the old value in the new place", "select %new_full, %value_full, %v_flat", "select %new_full, %v_flat, %v_flat"),
+    ("decode_attention", "the store does not wait for the loads", "%kc_rows[%b, %position, %h, %zero] token = %all_read", "%kc_rows[%b, %position, %h, %zero]"),
+    ("decode_attention", "the key into both caches", "weak %value_row,", "weak %key_row,"),
+    ("decode_attention", "the accumulator is not rescaled", "mulf %acc_old, %rescale_full", "maxf %acc_old, %acc_old"),
+    ("decode_attention", "the last tile's accumulator is not rescaled", "mulf %acc_full, %rescale_full", "maxf %acc_full, %acc_full"),
+    ("decode_attention", "the last tile's sum forgets the others", "fma %sum_full, %rescale, %tile_sum_column", "fma %sum_start, %rescale, %tile_sum_column"),
+    ("decode_attention", "the last tile's sum is not rescaled", "fma %sum_full, %rescale, %tile_sum_column", "addf %sum_full, %tile_sum_column"),
+    ("decode_attention", "every span appends", "andi %begun, %not_over", "ori %begun, %not_over"),
+    ("decode_attention", "the maximum in natural units", "%tile_max_scaled = mulf %tile_max_column, %scale_column", "%tile_max_scaled = maxf %tile_max_column, %tile_max_column", "f32", 1, 2),
+    ("decode_attention", "the last tile's maximum in natural units", "%tile_max_scaled = mulf %tile_max_column, %scale_column", "%tile_max_scaled = maxf %tile_max_column, %tile_max_column", "f32", 2, 2),
+    ("merge_attention", "padding is a maximum", "select %there, %max_column, %least", "select %there, %max_column, %max_column"),
+    ("merge_attention", "the accumulator is not rescaled", "fma %acc_old, %rescale_full, %tile_acc_line", "addf %acc_old, %tile_acc_line"),
+    ("merge_attention", "the sum is not rescaled", "fma %sum_old, %rescale, %tile_sum_1x1", "addf %sum_old, %tile_sum_1x1"),
+    ("merge_attention", "the sums are not weighed", "mulf %sum_column, %weights", "maxf %sum_column, %sum_column"),
+    ("merge_attention", "the last, partial tile is left out", "divi %Z, %BZ signed rounding<positive_inf>", "divi %Z, %BZ signed rounding<zero>"),
+))  # fmt: skip
