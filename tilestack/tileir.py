@@ -50,7 +50,7 @@ def add(commands: Any) -> None:
 
     interpret = command(
         commands, "interpret", interpret_, "run a kernel on the CPU interpreter",
-        "  tilestack interpret gelu.tilebc --grid 7,1,1 --arg f32:7x65 --arg f32:7x65 --seed 1\n"
+        "  tilestack interpret gelu.tilebc --grid 1,7 --arg f32:7x65 --arg f32:7x65 --seed 1\n"
         "  tilestack interpret add.mlir --grid 4 --arg x.npy --arg zeros:f32:1024 --arg 3 --save 1=out.npy\n"
         "an --arg, in ABI order: FILE.npy, DTYPE:FILE.npy to convert it, DTYPE:SIZES for random values,\n"
         "zeros:DTYPE:SIZES, or a number; DTYPE is f32, f16, bf16 or i32. An array is passed as cuTile does: pointer,\n"

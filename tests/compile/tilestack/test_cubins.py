@@ -55,8 +55,7 @@ def test_compile_inspect_and_the_bundle_between(tmp_path: Path) -> None:
 
 
 def test_assemble_makes_what_compile_makes(tmp_path: Path) -> None:
-    words = ["--op", "gelu", "--dtype", "f16", "--source", "mlir"]
-    tilestack("compile", *words, "--target", "sm_80", "--output", tmp_path / "bundle")
+    tilestack("compile", "--entries", "^mlir/gelu_1024_f16$", "--target", "sm_80", "--output", tmp_path / "bundle")
     (entry,) = Bundle.load(tmp_path / "bundle").entries
     tilestack("assemble", "--entry", entry.spec.symbol, "-o", tmp_path / "k.tilebc", cwd=tmp_path)
     assert (tmp_path / "k.tilebc").read_bytes() == entry.bytecode.path.read_bytes()

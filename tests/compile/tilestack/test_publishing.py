@@ -18,7 +18,7 @@ from toolchain.bundle import Bundle
 from toolchain.knobs import ROOT, toolchain_dir
 
 pytestmark = pytest.mark.needs("toolchain")
-GELU = ("--op", "gelu", "--dtype", "f32")
+GELU = ("--entries", "/gelu_1024_f32$")
 
 
 def tilestack(*words: str | Path, code: int = 0, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -45,7 +45,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def bundle(published: Path, tmp_path: Path) -> Bundle:
-    """gelu[f32] from both sources, for two targets."""
+    """An entry of gelu[f32] from both sources, for two targets."""
     shutil.copytree(published, tmp_path / "bundle")
     return Bundle.load(tmp_path / "bundle")
 
@@ -168,7 +168,7 @@ def test_another_kernel_and_an_entry_that_is_gone(bundle: Bundle, tmp_path: Path
     assert verify(bundle.root, "--only", "py/gelu_1024_f32", code=0, cwd=checkout)[2]["part"]
 
     entries = checkout / "kernels_mlir" / "entries.toml"
-    entries.write_text(entries.read_text().replace('op = "gelu"', 'op = "gelu"\nvariant = "other"'))
+    entries.write_text(entries.read_text().replace('op = "gelu"\nvariant = "1024"', 'op = "gelu"\nvariant = "other"'))
     others, error, _ = verify(bundle.root, code=5, cwd=checkout)
     assert {others[name] for name in changed} == {"mismatch: this checkout has no such entry"}
     assert "entry mlir/gelu_1024_f32: this checkout has none" in error

@@ -96,8 +96,8 @@ def test_a_cell_that_does_not_assemble_is_reported_and_the_rest_compiled(
 @pytest.mark.parametrize(
     ("symbol", "tensor_core", "copy_engine"),
     [
-        ("linear_128x128x64_bf16", {"HGMMA"}, {"UTMALDG"}),
-        ("logits_32x64x32_any_bf16", {"HMMA"}, set()),  # has instructions predicated by what is always true
+        ("linear_128x128x64_bf16", {"HGMMA"}, {"UTMALDG", "UTMASTG"}),
+        ("logits_any_bf16", {"HMMA"}, set()),  # has instructions predicated by what is always true
     ],
 )
 def test_the_count_of_instructions_is_that_of_the_disassembly(

@@ -106,7 +106,7 @@ def test_interpret_passes_arrays_as_cutile_does(run: Run, tmp_path: Path) -> Non
     np.save(tmp_path / "x.npy", x)
     out = tmp_path / "out.npy"
     arguments = ["--arg", f"bf16:{tmp_path / 'x.npy'}", "--arg", "zeros:bf16:7x65"]
-    ran = run("interpret", GELU, "--grid", "7", *arguments, "--save", f"1={out}")
+    ran = run("interpret", GELU, "--grid", "1,7", *arguments, "--save", f"1={out}")
     assert ran.code == 0, ran.err
     expected = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
     np.testing.assert_allclose(np.load(out), expected, atol=0.02)
