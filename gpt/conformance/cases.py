@@ -191,17 +191,14 @@ def _in_out(case: Case, name: str, array: Array, rng: np.random.Generator) -> Ar
         return np.arange(len(array), dtype=np.int32)
     values = rng.standard_normal(array.shape)
     if (case.op, name) == ("decode_attention", "k_cache"):
-        values *= _ramp(array.shape[1])
+        values *= _ramp(array.shape[1], 0.25, 1.0)
     return values.astype(array.dtype)
 
 
-def _ramp(positions: int) -> NDArray[np.float64]:
+def _ramp(positions: int, first: float, last: float) -> NDArray[np.float64]:
     """Factors (P, 1, 1) that make scores grow along the keys, so that the running maximum rises from tile to tile: a
     dropped rescale shows."""
-    return np.linspace(0.5, LARGEST, positions)[:, None, None]
-
-
-LARGEST = 3.0  # factor of a key
+    return np.linspace(first, last, positions)[:, None, None]
 
 
 def _scalar(case: Case, name: str) -> float:
@@ -246,9 +243,7 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
         case "logits", "weight":
             values /= np.sqrt(case.dims["C"])
         case "attention", ("q" | "k"):
-            values *= _ramp(shape[1])
-        case "decode_attention", "k":
-            values *= LARGEST  # as the last of the cache
+            values *= _ramp(shape[1], 0.5, 3.0)
         case "gelu", "x":
             values *= 3.0  # both tails
         case "softmax", "x":
