@@ -66,7 +66,7 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("linear_gelu", "each block makes one tile only", "(%block to %tiles, step %blocks)", "(%block to %tiles, step %tiles)", "bf16"),
     ("linear_residual", "another tile's residual", "%r_tiles[%m, %n]", "%r_tiles[%n, %m]"),
     ("linear_residual", "the residual's stride is the output's neighbour", "shape = [%M, %N], strides = [%r_row, 1]", "shape = [%M, %N], strides = [%x_row, 1]"),
-    ("linear_residual", "stored before the residual is read", "%r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n]", EARLY.format(acc="acc_BMxBN", out="out_BMxBN", part="out_part_BMxBN")),
+    ("linear_residual", "stored before the residual is read", "%r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n] token = %before", EARLY.format(acc="acc_BMxBN", out="out_BMxBN", part="out_part_BMxBN")),
     ("linear_residual", "each block makes one tile only", "(%block to %tiles, step %blocks)", "(%block to %tiles, step %tiles)", "bf16"),
     ("linear_residual_row", "the last, partial step of K is left out", "divi %K, %BK signed rounding<positive_inf>", "divi %K, %BK signed rounding<zero>"),
     ("linear_residual_row", "only the last step is summed", "fma %x_full, %w_f32, %acc", "mulf %x_full, %w_f32"),
