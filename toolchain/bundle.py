@@ -101,6 +101,10 @@ class Bundle:
             table.setdefault((entry.spec.source, entry.spec.op, entry.spec.dtype), []).append(entry)
         return table
 
+    def entries_of(self, source: str, op: str, dtype: str) -> Sequence[BundleEntry]:
+        """In order of preference; none if there are none."""
+        return self._by_op.get((source, op, dtype), ())
+
     def find(self, source: str, symbol: str) -> BundleEntry:
         """The entry of that name. Raises BundleError."""
         for entry in self.entries:
@@ -121,7 +125,7 @@ class Bundle:
 
         Raises BundleError if the bundle has none for this source, op and dtype, LaunchError if none of them fits.
         """
-        entries = self._by_op.get((source, op, dtype), ())
+        entries = self.entries_of(source, op, dtype)
         if not entries:
             have = [f"{s}/{o}[{d}]" for s, o, d in self._by_op if o == op]
             raise BundleError(

@@ -21,6 +21,7 @@ from toolchain.bundle import Bundle
 from toolchain.entry import ops
 from toolchain.errors import ConformanceError, TilestackError
 from toolchain.runtime import DeviceBuffer, Executor, Launcher
+from toolchain.targets import targets
 
 from .cases import Case, Inputs, make_inputs
 from .compare import Verdict, compare, set_aside
@@ -74,8 +75,7 @@ def run_ops(
     dtypes: Sequence[str],
     seed: int,
 ) -> Iterator[Row]:
-    """Every op case for each source and dtype."""
-    launchers = {source: Launcher(bundle, source, executor) for source in sources}
+    """Every op case for each source and dtype; on the interpreter with each entry that some GPU target takes for it."""
     for case in cases:
         for dtype in (d for d in case.dtypes() if d in dtypes):
             cells = [Cell(case.op, source, dtype, executor) for source in sources]
@@ -85,8 +85,29 @@ def run_ops(
             inputs = make_inputs(case, dtype, seed)
             expected = references(case, dtype, inputs)
             for cell in cells:
-                launcher = launchers[cell.source]
-                yield attempt(cell, case.shape, check_op, case, dtype, inputs, expected, launcher, executor)
+                for shape, launcher in launchers(case, dtype, inputs, bundle, cell.source, executor).items():
+                    yield attempt(cell, shape, check_op, case, dtype, inputs, expected, launcher, executor)
+
+
+def launchers(
+    case: Case, dtype: str, inputs: Inputs, bundle: Bundle, source: str, executor: Executor
+) -> Mapping[str, Launcher]:
+    """What to launch a case with, by the shape that its row shows. A GPU takes its own entries. The interpreter stands
+    for every target: those that have an entry tuned for them, and all others."""
+    own = Launcher(bundle, source, executor)
+    tuned = any(entry.spec.targets for entry in bundle.entries_of(source, case.op, dtype))
+    if executor.target is not None or not tuned:
+        return {case.shape: own}
+    arguments = {**upload(case, inputs, executor), **inputs.scalars}
+    found: dict[str, Launcher] = {}
+    for target in targets():
+        launcher = Launcher(bundle, source, executor, target)
+        try:
+            spec = launcher.select(case.op, dtype, **arguments).spec
+        except TilestackError:
+            return {case.shape: own}  # which says what is wrong when it is launched
+        found.setdefault(" ".join([case.shape, *spec.targets]), launcher)
+    return found
 
 
 def references(case: Case, dtype: str, inputs: Inputs) -> Mapping[str, tuple[Array, Array]]:

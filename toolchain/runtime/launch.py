@@ -28,10 +28,12 @@ _IN_PLACE = {("linear_residual", "out", "residual")}  # (op, output, the input t
 
 
 class Launcher:
-    """Launches ops by name: finds the entry of `source` that fits the arguments, checks them, and runs it."""
+    """Launches ops by name: finds the entry of `source` that fits the arguments, checks them, and runs it. `target`: of
+    the entries those that this one would run; by default the executor's."""
 
-    def __init__(self, bundle: Bundle, source: str, executor: Executor) -> None:
+    def __init__(self, bundle: Bundle, source: str, executor: Executor, target: str | None = None) -> None:
         self.bundle, self.source, self.executor = bundle, source, executor
+        self.target = target or executor.target
         self._plans: dict[tuple[object, ...], Plan] = {}
 
     def __call__(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> None:
@@ -46,7 +48,7 @@ class Launcher:
         """The entry that a launch with these arguments would run."""
         spec = EntrySpec(f"{self.source}/{op}[{dtype}]", op, self.source, dtype)
         dims, misaligned = check_layouts(spec, args)
-        return self.bundle.select(self.source, op, dtype, dims, misaligned, self.executor.target)
+        return self.bundle.select(self.source, op, dtype, dims, misaligned, self.target)
 
     def _plan(self, op: str, dtype: str, args: Args) -> Plan:
         return Plan(self.executor, self.bundle, self.select(op, dtype, **args), args)

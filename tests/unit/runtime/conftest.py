@@ -46,10 +46,9 @@ class Entries:
         misaligned: frozenset[str],
         target: str | None = None,
     ) -> Any:
-        del target
         self.asked.append((source, op, dtype, dims, misaligned))
-        fitting = [s for s in self.specs if (s.op, s.dtype) == (op, dtype) and s.unmet(dims, misaligned) is None]
-        return SimpleNamespace(spec=fitting[0])
+        known = [s for s in self.specs if (s.op, s.dtype) == (op, dtype) and s.runs_on(target)]
+        return SimpleNamespace(spec=next(s for s in known if s.unmet(dims, misaligned) is None))
 
     def entry(self, symbol: str) -> Any:
         return SimpleNamespace(spec=next(s for s in self.specs if s.symbol == symbol))

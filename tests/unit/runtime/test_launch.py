@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -212,3 +213,14 @@ def test_launching_exactly_one_entry(entries: Any, recorder: Any) -> None:
     with pytest.raises(LaunchError, match="linear_fast_f32: x must be aligned"):
         recorder.launch(entries, fast, args)
     assert len(recorder.launched) == 3
+
+
+def test_a_launcher_may_choose_for_another_target(entries: Any, recorder: Any) -> None:
+    """The interpreter, which runs every entry, as a GPU would choose."""
+    own = entries.entry("linear_f32").spec
+    entries.specs[:0] = [replace(own, symbol="linear_tuned_f32", targets=("sm_90",))]
+    found = []
+    for target in (None, "sm_90", "sm_80"):
+        Launcher(entries, "py", recorder, target)("linear", "f32", **linear(recorder))
+        found.append(recorder.launched[-1][0])
+    assert found == ["linear_tuned_f32", "linear_tuned_f32", "linear_fast_f32"]
