@@ -47,11 +47,13 @@ cuda_tile.module @merge_attention {
     %stats2 = assume bounded<0, ?>, %stats_s2 : !int
     %o0 = assume bounded<0, ?>, %o_s0 : !int
     %o1 = assume bounded<0, ?>, %o_s1 : !int
-    %D = constant <i32: 64> : !int
-    %two = constant <i32: 2> : !int
-    %part_view = make_tensor_view %part, shape = [%B, %H, %Z, %D], strides = [%part0, %part1, %part2, 1] : !int -> !spans
+    // D as a size at run time: as a constant it makes the code longer, and slower.
+    %part_D = assume bounded<0, ?>, %part_d : !int
+    %o_D = assume bounded<0, ?>, %o_d : !int
+    %two = assume bounded<0, ?>, %stats_two : !int
+    %part_view = make_tensor_view %part, shape = [%B, %H, %Z, %part_D], strides = [%part0, %part1, %part2, 1] : !int -> !spans
     %stats_view = make_tensor_view %stats, shape = [%B, %H, %Z, %two], strides = [%stats0, %stats1, %stats2, 1] : !int -> !spans
-    %o_view = make_tensor_view %o, shape = [%B, %H, %D], strides = [%o0, %o1, 1] : !int -> !heads
+    %o_view = make_tensor_view %o, shape = [%B, %H, %o_D], strides = [%o0, %o1, 1] : !int -> !heads
     %part_tiles = make_partition_view %part_view : !part_part_1x1xBZxD
     %stat_tiles = make_partition_view %stats_view : !stat_part_1x1xBZx1
     %o_tiles = make_partition_view %o_view : !out_part_1x1xD

@@ -27,6 +27,9 @@ MODULES = {  # of each kernel
 TENSOR_CORE = frozenset(
     {"linear", "linear_gelu", "linear_residual", "linear_parts", "logits", "attention"}
 )  # these take TF32
+# Whose arrays have the sizes that are constants: attention then stores through the copy engine. The code of the others
+# only gets longer by it.
+STATIC_SIZES = frozenset({"attention"})
 MAY_ALIAS = {("linear_residual", "residual"), ("linear_residual", "out")}  # in place
 
 
@@ -119,6 +122,7 @@ def _constraint(param: Param, spec: EntrySpec) -> Any:
         may_alias_internally=False,
         stride_constant=[None] * (rank - 1) + [1],
         stride_divisible_by=[step] * (rank - 1) + [1],
+        shape_constant=[spec.constants.get(dim) for dim in param.dims] if spec.op in STATIC_SIZES else None,
         shape_divisible_by=[spec.multiples.get(dim, 1) for dim in param.dims],
         base_addr_divisible_by=ALIGNMENT if aligned else 1,
     )

@@ -8,29 +8,34 @@ ConstInt = ct.Constant[int]
 LOG2_E = 1.4426950408889634
 
 
+LEAST = -1e30  # below every value; finite, so that the difference of two of them is 0 and not NaN
+
+
 @ct.kernel
 def softmax(x, out, BN: ConstInt):
-    """One block makes one row in tiles of BN columns, in three passes: the largest value, the sum of the exponentials
-    of the differences from it, the result. Columns past the width are -inf, whose exponential is 0."""
+    """One block makes one row in tiles of BN columns, in two passes: the largest value and the sum of the exponentials
+    of the differences from it, both per lane and rescaled when a lane's largest rises; then the result. Columns past
+    the width are -inf, whose exponential is 0."""
     m = ct.bid(0)
     steps = ct.cdiv(x.shape[1], BN)
+    infinity = ct.PaddingMode.NEG_INF
 
-    maxima = ct.full((1, BN), -float("inf"), ct.float32)
-    for j in range(steps):
-        value = ct.load(x, index=(m, j), shape=(1, BN), padding_mode=ct.PaddingMode.NEG_INF).astype(ct.float32)
-        maxima = ct.maximum(maxima, value)
-    largest = ct.max(maxima, axis=1, keepdims=True)
-
+    maxima = ct.full((1, BN), LEAST, ct.float32)
     sums = ct.zeros((1, BN), ct.float32)
     for j in range(steps):
-        value = ct.load(x, index=(m, j), shape=(1, BN), padding_mode=ct.PaddingMode.NEG_INF).astype(ct.float32)
-        sums += ct.exp2((value - largest) * LOG2_E)
-    inverse = 1.0 / ct.sum(sums, axis=1, keepdims=True)
+        value = ct.load(x, index=(m, j), shape=(1, BN), padding_mode=infinity, allow_tma=False).astype(ct.float32)
+        risen = ct.maximum(maxima, value)
+        rescale = ct.exp2((maxima - risen) * LOG2_E, flush_to_zero=True)
+        sums = sums * rescale + ct.exp2((value - risen) * LOG2_E, flush_to_zero=True)
+        maxima = risen
+    largest = ct.max(maxima, axis=1, keepdims=True)
+    lanes = sums * ct.exp2((maxima - largest) * LOG2_E, flush_to_zero=True)
+    inverse = 1.0 / ct.sum(lanes, axis=1, keepdims=True)
 
     for j in range(steps):
-        value = ct.load(x, index=(m, j), shape=(1, BN), padding_mode=ct.PaddingMode.NEG_INF).astype(ct.float32)
-        share = ct.exp2((value - largest) * LOG2_E) * inverse
-        ct.store(out, index=(m, j), tile=share.astype(out.dtype))
+        value = ct.load(x, index=(m, j), shape=(1, BN), padding_mode=infinity, allow_tma=False).astype(ct.float32)
+        share = ct.exp2((value - largest) * LOG2_E, flush_to_zero=True) * inverse
+        ct.store(out, index=(m, j), tile=share.astype(out.dtype), allow_tma=False)
 
 
 @ct.kernel
