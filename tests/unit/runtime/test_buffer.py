@@ -49,6 +49,50 @@ def test_views_see_what_numpy_sees(cpu: CpuExecutor) -> None:
     assert buffer.reshape(4, 6, 8).strides == (48, 8, 1)
 
 
+def test_one_dimension_as_several(cpu: CpuExecutor) -> None:
+    array = counted(4, 6, 8)
+    buffer = cpu.from_numpy(array)
+    assert np.array_equal(buffer.unflatten(1, 2, 3).numpy(), array.reshape(4, 2, 3, 8))
+    assert np.array_equal(buffer.unflatten(-1, 2, 2, 2).numpy(), array.reshape(4, 6, 2, 2, 2))
+    assert np.array_equal(buffer.unflatten(0, 4).numpy(), array)
+    cut = buffer.slice(2, 1, 5)  # no dense buffer, so no reshape of it
+    assert np.array_equal(cut.unflatten(1, 3, 2).numpy(), array[:, :, 1:5].reshape(4, 3, 2, 4))
+    assert cut.unflatten(1, 3, 2).strides == (48, 16, 8, 1)
+    assert buffer.slice(0, 0, 0).unflatten(0, 0, 5).shape == (0, 5, 6, 8)
+    column = buffer.select(2, 3).unflatten(1, 2, 3)
+    column.fill(-1)
+    array[:, :, 3] = -1
+    assert np.array_equal(buffer.numpy(), array)
+    for bad in (
+        lambda: buffer.unflatten(1, 2, 2), lambda: buffer.unflatten(1, -2, -3), lambda: buffer.unflatten(3, 1),
+        lambda: buffer.unflatten(1),
+    ):  # fmt: skip
+        with pytest.raises(UsageError):
+            bad()
+    buffer.free()
+    with pytest.raises(UsageError, match="freed"):
+        buffer.unflatten(1, 2, 3)
+
+
+def test_several_buffers_in_one_allocation(cpu: CpuExecutor) -> None:
+    memory = cpu.allocate(1024)
+    whole = cpu.view(memory, 0, (256,), "i32")
+    whole.fill(0)
+    part, last = cpu.view(memory, 512, (2, 3), "i32"), cpu.view(memory, 1020, (1,), "i32")
+    part.copy_from(np.arange(1, 7, dtype=np.int32).reshape(2, 3))
+    last.fill(9)
+    assert part.strides == (3, 1)
+    assert part.allocation is last.allocation is memory
+    assert np.flatnonzero(whole.numpy()).tolist() == [128, 129, 130, 131, 132, 133, 255]
+    for offset, shape in ((1024, (1,)), (1020, (2,)), (0, (257,))):
+        with pytest.raises(UsageError, match="leaves its memory of 1024 bytes"):
+            cpu.view(memory, offset, shape, "i32")
+    assert cpu.view(memory, 1024, (0, 5), "i32").shape == (0, 5)
+    part.free()
+    with pytest.raises(UsageError, match="freed"):
+        whole.numpy()
+
+
 def test_views_write_through(cpu: CpuExecutor) -> None:
     array = counted(3, 4)
     buffer = cpu.from_numpy(array)

@@ -38,6 +38,21 @@ def test_a_graph_keeps_its_buffers_alive(cpu: CpuExecutor) -> None:
         graph.replay()
 
 
+def test_a_graph_minds_its_own_buffers(cpu: CpuExecutor) -> None:
+    """A view's memory counts, whichever view of it was launched; what the graph does not use may go."""
+    memory = cpu.allocate(64)
+    first, second, other = cpu.view(memory, 0, (4,), "i32"), cpu.view(memory, 32, (4,), "i32"), cpu.empty((4,), "i32")
+    with cpu.capture() as graph:
+        first.fill(7)
+    other.free()
+    graph.replay()
+    assert first.numpy().tolist() == [7] * 4
+    second.free()
+    for _ in range(2):
+        with pytest.raises(LaunchError, match="buffer that this graph uses was freed"):
+            graph.replay()
+
+
 def test_what_a_capture_cannot_hold(cpu: CpuExecutor) -> None:
     buffer = cpu.empty((4,), "f32")
     with cpu.capture() as graph:

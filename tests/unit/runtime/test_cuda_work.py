@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
+
+import pytest
 
 from toolchain.entry import ops
+from toolchain.errors import LaunchError, UsageError
+from toolchain.runtime.buffer import Allocation
 from toolchain.runtime.cpu import CpuExecutor
-from toolchain.runtime.cuda_work import pack
+from toolchain.runtime.cuda_work import CudaGraph, pack
 
 
 def test_parameters_are_packed_in_abi_order(cpu: CpuExecutor) -> None:
@@ -20,3 +25,58 @@ def test_parameters_are_packed_in_abi_order(cpu: CpuExecutor) -> None:
     assert read[11:16] == [arrays[3].pointer, 5, 48, 48, 1]
     assert abs(read[16] - 1e-5) < 1e-12
     assert all(at % struct.calcsize(kind) == 0 for kind, at in zip(kinds, offsets, strict=True))
+
+
+class Driverless:
+    """As much of the CUDA executor as a graph uses; `frees` counts as its own does."""
+
+    def __init__(self) -> None:
+        self.frees = 0
+        self.replayed: list[Any] = []
+
+    def run(self, call: str, *_: object, doing: str = "") -> str:
+        del doing
+        return f"result of {call}"
+
+    def replay(self, executable: Any) -> None:
+        self.replayed.append(executable)
+
+    def discard(self, call: str, handle: Any) -> None:
+        del call, handle
+
+
+class Counted(Allocation):
+    """Counts how often somebody asks whether it was freed."""
+
+    asked = 0
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "freed":
+            Counted.asked += 1
+        return super().__getattribute__(name)
+
+
+def test_a_cuda_graph_looks_at_its_buffers_when_one_can_have_gone(cpu: CpuExecutor) -> None:
+    executor: Any = Driverless()
+
+    def freed(_: Allocation) -> None:
+        executor.frees += 1
+
+    own, other = Counted(4096, 64, freed), Counted(8192, 64, freed)
+    graph = CudaGraph(executor)
+    graph.hold([cpu.view(own, 0, (4,), "i32"), cpu.view(own, 16, (4,), "i32")])
+    with pytest.raises(UsageError, match="not captured to its end"):
+        graph.replay()
+    graph.instantiate("a graph")
+    graph.replay()
+    looked = Counted.asked
+    graph.replay()
+    assert executor.replayed == ["result of cuGraphInstantiate"] * 2
+    assert Counted.asked == looked  # nothing was freed since
+    other.free()
+    graph.replay()
+    own.free()
+    for _ in range(2):  # it stays so
+        with pytest.raises(LaunchError, match="buffer that this graph uses was freed"):
+            graph.replay()
+    assert len(executor.replayed) == 3

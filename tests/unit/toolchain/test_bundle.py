@@ -55,6 +55,23 @@ def test_the_first_entry_that_fits_is_selected(bundle: Bundle) -> None:
     assert chosen(128, frozenset({"out"})) == "gelu_64_f32"
 
 
+def test_an_entry_for_a_target_is_selected_there_alone(tmp_path: Path) -> None:
+    tuned = compiled("gelu_sm_90_f32", targets=("sm_90",), where=("M > 1",))
+    both = write(tmp_path / "b", [tuned, compiled()], TOOLS)
+
+    def chosen(target: str | None, m: int = 4) -> str:
+        return both.select("py", "gelu", "f32", {"M": m, "N": 4}, target=target).spec.symbol
+
+    assert chosen("sm_90") == chosen(None) == "gelu_sm_90_f32"
+    assert chosen("sm_80") == chosen("sm_90", m=1) == "gelu_f32"
+    assert both.entries[0].spec.targets == ("sm_90",)
+    assert [e.spec.symbol for e in both.entries_of("py", "gelu", "f32")] == ["gelu_sm_90_f32", "gelu_f32"]
+    assert both.entries_of("mlir", "gelu", "f32") == ()
+    alone = write(tmp_path / "a", [tuned, compiled("gelu_64_f32", multiples={"N": 64})], TOOLS)
+    with pytest.raises(LaunchError, match=r"gelu_sm_90_f32: is for sm_90\s+gelu_64_f32: N must be a multiple of 64"):
+        alone.select("py", "gelu", "f32", {"M": 4, "N": 4}, target="sm_80")
+
+
 def test_nothing_to_select(bundle: Bundle, tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=r"py/gelu\[f16\].*py/gelu\[f32\], mlir/gelu\[f32\]"):
         bundle.select("py", "gelu", "f16", {"M": 4, "N": 4})

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -161,6 +163,30 @@ def test_a_target_that_needs_later_bytecode_is_refused_first() -> None:
     for version in ("abc", "", "13", "99.1"):
         with pytest.raises(UsageError, match="bytecode version"):
             pipeline.check_targets([], version)
+
+
+def test_an_entry_for_some_targets_is_assembled_for_these(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "tool", lambda _: SimpleNamespace(fingerprint="as if"))
+    monkeypatch.setattr(pipeline, "assemble", lambda code, target: code + b" for " + target.encode())
+    chosen = [targets()[name] for name in ("sm_90", "sm_80")]
+    entries = [
+        replace(spec("tuned"), targets=("sm_90", "sm_120")),
+        replace(spec("none"), targets=("sm_100",)),
+        spec("a"),
+    ]
+    told: list[tuple[int, int]] = []
+    outcome = compile_entries(
+        [(package.name, each) for each in entries], chosen, Cache(tmp_path / "cache"), jobs=2,
+        progress=lambda done, total, _: told.append((done, total)),
+    )  # fmt: skip
+    assert [(c.spec.symbol, dict(c.cubins)) for c in outcome.compiled] == [
+        ("tuned", {"sm_90": b"tuned 13.3 for sm_90"}),
+        ("none", {}),  # its bytecode is there for the interpreter
+        ("a", {"sm_90": b"a 13.3 for sm_90", "sm_80": b"a 13.3 for sm_80"}),
+    ]
+    assert (outcome.made, outcome.failures, told[-1]) == (6, [], (6, 6))
 
 
 def test_a_failed_tool_passes_between_processes_whole() -> None:

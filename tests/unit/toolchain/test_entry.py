@@ -1,0 +1,121 @@
+"""What an entry says of itself, and the launch conditions that follow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolchain.entry import EntrySpec, entries_of, evaluate, load_entries
+from toolchain.errors import UsageError
+
+ROW: Mapping[str, Any] = {
+    "op": "linear",
+    "dtypes": ["f16", "bf16"],
+    "constants": {"BM": 64, "BN": 32},
+    "aligned": ["x", "out"],
+    "multiples": {"K": 64, "N": 32},
+    "where": ["M <= 512"],
+    "grid": ["min(SMS, cdiv(M, BM) * cdiv(N, BN))", "1", "1"],
+    "hints": {"sm_90": {"occupancy": 2}},
+}
+FITS = {"M": 100, "K": 128, "N": 96}
+
+
+def made(**changed: Any) -> EntrySpec:
+    """The bf16 entry of ROW, changed."""
+    return entries_of([{**ROW, **changed}], "py", "entries.toml")[1]
+
+
+def test_a_row_gives_an_entry_for_each_dtype() -> None:
+    first, second = entries_of([ROW], "py", "entries.toml")
+    assert (first.symbol, second.symbol) == ("linear_64x32_f16", "linear_64x32_bf16")
+    assert (second.op, second.dtype, second.source) == ("linear", "bf16", "py")
+    assert (second.multiples, second.kernel, second.targets) == ({"K": 64, "N": 32}, "", ())
+    tuned = made(variant="sm_90_few", kernel="linear_row", targets=["sm_90"])
+    assert (tuned.symbol, tuned.kernel, tuned.targets) == ("linear_sm_90_few_bf16", "linear_row", ("sm_90",))
+    bare = entries_of([{"op": "gelu", "dtypes": ["f32"], "grid": ["M", "1", "1"]}], "py", "")[0]
+    assert (bare.symbol, bare.aligned, bare.where, bare.multiples, bare.hints) == ("gelu_f32", (), (), {}, {})
+
+
+def test_a_manifest_keeps_all_of_it() -> None:
+    spec = made(kernel="linear_row", targets=["sm_90", "sm_100"])
+    assert EntrySpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"multiples": {"C": 8}}, "linear_64x32_f16: multiples names no dimension: C"),
+        ({"multiples": {"BM": 8}}, "multiples names no dimension: BM"),
+        ({"aligned": ["y"]}, "aligned names no array parameter: y"),
+        ({"where": ["Q == 1"]}, "'Q == 1' uses unknown Q"),
+        ({"grid": ["M", "Z", "1"]}, "'Z' uses unknown Z"),
+        ({"dtypes": ["f8"]}, "dtype 'f8' is none of f32"),
+        ({"op": "nope"}, "no op 'nope'"),
+        ({"dtypes": ["f16", "f16"]}, "entries.toml: the same symbol twice: linear_64x32_f16"),
+    ],
+)
+def test_what_an_entry_cannot_say(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        entries_of([{**ROW, **changed}], "py", "entries.toml")
+
+
+@pytest.mark.parametrize(
+    ("dims", "misaligned", "why"),
+    [
+        (FITS, (), None),
+        (FITS, ("weight", "bias"), None),
+        (FITS, ("out", "weight"), "out must be aligned to 16 bytes in address and strides"),
+        ({**FITS, "K": 96}, (), "K must be a multiple of 64"),
+        ({**FITS, "K": 0, "N": 0}, (), None),  # nothing to do
+        ({**FITS, "N": 100}, (), "N must be a multiple of 32"),
+        ({**FITS, "M": 513}, (), "M <= 512 does not hold"),
+        ({**FITS, "M": 513, "N": 1}, (), "N must be a multiple of 32"),
+    ],
+)
+def test_why_an_entry_cannot_take_arguments(dims: dict[str, int], misaligned: tuple[str, ...], why: str | None) -> None:
+    assert made().unmet(dims, frozenset(misaligned)) == why
+
+
+def test_targets_restrict_where_an_entry_runs() -> None:
+    every, two = made(), made(targets=["sm_90", "sm_100"])
+    assert [spec.runs_on(target) for spec in (every, two) for target in ("sm_80", "sm_90", "sm_100")] == [
+        True, True, True, False, True, True,
+    ]  # fmt: skip
+    assert every.runs_on(None)
+    assert two.runs_on(None)  # the interpreter stands for all
+
+
+def test_the_grid_is_in_sizes_constants_and_multiprocessors() -> None:
+    assert made().grid_for(FITS, sms=132) == (6, 1, 1)
+    assert made().grid_for(FITS, sms=4) == (4, 1, 1)
+    assert made().grid_for({**FITS, "M": 0}, sms=4) == (0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("cdiv(cdiv(K, 64), Z) % 2 == 0", True), ("max(K, 5) - 2 * Z // 3", 298), ("K < Z", False), ("K != Z", True)],
+)
+def test_expressions(text: str, value: int) -> None:
+    assert evaluate(text, {"K": 300, "Z": 3}) == value
+
+
+@pytest.mark.parametrize("text", ["K ** 2", "K if Z else 1", "open('x')", "K.real", "1 < K < 9", "min(K, key=1)"])
+def test_nothing_else_is_an_expression(text: str) -> None:
+    with pytest.raises(UsageError, match="cannot evaluate"):
+        evaluate(text, {"K": 300, "Z": 3})
+
+
+def test_a_file_of_entries(tmp_path: Path) -> None:
+    path = tmp_path / "entries.toml"
+    path.write_text(
+        '[[entry]]\nop = "layernorm"\nvariant = "row"\nkernel = "layernorm_row"\ndtypes = ["f32"]\n'
+        'constants = { BC = 64 }\nmultiples = { C = 8 }\ntargets = ["sm_90"]\ngrid = ["N", "1", "1"]\n'
+    )
+    (spec,) = load_entries(path, "mlir")
+    assert (spec.symbol, spec.source, spec.kernel) == ("layernorm_row_f32", "mlir", "layernorm_row")
+    assert (spec.multiples, spec.targets) == ({"C": 8}, ("sm_90",))
