@@ -38,6 +38,15 @@ def test_strided_views_are_read_and_written(cuda: Executor) -> None:
     assert np.array_equal(buffer.numpy(), array)
 
 
+def test_several_buffers_in_one_allocation(cuda: Executor) -> None:
+    memory = cuda.allocate(1024)
+    whole = cuda.view(memory, 0, (256,), "i32")
+    whole.fill(0)
+    cuda.view(memory, 512, (6,), "i32").unflatten(0, 2, 3).copy_from(np.arange(1, 7, dtype=np.int32).reshape(2, 3))
+    assert np.flatnonzero(whole.numpy()).tolist() == [128, 129, 130, 131, 132, 133]
+    assert whole.unflatten(0, 64, 4).slice(1, 1, 3).unflatten(0, 8, 8).numpy()[4, 0].tolist() == [2, 3]
+
+
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
 def test_fill_poisons(cuda: Executor, dtype: str) -> None:
     buffer = cuda.empty((1000, 33), dtype)

@@ -1,0 +1,51 @@
+"""The model as graphs: what a replay gives is what its launches give, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpt.graphs import Decode, Forward
+from gpt.model import GPT, KVCache
+from gpt.weights import SHIPPED
+from toolchain.bundle import Bundle
+from toolchain.runtime import Executor, Launcher
+
+pytestmark = pytest.mark.needs("gpu")
+BATCH, LENGTH = 3, 20
+
+
+@pytest.fixture
+def tokens() -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 256, (BATCH, LENGTH)).astype(np.int32)
+
+
+def models(bundle: Bundle, cuda: Executor) -> list[GPT]:
+    return [
+        GPT.from_pretrained(SHIPPED, launcher=Launcher(bundle, source, cuda), dtype="bf16") for source in bundle.sources
+    ]
+
+
+def test_a_forward_graph_follows_its_tokens(cuda: Executor, bundle: Bundle, tokens: np.ndarray) -> None:
+    for model in models(bundle, cuda):
+        graph = Forward(model, BATCH, LENGTH)
+        for given in (tokens, tokens[:, ::-1].copy()):
+            graph.set_tokens(given)
+            graph.run()
+            assert np.array_equal(graph.logits.numpy(), model.forward(given).numpy())
+
+
+def test_decode_steps_feed_themselves(cuda: Executor, bundle: Bundle, tokens: np.ndarray) -> None:
+    for model in models(bundle, cuda):
+        plain, stepped = (KVCache(model, BATCH, positions=LENGTH + 6) for _ in range(2))
+        for cache in (plain, stepped):
+            model.prefill(tokens[:, :-1], cache)
+        decode = Decode(model, stepped)
+        decode.reset(tokens[:, -1])
+        given = tokens[:, -1]
+        for _ in range(5):
+            wanted = model.decode(given, plain).numpy()
+            decode.run()
+            given = decode.tokens.numpy()
+            assert np.array_equal(decode.logits.numpy(), wanted)
+            assert given.tolist() == wanted.argmax(axis=-1).tolist()
