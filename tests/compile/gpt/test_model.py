@@ -20,7 +20,7 @@ ODD = GPTConfig(n_layer=2, n_head=3, n_embd=96, n_ctx=150, vocab_size=203)  # a 
 
 
 @pytest.mark.parametrize("dtype", ["f32", "tf32", "f16", "bf16"])
-@pytest.mark.parametrize(("batch", "length"), [(1, 1), (2, 37), (1, 150)])  # 150: more than two key tiles
+@pytest.mark.parametrize(("batch", "length"), [(1, 1), (3, 7), (2, 37), (1, 150)])  # 150: more than two key tiles
 def test_logits_are_within_the_bound(bundle: Bundle, source: str, dtype: str, batch: int, length: int) -> None:
     weights = random_weights(ODD, seed=1).astype(dtype)
     tokens = np.random.default_rng(2).integers(0, ODD.vocab_size, (batch, length)).astype(np.int32)
