@@ -12,12 +12,15 @@ from toolchain.knobs import ROOT
 pytestmark = pytest.mark.needs("toolchain")
 
 
-def test_the_example_runs(bundle: Bundle, capsys: pytest.CaptureFixture[str]) -> None:
-    found = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "gpt.md").read_text(), re.DOTALL)
-    assert found is not None
-    code = found[1].replace('"build/bundle"', repr(str(bundle.root))).replace('"auto"', '"cpu"')
-    assert code != found[1]
+def test_the_examples_run(bundle: Bundle, capsys: pytest.CaptureFixture[str]) -> None:
+    found = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "gpt.md").read_text(), re.DOTALL)
+    assert len(found) == 2
+    code = found[0].replace('"build/bundle"', repr(str(bundle.root))).replace('"auto"', '"cpu"')
+    assert code != found[0]
     names: dict[str, object] = {}
     exec(compile(code, "docs/gpt.md", "exec"), names)
     assert len(capsys.readouterr().out) > 50  # of 100 new bytes
     assert names["likeliest"].shape == (2,)
+    exec(compile(found[1], "docs/gpt.md", "exec"), names)
+    assert capsys.readouterr().out.endswith("(2, 257)\n")
+    assert names["cache"].lengths.tolist() == [14, 14]
