@@ -17,11 +17,10 @@ ConstBool = ct.Constant[bool]
 def place(tile, m_tiles, n_tiles, GROUP):
     """Row and column of the tile-th tile: GROUP rows of tiles at a time, column by column, so that tiles made at the
     same time share their inputs in the L2 cache."""
-    group = tile // (GROUP * n_tiles)
-    within = tile - group * (GROUP * n_tiles)  # not %, which is made for negative numbers too
-    rows = ct.minimum(m_tiles - group * GROUP, GROUP)
-    column = within // rows
-    return group * GROUP + within - column * rows, column
+    span = GROUP * n_tiles
+    first = tile // span * GROUP
+    rows = ct.minimum(m_tiles - first, GROUP)
+    return first + tile % span % rows, tile % span // rows
 
 
 def product(x, weight, m, n, BM, BN, BK, TF32):
