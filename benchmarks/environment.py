@@ -22,15 +22,14 @@ PACKAGES = ("torch", "triton", "cupy-cuda13x", "cuda-bindings", "numpy", "ml-dty
 
 def commit(bundle: Path) -> dict[str, str]:
     """`commit`, and `changes`: the digest of what differs from it, empty for a clean tree. From git; where there is no
-    checkout, from what `stamp` wrote into the bundle; else empty."""
-    found = _git()
-    if found is not None:
-        return found
+    checkout, from what `stamp` wrote into the bundle; else empty. `bundle_commit`, `bundle_changes`: what `stamp` wrote,
+    where it did: a tree that was copied to the GPU may stand on an older checkout there."""
     try:
         written = json.loads((bundle / COMMIT).read_text())
-        return {"commit": str(written["commit"]), "changes": str(written["changes"])}
+        stamped = {"commit": str(written["commit"]), "changes": str(written["changes"])}
     except (OSError, ValueError, KeyError, TypeError):
-        return {"commit": "", "changes": ""}
+        return _git() or {"commit": "", "changes": ""}
+    return {**(_git() or stamped), **{f"bundle_{name}": value for name, value in stamped.items()}}
 
 
 def stamp(bundle: Path) -> Path:

@@ -33,6 +33,8 @@ EXAMPLES = """\
 """
 PHASES = ("compile", "measure", "apply")
 
+SHOWN = 3  # stale rows that a compile names
+
 
 def add(commands: Any) -> None:
     made = command(commands, "tune", tune, "find the fastest variants of kernels for a GPU, and keep them", EXAMPLES)
@@ -200,7 +202,9 @@ def warn_of_stale(entries: Iterable[EntrySpec], targets: Iterable[Target]) -> No
         and any((source, spec.symbol) in compiled for source, specs in row.entries.items() for spec in specs)
     ]
     if found := stale_rows(rows):
-        listed = "; ".join(row.row.name for row in found)
+        listed = "; ".join(row.row.name for row in found[:SHOWN])
+        if len(found) > SHOWN:
+            listed += f" and {len(found) - SHOWN} more: see tilestack tune --check"
         print(f"warning: tuned with other tools or kernels, so perhaps not the fastest: {listed}", file=sys.stderr)
 
 

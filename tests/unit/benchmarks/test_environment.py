@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -46,15 +47,18 @@ def test_changes_have_a_digest(checkout: Path, bundle: Bundle) -> None:
     assert environment.commit(bundle.root)["changes"] not in ("", *found)
 
 
-@pytest.mark.usefixtures("checkout")
 def test_a_stamp_serves_where_there_is_no_checkout(
-    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    checkout: Path, bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = environment.commit(bundle.root)
     environment.stamp(bundle.root)
     assert Bundle.load(bundle.root).entries == bundle.entries
+    stamped = {f"bundle_{name}": value for name, value in wanted.items()}
+    (checkout / "kernel.mlir").write_text("another")
+    assert environment.commit(bundle.root) == {"commit": wanted["commit"], "changes": ANY, **stamped}
+    assert environment.commit(bundle.root)["changes"] != wanted["changes"]
     monkeypatch.setattr(environment, "ROOT", tmp_path)
-    assert environment.commit(bundle.root) == wanted
+    assert environment.commit(bundle.root) == {**wanted, **stamped}
     (bundle.root / environment.COMMIT).write_text("[]")
     assert environment.commit(bundle.root) == {"commit": "", "changes": ""}
     with pytest.raises(UsageError, match="no git checkout"):
