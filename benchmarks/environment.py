@@ -22,8 +22,8 @@ PACKAGES = ("torch", "triton", "cupy-cuda13x", "cuda-bindings", "numpy", "ml-dty
 
 def commit(bundle: Path) -> dict[str, str]:
     """`commit`, and `changes`: the digest of what differs from it, empty for a clean tree. From git; where there is no
-    checkout, from what `stamp` wrote into the bundle; else empty. `bundle_commit`, `bundle_changes`: what `stamp` wrote,
-    where it did: a tree that was copied to the GPU may stand on an older checkout there."""
+    checkout, from what `stamp` wrote into the bundle; else empty. `bundle_commit`, `bundle_changes`: what `stamp`
+    wrote, where it did: a tree that was copied to the GPU may stand on an older checkout there."""
     try:
         written = json.loads((bundle / COMMIT).read_text())
         stamped = {"commit": str(written["commit"]), "changes": str(written["changes"])}
