@@ -6,8 +6,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdsl.ir import BlockArgument
 
 import kernels_mlir
 import kernels_py
@@ -16,6 +18,9 @@ from toolchain.entry import DTYPES, EntrySpec, OpSpec, ops
 from toolchain.errors import BytecodeError
 from toolchain.knobs import ROOT
 from toolchain.tileir import bytecode, text
+from toolchain.tileir.dialect.attrs import DivByAttr
+from toolchain.tileir.dialect.control import EntryOp
+from toolchain.tileir.dialect.ops import AssumeOp, TanHOp
 from toolchain.tileir.dialect.verify import verify
 from toolchain.tools import tool
 
@@ -69,17 +74,39 @@ def test_every_op_and_dtype_has_an_entry_that_takes_any_size_and_alignment(sourc
             assert any(s.unmet(dims, anything) is None and not s.targets for s in rows), f"{op.name} {dtype}"
 
 
+def divisors(entry: EntryOp) -> dict[int, int]:
+    """What each argument is assumed to be a multiple of."""
+    found: dict[int, int] = {}
+    for op in entry.body.block.ops:
+        if isinstance(op, AssumeOp) and isinstance(op.predicate, DivByAttr):
+            value = op.value
+            while not isinstance(value, BlockArgument):  # assumed to be something else before
+                value = value.owner.value
+            found[value.index] = op.predicate.divisor
+    return found
+
+
+def hints(entry: EntryOp) -> dict[str, dict[str, int]]:
+    given = entry.optimization_hints.data if entry.optimization_hints else ()
+    return {target: dict(values) for target, values in given if values}
+
+
 @pytest.mark.parametrize("name", list(ops()))
-def test_the_abi_is_the_same_in_both_sources(name: str) -> None:
-    def arguments(source: str) -> dict[str, list[str]]:
+def test_both_sources_have_the_same_abi_promises_hints_and_precision(name: str) -> None:
+    def described(source: str) -> dict[str, Any]:
         found = {}
         for spec in ENTRIES:
             if (spec.op, spec.source) == (name, source):
-                module = bytecode.read(exported(spec))
-                found[spec.dtype] = [str(a.type) for a in module.entries[spec.symbol].body.block.args]
+                entry = bytecode.read(exported(spec)).entries[spec.symbol]
+                tanh = {op.rounding_mode.data for op in entry.walk() if isinstance(op, TanHOp)}
+                types = [str(a.type) for a in entry.body.block.args]
+                found[spec.symbol] = (types, divisors(entry), hints(entry), tanh)
         return found
 
-    assert arguments("mlir") == arguments("py")
+    mlir, py = described("mlir"), described("py")
+    both = [symbol for symbol in mlir if symbol in py]  # tuned ones may be for one source
+    assert {symbol: mlir[symbol] for symbol in both} == {symbol: py[symbol] for symbol in both}
+    assert {s.symbol for s in ENTRIES if s.op == name and not s.targets} <= set(both)
 
 
 @pytest.mark.parametrize("source", list(SOURCES))
