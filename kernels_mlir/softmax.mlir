@@ -34,8 +34,8 @@ cuda_tile.module @softmax {
     %one = constant <i32: 1> : !int
     %BN = constant <i32: 1024> : !int
     %steps = divi %N, %BN signed rounding<positive_inf> : !int
-    // Below every value; finite, so that the difference of two of them is 0 and not NaN.
-    %least = constant <f32: -1.0e30> : !f32_1xBN
+    // f32's least: not above any value, and the difference of two of them is 0, not NaN.
+    %least = constant <f32: -3.4028234663852886e38> : !f32_1xBN
     %nothing = constant <f32: 0.0> : !f32_1xBN
     %log2e = constant <f32: 1.4426950408889634> : !f32_1xBN
 

@@ -8,7 +8,7 @@ ConstInt = ct.Constant[int]
 LOG2_E = 1.4426950408889634
 
 
-LEAST = -1e30  # below every value; finite, so that the difference of two of them is 0 and not NaN
+LEAST = -3.4028234663852886e38  # f32's least: not above any value, and the difference of two of them is 0, not NaN
 
 
 @ct.kernel
