@@ -98,7 +98,8 @@ class Engine:
             return [str(image.id) for image in self._client.images.load(file)]
 
     def start(self, container: Container, command: Sequence[str]) -> Any:
-        """Start a command in a new container; the caller removes it."""
+        """Start a command in a new container; the caller removes it. Raises ToolchainError if the engine cannot."""
+        import docker.errors
         import docker.types
 
         mounts = [
@@ -113,18 +114,24 @@ class Engine:
             "nvidia": [request(count=-1, capabilities=[["gpu"]])],
             "none": None,
         }[container.gpus]
-        return self._client.containers.run(
-            container.image,
-            list(command),
-            mounts=mounts,
-            environment=dict(container.environment),
-            working_dir=container.folder,
-            network_mode="host" if container.network else "none",
-            user=user,
-            device_requests=gpus,
-            detach=True,
-            init=True,
-        )
+        try:
+            return self._client.containers.run(
+                container.image,
+                list(command),
+                mounts=mounts,
+                environment=dict(container.environment),
+                working_dir=container.folder,
+                network_mode="host" if container.network else "none",
+                user=user,
+                device_requests=gpus,
+                detach=True,
+                init=True,
+            )
+        except docker.errors.APIError as error:
+            raise ToolchainError(
+                f"{self.version} did not start a container of {container.image[:19]}: {error.explanation or error}",
+                hint="docs/native.md says what an engine needs; does `docker run` or `podman run` work?",
+            ) from error
 
     def run(
         self, container: Container, command: Sequence[str], *, on_line: Callable[[str], None] = lambda _: None

@@ -31,7 +31,9 @@ def test_it_says_what_it_is(engine: Engine):
 
 def test_a_command_prints_line_by_line(engine: Engine, base: str):
     lines: list[str] = []
-    said = engine.run(Container(base), ["sh", "-c", "echo one; echo two >&2; printf three"], on_line=lines.append)
+    said = engine.run(
+        Container(base), ["sh", "-c", "echo one; echo two >&2; sleep 0.3; printf three"], on_line=lines.append
+    )
     assert sorted(lines) == ["one", "three", "two"]
     assert sorted(said.splitlines()) == ["one", "three", "two"]
 

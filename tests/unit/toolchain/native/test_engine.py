@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from docker.errors import APIError
 
 from toolchain.errors import ToolchainError, ToolFailed
 from toolchain.native import engine
@@ -178,6 +179,17 @@ def test_a_failure_shows_the_end_of_the_output():
     assert "line 59\n" not in str(caught.value)
     assert "Docker 9.9, sha256:1" in str(caught.value)
     assert client.removed == [True]
+
+
+def test_an_engine_that_cannot_start_a_container_is_quoted():
+    client = Client()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise APIError("500", explanation="container-init binary not found")
+
+    client.containers = SimpleNamespace(run=refuse)
+    with pytest.raises(ToolchainError, match=r"Docker 9.9 did not start .* container-init binary not found"):
+        Engine(client, "").run(Container("sha256:1"), ["true"])
 
 
 def test_an_interrupted_command_leaves_no_container():
