@@ -64,7 +64,11 @@ def _generate(
     cache = KVCache(model, batch=1, positions=prompt.size + count)
     logits = model.prefill(prompt, cache)  # (1, V)
     greedy = temperature == 0
-    token = int(model.argmax(logits)[0]) if greedy else sample(logits.numpy()[0], rng, temperature, top_k, top_p)
+    if greedy:
+        check_finite(logits.numpy())
+        token = int(model.argmax(logits)[0])
+    else:
+        token = sample(logits.numpy()[0], rng, temperature, top_k, top_p)
     decode: Decode | None = None
     for index in range(count):
         if token in stop:
@@ -78,6 +82,7 @@ def _generate(
             decode.reset(np.array([token], np.int32))
         decode.run()
         if greedy:
+            check_finite(decode.logits.numpy())  # the likeliest of NaN is no token, though the device leaves one
             token = int(decode.tokens.numpy()[0])
         else:
             token = sample(decode.logits.numpy()[0], rng, temperature, top_k, top_p)
@@ -87,12 +92,8 @@ def sample(
     logits: NDArray[Any], rng: np.random.Generator, temperature: float, top_k: int | None, top_p: float | None
 ) -> int:
     """One token drawn from logits (V,). Raises ConformanceError if one of them is not finite."""
+    check_finite(logits)
     exact = logits.astype(np.float64)
-    if not np.isfinite(exact).all():
-        raise ConformanceError(
-            "the model's logits hold NaN or infinity: no token can be drawn from them",
-            hint="f16 overflows above 65504: try bf16 or f32; if those fail too, run `tilestack matrix run`",
-        )
     order = np.argsort(-exact, kind="stable")  # likeliest first
     if top_k is not None:
         order = order[:top_k]
@@ -104,3 +105,12 @@ def sample(
         kept = np.cumsum(probabilities) - probabilities < top_p
         order, probabilities = order[kept], probabilities[kept] / probabilities[kept].sum()
     return int(rng.choice(order, p=probabilities))
+
+
+def check_finite(logits: NDArray[Any]) -> None:
+    """Raises ConformanceError if one of the logits is not finite."""
+    if not np.isfinite(logits).all():
+        raise ConformanceError(
+            "the model's logits hold NaN or infinity: no token can be drawn from them",
+            hint="f16 overflows above 65504: try bf16 or f32; if those fail too, run `tilestack matrix run`",
+        )

@@ -10,7 +10,7 @@ from gpt.generate import generate, sample
 from gpt.model import GPT, KVCache
 from gpt.reference import eager, float64
 from gpt.weights import Weights
-from toolchain.errors import UsageError
+from toolchain.errors import ConformanceError, UsageError
 
 
 @pytest.fixture
@@ -95,6 +95,16 @@ def test_greedy_generation_takes_the_likeliest_each_time(config: GPTConfig, weig
     for token in found:
         assert token == float64.forward(config, weights, np.array([sequence]))[0, -1].argmax()
         sequence.append(token)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_nothing_is_generated_from_logits_that_are_not_finite(
+    config: GPTConfig, weights: Weights, launcher: Any, temperature: float
+) -> None:
+    large = {name: np.full_like(w, 6e4) if name.startswith("ln_f") else w for name, w in weights.items()}
+    model = GPT(config, Weights(large), launcher, "f16")  # its logits overflow
+    with np.errstate(all="ignore"), pytest.raises(ConformanceError, match="NaN or infinity"):
+        list(generate(model, [1, 2], max_new_tokens=3, temperature=temperature))
 
 
 def test_generation_stops(model: GPT) -> None:
