@@ -27,7 +27,7 @@ from ..dialect.attrs import (
     Signedness,
     SignednessAttr,
 )
-from ..dialect.base import V13_2, V13_3, Version
+from ..dialect.base import V13_2, V13_3, V13_4, Version
 from .encoding import Reader, ints, varint
 
 SIMPLE: dict[int, Attribute] = {
@@ -81,11 +81,13 @@ def read_type(item: Reader, known: Sequence[Attribute], version: Version) -> Att
 
     match tag:
         case _ if tag == POINTER:
+            _no_attribute(item, version)
             return t.PtrType(scalar())
         case _ if tag == TILE:
             element = scalar()
             return t.TileType(_sizes(item, item.ints(8, "sizes"), dynamic=False), element)
         case _ if tag == TENSOR_VIEW:
+            _no_attribute(item, version)
             element = scalar()
             shape = _sizes(item, item.ints(8, "sizes"), dynamic=True)
             strides = _sizes(item, item.ints(8, "strides"), dynamic=True)
@@ -99,6 +101,13 @@ def read_type(item: Reader, known: Sequence[Attribute], version: Version) -> Att
             return _read_view(item, tag, version, earlier)
         case _:
             raise item.fail(f"no type has tag {tag:#x}")
+
+
+def _no_attribute(item: Reader, version: Version) -> None:
+    """Since 13.4 a pointer or tensor view has a flag for a `ptr_attr`. In 13.4 the only one is called none and nothing
+    writes it, so a type with it has no place in the dialect."""
+    if version >= V13_4 and item.varint():
+        raise item.fail("a pointer type with a ptr_attr, which this reader does not know")
 
 
 def _read_view(item: Reader, tag: int, version: Version, earlier: Callable[..., Any]) -> t.TileViewType:
@@ -142,14 +151,15 @@ def read_enum(reader: Reader, kind: type[Attribute]) -> Attribute:
 
 def write_type(value: Attribute, index: Callable[[Attribute], int], version: Version) -> bytes:
     """An item of the type table; `index` gives (and if need be makes) the index of a type it refers to."""
+    plain = varint(0) if version >= V13_4 else b""  # no ptr_attr
     match value:
         case t.PtrType():
-            return varint(POINTER) + varint(index(value.pointee))
+            return varint(POINTER) + plain + varint(index(value.pointee))
         case t.TileType():
             return varint(TILE) + varint(index(value.element_type)) + ints(value.shape, 8)
         case t.TensorViewType():
             element = varint(index(value.element_type))
-            return varint(TENSOR_VIEW) + element + ints(value.shape, 8) + ints(value.strides, 8)
+            return varint(TENSOR_VIEW) + plain + element + ints(value.shape, 8) + ints(value.strides, 8)
         case FunctionType():
             groups = ([index(x) for x in group.data] for group in (value.inputs, value.outputs))
             lists = (varint(len(group)) + b"".join(map(varint, group)) for group in groups)

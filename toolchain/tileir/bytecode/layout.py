@@ -2,8 +2,9 @@
 
 opcode · result types · flags · attributes · operands · regions. Result types have a count in front if the operation has
 a variadic operand or result. Flags are a bit for each optional field, attributes first: unit attributes are nothing but
-their bit. One variadic group is the last of all operands, whose total stands in front; with several groups, each
-variadic one has its own count.
+their bit. A property of booleans, one for each operand of a group, has no bit: absent, it is written as all false. One
+variadic group is the last of all operands, whose total stands in front; with several groups, each variadic one has its
+own count.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ..dialect.base import V13_1, TileOp, Version
 
 @dataclass(frozen=True)
 class Field:
-    """A property or operand group. `kind` of a property: its attribute class."""
+    """A property or operand group. `kind` of a property: its attribute class, `group`: whose booleans it holds."""
 
     name: str
     since: Version
@@ -35,6 +36,7 @@ class Field:
     variadic: bool = False
     kind: type[Attribute] | None = None
     default: Attribute | None = None
+    group: str | None = None
 
 
 @dataclass(frozen=True)
@@ -69,14 +71,21 @@ def layout(op: type[TileOp], version: Version) -> Layout:
         return op.FIELDS_SINCE.get(name, V13_1)
 
     properties = [
-        Field(name, since(name), isinstance(d, OptPropertyDef), kind=_kind(d.constr), default=op.DEFAULTS.get(name))
+        Field(
+            name,
+            since(name),
+            isinstance(d, OptPropertyDef),
+            kind=_kind(d.constr),
+            default=op.DEFAULTS.get(name),
+            group=op.ONE_EACH.get(name),
+        )
         for name, d in definition.properties.items()
         if name != "operandSegmentSizes"
     ]
     operands = tuple(
         Field(name, since(name), isinstance(d, OptionalDef), _is_variadic(d)) for name, d in definition.operands
     )
-    flags = [f for f in (*properties, *operands) if f.optional]
+    flags = [f for f in (*properties, *operands) if f.optional and f.group is None]
     variadic_results = any(isinstance(d, VarResultDef) for _, d in definition.results)
     return Layout(
         op=op,

@@ -21,14 +21,14 @@ from .layout import Field, Layout, layout
 
 T = TypeVar("T")
 MAGIC = b"\x7fTileIR\x00"
-VERSIONS: tuple[Version, ...] = ((13, 1), (13, 2), (13, 3))
+VERSIONS: tuple[Version, ...] = ((13, 1), (13, 2), (13, 3), (13, 4))
 SECTION_END, STRINGS, FUNCTIONS, DEBUG, CONSTANTS, TYPES, GLOBALS = range(7)
 ENTRY_POINT, HAS_HINTS = 0x02, 0x04
 MAX_DEPTH = 64  # of nested regions: deeper is damage, and would exhaust the stack
 
 
 def read(data: bytes, *, name: str = "<bytecode>") -> ModuleOp:
-    """The module in `data`, a Tile IR bytecode file of version 13.1 to 13.3. `name` is for error messages.
+    """The module in `data`, a Tile IR bytecode file of version 13.1 to 13.4. `name` is for error messages.
 
     Raises BytecodeError with the byte offset for whatever is damaged, truncated or of another version.
     """
@@ -209,10 +209,11 @@ class _ModuleReader:
             f.name: UNIT for f in form.flags if f.kind is UnitAttr and f.name in present
         }
         for field in form.attributes:
-            if not field.optional or field.name in present:
+            if not field.optional or field.name in present or field.group:
                 properties[field.name] = self._attribute(reader, field, results)
         properties.update({n: v for n, v in cls.DEFAULTS.items() if n not in properties})
         operands, sizes = self._operands(reader, form, present, values)
+        self._check_one_each(reader, at, form, properties, sizes)
         if form.segmented:
             properties["operandSegmentSizes"] = _segments(tuple(sizes))
         regions: list[Region] = []
@@ -242,6 +243,21 @@ class _ModuleReader:
             sizes.append(size)
         return operands, sizes
 
+    def _check_one_each(
+        self, reader: Reader, at: int, form: Layout, properties: dict[str, Attribute], sizes: list[int]
+    ) -> None:
+        """Flags for each operand of a group are as many as the operands. Without any set they are left out."""
+        for field in form.attributes:
+            if field.group is None:
+                continue
+            flags = properties[field.name]
+            assert isinstance(flags, attrs.BoolsAttr)
+            count = sizes[[f.name for f in form.operands].index(field.group)]
+            if len(flags.data) != count:
+                raise reader.fail(f"{form.op.name}: {len(flags.data)} {field.name} for {count} of {field.group}", at)
+            if not any(flags.data):
+                del properties[field.name]
+
     def _region(self, reader: Reader, values: list[SSAValue], depth: int) -> Region:
         if depth > MAX_DEPTH:
             raise reader.fail(f"regions nested deeper than {MAX_DEPTH}")
@@ -270,6 +286,8 @@ class _ModuleReader:
                 return attrs.StrAttr(self.string_at(reader))
             case attrs.IntsAttr:
                 return attrs.IntsAttr(reader.ints(4, "numbers"))
+            case attrs.BoolsAttr:
+                return attrs.BoolsAttr(tuple(map(bool, reader.ints(1, "flags"))))
             case attrs.HintsAttr:
                 return self.attributes.hints(reader)
             case attrs.AttrsAttr:

@@ -180,6 +180,8 @@ class _ModuleWriter:
             code += varint(sum(bit << i for i, bit in enumerate(present)))
         for field in form.attributes:
             value = op.properties.get(field.name)
+            if value is None and field.group:
+                value = attrs.BoolsAttr((False,) * sizes[field.group])
             if value is not None:
                 code += self._attribute(field, value)
             elif not field.optional:
@@ -223,6 +225,8 @@ class _ModuleWriter:
                 return varint(self.strings.index(value.data))
             case attrs.IntsAttr():
                 return ints(value.data, 4)
+            case attrs.BoolsAttr():
+                return ints(value.data, 1)
             case attrs.HintsAttr():
                 return self.attributes.hints(value)
             case attrs.AttrsAttr():
@@ -241,7 +245,7 @@ class _ModuleWriter:
             if name in op.DEFAULTS:
                 absent = value == op.DEFAULTS[name]
             else:
-                absent = value is None or value == ()
+                absent = value is None or value == () or (isinstance(value, attrs.BoolsAttr) and not any(value.data))
             if not absent:
                 raise self._lacks(op, name)
 

@@ -156,6 +156,13 @@ class IntsAttr(_Plain[tuple[int, ...]]):
 
 
 @irdl_attr_definition
+class BoolsAttr(_Plain[tuple[bool, ...]]):
+    """Flags, one for each operand of a group: which indices are known to lie inside."""
+
+    name = "cuda_tile.bools"
+
+
+@irdl_attr_definition
 class AttrsAttr(_Plain[tuple[Attribute, ...]]):
     """Several attributes: the identities of a reduction, one per operand."""
 

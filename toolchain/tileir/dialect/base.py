@@ -9,7 +9,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, irdl_op_definition
 
 Version = tuple[int, int]
-V13_1, V13_2, V13_3 = (13, 1), (13, 2), (13, 3)
+V13_1, V13_2, V13_3, V13_4 = (13, 1), (13, 2), (13, 3), (13, 4)
 Op = TypeVar("Op", bound="TileOp")
 SEGMENTS = AttrSizedOperandSegments(as_property=True)
 
@@ -27,6 +27,8 @@ class TileOp(IRDLOperation):
     """Fields that older bytecode lacks."""
     DEFAULTS: ClassVar[Mapping[str, Attribute]]
     """What a required property of `FIELDS_SINCE` is in older bytecode."""
+    ONE_EACH: ClassVar[Mapping[str, str]]
+    """Properties of booleans, one for each operand of a group, and that group's name. Absent: all false."""
 
 
 def tile_op(
@@ -36,6 +38,7 @@ def tile_op(
     since: Version = V13_1,
     fields_since: Mapping[str, Version] | None = None,
     defaults: Mapping[str, Attribute] | None = None,
+    one_each: Mapping[str, str] | None = None,
 ) -> Callable[[type[Op]], type[Op]]:
     """Defines an operation: its name in text, its opcode, and what came in after bytecode 13.1."""
 
@@ -43,7 +46,7 @@ def tile_op(
         cls.name = f"cuda_tile.{mnemonic}"
         defined = irdl_op_definition(cls)
         defined.OPCODE, defined.SINCE = opcode, since
-        defined.FIELDS_SINCE, defined.DEFAULTS = fields_since or {}, defaults or {}
+        defined.FIELDS_SINCE, defined.DEFAULTS, defined.ONE_EACH = fields_since or {}, defaults or {}, one_each or {}
         return defined
 
     return define

@@ -15,6 +15,7 @@ from xdsl.irdl import (
 
 from .attrs import (
     AtomicModeAttr,
+    BoolsAttr,
     BoundedAttr,
     DivByAttr,
     HintsAttr,
@@ -24,7 +25,7 @@ from .attrs import (
     SameElementsAttr,
     StrAttr,
 )
-from .base import SEGMENTS, V13_3, TileOp, tile_op
+from .base import SEGMENTS, V13_3, V13_4, TileOp, tile_op
 from .types import TensorViewType, TileType, TileViewType, TokenType
 
 Predicate = DivByAttr | BoundedAttr | SameElementsAttr
@@ -89,6 +90,24 @@ class MakeTokenOp(TileOp):
 class JoinTokensOp(TileOp):
     result = result_def(TokenType)
     tokens = var_operand_def(TokenType)
+
+
+class GdcTkoOp(TileOp):
+    """Grid dependency control: how launches that may overlap wait for each other."""
+
+    result_token = result_def(TokenType)
+    token = opt_operand_def(TokenType)
+    irdl_options = (SEGMENTS,)
+
+
+@tile_op("gdc_launch_dependents_tko", 119, since=V13_4)
+class GdcLaunchDependentsTkoOp(GdcTkoOp):
+    """The launch that waits for this one may begin."""
+
+
+@tile_op("gdc_wait_tko", 120, since=V13_4)
+class GdcWaitTkoOp(GdcTkoOp):
+    """Waits until the launches that this one depends on are over and what they wrote can be read."""
 
 
 @tile_op("make_tensor_view", 67)
@@ -163,27 +182,31 @@ class StorePtrTkoOp(TileOp):
     irdl_options = (SEGMENTS,)
 
 
-@tile_op("load_view_tko", 62)
+@tile_op("load_view_tko", 62, fields_since={"inbounds": V13_4}, one_each={"inbounds": "index"})
 class LoadViewTkoOp(TileOp):
+    """`inbounds`: along these dimensions no element is outside the array; the behaviour is undefined if one is."""
+
     tile = result_def(TileType)
     result_token = result_def(TokenType)
     memory_ordering_semantics = prop_def(MemoryOrderingAttr)
     memory_scope = opt_prop_def(MemoryScopeAttr)
     optimization_hints = opt_prop_def(HintsAttr)
+    inbounds = opt_prop_def(BoolsAttr)
     view = operand_def(TileViewType)
     index = var_operand_def(TileType)
     token = opt_operand_def(TokenType)
     irdl_options = (SEGMENTS,)
 
 
-@tile_op("store_view_tko", 102)
+@tile_op("store_view_tko", 102, fields_since={"inbounds": V13_4}, one_each={"inbounds": "index"})
 class StoreViewTkoOp(TileOp):
-    """Elements outside the array are not stored."""
+    """Elements outside the array are not stored. `inbounds`: as `load_view_tko` has it."""
 
     result_token = result_def(TokenType)
     memory_ordering_semantics = prop_def(MemoryOrderingAttr)
     memory_scope = opt_prop_def(MemoryScopeAttr)
     optimization_hints = opt_prop_def(HintsAttr)
+    inbounds = opt_prop_def(BoolsAttr)
     tile = operand_def(TileType)
     view = operand_def(TileViewType)
     index = var_operand_def(TileType)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from xdsl.irdl import operand_def, prop_def, region_def, result_def, var_operand_def, var_result_def
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, region_def, result_def, var_operand_def, var_result_def
 
 from .arithmetic import BinaryOp, UnaryOp
 from .attrs import (
@@ -15,7 +16,7 @@ from .attrs import (
     RoundingModeAttr,
     SignednessAttr,
 )
-from .base import V13_3, TileOp, tile_op
+from .base import V13_3, V13_4, TileOp, tile_op
 from .types import TileType
 
 
@@ -66,8 +67,11 @@ class FToFOp(ConversionOp):
     rounding_mode = prop_def(RoundingModeAttr)
 
 
-@tile_op("ftoi", 43)
+@tile_op("ftoi", 43, fields_since={"saturating": V13_4})
 class FToIOp(ConversionOp):
+    """`saturating`: what the integer type cannot hold becomes its nearest value, a NaN 0."""
+
+    saturating = opt_prop_def(UnitAttr)
     signedness = prop_def(SignednessAttr)
     rounding_mode = prop_def(RoundingModeAttr)
 

@@ -32,6 +32,12 @@ def _join_tokens(emitter: Emitter, op: Any) -> None:
     emitter.let(op.results[0], " | ".join(map(emitter.ref, op.operands)) or "0")
 
 
+@lowering("gdc_wait_tko", "gdc_launch_dependents_tko", poison="own")
+def _grid_dependency(emitter: Emitter, op: Any) -> None:
+    """Launches run one after the other here: nothing is left to wait for, and the order stays as it was."""
+    emitter.name(op.results[0], _token(emitter, op))
+
+
 @lowering("make_tensor_view", poison="own")
 def _make_tensor_view(emitter: Emitter, op: Any) -> None:
     kind = tensor_type(op.results[0])

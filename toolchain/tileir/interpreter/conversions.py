@@ -9,7 +9,7 @@ import numpy as np
 
 from .codegen import Emitter, lowering
 from .elements import Array, Element
-from .fields import enum, tile_of
+from .fields import enum, flag, tile_of
 from .integers import unsigned, wrap
 from .memory import Trap
 from .rounding import directed_rounder, integer_rounder
@@ -84,7 +84,7 @@ def _float_to_int(emitter: Emitter, op: Any) -> None:
     target = tile_of(op.results[0]).element
     convert = integer_rounder(target, enum(op, "signedness") == "signed", enum(op, "rounding_mode"))
     name = emitter.ref(op.operands[0])
-    if emitter.sanitize:
+    if emitter.sanitize and not flag(op, "saturating"):
         check = emitter.bind(_no_infinity)
         emitter.line(f"{check}({name}, {emitter.poison_of((op.operands[0],))})")
     expression = f"{emitter.bind(convert)}({name})"

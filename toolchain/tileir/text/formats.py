@@ -74,7 +74,7 @@ FORMATS: dict[str, str] = {
     "mmaf_scaled": "lhs , rhs , acc , lhs_scale , rhs_scale : <lhs> , <rhs> , <acc,result> , <lhs_scale> , <rhs_scale>",
     "select": "cond , val_if_true , val_if_false : <cond> , <val_if_true,val_if_false,result>",
     "ftof": "from_ ~rounding_mode : <from_> -> <to>",
-    "ftoi": "from_ =signedness ~rounding_mode : <from_> -> <to>",
+    "ftoi": "from_ =signedness ~rounding_mode flags : <from_> -> <to>",
     "itof": "from_ =signedness ~rounding_mode : <from_> -> <to>",
     "exti": "from_ =signedness : <from_> -> <to>",
     "trunci": "from_ ~overflow : <from_> -> <to>",

@@ -171,14 +171,26 @@ def _ordering(p: Parser) -> dict[str, Attribute]:
     return found
 
 
-def _token_and_hints(p: Parser, properties: dict[str, Attribute]) -> list[SSAValue]:
-    token: list[SSAValue] = []
-    if p.accept("token"):
-        p.expect("=")
-        token.append(p.value())
+def _token(p: Parser) -> list[SSAValue]:
+    """`token = %t`, or nothing."""
+    if not p.accept("token"):
+        return []
+    p.expect("=")
+    return [p.value()]
+
+
+def _token_and_hints(p: Parser, properties: dict[str, Attribute], *, bounded: bool = False) -> list[SSAValue]:
+    """`bounded`: the access may also say, after the hints, which indices are inside."""
+    token = _token(p)
     if p.accept("optimization_hints"):
         p.expect("=")
         properties["optimization_hints"] = p.hints()
+    if bounded and p.accept("inbounds"):
+        p.expect("=")
+        p.expect("[")
+        flags = p.listed(lambda: p.word_of(("true", "false"), "inbounds flag") == "true", "]")
+        if any(flags):
+            properties["inbounds"] = attrs.BoolsAttr(tuple(flags))
     return token
 
 
@@ -255,11 +267,16 @@ def _load_view(p: Parser, op: type[TileOp]) -> TileOp:
     properties = _ordering(p)
     view = p.value()
     index = _indices(p)
-    token = _token_and_hints(p, properties)
+    token = _token_and_hints(p, properties, bounded=True)
     p.expect(":")
     typed(p, [view])
     _index_types(p, index)
     return p.create(op, {"view": [view], "index": index, "token": token}, _tile_and_token(p), properties)
+
+
+@spelled("gdc_launch_dependents_tko", "gdc_wait_tko")
+def _gdc(p: Parser, op: type[TileOp]) -> TileOp:
+    return p.create(op, {"token": _token(p)}, _token_result(p), {})
 
 
 @spelled("store_view_tko")
@@ -269,7 +286,7 @@ def _store_view(p: Parser, op: type[TileOp]) -> TileOp:
     p.expect(",")
     view = p.value()
     index = _indices(p)
-    token = _token_and_hints(p, properties)
+    token = _token_and_hints(p, properties, bounded=True)
     p.expect(":")
     typed(p, [tile, view])
     _index_types(p, index)

@@ -221,6 +221,8 @@ def _irregular(p: Printer, op: TileOp, name: str) -> str:
             types = f" : {p.types(arguments)}" if arguments else ""
             listed = "".join(f", {p.names[a]}" for a in arguments)
             return f"{quote(_enum(op, 'str'))}{listed}{_token(p, groups)}{types} -> token"
+        case "gdc_launch_dependents_tko" | "gdc_wait_tko":
+            return f"{_token(p, groups)} -> token".strip()
         case "return" | "break" | "continue" | "yield":
             return f"{p.use(op.operands)} : {p.types(op.operands)}" if op.operands else ""
         case _:
@@ -270,13 +272,16 @@ def _access(p: Printer, op: TileOp, name: str, groups: dict[str, list[SSAValue]]
         case _:
             typed = [value for group, values in groups.items() if group != "token" for value in values]
             operands = f"{p.names[typed[0]]}{mode}{''.join(f', {p.names[v]}' for v in typed[1:])}"
+    inbounds = op.properties.get("inbounds")
+    flags = inbounds.data if isinstance(inbounds, attrs.BoolsAttr) else ()
+    inside = f" inbounds = [{', '.join(str(flag).lower() for flag in flags)}]" if any(flags) else ""
     hints = op.properties.get("optimization_hints")
     spelled = f" optimization_hints = {spell_hints(hints)}" if isinstance(hints, attrs.HintsAttr) else ""
     types = [t.spell(value.type) for value in typed]
     if view:
         kinds = [t.spell(value.type) for value in groups["index"]]
         types += kinds if len(set(kinds)) > 1 else kinds[:1]
-    head = f"{' '.join(words)} {operands}{_token(p, groups)}{spelled}"
+    head = f"{' '.join(words)} {operands}{_token(p, groups)}{spelled}{inside}"
     return f"{head} : {', '.join(types)} -> {', '.join(t.spell(r.type) for r in op.results)}"
 
 

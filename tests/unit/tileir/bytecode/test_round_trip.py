@@ -8,14 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolchain.errors import BytecodeError, UsageError
+from toolchain.errors import BytecodeError, SourceError, UsageError
 from toolchain.tileir import bytecode, text
-from toolchain.tileir.dialect import ops, verify
+from toolchain.tileir.bytecode import codec
+from toolchain.tileir.bytecode.encoding import Reader
+from toolchain.tileir.dialect import attrs, ops, types, verify
 
 SOURCE = (Path(__file__).parent / "operations.mlir").read_text()
 PROGRAM = SOURCE[SOURCE.index("cuda_tile.module") :]
 MODULE = text.parse(SOURCE, filename="operations.mlir")
 CODE = bytecode.write(MODULE)
+LATER_SOURCE = (Path(__file__).parent / "operations_13_4.mlir").read_text()
+LATER = text.parse(LATER_SOURCE, filename="operations_13_4.mlir")
+LATER_CODE = bytecode.write(LATER, "13.4")
 VIEW = "partition_view<tile=(8), padding_value = nan, tensor_view<?xf32, strides=[1]>>"
 OLD = f"""
 entry @k(%p: tile<ptr<f32>>, %n: tile<i32>) {{
@@ -34,9 +39,10 @@ entry @k(%p: tile<ptr<f32>>, %n: tile<i32>) {{
 
 
 def test_sample_has_every_operation_and_is_right() -> None:
-    found = {op.name.removeprefix("cuda_tile.") for op in MODULE.walk()}
+    found = {op.name.removeprefix("cuda_tile.") for module in (MODULE, LATER) for op in module.walk()}
     assert set(ops.OPS) - found == {"mmaf_scaled"}
     verify(MODULE, text=SOURCE)
+    verify(LATER, text=LATER_SOURCE)
 
 
 def test_read_gives_back_what_was_written() -> None:
@@ -46,6 +52,45 @@ def test_read_gives_back_what_was_written() -> None:
     assert bytecode.version_of(CODE) == (13, 3)
 
 
+def test_read_gives_back_what_was_written_of_13_4() -> None:
+    again = bytecode.read(LATER_CODE)
+    assert text.print_module(again) == LATER_SOURCE[LATER_SOURCE.index("cuda_tile.module") :]
+    assert bytecode.write(again, "13.4") == LATER_CODE
+    assert bytecode.write(again, "13.4", debug_info=True) == LATER_CODE
+    assert bytecode.version_of(LATER_CODE) == (13, 4)
+
+
+def test_the_same_program_in_13_4() -> None:
+    again = bytecode.read(bytecode.write(MODULE, "13.4"))
+    assert text.print_module(again) == PROGRAM
+    assert bytecode.write(again) == CODE
+
+
+def test_inbounds_that_are_all_false_are_none() -> None:
+    def spelled(inbounds: str) -> ops.ModuleOp:
+        return text.parse(LATER_SOURCE.replace(" inbounds = [false, true]", inbounds), filename="new.mlir")
+
+    said, unsaid = spelled(" inbounds = [false, false]"), spelled("")
+    assert text.print_module(said) == text.print_module(unsaid)
+    assert bytecode.write(said, "13.4") == bytecode.write(unsaid, "13.4") != LATER_CODE
+
+
+def test_a_wrong_number_of_inbounds_is_damage() -> None:
+    module = text.parse(LATER_SOURCE, filename="new.mlir")
+    op = next(op for op in module.walk() if isinstance(op, ops.LoadViewTkoOp))
+    op.inbounds = attrs.BoolsAttr((True,))
+    with pytest.raises(SourceError, match=r"load_view_tko: 1 inbounds for 2 indices"):
+        verify(module)
+    with pytest.raises(BytecodeError, match=r"byte 0x\w+: .*load_view_tko: 1 inbounds for 2 of index"):
+        bytecode.read(bytecode.write(module, "13.4"))
+
+
+@pytest.mark.parametrize("item", [b"\x0c\x01\x00\x00", b"\x0e\x01\x00\x00\x00\x00"])
+def test_a_ptr_attr_is_refused(item: bytes) -> None:
+    with pytest.raises(BytecodeError, match="ptr_attr"):
+        codec.read_type(Reader(item), [types.f32], (13, 4))
+
+
 def test_writing_is_deterministic_and_names_no_place() -> None:
     elsewhere = text.parse(SOURCE, filename="/some/other/folder/operations.mlir")
     assert bytecode.write(elsewhere) == CODE
@@ -53,7 +98,7 @@ def test_writing_is_deterministic_and_names_no_place() -> None:
     assert bytecode.strip_debug(CODE) == CODE
 
 
-@pytest.mark.parametrize("version", ["13.1", "13.2", "13.3"])
+@pytest.mark.parametrize("version", ["13.1", "13.2", "13.3", "13.4"])
 def test_older_versions(version: str) -> None:
     module = text.parse(OLD, filename="old.mlir")
     code = bytecode.write(module, version)
@@ -72,14 +117,28 @@ def test_older_versions(version: str) -> None:
         ("%a = tanh %x rounding<approx> : tile<f32>", "13.1", "tanh"),
         ("%a = negi %n overflow<no_signed_wrap> : tile<i32>", "13.1", "negi"),
         ("for unsigned %i in (%n to %n, step %n) : tile<i32> { continue }", "13.1", "for"),
+        ("%a = gdc_wait_tko -> token", "13.3", "new.mlir:2:6: cuda_tile.gdc_wait_tko: .* no such operation"),
+        ("%a = ftoi %x signed saturating : tile<f32> -> tile<i32>", "13.3", "ftoi: .* no saturating"),
     ],
 )  # fmt: skip
 def test_what_an_older_version_lacks_is_named(line: str, version: str, missing: str) -> None:
     head = "entry @k(%x: tile<f32>, %n: tile<i32>) {\n"
     module = text.parse(f"{head}{line}\nreturn }}", filename="new.mlir")
-    bytecode.write(module)
+    bytecode.write(module, "13.4")
     with pytest.raises(BytecodeError, match=missing):
         bytecode.write(module, version)
+
+
+@pytest.mark.parametrize("name", ["load_view_tko", "store_view_tko"])
+def test_inbounds_are_new_in_13_4(name: str) -> None:
+    store = f"  %s = store_view_tko weak %x, %w[%n] : tile<8xf32>, {VIEW}, tile<i32> -> token\n"
+    lines = OLD.replace("  %y =", f"{store}  %y =").splitlines()
+    at = next(n for n, line in enumerate(lines) if name in line)
+    lines[at] = lines[at].replace("%w[%n]", "%w[%n] inbounds = [true]")
+    module = text.parse("\n".join(lines), filename="new.mlir")
+    bytecode.write(module, "13.4")
+    with pytest.raises(BytecodeError, match=rf"new\.mlir:{at + 1}:\d+: .*{name}: bytecode 13\.3 has no inbounds"):
+        bytecode.write(module, "13.3")
 
 
 def test_unknown_versions() -> None:

@@ -207,6 +207,22 @@ def test_tokens_order_through_what_lies_between(builder: Any) -> None:
     k.run(zeros())
 
 
+@pytest.mark.parametrize("name", ["gdc_wait_tko", "gdc_launch_dependents_tko"])
+@pytest.mark.parametrize("waits", [True, False])
+def test_grid_dependency_control_orders_what_its_token_does(builder: Any, name: str, waits: bool) -> None:
+    """And nothing else: launches run one after the other."""
+    k = builder(INTS)
+    first = k.store_pointer(k.args[0], k.i32(1))
+    passed = k.op(name, [first] if waits else [], out=[types.token])
+    k.store_pointer(k.args[0], k.i32(2), token=passed)
+    if waits:
+        out = zeros()
+        k.run(out)
+        assert out[0] == 2
+    else:
+        race(k, zeros(), blocks=1)
+
+
 def test_a_read_hidden_behind_an_ordered_write(builder: Any) -> None:
     """The first store may come before the load; that the second comes after both does not help."""
     k = builder(INTS)

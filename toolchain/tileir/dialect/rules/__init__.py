@@ -1,6 +1,6 @@
 """What each operation asks of its types and attributes: `RULES` by mnemonic. A rule raises `Invalid`.
 
-Source: the operations section of the Tile IR specification, 13.1 to 13.3.
+Source: the operations section of the Tile IR specification, 13.1 to 13.4.
 """
 
 from __future__ import annotations

@@ -101,6 +101,9 @@ def _through_view(op: Any, tile: SSAValue) -> None:
     kind = op.view.type
     need(tile.type == kind.tile, f"a tile of {spell(kind)} is {spell(kind.tile)}, not {spell(tile.type)}")
     need(len(op.index) == kind.index_rank, f"{len(op.index)} indices for {kind.index_rank} dimensions")
+    inbounds = getattr(op, "inbounds", None)
+    if inbounds is not None:
+        need(len(inbounds.data) == len(op.index), f"{len(inbounds.data)} inbounds for {len(op.index)} indices")
     sparse = kind.sparse_dim if isinstance(kind, t.GatherScatterViewType) else -1
     for d, index in enumerate(op.index):
         if d == sparse:
