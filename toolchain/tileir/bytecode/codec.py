@@ -33,10 +33,10 @@ from .encoding import Reader, ints, varint
 SIMPLE: dict[int, Attribute] = {
     0x00: t.i1, 0x01: t.i8, 0x02: t.i16, 0x03: t.i32, 0x04: t.i64, 0x05: t.f16, 0x06: t.bf16, 0x07: t.f32,
     0x08: t.tf32, 0x09: t.f64, 0x0A: t.f8e4m3fn, 0x0B: t.f8e5m2, 0x11: t.token, 0x12: t.f8e8m0fnu,
-    0x13: t.f4e2m1fn, 0x16: t.i4,
+    0x13: t.f4e2m1fn, 0x16: t.i4, 0x82: t.f8e5m3fnu,
 }  # fmt: skip
 SIMPLE_TAGS = {value: tag for tag, value in SIMPLE.items()}
-SINCE: dict[int, Version] = {0x12: V13_2, 0x13: V13_3, 0x14: V13_3, 0x15: V13_3, 0x16: V13_3}
+SINCE: dict[int, Version] = {0x12: V13_2, 0x13: V13_3, 0x14: V13_3, 0x15: V13_3, 0x16: V13_3, 0x82: V13_4}
 POINTER, TILE, TENSOR_VIEW, PARTITION_VIEW, FUNCTION, GATHER_SCATTER_VIEW, STRIDED_VIEW = (
     0x0C, 0x0D, 0x0E, 0x0F, 0x10, 0x14, 0x15,
 )  # fmt: skip

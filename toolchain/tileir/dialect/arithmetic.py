@@ -14,7 +14,7 @@ from .attrs import (
     RoundingModeAttr,
     SignednessAttr,
 )
-from .base import V13_2, V13_3, TileOp, tile_op
+from .base import V13_2, V13_3, V13_4, TileOp, tile_op
 from .types import TileType
 
 FULL = RoundingModeAttr(RoundingMode.FULL)
@@ -250,6 +250,15 @@ class OrIOp(BinaryOp):
 
 @tile_op("fpowf", 84)
 class FPowFOp(TileOp):
+    result = result_def(TileType)
+    source = operand_def(TileType)
+    exponent = operand_def(TileType)
+
+
+@tile_op("fpowi", 121, since=V13_4)
+class FPowIOp(TileOp):
+    """A power with an exponent that is a signed integer."""
+
     result = result_def(TileType)
     source = operand_def(TileType)
     exponent = operand_def(TileType)

@@ -92,6 +92,14 @@ class JoinTokensOp(TileOp):
     tokens = var_operand_def(TokenType)
 
 
+@tile_op("memory_fence_alias_tko", 122, since=V13_4)
+class MemoryFenceAliasTkoOp(TileOp):
+    """Orders accesses to the same memory through different addresses, by their tokens."""
+
+    result_token = result_def(TokenType)
+    token = operand_def(TokenType)
+
+
 class GdcTkoOp(TileOp):
     """Grid dependency control: how launches that may overlap wait for each other."""
 

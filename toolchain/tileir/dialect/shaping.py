@@ -82,6 +82,16 @@ class IToFOp(ConversionOp):
     rounding_mode = prop_def(RoundingModeAttr)
 
 
+@tile_op("insert", 118, since=V13_4)
+class InsertOp(TileOp):
+    """The destination with the part that the indices name, in units of the source's shape, taken from the source."""
+
+    result = result_def(TileType)
+    source = operand_def(TileType)
+    destination = operand_def(TileType)
+    indices = var_operand_def(TileType)
+
+
 @tile_op("int_to_ptr", 51)
 class IntToPtrOp(UnaryOp):
     pass

@@ -1,7 +1,7 @@
 """The types of Tile IR, as values: shapes are tuples of ints, dynamic sizes are `DYNAMIC`.
 
 Scalars that builtin MLIR has (i1 i8 i16 i32 i64 f16 bf16 f32 f64) are xDSL's own.
-Source: the type section of the Tile IR specification, bytecode 13.1 to 13.3.
+Source: the type section of the Tile IR specification, bytecode 13.1 to 13.4.
 """
 
 from __future__ import annotations
@@ -64,6 +64,13 @@ class F8E8M0FNUType(ParametrizedAttribute, TypeAttribute):
 
 
 @irdl_attr_definition
+class F8E5M3FNUType(ParametrizedAttribute, TypeAttribute):
+    """Scales of a product of f4E2M1FN: no sign, no infinity, NaN is all ones."""
+
+    name = "cuda_tile.fnv8E5M3FNU"
+
+
+@irdl_attr_definition
 class F4E2M1FNType(ParametrizedAttribute, TypeAttribute):
     name = "cuda_tile.f4E2M1FN"
 
@@ -76,6 +83,7 @@ class TokenType(ParametrizedAttribute, TypeAttribute):
 
 
 tf32, f8e4m3fn, f8e5m2, f8e8m0fnu, f4e2m1fn = TF32Type(), F8E4M3FNType(), F8E5M2Type(), F8E8M0FNUType(), F4E2M1FNType()
+f8e5m3fnu = F8E5M3FNUType()
 i4 = IntegerType(4)
 token = TokenType()
 
@@ -83,9 +91,10 @@ token = TokenType()
 SCALARS: dict[Attribute, tuple[str, int]] = {
     i1: ("i1", 1), i4: ("i4", 4), i8: ("i8", 8), i16: ("i16", 16), i32: ("i32", 32), i64: ("i64", 64),
     f16: ("f16", 16), bf16: ("bf16", 16), f32: ("f32", 32), tf32: ("tf32", 19), f64: ("f64", 64),
-    f8e4m3fn: ("f8E4M3FN", 8), f8e5m2: ("f8E5M2", 8), f8e8m0fnu: ("f8E8M0FNU", 8), f4e2m1fn: ("f4E2M1FN", 4),
+    f8e4m3fn: ("f8E4M3FN", 8), f8e5m2: ("f8E5M2", 8), f8e8m0fnu: ("f8E8M0FNU", 8), f8e5m3fnu: ("fnv8E5M3FNU", 8),
+    f4e2m1fn: ("f4E2M1FN", 4),
 }  # fmt: skip
-FLOATS = frozenset((f16, bf16, f32, tf32, f64, f8e4m3fn, f8e5m2, f8e8m0fnu, f4e2m1fn))
+FLOATS = frozenset((f16, bf16, f32, tf32, f64, f8e4m3fn, f8e5m2, f8e8m0fnu, f8e5m3fnu, f4e2m1fn))
 INTEGERS = frozenset((i1, i4, i8, i16, i32, i64))
 
 

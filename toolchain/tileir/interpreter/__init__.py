@@ -4,7 +4,7 @@ It is an oracle and a sanitizer. With `sanitize` (the default) a launch raises S
 source location and block, for
 
 - a store, branch, address or index that depends on an element read outside its tensor without a padding value,
-- an access outside its allocation, or misaligned,
+- an access outside its allocation, misaligned, or outside its tensor where `inbounds` says that it is not,
 - an `assume` that does not hold, a failed `assert`,
 - integer overflow marked nsw or nuw, division by zero, a shift by the width or more, an infinity made an integer,
 - two accesses to the same bytes, one of them a write, that no token, atomic or data dependence orders: of two blocks or

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from . import scattered, views
 from .codegen import Emitter, lowering, tokens_unused
 from .elements import Element
-from .fields import ViewType, element_of_pointer, enum, integer, tensor_type, text, tile_of, view_type
+from .fields import ViewType, booleans, element_of_pointer, enum, integer, tensor_type, text, tile_of, view_type
 from .memory import base_address
 from .scattered import Cells
 from .shadow import Mode
@@ -32,9 +32,10 @@ def _join_tokens(emitter: Emitter, op: Any) -> None:
     emitter.let(op.results[0], " | ".join(map(emitter.ref, op.operands)) or "0")
 
 
-@lowering("gdc_wait_tko", "gdc_launch_dependents_tko", poison="own")
-def _grid_dependency(emitter: Emitter, op: Any) -> None:
-    """Launches run one after the other here: nothing is left to wait for, and the order stays as it was."""
+@lowering("gdc_wait_tko", "gdc_launch_dependents_tko", "memory_fence_alias_tko", poison="own")
+def _pass_token(emitter: Emitter, op: Any) -> None:
+    """The order stays as it was: launches run one after the other here, so that nothing is left to wait for, and memory
+    has one address."""
     emitter.name(op.results[0], _token(emitter, op))
 
 
@@ -122,6 +123,12 @@ def _index(emitter: Emitter, op: Any) -> str:
     return "".join(f", {emitter.ref(i)}" for i in op.index)
 
 
+def _check_inbounds(emitter: Emitter, op: Any, view: str, index: str) -> None:
+    inside = tuple(d for d, promised in enumerate(booleans(op, "inbounds")) if promised)
+    if emitter.sanitize and inside:
+        emitter.line(f"{emitter.bind(views.check_inbounds)}({view}, {inside}{index})")
+
+
 def _note_view(emitter: Emitter, op: Any, mode: Mode, view: str, index: str) -> None:
     if emitter.sanitize:
         note = (
@@ -165,6 +172,7 @@ def gather_cells(kind: ViewType) -> Callable[..., tuple[Any, Any, tuple[int, ...
 def _load_view(emitter: Emitter, op: Any) -> None:
     kind = view_type(op.view)
     view, index = emitter.ref(op.view), _index(emitter, op)
+    _check_inbounds(emitter, op, view, index)
     mode = _mode(op, reads=True, writes=False)
     tile, token = op.results
     if kind.sparse_dim is not None:
@@ -185,6 +193,7 @@ def _load_view(emitter: Emitter, op: Any) -> None:
 def _store_view(emitter: Emitter, op: Any) -> None:
     kind = view_type(op.view)
     view, index, tile = emitter.ref(op.view), _index(emitter, op), emitter.ref(op.tile)
+    _check_inbounds(emitter, op, view, index)
     mode = _mode(op, reads=False, writes=True)
     poison = emitter.poison(op.tile)
     if kind.sparse_dim is not None:

@@ -23,7 +23,7 @@ from toolchain.errors import UsageError
 
 from ..dialect import location
 from . import taint
-from .fields import is_tile, is_token, short_name, tile_of
+from .fields import is_tile, is_token, short_name, tile_of, unknown_element
 from .memory import Trap
 
 
@@ -215,13 +215,21 @@ class Loop(NamedTuple):
 
 
 def check_supported(symbol: str, body: Block) -> None:
-    """Raise UsageError for the first op that has no lowering."""
+    """Raise UsageError for the first op that has no lowering, or whose elements cannot be computed with."""
     for op in body.walk():
-        if short_name(op) not in LOWERINGS:
+        missing = _missing(op)
+        if missing is not None:
             raise UsageError(
-                f"{symbol}: the interpreter has no {short_name(op)} ({where(op)})",
+                f"{symbol}: the interpreter has no {missing} ({where(op)})",
                 hint="run this kernel on a GPU, or add a lowering in toolchain/tileir/interpreter",
             )
+
+
+def _missing(op: Operation) -> str | None:
+    if short_name(op) not in LOWERINGS:
+        return short_name(op)
+    unknown = (unknown_element(value) for value in (*op.operands, *op.results))
+    return next((f"tiles of {element}" for element in unknown if element is not None), None)
 
 
 def where(op: Operation) -> str:

@@ -91,6 +91,19 @@ def element_of(kind: Attribute) -> Element:
     return ELEMENTS[name]
 
 
+def unknown_element(value: SSAValue) -> str | None:
+    """The name of a value's element type if the interpreter cannot compute with it."""
+    kind = value.type
+    kind = kind.tensor_view if isinstance(kind, types.TileViewType) else kind
+    if not isinstance(kind, types.TileType | types.TensorViewType):
+        return None
+    element = kind.element_type.pointee if isinstance(kind.element_type, types.PtrType) else kind.element_type
+    if isinstance(element, types.PtrType):
+        return None
+    name = types.SCALARS[element][0]
+    return None if name in ELEMENTS else name
+
+
 def tile_of(value: SSAValue) -> Tile:
     kind = value.type
     assert isinstance(kind, types.TileType), f"{kind} is no tile"
@@ -162,6 +175,12 @@ def integer(op: Operation, name: str) -> int:
 
 def integers(op: Operation, name: str) -> tuple[int, ...]:
     return tuple(getattr(op, name).data)
+
+
+def booleans(op: Operation, name: str) -> tuple[bool, ...]:
+    """A boolean for each operand of a group; () if none is true."""
+    value = getattr(op, name)
+    return () if value is None else tuple(value.data)
 
 
 def text(op: Operation, name: str) -> str:

@@ -142,6 +142,26 @@ def _function(emitter: Emitter, op: Any) -> None:
     emitter.let(op.results[0], f"{emitter.bind(flush)}({expression})" if ftz else expression)
 
 
+@lowering("fpowi")
+def _integer_power(emitter: Emitter, op: Any) -> None:
+    element, exponent = tile_of(op.results[0]).element, tile_of(op.exponent).element
+    power = emitter.bind(integer_power(exponent), "power")
+    expression = f"{power}({emitter.ref(op.source)}, {emitter.ref(op.exponent)})"
+    if element.round is not None:
+        expression = f"{emitter.bind(element.round, 'round_' + element.name)}({expression})"
+    emitter.let(op.results[0], expression)
+
+
+def integer_power(exponent: Element) -> Function:
+    """x ** n for integers n, which are signed: an i1 is 0 or -1."""
+    sign = -1.0 if exponent.bits == 1 else 1.0
+
+    def compute(x: Any, n: Any) -> Any:
+        return np.power(x.astype(np.float64), sign * np.asarray(n, np.float64)).astype(x.dtype)
+
+    return compute
+
+
 def extremum(largest: bool, propagate_nan: bool) -> Function:
     """maxf or minf. +0 is greater than -0; without `propagate_nan` a NaN gives way to a number."""
     if largest:

@@ -132,6 +132,33 @@ def _extract(emitter: Emitter, op: Any) -> None:
     emitter.let_poison(op.results[0], f"None if {poison} is None else {name}({poison}{arguments})" if poison else None)
 
 
+@lowering("insert", poison="own")
+def _insert(emitter: Emitter, op: Any) -> None:
+    source, target = tile_of(op.source).shape, tile_of(op.results[0]).shape
+    emitter.forbid_poison(tuple(op.indices), "an index of insert")
+    if target == ():
+        emitter.alias(op.results[0], op.source)
+        return
+
+    def insert(part: Any, array: Any, *index: int) -> Any:
+        result = np.array(whole(array, target))
+        result[_slices(index, source, target)] = part
+        return result
+
+    def insert_poison(part: Any, array: Any, *index: int) -> Any:
+        if part is None and array is None:
+            return None
+        return insert(False if part is None else part, np.zeros(target, np.bool_) if array is None else array, *index)
+
+    arguments = ", ".join(["", *map(emitter.ref, op.indices)])
+    emitter.let(
+        op.results[0],
+        f"{emitter.bind(insert)}({emitter.ref(op.source)}, {emitter.ref(op.destination)}{arguments})",
+    )
+    masks = f"{emitter.poison(op.source)}, {emitter.poison(op.destination)}"
+    emitter.let_poison(op.results[0], f"{emitter.bind(insert_poison)}({masks}{arguments})")
+
+
 @lowering("select", poison="own")
 def _select(emitter: Emitter, op: Any) -> None:
     cond, a, b = (emitter.ref(v) for v in (op.cond, op.val_if_true, op.val_if_false))

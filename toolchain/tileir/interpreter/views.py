@@ -130,6 +130,20 @@ class TileView:
         return np.ndarray(window.shape, self.element.storage, memory, window.offset, window.strides), local
 
 
+def check_inbounds(view: TileView, promised: Sequence[int], *index: Any) -> None:
+    """Trap if a tile reaches outside the tensor along one of the `promised` dimensions. An index that is an
+    array names elements one by one."""
+    for d in promised:
+        step, tile, size = view.dims[d]
+        first = int(np.min(index[d])) * step
+        last = int(np.max(index[d])) * step + (tile if np.ndim(index[d]) == 0 else 1) - 1
+        if first < 0 or last >= size:
+            raise Trap(
+                f"dimension {d} of the tile holds elements {first} .. {last} of a tensor that has {size} there, but "
+                f"inbounds says that none is outside"
+            )
+
+
 def load(view: TileView, *index: int) -> Array:
     """The tile at `index`, in compute dtype. Unspecified elements are NaN (integers: all ones)."""
     slices = view.inside(index)

@@ -274,6 +274,11 @@ def _load_view(p: Parser, op: type[TileOp]) -> TileOp:
     return p.create(op, {"view": [view], "index": index, "token": token}, _tile_and_token(p), properties)
 
 
+@spelled("memory_fence_alias_tko")
+def _fence(p: Parser, op: type[TileOp]) -> TileOp:
+    return p.create(op, {"token": [p.value()]}, [t.token], {})
+
+
 @spelled("gdc_launch_dependents_tko", "gdc_wait_tko")
 def _gdc(p: Parser, op: type[TileOp]) -> TileOp:
     return p.create(op, {"token": _token(p)}, _token_result(p), {})

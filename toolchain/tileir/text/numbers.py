@@ -22,8 +22,16 @@ _NUMPY: dict[Attribute, np.dtype[Any]] = {
 }  # fmt: skip
 
 
+# fnv8E5M3FNU by its bits, for numpy has no such type. The last is a NaN: its number is where rounding up ends in it.
+_E5M3 = [((bits & 7) + 8 * (bits > 7)) * 2.0 ** (max(bits >> 3, 1) - 18) for bits in range(256)]
+
+
 def float_bits(value: float, kind: Attribute) -> int:
     """The bits of a float rounded to a type, ties to even."""
+    if kind == t.f8e5m3fnu:
+        if not 0 <= value < math.inf:
+            return 0xFF
+        return min(range(256), key=lambda bits: (abs(_E5M3[bits] - value), bits & 1))
     if kind == t.tf32:
         # f32 with its 13 lowest mantissa bits rounded away
         bits = float_bits(value, t.f32)
@@ -34,6 +42,8 @@ def float_bits(value: float, kind: Attribute) -> int:
 
 
 def float_value(bits: int, kind: Attribute) -> float:
+    if kind == t.f8e5m3fnu:
+        return math.nan if bits == 0xFF else _E5M3[bits]
     if kind == t.tf32:
         return struct.unpack("<f", struct.pack("<I", bits << 13))[0]
     raw = bits.to_bytes(t.byte_width(kind), "little")
@@ -51,6 +61,8 @@ def parse_number(text: str, token_kind: str, kind: Attribute) -> int:
             return bits
         if token_kind not in ("float", "int"):
             raise ValueError(f"{text!r} is no number of type {name}")
+        if float(text) < 0 and kind == t.f8e5m3fnu:
+            raise ValueError(f"{text} is negative, and {name} has no sign")
         return float_bits(float(text), kind)
     if kind == t.i1 and text in ("true", "false"):
         return int(text == "true")

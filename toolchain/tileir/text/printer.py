@@ -221,6 +221,8 @@ def _irregular(p: Printer, op: TileOp, name: str) -> str:
             types = f" : {p.types(arguments)}" if arguments else ""
             listed = "".join(f", {p.names[a]}" for a in arguments)
             return f"{quote(_enum(op, 'str'))}{listed}{_token(p, groups)}{types} -> token"
+        case "memory_fence_alias_tko":
+            return p.use(op.operands)
         case "gdc_launch_dependents_tko" | "gdc_wait_tko":
             return f"{_token(p, groups)} -> token".strip()
         case "return" | "break" | "continue" | "yield":

@@ -1,4 +1,4 @@
-// What bytecode 13.4 adds, as the printer spells it.
+// What bytecode 13.4 adds, and mmaf_scaled, whose scales can be of its new type. As the printer spells it.
 cuda_tile.module @kernels {
   entry @later(%arg: tile<ptr<f32>>, %arg0: tile<i32>) {
     %0 = make_tensor_view %arg, shape = [%arg0, 8], strides = [8, 1] : tile<i32> -> tensor_view<?x8xf32, strides=[8,1]>
@@ -14,6 +14,22 @@ cuda_tile.module @kernels {
     %13 = store_view_tko weak %6, %1[%arg0, %arg0] token = %12 : tile<4x8xf32>, partition_view<tile=(4x8), tensor_view<?x8xf32, strides=[8,1]>>, tile<i32> -> token
     %14 = ftoi %6 signed saturating : tile<4x8xf32> -> tile<4x8xi32>
     %15 = ftoi %6 unsigned : tile<4x8xf32> -> tile<4x8xi32>
+    %16 = extract %6[%arg0, %arg0] : tile<4x8xf32> -> tile<2x8xf32>
+    %17 = insert %16, %6[%arg0, %arg0] : tile<2x8xf32>, tile<4x8xf32>
+    %18 = reshape %arg0 : tile<i32> -> tile<i32>
+    %19 = insert %18, %arg0[] : tile<i32>, tile<i32>
+    %20 = fpowi %6, %14 : tile<4x8xf32>, tile<4x8xi32>
+    %21 = memory_fence_alias_tko %13
+    return
+  }
+  entry @scaled() {
+    %0 = constant <fnv8E5M3FNU: 1.250000e+00> : tile<16x4xfnv8E5M3FNU>
+    %1 = constant <fnv8E5M3FNU: 7.629395e-06> : tile<4x16xfnv8E5M3FNU>
+    %2 = constant <fnv8E5M3FNU: [1.146880e+05, 0xFF]> : tile<2xfnv8E5M3FNU>
+    %3 = constant <f4E2M1FN: 1.000000e+00> : tile<16x64xf4E2M1FN>
+    %4 = constant <f4E2M1FN: 1.000000e+00> : tile<64x16xf4E2M1FN>
+    %5 = constant <f32: 0.000000e+00> : tile<16x16xf32>
+    %6 = mmaf_scaled %3, %4, %5, %0, %1 : tile<16x64xf4E2M1FN>, tile<64x16xf4E2M1FN>, tile<16x16xf32>, tile<16x4xfnv8E5M3FNU>, tile<4x16xfnv8E5M3FNU>
     return
   }
 }

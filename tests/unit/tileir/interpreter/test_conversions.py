@@ -9,6 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from toolchain.errors import SanitizerError
+
 BF16 = ml_dtypes.bfloat16
 
 
@@ -110,3 +112,16 @@ def test_bitcast_keeps_the_bits(elementwise: Any) -> None:
     half = np.array([0x3C00, 0x8001, 0x7BFF, 0x0000], np.uint16).view(np.int16)
     assert np.array_equal(elementwise("bitcast", half, dtype=np.float16), half.view(np.float16))
     assert np.array_equal(elementwise("bitcast", half, dtype=BF16).view(np.int16), half)
+
+
+@pytest.mark.parametrize(
+    ("signedness", "expected"), [("signed", [127, -128, 127, -128, 0, -2]), ("unsigned", [-1, 0, -1, 0, 0, 0])]
+)
+def test_saturating_conversion_takes_every_float(elementwise: Any, signedness: str, expected: list[int]) -> None:
+    """Infinities too, which without the flag are an error."""
+    x = np.array([1e9, -1e9, np.inf, -np.inf, np.nan, -2.5], np.float32)
+    x = np.concatenate((x, np.zeros(2, np.float32)))
+    fields = {"dtype": np.int8, "signedness": signedness, "rounding_mode": "nearest_int_to_zero"}
+    assert elementwise("ftoi", x, saturating=None, **fields).tolist() == [*expected, 0, 0]
+    with pytest.raises(SanitizerError, match="infinity"):
+        elementwise("ftoi", x, **fields)

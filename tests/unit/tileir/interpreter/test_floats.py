@@ -191,3 +191,17 @@ def test_two_operand_functions(elementwise: Any) -> None:
     assert np.allclose(elementwise("atan2", x, y), np.arctan2(x.astype(np.float64), y), rtol=1e-6)
     assert np.allclose(elementwise("fpowf", np.abs(x), y), np.abs(x).astype(np.float64) ** y, rtol=1e-6)
     assert np.array_equal(elementwise("remf", x, y), np.fmod(x, y))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_integer_powers(elementwise: Any, dtype: Any) -> None:
+    x = np.array([2, -3, -3, 0, -0.0, 1.5, np.inf, np.nan], dtype)
+    n = np.array([10, 3, 2, -1, -1, -2, -1, 0], np.int32)
+    expected = np.array([1024, -27, 9, np.inf, -np.inf, 1 / 2.25, 0, 1], np.float64).astype(dtype)
+    assert np.array_equal(elementwise("fpowi", x, n), expected)
+    assert np.array_equal(elementwise("fpowi", x, n.astype(np.int8)), expected)
+
+
+def test_a_power_by_one_bit_is_one_or_the_reciprocal(elementwise: Any) -> None:
+    x, n = np.array([4, 4], np.float32), np.array([False, True])
+    assert elementwise("fpowi", x, n).tolist() == [1.0, 0.25]

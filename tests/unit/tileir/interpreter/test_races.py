@@ -207,6 +207,21 @@ def test_tokens_order_through_what_lies_between(builder: Any) -> None:
     k.run(zeros())
 
 
+def test_a_fence_between_aliases_orders_what_its_token_does(builder: Any) -> None:
+    k = builder(INTS)
+    first = k.store_pointer(k.args[0], k.i32(1))
+    k.store_pointer(k.args[0], k.i32(2), token=k.op("memory_fence_alias_tko", first, out=[types.token]))
+    out = zeros()
+    k.run(out)
+    assert out[0] == 2
+
+    k = builder(INTS)
+    k.store_pointer(k.args[0], k.i32(1))
+    fence = k.op("memory_fence_alias_tko", k.op("make_token", out=[types.token]), out=[types.token])
+    k.store_pointer(k.args[0], k.i32(2), token=fence)
+    race(k, zeros(), blocks=1)
+
+
 @pytest.mark.parametrize("name", ["gdc_wait_tko", "gdc_launch_dependents_tko"])
 @pytest.mark.parametrize("waits", [True, False])
 def test_grid_dependency_control_orders_what_its_token_does(builder: Any, name: str, waits: bool) -> None:

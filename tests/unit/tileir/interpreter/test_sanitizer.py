@@ -13,6 +13,7 @@ from toolchain.tileir.dialect import attrs, types
 F32, I32, I64, I1 = types.f32, types.i32, types.i64, types.i1
 FLOATS, INTS = types.PtrType(F32), types.PtrType(I32)
 NEAREST = {"rounding_mode": "nearest_even"}
+WEAK = {"memory_ordering_semantics": "weak"}
 
 
 def tile(shape: tuple[int, ...] = (), element: Any = F32) -> types.TileType:
@@ -392,6 +393,88 @@ def test_infinity_to_integer(builder: Any) -> None:
         rounding_mode="nearest_int_to_zero",
     )
     trapped(k, "infinity converted")
+
+
+@pytest.mark.parametrize("name", ["load_view_tko", "store_view_tko"])
+@pytest.mark.parametrize(
+    ("inbounds", "row", "column", "problem"),
+    [
+        ((True, True), 1, 0, None),
+        ((True, False), 1, 1, None),
+        ((False, True), 2, 0, None),
+        ((True, False), 2, 0, "dimension 0 of the tile holds elements 4 .. 5 of a tensor that has 4 there"),
+        ((False, True), 0, 1, "dimension 1 of the tile holds elements 4 .. 7 of a tensor that has 6 there"),
+        ((True, True), -1, 0, "dimension 0 of the tile holds elements -2 .. -1 of a tensor that has 4"),
+        ((False, False), 2, 1, None),
+    ],
+)
+def test_inbounds(builder: Any, name: str, inbounds: tuple[bool, ...], row: int, column: int, problem: Any) -> None:
+    """(2, 4) tiles of a (4, 6) tensor; what is outside reads as 0 and is not written."""
+    k = builder(FLOATS)
+    view = k.view(k.args[0], (4, 6), (2, 4))
+    index = [k.i32(row), k.i32(column)]
+    promised = {**WEAK, "inbounds": attrs.BoolsAttr(inbounds)}
+    if name == "load_view_tko":
+        k.op(name, view, index, [], out=[tile((2, 4)), types.token], **promised)
+    else:
+        k.op(name, k.constant(np.float32(0), F32, (2, 4)), view, index, [], out=[types.token], **promised)
+    array = np.zeros((4, 6), np.float32)
+    if problem is None:
+        k.run(array)
+    else:
+        trapped(k, f"{name} at kernel.mlir.*{problem}", array)
+
+
+@pytest.mark.parametrize(("rows", "inside"), [([0, 3], True), ([0, 4], False), ([-1, 2], False)])
+def test_inbounds_of_gathered_rows(builder: Any, rows: list[int], inside: bool) -> None:
+    k = builder(FLOATS)
+    tensor = types.TensorViewType((4, 8), (8, 1), F32)
+    base = k.op("make_tensor_view", k.args[0], [], [], out=[tensor])
+    view = k.op("make_gather_scatter_view", base, out=[types.GatherScatterViewType((2, 8), tensor, 0, "zero")])
+    index = [k.constant(np.array(rows, np.int32), I32), k.i32(0)]
+    promised = {**WEAK, "inbounds": attrs.BoolsAttr((True, False))}
+    k.op("load_view_tko", view, index, [], out=[tile((2, 8)), types.token], **promised)
+    array = np.zeros((4, 8), np.float32)
+    if inside:
+        k.run(array)
+    else:
+        trapped(k, f"dimension 0 of the tile holds elements {rows[0]} .. {rows[1]} of a tensor that has 4", array)
+
+
+@pytest.mark.parametrize(("index", "kept"), [(3, False), (0, True)])
+def test_insert_over_unspecified_elements(builder: Any, index: int, kept: bool) -> None:
+    k = builder(FLOATS, FLOATS)
+    part = k.constant(np.float32(9), F32, (2,))
+    value = k.op("insert", part, edge_load(k), [k.i32(index)], out=[tile((8,))])
+    k.store(k.view(k.args[1], (8,), (8,)), value, 0)
+    out = OUT.copy()
+    if kept:
+        trapped(k, "a stored element", X, out)
+    else:
+        k.run(X, out)
+        assert out.tolist() == [0, 1, 2, 3, 4, 5, 9, 9]
+
+
+@pytest.mark.parametrize(("stored", "bad"), [(6, False), (8, True)])
+def test_insert_of_unspecified_elements(builder: Any, stored: int, bad: bool) -> None:
+    k = builder(FLOATS, FLOATS)
+    part = k.load(k.view(k.args[0], (6,), (4,), padding=None), 1)[0]  # 4, 5 and two that are not there
+    value = k.op("insert", part, k.constant(np.float32(9), F32, (8,)), [k.i32(1)], out=[tile((8,))])
+    k.store(k.view(k.args[1], (stored,), (8,)), value, 0)
+    out = OUT.copy()
+    if bad:
+        trapped(k, "a stored element", X, out)
+    else:
+        k.run(X, out)
+        assert out.tolist() == [9, 9, 9, 9, 4, 5, 0, 0]
+
+
+@pytest.mark.parametrize("index", [4, -1])
+def test_a_subtile_to_insert_that_does_not_exist(builder: Any, index: int) -> None:
+    k = builder(I32)
+    part, whole = (k.constant(np.float32(0), F32, (n,)) for n in (2, 8))
+    k.op("insert", part, whole, [k.args[0]], out=[tile((8,))])
+    trapped(k, rf"subtile index \({index},\) is outside \(4,\)", index, runs_unchecked=False)
 
 
 def test_a_subtile_that_does_not_exist(builder: Any) -> None:

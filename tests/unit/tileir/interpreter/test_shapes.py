@@ -212,3 +212,33 @@ def test_pack_and_unpack_are_the_bytes_in_memory(builder: Any) -> None:
     assert packed.tobytes() == x.tobytes()
     back = on_tiles(builder, lambda k, t: k.op("unpack", t, out=[tile((4,))]), [packed], np.zeros(4, np.float32))
     assert np.array_equal(back, x)
+
+
+def test_insert(builder: Any) -> None:
+    def body(k: Any, x: Any, y: Any) -> Any:
+        part = k.op("extract", y, [k.i32(0), k.i32(1)], out=[tile((2, 2))])
+        return k.op("insert", part, x, [k.i32(1), k.i32(3)], out=[tile((4, 8))])
+
+    expected = X.copy()
+    expected[2:4, 6:8] = -X[0:2, 2:4]
+    assert np.array_equal(on_tiles(builder, body, [X, -X], np.zeros((4, 8), np.float32)), expected)
+
+
+def test_insert_of_what_is_equal_everywhere(builder: Any) -> None:
+    """Splats are kept as one element."""
+
+    def body(k: Any, x: Any) -> Any:
+        part, rest = (k.constant(np.float32(v), F32, s) for v, s in ((1, (2, 8)), (2, (4, 8))))
+        return k.op("addf", x, k.op("insert", part, rest, [k.i32(1), k.i32(0)], out=[tile((4, 8))]),
+                    out=[tile((4, 8))], **NEAREST)  # fmt: skip
+
+    expected = X + np.repeat(np.array([[2.0], [1.0]], np.float32), 2, 0)
+    assert np.array_equal(on_tiles(builder, body, [X], np.zeros((4, 8), np.float32)), expected)
+
+
+def test_insert_of_a_scalar_is_the_scalar(builder: Any) -> None:
+    k = builder(types.PtrType(types.i32))
+    k.store_pointer(k.args[0], k.op("insert", k.i32(5), k.i32(7), [], out=[tile((), types.i32)]))
+    out = np.zeros(1, np.int32)
+    k.run(out)
+    assert out[0] == 5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -10,7 +12,15 @@ from hypothesis import strategies as st
 
 from toolchain.tileir.dialect import types as t
 from toolchain.tileir.dialect.attrs import DenseAttr
-from toolchain.tileir.text.numbers import dense_bytes, elements_of, float_bits, parse_number, spell_number, splat_bytes
+from toolchain.tileir.text.numbers import (
+    dense_bytes,
+    elements_of,
+    float_bits,
+    float_value,
+    parse_number,
+    spell_number,
+    splat_bytes,
+)
 
 
 def token_kind(text: str) -> str:
@@ -36,6 +46,14 @@ def test_bits_survive_being_spelled(kind: t.Attribute, data: st.DataObject) -> N
         (-0.0, t.f16, 0x8000),
         (1e30, t.f16, 0x7C00),
         (448.0, t.f8e4m3fn, 0x7E),
+        (1.0, t.f8e5m3fnu, 0x78),
+        (2.0**-17, t.f8e5m3fnu, 0x01),
+        (2.0**-18, t.f8e5m3fnu, 0x00),  # a tie: to even
+        (1.0625, t.f8e5m3fnu, 0x78),
+        (1.1875, t.f8e5m3fnu, 0x7A),
+        (118784.0, t.f8e5m3fnu, 0xFE),
+        (118785.0, t.f8e5m3fnu, 0xFF),
+        (float("inf"), t.f8e5m3fnu, 0xFF),
     ],
 )
 def test_floats_round_to_nearest_even(value: float, kind: t.Attribute, bits: int) -> None:
@@ -51,11 +69,20 @@ def test_spelling_is_decimal_where_that_is_exact() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"), [("256", t.i8), ("-129", t.i8), ("1.5", t.i32), ("0x1FFFF", t.f16), ("x", t.f32)]
+    ("text", "kind"),
+    [("256", t.i8), ("-129", t.i8), ("1.5", t.i32), ("0x1FFFF", t.f16), ("x", t.f32), ("-1.0", t.f8e5m3fnu)],
 )
 def test_what_does_not_fit(text: str, kind: t.Attribute) -> None:
     with pytest.raises(ValueError):
         parse_number(text, token_kind(text), kind)
+
+
+def test_a_scale_without_sign_or_infinity() -> None:
+    value = [float_value(bits, t.f8e5m3fnu) for bits in range(255)]
+    assert value == sorted(value) and value[0] == 0.0 and value[-1] == 1.75 * 2**16
+    assert math.isnan(float_value(0xFF, t.f8e5m3fnu)) and spell_number(0xFF, t.f8e5m3fnu) == "0xFF"
+    half = [float_value(bits << 7, t.f16) for bits in range(248)]  # the numbers below 2^16, with as many exponent bits
+    assert value[:248] == half
 
 
 def test_packed_bits_and_splats() -> None:

@@ -108,6 +108,12 @@ def test_a_near_miss_is_suggested() -> None:
         text.parse(GOOD.replace("addf %a,", "addf %aq,"), filename="k.mlir")
 
 
+def test_only_an_access_through_a_view_has_inbounds() -> None:
+    line = "%x, %t = load_ptr_tko weak %p inbounds = [true] : tile<ptr<f32>> -> tile<f32>, token"
+    with pytest.raises(SourceError, match=r"^k:2:32: error: expected ':', found 'inbounds'"):
+        text.parse(f"entry @k(%p: tile<ptr<f32>>) {{\n {line}\nreturn\n}}\n", filename="k")
+
+
 def test_two_entries_of_one_name() -> None:
     twice = "entry @k() {\n return\n}\nentry @k() {\n return\n}\n"
     with pytest.raises(SourceError, match=r"^k:4:1: error: @k is defined twice"):

@@ -22,6 +22,7 @@ from .base import (
     only_f32,
     rule,
     same,
+    same_shape,
     shape,
     word,
 )
@@ -55,6 +56,14 @@ def _function(op: Any) -> None:
         modes(op, ("full", "approx"))
         if word(mode) == "approx":
             only_f32(op, "rounding<approx>")
+
+
+@rule("fpowi")
+def _integer_power(op: Any) -> None:
+    same("source and result types", op.results[0], op.source)
+    floats(op.source)
+    of(op.exponent, (t.i1, t.i8, t.i16, t.i32), "i1, i8, i16 or i32")
+    same_shape(op.source, op.exponent)
 
 
 @rule(
@@ -106,11 +115,28 @@ def _product(op: Any) -> None:
     _product_shapes(op)
 
 
+# How many elements along K share a scale, by the types of element and scale.
+BLOCKS: dict[tuple[Attribute, Attribute], tuple[int, ...]] = {
+    (t.f8e4m3fn, t.f8e8m0fnu): (32,), (t.f8e5m2, t.f8e8m0fnu): (32,),
+    (t.f4e2m1fn, t.f8e4m3fn): (16,), (t.f4e2m1fn, t.f8e8m0fnu): (16, 32), (t.f4e2m1fn, t.f8e5m3fnu): (16, 32),
+}  # fmt: skip
+
+
 @rule("mmaf_scaled")
 def _scaled_product(op: Any) -> None:
     same("accumulator and result types", op.acc, op.results[0])
     of(op.acc, (t.f32,), "f32")
+    kinds = element(op.lhs), element(op.lhs_scale)
+    need((element(op.rhs), element(op.rhs_scale)) == kinds, "operands or their scales differ in their elements")
+    need(kinds in BLOCKS, f"no product of {spell(kinds[0])} is scaled by {spell(kinds[1])}")
     _product_shapes(op)
+    a, b = shape(op.lhs), shape(op.rhs)
+    scales = [((*a[:-1], a[-1] // n), (*b[:-2], b[-2] // n, b[-1])) for n in BLOCKS[kinds]]
+    need(
+        (shape(op.lhs_scale), shape(op.rhs_scale)) in scales,
+        f"{spell(op.lhs_scale.type)} and {spell(op.rhs_scale.type)} do not have a scale for each "
+        f"{' or '.join(map(str, BLOCKS[kinds]))} elements along K",
+    )
 
 
 def _product_shapes(op: Any) -> None:

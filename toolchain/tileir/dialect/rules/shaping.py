@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import types as t
 from ..types import TileType, spell
-from .base import Invalid, check_tile, element, integers, need, rule, same_shape, shape, width
+from .base import Invalid, check_tile, element, integers, need, rule, same, same_shape, shape, width
 
 
 @rule("constant")
@@ -78,12 +78,16 @@ def _cat(op: Any) -> None:
     check_tile(wanted)
 
 
-@rule("extract")
-def _extract(op: Any) -> None:
-    a, b = shape(op.operands[0]), shape(op.results[0])
-    need(element(op.operands[0]) == element(op.results[0]), "element types differ")
+@rule("extract", "insert")
+def _subtile(op: Any) -> None:
+    inserts = op.name.endswith("insert")
+    part, whole = (op.source, op.destination) if inserts else (op.results[0], op.source)
+    if inserts:
+        same("destination and result types", whole, op.results[0])
+    a, b = shape(whole), shape(part)
+    need(element(whole) == element(part), "element types differ")
     fits = len(a) == len(b) and all(m % n == 0 for m, n in zip(a, b, strict=False))
-    need(fits, f"{spell(op.results[0].type)} does not divide {spell(op.operands[0].type)} evenly")
+    need(fits, f"{spell(part.type)} does not divide {spell(whole.type)} evenly")
     need(len(op.indices) == len(a), f"{len(op.indices)} indices for {len(a)} dimensions")
     for index in op.indices:
         need(index.type == TileType((), t.i32), f"an index must be tile<i32>, not {spell(index.type)}")
