@@ -1,5 +1,6 @@
 """The third phase: each contest's winner to `tuned/<target>.toml`, in the place of what stood there for its op, dtype,
-class and source. All other rows stay as they are, and the same measurements always give the same text."""
+class and source. Rows of these ops whose class is in no space any more go: their conditions may catch what another class
+is for now. All other rows stay as they are, and the same measurements always give the same text."""
 
 from __future__ import annotations
 
@@ -72,6 +73,10 @@ def apply(
         if result.candidate is not None:
             kernels = {name: _hash(catalogue, result.candidate, name, hash_of) for name in sources}
             rows += [_row(catalogue, measured, machine, result, dtype, kernels) for dtype in dtypes]
+    for op in sorted({contest.op for contest in catalogue.contests}):
+        if gone := {row["class"] for row in rows if row["op"] == op} - spaces.classes_of(op):
+            done.lines.append(f"{op}: no class {', '.join(sorted(gone))} any more: dropped")
+            rows = [row for row in rows if row["op"] != op or row["class"] not in gone]
     text = render(catalogue.target, rows, spaces)
     done.changed = text != (path.read_text() if path.exists() else "")
     if done.changed:

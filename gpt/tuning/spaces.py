@@ -76,6 +76,9 @@ class Spaces:
             raise UsageError(f"no search space for {what}", hint=f"one of {', '.join([*known, MODEL])}")
         return found
 
+    def classes_of(self, op: str) -> set[str]:
+        return {made.name for space in self.spaces if space.op == op for made in space.classes}
+
     def position(self, op: str, shape_class: str) -> int:
         """Where a class stands among those of its op; after all of them if it is not there any more."""
         names = [made.name for space in self.spaces if space.op == op for made in space.classes]
