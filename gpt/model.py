@@ -284,7 +284,7 @@ class GPT:
         spans where long ones would leave multiprocessors idle."""
         h, d = self.config.n_head, self.config.head_size
         counts = [-(-cache.positions // span) for span in SPANS]
-        spans = counts[0] if cache.batch * h * counts[0] <= 2 * self.executor.sms else counts[1]
+        spans = counts[0] if cache.batch * h * counts[0] <= 8 * self.executor.sms else counts[1]
         shape = (cache.batch, h, spans)
         return self.executor.empty((*shape, d), "f32"), self.executor.empty((*shape, 2), "f32")
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from toolchain.entry import EntrySpec, load_entries
 from toolchain.errors import SourceError
-from toolchain.tileir import bytecode, specialize
+from toolchain.targets import BYTECODE
+from toolchain.tileir import bytecode, overlap, specialize
+from toolchain.tileir.bytecode.writer import parse_version
 from toolchain.tuned import put_first
 
 HERE = Path(__file__).parent
@@ -35,10 +37,11 @@ class MlirSource:
         (path,) = self.files(spec)
         return path.read_text(), path
 
-    def bytecode(self, spec: EntrySpec, version: str = "13.3") -> bytes:
+    def bytecode(self, spec: EntrySpec, version: str = BYTECODE) -> bytes:
         """Tile IR bytecode of one entry. Raises SourceError with file:line:col if the file does not fit the entry."""
         text, path = self.text(spec)
         module = specialize.specialize(text, filename=f"{HERE.name}/{path.name}", spec=spec)
+        overlap.settle(module.entries[spec.symbol], spec, parse_version(version))
         return bytecode.write(module, version)
 
     def fingerprint(self, spec: EntrySpec) -> str:

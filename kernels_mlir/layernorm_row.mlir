@@ -1,7 +1,8 @@
 // out = (x - mean) / sqrt(variance + eps) * weight + bias, over rows of at most BC columns
 //
 // One block makes R rows, which stay in registers: x is read once. The variance is that of the deviations from the mean:
-// of the squares alone it would cancel when the mean is large. Everything is computed in f32.
+// of the squares alone it would cancel when the mean is large. Everything is computed in f32. The weight and the bias are
+// read before the wait for the launches before this one: they arrive while those still run.
 
 !elem = bf16  // storage
 
@@ -48,13 +49,10 @@ cuda_tile.module @layernorm_row {
 
     %n, %unused_y, %unused_z = get_tile_block_id : !int
     %zero = constant <i32: 0> : !int
-    %tile, %t0 = load_view_tko weak %x_tiles[%n, %zero] optimization_hints = <default = {allow_tma = false}>
-        : !x_part_RxBC, !int -> !rows_RxBC, token
-    %w_tile, %t1 = load_view_tko weak %w_tiles[%zero] optimization_hints = <default = {allow_tma = false}>
+    %w_tile, %t0 = load_view_tko weak %w_tiles[%zero] optimization_hints = <default = {allow_tma = false}>
         : !vector_part_BC, !int -> !vector_BC, token
-    %b_tile, %t2 = load_view_tko weak %b_tiles[%zero] optimization_hints = <default = {allow_tma = false}>
+    %b_tile, %t1 = load_view_tko weak %b_tiles[%zero] optimization_hints = <default = {allow_tma = false}>
         : !vector_part_BC, !int -> !vector_BC, token
-    %value = ftof %tile : !rows_RxBC -> !f32_RxBC
     %w_f32 = ftof %w_tile : !vector_BC -> !vector_f32_BC
     %b_f32 = ftof %b_tile : !vector_BC -> !vector_f32_BC
     %w_line = reshape %w_f32 : !vector_f32_BC -> !vector_f32_1xBC
@@ -62,6 +60,12 @@ cuda_tile.module @layernorm_row {
     %w_full = broadcast %w_line : !vector_f32_1xBC -> !f32_RxBC
     %b_full = broadcast %b_line : !vector_f32_1xBC -> !f32_RxBC
 
+    // The wait comes after these reads by their tokens: else the compiler may put it first.
+    %ahead = join_tokens %t0, %t1 : token
+    %ready = gdc_wait_tko token = %ahead -> token
+    %tile, %t2 = load_view_tko weak %x_tiles[%n, %zero] optimization_hints = <default = {allow_tma = false}>
+        : !x_part_RxBC, !int -> !rows_RxBC, token
+    %value = ftof %tile : !rows_RxBC -> !f32_RxBC
     %sum = reduce %value dim=1 identities=[0.0 : f32] : !f32_RxBC -> !stat_R
     (%sum_a: !real, %sum_b: !real) {
       %total = addf %sum_a, %sum_b : !real

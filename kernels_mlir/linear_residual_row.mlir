@@ -1,7 +1,8 @@
 // out = residual + x @ weight + bias, of few rows
 //
 // One block makes BN columns of one row, as decoding a single sequence wants it: the weights are read once and are all the
-// work, so they are multiplied element by element. The residual may be the output itself: each block reads just what it
+// work, so they are multiplied element by element. The first BK rows of them are read before the wait for the launches
+// before this one: they arrive while those still run. The residual may be the output itself: each block reads just what it
 // writes, and before it.
 
 !elem = bf16  // storage
@@ -55,11 +56,28 @@ cuda_tile.module @linear_residual_row {
     %one = constant <i32: 1> : !int
     %BK = constant <i32: 1024> : !int
     %steps = divi %K, %BK signed rounding<positive_inf> : !int
-    %empty = constant <f32: 0.0> : !f32_BKxBN
-    %products = for %k in (%zero to %steps, step %one) : !int iter_values(%acc = %empty) -> (!f32_BKxBN) {
-      %x_tile, %t0 = load_view_tko weak %x_tiles[%m, %k] : !x_part_1xBK, !int -> !row_1xBK, token
-      %w_tile, %t1 = load_view_tko weak %w_tiles[%k, %n] optimization_hints = <default = {latency = 3}>
-          : !w_part_BKxBN, !int -> !w_BKxBN, token
+    %bias_tile, %t0 = load_view_tko weak %b_tiles[%n] optimization_hints = <default = {allow_tma = false}>
+        : !bias_part_BN, !int -> !bias_BN, token
+    %w_ahead, %t1 = load_view_tko weak %w_tiles[%zero, %n] optimization_hints = <default = {allow_tma = false}>
+        : !w_part_BKxBN, !int -> !w_BKxBN, token
+    %bias_f32 = ftof %bias_tile : !bias_BN -> !f32_BN
+
+    // The wait comes after these reads by their tokens: else the compiler may put it first.
+    %ahead = join_tokens %t0, %t1 : token
+    %ready = gdc_wait_tko token = %ahead -> token
+    %r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n] optimization_hints = <default = {allow_tma = false}>
+        : !r_part_1xBN, !int -> !line_1xBN, token
+    %r_f32 = ftof %r_tile : !line_1xBN -> !f32_1xBN
+    %x_first, %t2 = load_view_tko weak %x_tiles[%m, %zero] optimization_hints = <default = {allow_tma = false}>
+        : !x_part_1xBK, !int -> !row_1xBK, token
+    %value_first = ftof %x_first : !row_1xBK -> !f32_1xBK
+    %column_first = reshape %value_first : !f32_1xBK -> !f32_BKx1
+    %w_first = ftof %w_ahead : !w_BKxBN -> !f32_BKxBN
+    %x_first_full = broadcast %column_first : !f32_BKx1 -> !f32_BKxBN
+    %products_first = mulf %x_first_full, %w_first : !f32_BKxBN
+    %products = for %k in (%one to %steps, step %one) : !int iter_values(%acc = %products_first) -> (!f32_BKxBN) {
+      %x_tile, %t3 = load_view_tko weak %x_tiles[%m, %k] : !x_part_1xBK, !int -> !row_1xBK, token
+      %w_tile, %t4 = load_view_tko weak %w_tiles[%k, %n] : !w_part_BKxBN, !int -> !w_BKxBN, token
       %value = ftof %x_tile : !row_1xBK -> !f32_1xBK
       %w_f32 = ftof %w_tile : !w_BKxBN -> !f32_BKxBN
       %column = reshape %value : !f32_1xBK -> !f32_BKx1
@@ -72,16 +90,12 @@ cuda_tile.module @linear_residual_row {
       %part_ab = addf %part_a, %part_b : !real
       yield %part_ab : !real
     }
-    %bias_tile, %bias_token = load_view_tko weak %b_tiles[%n] : !bias_part_BN, !int -> !bias_BN, token
-    %bias_f32 = ftof %bias_tile : !bias_BN -> !f32_BN
     %biased_line = addf %product, %bias_f32 : !f32_BN
     %biased = reshape %biased_line : !f32_BN -> !f32_1xBN
-    %r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n] : !r_part_1xBN, !int -> !line_1xBN, token
-    %r_f32 = ftof %r_tile : !line_1xBN -> !f32_1xBN
     %sum = addf %biased, %r_f32 : !f32_1xBN
     %result = ftof %sum : !f32_1xBN -> !line_1xBN
     %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %r_token
-        : !line_1xBN, !out_part_1xBN, !int -> token
+        optimization_hints = <default = {allow_tma = false}> : !line_1xBN, !out_part_1xBN, !int -> token
     return
   }
 }

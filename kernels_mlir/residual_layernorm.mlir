@@ -1,7 +1,8 @@
 // x = x + sum of partial over its parts + bias, and out = layernorm(x), over rows of at most BC columns
 //
 // One block makes one row, which stays in registers: it adds up the parts of a product, BZ at a time, and the residual,
-// rounds the sum as it is stored, and norms what it stored. The variance is that of the deviations from the mean.
+// rounds the sum as it is stored, and norms what it stored. The variance is that of the deviations from the mean. The
+// biases and the weight are read before the wait for the launches before this one: they arrive while those still run.
 
 !elem = bf16  // storage
 
@@ -63,17 +64,29 @@ cuda_tile.module @residual_layernorm {
     %zero = constant <i32: 0> : !int
     %one = constant <i32: 1> : !int
     %BZ = constant <i32: 4> : !int
-    %x_tile, %x_token = load_view_tko weak %x_tiles[%n, %zero] optimization_hints = <default = {allow_tma = false}>
-        : !x_part_1xBC, !int -> !row_1xBC, token
     %bias_tile, %t0 = load_view_tko weak %bias_tiles[%zero] optimization_hints = <default = {allow_tma = false}>
         : !vector_part_BC, !int -> !vector_BC, token
-    %x_f32 = ftof %x_tile : !row_1xBC -> !f32_1xBC
+    %w_tile, %t1 = load_view_tko weak %w_tiles[%zero] optimization_hints = <default = {allow_tma = false}>
+        : !vector_part_BC, !int -> !vector_BC, token
+    %b_tile, %t2 = load_view_tko weak %b_tiles[%zero] optimization_hints = <default = {allow_tma = false}>
+        : !vector_part_BC, !int -> !vector_BC, token
     %bias_f32 = ftof %bias_tile : !vector_BC -> !vector_f32_BC
+    %w_f32 = ftof %w_tile : !vector_BC -> !vector_f32_BC
+    %b_f32 = ftof %b_tile : !vector_BC -> !vector_f32_BC
     %bias_line = reshape %bias_f32 : !vector_f32_BC -> !f32_1xBC
+    %w_line = reshape %w_f32 : !vector_f32_BC -> !f32_1xBC
+    %b_line = reshape %b_f32 : !vector_f32_BC -> !f32_1xBC
+
+    // The wait comes after these reads by their tokens: else the compiler may put it first.
+    %ahead = join_tokens %t0, %t1, %t2 : token
+    %ready = gdc_wait_tko token = %ahead -> token
+    %x_tile, %x_token = load_view_tko weak %x_tiles[%n, %zero] optimization_hints = <default = {allow_tma = false}>
+        : !x_part_1xBC, !int -> !row_1xBC, token
+    %x_f32 = ftof %x_tile : !row_1xBC -> !f32_1xBC
     %biased = addf %x_f32, %bias_line : !f32_1xBC
     %steps = divi %Z, %BZ signed rounding<positive_inf> : !int
     %sum = for %z in (%zero to %steps, step %one) : !int iter_values(%so_far = %biased) -> (!f32_1xBC) {
-      %p_tile, %t1 = load_view_tko weak %p_tiles[%z, %n, %zero] optimization_hints = <default = {allow_tma = false}>
+      %p_tile, %t3 = load_view_tko weak %p_tiles[%z, %n, %zero] optimization_hints = <default = {allow_tma = false}>
           : !p_part_BZx1xBC, !int -> !p_BZx1xBC, token
       %p_flat = reshape %p_tile : !p_BZx1xBC -> !p_BZxBC
       %p_sum = reduce %p_flat dim=0 identities=[0.0 : f32] : !p_BZxBC -> !vector_f32_BC
@@ -123,14 +136,6 @@ cuda_tile.module @residual_layernorm {
     %inverse = rsqrt %shifted : !stat_1x1
     %inverse_line = broadcast %inverse : !stat_1x1 -> !f32_1xBC
 
-    %w_tile, %t2 = load_view_tko weak %w_tiles[%zero] optimization_hints = <default = {allow_tma = false}>
-        : !vector_part_BC, !int -> !vector_BC, token
-    %b_tile, %t3 = load_view_tko weak %b_tiles[%zero] optimization_hints = <default = {allow_tma = false}>
-        : !vector_part_BC, !int -> !vector_BC, token
-    %w_f32 = ftof %w_tile : !vector_BC -> !vector_f32_BC
-    %b_f32 = ftof %b_tile : !vector_BC -> !vector_f32_BC
-    %w_line = reshape %w_f32 : !vector_f32_BC -> !f32_1xBC
-    %b_line = reshape %b_f32 : !vector_f32_BC -> !f32_1xBC
     %normal = mulf %deviation, %inverse_line : !f32_1xBC
     %normed = fma %normal, %w_line, %b_line : !f32_1xBC
     %result = ftof %normed : !f32_1xBC -> !row_1xBC

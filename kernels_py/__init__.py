@@ -13,20 +13,25 @@ from typing import Any
 
 from toolchain.entry import ALIGNMENT, ITEMSIZE, EntrySpec, Param, load_entries
 from toolchain.errors import SourceError
+from toolchain.targets import BYTECODE
 from toolchain.tuned import put_first
 
 HERE = Path(__file__).parent
 MODULES = {  # of each kernel
-    "embedding": "embedding", "layernorm": "layernorm", "layernorm_row": "layernorm", "gelu": "elementwise",
-    "softmax": "softmax", "softmax_row": "softmax", "argmax_parts": "next_token", "next_token": "next_token",
-    "linear": "linear", "linear_gelu": "linear", "linear_residual": "linear", "logits": "linear",
-    "linear_parts": "linear", "residual_layernorm": "layernorm",
-    "norm_linear": "row", "norm_linear_gelu": "row", "linear_residual_row": "row",
-    "attention": "attention", "decode_attention": "attention", "merge_attention": "attention", "kv_append": "kv_cache",
+    "embedding": "embedding", "gelu": "elementwise", "softmax": "softmax", "softmax_row": "softmax",
+    "layernorm": "layernorm", "layernorm_row": "layernorm", "layernorm_once": "layernorm",
+    "residual_layernorm": "layernorm", "residual_layernorm_four": "layernorm",
+    "linear": "linear", "linear_gelu": "linear", "linear_residual": "linear", "linear_parts": "linear",
+    "linear_few": "few", "linear_gelu_few": "few", "linear_residual_few": "few", "linear_parts_few": "few",
+    "norm_linear": "row", "norm_linear_gelu": "row", "linear_residual_row": "row", "logits": "linear",
+    "attention": "attention", "decode_attention": "attention", "decode_attention_span": "attention",
+    "merge_attention": "attention", "merge_attention_once": "attention", "kv_append": "kv_cache",
+    "argmax_parts": "next_token", "next_token": "next_token",
 }  # fmt: skip
-TENSOR_CORE = frozenset(
-    {"linear", "linear_gelu", "linear_residual", "linear_parts", "logits", "attention"}
-)  # these take TF32
+TENSOR_CORE = frozenset({  # these take TF32
+    "linear", "linear_gelu", "linear_residual", "linear_parts", "logits", "attention",
+    "linear_few", "linear_gelu_few", "linear_residual_few", "linear_parts_few",
+})  # fmt: skip
 # Whose arrays have the sizes that are constants: attention then stores through the copy engine. The code of the others
 # only gets longer by it.
 STATIC_SIZES = frozenset({"attention"})
@@ -51,12 +56,14 @@ class PythonSource:
             found += [near for near in _neighbours(path) if near not in found]
         return found
 
-    def bytecode(self, spec: EntrySpec, version: str = "13.3") -> bytes:
+    def bytecode(self, spec: EntrySpec, version: str = BYTECODE) -> bytes:
         """Tile IR bytecode of one entry, without debug information: no path is in it. Raises SourceError."""
         import cuda.tile as ct
         from cuda.tile.compilation import CallingConvention, KernelSignature, export_kernel
 
+        from toolchain.tileir import overlap
         from toolchain.tileir.bytecode import read, write
+        from toolchain.tileir.bytecode.writer import parse_version
         from toolchain.tileir.specialize import set_hints
 
         name = spec.kernel or spec.op
@@ -72,12 +79,13 @@ class PythonSource:
         )
         out = io.BytesIO()
         try:
-            export_kernel(kernel, [signature], out, output_format="tileir_bytecode", bytecode_version=version)
+            export_kernel(kernel, [signature], out, output_format="tileir_bytecode", bytecode_version=BYTECODE)
         except ct.TileError as error:
             raise SourceError(f"{HERE.name}/{MODULES[name]}.py: {spec.symbol}: {error}") from error
         made = read(out.getvalue(), name=spec.symbol)
         # cuTile has a way of its own to give hints, which refuses some that the compiler takes.
         set_hints(made.entries[spec.symbol], spec)
+        overlap.settle(made.entries[spec.symbol], spec, parse_version(version))
         return write(made, version)
 
     def fingerprint(self, spec: EntrySpec) -> str:

@@ -110,6 +110,37 @@ def decode_attention(
 
 
 @ct.kernel
+def decode_attention_span(q, k, v, positions, k_cache, v_cache, partial, stats, scale, D: ConstInt, SPAN: ConstInt):
+    """The same with all of a span in one tile, multiplied element by element: its keys and values are read before the
+    wait, for only this kernel writes them. What lies past the new position is not ours and may be anything, NaN too;
+    blocks whose span is all past it read the first such span, which costs the memory's traffic once."""
+    z, h, b = ct.bid(0), ct.bid(1), ct.bid(2)
+    position = ct.load(positions, index=(b,), shape=(1,), allow_tma=False).item()
+    near = ct.minimum(z, position // SPAN + 1)
+    keys, values = rows(k_cache, b, near, h, SPAN, D), rows(v_cache, b, near, h, SPAN, D)
+    place = (z * SPAN + ct.arange(SPAN, dtype=ct.int32))[:, None]
+    there = place <= position
+    ct.grid_dependency_control_wait()
+    query = ct.load(q, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D)).astype(ct.float32)
+    key = ct.load(k, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+    value = ct.load(v, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+    keys = ct.where(place == position, key, keys).astype(ct.float32)
+    values = ct.where(there, ct.where(place == position, value, values), 0.0).astype(ct.float32)
+    score = ct.sum(keys * query, axis=1, keepdims=True) * (scale * LOG2_E)
+    score = ct.where(there, score, LEAST)
+    maximum = ct.max(score, axis=0, keepdims=True)
+    p = ct.where(there, ct.exp2(score - maximum, flush_to_zero=True), 0.0)
+    acc = ct.sum(p * values, axis=0, keepdims=True)
+    ct.store(partial, index=(b, h, z, 0), tile=acc.reshape((1, 1, 1, D)), allow_tma=False)
+    ct.store(stats, index=(b, h, z, 0), tile=maximum.reshape((1, 1, 1, 1)), allow_tma=False)
+    total = ct.sum(p, axis=0, keepdims=True)
+    ct.store(stats, index=(b, h, z, 1), tile=total.reshape((1, 1, 1, 1)), allow_tma=False)
+    if z * SPAN <= position and position < z * SPAN + SPAN:
+        ct.store(k_cache, index=(b, position, h, 0), tile=key.reshape((1, 1, 1, D)), allow_tma=False)
+        ct.store(v_cache, index=(b, position, h, 0), tile=value.reshape((1, 1, 1, D)), allow_tma=False)
+
+
+@ct.kernel
 def merge_attention(partial, stats, out, D: ConstInt, BZ: ConstInt):
     """One block puts one head's spans together, BZ at a time."""
     h, b = ct.bid(0), ct.bid(1)
@@ -132,3 +163,19 @@ def merge_attention(partial, stats, out, D: ConstInt, BZ: ConstInt):
         maximum = risen
     result = (acc * (1.0 / total)).astype(out.dtype)
     ct.store(out, index=(b, h, 0), tile=result.reshape((1, 1, D)), allow_tma=False)
+
+
+@ct.kernel
+def merge_attention_once(partial, stats, out, D: ConstInt, BZ: ConstInt):
+    """One block puts one head's spans together, all BZ at once."""
+    h, b = ct.bid(0), ct.bid(1)
+    zero = ct.PaddingMode.ZERO
+    at = (1, 1, BZ, 1)
+    tops = ct.load(stats, index=(b, h, 0, 0), shape=at, padding_mode=zero, allow_tma=False).reshape((BZ, 1))
+    sums = ct.load(stats, index=(b, h, 0, 1), shape=at, padding_mode=zero, allow_tma=False).reshape((BZ, 1))
+    part = ct.load(partial, index=(b, h, 0, 0), shape=(1, 1, BZ, D), padding_mode=zero, allow_tma=False)
+    tops = ct.where((ct.arange(BZ, dtype=ct.int32) < partial.shape[2])[:, None], tops, LEAST)
+    weights = ct.exp2(tops - ct.max(tops, axis=0, keepdims=True))
+    total = ct.sum(sums * weights, axis=0, keepdims=True)
+    acc = ct.sum(part.reshape((BZ, D)) * weights, axis=0, keepdims=True)
+    ct.store(out, index=(b, h, 0), tile=(acc * (1.0 / total)).astype(out.dtype).reshape((1, 1, D)), allow_tma=False)

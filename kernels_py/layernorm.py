@@ -38,20 +38,60 @@ def layernorm(x, weight, bias, out, eps, BC: ConstInt):
         ct.store(out, index=(n, j), tile=result.astype(out.dtype))
 
 
+def vector(array, BC):
+    """A vector of at most BC elements, as a line (1, BC) in f32; zeros past its end."""
+    zero = ct.PaddingMode.ZERO
+    return ct.load(array, index=(0,), shape=(BC,), padding_mode=zero, allow_tma=False).astype(ct.float32)[None, :]
+
+
+def block(array, n, R, BC):
+    """R rows of at most BC columns in f32; zeros past the end."""
+    zero = ct.PaddingMode.ZERO
+    return ct.load(array, index=(n, 0), shape=(R, BC), padding_mode=zero, allow_tma=False).astype(ct.float32)
+
+
+def normed(value, gain, shift, width, eps):
+    """The norm of rows that stay in registers, in two passes: mean, then variance."""
+    mean = ct.sum(value, axis=1, keepdims=True) / width
+    inside = (ct.arange(value.shape[1], dtype=ct.int32) < width)[None, :]
+    deviation = ct.where(inside, value - mean, 0.0)
+    variance = ct.sum(deviation * deviation, axis=1, keepdims=True) / width
+    return deviation * ct.rsqrt(variance + eps) * gain + shift
+
+
+def add_both(sum_a, square_a, sum_b, square_b):
+    return sum_a + sum_b, square_a + square_b
+
+
+def normed_once(value, first, gain, shift, width, eps):
+    """The same in one pass over the differences from each row's first element. They are at most sqrt(width) standard
+    deviations from the mean, so that what cancels in the variance costs it at most a relative width * 2^-24: good
+    enough for results of 16 bits, not for f32."""
+    inside = (ct.arange(value.shape[1], dtype=ct.int32) < width)[None, :]
+    value = ct.where(inside, value - first, 0.0)
+    total, squares = ct.reduce((value, value * value), 1, add_both, (0.0, 0.0), keepdims=True)
+    mean = total / width
+    variance = ct.maximum(squares / width - mean * mean, 0.0)
+    return (value - mean) * ct.rsqrt(variance + eps) * gain + shift
+
+
 @ct.kernel
 def layernorm_row(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt):
     """One block makes R rows of at most BC columns, which stay in registers: x is read once."""
     n = ct.bid(0)
-    width = x.shape[1]
-    zero = ct.PaddingMode.ZERO
-    value = ct.load(x, index=(n, 0), shape=(R, BC), padding_mode=zero, allow_tma=False).astype(ct.float32)
-    gain = ct.load(weight, index=(0,), shape=(BC,), padding_mode=zero, allow_tma=False).astype(ct.float32)
-    shift = ct.load(bias, index=(0,), shape=(BC,), padding_mode=zero, allow_tma=False).astype(ct.float32)
-    mean = ct.sum(value, axis=1, keepdims=True) / width
-    inside = (ct.arange(BC, dtype=ct.int32) < width)[None, :]
-    deviation = ct.where(inside, value - mean, 0.0)
-    variance = ct.sum(deviation * deviation, axis=1, keepdims=True) / width
-    result = deviation * ct.rsqrt(variance + eps) * gain[None, :] + shift[None, :]
+    gain, shift = vector(weight, BC), vector(bias, BC)
+    ct.grid_dependency_control_wait()
+    result = normed(block(x, n, R, BC), gain, shift, x.shape[1], eps)
+    ct.store(out, index=(n, 0), tile=result.astype(out.dtype), allow_tma=False)
+
+
+@ct.kernel
+def layernorm_once(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt):
+    """layernorm_row with one pass for mean and variance."""
+    n = ct.bid(0)
+    gain, shift = vector(weight, BC), vector(bias, BC)
+    ct.grid_dependency_control_wait()
+    result = normed_once(block(x, n, R, BC), block(x, n, R, 1), gain, shift, x.shape[1], eps)
     ct.store(out, index=(n, 0), tile=result.astype(out.dtype), allow_tma=False)
 
 
@@ -60,21 +100,31 @@ def residual_layernorm(partial, bias, norm_weight, norm_bias, x, out, eps, BZ: C
     """One block makes one row of at most BC columns, which stays in registers: it adds up the parts of a product, BZ at
     a time, and the residual, and norms the sum."""
     n = ct.bid(0)
-    width = x.shape[1]
-    zero = ct.PaddingMode.ZERO
-    value = ct.load(x, index=(n, 0), shape=(1, BC), padding_mode=zero, allow_tma=False).astype(ct.float32)
-    value += ct.load(bias, index=(0,), shape=(BC,), padding_mode=zero, allow_tma=False).astype(ct.float32)[None, :]
+    offset, gain, shift = vector(bias, BC), vector(norm_weight, BC), vector(norm_bias, BC)
+    ct.grid_dependency_control_wait()
+    value = block(x, n, 1, BC) + offset
     for z in range(ct.cdiv(partial.shape[0], BZ)):
+        zero = ct.PaddingMode.ZERO
         parts = ct.load(partial, index=(z, n, 0), shape=(BZ, 1, BC), padding_mode=zero, allow_tma=False)
         value += ct.sum(parts.reshape((BZ, BC)), axis=0, keepdims=True)
     rounded = value.astype(x.dtype)
     ct.store(x, index=(n, 0), tile=rounded, allow_tma=False)
-    value = rounded.astype(ct.float32)
-    gain = ct.load(norm_weight, index=(0,), shape=(BC,), padding_mode=zero, allow_tma=False).astype(ct.float32)
-    shift = ct.load(norm_bias, index=(0,), shape=(BC,), padding_mode=zero, allow_tma=False).astype(ct.float32)
-    mean = ct.sum(value, axis=1, keepdims=True) / width
-    inside = (ct.arange(BC, dtype=ct.int32) < width)[None, :]
-    deviation = ct.where(inside, value - mean, 0.0)
-    variance = ct.sum(deviation * deviation, axis=1, keepdims=True) / width
-    result = deviation * ct.rsqrt(variance + eps) * gain[None, :] + shift[None, :]
+    result = normed(rounded.astype(ct.float32), gain, shift, x.shape[1], eps)
+    ct.store(out, index=(n, 0), tile=result.astype(out.dtype), allow_tma=False)
+
+
+@ct.kernel
+def residual_layernorm_four(partial, bias, norm_weight, norm_bias, x, out, eps, BC: ConstInt):
+    """residual_layernorm of four parts, which are read at once."""
+    n = ct.bid(0)
+    offset, gain, shift = vector(bias, BC), vector(norm_weight, BC), vector(norm_bias, BC)
+    ct.grid_dependency_control_wait()
+    value = block(x, n, 1, BC) + offset
+    for z in ct.static_iter(range(4)):
+        zero = ct.PaddingMode.ZERO
+        part = ct.load(partial, index=(z, n, 0), shape=(1, 1, BC), padding_mode=zero, allow_tma=False)
+        value += part.reshape((1, BC))
+    rounded = value.astype(x.dtype)
+    ct.store(x, index=(n, 0), tile=rounded, allow_tma=False)
+    result = normed(rounded.astype(ct.float32), gain, shift, x.shape[1], eps)
     ct.store(out, index=(n, 0), tile=result.astype(out.dtype), allow_tma=False)

@@ -15,6 +15,7 @@ from toolchain import bundle, knobs
 from toolchain.cache import Cache
 from toolchain.entry import DTYPES, EntrySpec, ops
 from toolchain.errors import ToolchainError, UsageError
+from toolchain.targets import BYTECODE
 
 from .options import SOURCES, add_json, command, print_json
 from .tuning import warn_of_stale
@@ -43,7 +44,7 @@ def add(commands: Any) -> None:
     made.add_argument("--entries", type=_pattern, metavar="REGEX", help="only entries whose SOURCE/SYMBOL has a match")
     made.add_argument("--output", type=Path, default=Path("build/bundle"), metavar="DIR", help="default build/bundle")
     made.add_argument("--jobs", type=int, help="how many compiles run at once (default: the CPU cores)")
-    made.add_argument("--bytecode", default="13.3", metavar="VERSION", help="bytecode version (default 13.3)")
+    made.add_argument("--bytecode", default=BYTECODE, metavar="VERSION", help=f"bytecode version (default {BYTECODE})")
     add_json(made)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toolchain.errors import UsageError
+from toolchain.targets import BYTECODE
 
 from .options import SOURCES, add_json, command, emit, print_json, read, seed, write
 
@@ -32,7 +33,9 @@ def add(commands: Any) -> None:
         "--source", choices=list(SOURCES), default="mlir", help="the source of --entry (default mlir)"
     )
     assemble.add_argument("--target", metavar="SM", help="make a cubin for this target")
-    assemble.add_argument("--bytecode", default="13.3", metavar="VERSION", help="bytecode version (default 13.3)")
+    assemble.add_argument(
+        "--bytecode", default=BYTECODE, metavar="VERSION", help=f"bytecode version (default {BYTECODE})"
+    )
     assemble.add_argument("-o", "--output", type=Path, help="default: standard output")
 
     disassemble = command(

@@ -23,6 +23,7 @@ from .errors import BundleError, LaunchError, UsageError
 
 FORMAT = 2
 MANIFEST = "manifest.json"
+WAITS_SINCE = (13, 4)  # the bytecode version from which on every kernel waits for the launch before it
 _AGAIN = "compile it again with `tilestack compile`"
 
 
@@ -43,6 +44,11 @@ class BundleEntry:
     bytecode_version: str
     cubins: Mapping[str, FileRef]
     fingerprint: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether its kernel waits by itself for the launch before it: see `tileir/overlap.py`."""
+        return tuple(map(int, self.bytecode_version.split("."))) >= WAITS_SINCE
 
 
 @dataclass(frozen=True)

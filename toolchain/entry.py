@@ -53,12 +53,18 @@ class Param:
 
 @dataclass(frozen=True)
 class OpSpec:
-    """An op's signature, its parameters in ABI order. `products`: it multiplies matrices, so tf32 differs from f32."""
+    """An op's signature, its parameters in ABI order. `products`: it multiplies matrices, so tf32 differs from f32.
+    `early`: the arrays that its kernels may read before they wait for the launch before them."""
 
     name: str
     params: tuple[Param, ...]
     doc: str
     products: bool
+    early: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if unknown := set(self.early) - {p.name for p in self.params if p.dims}:
+            raise UsageError(f"ops.toml: {self.name}: early names no array: {', '.join(sorted(unknown))}")
 
     @property
     def outputs(self) -> tuple[Param, ...]:
@@ -74,7 +80,7 @@ def ops() -> Mapping[str, OpSpec]:
         roles: tuple[tuple[str, Literal["input", "output", "scalar"]], ...] = (
             ("inputs", "input"), ("outputs", "output"), ("scalars", "scalar"))  # fmt: skip
         params = tuple(Param.parse(text, role) for key, role in roles for text in row.get(key, ()))
-        found[name] = OpSpec(name, params, row["doc"], row.get("products", False))
+        found[name] = OpSpec(name, params, row["doc"], row.get("products", False), tuple(row.get("early", ())))
     return found
 
 
@@ -120,8 +126,12 @@ class EntrySpec:
                 raise UsageError(f"{self.symbol}: {text!r} uses unknown {', '.join(sorted(missing))}")
 
     @property
+    def op_spec(self) -> OpSpec:
+        return ops()[self.op]
+
+    @property
     def params(self) -> tuple[Param, ...]:
-        return ops()[self.op].params
+        return self.op_spec.params
 
     def bind(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
         """Dimension symbols to sizes, from each array parameter's shape. Raises LaunchError on a mismatch."""

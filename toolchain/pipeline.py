@@ -23,13 +23,12 @@ from .bundle import Compiled
 from .cache import Cache, key
 from .entry import EntrySpec
 from .errors import TilestackError, ToolchainError, UsageError
-from .targets import Target
+from .targets import BYTECODE, Target
 from .tileir.bytecode.writer import parse_version
 from .tools import tool
 
 OPTIONS = ("--opt-level=3",)  # all that reaches tileiras beside the target; no -g, no --lineinfo: they carry paths
 Name = TypeVar("Name", bound=Hashable)
-VERSION = "13.3"  # of the bytecode: the lowest that every default target takes
 
 
 class Source(Protocol):
@@ -39,7 +38,7 @@ class Source(Protocol):
 
     def entries(self) -> list[EntrySpec]: ...
 
-    def bytecode(self, spec: EntrySpec, version: str = VERSION) -> bytes: ...
+    def bytecode(self, spec: EntrySpec, version: str = BYTECODE) -> bytes: ...
 
     def fingerprint(self, spec: EntrySpec) -> str: ...
 
@@ -124,7 +123,7 @@ def compile_entries(
     cache: Cache,
     *,
     jobs: int,
-    version: str = VERSION,
+    version: str = BYTECODE,
     progress: Progress = silent,
 ) -> Outcome:
     """Compile entries, each with its source's package, for all targets.
@@ -138,7 +137,7 @@ def compile_entries(
     run = _Run(cache, jobs, progress, total=len(entries) + sum(map(len, chosen)))
     exports = {
         i: Step(
-            key("export", fingerprints[i], version),
+            key("export", fingerprints[i], version, *spec.op_spec.early),  # which an export checks the kernel against
             _cell(spec, "bytecode"), export, (module, spec, version),
         )
         for i, (module, spec) in enumerate(entries)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from .errors import UsageError
 
+BYTECODE = "13.4"  # the version that is compiled by default: the first whose kernels wait for the launch before them
+
 
 @dataclass(frozen=True)
 class Target:

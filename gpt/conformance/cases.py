@@ -25,7 +25,7 @@ NUMPY_DTYPES: Mapping[str, np.dtype[np.generic]] = {
 @dataclass(frozen=True)
 class Case:
     """One op at one set of sizes. `gpu_only`: too slow for the interpreter. `in_place`: an input that is `out` too.
-    `misaligned`: no array begins at a multiple of 16 bytes."""
+    `misaligned`: no array begins at a multiple of 16 bytes. `mean`: of x, large beside its deviation."""
 
     op: str
     dims: Mapping[str, int]
@@ -33,11 +33,13 @@ class Case:
     gpu_only: bool = False
     in_place: str = ""
     misaligned: bool = False
+    mean: int = 0
 
     @property
     def shape(self) -> str:
         words = [f"{name}={size}" for name, size in self.dims.items()]
-        return " ".join([*words, *["in place"] * bool(self.in_place), *["misaligned"] * self.misaligned])
+        words += ["in place"] * bool(self.in_place) + ["misaligned"] * self.misaligned
+        return " ".join([*words, *[f"mean {self.mean}"] * bool(self.mean)])
 
     def dtypes(self) -> tuple[str, ...]:
         """tf32 only where there is a matrix product to round the inputs of; f32 alone where the op names no dtype."""
@@ -47,9 +49,16 @@ class Case:
 
 
 def _case(
-    op: str, why: str, *, gpu_only: bool = False, in_place: str = "", misaligned: bool = False, **dims: int
+    op: str,
+    why: str,
+    *,
+    gpu_only: bool = False,
+    in_place: str = "",
+    misaligned: bool = False,
+    mean: int = 0,
+    **dims: int,
 ) -> Case:
-    return Case(op, dims, why, gpu_only, in_place, misaligned)
+    return Case(op, dims, why, gpu_only, in_place, misaligned, mean)
 
 
 CASES: tuple[Case, ...] = (
@@ -67,24 +76,36 @@ CASES: tuple[Case, ...] = (
     _case("linear", "odd in every size: no alignment anywhere", M=7, K=33, N=65),
     _case("linear", "GPT-2 QKV, several row tiles with a remainder", M=100, K=768, N=2304),
     _case("linear", "few rows, as decoding has them", M=9, K=128, N=192),
+    _case("linear", "few rows, a K of three tiles, the last short", M=16, K=704, N=96),
+    _case("linear", "more rows, a K of three tiles", M=33, K=768, N=96),
     _case("linear", "persistent: each block makes several tiles, the last group of rows is short", M=600, K=64, N=640),
     _case("linear", "GPT-2 QKV, B=8 T=256", gpu_only=True, M=2048, K=768, N=2304),
     _case("linear_gelu", "odd in every size", M=7, K=33, N=65),
     _case("linear_gelu", "few rows, as decoding has them", M=9, K=128, N=192),
+    _case("linear_gelu", "few rows, a K of three tiles, the last short", M=16, K=704, N=96),
+    _case("linear_gelu", "more rows, a K of three tiles", M=33, K=768, N=96),
     _case("linear_gelu", "persistent", M=520, K=64, N=256),
     _case("linear_gelu", "GPT-2 MLP, odd rows", M=100, K=768, N=3072),
     _case("linear_residual", "odd in every size", M=7, K=33, N=65),
     _case("linear_residual", "few rows, as decoding has them", M=9, K=128, N=192),
+    _case("linear_residual", "few rows, a K of three tiles, in place", in_place="residual", M=16, K=704, N=96),
+    _case("linear_residual", "more rows, a K of three tiles", M=33, K=768, N=96),
     _case("linear_residual", "persistent, and as the model runs it", in_place="residual", M=520, K=64, N=256),
     _case("linear_residual", "GPT-2 MLP projection: the longest K", M=100, K=3072, N=768),
+    _case("linear_residual", "one row, a K within one tile, in place", in_place="residual", M=1, K=768, N=96),
     _case("linear_residual", "a K that is no whole step, in place", in_place="residual", M=1, K=1600, N=1600),
     _case("norm_linear", "odd in every size", M=3, K=33, N=65),
     _case("norm_linear", "GPT-2 QKV, one row", M=1, K=768, N=2304),
+    _case("norm_linear", "one row, a mean far above its deviation", mean=300, M=1, K=768, N=64),
+    _case("norm_linear", "several rows below one tile", M=3, K=192, N=48),
     _case("norm_linear", "a K of several tiles and a remainder", M=2, K=1600, N=96),
     _case("norm_linear_gelu", "odd in every size", M=3, K=33, N=65),
+    _case("norm_linear_gelu", "GPT-2's width, several rows", M=2, K=768, N=48),
     _case("norm_linear_gelu", "a K of several tiles and a remainder", M=2, K=1600, N=96),
     _case("linear_parts", "odd in every size, the last part shorter", M=3, K=333, N=65, Z=3),
     _case("linear_parts", "a part with nothing in it", M=2, K=130, N=64, Z=5),
+    _case("linear_parts", "parts of three tiles, the last part shorter", M=5, K=1472, N=96, Z=2),
+    _case("linear_parts", "parts of three tiles, the last part shorter, more rows", M=20, K=1472, N=64, Z=2),
     _case("linear_parts", "GPT-2 MLP projection, few rows", M=5, K=3072, N=768, Z=4),
     _case("linear_parts", "GPT-2 MLP projection, more rows", M=40, K=3072, N=768, Z=4),
     _case("residual_layernorm", "one part, odd", Z=1, N=3, C=33),
@@ -116,12 +137,16 @@ CASES: tuple[Case, ...] = (
     _case("decode_attention", "the widest head, one span", B=2, P=65, H=1, D=128, Z=1, TWO=2),
     _case("decode_attention", "spans of 256", B=3, P=400, H=2, D=32, Z=2, TWO=2),
     _case("decode_attention", "spans of 128", B=3, P=300, H=2, D=64, Z=3, TWO=2),
+    _case("decode_attention", "the new position is the first of its span", B=3, P=257, H=1, D=64, Z=3, TWO=2),
+    _case("decode_attention", "the new position is the last of its span", B=3, P=256, H=1, D=32, Z=2, TWO=2),
     _case("decode_attention", "the widest head, spans of 256 in several tiles", B=4, P=500, H=1, D=128, Z=2, TWO=2),
     _case("decode_attention", "read by the element", misaligned=True, B=3, P=200, H=2, D=32, Z=2, TWO=2),
     _case("decode_attention", "read by the element", misaligned=True, B=3, P=200, H=1, D=64, Z=2, TWO=2),
     _case("decode_attention", "read by the element", misaligned=True, B=3, P=200, H=1, D=128, Z=2, TWO=2),
     _case("decode_attention", "GPT-2, B=8 P=1024", gpu_only=True, B=8, P=1024, H=12, D=64, Z=8, TWO=2),
     _case("merge_attention", "one span", B=1, H=2, Z=1, D=32, TWO=2),
+    _case("merge_attention", "a whole tile of spans", B=2, H=1, Z=8, D=32, TWO=2),
+    _case("merge_attention", "fewer spans than one tile, some empty", B=2, H=3, Z=5, D=64, TWO=2),
     _case("merge_attention", "more spans than one tile, some empty", B=2, H=3, Z=19, D=64, TWO=2),
     _case("merge_attention", "the widest head", B=2, H=1, Z=4, D=128, TWO=2),
     _case("merge_attention", "read by the element", misaligned=True, B=2, H=2, Z=9, D=32, TWO=2),
@@ -231,6 +256,8 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
 def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
     values = rng.standard_normal(shape)
     match case.op, name:
+        case (_, "x") if case.mean:
+            values += case.mean
         case (("layernorm" | "norm_linear" | "norm_linear_gelu"), "x"):
             values += 3.0  # a mean away from zero shows a one-pass variance
             values[0] *= 2e-3  # a variance near eps shows a wrong eps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from .layout import NUMPY, Chunk, chunks
 
 if TYPE_CHECKING:
     from ..bundle import Bundle, BundleEntry
+
+_WRITTEN_MAX = 128  # address ranges that a launch is compared with before one waits for all before it
 
 
 class CudaExecutor(Executor):
@@ -47,6 +49,9 @@ class CudaExecutor(Executor):
         self._keep_pool_memory(device)
         self._modules: dict[str, Any] = {}  # by the cubin's sha256
         self._last_entry = ""  # for errors that surface after their launch
+        # What is written by launches that may still run when the next one begins: all since the last that waited for
+        # everything before it. None if the last work was no launch.
+        self._written: set[range] | None = None
         self._capturing: CudaGraph | None = None
         self.frees = 0  # allocations that went back so far
         self._freed_late: list[Allocation] = []  # freed while a capture forbids it
@@ -63,6 +68,11 @@ class CudaExecutor(Executor):
 
     def run(self, call: str, *args: Any, doing: str = "") -> Any:
         """A call of the driver API in our context. Raises the DeviceError that its status stands for."""
+        self._written = None
+        return self.ask(call, *args, doing=doing)
+
+    def ask(self, call: str, *args: Any, doing: str = "") -> Any:
+        """The same of a call that puts no work on a stream: launches before and after it may overlap."""
         self._current()
         return self._check(call, getattr(self._driver, call)(*args), doing)
 
@@ -204,20 +214,40 @@ class CudaExecutor(Executor):
         cubin = entry.cubins[choose_target(self.gpu, entry.cubins, symbol)]
         doing = f"loading {symbol} from {cubin.path}"
         if cubin.sha256 not in self._modules:
-            self._modules[cubin.sha256] = self.run("cuModuleLoadData", bundle.read(cubin), doing=doing)
-        return self.run("cuModuleGetFunction", self._modules[cubin.sha256], symbol.encode(), doing=doing)
+            self._modules[cubin.sha256] = self.ask("cuModuleLoadData", bundle.read(cubin), doing=doing)
+        return self.ask("cuModuleGetFunction", self._modules[cubin.sha256], symbol.encode(), doing=doing)
 
     def start(
-        self, function: Any, grid: tuple[int, int, int], parameters: int, arrays: Sequence[DeviceBuffer], symbol: str
+        self, command: CudaCommand, arrays: Sequence[DeviceBuffer], early: Sequence[range], written: Sequence[range]
     ) -> None:
-        """Launches on our stream; `parameters` is the address of the array of parameter addresses."""
+        """Launches on our stream. `written`: the addresses that the kernel writes; `early`: those that it may read
+        before it waits for the launches before it (if `command.waits`). Unless one of them writes there, it begins
+        before they end."""
         self._hold(arrays)
+        before = self._written
+        ahead = command.waits and before is not None and len(before) <= _WRITTEN_MAX and not _meet(early, before)
         self._current()
-        x, y, z = grid
-        result = self._driver.cuLaunchKernel(function, x, y, z, 1, 1, 1, 0, self._stream, parameters, 0)
+        result = self._driver.cuLaunchKernelEx(command.ahead if ahead else command.plain, *command.call, 0)
         if int(result[0]):
-            self._check("cuLaunchKernel", result, f"launching {symbol} with grid {grid}{self._after()}")
-        self._last_entry = symbol
+            doing = f"launching {command.symbol} with grid {command.grid}{self._after()}"
+            self._check("cuLaunchKernelEx", result, doing)
+        self._last_entry = command.symbol
+        self._written = {*written, *(before if ahead and before is not None else ())}
+
+    def launch_config(self, grid: tuple[int, int, int], *, ahead: bool) -> Any:
+        """How to launch a grid on our stream. `ahead`: its blocks may start as soon as all blocks of the launch before
+        it let them (CUDA's programmatic dependent launch)."""
+        driver = self._driver
+        config = driver.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = grid
+        config.blockDimX = config.blockDimY = config.blockDimZ = 1
+        config.hStream = self._stream
+        if ahead:
+            attribute = driver.CUlaunchAttribute()
+            attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            attribute.value.programmaticStreamSerializationAllowed = 1
+            config.attrs, config.numAttrs = [attribute], 1
+        return config
 
     def _after(self) -> str:
         return f" after {self._last_entry}" if self._last_entry else ""
@@ -259,6 +289,7 @@ class CudaExecutor(Executor):
     def _end_capture(self, finished: bool) -> Any:
         """The captured graph. After an error inside the capture, that error is the one to show: the broken capture is
         ended and dropped."""
+        self._written = None  # what was captured has not run
         self._current()
         result = self._driver.cuStreamEndCapture(self._stream)
         if finished:
@@ -278,3 +309,8 @@ class CudaExecutor(Executor):
     def _not_capturing(self, what: str) -> None:
         if self._capturing is not None:
             raise UsageError(f"{self.name} cannot {what} inside a capture", hint="do it before the `with`, or after")
+
+
+def _meet(ours: Iterable[range], theirs: Iterable[range]) -> bool:
+    """Whether two sets of address ranges have an address in common."""
+    return any(a.start < b.stop and b.start < a.stop for a in ours for b in theirs)

@@ -29,18 +29,30 @@ class CudaCommand:
         arrays: Sequence[DeviceBuffer],
         grid: tuple[int, int, int],
     ) -> None:
-        self._executor, self._function, self._grid, self._symbol = executor, function, grid, entry.spec.symbol
+        self._executor, self.grid, self.symbol = executor, grid, entry.spec.symbol
         self._head, content, offsets = pack(entry.spec.params, arrays)
         self._content = ctypes.create_string_buffer(content, len(content))
         base = ctypes.addressof(self._content)
         self._table = (ctypes.c_void_p * len(offsets))(*(base + offset for offset in offsets))
-        self._parameters = ctypes.addressof(self._table)
+        self.call = (function, ctypes.addressof(self._table))
+        self.waits = entry.waits and executor.gpu.overlaps
+        self.plain = executor.launch_config(grid, ahead=False)
+        self.ahead = executor.launch_config(grid, ahead=True) if self.waits else self.plain
+        params = [p for p in entry.spec.params if p.dims]
+        early = entry.spec.op_spec.early
+        self._early = [i for i, p in enumerate(params) if p.name in early]
+        self._outputs = [i for i, p in enumerate(params) if p.role == "output"]
 
     def __call__(self, arrays: Sequence[DeviceBuffer], scalars: Sequence[int | float]) -> None:
         executor = self._executor
         with executor.lock:
             self._head.pack_into(self._content, 0, *[a.pointer for a in arrays], *scalars)
-            executor.start(self._function, self._grid, self._parameters, arrays, self._symbol)
+            early, written = ([_addresses(arrays[i]) for i in which] for which in (self._early, self._outputs))
+            executor.start(self, arrays, early, written)
+
+
+def _addresses(buffer: DeviceBuffer) -> range:
+    return range(buffer.pointer, buffer.pointer + buffer.layout.span)
 
 
 def pack(params: Sequence[Param], arrays: Sequence[DeviceBuffer]) -> tuple[struct.Struct, bytes, list[int]]:

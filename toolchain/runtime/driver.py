@@ -43,6 +43,11 @@ class GPU:
         major, minor = self.compute_capability
         return f"sm_{major}{minor}"
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether a launch may begin before the one before it ends (programmatic dependent launch)."""
+        return self.compute_capability >= (9, 0)
+
 
 @functools.cache
 def load() -> ModuleType:
