@@ -15,7 +15,7 @@ from cuda.tile.compilation import ArrayConstraint, CallingConvention, KernelSign
 from toolchain.tileir import bytecode, text
 from toolchain.tileir.dialect import ops, verify
 
-OPERATIONS = Path(__file__).parent / "operations_13_4.mlir"
+OPERATIONS = Path(__file__).parents[3] / "unit/tileir/bytecode/operations_13_4.mlir"
 
 
 @ct.kernel
