@@ -7,10 +7,11 @@ import importlib
 import pytest
 
 from toolchain.bundle import Bundle, Compiled, write
+from toolchain.targets import BYTECODE
 
 
 @pytest.fixture(scope="package")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     sources = [importlib.import_module(name).SOURCE for name in ("kernels_mlir", "kernels_py")]
-    compiled = [Compiled(spec, source.bytecode(spec), "13.3", {}) for source in sources for spec in source.entries()]
+    compiled = [Compiled(spec, source.bytecode(spec), BYTECODE, {}) for source in sources for spec in source.entries()]
     return write(tmp_path_factory.mktemp("kernels") / "bundle", compiled, {})

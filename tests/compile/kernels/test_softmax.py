@@ -10,13 +10,14 @@ import pytest
 
 from toolchain.bundle import Compiled, write
 from toolchain.runtime import Launcher, open_executor
+from toolchain.targets import BYTECODE
 
 
 @pytest.mark.parametrize("module", ["kernels_mlir", "kernels_py"])
 def test_a_row_far_below_zero_still_adds_up_to_one(module: str, tmp_path: Path) -> None:
     source = importlib.import_module(module).SOURCE
     entries = [e for e in source.entries() if (e.op, e.dtype) == ("softmax", "f32")]
-    made = write(tmp_path / "bundle", [Compiled(e, source.bytecode(e), "13.3", {}) for e in entries], {})
+    made = write(tmp_path / "bundle", [Compiled(e, source.bytecode(e), BYTECODE, {}) for e in entries], {})
     executor = open_executor("cpu")
     for width in (8, 1500):  # a row in registers, and one that is walked, the last of whose tiles is padded
         x, out = executor.from_numpy(np.full((1, width), -3e38, np.float32)), executor.empty((1, width), "f32")

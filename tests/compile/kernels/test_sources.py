@@ -17,19 +17,18 @@ from toolchain import pipeline, targets
 from toolchain.entry import DTYPES, EntrySpec, OpSpec, ops
 from toolchain.errors import BytecodeError
 from toolchain.knobs import ROOT
+from toolchain.targets import BYTECODE
 from toolchain.tileir import bytecode, text
 from toolchain.tileir.dialect.attrs import DivByAttr
-from toolchain.tileir.dialect.control import EntryOp
-from toolchain.tileir.dialect.ops import AssumeOp, TanHOp
+from toolchain.tileir.dialect.control import EntryOp, ModuleOp
+from toolchain.tileir.dialect.ops import AssumeOp, GdcLaunchDependentsTkoOp, GdcWaitTkoOp, TanHOp
 from toolchain.tileir.dialect.verify import verify
 from toolchain.tools import tool
 
 SOURCES = {"mlir": kernels_mlir.SOURCE, "py": kernels_py.SOURCE}
 ENTRIES = [spec for source in SOURCES.values() for spec in source.entries()]
 KERNELS = sorted((ROOT / "kernels_mlir").glob("*.mlir"))
-# The bytecode version that a kernel needs, where it is not the first: `tanh` is approximate from 13.2 on.
-SINCE = {"gelu": "13.2", "linear_gelu": "13.2", "norm_linear_gelu": "13.2"}
-VERSIONS = ("13.1", "13.2", "13.3")
+VERSIONS = ("13.1", "13.2", "13.3", "13.4")
 
 
 def first(op: str, dtype: str) -> str:
@@ -45,7 +44,7 @@ SOME = (
 )
 
 
-def exported(spec: EntrySpec, version: str = "13.3") -> bytes:
+def exported(spec: EntrySpec, version: str = BYTECODE) -> bytes:
     return SOURCES[spec.source].bytecode(spec, version)
 
 
@@ -110,15 +109,47 @@ def test_both_sources_have_the_same_abi_promises_hints_and_precision(name: str) 
 
 
 @pytest.mark.parametrize("source", list(SOURCES))
-def test_what_is_exported_reads_verifies_and_prints_back_to_the_same_bytes(source: str) -> None:
+def test_what_is_exported_waits_once_reads_verifies_and_prints_back_to_the_same_bytes(source: str) -> None:
     for spec in ENTRIES:
         if spec.source == source:
             data = exported(spec)
             module = bytecode.read(data, name=spec.symbol)
             verify(module)
-            assert bytecode.write(module) == data
+            assert waits(module) == (1, 1), spec.symbol
+            assert bytecode.write(module, BYTECODE) == data
             printed = text.print_module(module)
-            assert bytecode.write(text.parse(printed, filename=spec.symbol)) == data
+            assert bytecode.write(text.parse(printed, filename=spec.symbol), BYTECODE) == data
+
+
+def waits(module: ModuleOp) -> tuple[int, int]:
+    """How often it waits for the launch before it, and lets the one after it begin."""
+    names = [op.name for op in module.walk()]
+    return names.count(GdcWaitTkoOp.name), names.count(GdcLaunchDependentsTkoOp.name)
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.parametrize("symbol", ["gelu_1024_f32", "layernorm_row_2_f32"])
+@pytest.mark.parametrize("source", list(SOURCES))
+def test_a_kernel_waits_on_a_gpu_that_overlaps_launches(source: str, symbol: str, tmp_path: Path) -> None:
+    """One that says nothing of it, and one that reads its weight and bias before it waits."""
+    spec = next(s for s in ENTRIES if (s.source, s.symbol) == (source, symbol))
+    for version, target, wanted in (("13.3", "sm_90", 0), ("13.4", "sm_80", 0), ("13.4", "sm_90", 1)):
+        data = exported(spec, version)
+        assert waits(bytecode.read(data)) == (version == "13.4",) * 2
+        (tmp_path / "k.cubin").write_bytes(pipeline.assemble(data, target))
+        code = tool("nvdisasm").run(["--print-code", str(tmp_path / "k.cubin")]).stdout
+        assert (code.count("PREEXIT"), code.count("ACQBULK")) == (wanted, wanted)
+        if wanted:
+            before, after = code.split("ACQBULK")
+            assert ("LDG" in before) == (spec.op == "layernorm")
+            assert "PREEXIT" in before and "LDG" in after and "STG" in after and "STG" not in before
+
+
+def since(kernel: Path) -> str:
+    """The bytecode version that a kernel needs."""
+    if "gdc_wait_tko" in kernel.read_text():
+        return "13.4"
+    return "13.2" if "gelu" in kernel.stem else VERSIONS[0]  # since when `tanh` may be approximate
 
 
 @pytest.mark.needs("toolchain")
@@ -127,8 +158,8 @@ def test_what_is_exported_reads_verifies_and_prints_back_to_the_same_bytes(sourc
 def test_committed_text_is_what_the_disassembler_reads(path: Path, version: str, tmp_path: Path) -> None:
     module = text.parse(path.read_text(), filename=str(path))
     verify(module)
-    if version < SINCE.get(path.stem, VERSIONS[0]):
-        with pytest.raises(BytecodeError, match=f"bytecode {version} has no rounding_mode"):
+    if version < since(path):
+        with pytest.raises(BytecodeError, match=f"bytecode {version} has no (rounding_mode|such operation)"):
             bytecode.write(module, version)
         return
     data = bytecode.write(module, version)
@@ -144,7 +175,7 @@ def test_printed_text_compiles_to_the_same_cubins(source: str) -> None:
     for symbol in SOME[:2]:
         spec = next(s for s in ENTRIES if (s.source, s.symbol) == (source, symbol))
         data = exported(spec)
-        again = bytecode.write(text.parse(text.print_module(bytecode.read(data)), filename=symbol))
+        again = bytecode.write(text.parse(text.print_module(bytecode.read(data)), filename=symbol), BYTECODE)
         for target in targets.select([]):
             assert pipeline.assemble(again, target.name) == pipeline.assemble(data, target.name)
 

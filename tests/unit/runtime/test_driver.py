@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from cuda.bindings import driver
 
@@ -62,6 +64,12 @@ def test_drivers_that_will_do(version: tuple[int, int]) -> None:
 def test_a_driver_that_is_too_old_says_what_is_needed(version: tuple[int, int]) -> None:
     with pytest.raises(DriverTooOld, match=rf"CUDA {version[0]}\.{version[1]};.* 580"):
         check_driver(version)
+
+
+def test_launches_overlap_from_hopper_on() -> None:
+    assert [replace(H200, compute_capability=it).overlaps for it in ((8, 0), (8, 9), (9, 0), (10, 3), (12, 0))] == [
+        False, False, True, True, True,
+    ]  # fmt: skip
 
 
 def test_the_closest_target_is_chosen() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,12 @@ def test_what_is_written_is_loaded(bundle: Bundle) -> None:
     assert bundle.read(entry.cubins["sm_80"]) == b"sm_80 mlir/gelu_f32"
     with pytest.raises(BundleError, match="gelu_f16"):
         bundle.find("mlir", "gelu_f16")
+
+
+@pytest.mark.parametrize(("version", "waits"), [("13.3", False), ("13.4", True), ("13.10", True), ("14.0", True)])
+def test_kernels_wait_by_themselves_from_a_version_on(tmp_path: Path, version: str, *, waits: bool) -> None:
+    write(tmp_path / "b", [replace(compiled(), bytecode_version=version)], TOOLS)
+    assert Bundle.load(tmp_path / "b").entries[0].waits is waits
 
 
 def test_the_first_entry_that_fits_is_selected(bundle: Bundle) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolchain.entry import EntrySpec, entries_of, evaluate, load_entries
+from toolchain.entry import EntrySpec, OpSpec, entries_of, evaluate, load_entries, ops
 from toolchain.errors import UsageError
 
 ROW: Mapping[str, Any] = {
@@ -79,6 +79,17 @@ def test_what_an_entry_cannot_say(changed: dict[str, Any], said: str) -> None:
 )
 def test_why_an_entry_cannot_take_arguments(dims: dict[str, int], misaligned: tuple[str, ...], why: str | None) -> None:
     assert made().unmet(dims, frozenset(misaligned)) == why
+
+
+def test_an_op_names_arrays_that_are_read_early() -> None:
+    assert made().op_spec is ops()["linear"]
+    assert made().op_spec.early == ("weight", "bias")
+    assert ops()["gelu"].early == ()
+    params = ops()["layernorm"].params
+    assert OpSpec("layernorm", params, "", False, ("weight",)).early == ("weight",)
+    for name in ("wait", "C", "eps"):  # no parameter, a dimension, a scalar
+        with pytest.raises(UsageError, match=f"ops.toml: layernorm: early names no array: {name}$"):
+            OpSpec("layernorm", params, "", False, ("weight", name))
 
 
 def test_targets_restrict_where_an_entry_runs() -> None:

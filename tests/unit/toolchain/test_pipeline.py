@@ -13,10 +13,10 @@ import pytest
 
 from toolchain import pipeline
 from toolchain.cache import Cache
-from toolchain.entry import EntrySpec
+from toolchain.entry import EntrySpec, ops
 from toolchain.errors import SourceError, ToolchainError, ToolFailed, UsageError
 from toolchain.pipeline import compile_entries, load_source
-from toolchain.targets import targets
+from toolchain.targets import BYTECODE, targets
 
 SOURCE = """
 import os
@@ -102,6 +102,15 @@ def test_another_fingerprint_or_version_is_compiled_again(compile_: Compile, pac
     assert compile_("a").cached == 1
 
 
+def test_a_kernel_is_checked_again_when_its_op_may_read_other_arrays_early(
+    compile_: Compile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile_("a")
+    early = replace(ops()["gelu"], early=("x",))
+    monkeypatch.setattr(EntrySpec, "op_spec", property(lambda _: early))
+    assert compile_("a").made == 1
+
+
 def test_a_failed_cell_does_not_stop_the_others(compile_: Compile) -> None:
     outcome = compile_("a", "bad1", "b", "bad2")
     assert [c.spec.symbol for c in outcome.compiled] == ["a", "b"]
@@ -182,9 +191,9 @@ def test_an_entry_for_some_targets_is_assembled_for_these(
         progress=lambda done, total, _: told.append((done, total)),
     )  # fmt: skip
     assert [(c.spec.symbol, dict(c.cubins)) for c in outcome.compiled] == [
-        ("tuned", {"sm_90": b"tuned 13.3 for sm_90"}),
+        ("tuned", {"sm_90": f"tuned {BYTECODE} for sm_90".encode()}),
         ("none", {}),  # its bytecode is there for the interpreter
-        ("a", {"sm_90": b"a 13.3 for sm_90", "sm_80": b"a 13.3 for sm_80"}),
+        ("a", {t: f"a {BYTECODE} for {t}".encode() for t in ("sm_90", "sm_80")}),
     ]
     assert (outcome.made, outcome.failures, told[-1]) == (6, [], (6, 6))
 

@@ -3,13 +3,18 @@ from __future__ import annotations
 import pytest
 
 from toolchain.errors import UsageError
-from toolchain.targets import select, targets
+from toolchain.pipeline import check_targets
+from toolchain.targets import BYTECODE, select, targets
 
 
 def test_a_name_and_its_compute_capability_agree():
     for name, target in targets().items():
         major, minor = target.compute_capability
         assert name == target.name == f"sm_{major}{minor}"
+
+
+def test_every_target_takes_the_bytecode_that_is_made_by_default():
+    check_targets(targets().values(), BYTECODE)
 
 
 def test_selection():

@@ -22,6 +22,7 @@ from toolchain import bundle
 from toolchain.entry import EntrySpec, ops
 from toolchain.errors import SourceError
 from toolchain.runtime import open_executor
+from toolchain.targets import BYTECODE
 from toolchain.tileir import bytecode, specialize
 
 
@@ -60,10 +61,10 @@ def run(op: str, dtype: str, folder: Path, kernel: str = "", text: str = "") -> 
     for spec in SOURCE.entries():
         if (spec.op, spec.dtype) == (op, dtype):
             if kernel_of(spec) == kernel:
-                code = bytecode.write(specialize.specialize(text, filename=f"{kernel}.mlir", spec=spec))
+                code = bytecode.write(specialize.specialize(text, filename=f"{kernel}.mlir", spec=spec), BYTECODE)
             else:
                 code = SOURCE.bytecode(spec)
-            compiled.append(bundle.Compiled(spec, code, "13.3", {}))
+            compiled.append(bundle.Compiled(spec, code, BYTECODE, {}))
     made = bundle.write(folder / "bundle", compiled, {})
     return list(run_ops(made, open_executor("cpu"), small(op), sources=["mlir"], dtypes=[dtype], seed=3))
 

@@ -19,12 +19,13 @@ from toolchain.bundle import Compiled, write
 from toolchain.entry import EntrySpec
 from toolchain.errors import BundleError
 from toolchain.runtime import open_executor
+from toolchain.targets import BYTECODE
 
 GELU = Shape("gelu", "f32", {"M": 3, "N": 100})
 
 
 def compiled(spec: EntrySpec) -> Compiled:
-    return Compiled(spec, kernels_py.SOURCE.bytecode(spec), "13.3", {})
+    return Compiled(spec, kernels_py.SOURCE.bytecode(spec), BYTECODE, {})
 
 
 def last(op: str) -> EntrySpec:
