@@ -202,14 +202,14 @@ class GPT:
         normed_ahead = False  # whether `normed` has this layer's input, or at the end ln_f's result
         for layer in range(self.config.n_layer):
             w = self._layer_weights(layer)
-            if normed_ahead:
-                self._run("linear", x=normed, **w("attn.c_attn"), out=work.qkv)  # (N, 3C)
-            else:
-                self._norm_linear("linear", x, normed, w("ln_1"), w("attn.c_attn"), out=work.qkv)  # (N, 3C)
+            if not normed_ahead:
+                self._run("layernorm", x=x, **w("ln_1"), out=normed, eps=self.config.eps)  # (N, C)
+            self._run("linear", x=normed, **w("attn.c_attn"), out=work.qkv)  # (N, 3C)
             attend(layer, qkv, attended)  # (B, T, H, D)
             y = attended.reshape(batch * length, c)
             self._run("linear_residual", x=y, **w("attn.c_proj"), residual=x, out=x)  # (N, C)
-            self._norm_linear("linear_gelu", x, normed, w("ln_2"), w("mlp.c_fc"), out=work.hidden)  # (N, 4C)
+            self._run("layernorm", x=x, **w("ln_2"), out=normed, eps=self.config.eps)  # (N, C)
+            self._run("linear_gelu", x=normed, **w("mlp.c_fc"), out=work.hidden)  # (N, 4C)
             projection = w("mlp.c_proj")
             if not self._in_parts(batch * length):
                 self._run("linear_residual", x=work.hidden, **projection, residual=x, out=x)  # (N, C)
@@ -228,20 +228,6 @@ class GPT:
         """Whether the product of the longest K is made in parts: of few rows a tile of it has few blocks to share it. A
         single row has a kernel of its own."""
         return 1 < rows <= FEW and self.config.n_embd <= WIDEST
-
-    def _norm_linear(
-        self, op: str, x: DeviceBuffer, normed: DeviceBuffer, norm: Mapping[str, DeviceBuffer],
-        linear: Mapping[str, DeviceBuffer], out: DeviceBuffer,
-    ) -> None:  # fmt: skip
-        """The norm of x (N, C) and a product with it. Of a single row one launch does both: it costs as much as the
-        product alone."""
-        eps = self.config.eps
-        if x.shape[0] == 1:
-            norms = {"norm_weight": norm["weight"], "norm_bias": norm["bias"]}
-            self._run(f"norm_{op}", x=x, **norms, **linear, out=out, eps=eps)
-            return
-        self._run("layernorm", x=x, **norm, out=normed, eps=eps)  # (N, C)
-        self._run(op, x=normed, **linear, out=out)
 
     def _logits(self, x: DeviceBuffer, normed: DeviceBuffer, out: DeviceBuffer, *, ready: bool) -> None:
         """The final norm, unless `normed` has it already, and the tied output weights: (M, C) -> (M, padded V)."""

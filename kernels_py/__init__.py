@@ -23,7 +23,7 @@ MODULES = {  # of each kernel
     "residual_layernorm": "layernorm", "residual_layernorm_four": "layernorm",
     "linear": "linear", "linear_gelu": "linear", "linear_residual": "linear", "linear_parts": "linear",
     "linear_few": "few", "linear_gelu_few": "few", "linear_residual_few": "few", "linear_parts_few": "few",
-    "norm_linear": "row", "norm_linear_gelu": "row", "linear_residual_row": "row", "logits": "linear",
+    "linear_residual_row": "row", "logits": "linear",
     "attention": "attention", "decode_attention": "attention", "decode_attention_span": "attention",
     "merge_attention": "attention", "merge_attention_once": "attention", "kv_append": "kv_cache",
     "argmax_parts": "next_token", "next_token": "next_token",

@@ -71,18 +71,6 @@ def linear_residual(x: Array, weight: Array, bias: Array, residual: Array, *, dt
     return rounded(f32(residual) + f32(linear(x, weight, bias, dtype=dtype)), dtype)
 
 
-def norm_linear(
-    x: Array, norm_weight: Array, norm_bias: Array, weight: Array, bias: Array, eps: float, *, dtype: str
-) -> Array:
-    return linear(layernorm(x, norm_weight, norm_bias, eps, dtype=dtype), weight, bias, dtype=dtype)
-
-
-def norm_linear_gelu(
-    x: Array, norm_weight: Array, norm_bias: Array, weight: Array, bias: Array, eps: float, *, dtype: str
-) -> Array:
-    return gelu(norm_linear(x, norm_weight, norm_bias, weight, bias, eps, dtype=dtype), dtype=dtype)
-
-
 def linear_parts(x: Array, weight: Array, partial: Array, *, dtype: str) -> F32:
     if dtype == "tf32":
         x, weight = tf32(x), tf32(weight)

@@ -41,14 +41,6 @@ def linear_residual(x: Array, weight: Array, bias: Array, residual: Array) -> F6
     return f64(residual) + linear(x, weight, bias)
 
 
-def norm_linear(x: Array, norm_weight: Array, norm_bias: Array, weight: Array, bias: Array, eps: float) -> F64:
-    return linear(layernorm(x, norm_weight, norm_bias, eps), weight, bias)
-
-
-def norm_linear_gelu(x: Array, norm_weight: Array, norm_bias: Array, weight: Array, bias: Array, eps: float) -> F64:
-    return gelu(norm_linear(x, norm_weight, norm_bias, weight, bias, eps))
-
-
 def linear_parts(x: Array, weight: Array, partial: Array) -> F64:
     """As many parts of the product as `partial` has."""
     steps = (x.shape[1] + 63) // 64

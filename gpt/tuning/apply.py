@@ -1,6 +1,6 @@
 """The third phase: each contest's winner to `tuned/<target>.toml`, in the place of what stood there for its op, dtype,
-class and source. Rows of these ops whose class is in no space any more go: their conditions may catch what another class
-is for now. All other rows stay as they are, and the same measurements always give the same text."""
+class and source. Rows of these ops whose class is in no space any more go, for their conditions may catch what another
+class is for now. All other rows stay as they are, and the same measurements always give the same text."""
 
 from __future__ import annotations
 

@@ -35,6 +35,16 @@ class Mutation:
 EARLY = """%early = ftof %biased : !{acc} -> !{out}
       %stored_early = store_view_tko weak %early, %out_tiles[%m, %n] : !{out}, !{part}, !int -> token
       %r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n] token = %stored_early"""
+EARLY_ROW = """%early = ftof %biased : !f32_1xBN -> !line_1xBN
+    %stored_early = store_view_tko weak %early, %out_tiles[%m, %n] : !line_1xBN, !out_part_1xBN, !int -> token
+    %r_late, %late_token = load_view_tko weak %r_tiles[%m, %n] token = %stored_early : !r_part_1xBN, !int -> !line_1xBN, token
+    %r_late_f32 = ftof %r_late : !line_1xBN -> !f32_1xBN
+    %sum = addf %biased, %r_late_f32"""
+EARLY_FEW = """%early = ftof %biased : !acc_BMxBN -> !out_BMxBN
+    %stored_early = store_view_tko weak %early, %out_tiles[%m, %n] : !out_BMxBN, !out_part_BMxBN, !int -> token
+    %r_late, %late_token = load_view_tko weak %r_tiles[%m, %n] token = %stored_early : !r_part_BMxBN, !int -> !out_BMxBN, token
+    %r_late_f32 = ftof %r_late : !out_BMxBN -> !acc_BMxBN
+    %summed = addf %biased, %r_late_f32"""
 
 MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("embedding", "the position is looked up by token", "%wpe_tiles[%position, %j]", "%wpe_tiles[%token, %j]"),
@@ -71,16 +81,6 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("linear_residual_row", "the last, partial step of K is left out", "divi %K, %BK signed rounding<positive_inf>", "divi %K, %BK signed rounding<zero>"),
     ("linear_residual_row", "only the last step is summed", "fma %x_full, %w_f32, %acc", "mulf %x_full, %w_f32"),
     ("linear_residual_row", "the bias of the row", "%b_tiles[%n]", "%b_tiles[%m]"),
-    ("linear_residual_row", "stored before the residual is read", "%r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n]", EARLY.format(acc="f32_1xBN", out="line_1xBN", part="out_part_1xBN")),
-    ("norm_linear", "no epsilon", "rsqrt %shifted", "rsqrt %variance"),
-    ("norm_linear", "padding counts in the variance", "select %inside, %deviation, %nothing", "select %inside, %deviation, %deviation"),
-    ("norm_linear", "the last, partial tile is left out of the mean", "divi %K, %BC signed rounding<positive_inf>", "divi %K, %BC signed rounding<zero>"),
-    ("norm_linear", "the norm's bias is lost", "fma %normal, %g_line, %h_line", "mulf %normal, %g_line"),
-    ("norm_linear", "only the last step is summed", "fma %x_full, %w_f32, %acc", "mulf %x_full, %w_f32"),
-    ("norm_linear", "the weight's column tile in the norm", "%g_tiles[%k]", "%g_tiles[%n]"),
-    ("norm_linear_gelu", "the deviations are not scaled", "mulf %deviation, %inverse_line", "maxf %deviation, %deviation"),
-    ("norm_linear_gelu", "the first row's statistics", "%x_wide[%m, %j]", "%x_wide[%zero, %j]", "f32", 1, 2),
-    ("norm_linear_gelu", "a digit of the cubic term", "<f32: 0.044715>", "<f32: 0.04715>"),
     ("linear_parts", "every part begins one step after the one before", "muli %z, %steps", "muli %z, %one"),
     ("linear_parts", "the steps that are left over go to nobody", "divi %dealt, %parts signed rounding<positive_inf>", "divi %dealt, %parts signed rounding<zero>"),
     ("linear_parts", "the last, partial step of K is left out", "divi %K, %BK signed rounding<positive_inf>", "divi %K, %BK signed rounding<zero>"),
@@ -143,4 +143,44 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("merge_attention", "the sum is not rescaled", "fma %sum_old, %rescale, %tile_sum_1x1", "addf %sum_old, %tile_sum_1x1"),
     ("merge_attention", "the sums are not weighed", "mulf %sum_column, %weights", "maxf %sum_column, %sum_column"),
     ("merge_attention", "the last, partial tile is left out", "divi %Z, %BZ signed rounding<positive_inf>", "divi %Z, %BZ signed rounding<zero>"),
+    ("linear_residual_row", "stored before the residual is read", "%sum = addf %biased, %r_f32", EARLY_ROW),
+    ("linear_residual_row", "the first step is not summed", "iter_values(%acc = %products_first)", "iter_values(%acc = %x_first_full)"),
+    ("linear_residual_row", "the first step is summed twice", "for %k in (%one to %steps", "for %k in (%zero to %steps"),
+    ("linear_few", "the second tile of the weight twice", "%w_tiles[%two, %n]", "%w_tiles[%one, %n]", "bf16"),
+    ("linear_few", "the accumulator is dropped", "mmaf %x_tile_2, %w_tile_2, %acc_1", "mmaf %x_tile_2, %w_tile_2, %empty", "bf16"),
+    ("linear_few", "the bias of the row tile", "%bias_tiles[%n]", "%bias_tiles[%m]", "bf16"),
+    ("linear_few", "no padding behind K", "(16x256), padding_value = zero, !matrix>", "(16x256), !matrix>", "bf16"),
+    ("linear_gelu_few", "the first tile of x twice", "%x_tiles[%m, %one]", "%x_tiles[%m, %zero]", "bf16"),
+    ("linear_gelu_few", "a square for the cube", "fma %cubic, %cube, %biased", "fma %cubic, %square, %biased", "f16"),
+    ("linear_gelu_few", "no bias", "addf %product, %bias_full", "addf %product, %empty", "bf16"),
+    ("linear_residual_few", "the residual is forgotten", "addf %biased, %r_f32", "addf %biased, %empty", "bf16"),
+    ("linear_residual_few", "stored before the residual is read", "%summed = addf %biased, %r_f32", EARLY_FEW, "bf16"),
+    ("linear_residual_few", "the third tile is left out", "mmaf %x_tile_2, %w_tile_2, %acc_1", "mmaf %x_tile_1, %w_tile_1, %acc_0", "bf16"),
+    ("linear_parts_few", "parts overlap", "muli %z, %three", "muli %z, %two", "bf16"),
+    ("linear_parts_few", "every part the first", "%p_tiles[%z, %m, %n]", "%p_tiles[%m, %m, %n]", "bf16"),
+    ("linear_parts_few", "the last tile of a part twice", "addi %k_0, %one", "addi %k_0, %two", "bf16"),
+    ("decode_attention_span", "the new key is not seen", "select %new_full, %key_full, %k_flat", "select %new_full, %k_flat, %k_flat", "bf16"),
+    ("decode_attention_span", "values past the new position count", "select %there_full, %v_new, %nothing", "select %there_full, %v_new, %v_new", "bf16"),
+    ("decode_attention_span", "an empty span has weight", "select %there, %power, %no_weight", "select %there, %power, %power", "bf16"),
+    ("decode_attention_span", "the new position is not seen", "cmpi less_than_or_equal %place, %position_column", "cmpi less_than %place, %position_column", "bf16"),
+    ("decode_attention_span", "the scale is forgotten", "mulf %dot_column, %scale_column", "mulf %dot_column, %dot_column", "bf16"),
+    ("decode_attention_span", "the first place of a span is not ours", "cmpi less_than_or_equal %first, %position", "cmpi less_than %first, %position", "bf16"),
+    ("decode_attention_span", "the last place of a span is not ours", "%behind = addi %first, %SPAN : !int", "%behind_all = addi %first, %SPAN : !int\n    %behind = subi %behind_all, %one : !int", "bf16"),
+    ("decode_attention_span", "the key is stored while its tile is read", "join_tokens %t0, %k_read, %v_read", "join_tokens %t0, %v_read", "bf16"),
+    ("decode_attention_span", "the key is stored as value", "store_view_tko weak %value_row", "store_view_tko weak %key_row", "bf16"),
+    ("merge_attention_once", "padding has a maximum", "select %there, %max_column, %least", "select %there, %max_column, %max_column"),
+    ("merge_attention_once", "sums are not weighted", "mulf %sum_column, %weights", "mulf %sum_column, %sum_column"),
+    ("merge_attention_once", "parts are not weighted", "mulf %part_flat, %weights_full", "maxf %part_flat, %part_flat"),
+    ("merge_attention_once", "the maximum is not taken off", "subf %tops, %max_full", "maxf %tops, %tops"),
+    ("layernorm_once", "no epsilon", "rsqrt %shifted", "rsqrt %variance", "bf16"),
+    ("layernorm_once", "padding counts", "select %inside_full, %from_first, %nothing", "select %inside_full, %from_first, %from_first", "bf16"),
+    ("layernorm_once", "the mean of the squares for the variance", "maxf %spread, %least", "maxf %mean_square, %least", "bf16"),
+    ("layernorm_once", "sums of the values, not of the differences from the first", "subf %value, %first_full", "maxf %value, %value", "f16"),
+    ("layernorm_once", "squares are not added up", "%square_ab = addf %square_a, %square_b", "%square_ab = maxf %square_a, %square_b", "bf16"),
+    ("residual_layernorm_four", "the residual is forgotten", "addf %x_f32, %bias_line", "maxf %bias_line, %bias_line"),
+    ("residual_layernorm_four", "the third part twice, the fourth not", "%p_tiles[%three, %n, %zero]", "%p_tiles[%two, %n, %zero]"),
+    ("residual_layernorm_four", "the second part is lost", "%sum_1 = addf %sum_0, %p1_line", "%sum_1 = maxf %sum_0, %sum_0"),
+    ("residual_layernorm_four", "the residual stays as it was", "weak %rounded, %x_stores", "weak %x_tile, %x_stores"),
+    ("residual_layernorm_four", "padding counts", "select %inside, %difference, %nothing", "select %inside, %difference, %difference"),
+    ("decode_attention_span", "spans past the new position are read from the current one", "addi %current, %one", "addi %current, %zero", "bf16"),
 ))  # fmt: skip

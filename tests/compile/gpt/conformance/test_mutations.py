@@ -23,7 +23,8 @@ from toolchain.entry import EntrySpec, ops
 from toolchain.errors import SourceError
 from toolchain.runtime import open_executor
 from toolchain.targets import BYTECODE
-from toolchain.tileir import bytecode, specialize
+from toolchain.tileir import bytecode, overlap, specialize
+from toolchain.tileir.bytecode.writer import parse_version
 
 
 def _table() -> ModuleType:
@@ -61,7 +62,9 @@ def run(op: str, dtype: str, folder: Path, kernel: str = "", text: str = "") -> 
     for spec in SOURCE.entries():
         if (spec.op, spec.dtype) == (op, dtype):
             if kernel_of(spec) == kernel:
-                code = bytecode.write(specialize.specialize(text, filename=f"{kernel}.mlir", spec=spec), BYTECODE)
+                module = specialize.specialize(text, filename=f"{kernel}.mlir", spec=spec)
+                overlap.settle(module.entries[spec.symbol], spec, parse_version(BYTECODE))
+                code = bytecode.write(module, BYTECODE)
             else:
                 code = SOURCE.bytecode(spec)
             compiled.append(bundle.Compiled(spec, code, BYTECODE, {}))
