@@ -89,6 +89,8 @@ class Bundle:
             tools = {name: dict(row) for name, row in manifest["tools"].items()}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BundleError(f"{path} is damaged: {type(error).__name__}: {error}", hint=_AGAIN) from error
+        except UsageError as error:  # an op, dtype or parameter that this version does not have
+            raise BundleError(f"{path} was compiled by another version: {error.args[0]}", hint=_AGAIN) from error
         return cls(root, entries, tools)
 
     @cached_property

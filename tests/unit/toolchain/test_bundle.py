@@ -116,6 +116,14 @@ def test_a_manifest_cannot_name_a_file_elsewhere(bundle: Bundle) -> None:
         Bundle.load(bundle.root)
 
 
+def test_a_bundle_of_an_op_that_is_no_more_is_to_be_compiled_again(bundle: Bundle) -> None:
+    manifest = json.loads((bundle.root / "manifest.json").read_text())
+    manifest["entries"][0]["spec"]["op"] = "gone"
+    (bundle.root / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(BundleError, match=r"(?s)another version: .*no op 'gone'.*next: compile it again"):
+        Bundle.load(bundle.root)
+
+
 def test_no_bundle(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=f"no bundle in {tmp_path}"):
         Bundle.load(tmp_path)
