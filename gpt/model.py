@@ -30,6 +30,7 @@ FEW = 64  # rows up to which the MLP's second product, of the longest K, has its
 PARTS = 4
 WIDEST = 2048  # columns that residual_layernorm takes
 SPANS = (128, 256)  # positions of a cache that one block of decode_attention takes
+SPREAD = 8  # blocks of it to a multiprocessor up to which spans are short: as many as are there at once
 
 
 class KVCache:
@@ -270,7 +271,7 @@ class GPT:
         spans where long ones would leave multiprocessors idle."""
         h, d = self.config.n_head, self.config.head_size
         counts = [-(-cache.positions // span) for span in SPANS]
-        spans = counts[0] if cache.batch * h * counts[0] <= 8 * self.executor.sms else counts[1]
+        spans = counts[0] if cache.batch * h * counts[0] <= SPREAD * self.executor.sms else counts[1]
         shape = (cache.batch, h, spans)
         return self.executor.empty((*shape, d), "f32"), self.executor.empty((*shape, 2), "f32")
 

@@ -41,6 +41,16 @@ def trapped(
 X, OUT = np.arange(6, dtype=np.float32), np.zeros(8, np.float32)
 
 
+def stores(k: Any, wanted: list[int] | None) -> None:
+    """What the kernel makes of X; None: it stores an unspecified element, which is trapped."""
+    out = OUT.copy()
+    if wanted is None:
+        trapped(k, "a stored element", X, out)
+    else:
+        k.run(X, out)
+        assert out.tolist() == wanted
+
+
 def edge_load(k: Any, size: int = 8) -> Any:
     """Eight elements of a tensor of six, without padding: the last two are unspecified."""
     return k.load(k.view(k.args[0], (6,), (size,), padding=None), 0)[0]
@@ -447,12 +457,7 @@ def test_insert_over_unspecified_elements(builder: Any, index: int, kept: bool) 
     part = k.constant(np.float32(9), F32, (2,))
     value = k.op("insert", part, edge_load(k), [k.i32(index)], out=[tile((8,))])
     k.store(k.view(k.args[1], (8,), (8,)), value, 0)
-    out = OUT.copy()
-    if kept:
-        trapped(k, "a stored element", X, out)
-    else:
-        k.run(X, out)
-        assert out.tolist() == [0, 1, 2, 3, 4, 5, 9, 9]
+    stores(k, None if kept else [0, 1, 2, 3, 4, 5, 9, 9])
 
 
 @pytest.mark.parametrize(("stored", "bad"), [(6, False), (8, True)])
@@ -461,12 +466,7 @@ def test_insert_of_unspecified_elements(builder: Any, stored: int, bad: bool) ->
     part = k.load(k.view(k.args[0], (6,), (4,), padding=None), 1)[0]  # 4, 5 and two that are not there
     value = k.op("insert", part, k.constant(np.float32(9), F32, (8,)), [k.i32(1)], out=[tile((8,))])
     k.store(k.view(k.args[1], (stored,), (8,)), value, 0)
-    out = OUT.copy()
-    if bad:
-        trapped(k, "a stored element", X, out)
-    else:
-        k.run(X, out)
-        assert out.tolist() == [9, 9, 9, 9, 4, 5, 0, 0]
+    stores(k, None if bad else [9, 9, 9, 9, 4, 5, 0, 0])
 
 
 @pytest.mark.parametrize("index", [4, -1])
