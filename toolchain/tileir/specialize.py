@@ -5,6 +5,8 @@ A kernel file is valid Tile IR as it stands. What it may be specialized in stand
 - `!elem = bf16`: the storage type, replaced by the entry's when the file is parsed.
 - `!x_BMxBK = !cuda_tile.tile<128x64x!elem>`: a type alias whose name ends in sizes is a tile or view of that shape;
   each part is one of the entry's constants or a number. Its shape is set from the constants.
+- `!w_BKxBN_every_BKxBR = !cuda_tile.strided_view<tile=(64x128), traversal_strides=[64,64], ...>`: the steps of a strided
+  view are named after its shape.
 - `%BM = constant <i32: 128> : tile<i32>`: a scalar constant of the entry named like one of the constants.
 
 The sizes in the file must fit its names: `BM` is one number throughout. Then, on the parsed module:
@@ -73,22 +75,31 @@ class _Sizes:
         """What an alias shall stand for in this entry."""
         if name == "elem":
             return STORAGE[self.spec.dtype]
-        parts = name.rpartition("_")[2].split("x")
-        if not any(part in self.spec.constants for part in parts):
+        sized, every, stepped = name.partition("_every_")
+        parts, steps = sized.rpartition("_")[2].split("x"), stepped.split("x") if every else []
+        if not any(part in self.spec.constants for part in (*parts, *steps)):
             return value
-        if not all(part in self.spec.constants or part.isdecimal() for part in parts):
-            unknown = next(p for p in parts if p not in self.spec.constants and not p.isdecimal())
-            raise fail(f"!{name}: {self.spec.symbol} has no constant {unknown}")
         if not isinstance(value, t.TileType | t.TileViewType):
             raise fail(f"!{name} is named for its sizes but is {t.spell(value)}")
+        strides = value.traversal_strides if isinstance(value, t.StridedViewType) else ()
+        if bool(strides) != bool(every):
+            raise fail(f"!{name}: a strided view, and nothing else, is named _<sizes>_every_<steps>")
         shape = value.shape if isinstance(value, t.TileType) else value.tile_shape
-        if len(shape) != len(parts):
-            raise fail(f"!{name} names {len(parts)} sizes, its type has {len(shape)}")
-        for part, size in zip(parts, shape, strict=True):
+        return _reshaped(value, self._sizes(name, parts, shape, fail), self._sizes(name, steps, strides, fail))
+
+    def _sizes(
+        self, name: str, parts: Sequence[str], written: Sequence[int], fail: Callable[[str], SourceError]
+    ) -> list[int]:
+        """The entry's numbers for an alias's `parts`, for which the file has `written`."""
+        if unknown := [part for part in parts if part not in self.spec.constants and not part.isdecimal()]:
+            raise fail(f"!{name}: {self.spec.symbol} has no constant {unknown[0]}")
+        if len(written) != len(parts):
+            raise fail(f"!{name} names {len(parts)} sizes, its type has {len(written)}")
+        for part, size in zip(parts, written, strict=True):
             meant = int(part) if part.isdecimal() else self.written.setdefault(part, size)
             if meant != size:
                 raise fail(f"!{name} has {size} for {part}, which is {meant} elsewhere")
-        return _reshaped(value, [int(p) if p.isdecimal() else self.spec.constants[p] for p in parts])
+        return [int(part) if part.isdecimal() else self.spec.constants[part] for part in parts]
 
     def constants(self, entry: EntryOp) -> None:
         """Set the scalar constants that are named like one of the entry's."""
@@ -112,16 +123,14 @@ class _Sizes:
             raise SourceError(f"{filename}:1:1: error: nothing in this file is named {', '.join(unused)}")
 
 
-def _reshaped(value: t.TileType | t.TileViewType, shape: Sequence[int]) -> Attribute:
+def _reshaped(value: t.TileType | t.TileViewType, shape: Sequence[int], strides: Sequence[int]) -> Attribute:
     match value:
         case t.TileType():
             return t.TileType(shape, value.element_type)
         case t.GatherScatterViewType():
             return t.GatherScatterViewType(shape, value.tensor_view, value.sparse_dim, value.padding_value)
         case t.StridedViewType():
-            return t.StridedViewType(
-                shape, value.traversal_strides, value.tensor_view, value.dim_map, value.padding_value
-            )
+            return t.StridedViewType(shape, strides, value.tensor_view, value.dim_map, value.padding_value)
         case _:
             return t.PartitionViewType(shape, value.tensor_view, value.data.dim_map, value.padding_value)
 

@@ -35,6 +35,10 @@ class Mutation:
 EARLY = """%early = ftof %biased : !{acc} -> !{out}
       %stored_early = store_view_tko weak %early, %out_tiles[%m, %n] : !{out}, !{part}, !int -> token
       %r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n] token = %stored_early"""
+EARLY_PAIR = """%early = ftof %biased : !acc_BMxBN -> !out_BMxBN
+      %stored_early = store_view_tko weak %early, %out_left[%m, %left] token = %before
+          : !out_BMxBN, !out_part_BMxBN_every_BMxBR, !int -> token
+      %r_tile, %r_token = load_view_tko weak %r_left[%m, %left] token = %stored_early"""
 EARLY_ROW = """%early = ftof %biased : !f32_1xBN -> !line_1xBN
     %stored_early = store_view_tko weak %early, %out_tiles[%m, %n] : !line_1xBN, !out_part_1xBN, !int -> token
     %r_late, %late_token = load_view_tko weak %r_tiles[%m, %n] token = %stored_early : !r_part_1xBN, !int -> !line_1xBN, token
@@ -92,6 +96,21 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("residual_layernorm", "the residual stays as it was", "weak %rounded, %x_stores", "weak %x_tile, %x_stores"),
     ("residual_layernorm", "no epsilon", "rsqrt %shifted", "rsqrt %variance"),
     ("residual_layernorm", "padding counts in the variance", "select %inside, %difference, %nothing", "select %inside, %difference, %difference"),
+    ("linear_pair", "the rest's weights are the next tile's", "%w_right[%k, %right]", "%w_right[%k, %left]", "bf16"),
+    ("linear_pair", "the rest's bias is the tile's first", "%bias_right[%right]", "%bias_right[%left]", "bf16"),
+    ("linear_pair", "the rest overwrites the tile's first columns", "%out_right[%m, %right]", "%out_right[%m, %left]", "bf16"),
+    ("linear_pair", "tiles lie as if they had no rest", "%per_tile = addi %before_right, %one", "%per_tile = addi %before_right, %zero", "bf16"),
+    ("linear_pair", "the last, partial tile is left out", "divi %N, %width signed rounding<positive_inf>", "divi %N, %width signed rounding<zero>", "bf16"),
+    ("linear_pair", "the rest's accumulator is dropped", "mmaf %x_tile, %rest_w_tile, %rest :", "mmaf %x_tile, %rest_w_tile, %rest_empty :", "bf16"),
+    ("linear_pair", "the accumulators start with the block's number", "itof %row_zero", "itof %block", "bf16"),
+    ("linear_pair", "each block makes one tile only", "(%block to %tiles, step %blocks)", "(%block to %tiles, step %tiles)", "bf16"),
+    ("linear_gelu_pair", "no GELU of the rest", "ftof %rest_gelu", "ftof %rest_biased", "bf16"),
+    ("linear_gelu_pair", "not halved", "%rest_half = constant <f32: 0.5>", "%rest_half = constant <f32: 1.0>", "bf16"),
+    ("linear_residual_pair", "the first columns' residual for the rest", "%r_right[%m, %right]", "%r_right[%m, %left]", "bf16"),
+    ("linear_residual_pair", "no residual in the rest", "ftof %rest_summed", "ftof %rest_biased", "bf16"),
+    ("linear_residual_pair", "stored before the residual is read", "%r_tile, %r_token = load_view_tko weak %r_left[%m, %left] token = %before", EARLY_PAIR, "bf16"),
+    ("logits_pair", "the rest's weights are the tile's first", "%w_right[%right, %k]", "%w_right[%left, %k]", "bf16"),
+    ("logits_pair", "the rest overwrites the tile's first columns", "%out_right[%m, %right]", "%out_right[%m, %left]", "bf16"),
     ("logits", "the weight's rows and columns", "%w_tiles[%n, %k]", "%w_tiles[%k, %n]"),
     ("logits", "each block makes one tile only", "(%block to %tiles, step %blocks)", "(%block to %tiles, step %tiles)", "bf16"),
     ("gelu", "tanh of the unscaled argument", "tanh %scaled", "tanh %inner"),

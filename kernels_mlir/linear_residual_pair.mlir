@@ -1,0 +1,144 @@
+// out = residual + x @ weight + bias
+//
+// As `linear_residual`, but a tile is BN + BR columns wide, with an accumulator for each of the two: a size is a power of two, and
+// tiles of 192, 288 or 384 columns come out even where those of 128 and 256 leave multiprocessors idle in the last round.
+// The grid has one row.
+
+!elem = bf16  // storage
+
+!int = !cuda_tile.tile<i32>
+!ptr = !cuda_tile.tile<ptr<!elem>>
+!matrix = !cuda_tile.tensor_view<?x?x!elem, strides=[?,1]>
+!vector = !cuda_tile.tensor_view<?x!elem, strides=[1]>
+!x_part_BMxBK = !cuda_tile.partition_view<tile=(128x64), padding_value = zero, !matrix>
+!w_part_BKxBN_every_BKxBR = !cuda_tile.strided_view<tile=(64x128), traversal_strides=[64,64], padding_value = zero, !matrix>
+!w_part_BKxBR = !cuda_tile.partition_view<tile=(64x64), padding_value = zero, !matrix>
+!bias_part_BN_every_BR = !cuda_tile.strided_view<tile=(128), traversal_strides=[64], padding_value = zero, !vector>
+!bias_part_BR = !cuda_tile.partition_view<tile=(64), padding_value = zero, !vector>
+!r_part_BMxBN_every_BMxBR = !cuda_tile.strided_view<tile=(128x128), traversal_strides=[128,64], padding_value = zero, !matrix>
+!r_part_BMxBR = !cuda_tile.partition_view<tile=(128x64), padding_value = zero, !matrix>
+!out_part_BMxBN_every_BMxBR = !cuda_tile.strided_view<tile=(128x128), traversal_strides=[128,64], !matrix>
+!out_part_BMxBR = !cuda_tile.partition_view<tile=(128x64), !matrix>
+!x_BMxBK = !cuda_tile.tile<128x64x!elem>
+!w_BKxBN = !cuda_tile.tile<64x128x!elem>
+!w_BKxBR = !cuda_tile.tile<64x64x!elem>
+!bias_BN = !cuda_tile.tile<128x!elem>
+!bias_f32_BN = !cuda_tile.tile<128xf32>
+!bias_f32_1xBN = !cuda_tile.tile<1x128xf32>
+!bias_BR = !cuda_tile.tile<64x!elem>
+!bias_f32_BR = !cuda_tile.tile<64xf32>
+!bias_f32_1xBR = !cuda_tile.tile<1x64xf32>
+!start = !cuda_tile.tile<f32>
+!start_1x1 = !cuda_tile.tile<1x1xf32>
+!acc_BMxBN = !cuda_tile.tile<128x128xf32>
+!acc_BMxBR = !cuda_tile.tile<128x64xf32>
+!out_BMxBN = !cuda_tile.tile<128x128x!elem>
+!out_BMxBR = !cuda_tile.tile<128x64x!elem>
+
+cuda_tile.module @linear_residual_pair {
+  entry @linear_residual_pair(%x: !ptr, %x_m: !int, %x_k: !int, %x_stride: !int, %x_unit: !int,
+      %w: !ptr, %w_k: !int, %w_n: !int, %w_stride: !int, %w_unit: !int,
+      %bias: !ptr, %bias_n: !int, %bias_unit: !int,
+      %r: !ptr, %r_m: !int, %r_n: !int, %r_stride: !int, %r_unit: !int,
+      %out: !ptr, %out_m: !int, %out_n: !int, %out_stride: !int, %out_unit: !int) {
+    %M = assume bounded<0, ?>, %x_m : !int
+    %K = assume bounded<0, ?>, %x_k : !int
+    %N = assume bounded<0, ?>, %w_n : !int
+    %x_row = assume bounded<0, ?>, %x_stride : !int
+    %w_row = assume bounded<0, ?>, %w_stride : !int
+    %r_row = assume bounded<0, ?>, %r_stride : !int
+    %out_row = assume bounded<0, ?>, %out_stride : !int
+    %x_view = make_tensor_view %x, shape = [%M, %K], strides = [%x_row, 1] : !int -> !matrix
+    %w_view = make_tensor_view %w, shape = [%K, %N], strides = [%w_row, 1] : !int -> !matrix
+    %bias_view = make_tensor_view %bias, shape = [%N], strides = [1] : !int -> !vector
+    %r_view = make_tensor_view %r, shape = [%M, %N], strides = [%r_row, 1] : !int -> !matrix
+    %out_view = make_tensor_view %out, shape = [%M, %N], strides = [%out_row, 1] : !int -> !matrix
+    %x_tiles = make_partition_view %x_view : !x_part_BMxBK
+    %w_left = make_strided_view %w_view : !w_part_BKxBN_every_BKxBR
+    %w_right = make_partition_view %w_view : !w_part_BKxBR
+    %bias_left = make_strided_view %bias_view : !bias_part_BN_every_BR
+    %bias_right = make_partition_view %bias_view : !bias_part_BR
+    %r_left = make_strided_view %r_view : !r_part_BMxBN_every_BMxBR
+    %r_right = make_partition_view %r_view : !r_part_BMxBR
+    %out_left = make_strided_view %out_view : !out_part_BMxBN_every_BMxBR
+    %out_right = make_partition_view %out_view : !out_part_BMxBR
+
+    %block, %row_zero, %unused_z = get_tile_block_id : !int
+    %blocks, %one_y, %one_z = get_num_tile_blocks : !int
+    %zero = constant <i32: 0> : !int
+    %one = constant <i32: 1> : !int
+    %BM = constant <i32: 128> : !int
+    %BN = constant <i32: 128> : !int
+    %BR = constant <i32: 64> : !int
+    %BK = constant <i32: 64> : !int
+    %GROUP = constant <i32: 8> : !int
+    %before_right = divi %BN, %BR signed : !int
+    %per_tile = addi %before_right, %one : !int  // a tile's columns, in steps of BR
+    %width = addi %BN, %BR : !int
+    %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
+    %n_tiles = divi %N, %width signed rounding<positive_inf> : !int
+    %tiles = muli %m_tiles, %n_tiles : !int
+    %span = muli %GROUP, %n_tiles : !int
+    %steps = divi %K, %BK signed rounding<positive_inf> : !int
+
+    // The accumulators start with a zero that the compiler does not know: it takes the first step out of a loop that starts
+    // with known ones, and then, with two accumulators, has each product wait for the one before it.
+    %start = itof %row_zero signed : !int -> !start
+    %start_1x1 = reshape %start : !start -> !start_1x1
+    %empty = broadcast %start_1x1 : !start_1x1 -> !acc_BMxBN
+    %rest_empty = broadcast %start_1x1 : !start_1x1 -> !acc_BMxBR
+
+    %untouched = make_token : token
+    %end = for %tile in (%block to %tiles, step %blocks) : !int iter_values(%before = %untouched) -> (token) {
+      // GROUP rows of tiles at a time, column by column: tiles made at the same time share their inputs in the L2 cache.
+      %group = divi %tile, %span signed : !int
+      %in_group = remi %tile, %span signed : !int
+      %m_first = muli %group, %GROUP : !int
+      %m_left = subi %m_tiles, %m_first : !int
+      %rows = mini %m_left, %GROUP signed : !int
+      %row = remi %in_group, %rows signed : !int
+      %m = addi %m_first, %row : !int
+      %n = divi %in_group, %rows signed : !int
+      %left = muli %n, %per_tile : !int
+      %right = addi %left, %before_right : !int
+
+      %bias_tile, %bias_token = load_view_tko weak %bias_left[%left] : !bias_part_BN_every_BR, !int -> !bias_BN, token
+      %bias_f32 = ftof %bias_tile : !bias_BN -> !bias_f32_BN
+      %bias_line = reshape %bias_f32 : !bias_f32_BN -> !bias_f32_1xBN
+      %bias_full = broadcast %bias_line : !bias_f32_1xBN -> !acc_BMxBN
+      %rest_bias_tile, %rest_bias_token = load_view_tko weak %bias_right[%right] : !bias_part_BR, !int -> !bias_BR, token
+      %rest_bias_f32 = ftof %rest_bias_tile : !bias_BR -> !bias_f32_BR
+      %rest_bias_line = reshape %rest_bias_f32 : !bias_f32_BR -> !bias_f32_1xBR
+      %rest_bias_full = broadcast %rest_bias_line : !bias_f32_1xBR -> !acc_BMxBR
+      %product, %rest_product = for %k in (%zero to %steps, step %one) : !int
+          iter_values(%acc = %empty, %rest = %rest_empty) -> (!acc_BMxBN, !acc_BMxBR) {
+        %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part_BMxBK, !int -> !x_BMxBK, token
+        %w_tile, %w_token = load_view_tko weak %w_left[%k, %left] : !w_part_BKxBN_every_BKxBR, !int -> !w_BKxBN, token
+        %rest_w_tile, %rest_w_token = load_view_tko weak %w_right[%k, %right] : !w_part_BKxBR, !int -> !w_BKxBR, token
+        %next = mmaf %x_tile, %w_tile, %acc : !x_BMxBK, !w_BKxBN, !acc_BMxBN
+        %rest_next = mmaf %x_tile, %rest_w_tile, %rest : !x_BMxBK, !w_BKxBR, !acc_BMxBR
+        continue %next, %rest_next : !acc_BMxBN, !acc_BMxBR
+      }
+      %biased = addf %product, %bias_full : !acc_BMxBN
+      %rest_biased = addf %rest_product, %rest_bias_full : !acc_BMxBR
+
+      // The residual may be the output itself: each store is ordered after the load of the same part by its token. Tiles do
+      // not meet, but without an order from tile to tile the compiler starts the next one early, which is slower.
+      %r_tile, %r_token = load_view_tko weak %r_left[%m, %left] token = %before
+          : !r_part_BMxBN_every_BMxBR, !int -> !out_BMxBN, token
+      %r_f32 = ftof %r_tile : !out_BMxBN -> !acc_BMxBN
+      %summed = addf %biased, %r_f32 : !acc_BMxBN
+      %rest_r_tile, %rest_r_token = load_view_tko weak %r_right[%m, %right] token = %before
+          : !r_part_BMxBR, !int -> !out_BMxBR, token
+      %rest_r_f32 = ftof %rest_r_tile : !out_BMxBR -> !acc_BMxBR
+      %rest_summed = addf %rest_biased, %rest_r_f32 : !acc_BMxBR
+      %result = ftof %summed : !acc_BMxBN -> !out_BMxBN
+      %stored = store_view_tko weak %result, %out_left[%m, %left] token = %r_token : !out_BMxBN, !out_part_BMxBN_every_BMxBR, !int -> token
+      %rest_result = ftof %rest_summed : !acc_BMxBR -> !out_BMxBR
+      %rest_stored = store_view_tko weak %rest_result, %out_right[%m, %right] token = %rest_r_token : !out_BMxBR, !out_part_BMxBR, !int -> token
+      %after = join_tokens %stored, %rest_stored : token
+      continue %after : token
+    }
+    return
+  }
+}

@@ -1,0 +1,105 @@
+// out = x @ weight.T, weight stored (V, C)
+//
+// As `logits`, but a tile is BN + BR columns wide, with an accumulator for each of the two: a size is a power of two, and
+// tiles of 192, 288 or 384 columns come out even where those of 128 and 256 leave multiprocessors idle in the last round.
+// The grid has one row.
+
+!elem = bf16  // storage
+
+!int = !cuda_tile.tile<i32>
+!ptr = !cuda_tile.tile<ptr<!elem>>
+!matrix = !cuda_tile.tensor_view<?x?x!elem, strides=[?,1]>
+!x_part_BMxBK = !cuda_tile.partition_view<tile=(128x64), padding_value = zero, !matrix>
+!w_part_BNxBK_every_BRxBK = !cuda_tile.strided_view<tile=(128x64), traversal_strides=[64,64], padding_value = zero, !matrix>
+!w_part_BRxBK = !cuda_tile.partition_view<tile=(64x64), padding_value = zero, !matrix>
+!out_part_BMxBN_every_BMxBR = !cuda_tile.strided_view<tile=(128x128), traversal_strides=[128,64], !matrix>
+!out_part_BMxBR = !cuda_tile.partition_view<tile=(128x64), !matrix>
+!x_BMxBK = !cuda_tile.tile<128x64x!elem>
+!w_BNxBK = !cuda_tile.tile<128x64x!elem>
+!w_BRxBK = !cuda_tile.tile<64x64x!elem>
+!w_BKxBN = !cuda_tile.tile<64x128x!elem>
+!w_BKxBR = !cuda_tile.tile<64x64x!elem>
+!start = !cuda_tile.tile<f32>
+!start_1x1 = !cuda_tile.tile<1x1xf32>
+!acc_BMxBN = !cuda_tile.tile<128x128xf32>
+!acc_BMxBR = !cuda_tile.tile<128x64xf32>
+!out_BMxBN = !cuda_tile.tile<128x128x!elem>
+!out_BMxBR = !cuda_tile.tile<128x64x!elem>
+
+cuda_tile.module @logits_pair {
+  entry @logits_pair(%x: !ptr, %x_m: !int, %x_c: !int, %x_stride: !int, %x_unit: !int,
+      %w: !ptr, %w_v: !int, %w_c: !int, %w_stride: !int, %w_unit: !int,
+      %out: !ptr, %out_m: !int, %out_v: !int, %out_stride: !int, %out_unit: !int) {
+    %M = assume bounded<0, ?>, %x_m : !int
+    %C = assume bounded<0, ?>, %x_c : !int
+    %V = assume bounded<0, ?>, %w_v : !int
+    %x_row = assume bounded<0, ?>, %x_stride : !int
+    %w_row = assume bounded<0, ?>, %w_stride : !int
+    %out_row = assume bounded<0, ?>, %out_stride : !int
+    %x_view = make_tensor_view %x, shape = [%M, %C], strides = [%x_row, 1] : !int -> !matrix
+    %w_view = make_tensor_view %w, shape = [%V, %C], strides = [%w_row, 1] : !int -> !matrix
+    %out_view = make_tensor_view %out, shape = [%M, %V], strides = [%out_row, 1] : !int -> !matrix
+    %x_tiles = make_partition_view %x_view : !x_part_BMxBK
+    %w_left = make_strided_view %w_view : !w_part_BNxBK_every_BRxBK
+    %w_right = make_partition_view %w_view : !w_part_BRxBK
+    %out_left = make_strided_view %out_view : !out_part_BMxBN_every_BMxBR
+    %out_right = make_partition_view %out_view : !out_part_BMxBR
+
+    %block, %row_zero, %unused_z = get_tile_block_id : !int
+    %blocks, %one_y, %one_z = get_num_tile_blocks : !int
+    %zero = constant <i32: 0> : !int
+    %one = constant <i32: 1> : !int
+    %BM = constant <i32: 128> : !int
+    %BN = constant <i32: 128> : !int
+    %BR = constant <i32: 64> : !int
+    %BK = constant <i32: 64> : !int
+    %GROUP = constant <i32: 8> : !int
+    %before_right = divi %BN, %BR signed : !int
+    %per_tile = addi %before_right, %one : !int  // a tile's columns, in steps of BR
+    %width = addi %BN, %BR : !int
+    %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
+    %n_tiles = divi %V, %width signed rounding<positive_inf> : !int
+    %tiles = muli %m_tiles, %n_tiles : !int
+    %span = muli %GROUP, %n_tiles : !int
+    %steps = divi %C, %BK signed rounding<positive_inf> : !int
+
+    // The accumulators start with a zero that the compiler does not know: it takes the first step out of a loop that starts
+    // with known ones, and then, with two accumulators, has each product wait for the one before it.
+    %start = itof %row_zero signed : !int -> !start
+    %start_1x1 = reshape %start : !start -> !start_1x1
+    %empty = broadcast %start_1x1 : !start_1x1 -> !acc_BMxBN
+    %rest_empty = broadcast %start_1x1 : !start_1x1 -> !acc_BMxBR
+
+    for %tile in (%block to %tiles, step %blocks) : !int {
+      // GROUP rows of tiles at a time, column by column: tiles made at the same time share their inputs in the L2 cache.
+      %group = divi %tile, %span signed : !int
+      %in_group = remi %tile, %span signed : !int
+      %m_first = muli %group, %GROUP : !int
+      %m_left = subi %m_tiles, %m_first : !int
+      %rows = mini %m_left, %GROUP signed : !int
+      %row = remi %in_group, %rows signed : !int
+      %m = addi %m_first, %row : !int
+      %n = divi %in_group, %rows signed : !int
+      %left = muli %n, %per_tile : !int
+      %right = addi %left, %before_right : !int
+
+      %product, %rest_product = for %k in (%zero to %steps, step %one) : !int
+          iter_values(%acc = %empty, %rest = %rest_empty) -> (!acc_BMxBN, !acc_BMxBR) {
+        %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part_BMxBK, !int -> !x_BMxBK, token
+        %w_tile, %w_token = load_view_tko weak %w_left[%left, %k] : !w_part_BNxBK_every_BRxBK, !int -> !w_BNxBK, token
+        %rest_w_tile, %rest_w_token = load_view_tko weak %w_right[%right, %k] : !w_part_BRxBK, !int -> !w_BRxBK, token
+        %w_turned = permute %w_tile [1, 0] : !w_BNxBK -> !w_BKxBN
+        %rest_w_turned = permute %rest_w_tile [1, 0] : !w_BRxBK -> !w_BKxBR
+        %next = mmaf %x_tile, %w_turned, %acc : !x_BMxBK, !w_BKxBN, !acc_BMxBN
+        %rest_next = mmaf %x_tile, %rest_w_turned, %rest : !x_BMxBK, !w_BKxBR, !acc_BMxBR
+        continue %next, %rest_next : !acc_BMxBN, !acc_BMxBR
+      }
+      %result = ftof %product : !acc_BMxBN -> !out_BMxBN
+      %stored = store_view_tko weak %result, %out_left[%m, %left] : !out_BMxBN, !out_part_BMxBN_every_BMxBR, !int -> token
+      %rest_result = ftof %rest_product : !acc_BMxBR -> !out_BMxBR
+      %rest_stored = store_view_tko weak %rest_result, %out_right[%m, %right] : !out_BMxBR, !out_part_BMxBR, !int -> token
+      continue
+    }
+    return
+  }
+}
