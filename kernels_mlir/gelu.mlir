@@ -1,6 +1,6 @@
 // out = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), computed in f32
 //
-// One block makes BN columns of one row: grid (columns, M). Where the result is stored in 16 bits, the GPU's own tanh (to
+// One block makes BN columns of R rows: grid (columns, rows). Where the result is stored in 16 bits, the GPU's own tanh (to
 // 2^-11) does; entries of f32 get the full one: see toolchain/tileir/specialize.py.
 
 !elem = bf16  // storage
@@ -8,10 +8,10 @@
 !int = !cuda_tile.tile<i32>
 !ptr = !cuda_tile.tile<ptr<!elem>>
 !matrix = !cuda_tile.tensor_view<?x?x!elem, strides=[?,1]>
-!x_part_1xBN = !cuda_tile.partition_view<tile=(1x1024), padding_value = zero, !matrix>
-!out_part_1xBN = !cuda_tile.partition_view<tile=(1x1024), !matrix>
-!row_1xBN = !cuda_tile.tile<1x1024x!elem>
-!f32_1xBN = !cuda_tile.tile<1x1024xf32>
+!x_part_RxBN = !cuda_tile.partition_view<tile=(1x1024), padding_value = zero, !matrix>
+!out_part_RxBN = !cuda_tile.partition_view<tile=(1x1024), !matrix>
+!tile_RxBN = !cuda_tile.tile<1x1024x!elem>
+!f32_RxBN = !cuda_tile.tile<1x1024xf32>
 
 cuda_tile.module @gelu {
   entry @gelu(%x: !ptr, %x_m: !int, %x_n: !int, %x_stride: !int, %x_unit: !int,
@@ -22,26 +22,26 @@ cuda_tile.module @gelu {
     %out_row = assume bounded<0, ?>, %out_stride : !int
     %x_view = make_tensor_view %x, shape = [%M, %N], strides = [%x_row, 1] : !int -> !matrix
     %out_view = make_tensor_view %out, shape = [%M, %N], strides = [%out_row, 1] : !int -> !matrix
-    %x_tiles = make_partition_view %x_view : !x_part_1xBN
-    %out_tiles = make_partition_view %out_view : !out_part_1xBN
+    %x_tiles = make_partition_view %x_view : !x_part_RxBN
+    %out_tiles = make_partition_view %out_view : !out_part_RxBN
 
     %n, %m, %unused = get_tile_block_id : !int
-    %tile, %token = load_view_tko weak %x_tiles[%m, %n] : !x_part_1xBN, !int -> !row_1xBN, token
-    %value = ftof %tile : !row_1xBN -> !f32_1xBN
-    %cubic = constant <f32: 0.044715> : !f32_1xBN
-    %scale = constant <f32: 0.7978845608028654> : !f32_1xBN
-    %half = constant <f32: 0.5> : !f32_1xBN
-    %one = constant <f32: 1.0> : !f32_1xBN
-    %square = mulf %value, %value : !f32_1xBN
-    %cube = mulf %square, %value : !f32_1xBN
-    %inner = fma %cubic, %cube, %value : !f32_1xBN
-    %scaled = mulf %scale, %inner : !f32_1xBN
-    %tanh = tanh %scaled rounding<approx> : !f32_1xBN
-    %gate = addf %one, %tanh : !f32_1xBN
-    %halved = mulf %half, %value : !f32_1xBN
-    %gelu = mulf %halved, %gate : !f32_1xBN
-    %result = ftof %gelu : !f32_1xBN -> !row_1xBN
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !row_1xBN, !out_part_1xBN, !int -> token
+    %tile, %token = load_view_tko weak %x_tiles[%m, %n] : !x_part_RxBN, !int -> !tile_RxBN, token
+    %value = ftof %tile : !tile_RxBN -> !f32_RxBN
+    %cubic = constant <f32: 0.044715> : !f32_RxBN
+    %scale = constant <f32: 0.7978845608028654> : !f32_RxBN
+    %half = constant <f32: 0.5> : !f32_RxBN
+    %one = constant <f32: 1.0> : !f32_RxBN
+    %square = mulf %value, %value : !f32_RxBN
+    %cube = mulf %square, %value : !f32_RxBN
+    %inner = fma %cubic, %cube, %value : !f32_RxBN
+    %scaled = mulf %scale, %inner : !f32_RxBN
+    %tanh = tanh %scaled rounding<approx> : !f32_RxBN
+    %gate = addf %one, %tanh : !f32_RxBN
+    %halved = mulf %half, %value : !f32_RxBN
+    %gelu = mulf %halved, %gate : !f32_RxBN
+    %result = ftof %gelu : !f32_RxBN -> !tile_RxBN
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !tile_RxBN, !out_part_RxBN, !int -> token
     return
   }
 }

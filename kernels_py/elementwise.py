@@ -17,8 +17,8 @@ def gelu_tile(x, storage):
 
 
 @ct.kernel
-def gelu(x, out, BN: ConstInt):
-    """One block makes BN columns of one row."""
+def gelu(x, out, R: ConstInt, BN: ConstInt):
+    """One block makes BN columns of R rows."""
     m, n = ct.bid(1), ct.bid(0)
-    value = ct.load(x, index=(m, n), shape=(1, BN), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
+    value = ct.load(x, index=(m, n), shape=(R, BN), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
     ct.store(out, index=(m, n), tile=gelu_tile(value, out.dtype).astype(out.dtype))

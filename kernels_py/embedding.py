@@ -17,3 +17,16 @@ def embedding(tokens, positions, wte, wpe, out, BC: ConstInt):
     place = ct.load(wpe, index=(position, j), shape=(1, BC), padding_mode=ct.PaddingMode.ZERO)
     total = word.astype(ct.float32) + place.astype(ct.float32)
     ct.store(out, index=(n, j), tile=total.astype(out.dtype))
+
+
+@ct.kernel
+def embedding_rows(tokens, positions, wte, wpe, out, R: ConstInt, BC: ConstInt):
+    """One block makes BC columns of R tokens' rows. Behind the last token it reads row 0, and stores nothing."""
+    n, j = ct.bid(0), ct.bid(1)
+    token = ct.load(tokens, index=(n,), shape=(R,), padding_mode=ct.PaddingMode.ZERO)
+    position = ct.load(positions, index=(n,), shape=(R,), padding_mode=ct.PaddingMode.ZERO)
+    column = j * BC + ct.arange(BC, dtype=ct.int32)
+    word = ct.gather(wte, (token[:, None], column[None, :]), padding_value=0)
+    place = ct.gather(wpe, (position[:, None], column[None, :]), padding_value=0)
+    total = word.astype(ct.float32) + place.astype(ct.float32)
+    ct.store(out, index=(n, j), tile=total.astype(out.dtype), allow_tma=False)

@@ -6,8 +6,7 @@ import cuda.tile as ct
 
 ConstInt = ct.Constant[int]
 LOG2_E = 1.4426950408889634
-
-
+HELD = 7  # tiles of a row that softmax_held keeps in registers
 LEAST = -3.4028234663852886e38  # f32's least: not above any value, and the difference of two of them is 0, not NaN
 
 
@@ -48,3 +47,25 @@ def softmax_row(x, out, R: ConstInt, BN: ConstInt):
     p = ct.exp2((value - largest) * LOG2_E, flush_to_zero=True)
     result = p * (1.0 / ct.sum(p, axis=1, keepdims=True))
     ct.store(out, index=(m, 0), tile=result.astype(out.dtype), allow_tma=False)
+
+
+@ct.kernel
+def softmax_held(x, out, BN: ConstInt):
+    """One block makes one row of at most HELD * BN columns, which stays in registers in its storage type: x is read
+    once, the exponentials are taken twice."""
+    m = ct.bid(0)
+    tiles = ()
+    for j in ct.static_iter(range(HELD)):
+        tile = ct.load(x, index=(m, j), shape=(1, BN), padding_mode=ct.PaddingMode.NEG_INF, allow_tma=False)
+        tiles = (*tiles, tile)
+    maxima = tiles[0]
+    for j in ct.static_iter(range(1, HELD)):
+        maxima = ct.maximum(maxima, tiles[j])
+    largest = ct.max(maxima.astype(ct.float32), axis=1, keepdims=True)
+    sums = ct.zeros((1, BN), ct.float32)
+    for j in ct.static_iter(range(HELD)):
+        sums = sums + ct.exp2((tiles[j].astype(ct.float32) - largest) * LOG2_E, flush_to_zero=True)
+    inverse = 1.0 / ct.sum(sums, axis=1, keepdims=True)
+    for j in ct.static_iter(range(HELD)):
+        share = ct.exp2((tiles[j].astype(ct.float32) - largest) * LOG2_E, flush_to_zero=True) * inverse
+        ct.store(out, index=(m, j), tile=share.astype(out.dtype), allow_tma=False)

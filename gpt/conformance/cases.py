@@ -66,6 +66,7 @@ CASES: tuple[Case, ...] = (
     _case("embedding", "odd count, a width below one tile", N=100, V=257, P=100, C=48),
     _case("embedding", "several tiles and a remainder, read by the element", misaligned=True, N=3, V=9, P=4, C=1025),
     _case("embedding", "GPT-2", N=64, V=50257, P=1024, C=768),
+    _case("embedding", "so many tokens that a block takes several, and one is left over", N=101, V=257, P=128, C=1032),
     _case("layernorm", "a width below one tile, not a power of two", N=3, C=48),
     _case("layernorm", "one row", N=1, C=768),
     _case("layernorm", "GPT-2, odd rows", N=100, C=768),
@@ -130,7 +131,9 @@ CASES: tuple[Case, ...] = (
     _case("attention", "GPT-2, B=4 T=1024", gpu_only=True, B=4, T=1024, S=1024, H=12, D=64),
     _case("gelu", "odd", M=7, N=65),
     _case("gelu", "several tiles", M=33, N=3072),
+    _case("gelu", "so many rows that a block takes several, and some are left over", M=1025, N=72),
     _case("softmax", "below one tile", M=3, N=48),
+    _case("softmax", "several tiles and a remainder", M=3, N=3001),
     _case("softmax", "GPT-2's vocabulary: many tiles and a remainder", M=2, N=50257),
     _case("kv_append", "one position", B=2, T=1, H=3, D=32, P=16),
     _case("kv_append", "a prompt, odd", B=2, T=100, H=2, D=64, P=128),
@@ -283,6 +286,8 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
         case "softmax", "x":
             values *= 4.0
             values[:, -1] += 12.0  # the largest value last: the rescale matters, and so does the last column
+            values[:1] -= 200.0  # a padding of 0 would be all of the row
+            values[1:, shape[1] * 9 // 14] += 200.0  # a maximum that misses it overflows
         case "merge_attention", "stats":
             values = np.abs(values) + 0.5
             values[..., 0] *= 8  # largest scores apart: the weights matter
