@@ -122,8 +122,8 @@ cuda_tile.module @linear_residual_pair {
       %biased = addf %product, %bias_full : !acc_BMxBN
       %rest_biased = addf %rest_product, %rest_bias_full : !acc_BMxBR
 
-      // The residual may be the output itself: each store is ordered after the load of the same part by its token. Tiles do
-      // not meet, but without an order from tile to tile the compiler starts the next one early, which is slower.
+      // The residual may be the output itself: the stores are ordered after the loads by their tokens. Tiles do not meet, but
+      // without an order from tile to tile the compiler starts the next one early, which is slower.
       %r_tile, %r_token = load_view_tko weak %r_left[%m, %left] token = %before
           : !r_part_BMxBN_every_BMxBR, !int -> !out_BMxBN, token
       %r_f32 = ftof %r_tile : !out_BMxBN -> !acc_BMxBN
@@ -133,11 +133,13 @@ cuda_tile.module @linear_residual_pair {
       %rest_r_f32 = ftof %rest_r_tile : !out_BMxBR -> !acc_BMxBR
       %rest_summed = addf %rest_biased, %rest_r_f32 : !acc_BMxBR
       %result = ftof %summed : !acc_BMxBN -> !out_BMxBN
-      %stored = store_view_tko weak %result, %out_left[%m, %left] token = %r_token : !out_BMxBN, !out_part_BMxBN_every_BMxBR, !int -> token
+      %read = join_tokens %r_token, %rest_r_token : token
+      %stored = store_view_tko weak %result, %out_left[%m, %left] token = %read
+          : !out_BMxBN, !out_part_BMxBN_every_BMxBR, !int -> token
       %rest_result = ftof %rest_summed : !acc_BMxBR -> !out_BMxBR
-      %rest_stored = store_view_tko weak %rest_result, %out_right[%m, %right] token = %rest_r_token : !out_BMxBR, !out_part_BMxBR, !int -> token
-      %after = join_tokens %stored, %rest_stored : token
-      continue %after : token
+      %rest_stored = store_view_tko weak %rest_result, %out_right[%m, %right] token = %stored
+          : !out_BMxBR, !out_part_BMxBR, !int -> token
+      continue %rest_stored : token
     }
     return
   }

@@ -1,8 +1,8 @@
 """Matrix products whose tiles are BN + BR columns wide, with an accumulator for each of the two.
 
 A tile's sizes are powers of two. Tiles of 192, 288 or 384 columns come out even where those of 128 and 256 leave
-multiprocessors idle in the last round, and the wider a tile, the less is read from shared memory per product. The kernels
-are persistent, as those of linear.py are; their grids have one row.
+multiprocessors idle in the last round, and the wider a tile, the less is read from shared memory per product. The
+kernels are persistent, as those of linear.py are; their grids have one row.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def columns(n, BN, BR):
 
 
 def zeros(BM, BN):
-    """Zeros that the compiler does not know: it takes the first step out of a loop that starts with known ones, and then,
-    with two accumulators, has each product wait for the one before it."""
+    """Zeros that the compiler does not know: it takes the first step out of a loop that starts with known ones, and
+    then, with two accumulators, has each product wait for the one before it."""
     return ct.full((BM, BN), ct.bid(1).astype(ct.float32), ct.float32)
 
 
@@ -107,7 +107,9 @@ def linear_residual_pair(
 
 
 @ct.kernel
-def logits_pair(x, weight, out, BM: ConstInt, BN: ConstInt, BR: ConstInt, BK: ConstInt, GROUP: ConstInt, TF32: ConstBool):
+def logits_pair(
+    x, weight, out, BM: ConstInt, BN: ConstInt, BR: ConstInt, BK: ConstInt, GROUP: ConstInt, TF32: ConstBool
+):
     """x @ weight.T: both operands are walked along their rows, the weight's tiles are turned over."""
     m_tiles, n_tiles = ct.cdiv(x.shape[0], BM), ct.cdiv(weight.shape[0], BN + BR)
     weight_left = weight.tiled_view((BN, BK), padding_mode=ZERO, traversal_steps=(BR, BK))

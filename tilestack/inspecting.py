@@ -41,6 +41,7 @@ def inspect_(args: argparse.Namespace) -> int:
     for row in rows:
         units = {**row["tensor_core"], **row["copy_engine"]}
         listed = " ".join(f"{name}:{count}" for name, count in units.items()) or "none"
+        listed += " (serialised)" if row["serialised"] else ""
         name = f"{row['source']} {row['symbol']}".strip()
         print(f"{name:40} {row['registers']:4} {row['shared']:7} {row['spills']:6} {row['instructions']:6}  {listed}")
     return 0

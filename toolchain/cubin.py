@@ -16,12 +16,14 @@ TENSOR_CORE = re.compile(r"^(?:[A-Z]*MMA|UTC[A-Z]*MMA)$")
 COPY_ENGINE = re.compile(r"^(?:UTMA(?:LDG|STG|REDG|PF)|UBLK(?:CP|RED|PF))$")
 _EM_CUDA = 190  # e_machine of an ELF file
 _USAGE = re.compile(r"Function (\S+):\s*\n\s*REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
+_PRODUCT = re.compile(r"\bHGMMA\.[^;]*;")
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P[\dT]+ )?([A-Z][A-Z0-9_]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Resources of one entry. `registers` a thread; `shared`, `stack` and `local` in bytes; counts of instructions."""
+    """Resources of one entry. `registers` a thread; `shared`, `stack` and `local` in bytes; counts of instructions.
+    `serialised`: Hopper's products, if ptxas has each wait for the one before it (its note C7514), else 0."""
 
     symbol: str
     registers: int
@@ -30,6 +32,7 @@ class Usage:
     local: int
     instructions: int
     spills: int
+    serialised: int
     tensor_core: dict[str, int]
     copy_engine: dict[str, int]
 
@@ -53,17 +56,26 @@ def inspect(cubin: bytes) -> list[Usage]:
     rows: list[Usage] = []
     for symbol, *numbers in found:
         registers, stack, shared, local = map(int, numbers)
-        counts = Counter(_INSTRUCTION.findall(sections.get(symbol, "")))
+        text = sections.get(symbol, "")
+        counts = Counter(_INSTRUCTION.findall(text))
         rows.append(
             Usage(
                 symbol, registers, shared, stack, local,
                 instructions=counts.total(),
                 spills=counts["STL"] + counts["LDL"],
+                serialised=serialised(text),
                 tensor_core={name: n for name, n in sorted(counts.items()) if TENSOR_CORE.match(name)},
                 copy_engine={name: n for name, n in sorted(counts.items()) if COPY_ENGINE.match(name)},
             )
         )  # fmt: skip
     return rows
+
+
+def serialised(code: str) -> int:
+    """The products of a disassembly, if there are several and each of them ends a group that is waited for (`gsb0`):
+    those of one step of a loop go together otherwise. Else 0."""
+    products = _PRODUCT.findall(code)
+    return len(products) if len(products) > 1 and all("gsb0" in product for product in products) else 0
 
 
 def _sections(code: str) -> dict[str, str]:

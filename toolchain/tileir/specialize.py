@@ -5,8 +5,8 @@ A kernel file is valid Tile IR as it stands. What it may be specialized in stand
 - `!elem = bf16`: the storage type, replaced by the entry's when the file is parsed.
 - `!x_BMxBK = !cuda_tile.tile<128x64x!elem>`: a type alias whose name ends in sizes is a tile or view of that shape;
   each part is one of the entry's constants or a number. Its shape is set from the constants.
-- `!w_BKxBN_every_BKxBR = !cuda_tile.strided_view<tile=(64x128), traversal_strides=[64,64], ...>`: the steps of a strided
-  view are named after its shape.
+- `!w_BKxBN_every_BKxBR = !cuda_tile.strided_view<tile=(64x128), traversal_strides=[64,64], ...>`: the steps of a
+  strided view are named after its shape.
 - `%BM = constant <i32: 128> : tile<i32>`: a scalar constant of the entry named like one of the constants.
 
 The sizes in the file must fit its names: `BM` is one number throughout. Then, on the parsed module:

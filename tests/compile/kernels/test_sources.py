@@ -149,6 +149,8 @@ def since(kernel: Path) -> str:
     """The bytecode version that a kernel needs."""
     if "gdc_wait_tko" in kernel.read_text():
         return "13.4"
+    if "strided_view" in kernel.read_text():
+        return "13.3"
     return "13.2" if "gelu" in kernel.stem else VERSIONS[0]  # since when `tanh` may be approximate
 
 

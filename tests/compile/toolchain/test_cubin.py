@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.cubin import Usage, inspect
+from toolchain.cubin import Usage, inspect, serialised
 from toolchain.errors import ToolchainError
 from toolchain.tools import tool
 
@@ -92,3 +92,20 @@ def test_the_copy_engine(tmp_path: Path) -> None:
 def test_what_is_no_cubin(data: bytes) -> None:
     with pytest.raises(ToolchainError, match="cuobjdump"):
         inspect(data)
+
+
+STEP = "HGMMA.64x64x16.F32.BF16 R24, gdesc[UR24], R24 ;"
+LAST = "HGMMA.64x64x16.F32.BF16 R24, gdesc[UR24], R24, gsb0 ;"
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ([LAST, "WARPGROUP.DEPBAR.LE gsb0, 0x0 ;"] * 4, 4),
+        ([STEP, STEP, STEP, LAST, "WARPGROUP.DEPBAR.LE gsb0, 0x0 ;"], 0),
+        ([LAST], 0),
+        (["FFMA R0, R1, R2, R3 ;"] * 4, 0),
+    ],
+)
+def test_products_that_wait_one_for_another(code: list[str], count: int) -> None:
+    assert serialised("\n".join(code)) == count

@@ -106,8 +106,18 @@ def test_hints() -> None:
     assert entry.optimization_hints.data == (("sm_90", (("occupancy", 2), ("num_cta_in_cga", 2))), ("default", ()))
 
 
+def test_the_steps_of_a_strided_view_are_set_by_its_name() -> None:
+    spec = dataclasses.replace(
+        spec_of("linear_128x192x64_bf16"), constants={"BM": 64, "BN": 256, "BR": 32, "BK": 128, "GROUP": 1}
+    )
+    loads = found(module_of(spec), LoadViewTkoOp)
+    views = [load.view.type for load in loads if isinstance(load.view.type, t.StridedViewType)]
+    assert [(view.tile_shape, view.traversal_strides) for view in views] == [((256,), (32,)), ((128, 256), (128, 32))]
+
+
 _NARROW = "!out_part_1xBN = !cuda_tile.partition_view<tile=(1x512)"
 _ROW = "!row_1xBN = !cuda_tile.tile<1x1024x!elem>"
+_BIAS = "!bias_part_BN_every_BR = !cuda_tile.strided_view<tile=(128), traversal_strides=[64]"
 
 
 @pytest.mark.parametrize(
@@ -118,16 +128,31 @@ _ROW = "!row_1xBN = !cuda_tile.tile<1x1024x!elem>"
         (_ROW, "!row_1xBN = !cuda_tile.tile<1024x!elem>", "names 2 sizes, its type has 1"),
         ("!ptr = ", "!other_BN = i32\n!ptr = ", "named for its sizes but is i32"),
         ("!ptr = ", "!other_BNxBQ = !cuda_tile.tile<1024x2xf32>\n!ptr = ", "no constant BQ"),
-        ("%x_unit: !int,", "", "arguments, op gelu has 10"),
+        ("%x_unit: !int,", "", "arguments, op softmax has 10"),
     ],
 )  # fmt: skip
 def test_a_file_that_does_not_fit(old: str, new: str, message: str) -> None:
     with pytest.raises(SourceError, match=message) as caught:
-        module_of(spec_of("gelu_1024_bf16"), old, new)
-    assert str(caught.value).startswith("gelu.mlir:")
+        module_of(spec_of("softmax_1024_bf16"), old, new)
+    assert str(caught.value).startswith("softmax.mlir:")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (_BIAS, _BIAS.replace("[64]", "[32]"), "32 for BR, which is 64 elsewhere|64 for BR, which is 32 elsewhere"),
+        ("bias_part_BN_every_BR", "bias_part_BN_every_BRxBR", "names 2 sizes, its type has 1"),
+        ("bias_part_BN_every_BR", "bias_part_BN_every_BQ", "no constant BQ"),
+        ("bias_part_BN_every_BR", "bias_part_BN", "a strided view, and nothing else"),
+        ("!bias_BR = ", "!bias_BR_every_BR = ", "a strided view, and nothing else"),
+    ],
+)
+def test_steps_that_do_not_fit(old: str, new: str, message: str) -> None:
+    with pytest.raises(SourceError, match=message):
+        module_of(spec_of("linear_128x192x64_bf16"), old, new)
 
 
 def test_a_constant_that_nothing_is_named_for() -> None:
-    spec = dataclasses.replace(spec_of("gelu_1024_bf16"), constants={"BN": 1024, "BX": 4})
+    spec = dataclasses.replace(spec_of("gelu_1024_bf16"), constants={"R": 1, "BN": 1024, "BX": 4})
     with pytest.raises(SourceError, match="nothing in this file is named BX"):
         module_of(spec)

@@ -39,14 +39,14 @@ def spec(symbol: str = "gelu_512_2_bf16") -> EntrySpec:
 def searched(tmp_path: Path) -> Path:
     """A folder in which gelu was compiled and measured."""
     folder = tmp_path / "tune"
-    contest = Contest("gelu", "bf16", "wide", ("N > 512",), (DIMS,))
+    contest = Contest("gelu", "bf16", "large", ("N > 512", "M > 64"), (DIMS,))
     compiler = pins().tools["tileiras"].expected()
     kernel = tuned.kernel_hash(SOURCE.files(spec()))
     candidates = (
-        Candidate("gelu", ("wide",), spec(), "compiled"),
-        Candidate("gelu", ("wide",), spec("gelu_a_bf16"), "failed", "k.mlir: gelu_a_bf16: no\nmore"),
-        Candidate("gelu", ("wide",), spec("gelu_b_bf16"), "failed", "k.mlir: gelu_b_bf16: no\nother"),
-        Candidate("gelu", ("wide",), spec("gelu_c_bf16"), "failed", "tileiras /tmp/3\n  exited 5\nerror: not that"),
+        Candidate("gelu", ("large",), spec(), "compiled"),
+        Candidate("gelu", ("large",), spec("gelu_a_bf16"), "failed", "k.mlir: gelu_a_bf16: no\nmore"),
+        Candidate("gelu", ("large",), spec("gelu_b_bf16"), "failed", "k.mlir: gelu_b_bf16: no\nother"),
+        Candidate("gelu", ("large",), spec("gelu_c_bf16"), "failed", "tileiras /tmp/3\n  exited 5\nerror: not that"),
     )
     Catalogue("sm_90", {"tileiras": compiler}, {"mlir/gelu": kernel}, (contest,), candidates).save(folder)
     measured = Measured(folder / "measured.json", "sm_90", Machine("cuda", "H200", "sm_90", "580.1"), "2026-01-02")
@@ -106,21 +106,21 @@ def test_the_phases_of_another_target_or_with_other_shapes(run: Run, searched: P
     ran = run(*words, "measure", "--target", "sm_90", "--shapes", "M=1 N=3072")
     assert ran.code == 2 and "--shapes are chosen when variants are compiled" in ran.err
     ran = run(*words, "apply", "--target", "sm_90", "--classes", "none")
-    assert ran.code == 2 and "there are: gelu bf16 wide" in ran.err
+    assert ran.code == 2 and "there are: gelu bf16 large" in ran.err
 
 
 def test_apply_keeps_the_winner(run: Run, searched: Path, kept: Path) -> None:
     (row,) = tuned.load_rows(kept)
-    assert row.name == "gelu bf16 wide for sm_90 (mlir)" and row.entries["mlir"][0].constants == {"BN": 512}
+    assert row.name == "gelu bf16 large for sm_90 (mlir)" and row.entries["mlir"][0].constants == {"BN": 512}
     words = ["tune", "gelu", "--target", "sm_90", "--phase", "apply", "--output", searched, "--tuned", kept]
     again = run(*words)
     assert again.out.splitlines() == [
-        "gelu bf16 wide (mlir), 1 variants: gelu_512_2_bf16 4 us, own 9",
+        "gelu bf16 large (mlir), 1 variants: gelu_512_2_bf16 4 us, own 9",
         f"unchanged: {kept / 'sm_90.toml'}",
     ]
     assert "wrote" in run(*words, "--also-source", "py", "--also-dtype", "f16").out
     assert [row.name for row in tuned.load_rows(kept)] == [
-        f"gelu {d} wide for sm_90 (mlir, py)" for d in ("f16", "bf16")
+        f"gelu {d} large for sm_90 (mlir, py)" for d in ("f16", "bf16")
     ]
     tuned.put_first(SOURCE.entries(), "mlir", kept)
 
@@ -132,7 +132,7 @@ def test_check_lists_what_is_stale(run: Run, kept: Path) -> None:
     path.write_text(path.read_text().replace(pins().tools["tileiras"].expected(), "0" * 64))
     ran = run("tune", "--check", "--tuned", kept)
     assert ran.code == 1
-    assert ran.out == "gelu bf16 wide for sm_90 (mlir): tileiras is another one\n1 of 1 tuned entries are stale\n"
+    assert ran.out == "gelu bf16 large for sm_90 (mlir): tileiras is another one\n1 of 1 tuned entries are stale\n"
 
 
 def test_a_compile_warns_once_of_what_is_stale(
@@ -150,7 +150,7 @@ def test_a_compile_warns_once_of_what_is_stale(
         return capsys.readouterr().err
 
     assert warned([own, entry], "sm_90") == (
-        "warning: tuned with other tools or kernels, so perhaps not the fastest: gelu bf16 wide for sm_90 (mlir)\n"
+        "warning: tuned with other tools or kernels, so perhaps not the fastest: gelu bf16 large for sm_90 (mlir)\n"
     )
     assert warned([own], "sm_90") == warned([entry], "sm_80") == "", "it is not compiled"
     path.write_text(path.read_text().replace("0" * 64, pins().tools["tileiras"].expected()))

@@ -74,7 +74,15 @@ class Pipeline:
 
     def inspect(self, cubin: bytes) -> list[Usage]:
         symbol = cubin.decode()
-        numbers = {"registers": 32, "shared": 0, "stack": 0, "local": 0, "instructions": 9, "spills": 0}
+        numbers = {
+            "registers": 32,
+            "shared": 0,
+            "stack": 0,
+            "local": 0,
+            "instructions": 9,
+            "spills": 0,
+            "serialised": 0,
+        }
         return [Usage(symbol, **(numbers | self.usage.get(symbol, {})), tensor_core={}, copy_engine={})]
 
 
@@ -187,7 +195,7 @@ def test_usage_is_looked_up_in_the_cache(run: RUN, pipeline: Pipeline, monkeypat
 def test_products_in_16_bits_must_use_the_tensor_cores(
     op: str, dtype: str, tensor_core: dict[str, int], why: str
 ) -> None:
-    usage = Usage("k", 255, 0, 0, 0, 9, 0, tensor_core, {})
+    usage = Usage("k", 255, 0, 0, 0, 9, 0, 0, tensor_core, {})
     spec = EntrySpec("k", op, "py", dtype)
     assert compiling._useless(spec, asdict(usage), needs=True) == why
     assert not compiling._useless(spec, asdict(usage), needs=False), "one that multiplies element by element"

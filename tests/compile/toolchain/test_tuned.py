@@ -1,0 +1,33 @@
+"""What one source's measurements chose, as the other source compiles it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import kernels_mlir
+import kernels_py
+from toolchain.cache import Cache
+from toolchain.cubin import inspect
+from toolchain.pipeline import compile_entries
+from toolchain.targets import select
+
+pytestmark = pytest.mark.needs("toolchain")
+
+
+def test_no_tuned_product_waits_for_the_one_before(tmp_path: Path) -> None:
+    """The kernels of the two sources differ in small things, and those decide whether ptxas serialises the products: a
+    tuned entry that is fast in one source may be slow in the other. In bf16, which is what is tuned."""
+    sources = {"kernels_mlir": kernels_mlir.SOURCE, "kernels_py": kernels_py.SOURCE}
+    tuned = [
+        (module, spec)
+        for module, source in sources.items()
+        for spec in source.entries()
+        if spec.targets == ("sm_90",) and spec.dtype == "bf16" and spec.op_spec.products
+    ]
+    assert len(tuned) > 40
+    made = compile_entries(tuned, select(["sm_90"]), Cache(tmp_path), jobs=2)
+    assert not made.failures
+    slow = [usage.symbol for entry in made.compiled for usage in inspect(entry.cubins["sm_90"]) if usage.serialised]
+    assert slow == []
