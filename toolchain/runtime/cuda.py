@@ -54,7 +54,7 @@ class CudaExecutor(Executor):
         self._written: set[range] | None = None
         self._capturing: CudaGraph | None = None
         self.frees = 0  # allocations that went back so far
-        self._freed_late: list[Allocation] = []  # freed while a capture forbids it
+        self._freed_late: list[Callable[[], None]] = []  # what to give back when the capture ends
         self.lock = threading.Lock()  # packing arguments and launching are one step
 
     # The driver
@@ -110,15 +110,22 @@ class CudaExecutor(Executor):
         return Allocation(int(address), nbytes, self._free)
 
     def _free(self, allocation: Allocation) -> None:
+        def give_back() -> None:
+            if self._lost:  # the memory went with the context
+                return
+            if allocation.shared:  # another library's stream may still be using it
+                self.run("cuCtxSynchronize")
+            self.run("cuMemFreeAsync", allocation.address, self._stream)
+
+        self._give_back(give_back)
+
+    def _give_back(self, memory: Callable[[], None]) -> None:
+        """Gives memory back, inside a capture once it has ended: garbage is collected at any time."""
         self.frees += 1
-        if self._lost:  # the memory went with the context
-            return
         if self._capturing is not None:
-            self._freed_late.append(allocation)
-            return
-        if allocation.shared:  # another library's stream may still be using it
-            self.run("cuCtxSynchronize")
-        self.run("cuMemFreeAsync", allocation.address, self._stream)
+            self._freed_late.append(memory)
+        else:
+            memory()
 
     def adopt(self, address: int, nbytes: int, release: Callable[[], None]) -> Allocation:
         if nbytes:
@@ -127,13 +134,12 @@ class CudaExecutor(Executor):
             if int(where) != self.gpu.index:
                 raise UsageError(f"the array is on cuda:{int(where)}, this executor on {self.name}")
 
-        def give_back(_: Allocation) -> None:
-            self.frees += 1
+        def give_back() -> None:
             if not self._lost:
                 self.synchronize()  # the owner may reuse the memory at once
             release()
 
-        return Allocation(address, nbytes, give_back)
+        return Allocation(address, nbytes, lambda _: self._give_back(give_back))
 
     def share(self, allocation: Allocation) -> None:
         allocation.shared = True
@@ -282,8 +288,8 @@ class CudaExecutor(Executor):
             self._capturing = None
             handle = self._end_capture(finished)
             late, self._freed_late = self._freed_late, []
-            for allocation in late:
-                self._free(allocation)
+            for give_back in late:
+                give_back()
         graph.instantiate(handle)
 
     def _end_capture(self, finished: bool) -> Any:

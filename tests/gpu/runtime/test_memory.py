@@ -109,6 +109,17 @@ def test_a_graph_replays_on_the_same_buffers(cuda: Executor) -> None:
         graph.replay()
 
 
+def test_what_was_adopted_is_given_back_when_the_capture_ends(cuda: Executor) -> None:
+    owner = cuda.from_numpy(counted(4))
+    given: list[str] = []
+    foreign = cuda.adopt(owner.pointer, 16, lambda: given.append("back"))
+    with cuda.capture():
+        owner.fill(1)
+        foreign.free()
+        assert not given
+    assert given == ["back"]
+
+
 def test_what_a_capture_cannot_hold(cuda: Executor) -> None:
     buffer = cuda.empty((4,), "f32")
     with cuda.capture() as graph:

@@ -128,7 +128,7 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("softmax_row", "natural exponent by exp2", "%log2e = constant <f32: 1.4426950408889634>", "%log2e = constant <f32: 1.0>"),
     ("softmax_held", "padding with zero", "padding_value = neg_inf", "padding_value = zero", "bf16"),
     ("softmax_held", "the last tile is not summed", "reduce %sum6", "reduce %sum5", "bf16"),
-    ("softmax_held", "the largest of all tiles but one", "%max3 = maxf %max2, %value3", "%max3 = maxf %max2, %value2", "bf16"),
+    ("softmax_held", "the largest of all tiles but one", "%max3 = maxf %max2, %tile3", "%max3 = maxf %max2, %tile2", "bf16"),
     ("softmax_held", "a tile in another's place", "%out_tiles[%m, %j3]", "%out_tiles[%m, %j2]", "bf16"),
     ("argmax_parts", "the last of equals", "mini %place_a, %place_b signed", "maxi %place_a, %place_b signed"),
     ("argmax_parts", "the place in the part, not in the row", "addi %first_full, %lane_line", "addi %lane_line, %lane_line"),
