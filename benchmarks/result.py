@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from toolchain.errors import UsageError
 
+from .roofline import Ceilings, Work
+
 FORMAT = 1
 Status = Literal["ok", "wrong", "error"]
 # What must be the same for rows of two runs to stand in one file. `changes` is empty for a clean tree.
@@ -143,8 +145,9 @@ class Results:
 
 
 def merge(runs: Sequence[Results], names: Sequence[str]) -> Results:
-    """All rows of several runs; of rows with the same case, source and peer the last. Raises UsageError if the runs are
-    not of one GPU, driver and tree: such rows say nothing about each other."""
+    """All rows of several runs; of rows with the same case, source and peer the last. Floors are taken anew from the
+    highest rates of all runs, for one of them may have been measured while the GPU ran slower. Raises UsageError if the
+    runs are not of one GPU, driver and tree: such rows say nothing about each other."""
     first = runs[0]
     for other, name in zip(runs[1:], names[1:], strict=True):
         for key in IDENTITY:
@@ -158,4 +161,12 @@ def merge(runs: Sequence[Results], names: Sequence[str]) -> Results:
     environment = {**runs[-1].environment, "date": dates}
     if seen:
         environment["sm_clock_mhz"] = [min(low for low, _ in seen), max(high for _, high in seen)]
-    return Results(environment, runs[-1].ceilings, mark_best(rows.values()))
+    rates = {name: max(run.ceilings[name] for run in runs) for name in runs[0].ceilings}
+    return Results(environment, rates, mark_best(_floored(row, rates) for row in rows.values()))
+
+
+def _floored(row: Row, rates: Mapping[str, float]) -> Row:
+    if row.floor_ms is None or not rates:
+        return row
+    work, ceilings = Work(row.nbytes, row.flops), Ceilings(**rates)
+    return replace(row, floor_ms=ceilings.floor_ms(work), bound=ceilings.bound(work))

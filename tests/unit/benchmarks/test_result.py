@@ -77,6 +77,17 @@ def test_merged_runs_hold_all_rows_and_the_last_of_equal_ones(results: Results, 
     assert merged.environment["sm_clock_mhz"] == [300, 1980]
 
 
+def test_merged_floors_are_of_the_highest_rates(results: Results, row: Any) -> None:
+    work = {"nbytes": 4 * 10**9, "flops": 10**12, "floor_ms": 1.25, "bound": "compute"}
+    slow = replace(results, rows=[row(peer="a", **work)], ceilings={"bytes_per_s": 4e12, "flops_per_s": 8e14})
+    fast = replace(
+        results, rows=[row(peer="b", **work | {"floor_ms": None})], ceilings={"bytes_per_s": 2e12, "flops_per_s": 2e15}
+    )
+    merged = merge([slow, fast], ["1.json", "2.json"])
+    assert merged.ceilings == {"bytes_per_s": 4e12, "flops_per_s": 2e15}
+    assert [(r.floor_ms, r.bound) for r in merged.rows] == [(1.0, "memory"), (None, "compute")]
+
+
 @pytest.mark.parametrize("key", ["gpu", "driver", "commit", "changes"])
 def test_runs_that_differ_are_not_merged(results: Results, key: str) -> None:
     other = replace(results, environment={**results.environment, key: "another"})
