@@ -53,6 +53,13 @@ def test_both_sources_have_the_same_entries() -> None:
     assert one.read_text() == other.read_text()
 
 
+def test_tiles_of_two_parts_have_a_grid_of_one_row() -> None:
+    """Their accumulators start with the number of the block's row: only that of the first row is 0."""
+    pairs = [spec for spec in ENTRIES if (spec.kernel or spec.op).endswith("_pair")]
+    assert {spec.op for spec in pairs} == {"linear", "linear_gelu", "linear_residual", "logits"}
+    assert {spec.grid[1:] for spec in pairs} == {("1", "1")}
+
+
 def dtypes_of(op: OpSpec) -> list[str]:
     """tf32 where there are products; f32 alone where the op names no dtype."""
     if not any(param.dtype == "T" for param in op.params):
