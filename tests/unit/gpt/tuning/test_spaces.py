@@ -136,4 +136,4 @@ def test_the_space_that_is_explained_is_one(tmp_path: Path) -> None:
     (tmp_path / "spaces.toml").write_text(f"model = []\n{block}")
     (space,) = load_spaces(tmp_path / "spaces.toml").spaces
     symbols = [variant.spec.symbol for variant in variants(space, "py", "sm_90") if variant.spec.dtype == "bf16"]
-    assert "gelu_512_4x2_bf16" in symbols and "gelu_512_8x2_bf16" not in symbols
+    assert "gelu_1x512_4x2_bf16" in symbols and "gelu_1x512_8x2_bf16" not in symbols
