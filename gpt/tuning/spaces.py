@@ -156,12 +156,16 @@ _SPACE = {
 _CLASS = {"where": texts, "shapes": _shapes, "keep": texts, "cold": flag}
 
 
-def _like(row: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]], where: str) -> Mapping[str, Any]:
-    """A space with what it does not say itself taken from the one that it is `like`."""
+def _like(
+    row: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]], where: str, asked: tuple[str, ...] = ()
+) -> Mapping[str, Any]:
+    """A space with what it does not say itself taken from the one that it is `like`, which may be like another itself.
+    `asked`: the spaces that come from this one, of which it cannot be like any."""
     if "like" not in row:
         return row
-    _among([row["like"]], [name for name in rows if name != row.get("name")], "other space", where)
-    return {**rows[row["like"]], **row}
+    asked = (*asked, row.get("name", ""))
+    _among([row["like"]], [name for name in rows if name not in asked], "other space", where)
+    return {**_like(rows[row["like"]], rows, where, asked), **row}
 
 
 def _space(where: str, row: Mapping[str, Any], shared: Mapping[str, Any]) -> Space:

@@ -41,6 +41,17 @@ def test_a_space_that_is_like_another_says_what_differs(write_spaces: WriteSpace
     assert (second.grid, second.hints, second.classes) == (first.grid, first.hints, first.classes)
 
 
+def test_a_space_may_be_like_one_that_is_like_another(write_spaces: WriteSpaces) -> None:
+    path = write_spaces()
+    third = ANOTHER.replace('"wide"', '"third"').replace('like = "gelu"', 'like = "wide"').replace("512", "1024")
+    path.write_text(path.read_text() + ANOTHER + third)
+    first, _, last = load_spaces(path).spaces
+    assert (last.constants, last.grid, last.classes) == ({"BN": (1024,)}, first.grid, first.classes)
+    path.write_text(path.read_text().replace('op = "gelu"', 'op = "gelu"\nlike = "third"', 1))
+    with pytest.raises(UsageError, match="there is no other space"):
+        load_spaces(path)
+
+
 def test_what_is_assumed_where_nothing_is_said(write_spaces: WriteSpaces) -> None:
     (space,) = load_spaces(write_spaces()).spaces
     assert space.tensor_cores and all(made.cold for made in space.classes)
