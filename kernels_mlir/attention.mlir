@@ -4,12 +4,15 @@
 // queries see, then those that the causal mask cuts. It keeps a running maximum and sum per query and rescales what it
 // has when the maximum rises. Scores are in units of log 2 once scaled, so that exp2 serves for exp; its results below
 // 2^-126 are 0. The T queries are the last of S positions, so query t stands at position S - T + t. The first blocks take
-// the last queries, which have the most keys: the short ones fill the gaps at the end. The head size D is a constant of
-// the entry.
+// the last queries of all heads of GROUP sequences, which have the most keys, then those before them: the short ones fill
+// the gaps at the end, and the keys and values of so many heads fit the L2 cache. Past the last sequence of the last group
+// there is nothing to do: what is read there is zero, and what is written there is dropped. The head size D is a constant
+// of the entry.
 
 !elem = bf16  // storage
 
 !int = !cuda_tile.tile<i32>
+!flag = !cuda_tile.tile<i1>
 !int_1x1 = !cuda_tile.tile<1x1xi32>
 !real = !cuda_tile.tile<f32>
 !real_1x1 = !cuda_tile.tile<1x1xf32>
@@ -68,14 +71,19 @@ cuda_tile.module @attention {
     %v_tiles = make_partition_view %v_view : !kv_part_1xBSx1xD
     %o_tiles = make_partition_view %o_view : !out_part_1xBTx1xD
 
-    %block, %h, %b = get_tile_block_id : !int
-    %blocks, %blocks_y, %blocks_z = get_num_tile_blocks : !int
+    %h, %in_group, %turn_of_group = get_tile_block_id : !int
     %zero = constant <i32: 0> : !int
     %one = constant <i32: 1> : !int
     %BT = constant <i32: 64> : !int
     %BS = constant <i32: 64> : !int
-    %last = subi %blocks, %one : !int
-    %i = subi %last, %block : !int
+    %GROUP = constant <i32: 8> : !int
+    %tiles = divi %T, %BT signed rounding<positive_inf> : !int
+    %group = divi %turn_of_group, %tiles signed : !int
+    %turn = remi %turn_of_group, %tiles signed : !int
+    %before = muli %group, %GROUP : !int
+    %b = addi %before, %in_group : !int
+    %last = subi %tiles, %one : !int
+    %i = subi %last, %turn : !int
 
     // Positions of this block's queries and of a key tile's lanes.
     %past = subi %S, %T : !int
@@ -93,10 +101,13 @@ cuda_tile.module @attention {
     // All queries of the block see the first one's keys, of which there are first_place + 1. Its last query sees the keys
     // before first_place + BT, and there are S of them.
     %seen_by_all = addi %first_place, %one : !int
-    %whole = divi %seen_by_all, %BS signed : !int
+    %whole_there = divi %seen_by_all, %BS signed : !int
     %behind = addi %first_place, %BT : !int
     %seen = mini %behind, %S signed : !int
-    %steps = divi %seen, %BS signed rounding<positive_inf> : !int
+    %steps_there = divi %seen, %BS signed rounding<positive_inf> : !int
+    %there = cmpi less_than %b, %B, signed : !int -> !flag
+    %whole = select %there, %whole_there, %zero : !flag, !int
+    %steps = select %there, %steps_there, %zero : !flag, !int
 
     %q_tile, %q_token = load_view_tko weak %q_tiles[%b, %i, %h, %zero] : !q_part_1xBTx1xD, !int -> !q_1xBTx1xD, token
     %q_flat = reshape %q_tile : !q_1xBTx1xD -> !q_BTxD

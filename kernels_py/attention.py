@@ -39,15 +39,19 @@ def accumulate(score, values, scale_log2, maximum, total, acc, TF32):
 
 
 @ct.kernel
-def attention(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, TF32: ConstBool):
+def attention(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROUP: ConstInt, TF32: ConstBool):
     """Flash attention: one block makes BT queries of one head, walking the keys in tiles of BS: first those that all
     its queries see, then those that the causal mask cuts. The T queries are the last of S positions. The first blocks
-    take the last queries, which have the most keys: the short ones fill the gaps at the end."""
-    i, h, b = ct.num_blocks(0) - 1 - ct.bid(0), ct.bid(1), ct.bid(2)
+    take the last queries of all heads of GROUP sequences, which have the most keys, then those before them: the short
+    ones fill the gaps at the end, and the keys and values of so many heads fit the L2 cache. Past the last sequence of
+    the last group there is nothing to do."""
+    tiles = ct.cdiv(q.shape[1], BT)
+    h, b, i = ct.bid(0), ct.bid(2) // tiles * GROUP + ct.bid(1), tiles - 1 - ct.bid(2) % tiles
     first = k.shape[1] - q.shape[1] + i * BT
     q_place = (first + ct.arange(BT, dtype=ct.int32))[:, None]
-    whole = (first + 1) // BS
-    steps = ct.cdiv(ct.minimum(first + BT, k.shape[1]), BS)
+    there = ct.where(b < q.shape[0], 1, 0)
+    whole = there * ((first + 1) // BS)
+    steps = there * ct.cdiv(ct.minimum(first + BT, k.shape[1]), BS)
 
     queries = rows(q, b, i, h, BT, D)
     if TF32:

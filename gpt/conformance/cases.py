@@ -149,6 +149,11 @@ CASES: tuple[Case, ...] = (
     _case("attention", "read by the element", misaligned=True, B=1, T=70, S=70, H=2, D=32),
     _case("attention", "read by the element", misaligned=True, B=1, T=70, S=75, H=1, D=64),
     _case("attention", "read by the element", misaligned=True, B=2, T=35, S=70, H=1, D=128),
+    _case("attention", "more sequences than a group, the last group short", B=11, T=70, S=70, H=2, D=64),
+    _case("attention", "more sequences than a group, continuing caches", B=9, T=5, S=40, H=1, D=32),
+    _case(
+        "attention", "GPT-2, B=11 T=1024: many, the last group short", gpu_only=True, B=11, T=1024, S=1024, H=12, D=64
+    ),
     _case("attention", "GPT-2, B=4 T=1024", gpu_only=True, B=4, T=1024, S=1024, H=12, D=64),
     _case("gelu", "odd", M=7, N=65),
     _case("gelu", "several tiles", M=33, N=3072),
