@@ -45,6 +45,9 @@ cuda_tile.module @attention {
       %v: !ptr, %v_b: !int, %v_s: !int, %v_h: !int, %v_d: !int, %v_s0: !int, %v_s1: !int, %v_s2: !int, %v_unit: !int,
       %o: !ptr, %o_b: !int, %o_t: !int, %o_h: !int, %o_d: !int, %o_s0: !int, %o_s1: !int, %o_s2: !int, %o_unit: !int,
       %scale: !real) {
+    // Waited for at once: where the wait stands just before the first load, the compiler overlaps the steps of the loop less,
+    // and its registers spill.
+    %ready = gdc_wait_tko -> token
     %B = assume bounded<0, ?>, %q_b : !int
     %T = assume bounded<0, ?>, %q_t : !int
     %H = assume bounded<0, ?>, %q_h : !int

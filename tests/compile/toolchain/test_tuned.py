@@ -16,9 +16,10 @@ from toolchain.targets import select
 pytestmark = pytest.mark.needs("toolchain")
 
 
-def test_no_tuned_product_waits_for_the_one_before(tmp_path: Path) -> None:
-    """The kernels of the two sources differ in small things, and those decide whether ptxas serialises the products: a
-    tuned entry that is fast in one source may be slow in the other. In bf16, which is what is tuned."""
+def test_no_tuned_product_waits_for_the_one_before_or_spills(tmp_path: Path) -> None:
+    """The kernels of the two sources differ in small things, and those decide whether ptxas serialises the products and
+    how many registers they take: a tuned entry that is fast in one source may be slow in the other. In bf16, which is
+    what is tuned."""
     sources = {"kernels_mlir": kernels_mlir.SOURCE, "kernels_py": kernels_py.SOURCE}
     tuned = [
         (module, spec)
@@ -29,5 +30,6 @@ def test_no_tuned_product_waits_for_the_one_before(tmp_path: Path) -> None:
     assert len(tuned) > 40
     made = compile_entries(tuned, select(["sm_90"]), Cache(tmp_path), jobs=2)
     assert not made.failures
-    slow = [usage.symbol for entry in made.compiled for usage in inspect(entry.cubins["sm_90"]) if usage.serialised]
-    assert slow == []
+    usages = [usage for entry in made.compiled for usage in inspect(entry.cubins["sm_90"])]
+    assert [usage.symbol for usage in usages if usage.serialised] == []
+    assert [usage.symbol for usage in usages if usage.spills] == []
