@@ -45,9 +45,6 @@ cuda_tile.module @attention {
       %v: !ptr, %v_b: !int, %v_s: !int, %v_h: !int, %v_d: !int, %v_s0: !int, %v_s1: !int, %v_s2: !int, %v_unit: !int,
       %o: !ptr, %o_b: !int, %o_t: !int, %o_h: !int, %o_d: !int, %o_s0: !int, %o_s1: !int, %o_s2: !int, %o_unit: !int,
       %scale: !real) {
-    // Waited for at once: where the wait stands just before the first load, the compiler overlaps the steps of the loop less,
-    // and its registers spill.
-    %ready = gdc_wait_tko -> token
     %B = assume bounded<0, ?>, %q_b : !int
     %T = assume bounded<0, ?>, %q_t : !int
     %H = assume bounded<0, ?>, %q_h : !int
@@ -87,6 +84,9 @@ cuda_tile.module @attention {
     %b = addi %before, %in_group : !int
     %last = subi %tiles, %one : !int
     %i = subi %last, %turn : !int
+    // What stands above is done while the launch before it ends. With the wait just before the first load the compiler
+    // overlaps the loop's steps in another way, and registers spill.
+    %ready = gdc_wait_tko -> token
 
     // Positions of this block's queries and of a key tile's lanes.
     %past = subi %S, %T : !int

@@ -47,6 +47,7 @@ def attention(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROU
     the last group there is nothing to do."""
     tiles = ct.cdiv(q.shape[1], BT)
     h, b, i = ct.bid(0), ct.bid(2) // tiles * GROUP + ct.bid(1), tiles - 1 - ct.bid(2) % tiles
+    ct.grid_dependency_control_wait()
     first = k.shape[1] - q.shape[1] + i * BT
     q_place = (first + ct.arange(BT, dtype=ct.int32))[:, None]
     there = ct.where(b < q.shape[0], 1, 0)
