@@ -72,6 +72,7 @@ class PythonSource:
         name = spec.kernel or spec.op
         module = importlib.import_module(f"{__name__}.{MODULES[name]}")
         kernel: Any = getattr(module, name)
+        _check_constants(HERE / f"{MODULES[name]}.py", name, spec)
         constants: list[Any] = list(spec.constants.values())
         if name in TENSOR_CORE:
             constants.append(spec.dtype == "tf32")
@@ -102,8 +103,26 @@ class PythonSource:
         return digest.hexdigest()
 
 
+def _check_constants(path: Path, name: str, spec: EntrySpec) -> None:
+    """Raises SourceError for constants that are not those of the kernel, in its order: they are passed by position. A
+    tuned entry of an earlier version of the kernel may have others."""
+    (kernel,) = (node for node in _definitions(path) if node.name == name)
+    taken = [argument.arg for argument in kernel.args.args][len(spec.params) :]
+    wanted = [constant for constant in taken if constant != "TF32"]
+    if wanted != list(spec.constants):
+        raise SourceError(
+            f"{HERE.name}/{path.name}: {name} takes the constants {', '.join(wanted)}; "
+            f"{spec.symbol} has {', '.join(spec.constants)}",
+            hint="an entry that was tuned for an earlier kernel has to be tuned anew: docs/tuning.md",
+        )
+
+
+def _definitions(path: Path) -> list[ast.FunctionDef]:
+    return [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+
+
 def _functions(path: Path) -> set[str]:
-    return {node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
+    return {node.name for node in _definitions(path)}
 
 
 def _neighbours(path: Path) -> list[Path]:

@@ -7,7 +7,8 @@ A kernel file is valid Tile IR as it stands. What it may be specialized in stand
   each part is one of the entry's constants or a number. Its shape is set from the constants.
 - `!w_BKxBN_every_BKxBR = !cuda_tile.strided_view<tile=(64x128), traversal_strides=[64,64], ...>`: the steps of a
   strided view are named after its shape.
-- `%BM = constant <i32: 128> : tile<i32>`: a scalar constant of the entry named like one of the constants.
+- `%BM = constant <i32: 128> : tile<i32>`: a scalar constant of the entry named like one of the constants. A name in
+  capitals has to be one.
 
 The sizes in the file must fit its names: `BM` is one number throughout. Then, on the parsed module:
 
@@ -102,12 +103,14 @@ class _Sizes:
         return [int(part) if part.isdecimal() else self.spec.constants[part] for part in parts]
 
     def constants(self, entry: EntryOp) -> None:
-        """Set the scalar constants that are named like one of the entry's."""
+        """Set the scalar constants that are named like one of the entry's: all whose names are in capitals."""
         for op in entry.body.block.ops:
             if not isinstance(op, ConstantOp):
                 continue
             name = op.result.name_hint
             if name is None or name not in self.spec.constants:
+                if name is not None and name.isupper():  # it would stay what the file has
+                    raise SourceError(f"{location.get(op)}: error: {self.spec.symbol} has no constant {name}")
                 continue
             kind = op.value.type
             (written,) = elements_of(op.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import kernels_mlir
 import kernels_py
 from toolchain import pipeline, targets
 from toolchain.entry import DTYPES, EntrySpec, OpSpec, ops
-from toolchain.errors import BytecodeError
+from toolchain.errors import BytecodeError, SourceError
 from toolchain.knobs import ROOT
 from toolchain.targets import BYTECODE
 from toolchain.tileir import bytecode, text
@@ -113,6 +114,15 @@ def test_both_sources_have_the_same_abi_promises_hints_and_precision(name: str) 
     both = [symbol for symbol in mlir if symbol in py]  # tuned ones may be for one source
     assert {symbol: mlir[symbol] for symbol in both} == {symbol: py[symbol] for symbol in both}
     assert {s.symbol for s in ENTRIES if s.op == name and not s.targets} <= set(both)
+
+
+@pytest.mark.parametrize("source", list(SOURCES))
+def test_an_entry_without_one_of_its_kernels_constants_is_refused(source: str) -> None:
+    """As one is that was tuned before the kernel took it: it would run with what the file happens to have."""
+    spec = next(spec for spec in ENTRIES if (spec.op, spec.source) == ("attention", source))
+    fewer = {name: size for name, size in spec.constants.items() if name != "GROUP"}
+    with pytest.raises(SourceError, match="GROUP"):
+        SOURCES[source].bytecode(replace(spec, constants=fewer, grid=("1", "1", "1")))
 
 
 @pytest.mark.parametrize("source", list(SOURCES))

@@ -32,6 +32,19 @@ def test_forward_is_the_references_sequence_of_ops(
     assert kinds["layernorm"] == ("f32" if dtype == "tf32" else dtype)
 
 
+@pytest.mark.parametrize(
+    ("rows", "narrow", "in_parts"),
+    [(1, 768, False), (2, 768, True), (192, 768, True), (193, 768, False), (64, 1, True), (65, 1, False)],
+)
+def test_the_longest_product_is_made_in_parts_of_few_rows(
+    model: GPT, launcher: Any, monkeypatch: pytest.MonkeyPatch, rows: int, narrow: int, in_parts: bool
+) -> None:
+    monkeypatch.setattr("gpt.model.NARROW", narrow)
+    model.forward(np.zeros((rows, 1), np.int32))
+    launched = [op for op, _ in launcher.launches]
+    assert ("linear_parts" in launched) == ("residual_layernorm" in launched) == in_parts
+
+
 def test_logits_are_the_callers(model: GPT, tokens: np.ndarray) -> None:
     first = model.forward(tokens)
     kept = first.numpy()
