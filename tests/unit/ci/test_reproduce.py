@@ -37,7 +37,8 @@ leak("order", " ".join({"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "e
 leak("lines", "\\n".join(os.listdir("many")))
 leak("host", socket.gethostname())
 leak("zone", time.strftime("%z"))
-leak("binary", bytes(100) + random.randbytes(8) + bytes(100))
+first = bytes([os.environ["TILESTACK_JOBS"] == "1"])  # of eight random bytes the first is the same once in 256 times
+leak("binary", bytes(100) + first + random.randbytes(7) + bytes(100))
 if os.environ["TILESTACK_JOBS"] == "1":
     leak("alone", "")
 """
