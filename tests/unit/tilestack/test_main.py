@@ -118,11 +118,16 @@ def test_words_that_do_not_parse(words: list[str], capsys: pytest.CaptureFixture
 
 
 def started(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tilestack", *words],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        cwd=cwd, env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
-    )  # fmt: skip
+    # What a shell puts in the background ignores interrupts, and so would what these tests start there.
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tilestack", *words],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+            cwd=cwd, env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
+        )  # fmt: skip
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
