@@ -27,7 +27,7 @@ Attend = Callable[[int, DeviceBuffer, DeviceBuffer], None]  # layer, qkv (B, T, 
 VOCABULARY_STEP = 64  # the vocabulary is padded to a multiple: aligned rows of logits, and whole tiles
 PART = 2048  # columns of a row of logits that one block of argmax_parts takes
 FEW = 64  # rows up to which the MLP's second product, of the longest K, has its K in parts
-NARROW, FEW_NARROW = 768, 192  # of models up to so wide, whose weights a block reads at once, up to so many rows
+PANEL, FEW_PANEL = 768, 192  # in 16 bits, where a part's K is so long that a block reads it at once, up to so many rows
 PARTS = 4
 WIDEST = 2048  # columns that residual_layernorm takes
 SPANS = (128, 256)  # positions of a cache that one block of decode_attention takes
@@ -229,8 +229,9 @@ class GPT:
     def _in_parts(self, rows: int) -> bool:
         """Whether the product of the longest K is made in parts: of few rows a tile of it has few blocks to share it. A
         single row has a kernel of its own."""
-        width = self.config.n_embd
-        return 1 < rows <= (FEW_NARROW if width <= NARROW else FEW) and width <= WIDEST
+        width = self.config.n_embd  # of a part's K too: the MLP is four times as wide, and there are four parts
+        at_once = width == PANEL and ITEMSIZE[self.storage] == 2
+        return 1 < rows <= (FEW_PANEL if at_once else FEW) and width <= WIDEST
 
     def _logits(self, x: DeviceBuffer, normed: DeviceBuffer, out: DeviceBuffer, *, ready: bool) -> None:
         """The final norm, unless `normed` has it already, and the tied output weights: (M, C) -> (M, padded V)."""

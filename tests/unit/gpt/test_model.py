@@ -33,14 +33,19 @@ def test_forward_is_the_references_sequence_of_ops(
 
 
 @pytest.mark.parametrize(
-    ("rows", "narrow", "in_parts"),
-    [(1, 768, False), (2, 768, True), (192, 768, True), (193, 768, False), (64, 1, True), (65, 1, False)],
-)
+    ("rows", "dtype", "panel", "in_parts"),
+    [
+        (1, "bf16", True, False), (2, "bf16", True, True), (192, "bf16", True, True), (193, "f16", True, False),
+        (64, "bf16", False, True), (65, "bf16", False, False), (64, "f32", True, True), (65, "f32", True, False),
+        (65, "tf32", True, False),
+    ],
+)  # fmt: skip
 def test_the_longest_product_is_made_in_parts_of_few_rows(
-    model: GPT, launcher: Any, monkeypatch: pytest.MonkeyPatch, rows: int, narrow: int, in_parts: bool
-) -> None:
-    monkeypatch.setattr("gpt.model.NARROW", narrow)
-    model.forward(np.zeros((rows, 1), np.int32))
+    config: GPTConfig, weights: Weights, launcher: Any, monkeypatch: pytest.MonkeyPatch,
+    rows: int, dtype: str, panel: bool, in_parts: bool,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("gpt.model.PANEL", config.n_embd if panel else 2 * config.n_embd)
+    GPT(config, weights, launcher, dtype).forward(np.zeros((rows, 1), np.int32))
     launched = [op for op, _ in launcher.launches]
     assert ("linear_parts" in launched) == ("residual_layernorm" in launched) == in_parts
 
