@@ -67,7 +67,7 @@ class PythonSource:
         from toolchain.tileir import overlap
         from toolchain.tileir.bytecode import read, write
         from toolchain.tileir.bytecode.writer import parse_version
-        from toolchain.tileir.specialize import set_hints
+        from toolchain.tileir.specialize import set_hints, set_sizes
 
         name = spec.kernel or spec.op
         module = importlib.import_module(f"{__name__}.{MODULES[name]}")
@@ -87,8 +87,10 @@ class PythonSource:
         except ct.TileError as error:
             raise SourceError(f"{HERE.name}/{MODULES[name]}.py: {spec.symbol}: {error}") from error
         made = read(out.getvalue(), name=spec.symbol)
-        # cuTile has a way of its own to give hints, which refuses some that the compiler takes.
+        # cuTile has a way of its own to give hints, which refuses some that the compiler takes. Sizes are made constant
+        # here, not in the signature, so that both sources do it alike.
         set_hints(made.entries[spec.symbol], spec)
+        set_sizes(made.entries[spec.symbol], spec)
         overlap.settle(made.entries[spec.symbol], spec, parse_version(version))
         return write(made, version)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import operator
 import re
 import tomllib
@@ -93,7 +94,8 @@ class EntrySpec:
     then takes for granted. `where`: conditions on dimension symbols, such as "D == 64". `grid`: three expressions in
     dimension symbols, constants, `cdiv`, `min`, `max` and `SMS` (multiprocessors of the device). `hints`: compiler
     hints by target (or "default"): occupancy, num_ctas, num_worker_warps. `kernel`: the kernel's name in its source,
-    where it is not the op's. `targets`: those that it is compiled for; none means all.
+    where it is not the op's. `targets`: those that it is compiled for; none means all. `sizes`: dimension symbols that
+    have one size, which is compiled in.
     """
 
     symbol: str
@@ -108,6 +110,7 @@ class EntrySpec:
     multiples: Mapping[str, int] = field(default_factory=dict)
     kernel: str = ""
     targets: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.op not in ops():
@@ -120,6 +123,10 @@ class EntrySpec:
         dims = {d for p in self.params for d in p.dims}
         if unknown := set(self.multiples) - dims:
             raise UsageError(f"{self.symbol}: multiples names no dimension: {', '.join(sorted(unknown))}")
+        if unknown := set(self.sizes) - dims:
+            raise UsageError(f"{self.symbol}: sizes names no dimension: {', '.join(sorted(unknown))}")
+        if odd := [dim for dim, size in self.sizes.items() if size < 1 or size % self.multiples.get(dim, 1)]:
+            raise UsageError(f"{self.symbol}: sizes has {odd[0]} = {self.sizes[odd[0]]}, which it could not take")
         names = dims | set(self.constants) | {"SMS"}
         for text in (*self.where, *self.grid):
             if missing := expression_names(text) - names:
@@ -163,6 +170,9 @@ class EntrySpec:
         for name, step in self.multiples.items():
             if dims[name] % step:
                 return f"{name} must be a multiple of {step}"
+        for name, size in self.sizes.items():
+            if dims[name] != size:
+                return f"{name} must be {size}"
         names = {**self.constants, **dims}
         return next((f"{text} does not hold" for text in self.where if not evaluate(text, names)), None)
 
@@ -247,21 +257,24 @@ def load_entries(path: Path, source: str) -> list[EntrySpec]:
 
 
 def entries_of(rows: Sequence[Mapping[str, Any]], source: str, where: str) -> list[EntrySpec]:
-    """The entries of table rows, one per row and dtype.
+    """The entries of table rows, one per row and dtype; of a row with `sizes` two: the first has them compiled in, the
+    second takes any.
 
     A row: `op`, `dtypes`, and optionally `variant` (told apart in the symbol; by default the constants' values),
-    `constants`, `aligned`, `multiples`, `where`, `grid`, `hints`, `kernel`, `targets`. The symbol is
-    `<op>[_<variant>]_<dtype>`. Raises UsageError, naming `where` the rows stand.
+    `constants`, `aligned`, `multiples`, `where`, `grid`, `hints`, `kernel`, `targets`, `sizes`. The symbol is
+    `<op>[_<variant>][_<sizes>]_<dtype>`. Raises UsageError, naming `where` the rows stand.
     """
     entries: list[EntrySpec] = []
     for row in rows:
         constants: dict[str, int] = row.get("constants", {})
         variant = row.get("variant", "x".join(map(str, constants.values())))
         x, y, z = row["grid"]
-        for dtype in row["dtypes"]:
+        fixed: dict[str, int] = row.get("sizes", {})
+        for dtype, sizes in itertools.product(row["dtypes"], [fixed, {}] if fixed else [{}]):
+            named = "_".join(f"{dim}{size}" for dim, size in sizes.items())
             entries.append(
                 EntrySpec(
-                    symbol="_".join(filter(None, (row["op"], variant, dtype))),
+                    symbol="_".join(filter(None, (row["op"], variant, named, dtype))),
                     op=row["op"],
                     source=source,
                     dtype=dtype,
@@ -273,6 +286,7 @@ def entries_of(rows: Sequence[Mapping[str, Any]], source: str, where: str) -> li
                     multiples=row.get("multiples", {}),
                     kernel=row.get("kernel", ""),
                     targets=tuple(row.get("targets", ())),
+                    sizes=sizes,
                 )
             )
     symbols = [e.symbol for e in entries]

@@ -31,10 +31,10 @@ table_of_integers = table_of(lambda value: integers(value) is None, "tables of i
 # A tuned row in the order in which it is written.
 ROW: Mapping[str, Check] = {
     "op": text, "class": text, "dtypes": texts, "sources": texts, "targets": texts, "variant": text, "kernel": text,
-    "constants": integers, "hints": table_of_integers, "aligned": texts, "multiples": integers, "where": texts,
-    "grid": texts, "measured": table_of(lambda _: True, "anything"),
+    "constants": integers, "sizes": integers, "hints": table_of_integers, "aligned": texts, "multiples": integers,
+    "where": texts, "grid": texts, "measured": table_of(lambda _: True, "anything"),
 }  # fmt: skip
-OPTIONAL = ("kernel", "constants", "hints", "aligned", "multiples", "where")
+OPTIONAL = ("kernel", "constants", "sizes", "hints", "aligned", "multiples", "where")
 # What was measured: times in microseconds by shape; `own_us` of what the source's own entries gave.
 MEASURED: Mapping[str, Check] = {
     "gpu": text, "driver": text, "date": text, "source": text, "dtype": text, "space": text, "us": times,

@@ -145,6 +145,7 @@ def _row(
         "variant": f"{catalogue.target}_{contest.name}",
         "kernel": spec.kernel,
         "constants": spec.constants,
+        "sizes": spec.sizes,
         "hints": spec.hints,
         "aligned": spec.aligned,
         "multiples": spec.multiples,

@@ -39,12 +39,17 @@ class ShapeClass:
     def holds(self, dims: Dims) -> bool:
         return all(evaluate(condition, dims) for condition in self.where)
 
+    def sizes(self, names: Iterable[str]) -> Dims:
+        """The sizes that these dimensions have in all shapes."""
+        return {name: self.shapes[0][name] for name in names}
+
 
 @dataclass(frozen=True)
 class Space:
     """A kernel and what may be chosen for it. `constants` and `hints`: the values of each name, in the kernel's order;
-    the rest is as in a row of entries.toml, but `grid` may use hints too. `tensor_cores`: whether a product in 16 bits
-    that does without is not worth a measurement."""
+    the rest is as in a row of entries.toml, but `grid` may use hints too, and `sizes` are dimensions: what a class's
+    shapes have is compiled in. `tensor_cores`: whether a product in 16 bits that does without is not worth a
+    measurement."""
 
     name: str
     op: str
@@ -55,6 +60,7 @@ class Space:
     grid: tuple[str, ...]
     aligned: tuple[str, ...]
     multiples: Mapping[str, int]
+    sizes: tuple[str, ...]
     where: tuple[str, ...]
     keep: tuple[str, ...]
     tensor_cores: bool
@@ -150,8 +156,8 @@ def _named_or_classes(value: Any) -> str | None:
 
 _SPACE = {
     "name": text, "like": text, "op": text, "kernel": text, "dtypes": texts, "constants": _choices, "hints": _choices,
-    "keep": texts, "grid": texts, "aligned": texts, "multiples": integers, "where": texts, "shapes": _shapes,
-    "tensor_cores": flag, "classes": _named_or_classes,
+    "keep": texts, "grid": texts, "aligned": texts, "multiples": integers, "sizes": texts, "where": texts,
+    "shapes": _shapes, "tensor_cores": flag, "classes": _named_or_classes,
 }  # fmt: skip
 _CLASS = {"where": texts, "shapes": _shapes, "keep": texts, "cold": flag}
 
@@ -177,6 +183,7 @@ def _space(where: str, row: Mapping[str, Any], shared: Mapping[str, Any]) -> Spa
         "keep",
         "aligned",
         "multiples",
+        "sizes",
         "where",
         "shapes",
         "tensor_cores",
@@ -197,7 +204,7 @@ def _space(where: str, row: Mapping[str, Any], shared: Mapping[str, Any]) -> Spa
         row["name"], row["op"], row.get("kernel", ""), tuple(row["dtypes"]),
         {name: tuple(values) for name, values in row.get("constants", {}).items()}, hints,
         tuple(row["grid"]), tuple(row.get("aligned", ())), row.get("multiples", {}),
-        tuple(row.get("where", ())), tuple(row.get("keep", ())),
+        tuple(row.get("sizes", ())), tuple(row.get("where", ())), tuple(row.get("keep", ())),
         row.get("tensor_cores", True), (),
     )  # fmt: skip
     parts = row.get("shapes", [{}])
@@ -221,6 +228,9 @@ def _class(space: Space, name: str, row: Mapping[str, Any], parts: Sequence[Dims
     _among({n for c in made.where for n in expression_names(c)}, order, "dimension", where)
     for keep in (*space.keep, *made.keep):
         _among(expression_names(keep), {*space.constants, *space.hints, ITEMSIZE}, "constant or hint", where)
+    _among(space.sizes, order, "dimension", where)
+    if several := [name for name in space.sizes if len({dims[name] for dims in shapes}) > 1]:
+        raise UsageError(f"{where}: {', '.join(several)} is compiled in, so that all its shapes must have the same")
     for dims in shapes:
         if not made.holds(dims):
             raise UsageError(f"{where}: its own shape {shape_name(dims)} does not meet its conditions")

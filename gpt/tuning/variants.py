@@ -11,6 +11,7 @@ from toolchain.entry import ITEMSIZE as BYTES
 from toolchain.entry import EntrySpec, entries_of, evaluate
 from toolchain.errors import UsageError
 
+from .shapes import Dims
 from .spaces import ITEMSIZE, ShapeClass, Space
 
 _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
@@ -44,10 +45,24 @@ def _of_dtype(space: Space, dtype: str, source: str, target: str) -> Iterator[Va
         names = {**constants, **hints, **element}
         if not all(evaluate(keep, names) for keep in space.keep):
             continue
-        spec = _spec(space, dtype, source, target, constants, hints)
-        classes = tuple(made.name for made in space.classes if _usable(spec, made, names))
-        if classes:
-            yield Variant(space.name, classes, spec)
+        for sizes, classes in _by_sizes(space):
+            spec = _spec(space, dtype, source, target, constants, hints, sizes)
+            usable = tuple(made.name for made in classes if _usable(spec, made, names))
+            if usable:
+                yield Variant(space.name, usable, spec)
+
+
+def _by_sizes(space: Space) -> list[tuple[Dims, list[ShapeClass]]]:
+    """The space's classes, those together for which the same sizes are compiled in."""
+    found: list[tuple[Dims, list[ShapeClass]]] = []
+    for made in space.classes:
+        sizes = made.sizes(space.sizes)
+        same = next((classes for other, classes in found if other == sizes), None)
+        if same is None:
+            found.append((sizes, [made]))
+        else:
+            same.append(made)
+    return found
 
 
 def _choices(values: Mapping[str, tuple[int, ...]]) -> list[dict[str, int]]:
@@ -59,8 +74,9 @@ def _usable(spec: EntrySpec, made: ShapeClass, names: Mapping[str, int]) -> bool
 
 
 def _spec(
-    space: Space, dtype: str, source: str, target: str, constants: Mapping[str, int], hints: Mapping[str, int]
-) -> EntrySpec:
+    space: Space, dtype: str, source: str, target: str, constants: Mapping[str, int], hints: Mapping[str, int],
+    sizes: Dims,
+) -> EntrySpec:  # fmt: skip
     """The entry of one choice. Its symbol has the numbers chosen: `linear_128x256x64x8_8x1x1_bf16`."""
     numbers = ["x".join(map(str, chosen.values())) for chosen in (constants, hints)]
     row = {
@@ -69,6 +85,7 @@ def _spec(
         "variant": "_".join(filter(None, [space.name.removeprefix(space.op).strip("_"), *numbers])),
         "kernel": space.kernel,
         "constants": dict(constants),
+        "sizes": dict(sizes),
         "hints": {target: dict(hints)} if hints else {},
         "aligned": space.aligned,
         "multiples": space.multiples,
@@ -76,5 +93,4 @@ def _spec(
         "grid": [_NAME.sub(lambda match: str(hints.get(match[0], match[0])), text) for text in space.grid],
         "targets": [target],
     }
-    (spec,) = entries_of([row], source, f"space {space.name}")
-    return spec
+    return entries_of([row], source, f"space {space.name}")[0]  # the one with the sizes compiled in

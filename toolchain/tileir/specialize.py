@@ -15,8 +15,8 @@ The sizes in the file must fit its names: `BM` is one number throughout. Then, o
 - casts that have become casts to the same type (`ftof` from f32 to f32) go away;
 - for dtype tf32, the operands of every `mmaf` are rounded from f32 to tf32 first;
 - where storage is f32, a `tanh` of `rounding<approx>` (good to 2^-11, what 16 bits can hold) becomes the full one;
-- what the entry promises of alignment and sizes becomes `assume` operations on its arguments, its hints become the
-  entry's;
+- what the entry promises of alignment and sizes becomes `assume` operations on its arguments, sizes that it has
+  compiled in become constants, its hints become the entry's;
 - the entry takes the EntrySpec's symbol.
 """
 
@@ -59,6 +59,7 @@ def specialize(text: str, *, filename: str, spec: EntrySpec) -> ModuleOp:
     if STORAGE[spec.dtype] == t.f32:
         _full_tanh(entry)
     _assume_divisors(entry, spec)
+    set_sizes(entry, spec)
     set_hints(entry, spec)
     entry.properties["sym_name"] = attrs.StrAttr(spec.symbol)
     verify(module, text=text)
@@ -202,6 +203,27 @@ def _assume_divisors(entry: EntryOp, spec: EntrySpec) -> None:
             location.set(assume, place)
         value.replace_uses_with_if(assume.result, lambda use, own=assume: use.operation is not own)
         Rewriter.insert_op(assume, first)
+
+
+def set_sizes(entry: EntryOp, spec: EntrySpec) -> None:
+    """Make the sizes that the EntrySpec has compiled in constants of an entry, whichever source it comes from: what is
+    computed of them, at each launch anew, the compiler then computes itself."""
+    if not spec.sizes:
+        return
+    arguments = iter(entry.body.block.args)
+    first = InsertPoint.at_start(entry.body.block)
+    for param in spec.params:
+        own = [next(arguments) for _ in range(1 + 2 * len(param.dims))]  # pointer, sizes, strides
+        for dim, argument in zip(param.dims, own[1:], strict=False):
+            if dim not in spec.sizes:
+                continue
+            kind = t.TileType((), t.i32)
+            value = attrs.DenseAttr(splat_bytes(spec.sizes[dim], t.i32), kind)
+            known = ConstantOp.create(result_types=[kind], properties={"value": value})
+            if place := location.get(entry):
+                location.set(known, place)
+            Rewriter.insert_op(known, first)
+            argument.replace_all_uses_with(known.result)
 
 
 def set_hints(entry: EntryOp, spec: EntrySpec) -> None:

@@ -87,9 +87,10 @@ def divisors(entry: EntryOp) -> dict[int, int]:
     for op in entry.body.block.ops:
         if isinstance(op, AssumeOp) and isinstance(op.predicate, DivByAttr):
             value = op.value
-            while not isinstance(value, BlockArgument):  # assumed to be something else before
+            while isinstance(value.owner, AssumeOp):  # assumed to be something else before
                 value = value.owner.value
-            found[value.index] = op.predicate.divisor
+            if isinstance(value, BlockArgument):  # not a size that is compiled in
+                found[value.index] = op.predicate.divisor
     return found
 
 

@@ -11,7 +11,7 @@ from toolchain.entry import EntrySpec
 from toolchain.errors import SourceError
 from toolchain.tileir.dialect import types as t
 from toolchain.tileir.dialect.attrs import BoundedAttr, DivByAttr, RoundingMode
-from toolchain.tileir.dialect.control import ModuleOp
+from toolchain.tileir.dialect.control import EntryOp, ModuleOp
 from toolchain.tileir.dialect.ops import AssumeOp, ConstantOp, FToFOp, LoadViewTkoOp, MmaFOp, TanHOp
 from toolchain.tileir.specialize import specialize
 from toolchain.tileir.text.numbers import elements_of
@@ -27,7 +27,7 @@ def module_of(spec: EntrySpec, old: str = "", new: str = "") -> ModuleOp:
     return specialize(text.replace(old, new, 1) if old else text, filename=path.name, spec=spec)
 
 
-def found(module: ModuleOp, kind: type) -> list:
+def found(module: ModuleOp | EntryOp, kind: type) -> list:
     return [op for op in module.walk() if isinstance(op, kind)]
 
 
@@ -96,6 +96,16 @@ def test_sizes_are_assumed_to_be_multiples_of_what_the_entry_says() -> None:
         if isinstance(op.predicate, DivByAttr)
     }
     assert divided == {"x_k": 32, "w_k": 32, "w_n": 16, "bias_n": 16, "out_n": 16}
+
+
+def test_sizes_that_are_compiled_in_are_constants_wherever_the_arguments_were() -> None:
+    spec = dataclasses.replace(spec_of("linear_any_f32"), sizes={"N": 96}, multiples={"N": 32})
+    (entry,) = module_of(spec).entries.values()
+    arguments = {argument.name_hint: argument for argument in entry.body.block.args}
+    assert not any(arguments[name].uses for name in ("w_n", "bias_n", "out_n")), "the sizes called N"
+    assert all(arguments[name].uses for name in ("x_m", "x_k", "x_stride", "w_stride"))
+    known = [op.result for op in found(entry, ConstantOp) if elements_of(op.value) == [96]]
+    assert len(known) == 3 and all(value.uses for value in known)
 
 
 def test_hints() -> None:

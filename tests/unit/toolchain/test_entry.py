@@ -41,8 +41,21 @@ def test_a_row_gives_an_entry_for_each_dtype() -> None:
     assert (bare.symbol, bare.aligned, bare.where, bare.multiples, bare.hints) == ("gelu_f32", (), (), {}, {})
 
 
+def test_a_row_with_sizes_gives_an_entry_that_has_them_compiled_in_before_one_that_takes_any() -> None:
+    found = entries_of([{**ROW, "sizes": {"K": 128, "N": 96}}], "py", "entries.toml")
+    assert [spec.symbol for spec in found] == [
+        "linear_64x32_K128_N96_f16", "linear_64x32_f16", "linear_64x32_K128_N96_bf16", "linear_64x32_bf16",
+    ]  # fmt: skip
+    assert [dict(spec.sizes) for spec in found] == [{"K": 128, "N": 96}, {}] * 2
+    fixed, any_size = found[2:]
+    assert (fixed.unmet(FITS), any_size.unmet(FITS)) == (None, None)
+    assert (fixed.unmet({**FITS, "N": 128}), any_size.unmet({**FITS, "N": 128})) == ("N must be 96", None)
+
+
 def test_a_manifest_keeps_all_of_it() -> None:
     spec = made(kernel="linear_row", targets=["sm_90", "sm_100"])
+    assert EntrySpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    (spec, _) = entries_of([{**ROW, "dtypes": ["bf16"], "sizes": {"N": 96}}], "py", "entries.toml")
     assert EntrySpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
 
 
@@ -51,6 +64,9 @@ def test_a_manifest_keeps_all_of_it() -> None:
     [
         ({"multiples": {"C": 8}}, "linear_64x32_f16: multiples names no dimension: C"),
         ({"multiples": {"BM": 8}}, "multiples names no dimension: BM"),
+        ({"sizes": {"BM": 8}}, "linear_64x32_BM8_f16: sizes names no dimension: BM"),
+        ({"sizes": {"M": 8, "N": 100}}, "sizes has N = 100, which it could not take"),
+        ({"sizes": {"M": 0}}, "sizes has M = 0, which it could not take"),
         ({"aligned": ["y"]}, "aligned names no array parameter: y"),
         ({"where": ["Q == 1"]}, "'Q == 1' uses unknown Q"),
         ({"grid": ["M", "Z", "1"]}, "'Z' uses unknown Z"),

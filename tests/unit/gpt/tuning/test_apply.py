@@ -66,6 +66,17 @@ def test_a_winner_is_an_entry_with_what_was_measured(keep: Keep, fill: Fill, fol
     }  # fmt: skip
 
 
+def test_a_winner_with_sizes_compiled_in_gives_an_entry_for_others_too(
+    keep: Keep, fill: Fill, folder: Path, catalogue: Catalogue
+) -> None:
+    fixed = tuple(replace(c, spec=replace(c.spec, sizes={"N": 256})) for c in catalogue.candidates)
+    keep(fill(TIMES), replace(catalogue, candidates=fixed))
+    found = rows(folder)["few", "bf16", "py"].entries["py"]
+    assert [(spec.symbol, spec.sizes) for spec in found] == [
+        ("gelu_sm_90_few_N256_bf16", {"N": 256}), ("gelu_sm_90_few_bf16", {}),
+    ]  # fmt: skip
+
+
 def test_the_same_measurements_give_the_same_text(keep: Keep, fill: Fill, folder: Path) -> None:
     keep(fill(TIMES))
     first = (folder / "sm_90.toml").read_text()

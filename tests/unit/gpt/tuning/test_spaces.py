@@ -87,6 +87,12 @@ def test_spaces_of_an_op_or_of_the_model(spaces: Spaces) -> None:
         ('keep = ["BN > 64"]', "cold = 1", r"class many: cold is 1, not true or false"),
         ("{ M = 16 }", "{ M = 17 }", r"class few: its own shape M=17 N=256 does not meet its conditions"),
         ("{ M = 16 }", "{ K = 16 }", r"class few: gelu has dimensions M, N, not N, K"),
+        ("aligned = ", 'sizes = ["Q"]\naligned = ', r"class few: there is no dimension Q"),
+        (
+            "aligned = ",
+            'sizes = ["M"]\naligned = ',
+            r"class few: M is compiled in, so that all its shapes must have the",
+        ),
         ('where = ["M > 16"]', 'where = ["Q > 16"]', r"class many: there is no dimension Q"),
         ('keep = ["BN > 64"]', 'keep = ["BM > 64"]', r"class many: there is no constant or hint BM"),
         ('keep = ["BN * occ', 'keep = ["warps * occ', r"there is no constant or hint warps"),
@@ -147,4 +153,4 @@ def test_the_space_that_is_explained_is_one(tmp_path: Path) -> None:
     (tmp_path / "spaces.toml").write_text(f"model = []\n{block}")
     (space,) = load_spaces(tmp_path / "spaces.toml").spaces
     symbols = [variant.spec.symbol for variant in variants(space, "py", "sm_90") if variant.spec.dtype == "bf16"]
-    assert "gelu_1x512_4x2_bf16" in symbols and "gelu_1x512_8x2_bf16" not in symbols
+    assert "gelu_1x512_4x2_N3072_bf16" in symbols and "gelu_1x512_8x2_N3072_bf16" not in symbols

@@ -55,6 +55,21 @@ def test_a_variant_is_tried_only_where_its_entry_takes_the_shapes(write_spaces: 
     assert found["gelu_64_1_bf16"] == ("few",) and found["gelu_256_1_bf16"] == ("many",)
 
 
+def test_sizes_that_are_compiled_in_part_the_classes(write_spaces: WriteSpaces) -> None:
+    path = write_spaces("aligned = ", 'sizes = ["N"]\naligned = ')
+    (space,) = load_spaces(path).spaces
+    found = variants(space, "py", "sm_90")
+    assert [(v.spec.symbol, v.spec.sizes) for v in found[:2]] == [
+        ("gelu_64_1_N256_bf16", {"N": 256}), ("gelu_64_2_N256_bf16", {"N": 256}),
+    ]  # fmt: skip
+    assert found[2].classes == ("few", "many")
+    path.write_text(path.read_text().replace("shapes = [{ M = 64 }]", "shapes = [{ M = 64, N = 512 }]"))
+    (space,) = load_spaces(path).spaces
+    found = {v.spec.symbol: v.classes for v in variants(space, "py", "sm_90")}
+    assert found["gelu_128_1_N256_bf16"] == ("few",) and found["gelu_128_1_N512_bf16"] == ("many",)
+    assert "gelu_64_1_N512_bf16" not in found, "kept for the other class alone"
+
+
 def test_the_symbols_of_a_spaces_variants_tell_it_apart(write_spaces: WriteSpaces) -> None:
     (space,) = load_spaces(write_spaces('name = "gelu"', 'name = "gelu_flat"')).spaces
     assert variants(space, "py", "sm_90")[0].spec.symbol == "gelu_flat_64_1_bf16"
