@@ -207,9 +207,13 @@ def _assume_divisors(entry: EntryOp, spec: EntrySpec) -> None:
 
 def set_sizes(entry: EntryOp, spec: EntrySpec) -> None:
     """Make the sizes that the EntrySpec has compiled in constants of an entry, whichever source it comes from: what is
-    computed of them, at each launch anew, the compiler then computes itself."""
+    computed of them, at each launch anew, the compiler then computes itself. Raises SourceError for an entry whose
+    arguments are not the op's."""
     if not spec.sizes:
         return
+    wanted = sum(1 + 2 * len(param.dims) for param in spec.params)
+    if wanted != len(entry.body.block.args):
+        raise SourceError(f"{spec.symbol}: it has {len(entry.body.block.args)} arguments, op {spec.op} has {wanted}")
     arguments = iter(entry.body.block.args)
     first = InsertPoint.at_start(entry.body.block)
     for param in spec.params:

@@ -13,7 +13,7 @@ from toolchain.tileir.dialect import types as t
 from toolchain.tileir.dialect.attrs import BoundedAttr, DivByAttr, RoundingMode
 from toolchain.tileir.dialect.control import EntryOp, ModuleOp
 from toolchain.tileir.dialect.ops import AssumeOp, ConstantOp, FToFOp, LoadViewTkoOp, MmaFOp, TanHOp
-from toolchain.tileir.specialize import specialize
+from toolchain.tileir.specialize import set_sizes, specialize
 from toolchain.tileir.text.numbers import elements_of
 
 
@@ -106,6 +106,13 @@ def test_sizes_that_are_compiled_in_are_constants_wherever_the_arguments_were() 
     assert all(arguments[name].uses for name in ("x_m", "x_k", "x_stride", "w_stride"))
     known = [op.result for op in found(entry, ConstantOp) if elements_of(op.value) == [96]]
     assert len(known) == 3 and all(value.uses for value in known)
+
+
+def test_sizes_are_of_an_entry_with_the_ops_arguments() -> None:
+    (entry,) = module_of(spec_of("gelu_1024_bf16")).entries.values()
+    spec = dataclasses.replace(spec_of("linear_any_f32"), sizes={"N": 96})
+    with pytest.raises(SourceError, match="linear_any_f32: it has 10 arguments, op linear has 18"):
+        set_sizes(entry, spec)
 
 
 def test_hints() -> None:
