@@ -227,11 +227,12 @@ class GPT:
         return normed_ahead
 
     def _in_parts(self, rows: int) -> bool:
-        """Whether the product of the longest K is made in parts: of few rows a tile of it has few blocks to share it. A
-        single row has a kernel of its own."""
+        """Whether the product of the longest K is made in parts: of few rows a tile of it has few blocks to share it.
+        Of a single row only where a part's weights are read at once: else its own kernel is as fast."""
         width = self.config.n_embd  # of a part's K too: the MLP is four times as wide, and there are four parts
         at_once = width == PANEL and ITEMSIZE[self.storage] == 2
-        return 1 < rows <= (FEW_PANEL if at_once else FEW) and width <= WIDEST
+        fewest, most = (1, FEW_PANEL) if at_once else (2, FEW)
+        return fewest <= rows <= most and width <= WIDEST
 
     def _logits(self, x: DeviceBuffer, normed: DeviceBuffer, out: DeviceBuffer, *, ready: bool) -> None:
         """The final norm, unless `normed` has it already, and the tied output weights: (M, C) -> (M, padded V)."""

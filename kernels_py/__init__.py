@@ -24,15 +24,18 @@ MODULES = {  # of each kernel
     "residual_layernorm": "layernorm", "residual_layernorm_four": "layernorm",
     "linear": "linear", "linear_gelu": "linear", "linear_residual": "linear", "linear_parts": "linear",
     "linear_few": "few", "linear_gelu_few": "few", "linear_residual_few": "few", "linear_parts_few": "few",
+    "linear_thin": "thin", "linear_gelu_thin": "thin", "linear_residual_thin": "thin", "linear_parts_thin": "thin",
     "linear_residual_row": "row", "logits": "linear",
     "linear_pair": "pair", "linear_gelu_pair": "pair", "linear_residual_pair": "pair", "logits_pair": "pair",
     "attention": "attention", "decode_attention": "attention", "decode_attention_span": "attention",
+    "decode_attention_thin": "decode",
     "merge_attention": "attention", "merge_attention_once": "attention", "kv_append": "kv_cache",
     "argmax_parts": "next_token", "next_token": "next_token",
 }  # fmt: skip
 TENSOR_CORE = frozenset({  # these take TF32
     "linear", "linear_gelu", "linear_residual", "linear_parts", "logits", "attention",
     "linear_few", "linear_gelu_few", "linear_residual_few", "linear_parts_few",
+    "linear_thin", "linear_gelu_thin", "linear_residual_thin", "linear_parts_thin",
     "linear_pair", "linear_gelu_pair", "linear_residual_pair", "logits_pair",
 })  # fmt: skip
 # Whose arrays have the sizes that are constants: attention then stores through the copy engine. The code of the others

@@ -1,0 +1,49 @@
+"""Attention of one new token each over a cache of keys and values, on the tensor cores."""
+
+from __future__ import annotations
+
+import cuda.tile as ct
+
+from .attention import LEAST, LOG2_E, rows
+
+ConstInt = ct.Constant[int]
+
+
+@ct.kernel
+def decode_attention_thin(
+    q, k, v, positions, k_cache, v_cache, partial, stats, scale, D: ConstInt, SPAN: ConstInt, R: ConstInt
+):
+    """decode_attention_span of `attention` on the tensor cores, transposed: a span's keys are the rows of the tile, the
+    query repeated R times its columns, as few as the cores take. Only blocks from the new position on mask anything."""
+    z, h, b = ct.bid(0), ct.bid(1), ct.bid(2)
+    position = ct.load(positions, index=(b,), shape=(1,), allow_tma=False).item()
+    near = ct.minimum(z, position // SPAN + 1)
+    keys, values = rows(k_cache, b, near, h, SPAN, D), rows(v_cache, b, near, h, SPAN, D)
+    first = z * SPAN
+    ct.grid_dependency_control_wait()
+    query = ct.load(q, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+    queries = ct.permute(ct.broadcast_to(query, (R, D)), (1, 0))
+    score = ct.mma(keys, queries, ct.zeros((SPAN, R), ct.float32)) * (scale * LOG2_E)
+    if first + SPAN <= position:
+        maximum = ct.max(score, axis=0, keepdims=True)
+        p = ct.exp2(score - maximum, flush_to_zero=True)
+        total = ct.sum(p, axis=0, keepdims=True)
+        acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), ct.zeros((D, R), ct.float32))
+    else:
+        key = ct.load(k, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+        value = ct.load(v, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+        new = ct.sum(query.astype(ct.float32) * key.astype(ct.float32), axis=1, keepdims=True) * (scale * LOG2_E)
+        place = (first + ct.arange(SPAN, dtype=ct.int32))[:, None]
+        score = ct.where(place < position, score, ct.where(place == position, new, LEAST))
+        maximum = ct.max(score, axis=0, keepdims=True)
+        p = ct.where(place <= position, ct.exp2(score - maximum, flush_to_zero=True), 0.0)
+        total = ct.sum(p, axis=0, keepdims=True)
+        nothing = ct.zeros((1, D), values.dtype)
+        values = ct.where(place < position, values, ct.where(place == position, value, nothing))
+        acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), ct.zeros((D, R), ct.float32))
+        if first <= position:
+            ct.store(k_cache, index=(b, position, h, 0), tile=key.reshape((1, 1, 1, D)), allow_tma=False)
+            ct.store(v_cache, index=(b, position, h, 0), tile=value.reshape((1, 1, 1, D)), allow_tma=False)
+    ct.store(partial, index=(b, h, z, 0), tile=ct.extract(acc, (0, 0), (D, 1)).reshape((1, 1, 1, D)), allow_tma=False)
+    ct.store(stats, index=(b, h, z, 0), tile=ct.extract(maximum, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
+    ct.store(stats, index=(b, h, z, 1), tile=ct.extract(total, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)

@@ -1,0 +1,71 @@
+"""Matrix products of at most 16 rows and STEPS * BK columns, transposed: the tensor cores of Hopper make 64 rows at a
+time, and the weight's columns are that many where the rows of x are not. Like those of `few`, a block reads all that it
+needs of the weight before it waits for the launches before it."""
+
+from __future__ import annotations
+
+import cuda.tile as ct
+
+from .elementwise import gelu_tile
+from .few import STEPS, panel
+
+ConstInt = ct.Constant[int]
+ConstBool = ct.Constant[bool]
+ZERO = ct.PaddingMode.ZERO
+
+
+def product(x, tiles, m, first, BM, BN, BK, TF32):
+    """The f32 tile of the rows m of x with a panel of the weight."""
+    acc = ct.zeros((BN, BM), ct.float32)
+    for k in ct.static_iter(range(STEPS)):
+        a, b = ct.load(x, index=(m, first + k), shape=(BM, BK), padding_mode=ZERO), tiles[k]
+        if TF32:
+            a, b = a.astype(ct.tfloat32), b.astype(ct.tfloat32)
+        acc = ct.mma(ct.permute(b, (1, 0)), ct.permute(a, (1, 0)), acc)
+    return ct.permute(acc, (1, 0))
+
+
+def ahead(weight, bias, n, BN, BK):
+    """What is read before the wait: a panel of the weight, and the bias as a line (1, BN)."""
+    tiles = panel(weight, 0, n, BN, BK)
+    line = ct.load(bias, index=(n,), shape=(BN,), padding_mode=ZERO, allow_tma=False).astype(ct.float32)
+    return tiles, line[None, :]
+
+
+@ct.kernel
+def linear_thin(x, weight, bias, out, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool):
+    n, m = ct.bid(0), ct.bid(1)
+    tiles, line = ahead(weight, bias, n, BN, BK)
+    ct.grid_dependency_control_wait()
+    result = product(x, tiles, m, 0, BM, BN, BK, TF32) + line
+    ct.store(out, index=(m, n), tile=result.astype(out.dtype), allow_tma=False)
+
+
+@ct.kernel
+def linear_gelu_thin(x, weight, bias, out, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool):
+    n, m = ct.bid(0), ct.bid(1)
+    tiles, line = ahead(weight, bias, n, BN, BK)
+    ct.grid_dependency_control_wait()
+    result = gelu_tile(product(x, tiles, m, 0, BM, BN, BK, TF32) + line, out.dtype)
+    ct.store(out, index=(m, n), tile=result.astype(out.dtype), allow_tma=False)
+
+
+@ct.kernel
+def linear_residual_thin(x, weight, bias, residual, out, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool):
+    """The residual may be the output itself: each block reads just what it writes."""
+    n, m = ct.bid(0), ct.bid(1)
+    tiles, line = ahead(weight, bias, n, BN, BK)
+    ct.grid_dependency_control_wait()
+    before = ct.load(residual, index=(m, n), shape=(BM, BN), padding_mode=ZERO, allow_tma=False).astype(ct.float32)
+    result = product(x, tiles, m, 0, BM, BN, BK, TF32) + line + before
+    ct.store(out, index=(m, n), tile=result.astype(out.dtype), allow_tma=False)
+
+
+@ct.kernel
+def linear_parts_thin(x, weight, partial, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool):
+    """One block makes a tile of one part's product."""
+    n, m, z = ct.bid(0), ct.bid(1), ct.bid(2)
+    tiles = panel(weight, z * STEPS, n, BN, BK)
+    ct.grid_dependency_control_wait()
+    result = product(x, tiles, m, z * STEPS, BM, BN, BK, TF32)
+    ct.store(partial, index=(z, m, n), tile=result.reshape((1, BM, BN)), allow_tma=False)
