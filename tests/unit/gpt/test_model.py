@@ -35,7 +35,8 @@ def test_forward_is_the_references_sequence_of_ops(
 @pytest.mark.parametrize(
     ("rows", "dtype", "panel", "in_parts"),
     [
-        (1, "bf16", True, True), (1, "f16", False, False), (1, "f32", True, False), (2, "bf16", True, True), (192, "bf16", True, True), (193, "f16", True, False),
+        (1, "bf16", True, True), (1, "f16", False, False), (1, "f32", True, False), (2, "bf16", True, True),
+        (192, "bf16", True, True), (193, "f16", True, False),
         (64, "bf16", False, True), (65, "bf16", False, False), (64, "f32", True, True), (65, "f32", True, False),
         (65, "tf32", True, False),
     ],
