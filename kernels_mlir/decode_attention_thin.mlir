@@ -133,6 +133,12 @@ cuda_tile.module @decode_attention_thin {
     %ready = gdc_wait_tko token = %ahead -> token
     %q_tile, %t1 = load_view_tko weak %q_tiles[%b, %h, %zero] optimization_hints = <default = {allow_tma = false}>
         : !head_part_1x1xD, !int -> !head_1x1xD, token
+    %key_tile, %t2 = load_view_tko weak %k_tiles[%b, %h, %zero] optimization_hints = <default = {allow_tma = false}>
+        : !head_part_1x1xD, !int -> !head_1x1xD, token
+    %value_tile, %t3 = load_view_tko weak %v_tiles[%b, %h, %zero] optimization_hints = <default = {allow_tma = false}>
+        : !head_part_1x1xD, !int -> !head_1x1xD, token
+    %key = reshape %key_tile : !head_1x1xD -> !head_1xD
+    %value = reshape %value_tile : !head_1x1xD -> !head_1xD
     %q_row = reshape %q_tile : !head_1x1xD -> !head_1xD
     %q_rows = broadcast %q_row : !head_1xD -> !query_RxD
     %queries = permute %q_rows [1, 0] : !query_RxD -> !query_DxR
@@ -169,12 +175,6 @@ cuda_tile.module @decode_attention_thin {
       %old_acc = mmaf %old_values, %old_weights, %empty : !kv_DxSPAN, !weight_SPANxR, !acc_DxR
       yield %old_max, %old_sum, %old_acc : !stat_1xR, !stat_1xR, !acc_DxR
     } else {
-      %key_tile, %t2 = load_view_tko weak %k_tiles[%b, %h, %zero] optimization_hints = <default = {allow_tma = false}>
-          : !head_part_1x1xD, !int -> !head_1x1xD, token
-      %value_tile, %t3 = load_view_tko weak %v_tiles[%b, %h, %zero] optimization_hints = <default = {allow_tma = false}>
-          : !head_part_1x1xD, !int -> !head_1x1xD, token
-      %key = reshape %key_tile : !head_1x1xD -> !head_1xD
-      %value = reshape %value_tile : !head_1x1xD -> !head_1xD
       %first_1 = reshape %first : !int -> !int_1
       %first_full = broadcast %first_1 : !int_1 -> !lane_SPAN
       %lane = iota : !lane_SPAN

@@ -65,8 +65,9 @@ cuda_tile.module @linear_gelu_thin {
     %bias_line = reshape %bias_f32 : !bias_f32_BN -> !bias_f32_1xBN
     %bias_full = broadcast %bias_line : !bias_f32_1xBN -> !acc_BMxBN
 
-    // The wait comes after these reads by their tokens: else the compiler may put it first.
-    %ahead = join_tokens %t0, %t1, %t2, %bias_token : token
+    // The wait comes after these reads by the last one's token: else the compiler may put it first. With a token of each
+    // they would be made one after the other.
+    %ahead = join_tokens %t2, %bias_token : token
     %ready = gdc_wait_tko token = %ahead -> token
     %x_tile_0, %t3 = load_view_tko weak %x_tiles[%m, %zero] : !x_part_BMxBK, !int -> !x_BMxBK, token
     %x_turned_0 = permute %x_tile_0 [1, 0] : !x_BMxBK -> !x_BKxBM

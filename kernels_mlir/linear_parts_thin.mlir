@@ -54,9 +54,9 @@ cuda_tile.module @linear_parts_thin {
     %w_tile_1, %t1 = load_view_tko weak %w_tiles[%k_1, %n] : !w_part_BKxBN, !int -> !w_BKxBN, token
     %w_tile_2, %t2 = load_view_tko weak %w_tiles[%k_2, %n] : !w_part_BKxBN, !int -> !w_BKxBN, token
 
-    // The wait comes after these reads by their tokens: else the compiler may put it first.
-    %ahead = join_tokens %t0, %t1, %t2 : token
-    %ready = gdc_wait_tko token = %ahead -> token
+    // The wait comes after these reads by the last one's token: else the compiler may put it first. With a token of each
+    // they would be made one after the other.
+    %ready = gdc_wait_tko token = %t2 -> token
     %x_tile_0, %t3 = load_view_tko weak %x_tiles[%m, %k_0] : !x_part_BMxBK, !int -> !x_BMxBK, token
     %x_turned_0 = permute %x_tile_0 [1, 0] : !x_BMxBK -> !x_BKxBM
     %w_turned_0 = permute %w_tile_0 [1, 0] : !w_BKxBN -> !w_BNxBK

@@ -67,8 +67,9 @@ cuda_tile.module @linear_residual_thin {
     %bias_line = reshape %bias_f32 : !bias_f32_BN -> !bias_f32_1xBN
     %bias_full = broadcast %bias_line : !bias_f32_1xBN -> !acc_BMxBN
 
-    // The wait comes after these reads by their tokens: else the compiler may put it first.
-    %ahead = join_tokens %t0, %t1, %t2, %bias_token : token
+    // The wait comes after these reads by the last one's token: else the compiler may put it first. With a token of each
+    // they would be made one after the other.
+    %ahead = join_tokens %t2, %bias_token : token
     %ready = gdc_wait_tko token = %ahead -> token
     %r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n] optimization_hints = <default = {allow_tma = false}>
         : !r_part_BMxBN, !int -> !out_BMxBN, token

@@ -22,6 +22,8 @@ def decode_attention_thin(
     first = z * SPAN
     ct.grid_dependency_control_wait()
     query = ct.load(q, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+    key = ct.load(k, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+    value = ct.load(v, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
     queries = ct.permute(ct.broadcast_to(query, (R, D)), (1, 0))
     score = ct.mma(keys, queries, ct.zeros((SPAN, R), ct.float32)) * (scale * LOG2_E)
     if first + SPAN <= position:
@@ -30,8 +32,6 @@ def decode_attention_thin(
         total = ct.sum(p, axis=0, keepdims=True)
         acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), ct.zeros((D, R), ct.float32))
     else:
-        key = ct.load(k, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
-        value = ct.load(v, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
         new = ct.sum(query.astype(ct.float32) * key.astype(ct.float32), axis=1, keepdims=True) * (scale * LOG2_E)
         place = (first + ct.arange(SPAN, dtype=ct.int32))[:, None]
         score = ct.where(place < position, score, ct.where(place == position, new, LEAST))
