@@ -228,7 +228,7 @@ class GPT:
 
     def _in_parts(self, rows: int) -> bool:
         """Whether the product of the longest K is made in parts: of few rows a tile of it has few blocks to share it.
-        Of a single row only where a part's weights are read at once: else its own kernel is as fast."""
+        Of a single row only where a part's weights are read at once: else it has a kernel of its own."""
         width = self.config.n_embd  # of a part's K too: the MLP is four times as wide, and there are four parts
         at_once = width == PANEL and ITEMSIZE[self.storage] == 2
         fewest, most = (1, FEW_PANEL) if at_once else (2, FEW)

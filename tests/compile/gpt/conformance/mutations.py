@@ -209,6 +209,7 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("decode_attention_thin", "a whole span's maximum is not taken off", "subf %scaled, %old_max_full", "maxf %scaled, %scaled", "f16"),
     ("decode_attention_thin", "a whole span's largest weight for their sum", "addf %old_sum_a, %old_sum_b", "maxf %old_sum_a, %old_sum_b", "bf16"),
     ("decode_attention_thin", "the scale is forgotten", "mulf %dots, %scale_full", "mulf %dots, %dots", "bf16"),
+    ("decode_attention_thin", "the new score is not scaled", "mulf %dot_1x1, %scale_1x1", "maxf %dot_1x1, %dot_1x1", "bf16"),
     ("decode_attention_thin", "the first place of a span is not ours", "%ours = cmpi less_than_or_equal %first", "%ours = cmpi less_than %first", "bf16"),
     ("decode_attention_thin", "the key is stored while its tile is read", "join_tokens %t0, %k_read, %v_read", "join_tokens %t0, %v_read", "bf16"),
     ("decode_attention_thin", "the key is stored as value", "store_view_tko weak %value_row", "store_view_tko weak %key_row", "bf16"),
