@@ -43,7 +43,8 @@ def programs(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> l
     """The ways to launch a case of which the fastest is ours: more than one where the caller chooses how to split.
     Raises UsageError where an op takes what the case does not name."""
     if case.op == "decode_attention":
-        return [_decode_attention(case, launcher, inputs, span) for span in SPANS]
+        whole = _whole_attention(case, launcher, inputs)
+        return [whole, *(_decode_attention(case, launcher, inputs, span) for span in SPANS)]
     if case.op == "logits":
         return [_logits(case, launcher, inputs)]
     return [_single(case, launcher, inputs)]
@@ -68,8 +69,15 @@ def _logits(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> Pr
     return Program([Launch(case.op, args)], out.slice(1, 0, case.dims["V"]))
 
 
-def _decode_attention(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value], span: int) -> Program:
+def _whole_attention(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> Program:
     """The new token's key and value are those that the cache has at its place already."""
+    out = launcher.executor.empty([case.dims[name] for name in "BHD"], case.dtype)
+    op = "decode_attention_whole"
+    return Program([Launch(op, {**_named(op, inputs), "out": out})], out)
+
+
+def _decode_attention(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value], span: int) -> Program:
+    """The same in spans, and what puts them together."""
     spans = {"Z": -(-case.dims["P"] // span), "TWO": 2}
     partial, stats = (_empty(launcher, case, name, spans) for name in ("partial", "stats"))
     first = {**_named(case.op, inputs), "partial": partial, "stats": stats}

@@ -23,6 +23,7 @@ from .config import GPTConfig
 from .weights import Weights, check, load
 
 Tokens = NDArray[np.integer[Any]]
+Spans = tuple[DeviceBuffer, DeviceBuffer]  # partial (B, H, Z, D), stats (B, H, Z, 2), both f32
 Attend = Callable[[int, DeviceBuffer, DeviceBuffer], None]  # layer, qkv (B, T, 3, H, D), out (B, T, H, D)
 VOCABULARY_STEP = 64  # the vocabulary is padded to a multiple: aligned rows of logits, and whole tiles
 PART = 2048  # columns of a row of logits that one block of argmax_parts takes
@@ -30,8 +31,8 @@ FEW = 64  # rows up to which the MLP's second product, of the longest K, has its
 PANEL, FEW_PANEL = 768, 192  # in 16 bits, where a part's K is so long that a block reads it at once, up to so many rows
 PARTS = 4
 WIDEST = 2048  # columns that residual_layernorm takes
-SPANS = (128, 256)  # positions of a cache that one block of decode_attention takes
-SPREAD = 8  # blocks of it to a multiprocessor up to which spans are short: faster so with 6, slower with 47
+SPANS = (512, 128)  # positions of a cache that one block of decode_attention takes
+SPREAD = 2.7  # blocks of it to a multiprocessor that are enough: with 2.5 shorter spans are as fast, with 2.9 slower
 
 
 class KVCache:
@@ -166,20 +167,23 @@ class GPT:
         ready = self._blocks(work, batch, length, attend)
         self._logits(work.x, work.normed, out, ready=ready)
 
-    def launch_decode(
-        self, work: Workspace, cache: KVCache, spans: tuple[DeviceBuffer, DeviceBuffer], out: DeviceBuffer
-    ) -> None:
+    def launch_decode(self, work: Workspace, cache: KVCache, spans: Spans | None, out: DeviceBuffer) -> None:
         """One token of each sequence, at its position, both in `work`, to logits `out` (B, padded V)."""
-        partial, stats = spans
 
         def attend(layer: int, qkv: DeviceBuffer, out: DeviceBuffer) -> None:
             q, k, v = (qkv.select(2, i).select(1, 0) for i in range(3))  # (B, H, D) each
             keys, values = cache.layer(layer)
-            self._run(
-                "decode_attention", q=q, k=k, v=v, positions=work.positions, k_cache=keys, v_cache=values,
-                partial=partial, stats=stats, scale=self._scale,
-            )  # fmt: skip
-            self._run("merge_attention", partial=partial, stats=stats, out=out.select(1, 0))
+            token: dict[str, DeviceBuffer | float] = {
+                "q": q, "k": k, "v": v, "positions": work.positions, "k_cache": keys, "v_cache": values,
+                "scale": self._scale,
+            }  # fmt: skip
+            out = out.select(1, 0)
+            if spans is None:
+                self._run("decode_attention_whole", **token, out=out)
+                return
+            partial, stats = spans
+            self._run("decode_attention", **token, partial=partial, stats=stats)
+            self._run("merge_attention", partial=partial, stats=stats, out=out)
 
         ready = self._blocks(work, cache.batch, 1, attend)
         self._logits(work.x, work.normed, out, ready=ready)
@@ -270,13 +274,15 @@ class GPT:
         shape = (rows, -(-self.config.vocab_size // PART))
         return self.executor.empty(shape, "f32"), self.executor.empty(shape, "i32")
 
-    def new_spans(self, cache: KVCache) -> tuple[DeviceBuffer, DeviceBuffer]:
-        """Room for what decode_attention makes of a cache's spans: partial (B, H, Z, D) and stats (B, H, Z, 2). Short
-        spans where long ones would leave multiprocessors idle."""
+    def new_spans(self, cache: KVCache) -> Spans | None:
+        """Room for what decode_attention makes of a cache's spans: partial (B, H, Z, D) and stats (B, H, Z, 2). Spans
+        are as long as leaves no multiprocessor idle. None if that is the whole cache."""
         h, d = self.config.n_head, self.config.head_size
+        enough = SPREAD * self.executor.sms
+        if cache.batch * h >= enough:
+            return None
         counts = [-(-cache.positions // span) for span in SPANS]
-        spans = counts[0] if cache.batch * h * counts[0] <= SPREAD * self.executor.sms else counts[1]
-        shape = (cache.batch, h, spans)
+        shape = (cache.batch, h, next((z for z in counts if cache.batch * h * z >= enough), counts[-1]))
         return self.executor.empty((*shape, d), "f32"), self.executor.empty((*shape, 2), "f32")
 
     def new_workspace(self, batch: int, length: int) -> Workspace:

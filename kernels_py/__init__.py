@@ -28,7 +28,7 @@ MODULES = {  # of each kernel
     "linear_residual_row": "row", "logits": "linear",
     "linear_pair": "pair", "linear_gelu_pair": "pair", "linear_residual_pair": "pair", "logits_pair": "pair",
     "attention": "attention", "decode_attention": "attention", "decode_attention_span": "attention",
-    "decode_attention_thin": "decode",
+    "decode_attention_thin": "decode", "decode_attention_walk": "decode", "decode_attention_whole": "decode",
     "merge_attention": "attention", "merge_attention_once": "attention", "kv_append": "kv_cache",
     "argmax_parts": "next_token", "next_token": "next_token",
 }  # fmt: skip

@@ -9,6 +9,11 @@ from .attention import LEAST, LOG2_E, rows
 ConstInt = ct.Constant[int]
 
 
+def append(k_cache, v_cache, key, value, b, position, h, D):
+    ct.store(k_cache, index=(b, position, h, 0), tile=key.reshape((1, 1, 1, D)), allow_tma=False)
+    ct.store(v_cache, index=(b, position, h, 0), tile=value.reshape((1, 1, 1, D)), allow_tma=False)
+
+
 @ct.kernel
 def decode_attention_thin(
     q, k, v, positions, k_cache, v_cache, partial, stats, scale, D: ConstInt, SPAN: ConstInt, R: ConstInt
@@ -42,8 +47,74 @@ def decode_attention_thin(
         values = ct.where(place < position, values, ct.where(place == position, value, nothing))
         acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), ct.zeros((D, R), ct.float32))
         if first <= position:
-            ct.store(k_cache, index=(b, position, h, 0), tile=key.reshape((1, 1, 1, D)), allow_tma=False)
-            ct.store(v_cache, index=(b, position, h, 0), tile=value.reshape((1, 1, 1, D)), allow_tma=False)
+            append(k_cache, v_cache, key, value, b, position, h, D)
     ct.store(partial, index=(b, h, z, 0), tile=ct.extract(acc, (0, 0), (D, 1)).reshape((1, 1, 1, D)), allow_tma=False)
     ct.store(stats, index=(b, h, z, 0), tile=ct.extract(maximum, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
     ct.store(stats, index=(b, h, z, 1), tile=ct.extract(total, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
+
+
+def walk(q, k, v, positions, k_cache, v_cache, scale, z, h, b, D, BS, TILES, R):
+    """Online softmax over span z, which has TILES tiles of BS positions, or all of them if TILES is 0; appends the new
+    key and value if the span has their position. That tile, or the span's last before it, comes first: it alone is
+    masked, and read before the wait. The query is repeated R times. Returns the maximum (1, R), the sum (1, R) and the
+    result (D, R) before it is divided by that."""
+    position = ct.load(positions, index=(b,), shape=(1,), allow_tma=False).item()
+    first = z * TILES
+    last = position // BS
+    if TILES > 0:
+        last = ct.maximum(ct.minimum(last, first + TILES - 1), first)
+    keys, values = rows(k_cache, b, last, h, BS, D), rows(v_cache, b, last, h, BS, D)
+    place = (last * BS + ct.arange(BS, dtype=ct.int32))[:, None]
+    ct.grid_dependency_control_wait()
+    query = ct.load(q, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+    key = ct.load(k, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+    value = ct.load(v, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+    # Before the loop reads its caches: were it behind, each load's end would be waited for.
+    if TILES == 0 or (first * BS <= position and position < (first + TILES) * BS):
+        append(k_cache, v_cache, key, value, b, position, h, D)
+    queries = ct.permute(ct.broadcast_to(query, (R, D)), (1, 0))
+    scale_log2 = scale * LOG2_E
+    none = ct.zeros((BS, R), ct.float32)
+
+    new = ct.sum(query.astype(ct.float32) * key.astype(ct.float32), axis=1, keepdims=True) * scale_log2
+    score = ct.mma(keys, queries, none) * scale_log2
+    score = ct.where(place < position, score, ct.where(place == position, new, LEAST))
+    maximum = ct.max(score, axis=0, keepdims=True)
+    p = ct.exp2(score - maximum, flush_to_zero=True)
+    if TILES > 0:  # of an empty span the maximum is the least, and every power 1
+        p = ct.where(place <= position, p, 0.0)
+    total = ct.sum(p, axis=0, keepdims=True)
+    nothing = ct.zeros((1, D), values.dtype)
+    values = ct.where(place < position, values, ct.where(place == position, value, nothing))
+    acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), ct.zeros((D, R), ct.float32))
+    for j in range(first, last):
+        keys, values = rows(k_cache, b, j, h, BS, D), rows(v_cache, b, j, h, BS, D)
+        score = ct.mma(keys, queries, none) * scale_log2
+        risen = ct.maximum(maximum, ct.max(score, axis=0, keepdims=True))
+        rescale = ct.exp2(maximum - risen, flush_to_zero=True)
+        p = ct.exp2(score - risen, flush_to_zero=True)
+        total = total * rescale + ct.sum(p, axis=0, keepdims=True)
+        acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), acc * rescale)
+        maximum = risen
+    return maximum, total, acc
+
+
+@ct.kernel
+def decode_attention_walk(
+    q, k, v, positions, k_cache, v_cache, partial, stats, scale, D: ConstInt, BS: ConstInt, SPAN: ConstInt, R: ConstInt
+):
+    """decode_attention over long spans, in several tiles."""
+    z, h, b = ct.bid(0), ct.bid(1), ct.bid(2)
+    maximum, total, acc = walk(q, k, v, positions, k_cache, v_cache, scale, z, h, b, D, BS, SPAN // BS, R)
+    ct.store(partial, index=(b, h, z, 0), tile=ct.extract(acc, (0, 0), (D, 1)).reshape((1, 1, 1, D)), allow_tma=False)
+    ct.store(stats, index=(b, h, z, 0), tile=ct.extract(maximum, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
+    ct.store(stats, index=(b, h, z, 1), tile=ct.extract(total, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
+
+
+@ct.kernel
+def decode_attention_whole(q, k, v, positions, k_cache, v_cache, out, scale, D: ConstInt, BS: ConstInt, R: ConstInt):
+    """One block makes one head's query of one sequence over all of its cache."""
+    h, b = ct.bid(0), ct.bid(1)
+    _, total, acc = walk(q, k, v, positions, k_cache, v_cache, scale, 0, h, b, D, BS, 0, R)
+    result = ct.extract(acc * (1.0 / total), (0, 0), (D, 1)).astype(out.dtype)
+    ct.store(out, index=(b, h, 0), tile=result.reshape((1, 1, D)), allow_tma=False)

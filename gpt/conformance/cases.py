@@ -182,19 +182,30 @@ CASES: tuple[Case, ...] = (
     _case("kv_append", "a prompt, odd", B=2, T=100, H=2, D=64, P=128),
     _case("kv_append", "the widest head", B=1, T=5, H=1, D=128, P=7),
     _case("decode_attention", "spans of a ragged cache, empty ones too", B=4, P=300, H=3, D=32, Z=3, TWO=2),
-    _case("decode_attention", "GPT-2's head, spans of 256 in several tiles", B=4, P=500, H=2, D=64, Z=2, TWO=2),
+    _case("decode_attention", "GPT-2's head, spans of 512 in several tiles", B=4, P=1100, H=2, D=64, Z=3, TWO=2),
     _case("decode_attention", "the widest head, one span", B=2, P=65, H=1, D=128, Z=1, TWO=2),
-    _case("decode_attention", "spans of 256", B=3, P=400, H=2, D=32, Z=2, TWO=2),
+    _case("decode_attention", "spans of 512", B=3, P=600, H=2, D=32, Z=2, TWO=2),
     _case("decode_attention", "spans of 128", B=3, P=300, H=2, D=64, Z=3, TWO=2),
     _case("decode_attention", "the new position is the first of its span", B=3, P=257, H=1, D=64, Z=3, TWO=2),
     _case("decode_attention", "the new position is the last of its span", B=3, P=256, H=1, D=32, Z=2, TWO=2),
+    _case("decode_attention", "the new position is the first of its long span", B=3, P=513, H=1, D=64, Z=2, TWO=2),
+    _case("decode_attention", "the new position is the last of its long span", B=2, P=512, H=1, D=64, Z=1, TWO=2),
     _case("decode_attention", "more blocks than multiprocessors", B=9, P=256, H=16, D=32, Z=2, TWO=2),
     _case("decode_attention", "more blocks than multiprocessors", B=9, P=256, H=16, D=64, Z=2, TWO=2),
-    _case("decode_attention", "the widest head, spans of 256 in several tiles", B=4, P=500, H=1, D=128, Z=2, TWO=2),
+    _case("decode_attention", "the widest head, spans of 512 in several tiles", B=4, P=700, H=1, D=128, Z=2, TWO=2),
     _case("decode_attention", "read by the element", misaligned=True, B=3, P=200, H=2, D=32, Z=2, TWO=2),
     _case("decode_attention", "read by the element", misaligned=True, B=3, P=200, H=1, D=64, Z=2, TWO=2),
     _case("decode_attention", "read by the element", misaligned=True, B=3, P=200, H=1, D=128, Z=2, TWO=2),
     _case("decode_attention", "GPT-2, B=8 P=1024", gpu_only=True, B=8, P=1024, H=12, D=64, Z=8, TWO=2),
+    _case("decode_attention_whole", "a ragged cache, an empty one too", B=4, P=300, H=3, D=32),
+    _case("decode_attention_whole", "GPT-2's head", B=4, P=300, H=2, D=64),
+    _case("decode_attention_whole", "the widest head", B=3, P=200, H=1, D=128),
+    _case("decode_attention_whole", "the new position is the first of its tile", B=3, P=129, H=2, D=64),
+    _case("decode_attention_whole", "the new position is the last of its tile", B=2, P=128, H=2, D=64),
+    _case("decode_attention_whole", "read by the element", misaligned=True, B=3, P=200, H=2, D=32),
+    _case("decode_attention_whole", "read by the element", misaligned=True, B=3, P=200, H=1, D=64),
+    _case("decode_attention_whole", "read by the element", misaligned=True, B=3, P=200, H=1, D=128),
+    _case("decode_attention_whole", "GPT-2, B=64 P=1024", gpu_only=True, B=64, P=1024, H=12, D=64),
     _case("merge_attention", "one span", B=1, H=2, Z=1, D=32, TWO=2),
     _case("merge_attention", "a whole tile of spans", B=2, H=1, Z=8, D=32, TWO=2),
     _case("merge_attention", "fewer spans than one tile, some empty", B=2, H=3, Z=5, D=64, TWO=2),
@@ -247,7 +258,7 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
         outputs[name] = _in_out(case, name, outputs[name], rng)
     if case.in_place:
         outputs["out"] = arrays[case.in_place].copy()
-    if case.op == "decode_attention":  # from the new position on the cache holds another's leavings: here NaN
+    if case.op in DECODING:  # from the new position on the cache holds another's leavings: here NaN
         for name in ("k_cache", "v_cache"):
             for batch, position in enumerate(arrays["positions"]):
                 outputs[name][batch, int(position) :] = np.nan
@@ -255,11 +266,14 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
     return Inputs(arrays, outputs, scalars)
 
 
+DECODING = ("decode_attention", "decode_attention_whole")  # of one new token each
+
 # Outputs that are read as well: the reference needs what they held.
 IN_OUT: Mapping[str, tuple[str, ...]] = {
     "residual_layernorm": ("x",),
     "kv_append": ("k_cache", "v_cache"),
     "decode_attention": ("k_cache", "v_cache"),
+    "decode_attention_whole": ("k_cache", "v_cache"),
     "next_token": ("positions",),
 }
 
@@ -268,7 +282,7 @@ def _in_out(case: Case, name: str, array: Array, rng: np.random.Generator) -> Ar
     if case.op == "next_token":
         return np.arange(len(array), dtype=np.int32)
     values = rng.standard_normal(array.shape)
-    if (case.op, name) == ("decode_attention", "k_cache"):
+    if case.op in DECODING and name == "k_cache":
         values *= _ramp(array.shape[1], 0.25, 1.0)
     return values.astype(array.dtype)
 
@@ -299,7 +313,7 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
         case "kv_append", "positions":
             room = case.dims["P"] - case.dims["T"]
             return np.linspace(0, room, count).astype(np.int32)  # from the first row to the last that fits
-        case "decode_attention", "positions":
+        case (("decode_attention" | "decode_attention_whole"), "positions"):
             return np.linspace(0, case.dims["P"] - 1, count).astype(np.int32)  # from an empty cache to the last place
         case op, _:
             raise AssertionError(f"no way to make index input {name} of {op}")

@@ -155,6 +155,22 @@ def merge_attention(partial: Array, stats: Array, *, dtype: str) -> Array:
     return rounded((f32(partial) * weights[..., None]).sum(axis=2) / total[..., None], dtype)  # (B, H, D)
 
 
+def decode_attention_whole(
+    q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, scale: float, *, dtype: str
+) -> tuple[Array, Array, Array]:
+    """As `decode_attention` of one span, and divided by its sum in f32."""
+    keys, values = kv_append(k[:, None], v[:, None], positions, k_cache, v_cache, dtype=dtype)
+    out = np.zeros(q.shape, _STORAGE[dtype])
+    factor = np.float32(scale) * np.float32(np.log2(np.e))
+    for b, last in enumerate(positions):
+        seen = slice(0, int(last) + 1)
+        scores = factor * np.einsum("hd,phd->hp", f32(q[b]), f32(keys[b, seen]))  # (H, S)
+        weights = np.exp2(scores - scores.max(axis=-1, keepdims=True))
+        sums = np.einsum("hp,phd->hd", f32(rounded(weights, dtype)), f32(values[b, seen]))
+        out[b] = rounded(sums / weights.sum(axis=-1, keepdims=True), dtype)
+    return keys, values, out
+
+
 def argmax_parts(x: Array, values: Array, *, dtype: str) -> tuple[F32, NDArray[np.int32]]:
     largest, places = float64.argmax_parts(rounded(x, dtype), values)
     return f32(largest), places

@@ -128,6 +128,19 @@ def merge_attention(partial: Array, stats: Array) -> F64:
     return (f64(partial) * weights[..., None]).sum(axis=2) / total[..., None]  # (B, H, D)
 
 
+def decode_attention_whole(
+    q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, scale: float
+) -> tuple[F64, F64, F64]:
+    """The caches after the append, and the result (B, H, D)."""
+    keys, values = kv_append(k[:, None], v[:, None], positions, k_cache, v_cache)  # (B, P, H, D)
+    out = np.zeros(q.shape)
+    for b, last in enumerate(positions):
+        seen = slice(0, int(last) + 1)
+        weights = softmax(scale * np.einsum("hd,phd->hp", f64(q[b]), keys[b, seen]))  # (H, S)
+        out[b] = np.einsum("hp,phd->hd", weights, values[b, seen])
+    return keys, values, out
+
+
 def argmax_parts(x: Array, values: Array) -> tuple[F64, NDArray[np.int32]]:
     """Of the parts of PART columns that a row has, as many as `values` has: the largest value and its place."""
     x = f64(x)

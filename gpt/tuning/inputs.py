@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpt.conformance.cases import IN_OUT, Case, Inputs, make_inputs
+from gpt.conformance.cases import DECODING, IN_OUT, Case, Inputs, make_inputs
 from gpt.conformance.run import fused_qkv
 from toolchain.entry import ops
 from toolchain.runtime import DeviceBuffer, Executor
@@ -24,7 +24,7 @@ def inputs_for(op: str, dtype: str, dims: Dims, seed: int) -> tuple[Case, Inputs
     """Seeded inputs. In decoding, sequences are from 1 / B of the cache long to all of it: the conformance matrix has
     an empty one too, which alone (B = 1) would test and cost nothing."""
     case = Case(op, dims, "tuning")
-    if op != "decode_attention":
+    if op not in DECODING:
         return case, make_inputs(case, dtype, seed)
     more = make_inputs(Case(op, {**dims, BATCH: dims[BATCH] + 1}, case.why), dtype, seed)
     batched = {p.name for p in ops()[op].params if BATCH in p.dims}
@@ -35,7 +35,7 @@ def inputs_for(op: str, dtype: str, dims: Dims, seed: int) -> tuple[Case, Inputs
 
 def for_timing(case: Case, inputs: Inputs) -> Inputs:
     """The same with full caches: what a length costs is not to be averaged over lengths."""
-    if case.op != "decode_attention":
+    if case.op not in DECODING:
         return inputs
     full = np.full_like(inputs.arrays["positions"], case.dims["P"] - 1)
     return replace(inputs, arrays={**inputs.arrays, "positions": full})

@@ -29,13 +29,16 @@ def test_logits_are_within_the_bound(bundle: Bundle, source: str, dtype: str, ba
     compare("forward", dtype, logits.numpy(), exact, rounded)
 
 
+@pytest.mark.parametrize("sms", [1, 100])  # attention over the cache at once, or in spans
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
-def test_a_cache_gives_what_the_whole_text_gives(bundle: Bundle, source: str, dtype: str) -> None:
+def test_a_cache_gives_what_the_whole_text_gives(bundle: Bundle, source: str, dtype: str, sms: int) -> None:
     """Two prompts into a cache, then one token each, the second sequence after forgetting four of its tokens."""
     weights = random_weights(ODD, seed=3).astype(dtype)
     tokens = np.random.default_rng(4).integers(0, ODD.vocab_size, (2, 75)).astype(np.int32)
     model = GPT(ODD, weights, Launcher(bundle, source, open_executor("cpu")), dtype)
     cache = KVCache(model, batch=2, positions=75)
+    model.executor.sms = sms
+    assert (model.new_spans(cache) is None) == (sms == 1)
     model.prefill(tokens[:, :70], cache)
     found = [model.prefill(tokens[:, 70:73], cache).numpy(), model.decode(tokens[:, 73], cache).numpy()]
     exact = float64.forward(ODD, weights, tokens[:, :74])

@@ -65,11 +65,12 @@ def test_logits_are_computed_for_a_padded_vocabulary() -> None:
     assert program.result.strides == (128, 1)
 
 
-def test_decoding_attends_in_spans_and_merges_them() -> None:
+def test_decoding_attends_at_once_or_in_spans_and_merges_them() -> None:
     case, launcher = OpCase("decode_attention", {"B": 2, "P": 300, "H": 3, "D": 32}), Recorder()
     ways = programs(case, launcher, {})  # pyright: ignore[reportArgumentType]
-    assert [[launch.op for launch in way.launches] for way in ways] == [["decode_attention", "merge_attention"]] * 2
-    spans = [way.launches[0].args["partial"].shape for way in ways]  # pyright: ignore[reportAttributeAccessIssue]
+    merged = [["decode_attention", "merge_attention"]] * len(SPANS)
+    assert [[launch.op for launch in way.launches] for way in ways] == [["decode_attention_whole"], *merged]
+    spans = [way.launches[0].args["partial"].shape for way in ways[1:]]  # pyright: ignore[reportAttributeAccessIssue]
     assert spans == [(2, 3, -(-300 // span), 32) for span in SPANS]
     assert all(way.result.shape == (2, 3, 32) for way in ways)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,26 @@ def test_prefill_and_decode_continue_as_forward_does(model: GPT, tokens: np.ndar
     assert cache.lengths.tolist() == [11, 11]
     for t, logits in found.items():
         assert np.abs(logits - wanted[:, t]).max() < 1e-4, t
+
+
+@pytest.mark.parametrize(
+    ("batch", "positions", "spans"),
+    [(1, 1000, 8), (2, 1000, 2), (2, 513, 2), (2, 200, 2), (3, 1000, None), (1, 100, 1)],
+)
+def test_a_cache_is_split_where_multiprocessors_would_idle(
+    config: GPTConfig, weights: Weights, launcher: Any, batch: int, positions: int, spans: int | None
+) -> None:
+    """Two multiprocessors want six blocks, and each sequence has two heads."""
+    long = replace(config, n_ctx=1000)
+    wide = np.zeros((1000, config.n_embd), np.float32)
+    model = GPT(long, Weights({**dict(weights.items()), "wpe.weight": wide}), launcher, "f32")
+    model.executor.sms = 2
+    cache = KVCache(model, batch, positions)
+    found = model.new_spans(cache)
+    assert (found and found[0].shape[2]) == spans
+    model.decode(np.zeros(batch, np.int32), cache)
+    launched = [op for op, _ in launcher.launches]
+    assert ("decode_attention_whole" in launched) == (spans is None) == ("merge_attention" not in launched)
 
 
 def test_sequences_of_different_lengths_decode_together(
