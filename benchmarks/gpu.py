@@ -11,7 +11,7 @@ from toolchain.bundle import Bundle
 from toolchain.errors import ConformanceError, DeviceError, UsageError
 from toolchain.runtime import Executor, open_executor
 
-from . import decode, environment, forward, ops, smi
+from . import apart, decode, environment, forward, ops, smi
 from .cases import CASES, Case, DecodeCase, ForwardCase, OpCase
 from .harness import Maker, Outcome, floor, rows
 from .models import Zoo
@@ -42,6 +42,8 @@ def run(options: Options) -> int:
     """Measures the chosen cases. Returns the exit code: that of ConformanceError if an output was wrong, 1 if one of
     ours did not run."""
     cases = chosen(options)
+    if len(found := apart.parts(cases, options.peers)) > 1:
+        return apart.run(options, found)
     bundle = Bundle.load(options.bundle)
     if unknown := [source for source in options.sources if source not in bundle.sources]:
         raise UsageError(f"{options.bundle} has no source {', '.join(unknown)}")
@@ -50,8 +52,7 @@ def run(options: Options) -> int:
     uuid = _smi_name(side)
     ceilings = measure_ceilings(side)
     say(f"{executor.name}: copy {ceilings.bytes_per_s / 1e12:.2f} TB/s, bf16 {ceilings.flops_per_s / 1e12:.0f} TFLOP/s")
-    found = environment.describe(bundle, _gpu(executor, side, uuid))
-    results = Results(found, vars(ceilings), [])
+    results = Results(environment.describe(bundle, _gpu(executor, side, uuid)), vars(ceilings), [])
     rig = open_rig(executor, bundle, side, ceilings, options, say)
     return measure_all(rig, cases, results, options, uuid)
 
