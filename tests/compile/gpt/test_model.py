@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,28 +31,31 @@ def test_logits_are_within_the_bound(bundle: Bundle, source: str, dtype: str, ba
     compare("forward", dtype, logits.numpy(), exact, rounded)
 
 
-@pytest.mark.parametrize("sms", [1, 100])  # attention over the cache at once, or in spans
+@pytest.mark.parametrize(("heads", "whole"), [(3, False), (1, False), (1, True)])
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
-def test_a_cache_gives_what_the_whole_text_gives(bundle: Bundle, source: str, dtype: str, sms: int) -> None:
+def test_a_cache_gives_what_the_whole_text_gives(
+    bundle: Bundle, source: str, dtype: str, heads: int, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two prompts into a cache, then one token each, the second sequence after forgetting four of its tokens."""
-    weights = random_weights(ODD, seed=3).astype(dtype)
+    config = replace(ODD, n_head=heads, n_embd=96 if heads == 3 else 64)
+    weights = random_weights(config, seed=3).astype(dtype)
     tokens = np.random.default_rng(4).integers(0, ODD.vocab_size, (2, 75)).astype(np.int32)
-    model = GPT(ODD, weights, Launcher(bundle, source, open_executor("cpu")), dtype)
+    model = GPT(config, weights, Launcher(bundle, source, open_executor("cpu")), dtype)
     cache = KVCache(model, batch=2, positions=75)
-    model.executor.sms = sms
-    assert (model.new_spans(cache) is None) == (sms == 1)
+    monkeypatch.setattr("gpt.model.SPREAD", 0 if whole else 1000)
+    assert (model.new_spans(cache) is None) == whole
     model.prefill(tokens[:, :70], cache)
     found = [model.prefill(tokens[:, 70:73], cache).numpy(), model.decode(tokens[:, 73], cache).numpy()]
-    exact = float64.forward(ODD, weights, tokens[:, :74])
-    rounded = eager.forward(ODD, weights, tokens[:, :74], dtype=dtype)
+    exact = float64.forward(config, weights, tokens[:, :74])
+    rounded = eager.forward(config, weights, tokens[:, :74], dtype=dtype)
     for step, logits in zip((72, 73), found, strict=True):
         compare("forward", dtype, logits, exact[:, step], rounded[:, step])
 
     cache.lengths[1] = 70
     logits = model.decode(tokens[:, 74], cache).numpy()
     for row, text in enumerate((tokens[:1], np.concatenate([tokens[1:, :70], tokens[1:, 74:]], axis=1))):
-        exact = float64.forward(ODD, weights, text)[0, -1]
-        compare("forward", dtype, logits[row], exact, eager.forward(ODD, weights, text, dtype=dtype)[0, -1])
+        exact = float64.forward(config, weights, text)[0, -1]
+        compare("forward", dtype, logits[row], exact, eager.forward(config, weights, text, dtype=dtype)[0, -1])
 
 
 def test_the_shipped_checkpoint_continues_as_the_reference_does(bundle: Bundle, source: str) -> None:

@@ -71,14 +71,17 @@ def test_prefill_and_decode_continue_as_forward_does(model: GPT, tokens: np.ndar
 
 
 @pytest.mark.parametrize(
-    ("batch", "positions", "spans"),
-    [(1, 1000, 8), (2, 1000, 2), (2, 513, 2), (2, 200, 2), (3, 1000, None), (1, 100, 1)],
-)
+    ("batch", "positions", "heads", "spans"),
+    [
+        (1, 1000, 1, 8), (3, 1000, 1, 2), (3, 513, 1, 2), (3, 200, 1, 2), (5, 100, 1, 1),
+        (6, 1000, 1, None), (6, 1000, 2, 2),
+    ],
+)  # fmt: skip
 def test_a_cache_is_split_where_multiprocessors_would_idle(
-    config: GPTConfig, weights: Weights, launcher: Any, batch: int, positions: int, spans: int | None
+    config: GPTConfig, weights: Weights, launcher: Any, batch: int, positions: int, heads: int, spans: int | None
 ) -> None:
-    """Two multiprocessors want six blocks, and each sequence has two heads."""
-    long = replace(config, n_ctx=1000)
+    """Two multiprocessors want six blocks; of heads of 32 the cache is never taken whole."""
+    long = replace(config, n_ctx=1000, n_head=heads)
     wide = np.zeros((1000, config.n_embd), np.float32)
     model = GPT(long, Weights({**dict(weights.items()), "wpe.weight": wide}), launcher, "f32")
     model.executor.sms = 2
