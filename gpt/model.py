@@ -31,7 +31,7 @@ FEW = 64  # rows up to which the MLP's second product, of the longest K, has its
 PANEL, FEW_PANEL = 768, 192  # in 16 bits, where a part's K is so long that a block reads it at once, up to so many rows
 PARTS = 4
 WIDEST = 2048  # columns that residual_layernorm takes
-WHOLE = 64  # the smallest head whose cache one block of decode_attention_whole takes: as many rows as the cores make
+WHOLE = 64  # the size of a head whose cache one block of decode_attention_whole takes: as many rows as the cores make
 SPANS = (512, 128)  # positions of a cache that one block of decode_attention takes
 SPREAD = 2.7  # blocks of it to a multiprocessor that are enough: with 2.5 shorter spans are as fast, with 2.9 slower
 
@@ -280,7 +280,7 @@ class GPT:
         are as long as leaves no multiprocessor idle. None if that is the whole cache."""
         h, d = self.config.n_head, self.config.head_size
         enough = SPREAD * self.executor.sms
-        if d >= WHOLE and cache.batch * h >= enough:
+        if d == WHOLE and cache.batch * h >= enough:
             return None
         counts = [-(-cache.positions // span) for span in SPANS]
         shape = (cache.batch, h, next((z for z in counts if cache.batch * h * z >= enough), counts[-1]))
