@@ -42,11 +42,11 @@ def run(options: Options) -> int:
     """Measures the chosen cases. Returns the exit code: that of ConformanceError if an output was wrong, 1 if one of
     ours did not run."""
     cases = chosen(options)
-    if len(found := apart.parts(cases, options.peers)) > 1:
-        return apart.run(options, found)
     bundle = Bundle.load(options.bundle)
     if unknown := [source for source in options.sources if source not in bundle.sources]:
         raise UsageError(f"{options.bundle} has no source {', '.join(unknown)}")
+    if len(found := apart.parts(cases, options.peers)) > 1:
+        return apart.run(options, found)
     executor = open_executor("cuda")
     side = TorchSide(f"cuda:{executor.device[1]}")
     uuid = _smi_name(side)
