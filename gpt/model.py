@@ -20,6 +20,7 @@ from toolchain.runtime import DeviceBuffer, Launcher
 
 from . import arena
 from .config import GPTConfig
+from .fold import fold
 from .weights import Weights, check, load
 
 Tokens = NDArray[np.integer[Any]]
@@ -30,6 +31,10 @@ PART = 2048  # columns of a row of logits that one block of argmax_parts takes
 FEW = 64  # rows up to which the MLP's second product, of the longest K, has its K in parts
 PANEL, FEW_PANEL = 768, 192  # in 16 bits, where a part's K is so long that a block reads it at once, up to so many rows
 PARTS = 4
+MANY = 512  # rows from which on, in 16 bits, the layers' norms are part of the products before and behind them
+# Columns of a part of a row's squares, as wide as a tile of the product that makes them: up to so many rows, and beyond.
+# A model whose width is a multiple of the second has its norms folded into its weights.
+SQUARES, NARROW, WIDE = 1536, 128, 192
 WIDEST = 2048  # columns that residual_layernorm takes
 WHOLE = 64  # the size of a head whose cache one block of decode_attention_whole takes: as many rows as the cores make
 SPANS = (512, 128)  # positions of a cache that one block of decode_attention takes
@@ -69,6 +74,9 @@ class Workspace:
     positions: DeviceBuffer  # (N) i32
     starts: DeviceBuffer  # (B) i32: where each sequence's new positions begin
     partial: DeviceBuffer  # (Z, N, C) f32: the parts of a product, Z = 0 where there are none
+    squares: (
+        DeviceBuffer  # (Z, R) f32: each row's sum of squares of x, in parts; R >= N; Z = 0 where norms are launches
+    )
 
     @property
     def nbytes(self) -> int:
@@ -86,7 +94,8 @@ class GPT:
         self.storage = "f32" if dtype == "tf32" else dtype
         self.executor = launcher.executor
         self.vocabulary = -(-config.vocab_size // VOCABULARY_STEP) * VOCABULARY_STEP  # padded
-        stored = dict(weights.astype(dtype).items())
+        self.folded = ITEMSIZE[self.storage] == 2 and config.n_embd % WIDE == 0
+        stored = dict((fold(config, weights) if self.folded else weights).astype(dtype).items())
         padding = ((0, self.vocabulary - config.vocab_size), (0, 0))
         stored["wte.weight"] = np.pad(stored["wte.weight"], padding)  # (padded V, C), zeros at the end
         self.weights = {name: self.executor.from_numpy(tensor) for name, tensor in stored.items()}
@@ -205,7 +214,11 @@ class GPT:
         qkv = work.qkv.reshape(batch, length, 3, h, d)
         attended = work.attended.reshape(batch, length, h, d)
         wte, wpe = self.weights["wte.weight"], self.weights["wpe.weight"]
-        self._run("embedding", tokens=work.tokens, positions=work.positions, wte=wte, wpe=wpe, out=x)  # (N, C)
+        embed = "embedding_centred" if work.squares.shape[0] else "embedding"
+        self._run(embed, tokens=work.tokens, positions=work.positions, wte=wte, wpe=wpe, out=x)  # (N, C)
+        if work.squares.shape[0]:
+            self._folded_layers(work, attend, qkv, attended)
+            return False
         normed_ahead = False  # whether `normed` has this layer's input, or at the end ln_f's result
         for layer in range(self.config.n_layer):
             w = self._layer_weights(layer)
@@ -230,6 +243,36 @@ class GPT:
             )  # fmt: skip
             normed_ahead = True
         return normed_ahead
+
+    def _folded_layers(self, work: Workspace, attend: Attend, qkv: DeviceBuffer, attended: DeviceBuffer) -> None:
+        """The layers of many rows: each product that adds to the residual stream gives the squares that the norm behind
+        it needs, and the product behind the norm divides by them."""
+        x, squares, eps = work.x, work.squares, self.config.eps
+        y = attended.reshape(*x.shape)
+        for layer in range(self.config.n_layer):
+            w = self._layer_weights(layer)
+            if layer == 0:  # no product before it
+                self._run("layernorm", x=x, **w("ln_1"), out=work.normed, eps=eps)  # (N, C)
+                self._run("linear", x=work.normed, **w("attn.c_attn"), out=work.qkv)  # (N, 3C)
+            else:
+                self._run("rms_linear", x=x, squares=squares, **w("attn.c_attn"), out=work.qkv, eps=eps)  # (N, 3C)
+            attend(layer, qkv, attended)  # (B, T, H, D)
+            self._run("linear_residual_squares", x=y, **w("attn.c_proj"), residual=x, out=x, squares=squares)  # (N, C)
+            self._run("rms_linear_gelu", x=x, squares=squares, **w("mlp.c_fc"), out=work.hidden, eps=eps)  # (N, 4C)
+            if layer + 1 < self.config.n_layer:
+                self._run(
+                    "linear_residual_squares", x=work.hidden, **w("mlp.c_proj"), residual=x, out=x, squares=squares
+                )  # (N, C)
+            else:  # the last norm is a launch
+                self._run("linear_residual", x=work.hidden, **w("mlp.c_proj"), residual=x, out=x)  # (N, C)
+
+    def _squares(self, rows: int) -> tuple[int, int]:
+        """Parts and rows of `squares`; none of few rows, or of a model that is not folded."""
+        if not self.folded or rows <= MANY:
+            return 0, 0
+        width = self.config.n_embd
+        part = NARROW if rows <= SQUARES and width % NARROW == 0 else WIDE
+        return width // part, -(-rows // 64) * 64
 
     def _in_parts(self, rows: int) -> bool:
         """Whether the product of the longest K is made in parts: of few rows a tile of it has few blocks to share it.
@@ -302,6 +345,7 @@ class GPT:
             "positions": ((n,), "i32", 0, 9),
             "starts": ((batch,), "i32", 0, 9),
             "partial": ((parts, n, c), "f32", 7, 8),
+            "squares": (self._squares(n), "f32", 0, 9),
         }
         lifetimes = {
             name: arena.Span(math.prod(shape) * ITEMSIZE[dtype], first, last)

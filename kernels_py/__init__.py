@@ -18,7 +18,7 @@ from toolchain.tuned import put_first
 
 HERE = Path(__file__).parent
 MODULES = {  # of each kernel
-    "embedding": "embedding", "embedding_rows": "embedding", "gelu": "elementwise",
+    "embedding": "embedding", "embedding_rows": "embedding", "embedding_centred": "embedding", "gelu": "elementwise",
     "softmax": "softmax", "softmax_row": "softmax", "softmax_held": "softmax",
     "layernorm": "layernorm", "layernorm_row": "layernorm", "layernorm_once": "layernorm",
     "residual_layernorm": "layernorm", "residual_layernorm_four": "layernorm",
@@ -27,6 +27,9 @@ MODULES = {  # of each kernel
     "linear_thin": "thin", "linear_gelu_thin": "thin", "linear_residual_thin": "thin", "linear_parts_thin": "thin",
     "linear_residual_row": "row", "logits": "linear",
     "linear_pair": "pair", "linear_gelu_pair": "pair", "linear_residual_pair": "pair", "logits_pair": "pair",
+    "linear_residual_squares": "squares", "linear_residual_squares_tile": "squares",
+    "linear_residual_squares_pair": "squares",
+    "rms_linear": "rms", "rms_linear_gelu": "rms", "rms_linear_pair": "rms", "rms_linear_gelu_pair": "rms",
     "attention": "attention", "decode_attention": "attention", "decode_attention_span": "attention",
     "decode_attention_thin": "decode", "decode_attention_walk": "decode", "decode_attention_whole": "decode",
     "merge_attention": "attention", "merge_attention_once": "attention", "kv_append": "kv_cache",
@@ -37,11 +40,15 @@ TENSOR_CORE = frozenset({  # these take TF32
     "linear_few", "linear_gelu_few", "linear_residual_few", "linear_parts_few",
     "linear_thin", "linear_gelu_thin", "linear_residual_thin", "linear_parts_thin",
     "linear_pair", "linear_gelu_pair", "linear_residual_pair", "logits_pair",
+    "linear_residual_squares", "linear_residual_squares_tile", "linear_residual_squares_pair",
+    "rms_linear", "rms_linear_gelu", "rms_linear_pair", "rms_linear_gelu_pair",
 })  # fmt: skip
 # Whose arrays have the sizes that are constants: attention then stores through the copy engine. The code of the others
 # only gets longer by it.
 STATIC_SIZES = frozenset({"attention"})
-MAY_ALIAS = {("linear_residual", "residual"), ("linear_residual", "out")}  # in place
+MAY_ALIAS = {  # in place
+    (op, name) for op in ("linear_residual", "linear_residual_squares") for name in ("residual", "out")
+}
 
 
 class PythonSource:

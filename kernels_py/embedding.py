@@ -30,3 +30,23 @@ def embedding_rows(tokens, positions, wte, wpe, out, R: ConstInt, BC: ConstInt):
     place = ct.gather(wpe, (position[:, None], column[None, :]), padding_value=0)
     total = word.astype(ct.float32) + place.astype(ct.float32)
     ct.store(out, index=(n, j), tile=total.astype(out.dtype), allow_tma=False)
+
+
+@ct.kernel
+def embedding_centred(tokens, positions, wte, wpe, out, BC: ConstInt):
+    """One block makes one token's row in tiles of BC columns, in two passes: the mean, and the rest."""
+    n = ct.bid(0)
+    width = out.shape[1]
+    token = ct.load(tokens, index=(n,), shape=(1,)).item()
+    position = ct.load(positions, index=(n,), shape=(1,)).item()
+    sums = ct.zeros((1, BC), ct.float32)
+    for j in range(ct.cdiv(width, BC)):
+        word = ct.load(wte, index=(token, j), shape=(1, BC), padding_mode=ct.PaddingMode.ZERO)
+        place = ct.load(wpe, index=(position, j), shape=(1, BC), padding_mode=ct.PaddingMode.ZERO)
+        sums += word.astype(ct.float32) + place.astype(ct.float32)
+    mean = ct.sum(sums, axis=1, keepdims=True) / width
+    for j in range(ct.cdiv(width, BC)):
+        word = ct.load(wte, index=(token, j), shape=(1, BC), padding_mode=ct.PaddingMode.ZERO)
+        place = ct.load(wpe, index=(position, j), shape=(1, BC), padding_mode=ct.PaddingMode.ZERO)
+        total = word.astype(ct.float32) + place.astype(ct.float32) - mean
+        ct.store(out, index=(n, j), tile=total.astype(out.dtype))

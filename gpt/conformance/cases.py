@@ -67,6 +67,10 @@ CASES: tuple[Case, ...] = (
     _case("embedding", "several tiles and a remainder, read by the element", misaligned=True, N=3, V=9, P=4, C=1025),
     _case("embedding", "GPT-2", N=64, V=50257, P=1024, C=768),
     _case("embedding", "so many tokens that a block takes several, and one is left over", N=101, V=257, P=128, C=1032),
+    _case("embedding_centred", "one token", N=1, V=50257, P=4, C=48),
+    _case("embedding_centred", "several tiles and a remainder, by the element", misaligned=True, N=3, V=9, P=4, C=1025),
+    _case("embedding_centred", "GPT-2", N=64, V=50257, P=1024, C=768),
+    _case("embedding_centred", "GPT-2 XL: two tiles", N=5, V=257, P=1024, C=1600),
     _case("layernorm", "a width below one tile, not a power of two", N=3, C=48),
     _case("layernorm", "one row", N=1, C=768),
     _case("layernorm", "GPT-2, odd rows", N=100, C=768),
@@ -135,6 +139,62 @@ CASES: tuple[Case, ...] = (
     _case("linear_residual", "GPT-2 XL's long K", gpu_only=True, in_place="residual", M=1001, K=6400, N=832),
     _case("linear_residual", "very many rows", gpu_only=True, in_place="residual", M=16500, K=64, N=384),
     _case("linear_residual", "very many rows, a longer K", gpu_only=True, in_place="residual", M=16500, K=1088, N=192),
+    _case("linear_residual_squares", "odd in every size", M=7, K=33, N=65, Z=1, R=7),
+    _case(
+        "linear_residual_squares", "odd, several parts, one without columns, rows behind", M=40, K=33, N=200, Z=3, R=64
+    ),
+    _case(
+        "linear_residual_squares",
+        "parts of several tiles, in place",
+        in_place="residual",
+        M=100,
+        K=128,
+        N=320,
+        Z=2,
+        R=128,
+    ),
+    _case("linear_residual_squares", "a tile a part, in place", in_place="residual", M=600, K=128, N=256, Z=2, R=640),
+    _case("linear_residual_squares", "GPT-2 at 1024 rows, odd ones", M=1001, K=64, N=768, Z=6, R=1024),
+    _case("linear_residual_squares", "a tile of two parts a part", M=520, K=128, N=384, Z=2, R=576),
+    _case(
+        "linear_residual_squares", "GPT-2 at 2048 rows, in place", in_place="residual", M=2000, K=64, N=768, Z=4, R=2048
+    ),
+    _case("linear_residual_squares", "persistent", in_place="residual", M=6100, K=64, N=192, Z=1, R=6144),
+    _case("linear_residual_squares", "GPT-2, persistent", in_place="residual", M=3100, K=64, N=768, Z=4, R=3136),
+    _case("linear_residual_squares", "many rows", in_place="residual", M=6200, K=64, N=192, Z=1, R=6208),
+    _case("linear_residual_squares", "GPT-2, many rows", in_place="residual", M=6200, K=64, N=768, Z=4, R=6208),
+    _case("linear_residual_squares", "very many rows", in_place="residual", M=16400, K=64, N=192, Z=1, R=16448),
+    _case(
+        "linear_residual_squares",
+        "very many rows, a longer K",
+        in_place="residual",
+        M=16400,
+        K=1088,
+        N=192,
+        Z=1,
+        R=16448,
+    ),
+    _case("linear_residual_squares", "GPT-2's long K, odd rows", gpu_only=True, M=1001, K=3072, N=768, Z=6, R=1024),
+    _case("linear_residual_squares", "GPT-2's long K, 2048 rows", gpu_only=True, M=2047, K=3072, N=768, Z=4, R=2048),
+    _case("linear_residual_squares", "GPT-2, very many rows", gpu_only=True, M=16400, K=768, N=768, Z=4, R=16448),
+    _case("linear_residual_squares", "GPT-2's long K, as many", gpu_only=True, M=16400, K=3072, N=768, Z=4, R=16448),
+    *(
+        case
+        for op, width in (("rms_linear", 2304), ("rms_linear_gelu", 3072))
+        for case in (
+            _case(op, "odd in every size", M=7, K=33, N=65, Z=1, R=7),
+            _case(op, "odd, more parts than are read at once, rows behind", M=40, K=33, N=70, Z=5, R=64),
+            _case(op, "few rows", M=100, K=128, N=192, Z=2, R=128),
+            _case(op, "persistent", M=600, K=64, N=448, Z=3, R=640),
+            _case(op, "GPT-2 at 1024 rows, odd ones", M=1001, K=64, N=width, Z=6, R=1024),
+            _case(op, "more rows, more parts than are read at once", M=1600, K=64, N=448, Z=6, R=1600),
+            _case(op, "GPT-2 at 2048 rows, odd ones", M=1601, K=64, N=width, Z=4, R=1664),
+            _case(op, "many rows", M=6200, K=64, N=192, Z=1, R=6208),
+            _case(op, "very many rows", M=16400, K=64, N=192, Z=1, R=16448),
+            _case(op, "GPT-2, many rows", gpu_only=True, M=6200, K=768, N=width, Z=4, R=6208),
+            _case(op, "GPT-2, very many rows", gpu_only=True, M=16400, K=768, N=width, Z=4, R=16448),
+        )
+    ),
     _case("linear_parts", "odd in every size, the last part shorter", M=3, K=333, N=65, Z=3),
     _case("linear_parts", "a part with nothing in it", M=2, K=130, N=64, Z=5),
     _case("linear_parts", "parts of three tiles, the last part shorter", M=5, K=1472, N=128, Z=2),
@@ -304,11 +364,11 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
     match case.op, name:
         case "next_token", "places":
             return np.sort(rng.integers(0, 50257, shape), axis=1).astype(np.int32)  # as parts of one row have them
-        case "embedding", "tokens":
+        case (("embedding" | "embedding_centred"), "tokens"):
             tokens = rng.integers(0, case.dims["V"], count)
             tokens[-1] = case.dims["V"] - 1  # the last row of the table
             return tokens.astype(np.int32)
-        case "embedding", "positions":
+        case (("embedding" | "embedding_centred"), "positions"):
             return (np.arange(count) % case.dims["P"]).astype(np.int32)
         case "kv_append", "positions":
             room = case.dims["P"] - case.dims["T"]
@@ -330,10 +390,21 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
         case ("layernorm", "weight") | (_, "norm_weight"):
             values += 1.0
         case (
-            ("linear" | "linear_gelu" | "linear_residual" | "linear_parts"),
+            (
+                "linear"
+                | "linear_gelu"
+                | "linear_residual"
+                | "linear_residual_squares"
+                | "rms_linear"
+                | "rms_linear_gelu"
+                | "linear_parts"
+            ),
             "weight",
         ):
             values /= np.sqrt(case.dims["K"])
+        case (("rms_linear" | "rms_linear_gelu"), "squares"):
+            values = np.abs(values) * case.dims["K"] / case.dims["Z"]  # of x, whose elements are about 1
+            values[:, 0] = 2e-6  # a mean square near eps shows a wrong eps
         case "logits", "weight":
             values /= np.sqrt(case.dims["C"])
         case "attention", ("q" | "k"):

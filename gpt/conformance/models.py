@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 
 from gpt import weights
-from gpt.config import preset
+from gpt.config import GPTConfig, preset
 from gpt.weights import Weights
 
 from .forward import ForwardCase
@@ -14,18 +14,22 @@ from .forward import ForwardCase
 ALL = ("f32", "tf32", "f16", "bf16")
 
 
+WIDE = GPTConfig(n_layer=3, n_head=3, n_embd=192, n_ctx=512, vocab_size=257)
+
+
 @functools.cache
-def _random(name: str) -> Weights:
-    return weights.random_weights(preset(name), seed=7)
+def _random(config: GPTConfig) -> Weights:
+    return weights.random_weights(config, seed=7)
 
 
 def forward_cases() -> Sequence[ForwardCase]:
-    """nano: every kind of layer, odd lengths, the whole context. shipped: real weights, and text to continue. gpt2:
-    GPT-2 124M at its own sizes, with random weights: the trained ones need a download."""
+    """nano: every kind of layer, odd lengths, the whole context. shipped: real weights, and text to continue. wide: the
+    narrowest whose norms are folded, with as many rows as take them. gpt2: GPT-2 124M at its own sizes, with random
+    weights: the trained ones need a download."""
     config, shipped, _ = weights.load(weights.SHIPPED)
     return (
         ForwardCase(
-            "nano", preset("nano"), lambda: _random("nano"),
+            "nano", preset("nano"), lambda: _random(preset("nano")),
             sizes=((1, 1), (2, 100), (3, 128)), cpu_sizes=((1, 1), (2, 100), (3, 128)), cpu_dtypes=ALL,
         ),
         ForwardCase(
@@ -33,7 +37,11 @@ def forward_cases() -> Sequence[ForwardCase]:
             sizes=((1, 1), (2, 100), (1, 256)), cpu_sizes=((1, 1), (2, 100)), cpu_dtypes=ALL, prompt=b"Once",
         ),
         ForwardCase(
-            "gpt2", preset("gpt2"), lambda: _random("gpt2"),
+            "wide", WIDE, lambda: _random(WIDE),
+            sizes=((1, 100), (2, 301), (5, 400)), cpu_sizes=((1, 100), (2, 301)), cpu_dtypes=("f16", "bf16"),
+        ),
+        ForwardCase(
+            "gpt2", preset("gpt2"), lambda: _random(preset("gpt2")),
             sizes=((1, 1), (1, 64), (2, 100), (1, 1024)), cpu_sizes=((1, 64),), cpu_dtypes=("bf16",),
         ),
     )  # fmt: skip

@@ -52,6 +52,11 @@ def embedding(tokens: Array, positions: Array, wte: Array, wpe: Array, *, dtype:
     return rounded(f32(wte[tokens]) + f32(wpe[positions]), dtype)
 
 
+def embedding_centred(tokens: Array, positions: Array, wte: Array, wpe: Array, *, dtype: str) -> Array:
+    whole = f32(wte[tokens]) + f32(wpe[positions])
+    return rounded(whole - whole.mean(axis=-1, keepdims=True), dtype)
+
+
 def layernorm(x: Array, weight: Array, bias: Array, eps: float, *, dtype: str) -> Array:
     x = f32(x)
     centred = x - x.mean(axis=-1, keepdims=True)
@@ -69,6 +74,24 @@ def linear_gelu(x: Array, weight: Array, bias: Array, *, dtype: str) -> Array:
 
 def linear_residual(x: Array, weight: Array, bias: Array, residual: Array, *, dtype: str) -> Array:
     return rounded(f32(residual) + f32(linear(x, weight, bias, dtype=dtype)), dtype)
+
+
+def linear_residual_squares(
+    x: Array, weight: Array, bias: Array, residual: Array, squares: Array, *, dtype: str
+) -> tuple[Array, F32]:
+    if dtype == "tf32":
+        x, weight = tf32(x), tf32(weight)
+    whole = float64.linear_residual_squares(f32(x), f32(weight), f32(bias), f32(residual), squares)
+    return rounded(whole[0], dtype), f32(whole[1])
+
+
+def rms_linear(x: Array, squares: Array, weight: Array, bias: Array, eps: float, *, dtype: str) -> Array:
+    mean_square = f32(squares).sum(axis=0)[: len(x), None] / np.float32(x.shape[1])
+    return rounded(_product(x, weight, dtype) / np.sqrt(mean_square + np.float32(eps)) + f32(bias), dtype)
+
+
+def rms_linear_gelu(x: Array, squares: Array, weight: Array, bias: Array, eps: float, *, dtype: str) -> Array:
+    return gelu(rms_linear(x, squares, weight, bias, eps, dtype=dtype), dtype=dtype)
 
 
 def linear_parts(x: Array, weight: Array, partial: Array, *, dtype: str) -> F32:

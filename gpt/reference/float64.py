@@ -22,6 +22,11 @@ def embedding(tokens: Array, positions: Array, wte: Array, wpe: Array) -> F64:
     return f64(wte[tokens]) + f64(wpe[positions])  # (N, C)
 
 
+def embedding_centred(tokens: Array, positions: Array, wte: Array, wpe: Array) -> F64:
+    whole = embedding(tokens, positions, wte, wpe)
+    return whole - whole.mean(axis=-1, keepdims=True)
+
+
 def layernorm(x: Array, weight: Array, bias: Array, eps: float) -> F64:
     x = f64(x)
     centred = x - x.mean(axis=-1, keepdims=True)
@@ -39,6 +44,29 @@ def linear_gelu(x: Array, weight: Array, bias: Array) -> F64:
 
 def linear_residual(x: Array, weight: Array, bias: Array, residual: Array) -> F64:
     return f64(residual) + linear(x, weight, bias)
+
+
+def linear_residual_squares(x: Array, weight: Array, bias: Array, residual: Array, squares: Array) -> tuple[F64, F64]:
+    """As many parts of each row's sum of squares as `squares` has. Rows that only it has are of zeros."""
+    out = linear_residual(x, weight, bias, residual)
+    behind = np.broadcast_to(f64(bias), (squares.shape[1] - len(x), len(bias)))
+    return out, parts_of_squares(np.concatenate([out, behind]), len(squares))
+
+
+def parts_of_squares(rows: Array, count: int) -> F64:
+    """Of `count` parts of each row's columns, whole steps of 64, the sum of squares: (count, R)."""
+    steps = (rows.shape[1] + 63) // 64
+    size = 64 * ((steps + count - 1) // count)
+    return np.stack([(f64(rows[:, z * size : (z + 1) * size]) ** 2).sum(axis=1) for z in range(count)])
+
+
+def rms_linear(x: Array, squares: Array, weight: Array, bias: Array, eps: float) -> F64:
+    mean_square = f64(squares).sum(axis=0)[: len(x), None] / x.shape[1]  # (M, 1)
+    return f64(x) @ f64(weight) / np.sqrt(mean_square + eps) + f64(bias)
+
+
+def rms_linear_gelu(x: Array, squares: Array, weight: Array, bias: Array, eps: float) -> F64:
+    return gelu(rms_linear(x, squares, weight, bias, eps))
 
 
 def linear_parts(x: Array, weight: Array, partial: Array) -> F64:

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 Args = Mapping[str, "DeviceBuffer | float"]
 _INT32_MAX = 2**31 - 1
 _PLANS_MAX = 8192  # layouts seen; a decode loop over growing shapes must not grow without end
-_IN_PLACE = {("linear_residual", "out", "residual")}  # (op, output, the input that it may be)
+_IN_PLACE = {  # (op, output, the input that it may be)
+    ("linear_residual", "out", "residual"),
+    ("linear_residual_squares", "out", "residual"),
+}
 
 
 class Launcher:

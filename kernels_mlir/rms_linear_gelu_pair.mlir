@@ -1,0 +1,211 @@
+// out = gelu((x @ weight) / sqrt(mean square + eps) + bias), the tanh form of GELU
+//
+// As `rms_linear_gelu`, but a tile is BN + BR columns wide, with an accumulator for each of the two: see `linear_pair`. The grid
+// has one row.
+
+!elem = bf16  // storage
+
+!int = !cuda_tile.tile<i32>
+!flag = !cuda_tile.tile<i1>
+!ptr = !cuda_tile.tile<ptr<!elem>>
+!real = !cuda_tile.tile<f32>
+!square_ptr = !cuda_tile.tile<ptr<f32>>
+!squares = !cuda_tile.tensor_view<?x?xf32, strides=[?,1]>
+!square_part_1xBM = !cuda_tile.partition_view<tile=(1x128), padding_value = zero, !squares>
+!square_1xBM = !cuda_tile.tile<1x128xf32>
+!column_BM = !cuda_tile.tile<128xf32>
+!column_BMx1 = !cuda_tile.tile<128x1xf32>
+!real_1 = !cuda_tile.tile<1xf32>
+!matrix = !cuda_tile.tensor_view<?x?x!elem, strides=[?,1]>
+!vector = !cuda_tile.tensor_view<?x!elem, strides=[1]>
+!x_part_BMxBK = !cuda_tile.partition_view<tile=(128x64), padding_value = zero, !matrix>
+!w_part_BKxBN_every_BKxBR = !cuda_tile.strided_view<tile=(64x128), traversal_strides=[64,64], padding_value = zero, !matrix>
+!w_part_BKxBR = !cuda_tile.partition_view<tile=(64x64), padding_value = zero, !matrix>
+!bias_part_BN_every_BR = !cuda_tile.strided_view<tile=(128), traversal_strides=[64], padding_value = zero, !vector>
+!bias_part_BR = !cuda_tile.partition_view<tile=(64), padding_value = zero, !vector>
+!out_part_BMxBN_every_BMxBR = !cuda_tile.strided_view<tile=(128x128), traversal_strides=[128,64], !matrix>
+!out_part_BMxBR = !cuda_tile.partition_view<tile=(128x64), !matrix>
+!x_BMxBK = !cuda_tile.tile<128x64x!elem>
+!w_BKxBN = !cuda_tile.tile<64x128x!elem>
+!w_BKxBR = !cuda_tile.tile<64x64x!elem>
+!bias_BN = !cuda_tile.tile<128x!elem>
+!bias_f32_BN = !cuda_tile.tile<128xf32>
+!bias_f32_1xBN = !cuda_tile.tile<1x128xf32>
+!bias_BR = !cuda_tile.tile<64x!elem>
+!bias_f32_BR = !cuda_tile.tile<64xf32>
+!bias_f32_1xBR = !cuda_tile.tile<1x64xf32>
+!start = !cuda_tile.tile<f32>
+!start_1x1 = !cuda_tile.tile<1x1xf32>
+!acc_BMxBN = !cuda_tile.tile<128x128xf32>
+!acc_BMxBR = !cuda_tile.tile<128x64xf32>
+!out_BMxBN = !cuda_tile.tile<128x128x!elem>
+!out_BMxBR = !cuda_tile.tile<128x64x!elem>
+
+cuda_tile.module @rms_linear_gelu_pair {
+  entry @rms_linear_gelu_pair(%x: !ptr, %x_m: !int, %x_k: !int, %x_stride: !int, %x_unit: !int,
+      %squares: !square_ptr, %squares_z: !int, %squares_r: !int, %squares_stride: !int, %squares_unit: !int,
+      %w: !ptr, %w_k: !int, %w_n: !int, %w_stride: !int, %w_unit: !int,
+      %bias: !ptr, %bias_n: !int, %bias_unit: !int,
+      %out: !ptr, %out_m: !int, %out_n: !int, %out_stride: !int, %out_unit: !int,
+      %eps: !real) {
+    %M = assume bounded<0, ?>, %x_m : !int
+    %K = assume bounded<0, ?>, %x_k : !int
+    %N = assume bounded<0, ?>, %w_n : !int
+    %Z = assume bounded<0, ?>, %squares_z : !int
+    %R = assume bounded<0, ?>, %squares_r : !int
+    %x_row = assume bounded<0, ?>, %x_stride : !int
+    %squares_row = assume bounded<0, ?>, %squares_stride : !int
+    %w_row = assume bounded<0, ?>, %w_stride : !int
+    %out_row = assume bounded<0, ?>, %out_stride : !int
+    %x_view = make_tensor_view %x, shape = [%M, %K], strides = [%x_row, 1] : !int -> !matrix
+    %squares_view = make_tensor_view %squares, shape = [%Z, %R], strides = [%squares_row, 1] : !int -> !squares
+    %w_view = make_tensor_view %w, shape = [%K, %N], strides = [%w_row, 1] : !int -> !matrix
+    %bias_view = make_tensor_view %bias, shape = [%N], strides = [1] : !int -> !vector
+    %out_view = make_tensor_view %out, shape = [%M, %N], strides = [%out_row, 1] : !int -> !matrix
+    %x_tiles = make_partition_view %x_view : !x_part_BMxBK
+    %square_tiles = make_partition_view %squares_view : !square_part_1xBM
+    %w_left = make_strided_view %w_view : !w_part_BKxBN_every_BKxBR
+    %w_right = make_partition_view %w_view : !w_part_BKxBR
+    %bias_left = make_strided_view %bias_view : !bias_part_BN_every_BR
+    %bias_right = make_partition_view %bias_view : !bias_part_BR
+    %out_left = make_strided_view %out_view : !out_part_BMxBN_every_BMxBR
+    %out_right = make_partition_view %out_view : !out_part_BMxBR
+
+    %block, %row_zero, %unused_z = get_tile_block_id : !int
+    %blocks, %one_y, %one_z = get_num_tile_blocks : !int
+    %zero = constant <i32: 0> : !int
+    %one = constant <i32: 1> : !int
+    %BM = constant <i32: 128> : !int
+    %BN = constant <i32: 128> : !int
+    %BR = constant <i32: 64> : !int
+    %BK = constant <i32: 64> : !int
+    %GROUP = constant <i32: 8> : !int
+    %before_right = divi %BN, %BR signed : !int
+    %per_tile = addi %before_right, %one : !int  // a tile's columns, in steps of BR
+    %width = addi %BN, %BR : !int
+    %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
+    %n_tiles = divi %N, %width signed rounding<positive_inf> : !int
+    %tiles = muli %m_tiles, %n_tiles : !int
+    %span = muli %GROUP, %n_tiles : !int
+    // One division instead of three, which every block does before its first load. The compiler knows GROUP and keeps one way.
+    %by_row = cmpi equal %GROUP, %one, signed : !int -> !flag
+    %four = constant <i32: 4> : !int
+    %four_parts = divi %Z, %four signed rounding<positive_inf> : !int
+    %no_squares = constant <f32: 0.0> : !column_BM
+    %K_real = itof %K signed : !int -> !real
+    %one_f32 = constant <f32: 1.0> : !real
+    %unit_real = divf %one_f32, %K_real : !real
+    %unit_1 = reshape %unit_real : !real -> !real_1
+    %unit_column = broadcast %unit_1 : !real_1 -> !column_BM
+    %eps_1 = reshape %eps : !real -> !real_1
+    %eps_column = broadcast %eps_1 : !real_1 -> !column_BM
+    %steps = divi %K, %BK signed rounding<positive_inf> : !int
+
+    // The accumulators start with a zero that the compiler does not know: it takes the first step out of a loop that starts
+    // with known ones, and then, with two accumulators, has each product wait for the one before it.
+    %start = itof %row_zero signed : !int -> !start
+    %start_1x1 = reshape %start : !start -> !start_1x1
+    %empty = broadcast %start_1x1 : !start_1x1 -> !acc_BMxBN
+    %rest_empty = broadcast %start_1x1 : !start_1x1 -> !acc_BMxBR
+    %cubic = constant <f32: 0.044715> : !acc_BMxBN
+    %scale = constant <f32: 0.7978845608028654> : !acc_BMxBN
+    %half = constant <f32: 0.5> : !acc_BMxBN
+    %unit = constant <f32: 1.0> : !acc_BMxBN
+    %rest_cubic = constant <f32: 0.044715> : !acc_BMxBR
+    %rest_scale = constant <f32: 0.7978845608028654> : !acc_BMxBR
+    %rest_half = constant <f32: 0.5> : !acc_BMxBR
+    %rest_unit = constant <f32: 1.0> : !acc_BMxBR
+
+    for %tile in (%block to %tiles, step %blocks) : !int {
+      // GROUP rows of tiles at a time, column by column: tiles made at the same time share their inputs in the L2 cache.
+      %m, %n = if %by_row -> (!int, !int) {
+        %m_in_rows = divi %tile, %n_tiles signed : !int
+        %n_in_row = remi %tile, %n_tiles signed : !int
+        yield %m_in_rows, %n_in_row : !int, !int
+      } else {
+        %group = divi %tile, %span signed : !int
+        %in_group = remi %tile, %span signed : !int
+        %m_first = muli %group, %GROUP : !int
+        %m_left = subi %m_tiles, %m_first : !int
+        %rows = mini %m_left, %GROUP signed : !int
+        %row = remi %in_group, %rows signed : !int
+        %m_in_group = addi %m_first, %row : !int
+        %n_in_group = divi %in_group, %rows signed : !int
+        yield %m_in_group, %n_in_group : !int, !int
+      }
+      %left = muli %n, %per_tile : !int
+      %right = addi %left, %before_right : !int
+
+      %product, %rest_product = for %k in (%zero to %steps, step %one) : !int
+          iter_values(%acc = %empty, %rest = %rest_empty) -> (!acc_BMxBN, !acc_BMxBR) {
+        %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part_BMxBK, !int -> !x_BMxBK, token
+        %w_tile, %w_token = load_view_tko weak %w_left[%k, %left] : !w_part_BKxBN_every_BKxBR, !int -> !w_BKxBN, token
+        %rest_w_tile, %rest_w_token = load_view_tko weak %w_right[%k, %right] : !w_part_BKxBR, !int -> !w_BKxBR, token
+        %next = mmaf %x_tile, %w_tile, %acc : !x_BMxBK, !w_BKxBN, !acc_BMxBN
+        %rest_next = mmaf %x_tile, %rest_w_tile, %rest : !x_BMxBK, !w_BKxBR, !acc_BMxBR
+        continue %next, %rest_next : !acc_BMxBN, !acc_BMxBR
+      }
+      %bias_tile, %bias_token = load_view_tko weak %bias_left[%left] : !bias_part_BN_every_BR, !int -> !bias_BN, token
+      %bias_f32 = ftof %bias_tile : !bias_BN -> !bias_f32_BN
+      %bias_line = reshape %bias_f32 : !bias_f32_BN -> !bias_f32_1xBN
+      %bias_full = broadcast %bias_line : !bias_f32_1xBN -> !acc_BMxBN
+      %rest_bias_tile, %rest_bias_token = load_view_tko weak %bias_right[%right] : !bias_part_BR, !int -> !bias_BR, token
+      %rest_bias_f32 = ftof %rest_bias_tile : !bias_BR -> !bias_f32_BR
+      %rest_bias_line = reshape %rest_bias_f32 : !bias_f32_BR -> !bias_f32_1xBR
+      %rest_bias_full = broadcast %rest_bias_line : !bias_f32_1xBR -> !acc_BMxBR
+      // The row's sum of squares, of four parts at a time: past the last one there are zeros.
+      %total = for %step in (%zero to %four_parts, step %one) : !int iter_values(%sum = %no_squares) -> (!column_BM) {
+        %z0 = muli %four, %step : !int
+        %z1 = addi %z0, %one : !int
+        %z2 = addi %z1, %one : !int
+        %z3 = addi %z2, %one : !int
+        %part0, %part0_token = load_view_tko weak %square_tiles[%z0, %m] : !square_part_1xBM, !int -> !square_1xBM, token
+        %part1, %part1_token = load_view_tko weak %square_tiles[%z1, %m] : !square_part_1xBM, !int -> !square_1xBM, token
+        %part2, %part2_token = load_view_tko weak %square_tiles[%z2, %m] : !square_part_1xBM, !int -> !square_1xBM, token
+        %part3, %part3_token = load_view_tko weak %square_tiles[%z3, %m] : !square_part_1xBM, !int -> !square_1xBM, token
+        %column0 = reshape %part0 : !square_1xBM -> !column_BM
+        %sum0 = addf %sum, %column0 : !column_BM
+        %column1 = reshape %part1 : !square_1xBM -> !column_BM
+        %sum1 = addf %sum0, %column1 : !column_BM
+        %column2 = reshape %part2 : !square_1xBM -> !column_BM
+        %sum2 = addf %sum1, %column2 : !column_BM
+        %column3 = reshape %part3 : !square_1xBM -> !column_BM
+        %sum3 = addf %sum2, %column3 : !column_BM
+        continue %sum3 : !column_BM
+      }
+      %mean_square = mulf %total, %unit_column : !column_BM
+      %shifted = addf %mean_square, %eps_column : !column_BM
+      %inverse = rsqrt %shifted : !column_BM
+      %inverse_column = reshape %inverse : !column_BM -> !column_BMx1
+      %inverse_full = broadcast %inverse_column : !column_BMx1 -> !acc_BMxBN
+      %biased = fma %product, %inverse_full, %bias_full : !acc_BMxBN
+      %rest_inverse = broadcast %inverse_column : !column_BMx1 -> !acc_BMxBR
+      %rest_biased = fma %rest_product, %rest_inverse, %rest_bias_full : !acc_BMxBR
+
+      // gelu(x) = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). The GPU's own tanh (to 2^-11) does where the result is
+      // stored in 16 bits; entries of f32 get the full one: see toolchain/tileir/specialize.py.
+      %square = mulf %biased, %biased : !acc_BMxBN
+      %cube = mulf %square, %biased : !acc_BMxBN
+      %inner = fma %cubic, %cube, %biased : !acc_BMxBN
+      %scaled = mulf %scale, %inner : !acc_BMxBN
+      %tanh = tanh %scaled rounding<approx> : !acc_BMxBN
+      %gate = addf %unit, %tanh : !acc_BMxBN
+      %halved = mulf %half, %biased : !acc_BMxBN
+      %gelu = mulf %halved, %gate : !acc_BMxBN
+      %rest_square = mulf %rest_biased, %rest_biased : !acc_BMxBR
+      %rest_cube = mulf %rest_square, %rest_biased : !acc_BMxBR
+      %rest_inner = fma %rest_cubic, %rest_cube, %rest_biased : !acc_BMxBR
+      %rest_scaled = mulf %rest_scale, %rest_inner : !acc_BMxBR
+      %rest_tanh = tanh %rest_scaled rounding<approx> : !acc_BMxBR
+      %rest_gate = addf %rest_unit, %rest_tanh : !acc_BMxBR
+      %rest_halved = mulf %rest_half, %rest_biased : !acc_BMxBR
+      %rest_gelu = mulf %rest_halved, %rest_gate : !acc_BMxBR
+      %result = ftof %gelu : !acc_BMxBN -> !out_BMxBN
+      %stored = store_view_tko weak %result, %out_left[%m, %left] : !out_BMxBN, !out_part_BMxBN_every_BMxBR, !int -> token
+      %rest_result = ftof %rest_gelu : !acc_BMxBR -> !out_BMxBR
+      %rest_stored = store_view_tko weak %rest_result, %out_right[%m, %right] : !out_BMxBR, !out_part_BMxBR, !int -> token
+      continue
+    }
+    return
+  }
+}
