@@ -1,8 +1,8 @@
 """What a norm does to every row alike, moved into the weights beside it when they are loaded.
 
-layernorm(x) = (x - mean) / deviation * gain + shift, and what follows is a product with W and b added. Gain and shift go
-into W and b; and if nothing that is added to the residual stream has a mean, x has none to take off. What is left is to
-divide each row by its root mean square, which can be done to the product's result.
+layernorm(x) = (x - mean) / deviation * gain + shift, and what follows is a product with W and b added. Gain and shift
+go into W and b; and if nothing that is added to the residual stream has a mean, x has none to take off. What is left is
+to divide each row by its root mean square, which can be done to the product's result.
 """
 
 from __future__ import annotations

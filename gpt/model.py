@@ -32,8 +32,8 @@ FEW = 64  # rows up to which the MLP's second product, of the longest K, has its
 PANEL, FEW_PANEL = 768, 192  # in 16 bits, where a part's K is so long that a block reads it at once, up to so many rows
 PARTS = 4
 MANY = 512  # rows from which on, in 16 bits, the layers' norms are part of the products before and behind them
-# Columns of a part of a row's squares, as wide as a tile of the product that makes them: up to so many rows, and beyond.
-# A model whose width is a multiple of the second has its norms folded into its weights.
+# Columns of a part of a row's squares, as wide as a tile of the product that makes them: of at most SQUARES rows NARROW,
+# else WIDE. A model whose width is a multiple of WIDE has its norms folded into its weights.
 SQUARES, NARROW, WIDE = 1536, 128, 192
 WIDEST = 2048  # columns that residual_layernorm takes
 WHOLE = 64  # the size of a head whose cache one block of decode_attention_whole takes: as many rows as the cores make

@@ -18,7 +18,8 @@ from toolchain.tuned import put_first
 
 HERE = Path(__file__).parent
 MODULES = {  # of each kernel
-    "embedding": "embedding", "embedding_rows": "embedding", "embedding_centred": "embedding", "gelu": "elementwise",
+    "embedding": "embedding", "embedding_rows": "embedding", "embedding_centred": "embedding",
+    "embedding_centred_rows": "embedding", "gelu": "elementwise",
     "softmax": "softmax", "softmax_row": "softmax", "softmax_held": "softmax",
     "layernorm": "layernorm", "layernorm_row": "layernorm", "layernorm_once": "layernorm",
     "residual_layernorm": "layernorm", "residual_layernorm_four": "layernorm",

@@ -50,3 +50,17 @@ def embedding_centred(tokens, positions, wte, wpe, out, BC: ConstInt):
         place = ct.load(wpe, index=(position, j), shape=(1, BC), padding_mode=ct.PaddingMode.ZERO)
         total = word.astype(ct.float32) + place.astype(ct.float32) - mean
         ct.store(out, index=(n, j), tile=total.astype(out.dtype))
+
+
+@ct.kernel
+def embedding_centred_rows(tokens, positions, wte, wpe, out, R: ConstInt, BC: ConstInt):
+    """One block makes R tokens' rows of at most BC columns, which stay in registers: see embedding_rows."""
+    n = ct.bid(0)
+    token = ct.load(tokens, index=(n,), shape=(R,), padding_mode=ct.PaddingMode.ZERO)
+    position = ct.load(positions, index=(n,), shape=(R,), padding_mode=ct.PaddingMode.ZERO)
+    column = ct.arange(BC, dtype=ct.int32)
+    word = ct.gather(wte, (token[:, None], column[None, :]), padding_value=0)
+    place = ct.gather(wpe, (position[:, None], column[None, :]), padding_value=0)
+    total = word.astype(ct.float32) + place.astype(ct.float32)
+    mean = ct.sum(total, axis=1, keepdims=True) / out.shape[1]
+    ct.store(out, index=(n, 0), tile=(total - mean).astype(out.dtype), allow_tma=False)
