@@ -32,8 +32,8 @@ FEW = 64  # rows up to which the MLP's second product, of the longest K, has its
 PANEL, FEW_PANEL = 768, 192  # in 16 bits, where a part's K is so long that a block reads it at once, up to so many rows
 PARTS = 4
 MANY = 512  # rows from which on, in 16 bits, the layers' norms are part of the products before and behind them
-# Columns of a part of a row's squares, as wide as a tile of the product that makes them: of at most SQUARES rows NARROW,
-# else WIDE. A model whose width is a multiple of WIDE has its norms folded into its weights.
+# Columns of a part of a row's squares, as wide as a tile of the product that makes them: of at most SQUARES rows
+# NARROW, else WIDE. A model whose width is a multiple of WIDE has its norms folded into its weights.
 SQUARES, NARROW, WIDE = 1536, 128, 192
 WIDEST = 2048  # columns that residual_layernorm takes
 WHOLE = 64  # the size of a head whose cache one block of decode_attention_whole takes: as many rows as the cores make
@@ -75,7 +75,7 @@ class Workspace:
     starts: DeviceBuffer  # (B) i32: where each sequence's new positions begin
     partial: DeviceBuffer  # (Z, N, C) f32: the parts of a product, Z = 0 where there are none
     squares: (
-        DeviceBuffer  # (Z, R) f32: each row's sum of squares of x, in parts; R >= N; Z = 0 where norms are launches
+        DeviceBuffer  # (Z, L) f32: each row's sum of squares of x, in parts; L >= N; Z = 0 where norms are launches
     )
 
     @property
@@ -214,11 +214,14 @@ class GPT:
         qkv = work.qkv.reshape(batch, length, 3, h, d)
         attended = work.attended.reshape(batch, length, h, d)
         wte, wpe = self.weights["wte.weight"], self.weights["wpe.weight"]
-        embed = "embedding_centred" if work.squares.shape[0] else "embedding"
-        self._run(embed, tokens=work.tokens, positions=work.positions, wte=wte, wpe=wpe, out=x)  # (N, C)
+        tokens: dict[str, DeviceBuffer | float] = {
+            "tokens": work.tokens, "positions": work.positions, "wte": wte, "wpe": wpe
+        }  # fmt: skip
         if work.squares.shape[0]:
+            self._run("embedding_centred", **tokens, out=x, squares=work.squares)  # (N, C)
             self._folded_layers(work, attend, qkv, attended)
             return False
+        self._run("embedding", **tokens, out=x)  # (N, C)
         normed_ahead = False  # whether `normed` has this layer's input, or at the end ln_f's result
         for layer in range(self.config.n_layer):
             w = self._layer_weights(layer)
@@ -245,17 +248,13 @@ class GPT:
         return normed_ahead
 
     def _folded_layers(self, work: Workspace, attend: Attend, qkv: DeviceBuffer, attended: DeviceBuffer) -> None:
-        """The layers of many rows: each product that adds to the residual stream gives the squares that the norm behind
-        it needs, and the product behind the norm divides by them."""
+        """The layers of many rows: what adds to the residual stream gives the squares that the norm behind it needs,
+        and the product behind the norm divides by them."""
         x, squares, eps = work.x, work.squares, self.config.eps
         y = attended.reshape(*x.shape)
         for layer in range(self.config.n_layer):
             w = self._layer_weights(layer)
-            if layer == 0:  # no product before it
-                self._run("layernorm", x=x, **w("ln_1"), out=work.normed, eps=eps)  # (N, C)
-                self._run("linear", x=work.normed, **w("attn.c_attn"), out=work.qkv)  # (N, 3C)
-            else:
-                self._run("rms_linear", x=x, squares=squares, **w("attn.c_attn"), out=work.qkv, eps=eps)  # (N, 3C)
+            self._run("rms_linear", x=x, squares=squares, **w("attn.c_attn"), out=work.qkv, eps=eps)  # (N, 3C)
             attend(layer, qkv, attended)  # (B, T, H, D)
             self._run("linear_residual_squares", x=y, **w("attn.c_proj"), residual=x, out=x, squares=squares)  # (N, C)
             self._run("rms_linear_gelu", x=x, squares=squares, **w("mlp.c_fc"), out=work.hidden, eps=eps)  # (N, 4C)

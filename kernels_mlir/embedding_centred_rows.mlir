@@ -1,4 +1,4 @@
-// out[n] = wte[tokens[n]] + wpe[positions[n]], less the mean of the row
+// out[n] = wte[tokens[n]] + wpe[positions[n]], less the mean of the row, and the row's sum of squares
 //
 // One block makes R tokens' rows of at most BC columns, which stay in registers: see `embedding_rows`.
 
@@ -27,6 +27,10 @@
 !place_RxBC = !cuda_tile.tile<2x1024xptr<!elem>>
 !rows_RxBC = !cuda_tile.tile<2x1024x!elem>
 !f32_RxBC = !cuda_tile.tile<2x1024xf32>
+!square_ptr = !cuda_tile.tile<ptr<f32>>
+!squares = !cuda_tile.tensor_view<?x?xf32, strides=[?,1]>
+!square_part_1xR = !cuda_tile.partition_view<tile=(1x2), !squares>
+!square_1xR = !cuda_tile.tile<1x2xf32>
 !real = !cuda_tile.tile<f32>
 !real_1x1 = !cuda_tile.tile<1x1xf32>
 !stat_R = !cuda_tile.tile<2xf32>
@@ -37,15 +41,21 @@ cuda_tile.module @embedding_centred_rows {
       %positions: !int_ptr, %positions_n: !int, %positions_unit: !int,
       %wte: !ptr, %wte_v: !int, %wte_c: !int, %wte_stride: !int, %wte_unit: !int,
       %wpe: !ptr, %wpe_p: !int, %wpe_c: !int, %wpe_stride: !int, %wpe_unit: !int,
-      %out: !ptr, %out_n: !int, %out_c: !int, %out_stride: !int, %out_unit: !int) {
+      %out: !ptr, %out_n: !int, %out_c: !int, %out_stride: !int, %out_unit: !int,
+      %squares: !square_ptr, %squares_z: !int, %squares_l: !int, %squares_stride: !int, %squares_unit: !int) {
     %N = assume bounded<0, ?>, %out_n : !int
     %C = assume bounded<0, ?>, %out_c : !int
+    %Z = assume bounded<0, ?>, %squares_z : !int
+    %L = assume bounded<0, ?>, %squares_l : !int
+    %squares_row = assume bounded<0, ?>, %squares_stride : !int
     %wte_row = assume bounded<0, ?>, %wte_stride : !int
     %wpe_row = assume bounded<0, ?>, %wpe_stride : !int
     %out_row = assume bounded<0, ?>, %out_stride : !int
     %tokens_view = make_tensor_view %tokens, shape = [%N], strides = [1] : !int -> !indices
     %positions_view = make_tensor_view %positions, shape = [%N], strides = [1] : !int -> !indices
     %out_view = make_tensor_view %out, shape = [%N, %C], strides = [%out_row, 1] : !int -> !matrix
+    %squares_view = make_tensor_view %squares, shape = [%Z, %L], strides = [%squares_row, 1] : !int -> !squares
+    %square_tiles = make_partition_view %squares_view : !square_part_1xR
     %token_tiles = make_partition_view %tokens_view : !index_part_R
     %position_tiles = make_partition_view %positions_view : !index_part_R
     %out_tiles = make_partition_view %out_view : !out_part_RxBC
@@ -107,10 +117,30 @@ cuda_tile.module @embedding_centred_rows {
     %width_column = broadcast %width_1x1 : !real_1x1 -> !stat_Rx1
     %mean = divf %row_column, %width_column : !stat_Rx1
     %mean_full = broadcast %mean : !stat_Rx1 -> !f32_RxBC
-    %centred = subf %sum, %mean_full : !f32_RxBC
+    %deviation = subf %sum, %mean_full : !f32_RxBC
+    %zeros = constant <f32: 0.0> : !f32_RxBC
+    %centred = select %mask, %deviation, %zeros : !mask_RxBC, !f32_RxBC
+    %square = mulf %centred, %centred : !f32_RxBC
+    %square_sum = reduce %square dim=1 identities=[0.0 : f32] : !f32_RxBC -> !stat_R
+    (%square_a: !real, %square_b: !real) {
+      %square_ab = addf %square_a, %square_b : !real
+      yield %square_ab : !real
+    }
     %result = ftof %centred : !f32_RxBC -> !rows_RxBC
     %stored = store_view_tko weak %result, %out_tiles[%n, %zero] optimization_hints = <default = {allow_tma = false}>
         : !rows_RxBC, !out_part_RxBC, !int -> token
+
+    // All of a row's squares are its first part.
+    %square_line = reshape %square_sum : !stat_R -> !square_1xR
+    %first_stored = store_view_tko weak %square_line, %square_tiles[%zero, %n] optimization_hints = <default = {allow_tma = false}>
+        : !square_1xR, !square_part_1xR, !int -> token
+    %one = constant <i32: 1> : !int
+    %none = constant <f32: 0.0> : !square_1xR
+    for %z in (%one to %Z, step %one) : !int {
+      %rest_stored = store_view_tko weak %none, %square_tiles[%z, %n] optimization_hints = <default = {allow_tma = false}>
+          : !square_1xR, !square_part_1xR, !int -> token
+      continue
+    }
     return
   }
 }

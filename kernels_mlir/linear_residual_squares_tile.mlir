@@ -34,12 +34,12 @@ cuda_tile.module @linear_residual_squares_tile {
       %bias: !ptr, %bias_n: !int, %bias_unit: !int,
       %r: !ptr, %r_m: !int, %r_n: !int, %r_stride: !int, %r_unit: !int,
       %out: !ptr, %out_m: !int, %out_n: !int, %out_stride: !int, %out_unit: !int,
-      %squares: !square_ptr, %squares_z: !int, %squares_r: !int, %squares_stride: !int, %squares_unit: !int) {
+      %squares: !square_ptr, %squares_z: !int, %squares_l: !int, %squares_stride: !int, %squares_unit: !int) {
     %M = assume bounded<0, ?>, %x_m : !int
     %K = assume bounded<0, ?>, %x_k : !int
     %N = assume bounded<0, ?>, %w_n : !int
     %Z = assume bounded<0, ?>, %squares_z : !int
-    %R = assume bounded<0, ?>, %squares_r : !int
+    %L = assume bounded<0, ?>, %squares_l : !int
     %x_row = assume bounded<0, ?>, %x_stride : !int
     %w_row = assume bounded<0, ?>, %w_stride : !int
     %r_row = assume bounded<0, ?>, %r_stride : !int
@@ -50,7 +50,7 @@ cuda_tile.module @linear_residual_squares_tile {
     %bias_view = make_tensor_view %bias, shape = [%N], strides = [1] : !int -> !vector
     %r_view = make_tensor_view %r, shape = [%M, %N], strides = [%r_row, 1] : !int -> !matrix
     %out_view = make_tensor_view %out, shape = [%M, %N], strides = [%out_row, 1] : !int -> !matrix
-    %squares_view = make_tensor_view %squares, shape = [%Z, %R], strides = [%squares_row, 1] : !int -> !squares
+    %squares_view = make_tensor_view %squares, shape = [%Z, %L], strides = [%squares_row, 1] : !int -> !squares
     %square_tiles = make_partition_view %squares_view : !square_part_1xBM
     %x_tiles = make_partition_view %x_view : !x_part_BMxBK
     %w_tiles = make_partition_view %w_view : !w_part_BKxBN

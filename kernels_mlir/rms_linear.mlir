@@ -32,7 +32,7 @@
 
 cuda_tile.module @rms_linear {
   entry @rms_linear(%x: !ptr, %x_m: !int, %x_k: !int, %x_stride: !int, %x_unit: !int,
-      %squares: !square_ptr, %squares_z: !int, %squares_r: !int, %squares_stride: !int, %squares_unit: !int,
+      %squares: !square_ptr, %squares_z: !int, %squares_l: !int, %squares_stride: !int, %squares_unit: !int,
       %w: !ptr, %w_k: !int, %w_n: !int, %w_stride: !int, %w_unit: !int,
       %bias: !ptr, %bias_n: !int, %bias_unit: !int,
       %out: !ptr, %out_m: !int, %out_n: !int, %out_stride: !int, %out_unit: !int,
@@ -41,13 +41,13 @@ cuda_tile.module @rms_linear {
     %K = assume bounded<0, ?>, %x_k : !int
     %N = assume bounded<0, ?>, %w_n : !int
     %Z = assume bounded<0, ?>, %squares_z : !int
-    %R = assume bounded<0, ?>, %squares_r : !int
+    %L = assume bounded<0, ?>, %squares_l : !int
     %x_row = assume bounded<0, ?>, %x_stride : !int
     %squares_row = assume bounded<0, ?>, %squares_stride : !int
     %w_row = assume bounded<0, ?>, %w_stride : !int
     %out_row = assume bounded<0, ?>, %out_stride : !int
     %x_view = make_tensor_view %x, shape = [%M, %K], strides = [%x_row, 1] : !int -> !matrix
-    %squares_view = make_tensor_view %squares, shape = [%Z, %R], strides = [%squares_row, 1] : !int -> !squares
+    %squares_view = make_tensor_view %squares, shape = [%Z, %L], strides = [%squares_row, 1] : !int -> !squares
     %w_view = make_tensor_view %w, shape = [%K, %N], strides = [%w_row, 1] : !int -> !matrix
     %bias_view = make_tensor_view %bias, shape = [%N], strides = [1] : !int -> !vector
     %out_view = make_tensor_view %out, shape = [%M, %N], strides = [%out_row, 1] : !int -> !matrix

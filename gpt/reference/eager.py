@@ -52,9 +52,14 @@ def embedding(tokens: Array, positions: Array, wte: Array, wpe: Array, *, dtype:
     return rounded(f32(wte[tokens]) + f32(wpe[positions]), dtype)
 
 
-def embedding_centred(tokens: Array, positions: Array, wte: Array, wpe: Array, *, dtype: str) -> Array:
+def embedding_centred(
+    tokens: Array, positions: Array, wte: Array, wpe: Array, squares: Array, *, dtype: str
+) -> tuple[Array, F32]:
     whole = f32(wte[tokens]) + f32(wpe[positions])
-    return rounded(whole - whole.mean(axis=-1, keepdims=True), dtype)
+    centred = whole - whole.mean(axis=-1, keepdims=True)
+    sums = np.zeros(squares.shape, np.float32)
+    sums[0] = (centred * centred).sum(axis=-1)
+    return rounded(centred, dtype), sums
 
 
 def layernorm(x: Array, weight: Array, bias: Array, eps: float, *, dtype: str) -> Array:

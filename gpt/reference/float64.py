@@ -22,9 +22,13 @@ def embedding(tokens: Array, positions: Array, wte: Array, wpe: Array) -> F64:
     return f64(wte[tokens]) + f64(wpe[positions])  # (N, C)
 
 
-def embedding_centred(tokens: Array, positions: Array, wte: Array, wpe: Array) -> F64:
+def embedding_centred(tokens: Array, positions: Array, wte: Array, wpe: Array, squares: Array) -> tuple[F64, F64]:
+    """The squares of a row are all in its first part, of as many as `squares` has."""
     whole = embedding(tokens, positions, wte, wpe)
-    return whole - whole.mean(axis=-1, keepdims=True)
+    centred = whole - whole.mean(axis=-1, keepdims=True)
+    sums = np.zeros(squares.shape)
+    sums[0] = (centred**2).sum(axis=-1)
+    return centred, sums
 
 
 def layernorm(x: Array, weight: Array, bias: Array, eps: float) -> F64:
@@ -54,7 +58,7 @@ def linear_residual_squares(x: Array, weight: Array, bias: Array, residual: Arra
 
 
 def parts_of_squares(rows: Array, count: int) -> F64:
-    """Of `count` parts of each row's columns, whole steps of 64, the sum of squares: (count, R)."""
+    """Of `count` parts of each row's columns, whole steps of 64, the sum of squares: (count, L)."""
     steps = (rows.shape[1] + 63) // 64
     size = 64 * ((steps + count - 1) // count)
     return np.stack([(f64(rows[:, z * size : (z + 1) * size]) ** 2).sum(axis=1) for z in range(count)])
