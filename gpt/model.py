@@ -94,7 +94,7 @@ class GPT:
         self.storage = "f32" if dtype == "tf32" else dtype
         self.executor = launcher.executor
         self.vocabulary = -(-config.vocab_size // VOCABULARY_STEP) * VOCABULARY_STEP  # padded
-        self.folded = ITEMSIZE[self.storage] == 2 and config.n_embd % WIDE == 0
+        self.folded = ITEMSIZE.get(self.storage) == 2 and config.n_embd % WIDE == 0
         stored = dict((fold(config, weights) if self.folded else weights).astype(dtype).items())
         padding = ((0, self.vocabulary - config.vocab_size), (0, 0))
         stored["wte.weight"] = np.pad(stored["wte.weight"], padding)  # (padded V, C), zeros at the end

@@ -199,6 +199,8 @@ CASES: tuple[Case, ...] = (
             _case(op, "GPT-2 at 1024 rows, odd ones", M=1001, K=64, N=width, Z=6, L=1024),
             _case(op, "more rows, more parts than are read at once", M=1600, K=64, N=448, Z=6, L=1600),
             _case(op, "GPT-2 at 2048 rows, odd ones", M=1601, K=64, N=width, Z=4, L=1664),
+            _case(op, "GPT-2 at 4096 rows, odd ones", gpu_only=True, M=3999, K=64, N=width, Z=4, L=4032),
+            _case(op, "more rows yet", M=3100, K=64, N=192, Z=1, L=3136),
             _case(op, "many rows", M=6200, K=64, N=192, Z=1, L=6208),
             _case(op, "very many rows", M=16400, K=64, N=192, Z=1, L=16448),
             _case(op, "GPT-2, many rows", gpu_only=True, M=6200, K=64, N=width, Z=4, L=6208),

@@ -57,7 +57,9 @@ def test_both_sources_have_the_same_entries() -> None:
 def test_tiles_of_two_parts_have_a_grid_of_one_row() -> None:
     """Their accumulators start with the number of the block's row: only that of the first row is 0."""
     pairs = [spec for spec in ENTRIES if (spec.kernel or spec.op).endswith("_pair")]
-    assert {spec.op for spec in pairs} == {"linear", "linear_gelu", "linear_residual", "logits"}
+    assert {spec.op for spec in pairs} == {
+        "linear", "linear_gelu", "linear_residual", "logits", "rms_linear", "rms_linear_gelu", "linear_residual_squares"
+    }  # fmt: skip
     assert {spec.grid[1:] for spec in pairs} == {("1", "1")}
 
 
@@ -72,7 +74,7 @@ def dtypes_of(op: OpSpec) -> list[str]:
 @pytest.mark.parametrize("head", [32, 64, 128])
 def test_every_op_and_dtype_has_an_entry_that_takes_any_size_and_alignment(source: str, head: int) -> None:
     # Odd, and the sizes that follow from others: of spans and parts there are as many as the entries' are long.
-    sizes = dict.fromkeys("BCHKMNPTV", 37) | {"D": head, "S": 41, "Z": 1, "TWO": 2}
+    sizes = dict.fromkeys("BCHKLMNPTV", 37) | {"D": head, "S": 41, "Z": 1, "TWO": 2}
     for op in ops().values():
         dims = {d: sizes[d] for p in op.params for d in p.dims}
         anything = frozenset(p.name for p in op.params)
