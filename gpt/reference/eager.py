@@ -58,7 +58,7 @@ def embedding_centred(
     whole = f32(wte[tokens]) + f32(wpe[positions])
     centred = whole - whole.mean(axis=-1, keepdims=True)
     sums = np.zeros(squares.shape, np.float32)
-    sums[0] = (centred * centred).sum(axis=-1)
+    sums[0, : len(whole)] = (centred * centred).sum(axis=-1)
     return rounded(centred, dtype), sums
 
 

@@ -27,7 +27,7 @@ def embedding_centred(tokens: Array, positions: Array, wte: Array, wpe: Array, s
     whole = embedding(tokens, positions, wte, wpe)
     centred = whole - whole.mean(axis=-1, keepdims=True)
     sums = np.zeros(squares.shape)
-    sums[0] = (centred**2).sum(axis=-1)
+    sums[0, : len(whole)] = (centred**2).sum(axis=-1)
     return centred, sums
 
 

@@ -10,7 +10,7 @@ from gpt.config import GPTConfig
 from gpt.generate import generate, sample
 from gpt.model import GPT, KVCache
 from gpt.reference import eager, float64
-from gpt.weights import Weights
+from gpt.weights import Weights, random_weights
 from toolchain.errors import ConformanceError, UsageError
 
 
@@ -50,6 +50,43 @@ def test_the_longest_product_is_made_in_parts_of_few_rows(
     GPT(config, weights, launcher, dtype).forward(np.zeros((rows, 1), np.int32))
     launched = [op for op, _ in launcher.launches]
     assert ("linear_parts" in launched) == ("residual_layernorm" in launched) == in_parts
+
+
+FOLDED = GPTConfig(n_layer=2, n_head=3, n_embd=192, n_ctx=300, vocab_size=257)
+NORMS = {"embedding_centred", "rms_linear", "rms_linear_gelu", "linear_residual_squares"}  # where they are no launches
+
+
+@pytest.mark.parametrize(
+    ("dtype", "width", "batch", "parts"),
+    [("bf16", 192, 3, 1), ("f16", 192, 6, 1), ("bf16", 384, 3, 3), ("bf16", 384, 7, 2), ("bf16", 192, 2, 0),
+     ("f32", 192, 3, 0), ("tf32", 192, 3, 0), ("bf16", 160, 3, 0)],
+)  # fmt: skip
+def test_norms_of_many_rows_are_part_of_the_products(
+    launcher: Any, dtype: str, width: int, batch: int, parts: int
+) -> None:
+    config = replace(FOLDED, n_embd=width, n_head=width // 32)
+    weights, length = random_weights(config, seed=5), 256 if parts or batch == 2 else 200
+    tokens = np.random.default_rng(8).integers(0, config.vocab_size, (batch, length)).astype(np.int32)
+    model = GPT(config, weights, launcher, dtype)
+    logits = model.forward(tokens).numpy().astype(np.float64)
+    launched = {op for op, _ in launcher.launches}
+    assert launched & NORMS == (NORMS if parts else set())
+    assert ("embedding" in launched) == (not parts)
+    assert model._squares(batch * length) == ((parts, batch * length) if parts else (0, 0))
+    wanted = eager.forward(config, weights.astype(dtype), tokens, dtype=dtype)
+    allowed = {"f32": 1e-5, "tf32": 2e-3, "f16": 5e-3, "bf16": 5e-2}[dtype]
+    assert np.abs(logits - wanted.astype(np.float64)).max() < allowed
+
+
+def test_a_folded_model_prefills_and_decodes_as_it_goes_forward(launcher: Any) -> None:
+    """The prompt's rows are many, a decoding step's few: one with norms as launches, the other without."""
+    model = GPT(FOLDED, random_weights(FOLDED, seed=5), launcher, "f16")
+    tokens = np.random.default_rng(8).integers(0, FOLDED.vocab_size, (2, 299)).astype(np.int32)
+    wanted = model.forward(tokens).numpy().astype(np.float32)
+    cache = KVCache(model, batch=2)
+    assert np.abs(model.prefill(tokens[:, :-1], cache).numpy() - wanted[:, -2]).max() < 5e-3
+    assert np.abs(model.decode(tokens[:, -1], cache).numpy() - wanted[:, -1]).max() < 5e-3
+    assert {"rms_linear", "layernorm", "embedding", "embedding_centred"} <= {op for op, _ in launcher.launches}
 
 
 def test_logits_are_the_callers(model: GPT, tokens: np.ndarray) -> None:
