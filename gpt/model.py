@@ -31,7 +31,8 @@ PART = 2048  # columns of a row of logits that one block of argmax_parts takes
 FEW = 64  # rows up to which the MLP's second product, of the longest K, has its K in parts
 PANEL, FEW_PANEL = 768, 192  # in 16 bits, where a part's K is so long that a block reads it at once, up to so many rows
 PARTS = 4
-MANY = 512  # rows from which on, in 16 bits, the layers' norms are part of the products before and behind them
+MANY = 512  # rows above which, in 16 bits, the layers' norms are part of the products before and behind them
+FOLDED_ON = ("sm_90", None)  # where: the GPUs that have tiles for it, none of the others was measured; the interpreter
 # Columns of a part of a row's squares, as wide as a tile of the product that makes them: of at most SQUARES rows
 # NARROW, else WIDE. A model whose width is a multiple of WIDE has its norms folded into its weights.
 SQUARES, NARROW, WIDE = 1536, 128, 192
@@ -74,9 +75,7 @@ class Workspace:
     positions: DeviceBuffer  # (N) i32
     starts: DeviceBuffer  # (B) i32: where each sequence's new positions begin
     partial: DeviceBuffer  # (Z, N, C) f32: the parts of a product, Z = 0 where there are none
-    squares: (
-        DeviceBuffer  # (Z, L) f32: each row's sum of squares of x, in parts; L >= N; Z = 0 where norms are launches
-    )
+    squares: DeviceBuffer  # (Z, L) f32: x's sums of squares in Z parts, L >= N; Z = 0 where norms are launches
 
     @property
     def nbytes(self) -> int:
@@ -94,7 +93,8 @@ class GPT:
         self.storage = "f32" if dtype == "tf32" else dtype
         self.executor = launcher.executor
         self.vocabulary = -(-config.vocab_size // VOCABULARY_STEP) * VOCABULARY_STEP  # padded
-        self.folded = ITEMSIZE.get(self.storage) == 2 and config.n_embd % WIDE == 0
+        fits = ITEMSIZE.get(self.storage) == 2 and config.n_embd % WIDE == 0
+        self.folded = fits and self.executor.target in FOLDED_ON
         stored = dict((fold(config, weights) if self.folded else weights).astype(dtype).items())
         padding = ((0, self.vocabulary - config.vocab_size), (0, 0))
         stored["wte.weight"] = np.pad(stored["wte.weight"], padding)  # (padded V, C), zeros at the end

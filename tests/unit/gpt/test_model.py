@@ -78,6 +78,17 @@ def test_norms_of_many_rows_are_part_of_the_products(
     assert np.abs(logits - wanted.astype(np.float64)).max() < allowed
 
 
+def test_norms_are_folded_only_where_there_are_tiles_for_it(launcher: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = random_weights(FOLDED, seed=5)
+    for target, folded in (("sm_90", True), ("sm_100", False), (None, True)):
+        monkeypatch.setattr(launcher.executor, "target", target)
+        model = GPT(FOLDED, weights, launcher, "bf16")
+        assert model.folded == folded
+        gains = model.weights["h.0.ln_1.weight"].numpy().astype(np.float32)
+        assert (gains == 1).all() == folded
+        assert (model._squares(600) != (0, 0)) == folded
+
+
 def test_a_folded_model_prefills_and_decodes_as_it_goes_forward(launcher: Any) -> None:
     """The prompt's rows are many, a decoding step's few: one with norms as launches, the other without."""
     model = GPT(FOLDED, random_weights(FOLDED, seed=5), launcher, "f16")
