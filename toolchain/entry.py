@@ -170,8 +170,9 @@ class EntrySpec:
         for name, step in self.multiples.items():
             if dims[name] % step:
                 return f"{name} must be a multiple of {step}"
-        for name, size in self.sizes.items():
-            if dims[name] != size:
+        # A constant of a dimension's name means that size: another would make another grid of the same words.
+        for name, size in (*self.sizes.items(), *self.constants.items()):
+            if dims.get(name, size) != size:
                 return f"{name} must be {size}"
         names = {**self.constants, **dims}
         return next((f"{text} does not hold" for text in self.where if not evaluate(text, names)), None)

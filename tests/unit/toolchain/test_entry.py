@@ -97,6 +97,12 @@ def test_why_an_entry_cannot_take_arguments(dims: dict[str, int], misaligned: tu
     assert made().unmet(dims, frozenset(misaligned)) == why
 
 
+def test_a_constant_of_a_dimensions_name_is_that_size() -> None:
+    """As attention's D. Of another that happens to be called alike, such as a tile's rows, the grid would be wrong."""
+    alike = made(constants={"BM": 64, "BN": 32, "M": 100})
+    assert (alike.unmet(FITS), alike.unmet({**FITS, "M": 101})) == (None, "M must be 100")
+
+
 def test_an_op_names_arrays_that_are_read_early() -> None:
     assert made().op_spec is ops()["linear"]
     assert made().op_spec.early == ("weight", "bias")
