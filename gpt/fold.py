@@ -24,8 +24,8 @@ ADDED = ("attn.c_proj", "mlp.c_proj")  # to the residual stream
 def fold(config: GPTConfig, weights: Mapping[str, Array]) -> Weights:
     """Weights in f32 of the same function, whose norms within the layers have gains of 1 and shifts of 0, and whose
     products have no part along a row's mean: weights (in, out) of c_attn and c_fc add up to 0 over their inputs, those
-    of both c_proj over their outputs. Embeddings and the last norm stay as they are, so that the residual stream has the
-    embedding's mean: see embedding_centred."""
+    of both c_proj, and their biases, over their outputs. Embeddings and the last norm stay as they are, so that the
+    residual stream has the embedding's mean: see embedding_centred."""
     found = {name: np.asarray(tensor, np.float64) for name, tensor in weights.items() if name.startswith("h.")}
     for layer in range(config.n_layer):
         for norm, product in NORMED:
