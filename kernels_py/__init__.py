@@ -31,13 +31,14 @@ MODULES = {  # of each kernel
     "linear_residual_squares": "squares", "linear_residual_squares_tile": "squares",
     "linear_residual_squares_pair": "squares",
     "rms_linear": "rms", "rms_linear_gelu": "rms", "rms_linear_pair": "rms", "rms_linear_gelu_pair": "rms",
-    "attention": "attention", "decode_attention": "attention", "decode_attention_span": "attention",
+    "attention": "attention", "attention_anchored": "anchored",
+    "decode_attention": "attention", "decode_attention_span": "attention",
     "decode_attention_thin": "decode", "decode_attention_walk": "decode", "decode_attention_whole": "decode",
     "merge_attention": "attention", "merge_attention_once": "attention", "kv_append": "kv_cache",
     "argmax_parts": "next_token", "next_token": "next_token",
 }  # fmt: skip
 TENSOR_CORE = frozenset({  # these take TF32
-    "linear", "linear_gelu", "linear_residual", "linear_parts", "logits", "attention",
+    "linear", "linear_gelu", "linear_residual", "linear_parts", "logits", "attention", "attention_anchored",
     "linear_few", "linear_gelu_few", "linear_residual_few", "linear_parts_few",
     "linear_thin", "linear_gelu_thin", "linear_residual_thin", "linear_parts_thin",
     "linear_pair", "linear_gelu_pair", "linear_residual_pair", "logits_pair",

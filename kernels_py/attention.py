@@ -38,19 +38,46 @@ def accumulate(score, values, scale_log2, maximum, total, acc, TF32):
     return risen, total, acc
 
 
+def keys_or_values(array, b, j, h, BS, D, COPIED):
+    """Tile j of a head's keys or values. The hint has the compiler keep fewer tiles on their way than it would: the
+    shared memory that they take is worth more."""
+    shape = (1, BS, 1, D)
+    if COPIED:
+        tile = ct.load(array, index=(b, j, h, 0), shape=shape, padding_mode=ct.PaddingMode.ZERO, latency=2)
+    else:
+        tile = ct.load(array, index=(b, j, h, 0), shape=shape, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+    return tile.reshape((BS, D))
+
+
+def block(q, k, BT, GROUP):
+    """A block's head, sequence and tile of queries, the position of the first of these, and 1, or 0 past the last
+    sequence of the last group, where there is nothing to do. The T queries are the last of S positions. The first
+    blocks take the last queries of all heads of GROUP sequences, which have the most keys, then those before them: the
+    short ones fill the gaps at the end, and the keys and values of so many heads fit the L2 cache."""
+    tiles = ct.cdiv(q.shape[1], BT)
+    h, b, i = ct.bid(0), ct.bid(2) // tiles * GROUP + ct.bid(1), tiles - 1 - ct.bid(2) % tiles
+    return h, b, i, k.shape[1] - q.shape[1] + i * BT, ct.where(b < q.shape[0], 1, 0)
+
+
+def masked(queries, k, v, b, h, first, start, stop, scale_log2, maximum, total, acc, BS, D, COPIED, TF32):
+    """The online softmax over the tiles from `start` to `stop`, with the causal mask. The first of them has a key for
+    each query, so that the maximum is finite from there on."""
+    q_place = (first + ct.arange(queries.shape[0], dtype=ct.int32))[:, None]
+    for j in range(start, stop):
+        score = scores(queries, keys_or_values(k, b, j, h, BS, D, COPIED), TF32)
+        k_place = (j * BS + ct.arange(BS, dtype=ct.int32))[None, :]
+        score = ct.where(k_place <= q_place, score, -float("inf"))
+        values = keys_or_values(v, b, j, h, BS, D, COPIED)
+        maximum, total, acc = accumulate(score, values, scale_log2, maximum, total, acc, TF32)
+    return maximum, total, acc
+
+
 @ct.kernel
 def attention(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROUP: ConstInt, TF32: ConstBool):
     """Flash attention: one block makes BT queries of one head, walking the keys in tiles of BS: first those that all
-    its queries see, then those that the causal mask cuts. The T queries are the last of S positions. The first blocks
-    take the last queries of all heads of GROUP sequences, which have the most keys, then those before them: the short
-    ones fill the gaps at the end, and the keys and values of so many heads fit the L2 cache. Past the last sequence of
-    the last group there is nothing to do."""
-    tiles = ct.cdiv(q.shape[1], BT)
-    h, b, i = ct.bid(0), ct.bid(2) // tiles * GROUP + ct.bid(1), tiles - 1 - ct.bid(2) % tiles
+    its queries see, then those that the causal mask cuts."""
+    h, b, i, first, there = block(q, k, BT, GROUP)
     ct.grid_dependency_control_wait()
-    first = k.shape[1] - q.shape[1] + i * BT
-    q_place = (first + ct.arange(BT, dtype=ct.int32))[:, None]
-    there = ct.where(b < q.shape[0], 1, 0)
     whole = there * ((first + 1) // BS)
     steps = there * ct.cdiv(ct.minimum(first + BT, k.shape[1]), BS)
 
@@ -62,14 +89,12 @@ def attention(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROU
     total = ct.zeros((BT, 1), ct.float32)
     acc = ct.zeros((BT, D), ct.float32)
     for j in range(whole):
-        score = scores(queries, rows(k, b, j, h, BS, D), TF32)
-        maximum, total, acc = accumulate(score, rows(v, b, j, h, BS, D), scale_log2, maximum, total, acc, TF32)
-    for j in range(whole, steps):
-        score = scores(queries, rows(k, b, j, h, BS, D), TF32)
-        k_place = (j * BS + ct.arange(BS, dtype=ct.int32))[None, :]
-        # Key 0 is visible to every query, so the maximum is finite from the first tile on.
-        score = ct.where(k_place <= q_place, score, -float("inf"))
-        maximum, total, acc = accumulate(score, rows(v, b, j, h, BS, D), scale_log2, maximum, total, acc, TF32)
+        score = scores(queries, keys_or_values(k, b, j, h, BS, D, True), TF32)
+        values = keys_or_values(v, b, j, h, BS, D, True)
+        maximum, total, acc = accumulate(score, values, scale_log2, maximum, total, acc, TF32)
+    _, total, acc = masked(
+        queries, k, v, b, h, first, whole, steps, scale_log2, maximum, total, acc, BS, D, True, TF32
+    )  # fmt: skip
     ct.store(out, index=(b, i, h, 0), tile=(acc * (1.0 / total)).astype(out.dtype).reshape((1, BT, 1, D)))
 
 

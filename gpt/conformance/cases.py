@@ -26,7 +26,8 @@ NUMPY_DTYPES: Mapping[str, np.dtype[np.generic]] = {
 class Case:
     """One op at one set of sizes. `gpu_only`: too slow for the interpreter. `in_place`: an input that is `out` too.
     `sixteen`: of entries of 16 bits alone, which are chosen by so many rows. `misaligned`: no array begins at a
-    multiple of 16 bytes. `mean`: of x, large beside its deviation."""
+    multiple of 16 bytes. `mean`: of x, large beside its deviation. `towering`: an early key's scores are far above
+    those of the keys near a query."""
 
     op: str
     dims: Mapping[str, int]
@@ -36,11 +37,13 @@ class Case:
     misaligned: bool = False
     mean: int = 0
     sixteen: bool = False
+    towering: bool = False
 
     @property
     def shape(self) -> str:
         words = [f"{name}={size}" for name, size in self.dims.items()]
         words += ["in place"] * bool(self.in_place) + ["misaligned"] * self.misaligned
+        words += ["towering key"] * self.towering
         return " ".join([*words, *[f"mean {self.mean}"] * bool(self.mean)])
 
     def dtypes(self) -> tuple[str, ...]:
@@ -61,9 +64,10 @@ def _case(
     misaligned: bool = False,
     mean: int = 0,
     sixteen: bool = False,
+    towering: bool = False,
     **dims: int,
 ) -> Case:
-    return Case(op, dims, why, gpu_only, in_place, misaligned, mean, sixteen)
+    return Case(op, dims, why, gpu_only, in_place, misaligned, mean, sixteen, towering)
 
 
 CASES: tuple[Case, ...] = (
@@ -241,6 +245,9 @@ CASES: tuple[Case, ...] = (
     _case("attention", "several key tiles and a remainder: the rescale matters", B=2, T=100, S=100, H=3, D=32),
     _case("attention", "GPT-2's head, more than two key tiles", B=1, T=256, S=256, H=2, D=64),
     _case("attention", "continuing a cache: queries start at S - T", B=2, T=7, S=150, H=2, D=64),
+    _case("attention", "more than 256 queries", B=2, T=300, S=300, H=2, D=64),
+    _case("attention", "the first query's own key is the last of a tile", B=1, T=260, S=323, H=2, D=64),
+    _case("attention", "weights relative to a near key overflow", towering=True, B=1, T=300, S=300, H=2, D=64),
     _case("attention", "the widest head", B=1, T=130, S=130, H=1, D=128),
     _case("attention", "read by the element", misaligned=True, B=1, T=70, S=70, H=2, D=32),
     _case("attention", "read by the element", misaligned=True, B=1, T=70, S=75, H=1, D=64),
@@ -430,6 +437,8 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values /= np.sqrt(case.dims["C"])
         case "attention", ("q" | "k"):
             values *= _ramp(shape[1], 0.5, 3.0)
+            if case.towering and name == "k":
+                values[:, 5] *= 30.0
         case "gelu", "x":
             values *= 3.0  # both tails
         case "softmax", "x":
