@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from .weights import Weights, check, load
 Tokens = NDArray[np.integer[Any]]
 Spans = tuple[DeviceBuffer, DeviceBuffer]  # partial (B, H, Z, D), stats (B, H, Z, 2), both f32
 Attend = Callable[[int, DeviceBuffer, DeviceBuffer], None]  # layer, qkv (B, T, 3, H, D), out (B, T, H, D)
+AttendFrom = Callable[[int, int, DeviceBuffer, DeviceBuffer], None]  # the same behind the first of these sequences
 VOCABULARY_STEP = 64  # the vocabulary is padded to a multiple: aligned rows of logits, and whole tiles
 PART = 2048  # columns of a row of logits that one block of argmax_parts takes
 FEW = 64  # rows up to which the MLP's second product, of the longest K, has its K in parts
@@ -36,6 +38,9 @@ FOLDED_ON = ("sm_90", None)  # where: the GPUs that have tiles for it, none of t
 # Columns of a part of a row's squares, as wide as a tile of the product that makes them: of at most SQUARES rows
 # NARROW, else WIDE. A model whose width is a multiple of WIDE has its norms folded into its weights.
 SQUARES, NARROW, WIDE = 1536, 128, 192
+# Bytes of hidden layer, as much as an L2 cache. Of twice as many and more the sequences go through the layers in chunks
+# of at least so many, one after the other: what a chunk's kernels hand to one another stays in the cache.
+CHUNK = 48 << 20
 WIDEST = 2048  # columns that residual_layernorm takes
 WHOLE = 64  # the size of a head whose cache one block of decode_attention_whole takes: as many rows as the cores make
 SPANS = (512, 128)  # positions of a cache that one block of decode_attention takes
@@ -64,23 +69,39 @@ class KVCache:
 
 @dataclass(frozen=True)
 class Workspace:
-    """Intermediate results of N rows, in one arena: those that do not live at the same time share its memory."""
+    """Intermediate results of N rows, in one arena: those that do not live at the same time share its memory. Those
+    that only a chunk's layers see have M rows, as many as the longest chunk."""
 
     x: DeviceBuffer  # (N, C): the residual stream
     normed: DeviceBuffer  # (N, C)
-    qkv: DeviceBuffer  # (N, 3C)
-    attended: DeviceBuffer  # (N, C)
-    hidden: DeviceBuffer  # (N, 4C)
+    qkv: DeviceBuffer  # (M, 3C)
+    attended: DeviceBuffer  # (M, C)
+    hidden: DeviceBuffer  # (M, 4C)
     tokens: DeviceBuffer  # (N) i32
     positions: DeviceBuffer  # (N) i32
     starts: DeviceBuffer  # (B) i32: where each sequence's new positions begin
-    partial: DeviceBuffer  # (Z, N, C) f32: the parts of a product, Z = 0 where there are none
-    squares: DeviceBuffer  # (Z, L) f32: x's sums of squares in Z parts, L >= N; Z = 0 where norms are launches
+    partial: DeviceBuffer  # (Z, M, C) f32: the parts of a product, Z = 0 where there are none
+    squares: DeviceBuffer  # (Z, L) f32: x's sums of squares in Z parts, L >= M; Z = 0 where norms are launches
 
     @property
     def nbytes(self) -> int:
         """Of the whole arena."""
         return self.x.allocation.nbytes
+
+    def chunk(self, first: int, count: int) -> Workspace:
+        """What `count` rows use, from row `first` on."""
+        stop = first + count
+        return replace(
+            self,
+            x=self.x.slice(0, first, stop),
+            normed=self.normed.slice(0, first, stop),
+            tokens=self.tokens.slice(0, first, stop),
+            positions=self.positions.slice(0, first, stop),
+            qkv=self.qkv.slice(0, 0, count),
+            attended=self.attended.slice(0, 0, count),
+            hidden=self.hidden.slice(0, 0, count),
+            partial=self.partial.slice(1, 0, count),
+        )
 
 
 class GPT:
@@ -132,14 +153,16 @@ class GPT:
         work, end = self._kept_workspace(batch, length), start + length
         self.place(work, tokens, cache.lengths)
 
-        def attend(layer: int, qkv: DeviceBuffer, out: DeviceBuffer) -> None:
+        def attend(first: int, layer: int, qkv: DeviceBuffer, out: DeviceBuffer) -> None:
             q, k, v = (qkv.select(2, i) for i in range(3))  # (B, T, H, D) each
-            keys, values = cache.layer(layer)
-            self._run("kv_append", k=k, v=v, positions=work.starts, k_cache=keys, v_cache=values)
+            stop = first + q.shape[0]
+            keys, values = (cached.slice(0, first, stop) for cached in cache.layer(layer))
+            starts = work.starts.slice(0, first, stop)
+            self._run("kv_append", k=k, v=v, positions=starts, k_cache=keys, v_cache=values)
             k, v = keys.slice(1, 0, end), values.slice(1, 0, end)  # (B, S, H, D)
             self._run("attention", q=q, k=k, v=v, out=out, scale=self._scale)
 
-        ready = self._blocks(work, batch, length, attend)
+        ready = self._chunks(work, batch, length, attend)
         cache.lengths += length
         out, c = self.new_logits(batch), self.config.n_embd
         last = (work.normed if ready else work.x).reshape(batch, length, c).select(1, -1)  # (B, C)
@@ -170,11 +193,11 @@ class GPT:
     def launch_forward(self, work: Workspace, batch: int, length: int, out: DeviceBuffer) -> None:
         """The tokens in `work` to logits `out` (N, padded V)."""
 
-        def attend(_layer: int, qkv: DeviceBuffer, out: DeviceBuffer) -> None:
+        def attend(_first: int, _layer: int, qkv: DeviceBuffer, out: DeviceBuffer) -> None:
             q, k, v = (qkv.select(2, i) for i in range(3))  # (B, T, H, D) each
             self._run("attention", q=q, k=k, v=v, out=out, scale=self._scale)
 
-        ready = self._blocks(work, batch, length, attend)
+        ready = self._chunks(work, batch, length, attend)
         self._logits(work.x, work.normed, out, ready=ready)
 
     def launch_decode(self, work: Workspace, cache: KVCache, spans: Spans | None, out: DeviceBuffer) -> None:
@@ -206,6 +229,21 @@ class GPT:
         values, places = parts
         self._run("argmax_parts", x=logits, values=values, places=places)
         self.launcher("next_token", "f32", values=values, places=places, tokens=tokens, positions=positions)
+
+    def _chunks(self, work: Workspace, batch: int, length: int, attend: AttendFrom) -> bool:
+        """`_blocks` for one chunk of the sequences after the other."""
+        first, ready = 0, False
+        for count in self._chunk_sizes(batch, length):
+            chunk = work.chunk(first * length, count * length)
+            ready = self._blocks(chunk, count, length, partial(attend, first))
+            first += count
+        return ready
+
+    def _chunk_sizes(self, batch: int, length: int) -> list[int]:
+        """How many sequences go through the layers together; those of a decoding step all do."""
+        row = 4 * self.config.n_embd * ITEMSIZE[self.storage]
+        count = 1 if length == 1 else max(1, min(batch, batch * length * row // CHUNK))
+        return [batch // count + (i < batch % count) for i in range(count)]
 
     def _blocks(self, work: Workspace, batch: int, length: int, attend: Attend) -> bool:
         """Tokens to the last residual stream `work.x` (N, C). Returns whether `work.normed` has its final norm."""
@@ -332,19 +370,20 @@ class GPT:
         """The arena of B sequences of T tokens. qkv and what attention makes of it are gone when the MLP runs, so they
         share their memory with its hidden layer."""
         n, c = batch * length, self.config.n_embd
+        m = max(self._chunk_sizes(batch, length)) * length
+        parts = PARTS if self._in_parts(m) else 0
         #               shape, dtype, and the steps of a layer from its first write to its last read
-        parts = PARTS if self._in_parts(n) else 0
         wanted: Mapping[str, tuple[tuple[int, ...], str, int, int]] = {
             "x": ((n, c), self.storage, 0, 9),
             "normed": ((n, c), self.storage, 1, 9),
-            "qkv": ((n, 3 * c), self.storage, 2, 3),
-            "attended": ((n, c), self.storage, 3, 4),
-            "hidden": ((n, 4 * c), self.storage, 6, 7),
+            "qkv": ((m, 3 * c), self.storage, 2, 3),
+            "attended": ((m, c), self.storage, 3, 4),
+            "hidden": ((m, 4 * c), self.storage, 6, 7),
             "tokens": ((n,), "i32", 0, 9),
             "positions": ((n,), "i32", 0, 9),
             "starts": ((batch,), "i32", 0, 9),
-            "partial": ((parts, n, c), "f32", 7, 8),
-            "squares": (self._squares(n), "f32", 0, 9),
+            "partial": ((parts, m, c), "f32", 7, 8),
+            "squares": (self._squares(m), "f32", 0, 9),
         }
         lifetimes = {
             name: arena.Span(math.prod(shape) * ITEMSIZE[dtype], first, last)

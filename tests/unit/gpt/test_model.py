@@ -100,6 +100,53 @@ def test_a_folded_model_prefills_and_decodes_as_it_goes_forward(launcher: Any) -
     assert {"rms_linear", "layernorm", "embedding", "embedding_centred"} <= {op for op, _ in launcher.launches}
 
 
+@pytest.mark.parametrize(
+    ("batch", "length", "sizes"),
+    [
+        (7, 11, [3, 2, 2]),
+        (6, 11, [2, 2, 2]),
+        (4, 11, [2, 2]),
+        (3, 11, [3]),
+        (1, 44, [1]),
+        (2, 44, [1, 1]),
+        (50, 1, [50]),
+    ],
+)
+def test_the_sequences_of_many_rows_go_in_chunks(
+    config: GPTConfig, weights: Weights, launcher: Any, monkeypatch: pytest.MonkeyPatch,
+    batch: int, length: int, sizes: list[int],
+) -> None:  # fmt: skip
+    """Two sequences of 11 tokens are one chunk's worth."""
+    monkeypatch.setattr("gpt.model.FEW", 1)  # the parts of a product would be a chunk's alone
+    whole = GPT(config, weights, launcher, "f32")
+    tokens = np.random.default_rng(8).integers(0, config.vocab_size, (batch, length)).astype(np.int32)
+    wanted, memory = whole.forward(tokens).numpy(), whole.new_workspace(batch, length).nbytes
+    monkeypatch.setattr("gpt.model.CHUNK", 2 * 11 * 4 * config.n_embd * 4)
+    launcher.launches.clear()
+    model = GPT(config, weights, launcher, "f32")
+    assert model._chunk_sizes(batch, length) == sizes
+    assert np.abs(model.forward(tokens).numpy() - wanted).max() < 1e-5
+    assert [op for op, _ in launcher.launches].count("attention") == config.n_layer * len(sizes)
+    assert [op for op, _ in launcher.launches].count("logits") == 1
+    assert (model.new_workspace(batch, length).nbytes < memory) == (len(sizes) > 1)
+
+
+def test_a_prompt_of_many_rows_fills_its_cache_in_chunks(
+    model: GPT, launcher: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = np.random.default_rng(8).integers(0, model.config.vocab_size, (5, 12)).astype(np.int32)
+    wanted = model.forward(tokens).numpy()
+    monkeypatch.setattr("gpt.model.CHUNK", 2 * 6 * 4 * model.config.n_embd * 4)
+    cache = KVCache(model, batch=5)
+    model.prefill(tokens[:, :5], cache)
+    launcher.launches.clear()
+    model._workspaces.clear()
+    found = model.prefill(tokens[:, 5:11], cache).numpy()
+    assert [op for op, _ in launcher.launches].count("kv_append") == 2 * model.config.n_layer
+    assert np.abs(found - wanted[:, 10]).max() < 1e-5
+    assert np.abs(model.decode(tokens[:, 11], cache).numpy() - wanted[:, 11]).max() < 1e-5
+
+
 def test_logits_are_the_callers(model: GPT, tokens: np.ndarray) -> None:
     first = model.forward(tokens)
     kept = first.numpy()
