@@ -38,9 +38,10 @@ FOLDED_ON = ("sm_90", None)  # where: the GPUs that have tiles for it, none of t
 # Columns of a part of a row's squares, as wide as a tile of the product that makes them: of at most SQUARES rows
 # NARROW, else WIDE. A model whose width is a multiple of WIDE has its norms folded into its weights.
 SQUARES, NARROW, WIDE = 1536, 128, 192
-# Bytes of hidden layer, as much as an L2 cache. Of twice as many and more the sequences go through the layers in chunks
-# of at least so many, one after the other: what a chunk's kernels hand to one another stays in the cache.
-CHUNK = 48 << 20
+# Bytes of hidden layer, as much as an L2 cache. Of three times as many and more the sequences go through the layers in
+# chunks of at least so many, one after the other: what a chunk's kernels hand to one another stays in the cache. Two
+# chunks gain less than their shorter kernels lose.
+CHUNK, CHUNKS = 48 << 20, 3
 WIDEST = 2048  # columns that residual_layernorm takes
 WHOLE = 64  # the size of a head whose cache one block of decode_attention_whole takes: as many rows as the cores make
 SPANS = (512, 128)  # positions of a cache that one block of decode_attention takes
@@ -242,7 +243,9 @@ class GPT:
     def _chunk_sizes(self, batch: int, length: int) -> list[int]:
         """How many sequences go through the layers together; those of a decoding step all do."""
         row = 4 * self.config.n_embd * ITEMSIZE[self.storage]
-        count = 1 if length == 1 else max(1, min(batch, batch * length * row // CHUNK))
+        count = min(batch, batch * length * row // CHUNK)
+        if length == 1 or count < CHUNKS:
+            return [batch]
         return [batch // count + (i < batch % count) for i in range(count)]
 
     def _blocks(self, work: Workspace, batch: int, length: int, attend: Attend) -> bool:
