@@ -105,11 +105,11 @@ def test_a_folded_model_prefills_and_decodes_as_it_goes_forward(launcher: Any) -
     [
         (7, 11, [3, 2, 2]),
         (6, 11, [2, 2, 2]),
-        (4, 11, [2, 2]),
-        (3, 11, [3]),
-        (1, 44, [1]),
-        (2, 44, [1, 1]),
-        (50, 1, [50]),
+        (5, 11, [5]),
+        (1, 66, [1]),
+        (2, 66, [2]),
+        (3, 66, [1, 1, 1]),
+        (70, 1, [70]),
     ],
 )
 def test_the_sequences_of_many_rows_go_in_chunks(
