@@ -25,17 +25,17 @@ class MlirSource:
     def entries(self) -> list[EntrySpec]:
         return put_first(load_entries(HERE / "entries.toml", self.name), self.name)
 
-    def files(self, spec: EntrySpec) -> list[Path]:
-        """The file that an entry's kernel is written in. Raises SourceError if there is no such kernel."""
+    def text(self, spec: EntrySpec) -> tuple[str, Path]:
+        """The `.mlir` file that an entry is made from, and its path. Raises SourceError if there is no such kernel."""
         path = HERE / f"{spec.kernel or spec.op}.mlir"
         if not path.is_file():
             raise SourceError(f"{HERE.name}: {spec.symbol}: there is no kernel {path.name}")
-        return [path]
-
-    def text(self, spec: EntrySpec) -> tuple[str, Path]:
-        """The `.mlir` file that an entry is made from, and its path."""
-        (path,) = self.files(spec)
         return path.read_text(), path
+
+    def written(self, spec: EntrySpec) -> dict[str, str]:
+        """What an entry's kernel is written in: its file, by name. Raises SourceError."""
+        text, path = self.text(spec)
+        return {path.name: text}
 
     def bytecode(self, spec: EntrySpec, version: str = BYTECODE) -> bytes:
         """Tile IR bytecode of one entry. Raises SourceError with file:line:col if the file does not fit the entry."""

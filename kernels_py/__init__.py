@@ -7,6 +7,8 @@ import hashlib
 import importlib
 import io
 import json
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
@@ -61,14 +63,24 @@ class PythonSource:
     def entries(self) -> list[EntrySpec]:
         return put_first(load_entries(HERE / "entries.toml", self.name), self.name)
 
-    def files(self, spec: EntrySpec) -> list[Path]:
-        """The files that an entry's kernel is written in. Raises SourceError if there is no such kernel."""
+    def written(self, spec: EntrySpec) -> dict[str, str]:
+        """What an entry's kernel is written in: its definition and, as `pair.products`, those that it uses, here and in
+        the files beside. Another kernel of the same file is not part of it. Raises SourceError if there is none."""
         name = spec.kernel or spec.op
-        found = [HERE / f"{MODULES.get(name, name)}.py"]
-        if not found[0].is_file() or name not in _functions(found[0]):
-            raise SourceError(f"{HERE.name}: {spec.symbol}: there is no kernel {name} in {found[0].name}")
-        for path in found:  # grows: what a file imports of its neighbours
-            found += [near for near in _neighbours(path) if near not in found]
+        first = MODULES.get(name, name)
+        if not (HERE / f"{first}.py").is_file() or name not in _definitions(first):
+            raise SourceError(f"{HERE.name}: {spec.symbol}: there is no kernel {name} in {first}.py")
+        found: dict[str, str] = {}
+        left = [(first, name)]
+        while left:
+            module, name = left.pop()
+            node = _definitions(module).get(name)
+            if isinstance(node, ast.ImportFrom):  # from beside
+                used = [alias for alias in node.names if (alias.asname or alias.name) == name]
+                left += [(str(node.module), alias.name) for alias in used]
+            elif node is not None and f"{module}.{name}" not in found:
+                found[f"{module}.{name}"] = _segment(module, node)
+                left += [(module, inner.id) for inner in ast.walk(node) if isinstance(inner, ast.Name)]
         return found
 
     def bytecode(self, spec: EntrySpec, version: str = BYTECODE) -> bytes:
@@ -84,7 +96,7 @@ class PythonSource:
         name = spec.kernel or spec.op
         module = importlib.import_module(f"{__name__}.{MODULES[name]}")
         kernel: Any = getattr(module, name)
-        _check_constants(HERE / f"{MODULES[name]}.py", name, spec)
+        _check_constants(MODULES[name], name, spec)
         constants: list[Any] = list(spec.constants.values())
         if name in TENSOR_CORE:
             constants.append(spec.dtype == "tf32")
@@ -117,32 +129,47 @@ class PythonSource:
         return digest.hexdigest()
 
 
-def _check_constants(path: Path, name: str, spec: EntrySpec) -> None:
+def _check_constants(module: str, name: str, spec: EntrySpec) -> None:
     """Raises SourceError for constants that are not those of the kernel, in its order: they are passed by position. A
     tuned entry of an earlier version of the kernel may have others."""
-    (kernel,) = (node for node in _definitions(path) if node.name == name)
+    kernel = _definitions(module)[name]
+    assert isinstance(kernel, ast.FunctionDef)
     taken = [argument.arg for argument in kernel.args.args][len(spec.params) :]
     wanted = [constant for constant in taken if constant != "TF32"]
     if wanted != list(spec.constants):
         raise SourceError(
-            f"{HERE.name}/{path.name}: {name} takes the constants {', '.join(wanted)}; "
+            f"{HERE.name}/{module}.py: {name} takes the constants {', '.join(wanted)}; "
             f"{spec.symbol} has {', '.join(spec.constants)}",
             hint="an entry that was tuned for an earlier kernel has to be tuned anew: docs/tuning.md",
         )
 
 
-def _definitions(path: Path) -> list[ast.FunctionDef]:
-    return [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+def _definitions(module: str) -> Mapping[str, ast.stmt]:
+    """What a file's names stand for, but for what it imports from elsewhere: functions, constants, and the imports of
+    what stands beside it."""
+    return _defined((HERE / f"{module}.py").read_text())
 
 
-def _functions(path: Path) -> set[str]:
-    return {node.name for node in _definitions(path)}
+@cache
+def _defined(text: str) -> Mapping[str, ast.stmt]:
+    found: dict[str, ast.stmt] = {}
+    for node in ast.parse(text).body:
+        match node:
+            case ast.FunctionDef(name=name):
+                found[name] = node
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                found[name] = node
+            case ast.ImportFrom(level=1, names=names):
+                found |= {alias.asname or alias.name: node for alias in names}
+            case _:
+                pass
+    return found
 
 
-def _neighbours(path: Path) -> list[Path]:
-    """The files beside this one that it imports from: `from .elementwise import gelu_tile`."""
-    imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
-    return [HERE / f"{node.module}.py" for node in imports if node.level == 1 and node.module]
+def _segment(module: str, node: ast.stmt) -> str:
+    """A definition's lines, those of its decorators too."""
+    first = node.decorator_list[0] if isinstance(node, ast.FunctionDef) and node.decorator_list else node
+    return "\n".join((HERE / f"{module}.py").read_text().splitlines()[first.lineno - 1 : node.end_lineno])
 
 
 def _constraint(param: Param, spec: EntrySpec) -> Any:

@@ -155,7 +155,7 @@ def apply(args: argparse.Namespace) -> None:
 
     def hash_of(source: str, op: str, kernel: str) -> str:
         spec = EntrySpec(f"{op} tuned", op, source, "f32", kernel=kernel)
-        return tuned.kernel_hash(load_source(SOURCES[source]).files(spec))
+        return tuned.kernel_hash(load_source(SOURCES[source]).written(spec))
 
     catalogue = compiled(args)
     done = apply_winners(

@@ -43,10 +43,10 @@ MEASURED: Mapping[str, Check] = {
 MEASURED_OPTIONAL = ("runner_up", "runner_up_us", "own_us")
 
 
-class HasFiles(Protocol):
+class HasKernels(Protocol):
     """As much of a kernel source as tells whether its kernels have changed."""
 
-    def files(self, spec: EntrySpec) -> list[Path]: ...
+    def written(self, spec: EntrySpec) -> Mapping[str, str]: ...
 
 
 @dataclass(frozen=True)
@@ -111,16 +111,15 @@ def put_first(own: Sequence[EntrySpec], source: str, folder: Path = FOLDER) -> l
     return found
 
 
-def kernel_hash(files: Sequence[Path]) -> str:
-    """sha256 over the files that a kernel is written in, by name and content."""
+def kernel_hash(written: Mapping[str, str]) -> str:
+    """sha256 over the texts that a kernel is written in, by name."""
     digest = hashlib.sha256()
-    for path in sorted(files):
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-        digest.update(f"{path.name} {content}\n".encode())
+    for name, text_of in sorted(written.items()):
+        digest.update(f"{name} {hashlib.sha256(text_of.encode()).hexdigest()}\n".encode())
     return digest.hexdigest()
 
 
-def stale(rows: Sequence[TunedRow], load_source: Callable[[str], HasFiles]) -> list[Stale]:
+def stale(rows: Sequence[TunedRow], load_source: Callable[[str], HasKernels]) -> list[Stale]:
     """The rows whose compiler or kernel has changed since they were measured. `load_source`: a source by its name."""
     found: list[Stale] = []
     for row in rows:
@@ -132,7 +131,7 @@ def stale(rows: Sequence[TunedRow], load_source: Callable[[str], HasFiles]) -> l
         ]
         for source, specs in row.entries.items():
             try:
-                now = kernel_hash(load_source(source).files(specs[0]))
+                now = kernel_hash(load_source(source).written(specs[0]))
             except SourceError as error:
                 reasons.append(str(error.args[0]))
                 continue

@@ -83,7 +83,7 @@ class Compiler:
         compiled: list[Compiled] = []
         for kernel, group in _by_kernel(tried).items():
             try:
-                self.kernels[kernel] = kernel_hash(load_source(self.modules[source]).files(group[0]))
+                self.kernels[kernel] = kernel_hash(load_source(self.modules[source]).written(group[0]))
             except SourceError as error:  # the kernel is not there (yet): so it is for all its variants
                 failures |= {spec.symbol: str(error) for spec in group}
                 continue

@@ -241,3 +241,13 @@ def test_the_fingerprint_follows_the_entry() -> None:
     for source in SOURCES.values():
         prints = [source.fingerprint(spec) for spec in source.entries()]
         assert len(set(prints)) == len(prints)
+
+
+def test_a_kernel_is_written_in_what_it_uses_and_in_no_other_kernel() -> None:
+    spec = EntrySpec("linear_tuned", "linear", "py", "bf16", kernel="linear_pair")
+    written = PYTHON.written(spec)
+    assert {"pair.linear_pair", "pair.products", "pair.ZERO", "linear.place"} <= set(written)
+    assert not {"pair.logits_pair", "pair.linear_gelu_pair", "elementwise.gelu_tile"} & set(written)
+    assert written["pair.linear_pair"].startswith("@ct.kernel\ndef linear_pair(")
+    with pytest.raises(SourceError, match="there is no kernel attention in pair"):
+        PYTHON.written(replace(spec, kernel="attention_pairs", op="attention"))

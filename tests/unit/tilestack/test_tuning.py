@@ -41,7 +41,7 @@ def searched(tmp_path: Path) -> Path:
     folder = tmp_path / "tune"
     contest = Contest("gelu", "bf16", "large", ("N > 512", "M > 64"), (DIMS,))
     compiler = pins().tools["tileiras"].expected()
-    kernel = tuned.kernel_hash(SOURCE.files(spec()))
+    kernel = tuned.kernel_hash(SOURCE.written(spec()))
     candidates = (
         Candidate("gelu", ("large",), spec(), "compiled"),
         Candidate("gelu", ("large",), spec("gelu_a_bf16"), "failed", "k.mlir: gelu_a_bf16: no\nmore"),

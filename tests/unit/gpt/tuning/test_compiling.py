@@ -37,10 +37,10 @@ class Source:
     def entries(self) -> list[EntrySpec]:
         return self.own
 
-    def files(self, spec: EntrySpec) -> list[Path]:
+    def written(self, spec: EntrySpec) -> dict[str, str]:
         if not self.path.exists():
             raise SourceError(f"{spec.symbol}: there is no kernel")
-        return [self.path]
+        return {self.path.name: self.path.read_text()}
 
     def bytecode(self, spec: EntrySpec, version: str = "13.3") -> bytes:
         if spec.symbol in self.raising:
