@@ -125,11 +125,9 @@ cuda_tile.module @attention {
     %sum_start = constant <f32: 0.0> : !stat_BTx1
     %acc_start = constant <f32: 0.0> : !acc_BTxD
 
-    // The hints have the compiler keep fewer tiles on their way than it would: the shared memory that they take is worth
-    // more.
     %max_whole, %sum_whole, %acc_whole = for %j in (%zero to %whole, step %one) : !int
         iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!stat_BTx1, !stat_BTx1, !acc_BTxD) {
-      %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] optimization_hints = <default = {latency = 2}> : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+      %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
       %k_flat = reshape %k_tile : !kv_1xBSx1xD -> !kv_BSxD
       %k_turned = permute %k_flat [1, 0] : !kv_BSxD -> !k_DxBS
       %score = mmaf %q_flat, %k_turned, %no_score : !q_BTxD, !k_DxBS, !score_BTxBS
@@ -156,7 +154,7 @@ cuda_tile.module @attention {
       %tile_sum_column = reshape %tile_sum : !stat_BT -> !stat_BTx1
       %sum_new = fma %sum_old, %rescale, %tile_sum_column : !stat_BTx1
 
-      %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] optimization_hints = <default = {latency = 2}> : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+      %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
       %v_flat = reshape %v_tile : !kv_1xBSx1xD -> !kv_BSxD
       %p_elem = ftof %p : !score_BTxBS -> !p_BTxBS
       %rescale_full = broadcast %rescale : !stat_BTx1 -> !acc_BTxD
@@ -168,7 +166,7 @@ cuda_tile.module @attention {
     // The same, with the mask.
     %max, %sum, %acc = for %j in (%whole to %steps, step %one) : !int
         iter_values(%max_old = %max_whole, %sum_old = %sum_whole, %acc_old = %acc_whole) -> (!stat_BTx1, !stat_BTx1, !acc_BTxD) {
-      %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] optimization_hints = <default = {latency = 2}> : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+      %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
       %k_flat = reshape %k_tile : !kv_1xBSx1xD -> !kv_BSxD
       %k_turned = permute %k_flat [1, 0] : !kv_BSxD -> !k_DxBS
       %product = mmaf %q_flat, %k_turned, %no_score : !q_BTxD, !k_DxBS, !score_BTxBS
@@ -204,7 +202,7 @@ cuda_tile.module @attention {
       %tile_sum_column = reshape %tile_sum : !stat_BT -> !stat_BTx1
       %sum_new = fma %sum_old, %rescale, %tile_sum_column : !stat_BTx1
 
-      %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] optimization_hints = <default = {latency = 2}> : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+      %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
       %v_flat = reshape %v_tile : !kv_1xBSx1xD -> !kv_BSxD
       %p_elem = ftof %p : !score_BTxBS -> !p_BTxBS
       %rescale_full = broadcast %rescale : !stat_BTx1 -> !acc_BTxD

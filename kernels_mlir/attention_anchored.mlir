@@ -122,11 +122,10 @@ cuda_tile.module @attention_anchored {
     %sum_start = constant <f32: 0.0> : !stat_BTx1
     %acc_start = constant <f32: 0.0> : !acc_BTxD
 
-    // The tiles under the mask. The hints have the compiler keep fewer tiles on their way than it would: the shared memory
-    // that they take is worth more.
+    // The tiles under the mask.
     %anchor, %sum_masked, %acc_masked = for %j in (%whole to %steps, step %one) : !int
         iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!stat_BTx1, !stat_BTx1, !acc_BTxD) {
-      %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] optimization_hints = <default = {latency = 2}> : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+      %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
       %k_flat = reshape %k_tile : !kv_1xBSx1xD -> !kv_BSxD
       %k_turned = permute %k_flat [1, 0] : !kv_BSxD -> !k_DxBS
       %product = mmaf %q_flat, %k_turned, %no_score : !q_BTxD, !k_DxBS, !score_BTxBS
@@ -162,7 +161,7 @@ cuda_tile.module @attention_anchored {
       %tile_sum_column = reshape %tile_sum : !stat_BT -> !stat_BTx1
       %sum_new = fma %sum_old, %rescale, %tile_sum_column : !stat_BTx1
 
-      %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] optimization_hints = <default = {latency = 2}> : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+      %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
       %v_flat = reshape %v_tile : !kv_1xBSx1xD -> !kv_BSxD
       %p_elem = ftof %p : !score_BTxBS -> !p_BTxBS
       %rescale_full = broadcast %rescale : !stat_BTx1 -> !acc_BTxD
@@ -176,7 +175,7 @@ cuda_tile.module @attention_anchored {
     %anchor_below = negf %anchor_full : !score_BTxBS
     %sum_fast, %acc_fast = for %j in (%zero to %whole, step %one) : !int
         iter_values(%sum_old = %sum_masked, %acc_old = %acc_masked) -> (!stat_BTx1, !acc_BTxD) {
-      %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] optimization_hints = <default = {latency = 2}> : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+      %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
       %k_flat = reshape %k_tile : !kv_1xBSx1xD -> !kv_BSxD
       %k_turned = permute %k_flat [1, 0] : !kv_BSxD -> !k_DxBS
       %score = mmaf %q_flat, %k_turned, %no_score : !q_BTxD, !k_DxBS, !score_BTxBS
@@ -191,7 +190,7 @@ cuda_tile.module @attention_anchored {
       %tile_sum_column = reshape %tile_sum : !stat_BT -> !stat_BTx1
       %sum_new = addf %sum_old, %tile_sum_column : !stat_BTx1
 
-      %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] optimization_hints = <default = {latency = 2}> : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+      %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
       %v_flat = reshape %v_tile : !kv_1xBSx1xD -> !kv_BSxD
       %p_elem = ftof %p : !score_BTxBS -> !p_BTxBS
       %acc_new = mmaf %p_elem, %v_flat, %acc_old : !p_BTxBS, !kv_BSxD, !acc_BTxD

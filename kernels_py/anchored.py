@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .attention import LOG2_E, block, keys_or_values, masked, rows, scores
+from .attention import LOG2_E, block, masked, rows, scores
 
 ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
@@ -35,10 +35,10 @@ def attention_anchored(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: Const
         queries, k, v, b, h, first, whole, steps, scale_log2, lowest, nothing, empty, BS, D, True, TF32
     )  # fmt: skip
     for j in range(whole):
-        score = scores(queries, keys_or_values(k, b, j, h, BS, D, True), TF32)
+        score = scores(queries, rows(k, b, j, h, BS, D), TF32)
         p = ct.exp2(score * scale_log2 - anchor, flush_to_zero=True)
         total = total + ct.sum(p, axis=1, keepdims=True)
-        values = keys_or_values(v, b, j, h, BS, D, True)
+        values = rows(v, b, j, h, BS, D)
         if TF32:
             acc = ct.mma(p.astype(ct.tfloat32), values.astype(ct.tfloat32), acc)
         else:

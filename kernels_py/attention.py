@@ -38,15 +38,10 @@ def accumulate(score, values, scale_log2, maximum, total, acc, TF32):
     return risen, total, acc
 
 
-def keys_or_values(array, b, j, h, BS, D, COPIED):
-    """Tile j of a head's keys or values. The hint has the compiler keep fewer tiles on their way than it would: the
-    shared memory that they take is worth more."""
-    shape = (1, BS, 1, D)
-    if COPIED:
-        tile = ct.load(array, index=(b, j, h, 0), shape=shape, padding_mode=ct.PaddingMode.ZERO, latency=2)
-    else:
-        tile = ct.load(array, index=(b, j, h, 0), shape=shape, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
-    return tile.reshape((BS, D))
+def by_threads(array, b, i, h, count, D):
+    """As `rows`, without the copy engine."""
+    shape, zero = (1, count, 1, D), ct.PaddingMode.ZERO
+    return ct.load(array, index=(b, i, h, 0), shape=shape, padding_mode=zero, allow_tma=False).reshape((count, D))
 
 
 def block(q, k, BT, GROUP):
@@ -61,13 +56,14 @@ def block(q, k, BT, GROUP):
 
 def masked(queries, k, v, b, h, first, start, stop, scale_log2, maximum, total, acc, BS, D, COPIED, TF32):
     """The online softmax over the tiles from `start` to `stop`, with the causal mask. The first of them has a key for
-    each query, so that the maximum is finite from there on."""
+    each query, so that the maximum is finite from there on. COPIED: by the copy engine, or by the threads."""
     q_place = (first + ct.arange(queries.shape[0], dtype=ct.int32))[:, None]
     for j in range(start, stop):
-        score = scores(queries, keys_or_values(k, b, j, h, BS, D, COPIED), TF32)
+        keys = rows(k, b, j, h, BS, D) if COPIED else by_threads(k, b, j, h, BS, D)
+        score = scores(queries, keys, TF32)
         k_place = (j * BS + ct.arange(BS, dtype=ct.int32))[None, :]
         score = ct.where(k_place <= q_place, score, -float("inf"))
-        values = keys_or_values(v, b, j, h, BS, D, COPIED)
+        values = rows(v, b, j, h, BS, D) if COPIED else by_threads(v, b, j, h, BS, D)
         maximum, total, acc = accumulate(score, values, scale_log2, maximum, total, acc, TF32)
     return maximum, total, acc
 
@@ -89,8 +85,8 @@ def attention(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROU
     total = ct.zeros((BT, 1), ct.float32)
     acc = ct.zeros((BT, D), ct.float32)
     for j in range(whole):
-        score = scores(queries, keys_or_values(k, b, j, h, BS, D, True), TF32)
-        values = keys_or_values(v, b, j, h, BS, D, True)
+        score = scores(queries, rows(k, b, j, h, BS, D), TF32)
+        values = rows(v, b, j, h, BS, D)
         maximum, total, acc = accumulate(score, values, scale_log2, maximum, total, acc, TF32)
     _, total, acc = masked(
         queries, k, v, b, h, first, whole, steps, scale_log2, maximum, total, acc, BS, D, True, TF32

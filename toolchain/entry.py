@@ -93,9 +93,9 @@ class EntrySpec:
     must be multiples of 16 bytes. `multiples`: dimension symbols that must be multiples of a number, which the compiler
     then takes for granted. `where`: conditions on dimension symbols, such as "D == 64". `grid`: three expressions in
     dimension symbols, constants, `cdiv`, `min`, `max` and `SMS` (multiprocessors of the device). `hints`: compiler
-    hints by target (or "default"): occupancy, num_ctas, num_worker_warps. `kernel`: the kernel's name in its source,
-    where it is not the op's. `targets`: those that it is compiled for; none means all. `sizes`: dimension symbols that
-    have one size, which is compiled in.
+    hints by target (or "default"): occupancy, num_ctas, num_worker_warps, latency. `kernel`: the kernel's name in its
+    source, where it is not the op's. `targets`: those that it is compiled for; none means all. `sizes`: dimension
+    symbols that have one size, which is compiled in.
     """
 
     symbol: str

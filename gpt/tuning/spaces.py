@@ -21,7 +21,7 @@ from .shapes import Dims, dimensions, shape_name
 
 PATH = FOLDER / SPACES
 MODEL = "model"  # all ops of the forward pass and of decoding
-HINTS = ("num_worker_warps", "occupancy", "num_ctas")
+HINTS = ("num_worker_warps", "occupancy", "num_ctas", "latency")
 ITEMSIZE = "itemsize"  # bytes of an element, for `keep`
 
 

@@ -32,7 +32,8 @@ from toolchain.errors import SourceError
 
 from .dialect import attrs, location
 from .dialect import types as t
-from .dialect.control import EntryOp, ModuleOp
+from .dialect.control import EntryOp, ForOp, ModuleOp
+from .dialect.memory import LoadViewTkoOp
 from .dialect.ops import AssumeOp, ConstantOp, ExtIOp, FToFOp, MmaFOp, TanHOp, TruncIOp
 from .dialect.verify import verify
 from .text import parse
@@ -40,6 +41,9 @@ from .text.numbers import elements_of, splat_bytes
 
 STORAGE: Mapping[str, Attribute] = {"f32": t.f32, "tf32": t.f32, "f16": t.f16, "bf16": t.bf16}
 HINTS = {"occupancy": "occupancy", "num_ctas": "num_cta_in_cga", "num_worker_warps": "num_worker_warps_per_cta"}
+LATENCY = (
+    "latency"  # from 1 to 10: how long loads take. The compiler has 5 without it; of less it keeps fewer on their way
+)
 ROUND = attrs.RoundingModeAttr(attrs.RoundingMode.NEAREST_EVEN)
 
 
@@ -231,11 +235,29 @@ def set_sizes(entry: EntryOp, spec: EntrySpec) -> None:
 
 
 def set_hints(entry: EntryOp, spec: EntrySpec) -> None:
-    """Give an entry the EntrySpec's hints, whichever source it comes from."""
-    if not spec.hints:
-        return
-    entry.properties["optimization_hints"] = attrs.HintsAttr(
-        tuple(
-            (target, tuple((HINTS[key], value) for key, value in hints.items())) for target, hints in spec.hints.items()
-        )
+    """Give an entry the EntrySpec's hints, whichever source it comes from. `latency` is given to the loads in loops that
+    multiply matrices, but for those with hints of their own. Raises SourceError for a hint that there is not."""
+    if unknown := {key for hints in spec.hints.values() for key in hints} - {*HINTS, LATENCY}:
+        raise SourceError(f"{spec.symbol}: no hint is called {min(unknown)}; there are {', '.join([*HINTS, LATENCY])}")
+    given = tuple(
+        (target, tuple((HINTS[key], value) for key, value in hints.items() if key != LATENCY))
+        for target, hints in spec.hints.items()
     )
+    if given:
+        entry.properties["optimization_hints"] = attrs.HintsAttr(given)
+    latencies = tuple(
+        (target, ((LATENCY, hints[LATENCY]),)) for target, hints in spec.hints.items() if LATENCY in hints
+    )
+    if not latencies:
+        return
+    multiplying = [loop for loop in entry.walk() if isinstance(loop, ForOp) and _multiplies(loop)]
+    loads = [op for loop in multiplying for op in loop.body.block.ops if isinstance(op, LoadViewTkoOp)]
+    if not loads:
+        raise SourceError(f"{spec.symbol}: no loop multiplies what it loads, which is what a latency is for")
+    for load in loads:
+        if load.optimization_hints is None:
+            load.properties["optimization_hints"] = attrs.HintsAttr(latencies)
+
+
+def _multiplies(loop: ForOp) -> bool:
+    return any(isinstance(op, MmaFOp) for op in loop.body.block.ops)

@@ -245,9 +245,9 @@ def test_the_fingerprint_follows_the_entry() -> None:
 
 def test_a_kernel_is_written_in_what_it_uses_and_in_no_other_kernel() -> None:
     spec = EntrySpec("linear_tuned", "linear", "py", "bf16", kernel="linear_pair")
-    written = PYTHON.written(spec)
+    written = kernels_py.SOURCE.written(spec)
     assert {"pair.linear_pair", "pair.products", "pair.ZERO", "linear.place"} <= set(written)
     assert not {"pair.logits_pair", "pair.linear_gelu_pair", "elementwise.gelu_tile"} & set(written)
     assert written["pair.linear_pair"].startswith("@ct.kernel\ndef linear_pair(")
-    with pytest.raises(SourceError, match="there is no kernel attention in pair"):
-        PYTHON.written(replace(spec, kernel="attention_pairs", op="attention"))
+    with pytest.raises(SourceError, match="there is no kernel products_of_all"):
+        kernels_py.SOURCE.written(replace(spec, kernel="products_of_all"))
