@@ -235,8 +235,8 @@ def set_sizes(entry: EntryOp, spec: EntrySpec) -> None:
 
 
 def set_hints(entry: EntryOp, spec: EntrySpec) -> None:
-    """Give an entry the EntrySpec's hints, whichever source it comes from. `latency` is given to the loads in loops that
-    multiply matrices, but for those with hints of their own. Raises SourceError for a hint that there is not."""
+    """Give an entry the EntrySpec's hints, whichever source it comes from. `latency` is given to the loads in loops
+    that multiply matrices, but for those with hints of their own. Raises SourceError for a hint that there is not."""
     if unknown := {key for hints in spec.hints.values() for key in hints} - {*HINTS, LATENCY}:
         raise SourceError(f"{spec.symbol}: no hint is called {min(unknown)}; there are {', '.join([*HINTS, LATENCY])}")
     given = tuple(
