@@ -238,6 +238,7 @@ CASES: tuple[Case, ...] = (
     _case("logits", "several row tiles with a remainder", M=100, C=128, V=192),
     _case("logits", "persistent", M=520, C=64, V=256),
     _case("logits", "persistent, tiles of two parts", M=520, C=64, V=448),
+    _case("logits", "many rows", M=6200, C=64, V=448),
     _case("logits", "GPT-2's padded vocabulary, odd rows", gpu_only=True, M=301, C=64, V=50304),
     _case("logits", "very many rows", gpu_only=True, M=16500, C=64, V=768),
     _case("logits", "GPT-2's vocabulary, not a multiple of anything", M=3, C=768, V=50257),
