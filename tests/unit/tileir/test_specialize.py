@@ -173,3 +173,22 @@ def test_a_constant_that_nothing_is_named_for() -> None:
     spec = dataclasses.replace(spec_of("gelu_1024_bf16"), constants={"R": 1, "BN": 1024, "BX": 4})
     with pytest.raises(SourceError, match="nothing in this file is named BX"):
         module_of(spec)
+
+
+def test_a_latency_is_given_to_the_loads_that_are_multiplied_in_a_loop() -> None:
+    hints = {"sm_90": {"occupancy": 2, "latency": 3}, "sm_100": {"latency": 4}}
+    module = module_of(dataclasses.replace(spec_of("attention_D64_anchored_bf16"), hints=hints))
+    (entry,) = module.entries.values()
+    assert entry.optimization_hints.data == (("sm_90", (("occupancy", 2),)), ("sm_100", ()))
+    latency = (("sm_90", (("latency", 3),)), ("sm_100", (("latency", 4),)))
+    by_threads = (("default", (("allow_tma", False),)),)
+    given = [op.optimization_hints and op.optimization_hints.data for op in found(module, LoadViewTkoOp)]
+    assert given == [None, *[latency] * 4, *[by_threads] * 2], "the queries, two loops, the second walk"
+
+
+def test_hints_that_mean_nothing() -> None:
+    spec = spec_of("gelu_1024_bf16")
+    with pytest.raises(SourceError, match="gelu_1024_bf16: no loop multiplies what it loads"):
+        module_of(dataclasses.replace(spec, hints={"sm_90": {"latency": 3}}))
+    with pytest.raises(SourceError, match="gelu_1024_bf16: no hint is called warps; there are occupancy, num_ctas"):
+        module_of(dataclasses.replace(spec, hints={"sm_90": {"warps": 4}}))
