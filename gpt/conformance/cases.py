@@ -258,6 +258,17 @@ CASES: tuple[Case, ...] = (
     _case(
         "attention", "GPT-2, B=11 T=1024: many, the last group short", gpu_only=True, B=11, T=1024, S=1024, H=12, D=64
     ),
+    _case(
+        "attention",
+        "GPT-2, B=6 T=1024: weights relative to a near key overflow",
+        gpu_only=True,
+        towering=True,
+        B=6,
+        T=1024,
+        S=1024,
+        H=12,
+        D=64,
+    ),
     _case("attention", "GPT-2, B=4 T=1024", gpu_only=True, B=4, T=1024, S=1024, H=12, D=64),
     _case("gelu", "odd", M=7, N=65),
     _case("gelu", "several tiles", M=33, N=3072),
