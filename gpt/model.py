@@ -5,9 +5,7 @@ B sequences of T tokens, N = B * T rows, C = n_embd = H heads of D, V tokens in 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,10 +17,10 @@ from toolchain.entry import ITEMSIZE, ops
 from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
 
-from . import arena
 from .config import GPTConfig
 from .fold import fold
 from .weights import Weights, check, load
+from .workspace import Workspace, allocate
 
 Tokens = NDArray[np.integer[Any]]
 Spans = tuple[DeviceBuffer, DeviceBuffer]  # partial (B, H, Z, D), stats (B, H, Z, 2), both f32
@@ -66,43 +64,6 @@ class KVCache:
         """Keys and values of one layer, each (B, P, H, D)."""
         both = self.memory.select(0, index)
         return both.select(0, 0), both.select(0, 1)
-
-
-@dataclass(frozen=True)
-class Workspace:
-    """Intermediate results of N rows, in one arena: those that do not live at the same time share its memory. Those
-    that only a chunk's layers see have M rows, as many as the longest chunk."""
-
-    x: DeviceBuffer  # (N, C): the residual stream
-    normed: DeviceBuffer  # (N, C)
-    qkv: DeviceBuffer  # (M, 3C)
-    attended: DeviceBuffer  # (M, C)
-    hidden: DeviceBuffer  # (M, 4C)
-    tokens: DeviceBuffer  # (N) i32
-    positions: DeviceBuffer  # (N) i32
-    starts: DeviceBuffer  # (B) i32: where each sequence's new positions begin
-    partial: DeviceBuffer  # (Z, M, C) f32: the parts of a product, Z = 0 where there are none
-    squares: DeviceBuffer  # (Z, L) f32: x's sums of squares in Z parts, L >= M; Z = 0 where norms are launches
-
-    @property
-    def nbytes(self) -> int:
-        """Of the whole arena."""
-        return self.x.allocation.nbytes
-
-    def chunk(self, first: int, count: int) -> Workspace:
-        """What `count` rows use, from row `first` on."""
-        stop = first + count
-        return replace(
-            self,
-            x=self.x.slice(0, first, stop),
-            normed=self.normed.slice(0, first, stop),
-            tokens=self.tokens.slice(0, first, stop),
-            positions=self.positions.slice(0, first, stop),
-            qkv=self.qkv.slice(0, 0, count),
-            attended=self.attended.slice(0, 0, count),
-            hidden=self.hidden.slice(0, 0, count),
-            partial=self.partial.slice(1, 0, count),
-        )
 
 
 class GPT:
@@ -370,36 +331,12 @@ class GPT:
         return self.executor.empty((*shape, d), "f32"), self.executor.empty((*shape, 2), "f32")
 
     def new_workspace(self, batch: int, length: int) -> Workspace:
-        """The arena of B sequences of T tokens. qkv and what attention makes of it are gone when the MLP runs, so they
-        share their memory with its hidden layer."""
-        n, c = batch * length, self.config.n_embd
-        m = max(self._chunk_sizes(batch, length)) * length
-        parts = PARTS if self._in_parts(m) else 0
-        #               shape, dtype, and the steps of a layer from its first write to its last read
-        wanted: Mapping[str, tuple[tuple[int, ...], str, int, int]] = {
-            "x": ((n, c), self.storage, 0, 9),
-            "normed": ((n, c), self.storage, 1, 9),
-            "qkv": ((m, 3 * c), self.storage, 2, 3),
-            "attended": ((m, c), self.storage, 3, 4),
-            "hidden": ((m, 4 * c), self.storage, 6, 7),
-            "tokens": ((n,), "i32", 0, 9),
-            "positions": ((n,), "i32", 0, 9),
-            "starts": ((batch,), "i32", 0, 9),
-            "partial": ((parts, m, c), "f32", 7, 8),
-            "squares": (self._squares(m), "f32", 0, 9),
-        }
-        lifetimes = {
-            name: arena.Span(math.prod(shape) * ITEMSIZE[dtype], first, last)
-            for name, (shape, dtype, first, last) in wanted.items()
-        }
-        placed = arena.plan(lifetimes)
-        memory = self.executor.allocate(placed.nbytes)
-        return Workspace(
-            **{
-                name: self.executor.view(memory, placed.offsets[name], shape, dtype)
-                for name, (shape, dtype, _, _) in wanted.items()
-            }
-        )
+        """The arena of B sequences of T tokens."""
+        rows = max(self._chunk_sizes(batch, length)) * length
+        return allocate(
+            self.executor, self.storage, self.config.n_embd, batch, batch * length, rows,
+            parts=PARTS if self._in_parts(rows) else 0, squares=self._squares(rows),
+        )  # fmt: skip
 
     def _kept_workspace(self, batch: int, length: int) -> Workspace:
         """Only the last prefill's and the last decode's are kept."""

@@ -23,8 +23,9 @@ from toolchain.errors import ConformanceError, TilestackError
 from toolchain.runtime import DeviceBuffer, Executor, Launcher
 from toolchain.targets import targets
 
-from .cases import Case, Inputs, make_inputs
+from .cases import Case
 from .compare import Verdict, compare, set_aside
+from .inputs import Inputs, make_inputs
 from .result import Row
 
 Array = NDArray[np.generic]

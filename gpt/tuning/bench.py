@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpt.conformance.cases import Case, Inputs
+from gpt.conformance.cases import Case
+from gpt.conformance.inputs import Inputs
 from toolchain.bundle import Bundle, BundleEntry
 from toolchain.entry import EntrySpec
 from toolchain.errors import BundleError, ConformanceError, DeviceError, LaunchError, OutOfMemory, TilestackError

@@ -18,7 +18,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from gpt.conformance.cases import IN_OUT, Case, Inputs
+from gpt.conformance.cases import Case
+from gpt.conformance.inputs import IN_OUT, Inputs
 from gpt.conformance.run import references, verdict
 from toolchain.errors import ConformanceError
 from toolchain.runtime import DeviceBuffer

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpt.conformance.cases import DECODING, IN_OUT, Case, Inputs, make_inputs
+from gpt.conformance.cases import Case
+from gpt.conformance.inputs import DECODING, IN_OUT, Inputs, make_inputs
 from gpt.conformance.run import fused_qkv
 from toolchain.entry import ops
 from toolchain.runtime import DeviceBuffer, Executor

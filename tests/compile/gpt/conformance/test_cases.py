@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpt.conformance.cases import CASES, make_inputs
+from gpt.conformance.cases import CASES
+from gpt.conformance.inputs import make_inputs
 from gpt.conformance.run import upload
 from kernels_mlir import HERE, SOURCE
 from toolchain.bundle import Bundle, BundleEntry, FileRef

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpt.conformance.cases import Case, Inputs, make_inputs
+from gpt.conformance.cases import Case
+from gpt.conformance.inputs import Inputs, make_inputs
 from gpt.conformance.run import launchers, upload
 from toolchain.bundle import Bundle, BundleEntry, FileRef
 from toolchain.entry import EntrySpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpt.conformance.cases import make_inputs
+from gpt.conformance.inputs import make_inputs
 from gpt.tuning.inputs import for_timing, inputs_for, nbytes, poison, results, upload
 from toolchain.runtime import DeviceBuffer, open_executor
 
