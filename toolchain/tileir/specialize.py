@@ -239,6 +239,8 @@ def set_hints(entry: EntryOp, spec: EntrySpec) -> None:
     that multiply matrices, but for those with hints of their own. Raises SourceError for a hint that there is not."""
     if unknown := {key for hints in spec.hints.values() for key in hints} - {*HINTS, LATENCY}:
         raise SourceError(f"{spec.symbol}: no hint is called {min(unknown)}; there are {', '.join([*HINTS, LATENCY])}")
+    if wrong := [hints[LATENCY] for hints in spec.hints.values() if not 1 <= hints.get(LATENCY, 1) <= 10]:
+        raise SourceError(f"{spec.symbol}: a latency is from 1 to 10, not {wrong[0]}")
     given = tuple(
         (target, tuple((HINTS[key], value) for key, value in hints.items() if key != LATENCY))
         for target, hints in spec.hints.items()

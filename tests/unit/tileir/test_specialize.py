@@ -190,5 +190,7 @@ def test_hints_that_mean_nothing() -> None:
     spec = spec_of("gelu_1024_bf16")
     with pytest.raises(SourceError, match="gelu_1024_bf16: no loop multiplies what it loads"):
         module_of(dataclasses.replace(spec, hints={"sm_90": {"latency": 3}}))
+    with pytest.raises(SourceError, match="gelu_1024_bf16: a latency is from 1 to 10, not 11"):
+        module_of(dataclasses.replace(spec, hints={"sm_90": {"latency": 11}}))
     with pytest.raises(SourceError, match="gelu_1024_bf16: no hint is called warps; there are occupancy, num_ctas"):
         module_of(dataclasses.replace(spec, hints={"sm_90": {"warps": 4}}))
