@@ -36,9 +36,9 @@ FOLDED_ON = ("sm_90", None)  # where: the GPUs that have tiles for it, none of t
 # Columns of a part of a row's squares, as wide as a tile of the product that makes them: of at most SQUARES rows
 # NARROW, else WIDE. A model whose width is a multiple of WIDE has its norms folded into its weights.
 SQUARES, NARROW, WIDE = 1536, 128, 192
-# Bytes of hidden layer, as much as an L2 cache. Of three times as many and more the sequences go through the layers in
-# chunks of at least so many, one after the other: what a chunk's kernels hand to one another stays in the cache. Two
-# chunks gain less than their shorter kernels lose.
+# Bytes of hidden layer, about as much as the L2 cache of an H200, where it was measured. Of three times as many and
+# more the sequences go through the layers in chunks of at least so many, one after the other: what a chunk's kernels
+# hand to one another stays in the cache. Two chunks gain less than their shorter kernels lose.
 CHUNK, CHUNKS = 48 << 20, 3
 WIDEST = 2048  # columns that residual_layernorm takes
 WHOLE = 64  # the size of a head whose cache one block of decode_attention_whole takes: as many rows as the cores make

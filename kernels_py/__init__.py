@@ -157,8 +157,11 @@ def _defined(text: str) -> Mapping[str, ast.stmt]:
         match node:
             case ast.FunctionDef(name=name):
                 found[name] = node
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-                found[name] = node
+            case ast.Assign() | ast.AnnAssign():
+                stored = [at.id for at in ast.walk(node) if isinstance(at, ast.Name) and isinstance(at.ctx, ast.Store)]
+                found |= dict.fromkeys(stored, node)
+            case ast.ImportFrom(level=1, module=None):  # whose functions would not be found by their names
+                raise SourceError(f"{HERE.name}: line {node.lineno} imports a whole file: {ast.unparse(node)}")
             case ast.ImportFrom(level=1, names=names):
                 found |= {alias.asname or alias.name: node for alias in names}
             case _:
