@@ -49,17 +49,18 @@ cuda_tile.module @linear_gelu_few {
     %one = constant <i32: 1> : !int
     %two = constant <i32: 2> : !int
     %empty = constant <f32: 0.0> : !acc_BMxBN
-    %cubic = constant <f32: 0.044715> : !acc_BMxBN
-    %scale = constant <f32: 0.7978845608028654> : !acc_BMxBN
+    %cubic = constant <f32: 0.285419265090401> : !acc_BMxBN
+    %linear = constant <f32: 1.5957691216057308> : !acc_BMxBN
     %half = constant <f32: 0.5> : !acc_BMxBN
-    %unit = constant <f32: 1.0> : !acc_BMxBN
+    %half_line = constant <f32: 0.5> : !bias_f32_BN
 
     %w_tile_0, %t0 = load_view_tko weak %w_tiles[%zero, %n] : !w_part_BKxBN, !int -> !w_BKxBN, token
     %w_tile_1, %t1 = load_view_tko weak %w_tiles[%one, %n] : !w_part_BKxBN, !int -> !w_BKxBN, token
     %w_tile_2, %t2 = load_view_tko weak %w_tiles[%two, %n] : !w_part_BKxBN, !int -> !w_BKxBN, token
     %bias_tile, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part_BN, !int -> !bias_BN, token
     %bias_f32 = ftof %bias_tile : !bias_BN -> !bias_f32_BN
-    %bias_line = reshape %bias_f32 : !bias_f32_BN -> !bias_f32_1xBN
+    %half_bias = mulf %bias_f32, %half_line : !bias_f32_BN
+    %bias_line = reshape %half_bias : !bias_f32_BN -> !bias_f32_1xBN
     %bias_full = broadcast %bias_line : !bias_f32_1xBN -> !acc_BMxBN
 
     // The wait comes after these reads by their tokens: else the compiler may put it first.
@@ -71,18 +72,16 @@ cuda_tile.module @linear_gelu_few {
     %acc_1 = mmaf %x_tile_1, %w_tile_1, %acc_0 : !x_BMxBK, !w_BKxBN, !acc_BMxBN
     %x_tile_2, %t5 = load_view_tko weak %x_tiles[%m, %two] : !x_part_BMxBK, !int -> !x_BMxBK, token
     %product = mmaf %x_tile_2, %w_tile_2, %acc_1 : !x_BMxBK, !w_BKxBN, !acc_BMxBN
-    %biased = addf %product, %bias_full : !acc_BMxBN
+    %halved = fma %half, %product, %bias_full : !acc_BMxBN
 
-    // gelu(x) = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). The GPU's own tanh (to 2^-11) does where the result is
-    // stored in 16 bits; entries of f32 get the full one: see toolchain/tileir/specialize.py.
-    %square = mulf %biased, %biased : !acc_BMxBN
-    %cube = mulf %square, %biased : !acc_BMxBN
-    %inner = fma %cubic, %cube, %biased : !acc_BMxBN
-    %scaled = mulf %scale, %inner : !acc_BMxBN
-    %tanh = tanh %scaled rounding<approx> : !acc_BMxBN
-    %gate = addf %unit, %tanh : !acc_BMxBN
-    %halved = mulf %half, %biased : !acc_BMxBN
-    %gelu = mulf %halved, %gate : !acc_BMxBN
+    // gelu(x) = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) = h + h tanh(h (linear + cubic h^2)), h = x/2. The GPU's own
+    // tanh (to 2^-11) does where the result is stored in 16 bits; entries of f32 get the full one: see
+    // toolchain/tileir/specialize.py.
+    %square = mulf %halved, %halved : !acc_BMxBN
+    %slope = fma %cubic, %square, %linear : !acc_BMxBN
+    %inner = mulf %halved, %slope : !acc_BMxBN
+    %tanh = tanh %inner rounding<approx> : !acc_BMxBN
+    %gelu = fma %halved, %tanh, %halved : !acc_BMxBN
     %result = ftof %gelu : !acc_BMxBN -> !out_BMxBN
     %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out_BMxBN, !out_part_BMxBN, !int -> token
     return

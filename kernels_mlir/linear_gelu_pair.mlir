@@ -83,14 +83,14 @@ cuda_tile.module @linear_gelu_pair {
     %start_1x1 = reshape %start : !start -> !start_1x1
     %empty = broadcast %start_1x1 : !start_1x1 -> !acc_BMxBN
     %rest_empty = broadcast %start_1x1 : !start_1x1 -> !acc_BMxBR
-    %cubic = constant <f32: 0.044715> : !acc_BMxBN
-    %scale = constant <f32: 0.7978845608028654> : !acc_BMxBN
+    %cubic = constant <f32: 0.285419265090401> : !acc_BMxBN
+    %linear = constant <f32: 1.5957691216057308> : !acc_BMxBN
     %half = constant <f32: 0.5> : !acc_BMxBN
-    %unit = constant <f32: 1.0> : !acc_BMxBN
-    %rest_cubic = constant <f32: 0.044715> : !acc_BMxBR
-    %rest_scale = constant <f32: 0.7978845608028654> : !acc_BMxBR
+    %half_line = constant <f32: 0.5> : !bias_f32_BN
+    %rest_cubic = constant <f32: 0.285419265090401> : !acc_BMxBR
+    %rest_linear = constant <f32: 1.5957691216057308> : !acc_BMxBR
     %rest_half = constant <f32: 0.5> : !acc_BMxBR
-    %rest_unit = constant <f32: 1.0> : !acc_BMxBR
+    %rest_half_line = constant <f32: 0.5> : !bias_f32_BR
 
     for %tile in (%block to %tiles, step %blocks) : !int {
       // GROUP rows of tiles at a time, column by column: tiles made at the same time share their inputs in the L2 cache.
@@ -114,11 +114,13 @@ cuda_tile.module @linear_gelu_pair {
 
       %bias_tile, %bias_token = load_view_tko weak %bias_left[%left] : !bias_part_BN_every_BR, !int -> !bias_BN, token
       %bias_f32 = ftof %bias_tile : !bias_BN -> !bias_f32_BN
-      %bias_line = reshape %bias_f32 : !bias_f32_BN -> !bias_f32_1xBN
+      %half_bias = mulf %bias_f32, %half_line : !bias_f32_BN
+      %bias_line = reshape %half_bias : !bias_f32_BN -> !bias_f32_1xBN
       %bias_full = broadcast %bias_line : !bias_f32_1xBN -> !acc_BMxBN
       %rest_bias_tile, %rest_bias_token = load_view_tko weak %bias_right[%right] : !bias_part_BR, !int -> !bias_BR, token
       %rest_bias_f32 = ftof %rest_bias_tile : !bias_BR -> !bias_f32_BR
-      %rest_bias_line = reshape %rest_bias_f32 : !bias_f32_BR -> !bias_f32_1xBR
+      %rest_half_bias = mulf %rest_bias_f32, %rest_half_line : !bias_f32_BR
+      %rest_bias_line = reshape %rest_half_bias : !bias_f32_BR -> !bias_f32_1xBR
       %rest_bias_full = broadcast %rest_bias_line : !bias_f32_1xBR -> !acc_BMxBR
       %product, %rest_product = for %k in (%zero to %steps, step %one) : !int
           iter_values(%acc = %empty, %rest = %rest_empty) -> (!acc_BMxBN, !acc_BMxBR) {
@@ -129,27 +131,22 @@ cuda_tile.module @linear_gelu_pair {
         %rest_next = mmaf %x_tile, %rest_w_tile, %rest : !x_BMxBK, !w_BKxBR, !acc_BMxBR
         continue %next, %rest_next : !acc_BMxBN, !acc_BMxBR
       }
-      %biased = addf %product, %bias_full : !acc_BMxBN
-      %rest_biased = addf %rest_product, %rest_bias_full : !acc_BMxBR
+      %halved = fma %half, %product, %bias_full : !acc_BMxBN
+      %rest_halved = fma %rest_half, %rest_product, %rest_bias_full : !acc_BMxBR
 
-      // gelu(x) = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). The GPU's own tanh (to 2^-11) does where the result is
-      // stored in 16 bits; entries of f32 get the full one: see toolchain/tileir/specialize.py.
-      %square = mulf %biased, %biased : !acc_BMxBN
-      %cube = mulf %square, %biased : !acc_BMxBN
-      %inner = fma %cubic, %cube, %biased : !acc_BMxBN
-      %scaled = mulf %scale, %inner : !acc_BMxBN
-      %tanh = tanh %scaled rounding<approx> : !acc_BMxBN
-      %gate = addf %unit, %tanh : !acc_BMxBN
-      %halved = mulf %half, %biased : !acc_BMxBN
-      %gelu = mulf %halved, %gate : !acc_BMxBN
-      %rest_square = mulf %rest_biased, %rest_biased : !acc_BMxBR
-      %rest_cube = mulf %rest_square, %rest_biased : !acc_BMxBR
-      %rest_inner = fma %rest_cubic, %rest_cube, %rest_biased : !acc_BMxBR
-      %rest_scaled = mulf %rest_scale, %rest_inner : !acc_BMxBR
-      %rest_tanh = tanh %rest_scaled rounding<approx> : !acc_BMxBR
-      %rest_gate = addf %rest_unit, %rest_tanh : !acc_BMxBR
-      %rest_halved = mulf %rest_half, %rest_biased : !acc_BMxBR
-      %rest_gelu = mulf %rest_halved, %rest_gate : !acc_BMxBR
+      // gelu(x) = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) = h + h tanh(h (linear + cubic h^2)), h = x/2. The GPU's own
+      // tanh (to 2^-11) does where the result is stored in 16 bits; entries of f32 get the full one: see
+      // toolchain/tileir/specialize.py.
+      %square = mulf %halved, %halved : !acc_BMxBN
+      %slope = fma %cubic, %square, %linear : !acc_BMxBN
+      %inner = mulf %halved, %slope : !acc_BMxBN
+      %tanh = tanh %inner rounding<approx> : !acc_BMxBN
+      %gelu = fma %halved, %tanh, %halved : !acc_BMxBN
+      %rest_square = mulf %rest_halved, %rest_halved : !acc_BMxBR
+      %rest_slope = fma %rest_cubic, %rest_square, %rest_linear : !acc_BMxBR
+      %rest_inner = mulf %rest_halved, %rest_slope : !acc_BMxBR
+      %rest_tanh = tanh %rest_inner rounding<approx> : !acc_BMxBR
+      %rest_gelu = fma %rest_halved, %rest_tanh, %rest_halved : !acc_BMxBR
       %result = ftof %gelu : !acc_BMxBN -> !out_BMxBN
       %stored = store_view_tko weak %result, %out_left[%m, %left] : !out_BMxBN, !out_part_BMxBN_every_BMxBR, !int -> token
       %rest_result = ftof %rest_gelu : !acc_BMxBR -> !out_BMxBR

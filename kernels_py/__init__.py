@@ -31,7 +31,7 @@ MODULES = {  # of each kernel
     "linear_residual_row": "row", "logits": "linear",
     "linear_pair": "pair", "linear_gelu_pair": "pair", "linear_residual_pair": "pair", "logits_pair": "pair",
     "linear_residual_squares": "squares", "linear_residual_squares_tile": "squares",
-    "linear_residual_squares_pair": "squares",
+    "linear_residual_squares_pair": "squares", "linear_residual_squares_ones": "squares",
     "rms_linear": "rms", "rms_linear_gelu": "rms", "rms_linear_pair": "rms", "rms_linear_gelu_pair": "rms",
     "attention": "attention", "attention_anchored": "anchored",
     "decode_attention": "attention", "decode_attention_span": "attention",
@@ -45,6 +45,7 @@ TENSOR_CORE = frozenset({  # these take TF32
     "linear_thin", "linear_gelu_thin", "linear_residual_thin", "linear_parts_thin",
     "linear_pair", "linear_gelu_pair", "linear_residual_pair", "logits_pair",
     "linear_residual_squares", "linear_residual_squares_tile", "linear_residual_squares_pair",
+    "linear_residual_squares_ones",
     "rms_linear", "rms_linear_gelu", "rms_linear_pair", "rms_linear_gelu_pair",
 })  # fmt: skip
 # Whose arrays have the sizes that are constants: attention then stores through the copy engine. The code of the others

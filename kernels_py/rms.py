@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .elementwise import gelu_tile
+from .elementwise import gelu_of_half
 from .linear import place, product
-from .pair import columns, products, store
+from .pair import lines, products, store
 
 ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
@@ -26,19 +26,18 @@ def inverse(squares, m, BM, eps, width):
     return ct.rsqrt(total * (1.0 / width) + eps)[:, None]
 
 
-def scaled(x, squares, weight, bias, eps, m, n, BM, BN, BK, TF32):
+def scaled(x, squares, weight, bias, eps, factor, m, n, BM, BN, BK, TF32):
+    """The f32 tile (m, n) of factor * (rms(x) @ weight + bias)."""
     acc = product(x, weight, m, n, BM, BN, BK, TF32)
-    line = ct.load(bias, index=(n,), shape=(BN,), padding_mode=ZERO).astype(ct.float32)
-    return acc * inverse(squares, m, BM, eps, x.shape[1]) + line[None, :]
+    line = ct.load(bias, index=(n,), shape=(BN,), padding_mode=ZERO).astype(ct.float32) * factor
+    return acc * (inverse(squares, m, BM, eps, x.shape[1]) * factor) + line[None, :]
 
 
-def scaled_pair(x, squares, weight, bias, eps, m, n, BM, BN, BR, BK, TF32):
-    left, right = columns(n, BN, BR)
+def scaled_pair(x, squares, weight, bias, eps, factor, m, n, BM, BN, BR, BK, TF32):
     acc, rest = products(x, weight, m, n, BM, BN, BR, BK, TF32)
-    line = bias.tiled_view((BN,), padding_mode=ZERO, traversal_steps=(BR,)).load((left,)).astype(ct.float32)
-    rest_line = ct.load(bias, index=(right,), shape=(BR,), padding_mode=ZERO).astype(ct.float32)
-    scale = inverse(squares, m, BM, eps, x.shape[1])
-    return acc * scale + line[None, :], rest * scale + rest_line[None, :]
+    line, rest_line = lines(bias, n, BN, BR)
+    scale = inverse(squares, m, BM, eps, x.shape[1]) * factor
+    return acc * scale + line * factor, rest * scale + rest_line * factor
 
 
 @ct.kernel
@@ -48,7 +47,7 @@ def rms_linear(
     m_tiles, n_tiles = ct.cdiv(x.shape[0], BM), ct.cdiv(weight.shape[1], BN)
     for tile in range(ct.bid(0), m_tiles * n_tiles, ct.num_blocks(0)):
         m, n = place(tile, m_tiles, n_tiles, GROUP)
-        result = scaled(x, squares, weight, bias, eps, m, n, BM, BN, BK, TF32)
+        result = scaled(x, squares, weight, bias, eps, 1.0, m, n, BM, BN, BK, TF32)
         ct.store(out, index=(m, n), tile=result.astype(out.dtype))
 
 
@@ -59,7 +58,7 @@ def rms_linear_gelu(
     m_tiles, n_tiles = ct.cdiv(x.shape[0], BM), ct.cdiv(weight.shape[1], BN)
     for tile in range(ct.bid(0), m_tiles * n_tiles, ct.num_blocks(0)):
         m, n = place(tile, m_tiles, n_tiles, GROUP)
-        result = gelu_tile(scaled(x, squares, weight, bias, eps, m, n, BM, BN, BK, TF32), out.dtype)
+        result = gelu_of_half(scaled(x, squares, weight, bias, eps, 0.5, m, n, BM, BN, BK, TF32), out.dtype)
         ct.store(out, index=(m, n), tile=result.astype(out.dtype))
 
 
@@ -82,7 +81,7 @@ def rms_linear_pair(
     m_tiles, n_tiles = ct.cdiv(x.shape[0], BM), ct.cdiv(weight.shape[1], BN + BR)
     for tile in range(ct.bid(0), m_tiles * n_tiles, ct.num_blocks(0)):
         m, n = place(tile, m_tiles, n_tiles, GROUP)
-        acc, rest = scaled_pair(x, squares, weight, bias, eps, m, n, BM, BN, BR, BK, TF32)
+        acc, rest = scaled_pair(x, squares, weight, bias, eps, 1.0, m, n, BM, BN, BR, BK, TF32)
         store(out, m, n, acc, rest, BM, BN, BR)
 
 
@@ -104,5 +103,5 @@ def rms_linear_gelu_pair(
     m_tiles, n_tiles = ct.cdiv(x.shape[0], BM), ct.cdiv(weight.shape[1], BN + BR)
     for tile in range(ct.bid(0), m_tiles * n_tiles, ct.num_blocks(0)):
         m, n = place(tile, m_tiles, n_tiles, GROUP)
-        acc, rest = scaled_pair(x, squares, weight, bias, eps, m, n, BM, BN, BR, BK, TF32)
-        store(out, m, n, gelu_tile(acc, out.dtype), gelu_tile(rest, out.dtype), BM, BN, BR)
+        acc, rest = scaled_pair(x, squares, weight, bias, eps, 0.5, m, n, BM, BN, BR, BK, TF32)
+        store(out, m, n, gelu_of_half(acc, out.dtype), gelu_of_half(rest, out.dtype), BM, BN, BR)

@@ -9,7 +9,7 @@ import cuda.tile as ct
 from .layernorm import add_both
 from .linear import biased, place
 from .pair import biased as biased_pair
-from .pair import columns, store
+from .pair import columns, lines, products, store
 
 ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
@@ -26,6 +26,12 @@ def summed(x, weight, bias, residual, m, n, BM, BN, BK, TF32):
     """The f32 tile (m, n) of residual + x @ weight + bias."""
     result = biased(x, weight, bias, m, n, BM, BN, BK, TF32)
     return result + ct.load(residual, index=(m, n), shape=(BM, BN), padding_mode=ZERO).astype(ct.float32)
+
+
+def unit(rows, columns, first, dtype):
+    """(rows, columns) of zeros, with ones where the column is the row + first."""
+    row, column = ct.arange(rows, dtype=ct.int32)[:, None], ct.arange(columns, dtype=ct.int32)[None, :]
+    return (row + first == column).astype(dtype)
 
 
 @ct.kernel
@@ -67,6 +73,15 @@ def linear_residual_squares_tile(
         ct.store(squares, index=(n, m), tile=row_squares(result).reshape((1, BM)))
 
 
+def finish(out, squares, m, n, acc, rest, BM, BN, BR):
+    """Stores both parts of tile (m, n), and their rows' squares. The left part, twice as wide as the right one, is
+    summed by halves: by whole rows the compiler has the products before wait for one another."""
+    store(out, m, n, acc, rest, BM, BN, BR)
+    halves = ct.sum((acc * acc).reshape((BM, 2, BR)), axis=2)
+    total = ct.sum(halves, axis=1) + ct.sum(rest * rest, axis=1)
+    ct.store(squares, index=(n, m), tile=total.reshape((1, BM)), allow_tma=False)
+
+
 @ct.kernel
 def linear_residual_squares_pair(
     x,
@@ -82,8 +97,7 @@ def linear_residual_squares_pair(
     GROUP: ConstInt,
     TF32: ConstBool,
 ):
-    """The same with tiles of BN + BR columns, see pair.py; BN is twice BR. The tile's left part is summed by halves: by
-    whole rows the compiler has its products wait for one another."""
+    """The same with tiles of BN + BR columns, see pair.py; BN is twice BR."""
     m_tiles, n_tiles = ct.cdiv(x.shape[0], BM), ct.cdiv(weight.shape[1], BN + BR)
     for tile in range(ct.bid(0), m_tiles * n_tiles, ct.num_blocks(0)):
         m, n = place(tile, m_tiles, n_tiles, GROUP)
@@ -92,7 +106,37 @@ def linear_residual_squares_pair(
         before = residual.tiled_view((BM, BN), padding_mode=ZERO, traversal_steps=(BM, BR)).load((m, left))
         rest_before = ct.load(residual, index=(m, right), shape=(BM, BR), padding_mode=ZERO)
         acc, rest = acc + before.astype(ct.float32), rest + rest_before.astype(ct.float32)
-        store(out, m, n, acc, rest, BM, BN, BR)
-        halves = ct.sum((acc * acc).reshape((BM, 2, BR)), axis=2)
-        total = ct.sum(halves, axis=1) + ct.sum(rest * rest, axis=1)
-        ct.store(squares, index=(n, m), tile=total.reshape((1, BM)), allow_tma=False)
+        finish(out, squares, m, n, acc, rest, BM, BN, BR)
+
+
+@ct.kernel
+def linear_residual_squares_ones(
+    x,
+    weight,
+    bias,
+    residual,
+    out,
+    squares,
+    BM: ConstInt,
+    BN: ConstInt,
+    BR: ConstInt,
+    BK: ConstInt,
+    GROUP: ConstInt,
+    TF32: ConstBool,
+):
+    """The same, the residual added on the tensor cores, as a product with ones, which is exact: a tile that they read
+    lies in shared memory without bank conflicts, one that the threads read does not. What is not finite spreads in its
+    row."""
+    m_tiles, n_tiles = ct.cdiv(x.shape[0], BM), ct.cdiv(weight.shape[1], BN + BR)
+    for tile in range(ct.bid(0), m_tiles * n_tiles, ct.num_blocks(0)):
+        m, n = place(tile, m_tiles, n_tiles, GROUP)
+        left, right = columns(n, BN, BR)
+        line, rest_line = lines(bias, n, BN, BR)
+        acc, rest = products(x, weight, m, n, BM, BN, BR, BK, TF32)
+        for part in ct.static_iter(range(2)):
+            before = ct.load(residual, index=(m, left + part), shape=(BM, BR), padding_mode=ZERO)
+            acc = ct.mma(before, unit(BR, BN, part * BR, before.dtype), acc)
+        before = ct.load(residual, index=(m, right), shape=(BM, BR), padding_mode=ZERO)
+        rest = ct.mma(before, unit(BR, BR, 0, before.dtype), rest)
+        acc, rest = acc + line, rest + rest_line
+        finish(out, squares, m, n, acc, rest, BM, BN, BR)

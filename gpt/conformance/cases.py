@@ -204,6 +204,8 @@ CASES: tuple[Case, ...] = (
             ),
         )
     ),
+    _case("rms_linear_gelu", "GPT-2 at 1024 rows, its own K", sixteen=True, M=1001, K=768, N=3072, Z=6, L=1024),
+    _case("rms_linear_gelu", "as at 2048 rows, its own K", sixteen=True, M=1601, K=768, N=3072, Z=4, L=1664),
     _case("linear_parts", "odd in every size, the last part shorter", M=3, K=333, N=65, Z=3),
     _case("linear_parts", "a part with nothing in it", M=2, K=130, N=64, Z=5),
     _case("linear_parts", "parts of three tiles, the last part shorter", M=5, K=1472, N=128, Z=2),
@@ -225,6 +227,8 @@ CASES: tuple[Case, ...] = (
     _case("logits", "persistent", M=520, C=64, V=256),
     _case("logits", "persistent, tiles of two parts", M=520, C=64, V=448),
     _case("logits", "many rows", M=6200, C=64, V=448),
+    _case("logits", "persistent, GPT-2's width", M=520, C=768, V=448),
+    _case("logits", "many rows, GPT-2's width", M=6200, C=768, V=448),
     _case("logits", "GPT-2's padded vocabulary, odd rows", gpu_only=True, M=301, C=64, V=50304),
     _case("logits", "very many rows", gpu_only=True, M=16500, C=64, V=768),
     _case("logits", "GPT-2's vocabulary, not a multiple of anything", M=3, C=768, V=50257),
