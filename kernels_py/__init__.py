@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 MODULES = {  # of each kernel
     "embedding": "embedding", "embedding_rows": "embedding", "embedding_centred": "embedding",
     "embedding_centred_rows": "embedding", "gelu": "elementwise",
-    "softmax": "softmax", "softmax_row": "softmax", "softmax_held": "softmax",
+    "softmax": "softmax", "softmax_row": "softmax", "softmax_held": "softmax", "softmax_dense": "softmax",
     "layernorm": "layernorm", "layernorm_row": "layernorm", "layernorm_once": "layernorm",
     "residual_layernorm": "layernorm", "residual_layernorm_four": "layernorm",
     "linear": "linear", "linear_gelu": "linear", "linear_residual": "linear", "linear_parts": "linear",
@@ -199,7 +199,7 @@ def _constraint(param: Param, spec: EntrySpec) -> Any:
         stride_divisible_by=[step] * (rank - 1) + [1],
         shape_constant=[spec.constants.get(dim) for dim in param.dims] if spec.op in STATIC_SIZES else None,
         shape_divisible_by=[spec.multiples.get(dim, 1) for dim in param.dims],
-        base_addr_divisible_by=ALIGNMENT if aligned else 1,
+        base_addr_divisible_by=ALIGNMENT if aligned or param.name in spec.dense else 1,
     )
 
 

@@ -127,9 +127,10 @@ class Bundle:
         dtype: str,
         dims: Mapping[str, int],
         misaligned: frozenset[str] = frozenset(),
+        gapped: frozenset[str] = frozenset(),
         target: str | None = None,
     ) -> BundleEntry:
-        """The first entry for `target` (None: the interpreter) that takes arguments of these sizes and alignment.
+        """The first entry for `target` (None: the interpreter) that takes arguments of these sizes, alignment and gaps.
 
         Raises BundleError if the bundle has none for this source, op and dtype, LaunchError if none of them fits.
         """
@@ -142,7 +143,7 @@ class Bundle:
             )
         refused: list[str] = []
         for entry in entries:
-            why = entry.spec.unmet(dims, misaligned)
+            why = entry.spec.unmet(dims, misaligned, gapped)
             if not entry.spec.runs_on(target):
                 why = f"is for {', '.join(entry.spec.targets)}"
             if why is None:

@@ -90,12 +90,13 @@ class EntrySpec:
     """One exported symbol of a kernel source.
 
     `constants`: what was baked in (tile sizes). `aligned`: the array parameters whose base address and outer strides
-    must be multiples of 16 bytes. `multiples`: dimension symbols that must be multiples of a number, which the compiler
-    then takes for granted. `where`: conditions on dimension symbols, such as "D == 64". `grid`: three expressions in
-    dimension symbols, constants, `cdiv`, `min`, `max` and `SMS` (multiprocessors of the device). `hints`: compiler
-    hints by target (or "default"): occupancy, num_ctas, num_worker_warps, latency. `kernel`: the kernel's name in its
-    source, where it is not the op's. `targets`: those that it is compiled for; none means all. `sizes`: dimension
-    symbols that have one size, which is compiled in.
+    must be multiples of 16 bytes. `dense`: those whose base address must be, and whose elements must lie without gaps:
+    their rows may then begin anywhere. `multiples`: dimension symbols that must be multiples of a number, which the
+    compiler then takes for granted. `where`: conditions on dimension symbols, such as "D == 64". `grid`: three
+    expressions in dimension symbols, constants, `cdiv`, `min`, `max` and `SMS` (multiprocessors of the device).
+    `hints`: compiler hints by target (or "default"): occupancy, num_ctas, num_worker_warps, latency. `kernel`: the
+    kernel's name in its source, where it is not the op's. `targets`: those that it is compiled for; none means all.
+    `sizes`: dimension symbols that have one size, which is compiled in.
     """
 
     symbol: str
@@ -111,6 +112,7 @@ class EntrySpec:
     kernel: str = ""
     targets: tuple[str, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
+    dense: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.op not in ops():
@@ -120,6 +122,8 @@ class EntrySpec:
         arrays = {p.name for p in self.params if p.dims}
         if unknown := set(self.aligned) - arrays:
             raise UsageError(f"{self.symbol}: aligned names no array parameter: {', '.join(sorted(unknown))}")
+        if unknown := set(self.dense) - arrays:
+            raise UsageError(f"{self.symbol}: dense names no array parameter: {', '.join(sorted(unknown))}")
         dims = {d for p in self.params for d in p.dims}
         if unknown := set(self.multiples) - dims:
             raise UsageError(f"{self.symbol}: multiples names no dimension: {', '.join(sorted(unknown))}")
@@ -161,12 +165,20 @@ class EntrySpec:
                 owner.setdefault(dim, param.name)
         return bound
 
-    def unmet(self, dims: Mapping[str, int], misaligned: frozenset[str] = frozenset()) -> str | None:
+    def unmet(
+        self,
+        dims: Mapping[str, int],
+        misaligned: frozenset[str] = frozenset(),
+        gapped: frozenset[str] = frozenset(),
+    ) -> str | None:
         """Why this entry cannot take arguments of `dims`, or None if it can. `misaligned`: the array parameters whose
-        address or strides are not multiples of 16 bytes."""
+        address or strides are not multiples of 16 bytes; `gapped`: those whose address is not, or that have gaps."""
         for name in self.aligned:
             if name in misaligned:
                 return f"{name} must be aligned to {ALIGNMENT} bytes in address and strides"
+        for name in self.dense:
+            if name in gapped:
+                return f"{name} must be without gaps, at a multiple of {ALIGNMENT} bytes"
         for name, step in self.multiples.items():
             if dims[name] % step:
                 return f"{name} must be a multiple of {step}"
@@ -195,8 +207,9 @@ class EntrySpec:
         x, y, z = row["grid"]
         fields: dict[str, Any] = dict(row)
         fields.update(
-            aligned=tuple(row["aligned"]), where=tuple(row["where"]), grid=(x, y, z), targets=tuple(row["targets"])
-        )
+            aligned=tuple(row["aligned"]), where=tuple(row["where"]), grid=(x, y, z), targets=tuple(row["targets"]),
+            dense=tuple(row.get("dense", ())),
+        )  # fmt: skip
         return cls(**fields)
 
 
@@ -262,7 +275,7 @@ def entries_of(rows: Sequence[Mapping[str, Any]], source: str, where: str) -> li
     second takes any.
 
     A row: `op`, `dtypes`, and optionally `variant` (told apart in the symbol; by default the constants' values),
-    `constants`, `aligned`, `multiples`, `where`, `grid`, `hints`, `kernel`, `targets`, `sizes`. The symbol is
+    `constants`, `aligned`, `dense`, `multiples`, `where`, `grid`, `hints`, `kernel`, `targets`, `sizes`. The symbol is
     `<op>[_<variant>][_<sizes>]_<dtype>`. Raises UsageError, naming `where` the rows stand.
     """
     entries: list[EntrySpec] = []
@@ -288,6 +301,7 @@ def entries_of(rows: Sequence[Mapping[str, Any]], source: str, where: str) -> li
                     kernel=row.get("kernel", ""),
                     targets=tuple(row.get("targets", ())),
                     sizes=sizes,
+                    dense=tuple(row.get("dense", ())),
                 )
             )
     symbols = [e.symbol for e in entries]

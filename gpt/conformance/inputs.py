@@ -161,7 +161,11 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values *= 4.0
             values[:, -1] += 12.0  # the largest value last: the rescale matters, and so does the last column
             values[:1] -= 200.0  # a padding of 0 would be all of the row
-            values[1:, shape[1] * 9 // 14] += 200.0  # a maximum that misses it overflows
+            values[1:2, shape[1] * 9 // 14] += 200.0  # a maximum that misses it overflows
+            values[2:, 0] += (
+                52.0  # the ends are nearly all of a row: they show in the row beside, and if they are missing
+            )
+            values[2:, -1] += 40.0
         case "merge_attention", "stats":
             values = np.abs(values) + 0.5
             values[..., 0] *= 8  # largest scores apart: the weights matter

@@ -125,12 +125,12 @@ class GpuBench:
     def _most_general(self, shape: Shape, arguments: Arguments) -> BundleEntry:
         """The last of the sources' own entries that takes these arguments."""
         spec = EntrySpec(shape.op, shape.op, "any source", shape.dtype)
-        dims, misaligned = check_layouts(spec, arguments)
+        dims, misaligned, gapped = check_layouts(spec, arguments)
         fitting = [
             entry
             for entry in self.own.entries
             if (entry.spec.op, entry.spec.dtype) == (shape.op, shape.dtype)
-            and entry.spec.unmet(dims, misaligned) is None
+            and entry.spec.unmet(dims, misaligned, gapped) is None
             and entry.spec.runs_on(self.executor.target)
         ]
         if not fitting:

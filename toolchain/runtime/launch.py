@@ -50,8 +50,8 @@ class Launcher:
     def select(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> BundleEntry:
         """The entry that a launch with these arguments would run."""
         spec = EntrySpec(f"{self.source}/{op}[{dtype}]", op, self.source, dtype)
-        dims, misaligned = check_layouts(spec, args)
-        return self.bundle.select(self.source, op, dtype, dims, misaligned, self.target)
+        dims, misaligned, gapped = check_layouts(spec, args)
+        return self.bundle.select(self.source, op, dtype, dims, misaligned, gapped, self.target)
 
     def _plan(self, op: str, dtype: str, args: Args) -> Plan:
         return Plan(self.executor, self.bundle, self.select(op, dtype, **args), args)
@@ -81,8 +81,8 @@ class Plan:
 
     def __init__(self, executor: Executor, bundle: Bundle, entry: BundleEntry, args: Args) -> None:
         spec = entry.spec
-        dims, misaligned = check_layouts(spec, args)
-        if why := spec.unmet(dims, misaligned):
+        dims, misaligned, gapped = check_layouts(spec, args)
+        if why := spec.unmet(dims, misaligned, gapped):
             raise LaunchError(f"{spec.symbol}: {why}", hint="launch the op by name to have a fitting entry chosen")
         self.spec, self.bundle, self.executor = spec, bundle, executor
         self.arrays = tuple(p.name for p in spec.params if p.dims)
@@ -151,9 +151,9 @@ class Plan:
 _F32_MAX = float(np.finfo(np.float32).max)
 
 
-def check_layouts(spec: EntrySpec, args: Args) -> tuple[dict[str, int], frozenset[str]]:
-    """The sizes of `spec`'s dimension symbols and its misaligned arrays, once names, dtypes, ranks, shapes and strides
-    are found to fit. Raises LaunchError."""
+def check_layouts(spec: EntrySpec, args: Args) -> tuple[dict[str, int], frozenset[str], frozenset[str]]:
+    """The sizes of `spec`'s dimension symbols, its misaligned arrays and those that are not dense, once names, dtypes,
+    ranks, shapes and strides are found to fit. Raises LaunchError."""
     names = [p.name for p in spec.params]
     if missing := [name for name in names if name not in args]:
         raise LaunchError(f"{spec.symbol}: missing argument {', '.join(missing)}", hint=f"it takes {', '.join(names)}")
@@ -169,7 +169,8 @@ def check_layouts(spec: EntrySpec, args: Args) -> tuple[dict[str, int], frozense
             layouts[param.name] = value.layout
             _check_layout(spec, param, value.layout)
     dims = spec.bind({name: view.shape for name, view in layouts.items()})
-    return dims, frozenset(name for name, view in layouts.items() if not view.aligned)
+    misaligned = frozenset(name for name, view in layouts.items() if not view.aligned)
+    return dims, misaligned, frozenset(name for name, view in layouts.items() if not view.dense)
 
 
 def _check_layout(spec: EntrySpec, param: Param, view: Layout) -> None:

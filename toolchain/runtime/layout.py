@@ -37,14 +37,15 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 class Layout:
     """Equal layouts are one object (see `layout`), so comparing and hashing is by identity.
 
-    `strides` in elements. `aligned`: the address and the outer strides are multiples of 16 bytes. `span`: bytes from
-    the first to past the last element.
+    `strides` in elements. `aligned`: the address and the outer strides are multiples of 16 bytes. `dense`: the address
+    is, and the elements lie without gaps. `span`: bytes from the first to past the last element.
     """
 
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     aligned: bool
+    dense: bool
     itemsize: int
     span: int
 
@@ -58,9 +59,7 @@ class Layout:
 
     @property
     def contiguous(self) -> bool:
-        wanted = contiguous_strides(self.shape)
-        steps = zip(self.shape, self.strides, wanted, strict=True)
-        return self.size == 0 or all(stride == want for size, stride, want in steps if size > 1)
+        return _contiguous(self.shape, self.strides)
 
     @property
     def byte_strides(self) -> tuple[int, ...]:
@@ -91,6 +90,11 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def _contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    steps = zip(shape, strides, contiguous_strides(shape), strict=True)
+    return 0 in shape or all(stride == want for size, stride, want in steps if size > 1)
+
+
 @functools.lru_cache(maxsize=1 << 16)
 def layout(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], address_aligned: bool) -> Layout:
     """The one Layout of these properties. A last dimension of at most one element gets the unit stride that entries
@@ -99,9 +103,10 @@ def layout(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], address
     if shape and shape[-1] <= 1:
         strides = (*strides[:-1], 1)
     aligned = address_aligned and all(stride * itemsize % ALIGNMENT == 0 for stride in strides[:-1])
+    dense = address_aligned and _contiguous(shape, strides)
     empty = 0 in shape
     reach = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-    return Layout(dtype, shape, strides, aligned, itemsize, 0 if empty else (reach + 1) * itemsize)
+    return Layout(dtype, shape, strides, aligned, dense, itemsize, 0 if empty else (reach + 1) * itemsize)
 
 
 class Chunk(NamedTuple):

@@ -179,7 +179,8 @@ def _full_tanh(entry: EntryOp) -> None:
 
 def _assume_divisors(entry: EntryOp, spec: EntrySpec) -> None:
     """`cutile_python_v2` passes an array as pointer, sizes, strides: of an aligned one the pointer is a multiple of 16
-    bytes, and so is every stride but the last, which is 1. Sizes are multiples of what the entry says."""
+    bytes, and so is every stride but the last, which is 1; of a dense one the pointer. Sizes are multiples of what the
+    entry says."""
     arguments = list(entry.body.block.args)
     promised: list[tuple[SSAValue, int]] = []
     at = 0
@@ -193,6 +194,8 @@ def _assume_divisors(entry: EntryOp, spec: EntrySpec) -> None:
             step = ALIGNMENT // ITEMSIZE[param.storage(spec.dtype)]
             promised.append((arguments[at], ALIGNMENT))
             promised += [(stride, step) for stride in arguments[at + 1 + rank : at + 2 * rank]]
+        elif param.name in spec.dense:
+            promised.append((arguments[at], ALIGNMENT))
         at += 1 + 2 * rank
     if at != len(arguments):
         raise SourceError(

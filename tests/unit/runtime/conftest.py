@@ -44,11 +44,12 @@ class Entries:
         dtype: str,
         dims: Mapping[str, int],
         misaligned: frozenset[str],
+        gapped: frozenset[str],
         target: str | None = None,
     ) -> Any:
         self.asked.append((source, op, dtype, dims, misaligned))
         known = [s for s in self.specs if (s.op, s.dtype) == (op, dtype) and s.runs_on(target)]
-        return SimpleNamespace(spec=next(s for s in known if s.unmet(dims, misaligned) is None))
+        return SimpleNamespace(spec=next(s for s in known if s.unmet(dims, misaligned, gapped) is None))
 
     def entry(self, symbol: str) -> Any:
         return SimpleNamespace(spec=next(s for s in self.specs if s.symbol == symbol))

@@ -88,6 +88,13 @@ def test_alignment_is_of_outer_strides_in_bytes(dtype: str, strides: tuple[int, 
     assert not layout(dtype, (3, 4), strides, address_aligned=False).aligned
 
 
+def test_a_dense_array_has_no_gaps_and_an_aligned_address() -> None:
+    assert layout("bf16", (3, 5), (5, 1), address_aligned=True).dense
+    assert not layout("bf16", (3, 5), (5, 1), address_aligned=False).dense
+    assert not layout("bf16", (3, 5), (6, 1), address_aligned=True).dense
+    assert layout("bf16", (1, 5), (6, 1), address_aligned=True).dense  # one row: nothing comes after the gap
+
+
 def test_a_single_element_row_counts_as_unit_stride() -> None:
     assert layout("f32", (5, 1), (7, 7), address_aligned=True).strides == (7, 1)
 
