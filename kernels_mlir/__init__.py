@@ -33,9 +33,10 @@ class MlirSource:
         return path.read_text(), path
 
     def written(self, spec: EntrySpec) -> dict[str, str]:
-        """What an entry's kernel is written in: its file, by name. Raises SourceError."""
+        """What an entry's kernel is written in: its file, by name, less comments. Raises SourceError."""
         text, path = self.text(spec)
-        return {path.name: text}
+        lines = [line.partition("//")[0].rstrip() for line in text.splitlines()]
+        return {path.name: "\n".join(line for line in lines if line)}
 
     def bytecode(self, spec: EntrySpec, version: str = BYTECODE) -> bytes:
         """Tile IR bytecode of one entry. Raises SourceError with file:line:col if the file does not fit the entry."""

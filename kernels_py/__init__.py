@@ -7,11 +7,12 @@ import hashlib
 import importlib
 import io
 import json
+import tokenize
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from toolchain.entry import ALIGNMENT, ITEMSIZE, EntrySpec, Param, load_entries
 from toolchain.errors import SourceError
@@ -66,7 +67,8 @@ class PythonSource:
 
     def written(self, spec: EntrySpec) -> dict[str, str]:
         """What an entry's kernel is written in: its definition and, as `pair.products`, those that it uses, here and in
-        the files beside. Another kernel of the same file is not part of it. Raises SourceError if there is none."""
+        the files beside, less comments. Another kernel of the same file is not part of it. Raises SourceError if there
+        is none."""
         name = spec.kernel or spec.op
         first = MODULES.get(name, name)
         if not (HERE / f"{first}.py").is_file() or name not in _definitions(first):
@@ -171,9 +173,22 @@ def _defined(text: str) -> Mapping[str, ast.stmt]:
 
 
 def _segment(module: str, node: ast.stmt) -> str:
-    """A definition's lines, those of its decorators too."""
+    """A definition's lines, those of its decorators too, without what only readers read: docstring and comments."""
+    text = (HERE / f"{module}.py").read_text()
+    lines = dict(enumerate(text.splitlines(), 1))
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            line, column = token.start
+            lines[line] = lines[line][:column].rstrip()
+    match node:
+        case ast.FunctionDef(body=[ast.Expr(value=ast.Constant(value=str())) as docstring, *_]):
+            for line in range(docstring.lineno, cast(int, docstring.end_lineno) + 1):
+                del lines[line]
+        case _:
+            pass
     first = node.decorator_list[0] if isinstance(node, ast.FunctionDef) and node.decorator_list else node
-    return "\n".join((HERE / f"{module}.py").read_text().splitlines()[first.lineno - 1 : node.end_lineno])
+    within = range(first.lineno, cast(int, node.end_lineno) + 1)
+    return "\n".join(lines[line] for line in within if lines.get(line, "").strip())
 
 
 def _constraint(param: Param, spec: EntrySpec) -> Any:

@@ -54,11 +54,9 @@ def lines(bias, n, BN, BR):
 
 
 def biased(x, weight, bias, m, n, BM, BN, BR, BK, TF32):
-    left, right = columns(n, BN, BR)
-    line = bias.tiled_view((BN,), padding_mode=ZERO, traversal_steps=(BR,)).load((left,)).astype(ct.float32)
-    rest_line = ct.load(bias, index=(right,), shape=(BR,), padding_mode=ZERO).astype(ct.float32)
+    line, rest_line = lines(bias, n, BN, BR)
     acc, rest = products(x, weight, m, n, BM, BN, BR, BK, TF32)
-    return acc + line[None, :], rest + rest_line[None, :]
+    return acc + line, rest + rest_line
 
 
 def store(out, m, n, acc, rest, BM, BN, BR):

@@ -249,5 +249,45 @@ def test_a_kernel_is_written_in_what_it_uses_and_in_no_other_kernel() -> None:
     assert {"pair.linear_pair", "pair.products", "pair.ZERO", "linear.place"} <= set(written)
     assert not {"pair.logits_pair", "pair.linear_gelu_pair", "elementwise.gelu_tile"} & set(written)
     assert written["pair.linear_pair"].startswith("@ct.kernel\ndef linear_pair(")
+    assert "A tile's sizes" not in "".join(written.values())
     with pytest.raises(SourceError, match="there is no kernel products_of_all"):
         kernels_py.SOURCE.written(replace(spec, kernel="products_of_all"))
+
+
+@pytest.mark.parametrize(
+    ("source", "file", "notes", "change"),
+    [
+        (
+            kernels_py,
+            "elementwise.py",
+            [('"""One block makes BN columns of R rows."""', '"""What\n\n    it does."""\n    # and why')],
+            ("0.5 * x", "0.25 * x"),
+        ),
+        (
+            kernels_mlir,
+            "gelu.mlir",
+            [("// One block", "// A block"), (" : !f32_RxBN\n", " : !f32_RxBN  // why\n\n")],
+            ("<f32: 0.5>", "<f32: 0.25>"),
+        ),
+    ],
+    ids=["py", "mlir"],
+)
+def test_a_kernel_is_not_written_in_its_comments(
+    source: Any,
+    file: str,
+    notes: list[tuple[str, str]],
+    change: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """A tuned entry is stale once its kernel has changed, not when a remark has."""
+    spec = EntrySpec("gelu_tuned", "gelu", "", "bf16")
+    before, text = source.SOURCE.written(spec), (source.HERE / file).read_text()
+    for old, new in notes:
+        assert old in text
+        text = text.replace(old, new)
+    monkeypatch.setattr(source, "HERE", tmp_path)
+    (tmp_path / file).write_text(text)
+    assert source.SOURCE.written(spec) == before
+    (tmp_path / file).write_text(text.replace(*change))
+    assert source.SOURCE.written(spec) != before
