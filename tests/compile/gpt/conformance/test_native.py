@@ -116,8 +116,8 @@ def test_a_wrong_optimization_is_caught_by_the_numbers(bundle: Bundle, tmp_path:
     body = (
         'module = bytecode.read(Path("k.tilebc").read_bytes())\n'
         "t = text.print_module(module)\n"
-        'assert "addf" in t\n'
-        'out.write_bytes(bytecode.write(text.parse(t.replace("addf", "subf"), filename="k.mlir")))\n'
+        'assert "mulf" in t\n'
+        'out.write_bytes(bytecode.write(text.parse(t.replace("mulf", "addf"), filename="k.mlir")))\n'
     )
     found = rows(bundle, tools(tmp_path, cuda_tile_optimize=body), ["mlir"])
     assert statuses(found, "optimized") == {"failed"}
