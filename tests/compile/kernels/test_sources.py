@@ -119,6 +119,13 @@ def test_both_sources_have_the_same_abi_promises_hints_and_precision(name: str) 
     assert {s.symbol for s in ENTRIES if s.op == name and not s.targets} <= set(both)
 
 
+def test_of_a_dense_array_the_address_alone_is_promised() -> None:
+    dense = [spec for spec in ENTRIES if spec.dense]
+    assert {spec.source for spec in dense} == set(SOURCES)
+    for spec in dense:  # softmax: address, two sizes and two strides of x, then of out
+        assert divisors(bytecode.read(exported(spec)).entries[spec.symbol]) == {0: 16, 5: 16}
+
+
 @pytest.mark.parametrize("source", list(SOURCES))
 def test_an_entry_without_one_of_its_kernels_constants_is_refused(source: str) -> None:
     """As one is that was tuned before the kernel took it: it would run with what the file happens to have."""
