@@ -56,6 +56,7 @@ def settle(entry: EntryOp, spec: EntrySpec, version: Version) -> None:
     if ended := _return_before(entry, wait):
         raise _fails(ended, spec, "a kernel may not end before it has waited for the launch before it")
     _order_after(entry, wait)
+    _drop_passed(entry, wait)
     if not any(isinstance(op, GdcLaunchDependentsTkoOp) for op in entry.walk()):
         first = entry.body.block.first_op
         assert first is not None
@@ -130,6 +131,31 @@ def _order_after(entry: EntryOp, wait: GdcWaitTkoOp) -> None:
             sizes = op.properties[SIZES]
             assert isinstance(sizes, DenseArrayBase)
             op.properties[SIZES] = DenseArrayBase.from_list(i32, [*sizes.get_values()[:-1], 1])
+
+
+def _drop_passed(entry: EntryOp, wait: Operation) -> None:
+    """What comes after the wait comes after all that the wait came after: it need not take those tokens too, for each
+    of which the compiler makes a barrier. cuTile joins them where an array that is read early is written."""
+    ready, passed = wait.results[0], set(_accesses_before(wait))
+    for op in list(entry.walk()):
+        if not isinstance(op, JoinTokensOp) or ready not in op.operands or passed.isdisjoint(op.operands):
+            continue
+        left = [token for token in op.operands if token not in passed]
+        if len(left) == 1:  # a join of one is none
+            op.results[0].replace_all_uses_with(ready)
+            Rewriter.erase_op(op)
+        else:
+            op.operands = left
+
+
+def _accesses_before(op: Operation) -> Iterator[SSAValue]:
+    """The tokens of accesses, and their joins, that an operation comes after; none from before a loop or branch."""
+    tokens: list[SSAValue | None] = [*op.operands] if isinstance(op, JoinTokensOp) else [getattr(op, "token", None)]
+    for token in tokens:
+        owner = None if token is None else token.owner
+        if token and (isinstance(owner, JoinTokensOp) or (isinstance(owner, Operation) and _is_access(owner))):
+            yield token
+            yield from _accesses_before(owner)
 
 
 def _check(entry: EntryOp, spec: EntrySpec) -> None:

@@ -165,6 +165,29 @@ def test_what_a_kernel_says_itself_is_kept() -> None:
     assert tokens == [None, None, None, wait.result_token, wait.result_token]
 
 
+def test_what_the_wait_has_taken_need_not_be_taken_again() -> None:
+    """The wait comes after it; what it did not take, or what is not after it, stays."""
+    module = settled(
+        READ_W,
+        read("b", "bias"),
+        "%early = join_tokens %te, %bias_t : token",
+        "%ready = gdc_wait_tko token = %early -> token",
+        "%again = join_tokens %te, %early, %ready : token",
+        store("again"),
+        read("x", "y", "ready"),
+        "%both = join_tokens %bias_t, %y_t, %ready : token",
+        store("both").replace("%s", "%s2"),
+        "%behind = join_tokens %te, %y_t : token",
+        store("behind").replace("%s", "%s3"),
+    )
+    (wait,) = found(module, ops.GdcWaitTkoOp)
+    first, bias, _, y, second, third = accesses(module)
+    assert accesses(module)[2].token is wait.result_token
+    assert list(second.token.owner.operands) == [y.result_token, wait.result_token]
+    assert list(third.token.owner.operands) == [first.result_token, y.result_token]
+    assert list(wait.token.owner.operands) == [first.result_token, bias.result_token]
+
+
 BEFORE = "only reads may stand before the wait for the launch before this one"
 UNWAITED = "is read without waiting for the launch before, which may write it: it may read weight, bias"
 ONCE = "a kernel waits for the launch before it once, outside of any loop or branch"
