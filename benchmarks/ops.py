@@ -11,13 +11,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolchain.runtime import DeviceBuffer
+from toolchain.runtime import DeviceBuffer, Graph, Launcher
 
 from .cases import OpCase
 from .check import Verdict, judge, loosest, op_bounds
 from .harness import Contender, Maker, Outcome, run_contenders
 from .our_side import poison
-from .programs import fastest, programs
+from .programs import Program, fastest, programs
 from .pytorch import torch
 from .rig import Rig
 from .torch_op_peers import OpPeer, op_peers
@@ -60,15 +60,10 @@ class OpBench:
         executor, case, ours = self.rig.executor, self.case, self.rig.ours
         launcher = self.rig.launcher(source)
         shared = [self._buffers(inputs) for inputs in self.inputs]
-        ways = programs(case, launcher, shared[0])  # their first run loads the kernels, which a capture must not
-        runs = [functools.partial(way.run, launcher, case.dtype) for way in ways]
-        best = fastest(runs, ours.time_us)
-        sets = [ways[best], *(programs(case, launcher, one)[best] for one in shared[1:])]
-        sets[0].run(launcher, case.dtype)
-        executor.synchronize()
-        with executor.capture() as graph:
-            for index in range(self.calls):
-                sets[index % self.sets].run(launcher, case.dtype)
+        ways = list(zip(*(programs(case, launcher, one) for one in shared), strict=True))
+        graphs = [self._graph(launcher, sets) for sets in ways]
+        best = fastest([graph.replay for graph in graphs], ours.time_us)
+        sets, graph = ways[best], graphs[best]
 
         def check() -> Verdict:
             for one in sets:
@@ -79,6 +74,16 @@ class OpBench:
 
         clock = functools.partial(ours.time_us, graph.replay)
         return Contender(check, clock, self.calls, self.sets, sets[0].entries(launcher, case.dtype))
+
+    def _graph(self, launcher: Launcher, sets: Sequence[Program]) -> Graph:
+        """A sample's calls, each set in turn; after a run of each, which loads the kernels: a capture must not."""
+        for one in sets:
+            one.run(launcher, self.case.dtype)
+        self.rig.executor.synchronize()
+        with self.rig.executor.capture() as graph:
+            for index in range(self.calls):
+                sets[index % self.sets].run(launcher, self.case.dtype)
+        return graph
 
     def peer(self, peer: OpPeer) -> Contender:
         side = self.rig.torch
