@@ -5,7 +5,7 @@ B sequences of T tokens, N = B * T rows, C = n_embd = H heads of D, V tokens in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,10 @@ PANEL, FEW_PANEL = 768, 192  # in 16 bits, where a part's K is so long that a bl
 PARTS = 4
 MANY = 512  # rows above which, in 16 bits, the layers' norms are part of the products before and behind them
 FOLDED_ON = ("sm_90", None)  # where: the GPUs that have tiles for it, none of the others was measured; the interpreter
-# Columns of a part of a row's squares, as wide as a tile of the product that makes them: of at most SQUARES rows
-# NARROW, else WIDE. A model whose width is a multiple of WIDE has its norms folded into its weights.
-SQUARES, NARROW, WIDE = 1536, 128, 192
+# Columns of a part of a row's squares, as wide as a tile of the product that makes them: of few rows THIN, of at most
+# SQUARES rows NARROW, else WIDE. A model whose width is a multiple of WIDE has its norms folded into its weights.
+SQUARES, THIN, NARROW, WIDE = 1536, 64, 128, 192
+ROW_TILES = (8, 16)  # rows of a tile where they are few; else 64, or a multiple
 # Bytes of hidden layer, about as much as the L2 cache of an H200, where it was measured. Of three times as many and
 # more the sequences go through the layers in chunks of at least so many, one after the other: what a chunk's kernels
 # hand to one another stays in the cache. Two chunks gain less than their shorter kernels lose.
@@ -219,11 +220,14 @@ class GPT:
         tokens: dict[str, DeviceBuffer | float] = {
             "tokens": work.tokens, "positions": work.positions, "wte": wte, "wpe": wpe
         }  # fmt: skip
-        if work.squares.shape[0]:
-            self._run("embedding_centred", **tokens, out=x, squares=work.squares)  # (N, C)
+        squares = {"squares": work.squares} if work.squares.shape[0] else {}
+        if squares:
+            self._run("embedding_centred", **tokens, out=x, **squares)  # (N, C)
+        else:
+            self._run("embedding", **tokens, out=x)  # (N, C)
+        if batch * length > MANY and squares:
             self._folded_layers(work, attend, qkv, attended)
             return False
-        self._run("embedding", **tokens, out=x)  # (N, C)
         normed_ahead = False  # whether `normed` has this layer's input, or at the end ln_f's result
         for layer in range(self.config.n_layer):
             w = self._layer_weights(layer)
@@ -232,9 +236,7 @@ class GPT:
             self._run("linear", x=normed, **w("attn.c_attn"), out=work.qkv)  # (N, 3C)
             attend(layer, qkv, attended)  # (B, T, H, D)
             y = attended.reshape(batch * length, c)
-            self._run("linear_residual", x=y, **w("attn.c_proj"), residual=x, out=x)  # (N, C)
-            self._run("layernorm", x=x, **w("ln_2"), out=normed, eps=self.config.eps)  # (N, C)
-            self._run("linear_gelu", x=normed, **w("mlp.c_fc"), out=work.hidden)  # (N, 4C)
+            self._norm_between(w, y, x, normed, work.hidden, squares)  # (N, 4C)
             projection = w("mlp.c_proj")
             if not self._in_parts(batch * length):
                 self._run("linear_residual", x=work.hidden, **projection, residual=x, out=x)  # (N, C)
@@ -248,6 +250,20 @@ class GPT:
             )  # fmt: skip
             normed_ahead = True
         return normed_ahead
+
+    def _norm_between(
+        self, w: Callable[[str], dict[str, DeviceBuffer]], y: DeviceBuffer, x: DeviceBuffer, normed: DeviceBuffer,
+        hidden: DeviceBuffer, squares: Mapping[str, DeviceBuffer],
+    ) -> None:  # fmt: skip
+        """Attention's result into the residual stream, and what the MLP's first product makes of its norm."""
+        eps = self.config.eps
+        if squares:
+            self._run("linear_residual_squares", x=y, **w("attn.c_proj"), residual=x, out=x, **squares)  # (N, C)
+            self._run("rms_linear_gelu", x=x, **squares, **w("mlp.c_fc"), out=hidden, eps=eps)  # (N, 4C)
+            return
+        self._run("linear_residual", x=y, **w("attn.c_proj"), residual=x, out=x)  # (N, C)
+        self._run("layernorm", x=x, **w("ln_2"), out=normed, eps=eps)  # (N, C)
+        self._run("linear_gelu", x=normed, **w("mlp.c_fc"), out=hidden)  # (N, 4C)
 
     def _folded_layers(self, work: Workspace, attend: Attend, qkv: DeviceBuffer, attended: DeviceBuffer) -> None:
         """The layers of many rows: what adds to the residual stream gives the squares that the norm behind it needs,
@@ -268,12 +284,15 @@ class GPT:
                 self._run("linear_residual", x=work.hidden, **w("mlp.c_proj"), residual=x, out=x)  # (N, C)
 
     def _squares(self, rows: int) -> tuple[int, int]:
-        """Parts and rows of `squares`; none of few rows, or of a model that is not folded."""
-        if not self.folded or rows <= MANY:
-            return 0, 0
+        """Parts and rows of `squares`; none where all norms are launches: in a model that is not folded, and of more
+        rows than have their products' weights read at once, but not many."""
         width = self.config.n_embd
-        part = NARROW if rows <= SQUARES and width % NARROW == 0 else WIDE
-        return width // part, -(-rows // 64) * 64
+        few = rows <= FEW_PANEL and width == PANEL
+        if not self.folded or (rows <= MANY and not few):
+            return 0, 0
+        part = THIN if few else NARROW if rows <= SQUARES and width % NARROW == 0 else WIDE
+        tile = next((step for step in ROW_TILES if few and rows <= step), 64)
+        return width // part, -(-rows // tile) * tile
 
     def _in_parts(self, rows: int) -> bool:
         """Whether the product of the longest K is made in parts: of few rows a tile of it has few blocks to share it.

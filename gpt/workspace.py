@@ -26,7 +26,7 @@ class Workspace:
     positions: DeviceBuffer  # (N) i32
     starts: DeviceBuffer  # (B) i32: where each sequence's new positions begin
     partial: DeviceBuffer  # (Z, M, C) f32: the parts of a product, Z = 0 where there are none
-    squares: DeviceBuffer  # (Z, L) f32: x's sums of squares in Z parts, L >= M; Z = 0 where norms are launches
+    squares: DeviceBuffer  # (Z, L) f32: x's sums of squares in Z parts, L >= M; Z = 0 where all norms are launches
 
     @property
     def nbytes(self) -> int:

@@ -29,6 +29,8 @@ MODULES = {  # of each kernel
     "linear": "linear", "linear_gelu": "linear", "linear_residual": "linear", "linear_parts": "linear",
     "linear_few": "few", "linear_gelu_few": "few", "linear_residual_few": "few", "linear_parts_few": "few",
     "linear_thin": "thin", "linear_gelu_thin": "thin", "linear_residual_thin": "thin", "linear_parts_thin": "thin",
+    "linear_residual_squares_few": "few", "rms_linear_gelu_few": "few",
+    "linear_residual_squares_thin": "thin", "rms_linear_gelu_thin": "thin",
     "linear_residual_row": "row", "logits": "linear",
     "linear_pair": "pair", "linear_gelu_pair": "pair", "linear_residual_pair": "pair", "logits_pair": "pair",
     "linear_residual_squares": "squares", "linear_residual_squares_tile": "squares",
@@ -48,6 +50,7 @@ TENSOR_CORE = frozenset({  # these take TF32
     "linear_residual_squares", "linear_residual_squares_tile", "linear_residual_squares_pair",
     "linear_residual_squares_ones",
     "rms_linear", "rms_linear_gelu", "rms_linear_pair", "rms_linear_gelu_pair",
+    "linear_residual_squares_few", "rms_linear_gelu_few", "linear_residual_squares_thin", "rms_linear_gelu_thin",
 })  # fmt: skip
 # Whose arrays have the sizes that are constants: attention then stores through the copy engine. The code of the others
 # only gets longer by it.

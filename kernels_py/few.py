@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .elementwise import gelu_tile
+from .elementwise import gelu_of_half, gelu_tile
 
 ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
 ZERO = ct.PaddingMode.ZERO
 STEPS = 3
+PARTS = 16  # of a row's squares, at most
 
 
 def panel(weight, first, n, BN, BK):
@@ -39,6 +40,18 @@ def biased(x, weight, bias, m, n, BM, BN, BK, TF32):
     return product(x, tiles, m, 0, BM, BN, BK, TF32) + line[None, :]
 
 
+def inverse(squares, m, BM, eps, width):
+    """1 / sqrt(mean square + eps) of the BM rows from m BM on, (BM, 1); all parts are read at once."""
+    parts = ct.load(squares, index=(0, m), shape=(PARTS, BM), padding_mode=ZERO, allow_tma=False)
+    return ct.rsqrt(ct.sum(parts, axis=0) * (1.0 / width) + eps)[:, None]
+
+
+def store_squares(squares, m, n, result, BM):
+    """Of a part that is one tile wide."""
+    total = ct.sum(result * result, axis=1)
+    ct.store(squares, index=(n, m), tile=total.reshape((1, BM)), allow_tma=False)
+
+
 @ct.kernel
 def linear_few(x, weight, bias, out, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool):
     n, m = ct.bid(0), ct.bid(1)
@@ -63,6 +76,31 @@ def linear_residual_few(x, weight, bias, residual, out, BM: ConstInt, BN: ConstI
     before = ct.load(residual, index=(m, n), shape=(BM, BN), padding_mode=ZERO).astype(ct.float32)
     result = product(x, tiles, m, 0, BM, BN, BK, TF32) + line[None, :] + before
     ct.store(out, index=(m, n), tile=result.astype(out.dtype))
+
+
+@ct.kernel
+def linear_residual_squares_few(
+    x, weight, bias, residual, out, squares, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool
+):
+    n, m = ct.bid(0), ct.bid(1)
+    tiles = panel(weight, 0, n, BN, BK)
+    line = ct.load(bias, index=(n,), shape=(BN,), padding_mode=ZERO).astype(ct.float32)
+    ct.grid_dependency_control_wait()
+    before = ct.load(residual, index=(m, n), shape=(BM, BN), padding_mode=ZERO).astype(ct.float32)
+    result = product(x, tiles, m, 0, BM, BN, BK, TF32) + line[None, :] + before
+    ct.store(out, index=(m, n), tile=result.astype(out.dtype))
+    store_squares(squares, m, n, result, BM)
+
+
+@ct.kernel
+def rms_linear_gelu_few(x, squares, weight, bias, out, eps, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool):
+    n, m = ct.bid(0), ct.bid(1)
+    tiles = panel(weight, 0, n, BN, BK)
+    line = ct.load(bias, index=(n,), shape=(BN,), padding_mode=ZERO).astype(ct.float32)
+    ct.grid_dependency_control_wait()
+    scale = inverse(squares, m, BM, eps, x.shape[1])
+    half = product(x, tiles, m, 0, BM, BN, BK, TF32) * (0.5 * scale) + 0.5 * line[None, :]
+    ct.store(out, index=(m, n), tile=gelu_of_half(half, out.dtype).astype(out.dtype))
 
 
 @ct.kernel

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .elementwise import gelu_tile
-from .few import STEPS, panel
+from .elementwise import gelu_of_half, gelu_tile
+from .few import STEPS, inverse, panel, store_squares
 
 ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
@@ -59,6 +59,29 @@ def linear_residual_thin(x, weight, bias, residual, out, BM: ConstInt, BN: Const
     before = ct.load(residual, index=(m, n), shape=(BM, BN), padding_mode=ZERO, allow_tma=False).astype(ct.float32)
     result = product(x, tiles, m, 0, BM, BN, BK, TF32) + line + before
     ct.store(out, index=(m, n), tile=result.astype(out.dtype), allow_tma=False)
+
+
+@ct.kernel
+def linear_residual_squares_thin(
+    x, weight, bias, residual, out, squares, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool
+):
+    n, m = ct.bid(0), ct.bid(1)
+    tiles, line = ahead(weight, bias, n, BN, BK)
+    ct.grid_dependency_control_wait()
+    before = ct.load(residual, index=(m, n), shape=(BM, BN), padding_mode=ZERO, allow_tma=False).astype(ct.float32)
+    result = product(x, tiles, m, 0, BM, BN, BK, TF32) + line + before
+    ct.store(out, index=(m, n), tile=result.astype(out.dtype), allow_tma=False)
+    store_squares(squares, m, n, result, BM)
+
+
+@ct.kernel
+def rms_linear_gelu_thin(x, squares, weight, bias, out, eps, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool):
+    n, m = ct.bid(0), ct.bid(1)
+    tiles, line = ahead(weight, bias, n, BN, BK)
+    ct.grid_dependency_control_wait()
+    scale = inverse(squares, m, BM, eps, x.shape[1])
+    half = product(x, tiles, m, 0, BM, BN, BK, TF32) * (0.5 * scale) + 0.5 * line
+    ct.store(out, index=(m, n), tile=gelu_of_half(half, out.dtype).astype(out.dtype), allow_tma=False)
 
 
 @ct.kernel

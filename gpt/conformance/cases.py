@@ -159,6 +159,14 @@ CASES: tuple[Case, ...] = (
         Z=2,
         L=128,
     ),
+    *(
+        _case("linear_residual_squares", why, in_place="residual", sixteen=True, M=m, K=k, N=64 * z, Z=z, L=rows)
+        for why, m, k, z, rows in (
+            ("at most 8 rows, a K of three tiles, the last short", 5, 704, 2, 8),
+            ("at most 16 rows, a K of three tiles, the last short", 11, 704, 3, 16),
+            ("three row tiles, the last short, a K of three tiles", 130, 576, 2, 192),
+        )
+    ),
     _case("linear_residual_squares", "a tile a part, in place", in_place="residual", M=600, K=128, N=256, Z=2, L=640),
     _case("linear_residual_squares", "GPT-2 at 1024 rows, odd ones", M=1001, K=64, N=768, Z=6, L=1024),
     _case("linear_residual_squares", "a tile of two parts a part", M=520, K=128, N=384, Z=2, L=576),
@@ -202,6 +210,14 @@ CASES: tuple[Case, ...] = (
                 for why, m in (("as at 2048", 1601), ("at 4096", 3100), ("at 8192", 6200), ("at 32768 rows", 16400))
                 for n in (192, width)
             ),
+        )
+    ),
+    *(
+        _case("rms_linear_gelu", why, sixteen=True, M=m, K=k, N=128, Z=z, L=rows)
+        for why, m, k, z, rows in (
+            ("at most 8 rows, a K of three tiles, the last short", 5, 704, 11, 8),
+            ("at most 16 rows, a K of three tiles, as many parts as are read", 11, 768, 16, 16),
+            ("three row tiles, the last short, a K of three tiles", 130, 576, 9, 192),
         )
     ),
     _case("rms_linear_gelu", "GPT-2 at 1024 rows, its own K", sixteen=True, M=1001, K=768, N=3072, Z=6, L=1024),

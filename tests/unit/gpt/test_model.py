@@ -78,6 +78,24 @@ def test_norms_of_many_rows_are_part_of_the_products(
     assert np.abs(logits - wanted.astype(np.float64)).max() < allowed
 
 
+@pytest.mark.parametrize(
+    ("width", "rows", "within"), [(768, 1, True), (768, 9, True), (768, 192, True), (768, 193, False), (384, 9, False)]
+)
+def test_of_few_rows_the_norm_between_products_is_part_of_them(
+    launcher: Any, width: int, rows: int, within: bool
+) -> None:
+    """Where a block reads its weights for a whole row at once."""
+    config = replace(FOLDED, n_layer=1, n_embd=width, n_head=width // 64)
+    weights = random_weights(config, seed=5)
+    tokens = np.random.default_rng(8).integers(0, config.vocab_size, (1, rows)).astype(np.int32)
+    logits = GPT(config, weights, launcher, "f16").forward(tokens).numpy().astype(np.float64)
+    launched = [op for op, _ in launcher.launches]
+    assert set(launched) & NORMS == (NORMS - {"rms_linear"} if within else set())
+    assert launched.count("layernorm") + launched.count("residual_layernorm") == (2 if within else 3)
+    wanted = eager.forward(config, weights.astype("f16"), tokens, dtype="f16")
+    assert np.abs(logits - wanted.astype(np.float64)).max() < 5e-3
+
+
 def test_norms_are_folded_only_where_there_are_tiles_for_it(launcher: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = random_weights(FOLDED, seed=5)
     for target, folded in (("sm_90", True), ("sm_100", False), (None, True)):
