@@ -40,6 +40,16 @@ def biased(x, weight, bias, m, n, BM, BN, BK, TF32):
     return product(x, tiles, m, 0, BM, BN, BK, TF32) + line[None, :]
 
 
+def summed(x, weight, bias, residual, m, n, BM, BN, BK, TF32):
+    """The f32 tile (m, n) of residual + x @ weight + bias. The residual may be the output itself: each block reads just
+    what it writes."""
+    tiles = panel(weight, 0, n, BN, BK)
+    line = ct.load(bias, index=(n,), shape=(BN,), padding_mode=ZERO).astype(ct.float32)
+    ct.grid_dependency_control_wait()
+    before = ct.load(residual, index=(m, n), shape=(BM, BN), padding_mode=ZERO).astype(ct.float32)
+    return product(x, tiles, m, 0, BM, BN, BK, TF32) + line[None, :] + before
+
+
 def inverse(squares, m, BM, eps, width):
     """1 / sqrt(mean square + eps) of the BM rows from m BM on, (BM, 1); all parts are read at once."""
     parts = ct.load(squares, index=(0, m), shape=(PARTS, BM), padding_mode=ZERO, allow_tma=False)
@@ -68,13 +78,8 @@ def linear_gelu_few(x, weight, bias, out, BM: ConstInt, BN: ConstInt, BK: ConstI
 
 @ct.kernel
 def linear_residual_few(x, weight, bias, residual, out, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool):
-    """The residual may be the output itself: each block reads just what it writes."""
     n, m = ct.bid(0), ct.bid(1)
-    tiles = panel(weight, 0, n, BN, BK)
-    line = ct.load(bias, index=(n,), shape=(BN,), padding_mode=ZERO).astype(ct.float32)
-    ct.grid_dependency_control_wait()
-    before = ct.load(residual, index=(m, n), shape=(BM, BN), padding_mode=ZERO).astype(ct.float32)
-    result = product(x, tiles, m, 0, BM, BN, BK, TF32) + line[None, :] + before
+    result = summed(x, weight, bias, residual, m, n, BM, BN, BK, TF32)
     ct.store(out, index=(m, n), tile=result.astype(out.dtype))
 
 
@@ -83,11 +88,7 @@ def linear_residual_squares_few(
     x, weight, bias, residual, out, squares, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool
 ):
     n, m = ct.bid(0), ct.bid(1)
-    tiles = panel(weight, 0, n, BN, BK)
-    line = ct.load(bias, index=(n,), shape=(BN,), padding_mode=ZERO).astype(ct.float32)
-    ct.grid_dependency_control_wait()
-    before = ct.load(residual, index=(m, n), shape=(BM, BN), padding_mode=ZERO).astype(ct.float32)
-    result = product(x, tiles, m, 0, BM, BN, BK, TF32) + line[None, :] + before
+    result = summed(x, weight, bias, residual, m, n, BM, BN, BK, TF32)
     ct.store(out, index=(m, n), tile=result.astype(out.dtype))
     store_squares(squares, m, n, result, BM)
 

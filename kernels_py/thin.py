@@ -32,6 +32,15 @@ def ahead(weight, bias, n, BN, BK):
     return tiles, line[None, :]
 
 
+def summed(x, weight, bias, residual, m, n, BM, BN, BK, TF32):
+    """The f32 tile (m, n) of residual + x @ weight + bias. The residual may be the output itself: each block reads just
+    what it writes."""
+    tiles, line = ahead(weight, bias, n, BN, BK)
+    ct.grid_dependency_control_wait()
+    before = ct.load(residual, index=(m, n), shape=(BM, BN), padding_mode=ZERO, allow_tma=False).astype(ct.float32)
+    return product(x, tiles, m, 0, BM, BN, BK, TF32) + line + before
+
+
 @ct.kernel
 def linear_thin(x, weight, bias, out, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool):
     n, m = ct.bid(0), ct.bid(1)
@@ -52,12 +61,8 @@ def linear_gelu_thin(x, weight, bias, out, BM: ConstInt, BN: ConstInt, BK: Const
 
 @ct.kernel
 def linear_residual_thin(x, weight, bias, residual, out, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool):
-    """The residual may be the output itself: each block reads just what it writes."""
     n, m = ct.bid(0), ct.bid(1)
-    tiles, line = ahead(weight, bias, n, BN, BK)
-    ct.grid_dependency_control_wait()
-    before = ct.load(residual, index=(m, n), shape=(BM, BN), padding_mode=ZERO, allow_tma=False).astype(ct.float32)
-    result = product(x, tiles, m, 0, BM, BN, BK, TF32) + line + before
+    result = summed(x, weight, bias, residual, m, n, BM, BN, BK, TF32)
     ct.store(out, index=(m, n), tile=result.astype(out.dtype), allow_tma=False)
 
 
@@ -66,10 +71,7 @@ def linear_residual_squares_thin(
     x, weight, bias, residual, out, squares, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool
 ):
     n, m = ct.bid(0), ct.bid(1)
-    tiles, line = ahead(weight, bias, n, BN, BK)
-    ct.grid_dependency_control_wait()
-    before = ct.load(residual, index=(m, n), shape=(BM, BN), padding_mode=ZERO, allow_tma=False).astype(ct.float32)
-    result = product(x, tiles, m, 0, BM, BN, BK, TF32) + line + before
+    result = summed(x, weight, bias, residual, m, n, BM, BN, BK, TF32)
     ct.store(out, index=(m, n), tile=result.astype(out.dtype), allow_tma=False)
     store_squares(squares, m, n, result, BM)
 
