@@ -149,15 +149,20 @@ def measure(args: argparse.Namespace) -> bool:
 def apply(args: argparse.Namespace) -> None:
     """The third phase."""
     from gpt.tuning.apply import apply as apply_winners
+    from gpt.tuning.faults import Faults
     from gpt.tuning.measured import FILE, Measured
     from gpt.tuning.spaces import PATH, load_spaces
+    from toolchain.cache import Cache
     from toolchain.pipeline import load_source
+    from toolchain.targets import select
 
     def hash_of(source: str, op: str, kernel: str) -> str:
         spec = EntrySpec(f"{op} tuned", op, source, "f32", kernel=kernel)
         return tuned.kernel_hash(load_source(SOURCES[source]).written(spec))
 
     catalogue = compiled(args)
+    (target,) = select([catalogue.target])
+    fault_of = Faults(SOURCES, target, Cache(knobs.cache_dir()), args.jobs or knobs.jobs())
     done = apply_winners(
         catalogue.only(args.what, args.classes),
         Measured.load(args.measured or args.output / FILE, catalogue.target),
@@ -165,6 +170,7 @@ def apply(args: argparse.Namespace) -> None:
         also_sources=args.also_source,
         also_dtypes=args.also_dtype,
         hash_of=hash_of,
+        fault_of=fault_of,
         folder=args.tuned,
     )
     print("\n".join(done.lines))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ HEADER = """\
 
 """
 HashOf = Callable[[str, str, str], str]  # of a source's kernel for an op: source, op, kernel
+FaultOf = Callable[[Mapping[str, Any]], str]  # of a row's entries, those that were not measured too: see faults.py
 
 
 @dataclass
@@ -47,10 +49,12 @@ def apply(
     also_sources: Sequence[str] = (),
     also_dtypes: Sequence[str] = (),
     hash_of: HashOf,
+    fault_of: FaultOf,
     folder: Path = FOLDER,
 ) -> Applied:
     """Writes the winners. `also_sources` have the same kernels, `also_dtypes` the same speed: rows are for them too.
-    `hash_of`: their kernels as they are now.
+    `hash_of`: their kernels as they are now. A variant of whose rows `fault_of` says something is passed over for the
+    next best.
 
     Raises UsageError if there is nothing measured on a GPU of this target, or more sources than one were measured.
     """
@@ -61,18 +65,14 @@ def apply(
     rows = [dict(row.table) for row in load_file(path)]
     done = Applied(path)
     for contest, source in itertools.product(catalogue.contests, catalogue.sources):
-        result = decide(catalogue, measured, contest, source)
-        if result is None:
-            continue
-        done.lines.append(_told(result))
-        if isinstance(result, Unfinished) or result.first is None:
-            continue  # what stands there may be right or not: nothing was learnt of it
         sources = sorted({source, *also_sources})
         dtypes = [contest.dtype, *(dtype for dtype in also_dtypes if dtype != contest.dtype)]
-        rows = _without(rows, contest, dtypes, sources)
-        if result.candidate is not None:
-            kernels = {name: _hash(catalogue, result.candidate, name, hash_of) for name in sources}
-            rows += [_row(catalogue, measured, machine, result, dtype, kernels) for dtype in dtypes]
+        kernels_of = partial(_hashes, catalogue, sources, hash_of)
+        make = partial(_rows, catalogue, measured, machine, dtypes, kernels_of)
+        lines, made = _chosen(catalogue, measured, contest, source, make, fault_of)
+        done.lines += lines
+        if made is not None:
+            rows = _without(rows, contest, dtypes, sources) + made
     for op in sorted({contest.op for contest in catalogue.contests}):
         if gone := {row["class"] for row in rows if row["op"] == op} - spaces.classes_of(op):
             done.lines.append(f"{op}: no class {', '.join(sorted(gone))} any more: dropped")
@@ -82,6 +82,33 @@ def apply(
     if done.changed:
         write_whole(path, text)
     return done
+
+
+def _chosen(
+    catalogue: Catalogue,
+    measured: Measured,
+    contest: Contest,
+    source: str,
+    make: Callable[[Winner], list[dict[str, Any]]],
+    fault_of: FaultOf,
+) -> tuple[list[str], list[dict[str, Any]] | None]:
+    """What to tell, and the rows of the fastest variant without a fault: none where the source's own entries stay, None
+    where nothing was learnt of what stands there."""
+    lines: list[str] = []
+    passed: set[str] = set()
+    while isinstance(result := decide(catalogue, measured, contest, source, passed), Winner) and result.candidate:
+        rows = make(result)
+        fault = next(filter(None, map(fault_of, rows)), "")
+        if not fault:
+            return [*lines, _told(result)], rows
+        symbol = result.candidate.spec.symbol
+        passed.add(symbol)
+        lines.append(f"{contest.title} ({source}): {symbol} is passed over: {fault}")
+    if isinstance(result, Winner) and result.first:
+        return [*lines, _told(result)], []
+    if passed:
+        return [*lines, f"{contest.title} ({source}): no variant is left: the source's own entries stay"], []
+    return ([_told(result)] if result else []), None
 
 
 def render(target: str, rows: Sequence[Mapping[str, Any]], spaces: Spaces) -> str:
@@ -131,6 +158,19 @@ def _without(
     return [row for row in kept if row["sources"]]
 
 
+def _rows(
+    catalogue: Catalogue,
+    measured: Measured,
+    machine: Machine,
+    dtypes: Sequence[str],
+    kernels_of: Callable[[Candidate], Mapping[str, str]],
+    won: Winner,
+) -> list[dict[str, Any]]:
+    assert won.candidate is not None
+    kernels = kernels_of(won.candidate)
+    return [_row(catalogue, measured, machine, won, dtype, kernels) for dtype in dtypes]
+
+
 def _row(
     catalogue: Catalogue, measured: Measured, machine: Machine, won: Winner, dtype: str, kernels: Mapping[str, str]
 ) -> dict[str, Any]:
@@ -174,10 +214,13 @@ def _times(placed: Placed) -> dict[str, float]:
     return {shape: float(f"{us:.4g}") for shape, us in placed.times_us.items()}
 
 
-def _hash(catalogue: Catalogue, won: Candidate, source: str, hash_of: HashOf) -> str:
-    if source == won.spec.source:
-        return catalogue.kernels[kernel_name(won.spec)]  # as it was when it was compiled
-    return hash_of(source, won.spec.op, won.spec.kernel)
+def _hashes(catalogue: Catalogue, sources: Sequence[str], hash_of: HashOf, won: Candidate) -> dict[str, str]:
+    """The kernel's hash by source: of the one that was measured as it was when it was compiled."""
+    spec = won.spec
+    return {
+        name: catalogue.kernels[kernel_name(spec)] if name == spec.source else hash_of(name, spec.op, spec.kernel)
+        for name in sources
+    }
 
 
 def _told(result: Winner | Unfinished) -> str:

@@ -4,7 +4,7 @@ times relative to each shape's best."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from .catalogue import Candidate, Catalogue, Contest
@@ -55,9 +55,11 @@ class Unfinished:
     missing: int
 
 
-def decide(catalogue: Catalogue, measured: Measured, contest: Contest, source: str) -> Winner | Unfinished | None:
-    """None if the source has no entrant."""
-    entrants = {candidate.spec.symbol: candidate for candidate in catalogue.entrants(contest, source)}
+def decide(
+    catalogue: Catalogue, measured: Measured, contest: Contest, source: str, without: Collection[str] = ()
+) -> Winner | Unfinished | None:
+    """None if the source has no entrant. `without`: symbols that cannot win."""
+    entrants = {c.spec.symbol: c for c in catalogue.entrants(contest, source) if c.spec.symbol not in without}
     if not entrants:
         return None
     shapes = [shape_name(dims) for dims in contest.shapes]

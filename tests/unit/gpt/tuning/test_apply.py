@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,8 @@ def keep(catalogue: Catalogue, spaces: Spaces, folder: Path) -> Keep:
         def hash_of(source: str, op: str, kernel: str) -> str:
             return f"{source} {op} {kernel} now"
 
-        return apply(catalogue, measured, spaces, hash_of=hash_of, folder=folder, **options)
+        kept = {"hash_of": hash_of, "fault_of": lambda _: "", "folder": folder}
+        return apply(catalogue, measured, spaces, **(kept | options))
 
     return run
 
@@ -111,6 +112,31 @@ def test_where_nothing_is_faster_the_sources_own_entries_stay(keep: Keep, fill: 
     done = keep(fill({**TIMES, OWN: [0.5, 0.5, 9.0]}))
     assert [key[0] for key in rows(folder)] == ["many"]
     assert "a 1, 2 us, own 0.5, 0.5: the source's own entries stay" in done.lines[0]
+
+
+def test_a_variant_with_a_fault_is_passed_over_for_the_next_best(keep: Keep, fill: Fill, folder: Path) -> None:
+    def fault_of(row: Mapping[str, Any]) -> str:
+        return "py/it spills" if row["measured"]["us"].get("M=1 N=256") == 1.0 and row["dtypes"] == ["f16"] else ""
+
+    done = keep(fill(TIMES), fault_of=fault_of, also_dtypes=["f16"])
+    assert done.lines[:2] == [
+        "gelu bf16 few (py): a is passed over: py/it spills",
+        "gelu bf16 few (py), 2 variants: b 3, 3.123 us, own 9, 9",
+    ]
+    assert {key[:2] for key in rows(folder)} == {(name, dtype) for name in ("few", "many") for dtype in ("bf16", "f16")}
+    assert rows(folder)["few", "f16", "py"].table["measured"]["us"]["M=1 N=256"] == 3.0
+
+
+def test_if_no_variant_is_without_a_fault_the_sources_own_entries_stay(keep: Keep, fill: Fill, folder: Path) -> None:
+    keep(fill(TIMES))
+    done = keep(fill(TIMES), fault_of=lambda row: "is serialised" if row["class"] == "few" else "")
+    assert done.lines[-2] == "gelu bf16 few (py): no variant is left: the source's own entries stay"
+    assert [line.split(": ")[1] for line in done.lines[:3]] == [
+        "a is passed over",
+        "b is passed over",
+        "c is passed over",
+    ]
+    assert [key[0] for key in rows(folder)] == ["many"]
 
 
 def test_a_class_that_should_be_parted_is_told(keep: Keep, fill: Fill) -> None:
