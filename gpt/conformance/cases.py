@@ -218,6 +218,7 @@ CASES: tuple[Case, ...] = (
             ("at most 8 rows, a K of three tiles, the last short", 5, 704, 11, 8),
             ("at most 16 rows, a K of three tiles, as many parts as are read", 11, 768, 16, 16),
             ("three row tiles, the last short, a K of three tiles", 130, 576, 9, 192),
+            ("few rows, a K of more than three tiles", 100, 832, 13, 128),
         )
     ),
     _case("rms_linear_gelu", "GPT-2 at 1024 rows, its own K", sixteen=True, M=1001, K=768, N=3072, Z=6, L=1024),
