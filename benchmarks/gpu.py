@@ -9,7 +9,7 @@ from typing import Any
 
 from toolchain.bundle import Bundle
 from toolchain.errors import ConformanceError, DeviceError, UsageError
-from toolchain.runtime import Executor, open_executor
+from toolchain.runtime import Executor, driver, open_executor
 
 from . import apart, decode, environment, forward, ops, smi
 from .cases import CASES, Case, DecodeCase, ForwardCase, OpCase
@@ -45,6 +45,7 @@ def run(options: Options) -> int:
     bundle = Bundle.load(options.bundle)
     if unknown := [source for source in options.sources if source not in bundle.sources]:
         raise UsageError(f"{options.bundle} has no source {', '.join(unknown)}")
+    driver.load()  # without a GPU that is said once, not by each process
     if len(found := apart.parts(cases, options.peers)) > 1:
         return apart.run(options, found)
     executor = open_executor("cuda")
