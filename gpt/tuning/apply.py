@@ -16,7 +16,7 @@ from toolchain.errors import UsageError
 from toolchain.tuned import FOLDER, MEASURED, OPTIONAL, ROW, load_file
 
 from . import toml
-from .catalogue import Candidate, Catalogue, Contest, kernel_name
+from .catalogue import Catalogue, Contest, kernel_name
 from .files import write_whole
 from .measured import Measured
 from .spaces import Spaces
@@ -67,8 +67,7 @@ def apply(
     for contest, source in itertools.product(catalogue.contests, catalogue.sources):
         sources = sorted({source, *also_sources})
         dtypes = [contest.dtype, *(dtype for dtype in also_dtypes if dtype != contest.dtype)]
-        kernels_of = partial(_hashes, catalogue, sources, hash_of)
-        make = partial(_rows, catalogue, measured, machine, dtypes, kernels_of)
+        make = partial(_rows, catalogue, measured, machine, dtypes, sources, hash_of)
         lines, made = _chosen(catalogue, measured, contest, source, make, fault_of)
         done.lines += lines
         if made is not None:
@@ -163,11 +162,17 @@ def _rows(
     measured: Measured,
     machine: Machine,
     dtypes: Sequence[str],
-    kernels_of: Callable[[Candidate], Mapping[str, str]],
+    sources: Sequence[str],
+    hash_of: HashOf,
     won: Winner,
 ) -> list[dict[str, Any]]:
+    """A winner's row for each dtype. The kernel that was measured has the hash it had when it was compiled."""
     assert won.candidate is not None
-    kernels = kernels_of(won.candidate)
+    spec = won.candidate.spec
+    kernels = {
+        name: catalogue.kernels[kernel_name(spec)] if name == spec.source else hash_of(name, spec.op, spec.kernel)
+        for name in sources
+    }
     return [_row(catalogue, measured, machine, won, dtype, kernels) for dtype in dtypes]
 
 
@@ -212,15 +217,6 @@ def _row(
 
 def _times(placed: Placed) -> dict[str, float]:
     return {shape: float(f"{us:.4g}") for shape, us in placed.times_us.items()}
-
-
-def _hashes(catalogue: Catalogue, sources: Sequence[str], hash_of: HashOf, won: Candidate) -> dict[str, str]:
-    """The kernel's hash by source: of the one that was measured as it was when it was compiled."""
-    spec = won.spec
-    return {
-        name: catalogue.kernels[kernel_name(spec)] if name == spec.source else hash_of(name, spec.op, spec.kernel)
-        for name in sources
-    }
 
 
 def _told(result: Winner | Unfinished) -> str:
