@@ -91,8 +91,8 @@ def load_file(path: Path) -> list[TunedRow]:
     if not path.exists():
         return []
     table = read_table(path)
-    check_keys(table, {"entry": tables}, str(path))
-    return [_row(path, number, target, row) for number, row in enumerate(table["entry"], 1)]
+    check_keys(table, {"entry": tables}, str(path), ["entry"])
+    return [_row(path, number, target, row) for number, row in enumerate(table.get("entry", []), 1)]
 
 
 def tuned_entries(source: str, folder: Path = FOLDER) -> list[EntrySpec]:

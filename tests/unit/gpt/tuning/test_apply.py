@@ -137,6 +137,8 @@ def test_if_no_variant_is_without_a_fault_the_sources_own_entries_stay(keep: Kee
         "c is passed over",
     ]
     assert [key[0] for key in rows(folder)] == ["many"]
+    assert keep(fill(TIMES), fault_of=lambda _: "is serialised").changed
+    assert rows(folder) == {}, "and a file without rows is one"
 
 
 def test_a_class_that_should_be_parted_is_told(keep: Keep, fill: Fill) -> None:
