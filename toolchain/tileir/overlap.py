@@ -136,7 +136,7 @@ def _order_after(entry: EntryOp, wait: GdcWaitTkoOp) -> None:
 def _drop_passed(entry: EntryOp, wait: Operation) -> None:
     """What comes after the wait comes after all that the wait came after: it need not take those tokens too, for each
     of which the compiler makes a barrier. cuTile joins them where an array that is read early is written."""
-    ready, passed = wait.results[0], set(_accesses_before(wait))
+    ready, passed = wait.results[0], _accesses_before(wait)
     for op in list(entry.walk()):
         if not isinstance(op, JoinTokensOp) or ready not in op.operands or passed.isdisjoint(op.operands):
             continue
@@ -148,14 +148,21 @@ def _drop_passed(entry: EntryOp, wait: Operation) -> None:
             op.operands = left
 
 
-def _accesses_before(op: Operation) -> Iterator[SSAValue]:
+def _accesses_before(op: Operation) -> set[SSAValue]:
     """The tokens of accesses, and their joins, that an operation comes after; none from before a loop or branch."""
-    tokens: list[SSAValue | None] = [*op.operands] if isinstance(op, JoinTokensOp) else [getattr(op, "token", None)]
-    for token in tokens:
-        owner = None if token is None else token.owner
-        if token and (isinstance(owner, JoinTokensOp) or (isinstance(owner, Operation) and _is_access(owner))):
-            yield token
-            yield from _accesses_before(owner)
+    found: set[SSAValue] = set()
+    behind = [op]
+    while behind:
+        one = behind.pop()
+        tokens: list[SSAValue | None] = (
+            [*one.operands] if isinstance(one, JoinTokensOp) else [getattr(one, "token", None)]
+        )
+        for token in tokens:
+            owner = token.owner if token is not None and token not in found else None
+            if token and isinstance(owner, Operation) and (isinstance(owner, JoinTokensOp) or _is_access(owner)):
+                found.add(token)
+                behind.append(owner)
+    return found
 
 
 def _check(entry: EntryOp, spec: EntrySpec) -> None:

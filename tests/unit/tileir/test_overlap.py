@@ -188,6 +188,21 @@ def test_what_the_wait_has_taken_need_not_be_taken_again() -> None:
     assert list(wait.token.owner.operands) == [first.result_token, bias.result_token]
 
 
+def test_what_the_wait_has_taken_is_found_however_it_is_joined() -> None:
+    """Each join takes the one before twice: as many ways back as there are powers of two."""
+    joins = [f"%j{i + 1} = join_tokens %j{i}, %j{i} : token" for i in range(1, 40)]
+    module = settled(
+        READ_W,
+        "%j1 = join_tokens %te, %te : token",
+        *joins,
+        "%ready = gdc_wait_tko token = %j40 -> token",
+        "%again = join_tokens %te, %ready : token",
+        store("again"),
+    )
+    (wait,) = found(module, ops.GdcWaitTkoOp)
+    assert accesses(module)[-1].token is wait.result_token
+
+
 BEFORE = "only reads may stand before the wait for the launch before this one"
 UNWAITED = "is read without waiting for the launch before, which may write it: it may read weight, bias"
 ONCE = "a kernel waits for the launch before it once, outside of any loop or branch"
