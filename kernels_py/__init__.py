@@ -25,6 +25,7 @@ MODULES = {  # of each kernel
     "embedding_centred_rows": "embedding", "gelu": "elementwise",
     "softmax": "softmax", "softmax_row": "softmax", "softmax_held": "softmax", "softmax_dense": "softmax",
     "layernorm": "layernorm", "layernorm_row": "layernorm", "layernorm_once": "layernorm",
+    "layernorm_pair": "layernorm",
     "residual_layernorm": "layernorm", "residual_layernorm_four": "layernorm",
     "linear": "linear", "linear_gelu": "linear", "linear_residual": "linear", "linear_parts": "linear",
     "linear_few": "few", "linear_gelu_few": "few", "linear_residual_few": "few", "linear_parts_few": "few",

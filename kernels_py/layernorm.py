@@ -95,6 +95,42 @@ def layernorm_once(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt):
     ct.store(out, index=(n, 0), tile=result.astype(out.dtype), allow_tma=False)
 
 
+def part(array, j, B):
+    """Elements j B to (j + 1) B of a vector, as a line (1, B) in f32."""
+    return ct.load(array, index=(j,), shape=(B,), allow_tma=False).astype(ct.float32)[None, :]
+
+
+def rows_part(array, n, j, R, B):
+    """Columns j B to (j + 1) B of R rows in f32; zeros behind the last row."""
+    zero = ct.PaddingMode.ZERO
+    return ct.load(array, index=(n, j), shape=(R, B), padding_mode=zero, allow_tma=False).astype(ct.float32)
+
+
+def sums(value):
+    """The sum and the sum of squares of each row, (R, 1) each."""
+    return ct.reduce((value, value * value), 1, add_both, (0.0, 0.0), keepdims=True)
+
+
+@ct.kernel
+def layernorm_pair(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt, BR: ConstInt):
+    """layernorm_once of rows of BC + BR columns, in these two parts: GPT-2's 768 are no power of two. BC is a multiple
+    of BR. Without columns that are not there, two rows fit one warp, in which no sum waits for another warp's."""
+    n, right = ct.bid(0), BC // BR
+    gain, shift = part(weight, 0, BC), part(bias, 0, BC)
+    gain_right, shift_right = part(weight, right, BR), part(bias, right, BR)
+    ct.grid_dependency_control_wait()
+    first = rows_part(x, n, 0, R, 1)
+    left, rest = rows_part(x, n, 0, R, BC) - first, rows_part(x, n, right, R, BR) - first
+    (total, squares), (rest_total, rest_squares) = sums(left), sums(rest)
+    mean = (total + rest_total) / x.shape[1]
+    variance = ct.maximum((squares + rest_squares) / x.shape[1] - mean * mean, 0.0)
+    inverse = ct.rsqrt(variance + eps)
+    result = (left - mean) * inverse * gain + shift
+    ct.store(out, index=(n, 0), tile=result.astype(out.dtype), allow_tma=False)
+    result_right = (rest - mean) * inverse * gain_right + shift_right
+    ct.store(out, index=(n, right), tile=result_right.astype(out.dtype), allow_tma=False)
+
+
 @ct.kernel
 def residual_layernorm(partial, bias, norm_weight, norm_bias, x, out, eps, BZ: ConstInt, BC: ConstInt):
     """One block makes one row of at most BC columns, which stays in registers: it adds up the parts of a product, BZ at

@@ -6,7 +6,7 @@ import cuda.tile as ct
 
 ConstInt = ct.Constant[int]
 LOG2_E = 1.4426950408889634
-HELD = 7  # tiles of a row that softmax_held keeps in registers
+HELD, DENSE = 7, 13  # tiles of a row that softmax_held and softmax_dense keep in registers
 VECTOR = 8  # elements of 16 bits that are read and written together
 LEAST = -3.4028234663852886e38  # f32's least: not above any value, and the difference of two of them is 0, not NaN
 
@@ -72,50 +72,55 @@ def softmax_held(x, out, BN: ConstInt):
         ct.store(out, index=(m, j), tile=share.astype(out.dtype), allow_tma=False)
 
 
+def below(value, largest):
+    """How far below the largest value, in powers of two."""
+    return (value.astype(ct.float32) - largest) * LOG2_E
+
+
+def inner(first, j, BN, last):
+    """Where the elements of a row's j-th tile are, and which of them are before its last vector."""
+    index = first + VECTOR + j * BN + ct.arange(BN, dtype=ct.int32)
+    return index, index < last
+
+
 @ct.kernel
 def softmax_dense(x, out, BN: ConstInt):
-    """softmax_held of arrays without gaps, whose rows begin at any element: read and written in vectors, from the one
-    that a row's first element is in. Of a row's results those in its first vector and in the one that its end is in are
-    written element by element. The last elements of all are no whole vector perhaps, and read so too."""
+    """softmax_held of arrays without gaps, whose rows begin at any element and have at most DENSE * BN: read and
+    written in vectors, but for what is in the vector that a row's first element is in, and in the one that its end is
+    in. A tile in its storage type takes half the registers of its values in f32, which is what the compiler keeps if
+    they are the same both times: adding 0 makes them others. So two blocks share a multiprocessor."""
     m = ct.bid(0)
     rows, columns = x.shape[0], x.shape[1]
     values = ct.Array.from_foreign(x.foreign_pointer, (rows * columns,), (1,))
     results = ct.Array.from_foreign(out.foreign_pointer, (rows * columns,), (1,))
     start, end = m * columns, (m + 1) * columns
     first, last = start // VECTOR * VECTOR, end // VECTOR * VECTOR
-    vectors = rows * columns // VECTOR * VECTOR
-    lane, few = ct.arange(BN, dtype=ct.int32), ct.arange(VECTOR, dtype=ct.int32)
+    few, least = ct.arange(VECTOR, dtype=ct.int32), -float("inf")
+    begins_mask, ends_mask = first + few >= start, last + few < end
 
+    begins = ct.gather(values, first + few, mask=begins_mask, padding_value=least, check_bounds=False)
+    ends = ct.gather(values, last + few, mask=ends_mask, padding_value=least, check_bounds=False)
     tiles = ()
-    for j in ct.static_iter(range(HELD)):
-        index = first + j * BN + lane
-        tile = ct.gather(values, index, mask=index < vectors, padding_value=0, check_bounds=False)
-        tile = ct.where(index < end, tile, -float("inf"))
-        if j == 0:
-            tile = ct.where(index >= start, tile, -float("inf"))
-        tiles = (*tiles, tile)
-    begins = ct.gather(values, first + few, mask=first + few >= start, padding_value=0, check_bounds=False)
-    ends = ct.gather(values, last + few, mask=last + few < end, padding_value=-float("inf"), check_bounds=False)
-    begins, ends = begins.astype(ct.float32), ends.astype(ct.float32)
-
+    for j in ct.static_iter(range(DENSE)):
+        index, mask = inner(first, j, BN, last)
+        tiles = (*tiles, ct.gather(values, index, mask=mask, padding_value=least, check_bounds=False))
     maxima = tiles[0]
-    for j in ct.static_iter(range(1, HELD)):
+    for j in ct.static_iter(range(1, DENSE)):
         maxima = ct.maximum(maxima, tiles[j])
-    largest = ct.maximum(ct.max(maxima.astype(ct.float32)), ct.max(ends))
-    sums = ct.zeros((BN,), ct.float32)
-    for j in ct.static_iter(range(HELD)):
-        sums = sums + ct.exp2((tiles[j].astype(ct.float32) - largest) * LOG2_E, flush_to_zero=True)
-    of_ends = ct.exp2((ends - largest) * LOG2_E, flush_to_zero=True)
-    total = ct.sum(sums) + ct.where(last >= vectors, ct.sum(of_ends), 0.0)
-    inverse = 1.0 / total
+    of_both = ct.maximum(begins, ends)
+    largest = ct.maximum(ct.max(maxima.astype(ct.float32)), ct.max(of_both.astype(ct.float32)))
 
-    for j in ct.static_iter(range(HELD)):
-        index = first + j * BN + lane
-        share = ct.exp2((tiles[j].astype(ct.float32) - largest) * LOG2_E, flush_to_zero=True) * inverse
-        whole = index < last
-        if j == 0:
-            whole = whole & (index >= first + VECTOR)
-        ct.scatter(results, index, share.astype(out.dtype), mask=whole, check_bounds=False)
-    share = ct.exp2((begins - largest) * LOG2_E, flush_to_zero=True) * inverse
-    ct.scatter(results, first + few, share.astype(out.dtype), mask=first + few >= start, check_bounds=False)
-    ct.scatter(results, last + few, (of_ends * inverse).astype(out.dtype), mask=last + few < end, check_bounds=False)
+    sums = ct.zeros((BN,), ct.float32)
+    for j in ct.static_iter(range(DENSE)):
+        sums = sums + ct.exp2(below(tiles[j], largest), flush_to_zero=True)
+    begins, ends = below(begins, largest), below(ends, largest)
+    of_both = ct.exp2(begins, flush_to_zero=True) + ct.exp2(ends, flush_to_zero=True)
+    scale = ct.log2(ct.sum(sums) + ct.sum(of_both))
+
+    for j in ct.static_iter(range(DENSE)):
+        index, mask = inner(first, j, BN, last)
+        share = ct.exp2(below(tiles[j] + 0, largest) - scale, flush_to_zero=True)
+        ct.scatter(results, index, share.astype(out.dtype), mask=mask, check_bounds=False)
+    begins, ends = ct.exp2(begins - scale, flush_to_zero=True), ct.exp2(ends - scale, flush_to_zero=True)
+    ct.scatter(results, first + few, begins.astype(out.dtype), mask=begins_mask, check_bounds=False)
+    ct.scatter(results, last + few, ends.astype(out.dtype), mask=ends_mask, check_bounds=False)

@@ -270,9 +270,15 @@ def load_entries(path: Path, source: str) -> list[EntrySpec]:
     return entries_of(tomllib.loads(path.read_text())["entry"], source, str(path))
 
 
+def _pinned(conditions: Sequence[str], constants: Mapping[str, int]) -> set[str]:
+    """The dimensions that conditions leave one size: `C == BC + BR`."""
+    sides = (condition.partition(" == ") for condition in conditions)
+    return {dim for dim, _, size in sides if size and constants.keys() >= set(re.findall(r"[A-Za-z_]\w*", size))}
+
+
 def entries_of(rows: Sequence[Mapping[str, Any]], source: str, where: str) -> list[EntrySpec]:
     """The entries of table rows, one per row and dtype; of a row with `sizes` two: the first has them compiled in, the
-    second takes any.
+    second takes any. There is no second where conditions of the row leave just these sizes (`C == BC + BR`).
 
     A row: `op`, `dtypes`, and optionally `variant` (told apart in the symbol; by default the constants' values),
     `constants`, `aligned`, `dense`, `multiples`, `where`, `grid`, `hints`, `kernel`, `targets`, `sizes`. The symbol is
@@ -284,7 +290,8 @@ def entries_of(rows: Sequence[Mapping[str, Any]], source: str, where: str) -> li
         variant = row.get("variant", "x".join(map(str, constants.values())))
         x, y, z = row["grid"]
         fixed: dict[str, int] = row.get("sizes", {})
-        for dtype, sizes in itertools.product(row["dtypes"], [fixed, {}] if fixed else [{}]):
+        made = [fixed] if fixed.keys() <= _pinned(row.get("where", ()), constants) else [fixed, {}]
+        for dtype, sizes in itertools.product(row["dtypes"], made):
             named = "_".join(f"{dim}{size}" for dim, size in sizes.items())
             entries.append(
                 EntrySpec(

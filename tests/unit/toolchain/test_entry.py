@@ -52,6 +52,24 @@ def test_a_row_with_sizes_gives_an_entry_that_has_them_compiled_in_before_one_th
     assert (fixed.unmet({**FITS, "N": 128}), any_size.unmet({**FITS, "N": 128})) == ("N must be 96", None)
 
 
+@pytest.mark.parametrize(
+    ("where", "entries"),
+    [
+        (["N == BN"], 1),
+        (["M > 8", "N == 2 * BN + 32"], 1),
+        (["K == 128", "N == 3 * BN"], 1),
+        (["N == K"], 2),  # as many as there are sizes of K
+        (["N % BN == 0"], 2),
+        (["K == 128"], 2),
+        (["N >= BN"], 2),
+    ],
+)
+def test_where_conditions_leave_just_these_sizes_there_is_no_entry_for_any(where: list[str], entries: int) -> None:
+    row = {**ROW, "dtypes": ["bf16"], "constants": {"BM": 64, "BN": 32}, "sizes": {"N": 96}, "where": where}
+    found = entries_of([row], "py", "entries.toml")
+    assert [dict(spec.sizes) for spec in found] == [{"N": 96}, {}][:entries]
+
+
 def test_a_manifest_keeps_all_of_it() -> None:
     spec = made(kernel="linear_row", targets=["sm_90", "sm_100"])
     assert EntrySpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
