@@ -19,7 +19,7 @@ from .limit import TimedOut, time_limit
 from .result import Row, Status, mark_best
 from .roofline import Ceilings
 
-Kind = Literal["ours", "eager", "graph", "compile"]
+Kind = Literal["ours", "eager", "graph", "compile", "copy"]
 WARM_UP_ROUNDS = 3
 DETAIL_CHARACTERS = 600
 
@@ -40,7 +40,8 @@ class Contender:
 
 @dataclass(frozen=True)
 class Maker:
-    """A contender by name, not built yet: building one may take minutes, or fail. `kind`: how it runs."""
+    """A contender by name, not built yet: building one may take minutes, or fail. `kind`: how it runs; `copy` is none
+    of the peers, it just moves as many bytes."""
 
     name: str
     kind: Kind
@@ -144,10 +145,10 @@ def rows(case: Case, outcomes: Sequence[Outcome], least: Mapping[str, Any], **al
     """A row for each of ours and each peer; one with an empty peer where there is none. `least`: what `floor` gives.
     `also`: more of the row."""
     ours = [o for o in outcomes if o.maker.kind == "ours"]
-    peers: list[Outcome | None] = [o for o in outcomes if o.maker.kind != "ours"]
+    peers: list[Outcome | None] = [o for o in outcomes if o.maker.kind not in ("ours", "copy")]
     same: dict[str, Any] = {
         "group": case.group, "case": case.name, "dtype": case.dtype, "shape": case.shape, "dims": dict(case.dims),
-        "axis": getattr(case, "axis", ""), **least, **also,
+        "axis": getattr(case, "axis", ""), **least, **_copy(outcomes), **also,
     }  # fmt: skip
     made = [
         Row(source=our.maker.name, **same, **_ours(our), **_peer(peer), **_both(our, peer))
@@ -163,6 +164,11 @@ def floor(case: Case, ceilings: Ceilings) -> dict[str, Any]:
     return {
         "floor_ms": ceilings.floor_ms(work), "bound": ceilings.bound(work), "nbytes": work.nbytes, "flops": work.flops,
     }  # fmt: skip
+
+
+def _copy(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    found = [ms for outcome in outcomes if outcome.maker.kind == "copy" and (ms := outcome.ms)]
+    return {"copy_ms": ms.value, "copy_low": ms.low, "copy_high": ms.high} if (ms := next(iter(found), None)) else {}
 
 
 def _ours(our: Outcome) -> dict[str, Any]:

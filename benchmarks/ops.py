@@ -14,7 +14,7 @@ from typing import Any
 from toolchain.runtime import DeviceBuffer, Graph, Launcher
 
 from .cases import OpCase
-from .check import Verdict, judge, loosest, op_bounds
+from .check import Bounds, Verdict, judge, loosest, op_bounds
 from .harness import Contender, Maker, Outcome, run_contenders
 from .our_side import poison
 from .programs import Program, fastest, programs
@@ -54,7 +54,8 @@ class OpBench:
             for peer in op_peers(self.case)
             if peer.kind in self.rig.peers
         ]
-        return ours + peers
+        copy = [] if self.case.work().flops else [Maker("copy of as many bytes", "copy", self.copy)]
+        return ours + peers + copy
 
     def ours(self, source: str) -> Contender:
         executor, case, ours = self.rig.executor, self.case, self.rig.ours
@@ -101,6 +102,24 @@ class OpBench:
             replay.run()
             side.synchronize()
             return self.judge([peer.result(output) for output in replay.outputs()])
+
+        return Contender(check, functools.partial(side.time_us, replay.run), self.calls, self.sets)
+
+    def copy(self) -> Contender:
+        """Reads half of the case's bytes and writes the other half, over as many sets in as many calls."""
+        side = self.rig.torch
+        elements = max(1, self.case.work().nbytes // (2 * torch.int32.itemsize))
+        sources = [side.integers(2**31 - 1, (elements,)) for _ in self.inputs]
+        targets = [torch.empty_like(source) for source in sources]
+        each = [functools.partial(target.copy_, source) for target, source in zip(targets, sources, strict=True)]
+        replay = side.capture([each[index % self.sets] for index in range(self.calls)], self.sets)
+
+        def check() -> Verdict:
+            replay.poison()
+            replay.run()
+            side.synchronize()
+            pairs = zip(targets, sources, strict=True)
+            return loosest([judge("copy", side.errors(*pair), Bounds(0.0, 0.0)) for pair in pairs])
 
         return Contender(check, functools.partial(side.time_us, replay.run), self.calls, self.sets)
 

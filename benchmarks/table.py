@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from .result import Results, Row
 
-HEADER = ("case", "source", "ours ms", "95 %", "best peer", "peer ms", "ratio", "95 %", "of floor")
+HEADER = ("case", "source", "ours ms", "95 %", "best peer", "peer ms", "ratio", "95 %", "of floor", "of copy")
 
 
 def table(results: Results) -> str:
     """Columns: median and 95 % interval of ours, of the fastest peer; the peer's time over ours, above 1 where we are
-    faster; and the floor's share of our time. Then what failed."""
+    faster; and of our time the share of the floor, and of a copy of as many bytes. Then what failed."""
     lines = [HEADER, *(_line(row) for row in headline(results.rows))]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
     text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
@@ -56,13 +56,13 @@ def _first_sources(rows: Sequence[Row]) -> list[Row]:
 
 def _line(row: Row) -> tuple[str, ...]:
     if row.ours_ms is None or row.ours_low is None or row.ours_high is None:
-        return (row.case, row.source, row.status, "", row.peer, _ms(row.peer_ms), "", "", "")
-    share = f"{100 * row.floor_ms / row.ours_ms:.0f} %" if row.floor_ms else ""
+        return (row.case, row.source, row.status, "", row.peer, _ms(row.peer_ms), "", "", "", "")
+    shares = tuple(f"{100 * least / row.ours_ms:.0f} %" if least else "" for least in (row.floor_ms, row.copy_ms))
     ours = (row.case, row.source, _ms(row.ours_ms), f"{_ms(row.ours_low)}..{_ms(row.ours_high)}")
     if row.ratio is None or row.ratio_low is None or row.ratio_high is None:
-        return (*ours, row.peer and f"{row.peer} ({row.status})", "", "", "", share)
+        return (*ours, row.peer and f"{row.peer} ({row.status})", "", "", "", *shares)
     spread = f"{row.ratio_low:.2f}..{row.ratio_high:.2f}"
-    return (*ours, row.peer, _ms(row.peer_ms), f"{row.ratio:.2f}", spread, share)
+    return (*ours, row.peer, _ms(row.peer_ms), f"{row.ratio:.2f}", spread, *shares)
 
 
 def _ms(value: float | None) -> str:

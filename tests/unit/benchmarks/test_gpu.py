@@ -86,6 +86,8 @@ def test_ops(rig: Any, case: OpCase, tmp_path: Path) -> None:
         assert row.ratio
         assert row.ours_error
         assert row.ours_error["frobenius"] < row.ours_error["frobenius_bound"]
+    moves = case.op in ("layernorm", "embedding", "softmax", "gelu")
+    assert {row.copy_ms is not None for row in results.rows} == {moves}
     assert {row.status for row in results.rows} <= {"ok", "error"}  # some backends need a GPU; none is wrong
     assert all(
         any(name in row.peer for name in ("cudnn", "efficient", "CuPy")) for row in results.rows if row not in right
@@ -219,6 +221,23 @@ def test_a_graph_keeps_the_last_output_of_each_set_and_can_poison_it(monkeypatch
     replay.poison()
     assert all(output.isnan().all() for output in replay.outputs())
     assert side.time_us(replay.run) == 2000
+
+
+def test_the_rates_are_those_of_the_fastest_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks import torch_side
+
+    monkeypatch.setattr(torch_side, "WARM_UP_S", 0)
+    monkeypatch.setattr(torch_side, "REST_S", 0)
+    side = torch_side.TorchSide("cpu", flush_bytes=16)
+    times = iter([7.0, 2.0, 9.0, 8.0, 4.0, 16.0])
+
+    def time_us(run: Any) -> float:
+        run()
+        return next(times)
+
+    monkeypatch.setattr(side, "time_us", time_us)
+    rates = torch_side.measure_ceilings(side, copy_bytes=1000, size=10, repeats=3)
+    assert rates == Ceilings(bytes_per_s=2000 / 4e-6, flops_per_s=2000 / 2e-6)
 
 
 def test_sets_and_calls_fill_a_sample_with_inputs_that_are_not_cached() -> None:

@@ -84,6 +84,18 @@ def test_rows_have_times_of_one_call_and_a_paired_ratio(bench: Bench) -> None:
     assert first.ours_error == first.peer_error == RIGHT.to_json()
 
 
+def test_a_copy_is_sampled_in_turns_and_is_no_peer(bench: Bench) -> None:
+    makers = [bench.maker("mlir", "ours"), bench.maker("peer", us=300), bench.maker("copy", "copy", us=50, calls=2)]
+    (made,) = rows(CASE, run_contenders(makers, bench.plan(samples=4)), floor(CASE, RATES))
+    assert bench.order == ["mlir", "peer", "copy"] * (WARM_UP_ROUNDS + 4)
+    assert (made.peer, made.best, made.ratio) == ("peer", True, pytest.approx(3))
+    assert made.ours_ms is not None
+    assert made.copy_ms == pytest.approx(made.ours_ms / 4)
+    broken = bench.maker("copy", "copy", check=lambda: fail(ConformanceError("off")))
+    (made,) = rows(CASE, run_contenders([*makers[:2], broken], bench.plan()), floor(CASE, RATES))
+    assert (made.status, made.copy_ms) == ("ok", None)
+
+
 def test_a_wrong_output_is_not_timed(bench: Bench) -> None:
     def wrong() -> Verdict:
         raise ConformanceError("3 of 9 elements are not finite")

@@ -14,6 +14,13 @@ def test_a_line_per_case_and_source(results: Results) -> None:
                                 "1.40..1.60", "78", "%"]  # fmt: skip
 
 
+def test_a_copy_of_as_many_bytes_stands_beside_the_floor(results: Results, row: Any) -> None:
+    lines = table(replace(results, rows=[row(copy_ms=0.8), row(case="linear M=9")])).splitlines()
+    assert lines[0].split()[-4:] == ["of", "floor", "of", "copy"]
+    assert lines[1].split()[-4:] == ["50", "%", "80", "%"]
+    assert lines[2].split()[-3:] == ["1.40..1.60", "50", "%"]
+
+
 def test_the_headline_is_the_best_peer(row: Any) -> None:
     rows = [row(peer="a", best=False), row(peer="b", best=True), row(peer="c", best=False)]
     assert [r.peer for r in headline(rows)] == ["b"]
