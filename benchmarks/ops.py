@@ -26,6 +26,7 @@ from .torch_side import MAX_AUTOTUNE
 
 SAMPLE_US = 200.0  # at least this much work in a sample: what starting it costs must not be seen
 CALLS_MAX = 256
+COPIED = 1 << 17
 
 
 def sets_and_calls(case: OpCase, floor_ms: float, l2_bytes: int) -> tuple[int, int]:
@@ -106,9 +107,10 @@ class OpBench:
         return Contender(check, functools.partial(side.time_us, replay.run), self.calls, self.sets)
 
     def copy(self) -> Contender:
-        """Reads half of the case's bytes and writes the other half, over as many sets in as many calls."""
+        """Reads half of the case's bytes and writes the other half, over as many sets in as many calls. In pieces of
+        COPIED bytes: what is left over costs a copy another launch."""
         side = self.rig.torch
-        elements = max(1, self.case.work().nbytes // (2 * torch.int32.itemsize))
+        elements = max(1, round(self.case.work().nbytes / 2 / COPIED)) * COPIED // torch.int32.itemsize
         sources = [side.integers(2**31 - 1, (elements,)) for _ in self.inputs]
         targets = [torch.empty_like(source) for source in sources]
         each = [functools.partial(target.copy_, source) for target, source in zip(targets, sources, strict=True)]
