@@ -225,6 +225,7 @@ CASES: tuple[Case, ...] = (
     ),
     _case("rms_linear_gelu", "GPT-2 at 1024 rows, its own K", sixteen=True, M=1001, K=768, N=3072, Z=6, L=1024),
     _case("rms_linear_gelu", "as at 2048 rows, its own K", sixteen=True, M=1601, K=768, N=3072, Z=4, L=1664),
+    _case("rms_linear", "as at 8192 rows, its own K", sixteen=True, M=6145, K=768, N=2304, Z=4, L=6208),
     _case("linear_parts", "odd in every size, the last part shorter", M=3, K=333, N=65, Z=3),
     _case("linear_parts", "a part with nothing in it", M=2, K=130, N=64, Z=5),
     _case("linear_parts", "parts of three tiles, the last part shorter", M=5, K=1472, N=128, Z=2),

@@ -58,7 +58,8 @@ def test_tiles_of_two_parts_have_a_grid_of_one_row() -> None:
     """Their accumulators start with the number of the block's row: only that of the first row is 0."""
     pairs = [spec for spec in ENTRIES if (spec.kernel or spec.op).endswith("_pair")]
     assert {spec.op for spec in pairs} == {
-        "linear", "linear_gelu", "linear_residual", "logits", "rms_linear", "rms_linear_gelu", "linear_residual_squares"
+        "layernorm", "linear", "linear_gelu", "linear_residual", "linear_residual_squares", "logits", "rms_linear",
+        "rms_linear_gelu",
     }  # fmt: skip
     assert {spec.grid[1:] for spec in pairs} == {("1", "1")}
 
