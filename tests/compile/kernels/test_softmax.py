@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from toolchain.bundle import Compiled, write
+from toolchain.cache import Cache
+from toolchain.cubin import inspect
+from toolchain.pipeline import compile_entries
 from toolchain.runtime import Launcher, open_executor
-from toolchain.targets import BYTECODE
+from toolchain.targets import BYTECODE, select
 
 
 @pytest.mark.parametrize("module", ["kernels_mlir", "kernels_py"])
@@ -23,3 +26,15 @@ def test_a_row_far_below_zero_still_adds_up_to_one(module: str, tmp_path: Path) 
         x, out = executor.from_numpy(np.full((1, width), -3e38, np.float32)), executor.empty((1, width), "f32")
         Launcher(made, source.name, executor)("softmax", "f32", x=x, out=out)
         assert np.allclose(out.numpy(), 1 / width, rtol=1e-6), width
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.parametrize("module", ["kernels_mlir", "kernels_py"])
+def test_two_blocks_of_wide_rows_fit_a_multiprocessor(module: str, tmp_path: Path) -> None:
+    """Half of its 65536 registers each: a compiler that saw through the 0 which is added would keep values in f32."""
+    dense = [e for e in importlib.import_module(module).SOURCE.entries() if e.kernel == "softmax_dense"]
+    made = compile_entries([(module, spec) for spec in dense], select(["sm_90"]), Cache(tmp_path), jobs=2)
+    assert not made.failures
+    used = [use for entry in made.compiled for use in inspect(entry.cubins["sm_90"])]
+    assert len(used) == len(dense) == 2
+    assert [(use.registers * 8 * 32 <= 65536 // 2, use.spills) for use in used] == [(True, 0)] * 2
