@@ -98,6 +98,7 @@ CASES: tuple[Case, ...] = (
     _case("linear", "few rows, a K of more than three tiles", M=9, K=832, N=192),
     _case("linear", "persistent: each block makes several tiles, the last group of rows is short", M=600, K=64, N=320),
     _case("linear", "persistent, tiles of two parts, of the last only a piece of the first", M=520, K=128, N=448),
+    _case("linear", "a K so long that two steps are taken at a time", sixteen=True, M=520, K=8192, N=448),
     _case("linear", "GPT-2 QKV, B=8 T=256", gpu_only=True, M=2048, K=768, N=2304),
     _case("linear", "GPT-2 QKV, odd rows", gpu_only=True, M=1001, K=768, N=2304),
     _case("linear", "GPT-2 medium's width, odd rows", gpu_only=True, M=1001, K=1024, N=832),
