@@ -92,11 +92,12 @@ class EntrySpec:
     `constants`: what was baked in (tile sizes). `aligned`: the array parameters whose base address and outer strides
     must be multiples of 16 bytes. `dense`: those whose base address must be, and whose elements must lie without gaps:
     their rows may then begin anywhere. `multiples`: dimension symbols that must be multiples of a number, which the
-    compiler then takes for granted. `where`: conditions on dimension symbols, such as "D == 64". `grid`: three
-    expressions in dimension symbols, constants, `cdiv`, `min`, `max` and `SMS` (multiprocessors of the device).
-    `hints`: compiler hints by target (or "default"): occupancy, num_ctas, num_worker_warps, latency. `kernel`: the
-    kernel's name in its source, where it is not the op's. `targets`: those that it is compiled for; none means all.
-    `sizes`: dimension symbols that have one size, which is compiled in.
+    compiler then takes for granted. `where`: conditions on dimension symbols, such as "D == 64", which may use `cdiv`,
+    `min`, `max` and `rounds` (see below): the same on every device. `grid`: three expressions in dimension symbols,
+    constants, these functions and `SMS` (multiprocessors of the device). `hints`: compiler hints by target (or
+    "default"): occupancy, num_ctas, num_worker_warps, latency. `kernel`: the kernel's name in its source, where it is
+    not the op's. `targets`: those that it is compiled for; none means all. `sizes`: dimension symbols that have one
+    size, which is compiled in.
     """
 
     symbol: str
@@ -131,9 +132,9 @@ class EntrySpec:
             raise UsageError(f"{self.symbol}: sizes names no dimension: {', '.join(sorted(unknown))}")
         if odd := [dim for dim, size in self.sizes.items() if size < 1 or size % self.multiples.get(dim, 1)]:
             raise UsageError(f"{self.symbol}: sizes has {odd[0]} = {self.sizes[odd[0]]}, which it could not take")
-        names = dims | set(self.constants) | {"SMS"}
-        for text in (*self.where, *self.grid):
-            if missing := expression_names(text) - names:
+        names = dims | set(self.constants)
+        for text, more in (*((text, set()) for text in self.where), *((text, {"SMS"}) for text in self.grid)):
+            if missing := expression_names(text) - names - more:
                 raise UsageError(f"{self.symbol}: {text!r} uses unknown {', '.join(sorted(missing))}")
 
     @property
@@ -213,7 +214,7 @@ class EntrySpec:
         return cls(**fields)
 
 
-# A tiny, safe expression language for `where` and `grid`: integers, names, + - * // %, comparisons, three functions.
+# A tiny, safe expression language for `where` and `grid`: integers, names, + - * // %, comparisons, four functions.
 _BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
@@ -228,7 +229,12 @@ def _cdiv(a: int, b: int) -> int:
     return -(-a // b)
 
 
-_FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": _cdiv, "min": min, "max": max}
+def _rounds(rows: int, height: int, columns: int, width: int) -> int:
+    """In how many rounds an H100 or H200 makes the tiles of a result, one tile a multiprocessor."""
+    return _cdiv(_cdiv(rows, height) * _cdiv(columns, width), 132)
+
+
+_FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": _cdiv, "min": min, "max": max, "rounds": _rounds}
 
 
 @functools.cache

@@ -98,6 +98,15 @@ CASES: tuple[Case, ...] = (
     _case("linear", "few rows, a K of more than three tiles", M=9, K=832, N=192),
     _case("linear", "persistent: each block makes several tiles, the last group of rows is short", M=600, K=64, N=320),
     _case("linear", "persistent, tiles of two parts, of the last only a piece of the first", M=520, K=128, N=448),
+    _case("linear", "persistent, few columns", M=600, K=64, N=192),
+    *(
+        _case(
+            op, f"so many tiles that those of {width} columns take least, the last short", sixteen=True, M=m, K=64, N=n
+        )
+        for op in ("linear", "linear_gelu", "linear_residual")
+        for width, m, n in ((384, 1000, 6080), (320, 1000, 4736), (256, 1000, 4032), (192, 1000, 3008))
+        if (op, width) != ("linear_residual", 384)
+    ),
     _case("linear", "a K so long that two steps are taken at a time", sixteen=True, M=520, K=8192, N=448),
     _case("linear", "GPT-2 QKV, B=8 T=256", gpu_only=True, M=2048, K=768, N=2304),
     _case("linear", "GPT-2 QKV, odd rows", gpu_only=True, M=1001, K=768, N=2304),
@@ -115,6 +124,7 @@ CASES: tuple[Case, ...] = (
     _case("linear_gelu", "few rows, a K of more than three tiles", M=9, K=832, N=192),
     _case("linear_gelu", "persistent", M=520, K=64, N=256),
     _case("linear_gelu", "persistent, tiles of two parts", M=520, K=64, N=448),
+    _case("linear_gelu", "persistent, few columns", M=600, K=64, N=192),
     _case("linear_gelu", "GPT-2 MLP, odd rows", M=100, K=768, N=3072),
     _case("linear_gelu", "GPT-2 MLP, more odd rows", gpu_only=True, M=1001, K=768, N=3072),
     _case("linear_gelu", "GPT-2 medium's width, odd rows", gpu_only=True, M=1001, K=1024, N=832),
@@ -131,6 +141,10 @@ CASES: tuple[Case, ...] = (
     _case("linear_residual", "few rows, a K of more than three tiles", M=9, K=832, N=192),
     _case("linear_residual", "persistent, and as the model runs it", in_place="residual", M=520, K=64, N=256),
     _case("linear_residual", "persistent, tiles of two parts, in place", in_place="residual", M=520, K=64, N=448),
+    _case("linear_residual", "persistent, few columns, in place", in_place="residual", M=600, K=64, N=192),
+    _case(
+        "linear_residual", "persistent, tiles of equal parts", sixteen=True, in_place="residual", M=1000, K=64, N=1984
+    ),
     _case("linear_residual", "GPT-2 MLP projection: the longest K", M=100, K=3072, N=768),
     _case("linear_residual", "one row, a K within one tile, in place", in_place="residual", M=1, K=768, N=96),
     _case("linear_residual", "a K that is no whole step, in place", in_place="residual", M=1, K=1600, N=1600),

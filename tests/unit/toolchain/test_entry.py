@@ -88,6 +88,7 @@ def test_a_manifest_keeps_all_of_it() -> None:
         ({"aligned": ["y"]}, "aligned names no array parameter: y"),
         ({"dense": ["y"]}, "dense names no array parameter: y"),
         ({"where": ["Q == 1"]}, "'Q == 1' uses unknown Q"),
+        ({"where": ["M > SMS"]}, "'M > SMS' uses unknown SMS"),
         ({"grid": ["M", "Z", "1"]}, "'Z' uses unknown Z"),
         ({"dtypes": ["f8"]}, "dtype 'f8' is none of f32"),
         ({"op": "nope"}, "no op 'nope'"),
@@ -157,7 +158,14 @@ def test_the_grid_is_in_sizes_constants_and_multiprocessors() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("cdiv(cdiv(K, 64), Z) % 2 == 0", True), ("max(K, 5) - 2 * Z // 3", 298), ("K < Z", False), ("K != Z", True)],
+    [
+        ("cdiv(cdiv(K, 64), Z) % 2 == 0", True),
+        ("max(K, 5) - 2 * Z // 3", 298),
+        ("K < Z", False),
+        ("K != Z", True),
+        ("rounds(K, 128, 8448, 192)", 1),
+        ("rounds(K, 128, 8449, 192)", 2),
+    ],
 )
 def test_expressions(text: str, value: int) -> None:
     assert evaluate(text, {"K": 300, "Z": 3}) == value
