@@ -10,8 +10,8 @@ from gpt.config import PRESETS, GPTConfig
 
 from .roofline import Work, decode_work, forward_work, op_work
 
-Group = Literal["forward", "decode", "ops", "scaling"]
-GROUPS: tuple[Group, ...] = ("forward", "decode", "ops", "scaling")
+Group = Literal["forward", "decode", "ops", "scaling", "larger"]
+GROUPS: tuple[Group, ...] = ("forward", "decode", "ops", "scaling", "larger")
 DTYPE = "bf16"
 # As GPT-2 124M, for longer texts than it was made for: there are no trained weights of it, time does not ask for them.
 LONG = replace(PRESETS["gpt2"], n_ctx=8192)
@@ -149,4 +149,18 @@ SCALING = (
     *(ForwardCase("gpt2", 2**n, 64, group="scaling", axis="B") for n in range(9)),
     *(ForwardCase(name, 1, 1024, group="scaling", axis="size") for name in ("gpt2", "medium", "large", "xl")),
 )
-CASES: Sequence[Case] = (*FORWARD, *DECODE, *OPS, *SCALING)
+# The larger GPT-2s at more rows than one text has, and their products, which nothing is tuned for; and round sizes.
+LARGER = (
+    *(ForwardCase(name, 8, length, group="larger") for name in ("medium", "large", "xl") for length in (256, 1024)),
+    *(
+        OpCase(op, {"M": m, "K": k * c, "N": n * c}, group="larger")
+        for m in (2048, 8192)
+        for c in (1024, 1280, 1600)
+        for op, k, n in (("linear", 1, 3), ("linear_gelu", 1, 4), ("linear_residual", 1, 1), ("linear_residual", 4, 1))
+    ),
+    *(
+        OpCase("linear", {"M": m, "K": k, "N": n}, group="larger")
+        for m, k, n in ((4096, 4096, 4096), (2048, 4096, 4096), (1024, 8192, 8192), (8192, 8192, 2048))
+    ),
+)
+CASES: Sequence[Case] = (*FORWARD, *DECODE, *OPS, *SCALING, *LARGER)
