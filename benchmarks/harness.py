@@ -5,8 +5,9 @@ Knows neither a GPU nor PyTorch: a contender is a few calls.
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -91,8 +92,9 @@ class Plan:
 
 
 def run_contenders(makers: Sequence[Maker], plan: Plan) -> list[Outcome]:
-    """Checks all, then times those that are right, one sample of each in turns. Fails none but the one that raised, and
-    all the others if it took the device with it."""
+    """Checks all, then times those that are right, one sample of each a round, in an order that is drawn anew for each:
+    under a power limit the clock depends on what ran before. Fails none but the one that raised, and all the others if
+    it took the device with it."""
     outcomes = [Outcome(maker) for maker in makers]
     for outcome in outcomes:
         started = time.perf_counter()
@@ -101,8 +103,10 @@ def run_contenders(makers: Sequence[Maker], plan: Plan) -> list[Outcome]:
         plan.say(f"  {name}: {outcome.status} in {seconds:.1f} s {outcome.detail}".rstrip())
         if outcome.status == "error" and not plan.healthy():
             return _lost(outcomes, name)
+    draw = random.Random(0)
     for round_ in range(-WARM_UP_ROUNDS, plan.samples):
-        for outcome, contender in _running(outcomes):
+        running = [(outcome, outcome.contender) for outcome in outcomes if outcome.contender is not None]
+        for outcome, contender in draw.sample(running, len(running)):
             try:
                 us = contender.time_us()
             except Exception as error:  # noqa: BLE001 - whatever a peer raises is its own failure, not the run's
@@ -121,12 +125,6 @@ def _lost(outcomes: list[Outcome], culprit: str) -> list[Outcome]:
         if outcome.status == "ok":
             outcome.fail("error", DeviceError(f"the device was lost in {culprit}"))
     return outcomes
-
-
-def _running(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, Contender]]:
-    for outcome in outcomes:
-        if outcome.contender is not None:
-            yield outcome, outcome.contender
 
 
 def _check(outcome: Outcome, plan: Plan) -> None:
