@@ -165,9 +165,12 @@ def floor(case: Case, ceilings: Ceilings) -> dict[str, Any]:
 
 
 def _copy(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The time of a copy of as many bytes, where there is one."""
+    """The time of a copy of as many bytes, where there is one, or why it has none."""
     for outcome in outcomes:
-        if outcome.maker.kind == "copy" and (ms := outcome.ms):
+        if outcome.maker.kind == "copy":
+            ms = outcome.ms
+            if ms is None:
+                return {"copy_detail": outcome.detail}
             return {"copy_ms": ms.value, "copy_low": ms.low, "copy_high": ms.high}
     return {}
 

@@ -30,8 +30,8 @@ class Row:
     did not run. Neither has a ratio. What is None was not measured. `ratio`: the peer's time over ours, above 1 where
     we are faster. `best`: the fastest peer of its case and source. `floor_ms`: the least time that its `nbytes` and
     `flops` take at the measured rates, and `bound` which of the two it is. `copy_ms`: of an op that just moves bytes, a
-    copy of as many, in turns with the others. `calls`: how many calls a sample was; they rotate over `sets` sets of
-    inputs. `entry`: the kernel that was launched, where it is one.
+    copy of as many, in turns with the others; `copy_detail`: why that has no time. `calls`: how many calls a sample
+    was; they rotate over `sets` sets of inputs. `entry`: the kernel that was launched, where it is one.
     """
 
     group: str
@@ -61,6 +61,7 @@ class Row:
     copy_ms: float | None = None
     copy_low: float | None = None
     copy_high: float | None = None
+    copy_detail: str = ""
     nbytes: int = 0
     flops: int = 0
     samples: int = 0

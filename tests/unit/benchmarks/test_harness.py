@@ -105,7 +105,7 @@ def test_a_copy_is_sampled_in_turns_and_is_no_peer(bench: Bench) -> None:
     assert made.copy_ms == pytest.approx(made.ours_ms / 4)
     broken = bench.maker("copy", "copy", check=lambda: fail(ConformanceError("off")))
     (made,) = rows(CASE, run_contenders([*makers[:2], broken], bench.plan()), floor(CASE, RATES))
-    assert (made.status, made.copy_ms) == ("ok", None)
+    assert (made.status, made.copy_ms, made.copy_detail) == ("ok", None, "off")
 
 
 def test_a_wrong_output_is_not_timed(bench: Bench) -> None:
