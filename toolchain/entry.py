@@ -264,7 +264,11 @@ def evaluate(text: str, names: Mapping[str, int]) -> int:
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARE:
                 return _COMPARE[type(op)](value(left), value(right))
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
-                return _FUNCTIONS[name](*map(value, args))
+                numbers = [value(arg) for arg in args]
+                try:
+                    return _FUNCTIONS[name](*numbers)
+                except TypeError as error:  # too few or too many
+                    raise UsageError(f"{text!r}: {ast.unparse(node)!r}: {error}") from error
             case _:
                 raise UsageError(f"{text!r}: cannot evaluate {ast.unparse(node)!r}")
 

@@ -177,6 +177,11 @@ def test_nothing_else_is_an_expression(text: str) -> None:
         evaluate(text, {"K": 300, "Z": 3})
 
 
+def test_a_function_wants_its_arguments() -> None:
+    with pytest.raises(UsageError, match=r"'K > rounds\(K, 128\)': 'rounds\(K, 128\)': .* missing 2 required"):
+        evaluate("K > rounds(K, 128)", {"K": 300})
+
+
 def test_a_file_of_entries(tmp_path: Path) -> None:
     path = tmp_path / "entries.toml"
     path.write_text(
