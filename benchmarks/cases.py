@@ -149,7 +149,7 @@ SCALING = (
     *(ForwardCase("gpt2", 2**n, 64, group="scaling", axis="B") for n in range(9)),
     *(ForwardCase(name, 1, 1024, group="scaling", axis="size") for name in ("gpt2", "medium", "large", "xl")),
 )
-# The larger GPT-2s at more rows than one text has, and their products, which nothing is tuned for; and round sizes.
+# The larger GPT-2s at more rows than they are tuned for, and their products; and round sizes.
 LARGER = (
     *(ForwardCase(name, 8, length, group="larger") for name in ("medium", "large", "xl") for length in (256, 1024)),
     *(

@@ -229,9 +229,14 @@ def _cdiv(a: int, b: int) -> int:
     return -(-a // b)
 
 
+H200_SMS = 132  # an H100 of the SXM kind has as many
+
+
 def _rounds(rows: int, height: int, columns: int, width: int) -> int:
-    """In how many rounds an H100 or H200 makes the tiles of a result, one tile a multiprocessor."""
-    return _cdiv(_cdiv(rows, height) * _cdiv(columns, width), 132)
+    """In how many rounds an H200 makes the tiles of a result, one tile a multiprocessor. Of that device whatever runs
+    the entry: what a tile costs, which conditions put in front, was measured there, and the interpreter is to choose
+    what the GPU does."""
+    return _cdiv(_cdiv(rows, height) * _cdiv(columns, width), H200_SMS)
 
 
 _FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": _cdiv, "min": min, "max": max, "rounds": _rounds}
