@@ -26,16 +26,24 @@ def fold(config: GPTConfig, weights: Mapping[str, Array]) -> Weights:
     products have no part along a row's mean: weights (in, out) of c_attn and c_fc add up to 0 over their inputs, those
     of both c_proj, and their biases, over their outputs. Embeddings and the last norm stay as they are, so that the
     residual stream has the embedding's mean: see embedding_centred."""
-    found = {name: np.asarray(tensor, np.float64) for name, tensor in weights.items() if name.startswith("h.")}
+    found: dict[str, Array] = {}
     for layer in range(config.n_layer):
-        for norm, product in NORMED:
-            gain, shift = (f"h.{layer}.{norm}.{part}" for part in ("weight", "bias"))
-            weight, bias = (f"h.{layer}.{product}.{part}" for part in ("weight", "bias"))
-            found[bias] = found[bias] + found[shift] @ found[weight]
-            scaled = found[gain][:, None] * found[weight]  # (C, N)
-            found[weight] = scaled - scaled.mean(axis=0)
-            found[gain], found[shift] = np.ones(config.n_embd), np.zeros(config.n_embd)
-        for product in ADDED:
-            for name in (f"h.{layer}.{product}.weight", f"h.{layer}.{product}.bias"):  # (K, C), (C,)
-                found[name] = found[name] - found[name].mean(axis=-1, keepdims=True)
-    return Weights({**weights, **{name: tensor.astype(np.float32) for name, tensor in found.items()}})
+        prefix = f"h.{layer}."
+        own = {name: np.asarray(tensor, np.float64) for name, tensor in weights.items() if name.startswith(prefix)}
+        _fold_layer(config.n_embd, prefix, own)
+        found |= {name: tensor.astype(np.float32) for name, tensor in own.items()}
+    return Weights({**weights, **found})
+
+
+def _fold_layer(width: int, prefix: str, found: dict[str, Array]) -> None:
+    """In place: f64, of one layer, as all layers' of a large model would fill the memory."""
+    for norm, product in NORMED:
+        gain, shift = (f"{prefix}{norm}.{part}" for part in ("weight", "bias"))
+        weight, bias = (f"{prefix}{product}.{part}" for part in ("weight", "bias"))
+        found[bias] = found[bias] + found[shift] @ found[weight]
+        scaled = found[gain][:, None] * found[weight]  # (C, N)
+        found[weight] = scaled - scaled.mean(axis=0)
+        found[gain], found[shift] = np.ones(width), np.zeros(width)
+    for product in ADDED:
+        for name in (f"{prefix}{product}.weight", f"{prefix}{product}.bias"):  # (K, C), (C,)
+            found[name] = found[name] - found[name].mean(axis=-1, keepdims=True)

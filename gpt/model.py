@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolchain.entry import ITEMSIZE, ops
+from toolchain.entry import ITEMSIZE, cdiv, ops
 from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
 
 from .config import GPTConfig
 from .fold import fold
+from .squares import THIN, is_folded, part_width
 from .weights import Weights, check, load
 from .workspace import Workspace, allocate
 
@@ -32,10 +33,6 @@ FEW = 64  # rows up to which the MLP's second product, of the longest K, has its
 PANEL, FEW_PANEL = 768, 192  # in 16 bits, where a part's K is so long that a block reads it at once, up to so many rows
 PARTS = 4
 MANY = 512  # rows above which, in 16 bits, the layers' norms are part of the products before and behind them
-FOLDED_ON = ("sm_90", None)  # where: the GPUs that have tiles for it, none of the others was measured; the interpreter
-# Columns of a part of a row's squares, as wide as a tile of the product that makes them: of few rows THIN, of at most
-# SQUARES rows NARROW, else WIDE. A model whose width is a multiple of WIDE has its norms folded into its weights.
-SQUARES, THIN, NARROW, WIDE = 1536, 64, 128, 192
 ROW_TILES = (8, 16)  # rows of a tile where they are few; else 64, or a multiple
 # Bytes of hidden layer, about as much as the L2 cache of an H200, where it was measured. Of three times as many and
 # more the sequences go through the layers in chunks of at least so many, one after the other: what a chunk's kernels
@@ -68,17 +65,21 @@ class KVCache:
 
 
 class GPT:
-    """A GPT on the launcher's executor. `dtype`: f32, tf32 (f32 with tf32 matrix products), f16 or bf16."""
+    """A GPT on the launcher's executor. `dtype`: f32, tf32 (f32 with tf32 matrix products), f16 or bf16. `folded`:
+    whether the norms of many rows are part of the products beside them; by default where that was measured faster."""
 
-    def __init__(self, config: GPTConfig, weights: Weights, launcher: Launcher, dtype: str = "bf16") -> None:
-        """Copies the weights to the device. Raises UsageError if they do not fit the config."""
+    def __init__(
+        self, config: GPTConfig, weights: Weights, launcher: Launcher, dtype: str = "bf16", *,
+        folded: bool | None = None,
+    ) -> None:  # fmt: skip
+        """Copies the weights to the device. Raises UsageError if they do not fit the config, or if the norms of such a
+        model cannot be `folded`."""
         check(config, weights, "weights")
         self.config, self.launcher, self.dtype = config, launcher, dtype
         self.storage = "f32" if dtype == "tf32" else dtype
         self.executor = launcher.executor
-        self.vocabulary = -(-config.vocab_size // VOCABULARY_STEP) * VOCABULARY_STEP  # padded
-        fits = ITEMSIZE.get(self.storage) == 2 and config.n_embd % WIDE == 0
-        self.folded = fits and self.executor.target in FOLDED_ON
+        self.vocabulary = cdiv(config.vocab_size, VOCABULARY_STEP) * VOCABULARY_STEP  # padded
+        self.folded = is_folded(folded, config.n_embd, dtype, self.executor.target)
         stored = dict((fold(config, weights) if self.folded else weights).astype(dtype).items())
         padding = ((0, self.vocabulary - config.vocab_size), (0, 0))
         stored["wte.weight"] = np.pad(stored["wte.weight"], padding)  # (padded V, C), zeros at the end
@@ -290,9 +291,9 @@ class GPT:
         few = rows <= FEW_PANEL and width == PANEL
         if not self.folded or (rows <= MANY and not few):
             return 0, 0
-        part = THIN if few else NARROW if rows <= SQUARES and width % NARROW == 0 else WIDE
+        part = THIN if few else part_width(width, rows)
         tile = next((step for step in ROW_TILES if few and rows <= step), 64)
-        return width // part, -(-rows // tile) * tile
+        return cdiv(width, part), cdiv(rows, tile) * tile
 
     def _in_parts(self, rows: int) -> bool:
         """Whether the product of the longest K is made in parts: of few rows a tile of it has few blocks to share it.
@@ -335,7 +336,7 @@ class GPT:
 
     def new_parts(self, rows: int) -> tuple[DeviceBuffer, DeviceBuffer]:
         """Room for the largest value of each part of M rows of logits and its place, each (M, Z)."""
-        shape = (rows, -(-self.config.vocab_size // PART))
+        shape = (rows, cdiv(self.config.vocab_size, PART))
         return self.executor.empty(shape, "f32"), self.executor.empty(shape, "i32")
 
     def new_spans(self, cache: KVCache) -> Spans | None:
@@ -345,7 +346,7 @@ class GPT:
         enough = SPREAD * self.executor.sms
         if d == WHOLE and cache.batch * h >= enough:
             return None
-        counts = [-(-cache.positions // span) for span in SPANS]
+        counts = [cdiv(cache.positions, span) for span in SPANS]
         shape = (cache.batch, h, next((z for z in counts if cache.batch * h * z >= enough), counts[-1]))
         return self.executor.empty((*shape, d), "f32"), self.executor.empty((*shape, 2), "f32")
 

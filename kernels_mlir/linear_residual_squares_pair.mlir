@@ -38,7 +38,7 @@
 !start_1x1 = !cuda_tile.tile<1x1xf32>
 !acc_BMxBN = !cuda_tile.tile<128x128xf32>
 !acc_BMxBR = !cuda_tile.tile<128x64xf32>
-!halves_BMx2xBR = !cuda_tile.tile<128x2x64xf32>
+!halves_BMx2x64 = !cuda_tile.tile<128x2x64xf32>
 !halves_BMx2 = !cuda_tile.tile<128x2xf32>
 !out_BMxBN = !cuda_tile.tile<128x128x!elem>
 !out_BMxBR = !cuda_tile.tile<128x64x!elem>
@@ -165,8 +165,8 @@ cuda_tile.module @linear_residual_squares_pair {
 
       // The left part by halves: by whole rows the compiler has the products above wait for one another.
       %square = mulf %summed, %summed : !acc_BMxBN
-      %square_halves = reshape %square : !acc_BMxBN -> !halves_BMx2xBR
-      %halves = reduce %square_halves dim=2 identities=[0.0 : f32] : !halves_BMx2xBR -> !halves_BMx2
+      %square_halves = reshape %square : !acc_BMxBN -> !halves_BMx2x64
+      %halves = reduce %square_halves dim=2 identities=[0.0 : f32] : !halves_BMx2x64 -> !halves_BMx2
       (%half_a: !real, %half_b: !real) {
         %half_ab = addf %half_a, %half_b : !real
         yield %half_ab : !real

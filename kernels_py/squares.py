@@ -74,10 +74,10 @@ def linear_residual_squares_tile(
 
 
 def finish(out, squares, m, n, acc, rest, BM, BN, BR):
-    """Stores both parts of tile (m, n), and their rows' squares. The left part, twice as wide as the right one, is
-    summed by halves: by whole rows the compiler has the products before wait for one another."""
+    """Stores both parts of tile (m, n), and their rows' squares. The left part is summed by halves:
+    by whole rows the compiler has the products before wait for one another."""
     store(out, m, n, acc, rest, BM, BN, BR)
-    halves = ct.sum((acc * acc).reshape((BM, 2, BR)), axis=2)
+    halves = ct.sum((acc * acc).reshape((BM, 2, BN // 2)), axis=2)
     total = ct.sum(halves, axis=1) + ct.sum(rest * rest, axis=1)
     ct.store(squares, index=(n, m), tile=total.reshape((1, BM)), allow_tma=False)
 
@@ -97,7 +97,7 @@ def linear_residual_squares_pair(
     GROUP: ConstInt,
     TF32: ConstBool,
 ):
-    """The same with tiles of BN + BR columns, see pair.py; BN is twice BR."""
+    """The same with tiles of BN + BR columns, see pair.py."""
     m_tiles, n_tiles = ct.cdiv(x.shape[0], BM), ct.cdiv(weight.shape[1], BN + BR)
     for tile in range(ct.bid(0), m_tiles * n_tiles, ct.num_blocks(0)):
         m, n = place(tile, m_tiles, n_tiles, GROUP)

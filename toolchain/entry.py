@@ -225,21 +225,22 @@ _COMPARE: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
 }  # fmt: skip
 
 
-def _cdiv(a: int, b: int) -> int:
+def cdiv(a: int, b: int) -> int:
+    """a / b, rounded up."""
     return -(-a // b)
 
 
 H200_SMS = 132  # an H100 of the SXM kind has as many
 
 
-def _rounds(rows: int, height: int, columns: int, width: int) -> int:
+def rounds(rows: int, height: int, columns: int, width: int) -> int:
     """In how many rounds an H200 makes the tiles of a result, one tile a multiprocessor. Of that device whatever runs
     the entry: what a tile costs, which conditions put in front, was measured there, and the interpreter is to choose
     what the GPU does."""
-    return _cdiv(_cdiv(rows, height) * _cdiv(columns, width), H200_SMS)
+    return cdiv(cdiv(rows, height) * cdiv(columns, width), H200_SMS)
 
 
-_FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": _cdiv, "min": min, "max": max, "rounds": _rounds}
+_FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": cdiv, "min": min, "max": max, "rounds": rounds}
 
 
 @functools.cache

@@ -165,7 +165,7 @@ CASES: tuple[Case, ...] = (
     _case("linear_residual", "very many rows, a longer K", gpu_only=True, in_place="residual", M=16500, K=1088, N=192),
     _case("linear_residual_squares", "odd in every size", M=7, K=33, N=65, Z=1, L=7),
     _case(
-        "linear_residual_squares", "odd, several parts, one without columns, rows behind", M=40, K=33, N=200, Z=3, L=64
+        "linear_residual_squares", "odd, several parts, one without columns, rows behind", M=40, K=33, N=200, Z=5, L=64
     ),
     _case(
         "linear_residual_squares",
@@ -173,8 +173,8 @@ CASES: tuple[Case, ...] = (
         in_place="residual",
         M=100,
         K=128,
-        N=320,
-        Z=2,
+        N=704,
+        Z=3,
         L=128,
     ),
     *(
@@ -211,23 +211,54 @@ CASES: tuple[Case, ...] = (
         )
         for z in (1, 4)
     ),
+    *(
+        _case(
+            "linear_residual_squares",
+            f"parts of {width} columns, the last short",
+            in_place="residual",
+            sixteen=True,
+            M=m,
+            K=128,
+            N=n,
+            Z=z,
+            L=-(-m // 64) * 64,
+        )
+        for width, m, n, z in ((256, 520, 704, 3), (256, 1601, 704, 3), (160, 520, 576, 4), (128, 1601, 320, 3))
+    ),
     _case("linear_residual_squares", "GPT-2's long K, odd rows", gpu_only=True, M=1001, K=3072, N=768, Z=6, L=1024),
     _case("linear_residual_squares", "GPT-2's long K, 2048 rows", gpu_only=True, M=2047, K=3072, N=768, Z=4, L=2048),
     *(
         case
-        for op, width in (("rms_linear", 2304), ("rms_linear_gelu", 3072))
+        for op in ("rms_linear", "rms_linear_gelu")
         for case in (
             _case(op, "odd in every size", M=7, K=33, N=65, Z=1, L=7),
             _case(op, "odd, more parts than are read at once, rows behind", M=40, K=33, N=70, Z=5, L=64),
             _case(op, "few rows", M=100, K=128, N=192, Z=2, L=128),
             _case(op, "persistent, more parts than are read at once", M=600, K=64, N=448, Z=6, L=640),
-            _case(op, "more rows", sixteen=True, M=1600, K=64, N=192, Z=4, L=1600),
-            _case(op, "GPT-2 at 1024 rows, odd ones", sixteen=True, M=1001, K=64, N=width, Z=6, L=1024),
+            _case(op, "more rows, few columns", sixteen=True, M=1600, K=64, N=192, Z=4, L=1600),
             *(
-                _case(op, why, sixteen=True, M=m, K=64, N=n, Z=4, L=-(-m // 64) * 64)
-                for why, m in (("as at 2048", 1601), ("at 4096", 3100), ("at 8192", 6200), ("at 32768 rows", 16400))
-                for n in (192, width)
+                _case(
+                    op,
+                    f"so many tiles that those of {wide} columns take least",
+                    sixteen=True,
+                    M=1000,
+                    K=64,
+                    N=n,
+                    Z=7,
+                    L=1024,
+                )
+                for wide, n in {384: 6080, 320: 4736, 256: 4032, 192: 3008}.items()
             ),
+        )
+    ),
+    *(
+        _case(op, why, sixteen=True, M=m, K=64, N=n, Z=z, L=-(-m // 64) * 64)
+        for op, n, why, m, z in (
+            ("rms_linear", 2304, "GPT-2 at 1024 rows, odd ones", 1001, 6),
+            ("rms_linear", 2304, "GPT-2, as at 2048 rows", 1601, 4),
+            ("rms_linear", 2304, "GPT-2, as at 4096 rows", 3100, 4),
+            ("rms_linear", 2304, "GPT-2, as at 32768 rows", 16400, 4),
+            ("rms_linear_gelu", 3072, "GPT-2, as at 32768 rows", 16400, 4),
         )
     ),
     *(

@@ -58,9 +58,9 @@ def linear_residual_squares(x: Array, weight: Array, bias: Array, residual: Arra
 
 
 def parts_of_squares(rows: Array, count: int) -> F64:
-    """Of `count` parts of each row's columns, whole steps of 64, the sum of squares: (count, L)."""
-    steps = (rows.shape[1] + 63) // 64
-    size = 64 * ((steps + count - 1) // count)
+    """Of `count` parts of each row's columns, whole steps of 32, the sum of squares: (count, L)."""
+    steps = (rows.shape[1] + 31) // 32
+    size = 32 * ((steps + count - 1) // count)
     return np.stack([(f64(rows[:, z * size : (z + 1) * size]) ** 2).sum(axis=1) for z in range(count)])
 
 

@@ -96,6 +96,25 @@ def test_of_few_rows_the_norm_between_products_is_part_of_them(
     assert np.abs(logits - wanted.astype(np.float64)).max() < 5e-3
 
 
+@pytest.mark.parametrize(("width", "batch", "parts"), [(256, 3, 2), (320, 7, 3)])
+def test_norms_of_other_widths_are_folded_where_that_is_asked_for(
+    launcher: Any, width: int, batch: int, parts: int
+) -> None:
+    config = replace(FOLDED, n_embd=width, n_head=width // 32)
+    weights, length = random_weights(config, seed=5), 256
+    tokens = np.random.default_rng(8).integers(0, config.vocab_size, (batch, length)).astype(np.int32)
+    apart, model = (GPT(config, weights, launcher, "f16", folded=folded) for folded in (None, True))
+    assert apart._squares(batch * length) == (0, 0)
+    assert model._squares(batch * length) == (parts, batch * length)
+    wanted = apart.forward(tokens).numpy().astype(np.float64)
+    assert not {op for op, _ in launcher.launches} & NORMS
+    logits = model.forward(tokens).numpy().astype(np.float64)
+    assert {op for op, _ in launcher.launches} >= NORMS
+    assert np.abs(logits - wanted).max() < 5e-3
+    with pytest.raises(UsageError, match="f32 model"):
+        GPT(config, weights, launcher, "f32", folded=True)
+
+
 def test_norms_are_folded_only_where_there_are_tiles_for_it(launcher: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = random_weights(FOLDED, seed=5)
     for target, folded in (("sm_90", True), ("sm_100", False), (None, True)):
