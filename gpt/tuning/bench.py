@@ -33,12 +33,14 @@ _DRIVER_FILE = Path("/proc/driver/nvidia/version")
 
 @dataclass(frozen=True)
 class Setup:
-    """`variants` and `own`: bundles. `executor`: by name. `seed`: of the inputs."""
+    """`variants` and `own`: bundles. `executor`: by name. `seed`: of the inputs. `baseline`: the bundle that
+    results of large shapes are compared with, where it is not `own`."""
 
     variants: Path
     own: Path
     executor: str = "cuda"
     seed: int = 1
+    baseline: Path | None = None
 
 
 @dataclass
@@ -54,12 +56,13 @@ class _Prepared:
 
 
 class GpuBench:
-    """Launches entries of two bundles on one executor: see `tasks.Bench`."""
+    """Launches entries of a search's bundles on one executor: see `tasks.Bench`."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.executor = open_executor(setup.executor)
         self.variants, self.own = Bundle.load(setup.variants), Bundle.load(setup.own)
+        self.trusted = Bundle.load(setup.baseline) if setup.baseline else self.own
         self._prepared: _Prepared | None = None
 
     def describe(self) -> Machine:
@@ -75,7 +78,7 @@ class GpuBench:
             oracle: Oracle = Reference(case, shape.dtype, inputs)
         else:
             entry = self._most_general(shape, checked)
-            self._launch_checked(self.own, entry, case, inputs, checked)
+            self._launch_checked(self.trusted, entry, case, inputs, checked)
             oracle = Trusted.of(entry.spec.symbol, case, shape.dtype, results(inputs, checked))
         count = _sets(self.executor, nbytes(checked)) if shape.cold else 1
         timed = [upload(case, for_timing(case, inputs), self.executor) for _ in range(count)]
@@ -123,19 +126,19 @@ class GpuBench:
         return self.own, launcher.select(work.shape.op, work.shape.dtype, **work.checked)
 
     def _most_general(self, shape: Shape, arguments: Arguments) -> BundleEntry:
-        """The last of the sources' own entries that takes these arguments."""
+        """The last entry that takes these arguments, of the bundle that results are compared with."""
         spec = EntrySpec(shape.op, shape.op, "any source", shape.dtype)
         dims, misaligned, gapped = check_layouts(spec, arguments)
         fitting = [
             entry
-            for entry in self.own.entries
+            for entry in self.trusted.entries
             if (entry.spec.op, entry.spec.dtype) == (shape.op, shape.dtype)
             and entry.spec.unmet(dims, misaligned, gapped) is None
             and entry.spec.runs_on(self.executor.target)
         ]
         if not fitting:
             raise BundleError(
-                f"{self.own.root} has no {shape.op}[{shape.dtype}] for {dims} to compare variants with",
+                f"{self.trusted.root} has no {shape.op}[{shape.dtype}] for {dims} to compare variants with",
                 hint="give a bundle that has with --baseline",
             )
         return fitting[-1]

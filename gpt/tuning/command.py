@@ -19,9 +19,10 @@ from .worker import Worker
 def measure(folder: Path, args: argparse.Namespace, what: str, say: Callable[[str], object]) -> bool:
     """Measures what was compiled to a folder, as far as it is not measured yet; whether all of it is now."""
     catalogue = Catalogue.load(folder).only(what, args.classes)
-    own = args.baseline or folder / OWN
     measured = Measured.load(args.measured or folder / FILE, catalogue.target)
-    variants, baseline = Bundle.load(folder / VARIANTS), Bundle.load(own)
-    setup = Setup(folder / VARIANTS, own, args.executor)
+    variants, own = Bundle.load(folder / VARIANTS), Bundle.load(folder / OWN)
+    if args.baseline:
+        Bundle.load(args.baseline)  # what is wrong with it is better said here than by the process that launches
+    setup = Setup(folder / VARIANTS, folder / OWN, args.executor, baseline=args.baseline)
     with Worker(partial(GpuBench, setup), args.timeout) as worker:
-        return Run(catalogue, variants, baseline, measured, worker, say, args.stop_after).run()
+        return Run(catalogue, variants, own, measured, worker, say, args.stop_after).run()

@@ -14,7 +14,7 @@ def add_measuring(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--baseline", type=Path, metavar="DIR",
-        help="a bundle to check large shapes against (default: the source's own entries, which were compiled along)",
+        help="a bundle to check large shapes against, and nothing else (default: the source's own entries)",
     )  # fmt: skip
     parser.add_argument("--measured", type=Path, metavar="FILE", help="default: measured.json in the folder")
     parser.add_argument("--executor", default="cuda", help="cuda, cuda:N; cpu tries the search out, its times are none")

@@ -172,9 +172,20 @@ def test_the_release_of_the_driver(tmp_path: Path, text: str, release: str) -> N
 
 def test_no_entry_to_compare_with(made: GpuBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "SMALL", 0)
-    monkeypatch.setattr(made, "own", SimpleNamespace(root="own", entries=()))
+    monkeypatch.setattr(made, "trusted", SimpleNamespace(root="own", entries=()))
     with pytest.raises(BundleError, match=r"own has no gelu\[f32\] for .*\n  next: .*--baseline"):
         made.prepare(GELU)
+
+
+def test_a_baseline_is_compared_with_and_not_raced(
+    setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "SMALL", 0)
+    tuned, general = (replace(last("gelu"), symbol=name) for name in ("tuned", "general"))
+    write(tmp_path / "ordinary", [compiled(tuned), compiled(general)], {})
+    bench = GpuBench(replace(setup, baseline=tmp_path / "ordinary"))
+    assert bench.prepare(GELU) == "general, 1 sets of arguments"
+    assert bench.measure(Task("py", None, None)).entry == last("gelu").symbol, "not the tuned entry, which comes first"
 
 
 def test_a_shape_that_is_not_cold_has_one_set(made: GpuBench, monkeypatch: pytest.MonkeyPatch) -> None:
