@@ -150,6 +150,7 @@ def apply(args: argparse.Namespace) -> None:
     """The third phase."""
     from gpt.tuning.apply import apply as apply_winners
     from gpt.tuning.faults import Faults
+    from gpt.tuning.launched import Launched
     from gpt.tuning.measured import FILE, Measured
     from gpt.tuning.spaces import PATH, load_spaces
     from toolchain.cache import Cache
@@ -167,6 +168,7 @@ def apply(args: argparse.Namespace) -> None:
         catalogue.only(args.what, args.classes),
         Measured.load(args.measured or args.output / FILE, catalogue.target),
         load_spaces(args.spaces or PATH),
+        Launched.load(args.output, catalogue),
         also_sources=args.also_source,
         also_dtypes=args.also_dtype,
         hash_of=hash_of,

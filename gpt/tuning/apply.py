@@ -18,6 +18,7 @@ from toolchain.tuned import FOLDER, MEASURED, OPTIONAL, ROW, load_file
 from . import toml
 from .catalogue import Catalogue, Contest, kernel_name
 from .files import write_whole
+from .launched import Launched
 from .measured import Measured
 from .spaces import Spaces
 from .tasks import Machine
@@ -45,6 +46,7 @@ def apply(
     catalogue: Catalogue,
     measured: Measured,
     spaces: Spaces,
+    launched: Launched,
     *,
     also_sources: Sequence[str] = (),
     also_dtypes: Sequence[str] = (),
@@ -52,15 +54,16 @@ def apply(
     fault_of: FaultOf,
     folder: Path = FOLDER,
 ) -> Applied:
-    """Writes the winners. `also_sources` have the same kernels, `also_dtypes` the same speed: rows are for them too.
-    `hash_of`: their kernels as they are now. A variant of whose rows `fault_of` says something is passed over for the
-    next best.
+    """Writes the winners. `launched`: what is compiled now; rows of `measured` that are of other code are forgotten.
+    `also_sources` have the same kernels, `also_dtypes` the same speed: rows are for them too. `hash_of`: their kernels
+    as they are now. A variant of whose rows `fault_of` says something is passed over for the next best.
 
     Raises UsageError if there is nothing measured on a GPU of this target, or more sources than one were measured.
     """
     machine = _machine(measured, catalogue)
     if also_sources and len(catalogue.sources) > 1:
         raise UsageError("several sources were measured: none of them speaks for others", hint="tune with one --source")
+    launched.forget_old(measured)
     path = folder / f"{catalogue.target}.toml"
     rows = [dict(row.table) for row in load_file(path)]
     done = Applied(path)

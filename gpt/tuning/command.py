@@ -11,6 +11,7 @@ from toolchain.bundle import Bundle
 
 from .bench import GpuBench, Setup
 from .catalogue import OWN, VARIANTS, Catalogue
+from .launched import Launched
 from .measure import Run
 from .measured import FILE, Measured
 from .worker import Worker
@@ -20,9 +21,9 @@ def measure(folder: Path, args: argparse.Namespace, what: str, say: Callable[[st
     """Measures what was compiled to a folder, as far as it is not measured yet; whether all of it is now."""
     catalogue = Catalogue.load(folder).only(what, args.classes)
     measured = Measured.load(args.measured or folder / FILE, catalogue.target)
-    variants, own = Bundle.load(folder / VARIANTS), Bundle.load(folder / OWN)
+    launched = Launched.load(folder, catalogue)
     if args.baseline:
         Bundle.load(args.baseline)  # what is wrong with it is better said here than by the process that launches
     setup = Setup(folder / VARIANTS, folder / OWN, args.executor, baseline=args.baseline)
     with Worker(partial(GpuBench, setup), args.timeout) as worker:
-        return Run(catalogue, variants, own, measured, worker, say, args.stop_after).run()
+        return Run(catalogue, launched, measured, worker, say, args.stop_after).run()

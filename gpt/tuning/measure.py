@@ -5,17 +5,15 @@ What is slow, wrong, or ends its process on one shape is not tried on the contes
 
 from __future__ import annotations
 
-import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from toolchain.bundle import Bundle, BundleEntry
-from toolchain.cache import key
 from toolchain.errors import DeviceError, WrongTarget
 
 from .catalogue import Catalogue, Contest
+from .launched import Launched
 from .measured import OWN, Measured, Row
 from .shapes import Dims, shape_name
 from .tasks import Outcome, Shape, Task
@@ -28,12 +26,11 @@ class _Unprepared(Exception):
 
 @dataclass
 class Run:
-    """One run over a catalogue. `variants` and `own`: the bundles that `worker` launches from. `stop_after_s`: start no
-    measurement after that time."""
+    """One run over a catalogue. `launched`: what `worker` launches. `stop_after_s`: start no measurement after that
+    time."""
 
     catalogue: Catalogue
-    variants: Bundle
-    own: Bundle
+    launched: Launched
     measured: Measured
     worker: Worker
     say: Callable[[str], object]
@@ -48,29 +45,14 @@ class Run:
                 f"{machine.gpu} is {machine.target}; the variants were compiled for {self.catalogue.target}",
                 hint=f"compile them with --target {machine.target}",
             )
-        if old := self.measured.forget(lambda r: r.file != self._file(r.source, r.op, r.dtype, r.symbol)):
-            self.say(f"{old} earlier measurements are of other code: they are made again")
+        if old := self.launched.forget_old(self.measured):
+            self.say(f"{old} earlier measurements are of other code: they count no more")
         self.measured.on(machine, time.strftime("%Y-%m-%d", time.gmtime()))
         for contest in self.catalogue.contests:
             for dims in contest.shapes:
                 if not self._shape(contest, dims):
                     return False
         return True
-
-    def _file(self, source: str, op: str, dtype: str, symbol: str) -> str:
-        """A hash of what is launched, empty if there is no such entry: a row is of a file."""
-        if symbol != OWN:
-            return self._hashes.get((source, symbol), "")
-        wanted = (source, op, dtype)
-        own = [e for e in self.own.entries if (e.spec.source, e.spec.op, e.spec.dtype) == wanted]
-        return key(*(self._hash(entry) for entry in own))  # another entry may be chosen among others
-
-    @functools.cached_property
-    def _hashes(self) -> dict[tuple[str, str], str]:
-        return {(e.spec.source, e.spec.symbol): self._hash(e) for e in self.variants.entries}
-
-    def _hash(self, entry: BundleEntry) -> str:
-        return entry.cubins.get(self.catalogue.target, entry.bytecode).sha256
 
     def _shape(self, contest: Contest, dims: Dims) -> bool:
         """All entries of a contest on one shape; False if the time is up."""
@@ -87,7 +69,7 @@ class Run:
             except _Unprepared as error:
                 problem = f"preparing {shape_name(dims)}: {error}"
                 outcome = Outcome("unprepared", problem)
-            file = self._file(source, contest.op, contest.dtype, symbol)
+            file = self.launched.file(source, contest.op, contest.dtype, symbol)
             self.measured.add(Row.of(source, contest, symbol, dims, file, outcome))
             if outcome.status in ("crashed", "hung", "wrong"):
                 self.say(f"  {source} {symbol} {outcome.status}: {outcome.why}")

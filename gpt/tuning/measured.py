@@ -25,7 +25,8 @@ Key = tuple[str, str, str, str, str, str]  # source, op, dtype, class, symbol, s
 
 @dataclass(frozen=True)
 class Row:
-    """An entry on one shape of a contest. `file`: a hash of what was launched; see Outcome for the rest."""
+    """An entry on one shape of a contest. `file`: a hash of what was launched, see launched.py; see Outcome for the
+    rest."""
 
     source: str
     op: str
@@ -99,7 +100,7 @@ class Measured:
         write_whole(self.path, document(FORMAT, head, list(self._lines.values())))
 
     def forget(self, is_old: Callable[[Row], bool]) -> int:
-        """Drops rows, of what was compiled anew since; returns how many."""
+        """Drops rows, but for the file; returns how many."""
         old = [key for key, row in self.rows.items() if is_old(row)]
         for key in old:
             del self.rows[key], self._lines[key]

@@ -13,11 +13,13 @@ import pytest
 import gpt.tuning.command
 from gpt.tuning.catalogue import Candidate, Catalogue, Contest
 from gpt.tuning.faults import Faults
+from gpt.tuning.launched import Launched
 from gpt.tuning.measured import OWN, Measured, Row
 from gpt.tuning.tasks import Machine, Outcome
 from kernels_mlir import SOURCE
 from tilestack import tuning
 from toolchain import tuned
+from toolchain.bundle import Compiled, write
 from toolchain.entry import EntrySpec
 from toolchain.knobs import ROOT
 from toolchain.pins import pins
@@ -49,10 +51,15 @@ def searched(tmp_path: Path) -> Path:
         Candidate("gelu", ("large",), spec("gelu_b_bf16"), "failed", "k.mlir: gelu_b_bf16: no\nother"),
         Candidate("gelu", ("large",), spec("gelu_c_bf16"), "failed", "tileiras /tmp/3\n  exited 5\nerror: not that"),
     )
-    Catalogue("sm_90", {"tileiras": compiler}, {"mlir/gelu": kernel}, (contest,), candidates).save(folder)
+    catalogue = Catalogue("sm_90", {"tileiras": compiler}, {"mlir/gelu": kernel}, (contest,), candidates)
+    catalogue.save(folder)
+    write(folder / "bundle", [Compiled(spec(), b"bytecode", "13.3", {"sm_90": b"cubin"})], {})
+    write(folder / "own", [Compiled(spec("gelu_own_bf16"), b"bytecode", "13.3", {"sm_90": b"own cubin"})], {})
+    launched = Launched.load(folder, catalogue)
     measured = Measured(folder / "measured.json", "sm_90", Machine("cuda", "H200", "sm_90", "580.1"), "2026-01-02")
     for symbol, us in ((OWN, 9.0), (spec().symbol, 4.0)):
-        measured.add(Row.of("mlir", contest, symbol, DIMS, "f", Outcome("ok", us=us)))
+        file = launched.file("mlir", "gelu", "bf16", symbol)
+        measured.add(Row.of("mlir", contest, symbol, DIMS, file, Outcome("ok", us=us)))
     return folder
 
 
@@ -125,6 +132,14 @@ def test_apply_keeps_the_winner(run: Run, searched: Path, kept: Path) -> None:
         f"gelu {d} large for sm_90 (mlir, py)" for d in ("f16", "bf16")
     ]
     tuned.put_first(SOURCE.entries(), "mlir", kept)
+
+
+def test_apply_keeps_nothing_that_was_compiled_anew_since(run: Run, searched: Path, tmp_path: Path) -> None:
+    write(searched / "bundle", [Compiled(spec(), b"bytecode", "13.3", {"sm_90": b"another cubin"})], {})
+    words = ["tune", "gelu", "--target", "sm_90", "--phase", "apply", "--output", searched]
+    ran = run(*words, "--tuned", tmp_path / "kept")
+    assert "gelu bf16 large (mlir): left as it is, 1 measurements are missing" in ran.out
+    assert tuned.load_rows(tmp_path / "kept") == []
 
 
 def test_check_lists_what_is_stale(run: Run, kept: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gpt.tuning.catalogue import Candidate, Catalogue, Contest
+from gpt.tuning.launched import Launched
 from gpt.tuning.measured import OWN, Measured, Row
 from gpt.tuning.shapes import shape_name
 from gpt.tuning.spaces import Spaces, load_spaces
@@ -86,14 +87,25 @@ def catalogue() -> Catalogue:
     return Catalogue("sm_90", {"tileiras": "t" * 64}, {"py/gelu": "k" * 64}, (FEW, MANY), (*entrants, pruned))
 
 
-def bundle_of(folder: Path, *symbols: str, source: str = "py", cubin: str = "cubin") -> Bundle:
+def bundle_of(folder: Path, *symbols: str, cubin: str = "cubin") -> Bundle:
     """A bundle of entries whose cubins are no cubins."""
-    made = [Compiled(spec(s, source), b"bytecode", "13.3", {"sm_90": f"{cubin} of {s}".encode()}) for s in symbols]
+    made = [Compiled(spec(s), b"bytecode", "13.3", {"sm_90": f"{cubin} of {s}".encode()}) for s in symbols]
     return write(folder, made, {})
 
 
+def compiled_to(folder: Path, cubin: str = "cubin") -> Launched:
+    """The bundles of a search, in place of those that were there; `cubin`: another one for other variants."""
+    variants = bundle_of(folder / "bundle", "a", "b", "c", cubin=cubin)
+    return Launched("sm_90", variants, bundle_of(folder / "own", "own entry"))
+
+
 @pytest.fixture
-def fill(tmp_path: Path) -> Fill:
+def launched(tmp_path: Path) -> Launched:
+    return compiled_to(tmp_path)
+
+
+@pytest.fixture
+def fill(tmp_path: Path, launched: Launched) -> Fill:
     """Measurements by symbol: microseconds or a status for each of `few`'s two shapes and then `many`'s one."""
 
     def run(times: Mapping[str, list[Any]]) -> Measured:
@@ -104,10 +116,11 @@ def fill(tmp_path: Path) -> Fill:
                 if value is None:
                     continue
                 outcome = Outcome(value) if isinstance(value, str) else Outcome("ok", us=value, entry=symbol)
-                measured.add(Row.of("py", contest, symbol, dims, "f", outcome))
+                file = launched.file("py", contest.op, contest.dtype, symbol)
+                measured.add(Row.of("py", contest, symbol, dims, file, outcome))
         return measured
 
     return run
 
 
-__all__ = ["FEW", "H200", "MANY", "OWN", "bundle_of", "candidate", "shape_name", "spec"]
+__all__ = ["FEW", "H200", "MANY", "OWN", "bundle_of", "candidate", "compiled_to", "shape_name", "spec"]

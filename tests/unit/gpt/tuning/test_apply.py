@@ -12,12 +12,13 @@ import pytest
 
 from gpt.tuning.apply import Applied, apply
 from gpt.tuning.catalogue import Catalogue
+from gpt.tuning.launched import Launched
 from gpt.tuning.measured import Measured
 from gpt.tuning.spaces import Spaces
 from toolchain import tuned
 from toolchain.errors import UsageError
 
-from .conftest import H200, OWN, Fill, candidate
+from .conftest import H200, OWN, Fill, candidate, compiled_to
 
 Keep = Callable[..., Applied]
 TIMES = {OWN: [9.0, 9.0, 9.0], "a": [1.0, 2.0, 5.0], "b": [3.0, 3.123456, 4.0], "c": [4.0, 4.0]}
@@ -29,13 +30,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def keep(catalogue: Catalogue, spaces: Spaces, folder: Path) -> Keep:
-    def run(measured: Measured, catalogue: Catalogue = catalogue, **options: Any) -> Applied:
+def keep(catalogue: Catalogue, spaces: Spaces, launched: Launched, folder: Path) -> Keep:
+    def run(
+        measured: Measured, catalogue: Catalogue = catalogue, launched: Launched = launched, **options: Any
+    ) -> Applied:
         def hash_of(source: str, op: str, kernel: str) -> str:
             return f"{source} {op} {kernel} now"
 
         kept = {"hash_of": hash_of, "fault_of": lambda _: "", "folder": folder}
-        return apply(catalogue, measured, spaces, **(kept | options))
+        return apply(catalogue, measured, spaces, launched, **(kept | options))
 
     return run
 
@@ -155,6 +158,16 @@ def test_nothing_is_dropped_for_a_search_that_failed_or_is_not_done(keep: Keep, 
         "gelu bf16 few (py), 3 variants: left as it is, none was right on all shapes",
         "gelu bf16 many (py): left as it is, 2 measurements are missing",
     ]
+
+
+def test_times_of_other_code_are_none(keep: Keep, fill: Fill, folder: Path, tmp_path: Path) -> None:
+    measured = fill(TIMES)
+    done = keep(measured, launched=compiled_to(tmp_path, "another cubin"))
+    assert done.lines == [
+        "gelu bf16 few (py): left as it is, 6 measurements are missing",
+        "gelu bf16 many (py): left as it is, 2 measurements are missing",
+    ]
+    assert rows(folder) == {}
 
 
 def test_a_row_may_be_for_a_source_and_a_dtype_that_were_not_measured(keep: Keep, fill: Fill, folder: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gpt.tuning.catalogue import Catalogue
+from gpt.tuning.launched import Launched
 from gpt.tuning.measure import Run
 from gpt.tuning.measured import OWN, Measured
 from gpt.tuning.shapes import shape_name
@@ -17,7 +18,7 @@ from gpt.tuning.tasks import Machine, Outcome, Shape, Task
 from gpt.tuning.worker import Lost, Refused
 from toolchain.errors import UsageError, WrongTarget
 
-from .conftest import FEW, H200, MANY, bundle_of
+from .conftest import FEW, H200, MANY, bundle_of, candidate, compiled_to
 
 
 class FakeWorker:
@@ -66,11 +67,12 @@ def said() -> list[str]:
 def search(worker: FakeWorker, catalogue: Catalogue, tmp_path: Path, said: list[str]) -> Search:
     """Runs a search over the folder's bundles, each time anew."""
 
-    def run(catalogue: Catalogue = catalogue, cubin: str = "cubin", **options: Any) -> bool:
-        variants = bundle_of(tmp_path / "bundle", "a", "b", "c", cubin=cubin)
-        own = bundle_of(tmp_path / "own", "own entry")
+    def run(
+        catalogue: Catalogue = catalogue, cubin: str = "cubin", launched: Launched | None = None, **options: Any
+    ) -> bool:
+        launched = launched or compiled_to(tmp_path, cubin)
         measured = Measured.load(tmp_path / "measured.json", "sm_90")
-        made = Run(catalogue, variants, own, measured, worker, said.append, **options)  # pyright: ignore[reportArgumentType]
+        made = Run(catalogue, launched, measured, worker, said.append, **options)  # pyright: ignore[reportArgumentType]
         return made.run()
 
     return run
@@ -173,7 +175,20 @@ def test_what_was_compiled_anew_is_measured_anew(search: Search, worker: FakeWor
     worker.asked.clear()
     assert search(cubin="another cubin")
     assert [symbol for _, symbol, _ in worker.asked] == ["a", "b", "c", "a", "b", "c", "a", "b"]
-    assert "8 earlier measurements are of other code: they are made again" in said
+    assert "8 earlier measurements are of other code: they count no more" in said
+
+
+def test_another_search_in_the_folder_keeps_what_was_measured(
+    search: Search, worker: FakeWorker, catalogue: Catalogue, tmp_path: Path, said: list[str]
+) -> None:
+    """One search after another goes to a folder: what was measured in the first counts when it comes again."""
+    search()
+    worker.times["d"] = 8.0
+    other = Launched("sm_90", bundle_of(tmp_path / "other", "d"), bundle_of(tmp_path / "own", "own entry"))
+    assert search(replace(catalogue, candidates=(candidate("d"),)), launched=other)
+    assert not any("other code" in line for line in said) and len(rows(tmp_path)) == 11 + 3
+    worker.asked.clear()
+    assert search() and worker.asked == []
 
 
 def test_another_gpu_is_refused(search: Search, worker: FakeWorker, tmp_path: Path) -> None:
