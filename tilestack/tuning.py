@@ -152,7 +152,7 @@ def apply(args: argparse.Namespace) -> None:
     from gpt.tuning.faults import Faults
     from gpt.tuning.launched import Launched
     from gpt.tuning.measured import FILE, Measured
-    from gpt.tuning.spaces import PATH, load_spaces
+    from gpt.tuning.spaces import load_spaces
     from toolchain.cache import Cache
     from toolchain.pipeline import load_source
     from toolchain.targets import select
@@ -162,13 +162,18 @@ def apply(args: argparse.Namespace) -> None:
         return tuned.kernel_hash(load_source(SOURCES[source]).written(spec))
 
     catalogue = compiled(args)
+    spaces = load_spaces()
+    if args.spaces:
+        spaces = spaces.joined(load_spaces(args.spaces))
     (target,) = select([catalogue.target])
     fault_of = Faults(SOURCES, target, Cache(knobs.cache_dir()), args.jobs or knobs.jobs())
     done = apply_winners(
-        catalogue.only(args.what, args.classes),
+        catalogue,
+        catalogue.only(args.what, args.classes).contests,
         Measured.load(args.measured or args.output / FILE, catalogue.target),
-        load_spaces(args.spaces or PATH),
+        spaces,
         Launched.load(args.output, catalogue),
+        drop=not args.spaces,
         also_sources=args.also_source,
         also_dtypes=args.also_dtype,
         hash_of=hash_of,

@@ -1,6 +1,7 @@
 """The third phase: each contest's winner to `tuned/<target>.toml`, in the place of what stood there for its op, dtype,
 class and source. Rows of these ops whose class is in no space any more go, for their conditions may catch what another
-class is for now. All other rows stay as they are, and the same measurements always give the same text."""
+class is for now; but not after a search of trial spaces, which say nothing of the other classes. All other rows stay as
+they are, and the same measurements always give the same text."""
 
 from __future__ import annotations
 
@@ -44,17 +45,20 @@ class Applied:
 
 def apply(
     catalogue: Catalogue,
+    contests: Sequence[Contest],
     measured: Measured,
     spaces: Spaces,
     launched: Launched,
     *,
+    drop: bool = True,
     also_sources: Sequence[str] = (),
     also_dtypes: Sequence[str] = (),
     hash_of: HashOf,
     fault_of: FaultOf,
     folder: Path = FOLDER,
 ) -> Applied:
-    """Writes the winners. `launched`: what is compiled now; rows of `measured` that are of other code are forgotten.
+    """Writes the winners of some contests of a catalogue. `launched`: what is compiled now; rows of `measured` that are
+    of other code are forgotten. `drop`: whether rows of classes go which neither `spaces` nor the catalogue has.
     `also_sources` have the same kernels, `also_dtypes` the same speed: rows are for them too. `hash_of`: their kernels
     as they are now. A variant of whose rows `fault_of` says something is passed over for the next best.
 
@@ -67,7 +71,7 @@ def apply(
     path = folder / f"{catalogue.target}.toml"
     rows = [dict(row.table) for row in load_file(path)]
     done = Applied(path)
-    for contest, source in itertools.product(catalogue.contests, catalogue.sources):
+    for contest, source in itertools.product(contests, catalogue.sources):
         sources = sorted({source, *also_sources})
         dtypes = [contest.dtype, *(dtype for dtype in also_dtypes if dtype != contest.dtype)]
         make = partial(_rows, catalogue, measured, machine, dtypes, sources, hash_of)
@@ -75,8 +79,9 @@ def apply(
         done.lines += lines
         if made is not None:
             rows = _without(rows, contest, dtypes, sources) + made
-    for op in sorted({contest.op for contest in catalogue.contests}):
-        if gone := {row["class"] for row in rows if row["op"] == op} - spaces.classes_of(op):
+    for op in sorted({contest.op for contest in contests}) if drop else ():
+        known = spaces.classes_of(op) | {contest.name for contest in catalogue.contests if contest.op == op}
+        if gone := {row["class"] for row in rows if row["op"] == op} - known:
             done.lines.append(f"{op}: no class {', '.join(sorted(gone))} any more: dropped")
             rows = [row for row in rows if row["op"] != op or row["class"] not in gone]
     text = render(catalogue.target, rows, spaces)

@@ -82,6 +82,10 @@ class Spaces:
             raise UsageError(f"no search space for {what}", hint=f"one of {', '.join([*known, MODEL])}")
         return found
 
+    def joined(self, others: Spaces) -> Spaces:
+        """With others after them."""
+        return replace(self, spaces=(*self.spaces, *others.spaces))
+
     def classes_of(self, op: str) -> set[str]:
         return {made.name for space in self.spaces if space.op == op for made in space.classes}
 

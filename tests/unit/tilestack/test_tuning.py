@@ -134,6 +134,19 @@ def test_apply_keeps_the_winner(run: Run, searched: Path, kept: Path) -> None:
     tuned.put_first(SOURCE.entries(), "mlir", kept)
 
 
+def test_trial_spaces_cost_no_other_class_its_row(run: Run, searched: Path, kept: Path, tmp_path: Path) -> None:
+    path = kept / "sm_90.toml"
+    path.write_text(path.read_text().replace("large", "of_a_trial"))
+    words = ["tune", "gelu", "--target", "sm_90", "--phase", "apply", "--output", searched, "--tuned", kept]
+    ran = run(*words, "--spaces", tmp_path / "none.toml")
+    assert ran.code == 2 and "none.toml cannot be read" in ran.err
+    (tmp_path / "trial.toml").write_text("model = []\nspace = []\n")
+    assert run(*words, "--spaces", tmp_path / "trial.toml").code == 0
+    assert [row.shape_class for row in tuned.load_rows(kept)] == ["large", "of_a_trial"]
+    assert "gelu: no class of_a_trial any more: dropped" in run(*words).out
+    assert [row.shape_class for row in tuned.load_rows(kept)] == ["large"]
+
+
 def test_apply_keeps_nothing_that_was_compiled_anew_since(run: Run, searched: Path, tmp_path: Path) -> None:
     write(searched / "bundle", [Compiled(spec(), b"bytecode", "13.3", {"sm_90": b"another cubin"})], {})
     words = ["tune", "gelu", "--target", "sm_90", "--phase", "apply", "--output", searched]

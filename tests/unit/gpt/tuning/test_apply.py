@@ -32,13 +32,18 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def keep(catalogue: Catalogue, spaces: Spaces, launched: Launched, folder: Path) -> Keep:
     def run(
-        measured: Measured, catalogue: Catalogue = catalogue, launched: Launched = launched, **options: Any
+        measured: Measured,
+        catalogue: Catalogue = catalogue,
+        launched: Launched = launched,
+        classes: str = "",
+        **options: Any,
     ) -> Applied:
         def hash_of(source: str, op: str, kernel: str) -> str:
             return f"{source} {op} {kernel} now"
 
         kept = {"hash_of": hash_of, "fault_of": lambda _: "", "folder": folder}
-        return apply(catalogue, measured, spaces, launched, **(kept | options))
+        contests = catalogue.only(classes=re.compile(classes)).contests
+        return apply(catalogue, contests, measured, spaces, launched, **(kept | options))
 
     return run
 
@@ -91,23 +96,36 @@ def test_the_same_measurements_give_the_same_text(keep: Keep, fill: Fill, folder
     assert first.index('class = "few"') < first.index('class = "many"'), "in the order of the spaces"
 
 
-def test_other_rows_stay_as_they_are(keep: Keep, fill: Fill, folder: Path, catalogue: Catalogue) -> None:
+def test_other_rows_stay_as_they_are(keep: Keep, fill: Fill, folder: Path) -> None:
     keep(fill(TIMES))
     before = rows(folder)
-    one = catalogue.only("gelu", re.compile("many"))
-    keep(fill({**TIMES, "b": [None, None, 8.0]}), one)
+    keep(fill({**TIMES, "b": [None, None, 8.0]}), classes="many")
     after = rows(folder)
     assert after["few", "bf16", "py"].table == before["few", "bf16", "py"].table
     assert after["many", "bf16", "py"].table["measured"]["us"] == {"M=64 N=256": 5.0}, "a is the fastest now"
 
 
-def test_a_class_that_is_in_no_space_any_more_goes(keep: Keep, fill: Fill, folder: Path, catalogue: Catalogue) -> None:
+def test_a_class_that_is_in_no_space_any_more_goes(keep: Keep, fill: Fill, folder: Path) -> None:
     keep(fill(TIMES))
     text = (folder / "sm_90.toml").read_text()
     (folder / "sm_90.toml").write_text(text.replace('"few"', '"gone"').replace("_few", "_gone"))
-    done = keep(fill(TIMES), catalogue.only("gelu", re.compile("many")))
+    done = keep(fill(TIMES), classes="many", drop=False)
+    assert [key[0] for key in rows(folder)] == ["many", "gone"], "trial spaces say nothing of it"
+    done = keep(fill(TIMES), classes="many")
     assert [key[0] for key in rows(folder)] == ["many"], "what it takes may be another class's now"
     assert done.lines[-1] == "gelu: no class gone any more: dropped"
+
+
+def test_a_class_of_the_search_itself_never_goes(
+    keep: Keep, fill: Fill, folder: Path, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when trial spaces were compiled, and are not named again when their winners are written."""
+    monkeypatch.setattr(Spaces, "classes_of", lambda *_: set[str]())
+    keep(fill(TIMES), classes="few")
+    keep(fill(TIMES), classes="many")
+    assert [key[0] for key in rows(folder)] == ["few", "many"]
+    done = keep(fill(TIMES), replace(catalogue, contests=catalogue.contests[1:]))
+    assert done.lines[-1] == "gelu: no class few any more: dropped"
 
 
 def test_where_nothing_is_faster_the_sources_own_entries_stay(keep: Keep, fill: Fill, folder: Path) -> None:

@@ -68,6 +68,11 @@ def test_spaces_of_an_op_or_of_the_model(spaces: Spaces) -> None:
     assert [spaces.position("gelu", name) for name in ("few", "many", "gone")] == [0, 1, 2]
 
 
+def test_trial_spaces_come_after_the_others(spaces: Spaces, write_spaces: WriteSpaces) -> None:
+    both = spaces.joined(load_spaces(write_spaces("[classes.rows.few]", "[classes.rows.fewer]")))
+    assert [both.position("gelu", name) for name in ("few", "many", "fewer", "gone")] == [0, 1, 2, 4]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
