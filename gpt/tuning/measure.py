@@ -17,6 +17,7 @@ from .launched import Launched
 from .measured import OWN, Measured, Row
 from .shapes import Dims, shape_name
 from .tasks import Outcome, Shape, Task
+from .winners import Unfinished, decide
 from .worker import Lost, Refused, Worker
 
 
@@ -52,7 +53,7 @@ class Run:
             for dims in contest.shapes:
                 if not self._shape(contest, dims):
                     return False
-        return True
+        return self._is_finished()
 
     def _shape(self, contest: Contest, dims: Dims) -> bool:
         """All entries of a contest on one shape; False if the time is up."""
@@ -77,6 +78,18 @@ class Run:
             self.say(f"  {problem}")
         self._summarise(contest, dims)
         return True
+
+    def _is_finished(self) -> bool:
+        """Whether all contests can be decided; says which cannot."""
+        found = [
+            decide(self.catalogue, self.measured, contest, source)
+            for contest in self.catalogue.contests
+            for source in self.catalogue.sources
+        ]
+        unfinished = [result for result in found if isinstance(result, Unfinished)]
+        for left in unfinished:
+            self.say(f"{left.contest.title} ({left.source}): {left.missing} measurements are missing: run it again")
+        return not unfinished
 
     def _due(self, contest: Contest, dims: Dims) -> Iterator[tuple[str, str]]:
         """Source and symbol of what is still to be measured on a shape: the source's own choice first, which the

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from .catalogue import Candidate, Catalogue, Contest
-from .measured import OWN, Measured
+from .measured import OWN, Measured, Row
 from .shapes import shape_name
 
 Times = Mapping[str, float]  # microseconds by shape
@@ -68,7 +68,7 @@ def decide(
     missing = 0
     for symbol in (OWN, *entrants):
         found = [rows[symbol, shape] for shape in shapes if (symbol, shape) in rows]
-        seen = [row for row in found if row.status != "unprepared"]
+        seen = [row for row in found if _tells(row)]
         if any(row.status != "ok" for row in seen):
             continue  # out, whatever its other times are
         missing += len(shapes) - len(seen)
@@ -82,6 +82,12 @@ def decide(
     fastest = first is not None and (own is None or (1 + GAIN) * first.score <= own.score)
     candidate = entrants[first.symbol] if first and fastest else None
     return Winner(contest, source, candidate, first, runner_up, own, len(entrants))
+
+
+def _tells(row: Row) -> bool:
+    """Whether something was learnt of the entry. An error is no verdict on the source's own: it may have been the
+    machine's, and no variant wins without having beaten them."""
+    return row.status != "unprepared" and not (row.symbol == OWN and row.status == "error")
 
 
 def _placed(times: Mapping[str, Times], shapes: Sequence[str]) -> list[Placed]:

@@ -170,10 +170,12 @@ def test_a_class_that_should_be_parted_is_told(keep: Keep, fill: Fill) -> None:
 def test_nothing_is_dropped_for_a_search_that_failed_or_is_not_done(keep: Keep, fill: Fill, folder: Path) -> None:
     keep(fill(TIMES))
     before = (folder / "sm_90.toml").read_text()
+    failed = keep(fill({OWN: [9.0, 9.0], **{s: ["wrong", None] for s in "abc"}}), classes="few")
+    assert failed.lines == ["gelu bf16 few (py), 3 variants: left as it is, none was right on all shapes"]
     failed = keep(fill({OWN: ["error", "error", 9.0], **{s: ["error", None, None] for s in "abc"}}))
     assert not failed.changed and (folder / "sm_90.toml").read_text() == before
     assert failed.lines == [
-        "gelu bf16 few (py), 3 variants: left as it is, none was right on all shapes",
+        "gelu bf16 few (py): left as it is, 2 measurements are missing",
         "gelu bf16 many (py): left as it is, 2 measurements are missing",
     ]
 

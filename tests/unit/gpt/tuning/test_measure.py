@@ -161,13 +161,28 @@ def test_without_arguments_none_of_a_shape_is_measured(
 ) -> None:
     one = shape_name(FEW.shapes[0])
     worker.unprepared = {one}
-    assert search()
+    assert not search(), "an exit code says so, and what is said last"
+    assert said[-1] == "gelu bf16 few (py): 4 measurements are missing: run it again"
     assert {status for (_, shape), status in rows(tmp_path).items() if shape == one} == {"unprepared"}
     assert len(worker.asked) == 7 and f"  preparing {one}: no memory" in said
     worker.unprepared.clear()
     worker.asked.clear()
     assert search()
     assert {shape for shape, _, _ in worker.asked} == {one} and len(worker.asked) == 4
+
+
+def test_an_error_of_the_sources_own_leaves_the_search_unfinished(
+    search: Search, worker: FakeWorker, said: list[str]
+) -> None:
+    worker.times[OWN] = Outcome("error", "no memory")
+    assert not search()
+    assert said[-2:] == [
+        f"gelu bf16 {name} (py): {missing} measurements are missing: run it again"
+        for name, missing in (("few", 2), ("many", 1))
+    ]
+    worker.times[OWN] = 10.0
+    worker.asked.clear()
+    assert search() and {symbol for _, symbol, _ in worker.asked} == {OWN}
 
 
 def test_what_was_compiled_anew_is_measured_anew(search: Search, worker: FakeWorker, said: list[str]) -> None:

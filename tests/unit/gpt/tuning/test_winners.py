@@ -62,3 +62,9 @@ def test_what_is_not_measured_to_its_end_is_not_decided(catalogue: Catalogue, fi
     assert decide(catalogue, measured, FEW, "py") == Unfinished(FEW, "py", 2)
     assert decide(catalogue, measured, MANY, "py") == Unfinished(MANY, "py", 3)
     assert decide(catalogue, measured, FEW, "mlir") is None
+
+
+@pytest.mark.parametrize("status", ["error", "unprepared"])
+def test_nothing_wins_that_did_not_race_the_sources_own(catalogue: Catalogue, fill: Fill, status: str) -> None:
+    measured = fill({OWN: [2.0, status], **{symbol: [1.0, 1.0] for symbol in "abc"}})
+    assert decide(catalogue, measured, FEW, "py") == Unfinished(FEW, "py", 1)
