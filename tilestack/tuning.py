@@ -71,7 +71,10 @@ def tune(args: argparse.Namespace) -> int:
         raise UsageError(f"--jobs {args.jobs}: at least one")
     from toolchain.targets import select
 
-    (target,) = select([args.target])
+    chosen = select([args.target])
+    if len(chosen) > 1:
+        raise UsageError(f"--target {args.target}: a search is for one GPU", hint="tilestack tune model --target sm_90")
+    (target,) = chosen
     wanted = [args.phase] if args.phase else PHASES
     if "compile" in wanted:
         compile_(args, target)

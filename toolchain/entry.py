@@ -257,7 +257,8 @@ def expression_names(text: str) -> set[str]:
 
 
 def evaluate(text: str, names: Mapping[str, int]) -> int:
-    """The value of an expression over `names`. Raises UsageError for anything outside the small language."""
+    """The value of an expression over `names`. Raises UsageError for anything outside the small language, and for a
+    division by zero."""
 
     def value(node: ast.expr) -> int:
         match node:
@@ -278,7 +279,12 @@ def evaluate(text: str, names: Mapping[str, int]) -> int:
             case _:
                 raise UsageError(f"{text!r}: cannot evaluate {ast.unparse(node)!r}")
 
-    return value(_parse(text))
+    try:
+        return value(_parse(text))
+    except ZeroDivisionError as error:
+        used = {name: names[name] for name in sorted(expression_names(text) & names.keys())}
+        sizes = ", ".join(f"{name}={number}" for name, number in used.items())
+        raise UsageError(f"{text!r} divides by zero" + (f" where {sizes}" if sizes else "")) from error
 
 
 def load_entries(path: Path, source: str) -> list[EntrySpec]:

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from toolchain.errors import TilestackError
+from toolchain.errors import TilestackError, ToolchainError
 
-from .command import measure
 from .options import add_measuring
 from .spaces import MODEL
+
+OURS = frozenset({"gpt", "toolchain"})
+SET_UP = "install numpy, ml_dtypes and cuda-bindings for it"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,10 +27,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_measuring(made)
     args = parser.parse_args(argv)
     try:
+        from .command import measure  # here, where a package that is missing has its message
+
         return int(not measure(args.folder, args, args.op, partial(print, flush=True)))
     except TilestackError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in OURS:
+            raise
+        print(f"error: measuring needs {error.name}, which {sys.executable} lacks\n  next: {SET_UP}", file=sys.stderr)
+        return ToolchainError.exit_code
+    except OSError as error:  # a full disk, a folder that may not be written
+        print(f"error: {error}\n  next: run it again to go on", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("interrupted: run it again to go on", file=sys.stderr)
         return 130

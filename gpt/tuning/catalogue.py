@@ -115,8 +115,10 @@ class Catalogue:
                 tuple(_contest(row) for row in found["contests"]),
                 tuple(_candidate(row) for row in found["rows"]),
             )
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise UsageError(f"{path}: no such file", hint="tilestack tune --phase compile writes it") from error
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path} is damaged: {type(error).__name__}: {error}", hint="compile again") from error
 

@@ -173,6 +173,8 @@ def _like(
     `asked`: the spaces that come from this one, of which it cannot be like any."""
     if "like" not in row:
         return row
+    if wanted := text(row["like"]):
+        raise UsageError(f"{where}: like is {row['like']!r}, not {wanted}")
     asked = (*asked, row.get("name", ""))
     _among([row["like"]], [name for name in rows if name not in asked], "other space", where)
     return {**_like(rows[row["like"]], rows, where, asked), **row}
@@ -198,6 +200,8 @@ def _space(where: str, row: Mapping[str, Any], shared: Mapping[str, Any]) -> Spa
     _among(row["dtypes"], DTYPES, "dtype", where)
     hints = {name: tuple(values) for name, values in row.get("hints", {}).items()}
     _among(hints, HINTS, "hint", where)
+    if low := [f"{name} = {step}" for name, step in row.get("multiples", {}).items() if step < 1]:
+        raise UsageError(f"{where}: multiples has {', '.join(low)}: it must be at least 1")
     if len(row["grid"]) != 3:
         raise UsageError(f"{where}: grid has {len(row['grid'])} expressions, not three")
     rows = row["classes"]
@@ -236,7 +240,11 @@ def _class(space: Space, name: str, row: Mapping[str, Any], parts: Sequence[Dims
     if several := [name for name in space.sizes if len({dims[name] for dims in shapes}) > 1]:
         raise UsageError(f"{where}: {', '.join(several)} is compiled in, so that all its shapes must have the same")
     for dims in shapes:
-        if not made.holds(dims):
+        try:
+            holds = made.holds(dims)
+        except UsageError as error:  # it divides by zero
+            raise UsageError(f"{where}: {error.args[0]}", hint=error.hint) from error
+        if not holds:
             raise UsageError(f"{where}: its own shape {shape_name(dims)} does not meet its conditions")
     return made
 

@@ -28,8 +28,12 @@ class Variant:
 
 
 def variants(space: Space, source: str, target: str) -> list[Variant]:
-    """All variants of a space for one target, in order. Raises UsageError if there are none for a class."""
-    found = [variant for dtype in space.dtypes for variant in _of_dtype(space, dtype, source, target)]
+    """All variants of a space for one target, in order. Raises UsageError if there are none for a class, or if a
+    condition or an entry of the space is none."""
+    try:
+        found = [variant for dtype in space.dtypes for variant in _of_dtype(space, dtype, source, target)]
+    except UsageError as error:
+        raise UsageError(f"space {space.name}: {error.args[0]}", hint=error.hint) from error
     used = {name for variant in found for name in variant.classes}
     if empty := [made.name for made in space.classes if made.name not in used]:
         raise UsageError(

@@ -89,6 +89,7 @@ def kept(searched: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ([], "what shall be tuned, and for which GPU?"),
         (["gelu"], "for which GPU?"),
         (["gelu", "--target", "sm_1"], "no target sm_1\n  next: one of sm_80"),
+        (["gelu", "--target", "all"], "--target all: a search is for one GPU\n  next: tilestack tune"),
         (["nope", "--target", "sm_90"], "no search space for nope\n  next: one of linear"),
         (["gelu", "--target", "sm_90", "--dtype", "tf32"], "no search space of gelu has this dtype and class"),
         (["gelu", "--target", "sm_90", "--classes", "^none"], "no search space of gelu has this dtype and class"),

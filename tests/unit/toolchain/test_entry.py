@@ -182,6 +182,15 @@ def test_a_function_wants_its_arguments() -> None:
         evaluate("K > rounds(K, 128)", {"K": 300})
 
 
+@pytest.mark.parametrize("text", ["K // Z", "K % (Z - Z)", "1 + cdiv(K, Z)", "rounds(K, 1, K, Z)"])
+def test_a_division_by_zero_says_of_what(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        evaluate(text, {"K": 300, "Z": 0, "N": 1})
+    assert str(caught.value) == f"{text!r} divides by zero where K=300, Z=0"
+    with pytest.raises(UsageError, match=r"^'1 % 0' divides by zero$"):
+        evaluate("1 % 0", {})
+
+
 def test_a_file_of_entries(tmp_path: Path) -> None:
     path = tmp_path / "entries.toml"
     path.write_text(

@@ -54,3 +54,12 @@ def test_a_file_that_is_none(tmp_path: Path, content: str | None, said: str) -> 
         (tmp_path / "variants.json").write_text(content)
     with pytest.raises(UsageError, match=said):
         Catalogue.load(tmp_path)
+
+
+def test_a_folder_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "README.md").touch()
+    with pytest.raises(UsageError, match=r"README\.md/variants\.json: no such file\n  next: tilestack tune"):
+        Catalogue.load(tmp_path / "README.md")
+    (tmp_path / "variants.json").mkdir()
+    with pytest.raises(UsageError, match=r"variants\.json cannot be read: Is a directory"):
+        Catalogue.load(tmp_path)

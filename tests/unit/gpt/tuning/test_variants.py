@@ -55,6 +55,24 @@ def test_a_variant_is_tried_only_where_its_entry_takes_the_shapes(write_spaces: 
     assert found["gelu_64_1_bf16"] == ("few",) and found["gelu_256_1_bf16"] == ("many",)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("BN = [64, 128, 256]", "BN = [64, 0]", "space gelu: '256 % BN == 0' divides by zero where BN=0"),
+        ("aligned = ", 'where = ["Q > 1"]\naligned = ', "space gelu: gelu_64_1_bf16: 'Q > 1' uses unknown Q"),
+        ("aligned = ", 'where = ["cdiv(M, 0) > 1"]\naligned = ', r"space gelu: 'cdiv\(M, 0\) > 1' divides by zero"),
+    ],
+)
+def test_what_is_wrong_with_a_condition_says_of_which_space(
+    write_spaces: WriteSpaces, old: str, new: str, said: str
+) -> None:
+    path = write_spaces(old, new)
+    path.write_text(path.read_text().replace('"BN * occupancy <= 256"', '"256 % BN == 0"'))
+    (space,) = load_spaces(path).spaces
+    with pytest.raises(UsageError, match=said):
+        variants(space, "py", "sm_90")
+
+
 def test_sizes_that_are_compiled_in_part_the_classes(write_spaces: WriteSpaces) -> None:
     path = write_spaces("aligned = ", 'sizes = ["N"]\naligned = ')
     (space,) = load_spaces(path).spaces
