@@ -78,7 +78,8 @@ def tune(args: argparse.Namespace) -> int:
     wanted = [args.phase] if args.phase else PHASES
     if "compile" in wanted:
         compile_(args, target)
-    if not args.phase and not _has_gpu(target):
+    tried_out = not args.phase and args.executor == "cpu"
+    if not args.phase and not tried_out and not _has_gpu(target):
         print(
             f"no GPU of {target.name} here; where there is one: python3 -m gpt.tuning measure {args.output}\n"
             f"and then here: tilestack tune {args.what} --target {target.name} --phase apply --output {args.output}"
@@ -86,6 +87,9 @@ def tune(args: argparse.Namespace) -> int:
         return 0
     if "measure" in wanted and not measure(args):
         return 1
+    if tried_out:
+        print("tried out on the interpreter, whose times are not applied")
+        return 0
     if "apply" in wanted:
         apply(args)
     return 0
@@ -198,11 +202,14 @@ def compiled(args: argparse.Namespace) -> Catalogue:
 
 
 def check(args: argparse.Namespace) -> int:
-    """1 if a kept entry is stale."""
-    found = stale_rows(tuned.load_rows(args.tuned))
+    """1 if a kept entry is stale. Raises UsageError if there is no such folder."""
+    if not args.tuned.is_dir():
+        raise UsageError(f"{args.tuned}: there is no such folder", hint="--tuned names what tilestack tune writes to")
+    rows = tuned.load_rows(args.tuned)
+    found = stale_rows(rows)
     for row in found:
         print(f"{row.row.name}: {row.why}")
-    print(f"{len(found)} of {len(tuned.load_rows(args.tuned))} tuned entries are stale")
+    print(f"{len(found)} of {len(rows)} tuned entries are stale")
     return 1 if found else 0
 
 

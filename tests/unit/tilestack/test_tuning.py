@@ -166,6 +166,11 @@ def test_check_lists_what_is_stale(run: Run, kept: Path) -> None:
     assert ran.out == "gelu bf16 large for sm_90 (mlir): tileiras is another one\n1 of 1 tuned entries are stale\n"
 
 
+def test_check_wants_a_folder(run: Run, tmp_path: Path) -> None:
+    ran = run("tune", "--check", "--tuned", tmp_path / "typo")
+    assert ran.code == 2 and f"{tmp_path}/typo: there is no such folder\n  next: --tuned" in ran.err
+
+
 def test_a_compile_warns_once_of_what_is_stale(
     kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -195,6 +200,19 @@ def test_where_there_is_no_gpu_it_says_how_to_go_on(run: Run, tmp_path: Path, mo
     ran = run("tune", "gelu", "--target", "sm_90", "--output", tmp_path / "out")
     assert ran.code == 0
     assert f"python3 -m gpt.tuning measure {tmp_path}/out" in ran.out and "--phase apply" in ran.out
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_on_the_interpreter_a_search_is_tried_out(
+    run: Run, searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: bool
+) -> None:
+    monkeypatch.setattr(tuning, "compile_", lambda *_: None)
+    monkeypatch.setattr(gpt.tuning.command, "measure", lambda *_: finished)
+    monkeypatch.setattr("toolchain.runtime.gpus", lambda: ())
+    words = ["tune", "gelu", "--target", "sm_90", "--output", searched, "--tuned", tmp_path / "kept"]
+    ran = run(*words, "--executor", "cpu")
+    assert (ran.code, "whose times are not applied" in ran.out) == ((0, True) if finished else (1, False))
+    assert "no GPU" not in ran.out and not (tmp_path / "kept").exists()
 
 
 def test_where_there_is_one_all_three_phases_run(
