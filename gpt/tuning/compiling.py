@@ -21,7 +21,7 @@ from toolchain.targets import Target
 from toolchain.tools import tool
 from toolchain.tuned import kernel_hash, tuned_entries
 
-from .catalogue import OWN, VARIANTS, Candidate, Catalogue, Contest, kernel_name, merged
+from .catalogue import FILE, OWN, VARIANTS, Candidate, Catalogue, Contest, kernel_name, merged
 from .spaces import Space
 from .variants import Variant, variants
 
@@ -67,6 +67,7 @@ class Compiler:
             tuple(candidates),
         )
         good = {(c.spec.source, c.spec.symbol) for c in candidates if c.status == "compiled"}
+        (folder / FILE).unlink(missing_ok=True)  # it comes last: a folder that has it is whole
         bundle.write(folder / VARIANTS, [c for c in made if (c.spec.source, c.spec.symbol) in good], used)
         bundle.write(folder / OWN, own, used)
         catalogue.save(folder)

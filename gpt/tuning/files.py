@@ -13,8 +13,12 @@ def write_whole(path: Path, content: str) -> None:
     """Replaces a file at once; its folder is made if need be. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(content)
-    beside.replace(path)
+    try:
+        beside.write_text(content)
+        beside.replace(path)
+    except BaseException:  # a full disk, an interrupt
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def document(version: int, head: Mapping[str, Any], rows: Sequence[str]) -> str:

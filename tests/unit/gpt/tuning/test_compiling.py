@@ -14,6 +14,7 @@ from gpt.tuning import compiling
 from gpt.tuning.catalogue import Catalogue
 from gpt.tuning.compiling import Compiler
 from gpt.tuning.spaces import Spaces
+from toolchain import bundle
 from toolchain.bundle import Bundle, Compiled
 from toolchain.cache import Cache
 from toolchain.cubin import Usage
@@ -174,6 +175,27 @@ def test_a_folder_that_is_no_search_is_not_overwritten(run: RUN, tmp_path: Path,
     with pytest.raises(UsageError, match="not overwritten"):
         run()
     assert pipeline.calls == []
+
+
+@pytest.mark.parametrize("written", [0, 1])
+def test_a_compile_that_is_interrupted_leaves_no_search_of_two(
+    run: RUN, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
+    run()
+    write, calls = bundle.write, iter(range(2))
+
+    def interrupted(*arguments: Any) -> Bundle:
+        if next(calls) == written:
+            raise KeyboardInterrupt
+        return write(*arguments)
+
+    monkeypatch.setattr(bundle, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    with pytest.raises(UsageError, match="tilestack tune --phase compile writes it"):
+        Catalogue.load(tmp_path / "out")
+    monkeypatch.setattr(bundle, "write", write)
+    assert run() == Catalogue.load(tmp_path / "out")
 
 
 def test_usage_is_looked_up_in_the_cache(run: RUN, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
