@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
+import shlex
+import shutil
 import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -17,26 +20,29 @@ from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
 
 COMMIT = "commit.json"  # in a bundle: the tree that it is of, for a machine without git
+UNMEASURED = (":!benchmarks/results", ":!docs", ":!tests")  # as git's pathspecs
 PACKAGES = ("torch", "triton", "cupy-cuda13x", "cuda-bindings", "numpy", "ml-dtypes")
 
 
 def commit(bundle: Path) -> dict[str, str]:
     """`commit`, and `changes`: the digest of what differs from it, empty for a clean tree. From git; where there is no
     checkout, from what `stamp` wrote into the bundle; else empty. `bundle_commit`, `bundle_changes`: what `stamp`
-    wrote, where it did: a tree that was copied to the GPU may stand on an older checkout there."""
+    wrote, where it did: a tree that was copied to the GPU may stand on an older checkout there. Raises UsageError if
+    git fails."""
+    here = _git()
     try:
         written = json.loads((bundle / COMMIT).read_text())
         stamped = {"commit": str(written["commit"]), "changes": str(written["changes"])}
     except (OSError, ValueError, KeyError, TypeError):
-        return _git() or {"commit": "", "changes": ""}
-    return {**(_git() or stamped), **{f"bundle_{name}": value for name, value in stamped.items()}}
+        return here or {"commit": "", "changes": ""}
+    return {**(here or stamped), **{f"bundle_{name}": value for name, value in stamped.items()}}
 
 
 def stamp(bundle: Path) -> Path:
     """Notes the checkout's commit in a bundle. Raises UsageError outside of a checkout."""
     found = _git()
     if found is None:
-        raise UsageError(f"{ROOT} is no git checkout: there is no commit to note")
+        raise UsageError(f"{ROOT} is no git checkout, or git is not installed: there is no commit to note")
     if not (bundle / MANIFEST).is_file():
         raise UsageError(f"no bundle in {bundle}", hint="tilestack compile writes one")
     path = bundle / COMMIT
@@ -45,25 +51,43 @@ def stamp(bundle: Path) -> Path:
 
 
 def _git() -> dict[str, str] | None:
-    """Results that are written into the tree do not change what was measured."""
-    head = _run("git", "rev-parse", "HEAD")
-    if head is None or not (ROOT / ".git").exists():
+    """None where there is no checkout, or no git. Results that are written into the tree do not change what was
+    measured; nor does what is new beside the commit's folders: the output of this run, its log, results of others."""
+    if not (ROOT / ".git").exists() or shutil.which("git") is None:
         return None
-    measured = ("--", ".", ":!benchmarks/results", ":!docs", ":!tests")
-    changed = _run("git", "diff", "HEAD", *measured) or b""
-    new = _run("git", "ls-files", "--others", "--exclude-standard", *measured) or b""
-    names = sorted(new.decode().splitlines())
-    content = b"".join(name.encode() + (ROOT / name).read_bytes() for name in names)
-    dirty = hashlib.sha256(changed + content).hexdigest()[:16] if changed or names else ""
-    return {"commit": head.decode().strip(), "changes": dirty}
+    head = _run("rev-parse", "HEAD").decode().strip()
+    changed = _run("diff", "HEAD", "--", ".", *UNMEASURED)
+    folders = _names("ls-tree", "-d", "-z", "--name-only", "HEAD")
+    new = _names("ls-files", "-z", "--others", "--exclude-standard", "--", *folders, *UNMEASURED) if folders else []
+    if not changed and not new:
+        return {"commit": head, "changes": ""}
+    digest = hashlib.sha256(changed)
+    for name in sorted(new):
+        digest.update(os.fsencode(name) + b"\0" + _content(ROOT / name) + b"\0")
+    return {"commit": head, "changes": digest.hexdigest()[:16]}
 
 
-def _run(*command: str) -> bytes | None:
-    try:
-        done = subprocess.run(command, capture_output=True, cwd=ROOT, check=False)
-    except OSError:
-        return None
-    return done.stdout if done.returncode == 0 else None
+def _content(path: Path) -> bytes:
+    """Of what git lists: a file, a link that may lead nowhere, or a whole checkout, which is a name alone."""
+    if path.is_symlink():
+        return b"link to " + os.fsencode(path.readlink())
+    return b"a checkout of its own" if path.is_dir() else path.read_bytes()
+
+
+def _names(*words: str) -> list[str]:
+    """What git lists with -z: without it, names that are not ASCII would come quoted."""
+    return [os.fsdecode(name) for name in _run(*words).split(b"\0") if name]
+
+
+def _run(*words: str) -> bytes:
+    done = subprocess.run(["git", *words], capture_output=True, cwd=ROOT, check=False)
+    if done.returncode:
+        raise UsageError(
+            f"what is measured has no name: git {shlex.join(words)} failed in {ROOT}:\n"
+            f"{os.fsdecode(done.stderr).strip()}",
+            hint="do what git says, or remove .git from a copy of the tree: then the bundle's stamp says what it is",
+        )
+    return done.stdout
 
 
 def tools(bundle: Bundle) -> dict[str, Any]:
