@@ -17,8 +17,13 @@ from .roofline import Ceilings, Work
 
 FORMAT = 1
 Status = Literal["ok", "wrong", "error"]
-# What must be the same for rows of two runs to stand in one file. `changes` is empty for a clean tree.
-IDENTITY = ("gpu", "driver", "commit", "changes")
+# What must be the same for rows of two runs to stand in one file: the machine, the tree that measures, and the kernels,
+# which `bundle` is the hash of, with the tools that compiled them. `changes` is empty for a clean tree.
+IDENTITY = ("gpu", "driver", "commit", "changes", "bundle")
+UNKNOWN = {
+    "driver": "nvidia-smi gives it, where it is installed",
+    "commit": "where there is no checkout, `python -m benchmarks stamp` notes it in the bundle that is measured",
+}
 
 
 @dataclass(frozen=True)
@@ -150,9 +155,21 @@ class Results:
 
 
 def merge(runs: Sequence[Results], names: Sequence[str]) -> Results:
-    """All rows of several runs; of rows with the same case, source and peer the last. Floors are taken anew from the
-    highest rates of all runs, for one of them may have been measured while the GPU ran slower. Raises UsageError if the
-    runs are not of one GPU, driver and tree: such rows say nothing about each other."""
+    """All rows of several runs, as `join` puts them together. Raises UsageError if the runs are not of one GPU, driver,
+    tree and bundle, or one does not say of which: such rows say nothing about each other."""
+    for run, name in zip(runs, names, strict=True):
+        for key in IDENTITY:
+            if not run.environment.get(key) and key != "changes":
+                raise UsageError(
+                    f"{name} does not say its {key}: none can stand beside its rows", hint=UNKNOWN.get(key)
+                )
+    return join(runs, names)
+
+
+def join(runs: Sequence[Results], names: Sequence[str]) -> Results:
+    """One file of the parts of one run, which are of one machine and tree, be they known or not; of rows with the same
+    case, source and peer the last. Floors are taken anew from the highest rates of all, for one of them may have been
+    measured while the GPU ran slower. Raises UsageError if the parts say that something changed meanwhile."""
     first = runs[0]
     for other, name in zip(runs[1:], names[1:], strict=True):
         for key in IDENTITY:

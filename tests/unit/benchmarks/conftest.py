@@ -1,15 +1,32 @@
-"""Rows and results as a run makes them."""
+"""A checkout to measure in; rows and results as a run makes them."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks import environment
 from benchmarks.result import Results, Row
 
 MakeRow = Callable[..., Row]
+WHO = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A git checkout of one commit, which stands for ours."""
+    root = tmp_path / "checkout"
+    (root / "benchmarks/results").mkdir(parents=True)
+    (root / "kernels").mkdir()
+    (root / "kernels/one.mlir").write_text("one")
+    for command in (("init", "-q"), ("add", "-A"), (*WHO, "commit", "-q", "-m", "first")):
+        subprocess.run(["git", *command], cwd=root, check=True)
+    monkeypatch.setattr(environment, "ROOT", root)
+    return root
 
 
 @pytest.fixture
@@ -40,6 +57,7 @@ def results(row: MakeRow) -> Results:
         for group, axis, sizes in (("forward", "", (64, 1024)), ("ops", "", (8,)), ("scaling", "T", (64, 128, 256)))
         for size in sizes
     ]  # fmt: skip
-    environment = {"gpu": "NVIDIA H200", "driver": "580.159", "commit": "abc", "changes": "", "date": "2026-01-01"}
+    environment = {"gpu": "NVIDIA H200", "driver": "580.159", "commit": "abc", "changes": "", "bundle": "ab",
+                   "date": "2026-01-01"}  # fmt: skip
     ceilings = {"bytes_per_s": 4e12, "flops_per_s": 8e14}
     return Results({**environment, "packages": {"torch": "2.11.0"}}, ceilings, rows)

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.result import Results, mark_best, merge
+from benchmarks.result import Results, join, mark_best, merge
 from toolchain.errors import UsageError
+from toolchain.knobs import ROOT
 
 
 def test_what_is_saved_is_loaded(results: Results, tmp_path: Path) -> None:
@@ -88,8 +89,25 @@ def test_merged_floors_are_of_the_highest_rates(results: Results, row: Any) -> N
     assert [(r.floor_ms, r.bound) for r in merged.rows] == [(1.0, "memory"), (None, "compute")]
 
 
-@pytest.mark.parametrize("key", ["gpu", "driver", "commit", "changes"])
+@pytest.mark.parametrize("key", ["gpu", "driver", "commit", "changes", "bundle"])
 def test_runs_that_differ_are_not_merged(results: Results, key: str) -> None:
     other = replace(results, environment={**results.environment, key: "another"})
     with pytest.raises(UsageError, match=rf"2\.json has {key} 'another'"):
         merge([results, other], ["1.json", "2.json"])
+
+
+@pytest.mark.parametrize("key", ["gpu", "driver", "commit", "bundle"])
+@pytest.mark.parametrize("empty", [True, False])
+def test_runs_that_do_not_say_what_they_are_of_are_not_merged(results: Results, key: str, empty: bool) -> None:
+    """That neither of two says it does not make them the same; but the parts of one run are."""
+    said = {name: value for name, value in results.environment.items() if name != key}
+    silent = replace(results, environment={**said, key: ""} if empty else said)
+    with pytest.raises(UsageError, match=rf"1\.json does not say its {key}"):
+        merge([silent, silent], ["1.json", "2.json"])
+    assert len(join([silent, silent], ["1.json", "2.json"]).rows) == len(results.rows)
+
+
+def test_every_published_result_can_stand_beside_its_like() -> None:
+    for path in sorted((ROOT / "benchmarks/results").glob("nvidia-*.json")):
+        run = Results.load(path)
+        assert len(merge([run, run], ["1.json", "2.json"]).rows) == len(run.rows), path
