@@ -4,6 +4,7 @@ cpu."""
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import subprocess
 import sys
@@ -66,6 +67,7 @@ def parser() -> argparse.ArgumentParser:
     gpu.add_argument("--peers", type=_list_of(PEERS), default=list(PEERS), help=f"of {','.join(PEERS)}; '' for none")
     gpu.add_argument("--limit", type=float, default=300.0, metavar="S", help="seconds for one peer (default 300)")
     gpu.add_argument("--stop-after", type=float, default=0.0, metavar="S", help="begin no case after so many seconds")
+    gpu.add_argument("--tree", type=json.loads, default={}, help=argparse.SUPPRESS)  # of a run's own processes
     gpu.set_defaults(run=_gpu)
     on_cpu = commands.add_parser("cpu", help="the interpreter and the compiler, on a CPU")
     on_cpu.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help=f"default {OUTPUT}")
@@ -76,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
     on_cpu.add_argument("--repeats", type=_count, default=3, help="default 3")
     on_cpu.set_defaults(run=_cpu)
     commands.add_parser("list", help="all cases with their least work").set_defaults(run=_list)
-    merged = commands.add_parser("merge", help="one file of several runs on one GPU, driver and commit")
+    merged = commands.add_parser("merge", help="one file of several runs of one GPU, driver, commit and bundle")
     merged.add_argument("results", type=Path, nargs="+")
     merged.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
     merged.set_defaults(run=_merge)
@@ -117,11 +119,14 @@ def _gpu(args: argparse.Namespace) -> int:
             f"{sys.executable} has no PyTorch, which the results are compared with",
             hint="run `python -m benchmarks gpu` with a Python that has PyTorch",
         ) from error
-    return gpu.run(
-        Options(
-            bundle=args.bundle, output=args.output, only=args.only, case=args.case, samples=args.samples,
-            sources=args.sources, peers=args.peers, limit_s=args.limit, stop_after_s=args.stop_after,
-        )
+    return gpu.run(options(args))
+
+
+def options(args: argparse.Namespace) -> Options:
+    """Of `gpu`'s words."""
+    return Options(
+        bundle=args.bundle, output=args.output, only=args.only, case=args.case, samples=args.samples,
+        sources=args.sources, peers=args.peers, limit_s=args.limit, stop_after_s=args.stop_after, tree=args.tree,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ device takes every case after it along. The results are merged after each proces
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from toolchain.errors import ConformanceError
 
 from .cases import Case, OpCase
 from .options import Options
-from .result import Results, merge
+from .result import Results, join
 
 Start = Callable[[Sequence[str]], int]
 
@@ -43,7 +44,8 @@ def command(options: Options, part: Sequence[Case], output: Path, left_s: float)
     return [
         sys.executable, "-m", "benchmarks", "gpu", "--bundle", str(options.bundle), "--output", str(output),
         "--only", ",".join(groups), "--case", f"^(?:{names})$", "--samples", str(options.samples),
-        "--peers", ",".join(options.peers), "--limit", str(options.limit_s), "--stop-after", str(left_s), *sources,
+        "--peers", ",".join(options.peers), "--limit", str(options.limit_s), "--stop-after", str(left_s),
+        "--tree", json.dumps(dict(options.tree)), *sources,
     ]  # fmt: skip
 
 
@@ -53,7 +55,7 @@ def _start(argv: Sequence[str]) -> int:
 
 def run(options: Options, found: Sequence[Sequence[Case]], start: Start = _start) -> int:
     """Measures the parts one after the other; saves what they have so far after each. Returns the exit code: that of
-    ConformanceError if an output was wrong, 1 if a process or one of ours failed."""
+    ConformanceError if an output was wrong, 1 if a process or one of ours failed or a case was lost."""
     began, codes = time.perf_counter(), set[int]()
     paths: list[Path] = []
     for number, part in enumerate(found):
@@ -69,13 +71,21 @@ def run(options: Options, found: Sequence[Sequence[Case]], start: Start = _start
         code = start(command(options, part, output, left))
         codes.add(code)
         made = sorted(output.glob("*.json"))
+        if lost := _lost(part, made):
+            print(f"not measured, their process ended with code {code}:", *lost, sep="\n  ", flush=True)
+            over = options.stop_after_s and time.perf_counter() - began > options.stop_after_s
+            codes.add(0 if over else 1)  # one that began no more cases after its time did as it was told
         if not made:
-            print(f"{part[0].name}: its process ended with code {code} and left no results", flush=True)
-            codes.add(1)
             continue
         paths += made
         runs = [Results.load(path) for path in paths]
-        merge(runs, [str(path) for path in paths]).save(options.output / runs[0].file_name)
+        join(runs, [str(path) for path in paths]).save(options.output / runs[0].file_name)
     if paths:
         print(f"wrote {options.output / Results.load(paths[0]).file_name}, of {len(paths)} processes", flush=True)
     return ConformanceError.exit_code if ConformanceError.exit_code in codes else int(codes != {0})
+
+
+def _lost(part: Sequence[Case], made: Sequence[Path]) -> list[str]:
+    """The names of the cases that have no row in what their process left."""
+    measured = {row.case for path in made for row in Results.load(path).rows}
+    return [case.name for case in part if case.name not in measured]

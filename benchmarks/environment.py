@@ -115,6 +115,6 @@ def host() -> dict[str, Any]:
     }
 
 
-def describe(bundle: Bundle, gpu: Mapping[str, Any]) -> dict[str, Any]:
-    """All of it. `gpu`: its name, driver and so on, from who asked the device."""
-    return {**gpu, **host(), **commit(bundle.root), **tools(bundle)}
+def describe(bundle: Bundle, gpu: Mapping[str, Any], tree: Mapping[str, str]) -> dict[str, Any]:
+    """All of it. `gpu`: its name, driver and so on, from who asked the device; `tree`: what `commit` said."""
+    return {**gpu, **host(), **tree, **tools(bundle)}

@@ -46,6 +46,8 @@ def run(options: Options) -> int:
     if unknown := [source for source in options.sources if source not in bundle.sources]:
         raise UsageError(f"{options.bundle} has no source {', '.join(unknown)}")
     driver.load()  # without a GPU that is said once, not by each process
+    # Asked once: the files that a run of several processes writes must not make another tree of it.
+    options = replace(options, tree=options.tree or environment.commit(bundle.root))
     if len(found := apart.parts(cases, options.peers)) > 1:
         return apart.run(options, found)
     executor = open_executor("cuda")
@@ -53,7 +55,7 @@ def run(options: Options) -> int:
     uuid = _smi_name(side)
     ceilings = measure_ceilings(side)
     say(f"{executor.name}: copy {ceilings.bytes_per_s / 1e12:.2f} TB/s, bf16 {ceilings.flops_per_s / 1e12:.0f} TFLOP/s")
-    results = Results(environment.describe(bundle, _gpu(executor, side, uuid)), vars(ceilings), [])
+    results = Results(environment.describe(bundle, _gpu(executor, side, uuid), options.tree), vars(ceilings), [])
     rig = open_rig(executor, bundle, side, ceilings, options, say)
     return measure_all(rig, cases, results, options, uuid)
 

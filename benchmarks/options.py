@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .cases import GROUPS, Group
@@ -15,7 +15,8 @@ PEERS: tuple[Kind, ...] = ("eager", "graph", "compile")
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for. `limit_s`: for one peer; `stop_after_s`: no case is begun after it."""
+    """What the command line asks for. `limit_s`: for one peer; `stop_after_s`: no case is begun after it. `tree`: what
+    `environment.commit` said as the run began, where this is a process of a run in several; else it is asked here."""
 
     bundle: Path
     output: Path
@@ -26,3 +27,4 @@ class Options:
     peers: Sequence[Kind] = PEERS
     limit_s: float = 300.0
     stop_after_s: float = 0.0
+    tree: Mapping[str, str] = field(default_factory=dict)

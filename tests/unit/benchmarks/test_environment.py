@@ -13,20 +13,6 @@ from benchmarks import environment
 from toolchain.bundle import Bundle, write
 from toolchain.errors import UsageError
 
-WHO = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = tmp_path / "checkout"
-    (root / "benchmarks/results").mkdir(parents=True)
-    (root / "kernels").mkdir()
-    (root / "kernels/one.mlir").write_text("one")
-    for command in (("init", "-q"), ("add", "-A"), (*WHO, "commit", "-q", "-m", "first")):
-        subprocess.run(["git", *command], cwd=root, check=True)
-    monkeypatch.setattr(environment, "ROOT", root)
-    return root
-
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Bundle:
@@ -127,8 +113,8 @@ def test_a_stamp_wants_a_bundle(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("checkout")
 def test_the_description_names_what_was_measured(bundle: Bundle) -> None:
-    found = environment.describe(bundle, {"gpu": "H200"})
-    assert found["gpu"] == "H200"
+    found = environment.describe(bundle, {"gpu": "H200"}, environment.commit(bundle.root))
+    assert (found["gpu"], found["changes"]) == ("H200", "")
     assert found["tools"] == {"tileiras": {"version": "13.5", "sha256": "ab"}}
     assert len(found["bundle"]) == 64
     assert "numpy" in found["packages"]

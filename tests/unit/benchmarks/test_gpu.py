@@ -152,6 +152,19 @@ def test_no_peers_leave_ours_alone(rig: Any, tmp_path: Path) -> None:
     assert [(row.peer, row.status) for row in results.rows] == [("", "ok")]
 
 
+def test_every_process_of_a_run_is_told_what_tree_it_is_of(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would else ask git for itself, and find what the others wrote."""
+    from benchmarks import apart, environment, gpu
+
+    told: list[Options] = []
+    monkeypatch.setattr(gpu.driver, "load", lambda: None)
+    monkeypatch.setattr(apart, "run", lambda options, _: told.append(options) or 0)
+    options = Options(bundle.root, Path("unused"), only=("forward", "ops"), peers=("compile",))
+    gpu.run(options)
+    gpu.run(replace(options, tree={"commit": "of the first process"}))
+    assert [one.tree for one in told] == [environment.commit(bundle.root), {"commit": "of the first process"}]
+
+
 def test_the_model_in_pytorch_is_the_reference() -> None:
     import numpy as np
 
