@@ -44,9 +44,10 @@ def compile_times(names: Sequence[str], repeats: int) -> tuple[list[Measurement]
 
 
 def assemble_times(compiled: Sequence[Compiled], target: str, repeats: int) -> Iterator[Measurement]:
-    """Milliseconds that tileiras takes for each kernel, one at a time; first the median and the slowest of all."""
+    """Milliseconds that tileiras takes for each kernel that there is for this target, one at a time; first the median
+    and the slowest of all."""
     each: list[Measurement] = []
-    for entry in compiled:
+    for entry in (one for one in compiled if one.spec.runs_on(target)):
         times: list[float] = []
         for _ in range(repeats):
             start = time.perf_counter()
