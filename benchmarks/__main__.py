@@ -27,11 +27,15 @@ examples:
 """
 
 
-def _list_of(known: Sequence[str]) -> Callable[[str], list[str]]:
+def _list_of(known: Sequence[str], *, none: bool = False) -> Callable[[str], list[str]]:
+    """`none`: whether an empty list is one."""
+
     def parse(text: str) -> list[str]:
         names = [name for name in text.split(",") if name]
         if unknown := [name for name in names if name not in known]:
             raise argparse.ArgumentTypeError(f"no {', '.join(unknown)}: some of {','.join(known)}")
+        if not names and not none:
+            raise argparse.ArgumentTypeError(f"{text!r} names none: some of {','.join(known)}")
         return names
 
     return parse
@@ -64,7 +68,9 @@ def parser() -> argparse.ArgumentParser:
     gpu.add_argument("--case", type=_pattern, default=re.compile(""), metavar="REGEX", help="only cases with a match")
     gpu.add_argument("--samples", type=_count, default=30, help="of each contender (default 30)")
     gpu.add_argument("--sources", type=lambda text: text.split(","), default=[], help="default: all of the bundle")
-    gpu.add_argument("--peers", type=_list_of(PEERS), default=list(PEERS), help=f"of {','.join(PEERS)}; '' for none")
+    gpu.add_argument(
+        "--peers", type=_list_of(PEERS, none=True), default=list(PEERS), help=f"of {','.join(PEERS)}; '' for none"
+    )
     gpu.add_argument("--limit", type=float, default=300.0, metavar="S", help="seconds for one peer (default 300)")
     gpu.add_argument("--stop-after", type=float, default=0.0, metavar="S", help="begin no case after so many seconds")
     gpu.add_argument("--tree", type=json.loads, default={}, help=argparse.SUPPRESS)  # of a run's own processes

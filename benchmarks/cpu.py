@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import environment
+from .files import write_whole
 from .measurement import Measurement
 
 PARTS = ("operations", "forward", "compile", "assemble")
@@ -27,18 +29,18 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Prints what was measured and writes it to cpu.json, after each."""
+    """Prints what was measured and writes it to cpu.json, after each. Raises OSError."""
     found = {**environment.host(), "processor": _processor(), **environment.commit(Path())}
     made: list[Measurement] = []
     path = options.output / FILE
-    options.output.mkdir(parents=True, exist_ok=True)
     for one in measurements(options):
         if not one.detail:
             print(one, flush=True)
         made.append(one)
         document = {"format": 1, "environment": found, "measurements": [m.to_json() for m in made]}
-        path.write_text(json.dumps(document, indent=1) + "\n")
-    print(f"wrote {path}")
+        write_whole(path, json.dumps(document, indent=1) + "\n")
+    if made:
+        print(f"wrote {path}")
     return 0
 
 
@@ -66,8 +68,6 @@ def measurements(options: Options) -> Iterator[Measurement]:
 
 def _processor() -> str:
     """The CPU's name as Linux gives it, and how many cores of it we may use."""
-    from toolchain import knobs
-
     lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else 'unknown'}, {knobs.jobs()} cores"
+    return f"{names[0] if names else 'unknown'}, {len(os.sched_getaffinity(0))} cores"

@@ -19,6 +19,8 @@ from toolchain.bundle import MANIFEST, Bundle
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
 
+from .files import write_whole
+
 COMMIT = "commit.json"  # in a bundle: the tree that it is of, for a machine without git
 UNMEASURED = (":!benchmarks/results", ":!docs", ":!tests")  # as git's pathspecs
 PACKAGES = ("torch", "triton", "cupy-cuda13x", "cuda-bindings", "numpy", "ml-dtypes")
@@ -39,14 +41,14 @@ def commit(bundle: Path) -> dict[str, str]:
 
 
 def stamp(bundle: Path) -> Path:
-    """Notes the checkout's commit in a bundle. Raises UsageError outside of a checkout."""
+    """Notes the checkout's commit in a bundle. Raises UsageError outside of a checkout, OSError."""
     found = _git()
     if found is None:
         raise UsageError(f"{ROOT} is no git checkout, or git is not installed: there is no commit to note")
     if not (bundle / MANIFEST).is_file():
         raise UsageError(f"no bundle in {bundle}", hint="tilestack compile writes one")
     path = bundle / COMMIT
-    path.write_text(json.dumps(found) + "\n")
+    write_whole(path, json.dumps(found) + "\n")
     return path
 
 

@@ -80,7 +80,8 @@ def measure_all(rig: Rig, cases: Sequence[Case], results: Results, options: Opti
         rig.torch.release()
     say("")
     say(table(results))
-    say(f"wrote {path}")
+    if results.rows:
+        say(f"wrote {path}")
     wrong = any(row.status == "wrong" for row in results.rows)
     return ConformanceError.exit_code if wrong else int(bool(results.failures))
 

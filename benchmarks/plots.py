@@ -8,6 +8,7 @@ from pathlib import Path
 
 from toolchain.errors import UsageError
 
+from .files import write_whole
 from .result import Results, Row
 from .roofline import Work
 from .svg import FONT, Panel, Picture, Scale, around
@@ -20,14 +21,13 @@ DASH = "6 4"
 
 
 def write_plots(results: Results, folder: Path) -> list[Path]:
-    """Writes an SVG for each question that the results answer. Raises UsageError if they answer none."""
+    """Writes an SVG for each question that the results answer. Raises UsageError if they answer none, OSError."""
     drawn = {"ratios.svg": ratios(results), "roofline.svg": roofline(results), "scaling.svg": scaling(results)}
     found = {name: picture for name, picture in drawn.items() if picture is not None}
     if not found:
         raise UsageError("these results hold nothing to draw: no case has a right time", hint="see the table command")
-    folder.mkdir(parents=True, exist_ok=True)
     for name, picture in found.items():
-        (folder / name).write_text(picture.render())
+        write_whole(folder / name, picture.render())
     return [folder / name for name in found]
 
 

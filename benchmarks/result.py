@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any, Literal
 
 from toolchain.errors import UsageError
 
+from .files import write_whole
 from .roofline import Ceilings, Work
 
 FORMAT = 1
@@ -127,17 +126,8 @@ class Results:
         return json.dumps(document, indent=1) + "\n"
 
     def save(self, path: Path) -> None:
-        """Whole or not at all: a run that is cut off leaves what it last wrote."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "w") as file:
-                file.write(self.to_json())
-            Path(beside).chmod(0o644)
-            Path(beside).replace(path)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
+        """Raises OSError."""
+        write_whole(path, self.to_json())
 
     @classmethod
     def load(cls, path: Path) -> Results:

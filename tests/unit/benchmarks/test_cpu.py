@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,11 +33,13 @@ def test_the_forward_is_the_public_path() -> None:
 
 def test_assembling_is_summed_up_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "assemble", lambda code, target: code * 200_000 + target.encode())
-    specs = [EntrySpec(f"gelu_{n}", "gelu", "mlir", "f32") for n in range(3)]
+    of = [(), ("sm_80", "sm_90"), ("sm_90",), ("sm_100",)]  # the last is never compiled for this target
+    specs = [EntrySpec(f"gelu_{n}", "gelu", "mlir", "f32", targets=names) for n, names in enumerate(of)]
     compiled = [Compiled(spec, bytes([n]) * (n + 1), "13.3", {}) for n, spec in enumerate(specs)]
     total, slowest, *each = compiling.assemble_times(compiled, "sm_90", 2)
     assert total.name == "assemble for sm_90, median of 3 kernels"
     assert slowest.median == max(m.median for m in each)
+    assert all(m.detail for m in each)
     assert [m.name for m in each] == [f"assemble mlir/gelu_{n} sm_90" for n in range(3)]
 
 
@@ -43,16 +48,45 @@ def test_what_is_measured_is_printed_and_written(
 ) -> None:
     made = [Measurement.of("one", "us", [1.0, 3.0, 2.0]), Measurement.of("two", "s", [4.0], detail=True)]
     monkeypatch.setattr(cpu, "measurements", lambda _: iter(made))
+    monkeypatch.setenv("TILESTACK_JOBS", "77")  # says how many compiles run at once, not what runs them
     assert cpu.run(cpu.Options(tmp_path / "new")) == 0
     document = json.loads((tmp_path / "new" / cpu.FILE).read_text())
     assert document["measurements"] == [
         {"name": "one", "unit": "us", "median": 2, "low": 1, "high": 3, "samples": 3, "detail": False},
         {"name": "two", "unit": "s", "median": 4, "low": 4, "high": 4, "samples": 1, "detail": True},
     ]
-    assert "cores" in document["environment"]["processor"]
+    assert document["environment"]["processor"].endswith(f", {len(os.sched_getaffinity(0))} cores")
     first, last = capsys.readouterr().out.splitlines()
     assert first.split() == ["one", "2", "us", "1..3", "of", "3"]
     assert last.startswith("wrote")
+
+
+def test_a_run_that_is_ended_leaves_what_it_last_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(_: cpu.Options) -> Iterator[Measurement]:
+        yield Measurement.of("one", "us", [1.0])
+        yield Measurement.of("two", "us", [2.0])
+
+    def full(self: Path, target: Path) -> Path:
+        if "two" in self.read_text():
+            raise OSError(errno.ENOSPC, "No space left on device", str(target))
+        return replace(self, target)
+
+    replace = Path.replace
+    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(cpu, "measurements", measured)
+    with pytest.raises(OSError, match="No space"):
+        cpu.run(cpu.Options(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == [cpu.FILE]
+    assert [one["name"] for one in json.loads((tmp_path / cpu.FILE).read_text())["measurements"]] == ["one"]
+
+
+def test_what_measured_nothing_wrote_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cpu, "measurements", lambda _: iter(()))
+    assert cpu.run(cpu.Options(tmp_path)) == 0
+    assert capsys.readouterr().out == ""
+    assert not list(tmp_path.iterdir())
 
 
 def test_only_what_is_asked_for_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,6 +147,18 @@ def test_a_case_that_cannot_be_set_up_is_a_row(rig: Any, tmp_path: Path) -> None
     assert results.rows[-1].status == "ok"
 
 
+def test_a_run_that_is_over_before_its_first_case_wrote_nothing(
+    rig: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from benchmarks import gpu
+
+    options = Options(rig.bundle.root, tmp_path, stop_after_s=1e-9)
+    assert gpu.measure_all(rig, [OPS[7]], Results({"gpu": "none"}, {}, []), options, "0") == 0
+    said = capsys.readouterr().out
+    assert "1 of 1 cases are not measured" in said
+    assert "wrote" not in said
+
+
 def test_no_peers_leave_ours_alone(rig: Any, tmp_path: Path) -> None:
     _, results = run(replace(rig, peers=()), [OPS[7]], tmp_path)
     assert [(row.peer, row.status) for row in results.rows] == [("", "ok")]

@@ -35,13 +35,17 @@ def test_results_are_merged_shown_and_drawn(
 @pytest.mark.parametrize(
     "words",
     [["gpu", "--only", "nothing"], ["gpu", "--case", "("], ["gpu", "--peers", "jax"], ["gpu", "--samples", "0"],
-     ["cpu", "--only", "x"], ["unknown"]],
+     ["cpu", "--only", "x"], ["cpu", "--only", ","], ["gpu", "--only", ","], ["unknown"]],
 )  # fmt: skip
 def test_bad_words_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         command.main(words)
     assert caught.value.code == 2
     assert words[-1] in capsys.readouterr().err
+
+
+def test_a_run_may_have_no_peers() -> None:
+    assert command.parser().parse_args(["gpu", "--peers", ""]).peers == []
 
 
 def test_an_error_is_a_message_and_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

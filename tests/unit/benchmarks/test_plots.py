@@ -29,6 +29,20 @@ def test_every_picture_is_drawn_and_the_same_each_time(results: Results, tmp_pat
     assert [path.read_bytes() for path in write_plots(results, tmp_path / "plots")] == before
 
 
+def test_a_picture_that_cannot_be_written_leaves_the_old_one(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ratios.svg").write_text("old")
+
+    def full(_self: Path, _target: Path) -> Path:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        write_plots(results, tmp_path)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("ratios.svg", "old")]
+
+
 def test_ratios_have_a_bar_and_a_number_per_case_and_source(results: Results) -> None:
     picture = ratios(results)
     assert picture
