@@ -11,13 +11,15 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from toolchain.errors import TilestackError, ToolchainError
+from toolchain import command
+from toolchain.errors import ToolchainError
 
 from . import cpu
 from .cases import CASES, GROUPS
 from .options import PEERS, Options
 
 BUNDLE, OUTPUT = Path("build/bundle"), Path("build/bench")
+SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/python -m benchmarks; for a GPU see docs/benchmarks.md"
 EXAMPLES = """\
 examples:
   python -m benchmarks gpu --only forward,decode --peers eager,graph
@@ -109,8 +111,8 @@ def _auto(_: argparse.Namespace) -> int:
     if not found:
         print("no GPU found: measuring the interpreter and the compiler", flush=True)
         return _cpu(parser().parse_args(["cpu"]))
-    command = [sys.executable, "-m", "tilestack", "compile", "--target", found[0].target, "--output", str(BUNDLE)]
-    if code := subprocess.run(command, check=False).returncode:
+    words = [sys.executable, "-m", "tilestack", "compile", "--target", found[0].target, "--output", str(BUNDLE)]
+    if code := subprocess.run(words, check=False).returncode:
         return code
     return _gpu(parser().parse_args(["gpu"]))
 
@@ -183,14 +185,7 @@ def _stamp(args: argparse.Namespace) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; returns its exit code."""
     args = parser().parse_args(argv)
-    try:
-        return int(args.run(args))
-    except TilestackError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+    return command.run(lambda: args.run(args), set_up=SET_UP)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
-"""Parses the command line, runs a command, and turns errors into messages and exit codes."""
+"""Parses the command line and runs a command."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
-from toolchain.errors import TilestackError, ToolchainError
+from toolchain import command
 
 from . import checking, compiling, inspecting, model, provenance, publishing, stack, tileir, tuning
 
@@ -26,7 +25,6 @@ exit codes:
   1 anything else   130 interrupted
 """
 
-OURS = frozenset({"ci", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain"})
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 
 
@@ -48,34 +46,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
     args = _parse(argv)
-    try:
-        code = int(args.run(args) or 0)
-        sys.stdout.flush()  # here, where a reader that is gone can be told from an error
-        return code
-    except TilestackError as error:
-        if args.debug:
-            raise
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    except ModuleNotFoundError as error:  # a GPU machine has few packages
-        package = (error.name or "").partition(".")[0]
-        if args.debug or package in OURS:
-            raise
-        print(
-            f"error: this command needs {error.name}, which {sys.executable} lacks\n  next: {SET_UP}", file=sys.stderr
-        )
-        return ToolchainError.exit_code
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # the reader of our output is gone: that is its right
-        _forget_output()
-        return 0
-    except OSError as error:  # a full disk, a folder that may not be written
-        if args.debug:
-            raise
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    return command.run(lambda: args.run(args), set_up=SET_UP, debug=args.debug)
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -85,13 +56,8 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         try:
             sys.stdout.flush()
         except BrokenPipeError:
-            _forget_output()
+            command.forget_output()
         raise
-
-
-def _forget_output() -> None:
-    """Sends what is still to be written nowhere, so that the flush at exit finds no closed pipe."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

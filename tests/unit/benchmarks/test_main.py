@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,30 @@ def test_a_run_may_have_no_peers() -> None:
 def test_an_error_is_a_message_and_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["table", str(tmp_path / "none.json")]) == 2
     assert "error:" in capsys.readouterr().err
+
+
+def test_what_cannot_be_written_is_a_message(
+    results: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given, file = tmp_path / "a.json", tmp_path / "README.md"
+    results.save(given)
+    file.write_text("no folder")
+    for words in (["plot", str(given), "--output", str(file)], ["merge", str(given), "-o", str(file / "x.json")]):
+        assert command.main(words) == 1
+        assert re.fullmatch(r"error: \[Errno \d+\] .*README\.md.*\n", capsys.readouterr().err)
+
+
+def test_a_package_that_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lacks(_: cpu.Options) -> int:
+        raise ModuleNotFoundError(name="xdsl.dialects")
+
+    monkeypatch.setattr(cpu, "run", lacks)
+    assert command.main(["cpu"]) == 4
+    said = capsys.readouterr().err
+    assert "needs xdsl.dialects" in said
+    assert f"next: {command.SET_UP}" in said
 
 
 def test_without_pytorch_the_gpu_part_says_so() -> None:

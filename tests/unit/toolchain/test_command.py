@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from toolchain import command
+from toolchain.errors import UsageError
+
+
+def raises(error: BaseException) -> Callable[[], Any]:
+    def work() -> Any:
+        raise error
+
+    return work
+
+
+@pytest.mark.parametrize(("returned", "code"), [(None, 0), (0, 0), (9, 9)])
+def test_the_code_is_what_the_work_returns(returned: int | None, code: int) -> None:
+    assert command.run(lambda: returned, set_up="") == code
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (UsageError("no file x", hint="name another"), 2, "error: no file x\n  next: name another\n"),
+        (OSError(28, "No space left on device", "/x"), 1, "error: [Errno 28] No space left on device: '/x'\n"),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+    ],
+)
+def test_an_error_is_printed(error: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.run(raises(error), set_up="") == code
+    assert capsys.readouterr() == ("", said)
+
+
+def test_a_missing_package_is_named_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.run(raises(ModuleNotFoundError(name="xdsl.ir")), set_up="install it") == 4
+    said = capsys.readouterr().err
+    assert "needs xdsl.ir" in said
+    assert said.endswith("next: install it\n")
+
+
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError(), *(ModuleNotFoundError(name=f"{name}.nothing") for name in sorted(command.OURS))]
+)
+def test_a_bug_keeps_its_traceback(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        command.run(raises(error), set_up="")
+
+
+@pytest.mark.parametrize("error", [UsageError("x"), OSError(), ModuleNotFoundError(name="xdsl")])
+def test_an_error_has_its_traceback_where_it_is_asked_for(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        command.run(raises(error), set_up="", debug=True)

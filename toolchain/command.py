@@ -1,0 +1,49 @@
+"""How a command ends: errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from .errors import TilestackError, ToolchainError
+
+OURS = frozenset({"benchmarks", "ci", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain"})
+
+
+def run(work: Callable[[], int | None], *, set_up: str, debug: bool = False) -> int:
+    """The exit code of a command: what `work` returns, or an error's, which is printed. `set_up`: what to do where a
+    package is missing. `debug`: an error is raised with its traceback instead."""
+    try:
+        code = int(work() or 0)
+        sys.stdout.flush()  # here, where a reader that is gone can be told from an error
+        return code
+    except TilestackError as error:
+        if debug:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except ModuleNotFoundError as error:  # a GPU machine has few packages
+        package = (error.name or "").partition(".")[0]
+        if debug or package in OURS:
+            raise
+        print(
+            f"error: this command needs {error.name}, which {sys.executable} lacks\n  next: {set_up}", file=sys.stderr
+        )
+        return ToolchainError.exit_code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output is gone: that is its right
+        forget_output()
+        return 0
+    except OSError as error:  # a full disk, a folder that may not be written
+        if debug:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def forget_output() -> None:
+    """Sends what is still to be written nowhere, so that the flush at exit finds no closed pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
