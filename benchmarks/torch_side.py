@@ -142,36 +142,39 @@ class TorchSide:
             for index, call in enumerate(calls):
                 outputs[index % sets] = None
                 outputs[index % sets] = call()
-
-        def poison() -> None:
-            for output in outputs:
-                output.fill_(float("nan") if output.is_floating_point() else -(2**31))
-
-        return Replay(graph.replay, lambda: outputs, poison, calls)
+        return Replay(graph.replay, lambda: outputs, lambda: _poison(outputs), calls)
 
     def each(self, calls: Sequence[Call], sets: int, prepare: Callable[[], object] = lambda: None) -> Replay:
-        """The same calls one by one, as a program without graphs makes them. Each makes new outputs: none to poison."""
-        self.warm_up(calls[:sets], prepare)
-        outputs: list[Tensor] = [None] * sets
+        """The same calls one by one, as a program without graphs makes them. A compiler with graphs of its own writes
+        its outputs to where the last ones were, and an allocator gives their memory away again: so the last outputs are
+        what is poisoned, and then let go of."""
+        outputs = self.warm_up(calls[:sets], prepare)
 
         def run() -> None:
             for index, call in enumerate(calls):
                 outputs[index % sets] = call()
 
-        return Replay(run, lambda: outputs, lambda: None, calls)
+        def poison() -> None:
+            _poison(outputs)
+            outputs[:] = [None] * len(outputs)
+
+        return Replay(run, lambda: outputs, poison, calls)
 
     def compile(self, function: Callable[..., Any], mode: str) -> Callable[..., Any]:
         """By `torch.compile` for the shapes that it is called with; which tilings it tried is not printed."""
         inductor.autotune_num_choices_displayed = 0
         return torch.compile(function, mode=mode, dynamic=False)
 
-    def warm_up(self, calls: Sequence[Call], prepare: Callable[[], object]) -> None:
-        """Also compiles what is compiled at its first call."""
+    def warm_up(self, calls: Sequence[Call], prepare: Callable[[], object]) -> list[Tensor]:
+        """Also compiles what is compiled at its first call. The last output of each call."""
+        outputs: list[Tensor] = [None] * len(calls)
         for _ in range(WARM_UP_CALLS):
-            for call in calls:
+            for index, call in enumerate(calls):
+                outputs[index] = None  # its memory is free for the next, as in a program
                 prepare()
-                call()
+                outputs[index] = call()
         self.synchronize()
+        return outputs
 
     def sdpa(self, backend: str) -> AbstractContextManager[object]:
         """Only this implementation of scaled dot product attention; `any` leaves the choice to PyTorch."""
@@ -209,6 +212,13 @@ class TorchSide:
 
     def peak(self, since: int) -> int | None:
         return int(torch.cuda.max_memory_allocated()) - since if self.on_gpu else None
+
+
+def _poison(outputs: Sequence[Any]) -> None:
+    """Fills outputs, of PyTorch or of another library, with what no right result holds."""
+    for output in outputs:
+        held = output if isinstance(output, torch.Tensor) else torch.from_dlpack(output)
+        held.fill_(float("nan") if held.is_floating_point() else -(2**31))
 
 
 def measure_ceilings(side: TorchSide, copy_bytes: int = 1 << 32, size: int = 8192, repeats: int = 20) -> Ceilings:

@@ -124,6 +124,26 @@ def test_a_wrong_kernel_is_found_and_the_run_goes_on(rig: Any, tmp_path: Path, m
     assert by_case[OPS[10].name].ratio is None
 
 
+def test_a_peer_that_leaves_its_output_as_it_was_is_wrong(
+    rig: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has its outputs at one place, as a compiler with graphs of its own, and wrote them while it was warmed up."""
+    from benchmarks import ops, torch_op_peers
+
+    kept: dict[int, Any] = {}
+
+    def lazy(args: Any) -> Any:
+        return kept.setdefault(args["x"].data_ptr(), gelu(args["x"], approximate="tanh"))
+
+    gelu = torch_op_peers.functional.gelu
+    monkeypatch.setattr(ops, "op_peers", lambda _: [torch_op_peers.OpPeer("lazy", "eager", lazy)])
+    code, results = run(rig, [OPS[10]], tmp_path)
+    assert code == ConformanceError.exit_code
+    (row,) = results.rows
+    assert (row.status, row.ratio) == ("wrong", None)
+    assert "not finite or not written" in row.detail
+
+
 def test_a_wrong_forward_and_decode_are_found(rig: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """GELU left out of the MLP."""
     from toolchain.runtime import Launcher
@@ -246,6 +266,24 @@ def test_a_graph_keeps_the_last_output_of_each_set_and_can_poison_it(monkeypatch
     replay.poison()
     assert all(output.isnan().all() for output in replay.outputs())
     assert side.time_us(replay.run) == 2000
+
+
+def test_what_is_not_a_graph_is_poisoned_where_its_last_outputs_were() -> None:
+    """Those of another library too."""
+    import numpy as np
+
+    from benchmarks.pytorch import torch
+    from benchmarks.torch_side import TorchSide
+
+    held = [torch.zeros(3), torch.zeros(3, dtype=torch.int32), np.zeros(3, np.float32)]
+    replay = TorchSide("cpu", flush_bytes=16).each([lambda x=x: x for x in held] * 2, len(held))
+    replay.poison()
+    assert [output is None for output in replay.outputs()] == [True] * 3  # their memory is free for the next
+    replay.run()
+    floats, integers, foreign = replay.outputs()
+    assert floats.isnan().all()
+    assert (integers == -(2**31)).all()
+    assert np.isnan(foreign).all()
 
 
 def test_the_rates_are_those_of_the_fastest_sample(monkeypatch: pytest.MonkeyPatch) -> None:
