@@ -12,9 +12,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gpt.conformance.compare import tolerance, unit_roundoff
 from toolchain.errors import ConformanceError
 
@@ -50,23 +47,6 @@ class Errors:
 
 def total(pieces: Iterable[Errors]) -> Errors:
     return sum(pieces, Errors())
-
-
-def errors(result: NDArray[np.generic], reference: NDArray[np.generic]) -> Errors:
-    """Of host arrays."""
-    if result.shape != reference.shape:
-        raise ConformanceError(f"shape {result.shape}, wants {reference.shape}")
-    got, exact = result.astype(np.float64), reference.astype(np.float64)
-    finite = np.isfinite(got)
-    difference = np.abs(np.where(finite, got, 0) - exact)
-    return Errors(
-        float(np.sum(difference**2)),
-        float(np.sum(exact**2)),
-        float(difference.max(initial=0)),
-        float(np.abs(exact).max(initial=0)),
-        int((~finite).sum()),
-        got.size,
-    )
 
 
 @dataclass(frozen=True)

@@ -136,9 +136,6 @@ class Panel:
                 self.picture.dot(x, y, color, f"{label}: {b:.4g} at {a:g}", radius=2.8)
 
 
-def around(values: Sequence[float], *, log: bool = True) -> tuple[float, float]:
-    """The range of a scale that holds all values, with room at its ends."""
-    low, high = min(values), max(values)
-    if log:
-        return low / 1.4, high * 1.4
-    return min(0.0, low), high * 1.08 if high > 0 else 1.0
+def around(values: Sequence[float]) -> tuple[float, float]:
+    """The range of a logarithmic scale that holds all values, with room at its ends."""
+    return min(values) / 1.4, max(values) * 1.4
