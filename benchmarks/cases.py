@@ -41,7 +41,8 @@ class OpCase:
 
 @dataclass(frozen=True)
 class ForwardCase:
-    """Logits at all positions. `axis`: what a scaling case varies."""
+    """Logits at all positions. `axis`: what a scaling case varies. `folded`: whether norms are part of the products;
+    None: as the model decides."""
 
     model: str
     batch: int
@@ -49,6 +50,7 @@ class ForwardCase:
     dtype: str = DTYPE
     group: Group = "forward"
     axis: str = ""
+    folded: bool | None = None
 
     @property
     def config(self) -> GPTConfig:
@@ -60,7 +62,8 @@ class ForwardCase:
 
     @property
     def shape(self) -> str:
-        return f"{self.model} B={self.batch} T={self.length}"
+        norms = {None: "", True: " folded", False: " unfolded"}[self.folded]
+        return f"{self.model} B={self.batch} T={self.length}{norms}"
 
     @property
     def name(self) -> str:
@@ -151,7 +154,12 @@ SCALING = (
 )
 # The larger GPT-2s at more rows than they are tuned for, and their products; and round sizes.
 LARGER = (
-    *(ForwardCase(name, 8, length, group="larger") for name in ("medium", "large", "xl") for length in (256, 1024)),
+    *(
+        ForwardCase(name, batch, length, group="larger", folded=folded)
+        for name in ("medium", "large", "xl")
+        for batch, length in ((1, 1024), (8, 256), (8, 1024))
+        for folded in (None, True)
+    ),
     *(
         OpCase(op, {"M": m, "K": k * c, "N": n * c}, group="larger")
         for m in (2048, 8192)

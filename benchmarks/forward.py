@@ -62,7 +62,7 @@ class ForwardBench:
 
         ours, case = self.rig.ours, self.case
         held = ours.start_peak()
-        forward = Forward(self.models.ours(source), case.batch, case.length)
+        forward = Forward(self.models.ours(source, case.folded), case.batch, case.length)
         forward.set_tokens(self.tokens.cpu().numpy().astype(np.int32))
 
         def check() -> Verdict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
@@ -24,7 +25,7 @@ class Models:
 
     def __init__(self, rig: Rig, config: GPTConfig, dtype: str) -> None:
         self.rig, self.config, self.dtype = rig, config, dtype
-        self._ours: dict[str, GPT] = {}
+        self._ours: dict[tuple[str, bool | None], GPT] = {}
 
     @functools.cached_property
     def weights(self) -> Weights:
@@ -39,10 +40,13 @@ class Models:
         """Of the weights, without padding."""
         return parameters(self.config) * next(iter(self.weights.values())).itemsize
 
-    def ours(self, source: str) -> GPT:
-        if source not in self._ours:
-            self._ours[source] = GPT(self.config, self.weights, self.rig.launcher(source), self.dtype)
-        return self._ours[source]
+    def ours(self, source: str, folded: bool | None = None) -> GPT:
+        """`folded`: whether norms are part of the products; None: as the model decides."""
+        key = (source, folded)
+        if key not in self._ours:
+            also: dict[str, Any] = {} if folded is None else {"folded": folded}
+            self._ours[key] = GPT(self.config, self.weights, self.rig.launcher(source), self.dtype, **also)
+        return self._ours[key]
 
     def forget_ours(self) -> None:
         """Frees our models: what the next ones take can be watched from the start."""

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from benchmarks.cases import CASES, DECODE, FORWARD, GROUPS, SCALING, OpCase
+from benchmarks.cases import CASES, DECODE, FORWARD, GROUPS, LARGER, SCALING, ForwardCase, OpCase
 from toolchain.entry import ops
 
 
@@ -21,6 +23,27 @@ def test_scaling_fits_its_models() -> None:
     assert {case.axis for case in SCALING} == {"T", "B", "size"}
     assert all(case.length <= case.config.n_ctx for case in SCALING)
     assert max(case.length for case in SCALING) == 8192
+
+
+def test_the_larger_models_are_measured_with_their_norms_folded_too() -> None:
+    models = [case for case in LARGER if isinstance(case, ForwardCase)]
+    assert {(case.model, case.batch, case.length) for case in models} == {
+        (name, *size) for name in ("medium", "large", "xl") for size in ((1, 1024), (8, 256), (8, 1024))
+    }
+    pairs = list(zip(models[::2], models[1::2], strict=True))
+    assert all(replace(plain, folded=True) == folded and plain.folded is None for plain, folded in pairs)
+
+
+@pytest.mark.parametrize(
+    ("folded", "name"),
+    [
+        (None, "forward xl B=1 T=8 bf16"),
+        (True, "forward xl B=1 T=8 folded bf16"),
+        (False, "forward xl B=1 T=8 unfolded bf16"),
+    ],
+)
+def test_whether_norms_are_folded_is_part_of_the_name(folded: bool | None, name: str) -> None:
+    assert ForwardCase("xl", 1, 8, folded=folded).name == name
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if isinstance(c, OpCase)], ids=lambda case: case.name)

@@ -218,6 +218,32 @@ def test_the_model_in_pytorch_is_the_reference() -> None:
         assert np.abs(logits[..., : config.vocab_size].numpy() - wanted).max() < 1e-4
 
 
+def test_a_model_is_kept_for_each_source_and_way_of_norms(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is told only where the case says so."""
+    from benchmarks import forward, models
+
+    made: list[dict[str, Any]] = []
+
+    class Fake:
+        def __init__(self, *_: Any, **also: Any) -> None:
+            made.append(also)
+
+    def forward_of(model: Any, *_: Any) -> Any:
+        asked.append(model)
+        raise RuntimeError("far enough")
+
+    asked: list[Any] = []
+    monkeypatch.setattr(models, "GPT", Fake)
+    monkeypatch.setattr("gpt.graphs.Forward", forward_of)
+    zoo = models.Zoo(rig)
+    for folded in (None, True, False, True):
+        case = ForwardCase("nano", 1, 16, folded=folded)
+        forward.measure(rig, zoo.get(case.config, case.dtype), case)
+    assert made == [{}, {"folded": True}, {"folded": False}]
+    assert asked[1] is asked[3]
+    assert len(set(map(id, asked))) == 3
+
+
 class FakeEvent:
     """An event of a stream that always takes 2 ms."""
 

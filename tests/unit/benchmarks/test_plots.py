@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks.cases import ForwardCase
 from benchmarks.plots import ratios, roofline, scaling, write_plots
 from benchmarks.result import Results
 from benchmarks.svg import Panel, Picture, Scale, around
@@ -50,6 +51,17 @@ def test_ratios_have_a_bar_and_a_number_per_case_and_source(results: Results) ->
     assert said.count("1.50") == 6  # of two sources, three cases that are no scaling
     assert {"forward 64", "forward 1024", "ops 8"} <= set(said)
     assert not any("scaling" in text for text in said)
+
+
+def test_a_model_with_its_norms_folded_has_a_bar_and_a_point_of_its_own(results: Results, row: Any) -> None:
+    cases = [ForwardCase("xl", 8, 1024, group="larger", folded=folded) for folded in (None, True)]
+    rows = [row(group="larger", case=case.name, shape=case.shape, dims=case.dims, source="py") for case in cases]
+    both = replace(results, rows=rows)
+    bars, points = ratios(both), roofline(both)
+    assert bars and points
+    assert {case.name for case in cases} <= set(texts(bars))
+    assert all(f"{case.name}, py: " in "".join(points.parts) for case in cases)
+    assert scaling(both) is None
 
 
 def test_a_wrong_row_is_not_drawn(results: Results, row: Any) -> None:
