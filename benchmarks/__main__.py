@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from toolchain import command
-from toolchain.errors import ToolchainError
+from toolchain.errors import ToolchainError, UsageError
 
 from . import cpu
 from .cases import CASES, GROUPS
@@ -24,6 +24,7 @@ EXAMPLES = """\
 examples:
   python -m benchmarks gpu --only forward,decode --peers eager,graph
   python -m benchmarks gpu --only ops --case "linear_gelu .*K=768 N=3072" --peers graph,compile --limit 120
+  python -m benchmarks gpu --bundle build/bundle --against before=/tmp/before --peers '' --only ops --at-least 0.98
   python -m benchmarks merge build/bench/nvidia-h200.json compiled.json --output benchmarks/results/nvidia-h200.json
   python -m benchmarks plot benchmarks/results/nvidia-h200.json --output docs/benchmarks
 """
@@ -50,6 +51,19 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
 
 
+def _named(text: str) -> tuple[str, Path]:
+    """A folder by a name, or by its own."""
+    word = r"[\w.+-]+"
+    found = re.fullmatch(rf"(?:({word})=)?(.+)", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no folder")
+    path = Path(found[2])
+    name = found[1] or path.resolve().name
+    if not re.fullmatch(word, name):
+        raise argparse.ArgumentTypeError(f"{text!r} needs a name of one word: NAME={path}")
+    return name, path
+
+
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no count from 1")
@@ -73,6 +87,14 @@ def parser() -> argparse.ArgumentParser:
     gpu.add_argument(
         "--peers", type=_list_of(PEERS, none=True), default=list(PEERS), help=f"of {','.join(PEERS)}; '' for none"
     )
+    gpu.add_argument(
+        "--against", type=_named, action="append", default=[], metavar="[NAME=]DIR",
+        help="another bundle, whose kernels take turns with this one's; repeat",
+    )  # fmt: skip
+    gpu.add_argument(
+        "--at-least", type=float, default=0.0, metavar="RATIO",
+        help="exit with 1 if the time of --against over ours lies below it, the whole 95 %% interval",
+    )  # fmt: skip
     gpu.add_argument("--limit", type=float, default=300.0, metavar="S", help="seconds for one peer (default 300)")
     gpu.add_argument("--stop-after", type=float, default=0.0, metavar="S", help="begin no case after so many seconds")
     gpu.add_argument("--tree", type=json.loads, default={}, help=argparse.SUPPRESS)  # of a run's own processes
@@ -131,10 +153,16 @@ def _gpu(args: argparse.Namespace) -> int:
 
 
 def options(args: argparse.Namespace) -> Options:
-    """Of `gpu`'s words."""
+    """Of `gpu`'s words. Raises UsageError."""
+    names = [name for name, _ in args.against]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UsageError(f"two bundles called {twice[0]}", hint="--against NAME=DIR gives one another name")
+    if args.at_least and not names:
+        raise UsageError(f"--at-least {args.at_least:g} compares with another bundle", hint="say which: --against DIR")
     return Options(
         bundle=args.bundle, output=args.output, only=args.only, case=args.case, samples=args.samples,
         sources=args.sources, peers=args.peers, limit_s=args.limit, stop_after_s=args.stop_after, tree=args.tree,
+        against=dict(args.against), at_least=args.at_least,
     )  # fmt: skip
 
 

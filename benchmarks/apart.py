@@ -41,11 +41,13 @@ def command(options: Options, part: Sequence[Case], output: Path, left_s: float)
     names = "|".join(re.escape(case.name) for case in part)
     groups = dict.fromkeys(case.group for case in part)
     sources = ["--sources", ",".join(options.sources)] if options.sources else []
+    against = [word for name, folder in options.against.items() for word in ("--against", f"{name}={folder}")]
     return [
         sys.executable, "-m", "benchmarks", "gpu", "--bundle", str(options.bundle), "--output", str(output),
         "--only", ",".join(groups), "--case", f"^(?:{names})$", "--samples", str(options.samples),
         "--peers", ",".join(options.peers), "--limit", str(options.limit_s), "--stop-after", str(left_s),
-        "--tree", json.dumps(dict(options.tree)), *sources,
+        "--tree", json.dumps(dict(options.tree)), *sources, *against,
+        "--at-least", str(options.at_least),
     ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from toolchain.errors import ConformanceError
 from .cases import DecodeCase
 from .check import Verdict, judge, loosest, model_bounds
 from .harness import Contender, Maker, Outcome, run_contenders
+from .kernels import Kernels
 from .models import BACKENDS, Models
 from .our_side import poison
 from .pytorch import Tensor, torch
@@ -75,13 +76,13 @@ class DecodeBench:
         peers = [Maker(f"graph, {b}", "graph", self.peer(b)) for b in (*BACKENDS, "efficient")]
         peers.append(Maker("graph, masked", "graph", self.peer("any", masked=True)))
         peers.append(Maker(f"torch.compile {MAX_AUTOTUNE}, graph, {best}", "compile", self.peer(best, MAX_AUTOTUNE)))
-        ours = [Maker(s, "ours", functools.partial(self.ours, s)) for s in self.rig.sources]
+        ours = self.rig.makers(self.ours)
         return ours + [peer for peer in peers if peer.kind in self.rig.peers]
 
-    def ours(self, source: str) -> Contender:
+    def ours(self, kernels: Kernels) -> Contender:
         from gpt.graphs import Decode  # here: a model that cannot be captured is a row, not the end of the run
 
-        side, model, case = self.rig.torch, self.models.ours(source), self.case
+        side, model, case = self.rig.torch, self.models.ours(kernels), self.case
         state = KVCache(model, case.batch, case.positions)
         # (B, P, H, D) of each layer as (B, H, P, D): the same memory, seen from PyTorch
         pairs = [[torch.from_dlpack(x).transpose(1, 2) for x in state.layer(i)] for i in range(case.config.n_layer)]

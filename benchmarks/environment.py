@@ -31,13 +31,18 @@ def commit(bundle: Path) -> dict[str, str]:
     checkout, from what `stamp` wrote into the bundle; else empty. `bundle_commit`, `bundle_changes`: what `stamp`
     wrote, where it did: a tree that was copied to the GPU may stand on an older checkout there. Raises UsageError if
     git fails."""
-    here = _git()
+    here, stamped = _git(), _stamped(bundle)
+    tree = here or stamped or {"commit": "", "changes": ""}
+    return {**tree, **{f"bundle_{name}": value for name, value in stamped.items()}}
+
+
+def _stamped(bundle: Path) -> dict[str, str]:
+    """What `stamp` noted in a bundle, empty where it did not."""
     try:
         written = json.loads((bundle / COMMIT).read_text())
-        stamped = {"commit": str(written["commit"]), "changes": str(written["changes"])}
+        return {"commit": str(written["commit"]), "changes": str(written["changes"])}
     except (OSError, ValueError, KeyError, TypeError):
-        return here or {"commit": "", "changes": ""}
-    return {**(here or stamped), **{f"bundle_{name}": value for name, value in stamped.items()}}
+        return {}
 
 
 def stamp(bundle: Path) -> Path:
@@ -117,6 +122,10 @@ def host() -> dict[str, Any]:
     }
 
 
-def describe(bundle: Bundle, gpu: Mapping[str, Any], tree: Mapping[str, str]) -> dict[str, Any]:
-    """All of it. `gpu`: its name, driver and so on, from who asked the device; `tree`: what `commit` said."""
-    return {**gpu, **host(), **tree, **tools(bundle)}
+def describe(
+    bundle: Bundle, others: Mapping[str, Bundle], gpu: Mapping[str, Any], tree: Mapping[str, str]
+) -> dict[str, Any]:
+    """All of it. `others`: what it is compared with, by name; `gpu`: its name, driver and so on, from who asked the
+    device; `tree`: what `commit` said."""
+    against = {name: {**_stamped(other.root), **tools(other)} for name, other in others.items()}
+    return {**gpu, **host(), **tree, **tools(bundle), **({"against": against} if against else {})}

@@ -10,6 +10,7 @@ import numpy as np
 from .cases import ForwardCase
 from .check import Bounds, Errors, Verdict, judge, model_bounds, total
 from .harness import Contender, Maker, Outcome, run_contenders
+from .kernels import Kernels
 from .models import BACKENDS, Models
 from .our_side import poison
 from .pytorch import Tensor, torch
@@ -54,15 +55,15 @@ class ForwardBench:
             for mode, how in (("reduce-overhead", "steps"), (MAX_AUTOTUNE, "graph")):
                 name = f"torch.compile {mode}{', graph' if how == 'graph' else ''}, {best}"
                 peers.append(Maker(name, "compile", self.peer(models.eager, best, how, mode)))
-        ours = [Maker(s, "ours", functools.partial(self.ours, s)) for s in self.rig.sources]
+        ours = self.rig.makers(self.ours)
         return ours + [peer for peer in peers if peer.kind in self.rig.peers]
 
-    def ours(self, source: str) -> Contender:
+    def ours(self, kernels: Kernels) -> Contender:
         from gpt.graphs import Forward  # here: a model that cannot be captured is a row, not the end of the run
 
         ours, case = self.rig.ours, self.case
         held = ours.start_peak()
-        forward = Forward(self.models.ours(source, case.folded), case.batch, case.length)
+        forward = Forward(self.models.ours(kernels, case.folded), case.batch, case.length)
         forward.set_tokens(self.tokens.cpu().numpy().astype(np.int32))
 
         def check() -> Verdict:

@@ -13,7 +13,8 @@ from toolchain.runtime import Executor, driver, open_executor
 
 from . import apart, decode, environment, forward, ops, smi
 from .cases import CASES, Case, DecodeCase, ForwardCase, OpCase
-from .harness import Maker, Outcome, floor, rows
+from .harness import Outcome, floor, rows
+from .kernels import Kernels, choose
 from .models import Zoo
 from .options import Options
 from .pytorch import torch
@@ -40,11 +41,11 @@ def say(text: str) -> None:
 
 def run(options: Options) -> int:
     """Measures the chosen cases. Returns the exit code: that of ConformanceError if an output was wrong, 1 if one of
-    ours did not run."""
+    ours did not run, or is slower than was asked for."""
     cases = chosen(options)
     bundle = Bundle.load(options.bundle)
-    if unknown := [source for source in options.sources if source not in bundle.sources]:
-        raise UsageError(f"{options.bundle} has no source {', '.join(unknown)}")
+    others = {name: Bundle.load(folder) for name, folder in options.against.items()}
+    kernels = choose(bundle, others, options.sources)
     driver.load()  # without a GPU that is said once, not by each process
     # Asked once: the files that a run of several processes writes must not make another tree of it.
     options = replace(options, tree=options.tree or environment.commit(bundle.root))
@@ -55,8 +56,10 @@ def run(options: Options) -> int:
     uuid = _smi_name(side)
     ceilings = measure_ceilings(side)
     say(f"{executor.name}: copy {ceilings.bytes_per_s / 1e12:.2f} TB/s, bf16 {ceilings.flops_per_s / 1e12:.0f} TFLOP/s")
-    results = Results(environment.describe(bundle, _gpu(executor, side, uuid), options.tree), vars(ceilings), [])
-    rig = open_rig(executor, bundle, side, ceilings, options, say)
+    results = Results(
+        environment.describe(bundle, others, _gpu(executor, side, uuid), options.tree), vars(ceilings), []
+    )
+    rig = open_rig(executor, kernels, side, ceilings, options, say)
     return measure_all(rig, cases, results, options, uuid)
 
 
@@ -82,8 +85,11 @@ def measure_all(rig: Rig, cases: Sequence[Case], results: Results, options: Opti
     say(table(results))
     if results.rows:
         say(f"wrote {path}")
+    slower = results.slower(options.at_least)
+    for row in slower:
+        say(f"not {options.at_least:g} times as fast as {row.peer}: {row.case}: {row.detail or summary(row)}")
     wrong = any(row.status == "wrong" for row in results.rows)
-    return ConformanceError.exit_code if wrong else int(bool(results.failures))
+    return ConformanceError.exit_code if wrong else int(bool(results.failures or slower))
 
 
 def measure(rig: Rig, zoo: Zoo, case: Case, uuid: str) -> list[Row]:
@@ -104,13 +110,13 @@ def measure(rig: Rig, zoo: Zoo, case: Case, uuid: str) -> list[Row]:
                 outcomes = decode.measure(rig, zoo.get(case.config, case.dtype), case)
     except Exception as error:  # noqa: BLE001 - inputs or the reference of this case: the other cases can run
         say(f"  {type(error).__name__}: {error}")
-        outcomes = [Outcome(Maker(source, "ours", _unbuilt)) for source in rig.sources]
+        outcomes = [Outcome(maker) for maker in rig.makers(_unbuilt)]
         for outcome in outcomes:
             outcome.fail("error", error)
     return rows(case, outcomes, least, gpu_before=before, gpu_after=smi.read(uuid), **sizes)
 
 
-def _unbuilt() -> Any:
+def _unbuilt(_: Kernels) -> Any:
     raise DeviceError("never built")
 
 

@@ -20,7 +20,7 @@ from .limit import TimedOut, time_limit
 from .result import Row, Status, mark_best
 from .roofline import Ceilings
 
-Kind = Literal["ours", "eager", "graph", "compile", "copy"]
+Kind = Literal["ours", "against", "eager", "graph", "compile", "copy"]
 WARM_UP_ROUNDS = 3
 DETAIL_CHARACTERS = 600
 
@@ -41,12 +41,14 @@ class Contender:
 
 @dataclass(frozen=True)
 class Maker:
-    """A contender by name, not built yet: building one may take minutes, or fail. `kind`: how it runs; `copy` is none
-    of the peers, it just moves as many bytes."""
+    """A contender by name, not built yet: building one may take minutes, or fail. `kind`: how it runs; `against`: our
+    kernels of another bundle; `copy` is none of the peers, it just moves as many bytes. `beside`: the one of ours that
+    it is a peer of, if not of all."""
 
     name: str
     kind: Kind
     build: Callable[[], Contender]
+    beside: str = ""
 
 
 @dataclass
@@ -130,7 +132,7 @@ def _lost(outcomes: list[Outcome], culprit: str) -> list[Outcome]:
 def _check(outcome: Outcome, plan: Plan) -> None:
     maker = outcome.maker
     try:
-        with time_limit(0 if maker.kind == "ours" else plan.limit_s):
+        with time_limit(0 if maker.kind in ("ours", "against") else plan.limit_s):
             outcome.contender = maker.build()
             outcome.verdict = outcome.contender.check()
     except ConformanceError as error:
@@ -143,7 +145,7 @@ def rows(case: Case, outcomes: Sequence[Outcome], least: Mapping[str, Any], **al
     """A row for each of ours and each peer; one with an empty peer where there is none. `least`: what `floor` gives.
     `also`: more of the row."""
     ours = [o for o in outcomes if o.maker.kind == "ours"]
-    peers: list[Outcome | None] = [o for o in outcomes if o.maker.kind not in ("ours", "copy")]
+    peers = [o for o in outcomes if o.maker.kind not in ("ours", "copy")]
     same: dict[str, Any] = {
         "group": case.group, "case": case.name, "dtype": case.dtype, "shape": case.shape, "dims": dict(case.dims),
         "axis": getattr(case, "axis", ""), **least, **_copy(outcomes), **also,
@@ -151,7 +153,7 @@ def rows(case: Case, outcomes: Sequence[Outcome], least: Mapping[str, Any], **al
     made = [
         Row(source=our.maker.name, **same, **_ours(our), **_peer(peer), **_both(our, peer))
         for our in ours
-        for peer in peers or [None]
+        for peer in [p for p in peers if p.maker.beside in ("", our.maker.name)] or [None]
     ]
     return mark_best(made)
 

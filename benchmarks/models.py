@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.weights import Weights, random_weights
 
 from . import torch_gpt
+from .kernels import Kernels
 from .pytorch import Tensor, torch
 from .rig import Rig
 from .roofline import parameters
@@ -40,12 +40,12 @@ class Models:
         """Of the weights, without padding."""
         return parameters(self.config) * next(iter(self.weights.values())).itemsize
 
-    def ours(self, source: str, folded: bool | None = None) -> GPT:
+    def ours(self, kernels: Kernels, folded: bool | None = None) -> GPT:
         """`folded`: whether norms are part of the products; None: as the model decides."""
-        key = (source, folded)
+        key = (kernels.name, folded)
         if key not in self._ours:
-            also: dict[str, Any] = {} if folded is None else {"folded": folded}
-            self._ours[key] = GPT(self.config, self.weights, self.rig.launcher(source), self.dtype, **also)
+            launcher = kernels.launcher(self.rig.executor)
+            self._ours[key] = GPT(self.config, self.weights, launcher, self.dtype, folded=folded)
         return self._ours[key]
 
     def forget_ours(self) -> None:

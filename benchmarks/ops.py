@@ -16,6 +16,7 @@ from toolchain.runtime import DeviceBuffer, Graph, Launcher
 from .cases import OpCase
 from .check import Bounds, Verdict, judge, loosest, op_bounds
 from .harness import Contender, Maker, Outcome, run_contenders
+from .kernels import Kernels
 from .our_side import poison
 from .programs import Program, fastest, programs
 from .pytorch import torch
@@ -49,7 +50,7 @@ class OpBench:
         rig.torch.synchronize()
 
     def makers(self) -> list[Maker]:
-        ours = [Maker(source, "ours", functools.partial(self.ours, source)) for source in self.rig.sources]
+        ours = self.rig.makers(self.ours)
         peers = [
             Maker(peer.name, peer.kind, functools.partial(self.peer, peer))
             for peer in op_peers(self.case)
@@ -58,9 +59,9 @@ class OpBench:
         copy = [] if self.case.work().flops else [Maker("copy of as many bytes", "copy", self.copy)]
         return ours + peers + copy
 
-    def ours(self, source: str) -> Contender:
+    def ours(self, kernels: Kernels) -> Contender:
         executor, case, ours = self.rig.executor, self.case, self.rig.ours
-        launcher = self.rig.launcher(source)
+        launcher = kernels.launcher(executor)
         shared = [self._buffers(inputs) for inputs in self.inputs]
         ways = list(zip(*(programs(case, launcher, one) for one in shared), strict=True))
         graphs = [self._graph(launcher, sets) for sets in ways]

@@ -9,7 +9,7 @@ from pathlib import Path
 from toolchain.errors import UsageError
 
 from .files import write_whole
-from .result import Results, Row
+from .result import AGAINST, Results, Row
 from .roofline import Work
 from .svg import FONT, Panel, Picture, Scale, around
 from .table import headline
@@ -37,6 +37,11 @@ def _sources(rows: Sequence[Row]) -> Mapping[str, str]:
     return {name: COLORS[index % len(COLORS)] for index, name in enumerate(names)}
 
 
+def _lines(results: Results) -> list[Row]:
+    """A row per case and source, beside PyTorch's fastest: what another bundle's kernels take is in the table alone."""
+    return headline([row for row in results.rows if row.peer_kind != AGAINST])
+
+
 def _subtitle(results: Results) -> str:
     found = results.environment
     torch = found.get("packages", {}).get("torch", "")
@@ -45,7 +50,7 @@ def _subtitle(results: Results) -> str:
 
 def ratios(results: Results) -> Picture | None:
     """A bar per case and source: the fastest peer's time over ours, with its 95 % interval."""
-    rows = [row for row in headline(results.rows) if row.ratio is not None and row.group != "scaling"]
+    rows = [row for row in _lines(results) if row.ratio is not None and row.group != "scaling"]
     if not rows:
         return None
     colors, cases = _sources(rows), list(dict.fromkeys(row.case for row in rows))
@@ -84,7 +89,7 @@ def _interval(picture: Picture, scale: Scale, y: float, row: Row) -> None:
 
 def roofline(results: Results) -> Picture | None:
     """Each case with products: what it reached over how many FLOP it has per byte, under the two measured rates."""
-    rows = [row for row in headline(results.rows) if row.ours_ms and row.flops and row.group != "scaling"]
+    rows = [row for row in _lines(results) if row.ours_ms and row.flops and row.group != "scaling"]
     if not rows or not results.ceilings:
         return None
     memory, compute = results.ceilings["bytes_per_s"] / 1e12, results.ceilings["flops_per_s"] / 1e12
@@ -134,7 +139,7 @@ AXES = (
 
 def scaling(results: Results) -> Picture | None:
     """Time above, peak memory below, over what each scaling case varies."""
-    everything = [row for row in headline(results.rows) if row.group == "scaling" and row.ours_ms]
+    everything = [row for row in _lines(results) if row.group == "scaling" and row.ours_ms]
     axes = [axis for axis in AXES if any(row.axis == axis.name for row in everything)]
     if not axes:
         return None

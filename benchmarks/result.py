@@ -15,6 +15,7 @@ from .files import write_whole
 from .roofline import Ceilings, Work
 
 FORMAT = 1
+AGAINST = "against"
 Status = Literal["ok", "wrong", "error"]
 # What must be the same for rows of two runs to stand in one file: the machine, the tree that measures, and the kernels,
 # which `bundle` is the hash of, with the tools that compiled them. `changes` is empty for a clean tree.
@@ -32,7 +33,8 @@ class Row:
 
     `status`: `wrong`: an output of ours or of the peer is outside its bound (`detail` says which); `error`: one of them
     did not run. Neither has a ratio. What is None was not measured. `ratio`: the peer's time over ours, above 1 where
-    we are faster. `best`: the fastest peer of its case and source. `floor_ms`: the least time that its `nbytes` and
+    we are faster. `best`: the fastest peer of its case and source; never one of `peer_kind` `against`, which are our
+    kernels of another bundle. `floor_ms`: the least time that its `nbytes` and
     `flops` take at the measured rates, and `bound` which of the two it is. `copy_ms`: of an op that just moves bytes, a
     copy of as many, in turns with the others; `copy_detail`: why that has no time. `calls`: how many calls a sample
     was; they rotate over `sets` sets of inputs. `entry`: the kernel that was launched, where it is one.
@@ -90,7 +92,7 @@ def mark_best(rows: Iterable[Row]) -> list[Row]:
     rows = list(rows)
     best: dict[tuple[str, str], Row] = {}
     for row in rows:
-        if row.peer_ms is None:
+        if row.peer_ms is None or row.peer_kind == AGAINST:
             continue
         place = (row.case, row.source)
         if place not in best or _cost(row) < _cost(best[place]):
@@ -114,6 +116,11 @@ class Results:
     def failures(self) -> list[Row]:
         """Rows that fail the run: an output that is wrong, or ours that did not run; not a peer that did not."""
         return [row for row in self.rows if row.status == "wrong" or row.ours_ms is None]
+
+    def slower(self, at_least: float) -> list[Row]:
+        """Rows beside another bundle's kernels whose ratio lies below `at_least`, the whole interval, or that have no
+        ratio: what could not be compared is no proof."""
+        return [row for row in self.rows if row.peer_kind == AGAINST and (row.ratio_high or 0) < at_least]
 
     @property
     def file_name(self) -> str:
@@ -166,11 +173,19 @@ def join(runs: Sequence[Results], names: Sequence[str]) -> Results:
             a, b = first.environment.get(key), other.environment.get(key)
             if a != b:
                 raise UsageError(f"{name} has {key} {b!r}, {names[0]} {a!r}: their rows cannot be compared")
+    others = [(name, run.environment.get("against", {})) for run, name in zip(runs, names, strict=True)]
+    against: dict[str, Any] = {}
+    for name, found in others:
+        for called, other in found.items():
+            if against.setdefault(called, other) != other:
+                raise UsageError(f"{name} has another bundle called {called!r} than the runs before it")
     rows = {row.key: row for run in runs for row in run.rows}
     dates = ", ".join(dict.fromkeys(str(run.environment.get("date", "")) for run in runs))
     clocks = [run.environment.get("sm_clock_mhz") for run in runs]
     seen = [clock for clock in clocks if clock]
     environment = {**runs[-1].environment, "date": dates}
+    if against:
+        environment["against"] = against
     if seen:
         environment["sm_clock_mhz"] = [min(low for low, _ in seen), max(high for _, high in seen)]
     rates = {name: max(run.ceilings[name] for run in runs) for name in runs[0].ceilings}

@@ -1,14 +1,14 @@
-"""What all cases of a run share: the device from both sides, the bundle, and what was asked for."""
+"""What all cases of a run share: the device from both sides, our kernels, and what was asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from toolchain.bundle import Bundle
-from toolchain.runtime import Executor, Launcher
+from toolchain.runtime import Executor
 
-from .harness import Kind, Plan
+from .harness import Contender, Kind, Maker, Plan
+from .kernels import Kernels
 from .options import Options
 from .our_side import OurSide
 from .roofline import Ceilings
@@ -17,28 +17,27 @@ from .torch_side import TorchSide
 
 @dataclass(frozen=True)
 class Rig:
-    """`sources`: those of the bundle that were asked for."""
+    """`kernels`: ours, of the bundle that is measured and of those that it is compared with."""
 
     executor: Executor
-    bundle: Bundle
-    sources: Sequence[str]
+    kernels: Sequence[Kernels]
     peers: Sequence[Kind]
     ours: OurSide
     torch: TorchSide
     ceilings: Ceilings
     plan: Plan
 
-    def launcher(self, source: str) -> Launcher:
-        return Launcher(self.bundle, source, self.executor)
+    def makers(self, build: Callable[[Kernels], Contender]) -> list[Maker]:
+        """A contender of each of ours."""
+        return [kernels.maker(build) for kernels in self.kernels]
 
 
 def open_rig(
-    executor: Executor, bundle: Bundle, torch: TorchSide, ceilings: Ceilings, options: Options,
+    executor: Executor, kernels: Sequence[Kernels], torch: TorchSide, ceilings: Ceilings, options: Options,
     say: Callable[[str], object],
 ) -> Rig:  # fmt: skip
     """Both sides of one device."""
-    sources = [source for source in bundle.sources if not options.sources or source in options.sources]
     plan = Plan(options.samples, options.limit_s, torch.healthy, say)
     return Rig(
-        executor, bundle, sources, options.peers, OurSide(executor, torch.flush_bytes), torch, ceilings, plan,
+        executor, kernels, options.peers, OurSide(executor, torch.flush_bytes), torch, ceilings, plan,
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .result import Results, Row
+from .result import AGAINST, Results, Row
 
 HEADER = ("case", "source", "ours ms", "95 %", "best peer", "peer ms", "ratio", "95 %", "of floor", "of copy")
 
@@ -33,10 +33,11 @@ def summary(row: Row) -> str:
 
 
 def headline(rows: Sequence[Row]) -> list[Row]:
-    """One row per case and source: the best peer's, else a right one, else the first."""
-    found: dict[tuple[str, str], Row] = {}
+    """One row per case and source: the best peer's, else a right one, else the first. And one for each other bundle
+    that it is compared with."""
+    found: dict[tuple[str, str, str], Row] = {}
     for row in rows:
-        place = (row.case, row.source)
+        place = (row.case, row.source, row.peer if row.peer_kind == AGAINST else "")
         if place not in found or _rank(row) < _rank(found[place]):
             found[place] = row
     return list(found.values())

@@ -26,7 +26,8 @@ def test_only_models_beside_the_compiler_are_alone() -> None:
 
 
 def test_the_command_names_its_cases_alone() -> None:
-    options = Options(Path("b"), Path("o"), sources=["py"], peers=["compile"], limit_s=7, tree={"commit": "c"})
+    options = Options(Path("b"), Path("o"), sources=["py"], peers=["compile"], limit_s=7, tree={"commit": "c"},
+                      against={"old": Path("c"), "e": Path("d")}, at_least=0.97)  # fmt: skip
     argv = apart.command(options, [FORWARD, *OPS], Path("o/1"), 3.5)
     said = options_of(argv)
     wanted = replace(options, output=Path("o/1"), only=["forward", "ops"], case=said.case, stop_after_s=3.5)

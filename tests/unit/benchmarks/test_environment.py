@@ -113,9 +113,14 @@ def test_a_stamp_wants_a_bundle(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("checkout")
 def test_the_description_names_what_was_measured(bundle: Bundle) -> None:
-    found = environment.describe(bundle, {"gpu": "H200"}, environment.commit(bundle.root))
+    found = environment.describe(bundle, {}, {"gpu": "H200"}, environment.commit(bundle.root))
     assert (found["gpu"], found["changes"]) == ("H200", "")
     assert found["tools"] == {"tileiras": {"version": "13.5", "sha256": "ab"}}
     assert len(found["bundle"]) == 64
     assert "numpy" in found["packages"]
+    assert "against" not in found
+    environment.stamp(bundle.root)
+    beside = environment.describe(bundle, {"old": bundle}, {}, {})["against"]["old"]
+    assert (beside["bundle"], beside["tools"]) == (found["bundle"], found["tools"])
+    assert beside["commit"] == environment.commit(bundle.root)["commit"]
     json.dumps(found)

@@ -53,7 +53,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
 
 @pytest.fixture
 def rig(bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    from benchmarks import decode, forward, models, rig, torch_side
+    from benchmarks import decode, forward, kernels, models, rig, torch_side
     from benchmarks import ops as op_bench
 
     for module in (models, forward, decode):
@@ -63,13 +63,13 @@ def rig(bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     side.l2_bytes = 200_000  # so that some cases have several sets
     options = Options(bundle.root, tmp_path, samples=2, peers=("eager", "graph"))
     executor = open_executor("cpu", sanitize=False)
-    return rig.open_rig(executor, bundle, side, Ceilings(1e10, 1e11), options, lambda _: None)
+    return rig.open_rig(executor, kernels.choose(bundle, {}, ()), side, Ceilings(1e10, 1e11), options, lambda _: None)
 
 
-def run(rig: Any, cases: list[Case], tmp_path: Path) -> tuple[int, Results]:
+def run(rig: Any, cases: list[Case], tmp_path: Path, at_least: float = 0) -> tuple[int, Results]:
     from benchmarks import gpu
 
-    options = Options(rig.bundle.root, tmp_path)
+    options = Options(rig.kernels[0].bundle.root, tmp_path, at_least=at_least)
     code = gpu.measure_all(rig, cases, Results({"gpu": "none"}, {}, []), options, "0")
     return code, Results.load(tmp_path / "none.json")
 
@@ -172,11 +172,27 @@ def test_a_run_that_is_over_before_its_first_case_wrote_nothing(
 ) -> None:
     from benchmarks import gpu
 
-    options = Options(rig.bundle.root, tmp_path, stop_after_s=1e-9)
+    options = Options(rig.kernels[0].bundle.root, tmp_path, stop_after_s=1e-9)
     assert gpu.measure_all(rig, [OPS[7]], Results({"gpu": "none"}, {}, []), options, "0") == 0
     said = capsys.readouterr().out
     assert "1 of 1 cases are not measured" in said
     assert "wrote" not in said
+
+
+@pytest.mark.parametrize("case", [OPS[10], MODELS[0], MODELS[3]], ids=lambda case: case.name)
+def test_two_bundles_take_turns(rig: Any, case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks.kernels import choose
+
+    bundle = rig.kernels[0].bundle
+    both = replace(rig, kernels=choose(bundle, {"old": bundle}, ()), peers=())
+    code, results = run(both, [case], tmp_path, at_least=1e-9)
+    (row,) = results.rows
+    assert (code, row.source, row.peer, row.peer_kind, row.status) == (0, "mlir", "old mlir", "against", "ok")
+    assert row.ratio
+    assert row.peer_error == row.ours_error
+    code, _ = run(both, [case], tmp_path, at_least=1e9)
+    assert code == 1
+    assert f"not 1e+09 times as fast as old mlir: {case.name}" in capsys.readouterr().out
 
 
 def test_no_peers_leave_ours_alone(rig: Any, tmp_path: Path) -> None:
@@ -219,7 +235,6 @@ def test_the_model_in_pytorch_is_the_reference() -> None:
 
 
 def test_a_model_is_kept_for_each_source_and_way_of_norms(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model is told only where the case says so."""
     from benchmarks import forward, models
 
     made: list[dict[str, Any]] = []
@@ -239,7 +254,7 @@ def test_a_model_is_kept_for_each_source_and_way_of_norms(rig: Any, monkeypatch:
     for folded in (None, True, False, True):
         case = ForwardCase("nano", 1, 16, folded=folded)
         forward.measure(rig, zoo.get(case.config, case.dtype), case)
-    assert made == [{}, {"folded": True}, {"folded": False}]
+    assert made == [{"folded": None}, {"folded": True}, {"folded": False}]
     assert asked[1] is asked[3]
     assert len(set(map(id, asked))) == 3
 

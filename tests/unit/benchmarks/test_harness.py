@@ -4,7 +4,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -106,6 +106,22 @@ def test_a_copy_is_sampled_in_turns_and_is_no_peer(bench: Bench) -> None:
     broken = bench.maker("copy", "copy", check=lambda: fail(ConformanceError("off")))
     (made,) = rows(CASE, run_contenders([*makers[:2], broken], bench.plan()), floor(CASE, RATES))
     assert (made.status, made.copy_ms, made.copy_detail) == ("ok", None, "off")
+
+
+def test_another_bundles_kernels_stand_beside_ours_of_their_source(bench: Bench) -> None:
+    makers = [
+        bench.maker("mlir", "ours"), bench.maker("py", "ours"), bench.maker("peer", us=150),
+        replace(bench.maker("old mlir", "against", us=90), beside="mlir"),
+        replace(bench.maker("old py", "against", us=110), beside="py"),
+    ]  # fmt: skip
+    made = rows(CASE, run_contenders(makers, bench.plan()), floor(CASE, RATES))
+    assert [(r.source, r.peer, r.peer_kind, r.best) for r in made] == [
+        ("mlir", "peer", "graph", True), ("mlir", "old mlir", "against", False),
+        ("py", "peer", "graph", True), ("py", "old py", "against", False),
+    ]  # fmt: skip
+    assert [r.ratio for r in made] == pytest.approx([1.5, 0.9, 1.5, 1.1])
+    alone = rows(CASE, run_contenders([*makers[:2], makers[3]], bench.plan()), floor(CASE, RATES))
+    assert [(r.source, r.peer, r.ours_ms is None) for r in alone] == [("mlir", "old mlir", False), ("py", "", False)]
 
 
 def test_a_wrong_output_is_not_timed(bench: Bench) -> None:

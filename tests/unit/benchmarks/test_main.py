@@ -13,6 +13,7 @@ from benchmarks import __main__ as command
 from benchmarks import cpu
 from benchmarks.cases import CASES
 from benchmarks.result import Results
+from toolchain.errors import UsageError
 
 
 def test_every_case_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,13 +37,33 @@ def test_results_are_merged_shown_and_drawn(
 @pytest.mark.parametrize(
     "words",
     [["gpu", "--only", "nothing"], ["gpu", "--case", "("], ["gpu", "--peers", "jax"], ["gpu", "--samples", "0"],
-     ["cpu", "--only", "x"], ["cpu", "--only", ","], ["gpu", "--only", ","], ["unknown"]],
+     ["cpu", "--only", "x"], ["cpu", "--only", ","], ["gpu", "--only", ","], ["unknown"],
+     ["gpu", "--against", ""], ["gpu", "--against", "/"], ["gpu", "--against", "some/a=b"]],
 )  # fmt: skip
 def test_bad_words_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         command.main(words)
     assert caught.value.code == 2
     assert words[-1] in capsys.readouterr().err
+
+
+def test_bundles_to_compare_with_have_names() -> None:
+    args = ["--against", "build/old", "--against", "b=c=some/where", "--against", "x=.", "--at-least", "0.98"]
+    found = command.options(command.parser().parse_args(["gpu", *args]))
+    assert found.against == {"old": Path("build/old"), "b": Path("c=some/where"), "x": Path()}
+    assert found.at_least == 0.98
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--against", "a", "--against", "other/a"], "two bundles called a"),
+        (["--at-least", "0.98"], "say which: --against"),
+    ],
+)
+def test_a_comparison_that_says_nothing_is_refused(words: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        command.options(command.parser().parse_args(["gpu", *words]))
 
 
 def test_a_run_may_have_no_peers() -> None:

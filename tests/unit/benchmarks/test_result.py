@@ -60,6 +60,34 @@ def test_the_best_peer_is_the_fastest_right_one(row: Any) -> None:
     assert [r.best for r in rows] == [False, True, False, False, True]
 
 
+def test_another_bundles_kernels_are_never_the_best_peer(row: Any) -> None:
+    rows = [row(peer="old mlir", peer_kind="against", ratio=1.1), row(peer="slow", ratio=3.0)]
+    assert [r.best for r in mark_best(rows)] == [False, True]
+    assert [r.best for r in mark_best(rows[:1])] == [False]
+
+
+def test_a_ratio_below_what_was_asked_for_is_slower_if_all_of_its_interval_is(results: Results, row: Any) -> None:
+    def of(**fields: Any) -> Results:
+        return replace(results, rows=[row(peer_kind="against", **fields)])
+
+    for high, slower in ((0.97, 1), (0.98, 0), (1.1, 0), (None, 1)):
+        assert len(of(ratio=0.95, ratio_low=0.9, ratio_high=high).slower(0.98)) == slower
+        assert not of(ratio=0.95, ratio_low=0.9, ratio_high=high).slower(0)
+    assert not replace(results, rows=[row(ratio_high=0.5)]).slower(0.98)  # PyTorch is another matter
+
+
+def test_merged_runs_keep_what_they_were_compared_with(results: Results) -> None:
+    def beside(**others: str) -> Results:
+        found = {name: {"bundle": digest} for name, digest in others.items()}
+        return replace(results, environment={**results.environment, "against": found})
+
+    merged = merge([results, beside(old="1"), beside(older="2")], ["a", "b", "c"])
+    assert merged.environment["against"] == {"old": {"bundle": "1"}, "older": {"bundle": "2"}}
+    assert "against" not in merge([results, results], ["a", "b"]).environment
+    with pytest.raises(UsageError, match="b has another bundle called 'old'"):
+        merge([beside(old="1"), beside(old="2")], ["a", "b"])
+
+
 def test_wrong_outputs_and_ours_that_did_not_run_fail_a_run(results: Results, row: Any) -> None:
     assert not results.failures
     wrong = row(status="wrong", ratio=None, detail="F.linear: off")

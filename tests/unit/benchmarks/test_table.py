@@ -26,6 +26,12 @@ def test_the_headline_is_the_best_peer(row: Any) -> None:
     assert [r.peer for r in headline(rows)] == ["b"]
 
 
+def test_another_bundles_kernels_have_a_line_of_their_own(results: Results, row: Any) -> None:
+    rows = [row(peer="old mlir", peer_kind="against", best=False, ratio=1.02), row(peer="b"), row(peer="c", best=False)]
+    assert [r.peer for r in headline(rows)] == ["old mlir", "b"]
+    assert [line.split()[5] for line in table(replace(results, rows=rows)).splitlines()[1:]] == ["old", "b"]
+
+
 def test_a_wrong_output_has_no_ratio_and_is_told(results: Results, row: Any) -> None:
     wrong = row(status="wrong", detail="mlir: 3 of 4 elements are not finite", best=False,
                 ours_ms=None, ours_low=None, ours_high=None, ratio=None, ratio_low=None, ratio_high=None)  # fmt: skip
