@@ -82,12 +82,7 @@ def run_(args: argparse.Namespace) -> int:
         if row.status in ("failed", "error"):
             print(f"{row.status}: {row.cell} {row.shape}: {row.detail}", flush=True)
         elif not args.quiet:
-            share = (
-                f"{100 * row.error / row.bound:3.0f} % of its bound"
-                if row.bound and row.error is not None
-                else row.detail
-            )
-            print(f"{row.status}: {row.cell} {row.shape}  {share}", flush=True)
+            print(f"{row.status}: {row.cell} {row.shape}  {row.share or row.detail}", flush=True)
 
     with _native_tools() as native:
         results = run_matrix(

@@ -24,8 +24,8 @@ class Square:
 def _square(rows: list[Row]) -> Square:
     ran = [row for row in rows if row.status != "not run"]
     status = next(s for s in _WORST_FIRST if any(row.status == s for row in ran or rows))
-    shares = [100 * row.error / row.bound for row in ran if row.bound and row.error is not None]
-    return Square(status, sum(row.status == "passed" for row in rows), len(rows), max(shares, default=None))
+    used = max((row.percent for row in ran if row.percent is not None), default=None)
+    return Square(status, sum(row.status == "passed" for row in rows), len(rows), used)
 
 
 def render_html(results: Results) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -34,6 +35,19 @@ class Verdict:
 
     error: float
     bound: float
+
+    @property
+    def share(self) -> float:
+        """How much of the bound the error takes: 1 is all of it. An exact result, bounded by 0, takes none."""
+        return self.error / self.bound if self.bound else 0.0
+
+
+def loosest(verdicts: Iterable[Verdict]) -> Verdict:
+    """Of several, the one that took most of its bound; of such as took the same, the one with the larger bound.
+
+    The absolute errors of outputs of different scales do not compare.
+    """
+    return max(verdicts, key=lambda v: (v.share, v.bound))
 
 
 @functools.cache

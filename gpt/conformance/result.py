@@ -35,9 +35,14 @@ class Row:
     detail: str = ""
 
     @property
+    def percent(self) -> float | None:
+        """The error in percent of its bound; None where there is none, or the result must be exact."""
+        return 100 * self.error / self.bound if self.bound and self.error is not None else None
+
+    @property
     def share(self) -> str:
-        """The error in percent of its bound, in words; empty where there is none."""
-        return f"{100 * self.error / self.bound:.0f} % of its bound" if self.bound and self.error is not None else ""
+        """`percent` in words; empty where there is none."""
+        return "" if self.percent is None else f"{self.percent:.0f} % of its bound"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gpt.conformance.compare import bound_for, compare, tolerance, unit_roundoff
+from gpt.conformance.compare import Verdict, bound_for, compare, loosest, tolerance, unit_roundoff
 from toolchain.entry import ops
 from toolchain.errors import ConformanceError, UsageError
 
@@ -60,6 +60,14 @@ def test_exact_ops_allow_no_difference() -> None:
     assert compare("kv_append", "bf16", eager, reference, eager).bound == 0
     with pytest.raises(ConformanceError):
         compare("kv_append", "bf16", np.nextafter(eager, np.zeros_like(eager)), reference, eager)
+
+
+def test_the_loosest_verdict_took_most_of_its_bound() -> None:
+    exact, small, large = Verdict(0, 0), Verdict(0.5e-6, 1e-6), Verdict(1, 100)
+    assert (exact.share, small.share, large.share) == (0, 0.5, 0.01)
+    assert loosest([exact, large]) == large  # the only one that is close to anything
+    assert loosest([large, small]) == small  # whatever the scales of the two outputs
+    assert loosest([exact, Verdict(0, 1), exact]) == Verdict(0, 1)  # which at least had something to compare with
 
 
 def test_every_op_has_a_tolerance_with_a_reason() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gpt.conformance.cases import Case
 from gpt.conformance.inputs import Inputs, make_inputs
-from gpt.conformance.run import launchers, upload
+from gpt.conformance.run import check_op, launchers, references, upload
 from toolchain.bundle import Bundle, BundleEntry, FileRef
 from toolchain.entry import EntrySpec
 from toolchain.runtime import CpuExecutor, DeviceBuffer
@@ -86,3 +86,16 @@ def test_an_output_in_place_of_an_input(cpu: CpuExecutor) -> None:
     assert (
         Case(CASE.op, CASE.dims, "", in_place="residual", misaligned=True).shape == "M=5 K=16 N=24 in place misaligned"
     )
+
+
+def test_an_exact_output_does_not_hide_the_error_of_another(cpu: CpuExecutor) -> None:
+    case = Case("decode_attention", {"B": 2, "P": 65, "H": 1, "D": 32, "Z": 1, "TWO": 2}, "")
+    inputs = make_inputs(case, "f32", seed=1)
+    expected = references(case, "f32", inputs)
+
+    def launch(_op: str, _dtype: str, **buffers: DeviceBuffer) -> None:
+        for name, (_, rounded) in expected.items():  # the caches are exact
+            buffers[name].copy_from(rounded)
+
+    verdict, _ = check_op(case, "f32", inputs, expected, launch, cpu)  # type: ignore[arg-type]
+    assert 0 < verdict.error < verdict.bound
