@@ -75,8 +75,8 @@ def tool(name: str) -> Tool:
 
 def _in_toolchain(name: str) -> Path:
     folder = toolchain_dir()
-    installed = Manifest.load(folder).tools[name]
-    if installed.sha256 != pins().tools[name].expected():
+    installed = Manifest.load(folder).tools.get(name)  # none: the tool was pinned after the toolchain was built
+    if installed is None or installed.sha256 != pins().tools[name].expected():
         raise ToolchainError(f"{folder}: built for other pins than toolchain/pins.toml: {name} differs", hint=REPAIR)
     check_installed(folder, installed)
     return folder / installed.path

@@ -1,11 +1,22 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from toolchain import doctor
 from toolchain.errors import ToolchainError, ToolFailed
+from toolchain.manifest import Manifest
 from toolchain.tools import Tool, tool
+
+
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """The tools that were found before are looked for again, and so are those found in the test."""
+    tool.cache_clear()
+    yield
+    tool.cache_clear()
 
 
 def system(path: str) -> Tool:
@@ -37,3 +48,16 @@ def test_input_reaches_the_tool_and_none_is_empty():
 def test_an_unknown_tool_is_an_error_that_lists_the_known():
     with pytest.raises(ToolchainError, match="tileirdisasm"):
         tool("nvcc")
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_toolchain_built_before_a_tool_was_pinned_is_to_be_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TILESTACK_TOOLCHAIN", str(tmp_path))
+    Manifest("older", "3.11.2", {}).save(tmp_path)
+    with pytest.raises(ToolchainError, match=r"built for other pins .*: tileiras differs") as caught:
+        tool("tileiras")
+    assert "nox -s build_toolchain" in str(caught.value)
+    (line,) = (line for line in doctor.checks() if line.subject == "tileiras")
+    assert line.status == "bad" and "nox -s build_toolchain" in line.advice
