@@ -100,12 +100,11 @@ def run_(args: argparse.Namespace) -> int:
 @contextmanager
 def _native_tools() -> Generator[NativeTools | str]:
     """The open C++ tools of cuda-tile, or why there are none."""
-    from toolchain.errors import ToolchainError
-    from toolchain.native.tools import NativeToolchain
+    from toolchain.native.tools import NativeToolchain, NativeToolsAbsent
 
     try:
         found = NativeToolchain.find()
-    except ToolchainError as error:
+    except NativeToolsAbsent as error:
         yield str(error.args[0]).removeprefix("native tools absent: ")
         return
     if not found.has("cuda-tile-opt", "cuda-tile-translate", "cuda-tile-optimize"):

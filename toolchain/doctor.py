@@ -72,14 +72,16 @@ def _tool(name: str) -> Check:
 
 
 def _native() -> Check:
-    from .native.tools import NativeToolchain
+    from .native.tools import NativeToolchain, NativeToolsAbsent
 
     try:
         found = NativeToolchain.find()
-    except ToolchainError as error:
+    except NativeToolsAbsent as error:
         return Check(
             "native", "note", f"{error.args[0]}; only comparing with LLVM's tools needs them", error.hint or ""
         )
+    except ToolchainError as error:
+        return Check("native", "bad", str(error.args[0]), error.hint or "")
     return Check("native", "ok", f"stack {found.stack}, LLVM {found.llvm}: {' '.join(sorted(found.paths))}")
 
 

@@ -49,7 +49,7 @@ class Manifest:
 
     @classmethod
     def load(cls, folder: Path) -> Manifest:
-        """Raises ToolchainError if it is missing, damaged or of another format."""
+        """Raises ToolchainError if it is missing, damaged, not to be read or of another format."""
         path = cls.path(folder)
         try:
             table = json.loads(path.read_text())
@@ -59,7 +59,9 @@ class Manifest:
             return cls(table["identity"], table["python"], tools)
         except FileNotFoundError as error:
             raise ToolchainError(f"{path}: missing: not built, or not to the end", hint=REPAIR) from error
-        except (ValueError, KeyError, TypeError) as error:
+        except OSError as error:
+            raise ToolchainError(f"{path}: cannot be read: {error.strerror}", hint=REPAIR) from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ToolchainError(f"{path}: damaged: {error!r}", hint=REPAIR) from error
 
     def save(self, folder: Path) -> None:

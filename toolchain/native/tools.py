@@ -26,6 +26,10 @@ HERE = "here"  # as the image: built on this machine, without a container
 MAKE = "nox -s build_toolchain -- --native"
 
 
+class NativeToolsAbsent(ToolchainError):
+    """There are no native tools: none were built here."""
+
+
 @dataclass(frozen=True)
 class Output:
     """What a tool printed on standard output, and the files that were asked for, by name."""
@@ -47,24 +51,30 @@ class NativeToolchain:
 
     @classmethod
     def find(cls) -> NativeToolchain:
-        """The one that was built last. Raises ToolchainError where none was."""
+        """The one that was built last. Raises NativeToolsAbsent where none was, ToolchainError where it is damaged."""
         try:
             return cls.load(prefixes() / (prefixes() / "current").read_text().strip())
         except FileNotFoundError as error:
-            raise ToolchainError(f"native tools absent: {error.filename}: no such file", hint=MAKE) from error
+            raise NativeToolsAbsent(f"native tools absent: {error.filename}: no such file", hint=MAKE) from error
+        except OSError as error:
+            raise ToolchainError(f"{error.filename}: cannot be read: {error.strerror}", hint=MAKE) from error
 
     @classmethod
     def load(cls, prefix: Path) -> NativeToolchain:
-        """The one in a prefix that `build.build` returned."""
-        facts: Any = json.loads((prefix / "tools.json").read_text())
-        return cls(
-            prefix=prefix,
-            stack=facts["stack"],
-            llvm=facts["llvm"]["version"],
-            image=facts["image"],
-            paths={name: row["path"] for name, row in facts["tools"].items()},
-            sha256={name: row["sha256"] for name, row in facts["tools"].items()},
-        )
+        """The one in a prefix that `build.build` returned. Raises OSError, and ToolchainError where it is damaged."""
+        path = prefix / "tools.json"
+        try:
+            facts: Any = json.loads(path.read_text())
+            return cls(
+                prefix=prefix,
+                stack=facts["stack"],
+                llvm=facts["llvm"]["version"],
+                image=facts["image"],
+                paths={name: row["path"] for name, row in facts["tools"].items()},
+                sha256={name: row["sha256"] for name, row in facts["tools"].items()},
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ToolchainError(f"{path}: damaged: {error!r}", hint=f"rm -r {prefix}; {MAKE}") from error
 
     def has(self, *names: str) -> bool:
         """Whether it has all these tools."""

@@ -35,6 +35,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path, installed: InstalledFile):
         ('{"format": 1}', "damaged"),
         ('{"format": 1, "identity": "x", "python": "3", "tools": {"a": {"path": "a"}}}', "damaged"),
         ('{"format": 99}', "format 99, expected 1"),
+        ('{"format": 1, "identity": "x", "python": "3", "tools": []}', "damaged"),
         ("[]", "damaged"),
     ],
 )
@@ -45,6 +46,12 @@ def test_a_manifest_that_cannot_be_read_names_file_and_repair(tmp_path: Path, te
         Manifest.load(tmp_path)
     assert str(tmp_path / "manifest.json") in str(caught.value)
     assert "nox -s build_toolchain" in str(caught.value)
+
+
+def test_a_manifest_that_is_no_file_is_an_error(tmp_path: Path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ToolchainError, match=f"{tmp_path}/file/manifest.json: cannot be read: Not a directory"):
+        Manifest.load(tmp_path / "file")
 
 
 def test_an_unchanged_or_only_touched_file_passes(tmp_path: Path, installed: InstalledFile):

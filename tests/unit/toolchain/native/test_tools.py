@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from toolchain import doctor
 from toolchain.errors import ToolchainError, ToolFailed
 from toolchain.native import tools as module
 from toolchain.native.build import prefixes
-from toolchain.native.tools import MAKE, NativeToolchain
+from toolchain.native.tools import MAKE, NativeToolchain, NativeToolsAbsent
 from toolchain.pins import file_sha256
 
 SCRIPTS = {
@@ -110,6 +111,24 @@ def test_where_none_was_built_the_error_names_the_command(prefix: Path, lost: st
     (prefixes() / lost).unlink()
     assert prefix.is_dir()
     with pytest.raises(ToolchainError, match=rf"native tools absent: .*{lost}: no such file\n  next: {MAKE}"):
+        NativeToolchain.find()
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"stack": "x"}', '{"tools": []}'])
+def test_a_damaged_description_is_no_missing_one(prefix: Path, content: str):
+    (prefix / "tools.json").write_text(content)
+    said = rf"{prefix}/tools.json: damaged: .*\n  next: rm -r {prefix}; {MAKE}"
+    with pytest.raises(ToolchainError, match=said) as caught:
+        NativeToolchain.find()
+    assert not isinstance(caught.value, NativeToolsAbsent)
+    (line,) = (line for line in doctor.checks() if line.subject == "native")
+    assert line.status == "bad"
+
+
+def test_a_folder_that_is_no_file_is_named(prefix: Path):
+    (prefix.parent / "current").unlink()
+    (prefix.parent / "current").mkdir()
+    with pytest.raises(ToolchainError, match="current: cannot be read: Is a directory"):
         NativeToolchain.find()
 
 
