@@ -138,9 +138,7 @@ def interpret_(args: argparse.Namespace) -> int:
     from toolchain.tileir import interpreter
 
     module = load(args.file)
-    entry = args.entry or next(iter(module.entries))
-    if entry not in module.entries:
-        raise UsageError(f"{args.file} has no entry @{entry}", hint=f"one of {', '.join(module.entries)}")
+    entry = _entry(args.file, module, args.entry)
     grid = _grid(args.grid)
     rng = np.random.default_rng(args.seed)
     arrays = [_argument(text, rng) for text in args.arg]
@@ -175,6 +173,16 @@ def interpret_(args: argparse.Namespace) -> int:
         for index, line in shown.items():
             print(f"arg {index}: {line}")
     return 0
+
+
+def _entry(path: Path, module: ModuleOp, name: str | None) -> str:
+    """The entry of that name, or where none is named the only one. Raises UsageError."""
+    symbols = list(module.entries)  # at least one, or the module is not valid
+    if name is None and len(symbols) > 1:
+        raise UsageError(f"{path} has {len(symbols)} entries", hint=f"--entry, one of {', '.join(symbols)}")
+    if name is not None and name not in symbols:
+        raise UsageError(f"{path} has no entry @{name}", hint=f"one of {', '.join(symbols)}")
+    return symbols[0] if name is None else name
 
 
 def _check_pointers(values: list[Any], entry: EntryOp) -> None:

@@ -158,6 +158,22 @@ def test_arguments_that_do_not_fit(run: Run, add_one: Path, words: list[str], co
     assert ran.code == code and said in ran.err and ran.out == ""
 
 
+def test_interpret_runs_no_entry_that_was_not_chosen(run: Run, add_one: Path) -> None:
+    one = add_one.read_text()
+    words = ["interpret", add_one, "--pointers", "--arg", "zeros:f32:1", "--arg", "1"]
+    entry = one[one.index("  entry") : one.rindex("}")]
+    add_one.write_text(one.replace(entry, entry + entry.replace("@add_one", "@second")))
+    ran = run(*words)
+    assert ran == (2, "", f"error: {add_one} has 2 entries\n  next: --entry, one of add_one, second\n")
+    assert run(*words, "--entry", "second").code == 0
+    ran = run(*words, "--entry", "")
+    assert ran.code == 2 and "no entry @\n" in ran.err
+    add_one.write_text(one.replace(entry, ""))
+    for more in ([], ["--entry", "add_one"]):
+        ran = run(*words, *more)
+        assert ran.code == 3 and f"{add_one}:1:1: error: no entry in this file" in ran.err
+
+
 def test_an_array_file_that_is_none(run: Run, add_one: Path, tmp_path: Path) -> None:
     (tmp_path / "x.npy").write_bytes(b"no array")
     ran = run("interpret", add_one, "--pointers", "--arg", tmp_path / "x.npy", "--arg", "1")
