@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from toolchain.errors import UsageError
 
 HEAD_SIZES = (32, 64, 128)  # what the attention kernels are made for
+_IS_IT = "is it the config.json of a GPT-2?"
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,12 @@ class GPTConfig:
         return self.n_embd // self.n_head
 
     @classmethod
-    def from_hugging_face(cls, row: Mapping[str, Any], where: str) -> GPTConfig:
-        """Reads a GPT-2 `config.json`. Raises UsageError for a variant that the model does not compute."""
+    def from_hugging_face(cls, row: object, where: str) -> GPTConfig:
+        """Reads what stands in a GPT-2 `config.json`. Raises UsageError, which names `where` it stands, for anything
+        else and for a variant that the model does not compute."""
+        if not isinstance(row, dict):
+            raise UsageError(f"{where} holds no JSON object", hint=_IS_IT)
+        row = cast("dict[str, Any]", row)
         wanted = {
             "model_type": "gpt2", "activation_function": "gelu_new", "scale_attn_weights": True,
             "scale_attn_by_inverse_layer_idx": False, "tie_word_embeddings": True, "add_cross_attention": False,
@@ -48,14 +53,18 @@ class GPTConfig:
         for key, value in wanted.items():
             if row.get(key, value) != value:
                 raise UsageError(f"{where}: {key} is {row[key]!r}; this model is the GPT-2 with {value!r}")
-        inner, width = row.get("n_inner"), row.get("n_embd")
-        if inner is not None and inner != 4 * (width or 0):
-            raise UsageError(f"{where}: n_inner is {inner}; this model has 4 x n_embd")
         names = ("n_layer", "n_head", "n_embd", "n_positions", "vocab_size")
         if missing := [name for name in names if not isinstance(row.get(name), int)]:
-            raise UsageError(f"{where}: no integer {', '.join(missing)}", hint="is it the config.json of a GPT-2?")
+            raise UsageError(f"{where}: no integer {', '.join(missing)}", hint=_IS_IT)
         n_layer, n_head, n_embd, n_ctx, vocab_size = (int(row[name]) for name in names)
-        return cls(n_layer, n_head, n_embd, n_ctx, vocab_size, float(row.get("layer_norm_epsilon", 1e-5)))
+        if (inner := row.get("n_inner")) not in (None, 4 * n_embd):
+            raise UsageError(f"{where}: n_inner is {inner}; this model has 4 x n_embd")
+        if not isinstance(eps := row.get("layer_norm_epsilon", cls.eps), int | float):
+            raise UsageError(f"{where}: layer_norm_epsilon is {eps!r}, which is no number")
+        try:
+            return cls(n_layer, n_head, n_embd, n_ctx, vocab_size, eps)
+        except UsageError as error:
+            raise UsageError(f"{where}: {error.args[0]}") from error
 
     def to_hugging_face(self) -> dict[str, Any]:
         """The `config.json` that `from_hugging_face` reads."""

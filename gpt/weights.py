@@ -123,6 +123,8 @@ def load(path_or_name: str | Path) -> tuple[GPTConfig, Weights, Path]:
         tensors = load_file(file)
     except (OSError, SafetensorError) as error:
         raise UsageError(f"{file} is missing, truncated or damaged: {error}", hint="download it again") from error
+    except AttributeError as error:  # what safetensors says of a dtype that numpy lacks, such as F8_E4M3
+        raise UsageError(f"{file}: {error}; weights are float32, float16 or bfloat16") from error
     weights = Weights(_our_names(tensors, str(file)))
     check(config, weights, str(file))
     return config, weights, folder

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from toolchain.errors import UsageError
 
@@ -72,13 +72,28 @@ class Results:
 
     @classmethod
     def load(cls, path: Path) -> Results:
-        """Read a `results.json`. Raises UsageError if it is missing or is none."""
+        """Read a `results.json`. Raises UsageError if it is missing, cannot be read or is none."""
         try:
             document: Any = json.loads(path.read_text())
             if document["format"] != 1:
                 raise UsageError(f"{path}: results of format {document['format']}, this version reads 1")
-            return cls(document["environment"], [Row(**row) for row in document["rows"]])
+            environment = {str(name): str(value) for name, value in document["environment"].items()}
+            return cls(environment, [_row(row) for row in document["rows"]])
         except FileNotFoundError as error:
             raise UsageError(f"{path}: no such file", hint="tilestack matrix run writes it") from error
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{path}: not a results.json of ours ({type(error).__name__}: {error})") from error
+
+
+def _row(table: Mapping[str, Any]) -> Row:
+    """A row as `to_json` wrote it. Raises TypeError or ValueError for anything else."""
+    row = Row(**table)
+    if row.status not in get_args(Status):
+        raise ValueError(f"status {row.status!r}")
+    for name, value in asdict(row).items():
+        number = name in ("error", "bound", "time_us")
+        if not (value is None or isinstance(value, int | float) if number else isinstance(value, str)):
+            raise TypeError(f"{name} is {value!r}")
+    return row

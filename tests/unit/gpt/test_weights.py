@@ -51,6 +51,13 @@ def test_a_truncated_file(saved: Path) -> None:
         load(saved)
 
 
+def test_a_dtype_that_numpy_lacks(saved: Path) -> None:
+    header = json.dumps({"ln_f.bias": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [0, 4]}}).encode()
+    (saved / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    with pytest.raises(UsageError, match=r"model\.safetensors: .*float8_e4m3fn.*; weights are float32"):
+        load(saved)
+
+
 @pytest.mark.parametrize(
     ("name", "tensor", "match"),
     [
@@ -79,13 +86,24 @@ def test_weights_that_do_not_fit(saved: Path, name: str, tensor: Any, match: str
         ({"n_head": 3}, "head size"),
         ({"n_inner": 100}, "n_inner"),
         ({"n_embd": "64"}, "no integer n_embd"),
+        ({"n_embd": {"a": 1}, "n_inner": 4}, "no integer n_embd"),
         ({"n_layer": 0}, "n_layer is 0"),
+        ({"layer_norm_epsilon": None}, "layer_norm_epsilon is None, which is no number"),
+        ({"layer_norm_epsilon": "x"}, "layer_norm_epsilon is 'x', which is no number"),
+        ({"layer_norm_epsilon": 2}, "eps is 2: it must be between 0 and 1"),
     ],
 )
 def test_configs_that_the_model_does_not_compute(saved: Path, change: dict[str, Any], match: str) -> None:
     file = saved / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
-    with pytest.raises(UsageError, match=match):
+    with pytest.raises(UsageError, match=rf"{file}: .*{match}"):
+        load(saved)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\x00", b"[]", b"null", b'"gpt2"'])
+def test_a_config_that_is_none_is_named(saved: Path, content: bytes) -> None:
+    (saved / "config.json").write_bytes(content)
+    with pytest.raises(UsageError, match=rf"{saved}/config\.json (cannot be read|holds no JSON object)"):
         load(saved)
 
 

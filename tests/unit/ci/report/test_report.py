@@ -68,21 +68,35 @@ def test_summary_counts_every_status() -> None:
     assert RESULTS.summary() == "1 passed, 1 failed, 1 error, 1 not run"
 
 
+def results(*rows: dict[str, object]) -> bytes:
+    return json.dumps({"format": 1, "environment": {}, "rows": rows}).encode()
+
+
 @pytest.mark.parametrize(
-    "text",
+    "content",
     [
-        "",
-        "{",
-        "[]",
-        '{"format": 2, "environment": {}, "rows": []}',
-        json.dumps({"format": 1, "environment": {}, "rows": [{"x": 1}]}),
+        b"",
+        b"{",
+        b"[]",
+        b"\x7fELF\xff\x00",
+        b'{"format": 2, "environment": {}, "rows": []}',
+        b'{"format": 1, "environment": [], "rows": []}',
+        results({"x": 1}),
+        results(dataclasses.asdict(row("passed", error="much"))),
+        results(dataclasses.asdict(row("passed", detail=None))),
+        results(dataclasses.asdict(row("green"))),
     ],
 )
-def test_what_is_no_results_file(tmp_path: Path, text: str) -> None:
+def test_what_is_no_results_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "results.json"
-    path.write_text(text)
+    path.write_bytes(content)
     with pytest.raises(UsageError, match=r"results\.json"):
         Results.load(path)
+
+
+def test_results_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"{tmp_path} cannot be read: Is a directory"):
+        Results.load(tmp_path)
 
 
 def test_a_missing_results_file(tmp_path: Path) -> None:
