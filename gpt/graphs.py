@@ -30,10 +30,6 @@ class Forward:
         with model.executor.capture() as self._graph:
             model.launch_forward(self._work, batch, length, out)
 
-    @property
-    def activation_nbytes(self) -> int:
-        return self._work.nbytes + self.logits.allocation.nbytes
-
     def set_tokens(self, tokens: Tokens) -> None:
         """The tokens (B, T) of the next runs. Raises UsageError."""
         if self.model.check_tokens(tokens) != (self.batch, self.length):
