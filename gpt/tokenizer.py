@@ -18,7 +18,9 @@ class Tokenizer(Protocol):
     vocab_size: int
     end_of_text: int
 
-    def encode(self, text: str) -> list[int]: ...
+    def encode(self, text: str) -> list[int]:
+        """Raises UsageError for what is not valid UTF-8."""
+        ...
 
     def stream(self, tokens: Iterable[int]) -> Iterator[str]:
         """Text as the tokens come; a character that spans several tokens is given once it is whole."""
@@ -29,6 +31,13 @@ def decode(tokenizer: Tokenizer, tokens: Iterable[int]) -> str:
     return "".join(tokenizer.stream(tokens))
 
 
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:  # a command line's bytes that are no UTF-8 come as lone surrogates
+        raise UsageError(f"the text is not valid UTF-8: {text!r}") from error
+
+
 class ByteTokenizer:
     """Token n is byte n of the UTF-8 text; 256 ends a document."""
 
@@ -36,7 +45,7 @@ class ByteTokenizer:
     end_of_text = 256
 
     def encode(self, text: str) -> list[int]:
-        return list(text.encode())
+        return list(_utf8(text))
 
     def stream(self, tokens: Iterable[int]) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
@@ -70,7 +79,7 @@ class BytePairTokenizer:
         self.end_of_text: int = end
 
     def encode(self, text: str) -> list[int]:
-        return list(self._encoding.encode(text).ids)
+        return list(self._encoding.encode(_utf8(text).decode()).ids)
 
     def stream(self, tokens: Iterable[int]) -> Iterator[str]:
         pending: list[int] = []

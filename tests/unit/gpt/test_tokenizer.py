@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,12 @@ def test_characters_come_whole(folder: Path) -> None:
         assert "".join(pieces) == TEXT
         assert "🙂" in pieces
         assert len(pieces) > 8  # as they come, not at the end
+
+
+def test_text_that_is_not_utf8(folder: Path) -> None:
+    for tokenizer in (ByteTokenizer(), BytePairTokenizer(folder / "tokenizer.json")):
+        with pytest.raises(UsageError, match=r"not valid UTF-8: 'a\\udcff'"):
+            tokenizer.encode(os.fsdecode(b"a\xff"))
 
 
 def test_broken_and_special_tokens() -> None:
