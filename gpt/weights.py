@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from toolchain.errors import UsageError
+from toolchain.files import replacing
 
 from .config import GPTConfig
 
@@ -131,11 +132,13 @@ def load(path_or_name: str | Path) -> tuple[GPTConfig, Weights, Path]:
 
 
 def save(folder: Path, config: GPTConfig, weights: Mapping[str, Array]) -> None:
-    """Writes what `load` reads."""
+    """Writes what `load` reads. Both files are replaced when both are written: a failure leaves a checkpoint that was
+    there as it was. Raises UsageError for what `load` would refuse, and OSError."""
     check(config, weights, str(folder))
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(config.to_hugging_face(), indent=2) + "\n")
-    save_file(dict(weights), folder / "model.safetensors", metadata={"format": "pt"})
+    with replacing(folder / "config.json") as described, replacing(folder / "model.safetensors") as stored:
+        described.write_text(json.dumps(config.to_hugging_face(), indent=2) + "\n")
+        save_file(dict(weights), stored, metadata={"format": "pt"})
 
 
 def _folder(path_or_name: str | Path) -> Path:

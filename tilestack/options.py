@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, NoReturn
 
 from toolchain.errors import UsageError
+from toolchain.files import write_whole
 
 SOURCES = {"mlir": "kernels_mlir", "py": "kernels_py"}
 
@@ -56,15 +55,7 @@ def read(path: Path) -> bytes:
 def write(path: Path, data: bytes) -> None:
     """A file the user named, whole or not at all. Raises UsageError."""
     try:
-        descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-            Path(beside).chmod(0o644)
-            Path(beside).replace(path)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
+        write_whole(path, data)
     except OSError as error:
         _cannot(path, "written", error)
 

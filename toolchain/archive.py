@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import lzma
-import os
 import stat
 import tarfile
 import tempfile
@@ -20,6 +19,8 @@ from typing import IO
 
 from .bundle import MANIFEST, Bundle, FileRef, check_replaceable, replace_folder
 from .errors import BundleError, UsageError
+from .files import replacing
+from .pins import file_sha256
 
 SUFFIX = ".tar.xz"
 PRESET = 6  # of xz: 9 gives 2 % less
@@ -51,6 +52,8 @@ def pack(folder: Path, path: Path) -> str:
     Raises BundleError that names every file that is missing, damaged or not of the bundle; UsageError if `path` cannot
     be written.
     """
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} cannot be written: it is there, and no plain file")
     bundle = Bundle.load(folder)
     if extra := unlisted(bundle):
         raise BundleError(
@@ -59,23 +62,13 @@ def pack(folder: Path, path: Path) -> str:
         )
     content = _contents(bundle)
     try:
-        descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with (
-                os.fdopen(descriptor, "wb") as file,
-                lzma.open(file, "wb", check=lzma.CHECK_CRC64, preset=PRESET) as packed,
-            ):
+        with replacing(path) as beside:
+            with lzma.open(beside, "wb", check=lzma.CHECK_CRC64, preset=PRESET) as packed:
                 _write_members(packed, content)
-            Path(beside).chmod(0o644)
-            with Path(beside).open("rb") as file:
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            Path(beside).replace(path)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
+            beside.chmod(0o644)  # whatever the umask: it is made to be given away
+            return file_sha256(beside)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
-    return sha256
 
 
 def _contents(bundle: Bundle) -> dict[str, bytes]:

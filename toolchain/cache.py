@@ -8,13 +8,12 @@ again. Writes are to a temporary file that is then renamed, so any number of pro
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import ToolchainError
+from .files import write_whole
 
 _DIGEST = hashlib.sha256().digest_size
 
@@ -55,14 +54,7 @@ class Cache:
         path = self._path(name)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=".")
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(hashlib.sha256(content).digest() + content)
-                Path(beside).replace(path)
-            except BaseException:
-                Path(beside).unlink(missing_ok=True)
-                raise
+            write_whole(path, hashlib.sha256(content).digest() + content)
         except OSError as error:
             raise ToolchainError(f"{path}: the compile cache cannot be written: {error}", hint=_HINT) from error
 

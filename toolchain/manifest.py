@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import sys
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .errors import ToolchainError
+from .files import write_whole
 from .knobs import ROOT
 from .pins import PINS, file_sha256, pins
 
@@ -66,9 +66,7 @@ class Manifest:
 
     def save(self, folder: Path) -> None:
         """Write it in one step."""
-        temporary = folder / f"manifest.json.{os.getpid()}"
-        temporary.write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n")
-        temporary.replace(self.path(folder))
+        write_whole(self.path(folder), json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n")
 
 
 def site_packages(folder: Path) -> Path:

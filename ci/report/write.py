@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from pathlib import Path
 
 from gpt.conformance.result import Results
+from toolchain.files import write_whole
 
 from .html import render_html
 from .junit import render_junit
@@ -17,22 +17,17 @@ def write_report(results: Results, folder: Path) -> list[str]:
     the paths, and plainly what was not written."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = [
-        _replace(folder / "results.json", results.to_json()),
-        _replace(folder / "junit.xml", render_junit(results)),
+        _write(folder / "results.json", results.to_json()),
+        _write(folder / "junit.xml", render_junit(results)),
     ]
     if find_spec("jinja2") is None:
         page = folder / "index.html"
         page.unlink(missing_ok=True)  # an older page would show another run
         command = f"tilestack report {folder / 'results.json'}"
         return [*lines, f"{page} not written: jinja2 is not installed here; elsewhere: {command}"]
-    return [*lines, _replace(folder / "index.html", render_html(results))]
+    return [*lines, _write(folder / "index.html", render_html(results))]
 
 
-def _replace(path: Path, text: str) -> str:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(text)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+def _write(path: Path, text: str) -> str:
+    write_whole(path, text)
     return str(path)

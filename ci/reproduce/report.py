@@ -12,6 +12,8 @@ from typing import Literal
 from rich.console import Console
 from rich.table import Table
 
+from toolchain.files import write_whole
+
 from .building import Commit
 from .comparing import File
 from .variation import Varied
@@ -67,9 +69,10 @@ class Report:
 
 
 def write(report: Report, folder: Path) -> None:
+    """Writes report.json and report.md into the folder, each whole or not at all. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "report.json").write_text(json.dumps(report.to_json(), indent=1) + "\n")
-    (folder / "report.md").write_text(markdown(report))
+    write_whole(folder / "report.json", json.dumps(report.to_json(), indent=1) + "\n")
+    write_whole(folder / "report.md", markdown(report))
 
 
 def show(report: Report, console: Console) -> None:

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ..errors import TilestackError, ToolchainError, ToolFailed, UsageError
+from ..files import write_whole
 from ..knobs import ROOT, cache_dir, certificates, jobs, network_settings, toolchain_dir
 from ..stacks import stacks
 from .engine import Container, Engine
@@ -235,7 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if began and log.stat().st_size:
             print(f"  the whole output: {log}", file=sys.stderr)
         return error.exit_code
-    (prefixes() / "current").write_text(prefix.name + "\n")
+    write_whole(prefixes() / "current", prefix.name + "\n")
     if args.output:
         shutil.copytree(prefix / "bin", args.output, dirs_exist_ok=True)
     print(f"native toolchain in {prefix}, {time.monotonic() - start:.1f} s")

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import TilestackError, ToolchainError, ToolFailed, UsageError
+from ..files import write_whole
 from ..knobs import ROOT, cache_dir
 from ..stacks import stacks
 from .build import DoesNotBuildError, Plan, build
@@ -153,7 +154,7 @@ def write(rows: Sequence[Mapping[str, str]]) -> None:
     lines = ["# Written by `nox -s llvm_canary`: which LLVM each stack was seen to work with, and which breaks it.", ""]
     for row in (kept[key] for key in sorted(kept)):
         lines += ["[[seen]]", *(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in row.items()), ""]
-    SEEN.write_text("\n".join(lines))
+    write_whole(SEEN, "\n".join(lines))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

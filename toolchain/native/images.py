@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import ToolchainError, ToolFailed, UsageError
+from ..files import write_whole
 from ..knobs import ROOT, cache_dir, certificates, network_settings
 from ..pins import file_sha256
 from . import docker_archive
@@ -255,5 +256,5 @@ def save(name: str, made: Made) -> None:
     for other, row in known.items():
         if packages := made.packages if other == name else row.locked:
             lines += [f"[{other}]", "packages = [", *(f'  "{package}",' for package in packages), "]", ""]
-    IMAGES.write_text(text.replace(table, changed))
-    LOCK.write_text("\n".join(lines))
+    write_whole(IMAGES, text.replace(table, changed))
+    write_whole(LOCK, "\n".join(lines))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import TilestackError
+from ..files import write_whole
 from ..knobs import cache_dir
 from .engine import Engine
 from .images import Image, Made, cached, image, images, make, save
@@ -24,7 +25,7 @@ def ensure(engine: Engine, wanted: Image) -> str:
     noted = archive.with_suffix(".digest")  # another than wanted.digest where the mirror has moved on
     if not (archive.is_file() and noted.is_file()):
         made = make(wanted, archive)
-        noted.write_text(made.digest + "\n")
+        write_whole(noted, made.digest + "\n")
         report(wanted, made)
     digest = noted.read_text().strip()
     if not engine.has(digest):

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ToolchainError
+from ..files import write_whole
 from ..knobs import ROOT
 from ..pins import PINS, file_sha256
 from ..stacks import Archive, GitSource, Provider, Stack, Stacks, stacks
@@ -84,7 +85,7 @@ def _patches(recipe: Path) -> dict[str, list[dict[str, str]]]:
 
 def write_conandata(known: Stacks) -> None:
     for path, text in conandata(known).items():
-        path.write_text(text)
+        write_whole(path, text)
 
 
 def move_stack(arguments: Sequence[str]) -> None:
@@ -110,7 +111,7 @@ def move_stack(arguments: Sequence[str]) -> None:
     before, mark, _ = PINS.read_text().partition("# The native stacks.")
     if not mark:
         raise ToolchainError(f"{PINS}: no native stacks in it", hint="git checkout toolchain/pins.toml")
-    PINS.write_text(before + render(changed))
+    write_whole(PINS, before + render(changed))
     stacks.cache_clear()  # the lock is made next, of what is pinned now
     write_conandata(changed)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import TilestackError, ToolchainError
+from ..files import write_whole
 from ..knobs import ROOT, cache_dir
 from ..native import recipes
 from ..pins import PINS, file_sha256
@@ -131,7 +132,7 @@ def update(options: Sequence[str]) -> None:
     locked = read_lock(requirements.read_text())
     hashes = {machine: tool_hashes(locked, machine) for machine in MACHINES}
     wheels = render_pins({name: locked[name].version for name in STACK}, hashes)
-    PINS.write_text(wheels + "\n" + native.render(stacks()))
+    write_whole(PINS, wheels + "\n" + native.render(stacks()))
     native.write_conandata(stacks())
     recipes.lock(cache_dir() / "native/lock")
 

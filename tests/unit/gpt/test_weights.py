@@ -29,6 +29,20 @@ def test_saved_and_loaded(saved: Path, config: GPTConfig, weights: Weights) -> N
     assert load(str(saved))[0] == config
 
 
+def test_a_save_that_fails_leaves_the_checkpoint_that_was_there(
+    saved: Path, config: GPTConfig, weights: Weights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: object, file: Path, **__: object) -> None:
+        file.write_bytes(b"a part")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("gpt.weights.save_file", full)
+    with pytest.raises(OSError, match="No space"):
+        save(saved, dataclasses.replace(config, eps=1e-3), weights)
+    assert load(saved)[0] == config
+    assert sorted(path.name for path in saved.iterdir()) == ["config.json", "model.safetensors"]
+
+
 def test_hugging_faces_spelling(saved: Path, weights: Weights) -> None:
     tensors = {f"transformer.{name}": tensor for name, tensor in weights.items()}
     tensors["lm_head.weight"] = weights["wte.weight"]

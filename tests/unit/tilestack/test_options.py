@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,18 @@ from .conftest import Run
 def test_a_seed_is_a_natural_number(run: Run, words: list[str], seed: str) -> None:
     ran = run(*words, f"--seed={seed}")
     assert ran.code == 2 and f"argument --seed: {seed!r} is no integer from 0" in ran.err and ran.out == ""
+
+
+def test_an_output_that_is_no_file_is_written_to_and_stays(run: Run, add_one: Path, tmp_path: Path) -> None:
+    whole, pipe = tmp_path / "k.tilebc", tmp_path / "pipe"
+    assert run("assemble", add_one, "-o", whole).code == 0
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    assert run("assemble", add_one, "-o", pipe) == (0, "", "")
+    reader.join(10)
+    assert read == [whole.read_bytes()] and pipe.is_fifo()
 
 
 HOST_PROGRAM = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\x3e\x00" + bytes(44)

@@ -117,6 +117,15 @@ def test_a_write_that_fails_leaves_what_was_there(
     assert {p.name for p in tmp_path.iterdir()} == {"bundle", "b.tar.xz"}
 
 
+def test_what_is_no_plain_file_is_left_alone(bundle: Bundle, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "folder", Path("/dev/null")):
+        mode = path.stat().st_mode
+        with pytest.raises(UsageError, match=f"{path} cannot be written"):
+            archive.pack(bundle.root, path)
+        assert path.stat().st_mode == mode
+
+
 def replaced_content(rows: Members) -> Members:
     return [*rows[:-1], member(rows[-1][0].name, b"forged")]
 

@@ -42,6 +42,19 @@ def test_the_files_say_what_the_results_say(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["index.html", "junit.xml", "results.json"]
 
 
+def test_a_report_that_cannot_be_written_leaves_the_older_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_report(RESULTS, tmp_path)
+
+    def full(self: Path, _: bytes) -> int:
+        raise OSError(28, "No space left on device", str(self))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space"):
+        write_report(Results({}, []), tmp_path)
+    assert Results.load(tmp_path / "results.json") == RESULTS
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 def test_the_page_escapes_and_shows_the_worst_of_a_square() -> None:
     page = render_html(RESULTS)
     assert "off by &lt;3&gt;" in page

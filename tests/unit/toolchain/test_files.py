@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from toolchain.files import replacing, write_whole
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_text_and_bytes_are_written_with_the_permissions_of_any_file(tmp_path: Path):
+    for content in ("café\n", b"\x00\xff"):
+        write_whole(tmp_path / "file", content)
+        assert (tmp_path / "file").read_bytes() == (content if isinstance(content, bytes) else content.encode())
+    (tmp_path / "any").touch()
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "any").stat().st_mode
+    assert names(tmp_path) == ["any", "file"]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt(), ValueError()])
+@pytest.mark.parametrize("before", [None, "old"])
+def test_what_ends_early_leaves_all_as_it_was(tmp_path: Path, error: BaseException, before: str | None):
+    path = tmp_path / "file"
+    if before is not None:
+        path.write_text(before)
+
+    def write() -> None:
+        with replacing(path) as beside:
+            beside.write_text("a part of")
+            raise error
+
+    with pytest.raises(type(error)):
+        write()
+    assert names(tmp_path) == ([] if before is None else ["file"])
+    assert before is None or path.read_text() == before
+
+
+def test_of_two_files_neither_is_replaced_where_the_second_fails(tmp_path: Path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_text("old")
+
+    def write() -> None:
+        with replacing(one) as first, replacing(two):
+            first.write_text("new")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write()
+    assert one.read_text() == "old" and names(tmp_path) == ["one"]
+
+
+def test_what_cannot_be_written_is_an_oserror(tmp_path: Path):
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "missing" / "file", tmp_path / "folder"):
+        with pytest.raises(OSError, match=r"missing/\.file|folder"):
+            write_whole(path, "")
+    assert names(tmp_path) == ["folder"]
+
+
+@pytest.mark.parametrize("before", [None, "old"])
+def test_a_link_stays_a_link(tmp_path: Path, before: str | None):
+    (tmp_path / "there").mkdir()
+    if before is not None:
+        (tmp_path / "there" / "file").write_text(before)
+    (tmp_path / "link").symlink_to("there/file")
+    write_whole(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "there" / "file").read_text() == "new"
+    assert names(tmp_path / "there") == ["file"]
+
+
+def test_a_pipe_is_written_to_and_stays(tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    write_whole(pipe, b"content")
+    reader.join(10)
+    assert read == [b"content"] and pipe.is_fifo() and names(tmp_path) == ["pipe"]
