@@ -212,6 +212,7 @@ def _stamp(args: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; returns its exit code."""
+    command.settle_streams()
     args = parser().parse_args(argv)
     return command.run(lambda: args.run(args), set_up=SET_UP)
 

@@ -145,7 +145,8 @@ def _folder(path_or_name: str | Path) -> Path:
     if Path(path_or_name).is_dir():
         return Path(path_or_name)
     name = str(path_or_name)
-    if isinstance(path_or_name, Path) or name.startswith((".", "/", "~")) or name.count("/") > 1:
+    path_like = name.startswith((".", "/", "~")) or name.count("/") > 1
+    if isinstance(path_or_name, Path) or path_like or Path(name).exists():
         raise UsageError(f"{name} is no folder", hint="give a checkpoint's folder or a repository of the hub")
     try:
         from huggingface_hub import snapshot_download

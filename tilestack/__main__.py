@@ -45,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
+    command.settle_streams()
     args = _parse(argv)
     return command.run(lambda: args.run(args), set_up=SET_UP, debug=args.debug)
 

@@ -66,8 +66,10 @@ def run_(args: argparse.Namespace) -> int:
     from gpt.conformance.matrix import run_matrix
     from gpt.conformance.result import Row
     from toolchain.bundle import Bundle
+    from toolchain.files import check_makable
     from toolchain.runtime import gpus, open_executor
 
+    check_makable(args.report)
     bundle = Bundle.load(args.bundle)
     found = gpus() if args.executor == "auto" else ()
     executors = [open_executor(f"cuda:{gpu.index}") for gpu in found] or [open_executor(args.executor)]
@@ -117,8 +119,11 @@ def _native_tools() -> Generator[NativeTools | str]:
 def report_(args: argparse.Namespace) -> int:
     from ci.report import write_report
     from gpt.conformance.result import Results
+    from toolchain.files import check_makable
 
-    for line in write_report(Results.load(args.results), args.output or args.results.parent):
+    folder = args.output or args.results.parent
+    check_makable(folder)
+    for line in write_report(Results.load(args.results), folder):
         print(line)
     return 0
 

@@ -81,6 +81,7 @@ def compile_(args: argparse.Namespace) -> int:
 
     if args.jobs is not None and args.jobs < 1:
         raise UsageError(f"--jobs {args.jobs}: at least one")
+    bundle.check_replaceable(args.output)
     started = time.perf_counter()
     entries = chosen_entries(args)
     names = ["all"] if args.all_targets else args.target

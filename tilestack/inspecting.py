@@ -55,6 +55,8 @@ def _cubins(args: argparse.Namespace) -> list[tuple[str, bytes]]:
         data = read(args.path)
         if not is_cubin(data):
             raise UsageError(f"{args.path} is no cubin", hint="tilestack assemble --target SM makes one")
+        if given := [f"--{name}" for name in ("target", "op", "source") if getattr(args, name) is not None]:
+            raise UsageError(f"{args.path} is one cubin: {', '.join(given)} would choose of a bundle")
         return [("", data)]
     bundle = Bundle.load(args.path)
     if not bundle.targets:
@@ -62,11 +64,12 @@ def _cubins(args: argparse.Namespace) -> list[tuple[str, bytes]]:
     target = args.target or bundle.targets[0]
     if target not in bundle.targets:
         raise UsageError(f"{args.path} has no cubins for {target}", hint=f"one of {', '.join(bundle.targets)}")
-    found = [
-        (entry.spec.source, bundle.read(entry.cubins[target]))
-        for entry in bundle.entries
-        if target in entry.cubins and args.op in (None, entry.spec.op) and args.source in (None, entry.spec.source)
+    entries = [entry for entry in bundle.entries if target in entry.cubins]
+    chosen = [
+        entry for entry in entries if args.op in (None, entry.spec.op) and args.source in (None, entry.spec.source)
     ]
-    if not found:
-        raise UsageError(f"{args.path} has no such entry for {target}")
-    return found
+    if not chosen:
+        wanted = "/".join(name for name in (args.source, args.op) if name is not None)
+        known = dict.fromkeys(f"{entry.spec.source}/{entry.spec.op}" for entry in entries)
+        raise UsageError(f"{args.path} has no cubin of {wanted} for {target}", hint=f"it has {', '.join(known)}")
+    return [(entry.spec.source, bundle.read(entry.cubins[target])) for entry in chosen]

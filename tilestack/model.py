@@ -50,7 +50,7 @@ def generate(args: argparse.Namespace) -> int:
     from gpt.tokenizer import load_tokenizer
     from toolchain.runtime import Launcher, open_executor
 
-    config, tensors, folder = weights.load(args.checkpoint or weights.SHIPPED)
+    config, tensors, folder = weights.load(weights.SHIPPED if args.checkpoint is None else args.checkpoint)
     tokenizer = load_tokenizer(folder, config)
     stop = [tokenizer.end_of_text, *(_one_token(tokenizer, text) for text in args.stop)]
     executor = open_executor(args.executor)

@@ -20,6 +20,7 @@ from typing import Any, cast
 
 from .entry import EntrySpec
 from .errors import BundleError, LaunchError, UsageError
+from .files import check_makable
 
 FORMAT = 2
 MANIFEST = "manifest.json"
@@ -201,9 +202,10 @@ def write(root: str | Path, compiled: Sequence[Compiled], tools: Mapping[str, Ma
 
 
 def check_replaceable(root: Path) -> None:
-    """Raises UsageError if `root` holds anything but a bundle."""
+    """Raises UsageError if `root` holds anything but a bundle, or cannot be made."""
     if root.exists() and not (root / MANIFEST).is_file() and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{root} exists and is no bundle: it is not overwritten", hint="choose another --output")
+    check_makable(root.absolute().parent)
 
 
 def _row(folder: Path, entry: Compiled) -> dict[str, Any]:

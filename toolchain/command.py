@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from .errors import TilestackError, ToolchainError
 
 OURS = frozenset({"benchmarks", "ci", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain"})
+
+
+def settle_streams() -> None:
+    """A stream that is closed forgets what is written to it. What the terminal's encoding lacks, and a file name that
+    is no text, is shown escaped, as Python does on standard error."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - to the end of the process
+        elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def run(work: Callable[[], int | None], *, set_up: str, debug: bool = False) -> int:

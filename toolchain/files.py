@@ -8,6 +8,18 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .errors import UsageError
+
+
+def check_makable(folder: Path) -> None:
+    """Raises UsageError where `folder` is not there and cannot be made, or may not be written to: to be asked before
+    the work whose results shall go there."""
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        raise UsageError(f"{folder} cannot be made: {nearest} is no folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise UsageError(f"{folder} cannot be written: {nearest} may not be written to")
+
 
 @contextmanager
 def replacing(path: Path) -> Generator[Path]:

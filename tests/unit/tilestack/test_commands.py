@@ -76,9 +76,10 @@ def test_compile_replaces_a_bundle_and_nothing_else(run: Run, tmp_path: Path) ->
     (tmp_path / "file").write_text("precious")
     ran = run(*words, tmp_path / "file")
     assert ran.code == 2 and "not overwritten" in ran.err
-    ran = run(*words, tmp_path / "file" / "below")
-    assert ran.code == 1 and ran.err.startswith("error: ") and str(tmp_path / "file") in ran.err
+    ran = run(*words, tmp_path / "file" / "below" / "bundle")
+    assert ran.code == 2 and f"below cannot be made: {tmp_path / 'file'} is no folder" in ran.err
     assert (tmp_path / "file").read_text() == "precious"
+    assert not (tmp_path / "cache").exists()  # refused before anything is compiled
 
 
 def test_a_cache_that_cannot_be_used(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,6 +143,17 @@ def test_matrix_run_and_report(run: Run, bundle: Path, tmp_path: Path) -> None:
     names = ("results.json", "junit.xml", "index.html")
     assert again.out.splitlines() == [str(tmp_path / "again" / name) for name in names]
     assert json.loads((tmp_path / "again" / "results.json").read_text())["rows"]
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_run(run: Run, bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    run("matrix", "run", "--bundle", bundle, "--executor", "cpu", "--op", "gelu", "--report", tmp_path / "report")
+    for words in (
+        ["matrix", "run", "--bundle", bundle, "--executor", "cpu", "--op", "gelu", "--report"],
+        ["report", tmp_path / "report" / "results.json", "--output"],
+    ):
+        ran = run(*words, tmp_path / "file")
+        assert ran == (2, "", f"error: {tmp_path / 'file'} cannot be made: {tmp_path / 'file'} is no folder\n")
 
 
 def test_a_matrix_with_a_failing_cell_is_not_green(run: Run, bundle: Path, tmp_path: Path) -> None:
@@ -209,6 +221,8 @@ def test_results_that_are_none(run: Run, tmp_path: Path, content: str) -> None:
         (["--top-p", "1.5"], "top_p is 1.5"),
         (["--stop", "two"], "3 tokens of this tokenizer, not one"),
         (["--checkpoint", "/no/such/folder"], "/no/such/folder"),
+        (["--checkpoint", "pyproject.toml"], "pyproject.toml is no folder\n"),
+        (["--checkpoint", ""], "config.json cannot be read"),
         (["--executor", "nope"], "no executor is called 'nope'"),
     ],
 )

@@ -140,6 +140,22 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         assert (process.wait(), said) == (0, ""), words
 
 
+@pytest.mark.parametrize("words", ["--help", "matrix list", "disassemble {}", "disassemble {} >&1 2>&-"])
+def test_closed_streams_are_no_error(words: str, add_one: Path, tmp_path: Path) -> None:
+    assert main(["assemble", str(add_one), "-o", str(tmp_path / "k")]) == 0
+    command = f"exec {sys.executable} -m tilestack {words.format(tmp_path / 'k')} >&-"
+    done = subprocess.run(["/bin/sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_file_name_that_is_no_text_is_shown_escaped(add_one: Path, encoding: str) -> None:
+    odd = add_one.rename(add_one.with_name("\udcff.mlir"))
+    process = started("verify", str(odd), PYTHONIOENCODING=f"{encoding}:strict")
+    out, err = process.communicate()
+    assert (process.returncode, err) == (0, "") and r"\udcff.mlir: ok: @add_one" in out
+
+
 def test_an_interrupt_ends_a_compile_quietly(tmp_path: Path) -> None:
     process = started(
         "compile", "--source", "mlir", "--no-targets", "--jobs", "1", "--output", str(tmp_path / "b"),

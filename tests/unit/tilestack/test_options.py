@@ -45,6 +45,13 @@ def test_inspect_names_the_file_that_is_no_cubin(run: Run, tmp_path: Path, conte
     assert ran.code == 2 and f"{path} is no cubin" in ran.err and ran.out == ""
 
 
+def test_inspect_has_nothing_to_choose_of_one_cubin(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "k.cubin"
+    path.write_bytes(FOR_A_GPU)
+    ran = run("inspect", path, "--target", "sm_90", "--op", "gelu")
+    assert ran == (2, "", f"error: {path} is one cubin: --target, --op would choose of a bundle\n")
+
+
 def test_a_file_for_a_gpu_is_told_by_its_head() -> None:
     assert is_cubin(FOR_A_GPU) and not is_cubin(HOST_PROGRAM)
 

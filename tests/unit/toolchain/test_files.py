@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.files import replacing, write_whole
+from toolchain.errors import UsageError
+from toolchain.files import check_makable, replacing, write_whole
 
 
 def names(folder: Path) -> list[str]:
@@ -82,3 +83,17 @@ def test_a_pipe_is_written_to_and_stays(tmp_path: Path):
     write_whole(pipe, b"content")
     reader.join(10)
     assert read == [b"content"] and pipe.is_fifo() and names(tmp_path) == ["pipe"]
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    for folder in (tmp_path, tmp_path / "new" / "deep", Path("new"), Path()):
+        check_makable(folder)
+    for folder in (Path("file"), Path("file/below"), tmp_path / "file"):
+        with pytest.raises(UsageError, match=f"{folder} cannot be made: .*file is no folder"):
+            check_makable(folder)
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root, who may run the tests, may write anywhere
+    with pytest.raises(UsageError, match=f"{tmp_path}/new cannot be written: {tmp_path} may not be written to"):
+        check_makable(tmp_path / "new")
+    assert names(tmp_path) == ["file"]
