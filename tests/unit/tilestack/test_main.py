@@ -6,6 +6,7 @@ import argparse
 import itertools
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,8 +16,10 @@ import pytest
 
 from tilestack import __main__ as command
 from tilestack.__main__ import main, parser
+from tilestack.options import SOURCES
 from toolchain import errors
 from toolchain.knobs import ROOT
+from toolchain.pipeline import load_source
 
 
 def every_command(top: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
@@ -54,6 +57,19 @@ def test_examples_parse() -> None:
         words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', re.split(r" {3,}", line)[0])]
         args = parser().parse_args(words[1:])
         assert callable(args.run), line
+
+
+def test_commands_in_the_docs_parse() -> None:
+    entries = {spec.symbol for spec in load_source(SOURCES["mlir"]).entries()}
+    lines = [
+        line
+        for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+        for line in re.findall(r"^(?:\| `)?tilestack ([^`|&#\n]+)", path.read_text(), re.MULTILINE)
+    ]
+    assert len(lines) > 20
+    for line in lines:
+        args = parser().parse_args(shlex.split(line))
+        assert getattr(args, "entry", None) in {None, *entries}, line
 
 
 def test_kinds_of_failure_differ_in_their_exit_code() -> None:
