@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolchain.files import write_whole
+
 from . import environment
-from .files import write_whole
 from .measurement import Measurement
 
 PARTS = ("operations", "forward", "compile", "assemble")
@@ -38,7 +39,7 @@ def run(options: Options) -> int:
             print(one, flush=True)
         made.append(one)
         document = {"format": 1, "environment": found, "measurements": [m.to_json() for m in made]}
-        write_whole(path, json.dumps(document, indent=1) + "\n")
+        write_whole(path, json.dumps(document, indent=1) + "\n", parents=True)
     if made:
         print(f"wrote {path}")
     return 0

@@ -17,9 +17,8 @@ from typing import Any
 
 from toolchain.bundle import MANIFEST, Bundle
 from toolchain.errors import UsageError
+from toolchain.files import write_whole
 from toolchain.knobs import ROOT
-
-from .files import write_whole
 
 COMMIT = "commit.json"  # in a bundle: the tree that it is of, for a machine without git
 UNMEASURED = (":!benchmarks/results", ":!docs", ":!tests")  # as git's pathspecs
@@ -53,7 +52,7 @@ def stamp(bundle: Path) -> Path:
     if not (bundle / MANIFEST).is_file():
         raise UsageError(f"no bundle in {bundle}", hint="tilestack compile writes one")
     path = bundle / COMMIT
-    write_whole(path, json.dumps(found) + "\n")
+    write_whole(path, json.dumps(found) + "\n", parents=True)
     return path
 
 

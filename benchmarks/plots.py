@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolchain.errors import UsageError
+from toolchain.files import write_whole
 
-from .files import write_whole
 from .result import AGAINST, Results, Row
 from .roofline import Work
 from .svg import FONT, Panel, Picture, Scale, around
@@ -27,7 +27,7 @@ def write_plots(results: Results, folder: Path) -> list[Path]:
     if not found:
         raise UsageError("these results hold nothing to draw: no case has a right time", hint="see the table command")
     for name, picture in found.items():
-        write_whole(folder / name, picture.render())
+        write_whole(folder / name, picture.render(), parents=True)
     return [folder / name for name in found]
 
 

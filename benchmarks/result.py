@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from toolchain.errors import UsageError
+from toolchain.files import write_whole
 
-from .files import write_whole
 from .roofline import Ceilings, Work
 
 FORMAT = 1
@@ -134,7 +134,7 @@ class Results:
 
     def save(self, path: Path) -> None:
         """Raises OSError."""
-        write_whole(path, self.to_json())
+        write_whole(path, self.to_json(), parents=True)
 
     @classmethod
     def load(cls, path: Path) -> Results:

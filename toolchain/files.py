@@ -42,7 +42,9 @@ def replacing(path: Path) -> Generator[Path]:
         beside.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Writes a file as `replacing` does; text as UTF-8. Raises OSError."""
+def write_whole(path: Path, content: str | bytes, *, parents: bool = False) -> None:
+    """Writes a file as `replacing` does; text as UTF-8. `parents`: its folder is made if need be. Raises OSError."""
+    if parents:
+        path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as beside:
         beside.write_bytes(content.encode() if isinstance(content, str) else content)

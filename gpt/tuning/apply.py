@@ -14,11 +14,11 @@ from typing import Any
 
 from toolchain.entry import DTYPES
 from toolchain.errors import UsageError
+from toolchain.files import write_whole
 from toolchain.tuned import FOLDER, MEASURED, OPTIONAL, ROW, load_file
 
 from . import toml
 from .catalogue import Catalogue, Contest, kernel_name
-from .files import write_whole
 from .launched import Launched
 from .measured import Measured
 from .spaces import Spaces
@@ -87,7 +87,7 @@ def apply(
     text = render(catalogue.target, rows, spaces)
     done.changed = text != (path.read_text() if path.exists() else "")
     if done.changed:
-        write_whole(path, text)
+        write_whole(path, text, parents=True)
     return done
 
 

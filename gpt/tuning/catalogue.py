@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 from toolchain.entry import EntrySpec
 from toolchain.errors import UsageError
+from toolchain.files import write_whole
 
-from .files import document, write_whole
+from .files import document
 from .shapes import Dims
 from .spaces import MODEL
 
@@ -98,7 +99,7 @@ class Catalogue:
     def save(self, folder: Path) -> None:
         head = {name: value for name, value in asdict(self).items() if name != "candidates"}
         rows = [json.dumps(asdict(candidate)) for candidate in self.candidates]
-        write_whole(folder / FILE, document(FORMAT, head, rows))
+        write_whole(folder / FILE, document(FORMAT, head, rows), parents=True)
 
     @classmethod
     def load(cls, folder: Path) -> Catalogue:

@@ -1,24 +1,10 @@
-"""Files of rows, written so that whoever reads one sees the old content or the new, never a part."""
+"""Files of rows: what `variants.json` and `measured.json` look like."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
-
-
-def write_whole(path: Path, content: str) -> None:
-    """Replaces a file at once; its folder is made if need be. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(content)
-        beside.replace(path)
-    except BaseException:  # a full disk, an interrupt
-        beside.unlink(missing_ok=True)
-        raise
 
 
 def document(version: int, head: Mapping[str, Any], rows: Sequence[str]) -> str:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from toolchain.errors import UsageError
+from toolchain.files import write_whole
 
 from .catalogue import Contest
-from .files import document, write_whole
+from .files import document
 from .shapes import Dims, shape_name
 from .tasks import Machine, Outcome, Status
 
@@ -97,7 +98,7 @@ class Measured:
         """Adds a row and writes the file."""
         self._put(row)
         head = {"target": self.target, "machine": self.machine and asdict(self.machine), "date": self.date}
-        write_whole(self.path, document(FORMAT, head, list(self._lines.values())))
+        write_whole(self.path, document(FORMAT, head, list(self._lines.values())), parents=True)
 
     def forget(self, is_old: Callable[[Row], bool]) -> int:
         """Drops rows, but for the file; returns how many."""

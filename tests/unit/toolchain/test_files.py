@@ -97,3 +97,10 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(UsageError, match=f"{tmp_path}/new cannot be written: {tmp_path} may not be written to"):
         check_makable(tmp_path / "new")
     assert names(tmp_path) == ["file"]
+
+
+def test_a_folder_is_made_where_that_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write_whole(tmp_path / "a" / "b" / "file", "")
+    write_whole(tmp_path / "a" / "b" / "file", "new", parents=True)
+    assert (tmp_path / "a" / "b" / "file").read_text() == "new"
