@@ -140,6 +140,7 @@ def _auto(_: argparse.Namespace) -> int:
 
 
 def _gpu(args: argparse.Namespace) -> int:
+    wanted = options(args)
     try:
         from . import gpu
     except ModuleNotFoundError as error:
@@ -149,7 +150,7 @@ def _gpu(args: argparse.Namespace) -> int:
             f"{sys.executable} has no PyTorch, which the results are compared with",
             hint="run `python -m benchmarks gpu` with a Python that has PyTorch",
         ) from error
-    return gpu.run(options(args))
+    return gpu.run(wanted)
 
 
 def options(args: argparse.Namespace) -> Options:

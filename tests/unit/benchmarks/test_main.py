@@ -61,9 +61,12 @@ def test_bundles_to_compare_with_have_names() -> None:
         (["--at-least", "0.98"], "say which: --against"),
     ],
 )
-def test_a_comparison_that_says_nothing_is_refused(words: list[str], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        command.options(command.parser().parse_args(["gpu", *words]))
+def test_a_comparison_that_says_nothing_is_refused(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is loaded: this machine may have no PyTorch."""
+    assert command.main(["gpu", *words]) == UsageError.exit_code
+    assert message in capsys.readouterr().err
 
 
 def test_a_run_may_have_no_peers() -> None:
