@@ -169,8 +169,9 @@ def join(runs: Sequence[Results], names: Sequence[str]) -> Results:
     measured while the GPU ran slower. Raises UsageError if the parts say that something changed meanwhile."""
     first = runs[0]
     for other, name in zip(runs[1:], names[1:], strict=True):
-        for key in IDENTITY:
-            a, b = first.environment.get(key), other.environment.get(key)
+        pairs = {key: (first.environment.get(key), other.environment.get(key)) for key in IDENTITY}
+        pairs["PyTorch"] = (_pytorch(first), _pytorch(other))
+        for key, (a, b) in pairs.items():
             if a != b:
                 raise UsageError(f"{name} has {key} {b!r}, {names[0]} {a!r}: their rows cannot be compared")
     others = [(name, run.environment.get("against", {})) for run, name in zip(runs, names, strict=True)]
@@ -190,6 +191,11 @@ def join(runs: Sequence[Results], names: Sequence[str]) -> Results:
         environment["sm_clock_mhz"] = [min(low for low, _ in seen), max(high for _, high in seen)]
     rates = {name: max(run.ceilings[name] for run in runs) for name in runs[0].ceilings}
     return Results(environment, rates, mark_best(_floored(row, rates) for row in rows.values()))
+
+
+def _pytorch(run: Results) -> str | None:
+    """Its version, for the peers are its."""
+    return run.environment.get("packages", {}).get("torch")
 
 
 def _floored(row: Row, rates: Mapping[str, float]) -> Row:

@@ -64,6 +64,8 @@ def add(commands: Any) -> None:
 
 def tune(args: argparse.Namespace) -> int:
     if args.check:
+        if args.what or args.target or args.phase:
+            raise UsageError("--check looks at all that is kept: no op, target or phase goes with it")
         return check(args)
     if not (args.what and args.target):
         raise UsageError("what shall be tuned, and for which GPU?", hint="tilestack tune linear --target sm_90")

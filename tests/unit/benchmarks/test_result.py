@@ -124,6 +124,12 @@ def test_runs_that_differ_are_not_merged(results: Results, key: str) -> None:
         merge([results, other], ["1.json", "2.json"])
 
 
+def test_runs_beside_another_pytorch_are_not_merged(results: Results) -> None:
+    other = replace(results, environment={**results.environment, "packages": {"torch": "2.12.0"}})
+    with pytest.raises(UsageError, match=r"2\.json has PyTorch '2\.12\.0', 1\.json '2\.11\.0'"):
+        merge([results, other], ["1.json", "2.json"])
+
+
 @pytest.mark.parametrize("key", ["gpu", "driver", "commit", "bundle"])
 @pytest.mark.parametrize("empty", [True, False])
 def test_runs_that_do_not_say_what_they_are_of_are_not_merged(results: Results, key: str, empty: bool) -> None:

@@ -166,6 +166,12 @@ def test_check_lists_what_is_stale(run: Run, kept: Path) -> None:
     assert ran.out == "gelu bf16 large for sm_90 (mlir): tileiras is another one\n1 of 1 tuned entries are stale\n"
 
 
+@pytest.mark.parametrize("word", ["linear", "--target=sm_90", "--phase=apply"])
+def test_check_is_of_all_that_is_kept(run: Run, kept: Path, word: str) -> None:
+    ran = run("tune", word, "--check", "--tuned", kept)
+    assert ran.code == 2 and "--check looks at all that is kept" in ran.err
+
+
 def test_check_wants_a_folder(run: Run, tmp_path: Path) -> None:
     ran = run("tune", "--check", "--tuned", tmp_path / "typo")
     assert ran.code == 2 and f"{tmp_path}/typo: there is no such folder\n  next: --tuned" in ran.err
