@@ -66,7 +66,8 @@ class KVCache:
 
 class GPT:
     """A GPT on the launcher's executor. `dtype`: f32, tf32 (f32 with tf32 matrix products), f16 or bf16. `folded`:
-    whether the norms of many rows are part of the products beside them; by default where that was measured faster."""
+    whether the norms of many rows are part of the products beside them; by default at multiples of 192 columns: see
+    squares.py."""
 
     def __init__(
         self, config: GPTConfig, weights: Weights, launcher: Launcher, dtype: str = "bf16", *,

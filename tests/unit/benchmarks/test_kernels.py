@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from benchmarks.check import Verdict
+from benchmarks.harness import Contender
 from benchmarks.kernels import Kernels, choose
 from toolchain.bundle import Bundle, BundleEntry, FileRef
 from toolchain.entry import EntrySpec
@@ -36,9 +37,14 @@ def test_what_cannot_be_compared_is_refused(measured: Bundle, sources: list[str]
 
 
 def test_another_bundles_kernels_are_a_peer_of_ours_of_the_same_source() -> None:
-    built: list[Any] = []
+    built: list[Kernels] = []
+
+    def build(kernels: Kernels) -> Contender:
+        built.append(kernels)
+        return Contender(lambda: Verdict(0, 0, 0, 0), lambda: 0.0)
+
     ours, other = Kernels(NEW, "py"), Kernels(OLD, "py", "old")
-    first, second = (kernels.maker(built.append) for kernels in (ours, other))  # type: ignore[arg-type]
+    first, second = (kernels.maker(build) for kernels in (ours, other))
     assert (first.name, first.kind, first.beside) == ("py", "ours", "")
     assert (second.name, second.kind, second.beside) == ("old py", "against", "py")
     first.build()
