@@ -30,7 +30,7 @@ def test_the_steps_dealt_out_to_the_parts_make_each_as_wide_as_a_tile(width: int
         assert dealt(width, cdiv(width, part)) == part
 
 
-@pytest.mark.parametrize(("rows", "tiles"), [(1024, LOW), (8192, TALL)])
+@pytest.mark.parametrize(("rows", "tiles"), [(1024, LOW), (1700, TALL), (8192, TALL)])
 @pytest.mark.parametrize("width", [1024, 1280, 1600])
 def test_every_width_of_a_part_has_a_tile_of_its_own(width: int, rows: int, tiles: dict[int, int]) -> None:
     own = [e for e in load_entries(ENTRIES, "mlir") if (e.op, e.dtype) == ("linear_residual_squares", "bf16")]
@@ -41,6 +41,7 @@ def test_every_width_of_a_part_has_a_tile_of_its_own(width: int, rows: int, tile
         dims = {"M": rows, "K": width, "N": width, "Z": z, "L": cdiv(rows, 64) * 64}
         chosen = next(e for e in own if e.unmet(dims) is None)
         assert chosen.constants["BN"] + chosen.constants.get("BR", 0) == part
+        assert chosen.constants["BM"] == (64 if tiles is LOW else 128)
 
 
 @pytest.mark.parametrize(
