@@ -11,6 +11,10 @@ from .errors import UsageError
 ROOT = Path(__file__).resolve().parent.parent  # the checkout
 
 
+LAST_SECOND = 253402300799  # of the year 9999: the last that a date of four digits can write
+MOST_DIGITS = 4  # of a number of compiles
+
+
 @dataclass(frozen=True)
 class Knob:
     """An environment variable: its name, what it sets, and what holds where it is unset (in words)."""
@@ -46,17 +50,29 @@ NETWORK_SETTINGS = (
 
 
 def cache_dir() -> Path:
-    """Where compiles are cached."""
-    if chosen := os.environ.get(CACHE_DIR.name):
-        return Path(chosen).expanduser().absolute()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "tilestack"
+    """Where compiles are cached. Raises UsageError where no home folder is known and nothing else is named."""
+    if chosen := _folder(CACHE_DIR):
+        return chosen
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "tilestack"
+    try:
+        return Path.home() / ".cache" / "tilestack"
+    except RuntimeError as error:  # as in a container, of a user that it does not know
+        raise UsageError("no home folder is known, so no place for the cache", hint=f"set {CACHE_DIR.name}") from error
 
 
 def toolchain_dir() -> Path:
-    """Where `nox -s build_toolchain` puts the toolchain."""
-    chosen = os.environ.get(TOOLCHAIN.name)
-    return Path(chosen).expanduser().absolute() if chosen else ROOT / ".toolchain"
+    """Where `nox -s build_toolchain` puts the toolchain. Raises UsageError for `~` of nobody."""
+    return _folder(TOOLCHAIN) or ROOT / ".toolchain"
+
+
+def _folder(knob: Knob) -> Path | None:
+    if not (chosen := os.environ.get(knob.name)):
+        return None
+    try:
+        return Path(chosen).expanduser().absolute()
+    except RuntimeError as error:  # ~ of a user who is not known here
+        raise UsageError(f"{knob.name}={chosen!r}: {error}", hint=f"name {knob.doc} without ~") from error
 
 
 def jobs() -> int:
@@ -64,8 +80,8 @@ def jobs() -> int:
     chosen = os.environ.get(JOBS.name)
     if not chosen:
         return len(os.sched_getaffinity(0))
-    if not chosen.isdecimal() or int(chosen) == 0:
-        raise UsageError(f"{JOBS.name}={chosen!r} is no positive integer", hint=f"unset {JOBS.name}")
+    if not chosen.isdecimal() or len(chosen) > MOST_DIGITS or int(chosen) == 0:
+        raise UsageError(f"{JOBS.name}={chosen[:20]!r} is no integer from 1 to 9999", hint=f"unset {JOBS.name}")
     return int(chosen)
 
 
@@ -121,8 +137,8 @@ def source_date_epoch() -> int | None:
     chosen = os.environ.get(SOURCE_DATE_EPOCH.name)
     if not chosen:
         return None
-    if not chosen.isdecimal():
-        raise UsageError(f"{SOURCE_DATE_EPOCH.name}={chosen!r} is no number of seconds since 1970")
+    if not chosen.isdecimal() or len(chosen) > len(str(LAST_SECOND)) or int(chosen) > LAST_SECOND:
+        raise UsageError(f"{SOURCE_DATE_EPOCH.name}={chosen[:20]!r} is no number of seconds since 1970")
     return int(chosen)
 
 

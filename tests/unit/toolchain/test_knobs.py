@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import ast
+import datetime
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,10 +40,43 @@ def test_folders_follow_their_variables(monkeypatch: pytest.MonkeyPatch):
     assert knobs.toolchain_dir() == knobs.ROOT / ".toolchain"
 
 
+@pytest.mark.parametrize(
+    ("knob", "folder"), [(knobs.CACHE_DIR, knobs.cache_dir), (knobs.TOOLCHAIN, knobs.toolchain_dir)]
+)
+def test_a_home_of_nobody_is_an_error(
+    knob: knobs.Knob, folder: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(knob.name, "~nobody-of-that-name/x")
+    with pytest.raises(UsageError, match=rf"{knob.name}='~nobody-of-that-name/x'(.|\n)*without ~"):
+        folder()
+
+
+def test_without_a_home_the_cache_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("TILESTACK_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(UsageError, match=r"no home folder(.|\n)*set TILESTACK_CACHE_DIR"):
+        knobs.cache_dir()
+
+
+def test_a_time_is_one_that_a_date_can_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    for good in (0, 1767225600, knobs.LAST_SECOND):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", str(good))
+        assert knobs.source_date_epoch() == good
+        datetime.datetime.fromtimestamp(good, datetime.UTC)
+    for bad in (str(knobs.LAST_SECOND + 1), "9" * 5000, "-1", "today"):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", bad)
+        with pytest.raises(UsageError, match="SOURCE_DATE_EPOCH="):
+            knobs.source_date_epoch()
+
+
 def test_jobs(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TILESTACK_JOBS", "7")
     assert knobs.jobs() == 7
-    for bad in ("0", "-1", "two", "1.5"):
+    for bad in ("0", "-1", "two", "1.5", "9" * 5000):
         monkeypatch.setenv("TILESTACK_JOBS", bad)
         with pytest.raises(UsageError, match="TILESTACK_JOBS"):
             knobs.jobs()
