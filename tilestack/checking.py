@@ -131,4 +131,4 @@ def report_(args: argparse.Namespace) -> int:
 def doctor(_: argparse.Namespace) -> int:
     from toolchain import doctor as toolchain_doctor
 
-    return toolchain_doctor.main()
+    return toolchain_doctor.report()

@@ -27,6 +27,7 @@ def settle_streams() -> None:
 def run(work: Callable[[], int | None], *, set_up: str, debug: bool = False) -> int:
     """The exit code of a command: what `work` returns, or an error's, which is printed. `set_up`: what to do where a
     package is missing. `debug`: an error is raised with its traceback instead."""
+    settle_streams()
     try:
         code = int(work() or 0)
         sys.stdout.flush()  # here, where a reader that is gone can be told from an error

@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+from . import command
 from .errors import DeviceError, ToolchainError, UsageError
 from .knobs import CACHE_DIR, JOBS, TOOLCHAIN, cache_dir, jobs, toolchain_dir
 from .manifest import REPAIR, Manifest, identity
@@ -156,6 +157,10 @@ def render(lines: Sequence[Check]) -> str:
 
 
 def main() -> int:
+    return command.run(report, set_up=REPAIR)
+
+
+def report() -> int:
     """Print the table; 4, a toolchain error, if something is broken."""
     lines = checks()
     print(render(lines))

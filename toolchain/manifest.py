@@ -105,11 +105,25 @@ def survey(folder: Path, packages: Path) -> dict[str, InstalledFile]:
     return found
 
 
+def check_tool(folder: Path, manifest: Manifest, name: str) -> Path:
+    """Where the pinned file `name` stands in the toolchain of that manifest. Raises ToolchainError unless it is there,
+    as it was installed and as pins.toml has it."""
+    installed = manifest.tools.get(name)  # none: the tool was pinned after the toolchain was built
+    if installed is None or installed.sha256 != pins().tools[name].expected():
+        raise ToolchainError(f"{folder}: built for other pins than toolchain/pins.toml: {name} differs", hint=REPAIR)
+    check_installed(folder, installed)
+    return folder / installed.path
+
+
 def check_file(path: Path, expected: str) -> None:
     """Raises ToolchainError unless `path` is a file with that sha256."""
-    if not path.is_file():
+    try:
+        found = file_sha256(path) if path.is_file() else None
+    except OSError as error:
+        raise ToolchainError(f"{path}: cannot be read: {error.strerror}", hint=REPAIR) from error
+    if found is None:
         raise ToolchainError(f"{path}: missing, expected a file with sha256 {expected}", hint=REPAIR)
-    if (found := file_sha256(path)) != expected:
+    if found != expected:
         raise ToolchainError(f"{path}: damaged\n  expected sha256 {expected}\n  found    sha256 {found}", hint=REPAIR)
 
 

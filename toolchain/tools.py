@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .errors import ToolchainError, ToolFailed
 from .knobs import tool_environment, toolchain_dir
-from .manifest import REPAIR, Manifest, check_file, check_installed
+from .manifest import Manifest, check_file, check_tool
 from .pins import pins
 
 
@@ -75,11 +75,7 @@ def tool(name: str) -> Tool:
 
 def _in_toolchain(name: str) -> Path:
     folder = toolchain_dir()
-    installed = Manifest.load(folder).tools.get(name)  # none: the tool was pinned after the toolchain was built
-    if installed is None or installed.sha256 != pins().tools[name].expected():
-        raise ToolchainError(f"{folder}: built for other pins than toolchain/pins.toml: {name} differs", hint=REPAIR)
-    check_installed(folder, installed)
-    return folder / installed.path
+    return check_tool(folder, Manifest.load(folder), name)
 
 
 def packaged(name: str) -> Path:

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from toolchain import command
 from toolchain.errors import TilestackError, UsageError
 from toolchain.knobs import ROOT, toolchain_dir
+from toolchain.manifest import REPAIR
 
 from . import artefacts, building, report
 from .artefacts import Artefact
@@ -29,11 +31,7 @@ PLACES = ("path of the checkout", "home folder", "temporary folder", "hostname",
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0: what was run is identical; 1: something differs or failed."""
     args = _parser().parse_args(argv)
-    try:
-        return _run(args)
-    except TilestackError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
+    return command.run(lambda: _run(args), set_up=REPAIR)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -20,9 +20,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from .. import command
 from ..errors import TilestackError, ToolchainError, ToolFailed, UsageError
 from ..files import write_whole
 from ..knobs import ROOT, cache_dir, certificates, jobs, network_settings, toolchain_dir
+from ..manifest import REPAIR
 from ..stacks import stacks
 from .engine import Container, Engine
 from .images import image
@@ -215,11 +217,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    args = parser().parse_args(arguments)
+    return command.run(lambda: _main(args), set_up=REPAIR) if args.native else 0
+
+
+def _main(args: argparse.Namespace) -> None:
     from .progress import Progress  # here: a GPU machine looks for native tools without rich
 
-    args = parser().parse_args(arguments)
-    if not args.native:
-        return 0
     start = time.monotonic()
     plan = Plan(args.stack, args.llvm, only_llvm=args.only_llvm, without_nvptx=args.without_nvptx)
     log, packages = prefixes() / "build.log", args.packages or cache_dir() / "packages"
@@ -231,16 +235,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with Progress(log) as progress:
             began = True
             prefix = build(plan, engine=engine, sources=args.source_mirror, packages=packages, on_line=progress.line)
-    except TilestackError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (TilestackError, OSError):
         if began and log.stat().st_size:
-            print(f"  the whole output: {log}", file=sys.stderr)
-        return error.exit_code
+            print(f"the whole output: {log}", file=sys.stderr)
+        raise
     write_whole(prefixes() / "current", prefix.name + "\n")
     if args.output:
         shutil.copytree(prefix / "bin", args.output, dirs_exist_ok=True)
     print(f"native toolchain in {prefix}, {time.monotonic() - start:.1f} s")
-    return 0
 
 
 if __name__ == "__main__":

@@ -17,9 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import TilestackError, ToolchainError, ToolFailed, UsageError
+from .. import command
+from ..errors import ToolchainError, ToolFailed, UsageError
 from ..files import write_whole
 from ..knobs import ROOT, cache_dir
+from ..manifest import REPAIR
 from ..stacks import stacks
 from .build import DoesNotBuildError, Plan, build
 from .engine import Engine
@@ -169,22 +171,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--source-mirror", type=Path, metavar="DIR", help="archives and git clones of the sources")
     args = parser.parse_args(arguments)
-    try:
-        engine = Engine.find()
+    return command.run(lambda: _main(args), set_up=REPAIR)
 
-        def attempt(version: str) -> Outcomes:
-            print(f"stack {args.stack} with LLVM {version} from {provider(version)}", flush=True)
-            outcomes = try_llvm(args.stack, version, engine=engine, sources=args.source_mirror)
-            for probe, outcome in outcomes.items():
-                word = {True: "works", False: "breaks", None: "not run"}[outcome.works]
-                print(f"  {probe}: {word}{f': {outcome.said}' if outcome.said else ''}", flush=True)
-            return outcomes
 
-        rows = search(args.stack, args.llvm, attempt)
-        write(rows)
-    except TilestackError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
+def _main(args: argparse.Namespace) -> int:
+    engine = Engine.find()
+
+    def attempt(version: str) -> Outcomes:
+        print(f"stack {args.stack} with LLVM {version} from {provider(version)}", flush=True)
+        outcomes = try_llvm(args.stack, version, engine=engine, sources=args.source_mirror)
+        for probe, outcome in outcomes.items():
+            word = {True: "works", False: "breaks", None: "not run"}[outcome.works]
+            print(f"  {probe}: {word}{f': {outcome.said}' if outcome.said else ''}", flush=True)
+        return outcomes
+
+    rows = search(args.stack, args.llvm, attempt)
+    write(rows)
     print(f"wrote {SEEN.relative_to(ROOT)}")
     return 1 if any("breaks_from" in row for row in rows) else 0
 

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..errors import TilestackError, UsageError
+from .. import command
+from ..errors import UsageError
 from ..knobs import ROOT, cache_dir
+from ..manifest import REPAIR
 from .build import CHECKOUT, WORK, container
 from .engine import Engine
 from .images import image
@@ -52,8 +54,8 @@ def run(engine: Engine, bundle: Path, report: Path, options: Sequence[str]) -> N
     )
     engine.run(with_network, ["sh", "-c", install], on_line=_show)
     # What is tested reaches nothing outside.
-    command = [f"{python}/bin/python", "-u", "-m", "tilestack", "matrix", "run", "--bundle", BUNDLE, "--report", REPORT]
-    engine.run(replace(with_network, network=False, gpus=gpus), [*command, *options], on_line=_show)
+    matrix = [f"{python}/bin/python", "-u", "-m", "tilestack", "matrix", "run", "--bundle", BUNDLE, "--report", REPORT]
+    engine.run(replace(with_network, network=False, gpus=gpus), [*matrix, *options], on_line=_show)
 
 
 def _show(line: str) -> None:
@@ -65,12 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--bundle", type=Path, default=Path("build/bundle"), metavar="DIR")
     parser.add_argument("--report", type=Path, default=Path("build/report"), metavar="DIR")
     args, options = parser.parse_known_args(arguments)
-    try:
-        run(Engine.find(), args.bundle, args.report, options)
-    except TilestackError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return command.run(lambda: run(Engine.find(), args.bundle, args.report, options), set_up=REPAIR)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import TilestackError
+from .. import command
 from ..files import write_whole
 from ..knobs import cache_dir
+from ..manifest import REPAIR
 from .engine import Engine
 from .images import Image, Made, cached, image, images, make, save
 
@@ -50,12 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--output", type=Path, metavar="DIR", help="write NAME.tar there, and load it into no engine")
     args = parser.parse_args(arguments)
-    try:
-        _make_all(args.names or ["base"], update=args.update, output=args.output)
-    except TilestackError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return command.run(lambda: _make_all(args.names or ["base"], update=args.update, output=args.output), set_up=REPAIR)
 
 
 def _make_all(names: Sequence[str], *, update: bool, output: Path | None) -> None:

@@ -14,7 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import TilestackError, ToolchainError, ToolFailed
+from .. import command
+from ..errors import ToolchainError, ToolFailed
 from ..knobs import ROOT
 from ..pins import file_sha256
 from ..stacks import stacks
@@ -48,12 +49,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     args = parser().parse_args()
-    try:
-        build(args)
-    except TilestackError as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        return error.exit_code
-    return 0
+    return command.run(lambda: build(args), set_up="use Python 3.11 or newer")
 
 
 def build(args: argparse.Namespace) -> None:

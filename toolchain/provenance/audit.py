@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import TilestackError, ToolchainError
+from .. import command
+from ..errors import ToolchainError
 from ..knobs import CONAN_AUDIT_TOKEN, ROOT, has_conan_audit_token, toolchain_dir
 from ..manifest import REPAIR
-from ..setup.uv import uv
+from ..setup.uv import LINE, uv
 
 CONAN_TOOLS = "third_party/requirements.lock"  # Conan itself
 LOCKS = ("requirements.lock", "bootstrap.lock", CONAN_TOOLS)
@@ -94,11 +95,11 @@ def audit(root: Path = ROOT) -> list[str]:
 
 
 def main() -> int:
-    try:
-        failed = audit()
-    except TilestackError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
+    return command.run(_main, set_up=LINE)
+
+
+def _main() -> int:
+    failed = audit()
     if failed:
         print(f"error: not audited or not well: {', '.join(failed)}; see above", file=sys.stderr)
     return 1 if failed else 0

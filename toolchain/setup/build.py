@@ -17,11 +17,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import TilestackError, ToolchainError
+from .. import command
+from ..errors import ToolchainError
 from ..knobs import ROOT, toolchain_dir
-from ..manifest import Manifest, check_installed, identity, site_packages, survey
+from ..manifest import Manifest, check_tool, identity, site_packages, survey
 from ..pins import pins
-from .uv import uv
+from .uv import LINE, uv
 
 LOCK = ROOT / "requirements.lock"
 
@@ -33,7 +34,7 @@ def unfit(folder: Path) -> str | None:
         if manifest.identity != identity(platform.python_version()):
             return "the lock, the pins, Python or the checkout's place changed"
         for name in pins().tools:
-            check_installed(folder, manifest.tools[name])
+            check_tool(folder, manifest, name)
         if not (folder / "venv/bin/python").exists():
             return f"{folder}/venv/bin/python: missing"
     except ToolchainError as error:
@@ -85,20 +86,19 @@ def build(folder: Path, lock: int) -> Manifest:
 
 
 def main() -> int:
+    return command.run(_main, set_up=LINE)
+
+
+def _main() -> None:
     start = time.monotonic()
     folder = toolchain_dir()
-    try:
-        with only_one(folder) as lock:
-            if (reason := unfit(folder)) is None:
-                print(f"toolchain ready in {folder}")
-                return 0
-            print(f"building the toolchain in {folder} ({reason}); the first time downloads about 0.7 GB", flush=True)
-            build(folder, lock)
-    except TilestackError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
+    with only_one(folder) as lock:
+        if (reason := unfit(folder)) is None:
+            print(f"toolchain ready in {folder}")
+            return
+        print(f"building the toolchain in {folder} ({reason}); the first time downloads about 0.7 GB", flush=True)
+        build(folder, lock)
     print(f"toolchain built in {folder} in {time.monotonic() - start:.1f} s")
-    return 0
 
 
 if __name__ == "__main__":

@@ -15,14 +15,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import TilestackError, ToolchainError
+from .. import command
+from ..errors import ToolchainError
 from ..files import write_whole
 from ..knobs import ROOT, cache_dir
 from ..native import recipes
 from ..pins import PINS, file_sha256
 from ..stacks import stacks
 from . import native
-from .uv import uv
+from .uv import LINE, uv
 
 MACHINES = ("aarch64", "x86_64")
 
@@ -138,18 +139,17 @@ def update(options: Sequence[str]) -> None:
 
 
 def main() -> int:
-    try:
-        if sys.argv[1:2] == ["stack"]:
-            native.move_stack(sys.argv[2:])
-            recipes.lock(cache_dir() / "native/lock")
-            print("wrote toolchain/pins.toml and the recipes' conandata.yml; next: nox -s build_toolchain -- --native")
-            return 0
-        update(sys.argv[1:])
-    except TilestackError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
+    return command.run(_main, set_up=LINE)
+
+
+def _main() -> None:
+    if sys.argv[1:2] == ["stack"]:
+        native.move_stack(sys.argv[2:])
+        recipes.lock(cache_dir() / "native/lock")
+        print("wrote toolchain/pins.toml and the recipes' conandata.yml; next: nox -s build_toolchain -- --native")
+        return
+    update(sys.argv[1:])
     print("wrote the locks, toolchain/pins.toml and the recipes' conandata.yml; next: nox -s tests")
-    return 0
 
 
 if __name__ == "__main__":

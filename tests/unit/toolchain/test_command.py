@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -53,3 +55,38 @@ def test_a_bug_keeps_its_traceback(error: Exception) -> None:
 def test_an_error_has_its_traceback_where_it_is_asked_for(error: Exception) -> None:
     with pytest.raises(type(error)):
         command.run(raises(error), set_up="", debug=True)
+
+
+# What nox runs, and a function of each that its work begins with.
+MODULES = {
+    "ci.reproduce.__main__": "artefacts.load",
+    "toolchain.doctor": "checks",
+    "toolchain.native.build": "Engine.find",
+    "toolchain.native.canary": "Engine.find",
+    "toolchain.native.gpu": "Engine.find",
+    "toolchain.native.make_images": "Engine.find",
+    "toolchain.native.recipes": "build",
+    "toolchain.provenance.audit": "audit",
+    "toolchain.setup.build": "toolchain_dir",
+    "toolchain.setup.update": "update",
+}
+WORDS = {
+    "toolchain.native.build": ["--native"],
+    "toolchain.native.canary": ["--llvm", "22.1.8"],
+    "toolchain.native.recipes": ["--stack", "13.1", "--llvm", "system", "--work", "w", "--prefix", "p"],
+}
+
+
+@pytest.mark.parametrize(("error", "code"), [(OSError(28, "No space left on device"), 1), (KeyboardInterrupt(), 130)])
+@pytest.mark.parametrize("name", MODULES)
+def test_whatever_nox_runs_ends_without_a_traceback(
+    name: str, error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(f"{name}.{MODULES[name]}", fail)
+    monkeypatch.setattr(sys, "argv", [name, *WORDS.get(name, [])])
+    assert importlib.import_module(name).main() == code
+    said = capsys.readouterr().err
+    assert said == ("interrupted\n" if code == 130 else "error: [Errno 28] No space left on device\n")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolchain.errors import ToolchainError
-from toolchain.manifest import InstalledFile, Manifest, check_installed
+from toolchain.manifest import InstalledFile, Manifest, check_file, check_installed
 from toolchain.pins import file_sha256
 
 
@@ -75,3 +75,13 @@ def test_a_missing_file_is_named(tmp_path: Path, installed: InstalledFile):
         ToolchainError, match=f"{tmp_path}/bin: missing, expected a file with sha256 {installed.sha256}"
     ):
         check_installed(tmp_path, installed)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(_: Path) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "bin").touch()
+    monkeypatch.setattr("toolchain.manifest.file_sha256", refuse)
+    with pytest.raises(ToolchainError, match=rf"{tmp_path}/bin: cannot be read: Permission denied\n  next: run"):
+        check_file(tmp_path / "bin", "0" * 64)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,15 +16,15 @@ import pytest
 from toolchain.errors import ToolchainError
 from toolchain.knobs import ROOT
 from toolchain.manifest import InstalledFile, Manifest, identity
-from toolchain.pins import file_sha256, pins
+from toolchain.pins import Pins, file_sha256, pins
 from toolchain.setup import build as setup
 from toolchain.setup.build import only_one, unfit
 from toolchain.setup.uv import uv
 
 
 @pytest.fixture
-def toolchain(tmp_path: Path) -> Path:
-    """A folder that looks like a finished toolchain."""
+def toolchain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that looks like a finished toolchain, of tools that are pinned."""
     (tmp_path / "venv/bin").mkdir(parents=True)
     (tmp_path / "venv/bin/python").symlink_to(sys.executable)
     tools: dict[str, InstalledFile] = {}
@@ -31,6 +33,8 @@ def toolchain(tmp_path: Path) -> Path:
         stat = (tmp_path / name).stat()
         tools[name] = InstalledFile(name, "w==1", "1", file_sha256(tmp_path / name), stat.st_size, stat.st_mtime_ns)
     Manifest(identity(platform.python_version()), platform.python_version(), tools).save(tmp_path)
+    pinned = {name: replace(pin, sha256={platform.machine(): tools[name].sha256}) for name, pin in pins().tools.items()}
+    monkeypatch.setattr("toolchain.manifest.pins", lambda: Pins(pins().wheels, pinned))
     return tmp_path
 
 
@@ -46,6 +50,16 @@ def test_a_build_that_was_killed_is_not(toolchain: Path):
 def test_a_damaged_tool_is_named(toolchain: Path):
     (toolchain / "ptxas").write_text("ptxas, but longer")
     assert f"{toolchain}/ptxas: damaged" in str(unfit(toolchain))
+
+
+@pytest.mark.parametrize("change", [lambda tools: tools.pop("ptxas"), lambda tools: tools["ptxas"].update(sha256="0")])
+def test_a_manifest_that_is_not_of_the_pins_is_built_anew(
+    toolchain: Path, change: Callable[[dict[str, dict[str, str]]], object]
+):
+    table = json.loads((toolchain / "manifest.json").read_text())
+    change(table["tools"])
+    (toolchain / "manifest.json").write_text(json.dumps(table))
+    assert "ptxas differs" in str(unfit(toolchain))
 
 
 def test_a_lost_python_is_named(toolchain: Path):
