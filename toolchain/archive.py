@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import lzma
-import stat
 import tarfile
 import tempfile
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from typing import IO
 
 from .bundle import MANIFEST, Bundle, FileRef, check_replaceable, replace_folder
 from .errors import BundleError, UsageError
-from .files import replacing
+from .files import everything, replacing
 from .pins import file_sha256
 
 SUFFIX = ".tar.xz"
@@ -38,12 +37,8 @@ def listed(bundle: Bundle) -> dict[str, str]:
 def unlisted(bundle: Bundle) -> list[str]:
     """What stands in a bundle's folder and not in its manifest: files, links, anything but folders; by name."""
     known = {MANIFEST, *listed(bundle)}
-    names = (path.relative_to(bundle.root).as_posix() for path in bundle.root.rglob("*") if not _is_folder(path))
+    names = (path.relative_to(bundle.root).as_posix() for path in everything(bundle.root))
     return sorted(name for name in names if name not in known)
-
-
-def _is_folder(path: Path) -> bool:
-    return stat.S_ISDIR(path.lstat().st_mode)
 
 
 def pack(folder: Path, path: Path) -> str:
@@ -117,13 +112,23 @@ def unpack(path: Path, folder: Path) -> Bundle:
     return Bundle.load(folder)
 
 
+class _PlainFile(tarfile.TarInfo):
+    """A member as `pack` writes it. Of others tarfile may read the content before anyone sees them, however long it is:
+    names, attributes and sparse maps in the pax and GNU forms."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _PlainFile:
+        member = super().frombuf(buf, encoding, errors)
+        if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+            raise tarfile.TarError(f"{member.name!r} is no plain file: links and folders are refused")
+        return member
+
+
 def _read_members(path: Path, file: IO[bytes], fresh: Path) -> None:
     wanted: dict[str, str] = {}
     wrong: list[str] = []
-    with lzma.open(file, "rb") as packed, tarfile.open(fileobj=packed, mode="r|") as archive:
+    with lzma.open(file, "rb") as packed, tarfile.open(fileobj=packed, mode="r|", tarinfo=_PlainFile) as archive:
         for number, member in enumerate(archive):
-            if not member.isreg():
-                raise BundleError(f"{path}: {member.name!r} is no plain file: links and folders are refused")
             if number == 0:
                 wanted = _read_manifest(path, archive, member, fresh)
                 continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -80,14 +81,14 @@ class Bundle:
             manifest = json.loads(path.read_text())
         except OSError as error:
             raise BundleError(f"no bundle in {root}: {error}", hint=_AGAIN) from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BundleError(f"{path} is damaged: {error}", hint=_AGAIN) from error
         found = cast("dict[str, Any]", manifest).get("format") if isinstance(manifest, dict) else None
         if found != FORMAT:
             raise BundleError(f"{path} has format {found!r}; this version reads format {FORMAT}", hint=_AGAIN)
         try:
             entries = tuple(_entry(root, row) for row in manifest["entries"])
-            tools = {name: dict(row) for name, row in manifest["tools"].items()}
+            tools = {name: _tool(row) for name, row in manifest["tools"].items()}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BundleError(f"{path} is damaged: {type(error).__name__}: {error}", hint=_AGAIN) from error
         except UsageError as error:  # an op, dtype or parameter that this version does not have
@@ -171,13 +172,24 @@ def _entry(root: Path, row: Mapping[str, Any]) -> BundleEntry:
             raise ValueError(f"{sha256!r} is no sha256")
         return FileRef(root / "files" / f"{sha256}.{suffix}", sha256)
 
+    spec, version = EntrySpec.from_json(row["spec"]), row["bytecode_version"]
+    if not all(isinstance(row["spec"][name], str) for name in ("symbol", "source")):
+        raise TypeError(f"{spec.source!r}/{spec.symbol!r} is no entry's name")
+    if not re.fullmatch(r"\d+\.\d+", version):
+        raise ValueError(f"{version!r} is no version of the bytecode")
     return BundleEntry(
-        spec=EntrySpec.from_json(row["spec"]),
+        spec=spec,
         bytecode=file(row["bytecode"], "tilebc"),
-        bytecode_version=str(row["bytecode_version"]),
+        bytecode_version=version,
         cubins={target: file(sha256, "cubin") for target, sha256 in row["cubins"].items()},
         fingerprint=str(row.get("fingerprint", "")),
     )
+
+
+def _tool(row: Mapping[str, Any]) -> Mapping[str, str]:
+    if not all(isinstance(row[name], str) for name in ("version", "sha256")):
+        raise TypeError(f"{row!r} is not a tool's version and sha256")
+    return dict(row)
 
 
 def write(root: str | Path, compiled: Sequence[Compiled], tools: Mapping[str, Mapping[str, str]]) -> Bundle:

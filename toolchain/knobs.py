@@ -72,7 +72,7 @@ def _folder(knob: Knob) -> Path | None:
     try:
         return Path(chosen).expanduser().absolute()
     except RuntimeError as error:  # ~ of a user who is not known here
-        raise UsageError(f"{knob.name}={chosen!r}: {error}", hint=f"name {knob.doc} without ~") from error
+        raise UsageError(f"{knob.name}={chosen!r}: {error}", hint=f"name the {knob.doc} without ~") from error
 
 
 def jobs() -> int:

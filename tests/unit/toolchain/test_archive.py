@@ -4,6 +4,7 @@ import io
 import lzma
 import os
 import tarfile
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -200,3 +201,31 @@ def test_only_a_bundle_is_replaced(packed: Path, tmp_path: Path) -> None:
         archive.unpack(packed, tmp_path / "precious")
     with pytest.raises(UsageError, match="cannot be unpacked"):
         archive.unpack(tmp_path / "none.tar.xz", tmp_path / "got")
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_SPARSE])
+def test_a_header_of_another_kind_is_refused_before_its_content_is_read(
+    packed: Path, tmp_path: Path, kind: bytes
+) -> None:
+    size = 64 << 20  # of zeros, which are some kilobytes in the archive
+    made = tarfile.TarInfo("x")
+    made.type, made.size = kind, size
+    with lzma.open(packed, "wb", preset=0) as file:
+        file.write(made.tobuf(tarfile.USTAR_FORMAT))
+        for _ in range(size >> 20):
+            file.write(bytes(1 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(BundleError, match="'x' is no plain file"):
+            archive.unpack(packed, tmp_path / "got")
+        assert tracemalloc.get_traced_memory()[1] < size / 2
+    finally:
+        tracemalloc.stop()
+
+
+def test_attributes_that_tarfile_cannot_read_are_an_error_of_ours(packed: Path, tmp_path: Path) -> None:
+    made = tarfile.TarInfo(MANIFEST)
+    made.pax_headers = {"GNU.sparse.map": "a,b"}
+    packed.write_bytes(lzma.compress(made.tobuf(tarfile.PAX_FORMAT) + bytes(1024)))
+    with pytest.raises(BundleError, match="is no plain file"):
+        archive.unpack(packed, tmp_path / "got")

@@ -100,11 +100,26 @@ def test_a_damaged_or_missing_file_is_named(bundle: Bundle) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[]", '{"format": 1}', '{"format": 2}', '{"format": 2, "tools": {}, "entries": [{}]}',
-     '{"format": 2, "tools": [], "entries": []}', '{"format": 2, "tools": {}, "entries": 3}'],
+     '{"format": 2, "tools": [], "entries": []}', '{"format": 2, "tools": {}, "entries": 3}',
+     '{"format": 2, "tools": {"ptxas": {"version": "1"}}, "entries": []}',
+     '{"format": 2, "tools": {"ptxas": {"version": "1", "sha256": null}}, "entries": []}', "[" * 100_000],
+    ids=lambda text: text[:60],
 )  # fmt: skip
 def test_a_bad_manifest(bundle: Bundle, text: str) -> None:
     (bundle.root / "manifest.json").write_text(text)
     with pytest.raises(BundleError, match=r"manifest\.json"):
+        Bundle.load(bundle.root)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("symbol", ["x"]), ("source", 3), ("bytecode_version", "x"), ("bytecode_version", 13.4)]
+)
+def test_an_entry_of_a_bad_manifest(bundle: Bundle, name: str, value: object) -> None:
+    manifest = json.loads((bundle.root / "manifest.json").read_text())
+    row = manifest["entries"][0]
+    (row if name in row else row["spec"])[name] = value
+    (bundle.root / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(BundleError, match=r"manifest\.json is damaged: .*is no (entry's name|version)|expected string"):
         Bundle.load(bundle.root)
 
 
