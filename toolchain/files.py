@@ -21,6 +21,20 @@ def check_makable(folder: Path) -> None:
         raise UsageError(f"{folder} cannot be written: {nearest} may not be written to")
 
 
+def everything(folder: Path) -> list[Path]:
+    """All that stands in a folder at any depth but the folders: files, links, sockets; by name. Raises OSError for a
+    folder in it that cannot be read, which Path.rglob would pass over."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    found: list[Path] = []
+    for root, folders, others in os.walk(folder, onerror=refuse):
+        paths = [Path(root, name) for name in folders]
+        found += [Path(root, name) for name in others] + [path for path in paths if path.is_symlink()]
+    return sorted(found)
+
+
 @contextmanager
 def replacing(path: Path) -> Generator[Path]:
     """A file beside `path` to write to. It takes the place of `path` at once where the block ends well; where it ends

@@ -24,6 +24,7 @@ from typing import Literal
 
 from toolchain.archive import unlisted
 from toolchain.bundle import MANIFEST, Bundle
+from toolchain.files import everything
 
 AROUND = 32  # bytes shown before and after the first difference
 LINES = 60  # of diffoscope's report
@@ -66,7 +67,7 @@ def files_of(output: Path, form: Literal["files", "bundle"]) -> dict[str, Path]:
         return found | {name: output / name for name in unlisted(bundle)}
     if not output.is_dir() or output.is_symlink():
         return {output.name: output}
-    return {p.relative_to(output).as_posix(): p for p in sorted(output.rglob("*")) if p.is_symlink() or not p.is_dir()}
+    return {path.relative_to(output).as_posix(): path for path in everything(output)}
 
 
 def content(path: Path) -> bytes:

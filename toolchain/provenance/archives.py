@@ -15,7 +15,7 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import IO, cast
 import zstandard
 
 from ..errors import TilestackError, UsageError
+from ..files import everything
 
 DEEPEST = 8  # archives within archives: more is nobody's artefact
 IN_MEMORY = 64 << 20  # bytes of an unpacked archive that are kept in memory
@@ -60,7 +61,11 @@ def members(artefact: Path) -> Iterator[Member]:
     An archive within that cannot be read is a member with a `problem`. Raises UsageError if `artefact` itself cannot.
     """
     if artefact.is_dir():
-        yield from _folder(artefact)
+        try:
+            paths = everything(artefact)
+        except OSError as error:
+            raise UsageError(f"{error.filename} cannot be read: {error.strerror or error}") from error
+        yield from _folder(artefact, paths)
         return
     try:
         with artefact.open("rb") as file:
@@ -75,8 +80,8 @@ def members(artefact: Path) -> Iterator[Member]:
         raise UsageError(f"{artefact} cannot be read: {error.strerror or error}") from error
 
 
-def _folder(root: Path) -> Iterator[Member]:
-    for path in sorted(root.rglob("*")):
+def _folder(root: Path, paths: Sequence[Path]) -> Iterator[Member]:
+    for path in paths:
         name = str(path.relative_to(root))
         if path.is_symlink() and not path.is_file():
             yield Member(name, None)

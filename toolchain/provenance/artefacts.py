@@ -77,7 +77,8 @@ def check_artefact(artefact: Path, rules: Rules) -> list[Finding]:
             continue
         member.content.seek(0)
         if fnmatchcase(member.name, OWNED):
-            debian.update(line.lstrip("/") for line in member.content.read().decode().splitlines())
+            text = member.content.read().decode(errors="surrogateescape")  # as tarfile reads names
+            debian.update(line.lstrip("/") for line in text.splitlines())
         elif _describes_package(member.name):
             unclear += [Finding(artefact, member.path, *row) for row in _judge_metadata(member.content.read(), rules)]
     # What is in a file of a Debian package is under that package's licence, whatever METADATA leaves out.

@@ -74,7 +74,7 @@ class Policy:
         """What a licence allows: of `A AND B` what both do, of `A OR B` what one does. Raises PolicyError."""
         try:
             parsed = Licensing().parse(expression)
-        except ExpressionError as error:
+        except (ExpressionError, IndexError) as error:  # the parser's own, of `()`
             raise PolicyError(f"{expression!r} is no licence expression: {error}", hint=REVIEW) from error
         if parsed is None:
             raise PolicyError("the licence is empty", hint=REVIEW)
@@ -104,7 +104,7 @@ class Policy:
     def _stated(self, name: str, version: str, metadata: Message) -> tuple[str, str]:
         """The expression that METADATA states, and in which field."""
         if expression := metadata["License-Expression"]:
-            return expression, "License-Expression"
+            return str(expression), "License-Expression"  # of bytes that are no ASCII it is no string
         said = " ".join(str(metadata["License"] or "").split())
         if said in self.words or self._knows(said):
             return self.words.get(said, said), "License"

@@ -195,7 +195,7 @@ def _merge(table: dict[str, Any], path: Path) -> None:
     try:
         top, added, needs = _foreign(json.loads(path.read_text()))
         twice = {part["bom-ref"] for part in table["components"]} & {part["bom-ref"] for part in added}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         what = f"{type(error).__name__}: {error}"
         raise UsageError(f"{path} is no CycloneDX file of {' or '.join(MERGED)}: {what}") from error
     if twice:

@@ -15,6 +15,7 @@ from typing import Any, Literal, cast
 
 from ..bundle import Bundle
 from ..errors import BundleError, ToolchainError, UsageError
+from ..files import everything
 from ..knobs import ROOT, ci_run
 from ..pins import PINS, file_sha256, pins
 
@@ -144,8 +145,11 @@ def _same_kernels(bundle: Bundle, fingerprints: Mapping[tuple[str, str], str]) -
 
 
 def hashes(folder: Path) -> dict[str, str]:
-    """sha256 of every file in a folder, by its path there."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    """sha256 of every file in a folder, by its path there. Raises BundleError for what is neither file nor folder, such
+    as a link that leads nowhere."""
+    paths = everything(folder)
+    if other := [str(path) for path in paths if not path.is_file()]:
+        raise BundleError(f"no file: {', '.join(other)}", hint="a bundle holds files alone: move it elsewhere")
     return {path.relative_to(folder).as_posix(): file_sha256(path) for path in paths}
 
 
@@ -157,7 +161,7 @@ def parse(text: bytes, where: str) -> dict[str, Any]:
     """A statement that we can check. Raises UsageError naming what is wrong with it."""
     try:
         made = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{where} is no statement: {error}") from error
     table = cast("dict[str, Any]", made) if isinstance(made, dict) else {}
     for key, expected in (("_type", STATEMENT), ("predicateType", PREDICATE)):

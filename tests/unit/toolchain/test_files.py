@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolchain.errors import UsageError
-from toolchain.files import check_makable, replacing, write_whole
+from toolchain.files import check_makable, everything, replacing, write_whole
 
 
 def names(folder: Path) -> list[str]:
@@ -104,3 +104,28 @@ def test_a_folder_is_made_where_that_is_asked_for(tmp_path: Path) -> None:
         write_whole(tmp_path / "a" / "b" / "file", "")
     write_whole(tmp_path / "a" / "b" / "file", "new", parents=True)
     assert (tmp_path / "a" / "b" / "file").read_text() == "new"
+
+
+def test_everything_in_a_folder_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "a" / "empty").mkdir(parents=True)
+    (tmp_path / "a" / "file").touch()
+    for name, to in (("folder", "a"), ("nowhere", "gone"), ("z", "a/file")):
+        (tmp_path / name).symlink_to(to)
+    os.mkfifo(tmp_path / "pipe")
+    found = everything(tmp_path)
+    assert [str(path.relative_to(tmp_path)) for path in found] == ["a/file", "folder", "nowhere", "pipe", "z"]
+
+
+def test_a_folder_that_cannot_be_listed_is_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "closed").mkdir()
+    scandir = os.scandir
+
+    def refuse(path: str | Path) -> object:  # root, who may run the tests, may list anything
+        if Path(path).name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert list(tmp_path.rglob("*")) == [tmp_path / "closed"]
+    with pytest.raises(PermissionError):
+        everything(tmp_path)

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import zipfile
 from pathlib import Path
 
@@ -54,6 +55,20 @@ def test_a_folder_with_links(tmp_path: Path) -> None:
     (tmp_path / "d/to").symlink_to("e/f")
     (tmp_path / "d/away").symlink_to("/nowhere")
     assert contents(tmp_path / "d") == {"e/f": b"f", "to": b"f", "away": b""}
+
+
+def test_a_folder_with_another_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "closed").mkdir()
+    scandir = os.scandir
+
+    def refuse(path: str | Path) -> object:  # root, who may run the tests, may list anything
+        if Path(path).name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(UsageError, match=f"{tmp_path}/closed cannot be read: Permission denied"):
+        contents(tmp_path)
 
 
 def test_a_link_in_a_tar_is_a_name(file: Write) -> None:

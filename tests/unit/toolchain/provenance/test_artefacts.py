@@ -87,6 +87,13 @@ def test_debian_packages(site: Site, file: Write) -> None:
     assert (debian.package, debian.why) == ("nvidia-cuda-toolkit 12", "its section is non-free/devel")
 
 
+def test_names_in_debians_lists_need_not_be_text(site: Site, file: Write) -> None:
+    unclear = META.format("p", "1", "Summary: unclear").encode()
+    name = b"usr/caf\xe9/p-1.dist-info/METADATA"
+    layer = tar({name.decode(errors="surrogateescape"): unclear, "var/lib/dpkg/info/p.list": b"/" + name + b"\n"})
+    assert check_artefact(file("image.tar", image(layer)), site.rules()) == []
+
+
 def test_what_a_package_took_from_others_is_not_its_own(site: Site, file: Write) -> None:
     path = file("a.tar", tar({"h": HEADER, "t": PTXAS}))
     assert len(check_artefact(path, site.rules())) == 2

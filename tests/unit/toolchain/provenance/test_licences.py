@@ -46,6 +46,7 @@ def test_where_a_licence_is_found(site: Site, lines: list[tuple[str, str]], expr
         ([MIT_WORDS, APACHE_WORDS], "METADATA says License :: OSI Approved :: MIT License; License :: OSI Approved"),
         ([MIT_WORDS, ("Classifier", "License :: Free To Use")], "unknown"),
         ([("License-Expression", "MIT AND GPL-3.0-only")], "p 1: License-Expression: .* nothing of licence GPL-3.0"),
+        ([("License-Expression", "()")], r"p 1: License-Expression: '\(\)' is no licence expression"),
         ([("License-Expression", "MIT AND (")], "p 1: License-Expression: 'MIT AND \\(' is no licence expression"),
     ],
 )

@@ -110,6 +110,13 @@ def test_a_check_says_what_differs(bundle: Bundle) -> None:
         check(made, bundle.root / "none")
 
 
+def test_what_is_no_file_is_not_passed_over(bundle: Bundle) -> None:
+    made = statement(bundle, SOURCE, FINGERPRINTS)
+    (bundle.root / "files" / "link").symlink_to("/nowhere")
+    with pytest.raises(BundleError, match=rf"no file: {bundle.root}/files/link\n"):
+        check(made, bundle.root)
+
+
 def test_a_damaged_statement_is_named(bundle: Bundle) -> None:
     good = statement(bundle, SOURCE, FINGERPRINTS)
     subject = {"name": "manifest.json", "digest": {"sha256": "0" * 64}}
@@ -129,7 +136,7 @@ def test_a_damaged_statement_is_named(bundle: Bundle) -> None:
         with pytest.raises(UsageError, match=r"^s\.json") as caught:
             parse(render({**good, **change}), "s.json")
         assert said in str(caught.value)
-    for text in (b"", b"{", b"\xff", b"[]", b"3"):
+    for text in (b"", b"{", b"\xff", b"[]", b"3", b"[" * 100_000):
         with pytest.raises(UsageError, match=r"^s\.json"):
             parse(text, "s.json")
 
