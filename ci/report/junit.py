@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
 
 from gpt.conformance.result import Results
+
+# What XML 1.0 has no way to write, https://www.w3.org/TR/xml/#charsets: a tool's colours, halves of characters.
+UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _text(value: str) -> str:
+    return UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", value)
 
 
 def render_junit(results: Results) -> str:
@@ -21,18 +29,19 @@ def render_junit(results: Results) -> str:
     )
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in results.environment.items():
-        ElementTree.SubElement(properties, "property", name=name, value=value)
+        ElementTree.SubElement(properties, "property", name=_text(name), value=_text(value))
     for row in results.rows:
         case = ElementTree.SubElement(
-            suite, "testcase", classname=row.cell, name=row.shape, time=f"{(row.time_us or 0) / 1e6:.6f}"
+            suite, "testcase", classname=_text(row.cell), name=_text(row.shape), time=f"{(row.time_us or 0) / 1e6:.6f}"
         )
+        message = _text(row.detail)
         match row.status:
             case "failed":
-                ElementTree.SubElement(case, "failure", message=row.detail)
+                ElementTree.SubElement(case, "failure", message=message)
             case "error":
-                ElementTree.SubElement(case, "error", message=row.detail)
+                ElementTree.SubElement(case, "error", message=message)
             case "not run":
-                ElementTree.SubElement(case, "skipped", message=row.detail)
+                ElementTree.SubElement(case, "skipped", message=message)
             case "passed":
                 pass
     ElementTree.indent(suite)

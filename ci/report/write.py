@@ -29,5 +29,5 @@ def write_report(results: Results, folder: Path) -> list[str]:
 
 
 def _write(path: Path, text: str) -> str:
-    write_whole(path, text)
+    write_whole(path, text.encode(errors="backslashreplace"))  # a file's name may be no text
     return str(path)

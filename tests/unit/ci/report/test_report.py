@@ -42,6 +42,19 @@ def test_the_files_say_what_the_results_say(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["index.html", "junit.xml", "results.json"]
 
 
+def test_what_a_tool_says_may_be_no_text(tmp_path: Path) -> None:
+    said = "\x1b[31mred\x1b[0m \x00 \udcff \ufffe caf\N{LATIN SMALL LETTER E WITH ACUTE}\n\N{SNAKE}"
+    results = Results({"bundle": said}, [row(status, detail=said) for status in ("failed", "error", "not run")])
+    write_report(results, tmp_path)
+    assert Results.load(tmp_path / "results.json") == results
+    suite = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    shown = {found.get("message") for case in suite.iter("testcase") for found in case}
+    shown |= {found.get("value") for found in suite.iter("property")}
+    bad = "\N{REPLACEMENT CHARACTER}"
+    assert shown == {f"{bad}[31mred{bad}[0m {bad} {bad} {bad} caf\N{LATIN SMALL LETTER E WITH ACUTE}\n\N{SNAKE}"}
+    assert "\\udcff" in (tmp_path / "index.html").read_text()
+
+
 def test_a_report_that_cannot_be_written_leaves_the_older_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_report(RESULTS, tmp_path)
 
