@@ -16,6 +16,7 @@ from pathlib import Path
 
 from .. import command
 from ..errors import ToolchainError, ToolFailed
+from ..files import write_whole
 from ..knobs import ROOT
 from ..pins import file_sha256
 from ..stacks import stacks
@@ -107,7 +108,7 @@ def lock(work: Path) -> None:
     for kind, references in table.items():
         if isinstance(references, list):
             table[kind] = sorted({str(reference).partition("%")[0] for reference in references}, reverse=True)
-    LOCKFILE.write_text(json.dumps(table, indent=1) + "\n")
+    write_whole(LOCKFILE, json.dumps(table, indent=1) + "\n")
 
 
 def _profile(suite: str) -> list[str]:

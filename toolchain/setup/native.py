@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import http.client
 import json
 import shutil
 import subprocess
 import tempfile
-import urllib.error
+import tomllib
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import ToolchainError
+from ..errors import ToolchainError, UsageError
 from ..files import write_whole
 from ..knobs import ROOT
 from ..pins import PINS, file_sha256
-from ..stacks import Archive, GitSource, Provider, Stack, Stacks, stacks
+from ..stacks import Archive, GitSource, Provider, Stack, Stacks, parse, stacks
 
 RECIPES = ROOT / "third_party"
 LLVM_URL = "https://github.com/llvm/llvm-project/releases/download/llvmorg-{0}/llvm-project-{0}.src.tar.xz"
@@ -111,9 +112,21 @@ def move_stack(arguments: Sequence[str]) -> None:
     before, mark, _ = PINS.read_text().partition("# The native stacks.")
     if not mark:
         raise ToolchainError(f"{PINS}: no native stacks in it", hint="git checkout toolchain/pins.toml")
+    _check_writable(changed)
     write_whole(PINS, before + render(changed))
     stacks.cache_clear()  # the lock is made next, of what is pinned now
     write_conandata(changed)
+
+
+def _check_writable(changed: Stacks) -> None:
+    """Raises UsageError unless what is to be written would be read again as it is: a name or a version may hold a
+    quote, and a file of pins that cannot be read is of no use to anyone."""
+    try:
+        same = parse(tomllib.loads(render(changed))) == changed
+    except tomllib.TOMLDecodeError:
+        same = False
+    if not same:
+        raise UsageError("these names and versions cannot be written into pins.toml", hint="name plain ones, as 13.4")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -132,13 +145,21 @@ def _pin_archive(url: str, mirror: Path | None) -> Archive:
         path = (mirror or Path(folder)) / url.rsplit("/", 1)[-1]
         if not mirror:
             try:
-                with urllib.request.urlopen(url) as response, path.open("wb") as file:
-                    shutil.copyfileobj(response, file)
-            except urllib.error.URLError as error:
-                raise ToolchainError(f"{url}: {error.reason}", hint="download it yourself: --source-mirror") from error
+                _download(url, path)
+            except (OSError, http.client.HTTPException) as error:
+                raise ToolchainError(f"{url}: {error}", hint="download it yourself: --source-mirror") from error
         if not path.is_file():
             raise ToolchainError(f"{path}: no such file", hint=f"it is {url}")
         return Archive(file_sha256(path), url=url)
+
+
+def _download(url: str, path: Path) -> None:
+    """Raises OSError or HTTPException, and OSError too for one that ended early: Python takes that for the end."""
+    with urllib.request.urlopen(url, timeout=60) as response, path.open("wb") as file:
+        shutil.copyfileobj(response, file)
+        expected = response.headers["Content-Length"]
+    if expected is not None and path.stat().st_size != int(expected):
+        raise OSError(f"the download ended after {path.stat().st_size} of {expected} bytes")
 
 
 def _pin_git(url: str, tag: str, mirror: Path | None) -> GitSource:

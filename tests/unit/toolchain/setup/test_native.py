@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import http.server
 import json
 import shutil
+import threading
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +15,7 @@ import pytest
 
 from toolchain import pins
 from toolchain import stacks as stacks_module
-from toolchain.errors import ToolchainError
+from toolchain.errors import ToolchainError, UsageError
 from toolchain.setup import native
 from toolchain.stacks import stacks
 
@@ -163,6 +165,61 @@ def test_nothing_is_written_for_what_the_mirror_lacks(place: Place, arguments: t
     before = place.written()
     with pytest.raises(ToolchainError, match=said):
         place.move(stacks().default, *arguments)
+    assert place.written() == before
+
+
+class _Early(http.server.BaseHTTPRequestHandler):
+    """Promises ten bytes. For `cut` it gives three; for `none` it ends before it has said anything."""
+
+    def do_GET(self) -> None:
+        if "none" not in self.path:
+            self.send_response(200)
+            self.send_header("Content-Length", "10")
+            self.end_headers()
+            self.wfile.write(b"123" if "cut" in self.path else b"1234567890")
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Generator[str]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with http.server.HTTPServer(("127.0.0.1", 0), _Early) as made:
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{made.server_port}"
+        made.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(("name", "said"), [("cut", "ended after 3 of 10 bytes"), ("none", "closed connection")])
+def test_a_download_that_ends_early_is_not_pinned(
+    place: Place, server: str, name: str, said: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(native, "LLVM_URL", server + f"/{name}-{{0}}.tar.xz")
+    before = place.written()
+    with pytest.raises(ToolchainError, match=rf"/{name}-99\.1\.0\.tar\.xz: .*{said}(.|\n)*next: download it yourself"):
+        native.move_stack([stacks().default, "--llvm-source", "99.1.0"])
+    assert place.written() == before
+
+
+def test_a_whole_download_is_pinned(place: Place, server: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(native, "LLVM_URL", server + "/whole-{0}.tar.xz")
+    native.move_stack([stacks().default, "--llvm-source", "99.1.0"])
+    (archive,) = stacks().llvm["99.1.0"]
+    assert archive.sha256 == hashlib.sha256(b"1234567890").hexdigest()
+    assert place.pins.read_text().count(archive.sha256) == 1
+
+
+@pytest.mark.parametrize("at", [0, 4, 8])  # the stack, --llvm-system, --suite: nothing is fetched for these
+@pytest.mark.parametrize("bad", ['9"9', "9\n9", "9\\u0039"])
+def test_what_would_spoil_the_pins_is_refused(place: Place, at: int, bad: str):
+    before, known = place.written(), stacks().stack()
+    words = ["--llvm-source", known.llvm["source"], "--llvm-system", known.llvm["system"]]
+    words = ["99.0", *words, "--cuda-tile", known.cuda_tile, "--suite", known.suite]
+    words[at] = bad
+    with pytest.raises(UsageError, match=r"cannot be written into pins\.toml"):
+        place.move(*words)
     assert place.written() == before
 
 
