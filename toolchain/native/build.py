@@ -19,12 +19,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from .. import command
 from ..errors import TilestackError, ToolchainError, ToolFailed, UsageError
 from ..files import write_whole
 from ..knobs import ROOT, cache_dir, certificates, jobs, network_settings, toolchain_dir
 from ..manifest import REPAIR
+from ..setup.build import only_one
 from ..stacks import stacks
 from .engine import Container, Engine
 from .images import image
@@ -114,35 +116,44 @@ def build(
         raise UsageError(f"--source-mirror {sources}: no such folder")
     built_in = ensure(engine, image(plan.image)) if engine else "here"
     prefix = prefixes() / plan.digest(built_in)
-    if not (prefix / "tools.json").exists():
-        work = cache_dir() / "native" / (plan.image if engine else "here")
-        for folder in (work, packages, prefixes()):
-            folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=prefixes(), prefix=".building-") as temporary:
-            made = Path(temporary, "prefix")
-            made.mkdir()
-            folders = Folders(made, work, packages.absolute(), sources.absolute() if sources else None)
-            said: list[str] = []
-
-            def take(line: str) -> None:
-                said.append(line)
-                on_line(line)
-
-            try:
-                if engine:
-                    _in_container(engine, built_in, plan, folders, take)
-                else:
-                    _here(plan, folders, take)
-            except ToolFailed as error:
-                raise _failure(said, error) from error
-            if not (made / "tools.json").is_file():
-                raise ToolchainError(f"the build ended well but wrote no tools.json in {made}")
-            facts = json.loads((made / "tools.json").read_text())
-            (made / "tools.json").write_text(json.dumps({**facts, "image": built_in}, indent=1, sort_keys=True) + "\n")
-            if prefix.exists():  # of a build that was cut off
-                shutil.rmtree(prefix)
-            made.rename(prefix)
+    if (prefix / "tools.json").exists():
+        return prefix
+    work = cache_dir() / "native" / (plan.image if engine else "here")
+    for folder in (work, packages, prefixes()):
+        folder.mkdir(parents=True, exist_ok=True)
+    with only_one(work):  # Conan's home there is for one build at a time
+        if not (prefix / "tools.json").exists():
+            folders = Folders(prefix, work, packages.absolute(), sources.absolute() if sources else None)
+            _make(plan, folders, engine, built_in, on_line)
     return prefix
+
+
+def _make(plan: Plan, folders: Folders, engine: Engine | None, built_in: str, on_line: Callable[[str], None]) -> None:
+    prefix = folders.prefix
+    with tempfile.TemporaryDirectory(dir=prefixes(), prefix=".building-") as temporary:
+        made = Path(temporary, "prefix")
+        made.mkdir()
+        folders = replace(folders, prefix=made)
+        said: list[str] = []
+
+        def take(line: str) -> None:
+            said.append(line)
+            on_line(line)
+
+        try:
+            if engine:
+                _in_container(engine, built_in, plan, folders, take)
+            else:
+                _here(plan, folders, take)
+        except ToolFailed as error:
+            raise _failure(said, error) from error
+        if not (made / "tools.json").is_file():
+            raise ToolchainError(f"the build ended well but wrote no tools.json in {made}")
+        facts = json.loads((made / "tools.json").read_text())
+        (made / "tools.json").write_text(json.dumps({**facts, "image": built_in}, indent=1, sort_keys=True) + "\n")
+        if prefix.exists():  # of a build that was cut off
+            shutil.rmtree(prefix)
+        made.rename(prefix)
 
 
 def _failure(said: Sequence[str], ended: ToolFailed) -> ToolchainError:
@@ -189,7 +200,9 @@ def _in_container(engine: Engine, built_in: str, plan: Plan, folders: Folders, o
 def _here(plan: Plan, folders: Folders, on_line: Callable[[str], None]) -> None:
     command = [sys.executable, *plan.arguments(folders)]
     lines: list[str] = []
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    # Compilers quote their sources, which need not be text.
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
+    with subprocess.Popen(command, cwd=ROOT, **pipes) as process:
         assert process.stdout is not None
         for line in process.stdout:
             lines.append(line.rstrip("\n"))

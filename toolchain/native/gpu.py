@@ -17,6 +17,7 @@ from .. import command
 from ..errors import UsageError
 from ..knobs import ROOT, cache_dir
 from ..manifest import REPAIR
+from ..setup.build import only_one
 from .build import CHECKOUT, WORK, container
 from .engine import Engine
 from .images import image
@@ -52,7 +53,8 @@ def run(engine: Engine, bundle: Path, report: Path, options: Sequence[str]) -> N
         f"test -e {python}/whole || {{ rm -rf {python} && python3 -m venv {python} && {python}/bin/pip install -q "
         f"--require-hashes --no-deps -r {CHECKOUT}/containers/runtime.lock && touch {python}/whole; }}"
     )
-    engine.run(with_network, ["sh", "-c", install], on_line=_show)
+    with only_one(work):
+        engine.run(with_network, ["sh", "-c", install], on_line=_show)
     # What is tested reaches nothing outside.
     matrix = [f"{python}/bin/python", "-u", "-m", "tilestack", "matrix", "run", "--bundle", BUNDLE, "--report", REPORT]
     engine.run(replace(with_network, network=False, gpus=gpus), [*matrix, *options], on_line=_show)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -172,6 +173,20 @@ def test_a_build_that_fails_leaves_nothing(tmp_path: Path, work: Work):
     with pytest.raises(ToolchainError, match=r"wrote no tools\.json"):
         here(tmp_path)
     assert left() == []
+
+
+def test_of_two_builds_at_once_one_waits_for_the_other(tmp_path: Path, work: Work):
+    work(f"import time; open({str(tmp_path / 'runs')!r}, 'a').write('run\\n'); time.sleep(0.5)\n{GOOD}")
+    with ThreadPoolExecutor(2) as pool:
+        made = list(pool.map(lambda _: here(tmp_path), range(2)))
+    assert made == [prefixes() / PLAN.digest("here")] * 2
+    assert (tmp_path / "runs").read_text() == "run\n"  # the second one found what the first had made
+
+
+def test_what_a_compiler_quotes_need_not_be_text(tmp_path: Path, work: Work):
+    work("sys.stdout.buffer.write(b'a.c:1:2: error: caf\\xe9\\n' + b'error: no\\n'); sys.exit(4)")
+    with pytest.raises(ToolchainError, match="error: caf\N{REPLACEMENT CHARACTER}\nno"):
+        here(tmp_path)
 
 
 def test_a_failure_is_told_by_what_the_compiler_said_first(tmp_path: Path, work: Work):

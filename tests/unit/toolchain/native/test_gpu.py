@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -53,6 +54,23 @@ def test_only_the_installing_has_a_network_and_only_the_run_has_gpus(bundle: Pat
     assert running.mounts[bundle] == ("/bundle", "ro")
     assert (tmp_path / "report").is_dir()
     assert "CPU" not in capsys.readouterr().out
+
+
+def test_only_one_run_installs_at_a_time(bundle: Path, tmp_path: Path):
+    held: list[bool] = []
+
+    class Looking(Engine):
+        def run(self, container: Container, command: Sequence[str], *, on_line: Callable[[str], None]) -> str:
+            with (tmp_path / "cache/runtime/lock").open() as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    held.append(False)
+                except BlockingIOError:
+                    held.append(True)
+            return super().run(container, command, on_line=on_line)
+
+    gpu.run(Looking("none"), bundle, tmp_path / "report", [])  # pyright: ignore[reportArgumentType]
+    assert held == [True, False]
 
 
 def test_without_gpus_for_containers_it_says_what_runs_instead(bundle: Path, tmp_path: Path, capsys):
