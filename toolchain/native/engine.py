@@ -93,9 +93,16 @@ class Engine:
         return True
 
     def load(self, archive: Path) -> list[str]:
-        """Take in a docker-archive; returns the ids of its images."""
-        with archive.open("rb") as file:
-            return [str(image.id) for image in self._client.images.load(file)]
+        """Take in a docker-archive; returns the ids of its images. Raises ToolchainError if the engine does not."""
+        import docker.errors
+
+        try:
+            with archive.open("rb") as file:
+                return [str(image.id) for image in self._client.images.load(file)]
+        except docker.errors.DockerException as error:
+            raise ToolchainError(
+                f"{self.version} does not take {archive}: {error}", hint=f"if it is damaged: rm {archive}; run it again"
+            ) from error
 
     def start(self, container: Container, command: Sequence[str]) -> Any:
         """Start a command in a new container; the caller removes it. Raises ToolchainError if the engine cannot."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import command
+from ..errors import ToolchainError
 from ..files import write_whole
 from ..knobs import cache_dir
 from ..manifest import REPAIR
@@ -31,6 +32,8 @@ def ensure(engine: Engine, wanted: Image) -> str:
     digest = noted.read_text().strip()
     if not engine.has(digest):
         engine.load(archive)
+        if not engine.has(digest):
+            raise ToolchainError(f"{archive} is not the image {digest}", hint=f"rm {archive} {noted}; run it again")
     return digest
 
 

@@ -17,7 +17,7 @@ class Progress:
 
     def __init__(self, log: Path) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
-        self._log = log.open("w")
+        self._log = log.open("w", encoding="utf-8")  # whatever the locale: compilers quote with what it may lack
         self._bar = Bar(
             TextColumn("{task.description:44}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), transient=True
         )

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from docker.errors import APIError
+from docker.errors import APIError, ImageLoadError
 
 from toolchain.errors import ToolchainError, ToolFailed
 from toolchain.native import engine
@@ -201,3 +201,16 @@ def test_an_interrupted_command_leaves_no_container():
     with pytest.raises(KeyboardInterrupt):
         Engine(client, "").run(Container("sha256:1"), ["x"], on_line=interrupt)
     assert client.removed == [True]
+
+
+def test_an_archive_that_the_engine_does_not_take_is_named(tmp_path: Path):
+    client = Client()
+
+    def refuse(_: object) -> None:
+        raise ImageLoadError("unexpected EOF")
+
+    client.images = SimpleNamespace(load=refuse)  # type: ignore[attr-defined]
+    archive = tmp_path / "base.tar"
+    archive.touch()
+    with pytest.raises(ToolchainError, match=rf"Docker 9\.9 does not take {archive}: unexpected EOF\n.*rm {archive}"):
+        Engine(client, "").load(archive)

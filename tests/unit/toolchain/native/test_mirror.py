@@ -74,3 +74,14 @@ def test_no_address_is_an_error_that_says_how_to_name_one(apt: Path):
         mirror(apt)
     with pytest.raises(ToolchainError, match="names none"):
         mirror(apt / "none")
+
+
+def test_a_list_that_is_no_text_is_read_all_the_same(apt: Path):
+    (apt / "sources.list").write_bytes(b"# caf\xe9\ndeb " + MIRROR.encode() + b" trixie main\n")
+    assert mirror(apt) == MIRROR
+
+
+def test_a_list_that_cannot_be_read_is_named(apt: Path):
+    (apt / "sources.list").mkdir()  # as root may read any file
+    with pytest.raises(ToolchainError, match=rf"{apt}/sources.list cannot be read(.|\n)*TILESTACK_DEBIAN_MIRROR"):
+        mirror(apt)

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from toolchain.knobs import ROOT
 from toolchain.native.progress import Progress
 
 OUTPUT = [
@@ -69,3 +72,14 @@ def state(progress: Progress) -> tuple[str, float, float | None]:
     """What the one bar shows."""
     (task,) = progress._bar.tasks
     return task.description, task.completed, task.total
+
+
+def test_the_log_takes_what_the_locale_lacks(tmp_path: Path):
+    code = (
+        "import pathlib, sys; from toolchain.native.progress import Progress\n"
+        "with Progress(pathlib.Path(sys.argv[1])) as progress: progress.line('caf\\u00e9')"
+    )
+    environment = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-X", "utf8=0", "-c", code, str(tmp_path / "log")]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
+    assert (tmp_path / "log").read_text(encoding="utf-8") == "caf\N{LATIN SMALL LETTER E WITH ACUTE}\n"

@@ -1,0 +1,55 @@
+"""Which image an engine has in the end; none is made here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolchain.errors import ToolchainError
+from toolchain.native import make_images as module
+from toolchain.native.images import Image, Made, image
+from toolchain.native.make_images import ensure
+
+
+class Engine:
+    """Takes in what an archive holds: here the id itself."""
+
+    def __init__(self) -> None:
+        self.known: set[str] = set()
+
+    def has(self, digest: str) -> bool:
+        return digest in self.known
+
+    def load(self, archive: Path) -> list[str]:
+        self.known.add(archive.read_text())
+        return [archive.read_text()]
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the archive is kept; what is made is `sha256:made`."""
+    archive = tmp_path / "base.tar"
+
+    def make(_: Image, output: Path) -> Made:
+        output.write_text("sha256:made")
+        return Made(output, "sha256:made", (), ())
+
+    monkeypatch.setattr(module, "make", make)
+    monkeypatch.setattr(module, "cached", lambda _: archive)
+    return archive
+
+
+def test_an_image_is_made_once(kept: Path):
+    engine = Engine()
+    assert ensure(engine, image("base")) == "sha256:made"  # pyright: ignore[reportArgumentType]
+    kept.write_text("sha256:another")  # which is not looked at: the engine has it
+    assert ensure(engine, image("base")) == "sha256:made"  # pyright: ignore[reportArgumentType]
+    assert engine.known == {"sha256:made"}
+
+
+def test_a_kept_archive_that_is_another_image_is_named(kept: Path):
+    ensure(Engine(), image("base"))  # pyright: ignore[reportArgumentType]
+    kept.write_text("sha256:another")
+    with pytest.raises(ToolchainError, match=rf"{kept} is not the image sha256:made\n  next: rm {kept} "):
+        ensure(Engine(), image("base"))  # pyright: ignore[reportArgumentType]
