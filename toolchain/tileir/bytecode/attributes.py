@@ -14,7 +14,7 @@ from ..dialect.attrs import (
     NumberAttr,
     SameElementsAttr,
 )
-from ..dialect.types import FLOATS, INTEGERS, SCALARS, i32
+from ..dialect.types import FLOATS, INTEGERS, SCALARS, i32, spell
 from .encoding import Reader, ints, signed_varint, varint
 
 INTEGER, FLOAT, BOOL, DIV_BY, SAME_ELEMENTS, DICTIONARY, HINTS, BOUNDED = (
@@ -37,7 +37,7 @@ class AttributeReader:
             raise reader.fail(f"attribute {tag:#x} where a number must stand", at)
         kind = self.type_at(reader)
         if kind not in (INTEGERS if tag == INTEGER else FLOATS):
-            raise reader.fail(f"a number of type {kind}", at)
+            raise reader.fail(f"a number of type {spell(kind)}", at)
         width = SCALARS[kind][1]
         if tag == INTEGER:
             bits = reader.varint()
@@ -56,17 +56,24 @@ class AttributeReader:
         at = reader.at
         match reader.varint():
             case tag if tag == DIV_BY:
-                divisor, flags = reader.varint(), reader.byte()
+                divisor, flags = reader.varint(), self._flags(reader)
                 every = reader.signed_varint() if flags & 1 else None
                 return DivByAttr(divisor, every, reader.signed_varint() if flags & 2 else None)
             case tag if tag == BOUNDED:
-                flags = reader.byte()
+                flags = self._flags(reader)
                 low = reader.signed_varint() if flags & 1 else None
                 return BoundedAttr(low, reader.signed_varint() if flags & 2 else None)
             case tag if tag == SAME_ELEMENTS:
                 return SameElementsAttr(reader.ints(8, "group sizes"))
             case tag:
                 raise reader.fail(f"attribute {tag:#x} is nothing that can be assumed", at)
+
+    def _flags(self, reader: Reader) -> int:
+        """Which of two optional numbers follow."""
+        flags = reader.byte()
+        if flags > 3:
+            raise reader.fail(f"unknown flags {flags:#x}", reader.at - 1)
+        return flags
 
     def hints(self, reader: Reader, *, tagged: bool = False) -> HintsAttr:
         """Compiler hints by architecture. An entry's carry a tag, an operation's do not."""

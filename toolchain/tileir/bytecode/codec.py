@@ -54,6 +54,8 @@ ENUMS: dict[type[Attribute], list[Any]] = {
 }
 ENUM_BYTES: dict[Attribute, int] = {value: i for values in ENUMS.values() for i, value in enumerate(values)}
 
+ENUM_SINCE: dict[Attribute, Version] = {RoundingModeAttr(RoundingMode.NEAREST_AWAY): V13_4}
+
 
 def read_type(item: Reader, known: Sequence[Attribute], version: Version) -> Attribute:
     """One item of the type table. It may only refer to types before it (`known`)."""
@@ -69,20 +71,31 @@ def read_type(item: Reader, known: Sequence[Attribute], version: Version) -> Att
         if index >= len(known):
             raise item.fail(f"refers to type {index}, but only {len(known)} precede it", at)
         if kinds and not isinstance(known[index], kinds):
-            raise item.fail(f"refers to type {index} ({known[index]}), which does not fit here", at)
+            raise item.fail(f"refers to type {index} ({t.spell(known[index])}), which does not fit here", at)
         return known[index]
 
     def scalar() -> Attribute:
         at = item.at
         found = earlier()
         if found not in t.SCALARS and not isinstance(found, t.PtrType):
-            raise item.fail(f"{found} is no element type", at)
+            raise item.fail(f"{t.spell(found)} is no element type", at)
+        return found
+
+    def value() -> Attribute:
+        at = item.at
+        found = earlier()
+        if isinstance(found, FunctionType):
+            raise item.fail("a signature in a signature", at)
         return found
 
     match tag:
         case _ if tag == POINTER:
             _no_attribute(item, version)
-            return t.PtrType(scalar())
+            at = item.at
+            pointee = earlier()
+            if pointee not in t.POINTEES:
+                raise item.fail(f"no pointer points to {t.spell(pointee)}", at)
+            return t.PtrType(pointee)
         case _ if tag == TILE:
             element = scalar()
             return t.TileType(_sizes(item, item.ints(8, "sizes"), dynamic=False), element)
@@ -95,8 +108,8 @@ def read_type(item: Reader, known: Sequence[Attribute], version: Version) -> Att
                 raise item.fail(f"{len(shape)} sizes but {len(strides)} strides")
             return t.TensorViewType(shape, strides, element)
         case _ if tag == FUNCTION:
-            inputs = [earlier() for _ in range(item.count("parameters"))]
-            return FunctionType.from_lists(inputs, [earlier() for _ in range(item.count("results"))])
+            inputs = [value() for _ in range(item.count("parameters"))]
+            return FunctionType.from_lists(inputs, [value() for _ in range(item.count("results"))])
         case _ if tag in (PARTITION_VIEW, STRIDED_VIEW, GATHER_SCATTER_VIEW):
             return _read_view(item, tag, version, earlier)
         case _:
@@ -123,7 +136,7 @@ def _read_view(item: Reader, tag: int, version: Version, earlier: Callable[..., 
     if tag == GATHER_SCATTER_VIEW:
         return t.GatherScatterViewType(tile, tensor, sparse, padding)
     if sorted(dim_map) != list(range(len(tensor.shape))) or len(tile) != len(dim_map):
-        raise item.fail(f"dimension map {list(dim_map)} does not fit a tile of rank {len(tile)} of {tensor}")
+        raise item.fail(f"dimension map {list(dim_map)} does not fit a tile of rank {len(tile)} of {t.spell(tensor)}")
     if tag == STRIDED_VIEW:
         if len(strides) != len(tile):
             raise item.fail(f"{len(strides)} traversal strides for a tile of rank {len(tile)}")
@@ -145,8 +158,9 @@ def _one_of(item: Reader, names: Sequence[Any], what: str) -> Any:
     return names[value]
 
 
-def read_enum(reader: Reader, kind: type[Attribute]) -> Attribute:
-    return _one_of(reader, ENUMS[kind], getattr(kind, "name", "value"))
+def read_enum(reader: Reader, kind: type[Attribute], version: Version) -> Attribute:
+    known = [value for value in ENUMS[kind] if ENUM_SINCE.get(value, version) <= version]
+    return _one_of(reader, known, getattr(kind, "name", "value"))
 
 
 def write_type(value: Attribute, index: Callable[[Attribute], int], version: Version) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ..dialect.location import Location
 from .encoding import Reader, padding, table, varint
@@ -18,8 +19,6 @@ class DebugReader:
 
     def locations(self, function: int) -> list[Location | None]:
         """Of the function itself and then of its operations, in the order they stand in the file."""
-        if not 0 <= function < len(self.starts):
-            return []
         bounds = [*self.starts, len(self.indices)]
         return [self._location(i) for i in self.indices[bounds[function] : bounds[function + 1]]]
 
@@ -46,7 +45,7 @@ def read_debug(section: Reader, strings: Sequence[str]) -> DebugReader:
     count = section.count("operations")
     section.pad(8)
     indices = [int.from_bytes(section.bytes(8), "little") for _ in range(count)]
-    if any(a > b for a, b in zip(starts, [*starts[1:], count], strict=True)):
+    if any(a > b for a, b in pairwise([*starts, count])):
         raise section.fail("the functions' parts of the debug section do not rise")
     return DebugReader(starts, indices, section.table(4, "debug attributes"), strings)
 

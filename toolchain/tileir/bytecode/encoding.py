@@ -98,8 +98,10 @@ class Reader:
 
 
 def varint(value: int) -> bytes:
-    if value < 0x80:
+    if 0 <= value < 0x80:
         return bytes((value,))
+    if not 0 <= value < 1 << 64:
+        raise BytecodeError(f"{value} cannot be written: a varint is from 0 to 2^64 - 1")
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -113,7 +115,10 @@ def signed_varint(value: int) -> bytes:
 
 
 def ints(values: Sequence[int], width: int) -> bytes:
-    return varint(len(values)) + b"".join(v.to_bytes(width, "little", signed=True) for v in values)
+    try:
+        return varint(len(values)) + b"".join(v.to_bytes(width, "little", signed=True) for v in values)
+    except OverflowError as error:
+        raise BytecodeError(f"{list(values)} cannot be written in {8 * width} bits each") from error
 
 
 def padding(length: int, alignment: int) -> bytes:

@@ -49,10 +49,12 @@ def _version(reader: Reader) -> Version:
         raise reader.fail("this is no Tile IR bytecode: it does not begin with \\x7fTileIR")
     reader.bytes(len(MAGIC))
     version = (reader.byte(), reader.byte())
-    reader.bytes(2)  # a tag
+    tag = reader.bytes(2)  # of a preview of the version
     if version not in VERSIONS:
         known = ", ".join(f"{a}.{b}" for a, b in VERSIONS)
         raise reader.fail(f"bytecode version {version[0]}.{version[1]}; this reader knows {known}", len(MAGIC))
+    if any(tag):
+        raise reader.fail(f"bytecode version {version[0]}.{version[1]} with the tag {tag.hex()}: a preview of it")
     return version
 
 
@@ -70,6 +72,8 @@ def _sections(reader: Reader) -> tuple[dict[int, Reader], Version]:
                 raise reader.fail(f"a section aligned to {alignment}")
             reader.pad(alignment)
         found[kind] = reader.inside(length, f"section {kind}")
+    if reader.at < reader.end:
+        raise reader.fail(f"{reader.end - reader.at} bytes after the last section")
     return found, version
 
 
@@ -115,7 +119,7 @@ class _ModuleReader:
         at = reader.at
         found = self.type_at(reader)
         if not isinstance(found, t.TileType):
-            raise reader.fail(f"{found} where a tile type must stand", at)
+            raise reader.fail(f"{t.spell(found)} where a tile type must stand", at)
         return found
 
     def _at(self, reader: Reader, table: Sequence[T], what: str) -> T:
@@ -142,6 +146,8 @@ class _ModuleReader:
             first.append(debug_index)
             body.add_op(entry)
             if debug is not None and debug_index:
+                if debug_index > len(debug.starts):
+                    raise reader.fail(f"{entry.symbol}: part {debug_index} of {len(debug.starts)} of the debug section")
                 _locate(entry, debug.locations(debug_index - 1))
         module = ModuleOp.create(properties={"sym_name": attrs.StrAttr("kernels")}, regions=[Region(body)])
         module.debug_info = DebugInfo(
@@ -175,7 +181,7 @@ class _ModuleReader:
         at = reader.at
         signature = self.type_at(reader)
         if not isinstance(signature, FunctionType):
-            raise reader.fail(f"{symbol}: {signature} is no signature", at)
+            raise reader.fail(f"{symbol}: {t.spell(signature)} is no signature", at)
         flags = reader.byte()
         if not flags & ENTRY_POINT:
             raise reader.fail(f"{symbol} is no entry point", reader.at - 1)
@@ -276,7 +282,7 @@ class _ModuleReader:
     def _attribute(self, reader: Reader, field: Field, results: Sequence[Attribute]) -> Attribute:
         kind = field.kind
         if kind in ENUMS:
-            return read_enum(reader, kind)
+            return read_enum(reader, kind, self.version)
         match kind:
             case attrs.IntAttr:
                 return attrs.IntAttr(reader.varint())
@@ -295,16 +301,16 @@ class _ModuleReader:
             case attrs.DenseAttr:
                 raw = self._at(reader, self.constants, "constant")
                 if not isinstance(results[0], t.TileType):
-                    raise reader.fail(f"a constant of type {results[0]}")
+                    raise reader.fail(f"a constant of type {t.spell(results[0])}")
                 return self._dense(reader, raw, results[0])
             case _:
                 return self.attributes.predicate(reader)
 
     def _dense(self, reader: Reader, raw: bytes, kind: t.TileType) -> attrs.DenseAttr:
         if kind.element_type not in t.SCALARS:
-            raise reader.fail(f"a constant of {kind}")
-        if len(raw) not in attrs.dense_sizes(kind):
-            raise reader.fail(f"{len(raw)} bytes are no constant of type {kind}")
+            raise reader.fail(f"a constant of {t.spell(kind)}")
+        if not attrs.is_dense(raw, kind):
+            raise reader.fail(f"{len(raw)} bytes are no constant of type {t.spell(kind)}")
         return attrs.DenseAttr(raw, kind)
 
 

@@ -15,7 +15,7 @@ from ..dialect import types as t
 from ..dialect.base import TileOp, Version
 from ..dialect.control import DebugInfo, EntryOp, GlobalOp, ModuleOp
 from .attributes import AttributeWriter
-from .codec import ENUM_BYTES, ENUMS, type_since, write_type
+from .codec import ENUM_BYTES, ENUM_SINCE, ENUMS, type_since, write_type
 from .debug import empty_debug
 from .encoding import ints, padding, table, varint
 from .layout import Field, Layout, layout
@@ -97,7 +97,7 @@ class _ModuleWriter:
         found = self.types.get(value)
         if found is None:
             if type_since(value) > self.version:
-                raise BytecodeError(f"bytecode {self.version[0]}.{self.version[1]} has no type {value}")
+                raise BytecodeError(f"bytecode {self.version[0]}.{self.version[1]} has no type {t.spell(value)}")
             item = write_type(value, self.type_index, self.version)
             found = self.types[value] = len(self.type_items)
             self.type_items.append(item)
@@ -183,6 +183,8 @@ class _ModuleWriter:
             if value is None and field.group:
                 value = attrs.BoolsAttr((False,) * sizes[field.group])
             if value is not None:
+                if field.kind in ENUMS and ENUM_SINCE.get(value, self.version) > self.version:
+                    raise self._lacks(op, str(getattr(value, "data", value)))
                 code += self._attribute(field, value)
             elif not field.optional:
                 raise BytecodeError(f"{op.name} lacks its {field.name}")

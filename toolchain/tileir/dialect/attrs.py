@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Data, SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.str_enum import StrEnum
 
-from .types import TileType, _Opaque, byte_width, i1  # pyright: ignore[reportPrivateUsage]
+from .types import SCALARS, TileType, _Opaque, byte_width, i1  # pyright: ignore[reportPrivateUsage]
 
 
 class RoundingMode(StrEnum):
@@ -219,13 +219,23 @@ class DenseAttr(_Plain[_Dense]):
 
     @property
     def is_splat(self) -> bool:
-        return len(self.raw) == byte_width(self.type.element_type)
+        return _is_splat(self.raw, self.type)
 
 
-def dense_sizes(kind: TileType) -> tuple[int, ...]:
-    """How many bytes the value of a constant of this type may have: one element's, or all elements'."""
-    width, count = byte_width(kind.element_type), math.prod(kind.shape)
-    return width, (count + 7) // 8 if kind.element_type == i1 else count * width
+def _is_splat(raw: bytes, kind: TileType) -> bool:
+    # One byte may also hold up to eight packed elements.
+    return raw in (b"\x00", b"\xff") if kind.element_type == i1 else len(raw) == byte_width(kind.element_type)
+
+
+def is_dense(raw: bytes, kind: TileType) -> bool:
+    """Whether bytes can be the value of a constant of this type: one element, or all elements."""
+    count = math.prod(kind.shape)
+    if kind.element_type == i1:
+        return len(raw) == (count + 7) // 8 or _is_splat(raw, kind)
+    size = byte_width(kind.element_type)
+    highest = raw[size - 1 :: size]  # of tf32, f4 and i4 it has bits to spare
+    wide = any(byte >> SCALARS[kind.element_type][1] - 8 * (size - 1) for byte in highest)
+    return len(raw) in (size, count * size) and not wide
 
 
 class _DivBy(NamedTuple):

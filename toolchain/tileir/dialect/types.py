@@ -96,6 +96,7 @@ SCALARS: dict[Attribute, tuple[str, int]] = {
 }  # fmt: skip
 FLOATS = frozenset((f16, bf16, f32, tf32, f64, f8e4m3fn, f8e5m2, f8e8m0fnu, f8e5m3fnu, f4e2m1fn))
 INTEGERS = frozenset((i1, i4, i8, i16, i32, i64))
+POINTEES = frozenset(SCALARS) - {i4}
 
 
 @irdl_attr_definition

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xdsl.dialects.builtin import FunctionType
+from xdsl.ir import Attribute
 
 from toolchain.errors import BytecodeError, SourceError, UsageError
 from toolchain.tileir import bytecode, text
 from toolchain.tileir.bytecode import codec
+from toolchain.tileir.bytecode.attributes import AttributeReader
 from toolchain.tileir.bytecode.encoding import Reader
 from toolchain.tileir.dialect import attrs, ops, types, verify
 
@@ -103,6 +106,83 @@ def test_a_ptr_attr_is_refused(item: bytes) -> None:
         codec.read_type(Reader(item), [types.f32], (13, 4))
 
 
+@pytest.mark.parametrize(
+    ("item", "known", "message"),
+    [
+        (b"\x0c\x00", [types.PtrType(types.f32)], "no pointer points to ptr<f32>"),
+        (b"\x0c\x00", [types.i4], "no pointer points to i4"),
+        (b"\x10\x01\x00\x00", [FunctionType.from_lists([], [])], "a signature in a signature"),
+    ],
+)
+def test_types_do_not_nest_without_end(item: bytes, known: list[Attribute], message: str) -> None:
+    with pytest.raises(BytecodeError, match=message):
+        codec.read_type(Reader(item), known, (13, 3))
+
+
+def test_flags_that_mean_nothing_are_damage() -> None:
+    reader = AttributeReader(lambda _: types.i32, lambda _: "")
+    assert reader.predicate(Reader(b"\x0c\x03\x01\x02")) == attrs.BoundedAttr(-1, 1)
+    for data in (b"\x0c\x07\x01\x02", b"\x08\x10\x04"):
+        with pytest.raises(BytecodeError, match="unknown flags"):
+            reader.predicate(Reader(data))
+
+
+def test_a_part_of_the_debug_section_that_there_is_not() -> None:
+    source = "entry @k() {\nreturn\n}\n"
+    code = bytecode.write(text.parse(source, filename="k"))
+    at = code.index(b"\x02\x01\x03\x5c")  # flags, the part, the length of the code, return
+    with pytest.raises(BytecodeError, match="k: part 2 of 1 of the debug section"):
+        bytecode.read(code[: at + 1] + b"\x02" + code[at + 2 :])
+
+
+def test_few_bits_are_read_back_from_text() -> None:
+    line = "%0 = constant <i1: [true, false, true, true]> : tile<4xi1>"
+    code = bytecode.write(text.parse(f"entry @k() {{\n{line}\nreturn\n}}\n", filename="k"))
+    printed = text.print_module(bytecode.read(code))
+    assert line in printed and bytecode.write(text.parse(printed, filename="again")) == code
+
+
+def test_globals_alone_have_an_empty_debug_section() -> None:
+    code = bytecode.write(text.parse("global @g <i32: 1> : tile<4xi32>", filename="k"))
+    assert bytecode.read(code).entries == {}
+
+
+def test_constants_have_no_bits_beyond_their_type() -> None:
+    for name, number, raw in (("tf32", "1.0", b"\x00\xfc\x08"), ("f4E2M1FN", "1.0", b"\x12")):
+        source = f"entry @k() {{\n%0 = constant <{name}: {number}> : tile<2x{name}>\nreturn\n}}\n"
+        module = text.parse(source, filename="k")
+        op = next(op for op in module.walk() if isinstance(op, ops.ConstantOp))
+        op.value = attrs.DenseAttr(raw, op.value.type)
+        with pytest.raises(BytecodeError, match=rf"{len(raw)} bytes are no constant of type tile<2x{name}>"):
+            bytecode.read(bytecode.write(module))
+
+
+@pytest.mark.parametrize(
+    ("damaged", "message"),
+    [
+        (CODE + b"\x00", "1 bytes after the last section"),
+        (CODE[:10] + b"\x01" + CODE[11:], r"version 13\.3 with the tag 0100: a preview of it"),
+    ],
+)
+def test_a_file_is_read_whole(damaged: bytes, message: str) -> None:
+    with pytest.raises(BytecodeError, match=message):
+        bytecode.read(damaged)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("%a = alloca num_elem = -1, alignment = 4 : tile<ptr<f32>>", "-1 cannot be written: a varint"),
+        (f"%a = assume bounded<?, {(1 << 64) - 1}>, %n : tile<i32>", "cannot be written: a varint"),
+        ("%a = permute %n [4294967296] : tile<i32> -> tile<i32>", r"\[4294967296\] cannot be written in 32 bits each"),
+    ],
+)
+def test_numbers_out_of_range_are_not_written(line: str, message: str) -> None:
+    module = text.parse(f"entry @k(%n: tile<i32>) {{\n{line}\nreturn\n}}\n", filename="k")
+    with pytest.raises(BytecodeError, match=message):
+        bytecode.write(module)
+
+
 def test_writing_is_deterministic_and_names_no_place() -> None:
     elsewhere = text.parse(SOURCE, filename="/some/other/folder/operations.mlir")
     assert bytecode.write(elsewhere) == CODE
@@ -133,6 +213,7 @@ def test_older_versions(version: str) -> None:
         ("%a = ftoi %x signed saturating : tile<f32> -> tile<i32>", "13.3", "ftoi: .* no saturating"),
         ("%a = insert %x, %x[] : tile<f32>, tile<f32>", "13.3", "insert: .* no such operation"),
         ("%a = fpowi %x, %n : tile<f32>, tile<i32>", "13.3", "fpowi: .* no such operation"),
+        ("%a = ftof %x rounding<nearest_away> : tile<f32> -> tile<tf32>", "13.3", "ftof: .* no nearest_away"),
         ("%t = make_token : token\n%a = memory_fence_alias_tko %t", "13.3", "fence_alias_tko: .* no such operation"),
         ("%a = constant <fnv8E5M3FNU: 1.0> : tile<fnv8E5M3FNU>", "13.3", r"13\.3 has no type .*fnv8E5M3FNU"),
     ],
