@@ -232,10 +232,11 @@ ADD = "%a, %ta = atomic_rmw_tko relaxed device %w, addf, %eps : tile<ptr<f32>>, 
         ),
         (
             (
-                "%pw = ptr_to_ptr %w : tile<ptr<f32>> -> tile<ptr<ptr<f32>>>",
-                "%p, %ti = load_ptr_tko weak %pw : tile<ptr<ptr<f32>>> -> tile<ptr<f32>>, token",
+                "%pw = ptr_to_ptr %w : tile<ptr<f32>> -> tile<ptr<i64>>",
+                "%at, %ti = load_ptr_tko weak %pw : tile<ptr<i64>> -> tile<i64>, token",
+                "%p = int_to_ptr %at : tile<i64> -> tile<ptr<f32>>",
                 read("p", "a"), WAIT,
-            ), 2, f"this {UNWAITED}",
+            ), 3, f"this {UNWAITED}",
         ),
         # Nothing is written early, and nothing is fenced.
         ((STORE, WAIT), 0, BEFORE),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import NoReturn, TypeVar
 
-from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute
 
 from ..dialect import types as t
@@ -18,6 +18,9 @@ _SCALARS = {name: kind for kind, (name, _) in t.SCALARS.items()}
 _VIEWS = ("partition_view", "strided_view", "gather_scatter_view")
 _TYPE_WORDS = (*_SCALARS, "token", "ptr", "tile", "tensor_view", *_VIEWS)
 MAX_ELEMENTS = 2**24  # of a tile, as the compiler has it
+MAX_TYPE_DEPTH = 8  # a view of a tensor_view of a ptr is 3 deep: what nests deeper is no type
+_ESCAPE = re.compile(r'\\(?:(?P<code>[0-9A-Fa-f]{2})|(?P<letter>[nt"\\])|(?P<other>.))')
+_LETTERS = {"n": b"\n", "t": b"\t", '"': b'"', "\\": b"\\"}
 
 
 class Cursor:
@@ -27,6 +30,7 @@ class Cursor:
         self.source = source
         self.tokens = tokenize(source)
         self.position = 0
+        self.type_depth = 0
         self.aliases: dict[str, Attribute] = {}
 
     # Tokens
@@ -80,14 +84,38 @@ class Cursor:
         return token.text
 
     def integer(self, what: str = "an integer") -> int:
-        return int(self.kind("int", what).text)
+        token = self.kind("int", what)
+        return self._whole(token.text, token)
+
+    def _whole(self, text: str, token: Token) -> int:
+        """The number that digits spell. Bytecode has none of more than 64 bits."""
+        if len(text) > 20 or not -(1 << 63) <= int(text) < 1 << 64:
+            self.fail(f"{text if len(text) < 40 else f'a number of {len(text)} digits'} has more than 64 bits", token)
+        return int(text)
 
     def optional_integer(self) -> int | None:
         """An integer, or `?`."""
         return None if self.accept("?") else self.integer("an integer or '?'")
 
     def symbol(self) -> str:
-        return self.kind("symbol", "a symbol such as @kernel").text.removeprefix("@").strip('"')
+        token = self.kind("symbol", "a symbol such as @kernel")
+        name = token.text[1:]
+        return self.unquote(name, token) if name[0] == '"' else name
+
+    def unquote(self, literal: str, token: Token) -> str:
+        r"""What a string literal says; MLIR spells other bytes as `\0A`."""
+        out, at = bytearray(), 1
+        for escape in _ESCAPE.finditer(literal):
+            out += literal[at : escape.start()].encode()
+            at = escape.end()
+            if escape["other"]:
+                self.fail(f"no escape {escape.group()}", token)
+            out += bytes.fromhex(escape["code"]) if escape["code"] else _LETTERS[escape["letter"]]
+        out += literal[at:-1].encode()
+        try:
+            return out.decode()
+        except UnicodeDecodeError:
+            self.fail("the string is not UTF-8", token)
 
     def listed(self, item: Callable[[], T], close: str) -> list[T]:
         """Items with commas between them up to `close`, which is taken."""
@@ -105,6 +133,14 @@ class Cursor:
 
     def type(self) -> Attribute:
         """A type: an alias, or a type of the dialect with or without `!cuda_tile.`."""
+        self.type_depth += 1
+        if self.type_depth > MAX_TYPE_DEPTH:
+            self.fail(f"types nested deeper than {MAX_TYPE_DEPTH}")
+        found = self._any_type()
+        self.type_depth -= 1
+        return found
+
+    def _any_type(self) -> Attribute:
         token = self.token
         if token.kind == "type_alias":
             self.take()
@@ -114,19 +150,10 @@ class Cursor:
                 near = get_close_matches(token.text[1:], self.aliases, 1)
                 self.fail(f"no type alias {token.text}", token, hint=f"did you mean !{near[0]}?" if near else None)
             return self.aliases[token.text[1:]]
-        if token.kind == "punct" and token.text == "(":
-            return self.function_type()
         if token.kind != "word":
             self.unexpected("a type")
         self.take()
         return self._named_type(token.text.removeprefix("cuda_tile."), token)
-
-    def function_type(self) -> FunctionType:
-        self.expect("(")
-        inputs = self.listed(self.type, ")")
-        self.expect("->")
-        self.expect("(")
-        return FunctionType.from_lists(inputs, self.listed(self.type, ")"))
 
     def tile_type(self) -> t.TileType:
         token = self.token
@@ -143,8 +170,11 @@ class Cursor:
                 return t.token
             case "ptr":
                 self.expect("<")
-                pointee = self._element()
+                inner = self.token
+                pointee = self.type()
                 self.expect(">")
+                if pointee not in t.POINTEES:
+                    self.fail(f"no pointer points to {t.spell(pointee)}", inner)
                 return t.PtrType(pointee)
             case "tile":
                 self.expect("<")
@@ -190,9 +220,10 @@ class Cursor:
             if not dynamic:
                 self.fail("a tile's sizes are static", token)
             return t.DYNAMIC
-        if int(text) < 1:
+        size = self._whole(text, token)
+        if size < 1:
             self.fail("sizes are positive", token)
-        return int(text)
+        return size
 
     def _tensor_view(self, token: Token) -> t.TensorViewType:
         self.expect("<")

@@ -27,27 +27,8 @@ def spelled(*names: str) -> Callable[[Build], Build]:
 
 
 def string(p: Parser) -> attrs.StrAttr:
-    r"""A string literal; MLIR spells other bytes as `\0A`."""
     token = p.kind("string", "a string")
-    raw, out, at = token.text[1:-1], bytearray(), 0
-    while at < len(raw):
-        if raw[at] != "\\":
-            out += raw[at].encode()
-            at += 1
-        elif raw[at + 1] in '"\\':
-            out += raw[at + 1].encode()
-            at += 2
-        else:
-            code = {"n": "0A", "t": "09"}.get(raw[at + 1], raw[at + 1 : at + 3])
-            try:
-                out.append(int(code, 16))
-            except ValueError:
-                p.fail(f"no escape \\{code}", token)
-            at += 2 if raw[at + 1] in "nt" else 3
-    try:
-        return attrs.StrAttr(out.decode())
-    except UnicodeDecodeError:
-        p.fail("the string is not UTF-8", token)
+    return attrs.StrAttr(p.unquote(token.text, token))
 
 
 # Constants and assumptions

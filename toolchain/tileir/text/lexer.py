@@ -20,7 +20,7 @@ class Token(NamedTuple):
 _TOKEN = re.compile(
     r"""(?P<space>(?:\s+|//[^\n]*)+)
     |(?P<value>%[A-Za-z0-9_$.-]+(?:\#\d+)?)
-    |(?P<symbol>@[A-Za-z0-9_$.-]+|@"[^"\n]*")
+    |(?P<symbol>@[A-Za-z0-9_$.-]+|@"(?:[^"\\\n]|\\.)*")
     |(?P<type_alias>![A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z0-9_$]+)*)
     |(?P<attr_alias>\#[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z0-9_$]+)*)
     |(?P<string>"(?:[^"\\\n]|\\.)*")
@@ -30,7 +30,7 @@ _TOKEN = re.compile(
     |(?P<int>-?\d+)
     |(?P<word>[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)*)
     |(?P<punct>->|[(){}\[\]<>,:=?])""",
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 
 

@@ -70,13 +70,20 @@ class Literals(Cursor):
         return attrs.HintsAttr(tuple(self.listed(self._architecture, ">")))
 
     def _architecture(self) -> tuple[str, tuple[tuple[str, int | bool], ...]]:
-        name = self.kind("word", "an architecture such as sm_90, or default").text
+        name = self._name("an architecture such as sm_90, or default")
         self.expect("=")
         self.expect("{")
         return name, tuple(self.listed(self._hint, "}"))
 
+    def _name(self, wanted: str) -> str:
+        """A word; one that is none stands in quotes."""
+        token = self.token
+        if token.kind != "string":
+            return self.kind("word", wanted).text
+        return self.unquote(self.take().text, token)
+
     def _hint(self) -> tuple[str, int | bool]:
-        name = self.kind("word", "a hint").text
+        name = self._name("a hint")
         self.expect("=")
         if self.token.kind == "word":
             return name, self.word_of(("true", "false"), "hint's value") == "true"

@@ -61,16 +61,19 @@ def parse_number(text: str, token_kind: str, kind: Attribute) -> int:
             return bits
         if token_kind not in ("float", "int"):
             raise ValueError(f"{text!r} is no number of type {name}")
-        if float(text) < 0 and kind == t.f8e5m3fnu:
+        if float(text) < 0 and kind in (t.f8e5m3fnu, t.f8e8m0fnu):
             raise ValueError(f"{text} is negative, and {name} has no sign")
-        return float_bits(float(text), kind)
+        bits = float_bits(float(text), kind)
+        if not math.isfinite(float_value(bits, kind)):
+            raise ValueError(f"{text} does not fit into {name}: write an infinity or NaN as its bits, in hexadecimal")
+        return bits
     if kind == t.i1 and text in ("true", "false"):
         return int(text == "true")
     if token_kind != "int":
         raise ValueError(f"{text!r} is no number of type {name}")
-    value = int(text)
+    value = int(text) if len(text) <= 20 else 1 << 64
     if not -(1 << (width - 1)) <= value < 1 << width:
-        raise ValueError(f"{value} does not fit into {name}")
+        raise ValueError(f"{text if len(text) < 40 else f'a number of {len(text)} digits'} does not fit into {name}")
     return value & ((1 << width) - 1)
 
 

@@ -25,6 +25,7 @@ from .source import Source
 from .structured import IRREGULAR
 
 MAX_DEPTH = 64  # of nested regions
+MAX_RESULTS = 2**16  # that an operation can be said to have: some have as many as are named
 
 
 class DefineAlias(Protocol):
@@ -206,6 +207,8 @@ class Parser(Literals):
             while True:
                 name = self.take()
                 count = self.integer("how many results") if self.accept(":") else None
+                if count is not None and not 1 <= count <= MAX_RESULTS - len(results):
+                    self.fail(f"%{name.text[1:]} cannot name {count} results", name)
                 results.append((name, count))
                 if not self.accept(","):
                     break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase, UnitAttr
@@ -30,12 +31,19 @@ def quote(text: str) -> str:
     ) + '"'  # fmt: skip
 
 
+def spell_name(text: str) -> str:
+    """A name as MLIR has it: as it is if it is a word, else in quotes."""
+    return text if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$.]*", text, re.ASCII) else quote(text)
+
+
 def spell_hints(hints: attrs.HintsAttr) -> str:
     def value(hint: int | bool) -> str:
         return str(hint).lower() if isinstance(hint, bool) else str(hint)
 
-    parts = (f"{name} = {{{', '.join(f'{key} = {value(hint)}' for key, hint in pairs)}}}" for name, pairs in hints.data)
-    return f"<{', '.join(parts)}>"
+    def listed(pairs: Sequence[tuple[str, int | bool]]) -> str:
+        return ", ".join(f"{spell_name(key)} = {value(hint)}" for key, hint in pairs)
+
+    return f"<{', '.join(f'{spell_name(name)} = {{{listed(pairs)}}}' for name, pairs in hints.data)}>"
 
 
 def spell_dense(value: attrs.DenseAttr) -> str:
@@ -72,13 +80,14 @@ class Printer:
         self.lines: list[str] = []
         self.names: dict[SSAValue, str] = {}
         self.taken: set[str] = set()
+        self.following: dict[str, int] = {}  # the next number to try with a stem
         self.depth = 0
 
     def line(self, text: str) -> None:
         self.lines.append(INDENT * self.depth + text)
 
     def module(self, module: ModuleOp) -> str:
-        self.line(f"cuda_tile.module @{module.sym_name.data} {{")
+        self.line(f"cuda_tile.module @{spell_name(module.sym_name.data)} {{")
         self.depth += 1
         for op in module.body.block.ops:
             if isinstance(op, GlobalOp):
@@ -92,14 +101,14 @@ class Printer:
     def _global(self, op: GlobalOp) -> None:
         words = [word for word, flag in (("private", op.private), ("constant", op.constant)) if flag is not None]
         alignment = [f"alignment = {op.alignment.data}"] if op.alignment.data else []
-        words = ["global", *words, f"@{op.sym_name.data}", *alignment]
+        words = ["global", *words, f"@{spell_name(op.sym_name.data)}", *alignment]
         self.line(f"{' '.join(words)} {spell_dense(op.value)} : {t.spell(op.value.type)}")
 
     def _entry(self, op: EntryOp) -> None:
-        self.names, self.taken = {}, set()
+        self.names, self.taken, self.following = {}, set(), {}
         arguments = ", ".join(f"{self.define(a, 'arg')}: {t.spell(a.type)}" for a in op.body.block.args)
         hints = "" if op.optimization_hints is None else f" optimization_hints={spell_hints(op.optimization_hints)}"
-        self.line(f"entry @{op.symbol}({arguments}){hints} {{")
+        self.line(f"entry @{spell_name(op.symbol)}({arguments}){hints} {{")
         self.block(op.body.block)
         self.line("}")
 
@@ -108,11 +117,12 @@ class Printer:
     def define(self, value: SSAValue, fallback: str = "") -> str:
         """A new name for a value: its own, made unique, or a number."""
         stem = value.name_hint or fallback
-        number = 0
+        number = self.following.get(stem, 0)
         name = stem
         while not name or name in self.taken:
             name = f"{stem}_{number}" if value.name_hint else f"{stem}{number}"
             number += 1
+        self.following[stem] = number
         self.taken.add(name)
         self.names[value] = f"%{name}"
         return f"%{name}"
@@ -213,7 +223,7 @@ def _irregular(p: Printer, op: TileOp, name: str) -> str:
         case "assert":
             return f"{p.use(op.operands)}, {quote(_enum(op, 'message'))} : {p.types(op.operands)}"
         case "get_global":
-            return f"@{_enum(op, 'global_name')} : {p.types(op.results)}"
+            return f"@{spell_name(_enum(op, 'global_name'))} : {p.types(op.results)}"
         case "make_tensor_view":
             return _tensor_view(p, op, groups)
         case "print_tko":

@@ -29,7 +29,7 @@ class Source:
         return self.error_at(self.location(offset), message, hint=hint)
 
     def error_at(self, place: Location, message: str, *, hint: str | None = None) -> SourceError:
-        lines = self.text.splitlines()
-        line = lines[place.line - 1] if place.line <= len(lines) else ""
+        lines = self.text.split("\n")  # as `location` counts them: splitlines() would also end one at a form feed
+        line = lines[place.line - 1].rstrip("\r") if place.line <= len(lines) else ""
         lead = "".join("\t" if c == "\t" else " " for c in line[: place.column - 1])
         return SourceError(f"{place}: error: {message}\n  {line}\n  {lead}^", hint=hint)

@@ -70,8 +70,10 @@ def test_spelling_is_decimal_where_that_is_exact() -> None:
 
 @pytest.mark.parametrize(
     ("text", "kind"),
-    [("256", t.i8), ("-129", t.i8), ("1.5", t.i32), ("0x1FFFF", t.f16), ("x", t.f32), ("-1.0", t.f8e5m3fnu)],
-)
+    [("256", t.i8), ("-129", t.i8), ("1.5", t.i32), ("0x1FFFF", t.f16), ("x", t.f32), ("-1.0", t.f8e5m3fnu),
+     ("9" * 5000, t.i32), ("1.0e400", t.f32), ("70000.0", t.f16), ("1000", t.f8e4m3fn), ("-1.0e400", t.f64),
+     ("0.0", t.f8e8m0fnu), ("-1.0", t.f8e8m0fnu)],
+)  # fmt: skip
 def test_what_does_not_fit(text: str, kind: t.Attribute) -> None:
     with pytest.raises(ValueError):
         parse_number(text, token_kind(text), kind)
@@ -83,6 +85,15 @@ def test_a_scale_without_sign_or_infinity() -> None:
     assert math.isnan(float_value(0xFF, t.f8e5m3fnu)) and spell_number(0xFF, t.f8e5m3fnu) == "0xFF"
     half = [float_value(bits << 7, t.f16) for bits in range(248)]  # the numbers below 2^16, with as many exponent bits
     assert value[:248] == half
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 8])
+def test_few_packed_bits_are_no_splat(count: int) -> None:
+    for number in range(1 << count):
+        bits = [number >> i & 1 for i in range(count)]
+        assert elements_of(DenseAttr(dense_bytes(bits, t.i1), t.TileType((count,), t.i1))) in (bits, bits[:1])
+    mixed = DenseAttr(dense_bytes([1, 0, 1, 1], t.i1), t.TileType((4,), t.i1))
+    assert elements_of(mixed) == [1, 0, 1, 1] and not mixed.is_splat
 
 
 def test_packed_bits_and_splats() -> None:

@@ -101,6 +101,60 @@ def test_an_error_points_at_its_place(old: str, new: str, place: str, message: s
     assert caret.index("^") == column + 1
 
 
+EMPTY = "entry @k(%n: tile<i32>, %p: tile<ptr<f32>>) {{ {} return }}"
+VECTOR = "tensor_view<16xf32, strides=[1]>"
+HOSTILE = [
+    (
+        EMPTY.format(f"%a = assume div_by<{'9' * 5000}>, %n : tile<i32>"),
+        "a number of 5000 digits has more than 64 bits",
+    ),
+    (EMPTY.format(f"%a = assume bounded<0, {1 << 64}>, %n : tile<i32>"), f"{1 << 64} has more than 64 bits"),
+    (f"entry @k(%n: tile<{'9' * 5000}xi32>) {{ return }}", "a number of 5000 digits has more than 64 bits"),
+    (f"entry @k(%n: tile<{'ptr<' * 5000}f32{'>' * 5001}) {{ return }}", "types nested deeper than 8"),
+    (f"entry @k(%n: {'tile<' * 5000}f32{'>' * 5000}) {{ return }}", "types nested deeper than 8"),
+    ("!a = ptr<f32>\n!b = ptr<!a>\nentry @k() { return }", "no pointer points to ptr<f32>"),
+    ("!a = " + "(" * 5000, "expected a type, found '('"),
+    (EMPTY.format("%a:0 = addi %n, %n : tile<i32>"), "%a cannot name 0 results"),
+    (EMPTY.format("%a:-1, %b:2 = addi %n, %n : tile<i32>"), "%a cannot name -1 results"),
+    (
+        EMPTY.format(
+            f"%v = make_tensor_view %p, shape = [16], strides = [1] : {VECTOR}\n"
+            f"%a:4000000000 = get_tensor_shape %v : {VECTOR} -> tile<i32>"
+        ),
+        "%a cannot name 4000000000 results",
+    ),
+    ("entry @k() { %a = constant <i32: \u0663> : tile<i32> return }", "unexpected character '\u0663'"),
+    (EMPTY.format('%t = print_tko "\\+f" -> token'), "no escape \\+"),
+    (EMPTY.format('%t = print_tko "\\4" -> token'), "no escape \\4"),
+]
+
+
+@pytest.mark.parametrize(("hostile", "message"), HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_text_is_an_error_at_its_place(hostile: str, message: str) -> None:
+    with pytest.raises(SourceError, match=r"^k:\d+:\d+: error: ") as caught:
+        text.parse(hostile, filename="k")
+    assert message in str(caught.value).splitlines()[0]
+
+
+def test_only_a_newline_ends_a_line() -> None:
+    with pytest.raises(SourceError) as caught:
+        text.parse("// a form feed \x0c, a line separator \u2028\r\nadf\r\n", filename="k")
+    assert str(caught.value).splitlines() == ["k:2:1: error: expected 'entry' or 'global', found 'adf'", "  adf", "  ^"]
+
+
+def test_names_that_are_no_words_are_quoted() -> None:
+    source = (
+        'cuda_tile.module @"a module" {\n'
+        '  global @"\\C3\\A9" <f32: 1.000000e+00> : tile<2xf32>\n'
+        '  entry @"1 \\22-\\0A"() optimization_hints=<"sm 90" = {"a key" = 2}> {\n'
+        '    %0 = get_global @"\\C3\\A9" : tile<ptr<f32>>\n'
+        "    return\n  }\n}\n"
+    )
+    module = text.parse(source, filename="k")
+    verify(module, text=source)
+    assert [*module.entries] == ['1 "-\n'] and text.print_module(module) == source
+
+
 def test_a_near_miss_is_suggested() -> None:
     with pytest.raises(SourceError, match="did you mean 'addf'"):
         text.parse(GOOD.replace("addf", "addff"), filename="k.mlir")
