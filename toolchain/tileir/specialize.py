@@ -118,9 +118,12 @@ class _Sizes:
                     raise SourceError(f"{location.get(op)}: error: {self.spec.symbol} has no constant {name}")
                 continue
             kind = op.value.type
-            (written,) = elements_of(op.value)
             if kind.shape or kind.element_type not in t.INTEGERS:
                 raise SourceError(f"{location.get(op)}: error: %{name} must be a scalar integer, not {t.spell(kind)}")
+            (written,) = elements_of(op.value)
+            if self.spec.constants[name] >> (t.SCALARS[kind.element_type][1] - 1):
+                wide = f"{self.spec.constants[name]} does not fit into {t.spell(kind.element_type)}"
+                raise SourceError(f"{location.get(op)}: error: %{name} of {self.spec.symbol}: {wide}")
             if self.written.setdefault(name, written) != written:
                 raise SourceError(f"{location.get(op)}: error: %{name} is {written}, elsewhere {self.written[name]}")
             op.properties["value"] = attrs.DenseAttr(splat_bytes(self.spec.constants[name], kind.element_type), kind)

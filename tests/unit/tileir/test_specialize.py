@@ -169,6 +169,16 @@ def test_steps_that_do_not_fit(old: str, new: str, message: str) -> None:
         module_of(spec_of("linear_128x192x64_bf16"), old, new)
 
 
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [("i32: [1, 2]> : tile<2xi32", "must be a scalar integer, not tile<2xi32>"), ("i8: 1> : tile<i8", "fit into i8")],
+)
+def test_a_constant_that_cannot_hold_the_number(value: str, message: str) -> None:
+    spec = dataclasses.replace(spec_of("gelu_1024_bf16"), constants={"R": 1, "BN": 1024, "BX": 128})
+    with pytest.raises(SourceError, match=rf"^gelu\.mlir:\d+:\d+: error: %BX .*{message}"):
+        module_of(spec, ") {\n", f") {{\n    %BX = constant <{value}>\n")
+
+
 def test_a_constant_that_nothing_is_named_for() -> None:
     spec = dataclasses.replace(spec_of("gelu_1024_bf16"), constants={"R": 1, "BN": 1024, "BX": 4})
     with pytest.raises(SourceError, match="nothing in this file is named BX"):
