@@ -72,7 +72,7 @@ def add(commands: Any) -> None:
     add_json(interpret)
 
 
-def load(path: Path, *, verify: bool = True) -> ModuleOp:
+def load(path: Path) -> ModuleOp:
     """A module from text or bytecode, told apart by content; verified."""
     from toolchain.tileir import bytecode, text
     from toolchain.tileir.dialect.verify import verify as check
@@ -87,8 +87,7 @@ def load(path: Path, *, verify: bool = True) -> ModuleOp:
         except UnicodeDecodeError as error:
             raise UsageError(f"{path} is neither Tile IR text nor bytecode: {error}") from error
         module = text.parse(source, filename=str(path))
-    if verify:
-        check(module, text=source)
+    check(module, text=source, filename=str(path))
     return module
 
 
@@ -120,8 +119,10 @@ def assemble_(args: argparse.Namespace) -> int:
 
 def disassemble_(args: argparse.Namespace) -> int:
     from toolchain.tileir import bytecode, text
+    from toolchain.tileir.dialect import verify
 
     module = bytecode.read(read(args.file), name=str(args.file))
+    verify(module, filename=str(args.file))  # what is not right has no text
     emit(args.output, text.print_module(module).encode())
     return 0
 

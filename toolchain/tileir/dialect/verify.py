@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from toolchain.errors import SourceError
 
 from . import location
+from .attrs import HintsAttr, is_dense
 from .base import TileOp
 from .control import (
     BreakOp,
@@ -31,15 +32,20 @@ from .control import (
 )
 from .memory import GetGlobalOp
 from .rules import RULES, Invalid, need
+from .rules.base import check_tile
 from .shaping import ReduceOp, ScanOp
 from .types import PtrType, TileType, spell
 
 TERMINATORS = (BreakOp, ContinueOp, ReturnOp, YieldOp)
+EFFECTS = ("alloca", "assert", "assume", "for", "loop")  # and all that takes tokens
 
 
-def verify(module: ModuleOp, *, text: str | None = None) -> None:
-    """Raises SourceError, with the operation's place and, given the `text`, its line and a caret."""
-    verifier = _Verifier(module, text)
+def verify(module: ModuleOp, *, text: str | None = None, filename: str = "<unknown>") -> None:
+    """Raises SourceError, with the operation's place and, given the `text`, its line and a caret. What has no place, as
+    bytecode without debug information, is said to stand in `filename`."""
+    if not module.entries:
+        raise SourceError(f"{filename}:0:0: error: a module without entries: there is nothing to run")
+    verifier = _Verifier(module, text, filename)
     for op in module.body.block.ops:
         verifier.symbol(op)
     for op in module.body.block.ops:
@@ -51,9 +57,11 @@ def verify(module: ModuleOp, *, text: str | None = None) -> None:
 class _Verifier:
     module: ModuleOp
     text: str | None
+    filename: str
 
     def __post_init__(self) -> None:
         self.symbols: dict[str, Operation] = {}
+        self.right: set[TileType] = set()  # those looked at
 
     def fail(self, op: Operation, problem: Exception) -> SourceError:
         from ..text.source import Source  # the text form is written on top of the dialect
@@ -65,7 +73,7 @@ class _Verifier:
             while entry is not None and not isinstance(entry, EntryOp):
                 entry = entry.parent_op()
             inside = "" if entry is None else f" (in @{entry.symbol})"
-            return SourceError(f"<unknown>:0:0: error: {message}{inside}")
+            return SourceError(f"{self.filename}:0:0: error: {message}{inside}")
         if self.text is None:
             return SourceError(f"{place}: error: {message}")
         return Source(self.text, place.file).error_at(place, message)
@@ -79,10 +87,12 @@ class _Verifier:
             need(name not in self.symbols, f"symbol @{name} is already taken")
             self.symbols[name] = op
             op.get_irdl_definition().verify(op)
+            need(bool(name), "its name is empty")
             if isinstance(op, EntryOp):
                 _check_entry(op)
+                self.tiles(op.body.block.args)
             else:
-                need(len(op.value.type.shape) == 1, f"its value must have rank 1, not {spell(op.value.type)}")
+                _check_global(op)
         except (Invalid, VerifyException) as problem:
             raise self.fail(op, problem) from problem
 
@@ -102,10 +112,23 @@ class _Verifier:
         except Invalid as problem:
             raise self.fail(parent, problem) from problem
 
+    def tiles(self, values: Sequence[SSAValue]) -> None:
+        """What a tile may be, wherever there is one."""
+        for value in values:
+            if isinstance(value.type, TileType) and value.type not in self.right:
+                check_tile(value.type)
+                self.right.add(value.type)
+
     def operation(self, op: Operation) -> None:
         need(isinstance(op, TileOp), "only operations of Tile IR may stand in an entry")
         assert isinstance(op, TileOp)
         op.get_irdl_definition().verify(op)  # the operands, results, properties and regions it declares
+        self.tiles(op.results)
+        for region in op.regions:
+            for block in region.blocks:
+                self.tiles(block.args)
+        _check_hints(op.properties.get("optimization_hints"))
+        _check_effects(op)
         if _name(op) in RULES:
             RULES[_name(op)](op)
         if isinstance(op, TERMINATORS):
@@ -140,9 +163,37 @@ def _check_entry(op: EntryOp) -> None:
     inputs, outputs = op.function_type.inputs.data, op.function_type.outputs.data
     need(not outputs, "an entry returns nothing")
     _expect(op.body.block.args, inputs)
+    _check_hints(op.optimization_hints)
     for n, kind in enumerate(inputs):
         scalar = isinstance(kind, TileType) and kind.shape == ()
         need(scalar, f"parameter {n} is {spell(kind)}, but parameters are scalar tiles")
+
+
+def _check_global(op: GlobalOp) -> None:
+    kind = op.value.type
+    need(len(kind.shape) == 1, f"its value must have rank 1, not {spell(kind)}")
+    check_tile(kind)
+    need(is_dense(op.value.raw, kind), f"{len(op.value.raw)} bytes of value for {spell(kind)}")
+    need(op.alignment.data >= 0, f"alignment = {op.alignment.data}")
+
+
+def _check_hints(hints: Attribute | None) -> None:
+    if not isinstance(hints, HintsAttr):
+        return
+    for names in ([name for name, _ in hints.data], *([key for key, _ in pairs] for _, pairs in hints.data)):
+        need(len(names) == len(set(names)), f"optimization_hints: one of {', '.join(names)} stands twice")
+    for key, value in (pair for _, pairs in hints.data for pair in pairs):
+        need(0 <= value < 1 << 31, f"optimization_hints: {key} = {value} is not from 0 to 2^31 - 1")
+
+
+def _check_effects(op: Operation) -> None:
+    """A reduction or scan may combine its elements in any order and as often as it likes."""
+    if _name(op) not in EFFECTS and not _name(op).endswith("_tko"):
+        return
+    around = op.parent_op()
+    while isinstance(around, IfOp):
+        around = around.parent_op()
+    need(not isinstance(around, ReduceOp | ScanOp), "may not stand in a reduce or scan, which only computes")
 
 
 def _check_terminator(op: Operation) -> None:
@@ -164,6 +215,7 @@ def _check_terminator(op: Operation) -> None:
         _expect(op.operands, kinds)
     else:
         need(isinstance(parent, IfOp | ForOp | LoopOp) and loop is not None, "belongs to a loop")
-        assert loop is not None
+        assert isinstance(loop, ForOp | LoopOp)
         need(isinstance(loop, LoopOp) or isinstance(op, ContinueOp), "cannot leave a for early: use loop")
-        _expect(op.operands, [r.type for r in loop.results])
+        # A loop goes on with what it carries, and leaves with its results: of a `for` these are the same.
+        _expect(op.operands, [v.type for v in (loop.initValues if isinstance(op, ContinueOp) else loop.results)])

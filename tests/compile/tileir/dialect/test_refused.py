@@ -51,9 +51,46 @@ def test_disassembler_refuses_the_same(name: str, tmp_path: Path) -> None:
     from toolchain.tools import tool
 
     file = tmp_path / "bad.tilebc"
-    file.write_bytes(bytecode.write(module(name)[0]))
+    file.write_bytes(bytecode.write(module(name)[0], "13.4"))
     with pytest.raises(ToolFailed, match="error: "):
         tool("tileirdisasm").run([str(file)])
+
+
+GOOD = {
+    "a loop that goes on with other types than it gives": """
+        %a = loop iter_values(%i = %n) : tile<i32> -> tile<i64> {
+          if %c { break %l : tile<i64> }
+          continue %i : tile<i32>
+        }""",
+    "any rounding where none is needed": "%a = ftof %x rounding<nearest_away> : tile<f32> -> tile<f64>",
+    "rounding as a tensor core is fed": "%a = ftof %x rounding<nearest_away> : tile<f32> -> tile<tf32>",
+    "rounding of a double": """
+        %d = constant <f64: 0.0> : tile<f64>
+        %a = ftof %d rounding<positive_inf> : tile<f64> -> tile<f32>""",
+    "tf32 packed as the f32 that it is kept in": """
+        %f = constant <tf32: 1.0> : tile<4xtf32>
+        %a = pack %f : tile<4xtf32> -> tile<16xi8>""",
+    "i4 resized": """
+        %s = trunci %i4 : tile<4xi32> -> tile<4xi4>
+        %a = exti %s unsigned : tile<4xi4> -> tile<4xi8>""",
+    "a choice in a reduction": """
+        %a = reduce %c4 dim=0 identities=[0.0 : f32] : tile<4xf32> -> tile<f32> (%y: tile<f32>, %z: tile<f32>) {
+          %b = if %c -> (tile<f32>) { yield %y : tile<f32> } else { yield %z : tile<f32> }
+          yield %b : tile<f32>
+        }""",
+}
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.parametrize("name", GOOD)
+def test_both_take_what_is_right(name: str, tmp_path: Path) -> None:
+    from toolchain.tools import tool
+
+    parsed = text.parse(f"{HEAD}{GOOD[name]}\nreturn\n}}\n", filename="good.mlir")
+    verify(parsed)
+    file = tmp_path / "good.tilebc"
+    file.write_bytes(bytecode.write(parsed, "13.4"))
+    tool("tileirdisasm").run([str(file)])
 
 
 def test_what_all_the_others_start_from_is_right() -> None:

@@ -16,7 +16,19 @@ def entry(*operations: ops.TileOp, name: str = "k", kind: FunctionType | None = 
     return ops.EntryOp.build(properties=properties, regions=[Region(Block(operations))])
 
 
-def assembled(*entries: ops.EntryOp) -> ops.ModuleOp:
+def hinted(occupancy: int) -> ops.EntryOp:
+    made = entry(end())
+    made.optimization_hints = attrs.HintsAttr((("sm_90", (("occupancy", occupancy),)),))
+    return made
+
+
+def variable(raw: bytes = bytes(4), alignment: int = 0) -> ops.GlobalOp:
+    value = attrs.DenseAttr(raw, ROW)
+    fields = {"sym_name": attrs.StrAttr("g"), "value": value, "alignment": attrs.IntAttr(alignment)}
+    return ops.GlobalOp.build(properties=fields)
+
+
+def assembled(*entries: ops.EntryOp | ops.GlobalOp) -> ops.ModuleOp:
     return ops.ModuleOp.build(properties={"sym_name": attrs.StrAttr("m")}, regions=[Region(Block(entries))])
 
 
@@ -45,6 +57,12 @@ ROW = types.TileType((4,), types.i32)
         (lambda: assembled(entry(end()), entry(end())), "entry: symbol @k is already taken"),
         (lambda: assembled(entry(iota(3), end())), r"iota: the extents of tile<3xi32> must be powers of two"),
         (lambda: assembled(entry(iota(1 << 25), end())), r"iota: .* has more than 2\^24 elements"),
+        (lambda: assembled(), "a module without entries"),
+        (lambda: assembled(entry(end(), name="")), "entry: its name is empty"),
+        (lambda: assembled(hinted(-1)), r"entry: optimization_hints: occupancy = -1 is not from 0 to 2\^31 - 1"),
+        (lambda: assembled(hinted(1 << 31)), "entry: optimization_hints: occupancy = 2147483648 is not"),
+        (lambda: assembled(variable(alignment=-4), entry(end())), "global: alignment = -4"),
+        (lambda: assembled(variable(raw=bytes(12)), entry(end())), "global: 12 bytes of value for tile<4xi32>"),
         (lambda: assembled(entry(end(), kind=FunctionType.from_lists([SCALAR], []))), "entry: has .* is expected"),
         (lambda: assembled(entry(end(), kind=FunctionType.from_lists([], [SCALAR]))), "an entry returns nothing"),
     ],
@@ -67,3 +85,8 @@ def test_a_place_without_its_text() -> None:
     location.set(wrong, location.Location("kernel.py", 12, 5))
     with pytest.raises(SourceError, match=r"^kernel\.py:12:5: error: iota"):
         verify(assembled(entry(wrong, end())))
+
+
+def test_what_has_no_place_stands_in_the_file() -> None:
+    with pytest.raises(SourceError, match=r"^some\.tilebc:0:0: error: iota: .* \(in @k\)$"):
+        verify(assembled(entry(iota(3), end())), filename="some.tilebc")

@@ -72,6 +72,8 @@ def _integer_power(op: Any) -> None:
 def _integer(op: Any) -> None:
     same("operand and result types", op.results[0], *op.operands)
     integers(op.results[0])
+    if op.name.endswith("negi"):
+        need(word(op.overflow) != "no_unsigned_wrap", "overflow<no_unsigned_wrap> is not possible here")
 
 
 @rule("divi")
@@ -93,6 +95,7 @@ def _compare(op: Any) -> None:
 def _select(op: Any) -> None:
     same("value and result types", op.results[0], op.val_if_true, op.val_if_false)
     booleans(op.cond, op.results[0], "the condition")
+    need(element(op.results[0]) != t.f4e2m1fn, "f4 cannot be selected: extend it first")
 
 
 PRODUCTS: dict[Attribute, tuple[Attribute, ...]] = {

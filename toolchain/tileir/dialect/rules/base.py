@@ -64,6 +64,7 @@ def of(value: SSAValue, elements: Sequence[Attribute] | frozenset[Attribute], wh
 def integers(*values: SSAValue) -> None:
     for value in values:
         of(value, t.INTEGERS, "integers")
+        need(element(value) != t.i4, "i4 is only packed, resized and moved: extend it first")
 
 
 ARITHMETIC = (t.f16, t.bf16, t.f32, t.f64)
@@ -82,10 +83,8 @@ def pointee(value: SSAValue) -> Attribute:
 
 
 def scalar_integer(value: SSAValue, what: str) -> None:
-    need(
-        shape(value) == () and element(value) in t.INTEGERS,
-        f"{what} must be an integer scalar, not {spell(value.type)}",
-    )
+    fits = shape(value) == () and element(value) in t.INTEGERS - {t.i4}
+    need(fits, f"{what} must be an integer scalar, not {spell(value.type)}")
 
 
 def same_shape(a: SSAValue, b: SSAValue) -> None:
@@ -131,7 +130,9 @@ def width(kind: Attribute) -> int:
 
 
 def check_tile(kind: TileType) -> None:
-    """A tile's own rules: extents are powers of two, and not too many elements."""
+    """A tile's own rules: extents are powers of two, not too many elements, and f4 in pairs, which share a byte."""
     powers = all(n > 0 and n & (n - 1) == 0 for n in kind.shape)
     need(powers, f"the extents of {spell(kind)} must be powers of two")
     need(math.prod(kind.shape) <= 1 << MAX_RANK_BITS, f"{spell(kind)} has more than 2^{MAX_RANK_BITS} elements")
+    need(kind.element_type != t.f4e2m1fn or math.prod(kind.shape) > 1, f"{spell(kind)} is one element of f4, not pairs")
+    need(kind.element_type != t.PtrType(t.f4e2m1fn) or not kind.shape, "f4 is accessed through views: one pointer only")

@@ -9,7 +9,7 @@ from xdsl.ir import Attribute
 from .. import types as t
 from ..attrs import BoundedAttr, DivByAttr
 from ..types import TileType, spell
-from .base import element, integers, need, of, rule, same, scalar_integer, shape
+from .base import element, need, of, rule, same, scalar_integer, shape, width
 
 
 @rule("for")
@@ -22,6 +22,7 @@ def _for(op: Any) -> None:
 @rule("loop")
 def _loop(op: Any) -> None:
     _carried(op, [])
+    _no_views(op)
 
 
 def _carried(op: Any, first: list[Attribute]) -> None:
@@ -43,6 +44,13 @@ def _if(op: Any) -> None:
     need(len(op.then_region.blocks) == 1, "needs one block for the case that the condition holds")
     need(len(op.else_region.blocks) <= 1, "else has more than one block")
     need(not op.results or bool(op.else_region.blocks), "gives results, so it needs an else that yields them")
+    _no_views(op)
+
+
+def _no_views(op: Any) -> None:
+    for result in op.results:
+        kind = result.type
+        need(isinstance(kind, TileType | t.TokenType), f"a {spell(kind)} cannot be its result")
 
 
 @rule("assert")
@@ -64,19 +72,27 @@ def _assume(op: Any) -> None:
     if isinstance(predicate, DivByAttr):
         d = predicate.divisor
         need(d > 0 and d & (d - 1) == 0, f"div_by<{d}>: the divisor must be a power of two")
+        need(d < 1 << 63, f"div_by<{d}>: the largest divisor is 2^62")
         need((is_tile and element(op.value) not in t.FLOATS) or isinstance(kind, t.TensorViewType),
              f"div_by is for integers, pointers and tensor views, not {spell(kind)}")  # fmt: skip
         need((predicate.every is None) == (predicate.along is None), "`every` and `along` go together")
         if predicate.along is not None:
             need(is_tile and 0 <= predicate.along < len(shape(op.value)), f"along {predicate.along}: no such dimension")
+            size = shape(op.value)[predicate.along]
+            need(0 <= (predicate.every or 0) <= size, f"every {predicate.every}: the dimension has {size}")
         return
     need(is_tile, f"{spell(kind)} is no tile")
     if isinstance(predicate, BoundedAttr):
-        integers(op.value)
+        of(op.value, t.INTEGERS, "integers")
+        most = (1 << (width(element(op.value)) - 1)) - 1
+        for bound in (predicate.lb, predicate.ub):
+            fits = bound is None or -most - 1 <= bound <= most
+            need(fits, f"bound {bound} is outside of {spell(element(op.value))}, from {-most - 1} to {most}")
         ordered = predicate.lb is None or predicate.ub is None or predicate.lb <= predicate.ub
         need(ordered, f"bounded<{predicate.lb}, {predicate.ub}>: nothing lies within")
     else:
-        need(
-            len(predicate.data) == len(shape(op.value)),
-            f"same_elements of {len(predicate.data)} sizes for {spell(kind)}",
-        )
+        need(element(op.value) not in t.FLOATS, f"same_elements is for integers and pointers, not {spell(kind)}")
+        groups, sizes = predicate.data, shape(op.value)
+        need(len(groups) == len(sizes), f"same_elements of {len(groups)} sizes for {spell(kind)}")
+        fits = all(0 <= group <= size for group, size in zip(groups, sizes, strict=True))
+        need(fits, f"same_elements<{list(groups)}> does not fit into {spell(kind)}")

@@ -4,9 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
+from xdsl.ir import Attribute
+
 from .. import types as t
 from ..types import spell
 from .base import IEEE, element, integers, modes, need, of, pointee, rule, same_shape, shape, width
+
+# Digits, and the exponents of the smallest normal and the largest number, of each float.
+FLOATS: dict[Attribute, tuple[int, int, int]] = {
+    t.f16: (11, -14, 15), t.bf16: (8, -126, 127), t.tf32: (11, -126, 127), t.f32: (24, -126, 127),
+    t.f64: (53, -1022, 1023), t.f4e2m1fn: (2, 0, 2), t.f8e4m3fn: (4, -6, 8), t.f8e5m2: (3, -14, 15),
+    t.f8e5m3fnu: (4, -14, 16), t.f8e8m0fnu: (1, -127, 127),
+}  # fmt: skip
+
+
+def _roundings(source: Attribute, target: Attribute) -> tuple[str, ...]:
+    """How a float can be rounded to another type: what the compiler has an instruction or a sequence for."""
+    if target == t.f8e8m0fnu:
+        return ("zero", "positive_inf")
+    if width(target) <= 8:
+        return ("nearest_even",)
+    (digits, low, high), (digits_to, low_to, high_to) = FLOATS[source], FLOATS[target]
+    if digits <= digits_to and low >= low_to and high <= high_to:  # exact, whatever is asked for
+        return (*IEEE, "nearest_away")
+    if (source, target) == (t.f32, t.tf32):
+        return ("nearest_even", "zero", "nearest_away")
+    return IEEE if (source, target) == (t.f64, t.f32) else ("nearest_even", "zero")
 
 
 @rule("ftof")
@@ -16,7 +39,7 @@ def _float_to_float(op: Any) -> None:
     of(source, t.FLOATS, "floats")
     of(target, t.FLOATS, "floats")
     need(source.type != target.type, f"converts {spell(source.type)} to itself")
-    modes(op, IEEE)
+    modes(op, _roundings(element(source), element(target)))
 
 
 @rule("itof", "ftoi")
@@ -26,14 +49,16 @@ def _number(op: Any) -> None:
     to_float = op.name.endswith("itof")
     integers(source if to_float else target)
     of(target if to_float else source, t.FLOATS, "floats")
-    modes(op, IEEE if to_float else ("nearest_int_to_zero",))
+    need(element(target) != t.f8e8m0fnu, "integers do not become f8E8M0FNU: convert them to another float first")
+    modes(op, ("nearest_even",) if to_float else ("nearest_int_to_zero",))
 
 
 @rule("exti", "trunci")
 def _resize(op: Any) -> None:
     source, target = op.operands[0], op.results[0]
     same_shape(source, target)
-    integers(source, target)
+    of(source, t.INTEGERS, "integers")
+    of(target, t.INTEGERS, "integers")
     low, high = (source, target) if op.name.endswith("exti") else (target, source)
     wider = "wider" if op.name.endswith("exti") else "narrower"
     need(width(element(low)) < width(element(high)), f"the result must be {wider} than {spell(source.type)}")
@@ -45,6 +70,7 @@ def _bitcast(op: Any) -> None:
     same_shape(source, target)
     kinds = [element(source), element(target)]
     need(not any(isinstance(k, t.PtrType) for k in kinds), "pointers are converted by ptr_to_int and int_to_ptr")
+    need(t.i4 not in kinds, "i4 is only packed, resized and moved: extend it first")
     need(width(kinds[0]) == width(kinds[1]), f"{spell(kinds[0])} and {spell(kinds[1])} differ in width")
 
 
@@ -66,5 +92,7 @@ def _pack(op: Any) -> None:
     of(byte, (t.i8,), "i8")
     need(len(shape(source)) == len(shape(target)) == 1, "packs and unpacks rank-1 tiles")
     need(element(other) in t.SCALARS, f"a tile of numbers is needed, not {spell(other.type)}")
-    fits = shape(byte)[0] * 8 == shape(other)[0] * width(element(other))
+    bits = 32 if element(other) == t.tf32 else width(element(other))
+    need(bits != 8, f"{spell(element(other))} is of 8 bits already: use bitcast")
+    fits = shape(byte)[0] * 8 == shape(other)[0] * bits
     need(fits, f"{spell(source.type)} and {spell(target.type)} are not of the same size")

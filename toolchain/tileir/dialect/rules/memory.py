@@ -26,6 +26,11 @@ def _alloca(op: Any) -> None:
     need(alignment > 0 and alignment & (alignment - 1) == 0, f"alignment {alignment} is no power of two")
 
 
+@rule("join_tokens")
+def _join(op: Any) -> None:
+    need(len(op.tokens) > 1, f"joins two or more tokens, not {len(op.tokens)}")
+
+
 @rule("offset")
 def _offset(op: Any) -> None:
     pointee(op.ptr)
@@ -47,7 +52,7 @@ def _tensor_view(op: Any) -> None:
         need(len(given) == wanted, f"{len(given)} values for {wanted} dynamic {what}s of {spell(kind)}")
         for value in given:
             scalar_integer(value, f"a {what}")
-        need(all(n > 0 or n == t.DYNAMIC for n in sizes), f"a static {what} of {spell(kind)} is not positive")
+        need(all(0 < n < 1 << 63 or n == t.DYNAMIC for n in sizes), f"a static {what} of {spell(kind)} is out of range")
 
 
 @rule("make_partition_view", "make_strided_view", "make_gather_scatter_view")
@@ -68,7 +73,7 @@ def _view(op: Any) -> None:
         need(sorted(kind.data.dim_map) == list(range(rank)), f"dim_map={list(kind.data.dim_map)} is no permutation")
     if isinstance(kind, t.StridedViewType):
         steps = kind.traversal_strides
-        need(len(steps) == rank and all(n > 0 for n in steps), f"traversal_strides={list(steps)} do not fit")
+        need(len(steps) == rank and all(0 < n < 1 << 31 for n in steps), f"traversal_strides={list(steps)} do not fit")
     if kind.padding_value is not None:
         number = view.element_type in t.FLOATS or kind.padding_value == "zero"
         need(number, f"padding_value = {kind.padding_value} is for floats, not {spell(view.element_type)}")
@@ -179,5 +184,7 @@ def _compare_and_swap(op: Any) -> None:
 @rule("atomic_red_view_tko")
 def _atomic_view(op: Any) -> None:
     _ordering(op, ("relaxed",))
+    need(word(op.memory_scope) != "sys", "what a view holds cannot be reduced across the system: use tl_blk or device")
+    need(word(op.mode) != "xchg", "xchg gives what was there, which a reduction does not")
     _through_view(op, op.value)
     _mode(op, op.value)

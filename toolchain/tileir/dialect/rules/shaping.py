@@ -6,27 +6,23 @@ import math
 from typing import Any
 
 from .. import types as t
+from ..attrs import is_dense
 from ..types import TileType, spell
-from .base import Invalid, check_tile, element, integers, need, rule, same, same_shape, shape, width
+from .base import Invalid, element, integers, need, rule, same, same_shape, shape, width
 
 
 @rule("constant")
 def _constant(op: Any) -> None:
     kind, value = op.results[0].type, op.value
     need(value.type == kind, f"a value of type {spell(value.type)} for a result of type {spell(kind)}")
-    need(kind.element_type in t.SCALARS, f"a tile of numbers is needed, not {spell(kind)}")
-    check_tile(kind)
-    size = t.byte_width(kind.element_type)
-    count = math.prod(kind.shape)
-    whole = -(-count // 8) if kind.element_type == t.i1 else count * size
-    need(len(value.raw) in (size, whole), f"{len(value.raw)} bytes of value for {spell(kind)}")
+    need(kind.element_type in t.POINTEES, f"no constant is a {spell(kind)}")
+    need(is_dense(value.raw, kind), f"{len(value.raw)} bytes of value for {spell(kind)}")
 
 
 @rule("iota")
 def _iota(op: Any) -> None:
     integers(op.results[0])
     need(len(shape(op.results[0])) == 1, f"the result must have rank 1, not {spell(op.results[0].type)}")
-    check_tile(op.results[0].type)
     fits = shape(op.results[0])[0] <= 1 << width(element(op.results[0]))
     need(fits, f"{spell(element(op.results[0]))} cannot count to {shape(op.results[0])[0]}")
 
@@ -40,7 +36,6 @@ def _same_element(op: Any) -> None:
 @rule("reshape")
 def _reshape(op: Any) -> None:
     _same_element(op)
-    check_tile(op.results[0].type)
     sizes = [math.prod(shape(v)) for v in (op.operands[0], op.results[0])]
     need(sizes[0] == sizes[1], f"{sizes[0]} elements cannot take the shape of {spell(op.results[0].type)}")
 
@@ -48,7 +43,6 @@ def _reshape(op: Any) -> None:
 @rule("broadcast")
 def _broadcast(op: Any) -> None:
     _same_element(op)
-    check_tile(op.results[0].type)
     a, b = shape(op.operands[0]), shape(op.results[0])
     fits = len(a) == len(b) and all(m in (1, n) for m, n in zip(a, b, strict=False))
     need(fits, f"{spell(op.operands[0].type)} cannot be repeated to {spell(op.results[0].type)}: only extents of 1 can")
@@ -75,7 +69,6 @@ def _cat(op: Any) -> None:
     need(not apart, f"{spell(op.lhs.type)} and {spell(op.rhs.type)} differ beside dimension {dim}")
     wanted = TileType([n + b[d] if d == dim else n for d, n in enumerate(a)], element(op.lhs))
     need(op.results[0].type == wanted, f"gives {spell(wanted)}, not {spell(op.results[0].type)}")
-    check_tile(wanted)
 
 
 @rule("extract", "insert")
