@@ -12,6 +12,8 @@ from toolchain.knobs import ROOT
 from toolchain.targets import BYTECODE
 from toolchain.tileir import bytecode, text
 from toolchain.tileir.bytecode.writer import parse_version
+from toolchain.tileir.dialect.memory import MakeTensorViewOp
+from toolchain.tileir.dialect.types import DYNAMIC, TensorViewType, f32
 
 from .conftest import Run
 
@@ -27,6 +29,20 @@ def test_text_to_bytecode_to_text(run: Run, add_one: Path, tmp_path: Path) -> No
     assert binary.read_bytes() == twice.read_bytes()
     assert run("disassemble", binary).out == again.read_text()
     assert "addf" in again.read_text()
+
+
+def test_bytecode_that_is_not_right_has_no_text(run: Run, tmp_path: Path) -> None:
+    parameters = "%p: tile<ptr<f32>>, %n: tile<i32>"
+    view = "make_tensor_view %p, shape = [%n], strides = [1] : tile<i32> -> tensor_view<?xf32, strides=[1]>"
+    module = text.parse(f"entry @k({parameters}) {{\n%v = {view}\nreturn\n}}\n", filename="k")
+    made = next(op for op in module.walk() if isinstance(op, MakeTensorViewOp))
+    made.result._type = TensorViewType((DYNAMIC, DYNAMIC), (4, 1), f32)  # pyright: ignore[reportPrivateUsage]
+    path = tmp_path / "k.tilebc"
+    path.write_bytes(bytecode.write(module))
+    for command in ("disassemble", "verify"):
+        ran = run(command, path)
+        assert ran.code == 3 and ran.out == ""
+        assert ran.err.startswith(f"error: {path}:0:0: error: make_tensor_view: ") and "(in @k)" in ran.err
 
 
 def test_an_entry_of_a_source_is_assembled(run: Run, tmp_path: Path) -> None:
@@ -59,6 +75,7 @@ def test_verify_points_at_what_is_wrong(run: Run, add_one: Path) -> None:
         (b"\xff\xfe\x00", 2, "neither Tile IR text nor bytecode"),
         (b"\x7fTileIR\x00\x0d\x03", 3, "byte 0x"),
         (b"cuda_tile.module @m {\n", 3, ":2:1"),
+        (b"global @g <i32: 1> : tile<4xi32>\n", 3, "a module without entries"),
     ],
 )
 def test_files_that_are_no_kernel(run: Run, tmp_path: Path, content: bytes, code: int, said: str) -> None:

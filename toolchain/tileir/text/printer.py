@@ -20,7 +20,7 @@ INDENT = "  "
 
 
 def print_module(module: ModuleOp) -> str:
-    """The text of a module: `parse` reads it back to an equal one. Value names are kept where they are known."""
+    """The text of a verified module: `parse` reads it back to an equal one. Values keep the names that are known."""
     return Printer().module(module)
 
 
