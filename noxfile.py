@@ -7,10 +7,14 @@ from pathlib import Path
 
 import nox
 
-nox.options.default_venv_backend = "none"  # all sessions share .toolchain/venv
+sys.path.insert(0, str(Path(__file__).parent))  # nox does not
+from toolchain.knobs import toolchain_dir
+
+nox.options.default_venv_backend = "none"  # all sessions share the toolchain's
 nox.options.sessions = ["tests"]
 
-PYTHON = ".toolchain/venv/bin/python"
+BIN = toolchain_dir() / "venv/bin"
+PYTHON = str(BIN / "python")
 
 
 @nox.session
@@ -45,10 +49,10 @@ def lint(session: nox.Session) -> None:
     session.run(PYTHON, "-m", "ruff", "check", ".")
     session.run(PYTHON, "-m", "ruff", "format", "--check", ".")
     session.run(PYTHON, "-m", "basedpyright")
-    session.run(".toolchain/venv/bin/lint-imports", "--no-logo")
-    workflows = sorted(str(path) for path in Path(".github/workflows").glob("*.yml"))
-    session.run(".toolchain/venv/bin/zizmor", "--offline", "--quiet", "--no-progress", *workflows)
-    session.run(".toolchain/venv/bin/check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
+    session.run(str(BIN / "lint-imports"), "--no-logo")
+    workflows = sorted(str(path) for path in Path(".github/workflows").glob("*.y*ml"))
+    session.run(str(BIN / "zizmor"), "--offline", "--quiet", "--no-progress", *workflows)
+    session.run(str(BIN / "check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *workflows)
 
 
 @nox.session(requires=["lint"])
@@ -61,11 +65,13 @@ def tests(session: nox.Session) -> None:
 def gpu_tests(session: nox.Session) -> None:
     """Compile both kernel sources and run the conformance matrix on every GPU, or on the CPU where there is none.
 
-    `-- --container` runs the matrix in the runtime container, which has no compiler.
+    `-- --container` runs the matrix in the runtime container, which has no compiler; `-- --op linear` and the like are
+    passed on to `tilestack matrix run`.
     """
     session.run(PYTHON, "-m", "tilestack", "compile", "--output", "build/bundle")
+    options = [option for option in session.posargs if option != "--container"]
     matrix = ["toolchain.native.gpu"] if "--container" in session.posargs else ["tilestack", "matrix", "run"]
-    session.run(PYTHON, "-m", *matrix, "--bundle", "build/bundle", "--report", "build/report")
+    session.run(PYTHON, "-m", *matrix, "--bundle", "build/bundle", "--report", "build/report", *options)
 
 
 @nox.session(requires=["build_toolchain"])
