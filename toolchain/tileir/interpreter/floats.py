@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from . import exact
 from .codegen import Emitter, lowering
 from .elements import Element
 from .fields import enum, flag, tile_of
@@ -26,15 +27,13 @@ def flush(x: Any) -> Any:
 
 
 def _exact(name: str, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
-    """An operation in f64 and the sign of the error that it made."""
+    """An operation on values that f32 holds, in f64, and the sign of the error that it made."""
     if name in ("addf", "subf"):
         return two_sum(a, b if name == "addf" else -b)
     if name == "mulf":
-        return two_product(a, b)
+        return a * b, np.float64(0.0)
     if name == "fma":
-        product, low = two_product(a, b)
-        total, lost = two_sum(product, c)
-        return total, lost + low
+        return two_sum(a * b, c)
     if name == "divf":
         q = a / b
         product, low = two_product(q, b)
@@ -44,25 +43,14 @@ def _exact(name: str, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
     return root, (a - product) - low
 
 
-def _fused(element: Element) -> Function:
-    """a * b + c with one rounding. Of f32 the product is exact in f64 and only a sum within 2^-29 of a tie of f32 can
-    round twice; of f64 the errors of product and sum are added back."""
-    if element.compute.itemsize == 8:
-
-        def fma64(a: Any, b: Any, c: Any) -> Any:
-            product, low = two_product(a, b)
-            total, lost = two_sum(product, c)
-            result = total + (lost + low)
-            return np.where(np.isfinite(result), result, a * b + c)[()]
-
-        return fma64
-
-    def fma(a: Any, b: Any, c: Any) -> Any:
-        result = np.multiply(a, b, dtype=np.float64)
-        result = result + c
-        return result.astype(np.float32)
-
-    return fma
+def _fused(a: Any, b: Any, c: Any) -> Any:
+    """a * b + c of f32, rounded once. The product is exact in f64; a sum that is not gets an odd last bit, so that it
+    is no tie of f32 and on the right side of one."""
+    total, lost = two_sum(np.multiply(a, b, dtype=np.float64), np.asarray(c, np.float64))
+    inexact = (lost < 0) | (lost > 0)
+    even = np.asarray(total).view(np.int64) & 1 == 0
+    odd = np.where(inexact & even, np.nextafter(total, np.copysign(np.inf, lost)), total)
+    return odd.astype(np.float32)[()]
 
 
 _PLAIN: dict[str, str] = {
@@ -79,15 +67,17 @@ def _arithmetic(emitter: Emitter, op: Any) -> None:
     ftz = flag(op, "flush_to_zero")
     if ftz:
         values = [f"{emitter.bind(flush)}({v})" for v in values]
-    if mode not in _NEAREST:
-        expression = f"{emitter.bind(directed(name, element, mode), 'directed')}({', '.join(values)})"
+    rounds = mode not in _NEAREST or (name == "fma" and element.name != "f32")  # numpy's operations do not, or twice
+    if rounds:
+        function = exact.rounded(name, mode) if element.name == "f64" else directed(name, element, mode)
+        expression = f"{emitter.bind(function, 'directed')}({', '.join(values)})"
     elif name in _PLAIN:
         expression = _PLAIN[name].format(*values)
     elif name == "sqrt":
         expression = f"{emitter.bind(np.sqrt)}({values[0]})"
     else:
-        expression = f"{emitter.bind(_fused(element))}({', '.join(values)})"
-    if mode in _NEAREST and element.round is not None:
+        expression = f"{emitter.bind(_fused)}({', '.join(values)})"
+    if not rounds and element.round is not None:
         expression = f"{emitter.bind(element.round, 'round_' + element.name)}({expression})"
     if ftz:
         expression = f"{emitter.bind(flush)}({expression})"
@@ -95,12 +85,14 @@ def _arithmetic(emitter: Emitter, op: Any) -> None:
 
 
 def directed(name: str, element: Element, mode: str) -> Function:
-    """An operation rounded once, by a directed mode."""
+    """An operation of an element that f32 holds, rounded once by an IEEE mode."""
     narrow = directed_rounder(element, mode)
 
     def compute(a: Any, b: Any = 0.0, c: Any = 0.0) -> Any:
         wide = [np.asarray(x, np.float64) for x in (a, b, c)]
         value, error = _exact(name, *wide)
+        if mode == "negative_inf":
+            value = np.where((value == 0) & (error == 0) & exact.zero_rounds_down(name, *wide), -0.0, value)
         return narrow(value, np.where(np.isfinite(error), error, 0.0))
 
     return compute

@@ -65,10 +65,34 @@ def directed_rounder(element: Element, mode: str) -> Callable[..., Any]:
     return round_
 
 
+def saturating(element: Element, mode: str) -> Callable[..., Any]:
+    """As `directed_rounder`, but what is too large for `element` becomes its largest number, an infinity too."""
+    round_, largest = directed_rounder(element, mode), _FORMATS[element.name][2]
+
+    def saturate(value: Any, error: Any = 0.0) -> Any:
+        return round_(np.clip(np.asarray(value, np.float64), -largest, largest), error)
+
+    return saturate
+
+
+def power_of_two(mode: str) -> Callable[[Any], Any]:
+    """The magnitude of a float as a scale (f8E8M0FNU): a power of two from 2^-127 to 2^127, the one below it or, by
+    `positive_inf`, the one above."""
+
+    def scale(value: Any) -> Any:
+        inside = np.clip(np.abs(np.asarray(value, np.float64)), 2.0**-127, 2.0**127)
+        mantissa, exponent = np.frexp(inside)
+        power = exponent - (1 if mode == "zero" else mantissa == 0.5)
+        return np.where(np.isnan(inside), np.nan, np.ldexp(1.0, power)).astype(np.float32)[()]
+
+    return scale
+
+
 def _f64_rounder(mode: str) -> Callable[..., Any]:
-    """f64 results are the nearest already; a directed mode moves those that the error says are on the wrong side."""
+    """f64 values are the nearest already; a directed mode moves those that the error says are on the wrong side."""
 
     def round_(value: Any, error: Any = 0.0) -> Any:
+        value = np.asarray(value, np.float64)
         up = (mode == "positive_inf") | ((mode == "zero") & (value < 0))
         down = (mode == "negative_inf") | ((mode == "zero") & (value > 0))
         value = np.where(up & (error > 0), np.nextafter(value, np.inf), value)

@@ -205,3 +205,43 @@ def test_integer_powers(elementwise: Any, dtype: Any) -> None:
 def test_a_power_by_one_bit_is_one_or_the_reciprocal(elementwise: Any) -> None:
     x, n = np.array([4, 4], np.float32), np.array([False, True])
     assert elementwise("fpowi", x, n).tolist() == [1.0, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "factors", "below", "above"),
+    [("bfloat16", (7, 37), 258, 260), ("float32", (4097, 4097), 2**24 + 2**13, 2**24 + 2**13 + 2)],
+)
+def test_fma_beside_a_tie_rounds_once(
+    elementwise: Any, dtype: str, factors: tuple[int, int], below: int, above: int
+) -> None:
+    """The product is half-way between two numbers; what decides is too small for f64 to hold beside it."""
+    a, b = (np.full(4, x, DTYPES[dtype]) for x in factors)
+    c = np.array([2.0**-60, -(2.0**-60), 2.0**-70, -(2.0**-70)], DTYPES[dtype])
+    assert elementwise("fma", a, b, c, rounding_mode="nearest_even").tolist() == [above, below] * 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_f64_fma_that_cancels_rounds_once(elementwise: Any, mode: str) -> None:
+    a, b = np.full(2, 1 + 2.0**-30), np.array([1 + 2.0**-31, 1 - 2.0**-29])
+    operands = a, b, -(a * b)
+    for got, *values in zip(elementwise("fma", *operands, rounding_mode=mode), *operands, strict=True):
+        assert Fraction(float(got)) == EXACT["fma"](*map(Fraction, values)) != 0
+
+
+def test_f64_overflow_by_rounding_mode(elementwise: Any) -> None:
+    big, top = np.array([1.7e308, -1.7e308]), np.finfo(np.float64).max
+    assert elementwise("addf", big, big, rounding_mode="zero").tolist() == [top, -top]
+    assert elementwise("addf", big, big, rounding_mode="positive_inf").tolist() == [np.inf, -top]
+    assert elementwise("fma", big, big, big, rounding_mode="nearest_even").tolist() == [np.inf, np.inf]
+    assert elementwise("fma", big, -big, big, rounding_mode="negative_inf").tolist() == [-np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_zero_that_a_sum_cancels_to(elementwise: Any, mode: str, dtype: str) -> None:
+    """-0 when rounding down, +0 otherwise; +0 + +0 is +0."""
+    a, b = (np.array(x, DTYPES[dtype]) for x in ([1.5, 0, 0, -0.0], [-1.5, 0, -0.0, -0.0]))
+    one, down = np.ones(4, DTYPES[dtype]), mode == "negative_inf"
+    for result in (elementwise("addf", a, b, rounding_mode=mode), elementwise("fma", a, one, b, rounding_mode=mode)):
+        assert result.tolist() == [0] * 4 and np.signbit(result).tolist() == [down, False, down, True]
+    assert np.signbit(elementwise("subf", a, a, rounding_mode=mode)).tolist() == [down] * 4
