@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from toolchain.errors import UsageError
+
 from .codegen import Emitter, lowering
 from .elements import Array, Element
 from .fields import enum, flag, tile_of
 from .integers import unsigned, wrap
 from .memory import Trap
-from .rounding import directed_rounder, integer_rounder
+from .rounding import directed_rounder, integer_rounder, power_of_two, saturating
 from .scattered import scalar
 
 Convert = Callable[[Any], Any]
@@ -33,7 +35,14 @@ def _float_to_float(emitter: Emitter, op: Any) -> None:
 
 
 def float_to_float(source: Element, target: Element, mode: str) -> Convert | None:
-    """The conversion, or None where the compute representation stays the same."""
+    """The conversion, or None where the compute representation stays the same. To 8 bits it saturates, infinities too:
+    GPUs have no other."""
+    if target.name == "f8E8M0FNU":
+        if mode not in ("zero", "positive_inf"):
+            raise UsageError(f"no conversion to {target.name} rounds by {mode}", hint="use zero or positive_inf")
+        return power_of_two(mode)
+    if target.name in ("f8E4M3FN", "f8E5M2"):
+        return saturating(target, mode)
     if mode != "nearest_even":
         return directed_rounder(target, mode)
     if target.round is not None:
@@ -57,8 +66,11 @@ def _int_to_float(emitter: Emitter, op: Any) -> None:
 
 
 def int_to_float(source: Element, target: Element, signed: bool, mode: str) -> Convert:
+    if target.name == "f8E8M0FNU":
+        raise UsageError(f"integers are not converted to {target.name}", hint="convert to another float type first")
     exact = mode == "nearest_even" and target.round is None
-    narrow = None if exact else directed_rounder(target, mode)
+    rounder = saturating if target.bits == 8 else directed_rounder
+    narrow = None if exact else rounder(target, mode)
     dtype = np.dtype(np.int64) if source.bits < 64 or signed else np.dtype(np.uint64)
 
     def convert(x: Any) -> Any:

@@ -165,6 +165,7 @@ ELEMENT_OF = {
     "bool": types.i1, "int8": types.i8, "int16": types.i16, "int32": types.i32, "int64": types.i64,
     "float16": types.f16, "bfloat16": types.bf16, "float32": types.f32, "float64": types.f64,
     "float8_e4m3fn": types.f8e4m3fn, "float8_e5m2": types.f8e5m2,
+    "float8_e8m0fnu": types.f8e8m0fnu,
 }  # fmt: skip
 
 

@@ -9,7 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from toolchain.errors import SanitizerError
+from toolchain.errors import SanitizerError, UsageError
+from toolchain.tileir.dialect import types
 
 BF16 = ml_dtypes.bfloat16
 
@@ -42,8 +43,6 @@ def test_widening_is_exact(elementwise: Any) -> None:
 
 
 def test_tf32_keeps_ten_bits_of_mantissa(builder: Any) -> None:
-    from toolchain.tileir.dialect import types
-
     x = np.array([1 + 2.0**-10, 1 + 2.0**-11, 1 + 3 * 2.0**-11, np.nan], np.float32)
     out = np.zeros(4, np.float32)
     k = builder(types.PtrType(types.f32), types.PtrType(types.f32))
@@ -125,3 +124,40 @@ def test_saturating_conversion_takes_every_float(elementwise: Any, signedness: s
     assert elementwise("ftoi", x, saturating=None, **fields).tolist() == [*expected, 0, 0]
     with pytest.raises(SanitizerError, match="infinity"):
         elementwise("ftoi", x, **fields)
+
+
+@pytest.mark.parametrize("source", [np.float16, BF16, np.float32, np.float64])
+@pytest.mark.parametrize(("target", "largest"), [(ml_dtypes.float8_e4m3fn, 448), (ml_dtypes.float8_e5m2, 57344)])
+def test_conversion_to_8_bits_saturates(elementwise: Any, source: Any, target: Any, largest: float) -> None:
+    """As F2FP.SATFINITE does, the GPU's one instruction for it."""
+    x = np.array([largest, largest * 1.125, np.inf, -np.inf, np.nan, 1.5, -0.0, 2.0**-20], source)
+    got = elementwise("ftof", x, dtype=target, rounding_mode="nearest_even").astype(np.float64)
+    assert got[:4].tolist() == [largest, largest, largest, -largest] and np.isnan(got[4])
+    assert got[5:].tolist() == [1.5, -0.0, 0] and np.signbit(got[6])
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("zero", [1, 1, 2, 2.0**127]), ("positive_inf", [1, 2, 4, 2.0**127])])
+def test_a_float_as_a_scale(elementwise: Any, mode: str, expected: list[float]) -> None:
+    """A power of two of the magnitude; what is out of its range saturates."""
+    scale = ml_dtypes.float8_e8m0fnu
+    x = np.array([1, 1.25, -3, np.inf, 0, 2.0**-140, np.nan, -1], np.float32)
+    got = elementwise("ftof", x, dtype=scale, rounding_mode=mode).astype(np.float64)
+    assert got[:6].tolist() == [*expected, 2.0**-127, 2.0**-127] and np.isnan(got[6]) and got[7] == 1
+
+
+@pytest.mark.parametrize(("name", "fields"), [("ftof", {}), ("itof", {"signedness": "signed"})])
+def test_conversions_to_scales_that_there_are_not(elementwise: Any, name: str, fields: dict[str, str]) -> None:
+    x = np.ones(2, np.float32 if name == "ftof" else np.int32)
+    with pytest.raises(UsageError, match="f8E8M0FNU"):
+        elementwise(name, x, dtype=ml_dtypes.float8_e8m0fnu, rounding_mode="nearest_even", **fields)
+
+
+@pytest.mark.parametrize("mode", ["zero", "negative_inf", "positive_inf"])
+def test_f64_made_of_f32_by_a_directed_mode_is_f64(builder: Any, mode: str) -> None:
+    x, out = np.array([1.1, -2.3], np.float32), np.zeros(2)
+    k = builder(types.PtrType(types.f32), types.PtrType(types.f64))
+    wide = types.TileType((2,), types.f64)
+    value = k.op("ftof", k.load(k.view(k.args[0], (2,), (2,)), 0)[0], out=[wide], rounding_mode=mode)
+    k.store(k.view(k.args[1], (2,), (2,)), k.op("mulf", value, value, out=[wide], rounding_mode="nearest_even"), 0)
+    k.run(x, out)
+    assert out.tolist() == (x.astype(np.float64) ** 2).tolist()
