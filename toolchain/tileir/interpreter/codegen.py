@@ -11,7 +11,7 @@ mask `p12` (None, or an array that is True where v12 is unspecified), and notes 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
@@ -260,7 +260,15 @@ def compile_entry(symbol: str, body: Block, sanitize: bool, runtime_globals: dic
             emitter.line(f"except {emitter.bind(BlockEnd)}:")
             emitter.line("    pass")
     source = "\n".join(emitter.lines) + "\n"
-    code = compile(source, f"<tile {symbol}>", "exec")
+    try:
+        code = compile(source, f"<tile {symbol}>", "exec")
+    except SyntaxError as error:
+        if "too many" not in error.msg:  # levels of indentation, or statically nested blocks
+            raise
+        raise UsageError(
+            f"{symbol}: its loops and branches nest deeper than the interpreter can follow ({error.msg})",
+            hint="run this kernel on a GPU",
+        ) from error
     exec(code, emitter.globals)
     run = emitter.globals["kernel"]
     assert isinstance(run, FunctionType)
@@ -268,11 +276,14 @@ def compile_entry(symbol: str, body: Block, sanitize: bool, runtime_globals: dic
 
 
 def _invariant(body: Block) -> set[Operation]:
-    """The ops directly in `body` that give every block the same."""
+    """The ops directly in `body` that give every block the same. None behind a `return` in a branch: a block that has
+    ended there must not meet what they trap."""
     varying: set[SSAValue] = set()
     found: set[Operation] = set()
     for op in body.ops:
-        nested: Iterator[Operation] = op.walk()
+        nested = list(op.walk())
+        if any(short_name(o) == "return" for o in nested):
+            break
         if all(LOWERINGS[short_name(o)].pure and not varying.intersection(o.operands) for o in nested):
             found.add(op)
         else:

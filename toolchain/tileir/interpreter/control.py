@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -192,26 +191,3 @@ def assumption_check(
             trap_where(full != np.take(full, starts, dim), poison, f"assumed {predicate}, but a group differs")
 
     return {"DivBy": div_by, "Bounded": bounded, "SameElements": same_elements}[type(predicate).__name__]
-
-
-@lowering("print_tko", poison="own", pure=False)
-def _print(emitter: Emitter, op: Any) -> None:
-    tiles = [v for v in op.operands if is_tile(v)]
-    emitter.forbid_poison(tiles, "a printed value")
-    arguments = ", ".join(["", *map(emitter.ref, tiles)])
-    emitter.line(f"{emitter.bind(print_tiles)}({text(op, 'str')!r}{arguments})")
-    for result in op.results:
-        emitter.name(result, "0")
-
-
-def print_tiles(template: str, *values: Any) -> None:
-    """C's printf for tiles: each conversion formats every element of its operand."""
-    parts = template.replace("%%", "\0").split("%")
-    out = [parts[0]]
-    for part, value in zip(parts[1:], values, strict=True):
-        end = next(i for i, c in enumerate(part) if c.isalpha() and c not in "lhzjtqL") + 1
-        spec = "%" + "".join(c for c in part[:end] if c not in "lhzjtqL").replace("u", "d")
-        array = np.asarray(value)
-        shown = np.array2string(array, formatter={"all": lambda x, s=spec: s % x}) if array.ndim else spec % array[()]
-        out += [shown, part[end:]]
-    sys.stdout.write("".join(out).replace("\0", "%"))

@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from toolchain.errors import LaunchError, SanitizerError, UsageError
 
 from .. import bytecode
-from . import access, control, conversions, floats, integers, shapes
+from . import access, control, conversions, floats, integers, printing, shapes
 from .codegen import Kernel, check_supported, compile_entry, region_block, where
 from .fields import entries, globals_, short_name, tile_of
 from .memory import AddressSpace, Allocation, Pointer, Trap
@@ -24,7 +24,7 @@ from .taint import flows
 Argument = Pointer | int | float
 Grid = tuple[int, int, int]
 
-_FAMILIES = (access, control, conversions, floats, integers, shapes)  # importing one registers its lowerings
+_FAMILIES = (access, control, conversions, floats, integers, printing, shapes)  # importing one registers its lowerings
 
 
 @dataclass

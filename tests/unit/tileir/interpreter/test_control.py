@@ -7,9 +7,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from xdsl.ir import Region
 
 from toolchain.errors import LaunchError, SanitizerError, UsageError
 from toolchain.tileir.dialect import ops, types
+from toolchain.tileir.interpreter import Allocation, Pointer
 from toolchain.tileir.interpreter.codegen import LOWERINGS
 
 I32 = types.TileType((), types.i32)
@@ -117,6 +119,39 @@ def test_if_yields_a_branch_per_block_and_return_ends_one_block(builder: Any) ->
     assert out.tolist() == [7, 2, 4, -1]
 
 
+@pytest.mark.parametrize("sanitize", [True, False])
+def test_a_block_that_has_returned_meets_no_trap_behind_that(builder: Any, sanitize: bool) -> None:
+    """100 / n does not depend on the block, but is not to be divided where n is 0."""
+    k = builder(PTR, types.i32)
+    zero = k.op("cmpi", k.args[1], k.i32(0), out=[I1], comparison_predicate="equal", signedness="signed")
+    k.op("if", zero, out=[[]], regions=[k.region([], lambda: k.op("return", [])), Region()])
+    k.store_pointer(k.args[0], k.op("divi", k.i32(100), k.args[1], out=[I32], signedness="signed", rounding="zero"))
+    prepared, out = k.prepare(), np.zeros(1, np.int32)
+    for n, expected in ((0, 0), (7, 14)):
+        prepared.launch("k", [Pointer(Allocation(out)), n], (1, 1, 1), sanitize)
+        assert out[0] == expected
+
+
+@pytest.mark.parametrize("loops", [True, False])
+def test_control_flow_too_deep_for_python(builder: Any, loops: bool) -> None:
+    k = builder(types.i1)
+
+    def nest(depth: int) -> None:
+        def body(*_: Any) -> None:
+            if depth:
+                nest(depth - 1)
+            k.op("continue" if loops else "yield", [])
+
+        if loops:
+            k.op("for", k.i32(0), k.i32(1), k.i32(1), [], out=[[]], regions=[k.region([I32], body)])
+        else:
+            k.op("if", k.args[0], out=[[]], regions=[k.region([], body), Region()])
+
+    nest(25 if loops else 105)
+    with pytest.raises(UsageError, match="k: its loops and branches nest deeper"):
+        k.run(1)
+
+
 def test_return_from_inside_loops_ends_one_block(builder: Any) -> None:
     """Block x leaves its loops at their x-th step; block 3 comes to their end."""
     k = builder(PTR)
@@ -208,20 +243,10 @@ def test_globals_live_as_long_as_the_module(builder: Any) -> None:
     k.store_pointer(pointer, following, token=token)
     k.store_pointer(k.args[0], following)
     prepared = k.prepare()
-    from toolchain.tileir.interpreter import Allocation, Pointer
-
     out = np.zeros(1, np.int32)
     for expected in (41, 42):
         prepared.launch("k", [Pointer(Allocation(out))], (1, 1, 1))
         assert out[0] == expected
-
-
-def test_print_formats_scalars_and_tiles(builder: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    k = builder()
-    tile = k.constant(np.array([1.5, 2.25], np.float32), types.f32)
-    k.op("print_tko", [k.i32(-3), tile], [], out=[[]], str="n=%lld t=%.1f 100%%\n")
-    k.run()
-    assert capsys.readouterr().out == "n=-3 t=[1.5 2.2] 100%\n"
 
 
 @pytest.mark.parametrize("sanitize", [True, False])
@@ -236,8 +261,6 @@ def test_assert_names_message_element_and_place(builder: Any, sanitize: bool) ->
 def test_wrong_arguments(builder: Any) -> None:
     k = builder(PTR, types.i32, types.bf16)
     prepared = k.prepare()
-    from toolchain.tileir.interpreter import Allocation, Pointer
-
     pointer = Pointer(Allocation(np.zeros(1, np.int32)))
     prepared.launch("k", [pointer, 3, 0.5], (1, 1, 1))
     for args, message in (
