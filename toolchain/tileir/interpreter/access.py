@@ -16,6 +16,7 @@ from . import scattered, views
 from .codegen import Emitter, lowering, tokens_unused
 from .elements import Element
 from .fields import ViewType, booleans, element_of_pointer, enum, integer, tensor_type, text, tile_of, view_type
+from .integers import wrap
 from .memory import base_address
 from .scattered import Cells
 from .shadow import Mode
@@ -88,9 +89,10 @@ def _offset(emitter: Emitter, op: Any) -> None:
     offset = emitter.ref(op.offset)
     if not emitter.scalar(op.results[0]) and tile_of(op.offset).element.bits < 64:
         offset = f"{offset}.astype({emitter.bind(np.int64)})"
-    emitter.let(
-        op.results[0], f"{emitter.ref(op.ptr)} + {offset} * {size}" if size > 1 else f"{emitter.ref(op.ptr)} + {offset}"
-    )
+    address = f"{emitter.ref(op.ptr)} + {offset}" + (f" * {size}" if size > 1 else "")
+    if emitter.scalar(op.results[0]):  # addresses of 64 bits wrap around, as numpy's do by themselves
+        address = f"{emitter.bind(wrap)}({address}, 64)"
+    emitter.let(op.results[0], address)
 
 
 # What one memory operation needs of the rest

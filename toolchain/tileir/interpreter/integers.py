@@ -136,7 +136,9 @@ def _absolute(emitter: Emitter, op: Any) -> None:
 def _extremum(emitter: Emitter, op: Any) -> None:
     element = tile_of(op.lhs).element
     largest = op.name.endswith("maxi")
-    signed = enum(op, "signedness") == "signed" and element.bits > 1
+    signed = enum(op, "signedness") == "signed"
+    if signed and element.bits == 1:  # True is -1: the larger one is the smaller of what they are unsigned
+        largest, signed = not largest, False
     ufunc = np.maximum if largest else np.minimum
 
     def tile(a: Array, b: Array) -> Array:
@@ -172,9 +174,11 @@ def _compare(emitter: Emitter, op: Any) -> None:
 
 
 def divider(element: Element, signed: bool, rounding: str) -> Callable[[Any, Any], Any]:
-    """Integer division, for ints and arrays alike; a zero divisor has been trapped."""
+    """Integer division, for ints and arrays alike; a zero divisor has been trapped, unless it is unspecified."""
 
     def divide(a: Any, b: Any) -> Any:
+        if isinstance(b, int) and b == 0:
+            return 0
         if not signed:
             a, b = unsigned(a, element), unsigned(b, element)
         quotient = a // b
@@ -190,9 +194,11 @@ def divider(element: Element, signed: bool, rounding: str) -> Callable[[Any, Any
 
 
 def remainder(element: Element, signed: bool) -> Callable[[Any, Any], Any]:
-    """Remainder of truncated division: its sign is the dividend's."""
+    """Remainder of truncated division: its sign is the dividend's. A divisor of zero is as in `divider`."""
 
     def rem(a: Any, b: Any) -> Any:
+        if isinstance(b, int) and b == 0:
+            return 0
         if isinstance(a, int):
             if not signed:
                 return wrap(unsigned(a, element) % unsigned(b, element), element.bits)

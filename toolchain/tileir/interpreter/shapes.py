@@ -118,6 +118,9 @@ def _extract(emitter: Emitter, op: Any) -> None:
     source, target = tile_of(op.operands[0]).shape, tile_of(op.results[0]).shape
     indices = tuple(op.operands[1:])
     emitter.forbid_poison(indices, "an index of extract")
+    if source == ():
+        emitter.alias(op.results[0], op.operands[0])
+        return
 
     def extract(array: Any, *index: int) -> Any:
         slices = _slices(index, target, source)
@@ -233,7 +236,7 @@ def reduce(combine: Combine, shape: tuple[int, ...], dim: int, *operands: Any) -
     while len(parts[0]) > 1:
         half = len(parts[0]) // 2
         pairs = [p for x in parts for p in (x[:half], x[half:])]
-        parts = list(combine(*pairs))
+        parts = [whole(np.asarray(x), pairs[0].shape) for x in combine(*pairs)]
     return tuple(x[0] for x in parts)
 
 
@@ -245,7 +248,8 @@ def scan(combine: Combine, shape: tuple[int, ...], dim: int, reverse: bool, *ope
     distance = 1
     while distance < len(parts[0]):
         pairs = [p for x in parts for p in (x[distance:], x[:-distance])]
-        parts = [np.concatenate((x[:distance], y)) for x, y in zip(parts, combine(*pairs), strict=True)]
+        combined = (whole(np.asarray(x), pairs[0].shape) for x in combine(*pairs))
+        parts = [np.concatenate((x[:distance], y)) for x, y in zip(parts, combined, strict=True)]
         distance *= 2
     return tuple(np.moveaxis(x[::-1] if reverse else x, 0, dim) for x in parts)
 
@@ -268,4 +272,4 @@ def _combine(emitter: Emitter, op: Any) -> None:
                 emitter.line(f"{target} = {target}.item()")
     for result in op.results:
         rule = emitter.bind(taint.scanned if scans else taint.reduced)
-        emitter.let_poison(result, f"{rule}(({masks},), {shape}, {dim}{', ' + middle[:-2] if scans else ''})")
+        emitter.let_poison(result, f"{rule}([{masks}], {shape}, {dim}{', ' + middle[:-2] if scans else ''})")

@@ -145,3 +145,7 @@ def test_one_bit_integers(elementwise: Any) -> None:
     below = {"comparison_predicate": "less_than"}
     assert elementwise("cmpi", a, b, signedness="unsigned", **below).tolist() == [False, True, False, False]
     assert elementwise("cmpi", a, b, signedness="signed", **below).tolist() == [False, False, True, False]  # 1 is -1
+    for name, function in (("maxi", max), ("mini", min)):
+        for signedness, sign in (("signed", -1), ("unsigned", 1)):
+            wanted = [bool(function(sign * int(x), sign * int(y))) for x, y in zip(a, b, strict=True)]
+            assert elementwise(name, a, b, signedness=signedness).tolist() == wanted

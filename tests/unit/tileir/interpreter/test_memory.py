@@ -164,6 +164,21 @@ def test_a_pointer_into_the_middle_of_an_allocation(builder: Any) -> None:
     assert out.tolist() == [0, 0, 5, 0]
 
 
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_addresses_wrap_around(builder: Any, shape: tuple[int, ...]) -> None:
+    """2^62 elements of four bytes further on is where one was."""
+    k = builder(INTS, types.i64)
+    places, far = (k.spread(v, shape) if shape else v for v in k.args)
+    moved = k.op("offset", places, far, out=[places.type])
+    mask = k.constant(np.array([True, False]), I1) if shape else None
+    k.store_pointer(moved, k.constant(np.int32(5), I32, shape), mask)
+    prepared, out = k.prepare(), np.zeros(2, np.int32)
+    prepared.launch("k", [Pointer(Allocation(out)), 2**62], (1, 1, 1))
+    assert out.tolist() == [5, 0]
+    with pytest.raises(SanitizerError, match="belongs to no allocation"):
+        prepared.launch("k", [Pointer(Allocation(out)), 2**61], (1, 1, 1))
+
+
 def test_local_memory_is_fresh_for_each_block(builder: Any) -> None:
     k = builder(INTS)
     x = k.block_id()[0]

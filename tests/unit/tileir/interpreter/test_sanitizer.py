@@ -107,6 +107,27 @@ def test_a_sum_over_an_unspecified_element(builder: Any) -> None:
     trapped(k, "store_ptr_tko at .*a stored element is an unspecified value", X, OUT)
 
 
+def test_a_sum_over_unpacked_elements(builder: Any) -> None:
+    """Unpacking forbids unspecified elements: what it gives has none."""
+    k = builder(types.PtrType(types.i8), FLOATS)
+    raw = k.load(k.view(k.args[0], (16,), (16,), padding=None), 0)[0]
+    k.store_pointer(k.args[1], total(k, k.op("unpack", raw, out=[tile((4,))])))
+    out = np.zeros(1, np.float32)
+    k.run(X[:4].view(np.int8), out)
+    assert out[0] == 6
+
+
+@pytest.mark.parametrize("name", ["divi", "remi"])
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_dividing_by_an_unspecified_zero_is_unspecified(builder: Any, name: str, shape: tuple[int, ...]) -> None:
+    k = builder(INTS, INTS)
+    rounding = {"rounding": "zero"} if name == "divi" else {}
+    value = k.op("xori", masked(k), k.i32(-1), out=[tile((), I32)])  # what is unspecified has all bits set
+    five, zero = (k.spread(v, shape) if shape else v for v in (k.i32(5), value))
+    k.op(name, five, zero, out=[tile(shape, I32)], signedness="signed", **rounding)
+    k.run(np.zeros(1, np.int32), np.zeros(1, np.int32))
+
+
 def test_poison_stays_in_its_rows_and_columns_of_a_product(builder: Any) -> None:
     """Rows beyond M are unspecified and never stored; K beyond the end reaches every element."""
 

@@ -171,6 +171,19 @@ def test_scan(builder: Any, dim: int, reverse: bool) -> None:
     assert np.array_equal(on_tiles(builder, body, [X], np.zeros((4, 8), np.float32)), expected)
 
 
+@pytest.mark.parametrize("name", ["reduce", "scan"])
+def test_a_combination_that_is_a_constant(builder: Any, name: str) -> None:
+    def body(k: Any, t: Any) -> Any:
+        shape = (4, 8) if name == "scan" else (4,)
+        order = {"reverse": False} if name == "scan" else {}
+        seven = combine(k, name, [t], 1, [tile(shape)], lambda _a, _b: k.constant(np.float32(7), F32), **order)
+        return k.op("addf", seven, seven, out=[tile(shape)], **NEAREST)
+
+    out = on_tiles(builder, body, [X], np.zeros((4, 8) if name == "scan" else 4, np.float32))
+    first = np.array([[0.0], [16], [32], [48]]) if name == "scan" else np.zeros((4, 0))
+    assert np.array_equal(out.reshape(4, -1), np.concatenate((first, np.full((4, 8), 14)), 1)[:, : out.size // 4])
+
+
 @pytest.mark.parametrize("batch", [(), (3,)])
 def test_matrix_product(builder: Any, batch: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1)
@@ -236,9 +249,11 @@ def test_insert_of_what_is_equal_everywhere(builder: Any) -> None:
     assert np.array_equal(on_tiles(builder, body, [X], np.zeros((4, 8), np.float32)), expected)
 
 
-def test_insert_of_a_scalar_is_the_scalar(builder: Any) -> None:
+def test_insert_and_extract_of_a_scalar_are_the_scalar(builder: Any) -> None:
     k = builder(types.PtrType(types.i32))
-    k.store_pointer(k.args[0], k.op("insert", k.i32(5), k.i32(7), [], out=[tile((), types.i32)]))
+    scalar = tile((), types.i32)
+    part = k.op("extract", k.i32(5), [], out=[scalar])
+    k.store_pointer(k.args[0], k.op("insert", part, k.i32(7), [], out=[scalar]))
     out = np.zeros(1, np.int32)
     k.run(out)
     assert out[0] == 5
