@@ -59,14 +59,16 @@ class DeviceBuffer:
         shape: tuple[int, ...],
         strides: tuple[int, ...],
     ) -> None:
-        """A view of `allocation` from `offset` bytes on."""
+        """A view of `allocation` from `offset` bytes on. Raises UsageError if it does not fit in there."""
         self.executor = executor
         self.allocation = allocation
         self.offset = offset
         self.pointer = allocation.address + offset
         self.layout: Layout = layout(dtype, shape, strides, self.pointer % ALIGNMENT == 0)
-        if offset + self.layout.span > allocation.nbytes:
+        if offset < 0 or offset + self.layout.span > allocation.nbytes:
             raise UsageError(f"a view {self.layout} at byte {offset} leaves its memory of {allocation.nbytes} bytes")
+        if self.pointer % self.layout.itemsize:
+            raise UsageError(f"a view {self.layout} at address {self.pointer:#x}: no multiple of its element's size")
 
     @property
     def dtype(self) -> str:
@@ -94,7 +96,8 @@ class DeviceBuffer:
         return f"<DeviceBuffer {self.layout} on {self.executor.name}{state}>"
 
     def free(self) -> None:
-        """Gives the memory back now. Every view of it is unusable from here on."""
+        """Gives the memory back now. Every view of it is unusable from here on; on a GPU what another library was shown
+        of it too."""
         self.allocation.free()
 
     def check_alive(self) -> None:
@@ -105,6 +108,7 @@ class DeviceBuffer:
 
     def _view(self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> DeviceBuffer:
         self.check_alive()
+        offset = 0 if 0 in shape else offset  # an empty view may begin anywhere
         return DeviceBuffer(self.executor, self.allocation, self.offset + offset, self.dtype, shape, strides)
 
     def reshape(self, *shape: int) -> DeviceBuffer:
@@ -113,10 +117,10 @@ class DeviceBuffer:
             raise UsageError(f"{self!r} is not contiguous: no view can reshape it")
         size = self.layout.size
         if -1 in shape:
-            known = -int(np.prod(shape))
+            known = -math.prod(shape)
             fits = shape.count(-1) == 1 and known > 0 and size % known == 0
             shape = tuple(size // known if fits and s == -1 else s for s in shape)
-        if any(s < 0 for s in shape) or int(np.prod(shape)) != size:
+        if any(s < 0 for s in shape) or math.prod(shape) != size:
             raise UsageError(f"{self!r} has {size} elements: it cannot have shape {list(shape)}")
         return self._view(0, shape, contiguous_strides(shape))
 
@@ -135,8 +139,7 @@ class DeviceBuffer:
         if not 0 <= start <= stop <= self.shape[dim]:
             raise UsageError(f"{self!r}: dimension {dim} has no range {start}:{stop}")
         shape = (*self.shape[:dim], stop - start, *self.shape[dim + 1 :])
-        offset = start * self.strides[dim] if stop > start else 0
-        return self._view(offset * self.layout.itemsize, shape, self.strides)
+        return self._view(start * self.strides[dim] * self.layout.itemsize, shape, self.strides)
 
     def narrow(self, dim: int, start: int, length: int) -> DeviceBuffer:
         """`length` elements of one dimension from `start` on."""
@@ -167,12 +170,14 @@ class DeviceBuffer:
 
     def copy_from(self, source: np.ndarray[Any, Any] | DeviceBuffer) -> None:
         """Copies an array of the same shape and dtype: a host array into any view, or a dense buffer of the same
-        executor into a dense one. A page-locked host array must stay unchanged until `synchronize()`."""
+        executor into a dense one that does not overlap it. A page-locked host array must stay unchanged until
+        `synchronize()`."""
         self.check_alive()
-        dtype = source.dtype if isinstance(source, DeviceBuffer) else source.dtype.name
-        same = self.dtype if isinstance(source, DeviceBuffer) else NUMPY[self.dtype].name
-        if source.shape != self.shape or dtype != same:
-            raise UsageError(f"cannot copy {dtype}{list(source.shape)} into {self!r}: shape and dtype must be equal")
+        same = self.dtype if isinstance(source, DeviceBuffer) else NUMPY[self.dtype]
+        if source.shape != self.shape or source.dtype != same:
+            raise UsageError(
+                f"cannot copy {source.dtype}{list(source.shape)} into {self!r}: shape and dtype must be equal"
+            )
         if not isinstance(source, DeviceBuffer):
             self.executor.write(self, np.ascontiguousarray(source))
             return
@@ -181,11 +186,15 @@ class DeviceBuffer:
             raise UsageError(f"cannot copy {source!r} into {self!r}: go through .numpy()")
         if not (self.layout.contiguous and source.layout.contiguous):
             raise UsageError(f"cannot copy {source!r} into {self!r}: both must be contiguous")
+        if 0 < abs(self.pointer - source.pointer) < self.nbytes:
+            raise UsageError(f"cannot copy {source!r} into {self!r}: they overlap in memory")
         self.executor.copy(self, source)
 
     def fill(self, value: float) -> None:
         """Sets every element, in order with the launches around it."""
         self.check_alive()
+        if self.dtype == "i32" and not (value == value // 1 and -(2**31) <= value < 2**31):
+            raise UsageError(f"cannot fill {self!r} with {value}: no 32-bit integer")
         element = np.array(value).astype(NUMPY[self.dtype])
         self.executor.fill(self, int(element.view(f"u{ITEMSIZE[self.dtype]}")))
 
@@ -224,4 +233,5 @@ class DeviceBuffer:
         self.executor.share(self.allocation)
         self.executor.hand_over(stream)
         view = self.layout
-        return dlpack.give(self.pointer, view.dtype, view.shape, view.strides, self.executor.device, self)
+        owner = self, self.allocation.memory  # `free` takes neither from a reader
+        return dlpack.give(self.pointer, view.dtype, view.shape, view.strides, self.executor.device, owner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -172,7 +173,8 @@ class CpuGraph:
 
 
 class _Memory:
-    """The bytes of an allocation, and the interpreter's own handle of them once a launch has used them."""
+    """The bytes of an allocation, and the interpreter's own handle of them once a launch has used them. They live as
+    long as this object, which another library may hold longer than the allocation does."""
 
     def __init__(self, data: np.ndarray[Any, Any]) -> None:
         self.data = data
@@ -182,10 +184,11 @@ class _Memory:
 def _allocation(data: np.ndarray[Any, Any], release: Callable[[], None] | None = None) -> Allocation:
     def give_back(allocation: Allocation) -> None:
         allocation.memory = None
-        if release is not None:
-            release()
 
-    return Allocation(data.ctypes.data, data.nbytes, give_back, _Memory(data))
+    memory = _Memory(data)
+    if release is not None:
+        weakref.finalize(memory, release).atexit = False  # at exit the process gives everything back
+    return Allocation(data.ctypes.data, data.nbytes, give_back, memory)
 
 
 def _bytes_at(address: int, nbytes: int) -> np.ndarray[Any, Any]:

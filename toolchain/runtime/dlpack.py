@@ -57,6 +57,7 @@ _new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, cty
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
 # The destructor sees a capsule whose reference count is zero: it must stay a bare address, never a Python object.
 _dying_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
@@ -103,7 +104,12 @@ def take(array: Any, device: tuple[int, int], stream: int | None) -> Foreign:
     where = (int(kind), int(index))  # some libraries give an enumeration, which compares equal but prints otherwise
     if where != device:
         raise UsageError(f"the array is on DLPack device {where}, this executor on {device}: copy it there first")
-    capsule = array.__dlpack__() if stream is None else array.__dlpack__(stream=stream)
+    try:
+        capsule = array.__dlpack__() if stream is None else array.__dlpack__(stream=stream)
+    except BufferError as error:  # one that cannot be written, for example
+        raise UsageError(f"this {type(array).__name__} cannot be shared: {error}", hint="copy it first") from error
+    if not _is_valid(capsule, _NAME):
+        raise UsageError(f"the capsule of a {type(array).__name__} is not of DLPack's unversioned form, as asked for")
     managed = ctypes.cast(_pointer(capsule, _NAME), ctypes.POINTER(_Managed)).contents
     tensor = managed.tensor
     name = _NAMES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from ..errors import UsageError
+from ..errors import OutOfMemory, UsageError
 from . import dlpack
 from .buffer import Allocation, DeviceBuffer
 from .layout import NUMPY, contiguous_strides, dtype_name, layout
@@ -18,6 +19,9 @@ from .layout import NUMPY, contiguous_strides, dtype_name, layout
 if TYPE_CHECKING:
     from ..bundle import Bundle, BundleEntry
     from .launch import Plan
+
+
+_NO_ROOM = 2**62  # bytes: no address reaches as far
 
 
 class Command(Protocol):
@@ -104,7 +108,9 @@ class Executor(ABC):
         shape = tuple(int(size) for size in shape)
         if any(size < 0 for size in shape):
             raise UsageError(f"no buffer of shape {list(shape)}: a size is negative")
-        nbytes = int(np.prod(shape, dtype=object)) * NUMPY[dtype].itemsize
+        nbytes = math.prod(shape) * NUMPY[dtype].itemsize
+        if nbytes >= _NO_ROOM:
+            raise OutOfMemory(f"no memory holds {nbytes} bytes", hint="use a smaller shape")
         return self.view(self.allocate(nbytes), 0, shape, dtype)
 
     def view(self, allocation: Allocation, offset: int, shape: Sequence[int], dtype: str) -> DeviceBuffer:
@@ -132,10 +138,14 @@ class Executor(ABC):
         return self._adopt(dlpack.take_cuda_array(array, dtype))
 
     def _adopt(self, foreign: dlpack.Foreign) -> DeviceBuffer:
-        if foreign.stream is not None:
-            self.wait_for(foreign.stream)
-        nbytes = layout(foreign.dtype, foreign.shape, foreign.strides, address_aligned=True).span
-        allocation = self.adopt(foreign.address, nbytes, foreign.release)
+        try:
+            if foreign.stream is not None:
+                self.wait_for(foreign.stream)
+            nbytes = layout(foreign.dtype, foreign.shape, foreign.strides, address_aligned=True).span
+            allocation = self.adopt(foreign.address, nbytes, foreign.release)
+        except BaseException:
+            foreign.release()
+            raise
         return DeviceBuffer(self, allocation, 0, foreign.dtype, foreign.shape, foreign.strides)
 
     # Launches

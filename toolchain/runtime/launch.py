@@ -181,8 +181,6 @@ def _check_layout(spec: EntrySpec, param: Param, view: Layout) -> None:
         return  # EntrySpec.bind says so, with the symbols' names
     if view.strides[-1] != 1:
         raise LaunchError(f"{where} has strides {list(view.strides)}: the last must be 1", hint="copy it first")
-    if any(stride < 0 for stride in view.strides):
-        raise LaunchError(f"{where} has strides {list(view.strides)}: none may be negative")
     if max((*view.shape, *view.strides)) > _INT32_MAX:
         raise LaunchError(f"{where} is {view}: entries take sizes and strides below 2**31")
     if param.role == "output" and view.overlaps_itself:

@@ -98,7 +98,9 @@ def _contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
 @functools.lru_cache(maxsize=1 << 16)
 def layout(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], address_aligned: bool) -> Layout:
     """The one Layout of these properties. A last dimension of at most one element gets the unit stride that entries
-    want: no element is reached by it."""
+    want: no element is reached by it. Raises UsageError for a negative size or stride."""
+    if any(number < 0 for number in (*shape, *strides)):
+        raise UsageError(f"no array of shape {list(shape)} and strides {list(strides)}: none may be negative")
     itemsize = ITEMSIZE[dtype]
     if shape and shape[-1] <= 1:
         strides = (*strides[:-1], 1)

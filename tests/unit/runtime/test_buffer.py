@@ -46,6 +46,7 @@ def test_views_see_what_numpy_sees(cpu: CpuExecutor) -> None:
     assert np.array_equal(buffer.reshape(2, -1, 4).numpy(), array.reshape(2, -1, 4))
     assert np.array_equal(buffer.slice(0, 1, 3).reshape(12, 8).numpy(), array[1:3].reshape(12, 8))
     assert buffer.slice(0, 4, 4).shape == (0, 6, 8)
+    assert cpu.empty((4, 6, 0), "f32").slice(0, 1, 3).select(1, 5).shape == (2, 0)
     assert buffer.reshape(4, 6, 8).strides == (48, 8, 1)
 
 
@@ -84,9 +85,14 @@ def test_several_buffers_in_one_allocation(cpu: CpuExecutor) -> None:
     assert part.strides == (3, 1)
     assert part.allocation is last.allocation is memory
     assert np.flatnonzero(whole.numpy()).tolist() == [128, 129, 130, 131, 132, 133, 255]
-    for offset, shape in ((1024, (1,)), (1020, (2,)), (0, (257,))):
+    for offset, shape in ((1024, (1,)), (1020, (2,)), (0, (257,)), (-4, (1,)), (-2000, (2,))):
         with pytest.raises(UsageError, match="leaves its memory of 1024 bytes"):
             cpu.view(memory, offset, shape, "i32")
+    for offset, shape, problem in ((2, (1,), "no multiple of its element's size"), (0, (-1, 4), "negative")):
+        with pytest.raises(UsageError, match=problem):
+            cpu.view(memory, offset, shape, "i32")
+    with pytest.raises(UsageError, match="negative"):
+        DeviceBuffer(cpu, memory, 512, "i32", (4, 4), (-4, 1))
     assert cpu.view(memory, 1024, (0, 5), "i32").shape == (0, 5)
     part.free()
     with pytest.raises(UsageError, match="freed"):
@@ -114,6 +120,16 @@ def test_fill_poisons(cpu: CpuExecutor, dtype: str, value: float) -> None:
     assert np.array_equal(buffer.numpy().astype(np.float32), np.full((3, 3), value, np.float32), equal_nan=True)
 
 
+def test_integers_are_filled_with_integers(cpu: CpuExecutor) -> None:
+    buffer = cpu.empty((2,), "i32")
+    for value in (2**31 - 1, float(-(2**31)), np.int64(7)):
+        buffer.fill(value)
+        assert buffer.numpy().tolist() == [value] * 2
+    for value in (1.5, 2**31, 2**70, float("nan"), float("inf")):
+        with pytest.raises(UsageError, match="no 32-bit integer"):
+            buffer.fill(value)
+
+
 def test_scalars_and_empty_arrays(cpu: CpuExecutor) -> None:
     assert cpu.from_numpy(np.float32(3).reshape(())).numpy() == 3
     assert cpu.from_numpy(counted(0, 5)).numpy().shape == (0, 5)
@@ -127,6 +143,7 @@ def test_views_that_do_not_exist(cpu: CpuExecutor) -> None:
         lambda: buffer.reshape(-1, -1), lambda: buffer.reshape(-1, 7), lambda: buffer.slice(1, 0, 3).reshape(12),
         lambda: buffer.copy_from(counted(6, 4)), lambda: buffer.copy_from(counted(4, 6).astype(np.float16)),
         lambda: DeviceBuffer(cpu, buffer.allocation, 4, "f32", (24,), (1,)),
+        lambda: buffer.slice(0, 0, 0).reshape(2**32, 2**32), lambda: buffer.copy_from(counted(4, 6).astype(">f4")),
     ):  # fmt: skip
         with pytest.raises(UsageError):
             bad()
@@ -156,6 +173,17 @@ def test_use_after_free_is_an_error_in_every_view(cpu: CpuExecutor) -> None:
             use()
     with pytest.raises(UsageError, match="already freed"):
         view.free()
+
+
+def test_overlapping_buffers_are_not_copied(cpu: CpuExecutor) -> None:
+    """A GPU copies them in no order that anybody has promised."""
+    buffer = cpu.from_numpy(counted(8))
+    for target, source in (((1, 8), (0, 7)), ((0, 5), (3, 8))):
+        with pytest.raises(UsageError, match="they overlap"):
+            buffer.slice(0, *target).copy_from(buffer.slice(0, *source))
+    buffer.slice(0, 4, 8).copy_from(buffer.slice(0, 0, 4))
+    buffer.copy_from(buffer)
+    assert buffer.numpy().tolist() == [0, 1, 2, 3] * 2
 
 
 def test_buffers_of_another_executor_are_not_copied(cpu: CpuExecutor) -> None:

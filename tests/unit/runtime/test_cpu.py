@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from toolchain.errors import LaunchError, UsageError
+from toolchain.errors import LaunchError, OutOfMemory, UsageError
 from toolchain.runtime.cpu import CpuExecutor
 
 
@@ -93,3 +93,6 @@ def test_shapes_and_dtypes_of_empty(cpu: CpuExecutor) -> None:
         cpu.empty((2, -1), "f32")
     with pytest.raises(UsageError, match="tf32"):
         cpu.empty((2,), "tf32")
+    for size in (2**58, 2**61, 2**70):
+        with pytest.raises(OutOfMemory, match=str(4 * size)):
+            cpu.empty((size,), "f32")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+import weakref
 
 import ml_dtypes
 import numpy as np
@@ -31,6 +33,40 @@ def test_a_reader_keeps_the_memory_alive(cpu: CpuExecutor, array: np.ndarray) ->
     for buffer in other:
         buffer.fill(-1)
     assert np.array_equal(seen, array)
+
+
+def test_freeing_takes_nothing_from_a_reader(cpu: CpuExecutor) -> None:
+    """Neither the executor's own memory nor what it adopted from yet another library."""
+
+    class Source(np.ndarray):
+        pass
+
+    source = np.arange(1 << 16, dtype=np.float32).view(Source)
+    gone: list[int] = []
+    weakref.finalize(source, gone.append, 1)
+    for buffer in (cpu.from_numpy(np.asarray(source)), cpu.from_dlpack(source)):
+        seen = np.from_dlpack(buffer)
+        buffer.free()
+        other = [np.full(1 << 16, -1, np.float32) for _ in range(4)]
+        assert np.array_equal(seen, np.arange(1 << 16)) and len(other) == 4
+    del source, buffer
+    gc.collect()
+    assert not gone
+    del seen
+    gc.collect()
+    assert gone == [1]
+
+
+def test_an_array_that_is_refused_is_given_back(cpu: CpuExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise UsageError("on another device")
+
+    array = np.zeros(16, np.float32)
+    before = sys.getrefcount(array)
+    monkeypatch.setattr(cpu, "adopt", refuse)
+    with pytest.raises(UsageError, match="another device"):
+        cpu.from_dlpack(array)
+    assert sys.getrefcount(array) == before
 
 
 def test_capsules_leave_nothing_behind(cpu: CpuExecutor, array: np.ndarray) -> None:
@@ -89,6 +125,14 @@ def test_what_cannot_be_shared_is_refused(cpu: CpuExecutor, array: np.ndarray) -
         cpu.from_dlpack([1.0])
     with pytest.raises(UsageError, match="negative"):
         cpu.from_dlpack(array[:, ::-1])
+    with pytest.raises(UsageError, match="no multiple of its element's size"):
+        cpu.from_dlpack(np.zeros(9, np.uint8)[1:].view(np.float32))
+    with pytest.raises(UsageError, match="unversioned"):
+        cpu.from_dlpack(Versioned(array))
+    constant = array.copy()
+    constant.flags.writeable = False
+    with pytest.raises(UsageError, match=r"ndarray cannot be shared: .*readonly"):
+        cpu.from_dlpack(constant)
     buffer = cpu.from_numpy(array)
     with pytest.raises(BufferError):
         buffer.__dlpack__(copy=True)
@@ -99,6 +143,19 @@ def test_what_cannot_be_shared_is_refused(cpu: CpuExecutor, array: np.ndarray) -
     with pytest.raises(UsageError, match="cannot reach"):
         cpu.from_cuda_array(buffer)
     assert not hasattr(buffer, "__cuda_array_interface__")
+
+
+class Versioned:
+    """Gives the newer form of capsule to readers that did not ask for it."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self) -> object:
+        return self.array.__dlpack__(max_version=(1, 0))
 
 
 class OnDevice:

@@ -133,8 +133,6 @@ def test_strides(launcher: Launcher, recorder: Any) -> None:
     launcher(
         "linear", "f32", **args | {"x": DeviceBuffer(recorder, recorder.allocate(192), 0, "f32", (100, 48), (0, 1))}
     )
-    backwards = DeviceBuffer(recorder, recorder.allocate(4 * 4800), 0, "f32", (100, 48), (-48, 1))
-    refused(launcher, "linear", args | {"x": backwards}, "none may be negative")
 
 
 def test_sizes_beyond_int32(launcher: Launcher, recorder: Any) -> None:
