@@ -191,5 +191,5 @@ def prepare(data: bytes) -> Prepared:
     """
     key = hashlib.sha256(data).digest()
     if key not in _prepared:
-        _prepared[key] = Prepared(bytecode.read(data))
+        _prepared.setdefault(key, Prepared(bytecode.read(data)))  # of two threads the first one's
     return _prepared[key]
