@@ -126,7 +126,8 @@ def races(log: AccessLog, space: AddressSpace, depends: Depends) -> Race | None:
 
 
 class _Map:
-    """The shadow of one allocation: access numbers, plus one, of the last writer and the last reader of each cell."""
+    """The shadow of one allocation: access numbers, plus one, of the last writer and the last reader of each cell. And
+    where atomics, which need no order among themselves, meet plain accesses: of the last writer in another block."""
 
     def __init__(self, accesses: list[Access], nbytes: int, numbers: list[int], depends: Depends) -> None:
         self.accesses, self.numbers, self.depends = accesses, numbers, depends
@@ -135,16 +136,20 @@ class _Map:
         self.writer = np.zeros(cells, np.int32)
         mixed = any(accesses[n].reads and not accesses[n].writes for n in numbers)
         self.reader = np.zeros(cells, np.int32) if mixed else None
+        hides = any(accesses[n].wide for n in numbers) and not all(accesses[n].wide for n in numbers)
+        self.other = np.zeros(cells, np.int32) if hides else None
+        self.blocks = np.array([-1, *(access.block for access in accesses)] if hides else ())
 
     def paint(self) -> Race | None:
         for n in self.numbers:
             access = self.accesses[n]
-            found = self._against(self.writer, access, n)
+            found = self._against_writers(access, n)
             if found is None and access.writes and self.reader is not None:
                 found = self._against(self.reader, access, n)
             if found is not None:
                 return found
             if access.writes:
+                self._hide(access)
                 self._assign(self.writer, access, n + 1)
             elif self.reader is not None:
                 self._assign(self.reader, access, n + 1)
@@ -154,10 +159,21 @@ class _Map:
         for n in self.numbers:
             access = self.accesses[n]
             if not access.writes:
-                found = self._against(self.writer, access, n)
+                found = self._against_writers(access, n)
                 if found is not None:
                     return found
         return None
+
+    def _hide(self, access: Access) -> None:
+        """The last writers of another block than that which writes now."""
+        if self.other is not None:
+            last = self._view(self.writer, access)
+            foreign = (last > 0) & (self.blocks[last] != access.block)
+            self._assign(self.other, access, np.where(foreign, last, self._view(self.other, access)))
+
+    def _against_writers(self, access: Access, n: int) -> Race | None:
+        found = self._against(self.writer, access, n)
+        return self._against(self.other, access, n) if found is None and self.other is not None else found
 
     def _against(self, cells: Array, access: Access, n: int) -> Race | None:
         for other in self._seen(cells, access):
@@ -189,7 +205,7 @@ class _Map:
         shape, strides, offset = self._strided(access, cells.itemsize)
         return np.ndarray(shape, cells.dtype, cells, offset, strides) if math.prod(shape) else np.empty(0, cells.dtype)
 
-    def _assign(self, cells: Array, access: Access, value: int) -> None:
+    def _assign(self, cells: Array, access: Access, value: int | Array) -> None:
         if access.view is None:
             cells[self._index(access)] = value
         else:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from xdsl.ir import Region
 
 from toolchain.errors import SanitizerError
 from toolchain.tileir.dialect import types
@@ -154,6 +155,30 @@ def test_an_atomic_and_a_plain_store_conflict(builder: Any) -> None:
     token = rmw(k, k.args[0], "relaxed")[1]
     k.store_pointer(k.args[0], k.i32(0), token=token)
     race(k, zeros())
+
+
+@pytest.mark.parametrize("order", ["acq_rel", "relaxed"])
+def test_a_plain_read_of_what_blocks_add_up(builder: Any, order: str) -> None:
+    """Every block adds to the sum and then to the counter; the third one reads the sum, of which its own part hides the
+    others'. Whether it may depends on how the counter is kept."""
+    k = builder(INTS, INTS)
+    added = rmw(k, k.args[0], "relaxed")[1]
+    counted = rmw(k, k.args[1], order, added)[1]
+    third = k.op(
+        "cmpi", k.block_id()[0], k.i32(2), out=[types.TileType((), types.i1)], comparison_predicate="equal",
+        signedness="signed",
+    )  # fmt: skip
+
+    def read() -> None:
+        k.load_pointer(k.args[0], token=counted)
+        k.op("yield", [])
+
+    k.op("if", third, out=[[]], regions=[k.region([], read), Region()])
+    if order == "relaxed":
+        message = race(k, zeros(), zeros(), blocks=3)
+        assert "block (2, 0, 0) reads byte 0" in message and "in block (1, 0, 0) atomically updates" in message
+    else:
+        k.run(zeros(), zeros(), grid=(3, 1, 1))
 
 
 @pytest.mark.parametrize(
