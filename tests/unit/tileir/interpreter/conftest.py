@@ -10,6 +10,7 @@ import pytest
 from xdsl.dialects.builtin import FunctionType, UnitAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from toolchain.errors import SanitizerError
 from toolchain.tileir.dialect import attrs, location, ops, types
 from toolchain.tileir.interpreter import Allocation, Argument, Grid, Pointer, Prepared
 
@@ -195,6 +196,23 @@ def apply(name: str, *inputs: Array, dtype: Any = None, sanitize: bool = True, *
     return out
 
 
+def expect_trap(
+    k: Any, message: str, *args: Any, grid: tuple[int, int, int] = (1, 1, 1), runs_unchecked: bool = True
+) -> str:
+    """The kernel traps, with its entry and a location; without sanitizing it runs."""
+    prepared = k.prepare()
+
+    def bound() -> list[Any]:
+        return [Pointer(Allocation(a.copy())) if isinstance(a, np.ndarray) else a for a in args]
+
+    with pytest.raises(SanitizerError, match=message) as caught:
+        prepared.launch("k", bound(), grid)
+    assert str(caught.value).startswith("k: ") and "kernel.mlir:" in str(caught.value)
+    if runs_unchecked:
+        prepared.launch("k", bound(), grid, sanitize=False)
+    return str(caught.value)
+
+
 @pytest.fixture
 def builder() -> type[Builder]:
     return Builder
@@ -203,3 +221,8 @@ def builder() -> type[Builder]:
 @pytest.fixture
 def elementwise() -> Callable[..., Array]:
     return apply
+
+
+@pytest.fixture
+def trapped() -> Callable[..., str]:
+    return expect_trap
