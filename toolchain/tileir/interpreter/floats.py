@@ -44,13 +44,18 @@ def _exact(name: str, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
 
 
 def _fused(a: Any, b: Any, c: Any) -> Any:
-    """a * b + c of f32, rounded once. The product is exact in f64; a sum that is not gets an odd last bit, so that it
-    is no tie of f32 and on the right side of one."""
-    total, lost = two_sum(np.multiply(a, b, dtype=np.float64), np.asarray(c, np.float64))
-    inexact = (lost < 0) | (lost > 0)
-    even = np.asarray(total).view(np.int64) & 1 == 0
-    odd = np.where(inexact & even, np.nextafter(total, np.copysign(np.inf, lost)), total)
-    return odd.astype(np.float32)[()]
+    """a * b + c of f32, rounded once. The product is exact in f64; a sum that is not rounds wrongly only where it seems
+    a tie of f32. There it gets an odd last bit, so that it is none and on the right side of one."""
+    product = np.multiply(a, b, dtype=np.float64)
+    total = product + c
+    halfway = total.view(np.int64) & 0x1FFFFFFF == 0x10000000  # of the 29 bits that f32 has not
+    subnormal = (np.abs(total) < 2.0**-126) & (total != 0)  # more bits go
+    if (halfway | subnormal).any():
+        lost = two_sum(product, np.asarray(c, np.float64))[1]
+        even = total.view(np.int64) & 1 == 0
+        inexact = (lost < 0) | (lost > 0)
+        total = np.where(inexact & even, np.nextafter(total, np.copysign(np.inf, lost)), total)
+    return total.astype(np.float32)[()]
 
 
 _PLAIN: dict[str, str] = {
