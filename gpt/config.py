@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from toolchain.errors import UsageError
+from toolchain.tables import is_integer
 
 HEAD_SIZES = (32, 64, 128)  # what the attention kernels are made for
+MOST_LAYERS = 1 << 12  # many times what anybody has trained; each has twelve tensors, which are listed
+MOST = 2**31 - 1  # of anything else: kernels count in 32 bits
 _IS_IT = "is it the config.json of a GPT-2?"
 
 
@@ -25,8 +28,9 @@ class GPTConfig:
 
     def __post_init__(self) -> None:
         for name in ("n_layer", "n_head", "n_embd", "n_ctx", "vocab_size"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}: it must be at least 1")
+            size, most = getattr(self, name), MOST_LAYERS if name == "n_layer" else MOST
+            if not 1 <= size <= most:
+                raise UsageError(f"{name} is {size}: it must be from 1 to {most}")
         if self.n_embd % self.n_head or self.head_size not in HEAD_SIZES:
             raise UsageError(
                 f"n_embd {self.n_embd} in {self.n_head} heads is a head size of {self.n_embd / self.n_head:g}; "
@@ -54,7 +58,7 @@ class GPTConfig:
             if row.get(key, value) != value:
                 raise UsageError(f"{where}: {key} is {row[key]!r}; this model is the GPT-2 with {value!r}")
         names = ("n_layer", "n_head", "n_embd", "n_positions", "vocab_size")
-        if missing := [name for name in names if not isinstance(row.get(name), int)]:
+        if missing := [name for name in names if not is_integer(row.get(name))]:
             raise UsageError(f"{where}: no integer {', '.join(missing)}", hint=_IS_IT)
         n_layer, n_head, n_embd, n_ctx, vocab_size = (int(row[name]) for name in names)
         if (inner := row.get("n_inner")) not in (None, 4 * n_embd):

@@ -116,14 +116,17 @@ def load(path_or_name: str | Path) -> tuple[GPTConfig, Weights, Path]:
     file = folder / "config.json"
     try:
         row = json.loads(file.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # the last: brackets without end
         raise UsageError(f"{file} cannot be read: {error}") from error
     config = GPTConfig.from_hugging_face(row, str(file))
     file = folder / "model.safetensors"
     try:
         tensors = load_file(file)
+    except FileNotFoundError as error:
+        hint = "all weights are read from this one file: not from shards, nor from a .bin"
+        raise UsageError(f"{file} is missing", hint=hint) from error
     except (OSError, SafetensorError) as error:
-        raise UsageError(f"{file} is missing, truncated or damaged: {error}", hint="download it again") from error
+        raise UsageError(f"{file} is truncated or damaged: {error}", hint="download it again") from error
     except AttributeError as error:  # what safetensors says of a dtype that numpy lacks, such as F8_E4M3
         raise UsageError(f"{file}: {error}; weights are float32, float16 or bfloat16") from error
     weights = Weights(_our_names(tensors, str(file)))
@@ -159,13 +162,16 @@ def _folder(path_or_name: str | Path) -> Path:
 
 
 def _our_names(tensors: Mapping[str, Array], where: str) -> dict[str, Array]:
-    """Without the `transformer.` prefix, the stored causal masks and the tied copy of the embedding."""
+    """Without the `transformer.` prefix, the stored causal masks and the tied copy of the embedding. Where tensors that
+    share memory are stored once, that copy may be the only one."""
     found: dict[str, Array] = {}
     for full, tensor in tensors.items():
         name = full.removeprefix("transformer.")
+        if name in found:
+            raise UsageError(f"{where}: {name} is there twice, with `transformer.` before it and without")
         if not name.endswith((".attn.bias", ".attn.masked_bias")):
             found[name] = tensor
     head = found.pop("lm_head.weight", None)
-    if head is not None and not np.array_equal(head, found.get("wte.weight", np.empty(0))):
+    if head is not None and not np.array_equal(head, found.setdefault("wte.weight", head)):
         raise UsageError(f"{where}: lm_head.weight differs from wte.weight; this model ties them")
     return found

@@ -53,15 +53,27 @@ def test_hugging_faces_spelling(saved: Path, weights: Weights) -> None:
     save_file(tensors, saved / "model.safetensors")
     with pytest.raises(UsageError, match="ties"):
         load(saved)
+    del tensors["transformer.wte.weight"]  # tensors that share memory may be stored once
+    save_file(tensors, saved / "model.safetensors")
+    assert np.array_equal(load(saved)[1]["wte.weight"], tensors["lm_head.weight"])
+
+
+def test_a_tensor_under_both_its_names(saved: Path, weights: Weights) -> None:
+    save_file({**weights, "transformer.ln_f.bias": weights["ln_f.bias"] + 1}, saved / "model.safetensors")
+    with pytest.raises(UsageError, match=r"ln_f\.bias is there twice"):
+        load(saved)
 
 
 def test_a_truncated_file(saved: Path) -> None:
     file = saved / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-10])
-    with pytest.raises(UsageError, match=r"model\.safetensors is missing, truncated or damaged"):
+    with pytest.raises(UsageError, match=r"model\.safetensors is truncated or damaged"):
         load(saved)
-    file.unlink()
-    with pytest.raises(UsageError, match=r"model\.safetensors is missing"):
+
+
+def test_a_checkpoint_in_shards(saved: Path) -> None:
+    (saved / "model.safetensors").rename(saved / "model-00001-of-00001.safetensors")
+    with pytest.raises(UsageError, match=r"model\.safetensors is missing\n.*this one file: not from shards"):
         load(saved)
 
 
@@ -101,7 +113,10 @@ def test_weights_that_do_not_fit(saved: Path, name: str, tensor: Any, match: str
         ({"n_inner": 100}, "n_inner"),
         ({"n_embd": "64"}, "no integer n_embd"),
         ({"n_embd": {"a": 1}, "n_inner": 4}, "no integer n_embd"),
-        ({"n_layer": 0}, "n_layer is 0"),
+        ({"n_layer": 0}, "n_layer is 0: it must be from 1 to 4096"),
+        ({"n_layer": 10**18}, "n_layer is 10{18}: it must be from 1 to 4096"),
+        ({"n_layer": True}, "no integer n_layer"),
+        ({"n_embd": 10**400}, "n_embd is 10{400}: it must be from 1 to 2147483647"),
         ({"layer_norm_epsilon": None}, "layer_norm_epsilon is None, which is no number"),
         ({"layer_norm_epsilon": "x"}, "layer_norm_epsilon is 'x', which is no number"),
         ({"layer_norm_epsilon": 2}, "eps is 2: it must be between 0 and 1"),
@@ -114,7 +129,7 @@ def test_configs_that_the_model_does_not_compute(saved: Path, change: dict[str, 
         load(saved)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\x00", b"[]", b"null", b'"gpt2"'])
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\x00", b"[]", b"null", b'"gpt2"', b"[" * 10**5])
 def test_a_config_that_is_none_is_named(saved: Path, content: bytes) -> None:
     (saved / "config.json").write_bytes(content)
     with pytest.raises(UsageError, match=rf"{saved}/config\.json (cannot be read|holds no JSON object)"):
