@@ -67,11 +67,13 @@ class BytePairTokenizer:
                 f"{path} needs the `tokenizers` package", hint="pip install tokenizers, or give tokens"
             ) from error
         try:
-            self._encoding: Any = Encoding.from_str(path.read_text())
+            self._encoding: Any = Encoding.from_str(path.read_text(encoding="utf-8"))  # whatever the locale's is
         except (OSError, ValueError) as error:
             raise UsageError(f"{path} cannot be read: {error}") from error
         except Exception as error:  # its parser raises Exception itself
             raise UsageError(f"{path} is no tokenizer: {error}") from error
+        self._encoding.no_truncation()  # what a file says of both is for training: a prompt is taken as it stands
+        self._encoding.no_padding()
         self.vocab_size: int = self._encoding.get_vocab_size()
         end = self._encoding.token_to_id("<|endoftext|>")
         if end is None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from gpt.config import PRESETS
 from gpt.tokenizer import BytePairTokenizer, ByteTokenizer, decode, load_tokenizer
 from toolchain.errors import UsageError
+from toolchain.knobs import ROOT
 
 TEXT = "Once, a café: 日本 🙂\n"
 
@@ -73,3 +76,26 @@ def test_a_damaged_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(UsageError, match=r"tokenizer\.json"):
         load_tokenizer(tmp_path, PRESETS["gpt2"])
+
+
+def test_a_prompt_is_neither_cut_nor_padded(folder: Path, tmp_path: Path) -> None:
+    encoding = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    wanted = encoding.encode(TEXT).ids
+    for set_up in (lambda: encoding.enable_truncation(4), lambda: encoding.enable_padding(length=99)):
+        set_up()
+        encoding.save(str(tmp_path / "tokenizer.json"))
+        assert BytePairTokenizer(tmp_path / "tokenizer.json").encode(TEXT) == wanted
+        encoding.no_truncation()
+
+
+def test_the_locale_does_not_matter(folder: Path) -> None:
+    code = (
+        "import pathlib, sys; from gpt.tokenizer import BytePairTokenizer; "
+        "print(BytePairTokenizer(pathlib.Path(sys.argv[1])).encode('once upon a time'))"
+    )
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    path = folder / "tokenizer.json"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{BytePairTokenizer(path).encode('once upon a time')}\n"
