@@ -30,7 +30,13 @@ def generate(
     `temperature` 0 is greedy. `top_k`: only the k likeliest; `top_p`: only the likeliest that together reach this
     probability. Raises UsageError at once for values that make no sense, before anything is launched.
     """
-    prompt = np.asarray(tokens).reshape(1, -1)
+    prompt = np.atleast_2d(tokens)  # (1, T)
+    if prompt.ndim > 2 or len(prompt) > 1:
+        raise UsageError(
+            f"one text is continued, {list(prompt.shape)} tokens are several", hint="see KVCache for a batch"
+        )
+    if seed < 0:
+        raise UsageError(f"seed is {seed}: it cannot be negative")
     if max_new_tokens < 0:
         raise UsageError(f"max_new_tokens is {max_new_tokens}: it cannot be negative")
     if not 0 <= temperature < np.inf:

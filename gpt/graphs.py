@@ -60,11 +60,11 @@ class Decode:
 
     def reset(self, tokens: Tokens, lengths: NDArray[np.integer[Any]] | None = None) -> None:
         """The next step's tokens (B,), and how many positions of each sequence (B,) are filled: by default the cache's
-        own lengths. Raises UsageError."""
+        own lengths. Raises UsageError, and leaves all as it was."""
+        column = np.asarray(tokens).reshape(-1, 1)  # (B, 1)
+        self.model.check_tokens(column, self.cache, lengths)
         if lengths is not None:
             self.cache.lengths[:] = lengths
-        column = np.asarray(tokens).reshape(-1, 1)  # (B, 1)
-        self.model.check_tokens(column, self.cache)
         self.model.place(self._work, column, self.cache.lengths)
 
     def run(self) -> None:

@@ -376,8 +376,11 @@ class GPT:
         work.positions.copy_from(positions.reshape(-1))
         work.starts.copy_from(starts)
 
-    def check_tokens(self, tokens: Tokens, cache: KVCache | None = None) -> tuple[int, int]:
-        """B and T of tokens that fit the model and the cache. Raises UsageError before anything is launched."""
+    def check_tokens(
+        self, tokens: Tokens, cache: KVCache | None = None, lengths: NDArray[np.integer[Any]] | None = None
+    ) -> tuple[int, int]:
+        """B and T of tokens that fit the model and the cache, of whose sequences (B,) positions are filled: by default
+        its own lengths. Raises UsageError before anything is launched."""
         if tokens.ndim != 2 or 0 in tokens.shape or not np.issubdtype(tokens.dtype, np.integer):
             raise UsageError(f"tokens must be integers (B, T), at least one; got {tokens.dtype}{list(tokens.shape)}")
         (batch, length), vocab = tokens.shape, self.config.vocab_size
@@ -390,7 +393,10 @@ class GPT:
         if cache is not None:
             if cache.batch != batch:
                 raise UsageError(f"{batch} sequences for a cache of {cache.batch}")
-            limit, used = cache.positions, int(cache.lengths.max())
+            filled = cache.lengths if lengths is None else lengths
+            if filled.shape != (batch,) or not np.issubdtype(filled.dtype, np.integer) or filled.min() < 0:
+                raise UsageError(f"lengths of {batch} sequences must be as many integers from 0, not {filled.tolist()}")
+            limit, used = cache.positions, int(filled.max())
         if used + length > limit:
             raise UsageError(f"{used} + {length} positions are more than the {limit} there are")
         return batch, length

@@ -57,8 +57,18 @@ def test_decode_starts_where_it_is_told(model: GPT, tokens: np.ndarray) -> None:
     short = model.forward(np.concatenate([tokens[1:, :3], tokens[1:, 5:]], axis=1)).numpy()[0, -1]
     assert np.abs(decode.logits.numpy()[1] - short).max() < 1e-4
     assert cache.lengths.tolist() == [6, 4]
-    with pytest.raises(UsageError, match="positions are more"):
-        decode.reset(tokens[:, 5], np.array([8, 3]))
+    for lengths, match in (
+        ([8, 3], "8 \\+ 1 positions are more than the 8"),
+        ([-1, 3], r"from 0, not \[-1, 3\]"),
+        ([2**32 + 1, 3], "positions are more"),  # which would be 1 in the cache's 32 bits
+        ([3], "lengths of 2 sequences"),
+        ([1.5, 3], "integers"),
+    ):
+        with pytest.raises(UsageError, match=match):
+            decode.reset(tokens[:, 5], np.array(lengths))
+    with pytest.raises(UsageError, match="outside the vocabulary"):
+        decode.reset(np.array([0, 999]), np.array([1, 2]))
+    assert cache.lengths.tolist() == [6, 4]
 
 
 def test_the_steady_state_allocates_nothing(model: GPT, tokens: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
