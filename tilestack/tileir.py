@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +144,7 @@ def interpret_(args: argparse.Namespace) -> int:
     grid = _grid(args.grid)
     rng = np.random.default_rng(args.seed)
     arrays = [_argument(text, rng) for text in args.arg]
-    saves = dict(_save(text, arrays) for text in args.save)
+    saves = [_save(text, arrays) for text in args.save]
     values: list[Any] = []
     for argument in arrays:
         if isinstance(argument, np.ndarray):
@@ -161,7 +162,7 @@ def interpret_(args: argparse.Namespace) -> int:
     _check_pointers(values, module.entries[entry])
     prepared = interpreter.Prepared(module)  # not by way of bytecode: it keeps the locations in the text
     prepared.launch(entry, values, grid, sanitize=not args.no_sanitize)
-    for index, path in saves.items():
+    for index, path in saves:
         array = arrays[index]
         assert isinstance(array, np.ndarray)
         content = io.BytesIO()
@@ -210,7 +211,7 @@ def _dtype(dtype: np.dtype[Any]) -> str:
 
 def _grid(text: str) -> tuple[int, int, int]:
     parts = text.split(",")
-    if not 1 <= len(parts) <= 3 or not all(part.isdecimal() for part in parts):
+    if not 1 <= len(parts) <= 3 or not all(part.isdecimal() and len(part) < 20 for part in parts):
         raise UsageError(f"--grid {text!r}: write one to three numbers, such as 8,4")
     x, y, z = (int(part) for part in [*parts, "1", "1"][:3])
     if not (1 <= x < 2**31 and 1 <= y < 2**16 and 1 <= z < 2**16):
@@ -224,18 +225,14 @@ def _argument(text: str, rng: np.random.Generator) -> np.ndarray[Any, Any] | int
     parts = text.split(":")
     if text.endswith(".npy"):
         dtype = NUMPY.get(parts[0]) if len(parts) > 1 else None
-        try:
-            array = np.load(text.removeprefix(f"{parts[0]}:") if dtype else text, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise UsageError(f"--arg {text}: {error}") from error
-        return np.ascontiguousarray(array, dtype)
+        return _array(text, Path(text.removeprefix(f"{parts[0]}:") if dtype else text), dtype)
     zeros = parts[0] == "zeros"
     if zeros:
         parts = parts[1:]
     if len(parts) == 2 and parts[0] in NUMPY and all(size.isdecimal() for size in parts[1].split("x")):
-        shape = tuple(int(size) for size in parts[1].split("x"))
         dtype = NUMPY[parts[0]]
         try:
+            shape = tuple(int(size) for size in parts[1].split("x"))
             values = np.zeros(shape) if zeros else rng.standard_normal(shape)
             return (values * (100 if parts[0] == "i32" else 1)).astype(dtype)
         except (MemoryError, ValueError) as error:
@@ -246,6 +243,18 @@ def _argument(text: str, rng: np.random.Generator) -> np.ndarray[Any, Any] | int
         except ValueError:
             continue
     raise UsageError(f"--arg {text!r} is no .npy file, DTYPE:SIZES, zeros:DTYPE:SIZES or number")
+
+
+def _array(text: str, path: Path, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
+    """The numbers in a file, without gaps and in this machine's byte order, which is what kernels read."""
+    try:
+        with path.open("rb") as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError, MemoryError, SyntaxError, tokenize.TokenError) as error:
+        raise UsageError(f"--arg {text}: {error}") from error  # the last two: of a header that does not parse
+    if array.dtype.kind not in "biuf":
+        raise UsageError(f"--arg {text}: it holds {array.dtype}, which is no integer and no real number")
+    return array.astype(dtype or array.dtype.newbyteorder("="), order="C")
 
 
 def _save(text: str, arrays: list[Any]) -> tuple[int, Path]:

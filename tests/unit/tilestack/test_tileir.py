@@ -163,6 +163,8 @@ def test_what_the_interpreter_traps_has_its_place_in_the_text(run: Run, add_one:
         (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "1,1,1,1"], 2, "--grid"),
         (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "0"], 2, "--grid '0'"),
         (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "99999999999"], 2, "--grid '99999999999'"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "9" * 5000], 2, "--grid '999"),
+        (["--arg", f"zeros:f32:{'9' * 5000}", "--arg", "1"], 2, "--arg zeros:f32:999"),
         (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "1,65536"], 2, "--grid '1,65536'"),
         (["--arg", "zeros:f32:1", "--arg", "1", "--seed", "-1"], 2, "--seed"),
         (["--arg", "zeros:f32:1", "--arg", "1", "--entry", "other"], 2, "no entry @other"),
@@ -191,10 +193,52 @@ def test_interpret_runs_no_entry_that_was_not_chosen(run: Run, add_one: Path) ->
         assert ran.code == 3 and f"{add_one}:1:1: error: no entry in this file" in ran.err
 
 
-def test_an_array_file_that_is_none(run: Run, add_one: Path, tmp_path: Path) -> None:
-    (tmp_path / "x.npy").write_bytes(b"no array")
-    ran = run("interpret", add_one, "--pointers", "--arg", tmp_path / "x.npy", "--arg", "1")
-    assert ran.code == 2 and "x.npy" in ran.err
+def _npy(header: str) -> bytes:
+    padded = f"{header:117}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no array",
+        _npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000, 7), }"),
+        _npy("{'descr': '<f4', 'fortran_order': False, 'shape': ((((("),
+    ],
+    ids=["empty", "other", "too large", "header"],
+)
+def test_an_array_file_that_is_none(run: Run, add_one: Path, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.npy").write_bytes(content)
+    for prefix in ("", "f32:"):
+        ran = run("interpret", add_one, "--pointers", "--arg", f"{prefix}{tmp_path / 'x.npy'}", "--arg", "1")
+        assert ran.code == 2 and "x.npy: " in ran.err and ran.out == ""
+
+
+def test_arrays_of_what_is_no_number_are_refused(run: Run, add_one: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    for array in (np.ones(2, np.complex64), np.array(["1", "2"]), np.ones(2, "M8[s]"), np.ones(2, [("a", "f4")])):
+        np.save(path, array)
+        for prefix in ("", "f32:"):
+            ran = run("interpret", add_one, "--pointers", "--arg", f"{prefix}{path}", "--arg", "1")
+            assert ran.code == 2 and "no integer and no real number" in ran.err
+    with path.open("wb") as file:
+        np.savez(file, x=np.ones(2, np.float32))
+    assert run("interpret", add_one, "--pointers", "--arg", path, "--arg", "1").code == 2
+
+
+def test_an_array_file_of_the_other_byte_order(run: Run, add_one: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "x.npy", tmp_path / "out.npy"
+    np.save(path, np.array([41, 7], ">f4"))
+    assert run("interpret", add_one, "--pointers", "--arg", path, "--arg", "2", "--save", f"0={out}").code == 0
+    assert np.load(out).tolist() == [42, 7]
+
+
+def test_an_argument_is_saved_as_often_as_asked_for(run: Run, add_one: Path, tmp_path: Path) -> None:
+    files = [tmp_path / "one.npy", tmp_path / "two.npy"]
+    saves = [word for file in files for word in ("--save", f"0={file}")]
+    assert run("interpret", add_one, "--pointers", "--arg", "zeros:f32:1", "--arg", "1", *saves).code == 0
+    assert [np.load(file).tolist() for file in files] == [[1], [1]]
 
 
 def test_text_is_what_the_printer_prints(run: Run, add_one: Path, tmp_path: Path) -> None:
