@@ -215,9 +215,17 @@ def write(root: str | Path, compiled: Sequence[Compiled], tools: Mapping[str, Ma
 
 def check_replaceable(root: Path) -> None:
     """Raises UsageError if `root` holds anything but a bundle, or cannot be made."""
-    if root.exists() and not (root / MANIFEST).is_file() and (not root.is_dir() or any(root.iterdir())):
+    if root.exists() and not _looks_like_one(root) and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{root} exists and is no bundle: it is not overwritten", hint="choose another --output")
     check_makable(root.absolute().parent)
+
+
+def _looks_like_one(folder: Path) -> bool:
+    """Whether a folder is a bundle, be it damaged: much else has a manifest.json too."""
+    files = folder / "files"
+    if not ((folder / MANIFEST).is_file() and files.is_dir()):
+        return False
+    return all(re.fullmatch(r"[0-9a-f]{64}\.(tilebc|cubin)", file.name) for file in files.iterdir())
 
 
 def _row(folder: Path, entry: Compiled) -> dict[str, Any]:

@@ -154,7 +154,16 @@ def test_writing_replaces_a_bundle_and_nothing_else(bundle: Bundle, tmp_path: Pa
     for taken in (other, other / "file"):
         with pytest.raises(UsageError, match="not overwritten"):
             write(taken, [compiled()], TOOLS)
+    (other / "manifest.json").write_text("{}")  # as a web application has, a browser's extension and our own toolchain
+    with pytest.raises(UsageError, match="not overwritten"):
+        write(other, [compiled()], TOOLS)
+    (other / "files").mkdir()
+    (other / "files" / "photo").touch()
+    with pytest.raises(UsageError, match="not overwritten"):
+        write(other, [compiled()], TOOLS)
     assert (other / "file").exists()
+    (again.root / "manifest.json").write_text("{")  # a damaged one is to be compiled again
+    assert len(write(again.root, [compiled(), compiled("other_f32")], TOOLS).entries) == 2
     assert {p.name for p in tmp_path.iterdir()} == {"b", "precious"}
 
 
