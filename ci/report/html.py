@@ -36,7 +36,7 @@ def render_html(results: Results) -> str:
     for row in results.rows:
         groups[row.op, (row.source, row.dtype)].append(row)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    template = environment.from_string((Path(__file__).parent / "page.html.j2").read_text())
+    template = environment.from_string((Path(__file__).parent / "page.html.j2").read_text("utf-8"))
     return template.render(
         results=results,
         counts=results.counts(),

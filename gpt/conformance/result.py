@@ -83,7 +83,7 @@ class Results:
             raise UsageError(f"{path}: no such file", hint="tilestack matrix run writes it") from error
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UsageError(f"{path}: not a results.json of ours ({type(error).__name__}: {error})") from error
 
 
