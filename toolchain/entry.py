@@ -128,6 +128,8 @@ class EntrySpec:
         dims = {d for p in self.params for d in p.dims}
         if unknown := set(self.multiples) - dims:
             raise UsageError(f"{self.symbol}: multiples names no dimension: {', '.join(sorted(unknown))}")
+        if low := [f"{dim} = {step}" for dim, step in self.multiples.items() if step < 1]:
+            raise UsageError(f"{self.symbol}: multiples has {', '.join(low)}: it must be at least 1")
         if unknown := set(self.sizes) - dims:
             raise UsageError(f"{self.symbol}: sizes names no dimension: {', '.join(sorted(unknown))}")
         if odd := [dim for dim, size in self.sizes.items() if size < 1 or size % self.multiples.get(dim, 1)]:

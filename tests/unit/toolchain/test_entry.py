@@ -82,6 +82,7 @@ def test_a_manifest_keeps_all_of_it() -> None:
     [
         ({"multiples": {"C": 8}}, "linear_64x32_f16: multiples names no dimension: C"),
         ({"multiples": {"BM": 8}}, "multiples names no dimension: BM"),
+        ({"multiples": {"N": 0}, "sizes": {"N": 64}}, "multiples has N = 0: it must be at least 1"),
         ({"sizes": {"BM": 8}}, "linear_64x32_BM8_f16: sizes names no dimension: BM"),
         ({"sizes": {"M": 8, "N": 100}}, "sizes has N = 100, which it could not take"),
         ({"sizes": {"M": 0}}, "sizes has M = 0, which it could not take"),
