@@ -1,7 +1,8 @@
 """A bundle: what a compile wrote, for machines without a compiler.
 
 `manifest.json` beside `files/<sha256>.tilebc` and `files/<sha256>.cubin`. The manifest holds every entry's EntrySpec,
-its Tile IR bytecode (what the interpreter runs) and its cubins by target. Reading a file checks its sha256.
+its Tile IR bytecode (what the interpreter runs) and its cubins by target, and what the ops' parameters were when it was
+written (older bundles do not). Reading a file checks its sha256.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from .entry import EntrySpec
+from .entry import EntrySpec, ops
 from .errors import BundleError, LaunchError, UsageError
 from .files import check_makable
 
@@ -93,6 +94,7 @@ class Bundle:
             raise BundleError(f"{path} is damaged: {type(error).__name__}: {error}", hint=_AGAIN) from error
         except UsageError as error:  # an op, dtype or parameter that this version does not have
             raise BundleError(f"{path} was compiled by another version: {error.args[0]}", hint=_AGAIN) from error
+        _check_signatures(path, manifest.get("ops", {}))
         return cls(root, entries, tools)
 
     @cached_property
@@ -207,7 +209,8 @@ def write(root: str | Path, compiled: Sequence[Compiled], tools: Mapping[str, Ma
         fresh = Path(scratch) / "new"
         (fresh / "files").mkdir(parents=True)
         rows = [_row(fresh, entry) for entry in compiled]
-        manifest = {"format": FORMAT, "entries": rows, "tools": tools}
+        signatures = {entry.spec.op: ops()[entry.spec.op].signature for entry in compiled}
+        manifest = {"format": FORMAT, "ops": signatures, "entries": rows, "tools": tools}
         (fresh / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
         replace_folder(root, fresh, Path(scratch) / "old")
     return Bundle.load(root)
@@ -218,6 +221,17 @@ def check_replaceable(root: Path) -> None:
     if root.exists() and not _looks_like_one(root) and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{root} exists and is no bundle: it is not overwritten", hint="choose another --output")
     check_makable(root.absolute().parent)
+
+
+def _check_signatures(path: Path, signatures: Any) -> None:
+    """Raises BundleError if ops took other parameters when the kernels were compiled: a GPU would run these all the
+    same, on arguments that they do not expect."""
+    if not isinstance(signatures, dict):
+        raise BundleError(f"{path} is damaged: its ops are no table", hint=_AGAIN)
+    found = cast("dict[str, Any]", signatures)
+    if changed := [op for op, params in found.items() if op not in ops() or params != ops()[op].signature]:
+        why = f"{', '.join(changed)} took other parameters"
+        raise BundleError(f"{path} was compiled by another version: {why}", hint=_AGAIN)
 
 
 def _looks_like_one(folder: Path) -> bool:

@@ -71,6 +71,13 @@ class OpSpec:
     def outputs(self) -> tuple[Param, ...]:
         return tuple(p for p in self.params if p.role == "output")
 
+    @property
+    def signature(self) -> list[str]:
+        """Its parameters in words, in ABI order: a kernel is compiled for just these."""
+        return [
+            f"{'early ' * (p.name in self.early)}{p.role} {p.name}: {p.dtype}[{', '.join(p.dims)}]" for p in self.params
+        ]
+
 
 @functools.cache
 def ops() -> Mapping[str, OpSpec]:

@@ -139,6 +139,22 @@ def test_a_bundle_of_an_op_that_is_no_more_is_to_be_compiled_again(bundle: Bundl
         Bundle.load(bundle.root)
 
 
+def test_a_bundle_of_an_op_that_took_other_parameters_is_to_be_compiled_again(bundle: Bundle) -> None:
+    file = bundle.root / "manifest.json"
+    manifest = json.loads(file.read_text())
+    assert manifest["ops"] == {"gelu": ["input x: T[M, N]", "output out: T[M, N]"]}
+    for other in (manifest["ops"]["gelu"][::-1], ["early input x: T[M, N]", "output out: T[M, N]"], []):
+        file.write_text(json.dumps({**manifest, "ops": {"gelu": other}}))
+        with pytest.raises(BundleError, match=r"(?s)another version: gelu took other parameters.*next: compile it"):
+            Bundle.load(bundle.root)
+    file.write_text(json.dumps({**manifest, "ops": ["gelu"]}))
+    with pytest.raises(BundleError, match="damaged: its ops are no table"):
+        Bundle.load(bundle.root)
+    del manifest["ops"]  # as bundles were before
+    file.write_text(json.dumps(manifest))
+    assert len(Bundle.load(bundle.root).entries) == 3
+
+
 def test_no_bundle(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=f"no bundle in {tmp_path}"):
         Bundle.load(tmp_path)
