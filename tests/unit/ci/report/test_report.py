@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,6 +15,7 @@ import pytest
 from ci.report import render_html, write_report
 from gpt.conformance.result import Results, Row
 from toolchain.errors import UsageError
+from toolchain.knobs import ROOT
 
 
 def row(status: str, **more: object) -> Row:
@@ -74,6 +78,13 @@ def test_the_page_escapes_and_shows_the_worst_of_a_square() -> None:
     assert "<3>" not in page
     assert "cuda:0 &lt;H200&gt;" in page
     assert '<button class="failed" data-filter="gelu-mlir-bf16-">1/2<small>25 %' in page.replace("\n", "")
+
+
+def test_the_page_is_the_same_in_any_locale() -> None:
+    code = "from ci.report import *; from gpt.conformance.result import *; print(ascii(render_html(Results({}, []))))"
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, check=True)
+    assert done.stdout.decode() == f"{render_html(Results({}, []))!a}\n"
 
 
 @pytest.mark.parametrize(
