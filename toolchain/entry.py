@@ -20,11 +20,23 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .errors import LaunchError, UsageError
+from .tables import Check, check_keys, integers, read_table, table_of, tables, text, texts
+from .targets import targets
 
 CALLING_CONVENTION = "cutile_python_v2"
 DTYPES = ("f32", "tf32", "f16", "bf16")  # of an entry; tf32 is f32 storage with tf32 tensor-core inputs
 ALIGNMENT = 16  # bytes: what an entry's `aligned` parameters promise of base address and outer strides
 ITEMSIZE = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "i32": 4}
+
+LONGEST = 500  # characters of an expression: a hundred times what one needs, and no nesting that ends Python's parser
+
+# A row of `entries.toml`, in the order in which it is written: see `entries_of`.
+ROW: Mapping[str, Check] = {
+    "op": text, "dtypes": texts, "targets": texts, "variant": text, "kernel": text, "constants": integers,
+    "sizes": integers, "hints": table_of(lambda value: integers(value) is None, "tables of integers"),
+    "aligned": texts, "dense": texts, "multiples": integers, "where": texts, "grid": texts,
+}  # fmt: skip
+OPTIONAL = tuple(key for key in ROW if key not in ("op", "dtypes", "grid"))
 
 _PARAM = re.compile(r"(?P<name>\w+): (?P<dtype>\w+)(\[(?P<dims>\w+(, \w+)*)\])?")
 
@@ -127,6 +139,8 @@ class EntrySpec:
             raise UsageError(f"{self.symbol}: no op {self.op!r} in ops.toml", hint=f"one of {', '.join(ops())}")
         if self.dtype not in DTYPES:
             raise UsageError(f"{self.symbol}: dtype {self.dtype!r} is none of {', '.join(DTYPES)}")
+        if unknown := {*self.targets, *(self.hints.keys() - {"default"})} - targets().keys():
+            raise UsageError(f"{self.symbol}: no target {', '.join(sorted(unknown))}")
         arrays = {p.name for p in self.params if p.dims}
         if unknown := set(self.aligned) - arrays:
             raise UsageError(f"{self.symbol}: aligned names no array parameter: {', '.join(sorted(unknown))}")
@@ -142,9 +156,9 @@ class EntrySpec:
         if odd := [dim for dim, size in self.sizes.items() if size < 1 or size % self.multiples.get(dim, 1)]:
             raise UsageError(f"{self.symbol}: sizes has {odd[0]} = {self.sizes[odd[0]]}, which it could not take")
         names = dims | set(self.constants)
-        for text, more in (*((text, set()) for text in self.where), *((text, {"SMS"}) for text in self.grid)):
-            if missing := expression_names(text) - names - more:
-                raise UsageError(f"{self.symbol}: {text!r} uses unknown {', '.join(sorted(missing))}")
+        for said, more in (*((said, set()) for said in self.where), *((said, {"SMS"}) for said in self.grid)):
+            if missing := expression_names(said) - names - more:
+                raise UsageError(f"{self.symbol}: {said!r} uses unknown {', '.join(sorted(missing))}")
 
     @property
     def op_spec(self) -> OpSpec:
@@ -254,6 +268,8 @@ _FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": cdiv, "min": min, "max": ma
 
 @functools.cache
 def _parse(text: str) -> ast.expr:
+    if len(text) > LONGEST:
+        raise UsageError(f"{text[:40]!r}... is an expression of {len(text)} characters, more than {LONGEST}")
     try:
         return ast.parse(text, mode="eval").body
     except SyntaxError as error:
@@ -297,8 +313,16 @@ def evaluate(text: str, names: Mapping[str, int]) -> int:
 
 
 def load_entries(path: Path, source: str) -> list[EntrySpec]:
-    """The entries of a kernel source's `entries.toml`, in order of preference: see `entries_of`."""
-    return entries_of(tomllib.loads(path.read_text())["entry"], source, str(path))
+    """The entries of a kernel source's `entries.toml`, in order of preference: see `entries_of`. Raises UsageError
+    naming the file and row that is wrong: a key that nothing reads would be a condition that does not hold."""
+    table = read_table(path)
+    check_keys(table, {"entry": tables}, str(path))
+    for number, row in enumerate(table["entry"], 1):
+        where = f"{path}: entry {number}"
+        check_keys(row, ROW, where, OPTIONAL)
+        if len(row["grid"]) != 3:
+            raise UsageError(f"{where} ({row['op']}): grid has {len(row['grid'])} expressions, not three")
+    return entries_of(table["entry"], source, str(path))
 
 
 def _pinned(conditions: Sequence[str], constants: Mapping[str, int]) -> set[str]:

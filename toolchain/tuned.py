@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from . import entry
 from .entry import EntrySpec, entries_of
 from .errors import SourceError, UsageError
 from .knobs import ROOT
 from .pins import pins
-from .tables import Check, check_keys, integers, is_integer, read_table, table_of, tables, text, texts
+from .tables import Check, check_keys, is_integer, read_table, table_of, tables, text, texts
 from .targets import targets
 
 FOLDER = ROOT / "tuned"
@@ -26,13 +27,12 @@ _AGAIN = "tilestack tune writes these files; see docs/tuning.md"
 
 times = table_of(lambda value: is_integer(value) or isinstance(value, float), "times in microseconds")
 hashes = table_of(lambda value: isinstance(value, str), "hashes")
-table_of_integers = table_of(lambda value: integers(value) is None, "tables of integers")
 
-# A tuned row in the order in which it is written.
+# A tuned row in the order in which it is written. Search spaces know nothing of `dense`.
 ROW: Mapping[str, Check] = {
-    "op": text, "class": text, "dtypes": texts, "sources": texts, "targets": texts, "variant": text, "kernel": text,
-    "constants": integers, "sizes": integers, "hints": table_of_integers, "aligned": texts, "multiples": integers,
-    "where": texts, "grid": texts, "measured": table_of(lambda _: True, "anything"),
+    "op": text, "class": text, "dtypes": texts, "sources": texts,
+    **{key: check for key, check in entry.ROW.items() if key not in ("op", "dtypes", "dense")},
+    "measured": table_of(lambda _: True, "anything"),
 }  # fmt: skip
 OPTIONAL = ("kernel", "constants", "sizes", "hints", "aligned", "multiples", "where")
 # What was measured: times in microseconds by shape; `own_us` of what the source's own entries gave.

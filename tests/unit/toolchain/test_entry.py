@@ -91,6 +91,9 @@ def test_a_manifest_keeps_all_of_it() -> None:
         ({"where": ["Q == 1"]}, "'Q == 1' uses unknown Q"),
         ({"where": ["M > SMS"]}, "'M > SMS' uses unknown SMS"),
         ({"grid": ["M", "Z", "1"]}, "'Z' uses unknown Z"),
+        ({"grid": ["M", "1" + " + 1" * 200, "1"]}, "is an expression of 801 characters, more than 500"),
+        ({"targets": ["sm_9"]}, "linear_64x32_f16: no target sm_9"),
+        ({"hints": {"sm90": {"occupancy": 2}}}, "linear_64x32_f16: no target sm90"),
         ({"dtypes": ["f8"]}, "dtype 'f8' is none of f32"),
         ({"op": "nope"}, "no op 'nope'"),
         ({"dtypes": ["f16", "f16"]}, "entries.toml: the same symbol twice: linear_64x32_f16"),
@@ -201,3 +204,21 @@ def test_a_file_of_entries(tmp_path: Path) -> None:
     (spec,) = load_entries(path, "mlir")
     assert (spec.symbol, spec.source, spec.kernel) == ("layernorm_row_f32", "mlir", "layernorm_row")
     assert (spec.multiples, spec.targets) == ({"C": 8}, ("sm_90",))
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ('op = "gelu"\ndtypes = ["f32"]\ngrid = ["1", "1", "1"]\nwere = ["N > 64"]', "unknown were"),
+        ('op = "gelu"\ngrid = ["1", "1", "1"]', "it has no dtypes"),
+        ('op = "gelu"\ndtypes = "f32"\ngrid = ["1", "1", "1"]', "dtypes is 'f32', not a list of texts"),
+        ('op = "gelu"\ndtypes = ["f32"]\ngrid = ["1", "1"]', "grid has 2 expressions, not three"),
+    ],
+)
+def test_a_row_of_a_file_that_is_wrong_is_named(tmp_path: Path, row: str, said: str) -> None:
+    path = tmp_path / "entries.toml"
+    path.write_text(f'[[entry]]\nop = "gelu"\ndtypes = ["f32"]\ngrid = ["1", "1", "1"]\n[[entry]]\n{row}\n')
+    with pytest.raises(UsageError) as caught:
+        load_entries(path, "mlir")
+    assert f"{path}: entry 2" in str(caught.value)
+    assert said in str(caught.value)
