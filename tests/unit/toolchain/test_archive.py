@@ -65,6 +65,13 @@ def test_what_is_packed_is_unpacked(bundle: Bundle, packed: Path, tmp_path: Path
     assert got.entries[0].fingerprint == "f" * 64
 
 
+def test_of_a_link_what_it_leads_to_is_unpacked_into(packed: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "large-disk")
+    for _ in range(2):
+        archive.unpack(packed, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "large-disk" / MANIFEST).is_file()
+
+
 def test_the_archive_says_nothing_of_where_when_and_by_whom(bundle: Bundle, packed: Path, tmp_path: Path) -> None:
     first = packed.read_bytes()
     umask = os.umask(0o077)

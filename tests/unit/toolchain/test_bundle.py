@@ -160,6 +160,15 @@ def test_no_bundle(tmp_path: Path) -> None:
         Bundle.load(tmp_path)
 
 
+def test_of_a_link_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    large, link = tmp_path / "large-disk" / "bundle", tmp_path / "bundle"
+    link.symlink_to(large)
+    for symbol in ("one_f32", "two_f32"):
+        write(link, [compiled(symbol)], TOOLS)
+        assert link.is_symlink()
+        assert [e.spec.symbol for e in Bundle.load(large).entries] == [symbol]
+
+
 def test_writing_replaces_a_bundle_and_nothing_else(bundle: Bundle, tmp_path: Path) -> None:
     again = write(bundle.root, [compiled("only_f32")], TOOLS)
     assert [e.spec.symbol for e in again.entries] == ["only_f32"]
