@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from toolchain.bundle import Bundle
+from toolchain.entry import DTYPES
 from toolchain.errors import UsageError
 
 from .options import SOURCES, command, seed
@@ -34,7 +35,7 @@ def add(commands: Any) -> None:
     )
     made.add_argument("--source", choices=list(SOURCES), default="mlir", help="whose kernels (default mlir)")
     made.add_argument("--executor", default="auto", help="auto, cpu, cuda or cuda:N (default auto)")
-    made.add_argument("--dtype", default="bf16", help="f32, tf32, f16 or bf16 (default bf16)")
+    made.add_argument("--dtype", choices=DTYPES, default="bf16", help="default bf16")
     made.add_argument("--max-new-tokens", type=int, default=200, metavar="N", help="default 200")
     made.add_argument("--temperature", type=float, default=0.7, help="0 takes the likeliest (default 0.7)")
     made.add_argument("--top-k", type=int, metavar="K", help="only the K likeliest")

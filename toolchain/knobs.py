@@ -122,10 +122,14 @@ def tool_environment() -> dict[str, str]:
 
 
 def build_environment() -> dict[str, str]:
-    """The environment of a build by Conan: all but the user's own compilers, flags and settings of those tools, which
-    would change what is built."""
-    compiling = ("CC", "CXX", "CPPFLAGS", "CFLAGS", "CXXFLAGS", "LDFLAGS", "MLIR_DIR")
-    foreign = ("CONAN_", "CMAKE_", "LLVM")
+    """The environment of a build by Conan: all but the user's own compilers, flags, search paths and settings of those
+    tools, which would change what is built or where it is installed."""
+    compiling = (
+        "CC", "CXX", "CPPFLAGS", "CFLAGS", "CXXFLAGS", "LDFLAGS", "MLIR_DIR", "CPATH", "C_INCLUDE_PATH",
+        "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "DESTDIR",
+        "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE",
+    )  # fmt: skip
+    foreign = ("CONAN_", "CMAKE_", "LLVM", "NINJA_")
     return {name: value for name, value in os.environ.items() if name not in compiling and not name.startswith(foreign)}
 
 

@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,7 +159,14 @@ class Member:
 
 
 def _members(data: bytes) -> dict[str, Member] | None:
-    """The members of a zip or tar archive or of one compressed file, or None if it is none of these."""
+    """The members of a zip or tar archive or of one compressed file, or None if it is none of these, or damaged."""
+    try:
+        return _read_members(data)
+    except (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError, RuntimeError):
+        return None  # RuntimeError: a zip that is encrypted, or compressed as Python cannot
+
+
+def _read_members(data: bytes) -> dict[str, Member] | None:
     stream = io.BytesIO(data)
     if zipfile.is_zipfile(stream):
         with zipfile.ZipFile(stream) as archive:

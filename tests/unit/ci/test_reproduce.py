@@ -323,6 +323,14 @@ def test_archives_are_looked_into(kind: str) -> None:
     assert found.startswith("content of 1 members, the first a: it holds the home folder: '/home/one', '/home/two'")
 
 
+@pytest.mark.parametrize("kind", ["xz", "gz", "zip"])
+def test_archives_that_cannot_be_read_are_compared_as_bytes(kind: str) -> None:
+    whole = packed(kind, {"a": b"1" * 5000})
+    at = len(whole) // 2 if kind != "zip" else 60
+    damaged = whole[:at] + b"\xff" * 8 + whole[at + 8 :]
+    assert comparing.look(whole, damaged, [], NOWHEN).startswith("the cause is not known")
+
+
 def test_files_of_a_bundle_are_named_by_entry(tmp_path: Path) -> None:
     def bundle(name: str, mark: bytes) -> Path:
         spec = EntrySpec("gelu_f32", "gelu", "py", "f32")
