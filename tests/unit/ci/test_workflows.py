@@ -1,0 +1,56 @@
+"""The workflows of .github: what they call is there, and no runner of ours runs a pull request."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import benchmarks.__main__
+import tilestack.__main__
+from toolchain.knobs import ROOT
+
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.y*ml"))
+PARSERS = {"tilestack": tilestack.__main__.parser, "benchmarks": benchmarks.__main__.parser}
+SESSIONS = re.findall(r"@nox\.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text())
+
+
+def load(path: Path) -> dict[Any, Any]:
+    return yaml.safe_load(path.read_text())
+
+
+def called(pattern: str) -> list[Any]:
+    """What the scripts of all workflows call, by a pattern of it."""
+    jobs = [job for path in WORKFLOWS for job in load(path)["jobs"].values()]
+    found = [match for job in jobs for step in job["steps"] for match in re.findall(pattern, step.get("run", ""))]
+    assert found
+    return found
+
+
+@pytest.mark.parametrize(("module", "words"), called(r"-m (tilestack|benchmarks) (.*)"))
+def test_what_they_call_takes_these_words(module: str, words: str) -> None:
+    PARSERS[module]().parse_args([word.replace("$TARGET", "sm_90") for word in shlex.split(words)])
+
+
+@pytest.mark.parametrize("session", called(r"nox\"? -s (\w+)"))
+def test_the_sessions_are_on_the_menu(session: str) -> None:
+    assert session in SESSIONS
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_runner_of_ours_runs_no_pull_request(path: Path) -> None:
+    workflow = load(path)
+    triggers = set(workflow[True])  # YAML takes the word `on` for that
+    ours = [name for name, job in workflow["jobs"].items() if "self-hosted" in job["runs-on"]]
+    assert not ours or not triggers & {"pull_request", "pull_request_target", "issue_comment", "workflow_run"}
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_jobs_may_read_the_commit_and_no_more(path: Path) -> None:
+    workflow = load(path)
+    assert workflow["permissions"] == {}
+    assert all(job["permissions"] == {"contents": "read"} for job in workflow["jobs"].values())
