@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .errors import TilestackError, ToolchainError
 
+CUT_OFF = 128 + 13  # what a shell says of a program that SIGPIPE ended
 OURS = frozenset({"benchmarks", "ci", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain"})
 
 
@@ -25,9 +26,11 @@ def settle_streams() -> None:
 
 
 def run(work: Callable[[], int | None], *, set_up: str, debug: bool = False) -> int:
-    """The exit code of a command: what `work` returns, or an error's, which is printed. `set_up`: what to do where a
-    package is missing. `debug`: an error is raised with its traceback instead."""
+    """The exit code of a command: what `work` returns, or an error's, which is printed, or 141 where `work` was cut off
+    because nobody reads its output. `set_up`: what to do where a package is missing. `debug`: an error is raised with
+    its traceback instead."""
     settle_streams()
+    code = CUT_OFF
     try:
         code = int(work() or 0)
         sys.stdout.flush()  # here, where a reader that is gone can be told from an error
@@ -48,9 +51,9 @@ def run(work: Callable[[], int | None], *, set_up: str, debug: bool = False) -> 
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output is gone: that is its right
+    except BrokenPipeError:  # the reader of our output is gone: that is its right, but work may be left undone
         forget_output()
-        return 0
+        return code
     except OSError as error:  # a full disk, a folder that may not be written
         if debug:
             raise

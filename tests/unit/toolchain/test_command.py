@@ -36,6 +36,11 @@ def test_an_error_is_printed(error: BaseException, code: int, said: str, capsys:
     assert capsys.readouterr() == ("", said)
 
 
+def test_work_that_a_closed_pipe_cuts_off_is_no_success(capfd: pytest.CaptureFixture[str]) -> None:
+    assert command.run(raises(BrokenPipeError()), set_up="") == 141
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_missing_package_is_named_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.run(raises(ModuleNotFoundError(name="xdsl.ir")), set_up="install it") == 4
     said = capsys.readouterr().err
