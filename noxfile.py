@@ -8,12 +8,16 @@ from pathlib import Path
 import nox
 
 sys.path.insert(0, str(Path(__file__).parent))  # nox does not
+from toolchain.errors import UsageError
 from toolchain.knobs import toolchain_dir
 
 nox.options.default_venv_backend = "none"  # all sessions share the toolchain's
 nox.options.sessions = ["tests"]
 
-BIN = toolchain_dir() / "venv/bin"
+try:
+    BIN = toolchain_dir() / "venv/bin"
+except UsageError as error:
+    sys.exit(f"error: {error}")
 PYTHON = str(BIN / "python")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import lzma
+import os
 import tarfile
 import tempfile
 from collections.abc import Mapping
@@ -95,7 +96,7 @@ def unpack(path: Path, folder: Path) -> Bundle:
     BundleError for an archive that is damaged, is none of ours, or has a file that the manifest does not list, that
     has another sha256 or that is missing; UsageError if `path` cannot be read or `folder` is something else.
     """
-    folder = folder.resolve()  # of a link what it leads to is replaced
+    folder = Path(os.path.realpath(folder))  # of a link what it leads to is replaced
     check_replaceable(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:

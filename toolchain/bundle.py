@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -199,7 +200,7 @@ def write(root: str | Path, compiled: Sequence[Compiled], tools: Mapping[str, Ma
 
     Raises UsageError if `root` holds anything else, or if two entries of a source have one symbol.
     """
-    root = Path(root).resolve()  # of a link what it leads to is replaced
+    root = Path(os.path.realpath(root))  # of a link what it leads to is replaced
     check_replaceable(root)
     names = [(c.spec.source, c.spec.symbol) for c in compiled]
     if twice := {name for name in names if names.count(name) > 1}:

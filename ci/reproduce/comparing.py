@@ -162,8 +162,19 @@ def _members(data: bytes) -> dict[str, Member] | None:
     """The members of a zip or tar archive or of one compressed file, or None if it is none of these, or damaged."""
     try:
         return _read_members(data)
-    except (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError, RuntimeError):
-        return None  # RuntimeError: a zip that is encrypted, or compressed as Python cannot
+    except (
+        zipfile.BadZipFile,
+        tarfile.TarError,
+        lzma.LZMAError,
+        zlib.error,
+        EOFError,
+        OSError,
+        ValueError,
+        RuntimeError,
+    ):
+        return (
+            None  # ValueError: a zip's places and names; RuntimeError: it is encrypted, or compressed as nobody knows
+        )
 
 
 def _read_members(data: bytes) -> dict[str, Member] | None:

@@ -121,7 +121,7 @@ def build(
     work = cache_dir() / "native" / (plan.image if engine else "here")
     for folder in (work, packages, prefixes()):
         folder.mkdir(parents=True, exist_ok=True)
-    with only_one(work):  # Conan's home there is for one build at a time
+    with only_one(work, "the native toolchain"):  # Conan's home there is for one build at a time
         if not (prefix / "tools.json").exists():
             folders = Folders(prefix, work, packages.absolute(), sources.absolute() if sources else None)
             _make(plan, folders, engine, built_in, on_line)

@@ -53,7 +53,7 @@ def run(engine: Engine, bundle: Path, report: Path, options: Sequence[str]) -> N
         f"test -e {python}/whole || {{ rm -rf {python} && python3 -m venv {python} && {python}/bin/pip install -q "
         f"--require-hashes --no-deps -r {CHECKOUT}/containers/runtime.lock && touch {python}/whole; }}"
     )
-    with only_one(work):
+    with only_one(work, "the runtime container's packages"):
         engine.run(with_network, ["sh", "-c", install], on_line=_show)
     # What is tested reaches nothing outside.
     matrix = [f"{python}/bin/python", "-u", "-m", "tilestack", "matrix", "run", "--bundle", BUNDLE, "--report", REPORT]

@@ -43,8 +43,8 @@ def unfit(folder: Path) -> str | None:
 
 
 @contextmanager
-def only_one(folder: Path) -> Generator[int]:
-    """Hold the folder's lock, waiting for it if need be; gives its file descriptor.
+def only_one(folder: Path, what: str = "the toolchain") -> Generator[int]:
+    """Hold the folder's lock, waiting for it if need be; gives its file descriptor. `what` is made there.
 
     The lock goes when the last process that has the descriptor open ends, however it ends.
     """
@@ -53,7 +53,7 @@ def only_one(folder: Path) -> Generator[int]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("another build of the toolchain is running: waiting for it", file=sys.stderr, flush=True)
+            print(f"another build of {what} is running: waiting for it", file=sys.stderr, flush=True)
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file.fileno()
 

@@ -331,6 +331,12 @@ def test_archives_that_cannot_be_read_are_compared_as_bytes(kind: str) -> None:
     assert comparing.look(whole, damaged, [], NOWHEN).startswith("the cause is not known")
 
 
+def test_a_zip_whose_names_are_no_text_is_compared_as_bytes() -> None:
+    whole = packed("zip", {"ä": b"1"})
+    damaged = whole.replace("ä".encode(), b"\xff\xff")
+    assert comparing.look(whole, damaged, [], NOWHEN).startswith("the cause is not known")
+
+
 def test_files_of_a_bundle_are_named_by_entry(tmp_path: Path) -> None:
     def bundle(name: str, mark: bytes) -> Path:
         spec = EntrySpec("gelu_f32", "gelu", "py", "f32")
