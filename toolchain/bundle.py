@@ -240,7 +240,8 @@ def _looks_like_one(folder: Path) -> bool:
     files = folder / "files"
     if not ((folder / MANIFEST).is_file() and files.is_dir()):
         return False
-    return all(re.fullmatch(r"[0-9a-f]{64}\.(tilebc|cubin)", file.name) for file in files.iterdir())
+    names = [file.name for file in files.iterdir() if not file.name.startswith(".")]  # .nfs0001, .DS_Store
+    return all(re.fullmatch(r"[0-9a-f]{64}\.(tilebc|cubin)", name) for name in names)
 
 
 def _row(folder: Path, entry: Compiled) -> dict[str, Any]:

@@ -336,8 +336,9 @@ def entries_of(rows: Sequence[Mapping[str, Any]], source: str, where: str) -> li
     second takes any. There is no second where conditions of the row leave just these sizes (`C == BC + BR`).
 
     A row: `op`, `dtypes`, and optionally `variant` (told apart in the symbol; by default the constants' values),
-    `constants`, `aligned`, `dense`, `multiples`, `where`, `grid`, `hints`, `kernel`, `targets`, `sizes`. The symbol is
-    `<op>[_<variant>][_<sizes>]_<dtype>`. Raises UsageError, naming `where` the rows stand.
+    `constants`, `aligned`, `dense`, `multiples`, `where`, `grid`, `hints`, `kernel`, `targets`, `sizes`, checked by
+    ROW where they stand in a file. The symbol is `<op>[_<variant>][_<sizes>]_<dtype>`. Raises UsageError, naming
+    `where` the rows stand.
     """
     entries: list[EntrySpec] = []
     for row in rows:

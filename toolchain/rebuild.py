@@ -7,12 +7,13 @@ so that a manifest that was changed does not match either.
 from __future__ import annotations
 
 import hashlib
+import json
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from .archive import unlisted
 from .bundle import MANIFEST, Bundle, BundleEntry, Compiled, FileRef, write
@@ -227,6 +228,8 @@ def _compare_manifest(bundle: Bundle, made: Sequence[Compiled], scratch: str) ->
     reasons: list[str] = []
     if again.tools != bundle.tools:
         reasons.append("tools")
+    if _signatures(again) != _signatures(bundle):
+        reasons.append("the ops' parameters, which older bundles do not say")
     ours = {_name(entry): entry for entry in again.entries}
     for field in ("spec", "bytecode_version", "fingerprint"):
         other = [
@@ -242,6 +245,10 @@ def _compare_manifest(bundle: Bundle, made: Sequence[Compiled], scratch: str) ->
             reasons.append("sha256s of files")
             break
     return Row(MANIFEST, "manifest", "", "mismatch", f"it differs in {'; '.join(reasons) or 'how it is written'}")
+
+
+def _signatures(bundle: Bundle) -> Any:
+    return json.loads((bundle.root / MANIFEST).read_text()).get("ops")
 
 
 def _hashes(entry: BundleEntry) -> tuple[str, dict[str, str]]:

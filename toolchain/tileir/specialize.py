@@ -121,7 +121,7 @@ class _Sizes:
             if kind.shape or kind.element_type not in t.INTEGERS:
                 raise SourceError(f"{location.get(op)}: error: %{name} must be a scalar integer, not {t.spell(kind)}")
             (written,) = elements_of(op.value)
-            if self.spec.constants[name] >> (t.SCALARS[kind.element_type][1] - 1):
+            if not 0 <= self.spec.constants[name] < 1 << t.SCALARS[kind.element_type][1]:
                 wide = f"{self.spec.constants[name]} does not fit into {t.spell(kind.element_type)}"
                 raise SourceError(f"{location.get(op)}: error: %{name} of {self.spec.symbol}: {wide}")
             if self.written.setdefault(name, written) != written:

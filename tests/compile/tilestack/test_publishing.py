@@ -135,6 +135,13 @@ def test_a_missing_and_an_extra_file(bundle: Bundle) -> None:
     assert "1 missing, 1 extra" in error
 
 
+def test_a_bundle_that_does_not_say_what_its_ops_take(bundle: Bundle) -> None:
+    change_manifest(bundle, lambda manifest: manifest.pop("ops"))
+    others, _, _ = verify(bundle.root, code=5)
+    differs = "it differs in the ops' parameters, which older bundles do not say"
+    assert others == {"manifest.json": f"mismatch: {differs}"}
+
+
 def test_another_tool(bundle: Bundle) -> None:
     def foreign(manifest: Any) -> None:
         manifest["tools"]["ptxas"]["sha256"] = "0" * 64

@@ -15,6 +15,7 @@ from toolchain.tileir.dialect.control import EntryOp, ModuleOp
 from toolchain.tileir.dialect.ops import AssumeOp, ConstantOp, FToFOp, LoadViewTkoOp, MmaFOp, TanHOp
 from toolchain.tileir.specialize import set_sizes, specialize
 from toolchain.tileir.text.numbers import elements_of
+from toolchain.tileir.text.printer import print_module
 
 
 def spec_of(symbol: str) -> EntrySpec:
@@ -174,9 +175,16 @@ def test_steps_that_do_not_fit(old: str, new: str, message: str) -> None:
     [("i32: [1, 2]> : tile<2xi32", "must be a scalar integer, not tile<2xi32>"), ("i8: 1> : tile<i8", "fit into i8")],
 )
 def test_a_constant_that_cannot_hold_the_number(value: str, message: str) -> None:
-    spec = dataclasses.replace(spec_of("gelu_1024_bf16"), constants={"R": 1, "BN": 1024, "BX": 128})
+    spec = dataclasses.replace(spec_of("gelu_1024_bf16"), constants={"R": 1, "BN": 1024, "BX": 256})
     with pytest.raises(SourceError, match=rf"^gelu\.mlir:\d+:\d+: error: %BX .*{message}"):
         module_of(spec, ") {\n", f") {{\n    %BX = constant <{value}>\n")
+
+
+@pytest.mark.parametrize(("number", "kind", "value"), [(1, "i1", "true"), (255, "i8", "-1"), (128, "i8", "-128")])
+def test_a_constant_takes_all_that_its_bits_hold(number: int, kind: str, value: str) -> None:
+    spec = dataclasses.replace(spec_of("gelu_1024_bf16"), constants={"R": 1, "BN": 1024, "BX": number})
+    module = module_of(spec, ") {\n", f") {{\n    %BX = constant <{kind}: 0> : tile<{kind}>\n")
+    assert f"%BX = constant <{kind}: {value}> : tile<{kind}>" in print_module(module)
 
 
 def test_a_constant_that_nothing_is_named_for() -> None:

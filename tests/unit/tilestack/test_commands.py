@@ -214,7 +214,7 @@ def test_results_that_are_none(run: Run, tmp_path: Path, content: str) -> None:
     [
         ([""], "the prompt is empty"),
         (["\udcff"], r"the text is not valid UTF-8: '\udcff'"),
-        (["--dtype", "f8"], "no dtype 'f8'"),
+        (["--dtype", "f8"], "invalid choice: 'f8'"),
         (["--max-new-tokens", "-1"], "max_new_tokens is -1"),
         (["--temperature", "nan"], "temperature is nan"),
         (["--top-k", "0"], "top_k is 0"),

@@ -223,8 +223,10 @@ class DenseAttr(_Plain[_Dense]):
 
 
 def _is_splat(raw: bytes, kind: TileType) -> bool:
-    # One byte may also hold up to eight packed elements.
-    return raw in (b"\x00", b"\xff") if kind.element_type == i1 else len(raw) == byte_width(kind.element_type)
+    if kind.element_type != i1:
+        return len(raw) == byte_width(kind.element_type)
+    # One byte may also hold up to eight packed elements; of more the compiler's reader takes its lowest bit.
+    return raw in (b"\x00", b"\xff") or (len(raw) == 1 and math.prod(kind.shape) > 8)
 
 
 def is_dense(raw: bytes, kind: TileType) -> bool:
@@ -232,9 +234,9 @@ def is_dense(raw: bytes, kind: TileType) -> bool:
     count = math.prod(kind.shape)
     if kind.element_type == i1:
         return len(raw) == (count + 7) // 8 or _is_splat(raw, kind)
-    size = byte_width(kind.element_type)
-    highest = raw[size - 1 :: size]  # of tf32, f4 and i4 it has bits to spare
-    wide = any(byte >> SCALARS[kind.element_type][1] - 8 * (size - 1) for byte in highest)
+    size, bits = byte_width(kind.element_type), SCALARS[kind.element_type][1]
+    spare = 8 * size - bits  # of tf32, f4 and i4: nothing may stand there
+    wide = spare and max(raw[size - 1 :: size], default=0) >> 8 - spare
     return len(raw) in (size, count * size) and not wide
 
 

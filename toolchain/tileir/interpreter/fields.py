@@ -206,8 +206,7 @@ def constant_array(op: Any) -> Array:
     raw = np.frombuffer(value.raw, np.uint8)
     if element.name == "i1":
         count = int(np.prod(shape))
-        splat = raw.size == 1 and raw[0] in (0x00, 0xFF)  # one byte may also hold up to eight packed elements
-        bits = raw != 0 if splat else np.unpackbits(raw, bitorder="little")[:count] != 0
+        bits = raw & 1 != 0 if value.is_splat else np.unpackbits(raw, bitorder="little")[:count] != 0
         return bits.reshape((1,) * len(shape) if bits.size == 1 else shape)
     if element.name == "tf32":  # three bytes: the top 19 bits of an f32
         words = np.zeros((raw.size // 3, 4), np.uint8)

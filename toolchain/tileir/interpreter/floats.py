@@ -50,11 +50,15 @@ def _fused(a: Any, b: Any, c: Any) -> Any:
     total = product + c
     halfway = total.view(np.int64) & 0x1FFFFFFF == 0x10000000  # of the 29 bits that f32 has not
     subnormal = (np.abs(total) < 2.0**-126) & (total != 0)  # more bits go
-    if (halfway | subnormal).any():
-        lost = two_sum(product, np.asarray(c, np.float64))[1]
-        even = total.view(np.int64) & 1 == 0
+    doubtful = halfway | subnormal
+    if doubtful.any():
+        total = np.asarray(total)
+        sums = total[doubtful]
+        parts = (np.broadcast_to(np.asarray(x, np.float64), total.shape)[doubtful] for x in (product, c))
+        lost = two_sum(*parts)[1]
+        even = sums.view(np.int64) & 1 == 0
         inexact = (lost < 0) | (lost > 0)
-        total = np.where(inexact & even, np.nextafter(total, np.copysign(np.inf, lost)), total)
+        total[doubtful] = np.where(inexact & even, np.nextafter(sums, np.copysign(np.inf, lost)), sums)
     return total.astype(np.float32)[()]
 
 

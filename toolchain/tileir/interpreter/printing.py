@@ -16,7 +16,7 @@ from .elements import Element
 from .fields import Tile, is_tile, text, tile_of
 from .integers import unsigned
 
-_CONVERSION = re.compile(r"%(?:%|(?P<flags>[-+ #0]*\d*(?:\.\d*)?)(?:hh|ll|[hlzjtqL])?(?P<kind>[diouxXcpeEfFgG]))")
+_CONVERSION = re.compile(r"%(?:%|(?P<flags>[-+ #0]*\d*(?:\.\d*)?)(?:hh|ll|[hlzjtqL])?(?P<kind>[diouxXcpsaAeEfFgG]))")
 
 
 @lowering("print_tko", poison="own", pure=False)
@@ -58,8 +58,10 @@ def printer(template: str, tiles: Sequence[Tile]) -> Callable[..., None]:
 
 def formatted(flags: str, kind: str, element: Element, x: Any) -> str:
     """One element. A conversion that is not for its type, which Tile IR leaves undefined, shows the value as it is."""
-    if (element.kind == "float") != (kind in "eEfFgG"):
+    if (element.kind == "float") != (kind in "aAeEfFgG"):
         return str(x)
+    if kind in "aA":
+        return float(x).hex()
     if element.kind == "float":
         return f"%{flags}{kind}" % float(x)
     number = int(x)

@@ -110,7 +110,7 @@ def elements_of(value: DenseAttr) -> list[int]:
     """The bits of each element; of a splat, of the one."""
     kind, raw = value.type.element_type, value.raw
     if value.is_splat:
-        return [int(raw != b"\x00") if kind == t.i1 else int.from_bytes(raw, "little")]
+        return [raw[0] & 1 if kind == t.i1 else int.from_bytes(raw, "little")]
     if kind == t.i1:
         packed = int.from_bytes(raw, "little")
         return [packed >> i & 1 for i in range(math.prod(value.type.shape))]

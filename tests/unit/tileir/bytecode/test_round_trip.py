@@ -16,6 +16,7 @@ from toolchain.tileir.bytecode import codec
 from toolchain.tileir.bytecode.attributes import AttributeReader
 from toolchain.tileir.bytecode.encoding import Reader
 from toolchain.tileir.dialect import attrs, ops, types, verify
+from toolchain.tileir.interpreter.fields import constant_array
 
 SOURCE = (Path(__file__).parent / "operations.mlir").read_text()
 PROGRAM = SOURCE[SOURCE.index("cuda_tile.module") :]
@@ -140,6 +141,17 @@ def test_few_bits_are_read_back_from_text() -> None:
     code = bytecode.write(text.parse(f"entry @k() {{\n{line}\nreturn\n}}\n", filename="k"))
     printed = text.print_module(bytecode.read(code))
     assert line in printed and bytecode.write(text.parse(printed, filename="again")) == code
+
+
+@pytest.mark.parametrize(("byte", "value"), [(0x01, "true"), (0x7F, "true"), (0xFE, "false"), (0x00, "false")])
+def test_one_byte_for_many_bits_is_its_lowest_one(byte: int, value: str) -> None:
+    module = text.parse("entry @k() {\n%0 = constant <i1: true> : tile<16xi1>\nreturn\n}\n", filename="k")
+    op = next(op for op in module.walk() if isinstance(op, ops.ConstantOp))
+    op.value = attrs.DenseAttr(bytes([byte]), op.value.type)
+    again = bytecode.read(bytecode.write(module))  # as tileirdisasm reads it
+    assert f"constant <i1: {value}> : tile<16xi1>" in text.print_module(again)
+    constant = next(op for op in again.walk() if isinstance(op, ops.ConstantOp))
+    assert constant_array(constant).tolist() == [value == "true"]
 
 
 def test_globals_alone_have_an_empty_debug_section() -> None:

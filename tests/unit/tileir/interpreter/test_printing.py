@@ -37,6 +37,8 @@ def test_scalars_and_tiles(builder: Any, capsys: pytest.CaptureFixture[str]) -> 
         ("%c%%", np.int32(65), I32, "A%"),
         ("%d", np.float32(np.nan), F32, "nan"),  # undefined: the value as it is
         ("%f", np.int32(7), I32, "7"),
+        ("%s", np.float32(1.5), F32, "1.5"),
+        ("%a", np.float32(1.5), F32, "0x1.8000000000000p+0"),
     ],
 )
 def test_conversions(
