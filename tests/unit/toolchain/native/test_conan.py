@@ -24,16 +24,23 @@ def test_conan_sees_nothing_that_changes_what_is_built(stub: Stub, monkeypatch: 
         "CXX",
         "CXXFLAGS",
         "LDFLAGS",
+        "CPATH",
+        "LIBRARY_PATH",
+        "DESTDIR",
+        "NINJA_STATUS",
+        "GIT_DIR",
     )
     for name in (*foreign, "CCACHE_DIR", "LC_ALL"):
         monkeypatch.setenv(name, "/the/users")
     monkeypatch.setenv("https_proxy", "http://proxy.example")
+    monkeypatch.setenv("GIT_SSL_CAINFO", "/a/proxys")
     stub.does("print(json.dumps(dict(os.environ)))")
     seen: dict[str, str] = stub.conan.ask("config")
     assert [name for name, value in seen.items() if value == "/the/users"] == []
     assert seen["CONAN_HOME"] == str(stub.conan.home)
     assert seen["CCACHE_DIR"] == str(stub.conan.ccache)
     assert (seen["LC_ALL"], seen["https_proxy"]) == ("C.UTF-8", "http://proxy.example")
+    assert seen["GIT_SSL_CAINFO"] == "/a/proxys"
     assert stub.calls() == [["config", "--format=json"]]
 
 
