@@ -21,3 +21,18 @@ def git() -> Git:
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
     return run
+
+
+@pytest.fixture
+def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that cannot be listed."""
+    folder, scandir = tmp_path / "closed", os.scandir
+    folder.mkdir()
+
+    def refuse(path: str | Path) -> object:  # root, who may run the tests, may list anything
+        if Path(path).name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    return folder

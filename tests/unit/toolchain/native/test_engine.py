@@ -204,12 +204,12 @@ def test_an_interrupted_command_leaves_no_container():
 
 
 def test_an_archive_that_the_engine_does_not_take_is_named(tmp_path: Path):
-    client = Client()
+    client: Any = Client()
 
     def refuse(_: object) -> None:
         raise ImageLoadError("unexpected EOF")
 
-    client.images = SimpleNamespace(load=refuse)  # type: ignore[attr-defined]
+    client.images = SimpleNamespace(load=refuse)
     archive = tmp_path / "base.tar"
     archive.touch()
     with pytest.raises(ToolchainError, match=rf"Docker 9\.9 does not take {archive}: unexpected EOF\n.*rm {archive}"):

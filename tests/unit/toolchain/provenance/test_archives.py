@@ -4,7 +4,6 @@ import bz2
 import gzip
 import io
 import lzma
-import os
 import zipfile
 from pathlib import Path
 
@@ -57,16 +56,8 @@ def test_a_folder_with_links(tmp_path: Path) -> None:
     assert contents(tmp_path / "d") == {"e/f": b"f", "to": b"f", "away": b""}
 
 
-def test_a_folder_with_another_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "closed").mkdir()
-    scandir = os.scandir
-
-    def refuse(path: str | Path) -> object:  # root, who may run the tests, may list anything
-        if Path(path).name == "closed":
-            raise PermissionError(13, "Permission denied", str(path))
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refuse)
+@pytest.mark.usefixtures("closed")
+def test_a_folder_with_another_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"{tmp_path}/closed cannot be read: Permission denied"):
         contents(tmp_path)
 
