@@ -28,7 +28,7 @@ DTYPES = ("f32", "tf32", "f16", "bf16")  # of an entry; tf32 is f32 storage with
 ALIGNMENT = 16  # bytes: what an entry's `aligned` parameters promise of base address and outer strides
 ITEMSIZE = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "i32": 4}
 
-LONGEST = 500  # characters of an expression: a hundred times what one needs, and no nesting that ends Python's parser
+LONGEST = 500  # characters of an expression: three times the longest here, and no nesting that ends Python's parser
 
 # A row of `entries.toml`, in the order in which it is written: see `entries_of`.
 ROW: Mapping[str, Check] = {
