@@ -102,9 +102,12 @@ class DecodeBench:
             prepare()
             step.run()
             self.rig.executor.synchronize()
-            return self.judge(torch.from_dlpack(step.logits), torch.from_dlpack(step.tokens), cache)
+            verdict = self.judge(torch.from_dlpack(step.logits), torch.from_dlpack(step.tokens), cache)
+            contender.host_us = self.rig.ours.host_us(step.run, prepare)
+            return verdict
 
-        return Contender(check, functools.partial(self.rig.ours.time_us, step.run, prepare))
+        contender = Contender(check, functools.partial(self.rig.ours.time_us, step.run, prepare))
+        return contender
 
     def peer(self, backend: str, mode: str = "", *, masked: bool = False) -> Callable[[], Contender]:
         """In a CUDA graph. Without a mask the step is for a cache that it fills; with one, for any position."""

@@ -29,7 +29,8 @@ DETAIL_CHARACTERS = 600
 class Contender:
     """Something ready to run. `check` runs it once on poisoned outputs and compares, or raises ConformanceError.
     `time_us` gives the device time of one sample, which is `calls` calls over `sets` sets of inputs. `entry`: the
-    kernel, where it is one. `peak_bytes`: the device memory that it took at most, where a check watches it."""
+    kernel, where it is one. `peak_bytes`: the device memory that it took at most, where a check watches it. `host_us`:
+    the host's time to start one call, where a check takes it."""
 
     check: Callable[[], Verdict]
     time_us: Callable[[], float]
@@ -37,6 +38,7 @@ class Contender:
     sets: int = 1
     entry: str = ""
     peak_bytes: int | None = None
+    host_us: float | None = None
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,10 @@ def _ours(our: Outcome) -> dict[str, Any]:
     if our.verdict:
         found["ours_error"] = our.verdict.to_json()
     if made := our.contender:
-        found |= {"entry": made.entry, "calls": made.calls, "sets": made.sets, "ours_peak_bytes": made.peak_bytes}
+        found |= {
+            "entry": made.entry, "calls": made.calls, "sets": made.sets, "ours_peak_bytes": made.peak_bytes,
+            "host_us": made.host_us,
+        }  # fmt: skip
     if ms := our.ms:
         found |= {"ours_ms": ms.value, "ours_low": ms.low, "ours_high": ms.high, "samples": len(our.samples)}
     return found

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
+import time
 from collections.abc import Callable
 from typing import Any
 
 from toolchain.runtime import DeviceBuffer, Executor
+
+HOST_SAMPLES = 100
 
 
 class OurSide:
@@ -25,6 +29,23 @@ class OurSide:
         end = self.executor.record()
         self.executor.synchronize()
         return end.us_since(start)
+
+    def host_us(
+        self, run: Callable[[], object], prepare: Callable[[], object], samples: int = HOST_SAMPLES
+    ) -> float | None:
+        """The host's time in `run`, which starts work on a GPU and does not wait for it: the median of some, the device
+        idle before each. None on a CPU, where the host does the work."""
+        if self.executor.kind != "cuda":
+            return None
+        times: list[float] = []
+        for _ in range(samples):
+            prepare()
+            self.executor.synchronize()
+            started = time.perf_counter()
+            run()
+            times.append(1e6 * (time.perf_counter() - started))
+        self.executor.synchronize()
+        return statistics.median(times)
 
     def share(self, tensor: Any) -> DeviceBuffer:
         """A tensor of another library as a buffer on the same memory. DLPack says 1 for the stride of a dimension of

@@ -37,7 +37,8 @@ class Row:
     kernels of another bundle. `floor_ms`: the least time that its `nbytes` and
     `flops` take at the measured rates, and `bound` which of the two it is. `copy_ms`: of an op that just moves bytes, a
     copy of as many, in turns with the others; `copy_detail`: why that has no time. `calls`: how many calls a sample
-    was; they rotate over `sets` sets of inputs. `entry`: the kernel that was launched, where it is one.
+    was; they rotate over `sets` sets of inputs. `entry`: the kernel that was launched, where it is one. `host_us`: of a
+    decoding step the host's time to start it, in µs: all that a token costs it.
     """
 
     group: str
@@ -75,6 +76,7 @@ class Row:
     sets: int = 1
     ours_error: Mapping[str, float] | None = None
     peer_error: Mapping[str, float] | None = None
+    host_us: float | None = None
     ours_peak_bytes: int | None = None
     peer_peak_bytes: int | None = None
     model_bytes: int | None = None

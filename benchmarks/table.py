@@ -11,7 +11,8 @@ HEADER = ("case", "source", "ours ms", "95 %", "best peer", "peer ms", "ratio", 
 
 def table(results: Results) -> str:
     """Columns: median and 95 % interval of ours, of the fastest peer; the peer's time over ours, above 1 where we are
-    faster; and of our time the share of the floor, and of a copy of as many bytes. Then what failed."""
+    faster; and of our time the share of the floor, and of a copy of as many bytes. Then what starting a step costs the
+    host, and what failed."""
     lines = [HEADER, *(_line(row) for row in headline(results.rows))]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
     text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
@@ -21,7 +22,12 @@ def table(results: Results) -> str:
         for row in _first_sources(results.rows)
         if row.status == "error" and row.ours_ms is not None
     ]
-    return "\n".join([*text, *dict.fromkeys(failed), *missing])
+    host = [
+        f"host: {row.case} {row.source}: {row.host_us:.1f} us to start it"
+        for row in headline(results.rows)
+        if row.host_us is not None
+    ]
+    return "\n".join([*text, *dict.fromkeys(host), *dict.fromkeys(failed), *missing])
 
 
 def summary(row: Row) -> str:

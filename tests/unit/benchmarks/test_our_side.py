@@ -69,3 +69,19 @@ def test_poison_is_nan_in_the_dtype_of_the_kernels(executor: Executor) -> None:
     buffer = executor.from_numpy(np.zeros(3, ml_dtypes.bfloat16))
     poison(buffer)
     assert np.isnan(buffer.numpy().astype(np.float32)).all()
+
+
+def test_the_hosts_time_is_that_of_starting_alone(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is prepared and waited for is outside of it: the clock stands in for them, a second each."""
+    side, now = OurSide(executor, 0), [0.0]
+    assert side.host_us(lambda: None, lambda: None) is None, "a CPU"
+
+    def takes(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(executor, "kind", "cuda")
+    monkeypatch.setattr(executor, "synchronize", lambda: takes(1.0))
+    monkeypatch.setattr("benchmarks.our_side.time.perf_counter", lambda: now[0])
+    costs = iter([7e-6, 5e-6, 90e-6])
+    us = side.host_us(lambda: takes(next(costs)), lambda: takes(1.0), samples=3)
+    assert us == pytest.approx(7.0, rel=1e-3)

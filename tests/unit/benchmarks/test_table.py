@@ -57,3 +57,9 @@ def test_ours_without_a_peer(results: Results, row: Any) -> None:
     alone = row(peer="", peer_kind="", peer_ms=None, ratio=None, ratio_low=None, ratio_high=None, best=False)
     lines = table(replace(results, rows=[alone])).splitlines()
     assert lines[1].split() == ["linear", "M=8", "mlir", "1", "0.9..1.1", "50", "%"]
+
+
+def test_what_a_step_costs_the_host_is_told_once(results: Results, row: Any) -> None:
+    rows = [row(host_us=4.56), row(host_us=4.56, peer="old", peer_kind="against", best=False), row(source="py")]
+    said = [line for line in table(replace(results, rows=rows)).splitlines() if line.startswith("host: ")]
+    assert said == ["host: linear M=8 mlir: 4.6 us to start it"]
