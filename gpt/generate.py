@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from toolchain.errors import ConformanceError, UsageError
 
+from .config import GPTConfig
 from .graphs import Decode
 from .model import GPT, KVCache
 
@@ -30,6 +31,21 @@ def generate(
     `temperature` 0 is greedy. `top_k`: only the k likeliest; `top_p`: only the likeliest that together reach this
     probability. Raises UsageError at once for values that make no sense, before anything is launched.
     """
+    prompt = check(model.config, tokens, max_new_tokens, temperature, top_k, top_p, seed)
+    return _generate(model, prompt, max_new_tokens, temperature, top_k, top_p, np.random.default_rng(seed), stop)
+
+
+def check(
+    config: GPTConfig,
+    tokens: Sequence[int] | NDArray[np.integer[Any]],
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int = 0,
+) -> NDArray[np.integer[Any]]:
+    """The text as tokens (1, T). Raises UsageError for what `generate` does not take, without a model: it may take long
+    to make one."""
     prompt = np.atleast_2d(tokens)  # (1, T)
     if prompt.ndim > 2 or len(prompt) > 1:
         raise UsageError(
@@ -47,12 +63,12 @@ def generate(
         raise UsageError(f"top_p is {top_p}: it must be above 0 and at most 1")
     if prompt.size == 0:
         raise UsageError("nothing to continue: the prompt is empty")
-    if prompt.size + max_new_tokens > model.config.n_ctx:
+    if prompt.size + max_new_tokens > config.n_ctx:
         raise UsageError(
-            f"{prompt.size} tokens and {max_new_tokens} new ones are more than the context of {model.config.n_ctx}",
+            f"{prompt.size} tokens and {max_new_tokens} new ones are more than the context of {config.n_ctx}",
             hint="shorten the prompt or ask for fewer tokens",
         )
-    return _generate(model, prompt, max_new_tokens, temperature, top_k, top_p, np.random.default_rng(seed), stop)
+    return prompt
 
 
 def _generate(

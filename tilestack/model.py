@@ -46,6 +46,7 @@ def add(commands: Any) -> None:
 
 def generate(args: argparse.Namespace) -> int:
     from gpt import weights
+    from gpt.generate import check
     from gpt.generate import generate as continuation
     from gpt.model import GPT
     from gpt.tokenizer import load_tokenizer
@@ -54,19 +55,13 @@ def generate(args: argparse.Namespace) -> int:
     config, tensors, folder = weights.load(weights.SHIPPED if args.checkpoint is None else args.checkpoint)
     tokenizer = load_tokenizer(folder, config)
     stop = [tokenizer.end_of_text, *(_one_token(tokenizer, text) for text in args.stop)]
+    prompt = tokenizer.encode(args.prompt)
+    how = {name: getattr(args, name) for name in ("max_new_tokens", "temperature", "top_k", "top_p", "seed")}
+    check(config, prompt, **how)
     executor = open_executor(args.executor)
     with _bundle(args, executor.kind) as bundle:
         model = GPT(config, tensors, Launcher(bundle, args.source, executor), args.dtype)
-        tokens = continuation(
-            model,
-            tokenizer.encode(args.prompt),
-            max_new_tokens=args.max_new_tokens,
-            temperature=args.temperature,
-            top_k=args.top_k,
-            top_p=args.top_p,
-            seed=args.seed,
-            stop=stop,
-        )
+        tokens = continuation(model, prompt, **how, stop=stop)
         started, count = time.perf_counter(), 0
 
         def counted() -> Iterator[int]:

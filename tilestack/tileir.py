@@ -261,6 +261,8 @@ def _save(text: str, arrays: list[Any]) -> tuple[int, Path]:
     index, _, name = text.partition("=")
     if not (index.isdecimal() and name and int(index) < len(arrays) and isinstance(arrays[int(index)], np.ndarray)):
         raise UsageError(f"--save {text!r}: write N=FILE.npy, N the number of an array argument from 0")
+    if not Path(name).parent.is_dir():  # before the run, whose results it would lose
+        raise UsageError(f"--save {text!r}: there is no folder {Path(name).parent}")
     return int(index), Path(name)
 
 

@@ -231,6 +231,12 @@ def test_generate_refuses_before_any_launch(run: Run, bundle: Path, words: list[
     assert ran.code == 2 and said in ran.err
 
 
+def test_generate_refuses_a_text_before_it_looks_for_kernels(run: Run, tmp_path: Path) -> None:
+    """Compiling them takes minutes."""
+    ran = run("generate", "", "--executor", "cpu", "--bundle", tmp_path)
+    assert ran.code == 2 and "the prompt is empty" in ran.err
+
+
 def test_generate_continues_a_text_alike_each_time(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)  # there is no build/bundle here: kernels are compiled for the run
     words = ["generate", "Once", "--executor", "cpu", "--max-new-tokens", "4", "--temperature", "0"]

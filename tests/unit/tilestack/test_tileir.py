@@ -169,7 +169,7 @@ def test_what_the_interpreter_traps_has_its_place_in_the_text(run: Run, add_one:
         (["--arg", "zeros:f32:1", "--arg", "1", "--seed", "-1"], 2, "--seed"),
         (["--arg", "zeros:f32:1", "--arg", "1", "--entry", "other"], 2, "no entry @other"),
         (["--arg", "zeros:f32:1", "--arg", "1", "--save", "1=x.npy"], 2, "--save '1=x.npy'"),
-        (["--arg", "zeros:f32:1", "--arg", "1", "--save", "0=/no/such/folder/x.npy"], 2, "cannot be written"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--save", "0=/no/such/folder/x.npy"], 2, "no folder /no/such/folder"),
     ],
 )
 def test_arguments_that_do_not_fit(run: Run, add_one: Path, words: list[str], code: int, said: str) -> None:
