@@ -13,40 +13,48 @@ from toolchain.errors import UsageError
 
 FOLDED_ON = ("sm_90", None)  # the GPUs that have tiles for it, none of the others was measured; the interpreter
 STEP = 32  # parts are whole steps of so many columns: see linear_residual_squares in ops.toml
-FEWEST = 256  # columns that a model must have for a part to be as wide as a tile, where they are no multiple of WIDE
+NARROWEST = 192  # columns of a model that can be folded: from here on its parts are as wide as a tile
 MULTIPLE = 64  # of columns, which the tiles take for granted
 # Of few rows a part has THIN columns. Where the width is a multiple of WIDE, parts are as GPT-2's 768 columns are
-# fastest with: of at most SQUARES rows NARROW columns, else WIDE.
+# fastest with, for which the products behind are tuned: of at most SQUARES rows NARROW columns, else WIDE.
 THIN, SQUARES, NARROW, WIDE = 64, 1536, 128, 192
-# Of other widths the part whose tiles take least in all. By columns, what a tile takes: of 128 rows as with a residual
-# alone (entries.toml), where it was measured, 128 columns, which have one accumulator here, a little more; of 64 rows
-# 192 columns as there, the others in proportion.
-TALL: Mapping[int, int] = {256: 66, 192: 50, 160: 44, 128: 36}
-LOW: Mapping[int, int] = {256: 40, 192: 30, 128: 20}
+# Of other widths the part whose tiles take least in all. The rows and columns of the tiles that there are, and what one
+# takes, of any K: measured at 1024 to 8192 rows of 1024, 1280 and 1600 columns. Of two that are as wide that of 64 rows
+# takes less where one round makes all of them, and so it is in entries.toml.
+TILES: Mapping[tuple[int, int], int] = {
+    (64, 128): 25, (64, 192): 36, (128, 128): 36, (128, 160): 46, (128, 192): 50, (128, 256): 67,
+}  # fmt: skip
 
 
 def is_folded(wanted: bool | None, width: int, dtype: str, target: str | None) -> bool:
-    """Whether a model's norms are to be part of its products. By default where the tiles are those that GPT-2's 768
-    columns were measured with, and are faster with. Raises UsageError where it is `wanted` and there are no kernels, or
-    no tiles as wide as a part. `target` None: the CPU."""
-    columns = width % WIDE == 0 or (width % MULTIPLE == 0 and width >= FEWEST)
+    """Whether a model's norms are to be part of its products: by default where there are kernels, with tiles as wide as
+    a part. Raises UsageError where it is `wanted` and there are none. `target` None: the CPU."""
+    columns = width % MULTIPLE == 0 and width >= NARROWEST
     possible = ITEMSIZE.get(dtype) == 2 and columns and target in FOLDED_ON
     if wanted and not possible:
         raise UsageError(
             f"the norms of a {dtype} model of {width} columns cannot be part of its products on {target or 'the CPU'}",
-            hint=f"they can be in f16 and bf16, at {WIDE} columns or from {FEWEST} on at a multiple of {MULTIPLE}, "
+            hint=f"they can be in f16 and bf16, from {NARROWEST} columns on at a multiple of {MULTIPLE}, "
             "on sm_90 and the CPU",
         )
-    return possible and width % WIDE == 0 if wanted is None else wanted
+    return possible if wanted is None else wanted
 
 
 def part_width(width: int, rows: int) -> int:
     """Columns of a part of the squares of `rows` rows, more than few, of `width` columns."""
     if width % WIDE == 0:
         return NARROW if rows <= SQUARES and width % NARROW == 0 else WIDE
-    height, tiles = (64, LOW) if rows <= SQUARES else (128, TALL)
-    exact = {part: cost for part, cost in tiles.items() if dealt(width, cdiv(width, part)) == part}
-    return min(exact, key=lambda part: exact[part] * rounds(rows, height, width, part))
+    costs = {
+        (height, part): cost * rounds(rows, height, width, part)
+        for (height, part), cost in TILES.items()
+        if _fits(width, part)
+    }
+    return min(costs, key=lambda tile: costs[tile])[1]
+
+
+def _fits(width: int, part: int) -> bool:
+    """Whether the parts come out that wide."""
+    return width >= part and dealt(width, cdiv(width, part)) == part
 
 
 def dealt(width: int, parts: int) -> int:

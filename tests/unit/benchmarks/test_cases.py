@@ -25,13 +25,13 @@ def test_scaling_fits_its_models() -> None:
     assert max(case.length for case in SCALING) == 8192
 
 
-def test_the_larger_models_are_measured_with_their_norms_folded_too() -> None:
+def test_the_larger_models_are_measured_with_their_norms_as_launches_too() -> None:
     models = [case for case in LARGER if isinstance(case, ForwardCase)]
     assert {(case.model, case.batch, case.length) for case in models} == {
         (name, *size) for name in ("medium", "large", "xl") for size in ((1, 1024), (8, 256), (8, 1024))
     }
     pairs = list(zip(models[::2], models[1::2], strict=True))
-    assert all(replace(plain, folded=True) == folded and plain.folded is None for plain, folded in pairs)
+    assert all(replace(plain, folded=False) == launches and plain.folded is None for plain, launches in pairs)
 
 
 @pytest.mark.parametrize(

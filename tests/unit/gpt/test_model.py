@@ -97,13 +97,13 @@ def test_of_few_rows_the_norm_between_products_is_part_of_them(
 
 
 @pytest.mark.parametrize(("width", "batch", "parts"), [(256, 3, 2), (320, 7, 3)])
-def test_norms_of_other_widths_are_folded_where_that_is_asked_for(
+def test_norms_of_other_widths_are_folded_too_but_where_they_are_asked_to_be_launches(
     launcher: Any, width: int, batch: int, parts: int
 ) -> None:
     config = replace(FOLDED, n_embd=width, n_head=width // 32)
     weights, length = random_weights(config, seed=5), 256
     tokens = np.random.default_rng(8).integers(0, config.vocab_size, (batch, length)).astype(np.int32)
-    apart, model = (GPT(config, weights, launcher, "f16", folded=folded) for folded in (None, True))
+    apart, model = (GPT(config, weights, launcher, "f16", folded=folded) for folded in (False, None))
     assert apart._squares(batch * length) == (0, 0)
     assert model._squares(batch * length) == (parts, batch * length)
     wanted = apart.forward(tokens).numpy().astype(np.float64)

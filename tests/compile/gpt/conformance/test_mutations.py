@@ -46,13 +46,14 @@ def kernel_of(spec: EntrySpec) -> str:
 
 OWN = load_entries(HERE / "entries.toml", SOURCE.name)  # without those tuned for a target, which come and go
 OPS = {kernel_of(spec): spec.op for spec in OWN}  # of each kernel
-LONG = {"linear_pair_twice": 8192}  # kernels that only a K as long as this chooses
+LARGE = {"linear_pair_twice": ("K", 8192), "linear_residual_squares_ones": ("M", 3100)}  # what only such a size chooses
 
 
 def small(op: str, kernel: str) -> list[Case]:
     """The op's cases that the interpreter runs in a moment, and those that nothing smaller stands for."""
     cases = [c for c in CASES if c.op == op and not c.gpu_only]
-    return [c for c in cases if _products(c) < 40_000_000 or c.dims.get("K") == LONG.get(kernel, 0)]
+    dim, size = LARGE.get(kernel, ("K", 0))
+    return [c for c in cases if _products(c) < 40_000_000 or c.dims.get(dim) == size]
 
 
 def _products(case: Case) -> int:
