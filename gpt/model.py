@@ -66,7 +66,7 @@ class KVCache:
 
 class GPT:
     """A GPT on the launcher's executor. `dtype`: f32, tf32 (f32 with tf32 matrix products), f16 or bf16. `folded`:
-    whether the norms of many rows are part of the products beside them; by default at multiples of 192 columns: see
+    whether the norms of many rows are part of the products beside them; by default where there are kernels for it: see
     squares.py."""
 
     def __init__(
