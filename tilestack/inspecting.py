@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolchain.errors import UsageError
 
 from .options import add_json, command, print_json, read
+
+if TYPE_CHECKING:
+    from toolchain.cubin import Usage
 
 EXAMPLES = """\
   tilestack inspect gelu.cubin
@@ -29,22 +32,31 @@ def add(commands: Any) -> None:
 
 
 def inspect_(args: argparse.Namespace) -> int:
-    from toolchain.cubin import inspect
+    from toolchain import knobs
+    from toolchain.cache import Cache
+    from toolchain.cubin import inspect_all
 
-    rows: list[dict[str, Any]] = []
-    for source, cubin in _cubins(args):
-        rows += [{"source": source, **asdict(usage)} for usage in inspect(cubin)]
+    sources, cubins = zip(*_cubins(args), strict=True)
+    found = inspect_all(cubins, Cache(knobs.cache_dir()), knobs.jobs())
+    rows = ((source, usage) for source, usages in zip(sources, found, strict=True) for usage in usages)
     if args.json:
-        print_json(rows)
+        print_json([{"source": source, **asdict(usage)} for source, usage in rows])
         return 0
-    print(f"{'entry':40} {'regs':>4} {'shared':>7} {'spills':>6} {'instr':>6}  tensor cores, copy engine")
-    for row in rows:
-        units = {**row["tensor_core"], **row["copy_engine"]}
-        listed = " ".join(f"{name}:{count}" for name, count in units.items()) or "none"
-        listed += " (serialised)" if row["serialised"] else ""
-        name = f"{row['source']} {row['symbol']}".strip()
-        print(f"{name:40} {row['registers']:4} {row['shared']:7} {row['spills']:6} {row['instructions']:6}  {listed}")
+    heading = f"{'entry':40} {'regs':>4} {'shared':>7} {'spills':>6} {'instr':>6}  tensor cores, copy engine"
+    for source, usage in rows:
+        if heading:  # not before the first is there: an error is no table
+            print(heading)
+            heading = ""
+        print(_line(source, usage), flush=True)
     return 0
+
+
+def _line(source: str, usage: Usage) -> str:
+    units = {**usage.tensor_core, **usage.copy_engine}
+    listed = " ".join(f"{name}:{count}" for name, count in units.items()) or "none"
+    listed += " (serialised)" if usage.serialised else ""
+    name = f"{source} {usage.symbol}".strip()
+    return f"{name:40} {usage.registers:4} {usage.shared:7} {usage.spills:6} {usage.instructions:6}  {listed}"
 
 
 def _cubins(args: argparse.Namespace) -> list[tuple[str, bytes]]:

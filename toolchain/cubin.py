@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from .cache import Cache, key
 from .errors import ToolchainError
 from .tools import tool
 
@@ -40,6 +44,22 @@ class Usage:
 def is_cubin(data: bytes) -> bool:
     """Whether this is an ELF file for a GPU, by its head."""
     return data[:4] == b"\x7fELF" and int.from_bytes(data[18:20], "little") == _EM_CUDA
+
+
+def inspect_all(cubins: Sequence[bytes], cache: Cache, jobs: int) -> Iterator[list[Usage]]:
+    """`inspect` of each in turn, `jobs` at once; from the cache where a cubin was looked at before. Raises as it."""
+    tools = [tool(name).fingerprint for name in ("cuobjdump", "nvdisasm")] if cubins else []
+    names = [field.name for field in fields(Usage)]
+
+    def look(cubin: bytes) -> list[Usage]:
+        content = cache.get_or_make(
+            key("inspect", cubin, *tools, *names),
+            lambda: json.dumps([asdict(usage) for usage in inspect(cubin)]).encode(),
+        )
+        return [Usage(**row) for row in json.loads(content)]
+
+    with ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(look, cubins)
 
 
 def inspect(cubin: bytes) -> list[Usage]:

@@ -3,22 +3,18 @@ left out, the others to a bundle. Needs no GPU."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from toolchain import bundle
 from toolchain.bundle import Compiled
-from toolchain.cache import Cache, key
-from toolchain.cubin import inspect
+from toolchain.cache import Cache
+from toolchain.cubin import Usage, inspect_all
 from toolchain.entry import EntrySpec, ops
 from toolchain.errors import SourceError, TilestackError, ToolchainError
 from toolchain.pipeline import Outcome, Progress, compile_entries, load_source, silent, tools_used
 from toolchain.targets import Target
-from toolchain.tools import tool
 from toolchain.tuned import kernel_hash, tuned_entries
 
 from .catalogue import FILE, OWN, VARIANTS, Candidate, Catalogue, Contest, kernel_name, merged
@@ -120,17 +116,10 @@ class Compiler:
                 found[spec.symbol] = _told(error)
         return found
 
-    def _inspect(self, compiled: Sequence[Compiled]) -> dict[str, dict[str, Any]]:
-        """The usage of each variant by its symbol; from the cache where the cubin was looked at before."""
-        disassembler = tool("cuobjdump").fingerprint if compiled else ""
-
-        def look(made: Compiled) -> dict[str, Any]:
-            cubin = made.cubins[self.target.name]
-            name = key("usage", cubin, disassembler)
-            return json.loads(self.cache.get_or_make(name, lambda: _usage(cubin, made.spec.symbol)))
-
-        with ThreadPoolExecutor(self.jobs) as pool:
-            return dict(zip((made.spec.symbol for made in compiled), pool.map(look, compiled), strict=True))
+    def _inspect(self, compiled: Sequence[Compiled]) -> dict[str, Usage]:
+        """The usage of each variant by its symbol."""
+        cubins = [made.cubins[self.target.name] for made in compiled]
+        return {row.symbol: row for rows in inspect_all(cubins, self.cache, self.jobs) for row in rows}
 
     def _own(self, spaces: Sequence[Space]) -> Sequence[Compiled]:
         """The sources' own entries of the spaces' ops and dtypes, without the tuned ones. Raises ToolchainError if one
@@ -162,26 +151,21 @@ def _by_kernel(tried: Iterable[Variant]) -> dict[str, list[EntrySpec]]:
     return groups
 
 
-def _usage(cubin: bytes, symbol: str) -> bytes:
-    (usage,) = (row for row in inspect(cubin) if row.symbol == symbol)
-    return json.dumps(asdict(usage)).encode()
-
-
-def _candidate(variant: Variant, usage: Mapping[str, Any] | None, failure: str, *, needs: bool) -> Candidate:
+def _candidate(variant: Variant, usage: Usage | None, failure: str, *, needs: bool) -> Candidate:
     """`needs`: see Space.tensor_cores."""
     spec = variant.spec
     if usage is None:
         return Candidate(variant.space, variant.classes, spec, "failed", failure)
-    numbers = {name: int(usage[name]) for name in ("registers", "shared", "spills")}
+    numbers = {"registers": usage.registers, "shared": usage.shared, "spills": usage.spills}
     why = _useless(spec, usage, needs=needs)
     return Candidate(variant.space, variant.classes, spec, "pruned" if why else "compiled", why, numbers)
 
 
-def _useless(spec: EntrySpec, usage: Mapping[str, Any], *, needs: bool) -> str:
+def _useless(spec: EntrySpec, usage: Usage, *, needs: bool) -> str:
     """Why a kernel that uses the GPU so is not worth a measurement, or nothing."""
-    if usage["spills"]:
-        return f"{usage['spills']} spills to memory"
-    if needs and ops()[spec.op].products and spec.dtype in _HALF and not usage["tensor_core"]:
+    if usage.spills:
+        return f"{usage.spills} spills to memory"
+    if needs and ops()[spec.op].products and spec.dtype in _HALF and not usage.tensor_core:
         return "no tensor-core instruction"
     return ""
 

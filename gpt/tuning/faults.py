@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolchain.cache import Cache
-from toolchain.cubin import Usage, inspect
+from toolchain.cubin import Usage, inspect_all
 from toolchain.entry import entries_of
 from toolchain.pipeline import Progress, compile_entries, silent
 from toolchain.targets import Target
@@ -36,8 +36,9 @@ class Faults:
         outcome = compile_entries(entries, [self.target], self.cache, jobs=self.jobs, progress=self.progress)
         if outcome.failures:
             return f"{outcome.failures[0].cell} does not compile: {outcome.failures[0].error}"
-        for made in outcome.compiled:
-            for usage in inspect(made.cubins[self.target.name]):
+        cubins = [made.cubins[self.target.name] for made in outcome.compiled]
+        for made, usages in zip(outcome.compiled, inspect_all(cubins, self.cache, self.jobs), strict=True):
+            for usage in usages:
                 if why := _fault(usage):
                     return f"{made.spec.source}/{usage.symbol} {why}"
         return ""

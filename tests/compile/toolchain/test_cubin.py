@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from toolchain.cubin import Usage, inspect, serialised
+from toolchain import cubin
+from toolchain.cache import Cache
+from toolchain.cubin import Usage, inspect, inspect_all, serialised
 from toolchain.errors import ToolchainError
 from toolchain.tools import tool
 
@@ -109,3 +112,19 @@ LAST = "HGMMA.64x64x16.F32.BF16 R24, gdesc[UR24], R24, gsb0 ;"
 )
 def test_products_that_wait_one_for_another(code: list[str], count: int) -> None:
     assert serialised("\n".join(code)) == count
+
+
+def test_cubins_are_looked_at_once_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assembled(tmp_path, live_values("few", 4))
+    few = (tmp_path / "k.cubin").read_bytes()
+    assembled(tmp_path, live_values("many", 40))
+    many = (tmp_path / "k.cubin").read_bytes()
+    cache = Cache(tmp_path / "cache")
+    wanted = [inspect(many), inspect(few), inspect(many)]
+    assert list(inspect_all([many, few, many], cache, 2)) == wanted
+    monkeypatch.setattr(cubin, "inspect", lambda _: pytest.fail("a cubin was disassembled again"))
+    assert list(inspect_all([many, few, many], cache, 2)) == wanted
+    monkeypatch.setattr(cubin, "tool", lambda _: SimpleNamespace(fingerprint="another disassembler"))
+    with pytest.raises(pytest.fail.Exception):
+        list(inspect_all([few], cache, 2))
+    assert list(inspect_all([], cache, 2)) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +13,7 @@ from gpt.tuning import compiling
 from gpt.tuning.catalogue import Catalogue
 from gpt.tuning.compiling import Compiler
 from gpt.tuning.spaces import Spaces
-from toolchain import bundle
+from toolchain import bundle, cubin
 from toolchain.bundle import Bundle, Compiled
 from toolchain.cache import Cache
 from toolchain.cubin import Usage
@@ -98,10 +97,10 @@ def source(tmp_path: Path) -> Source:
 def pipeline(source: Source, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     made = Pipeline(source)
     monkeypatch.setattr(compiling, "compile_entries", made.compile_entries)
-    monkeypatch.setattr(compiling, "inspect", made.inspect)
+    monkeypatch.setattr(cubin, "inspect", made.inspect)
+    monkeypatch.setattr(cubin, "tool", lambda _: SimpleNamespace(fingerprint="f"))
     monkeypatch.setattr(compiling, "load_source", lambda _: source)
     monkeypatch.setattr(compiling, "tuned_entries", lambda _: [])
-    monkeypatch.setattr(compiling, "tool", lambda _: SimpleNamespace(fingerprint="f"))
     monkeypatch.setattr(compiling, "tools_used", lambda _: {"tileiras": {"version": "1", "sha256": "t"}})
     return made
 
@@ -201,7 +200,7 @@ def test_a_compile_that_is_interrupted_leaves_no_search_of_two(
 def test_usage_is_looked_up_in_the_cache(run: RUN, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline.usage = {"gelu_128_2_bf16": {"spills": 7}}
     first = run()
-    monkeypatch.setattr(compiling, "inspect", lambda _: pytest.fail("a cubin was disassembled again"))
+    monkeypatch.setattr(cubin, "inspect", lambda _: pytest.fail("a cubin was disassembled again"))
     assert run() == first
 
 
@@ -219,5 +218,5 @@ def test_products_in_16_bits_must_use_the_tensor_cores(
 ) -> None:
     usage = Usage("k", 255, 0, 0, 0, 9, 0, 0, tensor_core, {})
     spec = EntrySpec("k", op, "py", dtype)
-    assert compiling._useless(spec, asdict(usage), needs=True) == why
-    assert not compiling._useless(spec, asdict(usage), needs=False), "one that multiplies element by element"
+    assert compiling._useless(spec, usage, needs=True) == why
+    assert not compiling._useless(spec, usage, needs=False), "one that multiplies element by element"
