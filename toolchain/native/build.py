@@ -240,16 +240,15 @@ def _main(args: argparse.Namespace) -> None:
     start = time.monotonic()
     plan = Plan(args.stack, args.llvm, only_llvm=args.only_llvm, without_nvptx=args.without_nvptx)
     log, packages = prefixes() / "build.log", args.packages or cache_dir() / "packages"
-    began = False
+    progress = Progress(log)
     try:
         engine = None if args.no_container else Engine.find()
         where = engine.version if engine else "this machine"
         print(f"stack {plan.stack}, LLVM from {plan.llvm}: in {where}", flush=True)
-        with Progress(log) as progress:
-            began = True
+        with progress:
             prefix = build(plan, engine=engine, sources=args.source_mirror, packages=packages, on_line=progress.line)
     except (TilestackError, OSError):
-        if began and log.stat().st_size:
+        if progress.began:
             print(f"the whole output: {log}", file=sys.stderr)
         raise
     write_whole(prefixes() / "current", prefix.name + "\n")

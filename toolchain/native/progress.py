@@ -5,19 +5,23 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
 
 class Progress:
-    """A bar with the build's stage and how many of ninja's steps are done. Plain lines where there is no terminal."""
+    """A bar with the build's stage and how many of ninja's steps are done. Plain lines where there is no terminal.
+
+    The log is that of an earlier build until the first line: another build may be writing it that this one waits for.
+    """
 
     STEP = re.compile(r"^\[(\d+)/(\d+)\] (.*)")
 
     def __init__(self, log: Path) -> None:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        self._log = log.open("w", encoding="utf-8")  # whatever the locale: compilers quote with what it may lack
+        self._path = log
+        self._log: TextIO | None = None
         self._bar = Bar(
             TextColumn("{task.description:44}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), transient=True
         )
@@ -32,10 +36,19 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if not self._plain:
             self._bar.stop()
-        self._log.close()
+        if self._log:
+            self._log.close()
+
+    @property
+    def began(self) -> bool:
+        """Whether the log is this build's."""
+        return self._log is not None
 
     def line(self, line: str) -> None:
         """Take a line of the build's output."""
+        if self._log is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._log = self._path.open("w", encoding="utf-8")  # whatever the locale: compilers quote what it may lack
         self._log.write(line + "\n")
         if line.startswith("== "):
             # A task of its own: once a task has a total, rich leaves it one.

@@ -57,6 +57,16 @@ def test_the_log_of_a_failure_has_what_came_before_it(tmp_path: Path):
     assert (tmp_path / "build.log").read_text() == "[1/2] one\n"
 
 
+def test_a_build_that_waits_for_another_leaves_its_log_alone(tmp_path: Path):
+    (tmp_path / "build.log").write_text("of the other build\n")
+    with Progress(tmp_path / "build.log") as progress:
+        assert not progress.began
+        assert (tmp_path / "build.log").read_text() == "of the other build\n"
+        progress.line("== llvm")
+        assert progress.began
+    assert (tmp_path / "build.log").read_text() == "== llvm\n"
+
+
 def test_on_a_terminal_a_bar_follows_the_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     with Progress(tmp_path / "build.log") as progress:
