@@ -48,7 +48,7 @@ Outcomes = Mapping[str, Outcome]
 
 
 def provider(version: str) -> str:
-    """Where an LLVM of that version comes from: a Debian package that an image pins exactly, or source."""
+    """Where an LLVM of that version comes from: a Debian package that an image pins, or source."""
     for image in images().values():
         for source, pinned in image.pinned.items():
             if source.startswith("llvm-toolchain-") and re.sub(r"^\d+:|-.*$", "", pinned) == version:

@@ -2,6 +2,9 @@
 
 `docker import` stamps the time into the image's configuration; the id is the sha256 of that configuration. The format
 is the docker-archive of the Docker Image Specification v1.2: manifest.json, the configuration, one tar per layer.
+
+An engine with containerd's image store, as Docker has from 29 on, gives images ids of its own and forgets these: so
+the archive has a tag that says it, too.
 """
 
 from __future__ import annotations
@@ -17,7 +20,13 @@ from pathlib import Path
 
 from ..pins import file_sha256
 
+FORMAT = 2  # of the archive: another one when what is written for the same image changes
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def tag_of(image_id: str) -> str:
+    """The tag that says an image's id, `sha256:...`."""
+    return f"tilestack:{image_id.removeprefix('sha256:')}"
 
 
 def configuration(layer_sha256: str, *, epoch: int, labels: Mapping[str, str]) -> bytes:
@@ -43,7 +52,8 @@ def write(layer: Path, output: Path, *, tag: str, epoch: int, labels: Mapping[st
     sha256 = file_sha256(layer)
     config = configuration(sha256, epoch=epoch, labels=labels)
     name = hashlib.sha256(config).hexdigest()
-    manifest = json.dumps([{"Config": f"{name}.json", "Layers": [f"{sha256}.tar"], "RepoTags": [tag]}]).encode()
+    row = {"Config": f"{name}.json", "Layers": [f"{sha256}.tar"], "RepoTags": [tag, tag_of(name)]}
+    manifest = json.dumps([row]).encode()
     with tarfile.open(output, "w", format=tarfile.GNU_FORMAT) as tar:
         with layer.open("rb") as file:
             tar.addfile(_member(f"{sha256}.tar", layer.stat().st_size), file)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from ..errors import ToolchainError, ToolFailed
 from ..knobs import engine_address, runtime_dir
+from . import docker_archive
 
 WITHOUT = (
     "install one: docker.io or podman are packages of Debian and Ubuntu (docs/native.md). Without one, everything but "
@@ -84,13 +85,18 @@ class Engine:
 
     def has(self, image: str) -> bool:
         """Whether it has the image of this id."""
+        return self._own_id(image) is not None
+
+    def _own_id(self, image: str) -> str | None:
+        """By which id the engine has the image of ours: the same, or its own of what has the tag."""
         import docker.errors
 
-        try:
-            self._client.images.get(image)
-        except docker.errors.ImageNotFound:
-            return False
-        return True
+        for name in (image, docker_archive.tag_of(image)):
+            try:
+                return str(self._client.images.get(name).id)
+            except docker.errors.ImageNotFound:
+                continue
+        return None
 
     def load(self, archive: Path) -> list[str]:
         """Take in a docker-archive; returns the ids of its images. Raises ToolchainError if the engine does not."""
@@ -123,7 +129,7 @@ class Engine:
         }[container.gpus]
         try:
             return self._client.containers.run(
-                container.image,
+                self._own_id(container.image) or container.image,
                 list(command),
                 mounts=mounts,
                 environment=dict(container.environment),

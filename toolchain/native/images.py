@@ -109,7 +109,8 @@ def image(name: str) -> Image:
 
 def cached(wanted: Image) -> Path:
     """Where the archive of an image is kept: by all that decides what is in it."""
-    key = hashlib.sha256(repr(dataclasses.replace(wanted, digest="")).encode()).hexdigest()
+    decides = f"{docker_archive.FORMAT} {dataclasses.replace(wanted, digest='')!r}"
+    key = hashlib.sha256(decides.encode()).hexdigest()
     return cache_dir() / "images" / f"{wanted.name}-{key[:16]}.tar"
 
 
@@ -183,10 +184,10 @@ def _debootstrap(wanted: Image, layer: Path, debs: Path, address: str) -> None:
 
 
 def _preferences(wanted: Image) -> str:
-    """What makes apt take the locked versions, and the pinned ones whatever else there is."""
-    rows = [(package.name, package.version) for package in wanted.locked]
-    rows += [(f"src:{source}", version) for source, version in wanted.pinned.items() if version]
-    return "\n".join(f"Package: {name}\nPin: version {version}\nPin-Priority: 1001\n" for name, version in rows)
+    """What makes apt take the locked versions, before others of the pinned ones, and these whatever else there is."""
+    rows = [(package.name, package.version, 1002) for package in wanted.locked]
+    rows += [(f"src:{source}", f"{version}-*", 1001) for source, version in wanted.pinned.items() if version]
+    return "\n".join(f"Package: {name}\nPin: version {at}\nPin-Priority: {first}\n" for name, at, first in rows)
 
 
 def installed(layer: Path, debs: Path) -> tuple[Package, ...]:
@@ -215,10 +216,11 @@ def installed(layer: Path, debs: Path) -> tuple[Package, ...]:
 
 
 def compare(wanted: Image, packages: Sequence[Package]) -> tuple[str, ...]:
-    """How `packages` differ from the lock, a line each. Raises ToolchainError if a pinned one is of another version."""
+    """How `packages` differ from the lock, a line each. Raises ToolchainError if a pinned one is of another upstream
+    version."""
     for source, version in wanted.pinned.items():
         built = source_versions(packages, source)
-        if version and built != {version}:
+        if version and {upstream(one) for one in built} != {version}:
             raise ToolchainError(
                 f"image {wanted.name}: {source} is pinned to {version}, but the mirror has {', '.join(sorted(built))}",
                 hint="name a mirror that has it in TILESTACK_DEBIAN_MIRROR, or move the pin: nox -s base_image -- "
@@ -236,6 +238,11 @@ def compare(wanted: Image, packages: Sequence[Package]) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def upstream(version: str) -> str:
+    """A Debian version without the revision of its packaging: 1:22.1.8-1~deb13u4 is 1:22.1.8."""
+    return version.rpartition("-")[0] or version
+
+
 def source_versions(packages: Sequence[Package], source: str) -> set[str]:
     """The versions of a source package that `packages` were built from."""
     return {package.source[1] for package in packages if package.source[0] == source}
@@ -250,7 +257,7 @@ def save(name: str, made: Made) -> None:
     table = text[start:] if end < 0 else text[start:end]
     changed = re.sub(r'^digest = ".*"$', f'digest = "{made.digest}"', table, flags=re.MULTILINE)
     for source in known[name].pinned:
-        (version,) = source_versions(made.packages, source)
+        (version,) = {upstream(one) for one in source_versions(made.packages, source)}
         changed = re.sub(rf'{source} = ".*?"', f'{source} = "{version}"', changed)
     lines = ["# Written by `nox -s base_image -- --update`: name, version and sha256 of each image's packages.", ""]
     for other, row in known.items():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.native.docker_archive import write
+from toolchain.native.docker_archive import tag_of, write
 from toolchain.pins import file_sha256
 
 EPOCH = 1767225600  # 2026-01-01
@@ -50,7 +50,7 @@ def test_the_archive_is_what_its_manifest_says(layer: Path, tmp_path: Path):
         heads = {(m.mode, m.mtime, m.uid, m.gid, m.uname, m.gname) for m in tar.getmembers()}
     assert heads == {(0o644, 0, 0, 0, "", "")}
     (image,) = json.loads(data.pop("manifest.json"))
-    assert image["RepoTags"] == ["name:suite"]
+    assert image["RepoTags"] == ["name:suite", tag_of(digest)] and tag_of(digest) == f"tilestack:{digest[7:]}"
     config = data.pop(image["Config"])
     assert digest == f"sha256:{hashlib.sha256(config).hexdigest()}"
     assert image["Layers"] == list(data)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from docker.errors import APIError, ImageLoadError
+from docker.errors import APIError, ImageLoadError, ImageNotFound
 
 from toolchain.errors import ToolchainError, ToolFailed
 from toolchain.native import engine
@@ -90,6 +90,13 @@ class Client:
         self.lost = 0  # chunks at the end that a stream does not give
         self.runtimes: dict[str, Any] = {"runc": {}}
         self.containers = SimpleNamespace(run=self._run)
+        self.known = {"sha256:1": "sha256:1"}  # images by what they can be asked for by
+        self.images = SimpleNamespace(get=self._get)
+
+    def _get(self, name: str) -> Any:
+        if name not in self.known:
+            raise ImageNotFound(f"no such image: {name}")
+        return SimpleNamespace(id=self.known[name])
 
     def info(self) -> dict[str, Any]:
         return {"SecurityOptions": list(self.options) or None, "Runtimes": self.runtimes}
@@ -179,6 +186,19 @@ def test_a_failure_shows_the_end_of_the_output():
     assert "line 59\n" not in str(caught.value)
     assert "Docker 9.9, sha256:1" in str(caught.value)
     assert client.removed == [True]
+
+
+def test_an_image_is_known_by_its_tag_where_the_engine_gives_it_another_id():
+    """As Docker does with containerd's image store: there an id is that of a manifest, which the engine writes."""
+    client = Client()
+    client.known = {"tilestack:1": "sha256:manifest"}
+    engine = Engine(client, "")
+    assert engine.has("sha256:1") and not engine.has("sha256:2")
+    engine.run(Container("sha256:1"), ["true"])
+    assert client.asked["image"] == "sha256:manifest"
+    client.known["sha256:1"] = "sha256:1"
+    engine.run(Container("sha256:1"), ["true"])
+    assert client.asked["image"] == "sha256:1"
 
 
 def test_an_engine_that_cannot_start_a_container_is_quoted():

@@ -13,7 +13,7 @@ import pytest
 
 from toolchain.errors import ToolchainError, UsageError
 from toolchain.native import images as module
-from toolchain.native.images import Image, Made, Package, compare, image, images, installed, make, save
+from toolchain.native.images import Image, Made, Package, compare, image, images, installed, make, save, upstream
 from toolchain.pins import file_sha256
 from toolchain.stacks import stacks
 
@@ -85,7 +85,7 @@ def test_a_pinned_source_has_a_package_of_its_version_in_the_lock(name: str):
     for source, version in image(name).pinned.items():
         series = source.rpartition("-")[2]
         built = [package.version for package in image(name).locked if package.name == f"llvm-{series}-dev"]
-        assert built == [version]
+        assert [upstream(one) for one in built] == [version]
 
 
 @pytest.mark.parametrize("name", stacks().stacks)
@@ -93,7 +93,7 @@ def test_the_image_of_each_stack_has_its_system_llvm(name: str):
     stack = stacks().stack(name)
     known = image(f"llvm-{stack.series}")
     assert known.suite == stack.suite
-    assert known.pinned[f"llvm-toolchain-{stack.series}"].startswith(f"1:{stack.llvm['system']}-")
+    assert known.pinned[f"llvm-toolchain-{stack.series}"] == f"1:{stack.llvm['system']}"
 
 
 def test_an_unknown_image():
@@ -112,9 +112,9 @@ def wanted(*locked: Package, **pinned: str) -> Image:
 def test_preferences_ask_for_what_is_locked_and_for_what_is_pinned():
     text = module._preferences(wanted(package("a", "1:2"), package("b", "3"), src="4", later=""))
     assert text.split("\n\n") == [
-        "Package: a\nPin: version 1:2\nPin-Priority: 1001",
-        "Package: b\nPin: version 3\nPin-Priority: 1001",
-        "Package: src:src\nPin: version 4\nPin-Priority: 1001\n",
+        "Package: a\nPin: version 1:2\nPin-Priority: 1002",
+        "Package: b\nPin: version 3\nPin-Priority: 1002",
+        "Package: src:src\nPin: version 4-*\nPin-Priority: 1001\n",
     ]
     assert module._preferences(wanted(later="")) == ""
 
@@ -130,6 +130,16 @@ def test_drift_is_told_by_package():
     )
     assert compare(before, before.locked) == ()
     assert compare(wanted(), now) == ()  # never made before: nothing to compare with
+
+
+def test_a_pinned_source_may_be_of_another_revision_of_its_packaging():
+    """A security update, after which a mirror has no other: an error would stop everybody's build."""
+    before = wanted(package("liba", "1:22.1.8-1~deb13u4", source="a"), a="1:22.1.8")
+    now = [package("liba", "1:22.1.8-1~deb13u5", source="a")]
+    assert compare(before, now) == ("liba: 1:22.1.8-1~deb13u4 is locked, 1:22.1.8-1~deb13u5 was had",)
+    with pytest.raises(ToolchainError, match=r"a is pinned to 1:22\.1\.8, but the mirror has 1:22\.1\.9-1"):
+        compare(before, [package("liba", "1:22.1.9-1", source="a")])
+    assert [upstream(version) for version in ("2", "2-1", "1:2-3-1")] == ["2", "2", "1:2-3"]
 
 
 @pytest.mark.parametrize("there", ["2", ""])
@@ -195,11 +205,11 @@ def test_an_update_writes_one_images_rows(files: tuple[Path, Path], tmp_path: Pa
     for each in ("first", "first-too"):
         save(each, Made(tmp_path, "sha256:1", old, ()))
     assert files[0].read_text() == IMAGES  # nothing else has moved
-    new = (package("a", "1:2~x"), package("b", "3"), package("c", "5"))
+    new = (package("a", "1:2~x-1"), package("b", "3"), package("c", "5"))
     save(name, Made(tmp_path, "sha256:2", new, ()))
     made = images()[name]
     assert (made.digest, made.pinned, made.packages) == ("sha256:2", {"a": "1:2~x", "b": "3"}, ("a",))
-    assert list(map(str, made.locked)) == ["a 1:2~x a", "b 3 a", "c 5 a"]
+    assert list(map(str, made.locked)) == ["a 1:2~x-1 a", "b 3 a", "c 5 a"]
     stays = images()[other]
     assert (stays.digest, stays.pinned) == ("sha256:1", {"a": "1", "b": "1"})
     assert list(map(str, stays.locked)) == ["a 1 a", "b 1 a"]
