@@ -103,7 +103,7 @@ class DecodeBench:
             step.run()
             self.rig.executor.synchronize()
             verdict = self.judge(torch.from_dlpack(step.logits), torch.from_dlpack(step.tokens), cache)
-            contender.host_us = self.rig.ours.host_us(step.run, prepare)
+            contender.host = self.rig.ours.host_time(step.run, prepare)
             return verdict
 
         contender = Contender(check, functools.partial(self.rig.ours.time_us, step.run, prepare))

@@ -17,6 +17,7 @@ from . import stats
 from .cases import Case
 from .check import Verdict
 from .limit import TimedOut, time_limit
+from .our_side import HostTime
 from .result import Row, Status, mark_best
 from .roofline import Ceilings
 
@@ -29,8 +30,8 @@ DETAIL_CHARACTERS = 600
 class Contender:
     """Something ready to run. `check` runs it once on poisoned outputs and compares, or raises ConformanceError.
     `time_us` gives the device time of one sample, which is `calls` calls over `sets` sets of inputs. `entry`: the
-    kernel, where it is one. `peak_bytes`: the device memory that it took at most, where a check watches it. `host_us`:
-    the host's time to start one call, where a check takes it."""
+    kernel, where it is one. `peak_bytes`: the device memory that it took at most, where a check watches it. `host`: the
+    host's time to start one call, where a check takes it."""
 
     check: Callable[[], Verdict]
     time_us: Callable[[], float]
@@ -38,7 +39,7 @@ class Contender:
     sets: int = 1
     entry: str = ""
     peak_bytes: int | None = None
-    host_us: float | None = None
+    host: HostTime | None = None
 
 
 @dataclass(frozen=True)
@@ -186,8 +187,9 @@ def _ours(our: Outcome) -> dict[str, Any]:
     if made := our.contender:
         found |= {
             "entry": made.entry, "calls": made.calls, "sets": made.sets, "ours_peak_bytes": made.peak_bytes,
-            "host_us": made.host_us,
         }  # fmt: skip
+        if host := made.host:
+            found |= {"host_us": host.us, "launch_us": host.launch_us}
     if ms := our.ms:
         found |= {"ours_ms": ms.value, "ours_low": ms.low, "ours_high": ms.high, "samples": len(our.samples)}
     return found

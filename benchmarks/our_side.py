@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 from toolchain.runtime import DeviceBuffer, Executor
 
 HOST_SAMPLES = 100
+
+
+@dataclass(frozen=True)
+class HostTime:
+    """The host's time to start something, in µs, and of it what the driver takes to launch its graph."""
+
+    us: float
+    launch_us: float
 
 
 class OurSide:
@@ -30,22 +41,23 @@ class OurSide:
         self.executor.synchronize()
         return end.us_since(start)
 
-    def host_us(
+    def host_time(
         self, run: Callable[[], object], prepare: Callable[[], object], samples: int = HOST_SAMPLES
-    ) -> float | None:
-        """The host's time in `run`, which starts work on a GPU and does not wait for it: the median of some, the device
-        idle before each. None on a CPU, where the host does the work."""
+    ) -> HostTime | None:
+        """The host's time in `run`, which launches a graph on a GPU and does not wait for it: the medians of some, the
+        device idle before each. None on a CPU, where the host does the work."""
         if self.executor.kind != "cuda":
             return None
         times: list[float] = []
-        for _ in range(samples):
-            prepare()
-            self.executor.synchronize()
-            started = time.perf_counter()
-            run()
-            times.append(1e6 * (time.perf_counter() - started))
+        with _watched_launches() as launches:
+            for _ in range(samples):
+                prepare()
+                self.executor.synchronize()
+                started = time.perf_counter()
+                run()
+                times.append(time.perf_counter() - started)
         self.executor.synchronize()
-        return statistics.median(times)
+        return HostTime(1e6 * statistics.median(times), 1e6 * statistics.median(launches))
 
     def share(self, tensor: Any) -> DeviceBuffer:
         """A tensor of another library as a buffer on the same memory. DLPack says 1 for the stride of a dimension of
@@ -71,6 +83,24 @@ class OurSide:
 def poison(buffer: DeviceBuffer) -> None:
     """Fills an output with what no right result holds, so that an element nobody writes cannot pass."""
     buffer.fill(-(2**31) if buffer.dtype == "i32" else float("nan"))
+
+
+@contextmanager
+def _watched_launches() -> Generator[list[float]]:
+    """The seconds of each call of the driver that launches a graph, as they come."""
+    from toolchain.runtime.driver import load
+
+    driver, seconds = load(), list[float]()
+    launch = driver.cuGraphLaunch
+
+    def timed(*args: Any) -> Any:
+        started = time.perf_counter()
+        status = launch(*args)
+        seconds.append(time.perf_counter() - started)
+        return status
+
+    with mock.patch.object(driver, "cuGraphLaunch", timed):
+        yield seconds
 
 
 def _pool(executor: Any) -> tuple[Any, Any]:

@@ -38,7 +38,8 @@ class Row:
     `flops` take at the measured rates, and `bound` which of the two it is. `copy_ms`: of an op that just moves bytes, a
     copy of as many, in turns with the others; `copy_detail`: why that has no time. `calls`: how many calls a sample
     was; they rotate over `sets` sets of inputs. `entry`: the kernel that was launched, where it is one. `host_us`: of a
-    decoding step the host's time to start it, in µs: all that a token costs it.
+    decoding step the host's time to start it, in µs, all that a token costs it; `launch_us`: of that, the driver's to
+    launch its graph.
     """
 
     group: str
@@ -77,6 +78,7 @@ class Row:
     ours_error: Mapping[str, float] | None = None
     peer_error: Mapping[str, float] | None = None
     host_us: float | None = None
+    launch_us: float | None = None
     ours_peak_bytes: int | None = None
     peer_peak_bytes: int | None = None
     model_bytes: int | None = None

@@ -23,7 +23,7 @@ def table(results: Results) -> str:
         if row.status == "error" and row.ours_ms is not None
     ]
     host = [
-        f"host: {row.case} {row.source}: {row.host_us:.1f} us to start it"
+        f"host: {row.case} {row.source}: {row.host_us:.1f} us to start it{_launch(row)}"
         for row in headline(results.rows)
         if row.host_us is not None
     ]
@@ -36,6 +36,10 @@ def summary(row: Row) -> str:
         return f"{row.source}: {row.status}"
     said = f"{row.source} {_ms(row.ours_ms)} ms"
     return said if row.ratio is None else f"{said}, {row.ratio:.2f} times as fast as {row.peer} ({_ms(row.peer_ms)} ms)"
+
+
+def _launch(row: Row) -> str:
+    return "" if row.launch_us is None else f", {row.launch_us:.1f} of them the driver's launch"
 
 
 def headline(rows: Sequence[Row]) -> list[Row]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -74,14 +75,25 @@ def test_poison_is_nan_in_the_dtype_of_the_kernels(executor: Executor) -> None:
 def test_the_hosts_time_is_that_of_starting_alone(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is prepared and waited for is outside of it: the clock stands in for them, a second each."""
     side, now = OurSide(executor, 0), [0.0]
-    assert side.host_us(lambda: None, lambda: None) is None, "a CPU"
+    assert side.host_time(lambda: None, lambda: None) is None, "a CPU"
 
     def takes(seconds: float) -> None:
         now[0] += seconds
 
+    launch = takes
+    driver = SimpleNamespace(cuGraphLaunch=launch)
+    monkeypatch.setattr("toolchain.runtime.driver.load", lambda: driver)
     monkeypatch.setattr(executor, "kind", "cuda")
     monkeypatch.setattr(executor, "synchronize", lambda: takes(1.0))
     monkeypatch.setattr("benchmarks.our_side.time.perf_counter", lambda: now[0])
-    costs = iter([7e-6, 5e-6, 90e-6])
-    us = side.host_us(lambda: takes(next(costs)), lambda: takes(1.0), samples=3)
-    assert us == pytest.approx(7.0, rel=1e-3)
+    ours, launches = iter([3e-6, 1e-6, 80e-6]), iter([4e-6, 4e-6, 10e-6])
+
+    def run() -> None:
+        takes(next(ours))
+        driver.cuGraphLaunch(next(launches))
+
+    host = side.host_time(run, lambda: takes(1.0), samples=3)
+    assert host is not None
+    assert host.us == pytest.approx(7.0, rel=1e-3)
+    assert host.launch_us == pytest.approx(4.0, rel=1e-3)
+    assert driver.cuGraphLaunch is launch, "as it was"

@@ -60,6 +60,9 @@ def test_ours_without_a_peer(results: Results, row: Any) -> None:
 
 
 def test_what_a_step_costs_the_host_is_told_once(results: Results, row: Any) -> None:
-    rows = [row(host_us=4.56), row(host_us=4.56, peer="old", peer_kind="against", best=False), row(source="py")]
+    host = {"host_us": 4.56, "launch_us": 3.21}
+    rows = [row(**host), row(**host, peer="old", peer_kind="against", best=False), row(source="py")]
     said = [line for line in table(replace(results, rows=rows)).splitlines() if line.startswith("host: ")]
-    assert said == ["host: linear M=8 mlir: 4.6 us to start it"]
+    assert said == ["host: linear M=8 mlir: 4.6 us to start it, 3.2 of them the driver's launch"]
+    before = [row(host_us=4.56, launch_us=None)]  # results of runs that did not take it
+    assert table(replace(results, rows=before)).splitlines()[-1] == "host: linear M=8 mlir: 4.6 us to start it"
