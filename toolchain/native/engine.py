@@ -6,7 +6,10 @@ Podman's socket is there after `systemctl --user start podman.socket`. Rootless 
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import sys
+import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -111,7 +114,9 @@ class Engine:
             ) from error
 
     def start(self, container: Container, command: Sequence[str]) -> Any:
-        """Start a command in a new container; the caller removes it. Raises ToolchainError if the engine cannot."""
+        """Start a command in a new container; the caller removes it. Raises ToolchainError if the engine cannot.
+
+        From here on SIGTERM, with which a cancelled job is ended, is an exception, so that the caller can."""
         import docker.errors
         import docker.types
 
@@ -127,6 +132,7 @@ class Engine:
             "nvidia": [request(count=-1, capabilities=[["gpu"]])],
             "none": None,
         }[container.gpus]
+        _raise_when_terminated()
         try:
             return self._client.containers.run(
                 self._own_id(container.image) or container.image,
@@ -190,6 +196,13 @@ def execute(started: Any, command: Sequence[str], folder: str, seen: Path) -> tu
         time.sleep(0.01)
     stdout, stderr = ((seen / name).read_text(errors="replace") for name in (".stdout", ".stderr"))
     return int(state["ExitCode"]), stdout, stderr
+
+
+def _raise_when_terminated() -> None:
+    """Signals can be caught in the main thread alone; and whoever catches this one already knows better."""
+    here = threading.current_thread() is threading.main_thread()
+    if here and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 def addresses() -> list[str]:

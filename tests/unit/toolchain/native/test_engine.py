@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,14 @@ from toolchain.native.engine import Container, Engine, _lines, addresses
 def unset(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TILESTACK_ENGINE", "DOCKER_HOST", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def terminated() -> Generator[None]:
+    """What SIGTERM does is the process's."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 def test_the_usual_sockets_are_tried_the_machines_first(monkeypatch: pytest.MonkeyPatch):
@@ -221,6 +230,25 @@ def test_an_interrupted_command_leaves_no_container():
     with pytest.raises(KeyboardInterrupt):
         Engine(client, "").run(Container("sha256:1"), ["x"], on_line=interrupt)
     assert client.removed == [True]
+
+
+def terminate(_: str) -> None:
+    signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_command_that_is_terminated_leaves_no_container():
+    client = Client(chunks=[b"one\n"])
+    with pytest.raises(SystemExit) as ended:
+        Engine(client, "").run(Container("sha256:1"), ["x"], on_line=terminate)
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert client.removed == [True]
+
+
+def test_whoever_catches_the_signal_already_keeps_it():
+    seen: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: seen.append(number))
+    Engine(Client(chunks=[b"one\n"]), "").run(Container("sha256:1"), ["x"], on_line=terminate)
+    assert seen == [signal.SIGTERM]
 
 
 def test_an_archive_that_the_engine_does_not_take_is_named(tmp_path: Path):
