@@ -7,6 +7,7 @@ A recipe says `python_requires = "tilestack_sources/1.0"`. Settings, given with 
 """
 
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -145,5 +146,6 @@ def _tree_of_files():
 def _git(*args):
     # No settings of the user's: they may rewrite addresses or contents. A clone of another owner is no danger here,
     # as nothing of it runs and its tree's hash is checked.
+    settings = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     command = ["git", "-c", "safe.directory=*", "-c", "protocol.file.allow=always", *args]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=settings).stdout.strip()

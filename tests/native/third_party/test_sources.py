@@ -31,6 +31,15 @@ class Fetch(ConanFile):
         get = self.python_requires["tilestack_sources"].module
         {call}
         print("CAME:", sorted(__import__("os").listdir(".")))
+        if __import__("os").path.exists("run.sh"):
+            print("SCRIPT:", open("run.sh", "rb").read())
+"""
+# What a user may have set for git: other line ends, and another repository for an address.
+SETTINGS = """
+[core]
+    autocrlf = true
+[url "https://elsewhere.invalid/"]
+    insteadOf = /mirror/
 """
 
 
@@ -45,6 +54,7 @@ class Bench:
         self.mirror.mkdir()
         self.recipe.mkdir()
         (folder / "work").mkdir()
+        (folder / "work/gitconfig").write_text(SETTINGS)
         self._run(
             "python3",
             "-c",
@@ -60,7 +70,10 @@ class Bench:
             self.recipe: ("/recipe", "ro"),
             self.mirror: ("/mirror", "ro"),
         }
-        environment = {"PYTHONPATH": CHECKOUT, "PYTHONDONTWRITEBYTECODE": "1", "CONAN_HOME": "/work/home"}
+        environment = {
+            "PYTHONPATH": CHECKOUT, "PYTHONDONTWRITEBYTECODE": "1", "CONAN_HOME": "/work/home",
+            "GIT_CONFIG_GLOBAL": "/work/gitconfig",
+        }  # fmt: skip
         return self.engine.run(container(self.image, mounts, environment), command)
 
     def fetch(self, call: str, *, mirror: bool = True) -> str:
@@ -147,6 +160,10 @@ def test_an_archive_that_cannot_be_had_names_each_place_and_what_to_do(bench: Be
 def test_a_commit_comes_from_a_clone_in_the_mirror(bench: Bench, clone: tuple[Path, str, str]):
     _, commit, tree = clone
     assert "'file.txt', 'kept.log', 'run.sh']" in bench.fetch(get_git(commit, tree))
+
+
+def test_a_commit_comes_as_it_is_whatever_is_set_for_git(bench: Bench, clone: tuple[Path, str, str]):
+    assert r"SCRIPT: b'#!/bin/sh\n'" in bench.fetch(get_git(clone[1], clone[2]))
 
 
 def test_a_commit_alone_is_enough(bench: Bench, clone: tuple[Path, str, str]):
