@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpt.model import SPANS
+from gpt.plan import SPANS
 from toolchain.entry import ops
 from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Launcher

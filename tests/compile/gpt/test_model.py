@@ -42,7 +42,7 @@ def test_a_cache_gives_what_the_whole_text_gives(
     tokens = np.random.default_rng(4).integers(0, ODD.vocab_size, (2, 75)).astype(np.int32)
     model = GPT(config, weights, Launcher(bundle, source, open_executor("cpu")), dtype)
     cache = KVCache(model, batch=2, positions=75)
-    monkeypatch.setattr("gpt.model.SPREAD", 0 if whole else 1000)
+    monkeypatch.setattr("gpt.plan.SPREAD", 0 if whole else 1000)
     assert (model.new_spans(cache) is None) == whole
     model.prefill(tokens[:, :70], cache)
     found = [model.prefill(tokens[:, 70:73], cache).numpy(), model.decode(tokens[:, 73], cache).numpy()]

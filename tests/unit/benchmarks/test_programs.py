@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.cases import OPS, OpCase
 from benchmarks.programs import Launch, Program, fastest, programs
-from gpt.model import SPANS
+from gpt.plan import SPANS
 from toolchain.entry import ops
 from toolchain.errors import UsageError
 from toolchain.runtime import open_executor

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from gpt.config import GPTConfig
-from gpt.generate import generate, sample
+from gpt.generate import generate
 from gpt.model import GPT, KVCache
 from gpt.reference import eager, float64
-from gpt.weights import Weights, random_weights
-from toolchain.errors import ConformanceError, UsageError
+from gpt.weights import Weights
+from toolchain.errors import UsageError
 
 
 @pytest.fixture
@@ -33,147 +33,12 @@ def test_forward_is_the_references_sequence_of_ops(
     assert kinds["layernorm"] == ("f32" if dtype == "tf32" else dtype)
 
 
-@pytest.mark.parametrize(
-    ("rows", "dtype", "panel", "in_parts"),
-    [
-        (1, "bf16", True, True), (1, "f16", False, False), (1, "f32", True, False), (2, "bf16", True, True),
-        (192, "bf16", True, True), (193, "f16", True, False),
-        (64, "bf16", False, True), (65, "bf16", False, False), (64, "f32", True, True), (65, "f32", True, False),
-        (65, "tf32", True, False),
-    ],
-)  # fmt: skip
-def test_the_longest_product_is_made_in_parts_of_few_rows(
-    config: GPTConfig, weights: Weights, launcher: Any, monkeypatch: pytest.MonkeyPatch,
-    rows: int, dtype: str, panel: bool, in_parts: bool,
-) -> None:  # fmt: skip
-    monkeypatch.setattr("gpt.model.PANEL", config.n_embd if panel else 2 * config.n_embd)
-    GPT(config, weights, launcher, dtype).forward(np.zeros((rows, 1), np.int32))
-    launched = [op for op, _ in launcher.launches]
-    assert ("linear_parts" in launched) == ("residual_layernorm" in launched) == in_parts
-
-
-FOLDED = GPTConfig(n_layer=2, n_head=3, n_embd=192, n_ctx=300, vocab_size=257)
-NORMS = {"embedding_centred", "rms_linear", "rms_linear_gelu", "linear_residual_squares"}  # where they are no launches
-
-
-@pytest.mark.parametrize(
-    ("dtype", "width", "batch", "parts"),
-    [("bf16", 192, 3, 1), ("f16", 192, 6, 1), ("bf16", 384, 3, 3), ("bf16", 384, 7, 2), ("bf16", 192, 2, 0),
-     ("f32", 192, 3, 0), ("tf32", 192, 3, 0), ("bf16", 160, 3, 0)],
-)  # fmt: skip
-def test_norms_of_many_rows_are_part_of_the_products(
-    launcher: Any, dtype: str, width: int, batch: int, parts: int
-) -> None:
-    config = replace(FOLDED, n_embd=width, n_head=width // 32)
-    weights, length = random_weights(config, seed=5), 256 if parts or batch == 2 else 200
-    tokens = np.random.default_rng(8).integers(0, config.vocab_size, (batch, length)).astype(np.int32)
-    model = GPT(config, weights, launcher, dtype)
-    logits = model.forward(tokens).numpy().astype(np.float64)
-    launched = {op for op, _ in launcher.launches}
-    assert launched & NORMS == (NORMS if parts else set())
-    assert ("embedding" in launched) == (not parts)
-    assert model._squares(batch * length) == ((parts, batch * length) if parts else (0, 0))
-    wanted = eager.forward(config, weights.astype(dtype), tokens, dtype=dtype)
-    allowed = {"f32": 1e-5, "tf32": 2e-3, "f16": 5e-3, "bf16": 5e-2}[dtype]
-    assert np.abs(logits - wanted.astype(np.float64)).max() < allowed
-
-
-@pytest.mark.parametrize(
-    ("width", "rows", "within"), [(768, 1, True), (768, 9, True), (768, 192, True), (768, 193, False), (384, 9, False)]
-)
-def test_of_few_rows_the_norm_between_products_is_part_of_them(
-    launcher: Any, width: int, rows: int, within: bool
-) -> None:
-    """Where a block reads its weights for a whole row at once."""
-    config = replace(FOLDED, n_layer=1, n_embd=width, n_head=width // 64)
-    weights = random_weights(config, seed=5)
-    tokens = np.random.default_rng(8).integers(0, config.vocab_size, (1, rows)).astype(np.int32)
-    logits = GPT(config, weights, launcher, "f16").forward(tokens).numpy().astype(np.float64)
-    launched = [op for op, _ in launcher.launches]
-    assert set(launched) & NORMS == (NORMS - {"rms_linear"} if within else set())
-    assert launched.count("layernorm") + launched.count("residual_layernorm") == (2 if within else 3)
-    wanted = eager.forward(config, weights.astype("f16"), tokens, dtype="f16")
-    assert np.abs(logits - wanted.astype(np.float64)).max() < 5e-3
-
-
-@pytest.mark.parametrize(("width", "batch", "parts"), [(256, 3, 2), (320, 7, 3)])
-def test_norms_of_other_widths_are_folded_too_but_where_they_are_asked_to_be_launches(
-    launcher: Any, width: int, batch: int, parts: int
-) -> None:
-    config = replace(FOLDED, n_embd=width, n_head=width // 32)
-    weights, length = random_weights(config, seed=5), 256
-    tokens = np.random.default_rng(8).integers(0, config.vocab_size, (batch, length)).astype(np.int32)
-    apart, model = (GPT(config, weights, launcher, "f16", folded=folded) for folded in (False, None))
-    assert apart._squares(batch * length) == (0, 0)
-    assert model._squares(batch * length) == (parts, batch * length)
-    wanted = apart.forward(tokens).numpy().astype(np.float64)
-    assert not {op for op, _ in launcher.launches} & NORMS
-    logits = model.forward(tokens).numpy().astype(np.float64)
-    assert {op for op, _ in launcher.launches} >= NORMS
-    assert np.abs(logits - wanted).max() < 5e-3
-    with pytest.raises(UsageError, match="f32 model"):
-        GPT(config, weights, launcher, "f32", folded=True)
-
-
-def test_norms_are_folded_only_where_there_are_tiles_for_it(launcher: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = random_weights(FOLDED, seed=5)
-    for target, folded in (("sm_90", True), ("sm_100", False), (None, True)):
-        monkeypatch.setattr(launcher.executor, "target", target)
-        model = GPT(FOLDED, weights, launcher, "bf16")
-        assert model.folded == folded
-        gains = model.weights["h.0.ln_1.weight"].numpy().astype(np.float32)
-        assert (gains == 1).all() == folded
-        assert (model._squares(600) != (0, 0)) == folded
-
-
-def test_a_folded_model_prefills_and_decodes_as_it_goes_forward(launcher: Any) -> None:
-    """The prompt's rows are many, a decoding step's few: one with norms as launches, the other without."""
-    model = GPT(FOLDED, random_weights(FOLDED, seed=5), launcher, "f16")
-    tokens = np.random.default_rng(8).integers(0, FOLDED.vocab_size, (2, 299)).astype(np.int32)
-    wanted = model.forward(tokens).numpy().astype(np.float32)
-    cache = KVCache(model, batch=2)
-    assert np.abs(model.prefill(tokens[:, :-1], cache).numpy() - wanted[:, -2]).max() < 5e-3
-    assert np.abs(model.decode(tokens[:, -1], cache).numpy() - wanted[:, -1]).max() < 5e-3
-    assert {"rms_linear", "layernorm", "embedding", "embedding_centred"} <= {op for op, _ in launcher.launches}
-
-
-@pytest.mark.parametrize(
-    ("batch", "length", "sizes"),
-    [
-        (7, 11, [3, 2, 2]),
-        (6, 11, [2, 2, 2]),
-        (5, 11, [5]),
-        (1, 66, [1]),
-        (2, 66, [2]),
-        (3, 66, [1, 1, 1]),
-        (70, 1, [70]),
-    ],
-)
-def test_the_sequences_of_many_rows_go_in_chunks(
-    config: GPTConfig, weights: Weights, launcher: Any, monkeypatch: pytest.MonkeyPatch,
-    batch: int, length: int, sizes: list[int],
-) -> None:  # fmt: skip
-    """Two sequences of 11 tokens are one chunk's worth."""
-    monkeypatch.setattr("gpt.model.FEW", 1)  # the parts of a product would be a chunk's alone
-    whole = GPT(config, weights, launcher, "f32")
-    tokens = np.random.default_rng(8).integers(0, config.vocab_size, (batch, length)).astype(np.int32)
-    wanted, memory = whole.forward(tokens).numpy(), whole.new_workspace(batch, length).nbytes
-    monkeypatch.setattr("gpt.model.CHUNK", 2 * 11 * 4 * config.n_embd * 4)
-    launcher.launches.clear()
-    model = GPT(config, weights, launcher, "f32")
-    assert model._chunk_sizes(batch, length) == sizes
-    assert np.abs(model.forward(tokens).numpy() - wanted).max() < 1e-5
-    assert [op for op, _ in launcher.launches].count("attention") == config.n_layer * len(sizes)
-    assert [op for op, _ in launcher.launches].count("logits") == 1
-    assert (model.new_workspace(batch, length).nbytes < memory) == (len(sizes) > 1)
-
-
 def test_a_prompt_of_many_rows_fills_its_cache_in_chunks(
     model: GPT, launcher: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokens = np.random.default_rng(8).integers(0, model.config.vocab_size, (5, 12)).astype(np.int32)
     wanted = model.forward(tokens).numpy()
-    monkeypatch.setattr("gpt.model.CHUNK", 10 * 4 * model.config.n_embd * 4)
+    monkeypatch.setattr("gpt.plan.CHUNK", 10 * 4 * model.config.n_embd * 4)
     cache = KVCache(model, batch=5)
     model.prefill(tokens[:, :5], cache)
     launcher.launches.clear()
@@ -215,8 +80,8 @@ def test_a_cache_is_split_where_multiprocessors_would_idle(
     """Two multiprocessors want six blocks; of heads of 32 the cache is never taken whole."""
     long = replace(config, n_ctx=1000, n_head=heads)
     wide = np.zeros((1000, config.n_embd), np.float32)
+    launcher.executor.sms = 2
     model = GPT(long, Weights({**dict(weights.items()), "wpe.weight": wide}), launcher, "f32")
-    model.executor.sms = 2
     cache = KVCache(model, batch, positions)
     found = model.new_spans(cache)
     assert (found and found[0].shape[2]) == spans
@@ -264,61 +129,3 @@ def test_bad_tokens_are_refused_before_any_launch(model: GPT, launcher: Any) -> 
         with pytest.raises(UsageError, match=match):
             use()
     assert launcher.launches == []
-
-
-def test_greedy_generation_takes_the_likeliest_each_time(config: GPTConfig, weights: Weights, model: GPT) -> None:
-    sequence = [7, 100, 256]
-    found = list(generate(model, sequence, max_new_tokens=6, temperature=0))
-    for token in found:
-        assert token == float64.forward(config, weights, np.array([sequence]))[0, -1].argmax()
-        sequence.append(token)
-
-
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_nothing_is_generated_from_logits_that_are_not_finite(
-    config: GPTConfig, weights: Weights, launcher: Any, temperature: float
-) -> None:
-    large = {name: np.full_like(w, 6e4) if name.startswith("ln_f") else w for name, w in weights.items()}
-    model = GPT(config, Weights(large), launcher, "f16")  # its logits overflow
-    with np.errstate(all="ignore"), pytest.raises(ConformanceError, match="NaN or infinity"):
-        list(generate(model, [1, 2], max_new_tokens=3, temperature=temperature))
-
-
-def test_generation_stops(model: GPT) -> None:
-    found = list(generate(model, [7, 100], max_new_tokens=8, seed=3))
-    assert len(found) == 8
-    index = next(i for i in range(2, 8) if found[i] not in found[:i])
-    assert list(generate(model, [7, 100], max_new_tokens=8, seed=3, stop={found[index]})) == found[:index]
-    assert list(generate(model, [7, 100], max_new_tokens=8, seed=3, stop={found[0]})) == []
-    assert list(generate(model, [7], max_new_tokens=0)) == []
-
-
-def test_sampling_is_seeded(model: GPT) -> None:
-    def run(seed: int) -> list[int]:
-        return list(generate(model, [1, 2, 3], max_new_tokens=8, temperature=1.0, seed=seed))
-
-    assert run(1) == run(1) != run(2)
-
-
-def test_top_k_and_top_p_cut_the_tail() -> None:
-    logits = np.log(np.array([0.1, 0.5, 0.15, 0.25]))
-    rng = np.random.default_rng(0)
-
-    def drawn(temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None) -> set[int]:
-        return {sample(logits, rng, temperature, top_k, top_p) for _ in range(300)}
-
-    assert drawn() == {0, 1, 2, 3}
-    assert drawn(top_k=2) == {1, 3}
-    assert drawn(top_p=0.5) == {1}
-    assert drawn(top_p=0.51) == {1, 3}
-    assert drawn(top_p=0.76) == {1, 2, 3}
-    assert drawn(top_k=3, top_p=0.8) == {1, 3}
-    assert drawn(temperature=0.01) == {1}
-
-
-def test_sampling_follows_the_probabilities() -> None:
-    rng = np.random.default_rng(0)
-    counts = np.bincount([sample(np.log([0.2, 0.8]), rng, 1.0, None, None) for _ in range(2000)])
-    assert abs(counts[1] / 2000 - 0.8) < 0.04
-    flatter = np.bincount([sample(np.log([0.2, 0.8]), rng, 2.0, None, None) for _ in range(2000)])
-    assert abs(flatter[1] / 2000 - 2 / 3) < 0.04

@@ -1,0 +1,131 @@
+"""Tokens through a model's layers: launches alone, which a graph can hold. Read `_chunk` beside the paper: each line is
+one op, with its result's shape.
+
+B sequences of T tokens, N = B * T rows, C = n_embd = H heads of D, V tokens in the vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from toolchain.entry import ops
+from toolchain.runtime import DeviceBuffer, Launcher
+
+from .plan import MANY, Plan
+from .workspace import Workspace
+
+# The first sequence's number in the batch, the layer, qkv (B, T, 3, H, D), out (B, T, H, D)
+Attend = Callable[[int, int, DeviceBuffer, DeviceBuffer], None]
+AttendHere = Callable[[int, DeviceBuffer, DeviceBuffer], None]  # the same of a chunk whose first sequence is known
+
+
+class Layers:
+    """Of one model, whose weights are on the launcher's device. `dtype`: what its products multiply in."""
+
+    def __init__(self, launcher: Launcher, weights: Mapping[str, DeviceBuffer], plan: Plan, dtype: str) -> None:
+        self._launcher, self._weights, self._plan, self._dtype = launcher, weights, plan, dtype
+        self._config = plan.config
+
+    def run(self, work: Workspace, batch: int, length: int, attend: Attend) -> bool:
+        """Tokens to the last residual stream `work.x` (N, C), one chunk of the sequences after the other.
+
+        Returns whether `work.normed` has its final norm."""
+        first, ready = 0, False
+        for count in self._plan.chunk_sizes(batch, length):
+            chunk = work.chunk(first * length, count * length)
+            ready = self._chunk(chunk, count, length, partial(attend, first))
+            first += count
+        return ready
+
+    def logits(self, x: DeviceBuffer, normed: DeviceBuffer, out: DeviceBuffer, *, ready: bool) -> None:
+        """The final norm, unless `normed` has it already, and the tied output weights: (M, C) -> (M, padded V)."""
+        if not ready:
+            self.launch("layernorm", x=x, **self._named("ln_f"), out=normed, eps=self._config.eps)  # (M, C)
+        self.launch("logits", x=normed, weight=self._weights["wte.weight"], out=out)  # (M, padded V)
+
+    def _chunk(self, work: Workspace, batch: int, length: int, attend: AttendHere) -> bool:
+        c, h, d = self._config.n_embd, self._config.n_head, self._config.head_size
+        x, normed = work.x, work.normed
+        qkv = work.qkv.reshape(batch, length, 3, h, d)
+        attended = work.attended.reshape(batch, length, h, d)
+        wte, wpe = self._weights["wte.weight"], self._weights["wpe.weight"]
+        tokens: dict[str, DeviceBuffer | float] = {
+            "tokens": work.tokens, "positions": work.positions, "wte": wte, "wpe": wpe
+        }  # fmt: skip
+        squares = {"squares": work.squares} if work.squares.shape[0] else {}
+        if squares:
+            self.launch("embedding_centred", **tokens, out=x, **squares)  # (N, C)
+        else:
+            self.launch("embedding", **tokens, out=x)  # (N, C)
+        if batch * length > MANY and squares:
+            self._folded_layers(work, attend, qkv, attended)
+            return False
+        normed_ahead = False  # whether `normed` has this layer's input, or at the end ln_f's result
+        for layer in range(self._config.n_layer):
+            w = self._layer_weights(layer)
+            if not normed_ahead:
+                self.launch("layernorm", x=x, **w("ln_1"), out=normed, eps=self._config.eps)  # (N, C)
+            self.launch("linear", x=normed, **w("attn.c_attn"), out=work.qkv)  # (N, 3C)
+            attend(layer, qkv, attended)  # (B, T, H, D)
+            y = attended.reshape(batch * length, c)
+            self._norm_between(w, y, x, normed, work.hidden, squares)  # (N, 4C)
+            projection = w("mlp.c_proj")
+            if not self._plan.parts(batch * length):
+                self.launch("linear_residual", x=work.hidden, **projection, residual=x, out=x)  # (N, C)
+                continue
+            last = layer + 1 == self._config.n_layer
+            norm = self._named("ln_f") if last else self._layer_weights(layer + 1)("ln_1")
+            self.launch("linear_parts", x=work.hidden, weight=projection["weight"], partial=work.partial)  # (Z, N, C)
+            self.launch(
+                "residual_layernorm", partial=work.partial, bias=projection["bias"], norm_weight=norm["weight"],
+                norm_bias=norm["bias"], x=x, out=normed, eps=self._config.eps,
+            )  # fmt: skip
+            normed_ahead = True
+        return normed_ahead
+
+    def _norm_between(
+        self, w: Callable[[str], dict[str, DeviceBuffer]], y: DeviceBuffer, x: DeviceBuffer, normed: DeviceBuffer,
+        hidden: DeviceBuffer, squares: Mapping[str, DeviceBuffer],
+    ) -> None:  # fmt: skip
+        """Attention's result into the residual stream, and what the MLP's first product makes of its norm."""
+        eps = self._config.eps
+        if squares:
+            self.launch("linear_residual_squares", x=y, **w("attn.c_proj"), residual=x, out=x, **squares)  # (N, C)
+            self.launch("rms_linear_gelu", x=x, **squares, **w("mlp.c_fc"), out=hidden, eps=eps)  # (N, 4C)
+            return
+        self.launch("linear_residual", x=y, **w("attn.c_proj"), residual=x, out=x)  # (N, C)
+        self.launch("layernorm", x=x, **w("ln_2"), out=normed, eps=eps)  # (N, C)
+        self.launch("linear_gelu", x=normed, **w("mlp.c_fc"), out=hidden)  # (N, 4C)
+
+    def _folded_layers(self, work: Workspace, attend: AttendHere, qkv: DeviceBuffer, attended: DeviceBuffer) -> None:
+        """The layers of many rows: what adds to the residual stream gives the squares that the norm behind it needs,
+        and the product behind the norm divides by them."""
+        x, squares, eps = work.x, work.squares, self._config.eps
+        y = attended.reshape(*x.shape)
+        for layer in range(self._config.n_layer):
+            w = self._layer_weights(layer)
+            self.launch("rms_linear", x=x, squares=squares, **w("attn.c_attn"), out=work.qkv, eps=eps)  # (N, 3C)
+            attend(layer, qkv, attended)  # (B, T, H, D)
+            self.launch(
+                "linear_residual_squares", x=y, **w("attn.c_proj"), residual=x, out=x, squares=squares
+            )  # (N, C)
+            self.launch("rms_linear_gelu", x=x, squares=squares, **w("mlp.c_fc"), out=work.hidden, eps=eps)  # (N, 4C)
+            if layer + 1 < self._config.n_layer:
+                self.launch(
+                    "linear_residual_squares", x=work.hidden, **w("mlp.c_proj"), residual=x, out=x, squares=squares
+                )  # (N, C)
+            else:  # the last norm is a launch
+                self.launch("linear_residual", x=work.hidden, **w("mlp.c_proj"), residual=x, out=x)  # (N, C)
+
+    def launch(self, op: str, **args: DeviceBuffer | float) -> None:
+        """One op, in the dtype that the model has it in."""
+        # tf32 is a way to multiply matrices: the other ops of a tf32 model are the f32 ones
+        self._launcher(op, self._dtype if ops()[op].products else self._plan.storage, **args)
+
+    def _layer_weights(self, layer: int) -> Callable[[str], dict[str, DeviceBuffer]]:
+        return lambda name: self._named(f"h.{layer}.{name}")
+
+    def _named(self, name: str) -> dict[str, DeviceBuffer]:
+        """A weight and its bias."""
+        return {part: self._weights[f"{name}.{part}"] for part in ("weight", "bias")}
