@@ -18,6 +18,7 @@ from ..errors import ToolchainError, ToolFailed
 from ..knobs import ROOT, build_environment
 
 LOCK = ROOT / "third_party/requirements.lock"
+WHEELS = ("--require-hashes", "--no-deps", "--only-binary", ":all:")  # sources would be built by what nobody pinned
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def install(folder: Path) -> Conan:
         shutil.rmtree(environment)
     steps = (
         [sys.executable, "-m", "venv", str(environment)],
-        [str(environment / "bin/pip"), "install", "-q", "--require-hashes", "--no-deps", "-r", str(LOCK)],
+        [str(environment / "bin/pip"), "install", "-q", *WHEELS, "-r", str(LOCK)],
     )
     for step in steps:
         done = subprocess.run(step, capture_output=True, text=True, check=False)

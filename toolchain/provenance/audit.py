@@ -51,8 +51,12 @@ def conan_audit(root: Path) -> bool:
     folder = root / "build/conan"
     python = str(folder / "bin/python")
     uv(["venv", "-q", "--clear", "--python", sys.executable, str(folder)], cwd=root, doing="making Conan's environment")
-    install = ["pip", "sync", "-q", "--require-hashes", "--python", python, str(root / CONAN_TOOLS)]
-    uv(install, cwd=root, doing=f"installing {CONAN_TOOLS}")
+    wheels = ["--require-hashes", "--only-binary", ":all:"]
+    uv(
+        ["pip", "sync", "-q", *wheels, "--python", python, str(root / CONAN_TOOLS)],
+        cwd=root,
+        doing=f"installing {CONAN_TOOLS}",
+    )
     command = [str(folder / "bin/conan"), "audit", "list", "--lockfile", str(root / CONAN_LOCK), "--format", "json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     try:

@@ -87,12 +87,10 @@ def read_lock(text: str) -> dict[str, Locked]:
     return found
 
 
-def lock(source: str, output: Path, options: Sequence[str], *, built: Sequence[str] = ()) -> None:
-    """Resolve for every Python that we support, wheels only but for `built`, one version of each. The lock names no
-    package index."""
+def lock(source: str, output: Path, options: Sequence[str]) -> None:
+    """Resolve for every Python that we support, wheels only, one version of each. The lock names no package index."""
     fixed = "--universal --fork-strategy fewest --python-version 3.11 --only-binary :all: --generate-hashes --no-header"
     command = ["pip", "compile", "-q", *shlex.split(source), *shlex.split(fixed), *options]
-    command += [f"--no-binary={name}" for name in built]
     uv([*command, "-o", str(output.relative_to(ROOT))], cwd=ROOT, doing=f"locking {output.name}")
 
 
@@ -128,8 +126,7 @@ def update(options: Sequence[str]) -> None:
     lock("--group bootstrap", ROOT / "bootstrap.lock", options)
     runtime = ["-c", requirements.name, *options]
     lock("pyproject.toml --extra report --group container", ROOT / "containers/runtime.lock", runtime)
-    # Conan and patch-ng are published as sources alone; both are pure Python.
-    lock("--group conan", native.RECIPES / "requirements.lock", options, built=("conan", "patch-ng"))
+    lock("--group conan", native.RECIPES / "requirements.lock", options)
     locked = read_lock(requirements.read_text())
     hashes = {machine: tool_hashes(locked, machine) for machine in MACHINES}
     wheels = render_pins({name: locked[name].version for name in STACK}, hashes)

@@ -103,7 +103,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def test_conan_is_installed_once_from_its_lock(tmp_path: Path, steps: list[list[str]]):
     made = install(tmp_path)
     assert [command[1:3] for command in steps] == [["-m", "venv"], ["install", "-q"]]
-    assert steps[1][3:] == ["--require-hashes", "--no-deps", "-r", str(module.LOCK)]
+    assert steps[1][3:] == ["--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(module.LOCK)]
     assert f"\nconan=={made.version.removeprefix('Conan ')} " in f"\n{module.LOCK.read_text()}"
     assert (made.home, made.ccache) == (tmp_path / "home", tmp_path / "ccache")
     assert install(tmp_path) == made
