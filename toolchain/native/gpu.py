@@ -19,6 +19,7 @@ from ..knobs import ROOT, cache_dir
 from ..manifest import REPAIR
 from ..setup.build import only_one
 from .build import CHECKOUT, WORK, container
+from .conan import WHEELS
 from .engine import Engine
 from .images import image
 from .make_images import ensure
@@ -51,7 +52,7 @@ def run(engine: Engine, bundle: Path, report: Path, options: Sequence[str]) -> N
     python = f"{WORK}/{hashlib.sha256(LOCK.read_bytes()).hexdigest()[:8]}"
     install = (
         f"test -e {python}/whole || {{ rm -rf {python} && python3 -m venv {python} && {python}/bin/pip install -q "
-        f"--require-hashes --no-deps -r {CHECKOUT}/containers/runtime.lock && touch {python}/whole; }}"
+        f"{' '.join(WHEELS)} -r {CHECKOUT}/containers/runtime.lock && touch {python}/whole; }}"
     )
     with only_one(work, "the runtime container's packages"):
         engine.run(with_network, ["sh", "-c", install], on_line=_show)
