@@ -34,6 +34,13 @@ def unsigned(value: Any, element: Element) -> Any:
     return value if element.bits == 1 else value.view(element.unsigned)
 
 
+def signed(value: Any, element: Element) -> Any:
+    """The value that the bits have as a signed integer: of i1, whose values are booleans here, 0 or -1."""
+    if element.bits > 1:
+        return value
+    return -int(value) if isinstance(value, int) else -value.astype(np.int64)
+
+
 def trap_where(bad: Any, poison: Any, message: str) -> None:
     """Trap if `bad` holds for any element that is not poisoned."""
     if some(bad) and (poison is None or some(np.logical_and(bad, np.logical_not(poison)))):
@@ -72,9 +79,10 @@ def overflow_check(name: str, element: Element, flags: str) -> Callable[[Any, An
         return np.logical_or(value < low, value > high).astype(np.bool_)
 
     def check(lhs: Any, rhs: Any, poison: Any) -> None:
-        amount = unsigned(rhs, element) if name == "shli" else rhs
         if flags in ("no_signed_wrap", "no_wrap"):
-            trap_where(outside(lhs, amount, element.low, element.high), poison, f"signed overflow in a {flags} {name}")
+            amount = unsigned(rhs, element) if name == "shli" else signed(rhs, element)
+            bad = outside(signed(lhs, element), amount, element.low, element.high)
+            trap_where(bad, poison, f"signed overflow in a {flags} {name}")
         if flags in ("no_unsigned_wrap", "no_wrap"):
             bad = outside(unsigned(lhs, element), unsigned(rhs, element), 0, (1 << bits) - 1)
             trap_where(bad, poison, f"unsigned overflow in a {flags} {name}")
@@ -117,7 +125,8 @@ def _negate(emitter: Emitter, op: Any) -> None:
     if emitter.sanitize and enum(op, "overflow") in ("no_signed_wrap", "no_wrap"):
         poison = emitter.poison_of((op.source,))
         message = f"signed overflow in a {enum(op, 'overflow')} negi"
-        emitter.line(f"{emitter.bind(trap_where)}({source} == {element.low}, {poison}, {message!r})")
+        lowest = element.low if element.bits > 1 else True
+        emitter.line(f"{emitter.bind(trap_where)}({source} == {lowest}, {poison}, {message!r})")
     if emitter.scalar(op.results[0]):
         _wrapping(emitter, op.results[0], f"-{source}")
     else:

@@ -57,6 +57,37 @@ def test_overflow(
     trapped(kernel(), f"{name} at .*(un)?signed overflow in a {flags} {name}", np.array(bad, np.int32))
 
 
+@pytest.mark.parametrize("shape", [(), (4,)])
+@pytest.mark.parametrize(
+    ("name", "flags", "good", "bad"),
+    [
+        ("addi", "no_signed_wrap", [(0, 0), (0, 1), (1, 0)], [(1, 1)]),  # a 1 is -1
+        ("subi", "no_signed_wrap", [(0, 0), (1, 0), (1, 1)], [(0, 1)]),
+        ("muli", "no_signed_wrap", [(0, 0), (0, 1), (1, 0)], [(1, 1)]),
+        ("negi", "no_signed_wrap", [(0,)], [(1,)]),
+        ("addi", "no_unsigned_wrap", [(0, 0), (0, 1), (1, 0)], [(1, 1)]),
+        ("subi", "no_unsigned_wrap", [(0, 0), (1, 0), (1, 1)], [(0, 1)]),
+        ("muli", "no_unsigned_wrap", [(0, 0), (1, 0), (1, 1)], []),
+    ],
+)
+def test_overflow_of_one_bit(
+    builder: Any, trapped: Any, name: str, flags: str, good: list[tuple[int, ...]], bad: list[tuple[int, ...]],
+    shape: tuple[int, ...],
+) -> None:  # fmt: skip
+    def kernel(values: tuple[int, ...]) -> Any:
+        k = builder(INTS)
+        bits = [k.op("trunci", v, out=[tile((), types.i1)], overflow="none") for v in loaded(k, len(values))]
+        k.op(
+            name, *(b if shape == () else k.spread(b, shape) for b in bits), out=[tile(shape, types.i1)], overflow=flags
+        )
+        return k
+
+    for values in good:
+        kernel(values).run(np.array(values, np.int32))
+    for values in bad:
+        trapped(kernel(values), f"{name} at .*signed overflow in a {flags} {name}", np.array(values, np.int32))
+
+
 def test_overflow_of_i64_and_of_negation_and_truncation(builder: Any, trapped: Any) -> None:
     def kernel(name: str, flags: str, value: int, element: Any = I64) -> Any:
         k = builder()
