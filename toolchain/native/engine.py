@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from ..errors import ToolchainError, ToolFailed
 from ..knobs import engine_address, runtime_dir
-from . import docker_archive
+from . import docker_archive, owner
 
 WITHOUT = (
     "install one: docker.io or podman are packages of Debian and Ubuntu (docs/native.md). Without one, everything but "
@@ -114,9 +114,10 @@ class Engine:
             ) from error
 
     def start(self, container: Container, command: Sequence[str]) -> Any:
-        """Start a command in a new container; the caller removes it. Raises ToolchainError if the engine cannot.
+        """Start a command in a new container; the caller removes it or, if it is killed, whoever starts the next one.
+        Raises ToolchainError if the engine cannot.
 
-        From here on SIGTERM, with which a cancelled job is ended, is an exception, so that the caller can."""
+        From here on SIGTERM and SIGHUP, with which a cancelled job and a closed terminal end, are exceptions."""
         import docker.errors
         import docker.types
 
@@ -134,6 +135,7 @@ class Engine:
         }[container.gpus]
         _raise_when_terminated()
         try:
+            self._remove_orphans()
             return self._client.containers.run(
                 self._own_id(container.image) or container.image,
                 list(command),
@@ -145,12 +147,27 @@ class Engine:
                 device_requests=gpus,
                 detach=True,
                 init=True,
+                labels={owner.LABEL: owner.this_process()},
             )
         except docker.errors.APIError as error:
             raise ToolchainError(
                 f"{self.version} did not start a container of {container.image[:19]}: {error.explanation or error}",
                 hint="docs/native.md says what an engine needs; does `docker run` or `podman run` work?",
             ) from error
+
+    def _remove_orphans(self) -> None:
+        import docker.errors
+
+        mine = {"all": True, "filters": {"label": owner.LABEL}, "ignore_removed": True}
+        for container in self._client.containers.list(**mine):
+            if not owner.is_gone(container.labels[owner.LABEL]):
+                continue
+            print(f"removing container {container.id[:12]}: what started it was killed", file=sys.stderr, flush=True)
+            try:
+                container.remove(force=True)
+            except docker.errors.APIError as error:
+                if error.status_code not in (404, 409):  # somebody else removed it, or is about to
+                    raise
 
     def run(
         self, container: Container, command: Sequence[str], *, on_line: Callable[[str], None] = lambda _: None
@@ -199,10 +216,12 @@ def execute(started: Any, command: Sequence[str], folder: str, seen: Path) -> tu
 
 
 def _raise_when_terminated() -> None:
-    """Signals can be caught in the main thread alone; and whoever catches this one already knows better."""
-    here = threading.current_thread() is threading.main_thread()
-    if here and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    """Signals can be caught in the main thread alone; and whoever catches one of these already knows better."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for ends in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ends) is signal.SIG_DFL:
+            signal.signal(ends, lambda number, _: sys.exit(128 + number))
 
 
 def addresses() -> list[str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from toolchain.errors import ToolFailed
+from toolchain.knobs import ROOT
 from toolchain.native.engine import Container, Engine
 from toolchain.native.images import image
 from toolchain.native.make_images import ensure
@@ -68,6 +71,24 @@ def test_an_interrupted_command_leaves_no_container(engine: Engine, base: str):
     before = _containers(engine, base)
     with pytest.raises(KeyboardInterrupt, match="started"):
         engine.run(Container(base), ["sh", "-c", "echo started; sleep 600"], on_line=stop)
+    assert _containers(engine, base) == before
+
+
+def test_the_container_of_a_killed_command_goes_before_the_next_one(engine: Engine, base: str):
+    code = (
+        "import sys; from toolchain.native.engine import Container, Engine; "
+        f"Engine.find().run(Container({base!r}), ['sh', '-c', 'echo started; sleep 600'], on_line=print)"
+    )
+    command = [sys.executable, "-u", "-c", code]
+    before = _containers(engine, base)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == "started\n"
+        engine.run(Container(base), ["true"])
+        assert len(_containers(engine, base)) == len(before) + 1, "its process is there"
+        killed.kill()
+    assert len(_containers(engine, base)) == len(before) + 1
+    engine.run(Container(base), ["true"])
     assert _containers(engine, base) == before
 
 

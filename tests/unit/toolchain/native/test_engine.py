@@ -14,8 +14,10 @@ import pytest
 from docker.errors import APIError, ImageLoadError, ImageNotFound
 
 from toolchain.errors import ToolchainError, ToolFailed
-from toolchain.native import engine
+from toolchain.native import engine, owner
 from toolchain.native.engine import Container, Engine, _lines, addresses
+
+ENDS = (signal.SIGTERM, signal.SIGHUP)
 
 
 @pytest.fixture(autouse=True)
@@ -26,10 +28,11 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def terminated() -> Generator[None]:
-    """What SIGTERM does is the process's."""
-    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    """What signals do is the process's."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in ENDS}
     yield
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def test_the_usual_sockets_are_tried_the_machines_first(monkeypatch: pytest.MonkeyPatch):
@@ -98,7 +101,8 @@ class Client:
         self.removed: list[bool] = []
         self.lost = 0  # chunks at the end that a stream does not give
         self.runtimes: dict[str, Any] = {"runc": {}}
-        self.containers = SimpleNamespace(run=self._run)
+        self.left: list[Any] = []  # containers that are there
+        self.containers = SimpleNamespace(run=self._run, list=self._list)
         self.known = {"sha256:1": "sha256:1"}  # images by what they can be asked for by
         self.images = SimpleNamespace(get=self._get)
 
@@ -118,6 +122,10 @@ class Client:
     def _logs(self, stream: bool = False, follow: bool = False) -> Any:
         del follow
         return (chunk for chunk in self.chunks[: len(self.chunks) - self.lost]) if stream else b"".join(self.chunks)
+
+    def _list(self, **wanted: Any) -> list[Any]:
+        assert wanted == {"all": True, "filters": {"label": owner.LABEL}, "ignore_removed": True}
+        return self.left
 
     def _run(self, image: str, command: list[str], **options: Any) -> Any:
         self.asked = {"image": image, "command": command, **options}
@@ -216,7 +224,7 @@ def test_an_engine_that_cannot_start_a_container_is_quoted():
     def refuse(*_: object, **__: object) -> None:
         raise APIError("500", explanation="container-init binary not found")
 
-    client.containers = SimpleNamespace(run=refuse)
+    client.containers.run = refuse
     with pytest.raises(ToolchainError, match=r"Docker 9.9 did not start .* container-init binary not found"):
         Engine(client, "").run(Container("sha256:1"), ["true"])
 
@@ -232,23 +240,57 @@ def test_an_interrupted_command_leaves_no_container():
     assert client.removed == [True]
 
 
-def terminate(_: str) -> None:
-    signal.raise_signal(signal.SIGTERM)
-
-
-def test_a_command_that_is_terminated_leaves_no_container():
+@pytest.mark.parametrize("number", ENDS)
+def test_a_command_that_is_terminated_leaves_no_container(number: signal.Signals):
     client = Client(chunks=[b"one\n"])
     with pytest.raises(SystemExit) as ended:
-        Engine(client, "").run(Container("sha256:1"), ["x"], on_line=terminate)
-    assert ended.value.code == 128 + signal.SIGTERM
+        Engine(client, "").run(Container("sha256:1"), ["x"], on_line=lambda _: signal.raise_signal(number))
+    assert ended.value.code == 128 + number
     assert client.removed == [True]
 
 
-def test_whoever_catches_the_signal_already_keeps_it():
+@pytest.mark.parametrize("number", ENDS)
+def test_whoever_catches_the_signal_already_keeps_it(number: signal.Signals):
     seen: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _: seen.append(number))
-    Engine(Client(chunks=[b"one\n"]), "").run(Container("sha256:1"), ["x"], on_line=terminate)
-    assert seen == [signal.SIGTERM]
+    signal.signal(number, lambda number, _: seen.append(number))
+    engine = Engine(Client(chunks=[b"one\n"]), "")
+    engine.run(Container("sha256:1"), ["x"], on_line=lambda _: signal.raise_signal(number))
+    assert seen == [number]
+
+
+def orphan(started_by: str, removed: list[str], error: int | None = None) -> Any:
+    def remove(force: bool) -> None:
+        assert force
+        removed.append(started_by)
+        if error:
+            raise APIError(str(error), SimpleNamespace(status_code=error), "of the engine")  # type: ignore[arg-type]
+
+    return SimpleNamespace(id="0123456789abcdef", labels={owner.LABEL: started_by}, remove=remove)
+
+
+def test_what_a_killed_process_left_is_removed_before_the_next_container(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(owner, "is_gone", lambda name: name.startswith("dead"))
+    removed: list[str] = []
+    client = Client()
+    client.left = [orphan("dead 1", removed), orphan("alive", removed), orphan("dead 2", removed, 404)]
+    client.left.append(orphan("dead 3", removed, 409))
+    Engine(client, "").run(Container("sha256:1"), ["true"])
+    assert removed == ["dead 1", "dead 2", "dead 3"]
+    assert client.asked["labels"] == {owner.LABEL: owner.this_process()}
+    said = capsys.readouterr()
+    assert said.err.count("removing container 0123456789ab: what started it was killed") == 3
+    assert said.out == ""
+
+
+def test_what_cannot_be_removed_is_an_error(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(owner, "is_gone", lambda _: True)
+    client = Client()
+    client.left = [orphan("dead", [], 500)]
+    with pytest.raises(ToolchainError, match=r"did not start (.|\n)*of the engine"):
+        Engine(client, "").run(Container("sha256:1"), ["true"])
+    assert client.asked == {}
 
 
 def test_an_archive_that_the_engine_does_not_take_is_named(tmp_path: Path):

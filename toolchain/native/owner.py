@@ -1,0 +1,41 @@
+"""Whose a container is: a process that is killed cannot remove its own, so that the next one does.
+
+A container outlives who started it, and an orphan goes on writing to its mounts: beside the next build, to the same
+folders.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+LABEL = "tilestack.owner"
+_PROC = Path("/proc")
+
+
+def this_process() -> str:
+    """This process, as no other of any machine is called: boot, PID namespace, PID and when it began."""
+    began = _began(os.getpid())
+    assert began is not None
+    return f"{_here()} {os.getpid()} {began}"
+
+
+def is_gone(owner: str) -> bool:
+    """Whether a process is known to have ended: one of another machine or PID namespace is not."""
+    where, _, process = owner.rpartition(" ")
+    where, _, pid = where.rpartition(" ")
+    return where == _here() and pid.isdecimal() and _began(int(pid)) != process
+
+
+def _here() -> str:
+    boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot} {(_PROC / 'self/ns/pid').readlink()}"
+
+
+def _began(pid: int) -> str | None:
+    """When a process began, in ticks since boot (proc_pid_stat(5), field 22); None if it is none."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return stat.rpartition(")")[2].split()[19]  # the second field, in parentheses, may hold anything
