@@ -136,7 +136,7 @@ class Engine:
         _raise_when_terminated()
         try:
             self._remove_orphans()
-            return self._client.containers.run(
+            made = self._client.containers.create(
                 self._own_id(container.image) or container.image,
                 list(command),
                 mounts=mounts,
@@ -145,10 +145,15 @@ class Engine:
                 network_mode="host" if container.network else "none",
                 user=user,
                 device_requests=gpus,
-                detach=True,
                 init=True,
                 labels={owner.LABEL: owner.this_process()},
             )
+            try:
+                made.start()
+            except BaseException:
+                made.remove(force=True)
+                raise
+            return made
         except docker.errors.APIError as error:
             raise ToolchainError(
                 f"{self.version} did not start a container of {container.image[:19]}: {error.explanation or error}",

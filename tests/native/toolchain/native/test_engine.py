@@ -11,6 +11,7 @@ import pytest
 
 from toolchain.errors import ToolFailed
 from toolchain.knobs import ROOT
+from toolchain.native import owner
 from toolchain.native.engine import Container, Engine
 from toolchain.native.images import image
 from toolchain.native.make_images import ensure
@@ -68,10 +69,10 @@ def test_an_interrupted_command_leaves_no_container(engine: Engine, base: str):
     def stop(line: str) -> None:
         raise KeyboardInterrupt(line)
 
-    before = _containers(engine, base)
+    before = _containers(engine)
     with pytest.raises(KeyboardInterrupt, match="started"):
         engine.run(Container(base), ["sh", "-c", "echo started; sleep 600"], on_line=stop)
-    assert _containers(engine, base) == before
+    assert _containers(engine) == before
 
 
 def test_the_container_of_a_killed_command_goes_before_the_next_one(engine: Engine, base: str):
@@ -80,18 +81,21 @@ def test_the_container_of_a_killed_command_goes_before_the_next_one(engine: Engi
         f"Engine.find().run(Container({base!r}), ['sh', '-c', 'echo started; sleep 600'], on_line=print)"
     )
     command = [sys.executable, "-u", "-c", code]
-    before = _containers(engine, base)
+    before = _containers(engine)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as killed:
-        assert killed.stdout is not None
-        assert killed.stdout.readline() == "started\n"
-        engine.run(Container(base), ["true"])
-        assert len(_containers(engine, base)) == len(before) + 1, "its process is there"
-        killed.kill()
-    assert len(_containers(engine, base)) == len(before) + 1
+        try:
+            assert killed.stdout is not None
+            assert killed.stdout.readline() == "started\n"
+            engine.run(Container(base), ["true"])
+            assert len(_containers(engine)) == len(before) + 1, "its process is there"
+        finally:
+            killed.kill()
+    assert len(_containers(engine)) == len(before) + 1
     engine.run(Container(base), ["true"])
-    assert _containers(engine, base) == before
+    assert _containers(engine) == before
 
 
-def _containers(engine: Engine, base: str) -> list[str]:
-    found = engine._client.containers.list(all=True, filters={"ancestor": base})
-    return sorted(container.id for container in found if "started" in " ".join(container.attrs["Config"]["Cmd"]))
+def _containers(engine: Engine) -> list[str]:
+    """Those of these tests: others run beside."""
+    found = engine._client.containers.list(all=True, filters={"label": owner.LABEL}, ignore_removed=True)
+    return sorted(container.id for container in found if "echo started" in " ".join(container.attrs["Config"]["Cmd"]))

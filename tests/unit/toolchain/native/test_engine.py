@@ -102,7 +102,8 @@ class Client:
         self.lost = 0  # chunks at the end that a stream does not give
         self.runtimes: dict[str, Any] = {"runc": {}}
         self.left: list[Any] = []  # containers that are there
-        self.containers = SimpleNamespace(run=self._run, list=self._list)
+        self.containers = SimpleNamespace(create=self._create, list=self._list)
+        self.refused: APIError | None = None  # what starting a container ends with
         self.known = {"sha256:1": "sha256:1"}  # images by what they can be asked for by
         self.images = SimpleNamespace(get=self._get)
 
@@ -123,13 +124,18 @@ class Client:
         del follow
         return (chunk for chunk in self.chunks[: len(self.chunks) - self.lost]) if stream else b"".join(self.chunks)
 
+    def _start(self) -> None:
+        if self.refused:
+            raise self.refused
+
     def _list(self, **wanted: Any) -> list[Any]:
         assert wanted == {"all": True, "filters": {"label": owner.LABEL}, "ignore_removed": True}
         return self.left
 
-    def _run(self, image: str, command: list[str], **options: Any) -> Any:
+    def _create(self, image: str, command: list[str], **options: Any) -> Any:
         self.asked = {"image": image, "command": command, **options}
         return SimpleNamespace(
+            start=self._start,
             logs=self._logs,
             wait=lambda: {"StatusCode": self.code},
             remove=lambda force: self.removed.append(force),
@@ -224,9 +230,17 @@ def test_an_engine_that_cannot_start_a_container_is_quoted():
     def refuse(*_: object, **__: object) -> None:
         raise APIError("500", explanation="container-init binary not found")
 
-    client.containers.run = refuse
+    client.containers.create = refuse
     with pytest.raises(ToolchainError, match=r"Docker 9.9 did not start .* container-init binary not found"):
         Engine(client, "").run(Container("sha256:1"), ["true"])
+
+
+def test_a_container_that_does_not_start_is_not_left():
+    client = Client()
+    client.refused = APIError("500", explanation="OCI permission denied")
+    with pytest.raises(ToolchainError, match=r"Docker 9.9 did not start .* OCI permission denied"):
+        Engine(client, "").run(Container("sha256:1"), ["true"])
+    assert client.removed == [True]
 
 
 def test_an_interrupted_command_leaves_no_container():
