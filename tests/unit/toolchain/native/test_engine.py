@@ -277,7 +277,7 @@ def orphan(started_by: str, removed: list[str], error: int | None = None) -> Any
         assert force
         removed.append(started_by)
         if error:
-            raise APIError(str(error), SimpleNamespace(status_code=error), "of the engine")  # type: ignore[arg-type]
+            raise APIError(str(error), SimpleNamespace(status_code=error), "of the engine")
 
     return SimpleNamespace(id="0123456789abcdef", labels={owner.LABEL: started_by}, remove=remove)
 
