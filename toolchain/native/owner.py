@@ -22,9 +22,17 @@ def this_process() -> str:
 
 def is_gone(owner: str) -> bool:
     """Whether a process is known to have ended: one of another machine or PID namespace is not."""
-    where, _, process = owner.rpartition(" ")
+    where, _, began = owner.rpartition(" ")
     where, _, pid = where.rpartition(" ")
-    return where == _here() and pid.isdecimal() and _began(int(pid)) != process
+    if where != _here() or not pid.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)  # asks, and ends nothing
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:
+        return False  # another user's, of which /proc may hide all
+    return _began(int(pid)) not in (began, None)
 
 
 def _here() -> str:
@@ -33,9 +41,9 @@ def _here() -> str:
 
 
 def _began(pid: int) -> str | None:
-    """When a process began, in ticks since boot (proc_pid_stat(5), field 22); None if it is none."""
+    """When a process began, in ticks since boot (proc_pid_stat(5), field 22); None if that is not to be read."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
+    except OSError:
         return None
     return stat.rpartition(")")[2].split()[19]  # the second field, in parentheses, may hold anything

@@ -28,6 +28,25 @@ def test_a_later_process_of_the_same_number_is_another():
     assert owner.is_gone(f"{where} {int(began) - 1}")
 
 
+@pytest.mark.parametrize("seen", ["nothing", "when it began"])
+def test_another_users_process_is_there_though_proc_hides_it(monkeypatch: pytest.MonkeyPatch, seen: str):
+    def refuse(pid: int, number: int) -> None:
+        assert (pid, number) == (os.getpid(), 0)
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+    name = owner.this_process()
+    if seen == "nothing":
+        monkeypatch.setattr(owner, "_began", lambda _: None)
+    assert not owner.is_gone(name)
+
+
+def test_a_process_whose_begin_cannot_be_read_is_not_known_to_be_gone(monkeypatch: pytest.MonkeyPatch):
+    name = owner.this_process()
+    monkeypatch.setattr(owner, "_began", lambda _: None)
+    assert not owner.is_gone(name)
+
+
 @pytest.mark.parametrize("part", ["boot", "namespace"])
 def test_nothing_is_known_of_processes_elsewhere(part: str):
     boot, namespace, _, _ = owner.this_process().split()
