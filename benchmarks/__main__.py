@@ -15,8 +15,8 @@ from toolchain import command
 from toolchain.errors import ToolchainError, UsageError
 
 from . import cpu
-from .cases import CASES, GROUPS
-from .options import PEERS, Options
+from .cases.cases import CASES, GROUPS
+from .cases.options import PEERS, Options
 
 BUNDLE, OUTPUT = Path("build/bundle"), Path("build/bench")
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/python -m benchmarks; for a GPU see docs/benchmarks.md"
@@ -179,7 +179,7 @@ def _list(_: argparse.Namespace) -> int:
 
 
 def _merge(args: argparse.Namespace) -> int:
-    from .result import Results, merge
+    from .report.result import Results, merge
 
     merged = merge([Results.load(path) for path in args.results], [str(path) for path in args.results])
     merged.save(args.output)
@@ -188,16 +188,16 @@ def _merge(args: argparse.Namespace) -> int:
 
 
 def _table(args: argparse.Namespace) -> int:
-    from .result import Results
-    from .table import table
+    from .report.result import Results
+    from .report.table import table
 
     print(table(Results.load(args.results)))
     return 0
 
 
 def _plot(args: argparse.Namespace) -> int:
-    from .plots import write_plots
-    from .result import Results
+    from .report.plots import write_plots
+    from .report.result import Results
 
     for path in write_plots(Results.load(args.results), args.output):
         print(f"wrote {path}")
@@ -205,7 +205,7 @@ def _plot(args: argparse.Namespace) -> int:
 
 
 def _stamp(args: argparse.Namespace) -> int:
-    from .environment import stamp
+    from .harness.environment import stamp
 
     print(f"wrote {stamp(args.bundle)}")
     return 0

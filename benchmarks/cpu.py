@@ -10,8 +10,8 @@ from pathlib import Path
 
 from toolchain.files import write_whole
 
-from . import environment
-from .measurement import Measurement
+from .harness import environment
+from .harness.measurement import Measurement
 
 PARTS = ("operations", "forward", "compile", "assemble")
 FILE = "cpu.json"
@@ -47,24 +47,26 @@ def run(options: Options) -> int:
 
 def measurements(options: Options) -> Iterator[Measurement]:
     if "operations" in options.only:
-        from . import interpreter
+        from .harness import interpreter
 
         yield from interpreter.operations(max(options.repeats, 6))  # short: an interval of their median costs little
     if "forward" in options.only:
-        from . import interpreter
+        from .harness import interpreter
 
         yield from interpreter.forward("kernels_mlir", options.config, "bf16", options.tokens, options.repeats)
     if "compile" in options.only or "assemble" in options.only:
         from toolchain import targets
 
-        from . import compiling
+        from .harness import compile_time
 
-        times, compiled = compiling.compile_times(options.targets, options.repeats if "compile" in options.only else 1)
+        times, compiled = compile_time.compile_times(
+            options.targets, options.repeats if "compile" in options.only else 1
+        )
         if "compile" in options.only:
             yield from times
         if "assemble" in options.only:
             first = targets.select(options.targets)[0].name
-            yield from compiling.assemble_times(compiled, first, options.repeats)
+            yield from compile_time.assemble_times(compiled, first, options.repeats)
 
 
 def _processor() -> str:

@@ -11,17 +11,17 @@ from toolchain.bundle import Bundle
 from toolchain.errors import ConformanceError, DeviceError, UsageError
 from toolchain.runtime import Executor, driver, open_executor
 
-from . import apart, decode, environment, forward, ops, smi
-from .cases import CASES, Case, DecodeCase, ForwardCase, OpCase
-from .harness import Outcome, floor, rows
-from .kernels import Kernels, choose
-from .models import Zoo
-from .options import Options
-from .pytorch import torch
-from .result import Results, Row, mark_best
-from .rig import Rig, open_rig
-from .table import headline, summary, table
-from .torch_side import TorchSide, measure_ceilings
+from .cases.cases import CASES, Case, DecodeCase, ForwardCase, OpCase
+from .cases.options import Options
+from .harness import apart, decode, environment, forward, ops, smi
+from .harness.harness import Outcome, floor, rows
+from .harness.kernels import Kernels, choose
+from .harness.models import Zoo
+from .harness.rig import Rig, open_rig
+from .peers.pytorch import torch
+from .peers.torch_side import TorchSide, measure_ceilings
+from .report.result import Results, Row, mark_best
+from .report.table import headline, summary, table
 
 
 def chosen(options: Options, cases: Sequence[Case] = CASES) -> list[Case]:

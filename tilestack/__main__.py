@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from toolchain import command
 
-from . import checking, compiling, inspecting, model, provenance, publishing, stack, tileir, tuning
+from . import checking, compile_bundle, inspecting, model, provenance, publishing, stack, tileir, tuning
 
 EPILOG = """\
 commands that a newcomer may want first:
@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--debug", action="store_true", help="show a traceback with an error")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for group in (compiling, tuning, tileir, inspecting, publishing, model, checking, provenance, stack):
+    for group in (compile_bundle, tuning, tileir, inspecting, publishing, model, checking, provenance, stack):
         group.add(commands)
     return top
 

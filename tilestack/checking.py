@@ -63,8 +63,9 @@ def list_(args: argparse.Namespace) -> int:
 
 def run_(args: argparse.Namespace) -> int:
     from ci.report import write_report
-    from gpt.conformance.matrix import run_matrix
-    from gpt.conformance.result import Row
+    from conformance.matrix import run_matrix
+    from conformance.result import Row
+    from gpt.conformance.models import forward_rows
     from toolchain.bundle import Bundle
     from toolchain.files import check_makable
     from toolchain.runtime import gpus, open_executor
@@ -88,7 +89,8 @@ def run_(args: argparse.Namespace) -> int:
 
     with _native_tools() as native:
         results = run_matrix(
-            bundle, executors, sources=args.source, dtypes=args.dtype, selected=args.op, seed=args.seed,
+            bundle, executors, sources=args.source, dtypes=args.dtype, selected=args.op,
+            suites={"forward": forward_rows}, seed=args.seed,
             native=native, progress=show,
         )  # fmt: skip
     for line in write_report(results, args.report):
@@ -118,7 +120,7 @@ def _native_tools() -> Generator[NativeTools | str]:
 
 def report_(args: argparse.Namespace) -> int:
     from ci.report import write_report
-    from gpt.conformance.result import Results
+    from conformance.result import Results
     from toolchain.files import check_makable
 
     folder = args.output or args.results.parent

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from toolchain import knobs
 from toolchain.errors import BundleError, UsageError
 
-from .compiling import progress_bar
+from .compile_bundle import progress_bar
 from .options import SOURCES, add_json, command, print_json
 
 if TYPE_CHECKING:

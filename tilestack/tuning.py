@@ -11,22 +11,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpt.tuning.options import add_measuring
 from toolchain import knobs, tuned
 from toolchain.entry import DTYPES, EntrySpec
 from toolchain.errors import UsageError
+from tune.options import add_measuring
 
 from .options import SOURCES, command
 
 if TYPE_CHECKING:
-    from gpt.tuning.catalogue import Catalogue
-    from gpt.tuning.spaces import Space
     from toolchain.targets import Target
+    from tune.catalogue import Catalogue
+    from tune.spaces import Space
 
 EXAMPLES = """\
   tilestack tune linear --target sm_90 --dtype bf16    compile, and on a GPU of that target measure and keep the fastest
   tilestack tune model --target sm_90 --phase compile --output build/tune       where the compiler is
-  python3 -m gpt.tuning measure build/tune                                      where the GPU is: no compiler needed
+  python3 -m tune measure build/tune                                      where the GPU is: no compiler needed
   tilestack tune model --target sm_90 --phase apply --output build/tune         writes tuned/sm_90.toml
   tilestack tune linear --target sm_90 --shapes "M=8192 K=768 N=2304" --classes "^large$"
   tilestack tune --check                               which kept entries were measured with other tools or kernels
@@ -83,7 +83,7 @@ def tune(args: argparse.Namespace) -> int:
     tried_out = not args.phase and args.executor == "cpu"
     if not args.phase and not tried_out and not _has_gpu(target):
         print(
-            f"no GPU of {target.name} here; where there is one: python3 -m gpt.tuning measure {args.output}\n"
+            f"no GPU of {target.name} here; where there is one: python3 -m tune measure {args.output}\n"
             f"and then here: tilestack tune {args.what} --target {target.name} --phase apply --output {args.output}"
         )
         return 0
@@ -99,10 +99,10 @@ def tune(args: argparse.Namespace) -> int:
 
 def compile_(args: argparse.Namespace, target: Target) -> None:
     """The first phase."""
-    from gpt.tuning.compiling import Compiler
     from toolchain.cache import Cache
+    from tune.candidates import Compiler
 
-    from .compiling import progress_bar
+    from .compile_bundle import progress_bar
 
     modules = SOURCES if args.source == "all" else {args.source: SOURCES[args.source]}
     with progress_bar() as progress:
@@ -129,8 +129,8 @@ def failures(catalogue: Catalogue) -> dict[str, list[str]]:
 
 def chosen_spaces(args: argparse.Namespace) -> Sequence[Space]:
     """The spaces asked for. Raises UsageError if nothing is left of them."""
-    from gpt.tuning.shapes import parse_shape
-    from gpt.tuning.spaces import PATH, load_spaces, only_classes, only_shapes
+    from tune.shapes import parse_shape
+    from tune.spaces import PATH, load_spaces, only_classes, only_shapes
 
     spaces: Sequence[Space] = load_spaces(args.spaces or PATH).of(args.what)
     if args.dtype:
@@ -147,7 +147,7 @@ def chosen_spaces(args: argparse.Namespace) -> Sequence[Space]:
 
 def measure(args: argparse.Namespace) -> bool:
     """The second phase; whether all is measured."""
-    from gpt.tuning.command import measure as measure_folder
+    from tune.command import measure as measure_folder
 
     if args.shapes and args.phase:
         raise UsageError("--shapes are chosen when variants are compiled", hint="give them to --phase compile")
@@ -157,14 +157,14 @@ def measure(args: argparse.Namespace) -> bool:
 
 def apply(args: argparse.Namespace) -> None:
     """The third phase."""
-    from gpt.tuning.apply import apply as apply_winners
-    from gpt.tuning.faults import Faults
-    from gpt.tuning.launched import Launched
-    from gpt.tuning.measured import FILE, Measured
-    from gpt.tuning.spaces import load_spaces
     from toolchain.cache import Cache
     from toolchain.pipeline import load_source
     from toolchain.targets import select
+    from tune.apply import apply as apply_winners
+    from tune.faults import Faults
+    from tune.launched import Launched
+    from tune.measured import FILE, Measured
+    from tune.spaces import load_spaces
 
     def hash_of(source: str, op: str, kernel: str) -> str:
         spec = EntrySpec(f"{op} tuned", op, source, "f32", kernel=kernel)
@@ -195,7 +195,7 @@ def apply(args: argparse.Namespace) -> None:
 
 def compiled(args: argparse.Namespace) -> Catalogue:
     """What was compiled to the folder. Raises UsageError if that is nothing, or for another target."""
-    from gpt.tuning.catalogue import Catalogue
+    from tune.catalogue import Catalogue
 
     found = Catalogue.load(args.output)
     if found.target != args.target:

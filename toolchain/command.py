@@ -11,7 +11,9 @@ from pathlib import Path
 from .errors import TilestackError, ToolchainError
 
 CUT_OFF = 128 + 13  # what a shell says of a program that SIGPIPE ended
-OURS = frozenset({"benchmarks", "ci", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain"})
+OURS = frozenset(
+    {"benchmarks", "ci", "conformance", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain", "tune"}
+)
 
 
 def settle_streams() -> None:

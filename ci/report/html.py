@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpt.conformance.result import Results, Row
+from conformance.result import Results, Row
 
 _WORST_FIRST = ("error", "failed", "not run", "passed")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from gpt.conformance.result import Results
+from conformance.result import Results
 
 # What XML 1.0 has no way to write, https://www.w3.org/TR/xml/#charsets: a tool's colours, halves of characters.
 UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -1,0 +1,1 @@
+"""The forward pass as cells of the conformance matrix."""

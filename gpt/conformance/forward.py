@@ -9,18 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.compare import Verdict, bound_for, compare
+from conformance.result import Row
+from conformance.run import Cell, attempt, timed
+from gpt import reference
 from gpt.config import GPTConfig
 from gpt.generate import generate
 from gpt.model import GPT
-from gpt.reference import eager, float64
 from gpt.weights import Weights
 from toolchain.bundle import Bundle
 from toolchain.errors import ConformanceError
 from toolchain.runtime import Executor, Launcher
-
-from .compare import Verdict, bound_for, compare
-from .result import Row
-from .run import Cell, attempt, timed
 
 Tokens = NDArray[np.int32]
 Expected = tuple[NDArray[np.float64], NDArray[np.generic]]
@@ -77,7 +76,7 @@ def run_forward(
 
 def _expected(config: GPTConfig, weights: Weights, tokens: Tokens, dtype: str) -> Expected:
     """Reference and eager logits: both sources face these, computed when first needed."""
-    return float64.forward(config, weights, tokens), eager.forward(config, weights, tokens, dtype=dtype)
+    return reference.float64(config, weights, tokens), reference.eager(config, weights, tokens, dtype=dtype)
 
 
 def _shape(case: ForwardCase, size: tuple[int, int]) -> str:
@@ -110,8 +109,8 @@ def _greedy(
         if len(continuation) != count:
             raise ConformanceError(f"{len(continuation)} tokens, wants {count}")
         sequence = np.array([[*prompt, *continuation[:-1]]], np.int32)  # (1, prompt + count - 1)
-        logits = float64.forward(case.config, weights, sequence)[0, len(prompt) - 1 :]  # (count, V)
-        rounded = eager.forward(case.config, weights, sequence, dtype=dtype)[0, len(prompt) - 1 :]
+        logits = reference.float64(case.config, weights, sequence)[0, len(prompt) - 1 :]  # (count, V)
+        rounded = reference.eager(case.config, weights, sequence, dtype=dtype)[0, len(prompt) - 1 :]
         bound = bound_for("forward", dtype, logits, rounded)
         # How far the chosen token's reference logit is below the best: a right choice lies within both errors.
         regret = logits.max(axis=-1) - logits[np.arange(count), continuation]

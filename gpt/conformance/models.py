@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from conformance.result import Row
 from gpt import weights
 from gpt.config import GPTConfig, preset
 from gpt.weights import Weights
+from toolchain.bundle import Bundle
+from toolchain.runtime import Executor
 
-from .forward import ForwardCase
+from .forward import ForwardCase, run_forward
 
 ALL = ("f32", "tf32", "f16", "bf16")
 
@@ -45,3 +48,10 @@ def forward_cases() -> Sequence[ForwardCase]:
             sizes=((1, 1), (1, 64), (2, 100), (1, 1024)), cpu_sizes=((1, 64),), cpu_dtypes=("bf16",),
         ),
     )  # fmt: skip
+
+
+def forward_rows(
+    bundle: Bundle, executor: Executor, *, sources: Sequence[str], dtypes: Sequence[str], seed: int
+) -> Iterator[Row]:
+    """The `forward` cells of the conformance matrix."""
+    return run_forward(bundle, executor, forward_cases(), sources=sources, dtypes=dtypes, seed=seed)

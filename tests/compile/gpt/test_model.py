@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from conformance.compare import compare
+from gpt import reference
 from gpt.config import GPTConfig
-from gpt.conformance.compare import compare
 from gpt.generate import generate
 from gpt.model import GPT, KVCache
-from gpt.reference import eager, float64
 from gpt.weights import SHIPPED, load, random_weights
 from toolchain.bundle import Bundle
 from toolchain.runtime import Launcher, open_executor
@@ -27,7 +27,7 @@ def test_logits_are_within_the_bound(bundle: Bundle, source: str, dtype: str, ba
     weights = random_weights(ODD, seed=1).astype(dtype)
     tokens = np.random.default_rng(2).integers(0, ODD.vocab_size, (batch, length)).astype(np.int32)
     logits = GPT(ODD, weights, Launcher(bundle, source, open_executor("cpu")), dtype).forward(tokens)
-    exact, rounded = float64.forward(ODD, weights, tokens), eager.forward(ODD, weights, tokens, dtype=dtype)
+    exact, rounded = reference.float64(ODD, weights, tokens), reference.eager(ODD, weights, tokens, dtype=dtype)
     compare("forward", dtype, logits.numpy(), exact, rounded)
 
 
@@ -46,16 +46,16 @@ def test_a_cache_gives_what_the_whole_text_gives(
     assert (model.new_spans(cache) is None) == whole
     model.prefill(tokens[:, :70], cache)
     found = [model.prefill(tokens[:, 70:73], cache).numpy(), model.decode(tokens[:, 73], cache).numpy()]
-    exact = float64.forward(config, weights, tokens[:, :74])
-    rounded = eager.forward(config, weights, tokens[:, :74], dtype=dtype)
+    exact = reference.float64(config, weights, tokens[:, :74])
+    rounded = reference.eager(config, weights, tokens[:, :74], dtype=dtype)
     for step, logits in zip((72, 73), found, strict=True):
         compare("forward", dtype, logits, exact[:, step], rounded[:, step])
 
     cache.lengths[1] = 70
     logits = model.decode(tokens[:, 74], cache).numpy()
     for row, text in enumerate((tokens[:1], np.concatenate([tokens[1:, :70], tokens[1:, 74:]], axis=1))):
-        exact = float64.forward(config, weights, text)[0, -1]
-        compare("forward", dtype, logits[row], exact, eager.forward(config, weights, text, dtype=dtype)[0, -1])
+        exact = reference.float64(config, weights, text)[0, -1]
+        compare("forward", dtype, logits[row], exact, reference.eager(config, weights, text, dtype=dtype)[0, -1])
 
 
 def test_the_shipped_checkpoint_continues_as_the_reference_does(bundle: Bundle, source: str) -> None:
@@ -63,5 +63,5 @@ def test_the_shipped_checkpoint_continues_as_the_reference_does(bundle: Bundle, 
     text = list(b"Once upon a time there was")
     model = GPT(config, weights, Launcher(bundle, source, open_executor("cpu")), "f32")
     found = list(generate(model, text, max_new_tokens=16, temperature=0))
-    exact = float64.forward(config, weights, np.array([[*text, *found]]))[0, len(text) - 1 : -1]  # (16, V)
+    exact = reference.float64(config, weights, np.array([[*text, *found]]))[0, len(text) - 1 : -1]  # (16, V)
     assert found == exact.argmax(axis=-1).tolist()

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpt.conformance.compare import compare
-from gpt.reference import eager, float64
+from conformance.compare import compare
+from conformance.reference import eager, float64
 from toolchain.bundle import Compiled, write
 from toolchain.runtime import Launcher, open_executor
 from toolchain.targets import BYTECODE

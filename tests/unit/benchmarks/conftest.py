@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import environment
-from benchmarks.result import Results, Row
+from benchmarks.harness import environment
+from benchmarks.report.result import Results, Row
 
 MakeRow = Callable[..., Row]
 WHO = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")

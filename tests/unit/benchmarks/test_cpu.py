@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compiling, cpu, interpreter
-from benchmarks.measurement import Measurement
+from benchmarks import cpu
+from benchmarks.harness import compile_time, interpreter
+from benchmarks.harness.measurement import Measurement
 from toolchain import pipeline
 from toolchain.bundle import Compiled
 from toolchain.entry import EntrySpec
@@ -36,7 +37,7 @@ def test_assembling_is_summed_up_first(monkeypatch: pytest.MonkeyPatch) -> None:
     of = [(), ("sm_80", "sm_90"), ("sm_90",), ("sm_100",)]  # the last is never compiled for this target
     specs = [EntrySpec(f"gelu_{n}", "gelu", "mlir", "f32", targets=names) for n, names in enumerate(of)]
     compiled = [Compiled(spec, bytes([n]) * (n + 1), "13.3", {}) for n, spec in enumerate(specs)]
-    total, slowest, *each = compiling.assemble_times(compiled, "sm_90", 2)
+    total, slowest, *each = compile_time.assemble_times(compiled, "sm_90", 2)
     assert total.name == "assemble for sm_90, median of 3 kernels"
     assert slowest.median == max(m.median for m in each)
     assert all(m.detail for m in each)
@@ -93,8 +94,8 @@ def test_only_what_is_asked_for_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(interpreter, "operations", lambda repeats: asked.append(f"operations {repeats}") or iter(()))
     monkeypatch.setattr(interpreter, "forward", lambda *_: asked.append("forward") or iter(()))
-    monkeypatch.setattr(compiling, "compile_times", lambda _, n: asked.append(f"compile {n}") or ([], []))
-    monkeypatch.setattr(compiling, "assemble_times", lambda *args: asked.append(f"assemble {args[1]}") or iter(()))
+    monkeypatch.setattr(compile_time, "compile_times", lambda _, n: asked.append(f"compile {n}") or ([], []))
+    monkeypatch.setattr(compile_time, "assemble_times", lambda *args: asked.append(f"assemble {args[1]}") or iter(()))
     list(cpu.measurements(cpu.Options(Path(), only=("operations",))))
     list(cpu.measurements(cpu.Options(Path(), only=("assemble",), targets=("sm_90",))))
     assert asked == ["operations 6", "compile 1", "assemble sm_90"]

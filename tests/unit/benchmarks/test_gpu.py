@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.cases import Case, DecodeCase, ForwardCase, OpCase
-from benchmarks.options import Options
-from benchmarks.result import Results
-from benchmarks.roofline import Ceilings
+from benchmarks.cases.cases import Case, DecodeCase, ForwardCase, OpCase
+from benchmarks.cases.options import Options
+from benchmarks.cases.roofline import Ceilings
+from benchmarks.report.result import Results
 from toolchain.bundle import Bundle, Compiled, write
 from toolchain.errors import ConformanceError
 from toolchain.runtime import open_executor
@@ -53,8 +53,9 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
 
 @pytest.fixture
 def rig(bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    from benchmarks import decode, forward, kernels, models, rig, torch_side
-    from benchmarks import ops as op_bench
+    from benchmarks.harness import decode, forward, kernels, models, rig
+    from benchmarks.harness import ops as op_bench
+    from benchmarks.peers import torch_side
 
     for module in (models, forward, decode):
         monkeypatch.setattr(module, "BACKENDS", ("flash", "math"))  # a CPU has no cudnn
@@ -128,7 +129,8 @@ def test_a_peer_that_leaves_its_output_as_it_was_is_wrong(
     rig: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has its outputs at one place, as a compiler with graphs of its own, and wrote them while it was warmed up."""
-    from benchmarks import ops, torch_op_peers
+    from benchmarks.harness import ops
+    from benchmarks.peers import torch_op_peers
 
     kept: dict[int, Any] = {}
 
@@ -181,7 +183,7 @@ def test_a_run_that_is_over_before_its_first_case_wrote_nothing(
 
 @pytest.mark.parametrize("case", [OPS[10], MODELS[0], MODELS[3]], ids=lambda case: case.name)
 def test_two_bundles_take_turns(rig: Any, case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from benchmarks.kernels import choose
+    from benchmarks.harness.kernels import choose
 
     bundle = rig.kernels[0].bundle
     both = replace(rig, kernels=choose(bundle, {"old": bundle}, ()), peers=())
@@ -202,7 +204,8 @@ def test_no_peers_leave_ours_alone(rig: Any, tmp_path: Path) -> None:
 
 def test_every_process_of_a_run_is_told_what_tree_it_is_of(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each would else ask git for itself, and find what the others wrote."""
-    from benchmarks import apart, environment, gpu
+    from benchmarks import gpu
+    from benchmarks.harness import apart, environment
 
     told: list[Options] = []
     monkeypatch.setattr(gpu.driver, "load", lambda: None)
@@ -216,10 +219,10 @@ def test_every_process_of_a_run_is_told_what_tree_it_is_of(bundle: Bundle, monke
 def test_the_model_in_pytorch_is_the_reference() -> None:
     import numpy as np
 
-    from benchmarks import torch_gpt
-    from benchmarks.pytorch import torch
+    from benchmarks.peers import torch_gpt
+    from benchmarks.peers.pytorch import torch
+    from gpt import reference
     from gpt.config import PRESETS
-    from gpt.reference import float64
     from gpt.weights import random_weights
 
     config = PRESETS["nano"]
@@ -230,12 +233,12 @@ def test_the_model_in_pytorch_is_the_reference() -> None:
         model = torch_gpt.build(config, tensors, torch.float32, fused_gelu=fused)
         logits = model(torch.from_numpy(tokens))
         assert logits.shape == (2, 30, 384)
-        wanted = float64.forward(config, weights, tokens)
+        wanted = reference.float64(config, weights, tokens)
         assert np.abs(logits[..., : config.vocab_size].numpy() - wanted).max() < 1e-4
 
 
 def test_a_model_is_kept_for_each_source_and_way_of_norms(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks import forward, models
+    from benchmarks.harness import forward, models
 
     made: list[dict[str, Any]] = []
 
@@ -282,8 +285,8 @@ def test_a_graph_keeps_the_last_output_of_each_set_and_can_poison_it(monkeypatch
     from contextlib import nullcontext
     from types import SimpleNamespace
 
-    from benchmarks.pytorch import torch
-    from benchmarks.torch_side import TorchSide
+    from benchmarks.peers.pytorch import torch
+    from benchmarks.peers.torch_side import TorchSide
 
     side = TorchSide("cpu", flush_bytes=16)
     monkeypatch.setattr(side, "on_gpu", True)
@@ -313,8 +316,8 @@ def test_what_is_not_a_graph_is_poisoned_where_its_last_outputs_were() -> None:
     """Those of another library too."""
     import numpy as np
 
-    from benchmarks.pytorch import torch
-    from benchmarks.torch_side import TorchSide
+    from benchmarks.peers.pytorch import torch
+    from benchmarks.peers.torch_side import TorchSide
 
     held = [torch.zeros(3), torch.zeros(3, dtype=torch.int32), np.zeros(3, np.float32)]
     replay = TorchSide("cpu", flush_bytes=16).each([lambda x=x: x for x in held] * 2, len(held))
@@ -328,7 +331,7 @@ def test_what_is_not_a_graph_is_poisoned_where_its_last_outputs_were() -> None:
 
 
 def test_the_rates_are_those_of_the_fastest_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks import torch_side
+    from benchmarks.peers import torch_side
 
     monkeypatch.setattr(torch_side, "WARM_UP_S", 0)
     monkeypatch.setattr(torch_side, "REST_S", 0)
@@ -345,7 +348,7 @@ def test_the_rates_are_those_of_the_fastest_sample(monkeypatch: pytest.MonkeyPat
 
 
 def test_sets_and_calls_fill_a_sample_with_inputs_that_are_not_cached() -> None:
-    from benchmarks.ops import sets_and_calls
+    from benchmarks.harness.ops import sets_and_calls
 
     case = OpCase("gelu", {"M": 1024, "N": 1024})  # 4 MiB in and out
     sets, calls = sets_and_calls(case, floor_ms=0.001, l2_bytes=50 * 2**20)

@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import cpu
-from benchmarks.cases import CASES
-from benchmarks.result import Results
+from benchmarks.cases.cases import CASES
+from benchmarks.report.result import Results
 from toolchain.errors import UsageError
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpt import reference
 from gpt.config import PRESETS
-from gpt.reference import float64
 from gpt.weights import load, random_weights
 from toolchain.knobs import ROOT
 
@@ -45,7 +45,7 @@ def test_a_short_run_learns_and_is_reproducible(text: Path, tmp_path: Path) -> N
     assert record["corpus_bytes"] == len(" ".join(text.read_text().split())) + 1  # line breaks stay, runs of spaces go
     assert record["held_out_nats_per_byte"] < 4  # ln 257 = 5.5
     tokens = np.frombuffer(b"The 7th line of a small text.\nThe 8th line of", np.uint8).astype(np.int64)[None]
-    logits = float64.forward(config, weights, tokens)[0, :-1]
+    logits = reference.float64(config, weights, tokens)[0, :-1]
     log_probability = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
     here = -log_probability[np.arange(tokens.size - 1), tokens[0, 1:]].mean()
     assert here == pytest.approx(record["held_out_nats_per_byte"], abs=0.5)
@@ -68,7 +68,7 @@ np.save({str(tmp_path / "logits.npy")!r}, model(tokens).detach().numpy())
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}
     )
     assert done.returncode == 0, done.stderr
-    wanted = float64.forward(PRESETS["nano"], random_weights(PRESETS["nano"], 9), np.arange(40).reshape(2, 20) * 6)
+    wanted = reference.float64(PRESETS["nano"], random_weights(PRESETS["nano"], 9), np.arange(40).reshape(2, 20) * 6)
     assert np.abs(np.load(tmp_path / "logits.npy") - wanted).max() < 1e-4
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conformance.reference import eager
 from gpt.config import PRESETS, GPTConfig
 from gpt.model import GPT
-from gpt.reference import eager
 from gpt.weights import Weights, random_weights
 from toolchain.entry import EntrySpec, ops
 from toolchain.runtime import CpuExecutor, DeviceBuffer
@@ -18,7 +18,7 @@ from toolchain.runtime.launch import check_layouts
 
 
 class ReferenceLauncher:
-    """Checks arguments as a launch does, then runs `gpt.reference.eager` on the buffers."""
+    """Checks arguments as a launch does, then runs `conformance.reference.eager` on the buffers."""
 
     def __init__(self) -> None:
         self.executor = CpuExecutor()

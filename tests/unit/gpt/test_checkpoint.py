@@ -10,8 +10,8 @@ import sys
 import numpy as np
 import pytest
 
+from gpt import reference
 from gpt.config import PRESETS
-from gpt.reference import float64
 from gpt.tokenizer import ByteTokenizer, load_tokenizer
 from gpt.weights import SHIPPED, Weights, load
 from toolchain.knobs import ROOT
@@ -32,7 +32,7 @@ def weights() -> Weights:
 def nats_per_byte(weights: Weights, text: bytes) -> float:
     """The mean surprise of each byte after the first, given those before it."""
     tokens = np.frombuffer(text, np.uint8).astype(np.int64)
-    logits = float64.forward(PRESETS["mini"], weights, tokens[None])[0, :-1]  # (T - 1, V)
+    logits = reference.float64(PRESETS["mini"], weights, tokens[None])[0, :-1]  # (T - 1, V)
     largest = logits.max(axis=-1, keepdims=True)
     log_probability = logits - largest - np.log(np.exp(logits - largest).sum(axis=-1, keepdims=True))
     return float(-log_probability[np.arange(len(tokens) - 1), tokens[1:]].mean())
@@ -77,7 +77,7 @@ class Refuse(importlib.abc.MetaPathFinder):
         if top in {"xdsl", "tokenizers", "huggingface_hub", "torch", "rich", "jinja2"} or name == "cuda.tile":
             raise ImportError(f"{name} is refused")
 sys.meta_path.insert(0, Refuse())
-import gpt.generate, gpt.model, gpt.reference.eager
+import gpt.generate, gpt.model, gpt.reference
 from gpt import tokenizer, weights
 config, tensors, folder = weights.load(weights.SHIPPED)
 print(tokenizer.decode(tokenizer.load_tokenizer(folder, config), b"read"), len(tensors))

@@ -3,16 +3,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gpt import reference
 from gpt.config import GPTConfig
 from gpt.fold import fold
-from gpt.reference import float64
 from gpt.weights import Weights
 
 
 def test_folded_weights_are_the_same_function(config: GPTConfig, weights: Weights) -> None:
     tokens = np.random.default_rng(3).integers(0, config.vocab_size, (2, 17))
-    wanted = float64.forward(config, weights, tokens)
-    assert np.abs(float64.forward(config, fold(config, weights), tokens) - wanted).max() < 2e-6 * np.abs(wanted).max()
+    wanted = reference.float64(config, weights, tokens)
+    assert np.abs(reference.float64(config, fold(config, weights), tokens) - wanted).max() < 2e-6 * np.abs(wanted).max()
 
 
 def test_nothing_that_is_added_has_a_mean_and_no_norm_in_a_layer_a_gain(config: GPTConfig, weights: Weights) -> None:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpt import reference
 from gpt.config import GPTConfig
 from gpt.generate import generate, sample
 from gpt.model import GPT
-from gpt.reference import float64
 from gpt.weights import Weights
 from toolchain.errors import ConformanceError
 
@@ -25,7 +25,7 @@ def test_greedy_generation_takes_the_likeliest_each_time(config: GPTConfig, weig
     sequence = [7, 100, 256]
     found = list(generate(model, sequence, max_new_tokens=6, temperature=0))
     for token in found:
-        assert token == float64.forward(config, weights, np.array([sequence]))[0, -1].argmax()
+        assert token == reference.float64(config, weights, np.array([sequence]))[0, -1].argmax()
         sequence.append(token)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpt import reference
 from gpt.config import GPTConfig
 from gpt.model import GPT, KVCache
-from gpt.reference import eager
 from gpt.weights import Weights, random_weights
 from toolchain.errors import UsageError
 
@@ -55,7 +55,7 @@ def test_norms_of_many_rows_are_part_of_the_products(
     assert launched & NORMS == (NORMS if parts else set())
     assert ("embedding" in launched) == (not parts)
     assert model.new_workspace(batch, length).squares.shape == ((parts, batch * length) if parts else (0, 0))
-    wanted = eager.forward(config, weights.astype(dtype), tokens, dtype=dtype)
+    wanted = reference.eager(config, weights.astype(dtype), tokens, dtype=dtype)
     allowed = {"f32": 1e-5, "tf32": 2e-3, "f16": 5e-3, "bf16": 5e-2}[dtype]
     assert np.abs(logits - wanted.astype(np.float64)).max() < allowed
 
@@ -74,7 +74,7 @@ def test_of_few_rows_the_norm_between_products_is_part_of_them(
     launched = [op for op, _ in launcher.launches]
     assert set(launched) & NORMS == (NORMS - {"rms_linear"} if within else set())
     assert launched.count("layernorm") + launched.count("residual_layernorm") == (2 if within else 3)
-    wanted = eager.forward(config, weights.astype("f16"), tokens, dtype="f16")
+    wanted = reference.eager(config, weights.astype("f16"), tokens, dtype="f16")
     assert np.abs(logits - wanted.astype(np.float64)).max() < 5e-3
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpt import reference
 from gpt.config import GPTConfig
 from gpt.generate import generate
 from gpt.model import GPT, KVCache
-from gpt.reference import eager, float64
 from gpt.weights import Weights
 from toolchain.errors import UsageError
 
@@ -24,7 +24,7 @@ def test_forward_is_the_references_sequence_of_ops(
     config: GPTConfig, weights: Weights, launcher: Any, tokens: np.ndarray, dtype: str
 ) -> None:
     logits = GPT(config, weights, launcher, dtype).forward(tokens).numpy()
-    wanted = eager.forward(config, weights.astype(dtype), tokens, dtype=dtype)
+    wanted = reference.eager(config, weights.astype(dtype), tokens, dtype=dtype)
     allowed = {"f32": 1e-5, "tf32": 2e-3, "f16": 5e-3, "bf16": 5e-2}[dtype]  # other shapes, another order of summation
     assert logits.dtype == wanted.dtype
     assert np.abs(logits.astype(np.float64) - wanted.astype(np.float64)).max() < allowed
@@ -98,8 +98,8 @@ def test_sequences_of_different_lengths_decode_together(
     cache.lengths[1] = 3  # forget the second sequence's last three
     logits = model.decode(tokens[:, 6], cache).numpy()
     short = np.array([[*tokens[1, :3], tokens[1, 6]]])
-    assert np.abs(logits[0] - float64.forward(config, weights, tokens[:1, :7])[0, -1]).max() < 1e-4
-    assert np.abs(logits[1] - float64.forward(config, weights, short)[0, -1]).max() < 1e-4
+    assert np.abs(logits[0] - reference.float64(config, weights, tokens[:1, :7])[0, -1]).max() < 1e-4
+    assert np.abs(logits[1] - reference.float64(config, weights, short)[0, -1]).max() < 1e-4
     with pytest.raises(UsageError, match="equally long"):
         model.prefill(tokens[:, :2], cache)
 

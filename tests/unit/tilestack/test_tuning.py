@@ -10,12 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-import gpt.tuning.command
-from gpt.tuning.catalogue import Candidate, Catalogue, Contest
-from gpt.tuning.faults import Faults
-from gpt.tuning.launched import Launched
-from gpt.tuning.measured import OWN, Measured, Row
-from gpt.tuning.tasks import Machine, Outcome
+import tune.command
 from kernels_mlir import SOURCE
 from tilestack import tuning
 from toolchain import tuned
@@ -24,6 +19,11 @@ from toolchain.entry import EntrySpec
 from toolchain.knobs import ROOT
 from toolchain.pins import pins
 from toolchain.targets import targets
+from tune.catalogue import Candidate, Catalogue, Contest
+from tune.faults import Faults
+from tune.launched import Launched
+from tune.measured import OWN, Measured, Row
+from tune.tasks import Machine, Outcome
 
 from .conftest import Run
 
@@ -205,7 +205,7 @@ def test_where_there_is_no_gpu_it_says_how_to_go_on(run: Run, tmp_path: Path, mo
     monkeypatch.setattr("toolchain.runtime.gpus", lambda: ())
     ran = run("tune", "gelu", "--target", "sm_90", "--output", tmp_path / "out")
     assert ran.code == 0
-    assert f"python3 -m gpt.tuning measure {tmp_path}/out" in ran.out and "--phase apply" in ran.out
+    assert f"python3 -m tune measure {tmp_path}/out" in ran.out and "--phase apply" in ran.out
 
 
 @pytest.mark.parametrize("finished", [True, False])
@@ -213,7 +213,7 @@ def test_on_the_interpreter_a_search_is_tried_out(
     run: Run, searched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: bool
 ) -> None:
     monkeypatch.setattr(tuning, "compile_", lambda *_: None)
-    monkeypatch.setattr(gpt.tuning.command, "measure", lambda *_: finished)
+    monkeypatch.setattr(tune.command, "measure", lambda *_: finished)
     monkeypatch.setattr("toolchain.runtime.gpus", lambda: ())
     words = ["tune", "gelu", "--target", "sm_90", "--output", searched, "--tuned", tmp_path / "kept"]
     ran = run(*words, "--executor", "cpu")
@@ -232,12 +232,12 @@ def test_where_there_is_one_all_three_phases_run(
         return True
 
     monkeypatch.setattr(tuning, "compile_", lambda *_: None)
-    monkeypatch.setattr(gpt.tuning.command, "measure", measure)
+    monkeypatch.setattr(tune.command, "measure", measure)
     monkeypatch.setattr("toolchain.runtime.gpus", lambda: (SimpleNamespace(target="sm_90"),))
     words = ["tune", "gelu", "--target", "sm_90", "--output", searched, "--tuned", tmp_path / "kept", "--timeout", "7"]
     ran = run(*words)
     assert (ran.code, measured) == (0, [searched]) and "wrote" in ran.out
-    monkeypatch.setattr(gpt.tuning.command, "measure", lambda *_: False)
+    monkeypatch.setattr(tune.command, "measure", lambda *_: False)
     assert run(*words).code == 1, "not all is measured yet"
 
 
@@ -254,8 +254,8 @@ def test_measuring_needs_few_packages(tmp_path: Path) -> None:
 import sys
 for name in {BLOCKED!r}:
     sys.modules[name] = None
-from gpt.tuning import bench, measure, worker
-from gpt.tuning.__main__ import main
+from tune import bench, measure, worker
+from tune.__main__ import main
 assert not {{name.partition(".")[0] for name in sys.modules}} & {{"tilestack", "kernels_py", "kernels_mlir"}}
 sys.exit(main(["measure", {str(tmp_path)!r}]))
 """

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from ci.report import render_html, write_report
-from gpt.conformance.result import Results, Row
+from conformance.result import Results, Row
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
 
@@ -81,7 +81,7 @@ def test_the_page_escapes_and_shows_the_worst_of_a_square() -> None:
 
 
 def test_the_page_is_the_same_in_any_locale() -> None:
-    code = "from ci.report import *; from gpt.conformance.result import *; print(ascii(render_html(Results({}, []))))"
+    code = "from ci.report import *; from conformance.result import *; print(ascii(render_html(Results({}, []))))"
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, check=True)
     assert done.stdout.decode() == f"{render_html(Results({}, []))!a}\n"

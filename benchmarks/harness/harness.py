@@ -1,0 +1,221 @@
+"""One case: build every contender, check each one's output, then time the right ones in turns, and make the rows.
+
+Knows neither a GPU nor PyTorch: a contender is a few calls.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from toolchain.errors import ConformanceError, DeviceError
+
+from ..cases.cases import Case
+from ..cases.check import Verdict
+from ..cases.roofline import Ceilings
+from ..report.result import Row, Status, mark_best
+from . import stats
+from .limit import TimedOut, time_limit
+from .our_side import HostTime
+
+Kind = Literal["ours", "against", "eager", "graph", "compile", "copy"]
+WARM_UP_ROUNDS = 3
+DETAIL_CHARACTERS = 600
+
+
+@dataclass
+class Contender:
+    """Something ready to run. `check` runs it once on poisoned outputs and compares, or raises ConformanceError.
+    `time_us` gives the device time of one sample, which is `calls` calls over `sets` sets of inputs. `entry`: the
+    kernel, where it is one. `peak_bytes`: the device memory that it took at most, where a check watches it. `host`: the
+    host's time to start one call, where a check takes it."""
+
+    check: Callable[[], Verdict]
+    time_us: Callable[[], float]
+    calls: int = 1
+    sets: int = 1
+    entry: str = ""
+    peak_bytes: int | None = None
+    host: HostTime | None = None
+
+
+@dataclass(frozen=True)
+class Maker:
+    """A contender by name, not built yet: building one may take minutes, or fail. `kind`: how it runs; `against`: our
+    kernels of another bundle; `copy` is none of the peers, it just moves as many bytes. `beside`: the one of ours that
+    it is a peer of, if not of all."""
+
+    name: str
+    kind: Kind
+    build: Callable[[], Contender]
+    beside: str = ""
+
+
+@dataclass
+class Outcome:
+    """What became of a contender. `samples`: microseconds of each round."""
+
+    maker: Maker
+    status: Status = "ok"
+    detail: str = ""
+    contender: Contender | None = None
+    verdict: Verdict | None = None
+    samples: list[float] = field(default_factory=list)
+
+    def fail(self, status: Status, error: BaseException) -> None:
+        text = str(error) if status == "wrong" else f"{type(error).__name__}: {error}"
+        self.status, self.detail = status, shorten(text)
+        self.contender, self.samples = None, []
+
+    @property
+    def ms(self) -> stats.Interval | None:
+        """Of one call."""
+        if not self.samples or self.contender is None:
+            return None
+        return stats.median(self.samples).scaled(1e-3 / self.contender.calls)
+
+
+def shorten(text: str) -> str:
+    """An error's text without the middle of a long one: compilers quote whole programs."""
+    text = text.strip()
+    half = DETAIL_CHARACTERS // 2
+    return text if len(text) <= DETAIL_CHARACTERS else f"{text[:half]} ... {text[-half:]}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`samples` rounds; `limit_s` for building and checking one peer. `healthy`: whether the device still works: after
+    some errors nothing can run on it. `say` is told what is done."""
+
+    samples: int
+    limit_s: float
+    healthy: Callable[[], bool]
+    say: Callable[[str], object]
+
+
+def run_contenders(makers: Sequence[Maker], plan: Plan) -> list[Outcome]:
+    """Checks all, then times those that are right, one sample of each a round, in an order that is drawn anew for each:
+    under a power limit the clock depends on what ran before. Fails none but the one that raised, and all the others if
+    it took the device with it."""
+    outcomes = [Outcome(maker) for maker in makers]
+    for outcome in outcomes:
+        started = time.perf_counter()
+        _check(outcome, plan)
+        name, seconds = outcome.maker.name, time.perf_counter() - started
+        plan.say(f"  {name}: {outcome.status} in {seconds:.1f} s {outcome.detail}".rstrip())
+        if outcome.status == "error" and not plan.healthy():
+            return _lost(outcomes, name)
+    draw = random.Random(0)
+    for round_ in range(-WARM_UP_ROUNDS, plan.samples):
+        running = [(outcome, outcome.contender) for outcome in outcomes if outcome.contender is not None]
+        for outcome, contender in draw.sample(running, len(running)):
+            try:
+                us = contender.time_us()
+            except Exception as error:  # noqa: BLE001 - whatever a peer raises is its own failure, not the run's
+                outcome.fail("error", error)
+                plan.say(f"  {outcome.maker.name}: {outcome.detail}")
+                if not plan.healthy():
+                    return _lost(outcomes, outcome.maker.name)
+                continue
+            if round_ >= 0:
+                outcome.samples.append(us)
+    return outcomes
+
+
+def _lost(outcomes: list[Outcome], culprit: str) -> list[Outcome]:
+    for outcome in outcomes:
+        if outcome.status == "ok":
+            outcome.fail("error", DeviceError(f"the device was lost in {culprit}"))
+    return outcomes
+
+
+def _check(outcome: Outcome, plan: Plan) -> None:
+    maker = outcome.maker
+    try:
+        with time_limit(0 if maker.kind in ("ours", "against") else plan.limit_s):
+            outcome.contender = maker.build()
+            outcome.verdict = outcome.contender.check()
+    except ConformanceError as error:
+        outcome.fail("wrong", error)
+    except (Exception, TimedOut) as error:  # noqa: BLE001 - as above
+        outcome.fail("error", error)
+
+
+def rows(case: Case, outcomes: Sequence[Outcome], least: Mapping[str, Any], **also: Any) -> list[Row]:
+    """A row for each of ours and each peer; one with an empty peer where there is none. `least`: what `floor` gives.
+    `also`: more of the row."""
+    ours = [o for o in outcomes if o.maker.kind == "ours"]
+    peers = [o for o in outcomes if o.maker.kind not in ("ours", "copy")]
+    same: dict[str, Any] = {
+        "group": case.group, "case": case.name, "dtype": case.dtype, "shape": case.shape, "dims": dict(case.dims),
+        "axis": getattr(case, "axis", ""), **least, **_copy(outcomes), **also,
+    }  # fmt: skip
+    made = [
+        Row(source=our.maker.name, **same, **_ours(our), **_peer(peer), **_both(our, peer))
+        for our in ours
+        for peer in [p for p in peers if p.maker.beside in ("", our.maker.name)] or [None]
+    ]
+    return mark_best(made)
+
+
+def floor(case: Case, ceilings: Ceilings) -> dict[str, Any]:
+    """The least time of a case, and what it comes from."""
+    work = case.work()
+    return {
+        "floor_ms": ceilings.floor_ms(work), "bound": ceilings.bound(work), "nbytes": work.nbytes, "flops": work.flops,
+    }  # fmt: skip
+
+
+def _copy(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The time of a copy of as many bytes, where there is one, or why it has none."""
+    for outcome in outcomes:
+        if outcome.maker.kind == "copy":
+            ms = outcome.ms
+            if ms is None:
+                return {"copy_detail": outcome.detail}
+            return {"copy_ms": ms.value, "copy_low": ms.low, "copy_high": ms.high}
+    return {}
+
+
+def _ours(our: Outcome) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if our.verdict:
+        found["ours_error"] = our.verdict.to_json()
+    if made := our.contender:
+        found |= {
+            "entry": made.entry, "calls": made.calls, "sets": made.sets, "ours_peak_bytes": made.peak_bytes,
+        }  # fmt: skip
+        if host := made.host:
+            found |= {"host_us": host.us, "launch_us": host.launch_us}
+    if ms := our.ms:
+        found |= {"ours_ms": ms.value, "ours_low": ms.low, "ours_high": ms.high, "samples": len(our.samples)}
+    return found
+
+
+def _peer(peer: Outcome | None) -> dict[str, Any]:
+    if peer is None:
+        return {}
+    found: dict[str, Any] = {"peer": peer.maker.name, "peer_kind": peer.maker.kind}
+    if peer.verdict:
+        found["peer_error"] = peer.verdict.to_json()
+    if peer.contender:
+        found["peer_peak_bytes"] = peer.contender.peak_bytes
+    if ms := peer.ms:
+        found |= {"peer_ms": ms.value, "peer_low": ms.low, "peer_high": ms.high}
+    return found
+
+
+def _both(our: Outcome, peer: Outcome | None) -> dict[str, Any]:
+    """Status and ratio."""
+    both = [our] if peer is None else [our, peer]
+    failed = [o for o in both if o.status != "ok"]
+    if failed:
+        status = "wrong" if any(o.status == "wrong" for o in failed) else "error"
+        return {"status": status, "detail": "; ".join(f"{o.maker.name}: {o.detail}" for o in failed)}
+    if peer is None or not our.contender or not peer.contender:
+        return {"status": "ok"}
+    found = stats.ratio(peer.samples, our.samples).scaled(our.contender.calls / peer.contender.calls)
+    return {"status": "ok", "ratio": found.value, "ratio_low": found.low, "ratio_high": found.high}

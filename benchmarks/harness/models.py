@@ -1,0 +1,99 @@
+"""One model at a time on both sides, from the same weights: building a large one takes longer than measuring it."""
+
+from __future__ import annotations
+
+import functools
+
+from gpt.config import GPTConfig
+from gpt.model import GPT
+from gpt.weights import Weights, random_weights
+
+from ..cases.roofline import parameters
+from ..peers import torch_gpt
+from ..peers.pytorch import Tensor, torch
+from ..peers.torch_gpt import TorchGPT
+from .kernels import Kernels
+from .rig import Rig
+
+SEED = 7
+BACKENDS = ("flash", "cudnn")
+
+
+class Models:
+    """A config's models, each made when first asked for. All have the weights of `dtype`, which the f32 reference takes
+    as they are: what is compared is the computation."""
+
+    def __init__(self, rig: Rig, config: GPTConfig, dtype: str) -> None:
+        self.rig, self.config, self.dtype = rig, config, dtype
+        self._ours: dict[tuple[str, bool | None], GPT] = {}
+
+    @functools.cached_property
+    def weights(self) -> Weights:
+        return random_weights(self.config, SEED).astype(self.dtype)
+
+    @functools.cached_property
+    def tensors(self) -> dict[str, Tensor]:
+        return torch_gpt.state(self.config, self.weights, self.rig.torch.device)
+
+    @functools.cached_property
+    def bytes(self) -> int:
+        """Of the weights, without padding."""
+        return parameters(self.config) * next(iter(self.weights.values())).itemsize
+
+    def ours(self, kernels: Kernels, folded: bool | None = None) -> GPT:
+        """`folded`: whether norms are part of the products; None: as the model decides."""
+        key = (kernels.name, folded)
+        if key not in self._ours:
+            launcher = kernels.launcher(self.rig.executor)
+            self._ours[key] = GPT(self.config, self.weights, launcher, self.dtype, folded=folded)
+        return self._ours[key]
+
+    def forget_ours(self) -> None:
+        """Frees our models: what the next ones take can be watched from the start."""
+        self._ours.clear()
+
+    @functools.cached_property
+    def peer_bytes(self) -> int:
+        """Of PyTorch's weights, whose vocabulary is padded."""
+        return sum(value.numel() * value.element_size() for value in self.tensors.values())
+
+    @functools.cached_property
+    def eager(self) -> TorchGPT:
+        return torch_gpt.build(self.config, self.tensors, self.rig.torch.dtype(self.dtype))
+
+    @functools.cached_property
+    def fused_gelu(self) -> TorchGPT:
+        return torch_gpt.build(self.config, self.tensors, self.rig.torch.dtype(self.dtype), fused_gelu=True)
+
+    @functools.cached_property
+    def reference(self) -> TorchGPT:
+        """In f32, of the same weights."""
+        return torch_gpt.build(self.config, self.tensors, torch.float32)
+
+    def fastest_attention(self, batch: int, queries: int, keys: int, *, causal: bool) -> str:
+        """The SDPA backend that a peer of this size is given where only one is tried."""
+        side, h, d = self.rig.torch, self.config.n_head, self.config.head_size
+        q = side.normal((batch, h, queries, d), self.dtype)
+        k, v = (side.normal((batch, h, keys, d), self.dtype) for _ in range(2))
+        attend = functools.partial(torch.nn.functional.scaled_dot_product_attention, q, k, v, is_causal=causal)
+        return side.fastest_attention(attend, BACKENDS)
+
+    def cut(self, logits: Tensor) -> Tensor:
+        """Without the padded vocabulary."""
+        return logits[..., : self.config.vocab_size]
+
+
+class Zoo:
+    """The models of the last config that was asked for."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self._last: Models | None = None
+
+    def get(self, config: GPTConfig, dtype: str) -> Models:
+        last = self._last
+        if last is None or (last.config, last.dtype) != (config, dtype):
+            self._last = last = None  # before the next is built: two large ones may not fit
+            self.rig.torch.release()
+            self._last = last = Models(self.rig, config, dtype)
+        return last

@@ -1,0 +1,245 @@
+"""PyTorch on the device that we run on: its stream, its clock, its graphs, and errors of tensors too large to copy.
+
+On a CPU it does the same without streams and graphs, so that all of it but them can be tested anywhere.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from toolchain.errors import ConformanceError
+
+from ..cases.check import Errors, total
+from ..cases.roofline import Ceilings
+from .pytorch import Tensor, attention, inductor, torch
+
+Call = Callable[[], Tensor]
+MAX_AUTOTUNE = (
+    "max-autotune-no-cudagraphs"  # of torch.compile; the graphs are ours to make, over several sets of inputs
+)
+WARM_UP_CALLS = 3
+WARM_UP_S = 0.2
+REST_S = 0.02
+PIECE = 1 << 27  # elements that are compared at a time: 1 GiB in float64
+TORCH_DTYPES = {"f32": torch.float32, "tf32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
+                "i32": torch.int32}  # fmt: skip
+ATTENTION = {"flash": attention.SDPBackend.FLASH_ATTENTION, "cudnn": attention.SDPBackend.CUDNN_ATTENTION,
+             "efficient": attention.SDPBackend.EFFICIENT_ATTENTION, "math": attention.SDPBackend.MATH}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Calls as one thing to run; `outputs` after a run: of the last call over each set. `calls`: a graph knows only
+    addresses, so what it was made of must stay alive beside it."""
+
+    run: Callable[[], object]
+    outputs: Callable[[], Sequence[Tensor]]
+    poison: Callable[[], None]
+    calls: Sequence[Call]
+
+
+class TorchSide:
+    """All of PyTorch's work is on one stream of its own, as all of ours is on the executor's."""
+
+    def __init__(self, device: str, flush_bytes: int | None = None) -> None:
+        """`flush_bytes`: what is written between samples to empty the L2 cache. By default four times its size: twice
+        would do for the cache, the rest gives the host time to queue what is measured."""
+        self.device = torch.device(device)
+        self.on_gpu = self.device.type == "cuda"
+        torch.set_grad_enabled(False)
+        torch.set_float32_matmul_precision("highest")  # the reference is in f32, not tf32
+        self.l2_bytes = 0
+        if self.on_gpu:
+            torch.cuda.set_device(self.device)
+            torch.cuda.set_stream(torch.cuda.Stream())
+            self.l2_bytes = int(torch.cuda.get_device_properties(self.device).L2_cache_size)
+        self.flush_bytes = 4 * self.l2_bytes if flush_bytes is None else flush_bytes
+        self._flushed = torch.empty(max(self.flush_bytes, 1), dtype=torch.uint8, device=self.device)
+        self._generator = torch.Generator(self.device)
+
+    def dtype(self, name: str) -> Any:
+        return TORCH_DTYPES[name]
+
+    # Numbers
+
+    def seed(self, seed: int) -> None:
+        self._generator.manual_seed(seed)
+
+    def normal(self, shape: Sequence[int], dtype: str) -> Tensor:
+        """Standard normal numbers, drawn in f32."""
+        drawn = torch.randn(tuple(shape), generator=self._generator, device=self.device, dtype=torch.float32)
+        return drawn.to(TORCH_DTYPES[dtype])
+
+    def integers(self, stop: int, shape: Sequence[int], dtype: Any = torch.int32) -> Tensor:
+        return torch.randint(stop, tuple(shape), generator=self._generator, device=self.device, dtype=dtype)
+
+    def errors(self, result: Tensor, reference: Tensor) -> Errors:
+        """Of a tensor of any strides against a reference of its shape, a piece at a time."""
+        if tuple(result.shape) != tuple(reference.shape):
+            raise ConformanceError(f"shape {tuple(result.shape)}, wants {tuple(reference.shape)}")
+        rows = max(1, PIECE // max(1, reference[0].numel())) if reference.dim() and reference.numel() else 1
+        return total(self._piece(*pair) for pair in zip(result.split(rows), reference.split(rows), strict=True))
+
+    def _piece(self, result: Tensor, reference: Tensor) -> Errors:
+        got, exact = result.double(), reference.double()
+        finite = torch.isfinite(got)
+        difference = torch.where(finite, got, 0.0).sub_(exact).abs_()
+        sums = [
+            difference.square().sum(), exact.square().sum(), difference.max(), exact.abs().max(),
+            (~finite).sum().double(),
+        ]  # fmt: skip
+        error_sq, reference_sq, worst, largest, bad = torch.stack(sums).tolist()
+        return Errors(error_sq, reference_sq, worst, largest, int(bad), exact.numel())
+
+    # Running
+
+    def synchronize(self) -> None:
+        """Waits for the whole device, our executor's stream too."""
+        if self.on_gpu:
+            torch.cuda.synchronize()
+
+    def healthy(self) -> bool:
+        """Whether the device still answers: some errors end every use of it in this process."""
+        try:
+            self.synchronize()
+            return bool((torch.ones(1, device=self.device) + 1).item() == 2)
+        except RuntimeError:
+            return False
+
+    def time_us(self, run: Callable[[], object], prepare: Callable[[], object] = lambda: None) -> float:
+        """The device time of `run`, with a cold L2. What is prepared and flushed is queued before it, which also gives
+        the host time to queue all of `run`: of a graph no launch is waited for."""
+        prepare()
+        self._flushed.zero_()
+        if not self.on_gpu:
+            started = time.perf_counter()
+            run()
+            return 1e6 * (time.perf_counter() - started)
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        run()
+        end.record()
+        end.synchronize()
+        return 1e3 * start.elapsed_time(end)
+
+    def capture(self, calls: Sequence[Call], sets: int, prepare: Callable[[], object] = lambda: None) -> Replay:
+        """One CUDA graph of all calls, over `sets` sets of inputs in turns; `prepare` comes before each call that
+        warms up. An output lives until the next call over its set, so the graph's memory is reused as an eager
+        program's is."""
+        if not self.on_gpu:
+            return self.each(calls, sets, prepare)
+        self.warm_up(calls[:sets], prepare)
+        outputs: list[Tensor] = [None] * sets
+        graph = torch.cuda.CUDAGraph()
+        gc.collect()
+        # Relaxed: what another library does meanwhile, as when an object is collected, must not end the capture.
+        with torch.cuda.graph(graph, capture_error_mode="relaxed"):
+            for index, call in enumerate(calls):
+                outputs[index % sets] = None
+                outputs[index % sets] = call()
+        return Replay(graph.replay, lambda: outputs, lambda: _poison(outputs), calls)
+
+    def each(self, calls: Sequence[Call], sets: int, prepare: Callable[[], object] = lambda: None) -> Replay:
+        """The same calls one by one, as a program without graphs makes them. A compiler with graphs of its own writes
+        its outputs to where the last ones were, and an allocator gives their memory away again: so the last outputs are
+        what is poisoned, and then let go of."""
+        outputs = self.warm_up(calls[:sets], prepare)
+
+        def run() -> None:
+            for index, call in enumerate(calls):
+                outputs[index % sets] = call()
+
+        def poison() -> None:
+            _poison(outputs)
+            outputs[:] = [None] * len(outputs)
+
+        return Replay(run, lambda: outputs, poison, calls)
+
+    def compile(self, function: Callable[..., Any], mode: str) -> Callable[..., Any]:
+        """By `torch.compile` for the shapes that it is called with; which tilings it tried is not printed."""
+        inductor.autotune_num_choices_displayed = 0
+        return torch.compile(function, mode=mode, dynamic=False)
+
+    def warm_up(self, calls: Sequence[Call], prepare: Callable[[], object]) -> list[Tensor]:
+        """Also compiles what is compiled at its first call. The last output of each call."""
+        outputs: list[Tensor] = [None] * len(calls)
+        for _ in range(WARM_UP_CALLS):
+            for index, call in enumerate(calls):
+                outputs[index] = None  # its memory is free for the next, as in a program
+                prepare()
+                outputs[index] = call()
+        self.synchronize()
+        return outputs
+
+    def sdpa(self, backend: str) -> AbstractContextManager[object]:
+        """Only this implementation of scaled dot product attention; `any` leaves the choice to PyTorch."""
+        return attention.sdpa_kernel(list(ATTENTION.values()) if backend == "any" else [ATTENTION[backend]])
+
+    def fastest_attention(self, attend: Callable[[], Tensor], backends: Sequence[str]) -> str:
+        """The backend that runs `attend` in the least time. Raises RuntimeError if none does."""
+        times: dict[str, float] = {}
+        for backend in backends:
+            with self.sdpa(backend):
+                try:
+                    replay = self.capture([attend] * 5, 1)
+                except RuntimeError:
+                    continue
+                times[backend] = min(self.time_us(replay.run) for _ in range(5))
+        if not times:
+            raise RuntimeError(f"no attention runs here of {', '.join(backends)}")
+        return min(times, key=lambda backend: times[backend])
+
+    def release(self) -> None:
+        """Gives back what the last case held."""
+        torch.compiler.reset()
+        gc.collect()
+        if self.on_gpu:
+            torch.cuda.empty_cache()
+
+    # Memory
+
+    def start_peak(self) -> int:
+        """Starts to watch; the bytes that are held already."""
+        if not self.on_gpu:
+            return 0
+        torch.cuda.reset_peak_memory_stats()
+        return int(torch.cuda.memory_allocated())
+
+    def peak(self, since: int) -> int | None:
+        return int(torch.cuda.max_memory_allocated()) - since if self.on_gpu else None
+
+
+def _poison(outputs: Sequence[Any]) -> None:
+    """Fills outputs, of PyTorch or of another library, with what no right result holds."""
+    for output in outputs:
+        held = output if isinstance(output, torch.Tensor) else torch.from_dlpack(output)
+        held.fill_(float("nan") if held.is_floating_point() else -(2**31))
+
+
+def measure_ceilings(side: TorchSide, copy_bytes: int = 1 << 32, size: int = 8192, repeats: int = 20) -> Ceilings:
+    """The rates of a large copy, of bytes read and written, and of a large bf16 product of random numbers: of each
+    the fastest of some with rests before them. A GPU that has worked for a while lowers its clock; what it can do at
+    most is what the floor asks for."""
+    a, b = side.normal((size, size), "bf16"), side.normal((size, size), "bf16")
+    product_us = _fastest_us(side, lambda: torch.matmul(a, b), repeats)
+    source = torch.empty(copy_bytes, dtype=torch.uint8, device=side.device).random_()
+    target = torch.empty_like(source)
+    copy_us = _fastest_us(side, lambda: target.copy_(source), repeats)
+    return Ceilings(2 * copy_bytes / copy_us * 1e6, 2 * size**3 / product_us * 1e6)
+
+
+def _fastest_us(side: TorchSide, run: Callable[[], object], repeats: int) -> float:
+    begun = time.perf_counter()
+    while time.perf_counter() - begun < WARM_UP_S:  # until the clocks are up
+        side.time_us(run)
+    times: list[float] = []
+    for _ in range(repeats):
+        side.synchronize()
+        time.sleep(REST_S)
+        times.append(side.time_us(run))
+    return min(times)

@@ -1,0 +1,126 @@
+"""Is a result right? Shape, then dtype, then finiteness, then the bound of `tolerances.toml`."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.reference.float64 import LEAST
+from toolchain.errors import ConformanceError, UsageError
+
+Array = NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """A row of `tolerances.toml`. `f32_ulps` is in units of f32's unit roundoff; `exact` allows no difference, and
+    `exact_outputs` none in these outputs."""
+
+    f32_ulps: float
+    exact: bool
+    exact_outputs: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The largest error of a result and what was allowed, both absolute."""
+
+    error: float
+    bound: float
+
+    @property
+    def share(self) -> float:
+        """How much of the bound the error takes: 1 is all of it. An exact result, bounded by 0, takes none."""
+        return self.error / self.bound if self.bound else 0.0
+
+
+def loosest(verdicts: Iterable[Verdict]) -> Verdict:
+    """Of several, the one that took most of its bound; of such as took the same, the one with the larger bound.
+
+    The absolute errors of outputs of different scales do not compare.
+    """
+    return max(verdicts, key=lambda v: (v.share, v.bound))
+
+
+@functools.cache
+def _table() -> dict[str, dict[str, dict[str, object]]]:
+    return tomllib.loads((Path(__file__).parent / "tolerances.toml").read_text())
+
+
+def tolerance(op: str) -> Tolerance:
+    """The row of an op. Raises UsageError if the op has none: no op passes without a stated tolerance."""
+    row = _table()["op"].get(op)
+    if row is None:
+        raise UsageError(f"tolerances.toml has no row [op.{op}]", hint="add one, with its reason")
+    outputs = tuple(cast("list[str]", row.get("exact_outputs", [])))
+    return Tolerance(float(str(row.get("f32_ulps", 0))), bool(row.get("exact", False)), outputs, str(row["why"]))
+
+
+def unit_roundoff(dtype: str) -> float:
+    return float(str(_table()["unit_roundoff"][dtype]))
+
+
+def bound_for(op: str, dtype: str, reference: Array, eager: Array, output: str = "") -> float:
+    """The allowed largest absolute error: see the head of `tolerances.toml`."""
+    row = tolerance(op)
+    if row.exact or output in row.exact_outputs or reference.size == 0:
+        return 0.0
+    exact = reference.astype(np.float64)
+    eager_error = float(np.max(np.abs(eager.astype(np.float64) - exact)))
+    largest = float(np.max(np.abs(exact)))
+    bound = 2 * eager_error + (unit_roundoff(dtype) + row.f32_ulps * unit_roundoff("f32")) * largest
+    if not np.isfinite(bound):
+        raise ConformanceError(f"{op} {dtype}: the reference or the eager result is not finite, so it bounds nothing")
+    return bound
+
+
+def set_aside(op: str, result: Array, reference: Array, eager: Array) -> tuple[Array, Array, Array]:
+    """The three with zeros where the reference has no number to compare with: NaN (what lay in a cache before, which
+    must stay) and LEAST (the score of no position). Raises ConformanceError where the result has something else."""
+    if result.shape != reference.shape or not np.issubdtype(reference.dtype, np.floating):
+        return result, reference, eager
+    nothing = np.isnan(reference) | (reference == LEAST)
+    if not nothing.any():
+        return result, reference, eager
+    wanted = reference.astype(result.dtype)
+    differs = nothing & ~((result == wanted) | (np.isnan(result.astype(np.float64)) & np.isnan(reference)))
+    if differs.any():
+        where = tuple(int(i) for i in np.argwhere(differs)[0])
+        raise ConformanceError(f"{op}: {result[where]} at {where}, which must stay {reference[where]}")
+    return tuple(np.where(nothing, np.zeros((), array.dtype), array) for array in (result, reference, eager))  # pyright: ignore[reportReturnType]
+
+
+def compare(op: str, dtype: str, result: Array, reference: Array, eager: Array, output: str = "") -> Verdict:
+    """Compare a kernel's `result` with the float64 `reference` and the same-dtype `eager` result, all of one shape.
+    `output`: which of the op's outputs it is, where that matters.
+
+    Raises ConformanceError naming the worst element; NaN never passes.
+    """
+    if result.shape != reference.shape:
+        raise ConformanceError(f"{op} {dtype}: shape {result.shape}, wants {reference.shape}")
+    if result.dtype != eager.dtype:
+        raise ConformanceError(f"{op} {dtype}: dtype {result.dtype}, wants {eager.dtype}")
+    if result.size == 0:
+        return Verdict(0.0, 0.0)
+    got = result.astype(np.float64)
+    if not np.isfinite(got).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(got))[0])
+        raise ConformanceError(f"{op} {dtype}: {got[where]} at {where}; {int((~np.isfinite(got)).sum())} not finite")
+    bound = bound_for(op, dtype, reference, eager, output)
+    errors = np.abs(got - reference.astype(np.float64))
+    worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(errors)), errors.shape))
+    verdict = Verdict(float(errors[worst]), bound)
+    if verdict.error > bound:
+        raise ConformanceError(
+            f"{op} {dtype}: {got[worst]:.9g} at {worst}, wants {float(reference[worst]):.9g}: "
+            f"off by {verdict.error:.3g}, allowed {bound:.3g} ({int((errors > bound).sum())} of {errors.size} outside)"
+        )
+    return verdict

@@ -1,0 +1,185 @@
+"""Fresh seeded inputs of the op cases, with what makes an op's usual bugs visible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.reference.float64 import LEAST
+from toolchain.entry import ops
+
+from .cases import Case
+
+Array = NDArray[np.generic]
+
+NUMPY_DTYPES: Mapping[str, np.dtype[np.generic]] = {
+    "f32": np.dtype(np.float32),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "i32": np.dtype(np.int32),
+}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Arguments of a launch. `arrays`: inputs in storage dtype; `outputs`: what the outputs hold before it."""
+
+    arrays: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+    scalars: Mapping[str, float]
+
+
+def poison(shape: tuple[int, ...], dtype: str) -> Array:
+    """An output before a launch: NaN, or the smallest integer, so that an element nobody writes cannot pass."""
+    fill = np.iinfo(np.int32).min if dtype == "i32" else np.nan
+    return np.full(shape, fill, NUMPY_DTYPES[dtype])
+
+
+def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
+    """Seeded inputs: normal values, with what makes an op's usual bugs visible (see the comments)."""
+    rng = np.random.default_rng(seed)
+    params = ops()[case.op].params
+    arrays: dict[str, Array] = {}
+    outputs: dict[str, Array] = {}
+    for param in params:
+        if not param.dims:
+            continue
+        shape = tuple(case.dims[d] for d in param.dims)
+        storage = param.storage(dtype)
+        if param.role == "output":
+            outputs[param.name] = poison(shape, storage)
+        elif storage == "i32":
+            arrays[param.name] = _indices(case, param.name, shape, rng)
+        else:
+            arrays[param.name] = _values(case, param.name, shape, rng).astype(NUMPY_DTYPES[storage])
+    for name in IN_OUT.get(case.op, ()):  # what is not written must stay as it was
+        outputs[name] = _in_out(case, name, outputs[name], rng)
+    if case.in_place:
+        outputs["out"] = arrays[case.in_place].copy()
+    if case.op in DECODING:  # from the new position on the cache holds another's leavings: here NaN
+        for name in ("k_cache", "v_cache"):
+            for batch, position in enumerate(arrays["positions"]):
+                outputs[name][batch, int(position) :] = np.nan
+    scalars = {p.name: _scalar(case, p.name) for p in params if p.role == "scalar"}
+    return Inputs(arrays, outputs, scalars)
+
+
+DECODING = ("decode_attention", "decode_attention_whole")  # of one new token each
+
+# Outputs that are read as well: the reference needs what they held.
+IN_OUT: Mapping[str, tuple[str, ...]] = {
+    "residual_layernorm": ("x",),
+    "kv_append": ("k_cache", "v_cache"),
+    "decode_attention": ("k_cache", "v_cache"),
+    "decode_attention_whole": ("k_cache", "v_cache"),
+    "next_token": ("positions",),
+}
+
+
+def _in_out(case: Case, name: str, array: Array, rng: np.random.Generator) -> Array:
+    if case.op == "next_token":
+        return np.arange(len(array), dtype=np.int32)
+    values = rng.standard_normal(array.shape)
+    if case.op in DECODING and name == "k_cache":
+        values *= _ramp(array.shape[1], 0.25, 1.0)
+    return values.astype(array.dtype)
+
+
+def _ramp(positions: int, first: float, last: float) -> NDArray[np.float64]:
+    """Factors (P, 1, 1) that make scores grow along the keys, so that the running maximum rises from tile to tile: a
+    dropped rescale shows."""
+    return np.linspace(first, last, positions)[:, None, None]
+
+
+def _scalar(case: Case, name: str) -> float:
+    if name == "eps":
+        return 1e-5
+    return float(np.float32(1 / np.sqrt(case.dims["D"])))  # scale
+
+
+def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    count = shape[0]
+    match case.op, name:
+        case "next_token", "places":
+            return np.sort(rng.integers(0, 50257, shape), axis=1).astype(np.int32)  # as parts of one row have them
+        case (("embedding" | "embedding_centred"), "tokens"):
+            tokens = rng.integers(0, case.dims["V"], count)
+            tokens[-1] = case.dims["V"] - 1  # the last row of the table
+            return tokens.astype(np.int32)
+        case (("embedding" | "embedding_centred"), "positions"):
+            return (np.arange(count) % case.dims["P"]).astype(np.int32)
+        case "kv_append", "positions":
+            room = case.dims["P"] - case.dims["T"]
+            return np.linspace(0, room, count).astype(np.int32)  # from the first row to the last that fits
+        case (("decode_attention" | "decode_attention_whole"), "positions"):
+            return np.linspace(0, case.dims["P"] - 1, count).astype(np.int32)  # from an empty cache to the last place
+        case op, _:
+            raise AssertionError(f"no way to make index input {name} of {op}")
+
+
+def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
+    values = rng.standard_normal(shape)
+    match case.op, name:
+        case (_, "x") if case.mean:
+            values += case.mean
+        case ("layernorm", "x"):
+            values += 3.0  # a mean away from zero shows a one-pass variance
+            values[0] *= 2e-3  # a variance near eps shows a wrong eps
+        case ("layernorm", "weight") | (_, "norm_weight"):
+            values += 1.0
+        case (
+            (
+                "linear"
+                | "linear_gelu"
+                | "linear_residual"
+                | "linear_residual_squares"
+                | "rms_linear"
+                | "rms_linear_gelu"
+                | "linear_parts"
+            ),
+            "weight",
+        ):
+            values /= np.sqrt(case.dims["K"])
+        case (("rms_linear" | "rms_linear_gelu"), "squares"):
+            values = np.abs(values) * case.dims["K"] / case.dims["Z"]  # of x, whose elements are about 1
+            values[:, 0] *= 4e-6  # as those of the first row are
+        case (("rms_linear" | "rms_linear_gelu"), "x"):
+            values[0] *= 2e-3  # a mean square near eps shows a wrong eps
+        case "logits", "weight":
+            values /= np.sqrt(case.dims["C"])
+        case "attention", ("q" | "k"):
+            values *= _ramp(shape[1], 0.5, 3.0)
+            if case.towering and name == "k":
+                values[:, 5] *= 30.0
+        case "gelu", "x":
+            values *= 3.0  # both tails
+        case "softmax", "x":
+            values *= 4.0
+            values[:, -1] += 12.0  # the largest value last: the rescale matters, and so does the last column
+            values[:1] -= 200.0  # a padding of 0 would be all of the row
+            values[1:2, shape[1] * 9 // 14] += 200.0  # a maximum that misses it overflows
+            values[2:, 0] += (
+                52.0  # the ends are nearly all of a row: they show in the row beside, and if they are missing
+            )
+            values[2:, -1] += 40.0
+        case "merge_attention", "stats":
+            values = np.abs(values) + 0.5
+            values[..., 0] *= 8  # largest scores apart: the weights matter
+            values[-1, ..., 0] -= 300  # 2^-300 is 0 in f32: a maximum of the padding, 0, leaves nothing of them
+            if shape[2] > 2:
+                values[:, :, 1:-1:2] = LEAST, 0.0  # empty spans
+        case "next_token", "values":
+            values[0, [shape[1] // 3, shape[1] - 1]] = 9.0  # a tie: the first wins
+            values[-1, -1] = 9.5  # the last part
+            values[1:2] = -1 - np.abs(values[1:2])  # zeros past the last part must not win
+        case "argmax_parts", "x":
+            values[0, [shape[1] // 3, shape[1] - 1]] = 9.0  # a tie: the first wins
+            values[-1, -1] = 9.5  # the last column
+            values[1] = -1 - np.abs(values[1])  # zeros past the last column must not win
+        case _:
+            pass
+    return values

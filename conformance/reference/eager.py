@@ -1,0 +1,209 @@
+"""Every op as an eager framework computes them in a dtype: a kernel is measured by its error.
+
+Each framework op computes in f32 and rounds its result to the dtype. Matrix products accumulate in f32; under tf32
+their inputs are rounded to tf32 first. `dtype` is an entry's: f32, tf32, f16 or bf16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from . import float64
+
+Array = NDArray[Any]
+F32 = NDArray[np.float32]
+
+_STORAGE: Mapping[str, Any] = {
+    "f32": np.float32, "tf32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
+}  # fmt: skip
+
+
+def f32(x: Array) -> F32:
+    return np.asarray(x, np.float32)
+
+
+def rounded(x: Array, dtype: str) -> Array:
+    """To the dtype's storage."""
+    with np.errstate(over="ignore"):
+        return np.asarray(x, _STORAGE[dtype])
+
+
+def tf32(x: Array) -> F32:
+    """To 10 bits of mantissa, to nearest, ties to even."""
+    bits = f32(x).view(np.uint32)
+    odd = (bits >> np.uint32(13)) & np.uint32(1)
+    nearest = (bits + np.uint32(0xFFF) + odd) & np.uint32(0xFFFFE000)
+    return np.where(np.isfinite(x), nearest, bits).astype(np.uint32).view(np.float32)
+
+
+def _product(a: Array, b: Array, dtype: str) -> F32:
+    """a @ b in f32."""
+    return tf32(a) @ tf32(b) if dtype == "tf32" else f32(a) @ f32(b)
+
+
+def embedding(tokens: Array, positions: Array, wte: Array, wpe: Array, *, dtype: str) -> Array:
+    return rounded(f32(wte[tokens]) + f32(wpe[positions]), dtype)
+
+
+def embedding_centred(
+    tokens: Array, positions: Array, wte: Array, wpe: Array, squares: Array, *, dtype: str
+) -> tuple[Array, F32]:
+    whole = f32(wte[tokens]) + f32(wpe[positions])
+    centred = whole - whole.mean(axis=-1, keepdims=True)
+    sums = np.zeros(squares.shape, np.float32)
+    sums[0, : len(whole)] = (centred * centred).sum(axis=-1)
+    return rounded(centred, dtype), sums
+
+
+def layernorm(x: Array, weight: Array, bias: Array, eps: float, *, dtype: str) -> Array:
+    x = f32(x)
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = (centred * centred).mean(axis=-1, keepdims=True)
+    return rounded(centred / np.sqrt(variance + np.float32(eps)) * f32(weight) + f32(bias), dtype)
+
+
+def linear(x: Array, weight: Array, bias: Array, *, dtype: str) -> Array:
+    return rounded(_product(x, weight, dtype) + f32(bias), dtype)
+
+
+def linear_gelu(x: Array, weight: Array, bias: Array, *, dtype: str) -> Array:
+    return gelu(linear(x, weight, bias, dtype=dtype), dtype=dtype)
+
+
+def linear_residual(x: Array, weight: Array, bias: Array, residual: Array, *, dtype: str) -> Array:
+    return rounded(f32(residual) + f32(linear(x, weight, bias, dtype=dtype)), dtype)
+
+
+def linear_residual_squares(
+    x: Array, weight: Array, bias: Array, residual: Array, squares: Array, *, dtype: str
+) -> tuple[Array, F32]:
+    if dtype == "tf32":
+        x, weight = tf32(x), tf32(weight)
+    whole = float64.linear_residual_squares(f32(x), f32(weight), f32(bias), f32(residual), squares)
+    return rounded(whole[0], dtype), f32(whole[1])
+
+
+def rms_linear(x: Array, squares: Array, weight: Array, bias: Array, eps: float, *, dtype: str) -> Array:
+    mean_square = f32(squares).sum(axis=0)[: len(x), None] / np.float32(x.shape[1])
+    return rounded(_product(x, weight, dtype) / np.sqrt(mean_square + np.float32(eps)) + f32(bias), dtype)
+
+
+def rms_linear_gelu(x: Array, squares: Array, weight: Array, bias: Array, eps: float, *, dtype: str) -> Array:
+    return gelu(rms_linear(x, squares, weight, bias, eps, dtype=dtype), dtype=dtype)
+
+
+def linear_parts(x: Array, weight: Array, partial: Array, *, dtype: str) -> F32:
+    if dtype == "tf32":
+        x, weight = tf32(x), tf32(weight)
+    return f32(float64.linear_parts(f32(x), f32(weight), partial))
+
+
+def residual_layernorm(
+    partial: Array, bias: Array, norm_weight: Array, norm_bias: Array, x: Array, eps: float, *, dtype: str
+) -> tuple[Array, Array]:
+    total = rounded(f32(x) + f32(partial).sum(axis=0) + f32(bias), dtype)
+    return total, layernorm(total, norm_weight, norm_bias, eps, dtype=dtype)
+
+
+def logits(x: Array, weight: Array, *, dtype: str) -> Array:
+    return rounded(_product(x, weight.T, dtype), dtype)
+
+
+def attention(q: Array, k: Array, v: Array, scale: float, *, dtype: str) -> Array:
+    (_, t, _, _), s = q.shape, k.shape[1]
+    heads = [np.moveaxis(x, 2, 1) for x in (q, k, v)]  # (B, H, T or S, D)
+    scores = rounded(_product(heads[0], np.swapaxes(heads[1], 2, 3), dtype), dtype)  # (B, H, T, S)
+    scores = rounded(np.float32(scale) * f32(scores), dtype)
+    visible = np.arange(s) <= np.arange(t)[:, None] + (s - t)
+    weights = softmax(np.where(visible, f32(scores), np.float32(-np.inf)), dtype=dtype)
+    return np.moveaxis(rounded(_product(weights, heads[2], dtype), dtype), 1, 2)
+
+
+def gelu(x: Array, *, dtype: str) -> Array:
+    x = f32(x)
+    inner = np.float32(np.sqrt(2 / np.pi)) * (x + np.float32(0.044715) * x * x * x)
+    return rounded(np.float32(0.5) * x * (np.float32(1) + np.tanh(inner)), dtype)
+
+
+def softmax(x: Array, *, dtype: str) -> Array:
+    x = f32(x)
+    weights = np.exp(x - x.max(axis=-1, keepdims=True))
+    return rounded(weights / weights.sum(axis=-1, keepdims=True), dtype)
+
+
+def kv_append(
+    k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, *, dtype: str
+) -> tuple[Array, Array]:
+    """The caches after the append; the arguments stay as they are."""
+    k_out, v_out = (np.array(cache, _STORAGE[dtype]) for cache in (k_cache, v_cache))
+    for batch, start in enumerate(positions):
+        k_out[batch, start : start + k.shape[1]] = k[batch]
+        v_out[batch, start : start + v.shape[1]] = v[batch]
+    return k_out, v_out
+
+
+def decode_attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    positions: Array,
+    k_cache: Array,
+    v_cache: Array,
+    partial: Array,
+    scale: float,
+    *,
+    dtype: str,
+) -> tuple[Array, Array, F32, F32]:
+    """Scores in f32, probabilities rounded to the dtype before the second product, as attention's are."""
+    keys, values = kv_append(k[:, None], v[:, None], positions, k_cache, v_cache, dtype=dtype)
+    sums, stats = np.zeros(partial.shape, np.float32), np.zeros((*partial.shape[:3], 2), np.float32)
+    stats[..., 0] = np.float32(float64.LEAST)
+    factor = np.float32(scale) * np.float32(np.log2(np.e))
+    for b, last in enumerate(positions):
+        for z, (start, stop) in enumerate(float64.spans(keys.shape[1], partial.shape[2], int(last))):
+            scores = factor * np.einsum("hd,phd->hp", f32(q[b]), f32(keys[b, start:stop]))  # (H, S)
+            top = scores.max(axis=-1, keepdims=True)
+            weights = np.exp2(scores - top)
+            stats[b, :, z, 0], stats[b, :, z, 1] = top[:, 0], weights.sum(axis=-1)
+            sums[b, :, z] = np.einsum("hp,phd->hd", f32(rounded(weights, dtype)), f32(values[b, start:stop]))
+    return keys, values, sums, stats
+
+
+def merge_attention(partial: Array, stats: Array, *, dtype: str) -> Array:
+    tops = f32(stats[..., 0])  # (B, H, Z)
+    weights = np.exp2(tops - tops.max(axis=-1, keepdims=True))
+    total = (f32(stats[..., 1]) * weights).sum(axis=-1)
+    return rounded((f32(partial) * weights[..., None]).sum(axis=2) / total[..., None], dtype)  # (B, H, D)
+
+
+def decode_attention_whole(
+    q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, scale: float, *, dtype: str
+) -> tuple[Array, Array, Array]:
+    """As `decode_attention` of one span, and divided by its sum in f32."""
+    keys, values = kv_append(k[:, None], v[:, None], positions, k_cache, v_cache, dtype=dtype)
+    out = np.zeros(q.shape, _STORAGE[dtype])
+    factor = np.float32(scale) * np.float32(np.log2(np.e))
+    for b, last in enumerate(positions):
+        seen = slice(0, int(last) + 1)
+        scores = factor * np.einsum("hd,phd->hp", f32(q[b]), f32(keys[b, seen]))  # (H, S)
+        weights = np.exp2(scores - scores.max(axis=-1, keepdims=True))
+        sums = np.einsum("hp,phd->hd", f32(rounded(weights, dtype)), f32(values[b, seen]))
+        out[b] = rounded(sums / weights.sum(axis=-1, keepdims=True), dtype)
+    return keys, values, out
+
+
+def argmax_parts(x: Array, values: Array, *, dtype: str) -> tuple[F32, NDArray[np.int32]]:
+    largest, places = float64.argmax_parts(rounded(x, dtype), values)
+    return f32(largest), places
+
+
+def next_token(
+    values: Array, places: Array, positions: Array, *, dtype: str
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    del dtype
+    return float64.next_token(values, places, positions)

@@ -1,0 +1,190 @@
+"""Every op in numpy float64: the oracle. Same names and arguments as `toolchain/ops.toml`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+F64 = NDArray[np.float64]
+
+
+def f64(x: Array) -> F64:
+    return np.asarray(x, np.float64)
+
+
+def embedding(tokens: Array, positions: Array, wte: Array, wpe: Array) -> F64:
+    return f64(wte[tokens]) + f64(wpe[positions])  # (N, C)
+
+
+def embedding_centred(tokens: Array, positions: Array, wte: Array, wpe: Array, squares: Array) -> tuple[F64, F64]:
+    """The squares of a row are all in its first part, of as many as `squares` has."""
+    whole = embedding(tokens, positions, wte, wpe)
+    centred = whole - whole.mean(axis=-1, keepdims=True)
+    sums = np.zeros(squares.shape)
+    sums[0, : len(whole)] = (centred**2).sum(axis=-1)
+    return centred, sums
+
+
+def layernorm(x: Array, weight: Array, bias: Array, eps: float) -> F64:
+    x = f64(x)
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = (centred**2).mean(axis=-1, keepdims=True)
+    return centred / np.sqrt(variance + eps) * f64(weight) + f64(bias)
+
+
+def linear(x: Array, weight: Array, bias: Array) -> F64:
+    return f64(x) @ f64(weight) + f64(bias)  # (M, K) @ (K, N) + (N,)
+
+
+def linear_gelu(x: Array, weight: Array, bias: Array) -> F64:
+    return gelu(linear(x, weight, bias))
+
+
+def linear_residual(x: Array, weight: Array, bias: Array, residual: Array) -> F64:
+    return f64(residual) + linear(x, weight, bias)
+
+
+def linear_residual_squares(x: Array, weight: Array, bias: Array, residual: Array, squares: Array) -> tuple[F64, F64]:
+    """As many parts of each row's sum of squares as `squares` has. Rows that only it has are of zeros."""
+    out = linear_residual(x, weight, bias, residual)
+    behind = np.broadcast_to(f64(bias), (squares.shape[1] - len(x), len(bias)))
+    return out, parts_of_squares(np.concatenate([out, behind]), len(squares))
+
+
+def parts_of_squares(rows: Array, count: int) -> F64:
+    """Of `count` parts of each row's columns, whole steps of 32, the sum of squares: (count, L)."""
+    steps = (rows.shape[1] + 31) // 32
+    size = 32 * ((steps + count - 1) // count)
+    return np.stack([(f64(rows[:, z * size : (z + 1) * size]) ** 2).sum(axis=1) for z in range(count)])
+
+
+def rms_linear(x: Array, squares: Array, weight: Array, bias: Array, eps: float) -> F64:
+    mean_square = f64(squares).sum(axis=0)[: len(x), None] / x.shape[1]  # (M, 1)
+    return f64(x) @ f64(weight) / np.sqrt(mean_square + eps) + f64(bias)
+
+
+def rms_linear_gelu(x: Array, squares: Array, weight: Array, bias: Array, eps: float) -> F64:
+    return gelu(rms_linear(x, squares, weight, bias, eps))
+
+
+def linear_parts(x: Array, weight: Array, partial: Array) -> F64:
+    """As many parts of the product as `partial` has."""
+    steps = (x.shape[1] + 63) // 64
+    size = 64 * ((steps + len(partial) - 1) // len(partial))  # columns of a part: whole steps of 64
+    parts = [slice(z * size, (z + 1) * size) for z in range(len(partial))]
+    return np.stack([f64(x[:, part]) @ f64(weight[part]) for part in parts])  # (Z, M, N)
+
+
+def residual_layernorm(
+    partial: Array, bias: Array, norm_weight: Array, norm_bias: Array, x: Array, eps: float
+) -> tuple[F64, F64]:
+    """x with the residual added, and its norm. `x` stays as it is."""
+    total = f64(x) + f64(partial).sum(axis=0) + f64(bias)
+    return total, layernorm(total, norm_weight, norm_bias, eps)
+
+
+def logits(x: Array, weight: Array) -> F64:
+    return f64(x) @ f64(weight).T  # (M, C) @ (C, V)
+
+
+def attention(q: Array, k: Array, v: Array, scale: float) -> F64:
+    """Causal, of the last T of S positions."""
+    (_, t, _, _), s = q.shape, k.shape[1]
+    scores = scale * np.einsum("bthd,bshd->bhts", f64(q), f64(k), optimize=True)  # (B, H, T, S)
+    visible = np.arange(s) <= np.arange(t)[:, None] + (s - t)
+    return np.einsum("bhts,bshd->bthd", softmax(np.where(visible, scores, -np.inf)), f64(v), optimize=True)
+
+
+def gelu(x: Array) -> F64:
+    x = f64(x)
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def softmax(x: Array) -> F64:
+    x = f64(x)
+    weights = np.exp(x - x.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def kv_append(k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array) -> tuple[F64, F64]:
+    """The caches after the append; the arguments stay as they are."""
+    k_out, v_out = f64(k_cache).copy(), f64(v_cache).copy()
+    for batch, start in enumerate(positions):
+        k_out[batch, start : start + k.shape[1]] = k[batch]
+        v_out[batch, start : start + v.shape[1]] = v[batch]
+    return k_out, v_out
+
+
+def decode_attention(
+    q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, partial: Array, scale: float
+) -> tuple[F64, F64, F64, F64]:
+    """The caches after the append, and partial and stats of as many spans as `partial` has: see ops.toml."""
+    keys, values = kv_append(k[:, None], v[:, None], positions, k_cache, v_cache)  # (B, P, H, D)
+    sums, stats = np.zeros(partial.shape), np.zeros((*partial.shape[:3], 2))  # (B, H, Z, D), (B, H, Z, 2)
+    stats[..., 0] = LEAST
+    for b, last in enumerate(positions):
+        for z, (start, stop) in enumerate(spans(keys.shape[1], partial.shape[2], int(last))):
+            scores = scale * np.log2(np.e) * np.einsum("hd,phd->hp", f64(q[b]), keys[b, start:stop])  # (H, S)
+            top = scores.max(axis=-1, keepdims=True)
+            weights = 2.0 ** (scores - top)
+            stats[b, :, z, 0], stats[b, :, z, 1] = top[:, 0], weights.sum(axis=-1)
+            sums[b, :, z] = np.einsum("hp,phd->hd", weights, values[b, start:stop])
+    return keys, values, sums, stats
+
+
+LEAST = -1e30  # the largest score of no position at all
+
+
+def spans(positions: int, count: int, last: int) -> list[tuple[int, int]]:
+    """The non-empty spans of a cache that is filled up to position `last`: start and stop. The spans of a cache are as
+    short a power of two, of at least SPAN_MIN positions, as makes `count` of them enough."""
+    size = SPAN_MIN
+    while -(-positions // size) > count:
+        size *= 2
+    return [(start, min(start + size, last + 1)) for start in range(0, last + 1, size)]
+
+
+SPAN_MIN = 128
+
+
+def merge_attention(partial: Array, stats: Array) -> F64:
+    tops = f64(stats[..., 0])  # (B, H, Z)
+    weights = 2.0 ** (tops - tops.max(axis=-1, keepdims=True))
+    total = (f64(stats[..., 1]) * weights).sum(axis=-1)
+    return (f64(partial) * weights[..., None]).sum(axis=2) / total[..., None]  # (B, H, D)
+
+
+def decode_attention_whole(
+    q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, scale: float
+) -> tuple[F64, F64, F64]:
+    """The caches after the append, and the result (B, H, D)."""
+    keys, values = kv_append(k[:, None], v[:, None], positions, k_cache, v_cache)  # (B, P, H, D)
+    out = np.zeros(q.shape)
+    for b, last in enumerate(positions):
+        seen = slice(0, int(last) + 1)
+        weights = softmax(scale * np.einsum("hd,phd->hp", f64(q[b]), keys[b, seen]))  # (H, S)
+        out[b] = np.einsum("hp,phd->hd", weights, values[b, seen])
+    return keys, values, out
+
+
+def argmax_parts(x: Array, values: Array) -> tuple[F64, NDArray[np.int32]]:
+    """Of the parts of PART columns that a row has, as many as `values` has: the largest value and its place."""
+    x = f64(x)
+    parts = [x[:, start : start + PART] for start in range(0, x.shape[1], PART)]
+    if len(parts) != values.shape[1]:
+        raise ValueError(f"{x.shape[1]} columns are {len(parts)} parts, not {values.shape[1]}")
+    largest = np.stack([part.max(axis=1) for part in parts], axis=1)  # (M, Z)
+    places = np.stack([part.argmax(axis=1) + PART * z for z, part in enumerate(parts)], axis=1)
+    return largest, places.astype(np.int32)
+
+
+PART = 2048
+
+
+def next_token(values: Array, places: Array, positions: Array) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The token of each row, and the positions counted up."""
+    best = np.argmax(f64(values), axis=1)
+    return places[np.arange(len(places)), best].astype(np.int32), (positions + 1).astype(np.int32)

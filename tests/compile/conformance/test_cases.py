@@ -1,0 +1,30 @@
+"""The cases, held against the entries: on a CPU the matrix runs each of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from conformance.cases import CASES
+from conformance.inputs import make_inputs
+from conformance.run import upload
+from kernels_mlir import HERE, SOURCE
+from toolchain.bundle import Bundle, BundleEntry, FileRef
+from toolchain.entry import load_entries
+from toolchain.runtime import Launcher, open_executor
+
+
+def test_every_entry_is_run_by_a_case() -> None:
+    """Of the sources' own entries, which both have alike; those tuned for a target may want sizes that are too large
+    here."""
+    own = load_entries(HERE / "entries.toml", SOURCE.name)
+    nothing = FileRef(Path(), "")
+    entries = Bundle(Path(), tuple(BundleEntry(spec, nothing, "13.3", {}) for spec in own), {})
+    executor = open_executor("cpu")
+    launcher = Launcher(entries, "mlir", executor)
+    chosen: set[str] = set()
+    for case in CASES:
+        for dtype in [] if case.gpu_only else case.dtypes():
+            inputs = make_inputs(case, dtype, seed=1)
+            arguments = {**upload(case, inputs, executor), **inputs.scalars}
+            chosen.add(launcher.select(case.op, dtype, **arguments).spec.symbol)
+    assert [spec.symbol for spec in own if spec.symbol not in chosen] == []

@@ -1,0 +1,52 @@
+"""What a tuned row gives beside the entry that was measured, as the compiler makes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolchain.cache import Cache
+from toolchain.targets import select
+from tune.faults import Faults
+
+pytestmark = pytest.mark.needs("toolchain")
+ROW: dict[str, Any] = {
+    "op": "linear_gelu", "class": "m256", "dtypes": ["bf16"], "sources": ["py"], "targets": ["sm_90"],
+    "variant": "sm_90_m256", "kernel": "linear_gelu_pair",
+    "constants": {"BM": 64, "BN": 64, "BR": 32, "BK": 64, "GROUP": 1},
+    "hints": {"sm_90": {"num_worker_warps": 4, "occupancy": 1}},
+    "aligned": ["x", "weight", "bias", "out"], "multiples": {"K": 64, "N": 64},
+    "grid": ["SMS", "1", "1"],
+}  # fmt: skip
+
+
+@pytest.fixture
+def faults(tmp_path: Path) -> Faults:
+    (target,) = select(["sm_90"])
+    return Faults({"mlir": "kernels_mlir", "py": "kernels_py"}, target, Cache(tmp_path), jobs=2)
+
+
+@pytest.mark.parametrize("source", ["mlir", "py"])
+def test_a_row_whose_entry_for_other_sizes_is_serialised_has_a_fault(faults: Faults, source: str) -> None:
+    """That for its own sizes, which was the fastest on an H200, is not."""
+    found = faults({**ROW, "sources": [source], "sizes": {"N": 3072, "K": 768}})
+    assert found == f"{source}/linear_gelu_sm_90_m256_bf16 is serialised: its products wait for one another"
+
+
+def test_a_row_whose_entries_are_all_as_good_has_none(faults: Faults) -> None:
+    wider = {"BM": 128, "BN": 64, "BR": 32, "BK": 64, "GROUP": 1}
+    row = {**ROW, "sources": ["mlir", "py"], "constants": wider, "sizes": {"N": 3072, "K": 768}}
+    assert faults({**row, "dtypes": ["bf16", "f16"]}) == ""
+
+
+def test_an_entry_that_does_not_compile_is_a_fault(faults: Faults) -> None:
+    found = faults({**ROW, "constants": {**ROW["constants"], "BN": 96}})
+    assert "linear_gelu_sm_90_m256_bf16" in found and "does not compile" in found
+
+
+def test_spills_are_a_fault(faults: Faults) -> None:
+    row = {**ROW, "op": "linear", "kernel": "linear", "constants": {"BM": 128, "BN": 256, "BK": 128, "GROUP": 8}}
+    found = faults({**row, "hints": {"sm_90": {"num_worker_warps": 8, "occupancy": 1}}})
+    assert found.startswith("py/linear_sm_90_m256_bf16 spills ")

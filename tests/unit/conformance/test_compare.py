@@ -1,0 +1,86 @@
+"""What passes and what does not, against hand-made numbers."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from conformance.compare import Verdict, bound_for, compare, loosest, tolerance, unit_roundoff
+from toolchain.entry import ops
+from toolchain.errors import ConformanceError, UsageError
+
+REFERENCE = np.array([[1.0, -2.0], [0.5, 4.0]])
+EAGER = REFERENCE.astype(np.float32)
+
+
+def test_the_bound_is_twice_the_eager_error_plus_rounding() -> None:
+    eager = EAGER + np.float32(0.25)
+    inside = tolerance("gelu").f32_ulps * 2.0**-24
+    assert bound_for("gelu", "f32", REFERENCE, eager) == pytest.approx(0.5 + (2.0**-24 + inside) * 4.0, rel=1e-12)
+    exact = REFERENCE.astype(ml_dtypes.bfloat16)
+    assert bound_for("gelu", "bf16", REFERENCE, exact) == pytest.approx((2.0**-8 + inside) * 4.0, rel=1e-12)
+
+
+def test_inside_and_just_outside_the_bound() -> None:
+    bound = bound_for("gelu", "f32", REFERENCE, EAGER)
+    result = EAGER.copy()
+    assert compare("gelu", "f32", result, REFERENCE, EAGER).error == 0
+    result[1, 0] += np.float32(2 * bound)
+    with pytest.raises(ConformanceError, match=r"at \(1, 0\), wants 0.5"):
+        compare("gelu", "f32", result, REFERENCE, EAGER)
+
+
+def test_shape_before_dtype_before_values() -> None:
+    wrong = np.full((2, 3), np.nan, np.float16)
+    with pytest.raises(ConformanceError, match="shape"):
+        compare("gelu", "f32", wrong, REFERENCE, EAGER)
+    with pytest.raises(ConformanceError, match="dtype"):
+        compare("gelu", "f32", wrong[:, :2], REFERENCE, EAGER)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_not_finite_never_passes(bad: float) -> None:
+    result = EAGER.copy()
+    result[0, 1] = bad
+    with pytest.raises(ConformanceError, match=r"at \(0, 1\); 1 not finite"):
+        compare("gelu", "f32", result, REFERENCE, EAGER)
+
+
+def test_a_reference_that_is_not_finite_bounds_nothing() -> None:
+    broken = EAGER.copy()
+    broken[0, 0] = np.nan
+    with pytest.raises(ConformanceError, match="bounds nothing"):
+        compare("gelu", "f32", EAGER, REFERENCE, broken)
+
+
+def test_exact_ops_allow_no_difference() -> None:
+    reference = np.array([3.0, 1.0])
+    eager = reference.astype(ml_dtypes.bfloat16)
+    assert compare("kv_append", "bf16", eager, reference, eager).bound == 0
+    with pytest.raises(ConformanceError):
+        compare("kv_append", "bf16", np.nextafter(eager, np.zeros_like(eager)), reference, eager)
+
+
+def test_the_loosest_verdict_took_most_of_its_bound() -> None:
+    exact, small, large = Verdict(0, 0), Verdict(0.5e-6, 1e-6), Verdict(1, 100)
+    assert (exact.share, small.share, large.share) == (0, 0.5, 0.01)
+    assert loosest([exact, large]) == large  # the only one that is close to anything
+    assert loosest([large, small]) == small  # whatever the scales of the two outputs
+    assert loosest([exact, Verdict(0, 1), exact]) == Verdict(0, 1)  # which at least had something to compare with
+
+
+def test_every_op_has_a_tolerance_with_a_reason() -> None:
+    for op in (*ops(), "forward"):
+        row = tolerance(op)
+        assert row.why
+        assert not (row.exact and row.f32_ulps)
+    with pytest.raises(UsageError, match="no row"):
+        tolerance("conv")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "numpy_dtype"), [("f32", np.float32), ("f16", np.float16), ("bf16", ml_dtypes.bfloat16)]
+)
+def test_unit_roundoff_is_half_the_gap_above_one(dtype: str, numpy_dtype: type) -> None:
+    assert unit_roundoff(dtype) == float(ml_dtypes.finfo(numpy_dtype).eps) / 2

@@ -1,0 +1,41 @@
+"""The cases' inputs are what the ops allow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from conformance.cases import CASES, Case
+from conformance.inputs import make_inputs
+from toolchain.entry import EntrySpec, ops
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if not c.gpu_only], ids=lambda c: f"{c.op} {c.shape}")
+def test_inputs_bind_to_the_signature(case: Case) -> None:
+    inputs = make_inputs(case, "bf16", seed=1)
+    shapes = {name: array.shape for name, array in {**inputs.arrays, **inputs.outputs}.items()}
+    assert EntrySpec("s", case.op, "py", "bf16").bind(shapes) == dict(case.dims)
+    assert {*shapes, *inputs.scalars} == {p.name for p in ops()[case.op].params}
+    match case.op:
+        case "embedding":
+            assert 0 <= inputs.arrays["tokens"].min() <= inputs.arrays["tokens"].max() == case.dims["V"] - 1
+            assert inputs.arrays["positions"].max() < case.dims["P"]
+        case "kv_append":
+            assert inputs.arrays["positions"].max() + case.dims["T"] == case.dims["P"] or case.dims["B"] == 1
+        case "decode_attention" | "decode_attention_whole":
+            positions = inputs.arrays["positions"]
+            assert (positions.min(), positions.max()) == (0, case.dims["P"] - 1)
+            for batch, position in enumerate(positions):
+                cache = inputs.outputs["k_cache"][batch].astype(np.float32)
+                assert np.isfinite(cache[:position]).all()
+                assert np.isnan(cache[position:]).all()
+        case _:
+            assert all(np.isfinite(a.astype(np.float32)).all() for a in inputs.arrays.values())
+
+
+def test_outputs_are_poisoned_and_seeds_matter() -> None:
+    case = next(c for c in CASES if c.op == "gelu")
+    first, again, other = (make_inputs(case, "f32", seed) for seed in (1, 1, 2))
+    assert np.isnan(first.outputs["out"]).all()
+    assert (first.arrays["x"] == again.arrays["x"]).all()
+    assert (first.arrays["x"] != other.arrays["x"]).any()

@@ -1,0 +1,101 @@
+"""What a case is launched with, and how its arrays lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conformance.cases import Case
+from conformance.inputs import Inputs, make_inputs
+from conformance.run import check_op, launchers, references, upload
+from toolchain.bundle import Bundle, BundleEntry, FileRef
+from toolchain.entry import EntrySpec
+from toolchain.runtime import CpuExecutor, DeviceBuffer
+
+CASE = Case("linear_residual", {"M": 5, "K": 16, "N": 24}, "")
+
+
+def bundle(*specs: EntrySpec) -> Bundle:
+    nothing = FileRef(Path(), "")
+    return Bundle(Path(), tuple(BundleEntry(spec, nothing, "13.3", {}) for spec in specs), {})
+
+
+def entry(symbol: str, *targets: str, where: Sequence[str] = ()) -> EntrySpec:
+    return EntrySpec(symbol, "linear_residual", "py", "f32", targets=targets, where=tuple(where))
+
+
+@pytest.fixture
+def cpu() -> CpuExecutor:
+    return CpuExecutor()
+
+
+@pytest.fixture
+def inputs() -> Inputs:
+    return make_inputs(CASE, "f32", seed=1)
+
+
+def test_the_interpreter_runs_what_each_target_would(cpu: CpuExecutor, inputs: Inputs) -> None:
+    tuned = [entry("large", "sm_90", where=["M > 64"]), entry("few", "sm_90"), entry("other", "sm_100")]
+    with_tuned = bundle(*tuned, entry("fast", where=["M == 1"]), entry("any"))
+
+    def symbols(found: Bundle) -> dict[str, str]:
+        arguments = {**upload(CASE, inputs, cpu), **inputs.scalars}
+        chosen = launchers(CASE, "f32", inputs, found, "py", cpu)
+        return {shape: each.select("linear_residual", "f32", **arguments).spec.symbol for shape, each in chosen.items()}
+
+    assert symbols(with_tuned) == {
+        "M=5 K=16 N=24": "any",
+        "M=5 K=16 N=24 sm_90": "few",
+        "M=5 K=16 N=24 sm_100": "other",
+    }
+    assert symbols(bundle(entry("any"))) == {"M=5 K=16 N=24": "any"}
+
+
+def test_a_gpu_runs_its_own(cpu: CpuExecutor, inputs: Inputs) -> None:
+    cpu.target = "sm_90"
+    (launcher,) = launchers(CASE, "f32", inputs, bundle(entry("few", "sm_90"), entry("any")), "py", cpu).values()
+    assert launcher.target == "sm_90"
+
+
+def test_what_no_entry_takes_is_for_the_launch_to_say(cpu: CpuExecutor, inputs: Inputs) -> None:
+    narrow = bundle(entry("few", "sm_90", where=["M < 3"]), entry("fast", where=["M == 1"]))
+    assert list(launchers(CASE, "f32", inputs, narrow, "py", cpu)) == [CASE.shape]
+
+
+def arrays(cpu: CpuExecutor, **where: str | bool) -> dict[str, DeviceBuffer]:
+    case = Case(CASE.op, CASE.dims, "", **where)  # type: ignore[arg-type]
+    inputs = make_inputs(case, "f32", seed=1)
+    found = upload(case, inputs, cpu)
+    for name, array in {**inputs.arrays, **inputs.outputs}.items():
+        assert np.array_equal(found[name].numpy(), array, equal_nan=True)
+    return found
+
+
+def test_arrays_are_aligned_unless_the_case_says_not(cpu: CpuExecutor) -> None:
+    assert all(buffer.layout.aligned for buffer in arrays(cpu).values())
+    assert not any(buffer.layout.aligned for buffer in arrays(cpu, misaligned=True).values())
+
+
+def test_an_output_in_place_of_an_input(cpu: CpuExecutor) -> None:
+    apart, same = arrays(cpu), arrays(cpu, in_place="residual")
+    assert np.isnan(apart["out"].numpy()).all()
+    assert same["out"] is same["residual"]
+    assert (
+        Case(CASE.op, CASE.dims, "", in_place="residual", misaligned=True).shape == "M=5 K=16 N=24 in place misaligned"
+    )
+
+
+def test_an_exact_output_does_not_hide_the_error_of_another(cpu: CpuExecutor) -> None:
+    case = Case("decode_attention", {"B": 2, "P": 65, "H": 1, "D": 32, "Z": 1, "TWO": 2}, "")
+    inputs = make_inputs(case, "f32", seed=1)
+    expected = references(case, "f32", inputs)
+
+    def launch(_op: str, _dtype: str, **buffers: DeviceBuffer) -> None:
+        for name, (_, rounded) in expected.items():  # the caches are exact
+            buffers[name].copy_from(rounded)
+
+    verdict, _ = check_op(case, "f32", inputs, expected, launch, cpu)  # type: ignore[arg-type]
+    assert 0 < verdict.error < verdict.bound

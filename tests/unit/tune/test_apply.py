@@ -1,0 +1,241 @@
+"""Winners to tuned/<target>.toml: what is written, what is replaced, what stays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolchain import tuned
+from toolchain.errors import UsageError
+from tune.apply import Applied, apply
+from tune.catalogue import Catalogue
+from tune.launched import Launched
+from tune.measured import Measured
+from tune.spaces import Spaces
+
+from .conftest import H200, OWN, Fill, candidate, compiled_to
+
+Keep = Callable[..., Applied]
+TIMES = {OWN: [9.0, 9.0, 9.0], "a": [1.0, 2.0, 5.0], "b": [3.0, 3.123456, 4.0], "c": [4.0, 4.0]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "tuned"
+
+
+@pytest.fixture
+def keep(catalogue: Catalogue, spaces: Spaces, launched: Launched, folder: Path) -> Keep:
+    def run(
+        measured: Measured,
+        catalogue: Catalogue = catalogue,
+        launched: Launched = launched,
+        classes: str = "",
+        **options: Any,
+    ) -> Applied:
+        def hash_of(source: str, op: str, kernel: str) -> str:
+            return f"{source} {op} {kernel} now"
+
+        kept = {"hash_of": hash_of, "fault_of": lambda _: "", "folder": folder}
+        contests = catalogue.only(classes=re.compile(classes)).contests
+        return apply(catalogue, contests, measured, spaces, launched, **(kept | options))
+
+    return run
+
+
+def rows(folder: Path) -> dict[tuple[str, str, str], tuned.TunedRow]:
+    """The rows by class, dtypes and sources."""
+    return {(r.shape_class, ",".join(r.table["dtypes"]), ",".join(r.entries)): r for r in tuned.load_rows(folder)}
+
+
+def test_a_winner_is_an_entry_with_what_was_measured(keep: Keep, fill: Fill, folder: Path) -> None:
+    done = keep(fill(TIMES))
+    assert done.changed and done.path == folder / "sm_90.toml"
+    assert done.lines == [
+        "gelu bf16 few (py), 3 variants: a 1, 2 us, own 9, 9",
+        "gelu bf16 many (py), 2 variants: b 4 us, own 9",
+    ]
+    row = rows(folder)["few", "bf16", "py"]
+    (spec,) = row.entries["py"]
+    assert (spec.symbol, spec.targets, spec.where) == ("gelu_sm_90_few_bf16", ("sm_90",), ("M <= 16",))
+    assert (spec.constants, spec.hints, spec.grid) == (
+        {"BN": 64}, {"sm_90": {"occupancy": 2}}, ("cdiv(N, BN)", "M", "1"),
+    )  # fmt: skip
+    assert row.table["measured"] == {
+        "gpu": "NVIDIA H200", "driver": "580.1", "date": "2026-01-02", "source": "py", "dtype": "bf16", "space": "gelu",
+        "us": {"M=1 N=256": 1.0, "M=16 N=256": 2.0},
+        "runner_up": "b", "runner_up_us": {"M=1 N=256": 3.0, "M=16 N=256": 3.123},
+        "own_us": {"M=1 N=256": 9.0, "M=16 N=256": 9.0},
+        "tools": {"tileiras": "t" * 64}, "kernel_hash": {"py": "k" * 64},
+    }  # fmt: skip
+
+
+def test_a_winner_with_sizes_compiled_in_gives_an_entry_for_others_too(
+    keep: Keep, fill: Fill, folder: Path, catalogue: Catalogue
+) -> None:
+    fixed = tuple(replace(c, spec=replace(c.spec, sizes={"N": 256})) for c in catalogue.candidates)
+    keep(fill(TIMES), replace(catalogue, candidates=fixed))
+    found = rows(folder)["few", "bf16", "py"].entries["py"]
+    assert [(spec.symbol, spec.sizes) for spec in found] == [
+        ("gelu_sm_90_few_N256_bf16", {"N": 256}), ("gelu_sm_90_few_bf16", {}),
+    ]  # fmt: skip
+
+
+def test_the_same_measurements_give_the_same_text(keep: Keep, fill: Fill, folder: Path) -> None:
+    keep(fill(TIMES))
+    first = (folder / "sm_90.toml").read_text()
+    assert not keep(fill(dict(reversed(TIMES.items())))).changed
+    (folder / "sm_90.toml").unlink()
+    keep(fill(TIMES))
+    assert (folder / "sm_90.toml").read_text() == first
+    assert first.index('class = "few"') < first.index('class = "many"'), "in the order of the spaces"
+
+
+def test_other_rows_stay_as_they_are(keep: Keep, fill: Fill, folder: Path) -> None:
+    keep(fill(TIMES))
+    before = rows(folder)
+    keep(fill({**TIMES, "b": [None, None, 8.0]}), classes="many")
+    after = rows(folder)
+    assert after["few", "bf16", "py"].table == before["few", "bf16", "py"].table
+    assert after["many", "bf16", "py"].table["measured"]["us"] == {"M=64 N=256": 5.0}, "a is the fastest now"
+
+
+def test_a_class_that_is_in_no_space_any_more_goes(keep: Keep, fill: Fill, folder: Path) -> None:
+    keep(fill(TIMES))
+    text = (folder / "sm_90.toml").read_text()
+    (folder / "sm_90.toml").write_text(text.replace('"few"', '"gone"').replace("_few", "_gone"))
+    done = keep(fill(TIMES), classes="many", drop=False)
+    assert [key[0] for key in rows(folder)] == ["many", "gone"], "trial spaces say nothing of it"
+    done = keep(fill(TIMES), classes="many")
+    assert [key[0] for key in rows(folder)] == ["many"], "what it takes may be another class's now"
+    assert done.lines[-1] == "gelu: no class gone any more: dropped"
+
+
+def test_a_class_of_the_search_itself_never_goes(
+    keep: Keep, fill: Fill, folder: Path, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when trial spaces were compiled, and are not named again when their winners are written."""
+    monkeypatch.setattr(Spaces, "classes_of", lambda *_: set[str]())
+    keep(fill(TIMES), classes="few")
+    keep(fill(TIMES), classes="many")
+    assert [key[0] for key in rows(folder)] == ["few", "many"]
+    done = keep(fill(TIMES), replace(catalogue, contests=catalogue.contests[1:]))
+    assert done.lines[-1] == "gelu: no class few any more: dropped"
+
+
+def test_where_nothing_is_faster_the_sources_own_entries_stay(keep: Keep, fill: Fill, folder: Path) -> None:
+    keep(fill(TIMES))
+    done = keep(fill({**TIMES, OWN: [0.5, 0.5, 9.0]}))
+    assert [key[0] for key in rows(folder)] == ["many"]
+    assert "a 1, 2 us, own 0.5, 0.5: the source's own entries stay" in done.lines[0]
+
+
+def test_a_variant_with_a_fault_is_passed_over_for_the_next_best(keep: Keep, fill: Fill, folder: Path) -> None:
+    def fault_of(row: Mapping[str, Any]) -> str:
+        return "py/it spills" if row["measured"]["us"].get("M=1 N=256") == 1.0 and row["dtypes"] == ["f16"] else ""
+
+    done = keep(fill(TIMES), fault_of=fault_of, also_dtypes=["f16"])
+    assert done.lines[:2] == [
+        "gelu bf16 few (py): a is passed over: py/it spills",
+        "gelu bf16 few (py), 2 variants: b 3, 3.123 us, own 9, 9",
+    ]
+    assert {key[:2] for key in rows(folder)} == {(name, dtype) for name in ("few", "many") for dtype in ("bf16", "f16")}
+    assert rows(folder)["few", "f16", "py"].table["measured"]["us"]["M=1 N=256"] == 3.0
+
+
+def test_if_no_variant_is_without_a_fault_the_sources_own_entries_stay(keep: Keep, fill: Fill, folder: Path) -> None:
+    keep(fill(TIMES))
+    done = keep(fill(TIMES), fault_of=lambda row: "is serialised" if row["class"] == "few" else "")
+    assert done.lines[-2] == "gelu bf16 few (py): no variant is left: the source's own entries stay"
+    assert [line.split(": ")[1] for line in done.lines[:3]] == [
+        "a is passed over",
+        "b is passed over",
+        "c is passed over",
+    ]
+    assert [key[0] for key in rows(folder)] == ["many"]
+    assert keep(fill(TIMES), fault_of=lambda _: "is serialised").changed
+    assert rows(folder) == {}, "and a file without rows is one"
+
+
+def test_a_class_that_should_be_parted_is_told(keep: Keep, fill: Fill) -> None:
+    done = keep(fill({**TIMES, OWN: [9.0, 1.5, 9.0]}))
+    assert done.lines[0].endswith("a 1, 2 us, own 9, 1.5: slower on M=16 N=256, so part the class")
+
+
+def test_nothing_is_dropped_for_a_search_that_failed_or_is_not_done(keep: Keep, fill: Fill, folder: Path) -> None:
+    keep(fill(TIMES))
+    before = (folder / "sm_90.toml").read_text()
+    failed = keep(fill({OWN: [9.0, 9.0], **{s: ["wrong", None] for s in "abc"}}), classes="few")
+    assert failed.lines == ["gelu bf16 few (py), 3 variants: left as it is, none was right on all shapes"]
+    failed = keep(fill({OWN: ["error", "error", 9.0], **{s: ["error", None, None] for s in "abc"}}))
+    assert not failed.changed and (folder / "sm_90.toml").read_text() == before
+    assert failed.lines == [
+        "gelu bf16 few (py): left as it is, 2 measurements are missing",
+        "gelu bf16 many (py): left as it is, 2 measurements are missing",
+    ]
+
+
+def test_times_of_other_code_are_none(keep: Keep, fill: Fill, folder: Path, tmp_path: Path) -> None:
+    measured = fill(TIMES)
+    done = keep(measured, launched=compiled_to(tmp_path, "another cubin"))
+    assert done.lines == [
+        "gelu bf16 few (py): left as it is, 6 measurements are missing",
+        "gelu bf16 many (py): left as it is, 2 measurements are missing",
+    ]
+    assert rows(folder) == {}
+
+
+def test_a_row_may_be_for_a_source_and_a_dtype_that_were_not_measured(keep: Keep, fill: Fill, folder: Path) -> None:
+    keep(fill(TIMES), also_sources=["mlir"], also_dtypes=["f16"])
+    found = rows(folder)
+    assert list(found) == [(c, d, "mlir,py") for d in ("f16", "bf16") for c in ("few", "many")]
+    row = found["few", "f16", "mlir,py"]
+    assert row.entries["mlir"][0].symbol == "gelu_sm_90_few_f16"
+    assert row.table["measured"]["kernel_hash"] == {"mlir": "mlir gelu  now", "py": "k" * 64}
+    assert (row.table["measured"]["source"], row.table["measured"]["dtype"]) == ("py", "bf16")
+    # tuned again for one of the two alone, the other keeps what it has
+    keep(fill({**TIMES, "c": [0.5, 0.5]}))
+    found = rows(folder)
+    assert found["few", "bf16", "mlir"].table["measured"]["us"]["M=1 N=256"] == 1.0
+    assert found["few", "bf16", "py"].table["measured"]["us"]["M=1 N=256"] == 0.5
+    assert found["few", "f16", "mlir,py"].table == row.table
+    for source in ("mlir", "py"):
+        tuned.put_first([], source, folder)
+
+
+def test_a_row_that_is_shared_is_parted(keep: Keep, fill: Fill, folder: Path) -> None:
+    keep(fill(TIMES), also_sources=["mlir"])
+    path = folder / "sm_90.toml"
+    path.write_text(path.read_text().replace('dtypes = ["bf16"]', 'dtypes = ["f16", "bf16"]'))
+    keep(fill(TIMES))
+    assert {key for key in rows(folder) if key[0] == "few"} == {
+        ("few", "f16,bf16", "mlir"), ("few", "f16", "py"), ("few", "bf16", "py"),
+    }  # fmt: skip
+
+
+def test_what_says_nothing_of_the_target_is_refused(keep: Keep, fill: Fill, tmp_path: Path) -> None:
+    measured = fill(TIMES)
+    measured.machine = replace(H200, kind="cpu", gpu="cpu interpreter", target="cpu")
+    with pytest.raises(UsageError, match=r"was measured on cpu interpreter \(cpu\), which says nothing of sm_90"):
+        keep(measured)
+    with pytest.raises(UsageError, match="nothing is measured"):
+        keep(Measured(tmp_path / "none.json", "sm_90"))
+
+
+def test_of_several_sources_none_speaks_for_others(keep: Keep, fill: Fill, catalogue: Catalogue) -> None:
+    both = replace(catalogue, candidates=(*catalogue.candidates, candidate("a", source="mlir")))
+    with pytest.raises(UsageError, match="several sources were measured"):
+        keep(fill(TIMES), both, also_sources=["mlir"])
+
+
+def test_a_file_that_was_damaged_is_not_overwritten(keep: Keep, fill: Fill, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "sm_90.toml").write_text("[[entry]]\n")
+    with pytest.raises(UsageError, match=r"sm_90\.toml: entry 1: it has no op"):
+        keep(fill(TIMES))
+    assert (folder / "sm_90.toml").read_text() == "[[entry]]\n"

@@ -1,0 +1,50 @@
+"""`python -m tune measure DIR`: the measuring half of `tilestack tune`, for a machine without the compiler."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from toolchain.errors import TilestackError, ToolchainError
+
+from .options import add_measuring
+from .spaces import MODEL
+
+OURS = frozenset({"gpt", "toolchain"})
+SET_UP = "install numpy, ml_dtypes and cuda-bindings for it"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code: 0, or 1 if not all is measured yet, or an error's."""
+    parser = argparse.ArgumentParser(prog="python -m tune", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    made = commands.add_parser("measure", help="measure what `tilestack tune --phase compile` wrote")
+    made.add_argument("folder", type=Path, metavar="DIR", help="what --output was")
+    made.add_argument("--op", default=MODEL, help="only this op (default: all that was compiled)")
+    add_measuring(made)
+    args = parser.parse_args(argv)
+    try:
+        from .command import measure  # here, where a package that is missing has its message
+
+        return int(not measure(args.folder, args, args.op, partial(print, flush=True)))
+    except TilestackError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in OURS:
+            raise
+        print(f"error: measuring needs {error.name}, which {sys.executable} lacks\n  next: {SET_UP}", file=sys.stderr)
+        return ToolchainError.exit_code
+    except OSError as error:  # a full disk, a folder that may not be written
+        print(f"error: {error}\n  next: run it again to go on", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted: run it again to go on", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

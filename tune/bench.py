@@ -1,0 +1,210 @@
+"""The process that launches: makes arguments of a shape, checks an entry's result, times it."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from conformance.cases import Case
+from conformance.inputs import Inputs
+from toolchain.bundle import Bundle, BundleEntry
+from toolchain.entry import EntrySpec
+from toolchain.errors import BundleError, ConformanceError, DeviceError, LaunchError, OutOfMemory, TilestackError
+from toolchain.runtime import Executor, Graph, Launcher, open_executor
+from toolchain.runtime.launch import check_layouts
+
+from .check import Oracle, Reference, Trusted, is_small
+from .inputs import Arguments, for_timing, inputs_for, nbytes, poison, results, upload
+from .tasks import Machine, Outcome, Shape, Task
+
+SAMPLE_US = 1000.0  # of device time that a sample takes at least, so that a launch's jitter is no matter
+WARM_UP_US = 10_000.0  # before the first: while results are compared on the host, the GPU's clocks may fall
+MAX_LAUNCHES = 512  # in a sample
+FIRST, REST = 3, 12  # samples: enough to drop what is slow, enough to choose among what is fast
+DROP = 1.5  # times the best: no winner
+MAX_SETS = 64  # of arguments that launches rotate over; of the smallest shapes these fit the L2 cache all the same
+_DRIVER = re.compile(r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s")
+_DRIVER_FILE = Path("/proc/driver/nvidia/version")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """`variants` and `own`: bundles. `executor`: by name. `seed`: of the inputs. `baseline`: the bundle that
+    results of large shapes are compared with, where it is not `own`."""
+
+    variants: Path
+    own: Path
+    executor: str = "cuda"
+    seed: int = 1
+    baseline: Path | None = None
+
+
+@dataclass
+class _Prepared:
+    """One shape: arguments to check with, sets of them to time with, and what is right."""
+
+    shape: Shape
+    case: Case
+    inputs: Inputs
+    checked: Arguments
+    timed: Sequence[Arguments]
+    oracle: Oracle
+
+
+class GpuBench:
+    """Launches entries of a search's bundles on one executor: see `tasks.Bench`."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.executor = open_executor(setup.executor)
+        self.variants, self.own = Bundle.load(setup.variants), Bundle.load(setup.own)
+        self.trusted = Bundle.load(setup.baseline) if setup.baseline else self.own
+        self._prepared: _Prepared | None = None
+
+    def describe(self) -> Machine:
+        executor = self.executor
+        gpu = getattr(executor, "gpu", None)
+        return Machine(executor.kind, gpu.name if gpu else executor.name, executor.target or "cpu", driver_release())
+
+    def prepare(self, shape: Shape) -> str:
+        self._prepared = None  # its memory goes first
+        case, inputs = inputs_for(shape.op, shape.dtype, shape.dims, self.setup.seed)
+        checked = upload(case, inputs, self.executor)
+        if is_small(case):
+            oracle: Oracle = Reference(case, shape.dtype, inputs)
+        else:
+            entry = self._most_general(shape, checked)
+            self._launch_checked(self.trusted, entry, case, inputs, checked)
+            oracle = Trusted.of(entry.spec.symbol, case, shape.dtype, results(inputs, checked))
+        count = _sets(self.executor, nbytes(checked)) if shape.cold else 1
+        timed = [upload(case, for_timing(case, inputs), self.executor) for _ in range(count)]
+        self._prepared = _Prepared(shape, case, inputs, checked, timed, oracle)
+        return f"{oracle.name}, {count} sets of arguments"
+
+    def measure(self, task: Task) -> Outcome:
+        """Never raises a TilestackError: what went wrong is in the outcome."""
+        outcome = Outcome("error")
+        try:
+            bundle, entry = self._entry(task)
+            outcome = replace(outcome, entry=entry.spec.symbol)
+            return self._measure(bundle, entry, task, outcome)
+        except ConformanceError as error:
+            return replace(outcome, status="wrong", why=str(error))
+        except TilestackError as error:
+            # After an error of the device this process is not trusted with another launch.
+            lost = isinstance(error, DeviceError) and not isinstance(error, OutOfMemory)
+            return replace(outcome, why=f"{type(error).__name__}: {error}", lost=lost)
+
+    def _measure(self, bundle: Bundle, entry: BundleEntry, task: Task, outcome: Outcome) -> Outcome:
+        work = self._ready()
+        self._launch_checked(bundle, entry, work.case, work.inputs, work.checked)
+        share = work.oracle.check(results(work.inputs, work.checked))
+
+        def call(arguments: Arguments) -> Callable[[], None]:
+            return lambda: self.executor.launch(bundle, entry, arguments)
+
+        samples = times_us(self.executor, [call(arguments) for arguments in work.timed], task.best_us)
+        return replace(
+            outcome,
+            status="ok" if len(samples) > FIRST else "dropped",
+            us=statistics.median(samples),
+            low=min(samples),
+            high=max(samples),
+            samples=len(samples),
+            share=share,
+        )
+
+    def _entry(self, task: Task) -> tuple[Bundle, BundleEntry]:
+        if task.symbol is not None:
+            return self.variants, self.variants.find(task.source, task.symbol)
+        work = self._ready()
+        launcher = Launcher(self.own, task.source, self.executor)
+        return self.own, launcher.select(work.shape.op, work.shape.dtype, **work.checked)
+
+    def _most_general(self, shape: Shape, arguments: Arguments) -> BundleEntry:
+        """The last entry that takes these arguments, of the bundle that results are compared with."""
+        spec = EntrySpec(shape.op, shape.op, "any source", shape.dtype)
+        dims, misaligned, gapped = check_layouts(spec, arguments)
+        fitting = [
+            entry
+            for entry in self.trusted.entries
+            if (entry.spec.op, entry.spec.dtype) == (shape.op, shape.dtype)
+            and entry.spec.unmet(dims, misaligned, gapped) is None
+            and entry.spec.runs_on(self.executor.target)
+        ]
+        if not fitting:
+            raise BundleError(
+                f"{self.trusted.root} has no {shape.op}[{shape.dtype}] for {dims} to compare variants with",
+                hint="give a bundle that has with --baseline",
+            )
+        return fitting[-1]
+
+    def _launch_checked(
+        self, bundle: Bundle, entry: BundleEntry, case: Case, inputs: Inputs, arguments: Arguments
+    ) -> None:
+        poison(case, inputs, arguments)
+        self.executor.launch(bundle, entry, arguments)
+        self.executor.synchronize()
+
+    def _ready(self) -> _Prepared:
+        if self._prepared is None:
+            raise LaunchError("no shape was prepared")
+        return self._prepared
+
+
+def times_us(executor: Executor, calls: Sequence[Callable[[], object]], best_us: float | None) -> list[float]:
+    """Device times of one of the calls in microseconds: each sample is a replayed graph of many, back to back.
+
+    FIRST samples if their median is DROP times `best_us` or more, else FIRST + REST.
+    """
+
+    def captured(rounds: int) -> Graph:
+        with executor.capture() as graph:
+            for _ in range(rounds):
+                for call in calls:
+                    call()
+        return graph
+
+    for call in calls:  # loads what is not loaded yet, which a capture forbids
+        call()
+    graph = captured(1)
+    (round_us,) = executor.times_us(graph.replay, 1)
+    rounds = max(1, min(math.ceil(SAMPLE_US / max(round_us, 1.0)), MAX_LAUNCHES // len(calls)))
+    if rounds > 1:
+        graph = captured(rounds)
+    launches = rounds * len(calls)
+    for _ in range(math.ceil(WARM_UP_US / max(round_us * rounds, 1.0))):
+        graph.replay()
+    samples = [us / launches for us in executor.times_us(graph.replay, FIRST)]
+    if best_us is None or statistics.median(samples) <= DROP * best_us:
+        samples += [us / launches for us in executor.times_us(graph.replay, REST)]
+    return samples
+
+
+def _sets(executor: Executor, size: int) -> int:
+    """How many sets of arguments exceed twice the L2 cache, so that a launch finds none of its own in there."""
+    return max(1, min(MAX_SETS, math.ceil((2 * _l2_bytes(executor) + 1) / max(size, 1))))
+
+
+def _l2_bytes(executor: Executor) -> int:
+    if executor.kind == "cpu":
+        return 0
+    from toolchain.runtime.driver import check, load
+
+    driver = load()
+    device = check("cuDeviceGet", driver.cuDeviceGet(executor.device[1]))
+    size = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
+    return int(check("cuDeviceGetAttribute", driver.cuDeviceGetAttribute(size, device)))
+
+
+def driver_release(file: Path = _DRIVER_FILE) -> str:
+    """The release of the kernel's NVIDIA driver, "580.159"; "unknown" where the kernel does not tell."""
+    try:
+        match = _DRIVER.search(file.read_text())
+    except OSError:
+        return "unknown"
+    return match[1] if match else "unknown"

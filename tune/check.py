@@ -1,0 +1,133 @@
+"""Is a variant's result right? No variant is timed before it is.
+
+Small shapes are held against the float64 reference, with the bounds of the conformance matrix. For large ones numpy
+takes too long: there the result must be, in the relative Frobenius norm, that of an entry which the conformance matrix
+tests: the last of the source's own that takes the shape, which is its most general one. The norm is taken of a million
+elements at a time, so that one wrong tile shows in the largest result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.cases import Case
+from conformance.inputs import IN_OUT, Inputs
+from conformance.run import references, verdict
+from toolchain.errors import ConformanceError
+from toolchain.runtime import DeviceBuffer
+
+Array = NDArray[Any]
+F32 = NDArray[np.float32]
+
+SMALL = 1 << 24  # a shape whose sizes multiply to at most this has a float64 reference
+BOUNDS = {"f32": 1e-4, "tf32": 1e-4, "f16": 1e-2, "bf16": 1e-2}  # relative, in the Frobenius norm
+_NO_NUMBER = 1e29  # a reference beyond this is none to compare with: LEAST, or what lay in a cache before
+_CHUNK = 1 << 20  # elements, about: few enough that a tile of 16 x 64 wrong ones is beyond the bounds
+_THREADS = 8
+
+
+class Oracle(Protocol):
+    """What a result is compared with. `name` for people."""
+
+    @property
+    def name(self) -> str: ...
+
+    def check(self, outputs: Mapping[str, DeviceBuffer]) -> float:
+        """The largest share of its bound that an output's error is. Raises ConformanceError if one is beyond it."""
+        ...
+
+
+def is_small(case: Case) -> bool:
+    return math.prod(case.dims.values()) <= SMALL
+
+
+class Reference:
+    """The float64 reference and the bounds of the conformance matrix."""
+
+    name = "float64 reference"
+
+    def __init__(self, case: Case, dtype: str, inputs: Inputs) -> None:
+        self.case, self.dtype = case, dtype
+        self.expected = references(case, dtype, inputs)
+
+    def check(self, outputs: Mapping[str, DeviceBuffer]) -> float:
+        found = [
+            verdict(self.case.op, self.dtype, name, outputs[name].numpy(), *pair)
+            for name, pair in self.expected.items()
+        ]
+        return max(v.error / v.bound if v.bound else 0.0 for v in found)
+
+
+@dataclass(frozen=True)
+class Trusted:
+    """What an entry that is known to be right made of the same inputs. `name`: its symbol."""
+
+    name: str
+    dtype: str
+    wanted: Mapping[str, Array]
+
+    @classmethod
+    def of(cls, symbol: str, case: Case, dtype: str, outputs: Mapping[str, DeviceBuffer]) -> Trusted:
+        """Raises ConformanceError if the entry left an output unwritten, or made what is no number."""
+        wanted = {name: buffer.numpy() for name, buffer in outputs.items()}
+        for name, array in wanted.items():
+            pure = name not in IN_OUT.get(case.op, ())
+            if pure and any(np.isnan(_f32(c)).any() for c in _chunks(array)):
+                raise ConformanceError(f"{symbol}, which variants are compared with, left NaN in {name}")
+        return cls(symbol, dtype, wanted)
+
+    def check(self, outputs: Mapping[str, DeviceBuffer]) -> float:
+        bound = BOUNDS[self.dtype]
+        shares: list[float] = []
+        for name, wanted in self.wanted.items():
+            error = relative_error(outputs[name].numpy(), wanted)
+            if not error <= bound:
+                raise ConformanceError(f"{name} differs from that of {self.name} by {error:.3g}, allowed {bound:g}")
+            shares.append(error / bound)
+        return max(shares)
+
+
+def relative_error(got: Array, wanted: Array) -> float:
+    """|got - wanted| / |wanted| in the Frobenius norm, the largest of all chunks; of integers 0 if all are equal. Where
+    `wanted` has no number, it must be the same there. Infinite for what is not finite or not the same."""
+    if got.shape != wanted.shape or got.dtype != wanted.dtype:
+        return math.inf
+    if got.dtype == np.int32:
+        return 0.0 if np.array_equal(got, wanted) else math.inf
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return max(pool.map(_error, _chunks(got), _chunks(wanted)))
+
+
+def _error(got: Array, wanted: Array) -> float:
+    g, w = _f32(got), _f32(wanted)
+    with np.errstate(all="ignore"):
+        aside = ~(np.abs(w) < _NO_NUMBER)
+        if aside.any():
+            same = (g == w) | (np.isnan(g) & np.isnan(w))
+            if not same[aside].all():
+                return math.inf
+            g, w = np.where(aside, 0, g), np.where(aside, 0, w)
+        g = g - w
+        difference, size = float(np.dot(g, g)), float(np.dot(w, w))
+    if not math.isfinite(difference):
+        return math.inf
+    return math.sqrt(difference / size) if size else math.sqrt(difference)
+
+
+def _f32(array: Array) -> F32:
+    if array.dtype == ml_dtypes.bfloat16:  # its upper half; numpy does this without holding the interpreter's lock
+        return (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    return array.astype(np.float32)
+
+
+def _chunks(array: Array) -> list[Array]:
+    """The elements in pieces of nearly one size, so that none is too small to have a norm."""
+    return np.array_split(array.reshape(-1), max(1, round(array.size / _CHUNK)))
