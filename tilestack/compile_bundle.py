@@ -6,8 +6,6 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +16,11 @@ from toolchain.errors import ToolchainError, UsageError
 from toolchain.targets import BYTECODE
 
 from .options import SOURCES, add_json, command, print_json
+from .progress import progress_bar
 from .tuning import warn_of_stale
 
 if TYPE_CHECKING:
-    from toolchain.pipeline import Progress
+    pass
 
 EXAMPLES = """\
   tilestack compile                                    both sources, the default targets, to build/bundle
@@ -118,26 +117,3 @@ def compile_(args: argparse.Namespace) -> int:
             f"{outcome.made} made, {outcome.cached} from the cache, {seconds:.1f} s"
         )
     return 0
-
-
-@contextmanager
-def progress_bar() -> Generator[Progress]:
-    """A progress bar on a terminal, nothing elsewhere."""
-    from toolchain.pipeline import silent
-
-    if not sys.stderr.isatty():
-        yield silent
-        return
-    from rich import progress as rich_progress
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-
-    what = TextColumn("{task.fields[what]}")
-    columns = (TextColumn("compiling"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), what)
-    with rich_progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("compile", total=None, what="")
-
-        def show(done: int, total: int, what: str) -> None:
-            bar.update(task, completed=done, total=total, what=what)
-
-        yield show

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from toolchain import knobs
 from toolchain.errors import BundleError, UsageError
 
-from .compile_bundle import progress_bar
 from .options import SOURCES, add_json, command, print_json
+from .progress import progress_bar
 
 if TYPE_CHECKING:
     from toolchain.bundle import Bundle

@@ -102,7 +102,7 @@ def compile_(args: argparse.Namespace, target: Target) -> None:
     from toolchain.cache import Cache
     from tune.candidates import Compiler
 
-    from .compile_bundle import progress_bar
+    from .progress import progress_bar
 
     modules = SOURCES if args.source == "all" else {args.source: SOURCES[args.source]}
     with progress_bar() as progress:

@@ -15,7 +15,7 @@ from toolchain.bundle import Bundle, BundleEntry
 from toolchain.entry import EntrySpec
 from toolchain.errors import BundleError, ConformanceError, DeviceError, LaunchError, OutOfMemory, TilestackError
 from toolchain.runtime import Executor, Graph, Launcher, open_executor
-from toolchain.runtime.launch import check_layouts
+from toolchain.runtime.launch import EntryLauncher, check_layouts
 
 from .check import Oracle, Reference, Trusted, is_small
 from .inputs import Arguments, for_timing, inputs_for, nbytes, poison, results, upload
@@ -61,6 +61,7 @@ class GpuBench:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.executor = open_executor(setup.executor)
+        self._launch = EntryLauncher(self.executor)
         self.variants, self.own = Bundle.load(setup.variants), Bundle.load(setup.own)
         self.trusted = Bundle.load(setup.baseline) if setup.baseline else self.own
         self._prepared: _Prepared | None = None
@@ -105,7 +106,7 @@ class GpuBench:
         share = work.oracle.check(results(work.inputs, work.checked))
 
         def call(arguments: Arguments) -> Callable[[], None]:
-            return lambda: self.executor.launch(bundle, entry, arguments)
+            return lambda: self._launch(bundle, entry, arguments)
 
         samples = times_us(self.executor, [call(arguments) for arguments in work.timed], task.best_us)
         return replace(
@@ -147,7 +148,7 @@ class GpuBench:
         self, bundle: Bundle, entry: BundleEntry, case: Case, inputs: Inputs, arguments: Arguments
     ) -> None:
         poison(case, inputs, arguments)
-        self.executor.launch(bundle, entry, arguments)
+        self._launch(bundle, entry, arguments)
         self.executor.synchronize()
 
     def _ready(self) -> _Prepared:

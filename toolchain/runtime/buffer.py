@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from ..entry import ALIGNMENT, ITEMSIZE
 from ..errors import UsageError
 from . import dlpack
 from .layout import NUMPY, Layout, contiguous_strides, layout
-
-if TYPE_CHECKING:
-    from .executor import Executor
 
 
 class Allocation:
@@ -45,6 +42,26 @@ class Allocation:
             self.free()
 
 
+class Owner(Protocol):
+    """What a buffer asks of the executor whose memory it is in."""
+
+    kind: Literal["cuda", "cpu"]
+    name: str
+    device: tuple[int, int]
+
+    def read(self, source: DeviceBuffer) -> np.ndarray[Any, Any]: ...
+
+    def write(self, target: DeviceBuffer, array: np.ndarray[Any, Any]) -> None: ...
+
+    def copy(self, target: DeviceBuffer, source: DeviceBuffer) -> None: ...
+
+    def fill(self, target: DeviceBuffer, pattern: int) -> None: ...
+
+    def share(self, allocation: Allocation) -> None: ...
+
+    def hand_over(self, stream: int | None) -> None: ...
+
+
 class DeviceBuffer:
     """An array in an executor's memory. `strides` are in elements, never negative."""
 
@@ -52,7 +69,7 @@ class DeviceBuffer:
 
     def __init__(
         self,
-        executor: Executor,
+        executor: Owner,
         allocation: Allocation,
         offset: int,
         dtype: str,

@@ -31,7 +31,6 @@ class CpuExecutor(Executor):
     kind = "cpu"
 
     def __init__(self, *, sanitize: bool = True) -> None:
-        super().__init__()
         self.name = "cpu interpreter"
         self.target = None
         self.sms = SMS

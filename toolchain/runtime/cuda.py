@@ -30,7 +30,6 @@ class CudaExecutor(Executor):
     kind = "cuda"
 
     def __init__(self, index: int = 0) -> None:
-        super().__init__()
         self._lost = False  # after an error that no later call recovers from
         self._driver: Any = load()
         count: int = self._check("cuDeviceGetCount", self._driver.cuDeviceGetCount())

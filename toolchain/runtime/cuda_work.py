@@ -6,16 +6,44 @@ import ctypes
 import struct
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import LaunchError, UsageError
 from .buffer import Allocation, DeviceBuffer
+from .driver import GPU
 from .executor import Event
 
 if TYPE_CHECKING:
     from ..bundle import BundleEntry
     from ..entry import Param
-    from .cuda import CudaExecutor
+
+
+class Stream(Protocol):
+    """What a command, an event and a graph ask of the CUDA executor that made them."""
+
+    @property
+    def gpu(self) -> GPU: ...
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]: ...
+
+    @property
+    def frees(self) -> int: ...
+
+    def run(self, call: str, *args: Any, doing: str = "") -> Any: ...
+
+    def discard(self, call: str, handle: Any) -> None: ...
+
+    def launch_config(self, grid: tuple[int, int, int], *, ahead: bool) -> Any: ...
+
+    def start(
+        self, command: CudaCommand, arrays: Sequence[DeviceBuffer], early: Sequence[range], written: Sequence[range]
+    ) -> None: ...
+
+    def record_on_stream(self) -> Any: ...
+
+    def replay(self, executable: Any) -> None: ...
 
 
 class CudaCommand:
@@ -23,7 +51,7 @@ class CudaCommand:
 
     def __init__(
         self,
-        executor: CudaExecutor,
+        executor: Stream,
         function: Any,
         entry: BundleEntry,
         arrays: Sequence[DeviceBuffer],
@@ -80,7 +108,7 @@ def pack(params: Sequence[Param], arrays: Sequence[DeviceBuffer]) -> tuple[struc
 class CudaEvent:
     """An event on an executor's stream, destroyed with this object."""
 
-    def __init__(self, executor: CudaExecutor) -> None:
+    def __init__(self, executor: Stream) -> None:
         self._executor = executor
         self.handle = executor.record_on_stream()
 
@@ -98,7 +126,7 @@ class CudaEvent:
 class CudaGraph:
     """Captured launches. It keeps the memory alive that they use."""
 
-    def __init__(self, executor: CudaExecutor) -> None:
+    def __init__(self, executor: Stream) -> None:
         self._executor = executor
         self._allocations: dict[int, Allocation] = {}
         self._seen_frees = -1  # the executor's count of frees when they were last looked at

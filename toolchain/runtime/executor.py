@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -18,8 +18,6 @@ from .layout import NUMPY, contiguous_strides, dtype_name, layout
 
 if TYPE_CHECKING:
     from ..bundle import Bundle, BundleEntry
-    from .launch import Plan
-
 
 _NO_ROOM = 2**62  # bytes: no address reaches as far
 
@@ -59,9 +57,6 @@ class Executor(ABC):
     sms: int
     device: tuple[int, int]
     stream: int | None
-
-    def __init__(self) -> None:
-        self._plans: dict[tuple[object, ...], Plan] = {}
 
     # Memory
 
@@ -167,12 +162,6 @@ class Executor(ABC):
     @abstractmethod
     def record(self) -> Event:
         """An event after all work launched so far."""
-
-    def launch(self, bundle: Bundle, entry: BundleEntry, args: Mapping[str, DeviceBuffer | float]) -> None:
-        """Checks the arguments against exactly this entry and launches it. Raises LaunchError."""
-        from .launch import launch_entry
-
-        launch_entry(self, self._plans, bundle, entry, args)
 
     def times_us(self, run: Callable[[], object], repeats: int) -> list[float]:
         """The device time of each of `repeats` calls, in microseconds, after one call that is not counted."""

@@ -15,11 +15,11 @@ import numpy as np
 from ..entry import EntrySpec, Param
 from ..errors import LaunchError, UsageError
 from .buffer import DeviceBuffer
+from .executor import Executor
 from .layout import Layout
 
 if TYPE_CHECKING:
     from ..bundle import Bundle, BundleEntry
-    from .executor import Executor
 
 Args = Mapping[str, "DeviceBuffer | float"]
 _INT32_MAX = 2**31 - 1
@@ -57,16 +57,22 @@ class Launcher:
         return Plan(self.executor, self.bundle, self.select(op, dtype, **args), args)
 
 
-def launch_entry(
-    executor: Executor, plans: dict[tuple[object, ...], Plan], bundle: Bundle, entry: BundleEntry, args: Args
-) -> None:
-    """Launches exactly `entry`. `plans` remembers what was checked."""
-    kinds = [a.layout if isinstance(a, DeviceBuffer) else a.__class__ for a in args.values()]
-    key = (id(bundle), entry.spec.source, entry.spec.symbol, *args, *kinds)  # a plan keeps its bundle: ids stay unique
-    plan = plans.get(key)
-    if plan is None:
-        plan = _remember(plans, key, Plan(executor, bundle, entry, args))
-    plan.launch(args)
+class EntryLauncher:
+    """Launches exactly the entry that it is given, where a Launcher looks for one that fits."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+        self._plans: dict[tuple[object, ...], Plan] = {}
+
+    def __call__(self, bundle: Bundle, entry: BundleEntry, args: Args) -> None:
+        """Checks the arguments against the entry and launches it. Raises LaunchError."""
+        kinds = [a.layout if isinstance(a, DeviceBuffer) else a.__class__ for a in args.values()]
+        # A plan keeps its bundle, so that no other one gets its id.
+        key = (id(bundle), entry.spec.source, entry.spec.symbol, *args, *kinds)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = _remember(self._plans, key, Plan(self.executor, bundle, entry, args))
+        plan.launch(args)
 
 
 def _remember(plans: dict[tuple[object, ...], Plan], key: tuple[object, ...], plan: Plan) -> Plan:

@@ -10,6 +10,7 @@ import pytest
 from toolchain.bundle import Bundle, BundleEntry
 from toolchain.errors import DeviceError, LaunchError, WrongTarget
 from toolchain.runtime import DeviceBuffer, Executor, Launcher, open_executor
+from toolchain.runtime.launch import EntryLauncher
 from toolchain.runtime.layout import NUMPY
 
 pytestmark = pytest.mark.needs("gpu")
@@ -81,7 +82,7 @@ def test_a_bundle_for_another_target(cuda: Executor, bundle: Bundle) -> None:
     entry = Launcher(bundle, bundle.sources[0], cuda).select("gelu", "f32", **args)
     other = "sm_120" if cuda.target != "sm_120" else "sm_100"
     with pytest.raises(WrongTarget, match=f"{entry.spec.symbol}.*{other}.*compute capability"):
-        cuda.launch(bundle, only(entry, other), args)
+        EntryLauncher(cuda)(bundle, only(entry, other), args)
 
 
 def test_a_symbol_that_the_cubin_lacks_is_named(cuda: Executor, bundle: Bundle) -> None:
@@ -90,7 +91,7 @@ def test_a_symbol_that_the_cubin_lacks_is_named(cuda: Executor, bundle: Bundle) 
     entry = Launcher(bundle, bundle.sources[0], cuda).select("gelu", "f32", **args)
     renamed = dataclasses.replace(entry, spec=dataclasses.replace(entry.spec, symbol="no_such_entry"))
     with pytest.raises(DeviceError, match=r"no_such_entry.*CUDA_ERROR_NOT_FOUND"):
-        cuda.launch(bundle, renamed, args)
+        EntryLauncher(cuda)(bundle, renamed, args)
 
 
 def test_a_grid_beyond_the_device(cuda: Executor, bundle: Bundle) -> None:
@@ -99,7 +100,7 @@ def test_a_grid_beyond_the_device(cuda: Executor, bundle: Bundle) -> None:
     entry = Launcher(bundle, bundle.sources[0], cuda).select("gelu", "f32", **args)
     wide = dataclasses.replace(entry, spec=dataclasses.replace(entry.spec, grid=("1", "M * 1024", "1")))
     with pytest.raises(LaunchError, match="65535 blocks in y"):
-        cuda.launch(bundle, wide, args)
+        EntryLauncher(cuda)(bundle, wide, args)
 
 
 @pytest.mark.needs("two-gpus")

@@ -10,6 +10,7 @@ import pytest
 from toolchain.errors import LaunchError, UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
 from toolchain.runtime.cpu import SMS, CpuExecutor
+from toolchain.runtime.launch import EntryLauncher
 
 
 def linear(executor: CpuExecutor, m: int = 100, k: int = 48, n: int = 40) -> dict[str, DeviceBuffer]:
@@ -202,14 +203,15 @@ def test_linear_residual_may_add_in_place(launcher: Launcher, recorder: Any) -> 
 def test_launching_exactly_one_entry(entries: Any, recorder: Any) -> None:
     args = linear(recorder)
     fast = entries.entry("linear_fast_f32")
-    recorder.launch(entries, fast, args)
-    recorder.launch(entries, entries.entry("linear_f32"), args)
-    recorder.launch(entries, fast, args)
+    launch = EntryLauncher(recorder)
+    launch(entries, fast, args)
+    launch(entries, entries.entry("linear_f32"), args)
+    launch(entries, fast, args)
     assert [call[0] for call in recorder.launched] == ["linear_fast_f32", "linear_f32", "linear_fast_f32"]
     assert recorder.prepared == ["linear_fast_f32", "linear_f32"]
     args["x"] = recorder.empty((100, 49), "f32").slice(1, 0, 48)
     with pytest.raises(LaunchError, match="linear_fast_f32: x must be aligned"):
-        recorder.launch(entries, fast, args)
+        launch(entries, fast, args)
     assert len(recorder.launched) == 3
 
 

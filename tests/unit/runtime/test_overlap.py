@@ -17,6 +17,7 @@ from toolchain.errors import DeviceError
 from toolchain.runtime import GPU, DeviceBuffer
 from toolchain.runtime import cuda as module
 from toolchain.runtime.cuda import CudaExecutor
+from toolchain.runtime.launch import EntryLauncher
 
 HOPPER = GPU(0, "NVIDIA H200", (9, 0), 132, 141 * 2**30)
 AMPERE = GPU(0, "NVIDIA A10", (8, 6), 72, 24 * 2**30)
@@ -89,18 +90,19 @@ class Chain:
         self.executor = executor
         self._memory = executor.empty((64, N, N), "f32")  # all are in one allocation, with nothing between them
         self._named: dict[str, DeviceBuffer] = {}
+        self.launch = EntryLauncher(executor)
 
     def __getitem__(self, name: str) -> DeviceBuffer:
         return self._named.setdefault(name, self._memory.select(0, len(self._named)))
 
     def gelu(self, x: str, out: str, version: str = "13.4") -> None:
-        self.executor.launch(BUNDLE, entry("gelu", version), {"x": self[x], "out": self[out]})
+        self.launch(BUNDLE, entry("gelu", version), {"x": self[x], "out": self[out]})
 
     def norm(self, x: str, weight: str, out: str, version: str = "13.4", row: int = 0) -> None:
         """It may read its weight and bias early."""
         line = self[weight].select(0, row)
         args = {"x": self[x], "weight": line, "bias": self["zero"].select(0, 0), "out": self[out], "eps": 1e-5}
-        self.executor.launch(BUNDLE, entry("layernorm", version), args)
+        self.launch(BUNDLE, entry("layernorm", version), args)
 
 
 @pytest.fixture
@@ -172,7 +174,7 @@ def test_addresses_are_compared_not_arrays(chain: Chain, fake: FakeDriver) -> No
     chain.gelu("x", "a")
     chain.norm("x", "weight", "b", row=N - 1)  # `b` and `a` follow it in memory
     lines = {"x": chain["x"].slice(0, 0, 2), "out": chain["weight"].slice(0, 3, 5)}
-    chain.executor.launch(BUNDLE, entry("gelu"), lines)
+    chain.launch(BUNDLE, entry("gelu"), lines)
     for row in (2, 5):
         chain.norm("x", "weight", "b", row=row)
     assert fake.ahead == [False, True, True, True, True]

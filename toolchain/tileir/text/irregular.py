@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
 from ..dialect import attrs
 from ..dialect import types as t
 from ..dialect.base import TileOp
-
-if TYPE_CHECKING:
-    from .parser import Parser
-
-Build = Callable[["Parser", type[TileOp]], TileOp]
-IRREGULAR: dict[str, Build] = {}
-
-
-def spelled(*names: str) -> Callable[[Build], Build]:
-    def register(build: Build) -> Build:
-        IRREGULAR.update(dict.fromkeys(names, build))
-        return build
-
-    return register
+from .parser import Parser, spelled
 
 
 def string(p: Parser) -> attrs.StrAttr:

@@ -22,7 +22,6 @@ from .formats import ENUMS, FORMATS, KEYWORDS, default
 from .lexer import Token
 from .literals import Literals
 from .source import Source
-from .structured import IRREGULAR
 
 MAX_DEPTH = 64  # of nested regions
 MAX_RESULTS = 2**16  # that an operation can be said to have: some have as many as are named
@@ -41,6 +40,22 @@ def parse(text: str, *, filename: str, define_alias: DefineAlias | None = None) 
     Raises SourceError, `file:line:col: error: ...` with the line and a caret, for anything that does not parse.
     """
     return Parser(Source(text, filename), define_alias).module()
+
+
+Build = Callable[["Parser", type[TileOp]], TileOp]
+IRREGULAR: dict[
+    str, Build
+] = {}  # how to parse what the table of formats cannot say; irregular.py, structured.py fill it
+
+
+def spelled(*names: str) -> Callable[[Build], Build]:
+    """Registers the function that parses these operations."""
+
+    def register(build: Build) -> Build:
+        IRREGULAR.update(dict.fromkeys(names, build))
+        return build
+
+    return register
 
 
 class Parser(Literals):

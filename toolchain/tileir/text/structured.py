@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Region, SSAValue
@@ -11,14 +10,10 @@ from xdsl.ir import Attribute, Region, SSAValue
 from ..dialect import attrs
 from ..dialect import types as t
 from ..dialect.base import TileOp
-from .irregular import IRREGULAR, spelled, typed
+from .irregular import typed
+from .lexer import Token
 from .numbers import parse_number
-
-if TYPE_CHECKING:
-    from .lexer import Token
-    from .parser import Parser
-
-__all__ = ["IRREGULAR"]  # with the operations of this module
+from .parser import Parser, spelled
 
 
 @spelled("return", "break", "continue", "yield")

@@ -15,8 +15,8 @@ from toolchain.tileir.dialect import location
 from toolchain.tileir.dialect.ops import OPS
 from toolchain.tileir.dialect.verify import verify
 from toolchain.tileir.text.formats import FORMATS
-from toolchain.tileir.text.irregular import IRREGULAR
 from toolchain.tileir.text.lexer import tokenize
+from toolchain.tileir.text.parser import IRREGULAR
 from toolchain.tileir.text.source import Source
 
 KERNELS = sorted((ROOT / "kernels_mlir").glob("*.mlir"))
