@@ -56,6 +56,19 @@ def _engine() -> str | None:
     return None
 
 
+def _llvm_images() -> str | None:
+    from toolchain.native.engine import Engine
+    from toolchain.native.images import image
+    from toolchain.native.make_images import present
+    from toolchain.stacks import stacks
+
+    if reason := _engine():
+        return reason
+    names = [f"llvm-{stack.series}" for stack in stacks().stacks.values()]
+    missing = [name for name in names if not present(Engine.find(), image(name))]
+    return f"the engine lacks an image: nox -s base_image -- {' '.join(missing)}" if missing else None
+
+
 def _native() -> str | None:
     from toolchain.errors import ToolchainError
     from toolchain.native.tools import NativeToolchain
@@ -84,6 +97,7 @@ CAPABILITIES: dict[str, Callable[[], str | None]] = {
     "two-gpus": functools.cache(_two_gpus),
     "engine": functools.cache(_engine),
     "mmdebstrap": lambda: None if shutil.which("mmdebstrap") else "mmdebstrap is not installed",
+    "llvm-images": functools.cache(_llvm_images),
     "native": functools.cache(_native),
     "cuda-tile": functools.cache(_cuda_tile),
     "network": lambda: "only with --require=network",

@@ -18,13 +18,24 @@ from .engine import Engine
 from .images import Image, Made, cached, image, images, make, save
 
 
+def present(engine: Engine, wanted: Image) -> str | None:
+    """The id of the image if the engine has it; None if it would have to be loaded or made."""
+    noted = _noted(wanted)
+    ids = [wanted.digest, noted.read_text().strip() if noted.is_file() else ""]
+    return next((one for one in ids if one and engine.has(one)), None)
+
+
+def _noted(wanted: Image) -> Path:
+    """Where the id of the image that was made is noted: another than images.toml has if the mirror has moved on."""
+    return cached(wanted).with_suffix(".digest")
+
+
 def ensure(engine: Engine, wanted: Image) -> str:
     """The id of the image in the engine: it has it, or the cache has, or it is made now. Says when it is another than
     images.toml has, and why."""
-    if wanted.digest and engine.has(wanted.digest):
-        return wanted.digest
-    archive = cached(wanted)
-    noted = archive.with_suffix(".digest")  # another than wanted.digest where the mirror has moved on
+    if there := present(engine, wanted):
+        return there
+    archive, noted = cached(wanted), _noted(wanted)
     if not (archive.is_file() and noted.is_file()):
         made = make(wanted, archive)
         write_whole(noted, made.digest + "\n")

@@ -9,7 +9,7 @@ import pytest
 from toolchain.errors import ToolchainError
 from toolchain.native import make_images as module
 from toolchain.native.images import Image, Made, image
-from toolchain.native.make_images import ensure
+from toolchain.native.make_images import ensure, present
 
 
 class Engine:
@@ -53,3 +53,11 @@ def test_a_kept_archive_that_is_another_image_is_named(kept: Path):
     kept.write_text("sha256:another")
     with pytest.raises(ToolchainError, match=rf"{kept} is not the image sha256:made\n  next: rm {kept} "):
         ensure(Engine(), image("base"))  # pyright: ignore[reportArgumentType]
+
+
+def test_an_image_is_present_once_the_engine_has_it_and_asking_makes_none(kept: Path):
+    engine = Engine()
+    assert present(engine, image("base")) is None  # pyright: ignore[reportArgumentType]
+    assert not kept.exists()
+    ensure(engine, image("base"))  # pyright: ignore[reportArgumentType]
+    assert present(engine, image("base")) == "sha256:made"  # pyright: ignore[reportArgumentType]
