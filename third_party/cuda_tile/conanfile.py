@@ -6,10 +6,13 @@ from conan import ConanFile
 from conan.errors import ConanException, ConanInvalidConfiguration
 from conan.tools.cmake import CMake, CMakeToolchain
 from conan.tools.files import apply_conandata_patches, copy, export_conandata_patches, trim_conandata
+from conan.tools.scm import Version
 
 required_conan_version = ">=2.20"
 
-TOOLS = ("cuda-tile-opt", "cuda-tile-optimize", "cuda-tile-translate")
+# Each tool, and the first version that is known to have it: v13.1.3 has no cuda-tile-optimize, v13.3.2 has. A version
+# between the two gives it if its build makes it.
+TOOLS = {"cuda-tile-opt": "13.1.3", "cuda-tile-optimize": "13.3.2", "cuda-tile-translate": "13.1.3"}
 
 
 class CudaTile(ConanFile):
@@ -82,7 +85,8 @@ class CudaTile(ConanFile):
         copy(self, "LICENSE*", str(source), str(package / "licenses"))
         for tool in TOOLS:  # whether `install` takes the tools along depends on how LLVM was configured
             copy(self, tool, str(build / "bin"), str(package / "bin"))
-        if missing := [tool for tool in TOOLS if not (package / "bin" / tool).is_file()]:
+        demanded = [tool for tool, since in TOOLS.items() if Version(self.version) >= since]
+        if missing := [tool for tool in demanded if not (package / "bin" / tool).is_file()]:
             raise ConanException(f"cuda_tile/{self.version}: the build made no {', '.join(missing)}")
 
     def package_info(self):
