@@ -60,6 +60,12 @@ def _give_up(recipe, what, tried, put):
     )
 
 
+def _why_not(path, absent):
+    """Why there is nothing at `path`: `absent`, or where the link there leads, as a container may not see that."""
+    dangling = path.is_symlink() and not path.exists()
+    return f"a symbolic link to {path.readlink()}, which is not there" if dangling else absent
+
+
 def _sha256(path):
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -82,7 +88,7 @@ def get_archive(recipe, archives):
             unzip(recipe, str(local), strip_root=True)
             return
         if local:
-            tried.append((local, "no such file"))
+            tried.append((local, _why_not(local, "no such file")))
     for archive in archives:
         url = archive.get("url") or (debian and f"{debian.rstrip('/')}/{archive['debian']}")
         if not url:
@@ -116,7 +122,7 @@ def get_git(recipe, url, mirrors, commit, tree, name):
     _git("init", "-q", ".")
     for place in (*places, url, *mirrors):
         if place in places and not Path(place).is_dir():
-            tried.append((place, "no such clone"))
+            tried.append((place, _why_not(Path(place), "no such clone")))
             continue
         try:
             _git("fetch", "-q", "--depth", "1", place, commit)

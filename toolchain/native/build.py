@@ -112,8 +112,8 @@ def build(
 
     Raises ToolchainError; the prefix is whole or not there.
     """
-    if sources and not sources.is_dir():
-        raise UsageError(f"--source-mirror {sources}: no such folder")
+    if sources:
+        _check_sources(sources)
     built_in = ensure(engine, image(plan.image)) if engine else "here"
     prefix = prefixes() / plan.digest(built_in)
     if (prefix / "tools.json").exists():
@@ -157,9 +157,10 @@ def _make(plan: Plan, folders: Folders, engine: Engine | None, built_in: str, on
 
 
 def _failure(said: Sequence[str], ended: ToolFailed) -> ToolchainError:
-    """The error that a failed build's output tells of: the first lines of compilers, then what ended it."""
+    """The error that a failed build's output tells of: the first errors of compilers and CMake, then what ended it."""
     compilers = [line for line in said if re.search(r"\berror: |undefined reference", line)]
     compilers = [line for line in dict.fromkeys(compilers) if not line.startswith("error: ")][:5]
+    tools = [*_cmake_errors(said), *compilers]
     # What a recipe raised; or Conan's own message; or recipes.py's.
     marks = (r"\s*ConanException: ", r"ERROR: ", r"error: ")
     starts = [(mark, index) for mark in marks for index, line in enumerate(said) if re.match(mark, line)]
@@ -168,9 +169,21 @@ def _failure(said: Sequence[str], ended: ToolFailed) -> ToolchainError:
     mark, start = starts[0]
     last = [re.sub(mark, "", said[start]), *said[start + 1 : start + 30]]
     ours = (DOES_NOT_BUILD, "error: conan ", "  exited ", "what it said stands above")  # recipes.py's, of a failed step
-    text = "\n".join((*compilers, *(line for line in last if line not in compilers and not line.startswith(ours))))
+    text = "\n".join((*tools, *(line for line in last if line not in tools and not line.startswith(ours))))
     failed = next((line.removeprefix(DOES_NOT_BUILD) for line in said if line.startswith(DOES_NOT_BUILD)), None)
     return DoesNotBuildError(f"{failed} does not build:\n{text}") if failed else ToolchainError(text)
+
+
+def _cmake_errors(said: Sequence[str]) -> list[str]:
+    """The lines of CMake's first error messages: each is a header and an indented text."""
+    found: list[str] = []
+    starts = [index for index, line in enumerate(said) if line.startswith("CMake Error")]
+    for start in starts[:3]:
+        end = start + 1
+        while end < len(said) and (not said[end].strip() or said[end].startswith(" ")):
+            end += 1
+        found += [line for line in said[start:end] if line.strip() and line not in found][:20]
+    return found
 
 
 def container(built_in: str, mounts: Mapping[Path, tuple[str, str]], environment: Mapping[str, str]) -> Container:
@@ -191,10 +204,30 @@ def _in_container(engine: Engine, built_in: str, plan: Plan, folders: Folders, o
         folders.packages: (PACKAGES, "rw"),
     }
     if folders.sources:
-        mounts[folders.sources] = (SOURCES, "ro")
+        mounts |= _source_mounts(folders.sources)
     inside = Folders(Path(PREFIX), Path(WORK), Path(PACKAGES), Path(SOURCES) if folders.sources else None)
     where = container(built_in, mounts, {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": CHECKOUT})
     engine.run(replace(where, folder=WORK), ["python3", *plan.arguments(inside)], on_line=on_line)
+
+
+def _source_mounts(mirror: Path) -> dict[Path, tuple[str, str]]:
+    """How a container sees the folder of sources: as it is or, if there are symbolic links in it, entry by entry. What
+    a link leads to may lie outside of the folder, which is all that a mount of it shows."""
+    entries = sorted(mirror.iterdir())
+    if not any(entry.is_symlink() for entry in entries):
+        return {mirror: (SOURCES, "ro")}
+    return {entry: (f"{SOURCES}/{entry.name}", "ro") for entry in entries}
+
+
+def _check_sources(mirror: Path) -> None:
+    if not mirror.is_dir():
+        raise UsageError(f"--source-mirror {mirror}: no such folder")
+    for entry in sorted(mirror.iterdir()):
+        if entry.is_symlink() and not entry.exists():
+            raise UsageError(
+                f"--source-mirror: {entry} is a symbolic link to {entry.readlink()}, which is not there",
+                hint=f"rm {entry}, or put there what it should lead to",
+            )
 
 
 def _here(plan: Plan, folders: Folders, on_line: Callable[[str], None]) -> None:

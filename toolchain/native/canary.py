@@ -98,7 +98,7 @@ def _unavailable(error: ToolchainError) -> bool:
 def _last_words(error: ToolchainError) -> str:
     """The line of a tool's output that says what is wrong."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if re.search(r"\berror: |could not be had", line)]
+    telling = [line for line in lines if re.search(r"\berror: |^CMake Error|could not be had", line)]
     return re.sub(r"\s+", " ", (telling or lines)[0]).removesuffix(" Tried")[:300]
 
 

@@ -121,3 +121,12 @@ def test_a_commit_that_cannot_be_had_names_each_place(bench: Bench):
     for place in ("/mirror/thing:", "/mirror/thing.git: no such clone", GIT, "https://mirror.invalid/thing.git"):
         assert place in said
     assert "a clone named thing" in said
+
+
+def test_a_link_that_leads_nowhere_is_named_as_one(bench: Bench):
+    link = bench.mirror / "thing-1.tar.gz"
+    link.unlink(missing_ok=True)
+    link.symlink_to("/nowhere/thing-1.tar.gz")
+    with pytest.raises(ToolFailed, match=r"/mirror/thing-1\.tar\.gz: a symbolic link to /nowhere/thing-1\.tar\.gz, "):
+        bench.fetch(get_archive("0" * 64))
+    link.unlink()

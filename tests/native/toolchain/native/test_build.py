@@ -12,7 +12,9 @@ import pytest
 from toolchain.errors import ToolchainError
 from toolchain.native import build as module
 from toolchain.native.build import Plan, build
-from toolchain.native.engine import Engine
+from toolchain.native.engine import Container, Engine
+from toolchain.native.images import image
+from toolchain.native.make_images import ensure
 from toolchain.native.tools import NativeToolchain
 
 pytestmark = [pytest.mark.needs("engine"), pytest.mark.needs("native")]
@@ -62,3 +64,18 @@ def test_a_package_is_built_once_and_a_changed_one_is_refused(tmp_path: Path, li
     with pytest.raises(ToolchainError, match=r"sha256 \w{64}, but \w{64} was saved: changed or damaged"):
         make(tmp_path, lines)
     assert not prefix.exists()
+
+
+def test_a_container_sees_what_links_in_a_source_mirror_lead_to(tmp_path: Path):
+    mirror, elsewhere = tmp_path / "mirror", tmp_path / "elsewhere"
+    mirror.mkdir()
+    (elsewhere / "clone").mkdir(parents=True)
+    (elsewhere / "archive").write_text("an archive\n")
+    (elsewhere / "clone/file").write_text("a file\n")
+    (mirror / "plain").write_text("plain\n")
+    (mirror / "archive").symlink_to(elsewhere / "archive")
+    (mirror / "clone").symlink_to("../elsewhere/clone")
+    engine = Engine.find()
+    container = Container(ensure(engine, image("llvm-22")), mounts=module._source_mounts(mirror))
+    said = engine.run(container, ["sh", "-c", "cd /sources && cat plain archive clone/file"])
+    assert said.splitlines() == ["plain", "an archive", "a file"]

@@ -208,6 +208,43 @@ def test_a_failure_is_told_by_what_the_compiler_said_first(tmp_path: Path, work:
     assert left() == []
 
 
+CONFIGURE = """\
+-- The CXX compiler identification is GNU 14.2.0
+CMake Error at /usr/lib/llvm-22/lib/cmake/llvm/LLVMExports.cmake:80 (set_target_properties):
+  The link interface of target "LLVMSupport" contains:
+
+    ZLIB::ZLIB
+
+  but the target was not found.  Possible reasons include:
+
+    * There is a typo in the target name.
+
+
+CMake Error: CMake was unable to find a build program corresponding to "Ninja".
+-- Generating done (0.0s)
+CMake Generate step failed.  Build files cannot be regenerated correctly.
+ERROR: cuda_tile/1.0: Error in build() method, line 78
+\tcmake.configure()
+\tConanException: Error 1 while executing
+"""
+
+
+def test_a_failed_configure_is_told_by_what_cmake_said(tmp_path: Path, work: Work):
+    work(f"print({CONFIGURE + module.DOES_NOT_BUILD + 'cuda_tile 1.0'!r}); sys.exit(4)")
+    with pytest.raises(module.DoesNotBuildError) as caught:
+        here(tmp_path)
+    assert str(caught.value).splitlines() == [
+        "cuda_tile 1.0 does not build:",
+        "CMake Error at /usr/lib/llvm-22/lib/cmake/llvm/LLVMExports.cmake:80 (set_target_properties):",
+        '  The link interface of target "LLVMSupport" contains:',
+        "    ZLIB::ZLIB",
+        "  but the target was not found.  Possible reasons include:",
+        "    * There is a typo in the target name.",
+        'CMake Error: CMake was unable to find a build program corresponding to "Ninja".',
+        "Error 1 while executing",
+    ]
+
+
 def test_a_failure_before_anything_is_built_is_no_matter_of_the_sources(tmp_path: Path, work: Work):
     work("print('ERROR: cuda_tile/1.0: no such archive'); sys.exit(4)")
     with pytest.raises(ToolchainError, match=r"^cuda_tile/1\.0: no such archive") as caught:
@@ -228,6 +265,16 @@ def test_a_source_mirror_that_is_not_there_is_said_before_anything_is_made(tmp_p
     work(GOOD)
     with pytest.raises(UsageError, match=rf"--source-mirror {tmp_path}/none: no such folder"):
         build(PLAN, engine=None, sources=tmp_path / "none", packages=tmp_path / "packages", on_line=lambda _: None)
+    assert not prefixes().exists()
+
+
+def test_a_link_in_the_source_mirror_that_leads_nowhere_is_said_before_anything_is_made(tmp_path: Path, work: Work):
+    work(GOOD)
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "mirror/cuda-tile").symlink_to("/nowhere/cuda-tile")
+    said = rf"{tmp_path}/mirror/cuda-tile is a symbolic link to /nowhere/cuda-tile, which is not there\n  next: rm "
+    with pytest.raises(UsageError, match=said):
+        build(PLAN, engine=None, sources=tmp_path / "mirror", packages=tmp_path / "packages", on_line=lambda _: None)
     assert not prefixes().exists()
 
 
@@ -280,6 +327,23 @@ def test_a_build_in_a_container(tmp_path: Path, engine: Engine, monkeypatch: pyt
     assert command == ["python3", *PLAN.arguments(Folders(*map(Path, ("/prefix", "/work", "/packages", "/sources"))))]
     assert build(PLAN, engine=engine, sources=None, packages=packages, on_line=lambda _: None) == prefix  # type: ignore[arg-type]
     assert len(engine.ran) == 1
+
+
+def test_what_links_in_the_source_mirror_lead_to_is_mounted_too(tmp_path: Path, engine: Engine):
+    mirror, elsewhere = tmp_path / "mirror", tmp_path / "elsewhere"
+    mirror.mkdir()
+    elsewhere.mkdir()
+    (mirror / "archive.tar.xz").touch()
+    build(PLAN, engine=engine, sources=mirror, packages=tmp_path / "packages", on_line=lambda _: None)  # type: ignore[arg-type]
+    (mirror / "cuda-tile").symlink_to(elsewhere)
+    other = replace(PLAN, only_llvm=True)
+    build(other, engine=engine, sources=mirror, packages=tmp_path / "packages", on_line=lambda _: None)  # type: ignore[arg-type]
+    plain, linked = (
+        {inside: outside for outside, (inside, _) in container.mounts.items() if inside.startswith("/sources")}
+        for container, _ in engine.ran
+    )
+    assert plain == {"/sources": mirror}
+    assert linked == {"/sources/archive.tar.xz": mirror / "archive.tar.xz", "/sources/cuda-tile": mirror / "cuda-tile"}
 
 
 def test_without_native_nothing_is_done(capsys: pytest.CaptureFixture[str], tmp_path: Path):

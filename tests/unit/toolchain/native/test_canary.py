@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.errors import UsageError
+from toolchain.errors import ToolchainError, UsageError
 from toolchain.native import canary
 from toolchain.native.canary import CUDA_TILE, TOOL, Outcome, bisect, provider, search
 
@@ -81,3 +81,15 @@ def test_where_an_llvm_comes_from():
     assert provider("a" * 40) == "source"
     with pytest.raises(UsageError, match=r"LLVM 21\.1\.0: no image has it"):
         provider("21.1.0")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("a.cpp:1:1: error: no member named 'x'\nError 1 while executing", "a.cpp:1:1: error: no member named 'x'"),
+        ("CMake Error at CMakeLists.txt:3 (find_package):\n  text", "CMake Error at CMakeLists.txt:3 (find_package):"),
+        ("killed", "cuda_tile 1.0 does not build:"),
+    ],
+)
+def test_a_package_that_does_not_build_is_told_by_a_line_of_its_tools(lines: str, said: str):
+    assert canary._last_words(ToolchainError(f"cuda_tile 1.0 does not build:\n{lines}")) == said
