@@ -23,7 +23,7 @@ class Allocation:
     """One piece of memory. `memory`: what the executor knows it by (the interpreter's Allocation; None on a GPU).
     `shared`: another library has seen its address, so freeing must wait for that library's work too."""
 
-    __slots__ = ("_release", "address", "freed", "memory", "nbytes", "shared")
+    __slots__ = ("__weakref__", "_release", "address", "freed", "memory", "nbytes", "shared")
 
     def __init__(self, address: int, nbytes: int, release: Callable[[Allocation], None], memory: Any = None) -> None:
         self.address, self.nbytes, self.memory = address, nbytes, memory

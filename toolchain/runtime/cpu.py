@@ -31,6 +31,7 @@ class CpuExecutor(Executor):
     kind = "cpu"
 
     def __init__(self, *, sanitize: bool = True) -> None:
+        super().__init__()
         self.name = "cpu interpreter"
         self.target = None
         self.sms = SMS
@@ -39,18 +40,28 @@ class CpuExecutor(Executor):
         self.sanitize = sanitize
         self._capturing: CpuGraph | None = None
 
+    def _close(self) -> None:
+        self._not_capturing("be closed")
+        self._free_all()
+
     # Memory
 
     def allocate(self, nbytes: int) -> Allocation:
+        self.check_open()
         try:
             backing = np.empty(nbytes + _BASE_ALIGNMENT, np.uint8)
         except MemoryError as error:
             raise OutOfMemory(f"no memory for {nbytes} bytes", hint="use a smaller batch or model") from error
         skip = -backing.ctypes.data % _BASE_ALIGNMENT
-        return _allocation(backing[skip : skip + nbytes])
+        return self._remember(_allocation(backing[skip : skip + nbytes]))
 
     def adopt(self, address: int, nbytes: int, release: Callable[[], None]) -> Allocation:
-        return _allocation(_bytes_at(address, nbytes), release)
+        self.check_open()
+        return self._remember(_allocation(_bytes_at(address, nbytes), release))
+
+    def _remember(self, allocation: Allocation) -> Allocation:
+        self._allocations.add(allocation)
+        return allocation
 
     def share(self, allocation: Allocation) -> None:
         allocation.shared = True
@@ -104,15 +115,18 @@ class CpuExecutor(Executor):
         return command
 
     def synchronize(self) -> None:
+        self.check_open()
         self._not_capturing("synchronize")
 
     def record(self) -> Event:
+        self.check_open()
         return CpuEvent(time.perf_counter_ns())
 
     # Graphs
 
     @contextmanager
     def capture(self) -> Generator[CpuGraph]:
+        self.check_open()
         self._not_capturing("begin another capture")
         self._capturing = graph = CpuGraph(self)
         try:
@@ -122,6 +136,7 @@ class CpuExecutor(Executor):
             self._capturing = None
 
     def replay(self, steps: Sequence[Callable[[], object]]) -> None:
+        self.check_open()
         self._not_capturing("replay a graph")
         for step in steps:
             step()

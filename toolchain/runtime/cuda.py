@@ -1,10 +1,17 @@
-"""The CUDA executor: one GPU, one stream, through cuda-python's driver API."""
+"""The CUDA executor: one GPU, one stream, through cuda-python's driver API.
+
+Threads may share an executor. `lock` guards what it remembers of its stream: whoever puts work there, or changes
+what is remembered, holds it. It can be taken again by the thread that has it, because garbage is collected at any time
+and collecting a buffer frees its memory. Calls that only wait for the device do not hold it.
+"""
 
 from __future__ import annotations
 
+import sys
 import threading
+import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,13 +31,19 @@ _WRITTEN_MAX = 128  # address ranges that a launch is compared with before one w
 
 
 class CudaExecutor(Executor):
-    """Work runs in order on one non-blocking stream. Memory comes from the device's stream-ordered pool, which
-    keeps what is freed for the next allocation."""
+    """Work runs in order on one non-blocking stream. Memory comes from a stream-ordered pool of this executor, which
+    keeps what is freed for the next allocation. The device's default pool belongs to the whole process: it stays as it
+    is."""
 
     kind = "cuda"
 
     def __init__(self, index: int = 0) -> None:
+        super().__init__()
+        self.lock = threading.RLock()
         self._lost = False  # after an error that no later call recovers from
+        self._undo = ExitStack()  # gives back what was made here, the last first
+        self._held: set[int] = set()  # the addresses of our memory
+        self._handed_out: weakref.WeakSet[CudaEvent | CudaGraph] = weakref.WeakSet()
         self._driver: Any = load()
         count: int = self._check("cuDeviceGetCount", self._driver.cuDeviceGetCount())
         if not 0 <= index < count:
@@ -41,11 +54,6 @@ class CudaExecutor(Executor):
         self.sms = self.gpu.sms
         self.device = (dlpack.CUDA, index)
         device = self._check("cuDeviceGet", self._driver.cuDeviceGet(index))
-        self._context = self._check("cuDevicePrimaryCtxRetain", self._driver.cuDevicePrimaryCtxRetain(device))
-        self._current()
-        self._stream, self._side_stream = self._new_stream(), self._new_stream()
-        self.stream = int(self._stream)
-        self._keep_pool_memory(device)
         self._modules: dict[str, Any] = {}  # by the cubin's sha256
         self._last_entry = ""  # for errors that surface after their launch
         # What is written by launches that may still run when the next one begins: all since the last that waited for
@@ -54,7 +62,44 @@ class CudaExecutor(Executor):
         self._capturing: CudaGraph | None = None
         self.frees = 0  # allocations that went back so far
         self._freed_late: list[Callable[[], None]] = []  # what to give back when the capture ends
-        self.lock = threading.Lock()  # packing arguments and launching are one step
+        self._context = self._check("cuDevicePrimaryCtxRetain", self._driver.cuDevicePrimaryCtxRetain(device))
+        self._undo.callback(self._destroy, "cuDevicePrimaryCtxRelease", device)
+        try:
+            self._current()
+            self._stream, self._side_stream = self._new_stream(), self._new_stream()
+            self._pool = self._new_pool(index)
+        except DeviceError:
+            self._undo.close()
+            raise
+        self.stream = int(self._stream)
+
+    def _close(self) -> None:
+        with self.lock:
+            self._not_capturing("be closed")
+            with ExitStack() as steps:  # all of them, even if one raises
+                steps.callback(self._undo.close)
+                steps.callback(self._close_handed_out)
+                steps.callback(self._free_all)
+                self.synchronize()
+
+    def _close_handed_out(self) -> None:
+        for made in list(self._handed_out):
+            made.close()
+        for address in self._held:  # of buffers that are being collected together with this executor
+            self._destroy("cuMemFreeAsync", address, self._stream)
+        self._held.clear()
+        self._modules.clear()
+        self.closed = True
+
+    def _destroy(self, call: str, *handle: Any) -> None:
+        if not self._lost:
+            self._check("cuCtxSetCurrent", self._driver.cuCtxSetCurrent(self._context))
+            self._check(call, getattr(self._driver, call)(*handle), "closing the executor")
+
+    def __del__(self) -> None:
+        # At exit the process gives everything back. `stream`: what is set last where an executor is made.
+        if not sys.is_finalizing() and hasattr(self, "stream"):
+            self.close()
 
     # The driver
 
@@ -67,51 +112,81 @@ class CudaExecutor(Executor):
 
     def run(self, call: str, *args: Any, doing: str = "") -> Any:
         """A call of the driver API in our context. Raises the DeviceError that its status stands for."""
-        self._written = None
+        with self.lock:
+            self._written = None
+            return self.ask(call, *args, doing=doing)
+
+    def wait(self, call: str, *args: Any, doing: str = "") -> Any:
+        """The same for a call that waits for the device. Other threads may launch meanwhile."""
+        with self.lock:
+            self._written = None
         return self.ask(call, *args, doing=doing)
 
     def ask(self, call: str, *args: Any, doing: str = "") -> Any:
-        """The same of a call that puts no work on a stream: launches before and after it may overlap."""
+        """The same for a call that puts no work on a stream: launches before and after it may overlap."""
         self._current()
         return self._check(call, getattr(self._driver, call)(*args), doing)
 
+    def hand_out(self, made: CudaEvent | CudaGraph) -> None:
+        """Remembers what has a handle of the driver: it is closed before the executor is."""
+        with self.lock:
+            self._handed_out.add(made)
+
     def discard(self, call: str, handle: Any) -> None:
-        """Destroys a handle of ours, unless it went with a lost context."""
-        if not self._lost:
+        """Destroys a handle of ours, unless it went with a lost context or a closed executor."""
+        if not (self._lost or self.closed):
             self.run(call, handle)
 
     def _current(self) -> None:
         """Makes our context the calling thread's, which may have another device's or, a new thread, none."""
+        self.check_open()
         self._check("cuCtxSetCurrent", self._driver.cuCtxSetCurrent(self._context))
 
     def _new_stream(self) -> Any:
         flag = self._driver.CUstream_flags.CU_STREAM_NON_BLOCKING
-        return self._check("cuStreamCreate", self._driver.cuStreamCreate(flag.value))
+        stream = self._check("cuStreamCreate", self._driver.cuStreamCreate(flag.value))
+        self._undo.callback(self._destroy, "cuStreamDestroy", stream)
+        return stream
 
-    def _keep_pool_memory(self, device: Any) -> None:
-        """By default the pool returns freed memory to the system at each synchronisation: every step would pay."""
-        pool = self._check("cuDeviceGetDefaultMemPool", self._driver.cuDeviceGetDefaultMemPool(device))
-        threshold = self._driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-        self.run("cuMemPoolSetAttribute", pool, threshold, self._driver.cuuint64_t(2**64 - 1))
+    def _new_pool(self, index: int) -> Any:
+        """A pool of our own. By default a pool returns freed memory to the system at each synchronisation, which every
+        step would pay for: this one keeps it."""
+        driver = self._driver
+        place = driver.CUmemLocation()
+        place.type, place.id = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, index
+        properties = driver.CUmemPoolProps()
+        properties.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        properties.handleTypes = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE
+        properties.location = place
+        pool = self._check("cuMemPoolCreate", driver.cuMemPoolCreate(properties))
+        self._undo.callback(self._destroy, "cuMemPoolDestroy", pool)
+        threshold = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        self.run("cuMemPoolSetAttribute", pool, threshold, driver.cuuint64_t(2**64 - 1))
+        return pool
 
     # Memory
 
     def allocate(self, nbytes: int) -> Allocation:
-        # While capturing, an allocation on our stream would become part of the graph: take it on another one instead.
-        stream = self._stream if self._capturing is None else self._side_stream
-        try:
-            address = self.run("cuMemAllocAsync", max(nbytes, 1), stream)
-        except OutOfMemory as error:
-            free, total = self.run("cuMemGetInfo")
-            raise out_of_memory(nbytes, free, total, self.name) from error
-        if self._capturing is not None:
-            self.run("cuStreamSynchronize", stream)
-        return Allocation(int(address), nbytes, self._free)
+        with self.lock:
+            # While capturing, an allocation on our stream would become part of the graph: take it on another one.
+            stream = self._stream if self._capturing is None else self._side_stream
+            try:
+                address = self.run("cuMemAllocFromPoolAsync", max(nbytes, 1), self._pool, stream)
+            except OutOfMemory as error:
+                free, total = self.run("cuMemGetInfo")
+                raise out_of_memory(nbytes, free, total, self.name) from error
+            if self._capturing is not None:
+                self.run("cuStreamSynchronize", stream)
+            allocation = Allocation(int(address), nbytes, self._free)
+            self._allocations.add(allocation)
+            self._held.add(allocation.address)
+            return allocation
 
     def _free(self, allocation: Allocation) -> None:
         def give_back() -> None:
-            if self._lost:  # the memory went with the context
+            if self._lost or self.closed:  # the memory went with the context, or with the executor
                 return
+            self._held.discard(allocation.address)
             if allocation.shared:  # another library's stream may still be using it
                 self.run("cuCtxSynchronize")
             self.run("cuMemFreeAsync", allocation.address, self._stream)
@@ -120,13 +195,15 @@ class CudaExecutor(Executor):
 
     def _give_back(self, memory: Callable[[], None]) -> None:
         """Gives memory back, inside a capture once it has ended: garbage is collected at any time."""
-        self.frees += 1
-        if self._capturing is not None:
-            self._freed_late.append(memory)
-        else:
-            memory()
+        with self.lock:
+            self.frees += 1
+            if self._capturing is not None:
+                self._freed_late.append(memory)
+            else:
+                memory()
 
     def adopt(self, address: int, nbytes: int, release: Callable[[], None]) -> Allocation:
+        self.check_open()
         if nbytes:
             ordinal = self._driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
             where = self.run("cuPointerGetAttribute", ordinal, address, doing="adopting an array")
@@ -134,11 +211,14 @@ class CudaExecutor(Executor):
                 raise UsageError(f"the array is on cuda:{int(where)}, this executor on {self.name}")
 
         def give_back() -> None:
-            if not self._lost:
+            if not (self._lost or self.closed):
                 self.synchronize()  # the owner may reuse the memory at once
             release()
 
-        return Allocation(address, nbytes, lambda _: self._give_back(give_back))
+        allocation = Allocation(address, nbytes, lambda _: self._give_back(give_back))
+        with self.lock:
+            self._allocations.add(allocation)
+        return allocation
 
     def share(self, allocation: Allocation) -> None:
         allocation.shared = True
@@ -154,24 +234,29 @@ class CudaExecutor(Executor):
 
     def _order(self, first: Any, then: Any) -> None:
         """What is launched on `then` from now on waits for what is on `first`."""
-        self._not_capturing("share memory with another library")
-        event = self.run("cuEventCreate", self._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
-        self.run("cuEventRecord", event, first)
-        self.run("cuStreamWaitEvent", then, event, 0)
-        self.run("cuEventDestroy", event)
+        with self.lock:
+            self._not_capturing("share memory with another library")
+            event = self.run("cuEventCreate", self._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
+            try:
+                self.run("cuEventRecord", event, first)
+                self.run("cuStreamWaitEvent", then, event, 0)
+            finally:
+                self.discard("cuEventDestroy", event)
 
     def read(self, source: DeviceBuffer) -> np.ndarray[Any, Any]:
-        self._not_capturing("read a buffer")
         array = np.empty(source.shape, NUMPY[source.dtype])
-        for chunk in chunks(source.layout):
-            self._copy_host(array.ctypes.data + chunk.at, source.pointer + chunk.offset, chunk, to_device=False)
+        with self.lock:
+            self._not_capturing("read a buffer")
+            for chunk in chunks(source.layout):
+                self._copy_host(array.ctypes.data + chunk.at, source.pointer + chunk.offset, chunk, to_device=False)
         self.synchronize()
         return array
 
     def write(self, target: DeviceBuffer, array: np.ndarray[Any, Any]) -> None:
-        self._not_capturing("copy from the host")
-        for chunk in chunks(target.layout):
-            self._copy_host(array.ctypes.data + chunk.at, target.pointer + chunk.offset, chunk, to_device=True)
+        with self.lock:
+            self._not_capturing("copy from the host")
+            for chunk in chunks(target.layout):
+                self._copy_host(array.ctypes.data + chunk.at, target.pointer + chunk.offset, chunk, to_device=True)
 
     def _copy_host(self, host: int, device: int, chunk: Chunk, *, to_device: bool) -> None:
         if chunk.pitch == chunk.width:
@@ -192,19 +277,21 @@ class CudaExecutor(Executor):
         self.run("cuMemcpy2DAsync", copy, self._stream)
 
     def copy(self, target: DeviceBuffer, source: DeviceBuffer) -> None:
-        self._hold((target, source))
-        if source.nbytes:
-            self.run("cuMemcpyDtoDAsync", target.pointer, source.pointer, source.nbytes, self._stream)
+        with self.lock:
+            self._hold((target, source))
+            if source.nbytes:
+                self.run("cuMemcpyDtoDAsync", target.pointer, source.pointer, source.nbytes, self._stream)
 
     def fill(self, target: DeviceBuffer, pattern: int) -> None:
-        self._hold((target,))
         bits = 8 * target.layout.itemsize
-        for chunk in chunks(target.layout):
-            place, width = target.pointer + chunk.offset, chunk.width // target.layout.itemsize
-            if chunk.pitch == chunk.width:
-                self.run(f"cuMemsetD{bits}Async", place, pattern, chunk.rows * width, self._stream)
-            else:
-                self.run(f"cuMemsetD2D{bits}Async", place, chunk.pitch, pattern, width, chunk.rows, self._stream)
+        with self.lock:
+            self._hold((target,))
+            for chunk in chunks(target.layout):
+                place, width = target.pointer + chunk.offset, chunk.width // target.layout.itemsize
+                if chunk.pitch == chunk.width:
+                    self.run(f"cuMemsetD{bits}Async", place, pattern, chunk.rows * width, self._stream)
+                else:
+                    self.run(f"cuMemsetD2D{bits}Async", place, chunk.pitch, pattern, width, chunk.rows, self._stream)
 
     # Launches
 
@@ -218,16 +305,19 @@ class CudaExecutor(Executor):
         symbol = entry.spec.symbol
         cubin = entry.cubins[choose_target(self.gpu, entry.cubins, symbol)]
         doing = f"loading {symbol} from {cubin.path}"
-        if cubin.sha256 not in self._modules:
-            self._modules[cubin.sha256] = self.ask("cuModuleLoadData", bundle.read(cubin), doing=doing)
-        return self.ask("cuModuleGetFunction", self._modules[cubin.sha256], symbol.encode(), doing=doing)
+        with self.lock:
+            if cubin.sha256 not in self._modules:
+                module = self.ask("cuModuleLoadData", bundle.read(cubin), doing=doing)
+                self._modules[cubin.sha256] = module
+                self._undo.callback(self._destroy, "cuModuleUnload", module)
+            return self.ask("cuModuleGetFunction", self._modules[cubin.sha256], symbol.encode(), doing=doing)
 
     def start(
         self, command: CudaCommand, arrays: Sequence[DeviceBuffer], early: Sequence[range], written: Sequence[range]
     ) -> None:
-        """Launches on our stream. `written`: the addresses that the kernel writes; `early`: those that it may read
-        before it waits for the launches before it (if `command.waits`). Unless one of them writes there, it begins
-        before they end."""
+        """Launches on our stream; the caller holds `lock`. `written`: the addresses that the kernel writes; `early`:
+        those that it may read before it waits for the launches before it (if `command.waits`). Unless one of them
+        writes there, it begins before they end."""
         self._hold(arrays)
         before = self._written
         ahead = command.waits and before is not None and len(before) <= _WRITTEN_MAX and not _meet(early, before)
@@ -260,35 +350,40 @@ class CudaExecutor(Executor):
     def synchronize(self) -> None:
         self._not_capturing("synchronize")
         last = f"waiting for {self._last_entry}, the last of what was launched" if self._last_entry else "waiting"
-        self.run("cuStreamSynchronize", self._stream, doing=last)
+        self.wait("cuStreamSynchronize", self._stream, doing=last)
 
     def record(self) -> Event:
         return CudaEvent(self)
 
-    def record_on_stream(self) -> Any:
-        event = self.run("cuEventCreate", self._driver.CUevent_flags.CU_EVENT_DEFAULT.value)
+    def new_event(self) -> Any:
+        return self.run("cuEventCreate", self._driver.CUevent_flags.CU_EVENT_DEFAULT.value)
+
+    def record_on_stream(self, event: Any) -> None:
         self.run("cuEventRecord", event, self._stream)
-        return event
 
     # Graphs
 
     @contextmanager
     def capture(self) -> Generator[CudaGraph]:
-        self._not_capturing("begin another capture")
-        graph = CudaGraph(self)
         relaxed = self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-        self.run("cuStreamBeginCapture", self._stream, relaxed)
-        self._capturing = graph
+        with self.lock:
+            self._not_capturing("begin another capture")
+            graph = CudaGraph(self)
+            self.run("cuStreamBeginCapture", self._stream, relaxed)
+            self._capturing = graph
         finished = False
         try:
             yield graph
             finished = True
         finally:
-            self._capturing = None
-            handle = self._end_capture(finished)
-            late, self._freed_late = self._freed_late, []
-            for give_back in late:
-                give_back()
+            with self.lock:
+                self._capturing = None
+                try:
+                    handle = self._end_capture(finished)
+                finally:
+                    late, self._freed_late = self._freed_late, []
+                    for give_back in late:
+                        give_back()
         graph.instantiate(handle)
 
     def _end_capture(self, finished: bool) -> Any:
@@ -304,8 +399,9 @@ class CudaExecutor(Executor):
         return None
 
     def replay(self, executable: Any) -> None:
-        self._not_capturing("replay a graph")
-        self.run("cuGraphLaunch", executable, self._stream, doing=f"replaying a graph{self._after()}")
+        with self.lock:
+            self._not_capturing("replay a graph")
+            self.run("cuGraphLaunch", executable, self._stream, doing=f"replaying a graph{self._after()}")
 
     def _hold(self, buffers: Sequence[DeviceBuffer]) -> None:
         if self._capturing is not None:

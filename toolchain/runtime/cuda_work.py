@@ -31,7 +31,13 @@ class Stream(Protocol):
     @property
     def frees(self) -> int: ...
 
+    def check_open(self) -> None: ...
+
     def run(self, call: str, *args: Any, doing: str = "") -> Any: ...
+
+    def wait(self, call: str, *args: Any, doing: str = "") -> Any: ...
+
+    def hand_out(self, made: CudaEvent | CudaGraph) -> None: ...
 
     def discard(self, call: str, handle: Any) -> None: ...
 
@@ -41,7 +47,9 @@ class Stream(Protocol):
         self, command: CudaCommand, arrays: Sequence[DeviceBuffer], early: Sequence[range], written: Sequence[range]
     ) -> None: ...
 
-    def record_on_stream(self) -> Any: ...
+    def new_event(self) -> Any: ...
+
+    def record_on_stream(self, event: Any) -> None: ...
 
     def replay(self, executable: Any) -> None: ...
 
@@ -110,17 +118,24 @@ class CudaEvent:
 
     def __init__(self, executor: Stream) -> None:
         self._executor = executor
-        self.handle = executor.record_on_stream()
+        self.handle = executor.new_event()
+        executor.hand_out(self)  # before it is recorded: nothing may come between the event and the work after it
+        executor.record_on_stream(self.handle)
 
     def us_since(self, start: Event) -> float:
         if not isinstance(start, CudaEvent):
             raise UsageError(f"{start!r} is no CUDA event: the two have no common clock")
-        self._executor.run("cuEventSynchronize", self.handle)
+        self._executor.wait("cuEventSynchronize", self.handle)
         return 1000 * float(self._executor.run("cuEventElapsedTime", start.handle, self.handle))
+
+    def close(self) -> None:
+        handle, self.handle = self.handle, None
+        if handle is not None:
+            self._executor.discard("cuEventDestroy", handle)
 
     def __del__(self) -> None:
         if not sys.is_finalizing() and hasattr(self, "handle"):
-            self._executor.discard("cuEventDestroy", self.handle)
+            self.close()
 
 
 class CudaGraph:
@@ -137,18 +152,28 @@ class CudaGraph:
             self._allocations[id(buffer.allocation)] = buffer.allocation
 
     def instantiate(self, graph: Any) -> None:
-        self._executable = self._executor.run("cuGraphInstantiate", graph, 0, doing="making a graph executable")
-        self._executor.run("cuGraphDestroy", graph)
+        try:
+            self._executable = self._executor.run("cuGraphInstantiate", graph, 0, doing="making a graph executable")
+        finally:
+            self._executor.discard("cuGraphDestroy", graph)
+        self._executor.hand_out(self)
 
     def replay(self) -> None:
         if self._executable is None:
+            self._executor.check_open()
             raise UsageError("this graph was not captured to its end: nothing to replay")
-        if self._seen_frees != self._executor.frees:  # hundreds of buffers: only when one can have gone
-            if any(allocation.freed for allocation in self._allocations.values()):
-                raise LaunchError("a buffer that this graph uses was freed", hint="capture it again")
-            self._seen_frees = self._executor.frees
-        self._executor.replay(self._executable)
+        with self._executor.lock:  # no other thread frees a buffer between the look and the launch
+            if self._seen_frees != self._executor.frees:  # hundreds of buffers: only when one can have gone
+                if any(allocation.freed for allocation in self._allocations.values()):
+                    raise LaunchError("a buffer that this graph uses was freed", hint="capture it again")
+                self._seen_frees = self._executor.frees
+            self._executor.replay(self._executable)
+
+    def close(self) -> None:
+        executable, self._executable = self._executable, None
+        if executable is not None:
+            self._executor.discard("cuGraphExecDestroy", executable)
 
     def __del__(self) -> None:
-        if self._executable is not None and not sys.is_finalizing():
-            self._executor.discard("cuGraphExecDestroy", self._executable)
+        if not sys.is_finalizing():
+            self.close()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 import numpy as np
 
@@ -49,6 +51,7 @@ class Executor(ABC):
 
     `name` for people, `target` what this device is ("sm_90"; None for the interpreter), `sms` its multiprocessors,
     `device` as DLPack numbers it: (type, index). `stream`: the handle of the CUDA stream that its work is on, or None.
+    `closed`: it was closed, and every use but another `close()` is an error.
     """
 
     kind: Literal["cuda", "cpu"]
@@ -57,6 +60,44 @@ class Executor(ABC):
     sms: int
     device: tuple[int, int]
     stream: int | None
+
+    def __init__(self) -> None:
+        self.closed = False
+        self._allocations: weakref.WeakSet[Allocation] = weakref.WeakSet()  # freed when the executor is closed
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Waits for all work, then gives everything back: buffers (their views are unusable from here on), loaded
+        entries, events, graphs, and what the device holds for this executor. A second call does nothing. Errors of
+        launches that nobody has waited for surface here.
+
+        Raises UsageError inside a capture.
+        """
+        if self.closed:
+            return
+        self._close()
+        self.closed = True
+
+    def check_open(self) -> None:
+        """Raises UsageError if this executor was closed."""
+        if self.closed:
+            raise UsageError(f"{self.name} is used after it was closed", hint="open another with open_executor()")
+
+    @abstractmethod
+    def _close(self) -> None:
+        """What `close()` does, once."""
+
+    def _free_all(self) -> None:
+        for allocation in list(self._allocations):
+            if not allocation.freed:
+                allocation.free()
 
     # Memory
 

@@ -155,3 +155,56 @@ def test_each_gpu_has_its_own_memory(cuda: Executor) -> None:
     assert np.array_equal(there.numpy(), -counted(8))
     with pytest.raises(UsageError, match="cuda:0"):
         other.adopt(here.pointer, here.nbytes, lambda: None)
+
+
+def _default_pool() -> tuple[int, int]:
+    """What the process's default pool keeps, in bytes, and the most that it may keep."""
+    from cuda.bindings import driver
+
+    (status, device) = driver.cuDeviceGet(0)
+    assert int(status) == 0
+    status, pool = driver.cuDeviceGetDefaultMemPool(device)
+    assert int(status) == 0
+    attributes = driver.CUmemPool_attribute
+    found: list[int] = []
+    for attribute in (attributes.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, attributes.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD):
+        status, value = driver.cuMemPoolGetAttribute(pool, attribute)
+        assert int(status) == 0
+        found.append(int(value))
+    return found[0], found[1]
+
+
+def test_the_default_pool_of_the_process_stays_as_it_is() -> None:
+    before = _default_pool()
+    with open_executor("cuda") as executor:
+        executor.empty((2**20,), "f32").fill(1)
+        executor.synchronize()
+        assert _default_pool() == before
+
+
+def test_a_closed_executor_gives_its_memory_back(cuda: Executor) -> None:
+    gib = 2**30
+    most = gpus()[0].memory // gib
+    for _ in range(4):  # each takes more than half of the device
+        with open_executor("cuda") as executor:
+            kept = executor.empty((most * gib * 6 // 10 // 4,), "f32")
+            kept.fill(1)
+        assert kept.freed
+        with pytest.raises(UsageError, match=r"closed|freed"):
+            kept.numpy()
+    assert np.array_equal(cuda.from_numpy(counted(8)).numpy(), counted(8))  # the context is still the other's
+
+
+def test_a_graph_and_its_events_go_with_their_executor() -> None:
+    with open_executor("cuda") as executor:
+        buffer = executor.empty((4,), "f32")
+        with executor.capture() as graph:
+            buffer.fill(3)
+        start = executor.record()
+        graph.replay()
+        assert executor.record().us_since(start) > 0
+        assert (buffer.numpy() == 3).all()
+    with pytest.raises(UsageError, match="closed"):
+        graph.replay()
+    del graph, start
+    gc.collect()

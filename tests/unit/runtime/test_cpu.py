@@ -96,3 +96,26 @@ def test_shapes_and_dtypes_of_empty(cpu: CpuExecutor) -> None:
     for size in (2**58, 2**61, 2**70):
         with pytest.raises(OutOfMemory, match=str(4 * size)):
             cpu.empty((size,), "f32")
+
+
+def test_a_closed_executor_frees_its_buffers_and_refuses_work() -> None:
+    given: list[str] = []
+    array = np.zeros(4, np.int32)
+    with CpuExecutor() as cpu:
+        buffer = cpu.empty((4,), "i32")
+        with cpu.capture() as graph:
+            buffer.fill(1)
+        _kept = cpu.adopt(array.ctypes.data, array.nbytes, lambda: given.append("back"))
+        with pytest.raises(UsageError, match="cannot be closed inside a capture"), cpu.capture():
+            cpu.close()
+    assert given == ["back"]
+    assert buffer.freed
+    for use in (
+        cpu.synchronize, cpu.record, lambda: cpu.empty((4,), "i32"), lambda: cpu.capture().__enter__(),
+        lambda: cpu.adopt(array.ctypes.data, array.nbytes, lambda: None),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match="used after it was closed"):
+            use()
+    with pytest.raises(LaunchError, match="freed"):
+        graph.replay()
+    cpu.close()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 from typing import Any
 
 import pytest
@@ -32,11 +33,16 @@ class Driverless:
 
     def __init__(self) -> None:
         self.frees = 0
+        self.lock = threading.RLock()
         self.replayed: list[Any] = []
 
     def run(self, call: str, *_: object, doing: str = "") -> str:
         del doing
         return f"result of {call}"
+
+    def check_open(self) -> None: ...
+
+    def hand_out(self, made: Any) -> None: ...
 
     def replay(self, executable: Any) -> None:
         self.replayed.append(executable)

@@ -45,7 +45,7 @@ class FakeDriver:
             config = args[0]
             self.ahead.append(_is_ahead(config))
             self.streams.append(int(config.hStream))
-        if name == "cuMemAllocAsync":
+        if name == "cuMemAllocFromPoolAsync":
             self._address += 0x1000
             return driver.CUresult.CUDA_SUCCESS, self._address
         return driver.CUresult.CUDA_SUCCESS, 1
