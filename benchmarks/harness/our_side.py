@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from unittest import mock
 
 from toolchain.runtime import DeviceBuffer, Executor
 
@@ -49,7 +47,7 @@ class OurSide:
         if self.executor.kind != "cuda":
             return None
         times: list[float] = []
-        with _watched_launches() as launches:
+        with self.executor.timed_replays() as launches:
             for _ in range(samples):
                 prepare()
                 self.executor.synchronize()
@@ -67,59 +65,16 @@ class OurSide:
         return DeviceBuffer(self.executor, taken.allocation, taken.offset, taken.dtype, shape, strides)
 
     def start_peak(self) -> int:
-        """Starts to watch the pool that the executor's memory comes from; the bytes in use already."""
-        if self.executor.kind != "cuda":
-            return 0
-        _start_high_water(self.executor)
-        return _pool_attribute(self.executor, "CU_MEMPOOL_ATTR_USED_MEM_CURRENT")
+        """Starts to watch the executor's memory; the bytes in use already."""
+        self.executor.most_used_bytes(reset=True)
+        return self.executor.used_bytes() or 0
 
     def peak(self, since: int) -> int | None:
-        """The most bytes in use since `start_peak`, beyond those that were then."""
-        if self.executor.kind != "cuda":
-            return None
-        return _pool_attribute(self.executor, "CU_MEMPOOL_ATTR_USED_MEM_HIGH") - since
+        """The most bytes in use since `start_peak`, beyond those that were then. None on a CPU."""
+        most = self.executor.most_used_bytes()
+        return None if most is None else most - since
 
 
 def poison(buffer: DeviceBuffer) -> None:
     """Fills an output with what no right result holds, so that an element nobody writes cannot pass."""
     buffer.fill(-(2**31) if buffer.dtype == "i32" else float("nan"))
-
-
-@contextmanager
-def _watched_launches() -> Generator[list[float]]:
-    """The seconds of each call of the driver that launches a graph, as they come."""
-    from toolchain.runtime.driver import load
-
-    driver, seconds = load(), list[float]()
-    launch = driver.cuGraphLaunch
-
-    def timed(*args: Any) -> Any:
-        started = time.perf_counter()
-        status = launch(*args)
-        seconds.append(time.perf_counter() - started)
-        return status
-
-    with mock.patch.object(driver, "cuGraphLaunch", timed):
-        yield seconds
-
-
-def _pool(executor: Any) -> tuple[Any, Any]:
-    """The driver and the device's memory pool."""
-    from toolchain.runtime.driver import load
-
-    driver = load()
-    device = executor.run("cuDeviceGet", executor.device[1])
-    return driver, executor.run("cuDeviceGetDefaultMemPool", device)
-
-
-def _pool_attribute(executor: Any, name: str) -> int:
-    driver, pool = _pool(executor)
-    executor.synchronize()
-    return int(executor.run("cuMemPoolGetAttribute", pool, getattr(driver.CUmemPool_attribute, name)))
-
-
-def _start_high_water(executor: Any) -> None:
-    driver, pool = _pool(executor)
-    executor.synchronize()
-    high = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH
-    executor.run("cuMemPoolSetAttribute", pool, high, driver.cuuint64_t(0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
@@ -60,6 +61,7 @@ class CudaExecutor(Executor):
         # everything before it. None if the last work was no launch.
         self._written: set[range] | None = None
         self._capturing: CudaGraph | None = None
+        self._replays_s: list[float] | None = None  # what the driver took for each replay, while somebody wants to know
         self.frees = 0  # allocations that went back so far
         self._freed_late: list[Callable[[], None]] = []  # what to give back when the capture ends
         self._context = self._check("cuDevicePrimaryCtxRetain", self._driver.cuDevicePrimaryCtxRetain(device))
@@ -401,7 +403,42 @@ class CudaExecutor(Executor):
     def replay(self, executable: Any) -> None:
         with self.lock:
             self._not_capturing("replay a graph")
-            self.run("cuGraphLaunch", executable, self._stream, doing=f"replaying a graph{self._after()}")
+            doing = f"replaying a graph{self._after()}"
+            if self._replays_s is None:
+                self.run("cuGraphLaunch", executable, self._stream, doing=doing)
+                return
+            self._written = None
+            self._current()
+            started = time.perf_counter()
+            result = self._driver.cuGraphLaunch(executable, self._stream)
+            self._replays_s.append(time.perf_counter() - started)
+            self._check("cuGraphLaunch", result, doing)
+
+    # Measuring
+
+    def used_bytes(self) -> int:
+        self.synchronize()
+        return self._ask_pool("CU_MEMPOOL_ATTR_USED_MEM_CURRENT")
+
+    def most_used_bytes(self, *, reset: bool = False) -> int:
+        self.synchronize()
+        name = "CU_MEMPOOL_ATTR_USED_MEM_HIGH"
+        found = self._ask_pool(name)
+        if reset:
+            attribute = getattr(self._driver.CUmemPool_attribute, name)
+            self.run("cuMemPoolSetAttribute", self._pool, attribute, self._driver.cuuint64_t(0))
+        return found
+
+    def _ask_pool(self, name: str) -> int:
+        return int(self.run("cuMemPoolGetAttribute", self._pool, getattr(self._driver.CUmemPool_attribute, name)))
+
+    @contextmanager
+    def timed_replays(self) -> Generator[list[float]]:
+        self._replays_s = seconds = []
+        try:
+            yield seconds
+        finally:
+            self._replays_s = None
 
     def _hold(self, buffers: Sequence[DeviceBuffer]) -> None:
         if self._capturing is not None:

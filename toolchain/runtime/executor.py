@@ -6,8 +6,8 @@ import math
 import statistics
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
@@ -203,6 +203,23 @@ class Executor(ABC):
     @abstractmethod
     def record(self) -> Event:
         """An event after all work launched so far."""
+
+    # Measuring
+
+    def used_bytes(self) -> int | None:
+        """The memory that buffers have now, or None where nobody counts it: on a CPU."""
+        return None
+
+    def most_used_bytes(self, *, reset: bool = False) -> int | None:
+        """The most memory that buffers had since the last `reset`, or None as above."""
+        del reset
+        return None
+
+    @contextmanager
+    def timed_replays(self) -> Generator[list[float]]:
+        """The seconds that the driver takes to launch a graph, one for each replay inside the `with`; none on a CPU,
+        where there is no driver."""
+        yield []
 
     def times_us(self, run: Callable[[], object], repeats: int) -> list[float]:
         """The device time of each of `repeats` calls, in microseconds, after one call that is not counted."""

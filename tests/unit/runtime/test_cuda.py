@@ -193,3 +193,26 @@ def test_work_is_put_on_the_stream_under_the_lock(fake: FakeDriver, monkeypatch:
     assert {name for name, _ in fake.calls} >= LOCKED
     assert unlocked == []
     assert waited_with_lock == []
+
+
+def test_a_replay_is_timed_while_somebody_wants_to_know(fake: FakeDriver) -> None:
+    cuda = CudaExecutor()
+    buffer = cuda.empty((4,), "f32")
+    with cuda.capture() as graph:
+        buffer.fill(1)
+    with cuda.timed_replays() as seconds:
+        graph.replay()
+        graph.replay()
+    graph.replay()
+    assert len(seconds) == 2
+    fake.failing = {"cuGraphLaunch"}
+    with pytest.raises(DeviceError, match="replaying a graph"), cuda.timed_replays():
+        graph.replay()
+
+
+def test_memory_is_counted_in_our_own_pool(fake: FakeDriver) -> None:
+    cuda = CudaExecutor()
+    (pool,) = fake.made["cuMemPoolDestroy"]
+    fake.calls.clear()
+    assert (cuda.used_bytes(), cuda.most_used_bytes(reset=True)) == (1, 1)
+    assert [args[0] for name, args in fake.calls if "Pool" in name] == [pool] * 3
