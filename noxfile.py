@@ -50,19 +50,14 @@ def llvm_canary(session: nox.Session) -> None:
 @nox.session(requires=["build_toolchain"])
 def lint(session: nox.Session) -> None:
     """Style, types, who imports whom, and the workflows."""
-    session.run(PYTHON, "-m", "ruff", "check", ".")
-    session.run(PYTHON, "-m", "ruff", "format", "--check", ".")
-    session.run(PYTHON, "-m", "basedpyright")
-    session.run(str(BIN / "lint-imports"), "--no-logo")
-    workflows = sorted(str(path) for path in Path(".github/workflows").glob("*.y*ml"))
-    session.run(str(BIN / "zizmor"), "--offline", "--quiet", "--no-progress", *workflows)
-    session.run(str(BIN / "check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *workflows)
+    session.run(PYTHON, "-m", "ci.lint")
 
 
-@nox.session(requires=["lint"])
+@nox.session(requires=["build_toolchain"])
 def tests(session: nox.Session) -> None:
-    """The whole test suite, after lint; needs no GPU: `nox -s tests -- -k layernorm`."""
-    session.run(PYTHON, "-m", "pytest", "-n", "auto", "--require=toolchain", *session.posargs)
+    """The whole test suite, with lint beside it; needs no GPU: `nox -s tests -- -k layernorm`."""
+    plugins = ["-p", "ci.lint_beside_tests"]
+    session.run(PYTHON, "-m", "pytest", *plugins, "-n", "auto", "--require=toolchain", *session.posargs)
 
 
 @nox.session(requires=["build_toolchain"])
