@@ -71,13 +71,7 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
 DECODING = ("decode_attention", "decode_attention_whole")  # of one new token each
 
 # Outputs that are read as well: the reference needs what they held.
-IN_OUT: Mapping[str, tuple[str, ...]] = {
-    "residual_layernorm": ("x",),
-    "kv_append": ("k_cache", "v_cache"),
-    "decode_attention": ("k_cache", "v_cache"),
-    "decode_attention_whole": ("k_cache", "v_cache"),
-    "next_token": ("positions",),
-}
+IN_OUT: Mapping[str, tuple[str, ...]] = {name: spec.updates for name, spec in ops().items() if spec.updates}
 
 
 def _in_out(case: Case, name: str, array: Array, rng: np.random.Generator) -> Array:

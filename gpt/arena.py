@@ -10,14 +10,13 @@ ALIGNMENT = 256  # bytes, as the allocators of GPUs give it
 
 @dataclass(frozen=True)
 class Span:
-    """A buffer of `nbytes` that is used from step `first` to step `last`, both included."""
+    """A buffer of `nbytes` and the steps at which its contents matter."""
 
     nbytes: int
-    first: int
-    last: int
+    steps: frozenset[int]
 
     def meets(self, other: Span) -> bool:
-        return self.first <= other.last and other.first <= self.last
+        return not self.steps.isdisjoint(other.steps)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class Forward:
         self.logits = model.visible(out).unflatten(0, batch, length)
         model.place(self._work, tokens, np.zeros(batch, np.int32))
         with model.executor.capture() as self._graph:
-            model.launch_forward(self._work, batch, length, out)
+            model.passes.forward(self._work, batch, length, out)
 
     def set_tokens(self, tokens: Tokens) -> None:
         """The tokens (B, T) of the next runs. Raises UsageError."""
@@ -55,8 +55,8 @@ class Decode:
         self.logits, self.tokens = model.visible(out), self._work.tokens
         spans, parts = model.new_spans(cache), model.new_parts(cache.batch)
         with model.executor.capture() as self._graph:
-            model.launch_decode(self._work, cache, spans, out)
-            model.launch_next_token(self.logits, parts, self._work.tokens, self._work.positions)
+            model.passes.decode(self._work, cache.layer, cache.batch, spans, out)
+            model.passes.next_token(self.logits, parts, self._work.tokens, self._work.positions)
 
     def reset(self, tokens: Tokens, lengths: NDArray[np.integer[Any]] | None = None) -> None:
         """The next step's tokens (B,), and how many positions of each sequence (B,) are filled: by default the cache's

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Protocol
 
 from toolchain.entry import ops
-from toolchain.runtime import DeviceBuffer, Launcher
+from toolchain.runtime import DeviceBuffer
 
 from .plan import MANY, Plan
 from .workspace import Workspace
@@ -20,11 +21,17 @@ Attend = Callable[[int, int, DeviceBuffer, DeviceBuffer], None]
 AttendHere = Callable[[int, DeviceBuffer, DeviceBuffer], None]  # the same of a chunk whose first sequence is known
 
 
-class Layers:
-    """Of one model, whose weights are on the launcher's device. `dtype`: what its products multiply in."""
+class Launch(Protocol):
+    """What runs an op, as a Launcher does, or takes note of it."""
 
-    def __init__(self, launcher: Launcher, weights: Mapping[str, DeviceBuffer], plan: Plan, dtype: str) -> None:
-        self._launcher, self._weights, self._plan, self._dtype = launcher, weights, plan, dtype
+    def __call__(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> None: ...
+
+
+class Layers:
+    """The layers of one model. `launch`: where each op goes; `dtype`: what the products multiply in."""
+
+    def __init__(self, launch: Launch, weights: Mapping[str, DeviceBuffer], plan: Plan, dtype: str) -> None:
+        self._launch, self._weights, self._plan, self._dtype = launch, weights, plan, dtype
         self._config = plan.config
 
     def run(self, work: Workspace, batch: int, length: int, attend: Attend) -> bool:
@@ -120,8 +127,11 @@ class Layers:
 
     def launch(self, op: str, **args: DeviceBuffer | float) -> None:
         """One op, in the dtype that the model has it in."""
+        spec = ops()[op]
         # tf32 is a way to multiply matrices: the other ops of a tf32 model are the f32 ones
-        self._launcher(op, self._dtype if ops()[op].products else self._plan.storage, **args)
+        dtype = self._dtype if spec.products else self._plan.storage
+        typed = any(param.dtype == "T" for param in spec.params)
+        self._launch(op, dtype if typed else "f32", **args)
 
     def _layer_weights(self, layer: int) -> Callable[[str], dict[str, DeviceBuffer]]:
         return lambda name: self._named(f"h.{layer}.{name}")

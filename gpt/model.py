@@ -5,6 +5,7 @@ B sequences of T tokens, N = B * T rows, C = n_embd = H heads of D, V tokens in 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,18 @@ from toolchain.entry import cdiv
 from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
 
+from .arena import Arena
 from .config import GPTConfig
 from .fold import fold
-from .layers import Layers
+from .layers import Launch, Layers
+from .passes import Passes, Spans
 from .plan import Plan
+from .recorder import Recorder
 from .squares import is_folded
 from .weights import Weights, check, load
-from .workspace import Workspace, allocate
+from .workspace import Shape, Workspace, allocate, buffers
 
 Tokens = NDArray[np.integer[Any]]
-Spans = tuple[DeviceBuffer, DeviceBuffer]  # partial (B, H, Z, D), stats (B, H, Z, 2), both f32
 VOCABULARY_STEP = 64  # the vocabulary is padded to a multiple: aligned rows of logits, and whole tiles
 PART = 2048  # columns of a row of logits that one block of argmax_parts takes
 
@@ -71,7 +74,7 @@ class GPT:
         stored["wte.weight"] = np.pad(stored["wte.weight"], padding)  # (padded V, C), zeros at the end
         self.weights = {name: self.executor.from_numpy(tensor) for name, tensor in stored.items()}
         self._plan = Plan(config, self.storage, self.folded, self.executor.sms)
-        self._layers = Layers(launcher, self.weights, self._plan, dtype)
+        self.passes = self._passes_through(launcher)
         self._workspaces: dict[tuple[int, int], Workspace] = {}
 
     @classmethod
@@ -93,7 +96,7 @@ class GPT:
         work = self._kept_workspace(batch, length)
         self.place(work, tokens, np.zeros(batch, np.int32))
         out = self.new_logits(batch * length)
-        self.launch_forward(work, batch, length, out)
+        self.passes.forward(work, batch, length, out)
         return self.visible(out).unflatten(0, batch, length)
 
     def prefill(self, tokens: Tokens, cache: KVCache) -> DeviceBuffer:
@@ -102,23 +105,11 @@ class GPT:
         start = int(cache.lengths[0])
         if (cache.lengths != start).any():
             raise UsageError(f"prefill needs equally long sequences, the cache has {cache.lengths.tolist()}")
-        work, end = self._kept_workspace(batch, length), start + length
+        work = self._kept_workspace(batch, length)
         self.place(work, tokens, cache.lengths)
-
-        def attend(first: int, layer: int, qkv: DeviceBuffer, out: DeviceBuffer) -> None:
-            q, k, v = (qkv.select(2, i) for i in range(3))  # (B, T, H, D) each
-            stop = first + q.shape[0]
-            keys, values = (cached.slice(0, first, stop) for cached in cache.layer(layer))
-            starts = work.starts.slice(0, first, stop)
-            self._layers.launch("kv_append", k=k, v=v, positions=starts, k_cache=keys, v_cache=values)
-            k, v = keys.slice(1, 0, end), values.slice(1, 0, end)  # (B, S, H, D)
-            self._layers.launch("attention", q=q, k=k, v=v, out=out, scale=self._scale)
-
-        ready = self._layers.run(work, batch, length, attend)
+        out = self.new_logits(batch)
+        self.passes.prefill(work, cache.layer, batch, length, start, out)
         cache.lengths += length
-        out, c = self.new_logits(batch), self.config.n_embd
-        last = (work.normed if ready else work.x).reshape(batch, length, c).select(1, -1)  # (B, C)
-        self._layers.logits(last, last if ready else work.normed.slice(0, 0, batch), out, ready=ready)
         return self.visible(out)
 
     def decode(self, tokens: Tokens, cache: KVCache) -> DeviceBuffer:
@@ -128,7 +119,7 @@ class GPT:
         work = self._kept_workspace(batch, 1)
         self.place(work, column, cache.lengths)
         out = self.new_logits(batch)
-        self.launch_decode(work, cache, self.new_spans(cache), out)
+        self.passes.decode(work, cache.layer, batch, self.new_spans(cache), out)
         cache.lengths += 1
         return self.visible(out)
 
@@ -137,54 +128,8 @@ class GPT:
         rows = logits.shape[0]
         tokens, positions = (self.executor.empty((rows,), "i32") for _ in range(2))
         positions.fill(0)
-        self.launch_next_token(logits, self.new_parts(rows), tokens, positions)
+        self.passes.next_token(logits, self.new_parts(rows), tokens, positions)
         return tokens.numpy()
-
-    # What is launched: only launches, which a graph can hold
-
-    def launch_forward(self, work: Workspace, batch: int, length: int, out: DeviceBuffer) -> None:
-        """The tokens in `work` to logits `out` (N, padded V)."""
-
-        def attend(_first: int, _layer: int, qkv: DeviceBuffer, out: DeviceBuffer) -> None:
-            q, k, v = (qkv.select(2, i) for i in range(3))  # (B, T, H, D) each
-            self._layers.launch("attention", q=q, k=k, v=v, out=out, scale=self._scale)
-
-        ready = self._layers.run(work, batch, length, attend)
-        self._layers.logits(work.x, work.normed, out, ready=ready)
-
-    def launch_decode(self, work: Workspace, cache: KVCache, spans: Spans | None, out: DeviceBuffer) -> None:
-        """One token of each sequence, at its position, both in `work`, to logits `out` (B, padded V)."""
-
-        def attend(_first: int, layer: int, qkv: DeviceBuffer, out: DeviceBuffer) -> None:
-            q, k, v = (qkv.select(2, i).select(1, 0) for i in range(3))  # (B, H, D) each
-            keys, values = cache.layer(layer)
-            token: dict[str, DeviceBuffer | float] = {
-                "q": q, "k": k, "v": v, "positions": work.positions, "k_cache": keys, "v_cache": values,
-                "scale": self._scale,
-            }  # fmt: skip
-            out = out.select(1, 0)
-            if spans is None:
-                self._layers.launch("decode_attention_whole", **token, out=out)
-                return
-            partial, stats = spans
-            self._layers.launch("decode_attention", **token, partial=partial, stats=stats)
-            self._layers.launch("merge_attention", partial=partial, stats=stats, out=out)
-
-        ready = self._layers.run(work, cache.batch, 1, attend)
-        self._layers.logits(work.x, work.normed, out, ready=ready)
-
-    def launch_next_token(
-        self, logits: DeviceBuffer, parts: tuple[DeviceBuffer, DeviceBuffer], tokens: DeviceBuffer,
-        positions: DeviceBuffer,
-    ) -> None:  # fmt: skip
-        """The likeliest of logits (M, V) to `tokens` (M), and `positions` (M) counted up."""
-        values, places = parts
-        self._layers.launch("argmax_parts", x=logits, values=values, places=places)
-        self.launcher("next_token", "f32", values=values, places=places, tokens=tokens, positions=positions)
-
-    @property
-    def _scale(self) -> float:
-        return self.config.head_size**-0.5
 
     # Memory
 
@@ -213,12 +158,37 @@ class GPT:
         return partial, stats
 
     def new_workspace(self, batch: int, length: int) -> Workspace:
-        """The arena of B sequences of T tokens."""
+        """The arena of B sequences of T tokens, for any pass over them."""
+        return allocate(self.executor, self._buffers(batch, length), self.layout(batch, length))
+
+    def layout(self, batch: int, length: int) -> Arena:
+        """Where the buffers of a workspace lie, so that none of the passes writes over what it still reads."""
+        buffers = self._buffers(batch, length)
+        recorder = Recorder(self.executor, buffers)
+        passes, work = self._passes_through(recorder), recorder.work
+        vocabulary, storage, config = self.vocabulary, self.storage, self.config
+        heads, size = config.n_head, config.head_size
+        cached = recorder.elsewhere((batch, config.n_ctx, heads, size), storage)  # of every layer: it is not ours
+        with recorder.one_pass():
+            passes.forward(work, batch, length, recorder.elsewhere((batch * length, vocabulary), storage))
+        logits = recorder.elsewhere((batch, vocabulary), storage)
+        with recorder.one_pass():
+            passes.prefill(work, lambda _: (cached, cached), batch, length, 0, logits)
+        if length == 1:
+            partial, stats = (recorder.elsewhere((batch, heads, 1, last), "f32") for last in (size, 2))
+            for spans in ((partial, stats), None):
+                with recorder.one_pass():
+                    passes.decode(work, lambda _: (cached, cached), batch, spans, logits)
+        return recorder.arena()
+
+    def _buffers(self, batch: int, length: int) -> Mapping[str, Shape]:
         rows = max(self._plan.chunk_sizes(batch, length)) * length
-        return allocate(
-            self.executor, self.storage, self.config.n_embd, batch, batch * length, rows,
-            parts=self._plan.parts(rows), squares=self._plan.squares(rows),
-        )  # fmt: skip
+        parts, squares = self._plan.parts(rows), self._plan.squares(rows)
+        return buffers(self.storage, self.config.n_embd, batch, batch * length, rows, parts=parts, squares=squares)
+
+    def _passes_through(self, launch: Launch) -> Passes:
+        layers = Layers(launch, self.weights, self._plan, self.dtype)
+        return Passes(layers, self.config.head_size**-0.5)
 
     def _kept_workspace(self, batch: int, length: int) -> Workspace:
         """Only the last prefill's and the last decode's are kept."""

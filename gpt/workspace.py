@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from toolchain.entry import ITEMSIZE
-from toolchain.runtime import DeviceBuffer, Executor
+from toolchain.runtime import Allocation, DeviceBuffer, Executor
 
-from . import arena
+from .arena import Arena
 
 
 @dataclass(frozen=True)
@@ -49,36 +49,39 @@ class Workspace:
         )
 
 
-def allocate(
-    executor: Executor, storage: str, width: int, batch: int, rows: int, chunk: int, *, parts: int,
-    squares: tuple[int, int],
-) -> Workspace:  # fmt: skip
-    """Of N = `rows` rows of C = `width` columns in B = `batch` sequences, whose longest chunk has M = `chunk` rows; Z =
-    `parts`, (Z, L) = `squares`. qkv and what attention makes of it are gone when the MLP runs, so they share their
-    memory with its hidden layer."""
+Shape = tuple[tuple[int, ...], str]  # and the dtype
+
+
+def buffers(
+    storage: str, width: int, batch: int, rows: int, chunk: int, *, parts: int, squares: tuple[int, int]
+) -> Mapping[str, Shape]:
+    """What a workspace consists of, for N = `rows` rows of C = `width` columns in B = `batch` sequences, whose longest
+    chunk has M = `chunk` rows; Z = `parts`, (Z, L) = `squares`."""
     n, m, c = rows, chunk, width
-    #               shape, dtype, and the steps of a layer from its first write to its last read
-    wanted: Mapping[str, tuple[tuple[int, ...], str, int, int]] = {
-        "x": ((n, c), storage, 0, 9),
-        "normed": ((n, c), storage, 1, 9),
-        "qkv": ((m, 3 * c), storage, 2, 3),
-        "attended": ((m, c), storage, 3, 4),
-        "hidden": ((m, 4 * c), storage, 6, 7),
-        "tokens": ((n,), "i32", 0, 9),
-        "positions": ((n,), "i32", 0, 9),
-        "starts": ((batch,), "i32", 0, 9),
-        "partial": ((parts, m, c), "f32", 7, 8),
-        "squares": (squares, "f32", 0, 9),
+    return {
+        "x": ((n, c), storage),
+        "normed": ((n, c), storage),
+        "qkv": ((m, 3 * c), storage),
+        "attended": ((m, c), storage),
+        "hidden": ((m, 4 * c), storage),
+        "tokens": ((n,), "i32"),
+        "positions": ((n,), "i32"),
+        "starts": ((batch,), "i32"),
+        "partial": ((parts, m, c), "f32"),
+        "squares": (squares, "f32"),
     }
-    lifetimes = {
-        name: arena.Span(math.prod(shape) * ITEMSIZE[dtype], first, last)
-        for name, (shape, dtype, first, last) in wanted.items()
-    }
-    placed = arena.plan(lifetimes)
-    memory = executor.allocate(placed.nbytes)
-    return Workspace(
-        **{
-            name: executor.view(memory, placed.offsets[name], shape, dtype)
-            for name, (shape, dtype, _, _) in wanted.items()
-        }
-    )
+
+
+def nbytes(shape: Shape) -> int:
+    sizes, dtype = shape
+    return math.prod(sizes) * ITEMSIZE[dtype]
+
+
+def allocate(executor: Executor, shapes: Mapping[str, Shape], placed: Arena) -> Workspace:
+    """A workspace whose buffers lie as `placed` says, in memory of its own."""
+    return views(executor, executor.allocate(placed.nbytes), shapes, placed.offsets)
+
+
+def views(executor: Executor, memory: Allocation, shapes: Mapping[str, Shape], offsets: Mapping[str, int]) -> Workspace:
+    """A workspace in `memory`, each buffer from its offset in bytes on."""
+    return Workspace(**{name: executor.view(memory, offsets[name], *shape) for name, shape in shapes.items()})

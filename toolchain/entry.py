@@ -67,17 +67,21 @@ class Param:
 @dataclass(frozen=True)
 class OpSpec:
     """An op's signature, its parameters in ABI order. `products`: it multiplies matrices, so tf32 differs from f32.
-    `early`: the arrays that its kernels may read before they wait for the launch before them."""
+    `early`: the arrays that its kernels may read before they wait for the launch before them. `updates`: the outputs
+    that are read as well, or of which a part stays as it was."""
 
     name: str
     params: tuple[Param, ...]
     doc: str
     products: bool
     early: tuple[str, ...] = ()
+    updates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if unknown := set(self.early) - {p.name for p in self.params if p.dims}:
             raise UsageError(f"ops.toml: {self.name}: early names no array: {', '.join(sorted(unknown))}")
+        if unknown := set(self.updates) - {p.name for p in self.params if p.role == "output"}:
+            raise UsageError(f"ops.toml: {self.name}: updates names no output: {', '.join(sorted(unknown))}")
 
     @property
     def outputs(self) -> tuple[Param, ...]:
@@ -100,7 +104,10 @@ def ops() -> Mapping[str, OpSpec]:
         roles: tuple[tuple[str, Literal["input", "output", "scalar"]], ...] = (
             ("inputs", "input"), ("outputs", "output"), ("scalars", "scalar"))  # fmt: skip
         params = tuple(Param.parse(text, role) for key, role in roles for text in row.get(key, ()))
-        found[name] = OpSpec(name, params, row["doc"], row.get("products", False), tuple(row.get("early", ())))
+        found[name] = OpSpec(
+            name, params, row["doc"], row.get("products", False), tuple(row.get("early", ())),
+            updates=tuple(row.get("updates", ())),
+        )  # fmt: skip
     return found
 
 
