@@ -65,19 +65,23 @@ def list_(args: argparse.Namespace) -> int:
 
 
 def check_(args: argparse.Namespace) -> int:
+    from toolchain.issues import known
     from toolchain.native.canary import read
     from toolchain.stacks import check
 
     if args.date and args.llvm_clone:
         raise UsageError("--date and --llvm-clone both place the commit", hint="give one of them")
     fit = check(args.llvm, date=args.date, clone=args.llvm_clone)
+    issues = known(fit.cuda_tile, fit.llvm)
     seen = [row for row in read() if args.llvm in (row.get("works_until"), row.get("breaks_from"))]
     if args.json:
-        print_json({**vars(fit), "seen": seen})
+        print_json({**vars(fit), "seen": seen, "issues": [vars(issue) for issue in issues]})
     else:
         found = f"cuda-tile v{fit.cuda_tile}" if fit.cuda_tile else "no cuda-tile that we know"
         stack = f", stack {fit.stack}" if fit.stack else ", no stack of ours has it" if fit.cuda_tile else ""
         print(f"LLVM {fit.llvm}: {found}{stack}\n  {fit.why}")
+        for issue in issues:
+            print(f"  warning: {issue}")
         for row in seen:
             word = "works" if row.get("works_until") == args.llvm else f"breaks: {row['said']}"
             print(f"  seen with stack {row['stack']}: {row['probe']} {word}")

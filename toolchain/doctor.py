@@ -16,6 +16,7 @@ from typing import Literal
 
 from . import command
 from .errors import DeviceError, ToolchainError, UsageError
+from .issues import REPORT
 from .knobs import CACHE_DIR, JOBS, TOOLCHAIN, cache_dir, jobs, toolchain_dir
 from .manifest import REPAIR, Manifest, identity
 from .pins import pins
@@ -83,7 +84,10 @@ def _native() -> Check:
         )
     except ToolchainError as error:
         return Check("native", "bad", str(error.args[0]), error.hint or "")
-    return Check("native", "ok", f"stack {found.stack}, LLVM {found.llvm}: {' '.join(sorted(found.paths))}")
+    said = f"stack {found.stack}, LLVM {found.llvm}: {' '.join(sorted(found.paths))}"
+    if found.issues:
+        return Check("native", "note", "; ".join((said, *(issue.about for issue in found.issues))), f"see {REPORT}")
+    return Check("native", "ok", said)
 
 
 def _package(name: str) -> Check:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ToolchainError, ToolFailed
+from ..issues import Issue, known
 from ..knobs import tool_environment
 from ..pins import file_sha256
 from .build import PREFIX, prefixes
@@ -40,7 +41,8 @@ class Output:
 
 @dataclass(frozen=True)
 class NativeToolchain:
-    """A prefix and its tools.json. `paths`: each tool's, absolute in the image or relative to the prefix."""
+    """A prefix and its tools.json. `paths`: each tool's, absolute in the image or relative to the prefix. `cuda_tile`:
+    its version, None if the prefix has LLVM alone."""
 
     prefix: Path
     stack: str
@@ -48,6 +50,7 @@ class NativeToolchain:
     image: str
     paths: Mapping[str, str]
     sha256: Mapping[str, str]
+    cuda_tile: str | None = None
 
     @classmethod
     def find(cls) -> NativeToolchain:
@@ -72,9 +75,15 @@ class NativeToolchain:
                 image=facts["image"],
                 paths={name: row["path"] for name, row in facts["tools"].items()},
                 sha256={name: row["sha256"] for name, row in facts["tools"].items()},
+                cuda_tile=_version_of("cuda_tile", facts["packages"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ToolchainError(f"{path}: damaged: {error!r}", hint=f"rm -r {prefix}; {MAKE}") from error
+
+    @property
+    def issues(self) -> tuple[Issue, ...]:
+        """Known defects of these tools."""
+        return known(self.cuda_tile, self.llvm)
 
     def has(self, *names: str) -> bool:
         """Whether it has all these tools."""
@@ -104,6 +113,12 @@ class NativeToolchain:
                 yield NativeTools(self, scratch, container)
             finally:
                 container.remove(force=True)
+
+
+def _version_of(name: str, references: Sequence[str]) -> str | None:
+    """The version of a package among references of the form name/version#revision:id."""
+    found = (reference.partition("#")[0].split("/") for reference in references)
+    return next((version for package, version in found if package == name), None)
 
 
 class NativeTools:

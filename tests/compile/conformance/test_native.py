@@ -3,6 +3,7 @@ is tested is that a difference is seen. The tools themselves are tested in tests
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,13 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cases import CASES
-from conformance.native import ABSENT, native_rows
+from conformance.cases import CASES, Case
+from conformance.native import ABSENT, MODULO, native_rows
 from conformance.result import Row
-from toolchain.bundle import Bundle
+from toolchain.bundle import Bundle, Compiled, write
 from toolchain.native.tools import HERE, NativeToolchain, NativeTools
 from toolchain.pins import file_sha256
 from toolchain.runtime import open_executor
+from toolchain.targets import BYTECODE
+from toolchain.tileir.bytecode import read
+from toolchain.tileir.bytecode import write as write_bytecode
+from toolchain.tileir.text import parse, print_module
 
 pytestmark = pytest.mark.needs("toolchain")
 
@@ -33,26 +38,58 @@ GOOD = {
     "cuda-tile-translate": PARSE
     + 'version = next(a.split("=")[1] for a in args if a.startswith("--bytecode-version="))\n'
     + "out.write_bytes(bytecode.write(module, version))\n",
-    "cuda-tile-optimize": 'out.write_bytes(Path("k.tilebc").read_bytes())\n',
+    "cuda-tile-optimize": 'data = Path("k.tilebc").read_bytes()\n'
+    'out.write_bytes(data if "--emit-bytecode" in args else b"// text")\n',
 }
 CASE = [case for case in CASES if case.op == "gelu"][:1]
+# As cuda-tile-translate writes hints: the i1 integer 0 for false.
+INTEGERS = (
+    "from toolchain.tileir.bytecode import attributes\n"
+    "from toolchain.tileir.bytecode.encoding import varint\n"
+    "from toolchain.tileir.dialect.types import i1\n"
+    "def hints(self, value, *, tagged=False):\n"
+    "    made = bytearray(varint(attributes.HINTS) if tagged else b'') + varint(len(value.data))\n"
+    "    for architecture, pairs in value.data:\n"
+    "        made += varint(self.string_index(architecture)) + varint(attributes.DICTIONARY) + varint(len(pairs))\n"
+    "        for key, hint in pairs:\n"
+    "            kind = i1 if isinstance(hint, bool) else attributes.i32\n"
+    "            made += varint(self.string_index(key)) + varint(attributes.INTEGER)\n"
+    "            made += varint(self.type_index(kind)) + varint(int(hint))\n"
+    "    return bytes(made)\n"
+    "attributes.AttributeWriter.hints = hints\n"
+)
 
 
-def tools(prefix: Path, **changed: str) -> NativeTools:
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """The kernels of two ops: a simple one, and one with loads and stores that may not use TMA."""
+    sources = [importlib.import_module(name).SOURCE for name in ("kernels_mlir", "kernels_py")]
+    specs = [(source, spec) for source in sources for spec in source.entries() if spec.op in ("gelu", "argmax_parts")]
+    compiled = [Compiled(spec, source.bytecode(spec), BYTECODE, {}) for source, spec in specs]
+    return write(tmp_path_factory.mktemp("kernels") / "bundle", compiled, {})
+
+
+def tools(prefix: Path, cuda_tile: str | None = "13.3.3", without: Sequence[str] = (), **changed: str) -> NativeTools:
+    """Stand-ins for the tools of that cuda-tile, on LLVM 23; 13.3.3 has no defect that we know."""
     (prefix / "bin").mkdir(parents=True)
     (prefix / "scratch").mkdir()
     for name, body in {**GOOD, **{key.replace("_", "-"): value for key, value in changed.items()}}.items():
         (prefix / "bin" / name).write_text(HEAD + body)
         (prefix / "bin" / name).chmod(0o755)
-    paths = {name: f"bin/{name}" for name in GOOD}
+    paths = {name: f"bin/{name}" for name in GOOD if name not in without}
     sha256 = {name: file_sha256(prefix / path) for name, path in paths.items()}
-    return NativeTools(NativeToolchain(prefix, "13.3", "23.1.4", HERE, paths, sha256), prefix / "scratch", None)
+    toolchain = NativeToolchain(prefix, "13.3", "23.1.4", HERE, paths, sha256, cuda_tile)
+    return NativeTools(toolchain, prefix / "scratch", None)
 
 
 def rows(
-    bundle: Bundle, native: NativeTools | str, sources: Sequence[str] = ("mlir", "py"), dtype: str = "f32"
+    bundle: Bundle,
+    native: NativeTools | str,
+    sources: Sequence[str] = ("mlir", "py"),
+    dtype: str = "f32",
+    cases: Sequence[Case] = CASE,
 ) -> list[Row]:
-    found = native_rows(bundle, native, lambda: open_executor("cpu"), CASE, sources=sources, dtypes=[dtype], seed=1)
+    found = native_rows(bundle, native, lambda: open_executor("cpu"), cases, sources=sources, dtypes=[dtype], seed=1)
     return list(found)
 
 
@@ -129,3 +166,91 @@ def test_an_optimizer_that_fails_is_an_error_for_that_entry(bundle: Bundle, tmp_
     assert failed
     assert {row.status for row in failed} == {"error"}
     assert all("cannot" in row.detail for row in failed)
+
+
+@pytest.mark.parametrize("missing", ["cuda-tile-opt", "cuda-tile-translate", "cuda-tile-optimize"])
+def test_a_tool_that_the_version_has_not_is_not_run_and_the_rest_is(bundle: Bundle, tmp_path: Path, missing: str):
+    found = rows(bundle, tools(tmp_path, "13.1.3", without=[missing]), ["mlir"])
+    not_run = [row for row in found if row.status == "not run"]
+    shapes = {
+        "cuda-tile-opt": ["accepted"],
+        "cuda-tile-translate": ["bytecode 13.1", "bytecode 13.3"],
+        "cuda-tile-optimize": ["optimized"],
+    }[missing]
+    assert [row.shape for row in not_run] == shapes
+    assert {row.detail for row in not_run} == {f"cuda-tile 13.1.3 (stack 13.3) has no {missing}"}
+    assert {row.status for row in found if row not in not_run} == {"passed"}
+
+
+def test_llvm_alone_runs_nothing_and_says_why(bundle: Bundle, tmp_path: Path):
+    found = rows(bundle, tools(tmp_path, None, without=list(GOOD)), ["mlir"])
+    assert [row.shape for row in found] == ["accepted", "bytecode 13.1", "bytecode 13.3", "optimized"]
+    assert {row.status for row in found} == {"not run"}
+    assert all(row.detail.startswith("this native toolchain, LLVM alone, has no cuda-tile-") for row in found)
+
+
+TMA = [case for case in CASES if case.op == "argmax_parts"][:1]
+
+
+def test_forbidden_tma_as_an_integer_passes_and_the_row_says_so(bundle: Bundle, tmp_path: Path):
+    body = INTEGERS + GOOD["cuda-tile-translate"]
+    found = rows(bundle, tools(tmp_path, cuda_tile_translate=body), ["py"], cases=TMA)
+    compared = [row for row in found if row.shape.startswith("bytecode")]
+    assert {row.status for row in compared} == {"passed"}
+    for row in compared:
+        assert row.detail == f"2 entries; 2 {MODULO}"
+    plain = rows(bundle, tools(tmp_path / "plain"), ["py"], cases=TMA)
+    assert {row.detail for row in plain if row.shape.startswith("bytecode")} == {"2 entries"}
+
+
+def test_forbidden_tma_as_an_integer_hides_no_other_difference(bundle: Bundle, tmp_path: Path):
+    body = INTEGERS + PARSE.replace(
+        'Path("k.mlir").read_text()', 'Path("k.mlir").read_text().replace("allow_tma = false", "allow_tma = true")'
+    )
+    body += GOOD["cuda-tile-translate"].removeprefix(PARSE)
+    found = rows(bundle, tools(tmp_path, cuda_tile_translate=body), ["py"], cases=TMA)
+    assert statuses(found, "bytecode") == {"failed"}
+
+
+def dense(bundle: Bundle, folder: Path, value: str) -> Bundle:
+    """A bundle of one entry of which the bytecode has an i1 constant as well."""
+    entry = bundle.find("mlir", "gelu_any_f32")
+    text = print_module(read(bundle.read(entry.bytecode), name="k"))
+    head, brace, rest = text.partition(") {\n") if ") {\n" in text else text.partition("{\n")
+    changed = f"{head}{brace}    %mask = constant <i1: {value}> : tile<4xi1>\n{rest}"
+    made = write_bytecode(parse(changed, filename="k.mlir"), BYTECODE)
+    return write(folder, [Compiled(entry.spec, made, BYTECODE, {})], {})
+
+
+# As cuda-tile 13.3.2 on LLVM 23 writes them: one byte an element.
+UNPACKED = (
+    "from toolchain.tileir.dialect.attrs import DenseAttr\n"
+    + PARSE
+    + "for op in module.walk():\n"
+    + "    value = op.properties.get('value')\n"
+    + "    if isinstance(value, DenseAttr) and value.raw == b'\\x0d':\n"
+    + "        op.properties['value'] = DenseAttr(b'\\x01\\x00\\x01\\x01', value.type)\n"
+    + GOOD["cuda-tile-translate"].removeprefix(PARSE)
+)
+
+
+def test_a_known_defect_is_named_where_it_shows(bundle: Bundle, tmp_path: Path):
+    mixed = dense(bundle, tmp_path / "mixed", "[true, false, true, true]")
+    found = rows(mixed, tools(tmp_path / "t", "13.3.2", cuda_tile_translate=UNPACKED), ["mlir"])
+    concerned = [row for row in found if row.shape.startswith(("bytecode", "optimized"))]
+    assert len(concerned) == 3
+    assert {row.status for row in concerned} == {"not run"}
+    said = "cuda-tile 13.3.2 on LLVM 23 writes i1 constants with one byte an element"
+    assert all(said in row.detail for row in concerned)
+    assert statuses(found, "accepted") == {"passed"}
+
+
+def test_what_no_defect_explains_fails(bundle: Bundle, tmp_path: Path):
+    mixed = dense(bundle, tmp_path / "mixed", "[true, false, true, true]")
+    found = rows(mixed, tools(tmp_path / "newer", cuda_tile_translate=UNPACKED), ["mlir"])
+    assert statuses(found, "bytecode") == {"error"}, "no defect of cuda-tile 13.3.3 is known"
+    none = dense(bundle, tmp_path / "none", "false")
+    body = GOOD["cuda-tile-translate"] + "d = bytearray(out.read_bytes()); d[0x20] ^= 1; out.write_bytes(bytes(d))\n"
+    found = rows(none, tools(tmp_path / "other", "13.3.2", cuda_tile_translate=body), ["mlir"])
+    assert statuses(found, "bytecode") <= {"failed", "error"}
+    assert statuses(found, "optimized") == {"passed"}

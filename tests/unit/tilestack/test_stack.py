@@ -30,6 +30,19 @@ def test_what_the_canary_saw_is_shown(capsys: pytest.CaptureFixture[str]):
     assert {"13.1"} == {row["stack"] for row in found["seen"]}
 
 
+def test_a_known_defect_is_a_warning(capsys: pytest.CaptureFixture[str]):
+    code, out, _ = said(capsys, "check", "23.1.4")
+    assert code == 0
+    assert "  warning: cuda-tile 13.3.2 on LLVM 23 writes i1 constants with one byte an element" in out
+    assert "stack 13.1 does both right (docs/native.md, Known defects)" in out
+    _, out, _ = said(capsys, "check", "23.1.4", "--json")
+    assert [row["name"] for row in json.loads(out)["issues"]] == ["dense-i1"]
+    _, out, _ = said(capsys, "check", "22.1.8")
+    assert "warning" not in out
+    _, out, _ = said(capsys, "check", "57109befac92")
+    assert "warning" in out, "the first LLVM commit that cuda-tile 13.3.2 builds with"
+
+
 def test_an_llvm_that_nothing_fits_is_no_success(capsys: pytest.CaptureFixture[str]):
     code, out, _ = said(capsys, "check", "19.1.0")
     assert code == 1

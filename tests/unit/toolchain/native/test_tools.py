@@ -40,6 +40,7 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     system.chmod(0o755)
     tools["llc"] = {"path": str(system), "sha256": file_sha256(system)}
     facts = {"stack": "13.1", "llvm": {"version": "22.1.8"}, "image": "here", "tools": tools}
+    facts["packages"] = ["llvm/22.1.8#aa:bb", "cuda_tile/13.1.3#cc:dd"]
     (made / "tools.json").write_text(json.dumps(facts))
     (prefixes() / "current").write_text(made.name + "\n")
     return made
@@ -49,6 +50,7 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_was_built_last_is_found(prefix: Path):
     found = NativeToolchain.find()
     assert (found.prefix, found.stack, found.llvm, found.image) == (prefix, "13.1", "22.1.8", "here")
+    assert (found.cuda_tile, found.issues) == ("13.1.3", ())
     assert found.has("copy", "llc")
     assert not found.has("copy", "mlir-opt")
 
@@ -123,6 +125,25 @@ def test_a_damaged_description_is_no_missing_one(prefix: Path, content: str):
     assert not isinstance(caught.value, NativeToolsAbsent)
     (line,) = (line for line in doctor.checks() if line.subject == "native")
     assert line.status == "bad"
+
+
+def test_the_doctor_warns_of_a_known_defect(prefix: Path):
+    def native() -> doctor.Check:
+        return next(line for line in doctor.checks() if line.subject == "native")
+
+    assert native().status == "ok"
+    facts = json.loads((prefix / "tools.json").read_text())
+    newer = {
+        "stack": "13.3",
+        "llvm": {"version": "23.1.4"},
+        "packages": ["llvm/23.1.4#aa:bb", "cuda_tile/13.3.2#cc:dd"],
+    }
+    (prefix / "tools.json").write_text(json.dumps({**facts, **newer}))
+    assert native().status == "note"
+    assert "writes i1 constants with one byte an element" in native().found
+    assert native().advice == "see docs/native.md, Known defects"
+    (prefix / "tools.json").write_text(json.dumps({**facts, **newer, "packages": newer["packages"][:1]}))
+    assert native().status == "ok", "LLVM alone"
 
 
 def test_a_folder_that_is_no_file_is_named(prefix: Path):
