@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -109,7 +110,7 @@ def measure(rig: Rig, zoo: Zoo, case: Case, uuid: str) -> list[Row]:
             case DecodeCase():
                 outcomes = decode.measure(rig, zoo.get(case.config, case.dtype), case)
     except Exception as error:  # noqa: BLE001 - inputs or the reference of this case: the other cases can run
-        say(f"  {type(error).__name__}: {error}")
+        say("".join(traceback.format_exception(error)).rstrip())
         outcomes = [Outcome(maker) for maker in rig.makers(_unbuilt)]
         for outcome in outcomes:
             outcome.fail("error", error)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -24,6 +25,7 @@ from .our_side import HostTime
 Kind = Literal["ours", "against", "eager", "graph", "compile", "copy"]
 WARM_UP_ROUNDS = 3
 DETAIL_CHARACTERS = 600
+TRACE_CHARACTERS = 20_000  # the end of a traceback, where the error is
 
 
 @dataclass
@@ -56,11 +58,12 @@ class Maker:
 
 @dataclass
 class Outcome:
-    """What became of a contender. `samples`: microseconds of each round."""
+    """What became of a contender. `samples`: microseconds of each round. `trace`: the traceback of what it raised."""
 
     maker: Maker
     status: Status = "ok"
     detail: str = ""
+    trace: str = ""
     contender: Contender | None = None
     verdict: Verdict | None = None
     samples: list[float] = field(default_factory=list)
@@ -68,6 +71,7 @@ class Outcome:
     def fail(self, status: Status, error: BaseException) -> None:
         text = str(error) if status == "wrong" else f"{type(error).__name__}: {error}"
         self.status, self.detail = status, shorten(text)
+        self.trace = "".join(traceback.format_exception(error))[-TRACE_CHARACTERS:] if status == "error" else ""
         self.contender, self.samples = None, []
 
     @property
@@ -105,7 +109,7 @@ def run_contenders(makers: Sequence[Maker], plan: Plan) -> list[Outcome]:
         started = time.perf_counter()
         _check(outcome, plan)
         name, seconds = outcome.maker.name, time.perf_counter() - started
-        plan.say(f"  {name}: {outcome.status} in {seconds:.1f} s {outcome.detail}".rstrip())
+        plan.say(f"  {name}: {outcome.status} in {seconds:.1f} s {outcome.trace or outcome.detail}".rstrip())
         if outcome.status == "error" and not plan.healthy():
             return _lost(outcomes, name)
     draw = random.Random(0)
@@ -116,7 +120,7 @@ def run_contenders(makers: Sequence[Maker], plan: Plan) -> list[Outcome]:
                 us = contender.time_us()
             except Exception as error:  # noqa: BLE001 - whatever a peer raises is its own failure, not the run's
                 outcome.fail("error", error)
-                plan.say(f"  {outcome.maker.name}: {outcome.detail}")
+                plan.say(f"  {outcome.maker.name}: {outcome.trace}".rstrip())
                 if not plan.healthy():
                     return _lost(outcomes, outcome.maker.name)
                 continue
@@ -214,7 +218,8 @@ def _both(our: Outcome, peer: Outcome | None) -> dict[str, Any]:
     failed = [o for o in both if o.status != "ok"]
     if failed:
         status = "wrong" if any(o.status == "wrong" for o in failed) else "error"
-        return {"status": status, "detail": "; ".join(f"{o.maker.name}: {o.detail}" for o in failed)}
+        detail = "; ".join(f"{o.maker.name}: {o.detail}" for o in failed)
+        return {"status": status, "detail": detail, "traceback": "\n".join(o.trace for o in failed if o.trace)}
     if peer is None or not our.contender or not peer.contender:
         return {"status": "ok"}
     found = stats.ratio(peer.samples, our.samples).scaled(our.contender.calls / peer.contender.calls)

@@ -183,15 +183,20 @@ class TorchSide:
     def fastest_attention(self, attend: Callable[[], Tensor], backends: Sequence[str]) -> str:
         """The backend that runs `attend` in the least time. Raises RuntimeError if none does."""
         times: dict[str, float] = {}
+        refused: list[Exception] = []
         for backend in backends:
             with self.sdpa(backend):
                 try:
                     replay = self.capture([attend] * 5, 1)
-                except RuntimeError:
+                except RuntimeError as error:
+                    error.add_note(f"attention by {backend}")
+                    refused.append(error)
                     continue
                 times[backend] = min(self.time_us(replay.run) for _ in range(5))
         if not times:
-            raise RuntimeError(f"no attention runs here of {', '.join(backends)}")
+            raise RuntimeError(f"no attention runs here of {', '.join(backends)}") from ExceptionGroup(
+                "what each of them said", refused
+            )
         return min(times, key=lambda backend: times[backend])
 
     def release(self) -> None:

@@ -32,7 +32,8 @@ class Row:
     interval.
 
     `status`: `wrong`: an output of ours or of the peer is outside its bound (`detail` says which); `error`: one of them
-    did not run. Neither has a ratio. What is None was not measured. `ratio`: the peer's time over ours, above 1 where
+    did not run, and `traceback` is where it failed.
+    Neither has a ratio. What is None was not measured. `ratio`: the peer's time over ours, above 1 where
     we are faster. `best`: the fastest peer of its case and source; never one of `peer_kind` `against`, which are our
     kernels of another bundle. `floor_ms`: the least time that its `nbytes` and
     `flops` take at the measured rates, and `bound` which of the two it is. `copy_ms`: of an op that just moves bytes, a
@@ -50,6 +51,7 @@ class Row:
     dims: Mapping[str, int]
     status: Status
     detail: str = ""
+    traceback: str = ""
     axis: str = ""
     entry: str = ""
     ours_ms: float | None = None

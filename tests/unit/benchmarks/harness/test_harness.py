@@ -169,6 +169,27 @@ def test_a_peer_that_fails_is_a_row(bench: Bench, error: Exception) -> None:
     assert made[0].ours_ms is not None
 
 
+def test_a_traceback_is_kept_in_the_row_and_shown(bench: Bench) -> None:
+    """Where a peer failed: in building it, or later as it was timed."""
+    said: list[str] = []
+    plan = replace(bench.plan(), say=said.append)
+    count = iter(range(100))
+
+    def build() -> Contender:
+        return fail(RuntimeError("no kernel"))
+
+    def later() -> bool:
+        return next(count) < 10 or fail(RuntimeError("too late"))
+
+    makers = [bench.maker("mlir", "ours"), Maker("peer", "graph", build), bench.maker("other", sample=later)]
+    made = rows(CASE, run_contenders(makers, plan), floor(CASE, RATES))
+    for row, function, text in zip(made, ("in build", "in later"), ("no kernel", "too late"), strict=True):
+        assert function in row.traceback
+        assert row.traceback.rstrip().endswith(f"RuntimeError: {text}")
+        assert any(function in line and text in line for line in said)
+    assert all("test_harness.py" in row.traceback for row in made)
+
+
 def test_one_that_fails_while_it_is_timed_leaves_the_others(bench: Bench) -> None:
     count = iter(range(100))
     fragile = bench.maker("peer", sample=lambda: next(count) < 10 or fail(RuntimeError("later")))
