@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from toolchain import bundle as bundles
+from toolchain.artifact import tile_ir
 from toolchain.bundle import Bundle, BundleEntry, Compiled
 from toolchain.errors import BytecodeError, ConformanceError, TilestackError, ToolchainError
 from toolchain.issues import of_name
@@ -56,7 +57,7 @@ def native_rows(
     cells: dict[tuple[str, str, str], list[BundleEntry]] = {}
     for entry in bundle.entries:
         spec = entry.spec
-        if spec.source in sources and spec.dtype in dtypes and spec.op in ops:
+        if entry.interpretable and spec.source in sources and spec.dtype in dtypes and spec.op in ops:
             cells.setdefault((spec.op, spec.source, spec.dtype), []).append(entry)
     for (op, source, dtype), entries in cells.items():
         row = Row(f"{op}-{source}-{dtype}-{TARGET}", source, op, dtype, TARGET, "native tools", "", "passed")
@@ -244,7 +245,7 @@ def _optimized(
         except (BytecodeError, ToolchainError) as error:
             yield replace(row, detail=str(error))
             continue
-        made.append(Compiled(spec, done.files["o.tilebc"], VERSIONS[-1], {}))
+        made.append(Compiled(spec, tile_ir(done.files["o.tilebc"], VERSIONS[-1]), {}))
     with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
         optimized = bundles.write(f"{folder}/bundle", made, tools={})
         present = [source for source in sources if source in optimized.sources]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from conformance.reference import eager, float64
 from toolchain.bundle import Bundle
 from toolchain.entry import ops
-from toolchain.errors import ConformanceError, TilestackError
+from toolchain.errors import ConformanceError, NotInterpretable, TilestackError
 from toolchain.runtime import DeviceBuffer, Executor, Launcher
 from toolchain.targets import targets
 
@@ -62,6 +62,8 @@ def attempt(cell: Cell, shape: str, check: Callable[..., tuple[Verdict, float | 
         verdict, time_us = check(*args)
     except ConformanceError as error:
         return cell.row(shape, status="failed", detail=str(error))
+    except NotInterpretable as error:
+        return cell.row(shape, status="not run", detail=str(error.args[0]))
     except TilestackError as error:
         return cell.row(shape, status="error", detail=f"{type(error).__name__}: {error}")
     return cell.row(shape, status="passed", error=verdict.error, bound=verdict.bound, time_us=time_us)

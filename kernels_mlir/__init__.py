@@ -7,6 +7,7 @@ import json
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
+from toolchain.artifact import Artifact, tile_ir
 from toolchain.entry import EntrySpec, load_entries
 from toolchain.errors import SourceError
 from toolchain.targets import BYTECODE
@@ -37,6 +38,9 @@ class MlirSource:
         text, path = self.text(spec)
         lines = [line.partition("//")[0].rstrip() for line in text.splitlines()]
         return {path.name: "\n".join(line for line in lines if line)}
+
+    def artifact(self, spec: EntrySpec, version: str = BYTECODE) -> Artifact:
+        return tile_ir(self.bytecode(spec, version), version)
 
     def bytecode(self, spec: EntrySpec, version: str = BYTECODE) -> bytes:
         """Tile IR bytecode of one entry. Raises SourceError with file:line:col if the file does not fit the entry."""

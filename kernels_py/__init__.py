@@ -14,52 +14,14 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any, cast
 
+from toolchain.artifact import Artifact, tile_ir
 from toolchain.entry import ALIGNMENT, ITEMSIZE, EntrySpec, Param, load_entries
 from toolchain.errors import SourceError
 from toolchain.targets import BYTECODE
 from toolchain.tuned import put_first
 
 HERE = Path(__file__).parent
-MODULES = {  # of each kernel
-    "embedding": "embedding", "embedding_rows": "embedding", "embedding_centred": "embedding",
-    "embedding_centred_rows": "embedding", "gelu": "elementwise",
-    "softmax": "softmax", "softmax_row": "softmax", "softmax_held": "softmax", "softmax_dense": "softmax",
-    "layernorm": "layernorm", "layernorm_row": "layernorm", "layernorm_once": "layernorm",
-    "layernorm_pair": "layernorm",
-    "residual_layernorm": "layernorm", "residual_layernorm_four": "layernorm",
-    "linear": "linear", "linear_gelu": "linear", "linear_residual": "linear", "linear_parts": "linear",
-    "linear_few": "few", "linear_gelu_few": "few", "linear_residual_few": "few", "linear_parts_few": "few",
-    "linear_thin": "thin", "linear_gelu_thin": "thin", "linear_residual_thin": "thin", "linear_parts_thin": "thin",
-    "linear_residual_squares_few": "few", "rms_linear_gelu_few": "few",
-    "linear_residual_squares_thin": "thin", "rms_linear_gelu_thin": "thin",
-    "linear_residual_row": "row", "logits": "linear",
-    "linear_pair": "pair", "linear_pair_twice": "pair", "linear_gelu_pair": "pair", "linear_residual_pair": "pair",
-    "logits_pair": "pair",
-    "linear_residual_squares": "squares", "linear_residual_squares_tile": "squares",
-    "linear_residual_squares_pair": "squares", "linear_residual_squares_ones": "squares",
-    "rms_linear": "rms", "rms_linear_gelu": "rms", "rms_linear_pair": "rms", "rms_linear_gelu_pair": "rms",
-    "attention": "attention", "attention_anchored": "anchored",
-    "decode_attention": "attention", "decode_attention_span": "attention",
-    "decode_attention_thin": "decode", "decode_attention_walk": "decode", "decode_attention_whole": "decode",
-    "merge_attention": "attention", "merge_attention_once": "attention", "kv_append": "kv_cache",
-    "argmax_parts": "next_token", "next_token": "next_token",
-}  # fmt: skip
-TENSOR_CORE = frozenset({  # these take TF32
-    "linear", "linear_gelu", "linear_residual", "linear_parts", "logits", "attention", "attention_anchored",
-    "linear_few", "linear_gelu_few", "linear_residual_few", "linear_parts_few",
-    "linear_thin", "linear_gelu_thin", "linear_residual_thin", "linear_parts_thin",
-    "linear_pair", "linear_pair_twice", "linear_gelu_pair", "linear_residual_pair", "logits_pair",
-    "linear_residual_squares", "linear_residual_squares_tile", "linear_residual_squares_pair",
-    "linear_residual_squares_ones",
-    "rms_linear", "rms_linear_gelu", "rms_linear_pair", "rms_linear_gelu_pair",
-    "linear_residual_squares_few", "rms_linear_gelu_few", "linear_residual_squares_thin", "rms_linear_gelu_thin",
-})  # fmt: skip
-# Whose arrays have the sizes that are constants: attention then stores through the copy engine. The code of the others
-# only gets longer by it.
-STATIC_SIZES = frozenset({"attention"})
-MAY_ALIAS = {  # in place
-    (op, name) for op in ("linear_residual", "linear_residual_squares") for name in ("residual", "out")
-}
+TF32 = "TF32"  # the last constant of kernels that multiply matrices: whether their inputs are rounded to tf32
 
 
 class PythonSource:
@@ -75,11 +37,8 @@ class PythonSource:
         the files beside, less comments. Another kernel of the same file is not part of it. Raises SourceError if there
         is none."""
         name = spec.kernel or spec.op
-        first = MODULES.get(name, name)
-        if not (HERE / f"{first}.py").is_file() or name not in _definitions(first):
-            raise SourceError(f"{HERE.name}: {spec.symbol}: there is no kernel {name} in {first}.py")
         found: dict[str, str] = {}
-        left = [(first, name)]
+        left = [(_module_of(spec), name)]
         while left:
             module, name = left.pop()
             node = _definitions(module).get(name)
@@ -91,6 +50,9 @@ class PythonSource:
                 left += [(module, inner.id) for inner in ast.walk(node) if isinstance(inner, ast.Name)]
         return found
 
+    def artifact(self, spec: EntrySpec, version: str = BYTECODE) -> Artifact:
+        return tile_ir(self.bytecode(spec, version), version)
+
     def bytecode(self, spec: EntrySpec, version: str = BYTECODE) -> bytes:
         """Tile IR bytecode of one entry, without debug information: no path is in it. Raises SourceError."""
         import cuda.tile as ct
@@ -101,12 +63,11 @@ class PythonSource:
         from toolchain.tileir.bytecode.writer import parse_version
         from toolchain.tileir.specialize import set_hints, set_sizes
 
-        name = spec.kernel or spec.op
-        module = importlib.import_module(f"{__name__}.{MODULES[name]}")
-        kernel: Any = getattr(module, name)
-        _check_constants(MODULES[name], name, spec)
+        name, file = spec.kernel or spec.op, _module_of(spec)
+        kernel: Any = getattr(importlib.import_module(f"{__name__}.{file}"), name)
+        taken = _constants(file, name, spec)
         constants: list[Any] = list(spec.constants.values())
-        if name in TENSOR_CORE:
+        if TF32 in taken:
             constants.append(spec.dtype == "tf32")
         signature = KernelSignature(
             [*(_constraint(p, spec) for p in spec.params), *constants],
@@ -117,7 +78,7 @@ class PythonSource:
         try:
             export_kernel(kernel, [signature], out, output_format="tileir_bytecode", bytecode_version=BYTECODE)
         except ct.TileError as error:
-            raise SourceError(f"{HERE.name}/{MODULES[name]}.py: {spec.symbol}: {error}") from error
+            raise SourceError(f"{HERE.name}/{file}.py: {spec.symbol}: {error}") from error
         made = read(out.getvalue(), name=spec.symbol)
         # cuTile has a way of its own to give hints, which refuses some that the compiler takes. Sizes are made constant
         # here, not in the signature, so that both sources do it alike.
@@ -137,19 +98,41 @@ class PythonSource:
         return digest.hexdigest()
 
 
-def _check_constants(module: str, name: str, spec: EntrySpec) -> None:
-    """Raises SourceError for constants that are not those of the kernel, in its order: they are passed by position. A
-    tuned entry of an earlier version of the kernel may have others."""
+def _constants(module: str, name: str, spec: EntrySpec) -> list[str]:
+    """The names of a kernel's constants. Raises SourceError if an entry has others or another order: they are passed by
+    position. A tuned entry of an earlier version of the kernel may."""
     kernel = _definitions(module)[name]
     assert isinstance(kernel, ast.FunctionDef)
     taken = [argument.arg for argument in kernel.args.args][len(spec.params) :]
-    wanted = [constant for constant in taken if constant != "TF32"]
+    wanted = [constant for constant in taken if constant != TF32]
     if wanted != list(spec.constants):
         raise SourceError(
             f"{HERE.name}/{module}.py: {name} takes the constants {', '.join(wanted)}; "
             f"{spec.symbol} has {', '.join(spec.constants)}",
             hint="an entry that was tuned for an earlier kernel has to be tuned anew: docs/tuning.md",
         )
+    return taken
+
+
+def _module_of(spec: EntrySpec) -> str:
+    """The file that defines an entry's kernel. Raises SourceError where there is none, or more than one."""
+    name = spec.kernel or spec.op
+    found = [path.stem for path in sorted(HERE.glob("*.py")) if name in _kernels(path.stem)]
+    if not found:
+        raise SourceError(f"{HERE.name}: {spec.symbol}: no file here defines a kernel {name}")
+    if len(found) > 1:
+        raise SourceError(f"{HERE.name}: {spec.symbol}: kernel {name} is defined in each of {', '.join(found)}")
+    return found[0]
+
+
+def _kernels(module: str) -> set[str]:
+    """The kernels that a file defines: functions with the decorator `ct.kernel`."""
+    nodes = _definitions(module).items()
+    return {
+        name
+        for name, node in nodes
+        if isinstance(node, ast.FunctionDef) and any("ct.kernel" in ast.unparse(at) for at in node.decorator_list)
+    }
 
 
 def _definitions(module: str) -> Mapping[str, ast.stmt]:
@@ -208,16 +191,17 @@ def _constraint(param: Param, spec: EntrySpec) -> Any:
     rank = len(param.dims)
     aligned = param.name in spec.aligned
     step = ALIGNMENT // ITEMSIZE[storage] if aligned else 1
+    static = spec.op_spec.static
     return ArrayConstraint(
         dtypes[storage],
         rank,
         index_dtype=ct.int32,
         stride_lower_bound_incl=0,
-        alias_groups=["in place"] if (spec.op, param.name) in MAY_ALIAS else [],
+        alias_groups=["in place"] if any(param.name in pair for pair in spec.op_spec.aliases) else [],
         may_alias_internally=False,
         stride_constant=[None] * (rank - 1) + [1],
         stride_divisible_by=[step] * (rank - 1) + [1],
-        shape_constant=[spec.constants.get(dim) for dim in param.dims] if spec.op in STATIC_SIZES else None,
+        shape_constant=[spec.constants[dim] if dim in static else None for dim in param.dims] if static else None,
         shape_divisible_by=[spec.multiples.get(dim, 1) for dim in param.dims],
         base_addr_divisible_by=ALIGNMENT if aligned or param.name in spec.dense else 1,
     )

@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
+from toolchain.sources import packages
 
-SOURCES = {"mlir": "kernels_mlir", "py": "kernels_py"}
+SOURCES = packages()
 
 
 def command(commands: Any, name: str, run: Any, doc: str, examples: str) -> argparse.ArgumentParser:

@@ -94,6 +94,8 @@ def load(path: Path) -> ModuleOp:
 
 def assemble_(args: argparse.Namespace) -> int:
     from toolchain import pipeline, targets
+    from toolchain.artifact import tile_ir
+    from toolchain.stages import STAGES
     from toolchain.tileir import bytecode
 
     if (args.file is None) == (args.entry is None):
@@ -103,9 +105,10 @@ def assemble_(args: argparse.Namespace) -> int:
         specs = {spec.symbol: spec for spec in source.entries()}
         if args.entry not in specs:
             raise UsageError(f"source {args.source} has no entry {args.entry!r}", hint="tilestack matrix list")
-        data = source.bytecode(specs[args.entry], args.bytecode)
+        artifact = source.artifact(specs[args.entry], args.bytecode)
     else:
-        data = bytecode.write(load(args.file), args.bytecode)
+        artifact = tile_ir(bytecode.write(load(args.file), args.bytecode), args.bytecode)
+    data = artifact.payload
     if args.target is not None:
         chosen = targets.select([args.target])
         if len(chosen) > 1:
@@ -113,7 +116,7 @@ def assemble_(args: argparse.Namespace) -> int:
                 f"--target {args.target}: one cubin is for one target", hint="tilestack compile makes many"
             )
         pipeline.check_targets(chosen, args.bytecode)
-        data = pipeline.assemble(data, chosen[0].name)
+        data = STAGES[artifact.form.kind].run(data, chosen[0].name)
     emit(args.output, data)
     return 0
 

@@ -1,8 +1,8 @@
 """A bundle: what a compile wrote, for machines without a compiler.
 
-`manifest.json` beside `files/<sha256>.tilebc` and `files/<sha256>.cubin`. The manifest holds every entry's EntrySpec,
-its Tile IR bytecode (what the interpreter runs) and its cubins by target, and what the ops' parameters were when it was
-written (older bundles do not). Reading a file checks its sha256.
+`manifest.json` beside `files/<sha256>.tilebc`, `.ptx` and `.cubin`. The manifest holds every entry's EntrySpec, the
+code that its source made of it (Tile IR bytecode, which the interpreter runs too, or PTX), how that is launched, its
+cubins by target, and the ops' parameters when it was written. Reading a file checks its sha256.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
+from .artifact import SUFFIXES, Artifact, Form
 from .entry import EntrySpec, ops
-from .errors import BundleError, LaunchError, UsageError
+from .errors import BundleError, LaunchError, NotInterpretable, UsageError
 from .files import check_makable
 
-FORMAT = 2
+FORMAT = 3
 MANIFEST = "manifest.json"
-WAITS_SINCE = (13, 4)  # the bytecode version from which on every kernel waits for the launch before it
 _AGAIN = "compile it again with `tilestack compile`"
 
 
@@ -41,27 +41,38 @@ class FileRef:
 
 @dataclass(frozen=True)
 class BundleEntry:
-    """An entry with its compiled forms; `cubins` by target. `fingerprint`: see Compiled; empty in older bundles."""
+    """An entry with its compiled forms. `code`: its artifact's payload; `form`: how that is launched; `cubins` by
+    target; `fingerprint`: see Compiled."""
 
     spec: EntrySpec
-    bytecode: FileRef
-    bytecode_version: str
+    code: FileRef
+    form: Form
     cubins: Mapping[str, FileRef]
     fingerprint: str = ""
 
     @property
-    def waits(self) -> bool:
-        """Whether its kernel waits by itself for the launch before it: see `tileir/overlap.py`."""
-        return tuple(map(int, self.bytecode_version.split("."))) >= WAITS_SINCE
+    def interpretable(self) -> bool:
+        """Whether the CPU interpreter can run it: it has Tile IR bytecode."""
+        return self.form.kind == "tile-ir"
+
+    @property
+    def bytecode(self) -> FileRef:
+        """Its Tile IR bytecode. Raises NotInterpretable if its source made something else."""
+        if not self.interpretable:
+            raise NotInterpretable(
+                f"{self.spec.source}/{self.spec.symbol} is {self.form.kind}, without Tile IR bytecode: the interpreter "
+                "cannot run it",
+                hint="run it on a GPU",
+            )
+        return self.code
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """An entry as a compile hands it to `write`. `fingerprint`: its source's, over all that decides the bytecode."""
+    """An entry as a compile hands it to `write`. `fingerprint`: its source's, over all that decides the artifact."""
 
     spec: EntrySpec
-    bytecode: bytes
-    bytecode_version: str
+    artifact: Artifact
     cubins: Mapping[str, bytes]
     fingerprint: str = ""
 
@@ -95,7 +106,7 @@ class Bundle:
             raise BundleError(f"{path} is damaged: {type(error).__name__}: {error}", hint=_AGAIN) from error
         except UsageError as error:  # an op, dtype or parameter that this version does not have
             raise BundleError(f"{path} was compiled by another version: {error.args[0]}", hint=_AGAIN) from error
-        _check_signatures(path, manifest.get("ops", {}))
+        _check_signatures(path, entries, manifest.get("ops"))
         return cls(root, entries, tools)
 
     @cached_property
@@ -175,17 +186,15 @@ def _entry(root: Path, row: Mapping[str, Any]) -> BundleEntry:
             raise ValueError(f"{sha256!r} is no sha256")
         return FileRef(root / "files" / f"{sha256}.{suffix}", sha256)
 
-    spec, version = EntrySpec.from_json(row["spec"]), row["bytecode_version"]
+    spec, form = EntrySpec.from_json(row["spec"]), Form.from_json(row["form"])
     if not all(isinstance(row["spec"][name], str) for name in ("symbol", "source")):
         raise TypeError(f"{spec.source!r}/{spec.symbol!r} is no entry's name")
-    if not re.fullmatch(r"\d+\.\d+", version):
-        raise ValueError(f"{version!r} is no version of the bytecode")
     return BundleEntry(
         spec=spec,
-        bytecode=file(row["bytecode"], "tilebc"),
-        bytecode_version=version,
+        code=file(row["code"], SUFFIXES[form.kind]),
+        form=form,
         cubins={target: file(sha256, "cubin") for target, sha256 in row["cubins"].items()},
-        fingerprint=str(row.get("fingerprint", "")),
+        fingerprint=str(row["fingerprint"]),
     )
 
 
@@ -224,12 +233,14 @@ def check_replaceable(root: Path) -> None:
     check_makable(root.absolute().parent)
 
 
-def _check_signatures(path: Path, signatures: Any) -> None:
+def _check_signatures(path: Path, entries: Sequence[BundleEntry], signatures: Any) -> None:
     """Raises BundleError if ops took other parameters when the kernels were compiled: a GPU would run these all the
     same, on arguments that they do not expect."""
     if not isinstance(signatures, dict):
         raise BundleError(f"{path} is damaged: its ops are no table", hint=_AGAIN)
     found = cast("dict[str, Any]", signatures)
+    if missing := sorted({entry.spec.op for entry in entries} - found.keys()):
+        raise BundleError(f"{path} is damaged: it has no parameters of {', '.join(missing)}", hint=_AGAIN)
     if changed := [op for op, params in found.items() if op not in ops() or params != ops()[op].signature]:
         why = f"{', '.join(changed)} took other parameters"
         raise BundleError(f"{path} was compiled by another version: {why}", hint=_AGAIN)
@@ -241,7 +252,7 @@ def _looks_like_one(folder: Path) -> bool:
     if not ((folder / MANIFEST).is_file() and files.is_dir()):
         return False
     names = [file.name for file in files.iterdir() if not file.name.startswith(".")]  # .nfs0001, .DS_Store
-    return all(re.fullmatch(r"[0-9a-f]{64}\.(tilebc|cubin)", name) for name in names)
+    return all(re.fullmatch(r"[0-9a-f]{64}\.(tilebc|ptx|cubin)", name) for name in names)
 
 
 def _row(folder: Path, entry: Compiled) -> dict[str, Any]:
@@ -252,8 +263,8 @@ def _row(folder: Path, entry: Compiled) -> dict[str, Any]:
 
     return {
         "spec": entry.spec.to_json(),
-        "bytecode": store(entry.bytecode, "tilebc"),
-        "bytecode_version": entry.bytecode_version,
+        "form": entry.artifact.form.to_json(),
+        "code": store(entry.artifact.payload, SUFFIXES[entry.artifact.form.kind]),
         "cubins": {target: store(cubin, "cubin") for target, cubin in entry.cubins.items()},
         "fingerprint": entry.fingerprint,
     }

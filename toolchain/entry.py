@@ -68,7 +68,8 @@ class Param:
 class OpSpec:
     """An op's signature, its parameters in ABI order. `products`: it multiplies matrices, so tf32 differs from f32.
     `early`: the arrays that its kernels may read before they wait for the launch before them. `updates`: the outputs
-    that are read as well, or of which a part stays as it was."""
+    that are read as well, or of which a part stays as it was. `aliases`: pairs of an input and the output that may be
+    the very same array. `static`: dimensions whose size is a constant of every entry, and part of the arrays' types."""
 
     name: str
     params: tuple[Param, ...]
@@ -76,12 +77,19 @@ class OpSpec:
     products: bool
     early: tuple[str, ...] = ()
     updates: tuple[str, ...] = ()
+    aliases: frozenset[tuple[str, str]] = frozenset()
+    static: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if unknown := set(self.early) - {p.name for p in self.params if p.dims}:
             raise UsageError(f"ops.toml: {self.name}: early names no array: {', '.join(sorted(unknown))}")
         if unknown := set(self.updates) - {p.name for p in self.params if p.role == "output"}:
             raise UsageError(f"ops.toml: {self.name}: updates names no output: {', '.join(sorted(unknown))}")
+        roles = {p.name: p.role for p in self.params if p.dims}
+        if odd := [pair for pair in self.aliases if [roles.get(name) for name in pair] != ["input", "output"]]:
+            raise UsageError(f"ops.toml: {self.name}: aliases has {odd[0]}: not an input and an output of it")
+        if unknown := set(self.static) - {dim for p in self.params for dim in p.dims}:
+            raise UsageError(f"ops.toml: {self.name}: static names no dimension: {', '.join(sorted(unknown))}")
 
     @property
     def outputs(self) -> tuple[Param, ...]:
@@ -106,7 +114,8 @@ def ops() -> Mapping[str, OpSpec]:
         params = tuple(Param.parse(text, role) for key, role in roles for text in row.get(key, ()))
         found[name] = OpSpec(
             name, params, row["doc"], row.get("products", False), tuple(row.get("early", ())),
-            updates=tuple(row.get("updates", ())),
+            tuple(row.get("updates", ())), frozenset((first, second) for first, second in row.get("aliases", ())),
+            tuple(row.get("static", ())),
         )  # fmt: skip
     return found
 

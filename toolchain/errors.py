@@ -75,6 +75,10 @@ class LaunchError(TilestackError):
     exit_code = 6
 
 
+class NotInterpretable(LaunchError):
+    """A launch on the CPU interpreter of an entry that has no Tile IR bytecode."""
+
+
 class DeviceError(TilestackError):
     """The GPU side: see the subclasses."""
 

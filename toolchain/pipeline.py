@@ -1,48 +1,39 @@
-"""From kernel source to cubin: bytecode per entry, then a cubin per entry and target, through the cache.
+"""From kernel source to cubin: an artifact per entry, then a cubin per entry and target, through the cache.
 
-The stages in order: `export` (a source's own: parse and specialize, or trace) and `assemble` (tileiras). Each is a
-function of its key, and any number of each run at once: exports in processes of their own, for they are Python;
-assembling in threads, for tileiras is a process already.
+The steps: `export` (a source's own: parse and specialize, or trace) and the stage of the artifact's kind (tileiras or
+ptxas). Each is a function of its key. As many run at once as there are jobs, of either kind: exports in processes that
+are kept, for they are Python and import a compiler; the tools from threads, for they are processes already. An entry's
+cubins begin as soon as it is exported, and the targets come in the order in which they are given.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
+import heapq
 import multiprocessing
 import signal
-import tempfile
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import Protocol
 
+from . import artifact, stages
 from .bundle import Compiled
 from .cache import Cache, key
 from .entry import EntrySpec
 from .errors import TilestackError, ToolchainError, UsageError
+from .sources import Source, load_source
+from .stages import assemble, tools_used
 from .targets import BYTECODE, Target
 from .tileir.bytecode.writer import parse_version
-from .tools import tool
 
-OPTIONS = ("--opt-level=3",)  # all that reaches tileiras beside the target; no -g, no --lineinfo: they carry paths
-Name = TypeVar("Name", bound=Hashable)
+__all__ = [
+    "Failure", "Outcome", "Progress", "Source", "assemble", "check_targets", "compile_entries", "export", "load_source",
+    "silent", "tools_used",
+]  # fmt: skip
 
-
-class Source(Protocol):
-    """A kernel source: a package with one of these as `SOURCE`."""
-
-    name: str
-
-    def entries(self) -> list[EntrySpec]: ...
-
-    def bytecode(self, spec: EntrySpec, version: str = BYTECODE) -> bytes: ...
-
-    def fingerprint(self, spec: EntrySpec) -> str: ...
-
-    def written(self, spec: EntrySpec) -> Mapping[str, str]: ...
+Wanted = Callable[[EntrySpec, Target], bool]
 
 
 @dataclass(frozen=True)
@@ -73,37 +64,9 @@ def silent(done: int, total: int, what: str) -> None:
     del done, total, what
 
 
-@functools.cache
-def load_source(module: str) -> Source:
-    """The kernel source in a package, by the package's name. Raises UsageError if it is none."""
-    try:
-        return cast("Source", importlib.import_module(module).SOURCE)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        raise UsageError(f"no kernel source {module!r}: there is no such package") from error
-    except AttributeError as error:
-        raise UsageError(f"{module} is no kernel source: it has no SOURCE") from error
-
-
-def export(module: str, spec: EntrySpec, version: str) -> bytes:
-    """The first stage: an entry's bytecode."""
-    return load_source(module).bytecode(spec, version)
-
-
-def assemble(bytecode: bytes, target: str) -> bytes:
-    """The second stage: bytecode to a cubin. Raises ToolFailed with the command and what tileiras said."""
-    with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
-        source, result = Path(folder, "kernel.tilebc"), Path(folder, "kernel.cubin")
-        source.write_bytes(bytecode)
-        tool("tileiras").run([f"--gpu-name={target}", *OPTIONS, f"--output-file={result}", str(source)])
-        return result.read_bytes()
-
-
-def tools_used(targets: Iterable[Target]) -> dict[str, dict[str, str]]:
-    """What a compile for these targets runs, as a bundle's manifest has it: name to version and sha256."""
-    used = [tool(name) for name in (("tileiras", "ptxas", "libnvvm") if list(targets) else ())]
-    return {row.name: {"version": row.version, "sha256": row.sha256} for row in used}
+def export(package: str, spec: EntrySpec, version: str) -> bytes:
+    """The first step: an entry's artifact, as the cache keeps it."""
+    return artifact.dump(load_source(package).artifact(spec, version))
 
 
 def check_targets(targets: Iterable[Target], version: str) -> None:
@@ -117,6 +80,11 @@ def check_targets(targets: Iterable[Target], version: str) -> None:
             )
 
 
+def for_its_targets(spec: EntrySpec, target: Target) -> bool:
+    """An entry is compiled for the targets that it names, for all where it names none."""
+    return spec.runs_on(target.name)
+
+
 def compile_entries(
     entries: Sequence[tuple[str, EntrySpec]],
     targets: Sequence[Target],
@@ -125,40 +93,49 @@ def compile_entries(
     jobs: int,
     version: str = BYTECODE,
     progress: Progress = silent,
+    wanted: Wanted = for_its_targets,
 ) -> Outcome:
-    """Compile entries, each with its source's package, for all targets.
+    """Compile entries, each with its source's package, for those of the targets for which they are `wanted`.
 
-    A failure of one cell does not stop the others. Without targets only bytecode is made, which is all that the CPU
-    interpreter needs and takes no tool.
+    What is for the first target is compiled first. A failure of one cell does not stop the others. Without targets only
+    artifacts are made: Tile IR bytecode is all that the CPU interpreter needs, and takes no tool.
     """
     check_targets(targets, version)
-    fingerprints = [load_source(module).fingerprint(spec) for module, spec in entries]
-    chosen = [[target for target in targets if spec.runs_on(target.name)] for _, spec in entries]
+    fingerprints = [load_source(package).fingerprint(spec) for package, spec in entries]
+    chosen = [
+        [rank for rank, target in enumerate(targets) if spec.runs_on(target.name) and wanted(spec, target)]
+        for _, spec in entries
+    ]
     run = _Run(cache, jobs, progress, total=len(entries) + sum(map(len, chosen)))
-    exports = {
-        i: Step(
-            key("export", fingerprints[i], version, *spec.op_spec.early),  # which an export checks the kernel against
-            _cell(spec, "bytecode"), export, (module, spec, version),
-        )
-        for i, (module, spec) in enumerate(entries)
-    }  # fmt: skip
-    with LazyPool(ProcessPoolExecutor, jobs) as pool:
-        bytecode = run.stage(exports, pool)
-    assembler = tool("tileiras").fingerprint if targets else ""
-    cells = {
-        (i, target.name): Step(
-            key("assemble", code, assembler, target.name, *OPTIONS),
-            _cell(entries[i][1], target.name), assemble, (code, target.name),
-        )
-        for i, code in bytecode.items()
-        for target in chosen[i]
-    }  # fmt: skip
-    with LazyPool(ThreadPoolExecutor, jobs) as pool:
-        cubins = run.stage(cells, pool)
+    made: dict[int, artifact.Artifact] = {}
+    cubins: dict[tuple[int, int], bytes] = {}
+    stages_used: dict[artifact.Kind, str] = {}  # their tools' fingerprints
+
+    def exported(i: int, dumped: bytes) -> None:
+        made[i] = artifact.load(dumped)
+        kind, payload = made[i].form.kind, made[i].payload
+        if chosen[i] and kind not in stages_used:
+            stages_used[kind] = stages.STAGES[kind].fingerprint
+        for rank in chosen[i]:
+            name = targets[rank].name
+            stage = stages.STAGES[kind]
+            parts = ("assemble" if kind == "tile-ir" else kind, payload, stages_used[kind], name, *stages.OPTIONS)
+            run.add(
+                Step(key(*parts), _cell(entries[i][1], name), stage.run, (payload, name), (rank, 0)),
+                functools.partial(cubins.__setitem__, (i, rank)),
+            )
+
+    for i, (package, spec) in enumerate(entries):
+        # An export checks the kernel against what its op lets it read early.
+        name = key("artifact", fingerprints[i], version, *spec.op_spec.early)
+        order = (min(chosen[i], default=len(targets)), 1)
+        step = Step(name, _cell(spec, "export"), export, (package, spec, version), order, in_process=True)
+        run.add(step, functools.partial(exported, i))
+    run.finish()
     compiled = [
-        Compiled(spec, bytecode[i], version, {t.name: cubins[i, t.name] for t in chosen[i]}, fingerprints[i])
+        Compiled(spec, made[i], {targets[rank].name: cubins[i, rank] for rank in chosen[i]}, fingerprints[i])
         for i, (_, spec) in enumerate(entries)
-        if i in bytecode and all((i, t.name) in cubins for t in chosen[i])
+        if i in made and all((i, rank) in cubins for rank in chosen[i])
     ]
     return Outcome(compiled, run.failures, run.made, run.cached)
 
@@ -169,12 +146,15 @@ def _cell(spec: EntrySpec, form: str) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """Something to make: its cache key, its name for people, and the call that makes it."""
+    """Something to make: its cache key, its name for people, and the call that makes it. `order`: the lowest first.
+    `in_process`: in a process of its own, not in a thread."""
 
     key: str
     cell: str
     function: Callable[..., bytes]
     arguments: tuple[object, ...]
+    order: tuple[int, int]
+    in_process: bool = False
 
 
 def _leave_interrupts_to_the_parent() -> None:
@@ -211,44 +191,65 @@ class LazyPool:
             return failed
 
 
+@dataclass
 class _Run:
-    """One compile: what was made, what was found, what failed."""
+    """One compile: what waits, what was made, what was found, what failed."""
 
-    def __init__(self, cache: Cache, jobs: int, progress: Progress, total: int) -> None:
-        self.cache, self.jobs, self.progress, self.total = cache, jobs, progress, total
-        self.failures: list[Failure] = []
-        self.made = self.cached = 0
+    cache: Cache
+    jobs: int
+    progress: Progress
+    total: int
+    failures: list[Failure] = field(default_factory=list[Failure])
+    made: int = 0
+    cached: int = 0
+    _ready: list[tuple[tuple[int, int], int]] = field(default_factory=list[tuple[tuple[int, int], int]])
+    _steps: list[tuple[Step, Callable[[bytes], None]]] = field(
+        default_factory=list[tuple[Step, Callable[[bytes], None]]]
+    )
 
-    def stage(self, steps: Mapping[Name, Step], pool: LazyPool) -> dict[Name, bytes]:
-        """The result of each step that did not fail."""
-        results: dict[Name, bytes] = {}
-        waiting: dict[Future[bytes], Name] = {}
-        for name, step in steps.items():
-            found = self.cache.get(step.key)
-            if found is None:
-                waiting[pool.submit(step)] = name
-                continue
-            results[name] = found
+    def add(self, step: Step, then: Callable[[bytes], None]) -> None:
+        """Has a step's result given to `then`: now, if the cache has it, else in `finish`."""
+        found = self.cache.get(step.key)
+        if found is not None:
             self.cached += 1
             self._tell(step)
-        for future in as_completed(waiting):
-            name = waiting[future]
-            step = steps[name]
-            try:
-                results[name] = future.result()
-            except TilestackError as error:
-                self.failures.append(Failure(step.cell, error))
-            except BrokenProcessPool as error:
-                ended = ToolchainError(f"a compiling process died: {error}", hint="use fewer --jobs if memory is short")
-                self.failures.append(Failure(step.cell, ended))
-            except Exception as error:
-                error.add_note(f"while compiling {step.cell}")
-                raise
-            else:
-                self.cache.put(step.key, results[name])
-                self.made += 1
+            then(found)
+            return
+        heapq.heappush(self._ready, (step.order, len(self._steps)))
+        self._steps.append((step, then))
+
+    def finish(self) -> None:
+        """Runs all steps, also those that are added meanwhile."""
+        running: dict[Future[bytes], int] = {}
+        with LazyPool(ProcessPoolExecutor, self.jobs) as processes, LazyPool(ThreadPoolExecutor, self.jobs) as threads:
+            while self._ready or running:
+                while self._ready and len(running) < self.jobs:
+                    _, number = heapq.heappop(self._ready)
+                    step, _ = self._steps[number]
+                    running[(processes if step.in_process else threads).submit(step)] = number
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    self._finished(running.pop(future), future)
+
+    def _finished(self, number: int, future: Future[bytes]) -> None:
+        step, then = self._steps[number]
+        try:
+            result = future.result()
+        except TilestackError as error:
+            self.failures.append(Failure(step.cell, error))
+        except BrokenProcessPool as error:
+            ended = ToolchainError(f"a compiling process died: {error}", hint="use fewer --jobs if memory is short")
+            self.failures.append(Failure(step.cell, ended))
+        except Exception as error:
+            error.add_note(f"while compiling {step.cell}")
+            raise
+        else:
+            self.cache.put(step.key, result)
+            self.made += 1
             self._tell(step)
-        return results
+            then(result)
+            return
+        self._tell(step)
 
     def _tell(self, step: Step) -> None:
         self.progress(self.made + self.cached + len(self.failures), self.total, step.cell)

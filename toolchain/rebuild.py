@@ -22,17 +22,19 @@ from .entry import EntrySpec
 from .errors import BundleError, UsageError
 from .pins import pins
 from .pipeline import Failure, Progress, compile_entries, load_source, silent, tools_used
+from .targets import BYTECODE as TILE_IR_VERSION
 from .targets import Target, targets
 from .tools import tool
 
 Status = Literal["match", "mismatch", "missing", "extra", "damaged"]
 STATUSES: tuple[Status, ...] = ("match", "mismatch", "missing", "extra", "damaged")
-BYTECODE = "bytecode"
+CODE = "code"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A file of the bundle. `kind`: `bytecode`, a target, `manifest` or `extra`; `what`: `source/symbol`, or nothing.
+    """A file of the bundle. `kind`: `code` (bytecode or PTX), a target, `manifest` or `extra`; `what`: `source/symbol`,
+    or nothing.
 
     missing: the manifest lists it, the bundle lacks it. extra: the other way round. damaged: it was changed after it
     was written. mismatch: it is whole, and made again it is other, or cannot be made here; `detail` says why.
@@ -80,7 +82,7 @@ class Wanted:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        return tuple(kind for kind in self.files if kind != BYTECODE)
+        return tuple(kind for kind in self.files if kind != CODE)
 
 
 def _name(entry: BundleEntry) -> str:
@@ -111,7 +113,7 @@ def choose(
     return [
         Wanted(
             entry,
-            {BYTECODE: entry.bytecode}
+            {CODE: entry.code}
             | {name: ref for name, ref in entry.cubins.items() if not of_targets or name in of_targets},
             modules.get(entry.spec.source),
             here.get((entry.spec.source, entry.spec.symbol)),
@@ -189,7 +191,7 @@ def _make(
     for row in wanted:
         if row.module is not None and row.here is not None:
             names = tuple(name for name in row.targets if name in known)
-            groups.setdefault((row.published.bytecode_version, names), []).append((row.module, row.here))
+            groups.setdefault((row.published.form.version or TILE_IR_VERSION, names), []).append((row.module, row.here))
     made: dict[str, Compiled] = {}
     failures: list[Failure] = []
     for (version, names), entries in groups.items():
@@ -211,7 +213,7 @@ def _compare(bundle: Bundle, wanted: Wanted, kind: str, ref: FileRef, made: Comp
     if made is None:
         why = "did not compile here" if wanted.here else "this checkout has no such entry"
         return Row(name, kind, wanted.name, "mismatch", why)
-    content = made.bytecode if kind == BYTECODE else made.cubins.get(kind)
+    content = made.artifact.payload if kind == CODE else made.cubins.get(kind)
     if content is None:
         return Row(name, kind, wanted.name, "mismatch", f"this checkout has no target {kind}")
     sha256 = hashlib.sha256(content).hexdigest()
@@ -222,16 +224,17 @@ def _compare(bundle: Bundle, wanted: Wanted, kind: str, ref: FileRef, made: Comp
 
 def _compare_manifest(bundle: Bundle, made: Sequence[Compiled], scratch: str) -> Row:
     used = {name for entry in bundle.entries for name in entry.cubins}
-    again = write(Path(scratch) / "bundle", made, tools_used(t for name, t in targets().items() if name in used))
+    tools = tools_used((t for name, t in targets().items() if name in used), {e.form.kind for e in bundle.entries})
+    again = write(Path(scratch) / "bundle", made, tools)
     if (again.root / MANIFEST).read_bytes() == (bundle.root / MANIFEST).read_bytes():
         return Row(MANIFEST, "manifest", "", "match")
     reasons: list[str] = []
     if again.tools != bundle.tools:
         reasons.append("tools")
     if _signatures(again) != _signatures(bundle):
-        reasons.append("the ops' parameters, which older bundles do not say")
+        reasons.append("the ops' parameters")
     ours = {_name(entry): entry for entry in again.entries}
-    for field in ("spec", "bytecode_version", "fingerprint"):
+    for field in ("spec", "form", "fingerprint"):
         other = [
             _name(entry)
             for entry in bundle.entries
@@ -252,4 +255,4 @@ def _signatures(bundle: Bundle) -> Any:
 
 
 def _hashes(entry: BundleEntry) -> tuple[str, dict[str, str]]:
-    return entry.bytecode.sha256, {name: ref.sha256 for name, ref in entry.cubins.items()}
+    return entry.code.sha256, {name: ref.sha256 for name, ref in entry.cubins.items()}

@@ -109,7 +109,7 @@ class Compiler:
         found: dict[str, str] = {}
         for spec in specs:
             try:
-                load_source(self.modules[source]).bytecode(spec)
+                load_source(self.modules[source]).artifact(spec)
             except TilestackError:
                 continue  # the pipeline says it
             except Exception as error:  # noqa: BLE001 - as above

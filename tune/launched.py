@@ -60,5 +60,5 @@ class Launched:
 
     def _hash(self, entry: BundleEntry) -> str:
         """Of the code, and of the expressions beside it that say how many blocks are launched, and for which sizes."""
-        code = entry.cubins.get(self.target, entry.bytecode).sha256
+        code = entry.cubins.get(self.target, entry.code).sha256
         return key(code, *entry.spec.grid, *entry.spec.where)

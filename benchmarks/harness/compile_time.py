@@ -12,18 +12,18 @@ from toolchain import knobs, pipeline, targets
 from toolchain.bundle import Compiled
 from toolchain.cache import Cache
 from toolchain.errors import ToolchainError
+from toolchain.sources import packages
+from toolchain.stages import STAGES
 
 from . import stats
 from .measurement import Measurement
-
-SOURCES = ("kernels_mlir", "kernels_py")
 
 
 def compile_times(names: Sequence[str], repeats: int) -> tuple[list[Measurement], Sequence[Compiled]]:
     """Cold and warm compiles of both sources for these targets (none: the default ones), each cold one with a temporary
     cache of its own. Also what was compiled. Raises ToolchainError if a cell does not compile."""
     wanted = targets.select(names)
-    entries = [(module, spec) for module in SOURCES for spec in pipeline.load_source(module).entries()]
+    entries = [(module, spec) for module in packages().values() for spec in pipeline.load_source(module).entries()]
     cold: list[float] = []
     warm: list[float] = []
     compiled: Sequence[Compiled] = ()
@@ -51,7 +51,7 @@ def assemble_times(compiled: Sequence[Compiled], target: str, repeats: int) -> I
         times: list[float] = []
         for _ in range(repeats):
             start = time.perf_counter()
-            pipeline.assemble(entry.bytecode, target)
+            STAGES[entry.artifact.form.kind].run(entry.artifact.payload, target)
             times.append(1e3 * (time.perf_counter() - start))
         name = f"assemble {entry.spec.source}/{entry.spec.symbol} {target}"
         each.append(Measurement.of(name, "ms", times, detail=True))

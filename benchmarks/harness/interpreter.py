@@ -15,7 +15,6 @@ from gpt.weights import random_weights
 from toolchain import bundle
 from toolchain.pipeline import load_source
 from toolchain.runtime import Launcher, open_executor
-from toolchain.targets import BYTECODE
 from toolchain.tileir import text
 from toolchain.tileir.interpreter import Allocation, Pointer, Prepared
 
@@ -98,7 +97,7 @@ def forward(module: str, config_name: str, dtype: str, tokens: int, repeats: int
     """The public path: the source's bytecode in a bundle, a launcher, the CPU executor, sanitizing and not."""
     source, config = load_source(module), preset(config_name)
     entries = [spec for spec in source.entries() if spec.dtype == dtype]
-    compiled = [bundle.Compiled(spec, source.bytecode(spec), BYTECODE, {}) for spec in entries]
+    compiled = [bundle.Compiled(spec, source.artifact(spec), {}) for spec in entries]
     ids = np.random.default_rng(0).integers(0, config.vocab_size, (1, tokens)).astype(np.int32)
     weights = random_weights(config, 0)
     with tempfile.TemporaryDirectory() as folder:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Literal
 
 from toolchain.archive import unlisted
+from toolchain.artifact import SUFFIXES
 from toolchain.bundle import MANIFEST, Bundle
 from toolchain.files import everything
 
@@ -63,7 +64,7 @@ def files_of(output: Path, form: Literal["files", "bundle"]) -> dict[str, Path]:
         found = {MANIFEST: output / MANIFEST}
         for entry in bundle.entries:
             name = f"{entry.spec.source}/{entry.spec.symbol}"
-            found[f"{name}.tilebc"] = entry.bytecode.path
+            found[f"{name}.{SUFFIXES[entry.form.kind]}"] = entry.code.path
             found |= {f"{name}.{target}.cubin": ref.path for target, ref in entry.cubins.items()}
         return found | {name: output / name for name in unlisted(bundle)}
     if not output.is_dir() or output.is_symlink():

@@ -7,11 +7,10 @@ import importlib
 import pytest
 
 from toolchain.bundle import Bundle, Compiled, write
-from toolchain.targets import BYTECODE
 
 
 @pytest.fixture(scope="session")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     sources = [importlib.import_module(name).SOURCE for name in ("kernels_mlir", "kernels_py")]
-    compiled = [Compiled(spec, source.bytecode(spec), BYTECODE, {}) for source in sources for spec in source.entries()]
+    compiled = [Compiled(spec, source.artifact(spec), {}) for source in sources for spec in source.entries()]
     return write(tmp_path_factory.mktemp("kernels") / "bundle", compiled, {})

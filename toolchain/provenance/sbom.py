@@ -25,7 +25,7 @@ from cyclonedx.model.license import LicenseAcknowledgement
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
-from ..bundle import Bundle, FileRef
+from ..bundle import Bundle, BundleEntry, FileRef
 from ..errors import UsageError
 from ..knobs import ROOT, source_date_epoch
 from ..pins import file_sha256, pins
@@ -114,16 +114,20 @@ def bundle_sbom(bundle: Bundle) -> bytes:
 
     for entry in bundle.entries:
         label = ("entry", f"{entry.spec.source}/{entry.spec.symbol}")
-        bytecode = note(entry.bytecode, label, ("bytecode-version", entry.bytecode_version))
-        made_from.setdefault(bytecode, []).append(sources[entry.spec.source])
+        code = note(entry.code, label, *_version_of(entry))
+        made_from.setdefault(code, []).append(sources[entry.spec.source])
         for target, cubin in entry.cubins.items():
             name = note(cubin, label, ("target", target))
-            made_from.setdefault(name, []).extend([files[bytecode], *tools.values()])
+            made_from.setdefault(name, []).extend([files[code], *tools.values()])
     _add(bom, [*files.values(), *tools.values(), *sources.values()])
     for name, parts in made_from.items():
         bom.register_dependency(files[name], parts)
     bom.register_dependency(root, files.values())
     return _render(bom)
+
+
+def _version_of(entry: BundleEntry) -> list[tuple[str, str]]:
+    return [("bytecode-version", entry.form.version)] if entry.interpretable else [("kind", entry.form.kind)]
 
 
 def image_sbom(name: str, rows: Sequence[DebianPackage]) -> bytes:

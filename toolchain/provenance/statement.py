@@ -73,7 +73,7 @@ def statement(bundle: Bundle, source: Checkout, fingerprints: Mapping[tuple[str,
     _same_tools(bundle)
     _same_kernels(bundle, fingerprints)
     for entry in bundle.entries:
-        for file in (entry.bytecode, *entry.cubins.values()):
+        for file in (entry.code, *entry.cubins.values()):
             bundle.read(file)
     ci = ci_run()
     files = [
@@ -108,13 +108,13 @@ def statement(bundle: Bundle, source: Checkout, fingerprints: Mapping[tuple[str,
 
 
 def _parameters(bundle: Bundle) -> dict[str, Any]:
-    from ..pipeline import OPTIONS
+    from ..stages import OPTIONS
 
     return {
         "sources": list(bundle.sources),
         "targets": list(bundle.targets),
         "entries": [f"{entry.spec.source}/{entry.spec.symbol}" for entry in bundle.entries],
-        "bytecodeVersions": sorted({entry.bytecode_version for entry in bundle.entries}),
+        "bytecodeVersions": sorted({entry.form.version for entry in bundle.entries if entry.interpretable}),
         "assemblerOptions": list(OPTIONS) if bundle.targets else [],
     }
 

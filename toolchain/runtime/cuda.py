@@ -26,8 +26,10 @@ from .executor import Command, Event, Executor
 from .layout import NUMPY, Chunk, chunks
 
 if TYPE_CHECKING:
+    from ..artifact import Form
     from ..bundle import Bundle, BundleEntry
 
+_SHARED_UNASKED = 48 * 1024  # bytes of dynamic shared memory that every kernel may have
 _WRITTEN_MAX = 128  # address ranges that a launch is compared with before one waits for all before it
 
 
@@ -312,7 +314,11 @@ class CudaExecutor(Executor):
                 module = self.ask("cuModuleLoadData", bundle.read(cubin), doing=doing)
                 self._modules[cubin.sha256] = module
                 self._undo.callback(self._destroy, "cuModuleUnload", module)
-            return self.ask("cuModuleGetFunction", self._modules[cubin.sha256], symbol.encode(), doing=doing)
+            function = self.ask("cuModuleGetFunction", self._modules[cubin.sha256], symbol.encode(), doing=doing)
+            if entry.form.shared_bytes > _SHARED_UNASKED:
+                limit = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                self.ask("cuFuncSetAttribute", function, limit, entry.form.shared_bytes, doing=doing)
+            return function
 
     def start(
         self, command: CudaCommand, arrays: Sequence[DeviceBuffer], early: Sequence[range], written: Sequence[range]
@@ -331,13 +337,14 @@ class CudaExecutor(Executor):
         self._last_entry = command.symbol
         self._written = {*written, *(before if ahead and before is not None else ())}
 
-    def launch_config(self, grid: tuple[int, int, int], *, ahead: bool) -> Any:
-        """How to launch a grid on our stream. `ahead`: its blocks may start as soon as all blocks of the launch before
-        it let them (CUDA's programmatic dependent launch)."""
+    def launch_config(self, grid: tuple[int, int, int], form: Form, *, ahead: bool) -> Any:
+        """How to launch a grid of blocks of this form on our stream. `ahead`: its blocks may start as soon as all
+        blocks of the launch before it let them (CUDA's programmatic dependent launch)."""
         driver = self._driver
         config = driver.CUlaunchConfig()
         config.gridDimX, config.gridDimY, config.gridDimZ = grid
-        config.blockDimX = config.blockDimY = config.blockDimZ = 1
+        config.blockDimX, config.blockDimY, config.blockDimZ = form.block
+        config.sharedMemBytes = form.shared_bytes
         config.hStream = self._stream
         if ahead:
             attribute = driver.CUlaunchAttribute()

@@ -15,6 +15,7 @@ from .driver import GPU
 from .executor import Event
 
 if TYPE_CHECKING:
+    from ..artifact import Form
     from ..bundle import BundleEntry
     from ..entry import Param
 
@@ -41,7 +42,7 @@ class Stream(Protocol):
 
     def discard(self, call: str, handle: Any) -> None: ...
 
-    def launch_config(self, grid: tuple[int, int, int], *, ahead: bool) -> Any: ...
+    def launch_config(self, grid: tuple[int, int, int], form: Form, *, ahead: bool) -> Any: ...
 
     def start(
         self, command: CudaCommand, arrays: Sequence[DeviceBuffer], early: Sequence[range], written: Sequence[range]
@@ -71,9 +72,9 @@ class CudaCommand:
         base = ctypes.addressof(self._content)
         self._table = (ctypes.c_void_p * len(offsets))(*(base + offset for offset in offsets))
         self.call = (function, ctypes.addressof(self._table))
-        self.waits = entry.waits and executor.gpu.overlaps
-        self.plain = executor.launch_config(grid, ahead=False)
-        self.ahead = executor.launch_config(grid, ahead=True) if self.waits else self.plain
+        self.waits = entry.form.waits and executor.gpu.overlaps
+        self.plain = executor.launch_config(grid, entry.form, ahead=False)
+        self.ahead = executor.launch_config(grid, entry.form, ahead=True) if self.waits else self.plain
         params = [p for p in entry.spec.params if p.dims]
         early = entry.spec.op_spec.early
         self._early = [i for i, p in enumerate(params) if p.name in early]

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 Args = Mapping[str, "DeviceBuffer | float"]
 _INT32_MAX = 2**31 - 1
 _PLANS_MAX = 8192  # layouts seen; a decode loop over growing shapes must not grow without end
-_IN_PLACE = {  # (op, output, the input that it may be)
-    ("linear_residual", "out", "residual"),
-    ("linear_residual_squares", "out", "residual"),
-}
 
 
 class Launcher:
@@ -97,7 +93,7 @@ class Plan:
         position = {name: i for i, name in enumerate(self.arrays)}
         outputs = [p.name for p in spec.params if p.role == "output"]
         self.apart = tuple(
-            (position[out], position[other], (spec.op, out, other) in _IN_PLACE)
+            (position[out], position[other], (other, out) in spec.op_spec.aliases)
             for index, out in enumerate(outputs)
             for other in self.arrays
             if other not in outputs[: index + 1]

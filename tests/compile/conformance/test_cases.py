@@ -8,6 +8,7 @@ from conformance.cases import CASES
 from conformance.inputs import make_inputs
 from conformance.run import upload
 from kernels_mlir import HERE, SOURCE
+from toolchain.artifact import tile_ir
 from toolchain.bundle import Bundle, BundleEntry, FileRef
 from toolchain.entry import load_entries
 from toolchain.runtime import Launcher, open_executor
@@ -18,7 +19,7 @@ def test_every_entry_is_run_by_a_case() -> None:
     here."""
     own = load_entries(HERE / "entries.toml", SOURCE.name)
     nothing = FileRef(Path(), "")
-    entries = Bundle(Path(), tuple(BundleEntry(spec, nothing, "13.3", {}) for spec in own), {})
+    entries = Bundle(Path(), tuple(BundleEntry(spec, nothing, tile_ir(b"", "13.3").form, {}) for spec in own), {})
     executor = open_executor("cpu")
     launcher = Launcher(entries, "mlir", executor)
     chosen: set[str] = set()

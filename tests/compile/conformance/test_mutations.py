@@ -19,6 +19,7 @@ from conformance.result import Row
 from conformance.run import run_ops
 from kernels_mlir import HERE, SOURCE
 from toolchain import bundle
+from toolchain.artifact import tile_ir
 from toolchain.entry import EntrySpec, load_entries, ops
 from toolchain.errors import SourceError
 from toolchain.runtime import open_executor
@@ -71,7 +72,7 @@ def run(op: str, dtype: str, folder: Path, kernel: str = "", text: str = "") -> 
                 code = bytecode.write(module, BYTECODE)
             else:
                 code = SOURCE.bytecode(spec)
-            compiled.append(bundle.Compiled(spec, code, BYTECODE, {}))
+            compiled.append(bundle.Compiled(spec, tile_ir(code, BYTECODE), {}))
     made = bundle.write(folder / "bundle", compiled, {})
     return list(run_ops(made, open_executor("cpu"), small(op, kernel), sources=["mlir"], dtypes=[dtype], seed=3))
 

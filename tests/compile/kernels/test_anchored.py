@@ -15,7 +15,6 @@ from conformance.compare import compare
 from conformance.reference import eager, float64
 from toolchain.bundle import Compiled, write
 from toolchain.runtime import Launcher, open_executor
-from toolchain.targets import BYTECODE
 
 BF16 = ml_dtypes.bfloat16
 Attention = Callable[[NDArray, NDArray, NDArray], NDArray]
@@ -26,7 +25,7 @@ def attention(request: pytest.FixtureRequest, tmp_path: Path) -> Attention:
     """The kernel on arrays (1, T, 1, 64), the scale 1."""
     source = importlib.import_module(request.param).SOURCE
     entries = [e for e in source.entries() if e.symbol == "attention_D64_anchored_bf16"]
-    made = write(tmp_path / "bundle", [Compiled(e, source.bytecode(e), BYTECODE, {}) for e in entries], {})
+    made = write(tmp_path / "bundle", [Compiled(e, source.artifact(e), {}) for e in entries], {})
     executor = open_executor("cpu")
 
     def run(q: NDArray, k: NDArray, v: NDArray) -> NDArray:

@@ -13,7 +13,7 @@ from toolchain.cache import Cache
 from toolchain.cubin import inspect
 from toolchain.pipeline import compile_entries
 from toolchain.runtime import Launcher, open_executor
-from toolchain.targets import BYTECODE, select
+from toolchain.targets import select
 
 REGISTERS = 65536  # of an sm_90 multiprocessor, of 32 bits each
 
@@ -22,7 +22,7 @@ REGISTERS = 65536  # of an sm_90 multiprocessor, of 32 bits each
 def test_a_row_far_below_zero_still_adds_up_to_one(module: str, tmp_path: Path) -> None:
     source = importlib.import_module(module).SOURCE
     entries = [e for e in source.entries() if (e.op, e.dtype) == ("softmax", "f32")]
-    made = write(tmp_path / "bundle", [Compiled(e, source.bytecode(e), BYTECODE, {}) for e in entries], {})
+    made = write(tmp_path / "bundle", [Compiled(e, source.artifact(e), {}) for e in entries], {})
     executor = open_executor("cpu")
     for width in (8, 1500):  # a row in registers, and one that is walked, the last of whose tiles is padded
         x, out = executor.from_numpy(np.full((1, width), -3e38, np.float32)), executor.empty((1, width), "f32")

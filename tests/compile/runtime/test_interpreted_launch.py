@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from cuda.tile import compilation
 
+from toolchain.artifact import tile_ir
 from toolchain.bundle import Bundle, Compiled, write
 from toolchain.entry import EntrySpec
 from toolchain.errors import LaunchError, SanitizerError
@@ -47,7 +48,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     compilation.export_kernel(
         ct.kernel(layernorm), [signature], str(file), output_format="tileir_bytecode", bytecode_version="13.3"
     )
-    return write(folder / "bundle", [Compiled(spec, file.read_bytes(), "13.3", {})], {})
+    return write(folder / "bundle", [Compiled(spec, tile_ir(file.read_bytes(), "13.3"), {})], {})
 
 
 @pytest.fixture

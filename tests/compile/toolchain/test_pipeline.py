@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchain import pipeline
+from toolchain import pipeline, stages
 from toolchain.bundle import write
 from toolchain.cache import Cache
 from toolchain.cubin import inspect
@@ -62,10 +62,10 @@ def test_the_cubin_depends_on_tool_target_and_options(tmp_path: Path, monkeypatc
 
     assert made() == 2
     assert made() == 0
-    monkeypatch.setattr(pipeline, "OPTIONS", ("--opt-level=2",))
+    monkeypatch.setattr(stages, "OPTIONS", ("--opt-level=2",))
     assert made() == 1
     other = tool("tileiras").__class__(**{**vars(tool("tileiras")), "fingerprint": "another build"})
-    monkeypatch.setattr(pipeline, "tool", lambda _: other)
+    monkeypatch.setattr(stages, "tool", lambda _: other)
     assert made() == 1
     assert made() == 0
 
@@ -86,7 +86,7 @@ def test_a_cell_that_does_not_assemble_is_reported_and_the_rest_compiled(
     def picky(bytecode: bytes, target: str) -> bytes:
         return assemble(bytecode if target == "sm_80" else bytecode[:100], target)
 
-    monkeypatch.setattr(pipeline, "assemble", picky)
+    monkeypatch.setattr(stages, "STAGES", {"tile-ir": stages.Stage(("tileiras",), picky)})
     outcome = compiled(tmp_path, "sm_80", "sm_120", modules=("kernels_mlir",))
     (failure,) = outcome.failures
     assert failure.cell == "gelu-mlir-f32-sm_120 (gelu_1024_f32)" and isinstance(failure.error, ToolFailed)

@@ -11,9 +11,10 @@ import pytest
 from benchmarks import cpu
 from benchmarks.harness import compile_time, interpreter
 from benchmarks.harness.measurement import Measurement
-from toolchain import pipeline
+from toolchain.artifact import tile_ir
 from toolchain.bundle import Compiled
 from toolchain.entry import EntrySpec
+from toolchain.stages import Stage
 
 
 def test_operations_are_measured_with_their_spread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,10 +34,11 @@ def test_the_forward_is_the_public_path() -> None:
 
 
 def test_assembling_is_summed_up_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "assemble", lambda code, target: code * 200_000 + target.encode())
+    as_if = Stage(("tileiras",), lambda code, target: code * 200_000 + target.encode())
+    monkeypatch.setattr(compile_time, "STAGES", {"tile-ir": as_if})
     of = [(), ("sm_80", "sm_90"), ("sm_90",), ("sm_100",)]  # the last is never compiled for this target
     specs = [EntrySpec(f"gelu_{n}", "gelu", "mlir", "f32", targets=names) for n, names in enumerate(of)]
-    compiled = [Compiled(spec, bytes([n]) * (n + 1), "13.3", {}) for n, spec in enumerate(specs)]
+    compiled = [Compiled(spec, tile_ir(bytes([n]) * (n + 1), "13.3"), {}) for n, spec in enumerate(specs)]
     total, slowest, *each = compile_time.assemble_times(compiled, "sm_90", 2)
     assert total.name == "assemble for sm_90, median of 3 kernels"
     assert slowest.median == max(m.median for m in each)

@@ -16,7 +16,6 @@ from benchmarks.report.result import Results
 from toolchain.bundle import Bundle, Compiled, write
 from toolchain.errors import ConformanceError
 from toolchain.runtime import open_executor
-from toolchain.targets import BYTECODE
 
 pytestmark = pytest.mark.needs("torch")
 
@@ -47,7 +46,7 @@ MODELS = (
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     source = importlib.import_module("kernels_mlir").SOURCE
     wanted = [spec for spec in source.entries() if spec.dtype in ("bf16", "f32")]
-    compiled = [Compiled(spec, source.bytecode(spec), BYTECODE, {}) for spec in wanted]
+    compiled = [Compiled(spec, source.artifact(spec), {}) for spec in wanted]
     return write(tmp_path_factory.mktemp("benchmarks") / "bundle", compiled, {})
 
 

@@ -19,6 +19,7 @@ from ci.reproduce.building import Commit
 from ci.reproduce.comparing import Clue, Times
 from ci.reproduce.report import Report
 from toolchain import knobs
+from toolchain.artifact import tile_ir
 from toolchain.bundle import Compiled, write
 from toolchain.entry import EntrySpec
 from toolchain.errors import UsageError
@@ -340,7 +341,7 @@ def test_a_zip_whose_names_are_no_text_is_compared_as_bytes() -> None:
 def test_files_of_a_bundle_are_named_by_entry(tmp_path: Path) -> None:
     def bundle(name: str, mark: bytes) -> Path:
         spec = EntrySpec("gelu_f32", "gelu", "py", "f32")
-        return write(tmp_path / name, [Compiled(spec, b"code", "13.3", {"sm_90": b"\0cubin" + mark})], {}).root
+        return write(tmp_path / name, [Compiled(spec, tile_ir(b"code", "13.3"), {"sm_90": b"\0cubin" + mark})], {}).root
 
     one, two = (comparing.files_of(bundle(name, name.encode()), "bundle") for name in ("one", "two"))
     found = {file.name: file.identical for file in comparing.compare(one, two, [], NOWHEN)}

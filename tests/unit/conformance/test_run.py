@@ -11,6 +11,7 @@ import pytest
 from conformance.cases import Case
 from conformance.inputs import Inputs, make_inputs
 from conformance.run import check_op, launchers, references, upload
+from toolchain.artifact import tile_ir
 from toolchain.bundle import Bundle, BundleEntry, FileRef
 from toolchain.entry import EntrySpec
 from toolchain.runtime import CpuExecutor, DeviceBuffer
@@ -20,7 +21,7 @@ CASE = Case("linear_residual", {"M": 5, "K": 16, "N": 24}, "")
 
 def bundle(*specs: EntrySpec) -> Bundle:
     nothing = FileRef(Path(), "")
-    return Bundle(Path(), tuple(BundleEntry(spec, nothing, "13.3", {}) for spec in specs), {})
+    return Bundle(Path(), tuple(BundleEntry(spec, nothing, tile_ir(b"", "13.3").form, {}) for spec in specs), {})
 
 
 def entry(symbol: str, *targets: str, where: Sequence[str] = ()) -> EntrySpec:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from toolchain.artifact import ptx, tile_ir
 from toolchain.bundle import BundleEntry, FileRef
 from toolchain.entry import EntrySpec
 from toolchain.errors import DeviceError, LaunchError, UsageError
@@ -22,7 +24,8 @@ from .fake_driver import FakeDriver
 
 BUNDLE: Any = SimpleNamespace(read=lambda file: file.sha256.encode())
 GELU = EntrySpec("gelu_f32", "gelu", "py", "f32", grid=("N", "1", "1"))
-ENTRY = BundleEntry(GELU, FileRef(Path("gelu"), "gelu"), "13.4", {"sm_90": FileRef(Path("gelu.sm_90"), "cubin")})
+CODE = tile_ir(b"", "13.4").form
+ENTRY = BundleEntry(GELU, FileRef(Path("gelu"), "gelu"), CODE, {"sm_90": FileRef(Path("gelu.sm_90"), "cubin")})
 
 
 @pytest.fixture
@@ -216,3 +219,14 @@ def test_memory_is_counted_in_our_own_pool(fake: FakeDriver) -> None:
     fake.calls.clear()
     assert (cuda.used_bytes(), cuda.most_used_bytes(reset=True)) == (1, 1)
     assert [args[0] for name, args in fake.calls if "Pool" in name] == [pool] * 3
+
+
+@pytest.mark.parametrize(("shared", "asked"), [(1024, False), (64 * 1024, True)])
+def test_a_launch_takes_block_and_shared_memory_from_the_entry(fake: FakeDriver, shared: int, *, asked: bool) -> None:
+    form = ptx("", block=(32, 4, 1), shared_bytes=shared).form
+    cuda = CudaExecutor()
+    x, out = cuda.empty((4, 4), "f32"), cuda.empty((4, 4), "f32")
+    EntryLauncher(cuda)(BUNDLE, replace(ENTRY, form=form), {"x": x, "out": out})
+    (config,) = [args[0] for name, args in fake.calls if name == "cuLaunchKernelEx"]
+    assert (config.blockDimX, config.blockDimY, config.blockDimZ, config.sharedMemBytes) == (32, 4, 1, shared)
+    assert [args[-1] for name, args in fake.calls if name == "cuFuncSetAttribute"] == [shared] * asked

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from cuda.bindings import driver
 
+from toolchain.artifact import tile_ir
 from toolchain.bundle import BundleEntry, FileRef
 from toolchain.entry import EntrySpec
 from toolchain.errors import DeviceError
@@ -80,7 +81,7 @@ BUNDLE: Any = SimpleNamespace(read=lambda file: file.sha256.encode())
 def entry(op: str, version: str = "13.4") -> BundleEntry:
     cubins = {target: FileRef(Path(f"{op}.{target}"), op + target) for target in ("sm_80", "sm_90")}
     spec = EntrySpec(f"{op}_{version}", op, "py", "f32", grid=("N", "2", "1"))
-    return BundleEntry(spec, FileRef(Path(op), op), version, cubins)
+    return BundleEntry(spec, FileRef(Path(op), op), tile_ir(b"", version).form, cubins)
 
 
 class Chain:

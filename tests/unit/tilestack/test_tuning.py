@@ -14,6 +14,7 @@ import tune.command
 from kernels_mlir import SOURCE
 from tilestack import tuning
 from toolchain import tuned
+from toolchain.artifact import tile_ir
 from toolchain.bundle import Compiled, write
 from toolchain.entry import EntrySpec
 from toolchain.knobs import ROOT
@@ -53,8 +54,8 @@ def searched(tmp_path: Path) -> Path:
     )
     catalogue = Catalogue("sm_90", {"tileiras": compiler}, {"mlir/gelu": kernel}, (contest,), candidates)
     catalogue.save(folder)
-    write(folder / "bundle", [Compiled(spec(), b"bytecode", "13.3", {"sm_90": b"cubin"})], {})
-    write(folder / "own", [Compiled(spec("gelu_own_bf16"), b"bytecode", "13.3", {"sm_90": b"own cubin"})], {})
+    write(folder / "bundle", [Compiled(spec(), tile_ir(b"bytecode", "13.3"), {"sm_90": b"cubin"})], {})
+    write(folder / "own", [Compiled(spec("gelu_own_bf16"), tile_ir(b"bytecode", "13.3"), {"sm_90": b"own cubin"})], {})
     launched = Launched.load(folder, catalogue)
     measured = Measured(folder / "measured.json", "sm_90", Machine("cuda", "H200", "sm_90", "580.1"), "2026-01-02")
     for symbol, us in ((OWN, 9.0), (spec().symbol, 4.0)):
@@ -149,7 +150,7 @@ def test_trial_spaces_cost_no_other_class_its_row(run: Run, searched: Path, kept
 
 
 def test_apply_keeps_nothing_that_was_compiled_anew_since(run: Run, searched: Path, tmp_path: Path) -> None:
-    write(searched / "bundle", [Compiled(spec(), b"bytecode", "13.3", {"sm_90": b"another cubin"})], {})
+    write(searched / "bundle", [Compiled(spec(), tile_ir(b"bytecode", "13.3"), {"sm_90": b"another cubin"})], {})
     words = ["tune", "gelu", "--target", "sm_90", "--phase", "apply", "--output", searched]
     ran = run(*words, "--tuned", tmp_path / "kept")
     assert "gelu bf16 large (mlir): left as it is, 1 measurements are missing" in ran.out

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from toolchain import archive
+from toolchain.artifact import tile_ir
 from toolchain.bundle import MANIFEST, Bundle, Compiled, write
 from toolchain.entry import EntrySpec
 from toolchain.errors import BundleError, UsageError
@@ -22,7 +23,7 @@ Members = list[tuple[tarfile.TarInfo, bytes]]
 def compiled(symbol: str) -> Compiled:
     name = symbol.encode()
     cubins = {"sm_90": b"sm_90 " + name, "sm_80": b"sm_80 " + name}
-    return Compiled(EntrySpec(symbol, "gelu", "py", "f32"), b"bytecode of " + name, "13.3", cubins, "f" * 64)
+    return Compiled(EntrySpec(symbol, "gelu", "py", "f32"), tile_ir(b"bytecode of " + name, "13.3"), cubins, "f" * 64)
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from toolchain.artifact import ptx, tile_ir
 from toolchain.bundle import Bundle, Compiled, write
 from toolchain.entry import EntrySpec
-from toolchain.errors import BundleError, LaunchError, UsageError
+from toolchain.errors import BundleError, LaunchError, NotInterpretable, UsageError
 
 TOOLS = {"tileiras": {"version": "13.5.37", "sha256": "0" * 64}}
 
@@ -17,7 +18,9 @@ TOOLS = {"tileiras": {"version": "13.5.37", "sha256": "0" * 64}}
 def compiled(symbol: str = "gelu_f32", source: str = "py", mark: bytes = b"", **spec: object) -> Compiled:
     what = EntrySpec(symbol, "gelu", source, "f32", grid=("M", "1", "1"), **spec)  # type: ignore[arg-type]
     name = f"{source}/{symbol}".encode() + mark
-    return Compiled(what, b"bytecode of " + name, "13.3", {"sm_90": b"sm_90 " + name, "sm_80": b"sm_80 " + name})
+    return Compiled(
+        what, tile_ir(b"bytecode of " + name, "13.3"), {"sm_90": b"sm_90 " + name, "sm_80": b"sm_80 " + name}
+    )
 
 
 @pytest.fixture
@@ -48,8 +51,8 @@ def test_what_is_written_is_loaded(bundle: Bundle) -> None:
 
 @pytest.mark.parametrize(("version", "waits"), [("13.3", False), ("13.4", True), ("13.10", True), ("14.0", True)])
 def test_kernels_wait_by_themselves_from_a_version_on(tmp_path: Path, version: str, *, waits: bool) -> None:
-    write(tmp_path / "b", [replace(compiled(), bytecode_version=version)], TOOLS)
-    assert Bundle.load(tmp_path / "b").entries[0].waits is waits
+    write(tmp_path / "b", [replace(compiled(), artifact=tile_ir(b"code", version))], TOOLS)
+    assert Bundle.load(tmp_path / "b").entries[0].form.waits is waits
 
 
 def test_the_first_entry_that_fits_is_selected(bundle: Bundle) -> None:
@@ -99,10 +102,10 @@ def test_a_damaged_or_missing_file_is_named(bundle: Bundle) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '{"format": 1}', '{"format": 2}', '{"format": 2, "tools": {}, "entries": [{}]}',
-     '{"format": 2, "tools": [], "entries": []}', '{"format": 2, "tools": {}, "entries": 3}',
-     '{"format": 2, "tools": {"ptxas": {"version": "1"}}, "entries": []}',
-     '{"format": 2, "tools": {"ptxas": {"version": "1", "sha256": null}}, "entries": []}', "[" * 100_000],
+    ["", "{", "[]", '{"format": 1}', '{"format": 3}', '{"format": 3, "tools": {}, "entries": [{}]}',
+     '{"format": 3, "tools": [], "entries": []}', '{"format": 3, "tools": {}, "entries": 3}',
+     '{"format": 3, "tools": {"ptxas": {"version": "1"}}, "entries": []}',
+     '{"format": 3, "tools": {"ptxas": {"version": "1", "sha256": null}}, "entries": []}', "[" * 100_000],
     ids=lambda text: text[:60],
 )  # fmt: skip
 def test_a_bad_manifest(bundle: Bundle, text: str) -> None:
@@ -111,13 +114,11 @@ def test_a_bad_manifest(bundle: Bundle, text: str) -> None:
         Bundle.load(bundle.root)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("symbol", ["x"]), ("source", 3), ("bytecode_version", "x"), ("bytecode_version", 13.4)]
-)
+@pytest.mark.parametrize(("name", "value"), [("symbol", ["x"]), ("source", 3), ("version", "x"), ("version", 13.4)])
 def test_an_entry_of_a_bad_manifest(bundle: Bundle, name: str, value: object) -> None:
     manifest = json.loads((bundle.root / "manifest.json").read_text())
     row = manifest["entries"][0]
-    (row if name in row else row["spec"])[name] = value
+    row["form" if name in row["form"] else "spec"][name] = value
     (bundle.root / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(BundleError, match=r"manifest\.json is damaged: .*is no (entry's name|version)|expected string"):
         Bundle.load(bundle.root)
@@ -125,7 +126,7 @@ def test_an_entry_of_a_bad_manifest(bundle: Bundle, name: str, value: object) ->
 
 def test_a_manifest_cannot_name_a_file_elsewhere(bundle: Bundle) -> None:
     manifest = json.loads((bundle.root / "manifest.json").read_text())
-    manifest["entries"][0]["bytecode"] = "../../../etc/passwd"
+    manifest["entries"][0]["code"] = "../../../etc/passwd"
     (bundle.root / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(BundleError, match="no sha256"):
         Bundle.load(bundle.root)
@@ -150,9 +151,43 @@ def test_a_bundle_of_an_op_that_took_other_parameters_is_to_be_compiled_again(bu
     file.write_text(json.dumps({**manifest, "ops": ["gelu"]}))
     with pytest.raises(BundleError, match="damaged: its ops are no table"):
         Bundle.load(bundle.root)
-    del manifest["ops"]  # as bundles were before
+
+
+@pytest.mark.parametrize("ops", [None, {}, {"softmax": []}])
+def test_a_manifest_that_does_not_say_what_its_ops_take_is_refused(bundle: Bundle, ops: object) -> None:
+    file = bundle.root / "manifest.json"
+    manifest = json.loads(file.read_text())
+    del manifest["ops"]
+    if ops is not None:
+        manifest["ops"] = ops
     file.write_text(json.dumps(manifest))
-    assert len(Bundle.load(bundle.root).entries) == 3
+    with pytest.raises(BundleError, match=r"damaged: (its ops are no table|it has no parameters of gelu)"):
+        Bundle.load(bundle.root)
+
+
+def test_ptx_is_stored_with_its_block_and_shared_memory(tmp_path: Path) -> None:
+    code = ptx(".target sm_80", block=(128, 1, 1), shared_bytes=512)
+    made = write(tmp_path / "b", [replace(compiled(), artifact=code)], TOOLS)
+    (entry,) = made.entries
+    assert (entry.form, entry.code.path.suffix, made.read(entry.code)) == (code.form, ".ptx", b".target sm_80")
+    assert not entry.interpretable
+    with pytest.raises(NotInterpretable, match=r"py/gelu_f32 is ptx, without Tile IR bytecode.*cannot run it"):
+        _ = entry.bytecode
+    assert write(made.root, [compiled()], TOOLS).entries[0].interpretable  # a bundle with PTX is one too: replaced
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("kind", "sass"), ("convention", "bare pointers"), ("block", [2048, 1, 1]), ("block", [1, 1]),
+     ("block", [1, 1, 2.0]), ("shared_bytes", -1), ("shared_bytes", 10**6), ("version", "")],
+)  # fmt: skip
+def test_a_form_that_cannot_be_launched_is_refused(bundle: Bundle, field: str, value: object) -> None:
+    file = bundle.root / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest["entries"][0]["form"][field] = value
+    file.write_text(json.dumps(manifest))
+    with pytest.raises(BundleError, match=r"manifest\.json (is damaged|was compiled by another version)"):
+        Bundle.load(bundle.root)
 
 
 def test_no_bundle(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from toolchain import pipeline
+from toolchain import pipeline, stages
 from toolchain.cache import Cache
 from toolchain.entry import EntrySpec, ops
 from toolchain.errors import SourceError, ToolchainError, ToolFailed, UsageError
@@ -21,6 +21,7 @@ from toolchain.targets import BYTECODE, targets
 SOURCE = """
 import os
 from pathlib import Path
+from toolchain.artifact import tile_ir
 from toolchain.errors import SourceError
 
 class Source:
@@ -29,7 +30,7 @@ class Source:
         return []
     def fingerprint(self, spec):
         return spec.symbol + Path(__file__).with_name("revision").read_text()
-    def bytecode(self, spec, version="13.3"):
+    def artifact(self, spec, version="13.3"):
         if "bad" in spec.symbol:
             raise SourceError(f"k.mlir:1:2: {spec.symbol}", hint="mend it")
         if "bug" in spec.symbol:
@@ -38,10 +39,17 @@ class Source:
             os._exit(9)
         with Path(__file__).with_name("made").open("a") as log:
             log.write(f"{spec.symbol}\\n")
-        return f"{spec.symbol} {version}".encode()
+        return tile_ir(f"{spec.symbol} {version}".encode(), version)
 
 SOURCE = Source()
 """
+
+
+def no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of tileiras a function that says what it was given."""
+    monkeypatch.setattr(stages, "tool", lambda _: SimpleNamespace(fingerprint="as if"))
+    as_if = stages.Stage(("tileiras",), lambda code, target: code + b" for " + target.encode())
+    monkeypatch.setattr(stages, "STAGES", {"tile-ir": as_if})
 
 
 def spec(symbol: str) -> EntrySpec:
@@ -77,7 +85,7 @@ def compile_(package: Path, tmp_path: Path) -> Compile:
 def test_bytecode_comes_in_the_order_of_the_entries(compile_: Compile) -> None:
     outcome = compile_("c", "a", "b")
     assert [c.spec.symbol for c in outcome.compiled] == ["c", "a", "b"]
-    assert [(c.bytecode, c.bytecode_version, c.cubins) for c in outcome.compiled] == [
+    assert [(c.artifact.payload, c.artifact.form.version, c.cubins) for c in outcome.compiled] == [
         (f"{s} 13.3".encode(), "13.3", {}) for s in "cab"
     ]
     assert (outcome.made, outcome.cached, outcome.failures) == (3, 0, [])
@@ -96,7 +104,7 @@ def test_a_second_compile_exports_nothing_and_starts_no_process(
 
 def test_another_fingerprint_or_version_is_compiled_again(compile_: Compile, package: Path) -> None:
     compile_("a")
-    assert compile_("a", version="13.2").compiled[0].bytecode == b"a 13.2"
+    assert compile_("a", version="13.2").compiled[0].artifact.payload == b"a 13.2"
     (package / "revision").write_text("2")
     assert compile_("a").made == 1
     assert compile_("a").cached == 1
@@ -115,7 +123,7 @@ def test_a_failed_cell_does_not_stop_the_others(compile_: Compile) -> None:
     outcome = compile_("a", "bad1", "b", "bad2")
     assert [c.spec.symbol for c in outcome.compiled] == ["a", "b"]
     assert sorted(f.cell for f in outcome.failures) == [
-        f"gelu-made-f32-bytecode ({s})" for s in ("bad1", "bad2")
+        f"gelu-made-f32-export ({s})" for s in ("bad1", "bad2")
     ]  # fmt: skip
     for failure in outcome.failures:
         assert type(failure.error) is SourceError
@@ -132,7 +140,7 @@ def test_a_dead_process_is_an_error_of_its_cell(compile_: Compile) -> None:
 def test_a_bug_in_a_source_is_not_hidden(compile_: Compile) -> None:
     with pytest.raises(ZeroDivisionError, match="in the source") as caught:
         compile_("bug")
-    assert "while compiling gelu-made-f32-bytecode (bug)" in caught.value.__notes__
+    assert "while compiling gelu-made-f32-export (bug)" in caught.value.__notes__
 
 
 def test_progress_counts_every_cell_once(compile_: Compile) -> None:
@@ -177,8 +185,7 @@ def test_a_target_that_needs_later_bytecode_is_refused_first() -> None:
 def test_an_entry_for_some_targets_is_assembled_for_these(
     package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "tool", lambda _: SimpleNamespace(fingerprint="as if"))
-    monkeypatch.setattr(pipeline, "assemble", lambda code, target: code + b" for " + target.encode())
+    no_tools(monkeypatch)
     chosen = [targets()[name] for name in ("sm_90", "sm_80")]
     entries = [
         replace(spec("tuned"), targets=("sm_90", "sm_120")),
@@ -196,6 +203,34 @@ def test_an_entry_for_some_targets_is_assembled_for_these(
         ("a", {t: f"a {BYTECODE} for {t}".encode() for t in ("sm_90", "sm_80")}),
     ]
     assert (outcome.made, outcome.failures, told[-1]) == (6, [], (6, 6))
+
+
+def test_one_export_serves_all_targets_and_the_first_target_comes_first(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_tools(monkeypatch)
+    chosen = [targets()[name] for name in ("sm_90", "sm_80", "sm_120")]
+    specs = [replace(spec("other"), targets=("sm_80",)), spec("a"), spec("b")]
+    told: list[str] = []
+    outcome = compile_entries(
+        [(package.name, each) for each in specs], chosen, Cache(tmp_path / "cache"), jobs=1,
+        progress=lambda _, __, what: told.append(what),
+    )  # fmt: skip
+    assert sorted((package / "made").read_text().split()) == ["a", "b", "other"]
+    assert (outcome.made, outcome.failures) == (3 + 1 + 3 + 3, [])
+    last_own = max(i for i, what in enumerate(told) if "sm_90" in what)
+    assert all("sm_80" not in what and "sm_120" not in what for what in told[:last_own])
+    assert told.index("gelu-made-f32-export (other)") > last_own, "an entry of another target waits"
+
+
+def test_only_what_is_wanted_is_assembled(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_tools(monkeypatch)
+    chosen = [targets()[name] for name in ("sm_90", "sm_80")]
+    outcome = compile_entries(
+        [(package.name, spec("a")), (package.name, spec("b"))], chosen, Cache(tmp_path / "cache"), jobs=2,
+        wanted=lambda spec, target: (spec.symbol, target.name) != ("b", "sm_80"),
+    )  # fmt: skip
+    assert [list(c.cubins) for c in outcome.compiled] == [["sm_90", "sm_80"], ["sm_90"]]
 
 
 def test_a_failed_tool_passes_between_processes_whole() -> None:

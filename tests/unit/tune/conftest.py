@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from toolchain.artifact import tile_ir
 from toolchain.bundle import Bundle, Compiled, write
 from toolchain.entry import EntrySpec
 from tune.catalogue import Candidate, Catalogue, Contest
@@ -89,7 +90,7 @@ def catalogue() -> Catalogue:
 
 def bundle_of(folder: Path, *symbols: str, cubin: str = "cubin") -> Bundle:
     """A bundle of entries whose cubins are no cubins."""
-    made = [Compiled(spec(s), b"bytecode", "13.3", {"sm_90": f"{cubin} of {s}".encode()}) for s in symbols]
+    made = [Compiled(spec(s), tile_ir(b"bytecode", "13.3"), {"sm_90": f"{cubin} of {s}".encode()}) for s in symbols]
     return write(folder, made, {})
 
 

@@ -16,7 +16,6 @@ from toolchain.bundle import Compiled, write
 from toolchain.entry import EntrySpec
 from toolchain.errors import BundleError
 from toolchain.runtime import open_executor
-from toolchain.targets import BYTECODE
 from tune import bench, check
 from tune.bench import GpuBench, Setup, driver_release, times_us
 from tune.tasks import Shape, Task
@@ -25,7 +24,7 @@ GELU = Shape("gelu", "f32", {"M": 3, "N": 100})
 
 
 def compiled(spec: EntrySpec) -> Compiled:
-    return Compiled(spec, kernels_py.SOURCE.bytecode(spec), BYTECODE, {})
+    return Compiled(spec, kernels_py.SOURCE.artifact(spec), {})
 
 
 def last(op: str) -> EntrySpec:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from toolchain import bundle, cubin
+from toolchain.artifact import tile_ir
 from toolchain.bundle import Bundle, Compiled
 from toolchain.cache import Cache
 from toolchain.cubin import Usage
@@ -42,7 +43,7 @@ class Source:
             raise SourceError(f"{spec.symbol}: there is no kernel")
         return {self.path.name: self.path.read_text()}
 
-    def bytecode(self, spec: EntrySpec, version: str = "13.3") -> bytes:
+    def artifact(self, spec: EntrySpec, version: str = "13.3") -> bytes:
         if spec.symbol in self.raising:
             raise AssertionError(f"never thought of {spec.symbol}")
         return version.encode()
@@ -61,9 +62,9 @@ class Pipeline:
         specs = [spec for _, spec in entries]
         self.calls.append([spec.symbol for spec in specs])
         for spec in specs:
-            self.source.bytecode(spec)
+            self.source.artifact(spec)
         made = [
-            Compiled(spec, b"bytecode", "13.3", {"sm_90": spec.symbol.encode()})
+            Compiled(spec, tile_ir(b"bytecode", "13.3"), {"sm_90": spec.symbol.encode()})
             for spec in specs
             if spec.symbol not in self.failing
         ]

@@ -7,6 +7,7 @@ import pytest
 from benchmarks.cases.check import Verdict
 from benchmarks.harness.harness import Contender
 from benchmarks.harness.kernels import Kernels, choose
+from toolchain.artifact import tile_ir
 from toolchain.bundle import Bundle, BundleEntry, FileRef
 from toolchain.entry import EntrySpec
 from toolchain.errors import UsageError
@@ -15,7 +16,7 @@ from toolchain.errors import UsageError
 def bundle(root: str, *sources: str) -> Bundle:
     nothing = FileRef(Path(), "")
     specs = [EntrySpec(f"gelu_{source}", "gelu", source, "f32") for source in sources]
-    return Bundle(Path(root), tuple(BundleEntry(spec, nothing, "13.3", {}) for spec in specs), {})
+    return Bundle(Path(root), tuple(BundleEntry(spec, nothing, tile_ir(b"", "13.3").form, {}) for spec in specs), {})
 
 
 NEW, OLD, MLIR = bundle("new", "mlir", "py"), bundle("old", "mlir", "py"), bundle("mlir", "mlir")

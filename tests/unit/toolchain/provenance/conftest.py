@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from toolchain.artifact import tile_ir
 from toolchain.bundle import Bundle, Compiled, write
 from toolchain.entry import EntrySpec
 from toolchain.pins import pins
@@ -125,7 +126,9 @@ def image(*layers: bytes) -> bytes:
 def compiled(symbol: str, source: str = "mlir") -> Compiled:
     spec = EntrySpec(symbol, "gelu", source, "f32", grid=("M", "1", "1"))
     name = f"{source}/{symbol}".encode()
-    return Compiled(spec, b"bytecode of " + name, "13.3", {"sm_90": b"cubin of " + name}, FINGERPRINTS[source, symbol])
+    return Compiled(
+        spec, tile_ir(b"bytecode of " + name, "13.3"), {"sm_90": b"cubin of " + name}, FINGERPRINTS[source, symbol]
+    )
 
 
 @pytest.fixture

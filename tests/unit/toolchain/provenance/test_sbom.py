@@ -126,7 +126,7 @@ def test_two_entries_with_the_same_code_are_one_file(tmp_path: Path) -> None:
     from toolchain.bundle import write
 
     first, second = compiled("gelu_f32"), compiled("gelu_f32", "py")
-    twin = type(second)(second.spec, first.bytecode, first.bytecode_version, first.cubins)
+    twin = type(second)(second.spec, first.artifact, first.cubins)
     made = valid(bundle_sbom(write(tmp_path / "b", [first, twin], {})))
     names = [part["name"] for part in made["components"] if part["type"] == "file"]
     assert len(names) == 3

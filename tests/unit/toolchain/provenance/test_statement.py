@@ -67,7 +67,7 @@ def test_in_ci_the_builder_is_the_workflow(bundle: Bundle, monkeypatch: pytest.M
 
 def test_bytecode_only(tmp_path: Path) -> None:
     entry = compiled("gelu_f32")
-    bare = type(entry)(entry.spec, entry.bytecode, entry.bytecode_version, {}, entry.fingerprint)
+    bare = type(entry)(entry.spec, entry.artifact, {}, entry.fingerprint)
     made = statement(write(tmp_path / "b", [bare], {}), SOURCE, FINGERPRINTS)
     assert made["predicate"]["buildDefinition"]["externalParameters"]["assemblerOptions"] == []
 
