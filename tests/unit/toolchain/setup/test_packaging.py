@@ -1,0 +1,139 @@
+"""A wheel installs one name and has the modules and tables of the checkout."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email import message_from_bytes
+from importlib.metadata import metadata
+from pathlib import Path
+
+import pytest
+
+from toolchain.knobs import ROOT
+from toolchain.setup import packaging
+
+ENTRIES = """if True:
+    import dataclasses, json, sys
+    from pathlib import Path
+    where = Path(sys.argv[1])
+    sys.path[:] = [str(where), *(path for path in sys.path if path != sys.argv[2])]
+    import tilestack.__main__
+    from tilestack.options import SOURCES
+    from toolchain.pipeline import load_source
+    found = {name: [spec.to_json() for spec in load_source(package).entries()] for name, package in SOURCES.items()}
+    import ci.report, conformance.run, gpt.model, tune
+    for name in ("ci", "conformance", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain", "tune"):
+        assert Path(sys.modules[name].__file__).is_relative_to(where), (name, sys.modules[name].__file__)
+    print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _build(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("installed")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def _build(root: Path, folder: Path, what: str = "build_wheel") -> Path:
+    code = f"import sys; from toolchain.setup import packaging; print(packaging.{what}(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / done.stdout.strip()
+
+
+def _entries(where: Path) -> dict[str, list[object]]:
+    command = [sys.executable, "-P", "-c", ENTRIES, str(where), "" if where == ROOT else str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=where)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_wheel_installs_one_name(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {name.partition("/")[0] for name in names} == {"tilestack", "tilestack-0.1.0.dist-info"}
+    inside = {name.split("/")[2] for name in names if name.startswith("tilestack/_lib/")}
+    assert not inside & {"benchmarks", "examples", "tests", "third_party", "containers", "noxfile.py"}
+    assert not [name for name in names if "__pycache__" in name or name.startswith("tilestack/_lib/ci/reproduce")]
+
+
+def test_a_wheel_has_the_entries_of_the_checkout(installed: Path) -> None:
+    """The tuned ones too: without their tables it would compile slower kernels and say nothing."""
+    here, there = _entries(ROOT), _entries(installed)
+    assert sorted(there) == sorted(here)
+    assert all(there[name] == here[name] for name in here)
+    assert any(spec["targets"] for spec in there["mlir"])  # pyright: ignore[reportIndexIssue, reportUnknownMemberType, reportCallIssue, reportArgumentType]
+
+
+def test_the_command_of_a_wheel_runs(installed: Path, tmp_path: Path) -> None:
+    """In a folder that has names like ours, and without the checkout's place in the search path."""
+    (tmp_path / "toolchain").mkdir()
+    (tmp_path / "toolchain" / "__init__.py").write_text("raise ImportError('of another project')\n")
+    code = (
+        f"import sys; sys.path[:] = ['', {str(installed)!r}, *(p for p in sys.path[1:] if p != {str(ROOT)!r})]\n"
+        "from tilestack.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "matrix", "list", "--json"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+
+
+def test_a_wheel_of_the_sdist_is_the_wheel_of_the_checkout(wheel: Path, tmp_path: Path) -> None:
+    sdist = _build(ROOT, tmp_path, "build_sdist")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    again = tmp_path / "again"
+    again.mkdir()
+    made = _build(tmp_path / "tilestack-0.1.0", again)
+    assert made.name == wheel.name
+    assert made.read_bytes() == wheel.read_bytes()
+
+
+def test_the_record_lists_every_file(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        record = archive.read("tilestack-0.1.0.dist-info/RECORD").decode()
+    assert [row[0] for row in csv.reader(io.StringIO(record))] == names
+
+
+def test_the_metadata_is_that_of_the_project(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        said = message_from_bytes(archive.read("tilestack-0.1.0.dist-info/METADATA"))
+    assert (said["Name"], said["Version"], said["License-Expression"]) == ("tilestack", "0.1.0", "Apache-2.0")
+    assert set(said.get_all("Provides-Extra", [])) == {"compile", "model", "report", "provenance", "native"}
+    assert "jinja2>=3.1 ; extra == 'report'" in said.get_all("Requires-Dist", [])
+    assert metadata("tilestack")["Name"] == "tilestack"  # what pip and uv read of the checkout's installation
+
+
+def test_an_editable_wheel_points_at_the_checkout(tmp_path: Path) -> None:
+    made = _build(ROOT, tmp_path, "build_editable")
+    with zipfile.ZipFile(made) as archive:
+        assert archive.read("tilestack.pth").decode() == f"{ROOT}\n"
+        assert not [name for name in archive.namelist() if name.endswith(".py")]
+
+
+def test_a_folder_that_is_listed_and_missing_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tilestack").mkdir()
+    (tmp_path / "tilestack" / "__init__.py").touch()
+    (tmp_path / "pyproject.toml").write_text('[tool.tilestack]\nlibrary = ["tuned"]\n')
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"tuned: pyproject\.toml lists it"):
+        packaging.build_wheel(str(tmp_path))
