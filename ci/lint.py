@@ -1,4 +1,4 @@
-"""Style, types, who imports whom, and the workflows: `nox -s lint`.
+"""Style, types, who imports whom, and what GitHub reads: `nox -s lint`.
 
 Every tool is the toolchain's own, pinned in requirements.lock. All of them run, also after one has failed, so that one
 run shows all there is to mend.
@@ -21,12 +21,18 @@ BIN = Path(sys.executable).parent
 def commands() -> list[list[str]]:
     """The tools with their arguments, in the order in which they run: the fast ones first."""
     workflows = [str(path.relative_to(ROOT)) for path in sorted((ROOT / ".github/workflows").glob("*.y*ml"))]
+    forms = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"))
+        if path.stem != "config"
+    ]
     return [
         ["ruff", "check", "."],
         ["ruff", "format", "--check", "."],
         ["lint-imports", "--no-logo"],
         ["zizmor", "--offline", "--quiet", "--no-progress", *workflows],
         ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows],
+        ["check-jsonschema", "--builtin-schema", "vendor.github-issue-forms", *forms],
         ["basedpyright"],
     ]
 

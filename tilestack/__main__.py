@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from toolchain import command
 
 from . import checking, compile_bundle, inspecting, model, provenance, publishing, stack, tileir, tuning
+from .version import version
 
 EPILOG = """\
 commands that a newcomer may want first:
@@ -25,7 +27,15 @@ exit codes:
   1 anything else   130 interrupted   141 cut off: nobody reads the output
 """
 
+
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
+
+
+class ShowVersion(argparse.Action):
+    """`--version`: looks it up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        parser.exit(command.run(lambda: print(f"{parser.prog} {version()}"), set_up=SET_UP))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -36,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    top.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and end")
     top.add_argument("--debug", action="store_true", help="show a traceback with an error")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for group in (compile_bundle, tuning, tileir, inspecting, publishing, model, checking, provenance, stack):
