@@ -65,8 +65,13 @@ def silent(done: int, total: int, what: str) -> None:
 
 
 def export(package: str, spec: EntrySpec, version: str) -> bytes:
-    """The first step: an entry's artifact, as the cache keeps it."""
-    return artifact.dump(load_source(package).artifact(spec, version))
+    """The first step: an entry's artifact, as the cache keeps it. Raises SourceError."""
+    made = load_source(package).artifact(spec, version)
+    if made.form.kind == "tile-ir":
+        from .tileir import block_zero  # with xDSL, which only this step needs
+
+        block_zero.check(made.payload, spec)
+    return artifact.dump(made)
 
 
 def check_targets(targets: Iterable[Target], version: str) -> None:

@@ -1,0 +1,34 @@
+"""Kernels whose accumulators start at the block index in y, in both sources, and the grids of all entries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tilestack.options import SOURCES
+from toolchain.entry import EntrySpec
+from toolchain.errors import SourceError
+from toolchain.pipeline import export, load_source
+from toolchain.targets import BYTECODE
+
+
+def _one_of_each(package: str) -> dict[str, EntrySpec]:
+    return {spec.kernel or spec.op: spec for spec in reversed(load_source(package).entries())}
+
+
+@pytest.mark.parametrize("package", SOURCES.values())
+@pytest.mark.parametrize("kernel", ["linear_pair", "linear_gelu_pair", "linear_residual_pair", "logits_pair"])
+def test_a_split_product_in_a_grid_of_two_rows_is_refused(package: str, kernel: str) -> None:
+    spec = _one_of_each(package)[kernel]
+    export(package, spec, BYTECODE)
+    with pytest.raises(SourceError, match=rf"{spec.symbol}: the accumulator .* block index in y.*grid has '2'"):
+        export(package, replace(spec, grid=(spec.grid[0], "2", "1")), BYTECODE)
+
+
+@pytest.mark.parametrize("package", SOURCES.values())
+def test_no_kernel_that_multiplies_in_a_grid_of_many_rows_is_refused(package: str) -> None:
+    chosen = [spec for spec in _one_of_each(package).values() if spec.grid[1:] != ("1", "1")]
+    assert len(chosen) > 10
+    for spec in chosen:
+        export(package, spec, BYTECODE)
