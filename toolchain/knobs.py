@@ -41,7 +41,6 @@ CONAN_AUDIT_TOKEN = Knob(
     "the native packages are not audited",
 )
 
-KNOBS = (CACHE_DIR, TOOLCHAIN, JOBS, ENGINE, DEBIAN_MIRROR, SOURCE_DATE_EPOCH, CONAN_AUDIT_TOKEN)
 # What a package client in a container needs of its environment to reach what we reach.
 NETWORK_SETTINGS = (
     "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",

@@ -20,7 +20,6 @@ from .encoding import Reader, ints, signed_varint, varint
 INTEGER, FLOAT, BOOL, DIV_BY, SAME_ELEMENTS, DICTIONARY, HINTS, BOUNDED = (
     0x01, 0x02, 0x03, 0x08, 0x09, 0x0A, 0x0B, 0x0C,
 )  # fmt: skip
-Hints = tuple[tuple[str, tuple[tuple[str, int | bool], ...]], ...]
 
 
 class AttributeReader:

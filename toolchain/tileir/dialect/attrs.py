@@ -142,13 +142,6 @@ class StrAttr(_Plain[str]):
 
 
 @irdl_attr_definition
-class TypeAttr(_Plain[Attribute]):
-    """A type as an attribute."""
-
-    name = "cuda_tile.type"
-
-
-@irdl_attr_definition
 class IntsAttr(_Plain[tuple[int, ...]]):
     """32-bit integers: a permutation."""
 
