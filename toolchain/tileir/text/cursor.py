@@ -84,8 +84,15 @@ class Cursor:
         return token.text
 
     def integer(self, what: str = "an integer") -> int:
+        if self.token.kind == "word" and self.token.text.isupper():
+            token = self.take()
+            return self.constant(token.text, token)
         token = self.kind("int", what)
         return self._whole(token.text, token)
+
+    def constant(self, name: str, token: Token) -> int:
+        """The number that a name in capitals stands for: a kernel source has some, plain Tile IR has none."""
+        self.fail(f"no constant {name}: names of sizes are for kernel sources", token)
 
     def _whole(self, text: str, token: Token) -> int:
         """The number that digits spell. Bytecode has none of more than 64 bits."""
@@ -129,6 +136,10 @@ class Cursor:
             if not self.accept(","):
                 self.unexpected(f"',' or {close!r}")
 
+    def storage(self, token: Token) -> Attribute:
+        """The type that `T` stands for: a kernel source has one, plain Tile IR has none."""
+        self.fail("no type 'T': it stands for the storage type in kernel sources", token)
+
     # Types
 
     def type(self) -> Attribute:
@@ -146,14 +157,18 @@ class Cursor:
             self.take()
             if token.text.startswith("!cuda_tile."):
                 return self._named_type(token.text.removeprefix("!cuda_tile."), token)
-            if token.text[1:] not in self.aliases:
-                near = get_close_matches(token.text[1:], self.aliases, 1)
-                self.fail(f"no type alias {token.text}", token, hint=f"did you mean !{near[0]}?" if near else None)
-            return self.aliases[token.text[1:]]
+            return self.alias(token.text[1:], token)
         if token.kind != "word":
             self.unexpected("a type")
         self.take()
         return self._named_type(token.text.removeprefix("cuda_tile."), token)
+
+    def alias(self, name: str, token: Token) -> Attribute:
+        """The type that `!name` stands for."""
+        if name not in self.aliases:
+            near = get_close_matches(name, self.aliases, 1)
+            self.fail(f"no type alias !{name}", token, hint=f"did you mean !{near[0]}?" if near else None)
+        return self.aliases[name]
 
     def tile_type(self) -> t.TileType:
         token = self.token
@@ -165,6 +180,8 @@ class Cursor:
     def _named_type(self, name: str, token: Token) -> Attribute:
         if name in _SCALARS:
             return _SCALARS[name]
+        if name == "T":
+            return self.storage(token)
         match name:
             case "token":
                 return t.token
@@ -220,7 +237,7 @@ class Cursor:
             if not dynamic:
                 self.fail("a tile's sizes are static", token)
             return t.DYNAMIC
-        size = self._whole(text, token)
+        size = self.constant(text, token) if text[0].isalpha() else self._whole(text, token)
         if size < 1:
             self.fail("sizes are positive", token)
         return size

@@ -16,7 +16,8 @@ class Token(NamedTuple):
     at: int
 
 
-# A `shape` is the leading sizes of `128x64xbf16`; what follows them is a token of its own.
+# A `shape` is the leading sizes of `128x64xbf16` or, in a kernel source, `BMxBKxT`; what follows them is a token of its
+# own. Names of sizes are in capitals.
 _TOKEN = re.compile(
     r"""(?P<space>(?:\s+|//[^\n]*)+)
     |(?P<value>%[A-Za-z0-9_$.-]+(?:\#\d+)?)
@@ -25,7 +26,7 @@ _TOKEN = re.compile(
     |(?P<attr_alias>\#[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z0-9_$]+)*)
     |(?P<string>"(?:[^"\\\n]|\\.)*")
     |(?P<hex>0x[0-9A-Fa-f]+\b)
-    |(?P<shape>(?:(?:\d+|\?)x)+(?=[A-Za-z0-9?!]))
+    |(?P<shape>(?:(?:\d+|\?|[A-Z][A-Z0-9]*)x)+(?=[A-Za-z0-9?!]))
     |(?P<float>-?\d+\.\d*(?:[eE][-+]?\d+)?)
     |(?P<int>-?\d+)
     |(?P<word>[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)*)

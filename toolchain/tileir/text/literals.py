@@ -18,8 +18,11 @@ class Literals(Cursor):
     def number(self, kind: Attribute) -> int:
         """The bits of a literal of a scalar type."""
         token = self.take()
+        text, spelled = token.text, token.kind
+        if spelled == "word" and text.isupper():
+            text, spelled = str(self.constant(text, token)), "int"
         try:
-            return parse_number(token.text, token.kind, kind)
+            return parse_number(text, spelled, kind)
         except ValueError as error:
             self.fail(str(error), token)
 

@@ -65,6 +65,7 @@ class Parser(Literals):
         super().__init__(source)
         self.define_alias = define_alias
         self.scopes: list[dict[str, SSAValue]] = []
+        self.more_operations: Mapping[str, Callable[[], Operation]] = {}  # of a language on top of Tile IR
 
     # The module
 
@@ -232,12 +233,15 @@ class Parser(Literals):
             self.expect("=")
         token = self.kind("word", "an operation")
         name = token.text.removeprefix("cuda_tile.")
-        if name not in OPS:
+        if name not in OPS and name not in self.more_operations:
             near = get_close_matches(name, OPS, 1)
             self.fail(f"no operation {name!r}", token, hint=f"did you mean {near[0]!r}?" if near else None)
         build = IRREGULAR.get(name)
         named = sum(1 if count is None else count for _, count in results)
-        op = build(self, OPS[name]) if build else self._regular(name, named)
+        if name in self.more_operations:
+            op = self.more_operations[name]()
+        else:
+            op = build(self, OPS[name]) if build else self._regular(name, named)
         location.set(op, self.source.location(token.at))
         self._name_results(op, results, token)
         return op

@@ -25,11 +25,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from toolchain.entry import EntrySpec
 from toolchain.errors import SourceError
 
-from .dialect import location
-from .dialect import types as t
-from .dialect.base import V13_4, Version
-from .dialect.control import BreakOp, ContinueOp, EntryOp, ForOp, IfOp, LoopOp, ReturnOp, YieldOp
-from .dialect.ops import (
+from ..dialect import location
+from ..dialect import types as t
+from ..dialect.base import V13_4, Version
+from ..dialect.control import BreakOp, ContinueOp, EntryOp, ForOp, IfOp, LoopOp, ReturnOp, YieldOp
+from ..dialect.ops import (
     GdcLaunchDependentsTkoOp,
     GdcWaitTkoOp,
     JoinTokensOp,

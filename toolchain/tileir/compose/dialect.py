@@ -1,0 +1,38 @@
+"""The operations that a composed kernel has before its parts are put together."""
+
+from __future__ import annotations
+
+from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, region_def, var_operand_def, var_result_def
+
+from ..dialect.attrs import StrAttr
+
+
+@irdl_op_definition
+class FragmentOp(IRDLOperation):
+    """A function: its region has one block, whose arguments are the parameters; it ends with a `yield` of the results."""
+
+    name = "compose.fragment"
+    sym_name = prop_def(StrAttr)
+    body = region_def("single_block")
+
+
+@irdl_op_definition
+class CallOp(IRDLOperation):
+    """A call of a fragment of the same module."""
+
+    name = "compose.call"
+    callee = prop_def(StrAttr)
+    arguments = var_operand_def()
+    outputs = var_result_def()
+
+
+@irdl_op_definition
+class HoleOp(IRDLOperation):
+    """A hole of a skeleton, filled: the region is the kernel's section, which takes the operands and yields the results.
+    Its values may be used in sections after it."""
+
+    name = "compose.hole"
+    sym_name = prop_def(StrAttr)
+    arguments = var_operand_def()
+    outputs = var_result_def()
+    body = region_def("single_block")

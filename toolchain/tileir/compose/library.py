@@ -1,0 +1,236 @@
+"""The parts of a kernel source, found by name: what stands in a folder of `.mlir` files.
+
+A file holds type aliases and items:
+
+- `include "types.mlir"` makes the aliases of another file visible in this one;
+- `!x_tile = !cuda_tile.tile<BMxBKxT>` is an alias; names in capitals are the entry's constants, `T` its storage type;
+- `sizes BM = 128, BN = 128` gives sample sizes, with which the file is verified when no entry asks for others;
+- `fragment @name(%a: type, ...) -> (types) { ... yield ... }` is a function that is inlined where it is called;
+- `skeleton @name { ... }` is the body of an entry with holes;
+- `kernel @name op = OP, skeleton = @name { ... }` fills the holes; a kernel without a skeleton is a whole body.
+
+Names of fragments, skeletons and kernels are unique in the folder. Aliases belong to their file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+
+from toolchain.errors import SourceError
+
+from ..text.cursor import Cursor
+from ..text.lexer import Token
+from ..text.source import Source
+
+KINDS = ("fragment", "skeleton", "kernel")
+
+
+@dataclass(frozen=True)
+class Item:
+    """A fragment, skeleton or kernel: where its tokens begin, after its name, and where they end."""
+
+    kind: str
+    name: str
+    file: PartFile
+    start: int
+    end: int
+
+    @property
+    def tokens(self) -> list[Token]:
+        return self.file.tokens[self.start : self.end]
+
+    @property
+    def text(self) -> str:
+        """Its text without comments: tokens with a space between them."""
+        return " ".join(token.text for token in self.tokens)
+
+
+@dataclass(frozen=True)
+class PartFile:
+    """One file, indexed. `aliases`: the token after `!name =`."""
+
+    source: Source
+    tokens: list[Token]
+    includes: list[str] = field(default_factory=list[str])
+    aliases: dict[str, int] = field(default_factory=dict[str, int])
+    items: list[Item] = field(default_factory=list[Item])
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def name(self) -> str:
+        return self.source.filename
+
+    @cached_property
+    def alias_texts(self) -> Mapping[str, str]:
+        """Each alias with the text that it stands for."""
+        starts = sorted([*self.aliases.values(), *(item.start for item in self.items), len(self.tokens)])
+        ends = {start: starts[i + 1] for i, start in enumerate(starts[:-1])}
+        return {
+            name: " ".join(token.text for token in self.tokens[start : ends[start]])
+            for name, start in self.aliases.items()
+        }
+
+
+class Library:
+    """All parts of a folder. Raises SourceError with file:line:col for a file whose items cannot be told apart, and for
+    a name that stands twice."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.files = {name: _indexed(Source(text, name)) for name, text in texts.items()}
+        self.items: dict[tuple[str, str], Item] = {}
+        for file in self.files.values():
+            for item in file.items:
+                if (item.kind, item.name) in self.items:
+                    other = self.items[item.kind, item.name].file.name
+                    at = file.tokens[item.start - 1].at
+                    raise file.source.error(at, f"{item.kind} @{item.name} stands in {other} too")
+                self.items[item.kind, item.name] = item
+
+    @classmethod
+    def load(cls, folder: Path) -> Library:
+        """All `.mlir` files of a folder; errors call them `<folder>/<file>`."""
+        return cls({f"{folder.name}/{path.name}": path.read_text() for path in sorted(folder.glob("*.mlir"))})
+
+    def find(self, kind: str, name: str) -> Item | None:
+        return self.items.get((kind, name))
+
+    def near(self, kind: str, name: str) -> str | None:
+        """A hint that names a part of a similar name."""
+        found = get_close_matches(name, [known for known_kind, known in self.items if known_kind == kind], 1)
+        return f"did you mean @{found[0]}?" if found else None
+
+    def alias(self, file: PartFile, name: str) -> tuple[PartFile, int] | None:
+        """Where an alias that is visible in a file stands: in the file itself, else in one that it includes."""
+        if name in file.aliases:
+            return file, file.aliases[name]
+        for included in file.includes:
+            other = self.files[self._beside(file, included)]
+            if found := self.alias(other, name):
+                return found
+        return None
+
+    def known_aliases(self, file: PartFile) -> list[str]:
+        included = [
+            name for other in file.includes for name in self.known_aliases(self.files[self._beside(file, other)])
+        ]
+        return [*file.aliases, *included]
+
+    def sizes(self, file: PartFile) -> dict[str, int]:
+        """A file's sample sizes, with those of the files that it includes."""
+        found: dict[str, int] = {}
+        for other in file.includes:
+            found |= self.sizes(self.files[self._beside(file, other)])
+        return found | file.sizes
+
+    def written(self, kernel: str) -> dict[str, str]:
+        """The text of a kernel and of every part and alias that it may use, by name, without comments. Raises
+        SourceError if there is no such kernel."""
+        item = self.find("kernel", kernel)
+        if item is None:
+            raise SourceError(f"there is no kernel @{kernel}", hint=self.near("kernel", kernel))
+        found: dict[str, str] = {}
+        self._collect(item, found)
+        return found
+
+    def _collect(self, item: Item, found: dict[str, str]) -> None:
+        found[f"{item.kind} @{item.name}"] = item.text
+        for token in item.tokens:
+            if token.kind == "type_alias":
+                self._collect_alias(item.file, token.text[1:], found)
+            if token.kind != "symbol":
+                continue
+            for kind in ("fragment", "skeleton"):
+                part = self.find(kind, token.text[1:])
+                if part is not None and f"{kind} @{part.name}" not in found:
+                    self._collect(part, found)
+
+    def _collect_alias(self, file: PartFile, name: str, found: dict[str, str]) -> None:
+        place = self.alias(file, name)
+        if place is None or f"{place[0].name} !{name}" in found:
+            return
+        text = place[0].alias_texts[name]
+        found[f"{place[0].name} !{name}"] = text
+        for word in text.split(" "):
+            if word.startswith("!"):
+                self._collect_alias(place[0], word[1:], found)
+
+    def _beside(self, file: PartFile, included: str) -> str:
+        """The key of a file that another one includes. Raises SourceError."""
+        folder, slash, _ = file.name.rpartition("/")
+        key = f"{folder}{slash}{included}"
+        if key not in self.files:
+            raise SourceError(f"{file.name}:1:1: error: it includes {included!r}, which is not in its folder")
+        return key
+
+
+def _indexed(source: Source) -> PartFile:
+    """A file with its aliases and items found, none of them parsed."""
+    cursor = Cursor(source)
+    file = PartFile(source, cursor.tokens)
+    while cursor.token.kind != "end":
+        if cursor.token.kind == "type_alias":
+            _index_alias(cursor, file)
+        elif cursor.accept("include"):
+            token = cursor.kind("string", "a file's name in quotes")
+            file.includes.append(cursor.unquote(token.text, token))
+        elif cursor.accept("sizes"):
+            file.sizes.update(_sample_sizes(cursor))
+        elif cursor.token.text in KINDS:
+            kind = cursor.take().text
+            name = cursor.symbol()
+            start = cursor.position
+            _skip_to_braces(cursor)
+            _skip_braces(cursor)
+            file.items.append(Item(kind, name, file, start, cursor.position))
+        else:
+            cursor.unexpected(f"an alias, include, sizes, {', '.join(KINDS)}")
+    return file
+
+
+def _index_alias(cursor: Cursor, file: PartFile) -> None:
+    token = cursor.take()
+    name = token.text[1:]
+    if name in file.aliases:
+        cursor.fail(f"alias !{name} is defined twice", token)
+    cursor.expect("=")
+    file.aliases[name] = cursor.position
+    cursor.take()
+    depth = 0
+    while (cursor.token.text in "<>([)]," and cursor.token.kind == "punct") or depth:
+        if cursor.token.kind == "end":
+            cursor.fail("this type never ends", token)
+        text = cursor.take().text
+        depth += (text == "<") - (text == ">")
+
+
+def _sample_sizes(cursor: Cursor) -> Iterator[tuple[str, int]]:
+    while True:
+        name = cursor.kind("word", "a name in capitals").text
+        cursor.expect("=")
+        yield name, cursor.integer()
+        if not cursor.accept(","):
+            return
+
+
+def _skip_to_braces(cursor: Cursor) -> None:
+    opening = cursor.token
+    while cursor.token.text != "{":
+        if cursor.token.kind == "end":
+            cursor.fail("expected '{' after this", opening)
+        cursor.take()
+
+
+def _skip_braces(cursor: Cursor) -> None:
+    opening, depth = cursor.token, 0
+    while True:
+        token = cursor.take()
+        if token.kind == "end":
+            cursor.fail("'{' is never closed", opening)
+        if token.kind == "punct":
+            depth += (token.text == "{") - (token.text == "}")
+        if not depth:
+            return

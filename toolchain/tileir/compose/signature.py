@@ -1,0 +1,133 @@
+"""The head of an entry, derived from its op's parameters in `ops.toml`.
+
+The calling convention is cuTile Python's `cutile_python_v2`: an array of rank n is passed as pointer, n x i32 shape,
+n x i32 stride; a scalar as itself. A kernel finds these names:
+
+- `%eps`: a scalar; `%x_ptr`: an array's pointer;
+- `%M`: the size of a dimension, known to be at least 0, or the entry's constant of that name;
+- `%x_row` for an array of rank 2, `%x_stride0`, `%x_stride1`, ... for one of higher rank: its strides but for the last,
+  which is 1; at least 0;
+- `%x_view`: the array as a tensor view of these sizes and strides;
+- `%x_m` and `%x_row_given`: the arguments themselves.
+
+What a kernel does not use is dropped later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import DenseArrayBase, FunctionType, i32
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from toolchain.entry import OpSpec, Param
+
+from ..dialect import attrs, location
+from ..dialect import types as t
+from ..dialect.control import EntryOp
+from ..dialect.location import Location
+from ..dialect.memory import MakeTensorViewOp
+from ..dialect.ops import AssumeOp, ConstantOp
+from ..text.numbers import splat_bytes
+
+STORAGE: Mapping[str, Attribute] = {"f32": t.f32, "tf32": t.f32, "f16": t.f16, "bf16": t.bf16, "i32": t.i32}
+INT = t.TileType((), t.i32)
+
+
+@dataclass
+class Head:
+    """An entry with its arguments and what is derived from them; `names` are the values that a kernel may use."""
+
+    entry: EntryOp
+    names: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+
+
+def derive(op: OpSpec, dtype: str, constants: Mapping[str, int], symbol: str, place: Location) -> Head:
+    """The head of an entry of `op` for `dtype`. `place`: where the kernel stands."""
+    kinds = [kind for param in op.params for _, kind in _arguments(param, dtype)]
+    block = Block(arg_types=kinds)
+    entry = EntryOp.create(
+        properties={
+            "sym_name": attrs.StrAttr(symbol),
+            "function_type": FunctionType.from_lists(kinds, []),
+        },
+        regions=[Region(block)],
+    )
+    location.set(entry, place)
+    head = Head(entry)
+    raw = dict(zip((name for param in op.params for name, _ in _arguments(param, dtype)), block.args, strict=True))
+    for name, value in raw.items():
+        value.name_hint = name
+    arrays = [param for param in op.params if param.dims]
+    head.names |= raw
+    for param in arrays:
+        for dim in param.dims:
+            if dim in constants and dim not in head.names:
+                _constant(head, dim, constants[dim], place)
+            elif dim not in head.names:
+                _bounded(head, dim, raw[f"{param.name}_{dim.lower()}"], place)
+    for param in arrays:
+        for name in _strides(param)[:-1]:
+            _bounded(head, name, raw[f"{name}_given"], place)
+    for param in arrays:
+        _view(head, param, dtype, place)
+    return head
+
+
+def _arguments(param: Param, dtype: str) -> list[tuple[str, Attribute]]:
+    """The entry's arguments for one parameter: names and types."""
+    storage = STORAGE[param.storage(dtype)]
+    if not param.dims:
+        return [(param.name, t.TileType((), storage))]
+    return [
+        (f"{param.name}_ptr", t.TileType((), t.PtrType(storage))),
+        *((f"{param.name}_{dim.lower()}", INT) for dim in param.dims),
+        *((f"{name}_given", INT) for name in _strides(param)),
+    ]
+
+
+def _strides(param: Param) -> Sequence[str]:
+    rank = len(param.dims)
+    if rank == 1:
+        return [f"{param.name}_unit"]
+    outer = [f"{param.name}_row"] if rank == 2 else [f"{param.name}_stride{i}" for i in range(rank - 1)]
+    return [*outer, f"{param.name}_unit"]
+
+
+def _constant(head: Head, name: str, size: int, place: Location) -> None:
+    value = attrs.DenseAttr(splat_bytes(size, t.i32), INT)
+    made = ConstantOp.create(result_types=[INT], properties={"value": value})
+    _add(head, made, place)
+    made.result.name_hint = name
+    head.names[name] = made.result
+
+
+def _bounded(head: Head, name: str, value: SSAValue, place: Location) -> None:
+    """Define `name` as `value`, known to be at least 0."""
+    assume = AssumeOp.create(
+        operands=[value], result_types=[value.type], properties={"predicate": attrs.BoundedAttr(0, None)}
+    )
+    _add(head, assume, place)
+    assume.result.name_hint = name
+    head.names[name] = assume.result
+
+
+def _view(head: Head, param: Param, dtype: str, place: Location) -> None:
+    rank = len(param.dims)
+    kind = t.TensorViewType([t.DYNAMIC] * rank, [t.DYNAMIC] * (rank - 1) + [1], STORAGE[param.storage(dtype)])
+    shape = [head.names[dim] for dim in param.dims]
+    strides = [head.names[name] for name in _strides(param)[:-1]]
+    view = MakeTensorViewOp.create(
+        operands=[head.names[f"{param.name}_ptr"], *shape, *strides],
+        result_types=[kind],
+        properties={"operandSegmentSizes": DenseArrayBase.from_list(i32, [1, len(shape), len(strides)])},
+    )
+    _add(head, view, place)
+    view.results[0].name_hint = f"{param.name}_view"
+    head.names[f"{param.name}_view"] = view.results[0]
+
+
+def _add(head: Head, op: Operation, place: Location) -> None:
+    location.set(op, place)
+    head.entry.body.block.add_op(op)

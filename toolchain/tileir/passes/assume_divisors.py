@@ -1,0 +1,48 @@
+"""`assume-divisors`: what an entry promises of its arguments becomes `assume` operations on them."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from toolchain.entry import ALIGNMENT, ITEMSIZE, EntrySpec
+from toolchain.errors import SourceError
+
+from ..dialect import attrs, location
+from ..dialect.control import EntryOp
+from ..dialect.ops import AssumeOp
+
+
+def assume_divisors(entry: EntryOp, spec: EntrySpec) -> None:
+    """`cutile_python_v2` passes an array as pointer, sizes, strides: of an aligned one the pointer is a multiple of 16
+    bytes, and so is every stride but the last, which is 1; of a dense one the pointer. Sizes are multiples of what the
+    entry says."""
+    arguments = list(entry.body.block.args)
+    promised: list[tuple[SSAValue, int]] = []
+    at = 0
+    for param in spec.params:
+        rank = len(param.dims)
+        sizes = arguments[at + 1 : at + 1 + rank]
+        promised += [
+            (size, spec.multiples[dim]) for size, dim in zip(sizes, param.dims, strict=False) if dim in spec.multiples
+        ]
+        if param.name in spec.aligned:
+            step = ALIGNMENT // ITEMSIZE[param.storage(spec.dtype)]
+            promised.append((arguments[at], ALIGNMENT))
+            promised += [(stride, step) for stride in arguments[at + 1 + rank : at + 2 * rank]]
+        elif param.name in spec.dense:
+            promised.append((arguments[at], ALIGNMENT))
+        at += 1 + 2 * rank
+    if at != len(arguments):
+        raise SourceError(
+            f"{location.get(entry)}: error: @{entry.symbol} has {len(arguments)} arguments, op {spec.op} has {at}"
+        )
+    first = InsertPoint.at_start(entry.body.block)
+    for value, divisor in promised:
+        assume = AssumeOp.create(
+            operands=[value], result_types=[value.type], properties={"predicate": attrs.DivByAttr(divisor)}
+        )
+        if place := location.get(entry):
+            location.set(assume, place)
+        value.replace_uses_with_if(assume.result, lambda use, own=assume: use.operation is not own)
+        Rewriter.insert_op(assume, first)
