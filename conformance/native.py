@@ -128,7 +128,7 @@ def _checked(row: Row, entries: Sequence[BundleEntry], check: Callable[[BundleEn
 
 def _module(entry: BundleEntry, bundle: Bundle) -> ModuleOp:
     from toolchain.tileir.bytecode import read
-    from toolchain.tileir.overlap import settle
+    from toolchain.tileir.passes.overlap import settle
 
     module = read(bundle.read(entry.bytecode), name=entry.spec.symbol)
     for op in module.entries.values():

@@ -1,3 +1,32 @@
+sizes D = 64, BT = 16, BS = 64, GROUP = 8
+
+!int = !cuda_tile.tile<i32>
+!flag = !cuda_tile.tile<i1>
+!int_1x1 = !cuda_tile.tile<1x1xi32>
+!real = !cuda_tile.tile<f32>
+!real_1x1 = !cuda_tile.tile<1x1xf32>
+!ptr = !cuda_tile.tile<ptr<T>>
+!heads = !cuda_tile.tensor_view<?x?x?x?xT, strides=[?,?,?,1]>
+!q_part_1xBTx1xD = !cuda_tile.partition_view<tile=(1xBTx1xD), padding_value = zero, !heads>
+!kv_part_1xBSx1xD = !cuda_tile.partition_view<tile=(1xBSx1xD), padding_value = zero, !heads>
+!out_part_1xBTx1xD = !cuda_tile.partition_view<tile=(1xBTx1xD), !heads>
+!q_1xBTx1xD = !cuda_tile.tile<1xBTx1xDxT>
+!kv_1xBSx1xD = !cuda_tile.tile<1xBSx1xDxT>
+!q_BTxD = !cuda_tile.tile<BTxDxT>
+!kv_BSxD = !cuda_tile.tile<BSxDxT>
+!k_DxBS = !cuda_tile.tile<DxBSxT>
+!p_BTxBS = !cuda_tile.tile<BTxBSxT>
+!score_BTxBS = !cuda_tile.tile<BTxBSxf32>
+!mask_BTxBS = !cuda_tile.tile<BTxBSxi1>
+!place_BTxBS = !cuda_tile.tile<BTxBSxi32>
+!lane_BT = !cuda_tile.tile<BTxi32>
+!lane_BTx1 = !cuda_tile.tile<BTx1xi32>
+!lane_BS = !cuda_tile.tile<BSxi32>
+!lane_1xBS = !cuda_tile.tile<1xBSxi32>
+!stat_BT = !cuda_tile.tile<BTxf32>
+!stat_BTx1 = !cuda_tile.tile<BTx1xf32>
+!acc_BTxD = !cuda_tile.tile<BTxDxf32>
+
 // out = softmax(scale q @ k.T + causal mask) @ v, for each batch and head
 //
 // Flash attention: one block makes BT queries of one head, walking the keys in tiles of BS: first those that all its
@@ -8,216 +37,158 @@
 // the gaps at the end, and the keys and values of so many heads fit the L2 cache. Past the last sequence of the last group
 // there is nothing to do: what is read there is zero, and what is written there is dropped. The head size D is a constant
 // of the entry.
+kernel @attention op = attention {
+  %q_tiles = make_partition_view %q_view : !q_part_1xBTx1xD
+  %k_tiles = make_partition_view %k_view : !kv_part_1xBSx1xD
+  %v_tiles = make_partition_view %v_view : !kv_part_1xBSx1xD
+  %o_tiles = make_partition_view %out_view : !out_part_1xBTx1xD
 
-!elem = bf16  // storage
+  %h, %in_group, %turn_of_group = get_tile_block_id : !int
+  %zero = constant <i32: 0> : !int
+  %one = constant <i32: 1> : !int
+  %BT = constant <i32: BT> : !int
+  %BS = constant <i32: BS> : !int
+  %GROUP = constant <i32: GROUP> : !int
+  %tiles = divi %T, %BT signed rounding<positive_inf> : !int
+  %group = divi %turn_of_group, %tiles signed : !int
+  %turn = remi %turn_of_group, %tiles signed : !int
+  %before = muli %group, %GROUP : !int
+  %b = addi %before, %in_group : !int
+  %last = subi %tiles, %one : !int
+  %i = subi %last, %turn : !int
+  // What stands above is done while the launch before it ends. With the wait just before the first load the compiler
+  // overlaps the loop's steps in another way, and registers spill.
+  %ready = gdc_wait_tko -> token
 
-!int = !cuda_tile.tile<i32>
-!flag = !cuda_tile.tile<i1>
-!int_1x1 = !cuda_tile.tile<1x1xi32>
-!real = !cuda_tile.tile<f32>
-!real_1x1 = !cuda_tile.tile<1x1xf32>
-!ptr = !cuda_tile.tile<ptr<!elem>>
-!heads = !cuda_tile.tensor_view<?x?x?x?x!elem, strides=[?,?,?,1]>
-!q_part_1xBTx1xD = !cuda_tile.partition_view<tile=(1x64x1x64), padding_value = zero, !heads>
-!kv_part_1xBSx1xD = !cuda_tile.partition_view<tile=(1x64x1x64), padding_value = zero, !heads>
-!out_part_1xBTx1xD = !cuda_tile.partition_view<tile=(1x64x1x64), !heads>
-!q_1xBTx1xD = !cuda_tile.tile<1x64x1x64x!elem>
-!kv_1xBSx1xD = !cuda_tile.tile<1x64x1x64x!elem>
-!q_BTxD = !cuda_tile.tile<64x64x!elem>
-!kv_BSxD = !cuda_tile.tile<64x64x!elem>
-!k_DxBS = !cuda_tile.tile<64x64x!elem>
-!p_BTxBS = !cuda_tile.tile<64x64x!elem>
-!score_BTxBS = !cuda_tile.tile<64x64xf32>
-!mask_BTxBS = !cuda_tile.tile<64x64xi1>
-!place_BTxBS = !cuda_tile.tile<64x64xi32>
-!lane_BT = !cuda_tile.tile<64xi32>
-!lane_BTx1 = !cuda_tile.tile<64x1xi32>
-!lane_BS = !cuda_tile.tile<64xi32>
-!lane_1xBS = !cuda_tile.tile<1x64xi32>
-!stat_BT = !cuda_tile.tile<64xf32>
-!stat_BTx1 = !cuda_tile.tile<64x1xf32>
-!acc_BTxD = !cuda_tile.tile<64x64xf32>
+  // Positions of this block's queries and of a key tile's lanes.
+  %past = subi %S, %T : !int
+  %first = muli %i, %BT : !int
+  %first_place = addi %past, %first : !int
+  %q_lane = iota : !lane_BT
+  %q_lane_column = reshape %q_lane : !lane_BT -> !lane_BTx1
+  %first_place_1x1 = reshape %first_place : !int -> !int_1x1
+  %first_place_full = broadcast %first_place_1x1 : !int_1x1 -> !lane_BTx1
+  %q_place_column = addi %first_place_full, %q_lane_column : !lane_BTx1
+  %q_place = broadcast %q_place_column : !lane_BTx1 -> !place_BTxBS
+  %k_lane = iota : !lane_BS
+  %k_lane_row = reshape %k_lane : !lane_BS -> !lane_1xBS
 
-cuda_tile.module @attention {
-  entry @attention(
-      %q: !ptr, %q_b: !int, %q_t: !int, %q_h: !int, %q_d: !int, %q_s0: !int, %q_s1: !int, %q_s2: !int, %q_unit: !int,
-      %k: !ptr, %k_b: !int, %k_s: !int, %k_h: !int, %k_d: !int, %k_s0: !int, %k_s1: !int, %k_s2: !int, %k_unit: !int,
-      %v: !ptr, %v_b: !int, %v_s: !int, %v_h: !int, %v_d: !int, %v_s0: !int, %v_s1: !int, %v_s2: !int, %v_unit: !int,
-      %o: !ptr, %o_b: !int, %o_t: !int, %o_h: !int, %o_d: !int, %o_s0: !int, %o_s1: !int, %o_s2: !int, %o_unit: !int,
-      %scale: !real) {
-    %B = assume bounded<0, ?>, %q_b : !int
-    %T = assume bounded<0, ?>, %q_t : !int
-    %H = assume bounded<0, ?>, %q_h : !int
-    %S = assume bounded<0, ?>, %k_s : !int
-    %q0 = assume bounded<0, ?>, %q_s0 : !int
-    %q1 = assume bounded<0, ?>, %q_s1 : !int
-    %q2 = assume bounded<0, ?>, %q_s2 : !int
-    %k0 = assume bounded<0, ?>, %k_s0 : !int
-    %k1 = assume bounded<0, ?>, %k_s1 : !int
-    %k2 = assume bounded<0, ?>, %k_s2 : !int
-    %v0 = assume bounded<0, ?>, %v_s0 : !int
-    %v1 = assume bounded<0, ?>, %v_s1 : !int
-    %v2 = assume bounded<0, ?>, %v_s2 : !int
-    %o0 = assume bounded<0, ?>, %o_s0 : !int
-    %o1 = assume bounded<0, ?>, %o_s1 : !int
-    %o2 = assume bounded<0, ?>, %o_s2 : !int
-    %D = constant <i32: 64> : !int
-    %q_view = make_tensor_view %q, shape = [%B, %T, %H, %D], strides = [%q0, %q1, %q2, 1] : !int -> !heads
-    %k_view = make_tensor_view %k, shape = [%B, %S, %H, %D], strides = [%k0, %k1, %k2, 1] : !int -> !heads
-    %v_view = make_tensor_view %v, shape = [%B, %S, %H, %D], strides = [%v0, %v1, %v2, 1] : !int -> !heads
-    %o_view = make_tensor_view %o, shape = [%B, %T, %H, %D], strides = [%o0, %o1, %o2, 1] : !int -> !heads
-    %q_tiles = make_partition_view %q_view : !q_part_1xBTx1xD
-    %k_tiles = make_partition_view %k_view : !kv_part_1xBSx1xD
-    %v_tiles = make_partition_view %v_view : !kv_part_1xBSx1xD
-    %o_tiles = make_partition_view %o_view : !out_part_1xBTx1xD
+  // All queries of the block see the first one's keys, of which there are first_place + 1. Its last query sees the keys
+  // before first_place + BT, and there are S of them.
+  %seen_by_all = addi %first_place, %one : !int
+  %whole_there = divi %seen_by_all, %BS signed : !int
+  %behind = addi %first_place, %BT : !int
+  %seen = mini %behind, %S signed : !int
+  %steps_there = divi %seen, %BS signed rounding<positive_inf> : !int
+  %there = cmpi less_than %b, %B, signed : !int -> !flag
+  %whole = select %there, %whole_there, %zero : !flag, !int
+  %steps = select %there, %steps_there, %zero : !flag, !int
 
-    %h, %in_group, %turn_of_group = get_tile_block_id : !int
-    %zero = constant <i32: 0> : !int
-    %one = constant <i32: 1> : !int
-    %BT = constant <i32: 64> : !int
-    %BS = constant <i32: 64> : !int
-    %GROUP = constant <i32: 8> : !int
-    %tiles = divi %T, %BT signed rounding<positive_inf> : !int
-    %group = divi %turn_of_group, %tiles signed : !int
-    %turn = remi %turn_of_group, %tiles signed : !int
-    %before = muli %group, %GROUP : !int
-    %b = addi %before, %in_group : !int
-    %last = subi %tiles, %one : !int
-    %i = subi %last, %turn : !int
-    // What stands above is done while the launch before it ends. With the wait just before the first load the compiler
-    // overlaps the loop's steps in another way, and registers spill.
-    %ready = gdc_wait_tko -> token
+  %q_tile, %q_token = load_view_tko weak %q_tiles[%b, %i, %h, %zero] : !q_part_1xBTx1xD, !int -> !q_1xBTx1xD, token
+  %q_flat = reshape %q_tile : !q_1xBTx1xD -> !q_BTxD
+  %log2e = constant <f32: 1.4426950408889634> : !real
+  %scale_log2 = mulf %scale, %log2e : !real
+  %scale_1x1 = reshape %scale_log2 : !real -> !real_1x1
+  %scale_column = broadcast %scale_1x1 : !real_1x1 -> !stat_BTx1
+  %scale_full = broadcast %scale_1x1 : !real_1x1 -> !score_BTxBS
+  %no_score = constant <f32: 0.0> : !score_BTxBS
+  %hidden = constant <f32: 0xFF800000> : !score_BTxBS  // -inf
+  %max_start = constant <f32: 0xFF800000> : !stat_BTx1  // -inf
+  %sum_start = constant <f32: 0.0> : !stat_BTx1
+  %acc_start = constant <f32: 0.0> : !acc_BTxD
 
-    // Positions of this block's queries and of a key tile's lanes.
-    %past = subi %S, %T : !int
-    %first = muli %i, %BT : !int
-    %first_place = addi %past, %first : !int
-    %q_lane = iota : !lane_BT
-    %q_lane_column = reshape %q_lane : !lane_BT -> !lane_BTx1
-    %first_place_1x1 = reshape %first_place : !int -> !int_1x1
-    %first_place_full = broadcast %first_place_1x1 : !int_1x1 -> !lane_BTx1
-    %q_place_column = addi %first_place_full, %q_lane_column : !lane_BTx1
-    %q_place = broadcast %q_place_column : !lane_BTx1 -> !place_BTxBS
-    %k_lane = iota : !lane_BS
-    %k_lane_row = reshape %k_lane : !lane_BS -> !lane_1xBS
+  %max_whole, %sum_whole, %acc_whole = for %j in (%zero to %whole, step %one) : !int
+      iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!stat_BTx1, !stat_BTx1, !acc_BTxD) {
+    %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+    %k_flat = reshape %k_tile : !kv_1xBSx1xD -> !kv_BSxD
+    %k_turned = permute %k_flat [1, 0] : !kv_BSxD -> !k_DxBS
+    %score = mmaf %q_flat, %k_turned, %no_score : !q_BTxD, !k_DxBS, !score_BTxBS
 
-    // All queries of the block see the first one's keys, of which there are first_place + 1. Its last query sees the keys
-    // before first_place + BT, and there are S of them.
-    %seen_by_all = addi %first_place, %one : !int
-    %whole_there = divi %seen_by_all, %BS signed : !int
-    %behind = addi %first_place, %BT : !int
-    %seen = mini %behind, %S signed : !int
-    %steps_there = divi %seen, %BS signed rounding<positive_inf> : !int
-    %there = cmpi less_than %b, %B, signed : !int -> !flag
-    %whole = select %there, %whole_there, %zero : !flag, !int
-    %steps = select %there, %steps_there, %zero : !flag, !int
-
-    %q_tile, %q_token = load_view_tko weak %q_tiles[%b, %i, %h, %zero] : !q_part_1xBTx1xD, !int -> !q_1xBTx1xD, token
-    %q_flat = reshape %q_tile : !q_1xBTx1xD -> !q_BTxD
-    %log2e = constant <f32: 1.4426950408889634> : !real
-    %scale_log2 = mulf %scale, %log2e : !real
-    %scale_1x1 = reshape %scale_log2 : !real -> !real_1x1
-    %scale_column = broadcast %scale_1x1 : !real_1x1 -> !stat_BTx1
-    %scale_full = broadcast %scale_1x1 : !real_1x1 -> !score_BTxBS
-    %no_score = constant <f32: 0.0> : !score_BTxBS
-    %hidden = constant <f32: 0xFF800000> : !score_BTxBS  // -inf
-    %max_start = constant <f32: 0xFF800000> : !stat_BTx1  // -inf
-    %sum_start = constant <f32: 0.0> : !stat_BTx1
-    %acc_start = constant <f32: 0.0> : !acc_BTxD
-
-    %max_whole, %sum_whole, %acc_whole = for %j in (%zero to %whole, step %one) : !int
-        iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!stat_BTx1, !stat_BTx1, !acc_BTxD) {
-      %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
-      %k_flat = reshape %k_tile : !kv_1xBSx1xD -> !kv_BSxD
-      %k_turned = permute %k_flat [1, 0] : !kv_BSxD -> !k_DxBS
-      %score = mmaf %q_flat, %k_turned, %no_score : !q_BTxD, !k_DxBS, !score_BTxBS
-
-      %tile_max = reduce %score dim=1 identities=[0xFF800000 : f32] : !score_BTxBS -> !stat_BT
-      (%max_a: !real, %max_b: !real) {
-        %larger = maxf %max_a, %max_b : !real
-        yield %larger : !real
-      }
-      %tile_max_column = reshape %tile_max : !stat_BT -> !stat_BTx1
-      %tile_max_scaled = mulf %tile_max_column, %scale_column : !stat_BTx1
-      %max_new = maxf %max_old, %tile_max_scaled : !stat_BTx1
-      %fall = subf %max_old, %max_new : !stat_BTx1
-      %rescale = exp2 %fall flush_to_zero : !stat_BTx1
-      %max_full = broadcast %max_new : !stat_BTx1 -> !score_BTxBS
-      %max_below = negf %max_full : !score_BTxBS
-      %below = fma %score, %scale_full, %max_below : !score_BTxBS
-      %p = exp2 %below flush_to_zero : !score_BTxBS
-      %tile_sum = reduce %p dim=1 identities=[0.0 : f32] : !score_BTxBS -> !stat_BT
-      (%sum_a: !real, %sum_b: !real) {
-        %total = addf %sum_a, %sum_b : !real
-        yield %total : !real
-      }
-      %tile_sum_column = reshape %tile_sum : !stat_BT -> !stat_BTx1
-      %sum_new = fma %sum_old, %rescale, %tile_sum_column : !stat_BTx1
-
-      %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
-      %v_flat = reshape %v_tile : !kv_1xBSx1xD -> !kv_BSxD
-      %p_elem = ftof %p : !score_BTxBS -> !p_BTxBS
-      %rescale_full = broadcast %rescale : !stat_BTx1 -> !acc_BTxD
-      %acc_scaled = mulf %acc_old, %rescale_full : !acc_BTxD
-      %acc_new = mmaf %p_elem, %v_flat, %acc_scaled : !p_BTxBS, !kv_BSxD, !acc_BTxD
-      continue %max_new, %sum_new, %acc_new : !stat_BTx1, !stat_BTx1, !acc_BTxD
+    %tile_max = reduce %score dim=1 identities=[0xFF800000 : f32] : !score_BTxBS -> !stat_BT
+    (%max_a: !real, %max_b: !real) {
+      %larger = maxf %max_a, %max_b : !real
+      yield %larger : !real
     }
-
-    // The same, with the mask.
-    %max, %sum, %acc = for %j in (%whole to %steps, step %one) : !int
-        iter_values(%max_old = %max_whole, %sum_old = %sum_whole, %acc_old = %acc_whole) -> (!stat_BTx1, !stat_BTx1, !acc_BTxD) {
-      %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
-      %k_flat = reshape %k_tile : !kv_1xBSx1xD -> !kv_BSxD
-      %k_turned = permute %k_flat [1, 0] : !kv_BSxD -> !k_DxBS
-      %product = mmaf %q_flat, %k_turned, %no_score : !q_BTxD, !k_DxBS, !score_BTxBS
-
-      %k_first = muli %j, %BS : !int
-      %k_first_1x1 = reshape %k_first : !int -> !int_1x1
-      %k_first_full = broadcast %k_first_1x1 : !int_1x1 -> !lane_1xBS
-      %k_place_row = addi %k_first_full, %k_lane_row : !lane_1xBS
-      %k_place = broadcast %k_place_row : !lane_1xBS -> !place_BTxBS
-      %visible = cmpi less_than_or_equal %k_place, %q_place, signed : !place_BTxBS -> !mask_BTxBS
-      // Key 0 is visible to every query, so the maximum is finite from the first tile on.
-      %score = select %visible, %product, %hidden : !mask_BTxBS, !score_BTxBS
-
-      %tile_max = reduce %score dim=1 identities=[0xFF800000 : f32] : !score_BTxBS -> !stat_BT
-      (%max_a: !real, %max_b: !real) {
-        %larger = maxf %max_a, %max_b : !real
-        yield %larger : !real
-      }
-      %tile_max_column = reshape %tile_max : !stat_BT -> !stat_BTx1
-      %tile_max_scaled = mulf %tile_max_column, %scale_column : !stat_BTx1
-      %max_new = maxf %max_old, %tile_max_scaled : !stat_BTx1
-      %fall = subf %max_old, %max_new : !stat_BTx1
-      %rescale = exp2 %fall flush_to_zero : !stat_BTx1
-      %max_full = broadcast %max_new : !stat_BTx1 -> !score_BTxBS
-      %max_below = negf %max_full : !score_BTxBS
-      %below = fma %score, %scale_full, %max_below : !score_BTxBS
-      %p = exp2 %below flush_to_zero : !score_BTxBS
-      %tile_sum = reduce %p dim=1 identities=[0.0 : f32] : !score_BTxBS -> !stat_BT
-      (%sum_a: !real, %sum_b: !real) {
-        %total = addf %sum_a, %sum_b : !real
-        yield %total : !real
-      }
-      %tile_sum_column = reshape %tile_sum : !stat_BT -> !stat_BTx1
-      %sum_new = fma %sum_old, %rescale, %tile_sum_column : !stat_BTx1
-
-      %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
-      %v_flat = reshape %v_tile : !kv_1xBSx1xD -> !kv_BSxD
-      %p_elem = ftof %p : !score_BTxBS -> !p_BTxBS
-      %rescale_full = broadcast %rescale : !stat_BTx1 -> !acc_BTxD
-      %acc_scaled = mulf %acc_old, %rescale_full : !acc_BTxD
-      %acc_new = mmaf %p_elem, %v_flat, %acc_scaled : !p_BTxBS, !kv_BSxD, !acc_BTxD
-      continue %max_new, %sum_new, %acc_new : !stat_BTx1, !stat_BTx1, !acc_BTxD
+    %tile_max_column = reshape %tile_max : !stat_BT -> !stat_BTx1
+    %tile_max_scaled = mulf %tile_max_column, %scale_column : !stat_BTx1
+    %max_new = maxf %max_old, %tile_max_scaled : !stat_BTx1
+    %fall = subf %max_old, %max_new : !stat_BTx1
+    %rescale = exp2 %fall flush_to_zero : !stat_BTx1
+    %max_full = broadcast %max_new : !stat_BTx1 -> !score_BTxBS
+    %max_below = negf %max_full : !score_BTxBS
+    %below = fma %score, %scale_full, %max_below : !score_BTxBS
+    %p = exp2 %below flush_to_zero : !score_BTxBS
+    %tile_sum = reduce %p dim=1 identities=[0.0 : f32] : !score_BTxBS -> !stat_BT
+    (%sum_a: !real, %sum_b: !real) {
+      %total = addf %sum_a, %sum_b : !real
+      yield %total : !real
     }
+    %tile_sum_column = reshape %tile_sum : !stat_BT -> !stat_BTx1
+    %sum_new = fma %sum_old, %rescale, %tile_sum_column : !stat_BTx1
 
-    %unit = constant <f32: 1.0> : !stat_BTx1
-    %inverse = divf %unit, %sum : !stat_BTx1
-    %inverse_full = broadcast %inverse : !stat_BTx1 -> !acc_BTxD
-    %mean = mulf %acc, %inverse_full : !acc_BTxD
-    %result = ftof %mean : !acc_BTxD -> !q_BTxD
-    %result_tile = reshape %result : !q_BTxD -> !q_1xBTx1xD
-    %stored = store_view_tko weak %result_tile, %o_tiles[%b, %i, %h, %zero] : !q_1xBTx1xD, !out_part_1xBTx1xD, !int -> token
-    return
+    %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+    %v_flat = reshape %v_tile : !kv_1xBSx1xD -> !kv_BSxD
+    %p_elem = ftof %p : !score_BTxBS -> !p_BTxBS
+    %rescale_full = broadcast %rescale : !stat_BTx1 -> !acc_BTxD
+    %acc_scaled = mulf %acc_old, %rescale_full : !acc_BTxD
+    %acc_new = mmaf %p_elem, %v_flat, %acc_scaled : !p_BTxBS, !kv_BSxD, !acc_BTxD
+    continue %max_new, %sum_new, %acc_new : !stat_BTx1, !stat_BTx1, !acc_BTxD
   }
+
+  // The same, with the mask.
+  %max, %sum, %acc = for %j in (%whole to %steps, step %one) : !int
+      iter_values(%max_old = %max_whole, %sum_old = %sum_whole, %acc_old = %acc_whole) -> (!stat_BTx1, !stat_BTx1, !acc_BTxD) {
+    %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+    %k_flat = reshape %k_tile : !kv_1xBSx1xD -> !kv_BSxD
+    %k_turned = permute %k_flat [1, 0] : !kv_BSxD -> !k_DxBS
+    %product = mmaf %q_flat, %k_turned, %no_score : !q_BTxD, !k_DxBS, !score_BTxBS
+
+    %k_first = muli %j, %BS : !int
+    %k_first_1x1 = reshape %k_first : !int -> !int_1x1
+    %k_first_full = broadcast %k_first_1x1 : !int_1x1 -> !lane_1xBS
+    %k_place_row = addi %k_first_full, %k_lane_row : !lane_1xBS
+    %k_place = broadcast %k_place_row : !lane_1xBS -> !place_BTxBS
+    %visible = cmpi less_than_or_equal %k_place, %q_place, signed : !place_BTxBS -> !mask_BTxBS
+    // Key 0 is visible to every query, so the maximum is finite from the first tile on.
+    %score = select %visible, %product, %hidden : !mask_BTxBS, !score_BTxBS
+
+    %tile_max = reduce %score dim=1 identities=[0xFF800000 : f32] : !score_BTxBS -> !stat_BT
+    (%max_a: !real, %max_b: !real) {
+      %larger = maxf %max_a, %max_b : !real
+      yield %larger : !real
+    }
+    %tile_max_column = reshape %tile_max : !stat_BT -> !stat_BTx1
+    %tile_max_scaled = mulf %tile_max_column, %scale_column : !stat_BTx1
+    %max_new = maxf %max_old, %tile_max_scaled : !stat_BTx1
+    %fall = subf %max_old, %max_new : !stat_BTx1
+    %rescale = exp2 %fall flush_to_zero : !stat_BTx1
+    %max_full = broadcast %max_new : !stat_BTx1 -> !score_BTxBS
+    %max_below = negf %max_full : !score_BTxBS
+    %below = fma %score, %scale_full, %max_below : !score_BTxBS
+    %p = exp2 %below flush_to_zero : !score_BTxBS
+    %tile_sum = reduce %p dim=1 identities=[0.0 : f32] : !score_BTxBS -> !stat_BT
+    (%sum_a: !real, %sum_b: !real) {
+      %total = addf %sum_a, %sum_b : !real
+      yield %total : !real
+    }
+    %tile_sum_column = reshape %tile_sum : !stat_BT -> !stat_BTx1
+    %sum_new = fma %sum_old, %rescale, %tile_sum_column : !stat_BTx1
+
+    %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
+    %v_flat = reshape %v_tile : !kv_1xBSx1xD -> !kv_BSxD
+    %p_elem = ftof %p : !score_BTxBS -> !p_BTxBS
+    %rescale_full = broadcast %rescale : !stat_BTx1 -> !acc_BTxD
+    %acc_scaled = mulf %acc_old, %rescale_full : !acc_BTxD
+    %acc_new = mmaf %p_elem, %v_flat, %acc_scaled : !p_BTxBS, !kv_BSxD, !acc_BTxD
+    continue %max_new, %sum_new, %acc_new : !stat_BTx1, !stat_BTx1, !acc_BTxD
+  }
+
+  %unit = constant <f32: 1.0> : !stat_BTx1
+  %inverse = divf %unit, %sum : !stat_BTx1
+  %inverse_full = broadcast %inverse : !stat_BTx1 -> !acc_BTxD
+  %mean = mulf %acc, %inverse_full : !acc_BTxD
+  %result = ftof %mean : !acc_BTxD -> !q_BTxD
+  %result_tile = reshape %result : !q_BTxD -> !q_1xBTx1xD
+  %stored = store_view_tko weak %result_tile, %o_tiles[%b, %i, %h, %zero] : !q_1xBTx1xD, !out_part_1xBTx1xD, !int -> token
+  return
 }

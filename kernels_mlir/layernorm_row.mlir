@@ -1,112 +1,97 @@
-// out = (x - mean) / sqrt(variance + eps) * weight + bias, over rows of at most BC columns
-//
-// One block makes R rows, which stay in registers: x is read once. The variance is that of the deviations from the mean:
-// of the squares alone it would cancel when the mean is large. Everything is computed in f32. The weight and the bias are
-// read before the wait for the launches before this one: they arrive while those still run.
-
-!elem = bf16  // storage
+sizes R = 2, BC = 1024
 
 !int = !cuda_tile.tile<i32>
 !int_1x1 = !cuda_tile.tile<1x1xi32>
 !real = !cuda_tile.tile<f32>
 !real_1x1 = !cuda_tile.tile<1x1xf32>
-!ptr = !cuda_tile.tile<ptr<!elem>>
-!matrix = !cuda_tile.tensor_view<?x?x!elem, strides=[?,1]>
-!vector = !cuda_tile.tensor_view<?x!elem, strides=[1]>
-!x_part_RxBC = !cuda_tile.partition_view<tile=(4x1024), padding_value = zero, !matrix>
-!out_part_RxBC = !cuda_tile.partition_view<tile=(4x1024), !matrix>
-!vector_part_BC = !cuda_tile.partition_view<tile=(1024), padding_value = zero, !vector>
-!rows_RxBC = !cuda_tile.tile<4x1024x!elem>
-!vector_BC = !cuda_tile.tile<1024x!elem>
-!vector_f32_BC = !cuda_tile.tile<1024xf32>
-!vector_f32_1xBC = !cuda_tile.tile<1x1024xf32>
-!f32_RxBC = !cuda_tile.tile<4x1024xf32>
-!stat_R = !cuda_tile.tile<4xf32>
-!stat_Rx1 = !cuda_tile.tile<4x1xf32>
-!lane_BC = !cuda_tile.tile<1024xi32>
-!column_1xBC = !cuda_tile.tile<1x1024xi32>
-!mask_1xBC = !cuda_tile.tile<1x1024xi1>
-!mask_RxBC = !cuda_tile.tile<4x1024xi1>
+!ptr = !cuda_tile.tile<ptr<T>>
+!matrix = !cuda_tile.tensor_view<?x?xT, strides=[?,1]>
+!vector = !cuda_tile.tensor_view<?xT, strides=[1]>
+!x_part_RxBC = !cuda_tile.partition_view<tile=(RxBC), padding_value = zero, !matrix>
+!out_part_RxBC = !cuda_tile.partition_view<tile=(RxBC), !matrix>
+!vector_part_BC = !cuda_tile.partition_view<tile=(BC), padding_value = zero, !vector>
+!rows_RxBC = !cuda_tile.tile<RxBCxT>
+!vector_BC = !cuda_tile.tile<BCxT>
+!vector_f32_BC = !cuda_tile.tile<BCxf32>
+!vector_f32_1xBC = !cuda_tile.tile<1xBCxf32>
+!f32_RxBC = !cuda_tile.tile<RxBCxf32>
+!stat_R = !cuda_tile.tile<Rxf32>
+!stat_Rx1 = !cuda_tile.tile<Rx1xf32>
+!lane_BC = !cuda_tile.tile<BCxi32>
+!column_1xBC = !cuda_tile.tile<1xBCxi32>
+!mask_1xBC = !cuda_tile.tile<1xBCxi1>
+!mask_RxBC = !cuda_tile.tile<RxBCxi1>
 
-cuda_tile.module @layernorm_row {
-  entry @layernorm_row(%x: !ptr, %x_n: !int, %x_c: !int, %x_stride: !int, %x_unit: !int,
-      %w: !ptr, %w_c: !int, %w_unit: !int,
-      %b: !ptr, %b_c: !int, %b_unit: !int,
-      %out: !ptr, %out_n: !int, %out_c: !int, %out_stride: !int, %out_unit: !int,
-      %eps: !real) {
-    %N = assume bounded<0, ?>, %x_n : !int
-    %C = assume bounded<0, ?>, %x_c : !int
-    %x_row = assume bounded<0, ?>, %x_stride : !int
-    %out_row = assume bounded<0, ?>, %out_stride : !int
-    %x_view = make_tensor_view %x, shape = [%N, %C], strides = [%x_row, 1] : !int -> !matrix
-    %w_view = make_tensor_view %w, shape = [%C], strides = [1] : !int -> !vector
-    %b_view = make_tensor_view %b, shape = [%C], strides = [1] : !int -> !vector
-    %out_view = make_tensor_view %out, shape = [%N, %C], strides = [%out_row, 1] : !int -> !matrix
-    %x_tiles = make_partition_view %x_view : !x_part_RxBC
-    %w_tiles = make_partition_view %w_view : !vector_part_BC
-    %b_tiles = make_partition_view %b_view : !vector_part_BC
-    %out_tiles = make_partition_view %out_view : !out_part_RxBC
+// out = (x - mean) / sqrt(variance + eps) * weight + bias, over rows of at most BC columns
+//
+// One block makes R rows, which stay in registers: x is read once. The variance is that of the deviations from the mean:
+// of the squares alone it would cancel when the mean is large. Everything is computed in f32. The weight and the bias are
+// read before the wait for the launches before this one: they arrive while those still run.
+kernel @layernorm_row op = layernorm {
+  %x_tiles = make_partition_view %x_view : !x_part_RxBC
+  %w_tiles = make_partition_view %weight_view : !vector_part_BC
+  %b_tiles = make_partition_view %bias_view : !vector_part_BC
+  %out_tiles = make_partition_view %out_view : !out_part_RxBC
 
-    %n, %unused_y, %unused_z = get_tile_block_id : !int
-    %zero = constant <i32: 0> : !int
-    %w_tile, %t0 = load_view_tko weak %w_tiles[%zero] optimization_hints = <default = {allow_tma = false}>
-        : !vector_part_BC, !int -> !vector_BC, token
-    %b_tile, %t1 = load_view_tko weak %b_tiles[%zero] optimization_hints = <default = {allow_tma = false}>
-        : !vector_part_BC, !int -> !vector_BC, token
-    %w_f32 = ftof %w_tile : !vector_BC -> !vector_f32_BC
-    %b_f32 = ftof %b_tile : !vector_BC -> !vector_f32_BC
-    %w_line = reshape %w_f32 : !vector_f32_BC -> !vector_f32_1xBC
-    %b_line = reshape %b_f32 : !vector_f32_BC -> !vector_f32_1xBC
-    %w_full = broadcast %w_line : !vector_f32_1xBC -> !f32_RxBC
-    %b_full = broadcast %b_line : !vector_f32_1xBC -> !f32_RxBC
+  %n, %unused_y, %unused_z = get_tile_block_id : !int
+  %zero = constant <i32: 0> : !int
+  %w_tile, %t0 = load_view_tko weak %w_tiles[%zero] optimization_hints = <default = {allow_tma = false}>
+      : !vector_part_BC, !int -> !vector_BC, token
+  %b_tile, %t1 = load_view_tko weak %b_tiles[%zero] optimization_hints = <default = {allow_tma = false}>
+      : !vector_part_BC, !int -> !vector_BC, token
+  %w_f32 = ftof %w_tile : !vector_BC -> !vector_f32_BC
+  %b_f32 = ftof %b_tile : !vector_BC -> !vector_f32_BC
+  %w_line = reshape %w_f32 : !vector_f32_BC -> !vector_f32_1xBC
+  %b_line = reshape %b_f32 : !vector_f32_BC -> !vector_f32_1xBC
+  %w_full = broadcast %w_line : !vector_f32_1xBC -> !f32_RxBC
+  %b_full = broadcast %b_line : !vector_f32_1xBC -> !f32_RxBC
 
-    // The wait comes after these reads by their tokens: else the compiler may put it first.
-    %ahead = join_tokens %t0, %t1 : token
-    %ready = gdc_wait_tko token = %ahead -> token
-    %tile, %t2 = load_view_tko weak %x_tiles[%n, %zero] optimization_hints = <default = {allow_tma = false}>
-        : !x_part_RxBC, !int -> !rows_RxBC, token
-    %value = ftof %tile : !rows_RxBC -> !f32_RxBC
-    %sum = reduce %value dim=1 identities=[0.0 : f32] : !f32_RxBC -> !stat_R
-    (%sum_a: !real, %sum_b: !real) {
-      %total = addf %sum_a, %sum_b : !real
-      yield %total : !real
-    }
-    %sum_column = reshape %sum : !stat_R -> !stat_Rx1
-    %width = itof %C signed : !int -> !real
-    %width_1x1 = reshape %width : !real -> !real_1x1
-    %width_column = broadcast %width_1x1 : !real_1x1 -> !stat_Rx1
-    %mean = divf %sum_column, %width_column : !stat_Rx1
-    %mean_full = broadcast %mean : !stat_Rx1 -> !f32_RxBC
-
-    // Columns past C were padded with zeros, which deviate from the mean: they must not count.
-    %lane = iota : !lane_BC
-    %column = reshape %lane : !lane_BC -> !column_1xBC
-    %C_1x1 = reshape %C : !int -> !int_1x1
-    %C_line = broadcast %C_1x1 : !int_1x1 -> !column_1xBC
-    %inside = cmpi less_than %column, %C_line, signed : !column_1xBC -> !mask_1xBC
-    %inside_full = broadcast %inside : !mask_1xBC -> !mask_RxBC
-    %nothing = constant <f32: 0.0> : !f32_RxBC
-    %difference = subf %value, %mean_full : !f32_RxBC
-    %deviation = select %inside_full, %difference, %nothing : !mask_RxBC, !f32_RxBC
-    %square = mulf %deviation, %deviation : !f32_RxBC
-    %square_sum = reduce %square dim=1 identities=[0.0 : f32] : !f32_RxBC -> !stat_R
-    (%square_a: !real, %square_b: !real) {
-      %total = addf %square_a, %square_b : !real
-      yield %total : !real
-    }
-    %square_column = reshape %square_sum : !stat_R -> !stat_Rx1
-    %variance = divf %square_column, %width_column : !stat_Rx1
-    %eps_1x1 = reshape %eps : !real -> !real_1x1
-    %eps_column = broadcast %eps_1x1 : !real_1x1 -> !stat_Rx1
-    %shifted = addf %variance, %eps_column : !stat_Rx1
-    %inverse = rsqrt %shifted : !stat_Rx1
-    %inverse_full = broadcast %inverse : !stat_Rx1 -> !f32_RxBC
-
-    %normal = mulf %deviation, %inverse_full : !f32_RxBC
-    %scaled = fma %normal, %w_full, %b_full : !f32_RxBC
-    %result = ftof %scaled : !f32_RxBC -> !rows_RxBC
-    %stored = store_view_tko weak %result, %out_tiles[%n, %zero] optimization_hints = <default = {allow_tma = false}>
-        : !rows_RxBC, !out_part_RxBC, !int -> token
-    return
+  // The wait comes after these reads by their tokens: else the compiler may put it first.
+  %ahead = join_tokens %t0, %t1 : token
+  %ready = gdc_wait_tko token = %ahead -> token
+  %tile, %t2 = load_view_tko weak %x_tiles[%n, %zero] optimization_hints = <default = {allow_tma = false}>
+      : !x_part_RxBC, !int -> !rows_RxBC, token
+  %value = ftof %tile : !rows_RxBC -> !f32_RxBC
+  %sum = reduce %value dim=1 identities=[0.0 : f32] : !f32_RxBC -> !stat_R
+  (%sum_a: !real, %sum_b: !real) {
+    %total = addf %sum_a, %sum_b : !real
+    yield %total : !real
   }
+  %sum_column = reshape %sum : !stat_R -> !stat_Rx1
+  %width = itof %C signed : !int -> !real
+  %width_1x1 = reshape %width : !real -> !real_1x1
+  %width_column = broadcast %width_1x1 : !real_1x1 -> !stat_Rx1
+  %mean = divf %sum_column, %width_column : !stat_Rx1
+  %mean_full = broadcast %mean : !stat_Rx1 -> !f32_RxBC
+
+  // Columns past C were padded with zeros, which deviate from the mean: they must not count.
+  %lane = iota : !lane_BC
+  %column = reshape %lane : !lane_BC -> !column_1xBC
+  %C_1x1 = reshape %C : !int -> !int_1x1
+  %C_line = broadcast %C_1x1 : !int_1x1 -> !column_1xBC
+  %inside = cmpi less_than %column, %C_line, signed : !column_1xBC -> !mask_1xBC
+  %inside_full = broadcast %inside : !mask_1xBC -> !mask_RxBC
+  %nothing = constant <f32: 0.0> : !f32_RxBC
+  %difference = subf %value, %mean_full : !f32_RxBC
+  %deviation = select %inside_full, %difference, %nothing : !mask_RxBC, !f32_RxBC
+  %square = mulf %deviation, %deviation : !f32_RxBC
+  %square_sum = reduce %square dim=1 identities=[0.0 : f32] : !f32_RxBC -> !stat_R
+  (%square_a: !real, %square_b: !real) {
+    %total = addf %square_a, %square_b : !real
+    yield %total : !real
+  }
+  %square_column = reshape %square_sum : !stat_R -> !stat_Rx1
+  %variance = divf %square_column, %width_column : !stat_Rx1
+  %eps_1x1 = reshape %eps : !real -> !real_1x1
+  %eps_column = broadcast %eps_1x1 : !real_1x1 -> !stat_Rx1
+  %shifted = addf %variance, %eps_column : !stat_Rx1
+  %inverse = rsqrt %shifted : !stat_Rx1
+  %inverse_full = broadcast %inverse : !stat_Rx1 -> !f32_RxBC
+
+  %normal = mulf %deviation, %inverse_full : !f32_RxBC
+  %scaled = fma %normal, %w_full, %b_full : !f32_RxBC
+  %result = ftof %scaled : !f32_RxBC -> !rows_RxBC
+  %stored = store_view_tko weak %result, %out_tiles[%n, %zero] optimization_hints = <default = {allow_tma = false}>
+      : !rows_RxBC, !out_part_RxBC, !int -> token
+  return
 }

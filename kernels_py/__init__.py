@@ -58,10 +58,9 @@ class PythonSource:
         import cuda.tile as ct
         from cuda.tile.compilation import CallingConvention, KernelSignature, export_kernel
 
-        from toolchain.tileir import overlap
         from toolchain.tileir.bytecode import read, write
         from toolchain.tileir.bytecode.writer import parse_version
-        from toolchain.tileir.specialize import set_hints, set_sizes
+        from toolchain.tileir.specialize import finish
 
         name, file = spec.kernel or spec.op, _module_of(spec)
         kernel: Any = getattr(importlib.import_module(f"{__name__}.{file}"), name)
@@ -80,11 +79,8 @@ class PythonSource:
         except ct.TileError as error:
             raise SourceError(f"{HERE.name}/{file}.py: {spec.symbol}: {error}") from error
         made = read(out.getvalue(), name=spec.symbol)
-        # cuTile has a way of its own to give hints, which refuses some that the compiler takes. Sizes are made constant
-        # here, not in the signature, so that both sources do it alike.
-        set_hints(made.entries[spec.symbol], spec)
-        set_sizes(made.entries[spec.symbol], spec)
-        overlap.settle(made.entries[spec.symbol], spec, parse_version(version))
+        # Both sources get hints and sizes from us: cuTile refuses some hints that the compiler takes.
+        finish(made, spec, parse_version(version))
         return write(made, version)
 
     def fingerprint(self, spec: EntrySpec) -> str:

@@ -34,6 +34,7 @@ def add(commands: Any) -> None:
         "--source", choices=list(SOURCES), default="mlir", help="the source of --entry (default mlir)"
     )
     assemble.add_argument("--target", metavar="SM", help="make a cubin for this target")
+    assemble.add_argument("--emit", choices=("bytecode", "mlir"), default="bytecode", help="mlir: the composed text")
     assemble.add_argument(
         "--bytecode", default=BYTECODE, metavar="VERSION", help=f"bytecode version (default {BYTECODE})"
     )
@@ -74,8 +75,9 @@ def add(commands: Any) -> None:
 
 
 def load(path: Path) -> ModuleOp:
-    """A module from text or bytecode, told apart by content; verified."""
+    """A module from text, a file of a kernel source or bytecode, told apart by content; verified."""
     from toolchain.tileir import bytecode, text
+    from toolchain.tileir.compose.sample import is_kernel_source, sample
     from toolchain.tileir.dialect.verify import verify as check
 
     raw = read(path)
@@ -87,6 +89,8 @@ def load(path: Path) -> ModuleOp:
             source = raw.decode()
         except UnicodeDecodeError as error:
             raise UsageError(f"{path} is neither Tile IR text nor bytecode: {error}") from error
+        if is_kernel_source(source):
+            return sample(path.absolute())
         module = text.parse(source, filename=str(path))
     check(module, text=source, filename=str(path))
     return module
@@ -96,7 +100,7 @@ def assemble_(args: argparse.Namespace) -> int:
     from toolchain import pipeline, targets
     from toolchain.artifact import tile_ir
     from toolchain.stages import STAGES
-    from toolchain.tileir import bytecode
+    from toolchain.tileir import bytecode, text
 
     if (args.file is None) == (args.entry is None):
         raise UsageError("name a file or an --entry, one of them")
@@ -117,6 +121,15 @@ def assemble_(args: argparse.Namespace) -> int:
             )
         pipeline.check_targets(chosen, args.bytecode)
         data = STAGES[artifact.form.kind].run(data, chosen[0].name)
+    if args.emit == "mlir":
+        if args.target is not None:
+            raise UsageError("--emit mlir is the text before a target is chosen", hint="leave out --target")
+        if artifact.form.kind != "tile-ir":
+            raise UsageError(f"{args.entry} is {artifact.form.kind}, which has no Tile IR text")
+        module = bytecode.read(data, name=args.entry or str(args.file))
+        if args.entry is not None and hasattr(source, "module"):  # with the names that the source gives its values
+            module = source.module(specs[args.entry], args.bytecode)
+        data = text.print_module(module).encode()
     emit(args.output, data)
     return 0
 
@@ -134,7 +147,7 @@ def disassemble_(args: argparse.Namespace) -> int:
 def verify_(args: argparse.Namespace) -> int:
     for path in args.files:
         module = load(path)
-        entries = ", ".join(f"@{symbol}" for symbol in module.entries)
+        entries = ", ".join(f"@{symbol}" for symbol in module.entries) or "fragments alone"
         print(f"{path}: ok: {entries}")
     return 0
 

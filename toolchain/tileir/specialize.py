@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from toolchain.entry import EntrySpec
 
 from .compose import Library, compose
@@ -36,15 +38,15 @@ def specialize(library: Library, spec: EntrySpec, version: Version) -> ModuleOp:
     if STORAGE[spec.dtype] == t.f32:
         full_tanh(entry)
     assume_divisors(entry, spec)
-    finish(module, spec, version)
+    finish(module, spec, version, texts=library.texts)
     return module
 
 
-def finish(module: ModuleOp, spec: EntrySpec, version: Version) -> None:
-    """What every source leaves to us: compiled-in sizes, hints, and the wait for the launch before. Verifies the
-    module. Raises SourceError."""
+def finish(module: ModuleOp, spec: EntrySpec, version: Version, *, texts: Mapping[str, str] | None = None) -> None:
+    """Run the passes that are the same for every source: compiled-in sizes, hints, and the wait for the launch before.
+    Verifies the module; `texts`: see `verify`. Raises SourceError."""
     entry = module.entries[spec.symbol]
     set_sizes(entry, spec)
     set_hints(entry, spec)
-    verify(module)
+    verify(module, texts=texts)
     settle(entry, spec, version)

@@ -9,7 +9,7 @@ from ..dialect.attrs import StrAttr
 
 @irdl_op_definition
 class FragmentOp(IRDLOperation):
-    """A function: its region has one block, whose arguments are the parameters; it ends with a `yield` of the results."""
+    """A function. Its region has one block, whose arguments are the parameters; it ends with a `yield`."""
 
     name = "compose.fragment"
     sym_name = prop_def(StrAttr)
@@ -28,7 +28,7 @@ class CallOp(IRDLOperation):
 
 @irdl_op_definition
 class HoleOp(IRDLOperation):
-    """A hole of a skeleton, filled: the region is the kernel's section, which takes the operands and yields the results.
+    """A filled hole of a skeleton: the region is the kernel's section, which takes the operands and yields the results.
     Its values may be used in sections after it."""
 
     name = "compose.hole"

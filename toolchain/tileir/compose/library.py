@@ -90,6 +90,11 @@ class Library:
                     raise file.source.error(at, f"{item.kind} @{item.name} stands in {other} too")
                 self.items[item.kind, item.name] = item
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """The files' texts by name, to show lines of them in errors."""
+        return {name: file.source.text for name, file in self.files.items()}
+
     @classmethod
     def load(cls, folder: Path) -> Library:
         """All `.mlir` files of a folder; errors call them `<folder>/<file>`."""

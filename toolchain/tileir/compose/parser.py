@@ -36,17 +36,26 @@ MAX_CALLS = 8  # of fragments that call one another
 
 
 def compose(
-    library: Library, kernel: str, *, symbol: str, dtype: str, constants: Mapping[str, int], op: str | None = None
+    library: Library,
+    kernel: str,
+    *,
+    symbol: str,
+    dtype: str,
+    constants: Mapping[str, int],
+    op: str | None = None,
+    all_used: bool = True,
 ) -> ModuleOp:
     """The module of a kernel: its entry with filled holes and calls in it, and the fragments that it calls. See
     `passes/inline.py` for what puts them together. `op`: the op that the kernel has to be for.
 
-    Raises SourceError with file:line:col for anything that does not parse or fit, also if a constant is used nowhere.
+    Raises SourceError with file:line:col for anything that does not parse or fit, with `all_used` also if a constant is
+    used nowhere.
     """
     item = library.find("kernel", kernel)
     if item is None:
         raise SourceError(f"{symbol}: there is no kernel @{kernel}", hint=library.near("kernel", kernel))
-    return KernelParser(library, item, Sizes(constants, dtype)).kernel(symbol, op)
+    used = set[str]() if all_used else set(constants)
+    return KernelParser(library, item, Sizes(constants, dtype, used)).kernel(symbol, op)
 
 
 @dataclass(frozen=True)

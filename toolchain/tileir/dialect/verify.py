@@ -6,8 +6,8 @@ attributes stands in `rules/`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -40,12 +40,14 @@ TERMINATORS = (BreakOp, ContinueOp, ReturnOp, YieldOp)
 EFFECTS = ("alloca", "assert", "assume", "for", "loop")  # and all that takes tokens
 
 
-def verify(module: ModuleOp, *, text: str | None = None, filename: str = "<unknown>") -> None:
-    """Raises SourceError, with the operation's place and, given the `text`, its line and a caret. What has no place, as
-    bytecode without debug information, is said to stand in `filename`."""
+def verify(
+    module: ModuleOp, *, text: str | None = None, filename: str = "<unknown>", texts: Mapping[str, str] | None = None
+) -> None:
+    """Raises SourceError, with the operation's place and, given the `text` or the `texts` by file name, its line and a
+    caret. What has no place, as bytecode without debug information, is said to stand in `filename`."""
     if not module.entries:
         raise SourceError(f"{filename}:0:0: error: a module without entries: there is nothing to run")
-    verifier = _Verifier(module, text, filename)
+    verifier = _Verifier(text, filename, texts or {})
     for op in module.body.block.ops:
         verifier.symbol(op)
     for op in module.body.block.ops:
@@ -53,15 +55,21 @@ def verify(module: ModuleOp, *, text: str | None = None, filename: str = "<unkno
             verifier.block(op, op.body.block)
 
 
+def verify_function(function: Operation, *, texts: Mapping[str, str]) -> None:
+    """Verify the body of a function that ends with a `yield` of its results. Raises SourceError as `verify` does."""
+    verifier = _Verifier(None, "<unknown>", texts)
+    (block,) = function.regions[0].blocks
+    verifier.tiles(block.args)
+    verifier.operations([op for op in block.ops if op is not block.last_op])
+
+
 @dataclass
 class _Verifier:
-    module: ModuleOp
     text: str | None
     filename: str
-
-    def __post_init__(self) -> None:
-        self.symbols: dict[str, Operation] = {}
-        self.right: set[TileType] = set()  # those looked at
+    texts: Mapping[str, str]
+    symbols: dict[str, Operation] = field(default_factory=dict[str, Operation])
+    right: set[TileType] = field(default_factory=set[TileType])  # those looked at
 
     def fail(self, op: Operation, problem: Exception) -> SourceError:
         from ..text.source import Source  # the text form is written on top of the dialect
@@ -74,9 +82,10 @@ class _Verifier:
                 entry = entry.parent_op()
             inside = "" if entry is None else f" (in @{entry.symbol})"
             return SourceError(f"{self.filename}:0:0: error: {message}{inside}")
-        if self.text is None:
+        text = self.text if self.text is not None else self.texts.get(place.file)
+        if text is None:
             return SourceError(f"{place}: error: {message}")
-        return Source(self.text, place.file).error_at(place, message)
+        return Source(text, place.file).error_at(place, message)
 
     def symbol(self, op: Operation) -> None:
         """What stands directly in the module."""
@@ -98,7 +107,15 @@ class _Verifier:
 
     def block(self, parent: Operation, block: Block) -> None:
         """The operations of a block, and those inside them."""
-        for op in block.ops:
+        self.operations(list(block.ops))
+        try:
+            last = block.last_op
+            need(isinstance(last, TERMINATORS), f"its block must end with {_ending(parent)}")
+        except Invalid as problem:
+            raise self.fail(parent, problem) from problem
+
+    def operations(self, ops: Sequence[Operation]) -> None:
+        for op in ops:
             try:
                 self.operation(op)
             except (Invalid, VerifyException) as problem:
@@ -106,11 +123,6 @@ class _Verifier:
             for region in op.regions:
                 for inner in region.blocks:
                     self.block(op, inner)
-        try:
-            last = block.last_op
-            need(isinstance(last, TERMINATORS), f"its block must end with {_ending(parent)}")
-        except Invalid as problem:
-            raise self.fail(parent, problem) from problem
 
     def tiles(self, values: Sequence[SSAValue]) -> None:
         """What a tile may be, wherever there is one."""

@@ -5,24 +5,31 @@ Each operation keeps the place where it was written, so that an error in a fragm
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ..compose.dialect import CallOp, FragmentOp, HoleOp
 from ..dialect import location
-from ..dialect.control import ModuleOp
+from ..dialect.control import EntryOp, ModuleOp
 
 
 def inline(module: ModuleOp) -> None:
     """Leave a module with its entries alone: no holes, calls or fragments."""
     fragments = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FragmentOp)}
     for entry in module.entries.values():
-        while parts := [op for op in entry.walk() if isinstance(op, HoleOp | CallOp)]:
-            for part in parts:
-                block = part.body.block if isinstance(part, HoleOp) else _copy(fragments[part.callee.data].body.block)
-                _splice(part, block)
+        inline_into(entry, fragments)
     for fragment in fragments.values():
         Rewriter.erase_op(fragment)
+
+
+def inline_into(function: EntryOp | FragmentOp, fragments: Mapping[str, FragmentOp]) -> None:
+    """Fill the holes and replace the calls in one function. `fragments`: those that may be called, by symbol."""
+    while parts := [op for op in function.walk() if isinstance(op, HoleOp | CallOp)]:
+        for part in parts:
+            block = part.body.block if isinstance(part, HoleOp) else _copy(fragments[part.callee.data].body.block)
+            _splice(part, block)
 
 
 def _copy(block: Block) -> Block:

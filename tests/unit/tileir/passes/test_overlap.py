@@ -11,7 +11,7 @@ from toolchain.entry import EntrySpec
 from toolchain.errors import SourceError
 from toolchain.tileir import bytecode, text
 from toolchain.tileir.dialect import ops, verify
-from toolchain.tileir.overlap import settle
+from toolchain.tileir.passes.overlap import settle
 
 SPEC = EntrySpec("k", "layernorm", "mlir", "f32")  # which may read weight and bias early
 VIEW = "partition_view<tile=(4), tensor_view<?xf32, strides=[1]>>"

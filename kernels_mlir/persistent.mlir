@@ -1,0 +1,158 @@
+// Persistent products: as many blocks as fit the GPU walk the tiles of the result, so that the epilogue of one tile overlaps
+// the loads of the next one. With a grid as large as the number of tiles, each block makes one.
+
+include "products.mlir"
+
+!w_turned_part = !cuda_tile.partition_view<tile=(BNxBK), padding_value = zero, !matrix>
+!w_turned = !cuda_tile.tile<BNxBKxT>
+
+// The holes: `rows` (what scales the rows of x) and `setup` once a block; `prologue` before a tile's K loop; `epilogue` after it. The epilogue gets the product in
+// f32, the tile's place, and a token of the tile before, and yields its own: stores that follow it are made in order from
+// tile to tile. Tiles do not overlap, but without that order the compiler starts the next tile early, which can be slower.
+skeleton @persistent {
+  %x_tiles = make_partition_view %x_view : !x_part
+  hole @rows
+  %w_tiles = make_partition_view %weight_view : !w_part
+  hole @setup
+  %out_tiles = make_partition_view %out_view : !out_part
+  %block, %unused_y, %unused_z = get_tile_block_id : !int
+  %blocks, %one_y, %one_z = get_num_tile_blocks : !int
+  %zero = constant <i32: 0> : !int
+  %one = constant <i32: 1> : !int
+  %BM = constant <i32: BM> : !int
+  %BN = constant <i32: BN> : !int
+  %BK = constant <i32: BK> : !int
+  %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
+  %n_tiles = divi %N, %BN signed rounding<positive_inf> : !int
+  %tiles = muli %m_tiles, %n_tiles : !int
+  %steps = divi %K, %BK signed rounding<positive_inf> : !int
+  %empty = constant <f32: 0.0> : !acc
+  %start = make_token : token
+  %end = for %tile in (%block to %tiles, step %blocks) : !int iter_values(%before = %start) -> (token) {
+    %m, %n = call @tile_place(%tile, %m_tiles, %n_tiles)
+    hole @prologue(%n)
+    %product = for %k in (%zero to %steps, step %one) : !int iter_values(%acc = %empty) -> (!acc) {
+      %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part, !int -> !x, token
+      %w_tile, %w_token = load_view_tko weak %w_tiles[%k, %n] : !w_part, !int -> !w, token
+      %next = mmaf %x_tile, %w_tile, %acc : !x, !w, !acc
+      continue %next : !acc
+    }
+    %after = hole @epilogue(%product, %out_tiles, %m, %n, %before) -> token
+    continue %after : token
+  }
+  return
+}
+
+// out = x @ weight + bias
+kernel @linear op = linear, skeleton = @persistent {
+  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
+  @prologue(%n) {
+    %bias, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
+    %bias_rows = call @bias_rows(%bias)
+  }
+  @epilogue(%product, %out_tiles, %m, %n, %before) {
+    %value = addf %product, %bias_rows : !acc
+    %result = call @rounded(%value)
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out, !out_part, !int -> token
+    yield %before : token
+  }
+}
+
+// out = gelu(x @ weight + bias)
+kernel @linear_gelu op = linear_gelu, skeleton = @persistent {
+  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
+  @prologue(%n) {
+    %bias, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
+    %half_bias = call @half_bias_rows(%bias)
+  }
+  @epilogue(%product, %out_tiles, %m, %n, %before) {
+    %value = call @gelu(%product, %half_bias)
+    %result = call @rounded(%value)
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out, !out_part, !int -> token
+    yield %before : token
+  }
+}
+
+// out = residual + x @ weight + bias. The residual may be the output itself: it is stored after it is read.
+kernel @linear_residual op = linear_residual, skeleton = @persistent {
+  @setup {
+    %bias_tiles = make_partition_view %bias_view : !bias_part
+    %residual_tiles = make_partition_view %residual_view : !residual_part
+  }
+  @prologue(%n) {
+    %bias, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
+    %bias_rows = call @bias_rows(%bias)
+  }
+  @epilogue(%product, %out_tiles, %m, %n, %before) {
+    %biased = addf %product, %bias_rows : !acc
+    %residual, %read = load_view_tko weak %residual_tiles[%m, %n] token = %before : !residual_part, !int -> !out, token
+    %value = call @add_residual(%biased, %residual)
+    %result = call @rounded(%value)
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %read : !out, !out_part, !int -> token
+    yield %stored : token
+  }
+}
+
+// linear_residual, and the sum of squares of each row's result over the tile's columns, which are one part of them
+kernel @linear_residual_squares_tile op = linear_residual_squares, skeleton = @persistent {
+  @setup {
+    %bias_tiles = make_partition_view %bias_view : !bias_part
+    %residual_tiles = make_partition_view %residual_view : !residual_part
+    %squares_tiles = make_partition_view %squares_view : !squares_out_part
+  }
+  @prologue(%n) {
+    %bias, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
+    %bias_rows = call @bias_rows(%bias)
+  }
+  @epilogue(%product, %out_tiles, %m, %n, %before) {
+    %biased = addf %product, %bias_rows : !acc
+    %residual, %read = load_view_tko weak %residual_tiles[%m, %n] token = %before : !residual_part, !int -> !out, token
+    %value = call @add_residual(%biased, %residual)
+    %result = call @rounded(%value)
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %read : !out, !out_part, !int -> token
+    %squares = call @row_squares(%value)
+    %square_row = reshape %squares : !column -> !square_1
+    %written = store_view_tko weak %square_row, %squares_tiles[%n, %m] : !square_1, !squares_out_part, !int -> token
+    yield %stored : token
+  }
+}
+
+// out = (x @ weight) / rms + bias, where the squares are those of linear_residual_squares
+kernel @rms_linear op = rms_linear, skeleton = @persistent {
+  @rows {
+    %squares_tiles = make_partition_view %squares_view : !squares_in_part
+    %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
+  }
+  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
+  @epilogue(%product, %out_tiles, %m, %n, %before) {
+    %bias, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
+    %bias_rows = call @bias_rows(%bias)
+    %sum = call @sum_of_parts(%squares_tiles, %m, %four_parts)
+    %inverse = call @inverse_rms(%sum, %units, %epsilons)
+    %value = call @scale_rows(%product, %inverse, %bias_rows)
+    %result = call @rounded(%value)
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out, !out_part, !int -> token
+    yield %before : token
+  }
+}
+
+// out = gelu(rms_linear)
+kernel @rms_linear_gelu op = rms_linear_gelu, skeleton = @persistent {
+  @rows {
+    %squares_tiles = make_partition_view %squares_view : !squares_in_part
+    %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
+  }
+  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
+  @epilogue(%product, %out_tiles, %m, %n, %before) {
+    %bias, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
+    %half_bias = call @half_bias_rows(%bias)
+    %sum = call @sum_of_parts(%squares_tiles, %m, %four_parts)
+    %inverse = call @inverse_rms(%sum, %units, %epsilons)
+    %half_inverse = call @halved(%inverse)
+    %h = call @scale_rows(%product, %half_inverse, %half_bias)
+    %value = call @gelu_of_half(%h)
+    %result = call @rounded(%value)
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out, !out_part, !int -> token
+    yield %before : token
+  }
+}

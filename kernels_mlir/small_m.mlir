@@ -1,0 +1,315 @@
+// Products of few rows and at most 3 BK columns. Reading the weight is most of the work, so a block reads all that it needs
+// of it, three tiles of BK rows, before it waits for the launches before this one: they arrive while those still run (a PDL
+// prologue). Past the end of K x and the weight are zeros, so that a shorter K costs no branch. One block makes one tile.
+
+include "products.mlir"
+
+!x_swapped = !cuda_tile.tile<BKxBMxT>
+!w_swapped = !cuda_tile.tile<BNxBKxT>
+!acc_swapped = !cuda_tile.tile<BNxBMxf32>
+!squares_16_part = !cuda_tile.partition_view<tile=(16xBM), padding_value = zero, !squares>
+!squares_16 = !cuda_tile.tile<16xBMxf32>
+
+// Three tiles of the weight, and the tokens of their loads
+fragment @load_weight(%w_tiles: !w_part, %k0: !int, %k1: !int, %k2: !int, %n: !int) -> (!w, !w, !w, token, token, token) {
+  %w0, %t0 = load_view_tko weak %w_tiles[%k0, %n] : !w_part, !int -> !w, token
+  %w1, %t1 = load_view_tko weak %w_tiles[%k1, %n] : !w_part, !int -> !w, token
+  %w2, %t2 = load_view_tko weak %w_tiles[%k2, %n] : !w_part, !int -> !w, token
+  yield %w0, %w1, %w2, %t0, %t1, %t2 : !w, !w, !w, token, token, token
+}
+
+fragment @multiply(%x_tiles: !x_part, %m: !int, %k0: !int, %k1: !int, %k2: !int, %w0: !w, %w1: !w, %w2: !w) -> !acc {
+  %empty = constant <f32: 0.0> : !acc
+  %x0, %t0 = load_view_tko weak %x_tiles[%m, %k0] : !x_part, !int -> !x, token
+  %acc0 = mmaf %x0, %w0, %empty : !x, !w, !acc
+  %x1, %t1 = load_view_tko weak %x_tiles[%m, %k1] : !x_part, !int -> !x, token
+  %acc1 = mmaf %x1, %w1, %acc0 : !x, !w, !acc
+  %x2, %t2 = load_view_tko weak %x_tiles[%m, %k2] : !x_part, !int -> !x, token
+  %product = mmaf %x2, %w2, %acc1 : !x, !w, !acc
+  yield %product : !acc
+}
+
+// Swap-AB: the tensor cores of Hopper make 64 rows at a time. The weight has that many columns where x has fewer rows, so
+// the product is made transposed.
+fragment @multiply_swapped(%x_tiles: !x_part, %m: !int, %k0: !int, %k1: !int, %k2: !int, %w0: !w, %w1: !w, %w2: !w) -> !acc {
+  %empty = constant <f32: 0.0> : !acc_swapped
+  %acc0 = call @swapped_step(%x_tiles, %m, %k0, %w0, %empty)
+  %acc1 = call @swapped_step(%x_tiles, %m, %k1, %w1, %acc0)
+  %columns = call @swapped_step(%x_tiles, %m, %k2, %w2, %acc1)
+  %product = permute %columns [1, 0] : !acc_swapped -> !acc
+  yield %product : !acc
+}
+
+fragment @swapped_step(%x_tiles: !x_part, %m: !int, %k: !int, %w: !w, %acc: !acc_swapped) -> !acc_swapped {
+  %x, %token = load_view_tko weak %x_tiles[%m, %k] : !x_part, !int -> !x, token
+  %x_swapped = permute %x [1, 0] : !x -> !x_swapped
+  %w_swapped = permute %w [1, 0] : !w -> !w_swapped
+  %next = mmaf %w_swapped, %x_swapped, %acc : !w_swapped, !x_swapped, !acc_swapped
+  yield %next : !acc_swapped
+}
+
+// 1 / rms of each row, from at most 16 parts of its squares, read at once: past the last one there are zeros.
+fragment @inverse_rms_of_16(%squares: !squares_16_part, %m: !int, %units: !column, %epsilons: !column) -> !column {
+  %zero = constant <i32: 0> : !int
+  %parts, %token = load_view_tko weak %squares[%zero, %m] optimization_hints = <default = {allow_tma = false}>
+      : !squares_16_part, !int -> !squares_16, token
+  %sum = reduce %parts dim=0 identities=[0.0 : f32] : !squares_16 -> !column
+  (%a: !real, %b: !real) {
+    %ab = addf %a, %b : !real
+    yield %ab : !real
+  }
+  %inverse = call @inverse_rms(%sum, %units, %epsilons)
+  yield %inverse : !column
+}
+
+// The sum of squares of a tile's rows: a part is one tile wide.
+fragment @store_squares(%value: !acc, %squares: !squares_out_part, %m: !int, %n: !int) -> token {
+  %sum = call @row_squares_alone(%value)
+  %row = reshape %sum : !column -> !square_1
+  %stored = store_view_tko weak %row, %squares[%n, %m] optimization_hints = <default = {allow_tma = false}>
+      : !square_1, !squares_out_part, !int -> token
+  yield %stored : token
+}
+
+// Loads and stores of swap-AB kernels, whose tiles are too small for the copy engine
+fragment @load_bias_directly(%tiles: !bias_part, %n: !int) -> (!bias, token) {
+  %bias, %token = load_view_tko weak %tiles[%n] optimization_hints = <default = {allow_tma = false}>
+      : !bias_part, !int -> !bias, token
+  yield %bias, %token : !bias, token
+}
+
+fragment @store_directly(%value: !acc, %tiles: !out_part, %m: !int, %n: !int, %before: token) -> token {
+  %result = ftof %value : !acc -> !out
+  %stored = store_view_tko weak %result, %tiles[%m, %n] token = %before optimization_hints = <default = {allow_tma = false}>
+      : !out, !out_part, !int -> token
+  yield %stored : token
+}
+
+// The holes: `ahead` reads the bias before the wait and yields the token of that load; `behind` comes after the wait.
+skeleton @small_m {
+  %x_tiles = make_partition_view %x_view : !x_part
+  %w_tiles = make_partition_view %weight_view : !w_part
+  hole @setup
+  %out_tiles = make_partition_view %out_view : !out_part
+  %n, %m, %unused = get_tile_block_id : !int
+  %zero = constant <i32: 0> : !int
+  %one = constant <i32: 1> : !int
+  %two = constant <i32: 2> : !int
+  %w0, %w1, %w2, %t0, %t1, %t2 = call @load_weight(%w_tiles, %zero, %one, %two, %n)
+  %bias_read = hole @ahead(%n) -> token
+  // The wait comes after these reads by their tokens: else the compiler may put it first.
+  %read = join_tokens %t0, %t1, %t2, %bias_read : token
+  %ready = gdc_wait_tko token = %read -> token
+  hole @behind(%m, %n)
+  %product = call @multiply(%x_tiles, %m, %zero, %one, %two, %w0, %w1, %w2)
+  hole @epilogue(%product, %out_tiles, %m, %n, %ready)
+  return
+}
+
+skeleton @swap_ab {
+  %x_tiles = make_partition_view %x_view : !x_part
+  %w_tiles = make_partition_view %weight_view : !w_part
+  hole @setup
+  %out_tiles = make_partition_view %out_view : !out_part
+  %n, %m, %unused = get_tile_block_id : !int
+  %zero = constant <i32: 0> : !int
+  %one = constant <i32: 1> : !int
+  %two = constant <i32: 2> : !int
+  %w0, %w1, %w2, %t0, %t1, %t2 = call @load_weight(%w_tiles, %zero, %one, %two, %n)
+  %bias_read = hole @ahead(%n) -> token
+  // The wait comes after these reads by the last one's token: else the compiler may put it first. With a token of each they
+  // would be made one after the other.
+  %read = join_tokens %t2, %bias_read : token
+  %ready = gdc_wait_tko token = %read -> token
+  hole @behind(%m, %n)
+  %product = call @multiply_swapped(%x_tiles, %m, %zero, %one, %two, %w0, %w1, %w2)
+  hole @epilogue(%product, %out_tiles, %m, %n, %ready)
+  return
+}
+
+kernel @linear_few op = linear, skeleton = @small_m {
+  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
+  @ahead(%n) {
+    %bias, %read = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
+    %bias_rows = call @bias_rows(%bias)
+    yield %read : token
+  }
+  @epilogue(%product, %out_tiles, %m, %n, %ready) {
+    %value = addf %product, %bias_rows : !acc
+    %result = call @rounded(%value)
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out, !out_part, !int -> token
+  }
+}
+
+kernel @linear_gelu_few op = linear_gelu, skeleton = @small_m {
+  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
+  @ahead(%n) {
+    %bias, %read = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
+    %half_bias = call @half_bias_rows(%bias)
+    yield %read : token
+  }
+  @epilogue(%product, %out_tiles, %m, %n, %ready) {
+    %value = call @gelu(%product, %half_bias)
+    %result = call @rounded(%value)
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out, !out_part, !int -> token
+  }
+}
+
+kernel @linear_residual_few op = linear_residual, skeleton = @small_m {
+  @setup {
+    %bias_tiles = make_partition_view %bias_view : !bias_part
+    %residual_tiles = make_partition_view %residual_view : !residual_part
+  }
+  @ahead(%n) {
+    %bias, %read = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
+    %bias_rows = call @bias_rows(%bias)
+    yield %read : token
+  }
+  @behind(%m, %n) {
+    %residual, %residual_read = load_view_tko weak %residual_tiles[%m, %n] : !residual_part, !int -> !out, token
+  }
+  @epilogue(%product, %out_tiles, %m, %n, %ready) {
+    %biased = addf %product, %bias_rows : !acc
+    %value = call @add_residual(%biased, %residual)
+    %result = call @rounded(%value)
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %residual_read : !out, !out_part, !int -> token
+  }
+}
+
+kernel @linear_residual_squares_few op = linear_residual_squares, skeleton = @small_m {
+  @setup {
+    %bias_tiles = make_partition_view %bias_view : !bias_part
+    %residual_tiles = make_partition_view %residual_view : !residual_part
+    %squares_tiles = make_partition_view %squares_view : !squares_out_part
+  }
+  @ahead(%n) {
+    %bias, %read = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
+    %bias_rows = call @bias_rows(%bias)
+    yield %read : token
+  }
+  @behind(%m, %n) {
+    %residual, %residual_read = load_view_tko weak %residual_tiles[%m, %n] : !residual_part, !int -> !out, token
+  }
+  @epilogue(%product, %out_tiles, %m, %n, %ready) {
+    %biased = addf %product, %bias_rows : !acc
+    %value = call @add_residual(%biased, %residual)
+    %result = call @rounded(%value)
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %residual_read : !out, !out_part, !int -> token
+    %squares_stored = call @store_squares(%value, %squares_tiles, %m, %n)
+  }
+}
+
+kernel @rms_linear_gelu_few op = rms_linear_gelu, skeleton = @small_m {
+  @setup {
+    %bias_tiles = make_partition_view %bias_view : !bias_part
+    %squares_tiles = make_partition_view %squares_view : !squares_16_part
+    %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
+  }
+  @ahead(%n) {
+    %bias, %read = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
+    %half_bias = call @half_bias_rows(%bias)
+    yield %read : token
+  }
+  @behind(%m, %n) {
+    %inverse = call @inverse_rms_of_16(%squares_tiles, %m, %units, %epsilons)
+    %half_inverse = call @halved(%inverse)
+  }
+  @epilogue(%product, %out_tiles, %m, %n, %ready) {
+    %h = call @scale_rows(%product, %half_inverse, %half_bias)
+    %value = call @gelu_of_half(%h)
+    %result = call @rounded(%value)
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out, !out_part, !int -> token
+  }
+}
+
+kernel @linear_thin op = linear, skeleton = @swap_ab {
+  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
+  @ahead(%n) {
+    %bias, %read = call @load_bias_directly(%bias_tiles, %n)
+    %bias_rows = call @bias_rows(%bias)
+    yield %read : token
+  }
+  @epilogue(%product, %out_tiles, %m, %n, %ready) {
+    %value = addf %product, %bias_rows : !acc
+    %stored = call @store_directly(%value, %out_tiles, %m, %n, %ready)
+  }
+}
+
+kernel @linear_gelu_thin op = linear_gelu, skeleton = @swap_ab {
+  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
+  @ahead(%n) {
+    %bias, %read = call @load_bias_directly(%bias_tiles, %n)
+    %half_bias = call @half_bias_rows(%bias)
+    yield %read : token
+  }
+  @epilogue(%product, %out_tiles, %m, %n, %ready) {
+    %value = call @gelu(%product, %half_bias)
+    %stored = call @store_directly(%value, %out_tiles, %m, %n, %ready)
+  }
+}
+
+kernel @linear_residual_thin op = linear_residual, skeleton = @swap_ab {
+  @setup {
+    %bias_tiles = make_partition_view %bias_view : !bias_part
+    %residual_tiles = make_partition_view %residual_view : !residual_part
+  }
+  @ahead(%n) {
+    %bias, %read = call @load_bias_directly(%bias_tiles, %n)
+    %bias_rows = call @bias_rows(%bias)
+    yield %read : token
+  }
+  @behind(%m, %n) {
+    %residual, %residual_read = load_view_tko weak %residual_tiles[%m, %n] optimization_hints = <default = {allow_tma = false}>
+        : !residual_part, !int -> !out, token
+  }
+  @epilogue(%product, %out_tiles, %m, %n, %ready) {
+    %biased = addf %product, %bias_rows : !acc
+    %value = call @add_residual(%biased, %residual)
+    %stored = call @store_directly(%value, %out_tiles, %m, %n, %residual_read)
+  }
+}
+
+kernel @linear_residual_squares_thin op = linear_residual_squares, skeleton = @swap_ab {
+  @setup {
+    %bias_tiles = make_partition_view %bias_view : !bias_part
+    %residual_tiles = make_partition_view %residual_view : !residual_part
+    %squares_tiles = make_partition_view %squares_view : !squares_out_part
+  }
+  @ahead(%n) {
+    %bias, %read = call @load_bias_directly(%bias_tiles, %n)
+    %bias_rows = call @bias_rows(%bias)
+    yield %read : token
+  }
+  @behind(%m, %n) {
+    %residual, %residual_read = load_view_tko weak %residual_tiles[%m, %n] optimization_hints = <default = {allow_tma = false}>
+        : !residual_part, !int -> !out, token
+  }
+  @epilogue(%product, %out_tiles, %m, %n, %ready) {
+    %biased = addf %product, %bias_rows : !acc
+    %value = call @add_residual(%biased, %residual)
+    %stored = call @store_directly(%value, %out_tiles, %m, %n, %residual_read)
+    %squares_stored = call @store_squares(%value, %squares_tiles, %m, %n)
+  }
+}
+
+kernel @rms_linear_gelu_thin op = rms_linear_gelu, skeleton = @swap_ab {
+  @setup {
+    %bias_tiles = make_partition_view %bias_view : !bias_part
+    %squares_tiles = make_partition_view %squares_view : !squares_16_part
+    %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
+  }
+  @ahead(%n) {
+    %bias, %read = call @load_bias_directly(%bias_tiles, %n)
+    %half_bias = call @half_bias_rows(%bias)
+    yield %read : token
+  }
+  @behind(%m, %n) {
+    %inverse = call @inverse_rms_of_16(%squares_tiles, %m, %units, %epsilons)
+    %half_inverse = call @halved(%inverse)
+  }
+  @epilogue(%product, %out_tiles, %m, %n, %ready) {
+    %h = call @scale_rows(%product, %half_inverse, %half_bias)
+    %value = call @gelu_of_half(%h)
+    %stored = call @store_directly(%value, %out_tiles, %m, %n, %ready)
+  }
+}

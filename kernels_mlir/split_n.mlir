@@ -1,0 +1,290 @@
+// Split-N products: persistent, with two accumulators, of BN and of BR columns. A tile's sizes are powers of two; tiles of
+// 192, 288 or 384 columns come out even where those of 128 and 256 leave multiprocessors idle in the last round, and the wider
+// a tile, the less is read from shared memory per product. Columns are counted in steps of BR. The grid has one row.
+
+include "products.mlir"
+
+!halves = !cuda_tile.tile<BMx2x64xf32>
+!half_sums = !cuda_tile.tile<BMx2xf32>
+!w_left = !cuda_tile.strided_view<tile=(BKxBN), traversal_strides=[BK,BR], padding_value = zero, !matrix>
+!w_right = !cuda_tile.partition_view<tile=(BKxBR), padding_value = zero, !matrix>
+!bias_left = !cuda_tile.strided_view<tile=(BN), traversal_strides=[BR], padding_value = zero, !vector>
+!bias_right = !cuda_tile.partition_view<tile=(BR), padding_value = zero, !vector>
+!residual_left = !cuda_tile.strided_view<tile=(BMxBN), traversal_strides=[BM,BR], padding_value = zero, !matrix>
+!residual_right = !cuda_tile.partition_view<tile=(BMxBR), padding_value = zero, !matrix>
+!out_left = !cuda_tile.strided_view<tile=(BMxBN), traversal_strides=[BM,BR], !matrix>
+!out_right = !cuda_tile.partition_view<tile=(BMxBR), !matrix>
+!rest_w = !cuda_tile.tile<BKxBRxT>
+!rest_bias = !cuda_tile.tile<BRxT>
+!rest_out = !cuda_tile.tile<BMxBRxT>
+!rest_acc = !cuda_tile.tile<BMxBRxf32>
+
+// Accumulators that start with a zero that the compiler does not know: the number of the block's row. It would take the
+// first step out of a loop that starts with known zeros and then, with two accumulators, has each product wait for the one
+// before it.
+fragment @unknown_zero(%row_zero: !int) -> !acc {
+  %zero = itof %row_zero signed : !int -> !real
+  %zero_1x1 = reshape %zero : !real -> !real_1x1
+  %acc = broadcast %zero_1x1 : !real_1x1 -> !acc
+  yield %acc : !acc
+}
+
+// How many tiles there are in a row of the result
+fragment @split_tiles(%N: !int) -> !int {
+  %BN = constant <i32: BN> : !int
+  %BR = constant <i32: BR> : !int
+  %width = addi %BN, %BR : !int
+  %n_tiles = divi %N, %width signed rounding<positive_inf> : !int
+  yield %n_tiles : !int
+}
+
+// Where the two parts of the n-th tile begin, in steps of BR columns
+fragment @split_columns(%n: !int) -> (!int, !int) {
+  %one = constant <i32: 1> : !int
+  %BN = constant <i32: BN> : !int
+  %BR = constant <i32: BR> : !int
+  %before_right = divi %BN, %BR signed : !int
+  %per_tile = addi %before_right, %one : !int
+  %left = muli %n, %per_tile : !int
+  %right = addi %left, %before_right : !int
+  yield %left, %right : !int, !int
+}
+
+// One step of K for both accumulators
+fragment @split_step(%x: !x_part, %w_left: !w_left, %w_right: !w_right, %m: !int, %k: !int, %left: !int, %right: !int,
+    %acc: !acc, %rest: !rest_acc) -> (!acc, !rest_acc) {
+  %x_tile, %x_token = load_view_tko weak %x[%m, %k] : !x_part, !int -> !x, token
+  %w_tile, %w_token = load_view_tko weak %w_left[%k, %left] : !w_left, !int -> !w, token
+  %rest_w_tile, %rest_w_token = load_view_tko weak %w_right[%k, %right] : !w_right, !int -> !rest_w, token
+  %next = mmaf %x_tile, %w_tile, %acc : !x, !w, !acc
+  %rest_next = mmaf %x_tile, %rest_w_tile, %rest : !x, !rest_w, !rest_acc
+  yield %next, %rest_next : !acc, !rest_acc
+}
+
+fragment @load_split_bias(%bias_left: !bias_left, %bias_right: !bias_right, %left: !int, %right: !int) -> (!bias, !rest_bias) {
+  %bias, %token = load_view_tko weak %bias_left[%left] : !bias_left, !int -> !bias, token
+  %rest_bias, %rest_token = load_view_tko weak %bias_right[%right] : !bias_right, !int -> !rest_bias, token
+  yield %bias, %rest_bias : !bias, !rest_bias
+}
+
+// Stores both parts, the right one after the left one
+fragment @store_split(%value: !acc, %rest_value: !rest_acc, %out_left: !out_left, %out_right: !out_right, %m: !int,
+    %left: !int, %right: !int, %before: token) -> token {
+  %result = call @rounded(%value)
+  %stored = store_view_tko weak %result, %out_left[%m, %left] token = %before : !out, !out_left, !int -> token
+  %rest_result = call @rounded<BN = BR>(%rest_value)
+  %rest_stored = store_view_tko weak %rest_result, %out_right[%m, %right] token = %stored : !rest_out, !out_right, !int -> token
+  yield %rest_stored : token
+}
+
+fragment @store_split_unordered(%value: !acc, %rest_value: !rest_acc, %out_left: !out_left, %out_right: !out_right,
+    %m: !int, %left: !int, %right: !int) {
+  %result = call @rounded(%value)
+  %stored = store_view_tko weak %result, %out_left[%m, %left] : !out, !out_left, !int -> token
+  %rest_result = call @rounded<BN = BR>(%rest_value)
+  %rest_stored = store_view_tko weak %rest_result, %out_right[%m, %right] : !rest_out, !out_right, !int -> token
+}
+
+// The sum of squares of each row over both parts. The left part is added up by halves: by whole rows the compiler has the
+// products before it wait for one another.
+fragment @split_row_squares(%value: !acc, %rest_value: !rest_acc) -> !column {
+  %square = mulf %value, %value : !acc
+  %halves = reshape %square : !acc -> !halves
+  %half_sums = reduce %halves dim=2 identities=[0.0 : f32] : !halves -> !half_sums
+  (%half_a: !real, %half_b: !real) {
+    %half_ab = addf %half_a, %half_b : !real
+    yield %half_ab : !real
+  }
+  %left_sum = reduce %half_sums dim=1 identities=[0.0 : f32] : !half_sums -> !column
+  (%left_a: !real, %left_b: !real) {
+    %left_ab = addf %left_a, %left_b : !real
+    yield %left_ab : !real
+  }
+  %right_sum = call @row_squares_alone<BN = BR>(%rest_value)
+  %sum = addf %left_sum, %right_sum : !column
+  yield %sum : !column
+}
+
+// The holes: `rows` (what scales the rows of x) and `setup` once a block; `prologue` before a tile's K loop; `epilogue` after it. See `persistent.mlir`.
+skeleton @split_n {
+  %x_tiles = make_partition_view %x_view : !x_part
+  hole @rows
+  %w_left = make_strided_view %weight_view : !w_left
+  %w_right = make_partition_view %weight_view : !w_right
+  hole @setup
+  %out_left = make_strided_view %out_view : !out_left
+  %out_right = make_partition_view %out_view : !out_right
+  %block, %row_zero, %unused_z = get_tile_block_id : !int
+  %blocks, %one_y, %one_z = get_num_tile_blocks : !int
+  %zero = constant <i32: 0> : !int
+  %one = constant <i32: 1> : !int
+  %BM = constant <i32: BM> : !int
+  %BK = constant <i32: BK> : !int
+  %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
+  %n_tiles = call @split_tiles(%N)
+  %tiles = muli %m_tiles, %n_tiles : !int
+  %steps = divi %K, %BK signed rounding<positive_inf> : !int
+  %empty = call @unknown_zero(%row_zero)
+  %rest_empty = call @unknown_zero<BN = BR>(%row_zero)
+  %start = make_token : token
+  %end = for %tile in (%block to %tiles, step %blocks) : !int iter_values(%before = %start) -> (token) {
+    %m, %n = call @tile_place(%tile, %m_tiles, %n_tiles)
+    %left, %right = call @split_columns(%n)
+    hole @prologue(%left, %right)
+    %product, %rest_product = for %k in (%zero to %steps, step %one) : !int
+        iter_values(%acc = %empty, %rest = %rest_empty) -> (!acc, !rest_acc) {
+      %next, %rest_next = call @split_step(%x_tiles, %w_left, %w_right, %m, %k, %left, %right, %acc, %rest)
+      continue %next, %rest_next : !acc, !rest_acc
+    }
+    %after = hole @epilogue(%product, %rest_product, %out_left, %out_right, %m, %n, %left, %right, %before) -> token
+    continue %after : token
+  }
+  return
+}
+
+kernel @linear_pair op = linear, skeleton = @split_n {
+  @setup {
+    %bias_left = make_strided_view %bias_view : !bias_left
+    %bias_right = make_partition_view %bias_view : !bias_right
+  }
+  @prologue(%left, %right) {
+    %bias, %rest_bias = call @load_split_bias(%bias_left, %bias_right, %left, %right)
+    %bias_rows = call @bias_rows(%bias)
+    %rest_bias_rows = call @bias_rows<BN = BR>(%rest_bias)
+  }
+  @epilogue(%product, %rest_product, %out_left, %out_right, %m, %n, %left, %right, %before) {
+    %value = addf %product, %bias_rows : !acc
+    %rest = addf %rest_product, %rest_bias_rows : !rest_acc
+    %stored = call @store_split(%value, %rest, %out_left, %out_right, %m, %left, %right, %before)
+    yield %stored : token
+  }
+}
+
+kernel @linear_gelu_pair op = linear_gelu, skeleton = @split_n {
+  @setup {
+    %bias_left = make_strided_view %bias_view : !bias_left
+    %bias_right = make_partition_view %bias_view : !bias_right
+  }
+  @prologue(%left, %right) {
+    %bias, %rest_bias = call @load_split_bias(%bias_left, %bias_right, %left, %right)
+    %half_bias = call @half_bias_rows(%bias)
+    %rest_half_bias = call @half_bias_rows<BN = BR>(%rest_bias)
+  }
+  @epilogue(%product, %rest_product, %out_left, %out_right, %m, %n, %left, %right, %before) {
+    %value = call @gelu(%product, %half_bias)
+    %rest = call @gelu<BN = BR>(%rest_product, %rest_half_bias)
+    call @store_split_unordered(%value, %rest, %out_left, %out_right, %m, %left, %right)
+    yield %before : token
+  }
+}
+
+kernel @linear_residual_pair op = linear_residual, skeleton = @split_n {
+  @setup {
+    %bias_left = make_strided_view %bias_view : !bias_left
+    %bias_right = make_partition_view %bias_view : !bias_right
+    %residual_left = make_strided_view %residual_view : !residual_left
+    %residual_right = make_partition_view %residual_view : !residual_right
+  }
+  @prologue(%left, %right) {
+    %bias, %rest_bias = call @load_split_bias(%bias_left, %bias_right, %left, %right)
+    %bias_rows = call @bias_rows(%bias)
+    %rest_bias_rows = call @bias_rows<BN = BR>(%rest_bias)
+  }
+  @epilogue(%product, %rest_product, %out_left, %out_right, %m, %n, %left, %right, %before) {
+    %value, %rest, %read = call @add_split_residual(%product, %rest_product, %bias_rows, %rest_bias_rows,
+        %residual_left, %residual_right, %m, %left, %right, %before)
+    %stored = call @store_split(%value, %rest, %out_left, %out_right, %m, %left, %right, %read)
+    yield %stored : token
+  }
+}
+
+// The residual may be the output itself: the stores come after the loads of both parts by the token.
+fragment @add_split_residual(%product: !acc, %rest_product: !rest_acc, %bias: !acc, %rest_bias: !rest_acc,
+    %residual_left: !residual_left, %residual_right: !residual_right, %m: !int, %left: !int, %right: !int, %before: token)
+    -> (!acc, !rest_acc, token) {
+  %biased = addf %product, %bias : !acc
+  %rest_biased = addf %rest_product, %rest_bias : !rest_acc
+  %residual, %read = load_view_tko weak %residual_left[%m, %left] token = %before : !residual_left, !int -> !out, token
+  %value = call @add_residual(%biased, %residual)
+  %rest_residual, %rest_read = load_view_tko weak %residual_right[%m, %right] token = %before
+      : !residual_right, !int -> !rest_out, token
+  %rest = call @add_residual<BN = BR>(%rest_biased, %rest_residual)
+  %both = join_tokens %read, %rest_read : token
+  yield %value, %rest, %both : !acc, !rest_acc, token
+}
+
+kernel @linear_residual_squares_pair op = linear_residual_squares, skeleton = @split_n {
+  @setup {
+    %bias_left = make_strided_view %bias_view : !bias_left
+    %bias_right = make_partition_view %bias_view : !bias_right
+    %residual_left = make_strided_view %residual_view : !residual_left
+    %residual_right = make_partition_view %residual_view : !residual_right
+    %squares_tiles = make_partition_view %squares_view : !squares_out_part
+  }
+  @prologue(%left, %right) {
+    %bias, %rest_bias = call @load_split_bias(%bias_left, %bias_right, %left, %right)
+    %bias_rows = call @bias_rows(%bias)
+    %rest_bias_rows = call @bias_rows<BN = BR>(%rest_bias)
+  }
+  @epilogue(%product, %rest_product, %out_left, %out_right, %m, %n, %left, %right, %before) {
+    %value, %rest, %read = call @add_split_residual(%product, %rest_product, %bias_rows, %rest_bias_rows,
+        %residual_left, %residual_right, %m, %left, %right, %before)
+    %stored = call @store_split(%value, %rest, %out_left, %out_right, %m, %left, %right, %read)
+    call @store_split_squares(%value, %rest, %squares_tiles, %m, %n)
+    yield %stored : token
+  }
+}
+
+fragment @store_split_squares(%value: !acc, %rest: !rest_acc, %squares: !squares_out_part, %m: !int, %n: !int) {
+  %sum = call @split_row_squares(%value, %rest)
+  %row = reshape %sum : !column -> !square_1
+  %stored = store_view_tko weak %row, %squares[%n, %m] optimization_hints = <default = {allow_tma = false}>
+      : !square_1, !squares_out_part, !int -> token
+}
+
+kernel @rms_linear_pair op = rms_linear, skeleton = @split_n {
+  @rows {
+    %squares_tiles = make_partition_view %squares_view : !squares_in_part
+    %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
+  }
+  @setup {
+    %bias_left = make_strided_view %bias_view : !bias_left
+    %bias_right = make_partition_view %bias_view : !bias_right
+  }
+  @epilogue(%product, %rest_product, %out_left, %out_right, %m, %n, %left, %right, %before) {
+    %bias, %rest_bias = call @load_split_bias(%bias_left, %bias_right, %left, %right)
+    %bias_rows = call @bias_rows(%bias)
+    %rest_bias_rows = call @bias_rows<BN = BR>(%rest_bias)
+    %sum = call @sum_of_parts(%squares_tiles, %m, %four_parts)
+    %inverse = call @inverse_rms(%sum, %units, %epsilons)
+    %value = call @scale_rows(%product, %inverse, %bias_rows)
+    %rest = call @scale_rows<BN = BR>(%rest_product, %inverse, %rest_bias_rows)
+    call @store_split_unordered(%value, %rest, %out_left, %out_right, %m, %left, %right)
+    yield %before : token
+  }
+}
+
+kernel @rms_linear_gelu_pair op = rms_linear_gelu, skeleton = @split_n {
+  @rows {
+    %squares_tiles = make_partition_view %squares_view : !squares_in_part
+    %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
+  }
+  @setup {
+    %bias_left = make_strided_view %bias_view : !bias_left
+    %bias_right = make_partition_view %bias_view : !bias_right
+  }
+  @epilogue(%product, %rest_product, %out_left, %out_right, %m, %n, %left, %right, %before) {
+    %bias, %rest_bias = call @load_split_bias(%bias_left, %bias_right, %left, %right)
+    %half_bias = call @half_bias_rows(%bias)
+    %rest_half_bias = call @half_bias_rows<BN = BR>(%rest_bias)
+    %sum = call @sum_of_parts(%squares_tiles, %m, %four_parts)
+    %inverse = call @inverse_rms(%sum, %units, %epsilons)
+    %half_inverse = call @halved(%inverse)
+    %h = call @scale_rows(%product, %half_inverse, %half_bias)
+    %rest_h = call @scale_rows<BN = BR>(%rest_product, %half_inverse, %rest_half_bias)
+    %value = call @gelu_of_half(%h)
+    %rest = call @gelu_of_half<BN = BR>(%rest_h)
+    call @store_split_unordered(%value, %rest, %out_left, %out_right, %m, %left, %right)
+    yield %before : token
+  }
+}

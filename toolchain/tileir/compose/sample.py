@@ -1,0 +1,63 @@
+"""A kernel source's file at its sample sizes: what `verify`, `assemble` and `interpret` take when no entry is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from xdsl.ir import Block, Region
+
+from toolchain.errors import SourceError
+
+from ..dialect import attrs
+from ..dialect.control import EntryOp, ModuleOp
+from ..dialect.verify import verify, verify_function
+from ..passes.cleanup import drop_unused, drop_unused_carry
+from ..passes.inline import inline, inline_into
+from ..text.lexer import tokenize
+from ..text.source import Source
+from .library import KINDS, Library, PartFile
+from .parser import KernelParser, Sizes, compose
+
+DTYPE = "bf16"
+
+
+def is_kernel_source(text: str) -> bool:
+    """Whether a text is a file of a kernel source rather than plain Tile IR: it has an item that only those have."""
+    words = {token.text for token in tokenize(Source(text, "<text>")) if token.kind == "word"}
+    return bool(words & {*KINDS, "sizes", "include"}) and "entry" not in words
+
+
+def sample(path: Path) -> ModuleOp:
+    """The kernels of a file as entries of one module, for bf16 and the file's sample sizes; verified, and so is every
+    fragment of the file by itself. The module is empty if the file has only fragments. Raises SourceError."""
+    library = Library.load(path.parent)
+    file = library.files[f"{path.parent.name}/{path.name}"]
+    constants = library.sizes(file)
+    for item in file.items:
+        if item.kind == "fragment":
+            _check_fragment(library, file, item.name)
+    entries: list[EntryOp] = []
+    for item in file.items:
+        if item.kind != "kernel":
+            continue
+        # Not every kernel of a file uses each of its sizes.
+        module = compose(library, item.name, symbol=item.name, dtype=DTYPE, constants=constants, all_used=False)
+        inline(module)
+        (entry,) = module.entries.values()
+        drop_unused_carry(entry)
+        drop_unused(entry)
+        verify(module, texts=library.texts)
+        entry.detach()
+        entries.append(entry)
+    return ModuleOp.create(properties={"sym_name": attrs.StrAttr(path.stem)}, regions=[Region(Block(entries))])
+
+
+def _check_fragment(library: Library, file: PartFile, name: str) -> None:
+    item = library.find("fragment", name)
+    if item is None:
+        raise SourceError(f"{file.name}: there is no fragment @{name}")
+    parser = KernelParser(library, item, Sizes(library.sizes(file), DTYPE))
+    fragment = parser.fragment(name)
+    fragments = {made.sym_name.data: made for made in parser.fragments.values()}
+    inline_into(fragment, fragments)
+    verify_function(fragment, texts=library.texts)
