@@ -12,14 +12,11 @@ from .dialect import types as t
 from .dialect.base import Version
 from .dialect.control import ModuleOp
 from .dialect.verify import verify
-from .passes.assume_divisors import assume_divisors
-from .passes.casts import drop_identity_casts
-from .passes.cleanup import drop_unused, drop_unused_carry
-from .passes.hints import set_hints
-from .passes.inline import inline
+from .passes import PASSES
 from .passes.overlap import settle
-from .passes.precision import full_tanh, round_to_tf32
-from .passes.sizes import set_sizes
+
+COMPOSED = ("inline", "drop-unused-carry", "drop-unused", "drop-identity-casts")
+FINAL = ("set-sizes", "set-hints")
 
 
 def specialize(library: Library, spec: EntrySpec, version: Version) -> ModuleOp:
@@ -28,16 +25,12 @@ def specialize(library: Library, spec: EntrySpec, version: Version) -> ModuleOp:
     module = compose(
         library, spec.kernel or spec.op, symbol=spec.symbol, dtype=spec.dtype, constants=spec.constants, op=spec.op
     )
-    inline(module)
-    entry = module.entries[spec.symbol]
-    drop_unused_carry(entry)
-    drop_unused(entry)
-    drop_identity_casts(entry)
-    if spec.dtype == "tf32":
-        round_to_tf32(entry)
-    if STORAGE[spec.dtype] == t.f32:
-        full_tanh(entry)
-    assume_divisors(entry, spec)
+    precision = [
+        *(["round-to-tf32"] if spec.dtype == "tf32" else []),
+        *(["full-tanh"] if STORAGE[spec.dtype] == t.f32 else []),
+    ]
+    for name in (*COMPOSED, *precision, "assume-divisors"):
+        PASSES[name](module, spec)
     finish(module, spec, version, texts=library.texts)
     return module
 
@@ -45,8 +38,7 @@ def specialize(library: Library, spec: EntrySpec, version: Version) -> ModuleOp:
 def finish(module: ModuleOp, spec: EntrySpec, version: Version, *, texts: Mapping[str, str] | None = None) -> None:
     """Run the passes that are the same for every source: compiled-in sizes, hints, and the wait for the launch before.
     Verifies the module; `texts`: see `verify`. Raises SourceError."""
-    entry = module.entries[spec.symbol]
-    set_sizes(entry, spec)
-    set_hints(entry, spec)
+    for name in FINAL:
+        PASSES[name](module, spec)
     verify(module, texts=texts)
-    settle(entry, spec, version)
+    settle(module.entries[spec.symbol], spec, version)

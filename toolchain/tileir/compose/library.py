@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cached_property
 from pathlib import Path
 
 from toolchain.errors import SourceError
@@ -51,12 +50,12 @@ class Item:
 
 @dataclass(frozen=True)
 class PartFile:
-    """One file, indexed. `aliases`: the token after `!name =`."""
+    """One file, indexed. `aliases`: where the tokens of each type begin and end."""
 
     source: Source
     tokens: list[Token]
     includes: list[str] = field(default_factory=list[str])
-    aliases: dict[str, int] = field(default_factory=dict[str, int])
+    aliases: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     items: list[Item] = field(default_factory=list[Item])
     sizes: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -64,15 +63,10 @@ class PartFile:
     def name(self) -> str:
         return self.source.filename
 
-    @cached_property
-    def alias_texts(self) -> Mapping[str, str]:
-        """Each alias with the text that it stands for."""
-        starts = sorted([*self.aliases.values(), *(item.start for item in self.items), len(self.tokens)])
-        ends = {start: starts[i + 1] for i, start in enumerate(starts[:-1])}
-        return {
-            name: " ".join(token.text for token in self.tokens[start : ends[start]])
-            for name, start in self.aliases.items()
-        }
+    def alias_text(self, name: str) -> str:
+        """The type that an alias stands for, as it is written."""
+        start, end = self.aliases[name]
+        return " ".join(token.text for token in self.tokens[start:end])
 
 
 class Library:
@@ -111,7 +105,7 @@ class Library:
     def alias(self, file: PartFile, name: str) -> tuple[PartFile, int] | None:
         """Where an alias that is visible in a file stands: in the file itself, else in one that it includes."""
         if name in file.aliases:
-            return file, file.aliases[name]
+            return file, file.aliases[name][0]
         for included in file.includes:
             other = self.files[self._beside(file, included)]
             if found := self.alias(other, name):
@@ -157,7 +151,7 @@ class Library:
         place = self.alias(file, name)
         if place is None or f"{place[0].name} !{name}" in found:
             return
-        text = place[0].alias_texts[name]
+        text = place[0].alias_text(name)
         found[f"{place[0].name} !{name}"] = text
         for word in text.split(" "):
             if word.startswith("!"):
@@ -202,7 +196,7 @@ def _index_alias(cursor: Cursor, file: PartFile) -> None:
     if name in file.aliases:
         cursor.fail(f"alias !{name} is defined twice", token)
     cursor.expect("=")
-    file.aliases[name] = cursor.position
+    start = cursor.position
     cursor.take()
     depth = 0
     while (cursor.token.text in "<>([)]," and cursor.token.kind == "punct") or depth:
@@ -210,6 +204,7 @@ def _index_alias(cursor: Cursor, file: PartFile) -> None:
             cursor.fail("this type never ends", token)
         text = cursor.take().text
         depth += (text == "<") - (text == ">")
+    file.aliases[name] = (start, cursor.position)
 
 
 def _sample_sizes(cursor: Cursor) -> Iterator[tuple[str, int]]:

@@ -1,0 +1,104 @@
+"""A kernel read with its parts: names do not leak, types must fit, errors name their place."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from toolchain.errors import SourceError
+from toolchain.tileir.compose import Library, compose
+from toolchain.tileir.dialect.control import ModuleOp
+from toolchain.tileir.dialect.ops import AddFOp
+from toolchain.tileir.dialect.types import TileType
+from toolchain.tileir.passes.inline import inline
+
+TEXT = """!line = !cuda_tile.tile<BNxT>
+!rest = !cuda_tile.tile<BRxT>
+
+fragment @double(%a: !line) -> !line {
+  %b = addf %a, %a : !line
+  yield %b : !line
+}
+
+skeleton @s {
+  %inside = constant <T: 1.0> : !line
+  hole @setup
+  %y = hole @body(%inside) -> !line
+  return
+}
+
+kernel @k op = gelu, skeleton = @s {
+  @setup { %rest = constant <T: 2.0> : !rest }
+  @body(%v) {
+    %doubled = call @double(%v)
+    %rest_doubled = call @double<BN = BR>(%rest)
+    yield %doubled : !line
+  }
+}
+"""
+
+
+def composed(old: str = "", new: str = "") -> ModuleOp:
+    assert old in TEXT
+    library = Library({"k.mlir": TEXT.replace(old, new, 1) if old else TEXT})
+    return compose(library, "k", symbol="gelu_f16", dtype="f16", constants={"BN": 8, "BR": 4})
+
+
+def test_a_fragment_is_made_for_the_sizes_that_it_is_called_with() -> None:
+    module = composed()
+    inline(module)
+    assert list(module.entries) == ["gelu_f16"]
+    kinds = [op.results[0].type for op in module.walk() if isinstance(op, AddFOp)]
+    assert [kind.shape for kind in kinds if isinstance(kind, TileType)] == [(8,), (4,)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("addf %a, %a", "addf %a, %v", "k.mlir:5:17: error: %v is not defined here"),
+        ("call @double(%v)", "call @double(%inside)", "k.mlir:19:29: error: %inside is not defined here"),
+        ("call @double(%v)", "call @double(%v, %v)", "@double takes 1 values, not 2"),
+        ("call @double(%v)", "call @double(%rest)", "%a of @double is tile<8xf16>, %rest is tile<4xf16>"),
+        ("call @double(%v)", "call @triple(%v)", "there is no fragment @triple"),
+        ("call @double<BN = BR>(%rest)", "call @double<BN = BQ>(%rest)", "the entry has no constant BQ"),
+        ("yield %doubled : !line", "yield %rest : !rest", "@body has to end with a yield of tile<8xf16>"),
+        ("@body(%v) {", "@body(%v, %w) {", "hole @body passes 1 values, the section takes 2"),
+        ("@body(%v) {", "@setup(%v) {", "section @setup stands twice"),
+        ("skeleton = @s", "skeleton = @t", "there is no skeleton @t"),
+        ("op = gelu", "op = gelus", "ops.toml has no op 'gelus'"),
+        ("%b = addf", "%b = hole", "a hole stands in a skeleton"),
+        ("!line = !cuda_tile.tile<BNxT>", "!line = !cuda_tile.tile<BXxT>", "the entry has no constant BX"),
+    ],
+)
+def test_what_does_not_fit(old: str, new: str, message: str) -> None:
+    with pytest.raises(SourceError, match=re.escape(message)):
+        composed(old, new)
+
+
+def test_a_hole_with_results_has_to_be_filled() -> None:
+    text = TEXT[: TEXT.index("  @body(%v)")] + "}\n"
+    with pytest.raises(SourceError, match="kernel @k does not fill @body"):
+        compose(Library({"k.mlir": text}), "k", symbol="k", dtype="f16", constants={"BN": 8, "BR": 4})
+
+
+def test_a_section_that_the_skeleton_has_no_hole_for() -> None:
+    text = TEXT.replace("  @setup {", "  @end { %more = constant <T: 2.0> : !rest }\n  @setup {")
+    with pytest.raises(SourceError, match="skeleton @s has no hole @end"):
+        compose(Library({"k.mlir": text}), "k", symbol="k", dtype="f16", constants={"BN": 8, "BR": 4})
+
+
+def test_a_constant_that_no_part_uses() -> None:
+    with pytest.raises(SourceError, match="@k does not use the constant BX of k"):
+        compose(Library({"k.mlir": TEXT}), "k", symbol="k", dtype="f16", constants={"BN": 8, "BR": 4, "BX": 1})
+
+
+def test_an_entry_of_another_op() -> None:
+    with pytest.raises(SourceError, match="@k is for gelu, the entry for softmax"):
+        compose(Library({"k.mlir": TEXT}), "k", symbol="k", dtype="f16", constants={"BN": 8, "BR": 4}, op="softmax")
+
+
+def test_fragments_that_call_each_other_for_ever() -> None:
+    text = TEXT.replace("addf %a, %a : !line", "call @double(%a)")
+    with pytest.raises(SourceError, match="fragments call one another more than 8 deep"):
+        compose(Library({"k.mlir": text}), "k", symbol="k", dtype="f16", constants={"BN": 8, "BR": 4})
