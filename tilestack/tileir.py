@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import io
 import tokenize
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,12 +106,15 @@ def assemble_(args: argparse.Namespace) -> int:
 
     if (args.file is None) == (args.entry is None):
         raise UsageError("name a file or an --entry, one of them")
+    composed: Callable[[], ModuleOp] | None = None
     if args.entry is not None:
         source = pipeline.load_source(SOURCES[args.source])
         specs = {spec.symbol: spec for spec in source.entries()}
         if args.entry not in specs:
             raise UsageError(f"source {args.source} has no entry {args.entry!r}", hint="tilestack matrix list")
         artifact = source.artifact(specs[args.entry], args.bytecode)
+        if compose := getattr(source, "module", None):
+            composed = partial(compose, specs[args.entry], args.bytecode)
     else:
         artifact = tile_ir(bytecode.write(load(args.file), args.bytecode), args.bytecode)
     data = artifact.payload
@@ -126,9 +131,8 @@ def assemble_(args: argparse.Namespace) -> int:
             raise UsageError("--emit mlir is the text before a target is chosen", hint="leave out --target")
         if artifact.form.kind != "tile-ir":
             raise UsageError(f"{args.entry} is {artifact.form.kind}, which has no Tile IR text")
-        module = bytecode.read(data, name=args.entry or str(args.file))
-        if args.entry is not None and hasattr(source, "module"):  # with the names that the source gives its values
-            module = source.module(specs[args.entry], args.bytecode)
+        # A composed module has the names that its source gives the values; bytecode has none.
+        module = composed() if composed else bytecode.read(data, name=args.entry or str(args.file))
         data = text.print_module(module).encode()
     emit(args.output, data)
     return 0
