@@ -74,6 +74,12 @@ def gpu_tests(session: nox.Session) -> None:
 
 
 @nox.session(requires=["build_toolchain"])
+def new_op(session: nox.Session) -> None:
+    """Start a new op in every file that has to know it: `nox -s new_op -- relu`; -- --left: what is not filled in."""
+    session.run(PYTHON, "-m", "ci.new_op", *session.posargs)
+
+
+@nox.session(requires=["build_toolchain"])
 def bench(session: nox.Session) -> None:
     """How fast: beside PyTorch on a GPU, else the interpreter and the compiler: `nox -s bench -- cpu`."""
     session.run(PYTHON, "-m", "benchmarks", *session.posargs)

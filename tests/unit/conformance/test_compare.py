@@ -73,7 +73,7 @@ def test_the_loosest_verdict_took_most_of_its_bound() -> None:
 def test_every_op_has_a_tolerance_with_a_reason() -> None:
     for op in (*ops(), "forward"):
         row = tolerance(op)
-        assert row.why
+        assert row.why, f"{op} has no reason"
         assert not (row.exact and row.f32_ulps)
     with pytest.raises(UsageError, match="no row"):
         tolerance("conv")

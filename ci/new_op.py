@@ -1,0 +1,134 @@
+"""Start a new op in every file that has to know it: `nox -s new_op -- NAME`.
+
+What is written does not work yet, on purpose: each place says what belongs there, and the tests fail until all of
+them are filled. The places are the rows of new_op.toml. `nox -s new_op -- --left` lists those that are not filled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import keyword
+import re
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolchain import command
+from toolchain.errors import UsageError
+from toolchain.files import write_whole
+from toolchain.knobs import ROOT
+from toolchain.manifest import REPAIR
+
+TABLE = Path(__file__).with_suffix(".toml")
+MARK = "TODO(new_op "
+
+
+@dataclass(frozen=True)
+class Place:
+    """A row of new_op.toml; its head explains the fields."""
+
+    what: str
+    path: str
+    todo: str
+    text: str
+    new: bool = False
+    after: str = ""
+    before_last: str = ""
+    section: str = ""
+
+    def filled(self, name: str) -> str:
+        """Its text for an op of this name."""
+        todo = f"{MARK}{name}): {self.todo.format(name=name)}"
+        return self.text.removeprefix("\n").format(name=name, todo=todo)
+
+    def written(self, before: str, name: str) -> str:
+        """The file with the place in it. Raises UsageError where the line that it goes beside is not there."""
+        text = self.filled(name)
+        if self.new:
+            return text
+        lines = before.splitlines(keepends=True)
+        at = len(lines)
+        if wanted := self.after or self.before_last:
+            start = self._line(lines, self.section, 0) if self.section else 0
+            found = [i for i, line in enumerate(lines) if i >= start and line.rstrip("\n") == wanted]
+            if not found:
+                raise self._moved(wanted)
+            at = found[0] + 1 if self.after else found[-1]
+        return "".join([*lines[:at], text, *lines[at:]])
+
+    def _line(self, lines: Sequence[str], wanted: str, start: int) -> int:
+        for i, line in enumerate(lines[start:], start):
+            if line.rstrip("\n") == wanted:
+                return i
+        raise self._moved(wanted)
+
+    def _moved(self, wanted: str) -> UsageError:
+        return UsageError(f"{self.path}: no line reads {wanted!r}", hint=f"say in {TABLE.name} where {self.what} goes")
+
+
+def places(root: Path = ROOT) -> list[Place]:
+    """The rows whose files are there. Raises UsageError for one that is missing and has no other of its kind."""
+    rows = [Place(**row) for row in tomllib.loads(TABLE.read_text())["place"]]
+    there = [place for place in rows if place.new or (root / place.path).is_file()]
+    kinds = {place.what for place in there}
+    if lost := [place for place in rows if place.what not in kinds]:
+        raise UsageError(f"{lost[0].path}: not there", hint=f"say in {TABLE.name} where {lost[0].what} goes")
+    return there
+
+
+def start(name: str, root: Path = ROOT) -> dict[Place, Path]:
+    """Write all places for the op `name`; nothing if one of them cannot be. Raises UsageError."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise UsageError(f"{name!r} is no name for an op", hint="lower case, as rms_linear")
+    if name in tomllib.loads((root / "toolchain/ops.toml").read_text()):
+        raise UsageError(f"there is an op {name} already", hint="nox -s new_op -- --left lists what it lacks")
+    found = {place: root / place.path.format(name=name) for place in places(root)}
+    if taken := [path for place, path in found.items() if place.new and path.exists()]:
+        raise UsageError(f"{taken[0]} is there already", hint="choose another name, or move it away")
+    texts: dict[Path, str] = {}
+    for place, path in found.items():
+        before = texts.get(path) or ("" if place.new else path.read_text())
+        texts[path] = place.written(before, name)
+    for path, text in texts.items():
+        write_whole(path, text)
+    return found
+
+
+def left(root: Path = ROOT) -> list[str]:
+    """What is still to be filled, as `path:line: instruction`."""
+    paths = {path for place in places(root) for path in root.glob(place.path.format(name="*"))}
+    return [
+        f"{path.relative_to(root)}:{number}: {line.strip()}"
+        for path in sorted(paths)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if MARK in line
+    ]
+
+
+def show(found: Mapping[Place, Path], name: str) -> None:
+    print(f"{name} has to be filled in at {len(found)} places:")
+    for place, path in found.items():
+        print(f"  {path.relative_to(ROOT)!s:42} {place.what}")
+    print("next: docs/add-a-kernel.md; `nox -s new_op -- --left` lists what is left, and so do the tests")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="nox -s new_op --")
+    parser.add_argument("name", nargs="?", help="the new op, as rms_linear")
+    parser.add_argument("--left", action="store_true", help="list what is left to fill in")
+    args = parser.parse_args(arguments)
+    if args.left == bool(args.name):
+        parser.error("a name, or --left")
+    return command.run(lambda: _left() if args.left else show(start(args.name), args.name), set_up=REPAIR)
+
+
+def _left() -> None:
+    found = left()
+    print(*found, sep="\n", end="\n" if found else "")
+    print(f"{len(found)} places are left to fill in")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
