@@ -58,8 +58,7 @@ def generate(args: argparse.Namespace) -> int:
     prompt = tokenizer.encode(args.prompt)
     how = {name: getattr(args, name) for name in ("max_new_tokens", "temperature", "top_k", "top_p", "seed")}
     check(config, prompt, **how)
-    executor = open_executor(args.executor)
-    with _bundle(args, executor.kind) as bundle:
+    with open_executor(args.executor) as executor, _bundle(args, executor.kind) as bundle:
         model = GPT(config, tensors, Launcher(bundle, args.source, executor), args.dtype)
         tokens = continuation(model, prompt, **how, stop=stop)
         started, count = time.perf_counter(), 0

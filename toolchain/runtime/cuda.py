@@ -84,7 +84,8 @@ class CudaExecutor(Executor):
                 steps.callback(self._undo.close)
                 steps.callback(self._close_handed_out)
                 steps.callback(self._free_all)
-                self.synchronize()
+                if not self._lost:  # the error that lost it was raised already
+                    self.synchronize()
 
     def _close_handed_out(self) -> None:
         for made in list(self._handed_out):

@@ -230,3 +230,25 @@ def test_a_launch_takes_block_and_shared_memory_from_the_entry(fake: FakeDriver,
     (config,) = [args[0] for name, args in fake.calls if name == "cuLaunchKernelEx"]
     assert (config.blockDimX, config.blockDimY, config.blockDimZ, config.sharedMemBytes) == (32, 4, 1, shared)
     assert [args[-1] for name, args in fake.calls if name == "cuFuncSetAttribute"] == [shared] * asked
+
+
+def test_a_lost_context_is_closed_without_a_word_to_the_driver(
+    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error that lost it is the one to show; what was in it is gone."""
+    cuda, _handed_out = used()
+    ordinary = fake.called
+
+    def called(name: str, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        if name == "cuLaunchKernelEx":
+            return fake.CUresult.CUDA_ERROR_ILLEGAL_ADDRESS, None
+        return ordinary(name, args)
+
+    monkeypatch.setattr(fake, "called", called)
+    args = {"x": cuda.empty((4, 4), "f32"), "out": cuda.empty((4, 4), "f32")}
+    with pytest.raises(DeviceError, match=r"launching gelu_f32.*the CUDA context is lost"), cuda:
+        EntryLauncher(cuda)(BUNDLE, ENTRY, args)
+    before = len(fake.calls)
+    cuda.close()
+    assert cuda.closed
+    assert len(fake.calls) == before

@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from email import message_from_bytes
 from importlib.metadata import metadata
@@ -18,6 +19,7 @@ import pytest
 from toolchain.knobs import ROOT
 from toolchain.setup import packaging
 
+VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 ENTRIES = """if True:
     import dataclasses, json, sys
     from pathlib import Path
@@ -66,7 +68,7 @@ def _entries(where: Path) -> dict[str, list[object]]:
 def test_a_wheel_installs_one_name(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert {name.partition("/")[0] for name in names} == {"tilestack", "tilestack-0.1.0.dist-info"}
+    assert {name.partition("/")[0] for name in names} == {"tilestack", f"tilestack-{VERSION}.dist-info"}
     inside = {name.split("/")[2] for name in names if name.startswith("tilestack/_lib/")}
     assert not inside & {"benchmarks", "examples", "tests", "third_party", "containers", "noxfile.py"}
     assert not [name for name in names if "__pycache__" in name or name.startswith("tilestack/_lib/ci/reproduce")]
@@ -102,7 +104,7 @@ def test_a_wheel_of_the_sdist_is_the_wheel_of_the_checkout(wheel: Path, tmp_path
         archive.extractall(tmp_path, filter="data")
     again = tmp_path / "again"
     again.mkdir()
-    made = _build(tmp_path / "tilestack-0.1.0", again)
+    made = _build(tmp_path / f"tilestack-{VERSION}", again)
     assert made.name == wheel.name
     assert made.read_bytes() == wheel.read_bytes()
 
@@ -110,14 +112,14 @@ def test_a_wheel_of_the_sdist_is_the_wheel_of_the_checkout(wheel: Path, tmp_path
 def test_the_record_lists_every_file(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        record = archive.read("tilestack-0.1.0.dist-info/RECORD").decode()
+        record = archive.read(f"tilestack-{VERSION}.dist-info/RECORD").decode()
     assert [row[0] for row in csv.reader(io.StringIO(record))] == names
 
 
 def test_the_metadata_is_that_of_the_project(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        said = message_from_bytes(archive.read("tilestack-0.1.0.dist-info/METADATA"))
-    assert (said["Name"], said["Version"], said["License-Expression"]) == ("tilestack", "0.1.0", "Apache-2.0")
+        said = message_from_bytes(archive.read(f"tilestack-{VERSION}.dist-info/METADATA"))
+    assert (said["Name"], said["Version"], said["License-Expression"]) == ("tilestack", VERSION, "Apache-2.0")
     assert set(said.get_all("Provides-Extra", [])) == {"compile", "model", "report", "provenance", "native"}
     assert "jinja2>=3.1 ; extra == 'report'" in said.get_all("Requires-Dist", [])
     assert metadata("tilestack")["Name"] == "tilestack"  # what pip and uv read of the checkout's installation
