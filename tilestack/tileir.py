@@ -91,7 +91,7 @@ def load(path: Path) -> ModuleOp:
             source = raw.decode()
         except UnicodeDecodeError as error:
             raise UsageError(f"{path} is neither Tile IR text nor bytecode: {error}") from error
-        if is_kernel_source(source):
+        if is_kernel_source(source, filename=str(path)):
             return sample(path.absolute())
         module = text.parse(source, filename=str(path))
     check(module, text=source, filename=str(path))

@@ -21,9 +21,10 @@ from .parser import KernelParser, Sizes, compose
 DTYPE = "bf16"
 
 
-def is_kernel_source(text: str) -> bool:
-    """Whether a text is a file of a kernel source rather than plain Tile IR: it has an item that only those have."""
-    words = {token.text for token in tokenize(Source(text, "<text>")) if token.kind == "word"}
+def is_kernel_source(text: str, *, filename: str = "<text>") -> bool:
+    """Whether a text is a file of a kernel source rather than plain Tile IR: it has an item that only those have.
+    Raises SourceError, which names the file, for a character that no text has."""
+    words = {token.text for token in tokenize(Source(text, filename)) if token.kind == "word"}
     return bool(words & {*KINDS, "sizes", "include"}) and "entry" not in words
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tilestack.tileir import load
 from toolchain.errors import SourceError
 from toolchain.knobs import ROOT
 from toolchain.tileir.compose.sample import is_kernel_source, sample
@@ -33,3 +34,9 @@ def test_a_fragment_is_verified_by_itself(tmp_path: Path) -> None:
     path.write_text(FRAGMENT.replace("  yield", "  %b = permute %a [1] : tile<BNxf32> -> tile<BNxf32>\n  yield"))
     with pytest.raises(SourceError, match=r"f.mlir:3:8: error: permute"):
         sample(path)
+
+
+def test_a_stray_character_is_said_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / "k.mlir").write_text("sizes BN = 8\nkernel @k op = gelu { / }\n")
+    with pytest.raises(SourceError, match=r"k\.mlir:2:23: "):
+        load(tmp_path / "k.mlir")
