@@ -2,7 +2,7 @@
 
     conan install . -o "&:stack=13.1" -o "&:provider=system" -of PREFIX
 
-`nox -s build_toolchain -- --native` runs that, in a container. `PREFIX/bin` gets the tools, `PREFIX/llvm.json` says
+`nox -s build_toolchain -- --native` runs that, in a container. `PREFIX/libexec` gets the tools, `PREFIX/llvm.json` says
 where the LLVM is. The versions are in one file, so this recipe reads it.
 """
 
@@ -54,7 +54,7 @@ class Toolchain(ConanFile):
         prefix = Path(self.generators_folder)
         for dependency in self.dependencies.host.values():
             if dependency.package_folder:  # of a system's LLVM it has no bin: those tools run where they are
-                copy(self, "*", str(Path(dependency.package_folder, "bin")), str(prefix / "bin"))
+                copy(self, "*", str(Path(dependency.package_folder, "bin")), str(prefix / "libexec"))
         llvm = self.dependencies["llvm"]
         facts = {
             "version": str(llvm.ref.version),

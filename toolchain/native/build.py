@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,6 @@ from typing import Any
 
 from .. import command
 from ..errors import TilestackError, ToolchainError, ToolFailed, UsageError
-from ..files import write_whole
 from ..knobs import ROOT, cache_dir, certificates, jobs, network_settings, toolchain_dir
 from ..manifest import REPAIR
 from ..setup.build import only_one
@@ -32,7 +32,8 @@ from .engine import Container, Engine
 from .images import image
 from .make_images import ensure
 from .mirror import mirror
-from .recipes import DOES_NOT_BUILD
+from .recipes import DOES_NOT_BUILD, OWN
+from .wrappers import write_wrappers
 
 # Inside a container.
 CHECKOUT, WORK, PREFIX, PACKAGES, SOURCES, CERTIFICATES = (
@@ -41,7 +42,7 @@ CHECKOUT, WORK, PREFIX, PACKAGES, SOURCES, CERTIFICATES = (
 # The files that decide what is built, beside the image.
 INPUTS = (
     "conanfile.py", "conan.lock", "toolchain/pins.toml", "toolchain/profiles", "third_party",
-    "toolchain/native/recipes.py", "toolchain/native/conan.py", "toolchain/knobs.py",
+    "toolchain/native/recipes.py", "toolchain/native/conan.py", "toolchain/native/wrappers.py", "toolchain/knobs.py",
 )  # fmt: skip
 
 
@@ -101,7 +102,7 @@ class Plan:
 
 
 def prefixes() -> Path:
-    """Where native toolchains are, each in a folder of its digest; `current` there names the one last built."""
+    """Where native toolchains are, each in a folder of its digest; the link `current` leads to the one last built."""
     return toolchain_dir() / "native"
 
 
@@ -151,6 +152,7 @@ def _make(plan: Plan, folders: Folders, engine: Engine | None, built_in: str, on
             raise ToolchainError(f"the build ended well but wrote no tools.json in {made}")
         facts = json.loads((made / "tools.json").read_text())
         (made / "tools.json").write_text(json.dumps({**facts, "image": built_in}, indent=1, sort_keys=True) + "\n")
+        write_wrappers(made)
         if prefix.exists():  # of a build that was cut off
             shutil.rmtree(prefix)
         made.rename(prefix)
@@ -284,10 +286,21 @@ def _main(args: argparse.Namespace) -> None:
         if progress.began:
             print(f"the whole output: {log}", file=sys.stderr)
         raise
-    write_whole(prefixes() / "current", prefix.name + "\n")
+    _make_current(prefix)
     if args.output:
-        shutil.copytree(prefix / "bin", args.output, dirs_exist_ok=True)
+        shutil.copytree(prefix / OWN, args.output, dirs_exist_ok=True)
     print(f"native toolchain in {prefix}, {time.monotonic() - start:.1f} s")
+    print(f"its tools, to be run from here: {prefixes() / 'current/bin'}")
+
+
+def _make_current(prefix: Path) -> None:
+    """Have the link `current` lead to a prefix, at once, whatever it led to before."""
+    beside = prefix.with_name(f".current-{secrets.token_hex(4)}")
+    beside.symlink_to(prefix.name)
+    try:
+        beside.replace(prefix.with_name("current"))
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

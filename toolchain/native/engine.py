@@ -20,6 +20,7 @@ from typing import Any, Literal
 from ..errors import ToolchainError, ToolFailed
 from ..knobs import engine_address, runtime_dir
 from . import docker_archive, owner
+from .streams import Streams
 
 WITHOUT = (
     "install one: docker.io or podman are packages of Debian and Ubuntu (docs/native.md). Without one, everything but "
@@ -36,6 +37,7 @@ class Container:
 
     `network`: the host's, or none at all. `user`: as whom, None for the one whose files the mounts are. `gpus`: how it
     gets all of the host's: "cdi", the Container Device Interface, "nvidia", Docker's own --gpus, or not at all.
+    `stdin`: whether it has a standard input, which `attach` feeds.
     """
 
     image: str
@@ -45,6 +47,7 @@ class Container:
     network: bool = False
     user: str | None = None
     gpus: Gpus = "none"
+    stdin: bool = False
 
 
 class Engine:
@@ -113,9 +116,11 @@ class Engine:
                 f"{self.version} does not take {archive}: {error}", hint=f"if it is damaged: rm {archive}; run it again"
             ) from error
 
-    def start(self, container: Container, command: Sequence[str]) -> Any:
-        """Start a command in a new container; the caller removes it or, if it is killed, whoever starts the next one.
-        Raises ToolchainError if the engine cannot.
+    def start(
+        self, container: Container, command: Sequence[str], *, before: Callable[[Any], None] = lambda _: None
+    ) -> Any:
+        """Start a command in a new container, which `before` gets before it starts; the caller removes it or, if it is
+        killed, whoever starts the next one. Raises ToolchainError if the engine cannot.
 
         From here on SIGTERM and SIGHUP, with which a cancelled job and a closed terminal end, are exceptions."""
         import docker.errors
@@ -146,9 +151,11 @@ class Engine:
                 user=user,
                 device_requests=gpus,
                 init=True,
+                stdin_open=container.stdin,
                 labels={owner.LABEL: owner.this_process()},
             )
             try:
+                before(made)
                 made.start()
             except BaseException:
                 made.remove(force=True)
@@ -173,6 +180,22 @@ class Engine:
             except docker.errors.APIError as error:
                 if error.status_code not in (404, 409):  # somebody else removed it, or is about to
                     raise
+
+    def attach(self, container: Container, command: Sequence[str]) -> int:
+        """Run a command to its end on this process's standard input, output and error; returns its exit code.
+
+        Raises ToolchainError if it cannot be started. Ends the command if we are interrupted."""
+        streams: list[Streams] = []
+
+        def connect(made: Any) -> None:
+            streams.append(Streams(made))
+
+        started = self.start(container, command, before=connect)
+        try:
+            streams[0].copy()
+            return int(started.wait()["StatusCode"])
+        finally:
+            started.remove(force=True)
 
     def run(
         self, container: Container, command: Sequence[str], *, on_line: Callable[[str], None] = lambda _: None

@@ -28,6 +28,7 @@ LOCKFILE = ROOT / "conan.lock"
 # Of a system's LLVM tools, those that we use. One that was built has its tools in the prefix.
 LLVM_TOOLS = ("FileCheck", "llc", "mlir-opt", "mlir-translate", "opt")
 DOES_NOT_BUILD = "!! "  # what a line begins with that names a package that did not build or failed its test
+OWN = "libexec"  # the prefix's folder of tools that were built; what a user runs is in `bin`, see run_tool.py
 TEST_TOOL = "mlir-to-ptx"  # made by the llvm recipe's test_package
 
 
@@ -141,7 +142,7 @@ def _common(args: argparse.Namespace) -> list[str]:
         "tools.cmake.cmake_layout:test_folder": args.work / "test",  # the checkout is not written to
         "user.tilestack:source_mirror": args.source_mirror,
         "user.tilestack:debian_mirror": args.debian_mirror,
-        "user.tilestack:keep_test_tool": args.prefix / "bin" / TEST_TOOL,
+        "user.tilestack:keep_test_tool": args.prefix / OWN / TEST_TOOL,
     }
     for name, value in settings.items():
         if value is not None:
@@ -167,7 +168,7 @@ def _provide(conan: Conan, args: argparse.Namespace, package: Package) -> None:
         print(f"== {package.name} {package.version}: restored", flush=True)
         there = True
     print(f"== {package.name} {package.version}: {'testing' if there else 'building'}", flush=True)
-    (args.prefix / "bin").mkdir(parents=True, exist_ok=True)
+    (args.prefix / OWN).mkdir(parents=True, exist_ok=True)
     recipe = str(RECIPES / package.name)
     try:
         conan.run("create", recipe, "--version", package.version, "--build", "missing", *_common(args))
@@ -181,8 +182,8 @@ def _provide(conan: Conan, args: argparse.Namespace, package: Package) -> None:
 def _describe(args: argparse.Namespace, packages: Sequence[Package]) -> None:
     """Write tools.json: where each tool is, as seen where it was built, and what it was made from."""
     llvm = json.loads((args.prefix / "llvm.json").read_text())
-    own = sorted((args.prefix / "bin").iterdir())
-    tools = {path.name: {"path": f"bin/{path.name}", "sha256": file_sha256(path)} for path in own}
+    own = sorted((args.prefix / OWN).iterdir())
+    tools = {path.name: {"path": f"{OWN}/{path.name}", "sha256": file_sha256(path)} for path in own}
     for name in LLVM_TOOLS if args.llvm == "system" else ():
         if found := shutil.which(name, path=f"{llvm['prefix']}/bin"):
             tools[name] = {"path": found, "sha256": file_sha256(Path(found).resolve())}

@@ -56,7 +56,7 @@ class NativeToolchain:
     def find(cls) -> NativeToolchain:
         """The one that was built last. Raises NativeToolsAbsent where none was, ToolchainError where it is damaged."""
         try:
-            return cls.load(prefixes() / (prefixes() / "current").read_text().strip())
+            return cls.load(prefixes() / (prefixes() / "current").readlink())
         except FileNotFoundError as error:
             raise NativeToolsAbsent(f"native tools absent: {error.filename}: no such file", hint=MAKE) from error
         except OSError as error:
@@ -89,24 +89,36 @@ class NativeToolchain:
         """Whether it has all these tools."""
         return all(name in self.paths for name in names)
 
+    def checked(self, name: str) -> Path:
+        """Where a tool is, here or in the image. Raises ToolchainError if there is none of that name, or if it is not
+        the one that was built."""
+        if not self.has(name):
+            raise ToolchainError(f"this native toolchain (stack {self.stack}) has no {name}", hint=MAKE)
+        file = self.prefix / self.paths[name]
+        if self.paths[name].startswith("/") and self.image != HERE:
+            return file  # of the image, whose id says what is in it
+        if not file.is_file() or file_sha256(file) != self.sha256[name]:
+            raise ToolchainError(f"{file} is not what was built", hint=f"rm -r {self.prefix}; {MAKE}")
+        return file
+
+    def check_image(self, engine: Engine) -> None:
+        """That the engine has the image that the tools were built in. Raises ToolchainError."""
+        if not engine.has(self.image):
+            raise ToolchainError(f"{engine.version} has no image {self.image}", hint=f"rm -r {self.prefix}; {MAKE}")
+
     @contextmanager
     def open(self) -> Generator[NativeTools]:
         """Its tools, ready to run. Raises ToolchainError if there is no engine, it lacks the image, or a tool is not
         the one that was built."""
-        for name, path in self.paths.items():
-            if path.startswith("/") and self.image != HERE:
-                continue  # of the image, whose id says what is in it
-            file = self.prefix / path
-            if not file.is_file() or file_sha256(file) != self.sha256[name]:
-                raise ToolchainError(f"{file} is not what was built", hint=f"rm -r {self.prefix}; {MAKE}")
+        for name in self.paths:
+            self.checked(name)
         with tempfile.TemporaryDirectory(prefix="tilestack-") as temporary:
             scratch = Path(temporary)
             if self.image == HERE:
                 yield NativeTools(self, scratch, None)
                 return
             engine = Engine.find()
-            if not engine.has(self.image):
-                raise ToolchainError(f"{engine.version} has no image {self.image}", hint=f"rm -r {self.prefix}; {MAKE}")
+            self.check_image(engine)
             mounts = {self.prefix: (PREFIX, "ro"), scratch: (SCRATCH, "rw")}
             container = engine.start(Container(self.image, mounts=mounts, folder=SCRATCH), ["sleep", "infinity"])
             try:

@@ -44,7 +44,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
 GOOD = """
 print("== llvm: building", flush=True)
 (prefix / "tool").write_text("a tool")
-(prefix / "tools.json").write_text(json.dumps({"stack": "s"}))
+(prefix / "tools.json").write_text(json.dumps({"stack": "s", "tools": {"mlir-opt": {}}}))
 print("done", file=sys.stderr)
 """
 BAD = """
@@ -157,7 +157,7 @@ def test_a_build_makes_its_prefix_once(tmp_path: Path, work: Work):
     prefix = here(tmp_path, on_line=lines.append)
     assert lines == ["== llvm: building", "done"]
     assert prefix == prefixes() / PLAN.digest("here")
-    assert json.loads((prefix / "tools.json").read_text()) == {"image": "here", "stack": "s"}
+    assert json.loads((prefix / "tools.json").read_text()) == {"image": "here", "stack": "s", "tools": {"mlir-opt": {}}}
     assert (prefix / "tool").read_text() == "a tool"
     assert [name for name in left() if name != "current"] == [prefix.name]
     work(BAD)  # which is not run
@@ -258,7 +258,7 @@ def test_a_build_that_was_cut_off_is_made_anew(tmp_path: Path, work: Work):
     prefix.mkdir(parents=True)
     (prefix / "half").touch()
     assert here(tmp_path) == prefix
-    assert sorted(path.name for path in prefix.iterdir()) == ["tool", "tools.json"]
+    assert sorted(path.name for path in prefix.iterdir()) == ["bin", "tool", "tools.json"]
 
 
 def test_a_source_mirror_that_is_not_there_is_said_before_anything_is_made(tmp_path: Path, work: Work):
@@ -367,12 +367,15 @@ def test_the_last_one_built_is_the_current_one(work: Work, capsys: pytest.Captur
     work(GOOD)
     assert main(["--native", "--no-container"]) == 0
     prefix = prefixes() / PLAN.digest("here")
-    assert f"native toolchain in {prefix}, " in capsys.readouterr().out
-    assert (prefixes() / "current").read_text() == f"{prefix.name}\n"
+    said = capsys.readouterr().out
+    assert f"native toolchain in {prefix}, " in said
+    assert f"its tools, to be run from here: {prefixes()}/current/bin" in said
+    assert (prefixes() / "current/bin/mlir-opt").is_file()
+    assert (prefixes() / "current").readlink() == Path(prefix.name)
     assert main(["--native", "--no-container", "--only-llvm"]) == 0
-    assert (prefixes() / "current").read_text() == f"{replace(PLAN, only_llvm=True).digest('here')}\n"
+    assert (prefixes() / "current").readlink() == Path(replace(PLAN, only_llvm=True).digest("here"))
     assert main(["--native", "--no-container"]) == 0  # there already: chosen again
-    assert (prefixes() / "current").read_text() == f"{prefix.name}\n"
+    assert (prefixes() / "current").readlink() == Path(prefix.name)
 
 
 def test_a_failure_leaves_the_current_one(work: Work, capsys: pytest.CaptureFixture[str]):
@@ -382,7 +385,7 @@ def test_a_failure_leaves_the_current_one(work: Work, capsys: pytest.CaptureFixt
     work(BAD)
     assert main(["--native", "--no-container", "--llvm", "source"]) == 4
     assert left() == before
-    assert (prefixes() / "current").read_text() == f"{PLAN.digest('here')}\n"
+    assert (prefixes() / "current").readlink() == Path(PLAN.digest("here"))
     said = capsys.readouterr().err
     assert "no space left" in said
     assert f"the whole output: {prefixes() / 'build.log'}" in said

@@ -168,6 +168,24 @@ def test_a_container_gets_no_more_than_it_is_given(tmp_path: Path):
     assert (client.asked["device_requests"][0]["Count"], client.asked["device_requests"][0]["Driver"]) == (-1, "")
 
 
+def test_a_container_has_a_standard_input_only_if_it_is_given_one(monkeypatch: pytest.MonkeyPatch):
+    client = Client(code=5)
+    order: list[str] = []
+
+    def join(_: object) -> SimpleNamespace:
+        order.append("joined")
+        return SimpleNamespace(copy=lambda: order.append("copied"))
+
+    monkeypatch.setattr(engine, "Streams", join)
+    monkeypatch.setattr(client, "_start", lambda: order.append("started"))
+    assert Engine(client, "").attach(Container("sha256:1", stdin=True), ["cat"]) == 5
+    assert order == ["joined", "started", "copied"], "joined after the start, the first output would be lost"
+    assert client.asked["stdin_open"] is True
+    assert client.removed == [True]
+    Engine(client, "").start(Container("sha256:1"), ["true"])
+    assert client.asked["stdin_open"] is False
+
+
 def test_how_a_container_gets_the_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(engine, "CDI", (tmp_path / "none", tmp_path))
     client = Client()

@@ -42,7 +42,7 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     facts = {"stack": "13.1", "llvm": {"version": "22.1.8"}, "image": "here", "tools": tools}
     facts["packages"] = ["llvm/22.1.8#aa:bb", "cuda_tile/13.1.3#cc:dd"]
     (made / "tools.json").write_text(json.dumps(facts))
-    (prefixes() / "current").write_text(made.name + "\n")
+    (prefixes() / "current").symlink_to(made.name)
     return made
 
 
@@ -146,10 +146,10 @@ def test_the_doctor_warns_of_a_known_defect(prefix: Path):
     assert native().status == "ok", "LLVM alone"
 
 
-def test_a_folder_that_is_no_file_is_named(prefix: Path):
+def test_a_folder_that_is_no_link_is_named(prefix: Path):
     (prefix.parent / "current").unlink()
     (prefix.parent / "current").mkdir()
-    with pytest.raises(ToolchainError, match="current: cannot be read: Is a directory"):
+    with pytest.raises(ToolchainError, match="current: cannot be read: Invalid argument"):
         NativeToolchain.find()
 
 
