@@ -14,6 +14,7 @@ import pytest
 from conformance.cases import CASES, Case
 from conformance.native import ABSENT, MODULO, native_rows
 from conformance.result import Row
+from toolchain.artifact import tile_ir
 from toolchain.bundle import Bundle, Compiled, write
 from toolchain.native.tools import HERE, NativeToolchain, NativeTools
 from toolchain.pins import file_sha256
@@ -65,7 +66,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     """The kernels of two ops: a simple one, and one with loads and stores that may not use TMA."""
     sources = [importlib.import_module(name).SOURCE for name in ("kernels_mlir", "kernels_py")]
     specs = [(source, spec) for source in sources for spec in source.entries() if spec.op in ("gelu", "argmax_parts")]
-    compiled = [Compiled(spec, source.bytecode(spec), BYTECODE, {}) for source, spec in specs]
+    compiled = [Compiled(spec, source.artifact(spec), {}) for source, spec in specs]
     return write(tmp_path_factory.mktemp("kernels") / "bundle", compiled, {})
 
 
@@ -219,7 +220,7 @@ def dense(bundle: Bundle, folder: Path, value: str) -> Bundle:
     head, brace, rest = text.partition(") {\n") if ") {\n" in text else text.partition("{\n")
     changed = f"{head}{brace}    %mask = constant <i1: {value}> : tile<4xi1>\n{rest}"
     made = write_bytecode(parse(changed, filename="k.mlir"), BYTECODE)
-    return write(folder, [Compiled(entry.spec, made, BYTECODE, {})], {})
+    return write(folder, [Compiled(entry.spec, tile_ir(made, BYTECODE), {})], {})
 
 
 # As cuda-tile 13.3.2 on LLVM 23 writes them: one byte an element.
