@@ -13,7 +13,7 @@ from typing import Protocol
 from toolchain.entry import ops
 from toolchain.runtime import DeviceBuffer
 
-from .plan import MANY, Plan
+from .plan import Plan
 from .workspace import Workspace
 
 # The first sequence's number in the batch, the layer, qkv (B, T, 3, H, D), out (B, T, H, D)
@@ -65,7 +65,7 @@ class Layers:
             self.launch("embedding_centred", **tokens, out=x, **squares)  # (N, C)
         else:
             self.launch("embedding", **tokens, out=x)  # (N, C)
-        if batch * length > MANY and squares:
+        if squares and self._plan.folds_all(batch * length):
             self._folded_layers(work, attend, qkv, attended)
             return False
         normed_ahead = False  # whether `normed` has this layer's input, or at the end ln_f's result

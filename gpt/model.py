@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from toolchain.entry import cdiv
 from toolchain.errors import UsageError
+from toolchain.policy import Policy
 from toolchain.runtime import DeviceBuffer, Launcher
 
 from .arena import Arena
@@ -55,11 +56,11 @@ class KVCache:
 class GPT:
     """A GPT on the launcher's executor. `dtype`: f32, tf32 (f32 with tf32 matrix products), f16 or bf16. `folded`:
     whether the norms of many rows are part of the products beside them; by default where there are kernels for it: see
-    squares.py."""
+    squares.py. `policy`: by default what the bundle has for the launcher's target."""
 
     def __init__(
         self, config: GPTConfig, weights: Weights, launcher: Launcher, dtype: str = "bf16", *,
-        folded: bool | None = None,
+        folded: bool | None = None, policy: Policy | None = None,
     ) -> None:  # fmt: skip
         """Copies the weights to the device. Raises UsageError if they do not fit the config, or if the norms of such a
         model cannot be `folded`."""
@@ -68,12 +69,13 @@ class GPT:
         self.storage = "f32" if dtype == "tf32" else dtype
         self.executor = launcher.executor
         self.vocabulary = cdiv(config.vocab_size, VOCABULARY_STEP) * VOCABULARY_STEP  # padded
-        self.folded = is_folded(folded, config.n_embd, dtype, self.executor.target)
+        policy = policy or launcher.bundle.policy(launcher.target)
+        self.folded = is_folded(folded, config.n_embd, dtype, policy)
         stored = dict((fold(config, weights) if self.folded else weights).astype(dtype).items())
         padding = ((0, self.vocabulary - config.vocab_size), (0, 0))
         stored["wte.weight"] = np.pad(stored["wte.weight"], padding)  # (padded V, C), zeros at the end
         self.weights = {name: self.executor.from_numpy(tensor) for name, tensor in stored.items()}
-        self._plan = Plan(config, self.storage, self.folded, self.executor.sms)
+        self._plan = Plan(config, self.storage, self.folded, self.executor.sms, policy)
         self.passes = self._passes_through(launcher)
         self._workspaces: dict[tuple[int, int], Workspace] = {}
 

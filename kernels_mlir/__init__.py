@@ -5,23 +5,21 @@ See `toolchain/tileir/compose/library.py` for what stands in the `.mlir` files.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from functools import cached_property
-from importlib.metadata import version as installed_version
 from pathlib import Path
 
 from toolchain.artifact import Artifact, tile_ir
-from toolchain.entry import EntrySpec, load_entries
+from toolchain.entries import entries_of
+from toolchain.entry import EntrySpec
 from toolchain.errors import SourceError
+from toolchain.fingerprint import fingerprint
 from toolchain.targets import BYTECODE
 from toolchain.tileir import bytecode
 from toolchain.tileir.bytecode.writer import parse_version
 from toolchain.tileir.compose import Library
 from toolchain.tileir.dialect.control import ModuleOp
 from toolchain.tileir.specialize import specialize
-from toolchain.tuned import put_first
 
 HERE = Path(__file__).parent
 
@@ -37,7 +35,7 @@ class MlirSource:
         return Library.load(HERE)
 
     def entries(self) -> list[EntrySpec]:
-        return put_first(load_entries(HERE / "entries.toml", self.name), self.name)
+        return entries_of(self.name)
 
     def written(self, spec: EntrySpec) -> Mapping[str, str]:
         """The text of an entry's kernel and of each part that it may use, by name, without comments. Raises
@@ -59,15 +57,8 @@ class MlirSource:
         return bytecode.write(self.module(spec, version), version)
 
     def fingerprint(self, spec: EntrySpec) -> str:
-        """Changes whenever the bytecode may: the parts, the entry, and what parses and writes them."""
-        compiler = sorted((HERE.parent / "toolchain" / "tileir").rglob("*.py"))
-        digest = hashlib.sha256(json.dumps(spec.to_json()).encode())
-        digest.update(repr(spec.params).encode())
-        digest.update(json.dumps(self.written(spec)).encode())
-        digest.update(installed_version("xdsl").encode())
-        for path in [Path(__file__), *compiler]:
-            digest.update(path.read_bytes())
-        return digest.hexdigest()
+        """Changes whenever the bytecode may. Raises SourceError if there is no such kernel."""
+        return fingerprint(spec, [Path(__file__)], self.written(spec))
 
 
 SOURCE = MlirSource()

@@ -85,7 +85,6 @@ def compile_(args: argparse.Namespace) -> int:
     entries = chosen_entries(args)
     names = ["all"] if args.all_targets else args.target
     wanted = [] if args.no_targets else targets.select(names)
-    warn_of_stale((spec for _, spec in entries), wanted)
     with progress_bar() as progress:
         outcome = pipeline.compile_entries(
             entries,
@@ -95,6 +94,8 @@ def compile_(args: argparse.Namespace) -> int:
             version=args.bytecode,
             progress=progress,
         )
+    if args.bytecode == BYTECODE:  # another version is other code
+        warn_of_stale(outcome.compiled, wanted)
     for failure in outcome.failures:
         print(f"failed: {failure.cell}\n{failure.error}\n", file=sys.stderr)
     seconds = time.perf_counter() - started

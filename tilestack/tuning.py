@@ -1,4 +1,4 @@
-"""`tune`: search the constants and compiler hints of kernels, and keep the fastest in tuned/<target>.toml."""
+"""`tune`: search the constants and compiler hints of kernels, and keep the fastest in entries/<target>.toml."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolchain import knobs, tuned
+from toolchain.entries import Tables, TunedRow, committed
 from toolchain.entry import DTYPES, EntrySpec
 from toolchain.errors import UsageError
 from tune.options import add_measuring
@@ -19,6 +20,7 @@ from tune.options import add_measuring
 from .options import SOURCES, command
 
 if TYPE_CHECKING:
+    from toolchain.bundle import Compiled
     from toolchain.targets import Target
     from tune.catalogue import Catalogue
     from tune.spaces import Space
@@ -27,7 +29,7 @@ EXAMPLES = """\
   tilestack tune linear --target sm_90 --dtype bf16    compile, and on a GPU of that target measure and keep the fastest
   tilestack tune model --target sm_90 --phase compile --output build/tune       where the compiler is
   python3 -m tune measure build/tune                                      where the GPU is: no compiler needed
-  tilestack tune model --target sm_90 --phase apply --output build/tune         writes tuned/sm_90.toml
+  tilestack tune model --target sm_90 --phase apply --output build/tune         writes entries/sm_90.toml
   tilestack tune linear --target sm_90 --shapes "M=8192 K=768 N=2304" --classes "^large$"
   tilestack tune --check                               which kept entries were measured with other tools or kernels
 """
@@ -47,8 +49,14 @@ def add(commands: Any) -> None:
         "--shapes", action="append", default=[], metavar="SHAPE", help="measure these, not the classes' own; repeat"
     )
     made.add_argument("--output", type=Path, default=Path("build/tune"), metavar="DIR", help="default build/tune")
-    made.add_argument("--spaces", type=Path, metavar="FILE", help="search spaces (default tuned/spaces.toml)")
-    made.add_argument("--tuned", type=Path, default=tuned.FOLDER, metavar="DIR", help="what is kept (default tuned)")
+    made.add_argument("--spaces", type=Path, metavar="FILE", help="search spaces (default tune/spaces.toml)")
+    made.add_argument(
+        "--tuned",
+        type=Path,
+        default=knobs.ENTRIES,
+        metavar="DIR",
+        help="tables of entries that are kept (default entries)",
+    )
     made.add_argument(
         "--also-source", action="append", default=[], choices=list(SOURCES), metavar="SOURCE",
         help="keep the winners for this source too, which has the same kernels; repeat",
@@ -141,7 +149,7 @@ def chosen_spaces(args: argparse.Namespace) -> Sequence[Space]:
     if args.shapes and spaces:
         spaces = only_shapes(spaces, [parse_shape(written) for written in args.shapes])
     if not spaces:
-        raise UsageError(f"no search space of {args.what} has this dtype and class", hint="see tuned/spaces.toml")
+        raise UsageError(f"no search space of {args.what} has this dtype and class", hint="see tune/spaces.toml")
     return spaces
 
 
@@ -159,16 +167,15 @@ def apply(args: argparse.Namespace) -> None:
     """The third phase."""
     from toolchain.cache import Cache
     from toolchain.pipeline import load_source
-    from toolchain.targets import select
+    from toolchain.targets import BYTECODE, select
     from tune.apply import apply as apply_winners
     from tune.faults import Faults
     from tune.launched import Launched
     from tune.measured import FILE, Measured
     from tune.spaces import load_spaces
 
-    def hash_of(source: str, op: str, kernel: str) -> str:
-        spec = EntrySpec(f"{op} tuned", op, source, "f32", kernel=kernel)
-        return tuned.kernel_hash(load_source(SOURCES[source]).written(spec))
+    def code_of(spec: EntrySpec) -> bytes:
+        return load_source(SOURCES[spec.source]).artifact(spec, BYTECODE).payload
 
     catalogue = compiled(args)
     spaces = load_spaces()
@@ -185,7 +192,7 @@ def apply(args: argparse.Namespace) -> None:
         drop=not args.spaces,
         also_sources=args.also_source,
         also_dtypes=args.also_dtype,
-        hash_of=hash_of,
+        code_of=code_of,
         fault_of=fault_of,
         folder=args.tuned,
     )
@@ -207,36 +214,53 @@ def check(args: argparse.Namespace) -> int:
     """1 if a kept entry is stale. Raises UsageError if there is no such folder."""
     if not args.tuned.is_dir():
         raise UsageError(f"{args.tuned}: there is no such folder", hint="--tuned names what tilestack tune writes to")
-    rows = tuned.load_rows(args.tuned)
-    found = stale_rows(rows)
+    rows = Tables(args.tuned).tuned
+    found = stale_rows(rows, args.jobs or knobs.jobs())
     for row in found:
         print(f"{row.row.name}: {row.why}")
     print(f"{len(found)} of {len(rows)} tuned entries are stale")
     return 1 if found else 0
 
 
-def warn_of_stale(entries: Iterable[EntrySpec], targets: Iterable[Target]) -> None:
-    """One line for the user if entries that are compiled for these targets are stale. They are compiled all the same:
-    they are right, but something else may be faster by now."""
-    compiled = {(spec.source, spec.symbol) for spec in entries}
+def stale_rows(rows: Sequence[TunedRow], jobs: int) -> list[tuned.Stale]:
+    """The stale ones of some rows: what was measured is exported as it is now, through the cache."""
+    from toolchain.cache import Cache
+    from toolchain.pipeline import compile_entries
+
+    specs = [(SOURCES[source], row.measured_entry(source)) for row in rows for source in row.sources]
+    outcome = compile_entries(specs, [], Cache(knobs.cache_dir()), jobs=jobs)
+    failed = {failure.cell: failure.error for failure in outcome.failures}
+
+    def code_of(spec: EntrySpec) -> bytes:
+        made = next((made for made in outcome.compiled if made.spec == spec), None)
+        if made is None:
+            raise next(error for cell, error in failed.items() if f"({spec.symbol})" in cell and spec.source in cell)
+        return made.artifact.payload
+
+    return tuned.stale(rows, code_of)
+
+
+def warn_of_stale(compiled: Iterable[Compiled], targets: Iterable[Target]) -> None:
+    """One line for the user if entries that were compiled for these targets are stale. They are in the bundle all the
+    same: they are right, but something else may be faster by now."""
+    made = {(entry.spec.source, entry.spec.symbol): entry for entry in compiled}
     names = {target.name for target in targets}
     rows = [
         row
-        for row in tuned.load_rows()
+        for row in committed().tuned
         if row.target in names
-        and any((source, spec.symbol) in compiled for source, specs in row.entries.items() for spec in specs)
+        and any((source, spec.symbol) in made for source in row.sources for spec in row.entries(source))
     ]
-    if found := stale_rows(rows):
+
+    def code_of(spec: EntrySpec) -> bytes | None:
+        entry = made.get((spec.source, spec.symbol))
+        return entry.artifact.payload if entry is not None and entry.spec == spec else None
+
+    if found := tuned.stale(rows, code_of):
         listed = "; ".join(row.row.name for row in found[:SHOWN])
         if len(found) > SHOWN:
             listed += f" and {len(found) - SHOWN} more: see tilestack tune --check"
         print(f"warning: tuned with other tools or kernels, so perhaps not the fastest: {listed}", file=sys.stderr)
-
-
-def stale_rows(rows: Sequence[tuned.TunedRow]) -> list[tuned.Stale]:
-    from toolchain.pipeline import load_source
-
-    return tuned.stale(rows, lambda source: load_source(SOURCES[source]))
 
 
 def _has_gpu(target: Target) -> bool:

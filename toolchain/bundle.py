@@ -2,7 +2,8 @@
 
 `manifest.json` beside `files/<sha256>.tilebc`, `.ptx` and `.cubin`. The manifest holds every entry's EntrySpec, the
 code that its source made of it (Tile IR bytecode, which the interpreter runs too, or PTX), how that is launched, its
-cubins by target, and the ops' parameters when it was written. Reading a file checks its sha256.
+cubins by target, the ops' parameters when it was written, and the policies of the targets that its entries are for.
+Reading a file checks its sha256.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
 from .artifact import SUFFIXES, Artifact, Form
+from .entries import DEFAULT, committed
 from .entry import EntrySpec, ops
 from .errors import BundleError, LaunchError, NotInterpretable, UsageError
 from .files import check_makable
+from .policy import Policy
 
 FORMAT = 3
 MANIFEST = "manifest.json"
@@ -79,11 +82,13 @@ class Compiled:
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """A loaded manifest. `entries` in order of preference; `tools`: name -> version and sha256 of what compiled it."""
+    """A loaded manifest. `entries` in order of preference; `tools`: name -> version and sha256 of what compiled it.
+    `policies`: by target, and `default`."""
 
     root: Path
     entries: tuple[BundleEntry, ...]
     tools: Mapping[str, Mapping[str, str]]
+    policies: Mapping[str, Policy] = field(default_factory=dict)
 
     @classmethod
     def load(cls, root: str | Path) -> Bundle:
@@ -102,12 +107,15 @@ class Bundle:
         try:
             entries = tuple(_entry(root, row) for row in manifest["entries"])
             tools = {name: _tool(row) for name, row in manifest["tools"].items()}
+            policies = {name: Policy.from_table(row, f"policy {name}") for name, row in manifest["policies"].items()}
+            if DEFAULT not in policies:
+                raise KeyError(f"policies.{DEFAULT}")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BundleError(f"{path} is damaged: {type(error).__name__}: {error}", hint=_AGAIN) from error
         except UsageError as error:  # an op, dtype or parameter that this version does not have
             raise BundleError(f"{path} was compiled by another version: {error.args[0]}", hint=_AGAIN) from error
         _check_signatures(path, entries, manifest.get("ops"))
-        return cls(root, entries, tools)
+        return cls(root, entries, tools, policies)
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
@@ -117,6 +125,12 @@ class Bundle:
     def targets(self) -> tuple[str, ...]:
         """The targets that some entry has a cubin for, in the order of the manifest."""
         return tuple(dict.fromkeys(target for e in self.entries for target in e.cubins))
+
+    def policy(self, target: str | None) -> Policy:
+        """The policy of a target: its own, if the bundle has entries of the target's own table. The interpreter (None)
+        runs the entries of every table, those of a target first: it takes the first target's."""
+        own = [name for name in self.policies if name != DEFAULT and target in (name, None)]
+        return self.policies[own[0] if own else DEFAULT]
 
     @cached_property
     def _by_op(self) -> Mapping[tuple[str, str, str], Sequence[BundleEntry]]:
@@ -220,10 +234,18 @@ def write(root: str | Path, compiled: Sequence[Compiled], tools: Mapping[str, Ma
         (fresh / "files").mkdir(parents=True)
         rows = [_row(fresh, entry) for entry in compiled]
         signatures = {entry.spec.op: ops()[entry.spec.op].signature for entry in compiled}
-        manifest = {"format": FORMAT, "ops": signatures, "entries": rows, "tools": tools}
+        policies = _policies(compiled)
+        manifest = {"format": FORMAT, "ops": signatures, "policies": policies, "entries": rows, "tools": tools}
         (fresh / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
         replace_folder(root, fresh, Path(scratch) / "old")
     return Bundle.load(root)
+
+
+def _policies(compiled: Sequence[Compiled]) -> dict[str, Any]:
+    """The default policy, and those of the targets whose own tables gave entries: without these, a model must not plan
+    for them."""
+    own = {target for entry in compiled for target in entry.spec.targets}
+    return {name: made.to_json() for name, made in committed().policies.items() if name in own or name == DEFAULT}
 
 
 def check_replaceable(root: Path) -> None:

@@ -1,16 +1,15 @@
 """EntrySpec: what a caller must know of an exported symbol, and the launch checks that follow from it.
 
-An op's signature (parameter names, dtypes, dimension symbols) stands in `ops.toml`; a kernel source adds entries: a
-symbol, its dtype, the constants baked into it, what it assumes of its arguments, and its grid. The calling convention
-is cuTile Python's `cutile_python_v2`: an array of rank n is passed as pointer, n x int32 shape, n x int32 stride (in
-elements); a scalar as itself; constants are left out.
+An op's signature (parameter names, dtypes, dimension symbols) stands in `ops.toml`; the tables of entries.py add
+entries: a symbol, its dtype, the constants baked into it, what it assumes of its arguments, and its grid. The calling
+convention is cuTile Python's `cutile_python_v2`: an array of rank n is passed as pointer, n x int32 shape, n x int32
+stride (in elements); a scalar as itself; constants are left out.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-import itertools
 import operator
 import re
 import tomllib
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .errors import LaunchError, UsageError
-from .tables import Check, check_keys, integers, read_table, table_of, tables, text, texts
+from .policy import TileCost
 from .targets import targets
 
 CALLING_CONVENTION = "cutile_python_v2"
@@ -29,14 +28,6 @@ ALIGNMENT = 16  # bytes: what an entry's `aligned` parameters promise of base ad
 ITEMSIZE = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "i32": 4}
 
 LONGEST = 500  # characters of an expression: three times the longest here, and no nesting that ends Python's parser
-
-# A row of `entries.toml`, in the order in which it is written: see `entries_of`.
-ROW: Mapping[str, Check] = {
-    "op": text, "dtypes": texts, "targets": texts, "variant": text, "kernel": text, "constants": integers,
-    "sizes": integers, "hints": table_of(lambda value: integers(value) is None, "tables of integers"),
-    "aligned": texts, "dense": texts, "multiples": integers, "where": texts, "grid": texts,
-}  # fmt: skip
-OPTIONAL = tuple(key for key in ROW if key not in ("op", "dtypes", "grid"))
 
 _PARAM = re.compile(r"(?P<name>\w+): (?P<dtype>\w+)(\[(?P<dims>\w+(, \w+)*)\])?")
 
@@ -128,8 +119,9 @@ class EntrySpec:
     must be multiples of 16 bytes. `dense`: those whose base address must be, and whose elements must lie without gaps:
     their rows may then begin anywhere. `multiples`: dimension symbols that must be multiples of a number, which the
     compiler then takes for granted. `where`: conditions on dimension symbols, such as "D == 64", which may use `cdiv`,
-    `min`, `max` and `rounds` (see below): the same on every device. `grid`: three expressions in dimension symbols,
-    constants, these functions and `SMS` (multiprocessors of the device). `hints`: compiler hints by target (or
+    `min` and `max` (see below): the same on every device. `cost`: the entry is taken only where its tile is the
+    cheapest. `grid`: three expressions in dimension symbols, constants, these functions and `SMS` (multiprocessors of
+    the device). `hints`: compiler hints by target (or
     "default"): occupancy, num_ctas, num_worker_warps, latency. `kernel`: the kernel's name in its source, where it is
     not the op's. `targets`: those that it is compiled for; none means all. `sizes`: dimension symbols that have one
     size, which is compiled in.
@@ -149,6 +141,7 @@ class EntrySpec:
     targets: tuple[str, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     dense: tuple[str, ...] = ()
+    cost: TileCost | None = None
 
     def __post_init__(self) -> None:
         if self.op not in ops():
@@ -227,7 +220,12 @@ class EntrySpec:
             if dims.get(name, size) != size:
                 return f"{name} must be {size}"
         names = {**self.constants, **dims}
-        return next((f"{text} does not hold" for text in self.where if not evaluate(text, names)), None)
+        if why := next((f"{text} does not hold" for text in self.where if not evaluate(text, names)), None):
+            return why
+        if self.cost is None:
+            return None
+        rows, columns = self.op_spec.outputs[0].dims[-2:]
+        return self.cost.unmet(dims[rows], dims[columns])
 
     def grid_for(self, dims: Mapping[str, int], sms: int) -> tuple[int, int, int]:
         """The launch grid in blocks. A zero-sized output gives a zero in the grid: nothing to launch."""
@@ -249,11 +247,12 @@ class EntrySpec:
         fields.update(
             aligned=tuple(row["aligned"]), where=tuple(row["where"]), grid=(x, y, z), targets=tuple(row["targets"]),
             dense=tuple(row.get("dense", ())),
+            cost=TileCost.from_json(row["cost"]) if row.get("cost") else None,
         )  # fmt: skip
         return cls(**fields)
 
 
-# A tiny, safe expression language for `where` and `grid`: integers, names, + - * // %, comparisons, four functions.
+# A tiny, safe expression language for `where` and `grid`: integers, names, + - * // %, comparisons, three functions.
 _BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
@@ -269,17 +268,7 @@ def cdiv(a: int, b: int) -> int:
     return -(-a // b)
 
 
-H200_SMS = 132  # an H100 of the SXM kind has as many
-
-
-def rounds(rows: int, height: int, columns: int, width: int) -> int:
-    """In how many rounds an H200 makes the tiles of a result, one tile a multiprocessor. Of that device whatever runs
-    the entry: what a tile costs, which conditions put in front, was measured there, and the interpreter is to choose
-    what the GPU does."""
-    return cdiv(cdiv(rows, height) * cdiv(columns, width), H200_SMS)
-
-
-_FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": cdiv, "min": min, "max": max, "rounds": rounds}
+_FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": cdiv, "min": min, "max": max}
 
 
 @functools.cache
@@ -326,66 +315,3 @@ def evaluate(text: str, names: Mapping[str, int]) -> int:
         used = {name: names[name] for name in sorted(expression_names(text) & names.keys())}
         sizes = ", ".join(f"{name}={number}" for name, number in used.items())
         raise UsageError(f"{text!r} divides by zero" + (f" where {sizes}" if sizes else "")) from error
-
-
-def load_entries(path: Path, source: str) -> list[EntrySpec]:
-    """The entries of a kernel source's `entries.toml`, in order of preference: see `entries_of`. Raises UsageError
-    naming the file and row that is wrong: a key that nothing reads would be a condition that does not hold."""
-    table = read_table(path)
-    check_keys(table, {"entry": tables}, str(path))
-    for number, row in enumerate(table["entry"], 1):
-        where = f"{path}: entry {number}"
-        check_keys(row, ROW, where, OPTIONAL)
-        if len(row["grid"]) != 3:
-            raise UsageError(f"{where} ({row['op']}): grid has {len(row['grid'])} expressions, not three")
-    return entries_of(table["entry"], source, str(path))
-
-
-def _pinned(conditions: Sequence[str], constants: Mapping[str, int]) -> set[str]:
-    """The dimensions that conditions leave one size: `C == BC + BR`."""
-    sides = (condition.partition(" == ") for condition in conditions)
-    return {dim for dim, _, size in sides if size and constants.keys() >= set(re.findall(r"[A-Za-z_]\w*", size))}
-
-
-def entries_of(rows: Sequence[Mapping[str, Any]], source: str, where: str) -> list[EntrySpec]:
-    """The entries of table rows, one per row and dtype; of a row with `sizes` two: the first has them compiled in, the
-    second takes any. There is no second where conditions of the row leave just these sizes (`C == BC + BR`).
-
-    A row: `op`, `dtypes`, and optionally `variant` (told apart in the symbol; by default the constants' values),
-    `constants`, `aligned`, `dense`, `multiples`, `where`, `grid`, `hints`, `kernel`, `targets`, `sizes`, checked by
-    ROW where they stand in a file. The symbol is `<op>[_<variant>][_<sizes>]_<dtype>`. Raises UsageError, naming
-    `where` the rows stand.
-    """
-    entries: list[EntrySpec] = []
-    for row in rows:
-        constants: dict[str, int] = row.get("constants", {})
-        variant = row.get("variant", "x".join(map(str, constants.values())))
-        x, y, z = row["grid"]
-        fixed: dict[str, int] = row.get("sizes", {})
-        made = [fixed] if fixed.keys() <= _pinned(row.get("where", ()), constants) else [fixed, {}]
-        for dtype, sizes in itertools.product(row["dtypes"], made):
-            named = "_".join(f"{dim}{size}" for dim, size in sizes.items())
-            entries.append(
-                EntrySpec(
-                    symbol="_".join(filter(None, (row["op"], variant, named, dtype))),
-                    op=row["op"],
-                    source=source,
-                    dtype=dtype,
-                    constants=constants,
-                    aligned=tuple(row.get("aligned", ())),
-                    where=tuple(row.get("where", ())),
-                    grid=(x, y, z),
-                    hints=row.get("hints", {}),
-                    multiples=row.get("multiples", {}),
-                    kernel=row.get("kernel", ""),
-                    targets=tuple(row.get("targets", ())),
-                    sizes=sizes,
-                    dense=tuple(row.get("dense", ())),
-                )
-            )
-    symbols = [e.symbol for e in entries]
-    if twice := {s for s in symbols if symbols.count(s) > 1}:
-        raise UsageError(
-            f"{where}: the same symbol twice: {', '.join(sorted(twice))}", hint="give the rows a `variant`"
-        )
-    return entries

@@ -37,10 +37,6 @@ class Source(Protocol):
         """Changes whenever the artifact may: the compile cache goes by it."""
         ...
 
-    def written(self, spec: EntrySpec) -> Mapping[str, str]:
-        """The texts that an entry's kernel is written in, by name. Raises SourceError if there is no such kernel."""
-        ...
-
 
 @functools.cache
 def packages() -> Mapping[str, str]:

@@ -64,3 +64,12 @@ def is_integer(value: Any) -> bool:
 
 
 integers = table_of(is_integer, "integers")
+
+
+def natural(value: Any) -> str | None:
+    return None if is_integer(value) and value >= 0 else "an integer from 0"
+
+
+def integers_list(value: Any) -> str | None:
+    good = isinstance(value, list) and all(is_integer(item) for item in cast("list[Any]", value))
+    return None if good else "a list of integers"

@@ -1,7 +1,10 @@
-"""The third phase: each contest's winner to `tuned/<target>.toml`, in the place of what stood there for its op, dtype,
-class and source. Rows of these ops whose class is in no space any more go, for their conditions may catch what another
-class is for now; but not after a search of trial spaces, which say nothing of the other classes. All other rows stay as
-they are, and the same measurements always give the same text."""
+"""The third phase: each contest's winner to the tuned rows of `entries/<target>.toml`, in the place of what stood there
+for its op, dtype, class and source.
+
+Rows of these ops whose class is in no space any more go, for their conditions may catch what another class is for now;
+but not after a search of trial spaces, which say nothing of the other classes. All other rows stay as they are, and so
+does what is written by hand before them. The same measurements always give the same text.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from toolchain.entry import DTYPES
+from toolchain import knobs
+from toolchain.entries import MEASURED, TUNED, TUNED_OPTIONAL, TunedRow, load_table
+from toolchain.entry import DTYPES, EntrySpec
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
-from toolchain.tuned import FOLDER, MEASURED, OPTIONAL, ROW, load_file
+from toolchain.tuned import code_hash
 
 from . import toml
-from .catalogue import Catalogue, Contest, kernel_name
+from .catalogue import Catalogue, Contest
 from .launched import Launched
 from .measured import Measured
 from .spaces import Spaces
@@ -26,11 +31,12 @@ from .tasks import Machine
 from .winners import Placed, Unfinished, Winner, decide
 
 HEADER = """\
-# Entries tuned for {target}, written by `tilestack tune`: see docs/tuning.md. They come before the sources' own. `us`
-# and its like are microseconds of one launch by shape; `own_us` is what the source's own entries took.
+# Written by `tilestack tune`, with what was measured: microseconds of one launch by shape; `own_us` is what the entries
+# took that are not tuned. docs/tuning.md explains the rows.
 
 """
-HashOf = Callable[[str, str, str], str]  # of a source's kernel for an op: source, op, kernel
+FIRST = "[[tuned]]"  # begins the part of a table that is written here
+CodeOf = Callable[[EntrySpec], bytes]  # an entry's code as its source makes it now
 FaultOf = Callable[[Mapping[str, Any]], str]  # of a row's entries, those that were not measured too: see faults.py
 
 
@@ -53,14 +59,14 @@ def apply(
     drop: bool = True,
     also_sources: Sequence[str] = (),
     also_dtypes: Sequence[str] = (),
-    hash_of: HashOf,
+    code_of: CodeOf,
     fault_of: FaultOf,
-    folder: Path = FOLDER,
+    folder: Path = knobs.ENTRIES,
 ) -> Applied:
     """Writes the winners of some contests of a catalogue. `launched`: what is compiled now; rows of `measured` that are
     of other code are forgotten. `drop`: whether rows of classes go which neither `spaces` nor the catalogue has.
-    `also_sources` have the same kernels, `also_dtypes` the same speed: rows are for them too. `hash_of`: their kernels
-    as they are now. A variant of whose rows `fault_of` says something is passed over for the next best.
+    `also_sources` have the same kernels, `also_dtypes` the same speed: rows are for them too. `code_of`: their code
+    as it is now. A variant of whose rows `fault_of` says something is passed over for the next best.
 
     Raises UsageError if there is nothing measured on a GPU of this target, or more sources than one were measured.
     """
@@ -69,12 +75,12 @@ def apply(
         raise UsageError("several sources were measured: none of them speaks for others", hint="tune with one --source")
     launched.forget_old(measured)
     path = folder / f"{catalogue.target}.toml"
-    rows = [dict(row.table) for row in load_file(path)]
+    rows = [dict(row.table) for row in load_table(path).tuned]
     done = Applied(path)
     for contest, source in itertools.product(contests, catalogue.sources):
         sources = sorted({source, *also_sources})
         dtypes = [contest.dtype, *(dtype for dtype in also_dtypes if dtype != contest.dtype)]
-        make = partial(_rows, catalogue, measured, machine, dtypes, sources, hash_of)
+        make = partial(_rows, catalogue, measured, machine, dtypes, sources, launched, code_of)
         lines, made = _chosen(catalogue, measured, contest, source, make, fault_of)
         done.lines += lines
         if made is not None:
@@ -84,8 +90,9 @@ def apply(
         if gone := {row["class"] for row in rows if row["op"] == op} - known:
             done.lines.append(f"{op}: no class {', '.join(sorted(gone))} any more: dropped")
             rows = [row for row in rows if row["op"] != op or row["class"] not in gone]
-    text = render(catalogue.target, rows, spaces)
-    done.changed = text != (path.read_text() if path.exists() else "")
+    before = path.read_text() if path.exists() else ""
+    text = render(before, rows, spaces)
+    done.changed = text != before
     if done.changed:
         write_whole(path, text, parents=True)
     return done
@@ -118,19 +125,34 @@ def _chosen(
     return ([_told(result)] if result else []), None
 
 
-def render(target: str, rows: Sequence[Mapping[str, Any]], spaces: Spaces) -> str:
-    """The file's text: rows by op and dtype, then in the order of their classes, keys in the order of `ROW`."""
+def render(before: str, rows: Sequence[Mapping[str, Any]], spaces: Spaces) -> str:
+    """The file's text: what was written by hand `before`, then the rows by op and dtype, in the order of their classes,
+    keys in the order of `TUNED`. Rows that differ in their dtypes alone are one."""
 
     def place(row: Mapping[str, Any]) -> tuple[Any, ...]:
         op, name = row["op"], row["class"]
         return (op, DTYPES.index(row["dtypes"][0]), spaces.position(op, name), name, row["sources"])
 
-    ordered = [_ordered(row) for row in sorted(rows, key=place)]
-    return HEADER.format(target=target) + toml.entries(ordered, "entry", "measured")
+    joined: list[dict[str, Any]] = []
+    for row in map(_ordered, sorted(rows, key=place)):
+        rest = {key: value for key, value in row.items() if key != "dtypes"}
+        same = next((o for o in joined if {key: value for key, value in o.items() if key != "dtypes"} == rest), None)
+        if same is None:
+            joined.append(row)
+        else:
+            same["dtypes"] = [*same["dtypes"], *row["dtypes"]]
+    return _by_hand(before) + HEADER + toml.entries(sorted(joined, key=place), "tuned", "measured")
+
+
+def _by_hand(before: str) -> str:
+    """The part of a table's text that is not ours to write."""
+    head = before.partition(FIRST)[0] if before.startswith(FIRST) else before.partition(f"\n{FIRST}")[0]
+    head = head.rstrip().removesuffix(HEADER.rstrip()).rstrip()
+    return f"{head}\n\n" if head else ""
 
 
 def _ordered(row: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: row[key] for key in ROW if key in row and (row[key] or key not in OPTIONAL)}
+    kept = {key: row[key] for key in TUNED if key in row and (row[key] or key not in TUNED_OPTIONAL)}
     return kept | {"measured": {key: row["measured"][key] for key in MEASURED if key in row["measured"]}}
 
 
@@ -171,21 +193,29 @@ def _rows(
     machine: Machine,
     dtypes: Sequence[str],
     sources: Sequence[str],
-    hash_of: HashOf,
+    launched: Launched,
+    code_of: CodeOf,
     won: Winner,
 ) -> list[dict[str, Any]]:
-    """A winner's row for each dtype. The kernel that was measured has the hash it had when it was compiled."""
+    """A winner's row for each dtype."""
     assert won.candidate is not None
     spec = won.candidate.spec
-    kernels = {
-        name: catalogue.kernels[kernel_name(spec)] if name == spec.source else hash_of(name, spec.op, spec.kernel)
-        for name in sources
-    }
-    return [_row(catalogue, measured, machine, won, dtype, kernels) for dtype in dtypes]
+    row = _row(catalogue, measured, machine, won, won.contest.dtype, sources)
+    made = TunedRow(launched.variants.root, 0, catalogue.target, row)
+    code: dict[str, str] = {}
+    for source in sources:
+        if source == spec.source:  # what was measured
+            entry = launched.variants.find(source, spec.symbol)
+            code[source] = code_hash(launched.variants.read(entry.code), spec.symbol)
+        else:
+            other = made.measured_entry(source)
+            code[source] = code_hash(code_of(other), other.symbol)
+    row["measured"]["code"] = code
+    return [{**row, "dtypes": [dtype]} for dtype in dtypes]
 
 
 def _row(
-    catalogue: Catalogue, measured: Measured, machine: Machine, won: Winner, dtype: str, kernels: Mapping[str, str]
+    catalogue: Catalogue, measured: Measured, machine: Machine, won: Winner, dtype: str, sources: Sequence[str]
 ) -> dict[str, Any]:
     assert won.candidate is not None and won.first is not None
     spec, contest = won.candidate.spec, won.contest
@@ -193,13 +223,12 @@ def _row(
         "op": spec.op,
         "class": contest.name,
         "dtypes": [dtype],
-        "sources": list(kernels),
-        "targets": [catalogue.target],
+        "sources": list(sources),
         "variant": f"{catalogue.target}_{contest.name}",
         "kernel": spec.kernel,
         "constants": spec.constants,
         "sizes": spec.sizes,
-        "hints": spec.hints,
+        "hints": spec.hints.get(catalogue.target, {}),
         "aligned": spec.aligned,
         "multiples": spec.multiples,
         "where": [*spec.where, *contest.where],
@@ -214,7 +243,6 @@ def _row(
         "space": won.candidate.space,
         "us": _times(won.first),
         "tools": catalogue.tools,
-        "kernel_hash": kernels,
     }
     if won.runner_up:
         row["measured"] |= {"runner_up": won.runner_up.symbol, "runner_up_us": _times(won.runner_up)}

@@ -3,21 +3,21 @@ left out, the others to a bundle. Needs no GPU."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from toolchain import bundle
 from toolchain.bundle import Compiled
 from toolchain.cache import Cache
 from toolchain.cubin import Usage, inspect_all
+from toolchain.entries import tuned_symbols
 from toolchain.entry import EntrySpec, ops
-from toolchain.errors import SourceError, TilestackError, ToolchainError
+from toolchain.errors import TilestackError, ToolchainError
 from toolchain.pipeline import Outcome, Progress, compile_entries, load_source, silent, tools_used
 from toolchain.targets import Target
-from toolchain.tuned import kernel_hash, tuned_entries
 
-from .catalogue import FILE, OWN, VARIANTS, Candidate, Catalogue, Contest, kernel_name, merged
+from .catalogue import FILE, OWN, VARIANTS, Candidate, Catalogue, Contest, merged
 from .spaces import Space
 from .variants import Variant, variants
 
@@ -27,14 +27,13 @@ _HALF = ("f16", "bf16")
 
 @dataclass
 class Compiler:
-    """Compiles for one target. `modules`: a source's package by the source's name. `kernels`: see Catalogue."""
+    """Compiles for one target. `modules`: a source's package by the source's name."""
 
     modules: Mapping[str, str]
     target: Target
     cache: Cache
     jobs: int
     progress: Progress = silent
-    kernels: dict[str, str] = field(default_factory=dict)
 
     def run(self, spaces: Sequence[Space], folder: Path) -> Catalogue:
         """Compiles all variants of the spaces. Writes `variants.json` and two bundles to `folder`: the variants, and
@@ -47,7 +46,8 @@ class Compiler:
         made: list[Compiled] = []
         candidates: list[Candidate] = []
         for source, tried in found.items():
-            compiled, failures = self._compile(source, tried)
+            failures: dict[str, str] = {}
+            compiled = self._attempt(source, [variant.spec for variant in tried], failures)
             usages = self._inspect(compiled)
             made += compiled
             for variant in tried:
@@ -58,7 +58,6 @@ class Compiler:
         catalogue = Catalogue(
             self.target.name,
             {COMPILER: used[COMPILER]["sha256"]},
-            self.kernels,
             merged([contest for space in spaces for contest in _contests(space)]),
             tuple(candidates),
         )
@@ -74,21 +73,8 @@ class Compiler:
             )
         return catalogue
 
-    def _compile(self, source: str, tried: Sequence[Variant]) -> tuple[list[Compiled], dict[str, str]]:
-        """What compiled, and by symbol why the others did not."""
-        failures: dict[str, str] = {}
-        compiled: list[Compiled] = []
-        for kernel, group in _by_kernel(tried).items():
-            try:
-                self.kernels[kernel] = kernel_hash(load_source(self.modules[source]).written(group[0]))
-            except SourceError as error:  # the kernel is not there (yet): so it is for all its variants
-                failures |= {spec.symbol: str(error) for spec in group}
-                continue
-            compiled += self._attempt(source, group, failures)
-        return compiled, failures
-
     def _attempt(self, source: str, specs: Sequence[EntrySpec], failures: dict[str, str]) -> Sequence[Compiled]:
-        """Compiles entries of one kernel; `failures` gets why the others did not, by symbol."""
+        """Compiles entries; `failures` gets why the others did not, by symbol."""
         try:
             outcome = self._pipeline([(self.modules[source], spec) for spec in specs])
         except TilestackError:  # no toolchain, no room for the cache: that is not the variants' fault
@@ -127,7 +113,7 @@ class Compiler:
         wanted = {(space.op, dtype) for space in spaces for dtype in space.dtypes}
         entries: list[tuple[str, EntrySpec]] = []
         for source, module in self.modules.items():
-            tuned = {spec.symbol for spec in tuned_entries(source)}
+            tuned = tuned_symbols(source)
             own = (spec for spec in load_source(module).entries() if spec.symbol not in tuned)
             entries += [(module, spec) for spec in own if (spec.op, spec.dtype) in wanted]
         outcome = self._pipeline(entries)
@@ -142,13 +128,6 @@ class Compiler:
 
 def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-def _by_kernel(tried: Iterable[Variant]) -> dict[str, list[EntrySpec]]:
-    groups: dict[str, list[EntrySpec]] = {}
-    for variant in tried:
-        groups.setdefault(kernel_name(variant.spec), []).append(variant.spec)
-    return groups
 
 
 def _candidate(variant: Variant, usage: Usage | None, failure: str, *, needs: bool) -> Candidate:

@@ -18,7 +18,7 @@ from .files import document
 from .shapes import Dims
 from .spaces import MODEL
 
-FORMAT = 1
+FORMAT = 2
 FILE = "variants.json"
 VARIANTS = "bundle"  # of the compiled variants, in the same folder
 OWN = "own"  # and of the source's own entries: what a variant must be equal to, and faster than
@@ -58,11 +58,10 @@ class Contest:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """`tools`: name to sha256 of what compiled. `kernels`: `source/kernel` to the hash of its files."""
+    """`tools`: name to sha256 of what compiled."""
 
     target: str
     tools: Mapping[str, str]
-    kernels: Mapping[str, str]
     contests: tuple[Contest, ...]
     candidates: tuple[Candidate, ...]
 
@@ -112,7 +111,6 @@ class Catalogue:
             return cls(
                 found["target"],
                 found["tools"],
-                found["kernels"],
                 tuple(_contest(row) for row in found["contests"]),
                 tuple(_candidate(row) for row in found["rows"]),
             )
@@ -131,11 +129,6 @@ def _contest(row: Mapping[str, Any]) -> Contest:
 def _candidate(row: Mapping[str, Any]) -> Candidate:
     spec = EntrySpec.from_json(row["spec"])
     return Candidate(row["space"], tuple(row["classes"]), spec, row["status"], row["why"], row["usage"])
-
-
-def kernel_name(spec: EntrySpec) -> str:
-    """The key of an entry's kernel in `Catalogue.kernels`."""
-    return f"{spec.source}/{spec.kernel or spec.op}"
 
 
 def merged(contests: Sequence[Contest]) -> tuple[Contest, ...]:

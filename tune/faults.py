@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from toolchain.cache import Cache
 from toolchain.cubin import Usage, inspect_all
-from toolchain.entry import entries_of
+from toolchain.entries import TunedRow
 from toolchain.pipeline import Progress, compile_entries, silent
 from toolchain.targets import Target
 
@@ -25,13 +26,13 @@ class Faults:
     progress: Progress = silent
 
     def __call__(self, row: Mapping[str, Any]) -> str:
-        """Why one of the entries that a row of tuned/<target>.toml gives is slower than it says, or nothing: it does
+        """Why one of the entries that a row of entries/<target>.toml gives is slower than it says, or nothing: it does
         not compile, spills registers, or its products wait for one another. Raises ToolchainError without a compiler.
         """
         entries = [
             (self.modules[source], spec)
             for source in row["sources"]
-            for spec in entries_of([row], source, f"{row['op']} {row['class']}")
+            for spec in TunedRow(Path("new"), 1, self.target.name, row).entries(source)
         ]
         outcome = compile_entries(entries, [self.target], self.cache, jobs=self.jobs, progress=self.progress)
         if outcome.failures:

@@ -1,4 +1,4 @@
-"""`tuned/spaces.toml`: what is searched for each op, as data.
+"""`tune/spaces.toml`: what is searched for each op, as data.
 
 A space is a kernel, the values that its constants and compiler hints may take, and the classes of sizes that are tuned
 apart, each with the sizes that stand for it. docs/tuning.md describes the file.
@@ -15,11 +15,10 @@ from typing import Any
 from toolchain.entry import DTYPES, evaluate, expression_names, ops
 from toolchain.errors import UsageError
 from toolchain.tables import check_keys, flag, integers, is_integer, read_table, table_of, tables, text, texts
-from toolchain.tuned import FOLDER, SPACES
 
 from .shapes import Dims, dimensions, shape_name
 
-PATH = FOLDER / SPACES
+PATH = Path(__file__).parent / "spaces.toml"
 MODEL = "model"  # all ops of the forward pass and of decoding
 HINTS = ("num_worker_warps", "occupancy", "num_ctas", "latency")
 ITEMSIZE = "itemsize"  # bytes of an element, for `keep`
@@ -47,7 +46,7 @@ class ShapeClass:
 @dataclass(frozen=True)
 class Space:
     """A kernel and what may be chosen for it. `constants` and `hints`: the values of each name, in the kernel's order;
-    the rest is as in a row of entries.toml, but `grid` may use hints too, and `sizes` are dimensions: what a class's
+    the rest is as in a row of entries, but `grid` may use hints too, and `sizes` are dimensions: what a class's
     shapes have is compiled in. `tensor_cores`: whether a product in 16 bits that does without is not worth a
     measurement."""
 

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from toolchain.entries import specs_of
 from toolchain.entry import ITEMSIZE as BYTES
-from toolchain.entry import EntrySpec, entries_of, evaluate
+from toolchain.entry import EntrySpec, evaluate
 from toolchain.errors import UsageError
 
 from .shapes import Dims
@@ -84,17 +85,16 @@ def _spec(
     """The entry of one choice. Its symbol has the numbers chosen: `linear_128x256x64x8_8x1x1_bf16`."""
     numbers = ["x".join(map(str, chosen.values())) for chosen in (constants, hints)]
     row = {
-        "op": space.op,
+        "ops": [space.op],
         "dtypes": [dtype],
         "variant": "_".join(filter(None, [space.name.removeprefix(space.op).strip("_"), *numbers])),
         "kernel": space.kernel,
         "constants": dict(constants),
         "sizes": dict(sizes),
-        "hints": {target: dict(hints)} if hints else {},
+        "hints": dict(hints),
         "aligned": space.aligned,
         "multiples": space.multiples,
         "where": space.where,
         "grid": [_NAME.sub(lambda match: str(hints.get(match[0], match[0])), text) for text in space.grid],
-        "targets": [target],
     }
-    return entries_of([row], source, f"space {space.name}")[0]  # the one with the sizes compiled in
+    return specs_of(row, source, target)[0]  # the one with the sizes compiled in

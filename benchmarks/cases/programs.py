@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpt.plan import SPANS
 from toolchain.entry import ops
 from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
@@ -44,7 +43,8 @@ def programs(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> l
     Raises UsageError where an op takes what the case does not name."""
     if case.op == "decode_attention":
         whole = _whole_attention(case, launcher, inputs)
-        return [whole, *(_decode_attention(case, launcher, inputs, span) for span in SPANS)]
+        spans = launcher.bundle.policy(launcher.target).spans
+        return [whole, *(_decode_attention(case, launcher, inputs, span) for span in spans)]
     if case.op == "logits":
         return [_logits(case, launcher, inputs)]
     return [_single(case, launcher, inputs)]

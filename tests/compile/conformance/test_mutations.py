@@ -20,7 +20,8 @@ from conformance.run import run_ops
 from kernels_mlir import HERE, SOURCE
 from toolchain import bundle
 from toolchain.artifact import tile_ir
-from toolchain.entry import EntrySpec, load_entries, ops
+from toolchain.entries import tuned_symbols
+from toolchain.entry import EntrySpec, ops
 from toolchain.errors import SourceError
 from toolchain.runtime import open_executor
 from toolchain.targets import BYTECODE
@@ -45,7 +46,8 @@ def kernel_of(spec: EntrySpec) -> str:
     return spec.kernel or spec.op
 
 
-OWN = load_entries(HERE / "entries.toml", SOURCE.name)  # without those tuned for a target, which come and go
+TUNED = tuned_symbols(SOURCE.name)  # these come and go
+OWN = [spec for spec in SOURCE.entries() if spec.symbol not in TUNED]
 OPS = {kernel_of(spec): spec.op for spec in OWN}  # of each kernel
 LARGE = {"linear_pair_twice": ("K", 8192), "linear_residual_squares_ones": ("M", 3100)}  # what only such a size chooses
 

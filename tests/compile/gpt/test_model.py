@@ -34,15 +34,15 @@ def test_logits_are_within_the_bound(bundle: Bundle, source: str, dtype: str, ba
 @pytest.mark.parametrize(("heads", "whole"), [(3, False), (1, False), (1, True)])
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
 def test_a_cache_gives_what_the_whole_text_gives(
-    bundle: Bundle, source: str, dtype: str, heads: int, whole: bool, monkeypatch: pytest.MonkeyPatch
+    bundle: Bundle, source: str, dtype: str, heads: int, whole: bool
 ) -> None:
     """Two prompts into a cache, then one token each, the second sequence after forgetting four of its tokens."""
     config = replace(ODD, n_head=heads, n_embd=96 if heads == 3 else 64)
     weights = random_weights(config, seed=3).astype(dtype)
     tokens = np.random.default_rng(4).integers(0, ODD.vocab_size, (2, 75)).astype(np.int32)
-    model = GPT(config, weights, Launcher(bundle, source, open_executor("cpu")), dtype)
+    policy = replace(bundle.policy(None), spans_per_sm=0.0 if whole else 1000.0)
+    model = GPT(config, weights, Launcher(bundle, source, open_executor("cpu")), dtype, policy=policy)
     cache = KVCache(model, batch=2, positions=75)
-    monkeypatch.setattr("gpt.plan.SPREAD", 0 if whole else 1000)
     assert (model.new_spans(cache) is None) == whole
     model.prefill(tokens[:, :70], cache)
     found = [model.prefill(tokens[:, 70:73], cache).numpy(), model.decode(tokens[:, 73], cache).numpy()]

@@ -49,11 +49,6 @@ def exported(spec: EntrySpec, version: str = BYTECODE) -> bytes:
     return SOURCES[spec.source].bytecode(spec, version)
 
 
-def test_both_sources_have_the_same_entries() -> None:
-    one, other = (ROOT / name / "entries.toml" for name in ("kernels_mlir", "kernels_py"))
-    assert one.read_text() == other.read_text()
-
-
 def test_tiles_of_two_parts_have_a_grid_of_one_row() -> None:
     """Their accumulators start with the number of the block's row: only that of the first row is 0."""
     pairs = [spec for spec in ENTRIES if "BR" in spec.constants and spec.op_spec.products]
@@ -223,7 +218,7 @@ def test_printed_text_compiles_to_the_same_cubins(source: str) -> None:
 @pytest.mark.parametrize("source", ["kernels_mlir", "kernels_py"])
 def test_the_place_of_the_source_is_not_in_its_bytecode(source: str, tmp_path: Path) -> None:
     folder = tmp_path / "another place"
-    for package in ("toolchain", source):
+    for package in ("entries", "toolchain", source):
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     code = f"""
 import sys
@@ -251,51 +246,8 @@ def test_the_fingerprint_follows_the_entry() -> None:
         assert len(set(prints)) == len(prints)
 
 
-def test_a_kernel_is_written_in_what_it_uses_and_in_no_other_kernel() -> None:
-    spec = EntrySpec("linear_tuned", "linear", "py", "bf16", kernel="linear_pair")
-    written = kernels_py.SOURCE.written(spec)
-    assert {"pair.linear_pair", "pair.products", "pair.ZERO", "linear.place"} <= set(written)
-    assert not {"pair.logits_pair", "pair.linear_gelu_pair", "elementwise.gelu_tile"} & set(written)
-    assert written["pair.linear_pair"].startswith("@ct.kernel\ndef linear_pair(")
-    assert "A tile's sizes" not in "".join(written.values())
-    with pytest.raises(SourceError, match="there is no kernel products_of_all"):
-        kernels_py.SOURCE.written(replace(spec, kernel="products_of_all"))
-
-
-@pytest.mark.parametrize(
-    ("source", "file", "notes", "change"),
-    [
-        (
-            kernels_py,
-            "elementwise.py",
-            [('"""One block makes BN columns of R rows."""', '"""What\n\n    it does."""\n    # and why')],
-            ("0.5 * x", "0.25 * x"),
-        ),
-        (
-            kernels_mlir,
-            "gelu.mlir",
-            [("// One block", "// A block"), (" : !f32_RxBN\n", " : !f32_RxBN  // why\n\n")],
-            ("<f32: 0.5>", "<f32: 0.25>"),
-        ),
-    ],
-    ids=["py", "mlir"],
-)
-def test_a_kernel_is_not_written_in_its_comments(
-    source: Any,
-    file: str,
-    notes: list[tuple[str, str]],
-    change: tuple[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    """A tuned entry is stale once its kernel has changed, not when a remark has."""
-    spec = EntrySpec("gelu_tuned", "gelu", "", "bf16")
-    before, text = source.SOURCE.written(spec), (source.HERE / file).read_text()
-    for old, new in notes:
-        assert old in text
-        text = text.replace(old, new)
-    monkeypatch.setattr(source, "HERE", tmp_path)
-    (tmp_path / file).write_text(text)
-    assert source.SOURCE.written(spec) == before
-    (tmp_path / file).write_text(text.replace(*change))
-    assert source.SOURCE.written(spec) != before
+@pytest.mark.parametrize("source", list(SOURCES.values()), ids=list(SOURCES))
+def test_an_entry_of_no_kernel_is_an_error(source: Any) -> None:
+    spec = EntrySpec("linear_tuned", "linear", source.name, "bf16", kernel="products_of_all")
+    with pytest.raises(SourceError, match=r"linear_tuned: (there is no|no file here defines a) kernel @?products_of_all"):
+        source.bytecode(spec)

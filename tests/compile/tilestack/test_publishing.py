@@ -158,7 +158,7 @@ def test_another_tool(bundle: Bundle) -> None:
 
 def test_another_kernel_and_an_entry_that_is_gone(bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     checkout = tmp_path / "checkout"
-    for name in ("gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain"):
+    for name in ("entries", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain"):
         shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setenv("TILESTACK_TOOLCHAIN", str(toolchain_dir()))
     assert verify(bundle.root, code=0, cwd=checkout)[0] == {}
@@ -174,14 +174,16 @@ def test_another_kernel_and_an_entry_that_is_gone(bundle: Bundle, tmp_path: Path
     assert "source mlir: 1 entries were made from other kernels" in error and "source py" not in error
     assert verify(bundle.root, "--only", "py/gelu_1024_f32", code=0, cwd=checkout)[2]["part"]
 
-    entries = checkout / "kernels_mlir" / "entries.toml"
-    entries.write_text(entries.read_text().replace('op = "gelu"\nvariant = "1024"', 'op = "gelu"\nvariant = "other"'))
+    entries = checkout / "entries" / "portable.toml"
+    gelu = 'variant = "1024"\naligned = ["*"]\nmultiples = { N = 8 }'
+    assert entries.read_text().count(gelu) == 1
+    entries.write_text(entries.read_text().replace(gelu, gelu.replace("1024", "other")))
     others, error, _ = verify(bundle.root, code=5, cwd=checkout)
     assert {others[name] for name in changed} == {"mismatch: this checkout has no such entry"}
     assert "entry mlir/gelu_1024_f32: this checkout has none" in error
 
     kernel.write_text("no kernel")
-    entries.write_text((ROOT / "kernels_mlir" / "entries.toml").read_text())
+    entries.write_text((ROOT / "entries" / "portable.toml").read_text())
     others, error, _ = verify(bundle.root, "--only", "mlir/gelu_1024_f32", code=5, cwd=checkout)
     assert set(others.values()) == {"mismatch: did not compile here"} and "kernels_mlir/gelu.mlir:1:1" in error
 

@@ -13,10 +13,10 @@ from tune.faults import Faults
 
 pytestmark = pytest.mark.needs("toolchain")
 ROW: dict[str, Any] = {
-    "op": "linear_gelu", "class": "m256", "dtypes": ["bf16"], "sources": ["py"], "targets": ["sm_90"],
+    "op": "linear_gelu", "class": "m256", "dtypes": ["bf16"], "sources": ["py"],
     "variant": "sm_90_m256", "kernel": "linear_gelu_pair",
     "constants": {"BM": 64, "BN": 64, "BR": 32, "BK": 64, "GROUP": 1},
-    "hints": {"sm_90": {"num_worker_warps": 4, "occupancy": 1}},
+    "hints": {"num_worker_warps": 4, "occupancy": 1},
     "aligned": ["x", "weight", "bias", "out"], "multiples": {"K": 64, "N": 64},
     "grid": ["SMS", "1", "1"],
 }  # fmt: skip
@@ -48,5 +48,5 @@ def test_an_entry_that_does_not_compile_is_a_fault(faults: Faults) -> None:
 
 def test_spills_are_a_fault(faults: Faults) -> None:
     row = {**ROW, "op": "linear", "kernel": "linear", "constants": {"BM": 128, "BN": 256, "BK": 128, "GROUP": 8}}
-    found = faults({**row, "hints": {"sm_90": {"num_worker_warps": 8, "occupancy": 1}}})
+    found = faults({**row, "hints": {"num_worker_warps": 8, "occupancy": 1}})
     assert found.startswith("py/linear_sm_90_m256_bf16 spills ")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from toolchain import tuned
 from toolchain.bundle import Bundle
+from toolchain.entries import Tables
 from toolchain.knobs import ROOT
 from tune.catalogue import Catalogue
 from tune.launched import Launched
@@ -108,8 +108,8 @@ def test_times_of_what_was_compiled_are_applied_and_of_nothing_else(
 
     said = call("tilestack", *keep)
     assert f"gelu bf16 trial (py), 1 variants: {candidate.spec.symbol} 4 us, own 9\nwrote" in said
-    (row,) = tuned.load_rows(tmp_path / "tuned")
-    assert (row.entries["py"][0].symbol, row.table["measured"]["own_us"]) == ("gelu_sm_90_trial_bf16", {"M=5 N=256": 9})
+    (row,) = Tables(tmp_path / "tuned").tuned
+    assert (row.entries("py")[0].symbol, row.table["measured"]["own_us"]) == ("gelu_sm_90_trial_bf16", {"M=5 N=256": 9})
     assert "0 of 1 tuned entries are stale" in call("tilestack", "tune", "--check", "--tuned", tmp_path / "tuned")
 
     spaces.write_text(GELU.replace('"cdiv(N, BN)"', '"max(1, cdiv(N, BN))"'))

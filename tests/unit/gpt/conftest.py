@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,21 @@ from conformance.reference import eager
 from gpt.config import PRESETS, GPTConfig
 from gpt.model import GPT
 from gpt.weights import Weights, random_weights
+from toolchain.entries import committed
 from toolchain.entry import EntrySpec, ops
 from toolchain.runtime import CpuExecutor, DeviceBuffer
 from toolchain.runtime.launch import check_layouts
+
+POLICY = committed().policies["sm_90"]  # the one with all that a policy can have
 
 
 class ReferenceLauncher:
     """Checks arguments as a launch does, then runs `conformance.reference.eager` on the buffers."""
 
+    target = None
+
     def __init__(self) -> None:
+        self.bundle = SimpleNamespace(policy=lambda _: POLICY)
         self.executor = CpuExecutor()
         self.launches: list[tuple[str, str]] = []
 

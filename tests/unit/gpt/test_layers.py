@@ -14,6 +14,8 @@ from gpt.model import GPT, KVCache
 from gpt.weights import Weights, random_weights
 from toolchain.errors import UsageError
 
+from .conftest import POLICY
+
 
 @pytest.mark.parametrize(
     ("rows", "dtype", "panel", "in_parts"),
@@ -25,11 +27,11 @@ from toolchain.errors import UsageError
     ],
 )  # fmt: skip
 def test_the_longest_product_is_made_in_parts_of_few_rows(
-    config: GPTConfig, weights: Weights, launcher: Any, monkeypatch: pytest.MonkeyPatch,
+    config: GPTConfig, weights: Weights, launcher: Any,
     rows: int, dtype: str, panel: bool, in_parts: bool,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("gpt.plan.PANEL", config.n_embd if panel else 2 * config.n_embd)
-    GPT(config, weights, launcher, dtype).forward(np.zeros((rows, 1), np.int32))
+    policy = replace(POLICY, panel_width=config.n_embd if panel else 2 * config.n_embd)
+    GPT(config, weights, launcher, dtype, policy=policy).forward(np.zeros((rows, 1), np.int32))
     launched = [op for op, _ in launcher.launches]
     assert ("linear_parts" in launched) == ("residual_layernorm" in launched) == in_parts
 
@@ -97,10 +99,11 @@ def test_norms_of_other_widths_are_folded_too_but_where_they_are_asked_to_be_lau
         GPT(config, weights, launcher, "f32", folded=True)
 
 
-def test_norms_are_folded_only_where_there_are_tiles_for_it(launcher: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_norms_are_folded_only_where_the_policy_of_the_launchers_target_has_it(launcher: Any) -> None:
     weights = random_weights(FOLDED, seed=5)
-    for target, folded in (("sm_90", True), ("sm_100", False), (None, True)):
-        monkeypatch.setattr(launcher.executor, "target", target)
+    launcher.bundle.policy = lambda target: POLICY if target == "sm_90" else replace(POLICY, fold=None)
+    for target, folded in (("sm_90", True), ("sm_100", False)):
+        launcher.target = target
         model = GPT(FOLDED, weights, launcher, "bf16")
         assert model.folded == folded
         gains = model.weights["h.0.ln_1.weight"].numpy().astype(np.float32)
@@ -132,17 +135,17 @@ def test_a_folded_model_prefills_and_decodes_as_it_goes_forward(launcher: Any) -
     ],
 )
 def test_the_sequences_of_many_rows_go_in_chunks(
-    config: GPTConfig, weights: Weights, launcher: Any, monkeypatch: pytest.MonkeyPatch,
+    config: GPTConfig, weights: Weights, launcher: Any,
     batch: int, length: int, sizes: list[int],
 ) -> None:  # fmt: skip
     """Two sequences of 11 tokens are one chunk's worth."""
-    monkeypatch.setattr("gpt.plan.FEW", 1)  # the parts of a product would be a chunk's alone
-    whole = GPT(config, weights, launcher, "f32")
+    policy = replace(POLICY, split_k_rows=1)  # the parts of a product would be a chunk's alone
+    whole = GPT(config, weights, launcher, "f32", policy=policy)
     tokens = np.random.default_rng(8).integers(0, config.vocab_size, (batch, length)).astype(np.int32)
     wanted, memory = whole.forward(tokens).numpy(), whole.new_workspace(batch, length).nbytes
-    monkeypatch.setattr("gpt.plan.CHUNK", 2 * 11 * 4 * config.n_embd * 4)
+    policy = replace(policy, chunk_bytes=2 * 11 * 4 * config.n_embd * 4)
     launcher.launches.clear()
-    model = GPT(config, weights, launcher, "f32")
+    model = GPT(config, weights, launcher, "f32", policy=policy)
     assert np.abs(model.forward(tokens).numpy() - wanted).max() < 1e-5
     assert [op for op, _ in launcher.launches].count("attention") == config.n_layer * len(sizes)
     assert [op for op, _ in launcher.launches].count("logits") == 1

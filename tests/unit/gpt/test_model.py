@@ -13,6 +13,8 @@ from gpt.model import GPT, KVCache
 from gpt.weights import Weights
 from toolchain.errors import UsageError
 
+from .conftest import POLICY
+
 
 @pytest.fixture
 def tokens(config: GPTConfig) -> np.ndarray:
@@ -33,12 +35,11 @@ def test_forward_is_the_references_sequence_of_ops(
     assert kinds["layernorm"] == ("f32" if dtype == "tf32" else dtype)
 
 
-def test_a_prompt_of_many_rows_fills_its_cache_in_chunks(
-    model: GPT, launcher: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_prompt_of_many_rows_fills_its_cache_in_chunks(model: GPT, weights: Weights, launcher: Any) -> None:
     tokens = np.random.default_rng(8).integers(0, model.config.vocab_size, (5, 12)).astype(np.int32)
     wanted = model.forward(tokens).numpy()
-    monkeypatch.setattr("gpt.plan.CHUNK", 10 * 4 * model.config.n_embd * 4)
+    policy = replace(POLICY, chunk_bytes=10 * 4 * model.config.n_embd * 4)
+    model = GPT(model.config, weights, launcher, "f32", policy=policy)
     cache = KVCache(model, batch=5)
     model.prefill(tokens[:, :5], cache)
     launcher.launches.clear()

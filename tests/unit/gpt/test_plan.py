@@ -6,13 +6,16 @@ import pytest
 
 from gpt.config import PRESETS, GPTConfig
 from gpt.plan import Plan
+from toolchain.entries import committed
 
 GPT2, MEDIUM, XL = PRESETS["gpt2"], PRESETS["medium"], PRESETS["xl"]
 SMS = 132
+POLICY = committed().policies["sm_90"]
+PORTABLE = committed().policies["default"]
 
 
 def plan(config: GPTConfig = GPT2, storage: str = "bf16", *, folded: bool = True) -> Plan:
-    return Plan(config, storage, folded, SMS)
+    return Plan(config, storage, folded, SMS, POLICY)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +44,18 @@ def test_chunks_are_of_about_a_caches_hidden_layer(batch: int, length: int, stor
 def test_the_longest_product_is_in_parts_of_few_rows(config: GPTConfig, storage: str, few: range) -> None:
     rows = [rows for rows in range(1, 300) if plan(config, storage).parts(rows)]
     assert rows == list(few)
+
+
+def test_without_kernels_that_read_a_panel_at_once_parts_are_of_two_to_64_rows() -> None:
+    portable = Plan(GPT2, "bf16", folded=False, sms=SMS, policy=PORTABLE)
+    assert [rows for rows in range(1, 300) if portable.parts(rows)] == list(range(2, 65))
+    assert portable.squares(1024) == (0, 0) and not portable.folds_all(1024)
+
+
+def test_all_norms_of_many_rows_are_part_of_products() -> None:
+    assert [plan(folded=folded).folds_all(rows) for folded in (True, False) for rows in (512, 513)] == [
+        False, True, False, False,
+    ]  # fmt: skip
 
 
 def test_there_are_no_parts_for_a_norm_that_cannot_take_them() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,13 +14,13 @@ import pytest
 import tune.command
 from kernels_mlir import SOURCE
 from tilestack import tuning
-from toolchain import tuned
 from toolchain.artifact import tile_ir
 from toolchain.bundle import Compiled, write
+from toolchain.entries import Tables
 from toolchain.entry import EntrySpec
 from toolchain.knobs import ROOT
 from toolchain.pins import pins
-from toolchain.targets import targets
+from toolchain.targets import BYTECODE, targets
 from tune.catalogue import Candidate, Catalogue, Contest
 from tune.faults import Faults
 from tune.launched import Launched
@@ -34,7 +35,7 @@ BLOCKED = ("xdsl", "rich", "cuda", "safetensors", "tokenizers", "huggingface_hub
 
 def spec(symbol: str = "gelu_512_2_bf16") -> EntrySpec:
     return EntrySpec(
-        symbol, "gelu", "mlir", "bf16", {"BN": 512}, grid=("cdiv(N, BN)", "M", "1"),
+        symbol, "gelu", "mlir", "bf16", {"R": 2, "BN": 512}, grid=("cdiv(N, BN)", "M", "1"),
         hints={"sm_90": {"occupancy": 2}}, targets=("sm_90",),
     )  # fmt: skip
 
@@ -45,16 +46,16 @@ def searched(tmp_path: Path) -> Path:
     folder = tmp_path / "tune"
     contest = Contest("gelu", "bf16", "large", ("N > 512", "M > 64"), (DIMS,))
     compiler = pins().tools["tileiras"].expected()
-    kernel = tuned.kernel_hash(SOURCE.written(spec()))
     candidates = (
         Candidate("gelu", ("large",), spec(), "compiled"),
         Candidate("gelu", ("large",), spec("gelu_a_bf16"), "failed", "k.mlir: gelu_a_bf16: no\nmore"),
         Candidate("gelu", ("large",), spec("gelu_b_bf16"), "failed", "k.mlir: gelu_b_bf16: no\nother"),
         Candidate("gelu", ("large",), spec("gelu_c_bf16"), "failed", "tileiras /tmp/3\n  exited 5\nerror: not that"),
     )
-    catalogue = Catalogue("sm_90", {"tileiras": compiler}, {"mlir/gelu": kernel}, (contest,), candidates)
+    catalogue = Catalogue("sm_90", {"tileiras": compiler}, (contest,), candidates)
     catalogue.save(folder)
-    write(folder / "bundle", [Compiled(spec(), tile_ir(b"bytecode", "13.3"), {"sm_90": b"cubin"})], {})
+    made = tile_ir(SOURCE.bytecode(spec()), BYTECODE)
+    write(folder / "bundle", [Compiled(spec(), made, {"sm_90": b"cubin"})], {})
     write(folder / "own", [Compiled(spec("gelu_own_bf16"), tile_ir(b"bytecode", "13.3"), {"sm_90": b"own cubin"})], {})
     launched = Launched.load(folder, catalogue)
     measured = Measured(folder / "measured.json", "sm_90", Machine("cuda", "H200", "sm_90", "580.1"), "2026-01-02")
@@ -121,8 +122,8 @@ def test_the_phases_of_another_target_or_with_other_shapes(run: Run, searched: P
 
 
 def test_apply_keeps_the_winner(run: Run, searched: Path, kept: Path) -> None:
-    (row,) = tuned.load_rows(kept)
-    assert row.name == "gelu bf16 large for sm_90 (mlir)" and row.entries["mlir"][0].constants == {"BN": 512}
+    (row,) = Tables(kept).tuned
+    assert row.name == "gelu bf16 large for sm_90 (mlir)" and row.entries("mlir")[0].constants == {"R": 2, "BN": 512}
     words = ["tune", "gelu", "--target", "sm_90", "--phase", "apply", "--output", searched, "--tuned", kept]
     again = run(*words)
     assert again.out.splitlines() == [
@@ -130,10 +131,7 @@ def test_apply_keeps_the_winner(run: Run, searched: Path, kept: Path) -> None:
         f"unchanged: {kept / 'sm_90.toml'}",
     ]
     assert "wrote" in run(*words, "--also-source", "py", "--also-dtype", "f16").out
-    assert [row.name for row in tuned.load_rows(kept)] == [
-        f"gelu {d} large for sm_90 (mlir, py)" for d in ("f16", "bf16")
-    ]
-    tuned.put_first(SOURCE.entries(), "mlir", kept)
+    assert [row.name for row in Tables(kept).tuned] == ["gelu f16, bf16 large for sm_90 (mlir, py)"]
 
 
 def test_trial_spaces_cost_no_other_class_its_row(run: Run, searched: Path, kept: Path, tmp_path: Path) -> None:
@@ -144,9 +142,9 @@ def test_trial_spaces_cost_no_other_class_its_row(run: Run, searched: Path, kept
     assert ran.code == 2 and "none.toml cannot be read" in ran.err
     (tmp_path / "trial.toml").write_text("model = []\nspace = []\n")
     assert run(*words, "--spaces", tmp_path / "trial.toml").code == 0
-    assert [row.shape_class for row in tuned.load_rows(kept)] == ["large", "of_a_trial"]
+    assert [row.shape_class for row in Tables(kept).tuned] == ["large", "of_a_trial"]
     assert "gelu: no class of_a_trial any more: dropped" in run(*words).out
-    assert [row.shape_class for row in tuned.load_rows(kept)] == ["large"]
+    assert [row.shape_class for row in Tables(kept).tuned] == ["large"]
 
 
 def test_apply_keeps_nothing_that_was_compiled_anew_since(run: Run, searched: Path, tmp_path: Path) -> None:
@@ -154,7 +152,7 @@ def test_apply_keeps_nothing_that_was_compiled_anew_since(run: Run, searched: Pa
     words = ["tune", "gelu", "--target", "sm_90", "--phase", "apply", "--output", searched]
     ran = run(*words, "--tuned", tmp_path / "kept")
     assert "gelu bf16 large (mlir): left as it is, 1 measurements are missing" in ran.out
-    assert tuned.load_rows(tmp_path / "kept") == []
+    assert Tables(tmp_path / "kept").tuned == ()
 
 
 def test_check_lists_what_is_stale(run: Run, kept: Path) -> None:
@@ -183,22 +181,23 @@ def test_a_compile_warns_once_of_what_is_stale(
 ) -> None:
     path = kept / "sm_90.toml"
     path.write_text(path.read_text().replace(pins().tools["tileiras"].expected(), "0" * 64))
-    rows = tuned.load_rows(kept)
-    monkeypatch.setattr(tuned, "load_rows", lambda: rows)
-    (entry,) = rows[0].entries["mlir"]
-    own = spec("gelu_own_bf16")
+    monkeypatch.setattr(tuning, "committed", lambda: Tables(kept))
+    (entry,) = Tables(kept).tuned[0].entries("mlir")
 
-    def warned(entries: list[EntrySpec], target: str) -> str:
+    def compiled(spec: EntrySpec) -> Compiled:
+        return Compiled(spec, SOURCE.artifact(spec), {})
+
+    def warned(entries: list[Compiled], target: str) -> str:
         tuning.warn_of_stale(entries, [targets()[target]])
         return capsys.readouterr().err
 
-    assert warned([own, entry], "sm_90") == (
-        "warning: tuned with other tools or kernels, so perhaps not the fastest: gelu bf16 large for sm_90 (mlir)\n"
-    )
-    assert warned([own], "sm_90") == warned([entry], "sm_80") == "", "it is not compiled"
+    own, made = compiled(spec("gelu_own_bf16")), compiled(entry)
+    said = "warning: tuned with other tools or kernels, so perhaps not the fastest: gelu bf16 large for sm_90 (mlir)\n"
+    assert warned([own, made], "sm_90") == said
+    assert warned([own], "sm_90") == warned([made], "sm_80") == "", "it is not compiled"
     path.write_text(path.read_text().replace("0" * 64, pins().tools["tileiras"].expected()))
-    rows[:] = tuned.load_file(path)
-    assert warned([own, entry], "sm_90") == ""
+    assert warned([own, made], "sm_90") == ""
+    assert warned([own, replace(made, artifact=tile_ir(b"other code", BYTECODE))], "sm_90") == said
 
 
 def test_where_there_is_no_gpu_it_says_how_to_go_on(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

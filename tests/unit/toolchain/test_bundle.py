@@ -9,6 +9,7 @@ import pytest
 
 from toolchain.artifact import ptx, tile_ir
 from toolchain.bundle import Bundle, Compiled, write
+from toolchain.entries import DEFAULT, committed
 from toolchain.entry import EntrySpec
 from toolchain.errors import BundleError, LaunchError, NotInterpretable, UsageError
 
@@ -80,6 +81,26 @@ def test_an_entry_for_a_target_is_selected_there_alone(tmp_path: Path) -> None:
     alone = write(tmp_path / "a", [tuned, compiled("gelu_64_f32", multiples={"N": 64})], TOOLS)
     with pytest.raises(LaunchError, match=r"gelu_sm_90_f32: is for sm_90\s+gelu_64_f32: N must be a multiple of 64"):
         alone.select("py", "gelu", "f32", {"M": 4, "N": 4}, target="sm_80")
+
+
+def test_a_bundle_carries_the_policies_of_the_tables_that_its_entries_are_from(tmp_path: Path) -> None:
+    policies = committed().policies
+    portable = write(tmp_path / "a", [compiled()], TOOLS)
+    assert portable.policies == {DEFAULT: policies[DEFAULT]}, "a model must not plan for entries that are not there"
+    assert portable.policy("sm_90") == portable.policy(None) == policies[DEFAULT]
+    both = write(tmp_path / "b", [compiled("gelu_sm_90_f32", targets=("sm_90",)), compiled()], TOOLS)
+    assert both.policy("sm_90") == both.policy(None) == policies["sm_90"]
+    assert both.policy("sm_80") == policies[DEFAULT]
+
+
+@pytest.mark.parametrize("name", ["policies", DEFAULT])
+def test_a_manifest_without_policies_is_damaged(bundle: Bundle, name: str) -> None:
+    path = bundle.root / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del (manifest if name == "policies" else manifest["policies"])[name]
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(BundleError, match=f"is damaged: KeyError: '.*{name}'"):
+        Bundle.load(bundle.root)
 
 
 def test_nothing_to_select(bundle: Bundle, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def catalogue() -> Catalogue:
     """Two contests; entrants a, b and c, and one that is pruned."""
     pruned = Candidate("gelu", ("few", "many"), spec("spilling"), "pruned", "9 spills to memory")
     entrants = (candidate("a"), candidate("b"), candidate("c", "few"))
-    return Catalogue("sm_90", {"tileiras": "t" * 64}, {"py/gelu": "k" * 64}, (FEW, MANY), (*entrants, pruned))
+    return Catalogue("sm_90", {"tileiras": "t" * 64}, (FEW, MANY), (*entrants, pruned))
 
 
 def bundle_of(folder: Path, *symbols: str, cubin: str = "cubin") -> Bundle:

@@ -1,4 +1,4 @@
-"""Winners to tuned/<target>.toml: what is written, what is replaced, what stays."""
+"""Winners to entries/<target>.toml: what is written, what is replaced, what stays."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from typing import Any
 
 import pytest
 
-from toolchain import tuned
+from toolchain import knobs
+from toolchain.entries import Tables, TunedRow, load_table
+from toolchain.entry import EntrySpec
 from toolchain.errors import UsageError
-from tune.apply import Applied, apply
+from toolchain.tuned import code_hash
+from tune.apply import HEADER, Applied, apply, render
 from tune.catalogue import Catalogue
 from tune.launched import Launched
 from tune.measured import Measured
-from tune.spaces import Spaces
+from tune.spaces import Spaces, load_spaces
 
 from .conftest import H200, OWN, Fill, candidate, compiled_to
 
 Keep = Callable[..., Applied]
+MEASURED = code_hash(b"bytecode", "a")
 TIMES = {OWN: [9.0, 9.0, 9.0], "a": [1.0, 2.0, 5.0], "b": [3.0, 3.123456, 4.0], "c": [4.0, 4.0]}
 
 
@@ -38,19 +42,20 @@ def keep(catalogue: Catalogue, spaces: Spaces, launched: Launched, folder: Path)
         classes: str = "",
         **options: Any,
     ) -> Applied:
-        def hash_of(source: str, op: str, kernel: str) -> str:
-            return f"{source} {op} {kernel} now"
-
-        kept = {"hash_of": hash_of, "fault_of": lambda _: "", "folder": folder}
+        kept = {"code_of": code_of, "fault_of": lambda _: "", "folder": folder}
         contests = catalogue.only(classes=re.compile(classes)).contests
         return apply(catalogue, contests, measured, spaces, launched, **(kept | options))
 
     return run
 
 
-def rows(folder: Path) -> dict[tuple[str, str, str], tuned.TunedRow]:
+def code_of(spec: EntrySpec) -> bytes:
+    return f"{spec.source} {spec.op} {spec.constants} now".encode()
+
+
+def rows(folder: Path) -> dict[tuple[str, str, str], TunedRow]:
     """The rows by class, dtypes and sources."""
-    return {(r.shape_class, ",".join(r.table["dtypes"]), ",".join(r.entries)): r for r in tuned.load_rows(folder)}
+    return {(r.shape_class, ",".join(r.table["dtypes"]), ",".join(r.sources)): r for r in Tables(folder).tuned}
 
 
 def test_a_winner_is_an_entry_with_what_was_measured(keep: Keep, fill: Fill, folder: Path) -> None:
@@ -61,7 +66,7 @@ def test_a_winner_is_an_entry_with_what_was_measured(keep: Keep, fill: Fill, fol
         "gelu bf16 many (py), 2 variants: b 4 us, own 9",
     ]
     row = rows(folder)["few", "bf16", "py"]
-    (spec,) = row.entries["py"]
+    (spec,) = row.entries("py")
     assert (spec.symbol, spec.targets, spec.where) == ("gelu_sm_90_few_bf16", ("sm_90",), ("M <= 16",))
     assert (spec.constants, spec.hints, spec.grid) == (
         {"BN": 64}, {"sm_90": {"occupancy": 2}}, ("cdiv(N, BN)", "M", "1"),
@@ -71,7 +76,7 @@ def test_a_winner_is_an_entry_with_what_was_measured(keep: Keep, fill: Fill, fol
         "us": {"M=1 N=256": 1.0, "M=16 N=256": 2.0},
         "runner_up": "b", "runner_up_us": {"M=1 N=256": 3.0, "M=16 N=256": 3.123},
         "own_us": {"M=1 N=256": 9.0, "M=16 N=256": 9.0},
-        "tools": {"tileiras": "t" * 64}, "kernel_hash": {"py": "k" * 64},
+        "tools": {"tileiras": "t" * 64}, "code": {"py": MEASURED},
     }  # fmt: skip
 
 
@@ -80,7 +85,7 @@ def test_a_winner_with_sizes_compiled_in_gives_an_entry_for_others_too(
 ) -> None:
     fixed = tuple(replace(c, spec=replace(c.spec, sizes={"N": 256})) for c in catalogue.candidates)
     keep(fill(TIMES), replace(catalogue, candidates=fixed))
-    found = rows(folder)["few", "bf16", "py"].entries["py"]
+    found = rows(folder)["few", "bf16", "py"].entries("py")
     assert [(spec.symbol, spec.sizes) for spec in found] == [
         ("gelu_sm_90_few_N256_bf16", {"N": 256}), ("gelu_sm_90_few_bf16", {}),
     ]  # fmt: skip
@@ -144,8 +149,8 @@ def test_a_variant_with_a_fault_is_passed_over_for_the_next_best(keep: Keep, fil
         "gelu bf16 few (py): a is passed over: py/it spills",
         "gelu bf16 few (py), 2 variants: b 3, 3.123 us, own 9, 9",
     ]
-    assert {key[:2] for key in rows(folder)} == {(name, dtype) for name in ("few", "many") for dtype in ("bf16", "f16")}
-    assert rows(folder)["few", "f16", "py"].table["measured"]["us"]["M=1 N=256"] == 3.0
+    assert {key[:2] for key in rows(folder)} == {("few", "f16,bf16"), ("many", "f16,bf16")}
+    assert rows(folder)["few", "f16,bf16", "py"].table["measured"]["us"]["M=1 N=256"] == 3.0
 
 
 def test_if_no_variant_is_without_a_fault_the_sources_own_entries_stay(keep: Keep, fill: Fill, folder: Path) -> None:
@@ -193,26 +198,45 @@ def test_times_of_other_code_are_none(keep: Keep, fill: Fill, folder: Path, tmp_
 def test_a_row_may_be_for_a_source_and_a_dtype_that_were_not_measured(keep: Keep, fill: Fill, folder: Path) -> None:
     keep(fill(TIMES), also_sources=["mlir"], also_dtypes=["f16"])
     found = rows(folder)
-    assert list(found) == [(c, d, "mlir,py") for d in ("f16", "bf16") for c in ("few", "many")]
-    row = found["few", "f16", "mlir,py"]
-    assert row.entries["mlir"][0].symbol == "gelu_sm_90_few_f16"
-    assert row.table["measured"]["kernel_hash"] == {"mlir": "mlir gelu  now", "py": "k" * 64}
+    assert list(found) == [("few", "f16,bf16", "mlir,py"), ("many", "f16,bf16", "mlir,py")]
+    row = found["few", "f16,bf16", "mlir,py"]
+    assert [spec.symbol for spec in row.entries("mlir")] == ["gelu_sm_90_few_f16", "gelu_sm_90_few_bf16"]
+    other = code_hash(code_of(row.measured_entry("mlir")), "gelu_sm_90_few_bf16")
+    assert row.table["measured"]["code"] == {"mlir": other, "py": MEASURED}
     assert (row.table["measured"]["source"], row.table["measured"]["dtype"]) == ("py", "bf16")
     # tuned again for one of the two alone, the other keeps what it has
     keep(fill({**TIMES, "c": [0.5, 0.5]}))
     found = rows(folder)
-    assert found["few", "bf16", "mlir"].table["measured"]["us"]["M=1 N=256"] == 1.0
+    assert found["few", "f16,bf16", "mlir"].table == {**row.table, "sources": ["mlir"]}
+    assert found["few", "f16", "py"].table == {**row.table, "sources": ["py"], "dtypes": ["f16"]}
     assert found["few", "bf16", "py"].table["measured"]["us"]["M=1 N=256"] == 0.5
-    assert found["few", "f16", "mlir,py"].table == row.table
-    for source in ("mlir", "py"):
-        tuned.put_first([], source, folder)
+
+
+def test_what_is_written_by_hand_stays(keep: Keep, fill: Fill, folder: Path) -> None:
+    by_hand = '# Mine.\n\n[[group]]\nops = ["gelu"]  # and [[tuned]] not\ndtypes = ["f32"]\ngrid = ["M", "1", "1"]\n'
+    folder.mkdir()
+    (folder / "sm_90.toml").write_text(by_hand)
+    keep(fill(TIMES))
+    first = (folder / "sm_90.toml").read_text()
+    assert first.startswith(f"{by_hand}\n{HEADER}[[tuned]]\n")
+    assert not keep(fill(TIMES)).changed
+    assert keep(fill(TIMES), fault_of=lambda _: "is serialised").changed
+    assert (folder / "sm_90.toml").read_text() == f"{by_hand}\n{HEADER}", "without rows"
+    keep(fill(TIMES))
+    assert (folder / "sm_90.toml").read_text() == first
+
+
+def test_the_committed_rows_are_written_as_they_would_be() -> None:
+    path = knobs.ENTRIES / "sm_90.toml"
+    tables = [row.table for row in load_table(path).tuned]
+    assert render(path.read_text(), tables, load_spaces()) == path.read_text()
 
 
 def test_a_row_that_is_shared_is_parted(keep: Keep, fill: Fill, folder: Path) -> None:
     keep(fill(TIMES), also_sources=["mlir"])
     path = folder / "sm_90.toml"
     path.write_text(path.read_text().replace('dtypes = ["bf16"]', 'dtypes = ["f16", "bf16"]'))
-    keep(fill(TIMES))
+    keep(fill({**TIMES, "c": [0.5, 0.5]}))
     assert {key for key in rows(folder) if key[0] == "few"} == {
         ("few", "f16,bf16", "mlir"), ("few", "f16", "py"), ("few", "bf16", "py"),
     }  # fmt: skip
@@ -235,7 +259,7 @@ def test_of_several_sources_none_speaks_for_others(keep: Keep, fill: Fill, catal
 
 def test_a_file_that_was_damaged_is_not_overwritten(keep: Keep, fill: Fill, folder: Path) -> None:
     folder.mkdir()
-    (folder / "sm_90.toml").write_text("[[entry]]\n")
-    with pytest.raises(UsageError, match=r"sm_90\.toml: entry 1: it has no op"):
+    (folder / "sm_90.toml").write_text("[[tuned]]\n")
+    with pytest.raises(UsageError, match=r"sm_90\.toml: tuned 1: it has no op"):
         keep(fill(TIMES))
-    assert (folder / "sm_90.toml").read_text() == "[[entry]]\n"
+    assert (folder / "sm_90.toml").read_text() == "[[tuned]]\n"

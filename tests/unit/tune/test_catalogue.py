@@ -45,8 +45,8 @@ def test_contests_are_chosen_by_op_and_class(catalogue: Catalogue) -> None:
         (None, "no such file\n  next: tilestack tune --phase compile"),
         ("{", "is damaged: JSONDecodeError"),
         ("[]", "is damaged: TypeError"),
-        ('{"format": 7}', "format 7, this version reads 1"),
-        ('{"format": 1, "target": "sm_90"}', "is damaged: KeyError: 'tools'"),
+        ('{"format": 7}', "format 7, this version reads 2"),
+        ('{"format": 2, "target": "sm_90"}', "is damaged: KeyError: 'tools'"),
     ],
 )
 def test_a_file_that_is_none(tmp_path: Path, content: str | None, said: str) -> None:

@@ -39,13 +39,18 @@ def read(data: bytes, *, name: str = "<bytecode>") -> ModuleOp:
     return _ModuleReader(sections, version).module()
 
 
+def is_bytecode(data: bytes) -> bool:
+    """Whether `data` begins as Tile IR bytecode does."""
+    return data[: len(MAGIC)] == MAGIC
+
+
 def version_of(data: bytes, *, name: str = "<bytecode>") -> Version:
     """The bytecode version that a file is of. Raises BytecodeError if it is no Tile IR bytecode."""
     return _version(Reader(data, name=name))
 
 
 def _version(reader: Reader) -> Version:
-    if reader.data[: len(MAGIC)] != MAGIC:
+    if not is_bytecode(reader.data):
         raise reader.fail("this is no Tile IR bytecode: it does not begin with \\x7fTileIR")
     reader.bytes(len(MAGIC))
     version = (reader.byte(), reader.byte())

@@ -7,17 +7,23 @@ import pytest
 
 from benchmarks.cases.cases import OPS, OpCase
 from benchmarks.cases.programs import Launch, Program, fastest, programs
-from gpt.plan import SPANS
+from toolchain.entries import DEFAULT, committed
 from toolchain.entry import ops
 from toolchain.errors import UsageError
 from toolchain.runtime import open_executor
+
+POLICY = committed().policies[DEFAULT]
+SPANS = POLICY.spans
 
 
 class Recorder:
     """A launcher that notes what it is told to launch."""
 
+    target = None
+
     def __init__(self) -> None:
         self.executor = open_executor("cpu")
+        self.bundle = SimpleNamespace(policy=lambda _: POLICY)
         self.launched: list[tuple[str, str, list[str]]] = []
 
     def __call__(self, op: str, dtype: str, /, **args: Any) -> None:

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from toolchain import fingerprint as module
+from toolchain.entry import EntrySpec
+from toolchain.fingerprint import fingerprint
+
+SPEC = EntrySpec("gelu_f32", "gelu", "mlir", "f32", grid=("M", "1", "1"))
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    module._compiler.cache_clear()
+
+
+@pytest.fixture
+def toolchain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A toolchain of a few files."""
+    for name in ("tileir/passes/one.py", "entry.py", "entries.py", "ops.toml", "doctor.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("as it was")
+    monkeypatch.setattr(module, "HERE", tmp_path)
+    return tmp_path
+
+
+def test_it_depends_on_the_entry_and_on_the_files_of_its_kernel(tmp_path: Path) -> None:
+    kernel = tmp_path / "gelu.mlir"
+    kernel.write_text("a kernel")
+    first = fingerprint(SPEC, [kernel])
+    assert fingerprint(SPEC, [kernel]) == first
+    assert fingerprint(replace(SPEC, constants={"BN": 8}), [kernel]) != first
+    assert fingerprint(SPEC, []) != first
+    assert fingerprint(SPEC, [kernel], {"loop": "a part"}) != fingerprint(SPEC, [kernel], {"loop": "another"}) != first
+    kernel.write_text("another")
+    assert fingerprint(SPEC, [kernel]) != first
+
+
+@pytest.mark.parametrize("name", ["tileir/passes/one.py", "entry.py", "entries.py", "ops.toml"])
+def test_it_depends_on_our_compiler_and_on_the_layer_of_entries(toolchain: Path, name: str) -> None:
+    first = fingerprint(SPEC, [])
+    (toolchain / "doctor.py").write_text("changed")
+    module._compiler.cache_clear()
+    assert fingerprint(SPEC, []) == first, "what has no part in it"
+    (toolchain / name).write_text("changed")
+    module._compiler.cache_clear()
+    assert fingerprint(SPEC, []) != first
+
+
+@pytest.mark.parametrize("package", ["xdsl", "cuda-tile"])
+def test_it_depends_on_the_packages_that_make_bytecode(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = fingerprint(SPEC, [])
+    module._compiler.cache_clear()
+    monkeypatch.setattr(module, "version", lambda name: "0" if name == package else version_of(name))
+    assert fingerprint(SPEC, []) != first
+
+
+version_of = module.version

@@ -1,0 +1,46 @@
+"""What an entry's code depends on, as one hash: the same for all kernel sources."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from .entry import EntrySpec
+
+HERE = Path(__file__).parent
+EXPORTERS = ("cuda-tile", "xdsl")  # packages that trace, build or write bytecode
+
+
+def fingerprint(spec: EntrySpec, files: Iterable[Path], texts: Mapping[str, str] | None = None) -> str:
+    """Changes whenever the entry's code may: the entry itself, its op's signature, the files that its kernel is written
+    in, our compiler and the packages that it is built on. `files`: those, and the source's own module; `texts`: what is
+    part of a file, by name."""
+    digest = hashlib.sha256(json.dumps(spec.to_json()).encode())
+    digest.update(repr(spec.params).encode())
+    digest.update(_compiler())
+    for path in sorted(files):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    digest.update(json.dumps(sorted((texts or {}).items())).encode())
+    return digest.hexdigest()
+
+
+@cache
+def _compiler() -> bytes:
+    """A hash of all of tileir, of the layer that makes an entry from a row, which decides what a kernel is specialized
+    with, and of the packages' versions."""
+    digest = hashlib.sha256()
+    for name in EXPORTERS:
+        try:
+            digest.update(f"{name} {version(name)}\n".encode())
+        except PackageNotFoundError:
+            digest.update(f"no {name}\n".encode())
+    layer = [*HERE.glob("entr*.py"), HERE / "ops.toml", Path(__file__)]
+    for path in sorted([*(HERE / "tileir").rglob("*.py"), *layer]):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.digest()
