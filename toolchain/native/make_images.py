@@ -75,9 +75,8 @@ def _make_all(names: Sequence[str], *, update: bool, output: Path | None) -> Non
         start = time.monotonic()
         if update or output:
             # An update asks the mirror alone; otherwise the lock stands.
-            asked = (
-                dataclasses.replace(wanted, locked=(), pinned=dict.fromkeys(wanted.pinned, "")) if update else wanted
-            )
+            nothing_pinned = dict.fromkeys(wanted.pinned, "")
+            asked = dataclasses.replace(wanted, locked=(), pinned=nothing_pinned, digest="") if update else wanted
             made = make(asked, (output or cache_dir() / "images") / f"{name}.tar")
             report(asked, made)
             if engine:

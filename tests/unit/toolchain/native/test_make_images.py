@@ -61,3 +61,17 @@ def test_an_image_is_present_once_the_engine_has_it_and_asking_makes_none(kept: 
     assert not kept.exists()
     ensure(engine, image("base"))  # pyright: ignore[reportArgumentType]
     assert present(engine, image("base")) == "sha256:made"  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.usefixtures("kept")
+def test_an_update_is_not_compared_with_the_image_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    saved: list[str] = []
+    monkeypatch.setattr(module, "save", lambda name, made: saved.append(f"{name} {made.digest}"))
+    assert module.main(["base", "--update", "--output", str(tmp_path)]) == 0
+    assert saved == ["base sha256:made"]
+    assert "base: sha256:made (0 packages)" in (said := capsys.readouterr()).out
+    assert said.err == "", "its packages are others, so nothing is to be said of the id before"
+    assert module.main(["base", "--output", str(tmp_path)]) == 0
+    assert "same packages, but images.toml has sha256:" in capsys.readouterr().err
