@@ -20,6 +20,7 @@ from toolchain.targets import Target
 from .catalogue import FILE, OWN, VARIANTS, Candidate, Catalogue, Contest, merged
 from .spaces import Space
 from .variants import Variant, variants
+from .worker import told
 
 COMPILER = "tileiras"  # what a tuned row is stale after
 _HALF = ("f16", "bf16")
@@ -80,7 +81,7 @@ class Compiler:
         except TilestackError:  # no toolchain, no room for the cache: that is not the variants' fault
             raise
         except Exception as error:  # noqa: BLE001 - of the exporter itself, for sizes that nobody tried before
-            failures |= self._raising(source, specs) or {spec.symbol: _told(error) for spec in specs}
+            failures |= self._raising(source, specs) or {spec.symbol: told(error) for spec in specs}
             good = [(self.modules[source], spec) for spec in specs if spec.symbol not in failures]
             outcome = self._pipeline(good)
         for failure in outcome.failures:
@@ -99,7 +100,7 @@ class Compiler:
             except TilestackError:
                 continue  # the pipeline says it
             except Exception as error:  # noqa: BLE001 - as above
-                found[spec.symbol] = _told(error)
+                found[spec.symbol] = told(error)
         return found
 
     def _inspect(self, compiled: Sequence[Compiled]) -> dict[str, Usage]:
@@ -124,10 +125,6 @@ class Compiler:
                 hint="mend the source's own entries first: tilestack compile shows them all",
             )
         return outcome.compiled
-
-
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 def _candidate(variant: Variant, usage: Usage | None, failure: str, *, needs: bool) -> Candidate:

@@ -72,7 +72,7 @@ class Run:
                 outcome = Outcome("unprepared", problem)
             file = self.launched.file(source, contest.op, contest.dtype, symbol)
             self.measured.add(Row.of(source, contest, symbol, dims, file, outcome))
-            if outcome.status in ("crashed", "hung", "wrong"):
+            if outcome.status in ("crashed", "hung", "wrong", "error"):
                 self.say(f"  {source} {symbol} {outcome.status}: {outcome.why}")
         if problem:
             self.say(f"  {problem}")

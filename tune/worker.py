@@ -5,17 +5,26 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import signal
+import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, cast
 
-from toolchain.errors import DeviceError
+from toolchain.errors import DeviceError, TilestackError
 
 from .tasks import Bench, Machine, Outcome, Shape, Task
 
 START_S = 120.0  # for a process to open its device
 PREPARE_S = 300.0  # to make arguments and what results are compared with
 END_S = 30.0  # to end; one that waits in the driver may take longer, and is left to it
+
+
+def told(error: Exception) -> str:
+    """An error for people: what it is, and where it was raised unless it is one of ours, which says so itself."""
+    what = f"{type(error).__name__}: {error}"
+    return (
+        what if isinstance(error, TilestackError) else f"{what}\n{''.join(traceback.format_exception(error))}".rstrip()
+    )
 
 
 class Lost(DeviceError):
@@ -123,6 +132,6 @@ def _serve(connection: Connection[Any, Any], open_bench: Callable[[], Bench]) ->
                 bench = bench or open_bench()
                 answer = getattr(bench, method)(*arguments)
             except Exception as error:  # noqa: BLE001 - a bug for one variant's sizes must not end the search
-                connection.send((None, f"{type(error).__name__}: {error}"))
+                connection.send((None, told(error)))
             else:
                 connection.send((answer, ""))

@@ -249,5 +249,5 @@ def test_the_fingerprint_follows_the_entry() -> None:
 @pytest.mark.parametrize("source", list(SOURCES.values()), ids=list(SOURCES))
 def test_an_entry_of_no_kernel_is_an_error(source: Any) -> None:
     spec = EntrySpec("linear_tuned", "linear", source.name, "bf16", kernel="products_of_all")
-    with pytest.raises(SourceError, match=r"linear_tuned: (there is no|no file here defines a) kernel @?products_of_all"):
+    with pytest.raises(SourceError, match=r"linear_tuned: .*kernel @?products_of_all"):
         source.bytecode(spec)
