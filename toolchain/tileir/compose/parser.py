@@ -9,7 +9,7 @@ both call. Names do not leak from one to another:
 
 `%v = hole @name(%a, %b) -> (types)` is a hole; the kernel's `@name(%x, %y) { ... yield %r : types }` fills it. A hole
 without results may stay empty. `%v = call @fragment(%a, %b)` calls a fragment; `call @fragment<BN = BR>(...)` calls it
-with the constant BR in the place of BN.
+with the constant BR, or a number, in the place of BN.
 """
 
 from __future__ import annotations
@@ -66,11 +66,9 @@ class Sizes:
     dtype: str
     used: set[str] = field(default_factory=set[str])
 
-    def renamed(self, other_names: Mapping[str, str]) -> Sizes:
-        """These sizes with some names standing for what others stand for."""
-        changed = {name: self.constants[other] for name, other in other_names.items()}
-        self.used.update(other_names.values())
-        return Sizes({**self.constants, **changed}, self.dtype, self.used)
+    def changed(self, others: Mapping[str, int]) -> Sizes:
+        """These sizes with some names standing for other numbers."""
+        return Sizes({**self.constants, **others}, self.dtype, self.used)
 
 
 class KernelParser(Parser):
@@ -241,7 +239,7 @@ class KernelParser(Parser):
             self.fail(f"there is no fragment @{name}", token, hint=self.library.near("fragment", name))
         sizes = self.sizes
         if self.accept("<"):
-            sizes = sizes.renamed(dict(self.listed(self._renaming, ">")))
+            sizes = sizes.changed(dict(self.listed(self._other_size, ">")))
         self.expect("(")
         arguments = self.listed(self.value, ")")
         made = self._fragment(fragment, sizes, token)
@@ -261,13 +259,11 @@ class KernelParser(Parser):
             operands=arguments, result_types=results, properties={"callee": attrs.StrAttr(made.sym_name.data)}
         )
 
-    def _renaming(self) -> tuple[str, str]:
-        """`BN = BR`"""
+    def _other_size(self) -> tuple[str, int]:
+        """`BN = BR`, or `R = 1`"""
         name = self.kind("word", "a constant's name")
         self.expect("=")
-        other = self.kind("word", "a constant's name")
-        self.constant(other.text, other)
-        return name.text, other.text
+        return name.text, self.integer("a constant or a number")
 
     def _fragment(self, item: Item, sizes: Sizes, call: Token) -> FragmentOp:
         """The fragment for these sizes, read once."""
