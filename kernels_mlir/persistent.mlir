@@ -6,9 +6,10 @@ include "products.mlir"
 !w_turned_part = !cuda_tile.partition_view<tile=(BNxBK), padding_value = zero, !matrix>
 !w_turned = !cuda_tile.tile<BNxBKxT>
 
-// The holes: `rows` (what scales the rows of x) and `setup` once a block; `prologue` before a tile's K loop; `epilogue` after it. The epilogue gets the product in
-// f32, the tile's place, and a token of the tile before, and yields its own: stores that follow it are made in order from
-// tile to tile. Tiles do not overlap, but without that order the compiler starts the next tile early, which can be slower.
+// The holes: `rows` (what scales the rows of x) and `setup` once a block; `prologue` before a tile's K loop; `epilogue` after
+// it. The epilogue gets the product in f32, the tile's place, and a token of the tile before, and yields its own: stores that
+// follow it are made in order from tile to tile. Tiles do not overlap, but without that order the compiler starts the next
+// tile early, which can be slower.
 skeleton @persistent {
   %x_tiles = make_partition_view %x_view : !x_part
   hole @rows

@@ -105,7 +105,7 @@ fragment @split_row_squares(%value: !acc, %rest_value: !rest_acc) -> !column {
   yield %sum : !column
 }
 
-// The holes: `rows` (what scales the rows of x) and `setup` once a block; `prologue` before a tile's K loop; `epilogue` after it. See `persistent.mlir`.
+// The holes are those of persistent.mlir.
 skeleton @split_n {
   %x_tiles = make_partition_view %x_view : !x_part
   hole @rows
