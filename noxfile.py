@@ -61,11 +61,18 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(requires=["build_toolchain"])
+def generate(session: nox.Session) -> None:
+    """Write text with the small GPT that comes along, on a GPU or the CPU: `nox -s generate -- "In the beginning"`."""
+    session.run(PYTHON, "-m", "tilestack", "generate", "--max-new-tokens", "60", *session.posargs)
+
+
+@nox.session(requires=["build_toolchain"])
 def gpu_tests(session: nox.Session) -> None:
     """Compile both kernel sources and run the conformance matrix on every GPU, or on the CPU where there is none.
 
-    `-- --container` runs the matrix in the runtime container, which has no compiler; `-- --op linear` and the like are
-    passed on to `tilestack matrix run`.
+    Compiled is what this machine can use or check; `tilestack compile --full` compiles everything. `-- --container`
+    runs the matrix in the runtime container, which has no compiler; `-- --op linear` and the like are passed on to
+    `tilestack matrix run`.
     """
     session.run(PYTHON, "-m", "tilestack", "compile", "--output", "build/bundle")
     options = [option for option in session.posargs if option != "--container"]

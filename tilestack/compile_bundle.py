@@ -20,10 +20,13 @@ from .progress import progress_bar
 from .tuning import warn_of_stale
 
 if TYPE_CHECKING:
-    pass
+    from toolchain.targets import Target
+
+    from .selection import Selection
 
 EXAMPLES = """\
-  tilestack compile                                    both sources, the default targets, to build/bundle
+  tilestack compile                                    what this machine can use or check, to build/bundle
+  tilestack compile --full                             every entry for the default targets
   tilestack compile --target sm_90 --target sm_120     for these GPUs
   tilestack compile --no-targets                       bytecode only: all that the CPU interpreter needs
   tilestack compile --source mlir --op linear --dtype bf16 --output /tmp/linear
@@ -37,6 +40,7 @@ def add(commands: Any) -> None:
     targets = made.add_mutually_exclusive_group()
     targets.add_argument("--target", action="append", default=[], metavar="SM", help="GPU target such as sm_90; repeat")
     targets.add_argument("--all-targets", action="store_true", help="every target that the assembler knows")
+    targets.add_argument("--full", action="store_true", help="every entry for every default target")
     targets.add_argument("--no-targets", action="store_true", help="bytecode only, for the CPU interpreter")
     made.add_argument("--op", action="append", default=[], help="only this op; repeat")
     made.add_argument("--dtype", action="append", default=[], help="only this dtype; repeat")
@@ -75,24 +79,49 @@ def chosen_entries(args: argparse.Namespace) -> list[tuple[str, EntrySpec]]:
     return wanted
 
 
+def chosen(args: argparse.Namespace) -> tuple[list[Target], Selection]:
+    """The targets, those of this machine's GPUs first, and what of the entries is compiled for them."""
+    from toolchain import targets
+    from toolchain.runtime import gpus
+
+    from . import selection
+
+    entries = chosen_entries(args)
+    if args.no_targets:
+        return [], selection.everything(entries)
+    if args.full or args.all_targets or (not args.target and (args.op or args.entries)):  # what is named is meant
+        return targets.select(["all"] if args.all_targets else []), selection.everything(entries)
+    if args.target:
+        wanted = targets.select(args.target)
+        return wanted, selection.for_targets(entries, wanted)
+    own = dict.fromkeys(gpu.target for gpu in gpus() if gpu.target in targets.targets())
+    wanted = targets.select([*own, *(t.name for t in targets.select([]))])
+    return wanted, selection.by_default(entries, wanted, list(own))
+
+
 def compile_(args: argparse.Namespace) -> int:
-    from toolchain import pipeline, targets
+    from toolchain import pipeline
+
+    from .selection import MORE
 
     if args.jobs is not None and args.jobs < 1:
         raise UsageError(f"--jobs {args.jobs}: at least one")
     bundle.check_replaceable(args.output)
     started = time.perf_counter()
-    entries = chosen_entries(args)
-    names = ["all"] if args.all_targets else args.target
-    wanted = [] if args.no_targets else targets.select(names)
+    wanted, selection = chosen(args)
+    for reason, count in selection.skipped.items():
+        print(f"not compiled: {count} {reason}", file=sys.stderr)
+    if selection.skipped:
+        print(f"  {MORE}", file=sys.stderr, flush=True)
     with progress_bar() as progress:
         outcome = pipeline.compile_entries(
-            entries,
+            selection.entries,
             wanted,
             Cache(knobs.cache_dir()),
             jobs=args.jobs or knobs.jobs(),
             version=args.bytecode,
             progress=progress,
+            wanted=selection.wants,
         )
     if args.bytecode == BYTECODE:  # another version is other code
         warn_of_stale(outcome.compiled, wanted)
@@ -104,10 +133,12 @@ def compile_(args: argparse.Namespace) -> int:
             f"{len(outcome.failures)} cells did not compile; {args.output} was not written",
             hint="the failures are listed above; --source, --op and --dtype choose cells",
         )
-    bundle.write(args.output, outcome.compiled, pipeline.tools_used(wanted))
+    tools = pipeline.tools_used(wanted, (made.artifact.form.kind for made in outcome.compiled))
+    bundle.write(args.output, outcome.compiled, tools)
     report = {
         "bundle": str(args.output), "entries": len(outcome.compiled), "targets": [t.name for t in wanted],
         "made": outcome.made, "cached": outcome.cached, "seconds": round(seconds, 2),
+        "skipped": dict(selection.skipped),
     }  # fmt: skip
     if args.json:
         print_json(report)

@@ -9,13 +9,19 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolchain.bundle import Bundle
 from toolchain.entry import DTYPES
 from toolchain.errors import UsageError
 
 from .options import SOURCES, command, seed
+from .progress import progress_bar
+
+if TYPE_CHECKING:
+    from gpt.config import GPTConfig
+    from gpt.weights import Weights
+    from toolchain.runtime import Executor
 
 EXAMPLES = """\
   tilestack generate "Once"                            with the checkpoint of this repository
@@ -30,9 +36,7 @@ def add(commands: Any) -> None:
     made.add_argument(
         "--checkpoint", help="folder or hub name of a GPT-2 (default: the one that comes with this repository)"
     )
-    made.add_argument(
-        "--bundle", type=Path, help="a compiled bundle (default build/bundle, or made on the fly for the CPU)"
-    )
+    made.add_argument("--bundle", type=Path, help="a compiled bundle (default build/bundle, or made for this run)")
     made.add_argument("--source", choices=list(SOURCES), default="mlir", help="whose kernels (default mlir)")
     made.add_argument("--executor", default="auto", help="auto, cpu, cuda or cuda:N (default auto)")
     made.add_argument("--dtype", choices=DTYPES, default="bf16", help="default bf16")
@@ -58,7 +62,7 @@ def generate(args: argparse.Namespace) -> int:
     prompt = tokenizer.encode(args.prompt)
     how = {name: getattr(args, name) for name in ("max_new_tokens", "temperature", "top_k", "top_p", "seed")}
     check(config, prompt, **how)
-    with open_executor(args.executor) as executor, _bundle(args, executor.kind) as bundle:
+    with open_executor(args.executor) as executor, _bundle(args, executor, config, tensors, len(prompt)) as bundle:
         model = GPT(config, tensors, Launcher(bundle, args.source, executor), args.dtype)
         tokens = continuation(model, prompt, **how, stop=stop)
         started, count = time.perf_counter(), 0
@@ -87,21 +91,31 @@ def _one_token(tokenizer: Any, text: str) -> int:
 
 
 @contextmanager
-def _bundle(args: argparse.Namespace, kind: str) -> Generator[Bundle]:
-    """The bundle named, or build/bundle; for the CPU, where neither is there, one made for this run."""
+def _bundle(
+    args: argparse.Namespace, executor: Executor, config: GPTConfig, tensors: Weights, prompt: int
+) -> Generator[Bundle]:
+    """The bundle named, or build/bundle; where neither is there, one of just the entries that this text takes."""
     path = args.bundle or Path("build/bundle")
     if args.bundle or path.exists():
         yield Bundle.load(path)
         return
-    if kind == "cuda":
-        raise UsageError("no compiled bundle at build/bundle", hint="tilestack compile, or name one with --bundle")
-    from toolchain import bundle, knobs, pipeline
+    from toolchain import bundle, knobs, pipeline, targets
     from toolchain.cache import Cache
 
-    module = SOURCES[args.source]
-    entries = [(module, s) for s in pipeline.load_source(module).entries() if s.dtype in (args.dtype, "f32")]
-    outcome = pipeline.compile_entries(entries, [], Cache(knobs.cache_dir()), jobs=knobs.jobs())
+    from .selection import entries_of_a_text
+
+    package, target = SOURCES[args.source], executor.target
+    if target is not None and target not in targets.targets():
+        raise UsageError(f"no compiled bundle, and {target} is no target of ours", hint="name one with --bundle")
+    specs = entries_of_a_text(
+        package, target, executor.sms, config, tensors, args.dtype, prompt=prompt, count=args.max_new_tokens
+    )
+    wanted = [targets.targets()[target]] if target else []
+    with progress_bar() as progress:
+        outcome = pipeline.compile_entries(
+            [(package, spec) for spec in specs], wanted, Cache(knobs.cache_dir()), jobs=knobs.jobs(), progress=progress
+        )
     for failure in outcome.failures:
         raise failure.error
     with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
-        yield bundle.write(Path(folder) / "bundle", outcome.compiled, {})
+        yield bundle.write(Path(folder) / "bundle", outcome.compiled, pipeline.tools_used(wanted))
