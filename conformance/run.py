@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from conformance.reference import eager, float64
 from toolchain.bundle import Bundle
 from toolchain.entry import ops
-from toolchain.errors import ConformanceError, NotInterpretable, TilestackError
+from toolchain.errors import BundleError, ConformanceError, NotInterpretable, TilestackError
 from toolchain.runtime import DeviceBuffer, Executor, Launcher
 from toolchain.targets import targets
 
@@ -88,29 +88,38 @@ def run_ops(
             inputs = make_inputs(case, dtype, seed)
             expected = references(case, dtype, inputs)
             for cell in cells:
-                for shape, launcher in launchers(case, dtype, inputs, bundle, cell.source, executor).items():
-                    yield attempt(cell, shape, check_op, case, dtype, inputs, expected, launcher, executor)
+                for shape, launcher in launchers(case, dtype, inputs, bundle, cell.source, executor):
+                    if isinstance(launcher, TilestackError):
+                        yield cell.row(shape, status="error", detail=f"{type(launcher).__name__}: {launcher}")
+                    else:
+                        yield attempt(cell, shape, check_op, case, dtype, inputs, expected, launcher, executor)
 
 
 def launchers(
     case: Case, dtype: str, inputs: Inputs, bundle: Bundle, source: str, executor: Executor
-) -> Mapping[str, Launcher]:
-    """What to launch a case with, by the shape that its row shows. A GPU takes its own entries. The interpreter stands
-    for every target: those that have an entry tuned for them, and all others."""
-    own = Launcher(bundle, source, executor)
-    tuned = any(entry.spec.targets for entry in bundle.entries_of(source, case.op, dtype))
-    if executor.target is not None or not tuned:
-        return {case.shape: own}
+) -> Iterator[tuple[str, Launcher | TilestackError]]:
+    """What to launch a case with, each with the shape that its row shows; an error stands for a target of the bundle
+    that has no fitting entry. A GPU takes its own entries. The interpreter stands for every target, and runs each entry
+    that some target takes once."""
+    if executor.target is not None:
+        yield case.shape, Launcher(bundle, source, executor)
+        return
     arguments = {**upload(case, inputs, executor), **inputs.scalars}
-    found: dict[str, Launcher] = {}
+    seen: set[str] = set()
     for target in targets():
         launcher = Launcher(bundle, source, executor, target)
         try:
             spec = launcher.select(case.op, dtype, **arguments).spec
-        except TilestackError:
-            return {case.shape: own}  # which says what is wrong when it is launched
-        found.setdefault(" ".join([case.shape, *spec.targets]), launcher)
-    return found
+        except BundleError as error:  # the bundle has no entry of this op and dtype, whatever the target
+            yield case.shape, error
+            return
+        except TilestackError as error:
+            if target in (bundle.targets or targets()):
+                yield f"{case.shape} {target}", error
+            continue
+        if spec.symbol not in seen:
+            seen.add(spec.symbol)
+            yield " ".join([case.shape, *spec.targets]), launcher
 
 
 def references(case: Case, dtype: str, inputs: Inputs) -> Mapping[str, tuple[Array, Array]]:

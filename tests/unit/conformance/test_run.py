@@ -10,11 +10,13 @@ import pytest
 
 from conformance.cases import Case
 from conformance.inputs import Inputs, make_inputs
-from conformance.run import check_op, launchers, references, upload
+from conformance.result import Row
+from conformance.run import check_op, launchers, references, run_ops, upload
 from toolchain.artifact import tile_ir
 from toolchain.bundle import Bundle, BundleEntry, FileRef
 from toolchain.entry import EntrySpec
-from toolchain.runtime import CpuExecutor, DeviceBuffer
+from toolchain.runtime import CpuExecutor, DeviceBuffer, Launcher
+from toolchain.targets import targets
 
 CASE = Case("linear_residual", {"M": 5, "K": 16, "N": 24}, "")
 
@@ -44,8 +46,13 @@ def test_the_interpreter_runs_what_each_target_would(cpu: CpuExecutor, inputs: I
 
     def symbols(found: Bundle) -> dict[str, str]:
         arguments = {**upload(CASE, inputs, cpu), **inputs.scalars}
-        chosen = launchers(CASE, "f32", inputs, found, "py", cpu)
-        return {shape: each.select("linear_residual", "f32", **arguments).spec.symbol for shape, each in chosen.items()}
+        chosen = dict(launchers(CASE, "f32", inputs, found, "py", cpu))
+        assert all(isinstance(each, Launcher) for each in chosen.values())
+        return {
+            shape: each.select("linear_residual", "f32", **arguments).spec.symbol
+            for shape, each in chosen.items()
+            if isinstance(each, Launcher)
+        }
 
     assert symbols(with_tuned) == {
         "M=5 K=16 N=24": "any",
@@ -57,13 +64,38 @@ def test_the_interpreter_runs_what_each_target_would(cpu: CpuExecutor, inputs: I
 
 def test_a_gpu_runs_its_own(cpu: CpuExecutor, inputs: Inputs) -> None:
     cpu.target = "sm_90"
-    (launcher,) = launchers(CASE, "f32", inputs, bundle(entry("few", "sm_90"), entry("any")), "py", cpu).values()
+    ((_, launcher),) = launchers(CASE, "f32", inputs, bundle(entry("few", "sm_90"), entry("any")), "py", cpu)
+    assert isinstance(launcher, Launcher)
     assert launcher.target == "sm_90"
 
 
-def test_what_no_entry_takes_is_for_the_launch_to_say(cpu: CpuExecutor, inputs: Inputs) -> None:
-    narrow = bundle(entry("few", "sm_90", where=["M < 3"]), entry("fast", where=["M == 1"]))
-    assert list(launchers(CASE, "f32", inputs, narrow, "py", cpu)) == [CASE.shape]
+def test_a_target_without_a_fitting_entry_has_a_row_that_says_so(cpu: CpuExecutor, inputs: Inputs) -> None:
+    """Another target's entry does not stand in for it, and the others keep their rows."""
+    found = dict(launchers(CASE, "f32", inputs, bundle(entry("few", "sm_90"), entry("other", "sm_100")), "py", cpu))
+    run = {shape: each.target for shape, each in found.items() if isinstance(each, Launcher)}
+    refused = {shape: each for shape, each in found.items() if not isinstance(each, Launcher)}
+    assert run == {f"{CASE.shape} sm_90": "sm_90", f"{CASE.shape} sm_100": "sm_100"}
+    assert set(refused) == {f"{CASE.shape} {target}" for target in targets()} - set(run)
+    assert all("no entry takes" in str(error) for error in refused.values())
+    rows = {row.shape: row for row in run_rows(bundle(entry("few", "sm_90", where=["M < 3"])), cpu)}
+    assert {row.status for row in rows.values()} == {"error"}
+    assert "no entry takes" in rows[f"{CASE.shape} sm_90"].detail
+
+
+def run_rows(found: Bundle, cpu: CpuExecutor) -> list[Row]:
+    return list(run_ops(found, cpu, [CASE], sources=["py"], dtypes=["f32"], seed=1))
+
+
+def test_a_target_that_the_bundle_was_not_compiled_for_needs_no_entry(cpu: CpuExecutor, inputs: Inputs) -> None:
+    nothing = FileRef(Path(), "")
+    only = Bundle(Path(), (BundleEntry(entry("few", "sm_90"), nothing, "13.3", {"sm_90": nothing}),), {})
+    assert [shape for shape, _ in launchers(CASE, "f32", inputs, only, "py", cpu)] == [f"{CASE.shape} sm_90"]
+
+
+def test_a_dtype_that_the_bundle_lacks_is_one_row(cpu: CpuExecutor) -> None:
+    (row,) = run_ops(bundle(entry("any")), cpu, [CASE], sources=["py"], dtypes=["f16"], seed=1)
+    assert (row.shape, row.status) == (CASE.shape, "error")
+    assert "no entry for py/linear_residual[f16]" in row.detail
 
 
 def arrays(cpu: CpuExecutor, **where: str | bool) -> dict[str, DeviceBuffer]:
