@@ -73,8 +73,8 @@ def bound_for(op: str, dtype: str, reference: Array, eager: Array, output: str =
     row = tolerance(op)
     if row.exact or output in row.exact_outputs or reference.size == 0:
         return 0.0
-    exact = reference.astype(np.float64)
-    eager_error = float(np.max(np.abs(eager.astype(np.float64) - exact)))
+    exact = np.asarray(reference, np.float64)
+    eager_error = float(np.max(np.abs(np.asarray(eager, np.float64) - exact)))
     largest = float(np.max(np.abs(exact)))
     bound = 2 * eager_error + (unit_roundoff(dtype) + row.f32_ulps * unit_roundoff("f32")) * largest
     if not np.isfinite(bound):
@@ -115,7 +115,7 @@ def compare(op: str, dtype: str, result: Array, reference: Array, eager: Array, 
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(got))[0])
         raise ConformanceError(f"{op} {dtype}: {got[where]} at {where}; {int((~np.isfinite(got)).sum())} not finite")
     bound = bound_for(op, dtype, reference, eager, output)
-    errors = np.abs(got - reference.astype(np.float64))
+    errors = np.abs(got - np.asarray(reference, np.float64))
     worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(errors)), errors.shape))
     verdict = Verdict(float(errors[worst]), bound)
     if verdict.error > bound:

@@ -6,10 +6,13 @@ the same numbers. Nothing is timed before it is right.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -21,14 +24,17 @@ from toolchain.bundle import Bundle
 from toolchain.entry import ops
 from toolchain.errors import BundleError, ConformanceError, NotInterpretable, TilestackError
 from toolchain.runtime import DeviceBuffer, Executor, Launcher
+from toolchain.runtime.layout import dtype_name
 from toolchain.targets import targets
 
 from .cases import Case
 from .compare import Verdict, compare, loosest, set_aside
 from .inputs import Inputs, make_inputs
+from .jobs import Site
 from .result import Row
 
 Array = NDArray[np.generic]
+Expected = Mapping[str, tuple[Array, Array]]  # per output: float64 and the same-dtype eager result
 T = TypeVar("T")
 
 
@@ -79,28 +85,63 @@ def run_ops(
     seed: int,
 ) -> Iterator[Row]:
     """Every op case for each source and dtype; on the interpreter with each entry that some GPU target takes for it."""
+    site = Site(bundle, executor, sources, seed, nullcontext())
     for case in cases:
-        for dtype in (d for d in case.dtypes() if d in dtypes):
-            cells = [Cell(case.op, source, dtype, executor) for source in sources]
-            if case.gpu_only and executor.kind == "cpu":
-                yield from (c.row(case.shape, status="not run", detail="too slow for the interpreter") for c in cells)
+        for group in same_inputs(dtype for dtype in case.dtypes() if dtype in dtypes):
+            yield from OpRows(case, group)(site)
+
+
+def same_inputs(dtypes: Iterable[str]) -> list[tuple[str, ...]]:
+    """The dtypes in groups whose inputs are the same numbers, so that one float64 reference serves: f32 and tf32."""
+    groups: dict[str, list[str]] = {}
+    for dtype in dtypes:
+        groups.setdefault("f32" if dtype == "tf32" else dtype, []).append(dtype)
+    return [tuple(group) for group in groups.values()]
+
+
+@dataclass(frozen=True)
+class OpRows:
+    """A job: one case in dtypes whose inputs are the same. `only`: the entries to run by dtype and source; None runs
+    each that a target takes."""
+
+    case: Case
+    dtypes: tuple[str, ...]
+    only: Mapping[tuple[str, str], frozenset[str]] | None = None
+
+    def __call__(self, site: Site) -> Iterator[Row]:
+        case, executor = self.case, site.executor
+        cells = [Cell(case.op, source, dtype, executor) for dtype in self.dtypes for source in site.sources]
+        if case.gpu_only and executor.kind == "cpu":
+            yield from (c.row(case.shape, status="not run", detail="too slow for the interpreter") for c in cells)
+            return
+        inputs = make_inputs(case, self.dtypes[0], site.seed)
+        exact = functools.cache(lambda: oracle(case, inputs))
+
+        @functools.cache
+        def expected(dtype: str) -> Expected:
+            return pairs(case, exact(), eager_results(case, dtype, inputs))
+
+        for cell in cells:
+            only = None if self.only is None else self.only.get((cell.dtype, cell.source))
+            if self.only is not None and only is None:
                 continue
-            inputs = make_inputs(case, dtype, seed)
-            expected = references(case, dtype, inputs)
-            for cell in cells:
-                for shape, launcher in launchers(case, dtype, inputs, bundle, cell.source, executor):
-                    if isinstance(launcher, TilestackError):
-                        yield cell.row(shape, status="error", detail=f"{type(launcher).__name__}: {launcher}")
-                    else:
-                        yield attempt(cell, shape, check_op, case, dtype, inputs, expected, launcher, executor)
+            for shape, launcher in launchers(case, cell.dtype, inputs, site.bundle, cell.source, executor, only):
+                if isinstance(launcher, TilestackError):
+                    yield cell.row(shape, status="error", detail=f"{type(launcher).__name__}: {launcher}")
+                else:
+                    wanted = expected(cell.dtype)
+                    yield attempt(
+                        cell, shape, check_op, case, cell.dtype, inputs, wanted, launcher, executor, site.gate
+                    )
 
 
 def launchers(
-    case: Case, dtype: str, inputs: Inputs, bundle: Bundle, source: str, executor: Executor
-) -> Iterator[tuple[str, Launcher | TilestackError]]:
+    case: Case, dtype: str, inputs: Inputs, bundle: Bundle, source: str, executor: Executor,
+    only: frozenset[str] | None = None,
+) -> Iterator[tuple[str, Launcher | TilestackError]]:  # fmt: skip
     """What to launch a case with, each with the shape that its row shows; an error stands for a target of the bundle
     that has no fitting entry. A GPU takes its own entries. The interpreter stands for every target, and runs each entry
-    that some target takes once."""
+    that some target takes once, or of these `only` some."""
     if executor.target is not None:
         yield case.shape, Launcher(bundle, source, executor)
         return
@@ -117,47 +158,65 @@ def launchers(
             if target in (bundle.targets or targets()):
                 yield f"{case.shape} {target}", error
             continue
-        if spec.symbol not in seen:
+        if spec.symbol not in seen and (only is None or spec.symbol in only):
             seen.add(spec.symbol)
             yield " ".join([case.shape, *spec.targets]), launcher
 
 
-def references(case: Case, dtype: str, inputs: Inputs) -> Mapping[str, tuple[Array, Array]]:
+def references(case: Case, dtype: str, inputs: Inputs) -> Expected:
     """Per output: the float64 reference and the same-dtype eager result."""
+    return pairs(case, oracle(case, inputs), eager_results(case, dtype, inputs))
+
+
+def oracle(case: Case, inputs: Inputs) -> tuple[Array, ...]:
+    """The outputs in float64."""
+    return _compute(float64, case, inputs)
+
+
+def eager_results(case: Case, dtype: str, inputs: Inputs) -> tuple[Array, ...]:
+    """The outputs as an eager framework computes them in the dtype."""
+    return _compute(eager, case, inputs, dtype=dtype)
+
+
+def pairs(case: Case, exact: tuple[Array, ...], rounded: tuple[Array, ...]) -> Expected:
     outputs = [p.name for p in ops()[case.op].outputs]
-
-    def compute(module: ModuleType, **extra: Any) -> tuple[Array, ...]:
-        arguments = {**inputs.arrays, **inputs.scalars, **extra}
-        wanted = inspect.signature(getattr(module, case.op)).parameters
-        # Some read what they write, and some go by how many parts an output has.
-        arguments |= {name: array for name, array in inputs.outputs.items() if name in wanted}
-        result = getattr(module, case.op)(**arguments)
-        return result if isinstance(result, tuple) else (result,)
-
-    exact = compute(float64)
-    rounded = compute(eager, dtype=dtype)
     return dict(zip(outputs, zip(exact, rounded, strict=True), strict=True))
+
+
+def _compute(module: ModuleType, case: Case, inputs: Inputs, **extra: Any) -> tuple[Array, ...]:
+    arguments = {**inputs.arrays, **inputs.scalars, **extra}
+    wanted = inspect.signature(getattr(module, case.op)).parameters
+    # Some read what they write, and some go by how many parts an output has.
+    arguments |= {name: array for name, array in inputs.outputs.items() if name in wanted}
+    result = getattr(module, case.op)(**arguments)
+    return result if isinstance(result, tuple) else (result,)
 
 
 def check_op(
     case: Case,
     dtype: str,
     inputs: Inputs,
-    expected: Mapping[str, tuple[Array, Array]],
+    expected: Expected,
     launcher: Launcher,
     executor: Executor,
+    gate: AbstractContextManager[Any] | None = None,
 ) -> tuple[Verdict, float | None]:
-    """Launch once on poisoned outputs, compare each output, then time. Returns the loosest verdict and microseconds."""
+    """Launch once on poisoned outputs, compare each output, then time. Returns the loosest verdict and microseconds.
+    `gate` is held while the device works."""
+    gate = gate or nullcontext()
     buffers = upload(case, inputs, executor)
 
     def launch() -> None:
         launcher(case.op, dtype, **buffers, **inputs.scalars)
 
-    _, first_us = timed(launch, executor)
-    verdicts = [verdict(case.op, dtype, name, buffers[name].numpy(), *pair) for name, pair in expected.items()]
-    # The interpreter has no warm-up worth repeating; on a GPU the first launch also loads the module.
-    time_us = first_us if executor.kind == "cpu" else executor.time_us(launch, repeats=20)
-    return loosest(verdicts), time_us
+    with gate:
+        _, first_us = timed(launch, executor)
+        results = {name: buffers[name].numpy() for name in expected}
+    verdicts = [verdict(case.op, dtype, name, results[name], *pair) for name, pair in expected.items()]
+    if executor.kind == "cpu":  # the interpreter has no warm-up worth repeating
+        return loosest(verdicts), first_us
+    with gate:  # the first launch also loaded the module
+        return loosest(verdicts), executor.time_us(launch, repeats=20)
 
 
 def verdict(op: str, dtype: str, output: str, result: Array, exact: Array, rounded: Array) -> Verdict:
@@ -179,13 +238,32 @@ def timed(run: Callable[[], T], executor: Executor) -> tuple[T, float]:
 
 def upload(case: Case, inputs: Inputs, executor: Executor) -> dict[str, DeviceBuffer]:
     """The arrays of a launch, inputs and outputs, as the case has them in memory."""
-    copy = misaligned if case.misaligned else Executor.from_numpy
-    buffers = {name: copy(executor, array) for name, array in {**inputs.arrays, **inputs.outputs}.items()}
+    arrays = {**inputs.arrays, **inputs.outputs}
+    shapes = {name: (array.shape, dtype_name(array.dtype)) for name, array in arrays.items()}
+    buffers = arrange(case, shapes, executor.empty)
+    for name, array in arrays.items():
+        buffers[name].copy_from(array)
+    return buffers
+
+
+def arrange(
+    case: Case, arrays: Mapping[str, tuple[tuple[int, ...], str]], make: Callable[[Sequence[int], str], DeviceBuffer]
+) -> dict[str, DeviceBuffer]:
+    """A buffer for each array of the case, by shape and dtype, where the case has it in memory."""
+    place = partial(_misaligned, make) if case.misaligned else make
+    buffers = {name: place(*array) for name, array in arrays.items()}
     if case.op == "attention" and case.dims["T"] == case.dims["S"] and not case.misaligned:
-        buffers |= fused_qkv(inputs, executor)
+        (batch, length, heads, size), dtype = arrays["q"]
+        qkv = make((batch, length, 3, heads, size), dtype)  # as the model has them
+        buffers |= {name: qkv.select(2, index) for index, name in enumerate(("q", "k", "v"))}
     if case.in_place:
         buffers[case.in_place] = buffers["out"]
     return buffers
+
+
+def _misaligned(make: Callable[[Sequence[int], str], DeviceBuffer], shape: tuple[int, ...], dtype: str) -> DeviceBuffer:
+    """An array whose address and rows are not at multiples of 16 bytes: one element is left free before each row."""
+    return make((*shape[:-1], shape[-1] + 1), dtype).slice(-1, 1, shape[-1] + 1)
 
 
 def fused_qkv(inputs: Inputs, executor: Executor) -> dict[str, DeviceBuffer]:
@@ -193,11 +271,3 @@ def fused_qkv(inputs: Inputs, executor: Executor) -> dict[str, DeviceBuffer]:
     stacked = np.stack([inputs.arrays[n] for n in ("q", "k", "v")], axis=2)
     qkv = executor.from_numpy(np.ascontiguousarray(stacked))
     return {name: qkv.select(2, index) for index, name in enumerate(("q", "k", "v"))}
-
-
-def misaligned(executor: Executor, array: Array) -> DeviceBuffer:
-    """A copy of an array whose address and rows are not at multiples of 16 bytes: one element is left free before each
-    row."""
-    room = np.zeros((*array.shape[:-1], array.shape[-1] + 1), array.dtype)
-    room[..., 1:] = array
-    return executor.from_numpy(room).slice(-1, 1, room.shape[-1])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolchain.errors import ConformanceError
 
-from .options import add_json, command, print_json, seed
+from .options import add_json, command, positive, print_json, seed
 
 if TYPE_CHECKING:
     from toolchain.native.tools import NativeTools
@@ -35,7 +37,9 @@ def add(commands: Any) -> None:
     run.add_argument("--dtype", action="append", default=[], help="only this dtype; repeat")
     run.add_argument("--op", action="append", default=[], help="only this op, or forward; repeat")
     run.add_argument("--seed", type=seed, default=1, help="of the inputs (default 1)")
-    run.add_argument("--quiet", action="store_true", help="only the first line, failures and the last line")
+    run.add_argument("--full", action="store_true", help="on the CPU too every case, not the smallest of each entry")
+    run.add_argument("--jobs", type=positive, default=0, metavar="N", help="processes (default: the usable CPU cores)")
+    run.add_argument("--quiet", action="store_true", help="no line for a row that passes")
     report = command(
         commands, "report", report_, "make the report of a run from its results.json",
         "  tilestack report build/report/results.json --output build/report\n",
@@ -64,11 +68,13 @@ def list_(args: argparse.Namespace) -> int:
 def run_(args: argparse.Namespace) -> int:
     from ci.report import write_report
     from conformance.matrix import run_matrix
-    from conformance.result import Row
-    from gpt.conformance.models import forward_rows
+    from gpt.conformance.models import forward_jobs
+    from toolchain import knobs
     from toolchain.bundle import Bundle
     from toolchain.files import check_makable
     from toolchain.runtime import gpus, open_executor
+
+    from .matrix_progress import Show
 
     check_makable(args.report)
     bundle = Bundle.load(args.bundle)
@@ -81,17 +87,13 @@ def run_(args: argparse.Namespace) -> int:
         where = f"running on {', '.join(executor.name for executor in executors)}"
     print(f"conformance of {args.bundle} ({', '.join(bundle.sources)}): {where}", flush=True)
 
-    def show(row: Row) -> None:
-        if row.status in ("failed", "error"):
-            print(f"{row.status}: {row.cell} {row.shape}: {row.detail}", flush=True)
-        elif not args.quiet:
-            print(f"{row.status}: {row.cell} {row.shape}  {row.share or row.detail}", flush=True)
-
+    terminal = sys.stdout.isatty()
+    show = Show(rows=terminal and not args.quiet, lines=not terminal, say=partial(print, flush=True))
     with _native_tools() as native:
         results = run_matrix(
             bundle, executors, sources=args.source, dtypes=args.dtype, selected=args.op,
-            suites={"forward": forward_rows}, seed=args.seed,
-            native=native, progress=show,
+            suites={"forward": forward_jobs}, seed=args.seed, native=native, full=args.full,
+            processes=args.jobs or knobs.jobs(), progress=show,
         )  # fmt: skip
     for line in write_report(results, args.report):
         print(line)

@@ -45,6 +45,13 @@ def seed(text: str) -> int:
     return int(text)
 
 
+def positive(text: str) -> int:
+    """An argparse type: a count of at least one."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no integer from 1")
+    return int(text)
+
+
 def read(path: Path) -> bytes:
     """A file the user named. Raises UsageError."""
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +30,9 @@ CACHE_DIR = Knob(
     "TILESTACK_CACHE_DIR", "folder of the compile cache", "$XDG_CACHE_HOME/tilestack or ~/.cache/tilestack"
 )
 TOOLCHAIN = Knob("TILESTACK_TOOLCHAIN", "folder of the toolchain", ".toolchain in the checkout")
-JOBS = Knob("TILESTACK_JOBS", "how many compiles run at once", "the number of usable CPU cores")
+JOBS = Knob(
+    "TILESTACK_JOBS", "how many compiles, or cells of the matrix, run at once", "the number of usable CPU cores"
+)
 
 ENGINE = Knob(
     "TILESTACK_ENGINE", "address of the container engine, unix:///path", "DOCKER_HOST, or the first usual socket"
@@ -46,6 +50,8 @@ NETWORK_SETTINGS = (
     "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
     "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT",
 )  # fmt: skip
+
+NUMPY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def cache_dir() -> Path:
@@ -82,6 +88,21 @@ def jobs() -> int:
     if not chosen.isdecimal() or len(chosen) > MOST_DIGITS or int(chosen) == 0:
         raise UsageError(f"{JOBS.name}={chosen[:20]!r} is no integer from 1 to 9999", hint=f"unset {JOBS.name}")
     return int(chosen)
+
+
+@contextmanager
+def one_numpy_thread() -> Generator[None]:
+    """Processes that are started inside multiply matrices in one thread each: there are as many of them as cores."""
+    kept = {name: os.environ.get(name) for name in NUMPY_THREADS}
+    os.environ.update(dict.fromkeys(NUMPY_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def engine_address() -> str | None:

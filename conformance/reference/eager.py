@@ -115,13 +115,15 @@ def logits(x: Array, weight: Array, *, dtype: str) -> Array:
 
 
 def attention(q: Array, k: Array, v: Array, scale: float, *, dtype: str) -> Array:
-    (_, t, _, _), s = q.shape, k.shape[1]
-    heads = [np.moveaxis(x, 2, 1) for x in (q, k, v)]  # (B, H, T or S, D)
-    scores = rounded(_product(heads[0], np.swapaxes(heads[1], 2, 3), dtype), dtype)  # (B, H, T, S)
-    scores = rounded(np.float32(scale) * f32(scores), dtype)
+    (batch, t, heads, _), s = q.shape, k.shape[1]
     visible = np.arange(s) <= np.arange(t)[:, None] + (s - t)
-    weights = softmax(np.where(visible, f32(scores), np.float32(-np.inf)), dtype=dtype)
-    return np.moveaxis(rounded(_product(weights, heads[2], dtype), dtype), 1, 2)
+    out = np.empty(q.shape, _STORAGE[dtype])
+    for b, h in np.ndindex(batch, heads):  # scores of one head stay in the cache
+        scores = rounded(_product(q[b, :, h], k[b, :, h].T, dtype), dtype)  # (T, S)
+        scores = rounded(np.float32(scale) * f32(scores), dtype)
+        weights = softmax(np.where(visible, f32(scores), np.float32(-np.inf)), dtype=dtype)
+        out[b, :, h] = rounded(_product(weights, v[b, :, h], dtype), dtype)
+    return out
 
 
 def gelu(x: Array, *, dtype: str) -> Array:

@@ -92,15 +92,18 @@ def logits(x: Array, weight: Array) -> F64:
 
 def attention(q: Array, k: Array, v: Array, scale: float) -> F64:
     """Causal, of the last T of S positions."""
-    (_, t, _, _), s = q.shape, k.shape[1]
-    scores = scale * np.einsum("bthd,bshd->bhts", f64(q), f64(k), optimize=True)  # (B, H, T, S)
+    (batch, t, heads, _), s = q.shape, k.shape[1]
     visible = np.arange(s) <= np.arange(t)[:, None] + (s - t)
-    return np.einsum("bhts,bshd->bthd", softmax(np.where(visible, scores, -np.inf)), f64(v), optimize=True)
+    out = np.empty(q.shape)
+    for b, h in np.ndindex(batch, heads):  # scores of one head stay in the cache
+        scores = scale * (f64(q[b, :, h]) @ f64(k[b, :, h]).T)  # (T, S)
+        out[b, :, h] = softmax(np.where(visible, scores, -np.inf)) @ f64(v[b, :, h])
+    return out
 
 
 def gelu(x: Array) -> F64:
     x = f64(x)
-    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x * x * x)))
 
 
 def softmax(x: Array) -> F64:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.compare import Verdict, bound_for, compare
+from conformance.jobs import Site
 from conformance.result import Row
 from conformance.run import Cell, attempt, timed
 from gpt import reference
@@ -17,9 +18,8 @@ from gpt.config import GPTConfig
 from gpt.generate import generate
 from gpt.model import GPT
 from gpt.weights import Weights
-from toolchain.bundle import Bundle
 from toolchain.errors import ConformanceError
-from toolchain.runtime import Executor, Launcher
+from toolchain.runtime import Launcher
 
 Tokens = NDArray[np.int32]
 Expected = tuple[NDArray[np.float64], NDArray[np.generic]]
@@ -38,40 +38,27 @@ class ForwardCase:
     prompt: bytes = b""
 
 
-def run_forward(
-    bundle: Bundle,
-    executor: Executor,
-    cases: Sequence[ForwardCase],
-    *,
-    sources: Sequence[str],
-    dtypes: Sequence[str],
-    seed: int,
-) -> Iterator[Row]:
-    """Every model, size, dtype and source: logits at every position, then greedy continuations."""
+def run_forward(site: Site, case: ForwardCase, dtype: str) -> Iterator[Row]:
+    """Every size and source of a model in one dtype: logits at every position, then greedy continuations."""
+    executor = site.executor
     on_cpu = executor.kind == "cpu"
-    for case in cases:
-        for dtype in dtypes:
-            cells = [Cell("forward", source, dtype, executor) for source in sources]
-            skipped = [size for size in case.sizes if on_cpu and size not in case.cpu_sizes]
-            if on_cpu and dtype not in case.cpu_dtypes:
-                skipped = list(case.sizes)
-            for cell in cells:
-                for size in skipped:
-                    yield cell.row(_shape(case, size), status="not run", detail="too slow for the interpreter")
-            sizes = [size for size in (case.cpu_sizes if on_cpu else case.sizes) if size not in skipped]
-            if not sizes:
-                continue
-            weights = case.weights().astype(dtype)
-            models = {s: GPT(case.config, weights, Launcher(bundle, s, executor), dtype) for s in sources}
-            for size in sizes:
-                tokens = np.random.default_rng(seed).integers(0, case.config.vocab_size, size).astype(np.int32)
-                expected = functools.cache(functools.partial(_expected, case.config, weights, tokens, dtype))
-                for cell in cells:
-                    yield attempt(
-                        cell, _shape(case, size), _check_logits, models[cell.source], tokens, expected, dtype, executor
-                    )
-            if case.prompt:
-                yield from _greedy(case, weights, models, cells, dtype)
+    cells = [Cell("forward", source, dtype, executor) for source in site.sources]
+    skipped = [size for size in case.sizes if on_cpu and (size not in case.cpu_sizes or dtype not in case.cpu_dtypes)]
+    for cell in cells:
+        for size in skipped:
+            yield cell.row(_shape(case, size), status="not run", detail="too slow for the interpreter")
+    sizes = [size for size in (case.cpu_sizes if on_cpu else case.sizes) if size not in skipped]
+    if not sizes:
+        return
+    weights = case.weights().astype(dtype)
+    models = {s: GPT(case.config, weights, Launcher(site.bundle, s, executor), dtype) for s in site.sources}
+    for size in sizes:
+        tokens = np.random.default_rng(site.seed).integers(0, case.config.vocab_size, size).astype(np.int32)
+        expected = functools.cache(functools.partial(_expected, case.config, weights, tokens, dtype))
+        for cell in cells:
+            yield attempt(cell, _shape(case, size), _check_logits, models[cell.source], tokens, expected, dtype, site)
+    if case.prompt:
+        yield from _greedy(case, weights, models, cells, dtype, site)
 
 
 def _expected(config: GPTConfig, weights: Weights, tokens: Tokens, dtype: str) -> Expected:
@@ -88,24 +75,35 @@ def _check_logits(
     tokens: Tokens,
     expected: Callable[[], Expected],
     dtype: str,
-    executor: Executor,
+    site: Site,
 ) -> tuple[Verdict, float | None]:
-    logits, first_us = timed(lambda: model.forward(tokens), executor)
-    verdict = compare("forward", dtype, logits.numpy(), *expected())
+    executor = site.executor
+    with site.gate:
+        logits, first_us = timed(lambda: model.forward(tokens), executor)
+        found = logits.numpy()
+    verdict = compare("forward", dtype, found, *expected())
     if executor.kind == "cpu":
         return verdict, first_us
-    return verdict, executor.time_us(lambda: model.forward(tokens), repeats=10)
+    with site.gate:
+        return verdict, executor.time_us(lambda: model.forward(tokens), repeats=10)
 
 
 def _greedy(
-    case: ForwardCase, weights: Weights, models: Mapping[str, GPT], cells: Sequence[Cell], dtype: str, count: int = 24
+    case: ForwardCase,
+    weights: Weights,
+    models: Mapping[str, GPT],
+    cells: Sequence[Cell],
+    dtype: str,
+    site: Site,
+    count: int = 24,
 ) -> Iterator[Row]:
     """Each source's greedy continuation takes the reference's token wherever the reference's lead over the runner-up is
     larger than twice the bound on a logit's error; so the sources agree there token for token."""
     prompt = np.frombuffer(case.prompt, np.uint8).astype(np.int32)
 
     def check(model: GPT) -> tuple[Verdict, float | None]:
-        continuation = list(generate(model, prompt, max_new_tokens=count, temperature=0.0))
+        with site.gate:
+            continuation = list(generate(model, prompt, max_new_tokens=count, temperature=0.0))
         if len(continuation) != count:
             raise ConformanceError(f"{len(continuation)} tokens, wants {count}")
         sequence = np.array([[*prompt, *continuation[:-1]]], np.int32)  # (1, prompt + count - 1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from conformance.jobs import Job, Site
 from conformance.result import Row
 from gpt import weights
 from gpt.config import GPTConfig, preset
 from gpt.weights import Weights
-from toolchain.bundle import Bundle
-from toolchain.runtime import Executor
 
 from .forward import ForwardCase, run_forward
 
@@ -50,8 +50,22 @@ def forward_cases() -> Sequence[ForwardCase]:
     )  # fmt: skip
 
 
-def forward_rows(
-    bundle: Bundle, executor: Executor, *, sources: Sequence[str], dtypes: Sequence[str], seed: int
-) -> Iterator[Row]:
+@dataclass(frozen=True)
+class ForwardRows:
+    """A job: one model in one dtype."""
+
+    model: str
+    dtype: str
+
+    def __call__(self, site: Site) -> Iterator[Row]:
+        (case,) = (case for case in forward_cases() if case.model == self.model)
+        return run_forward(site, case, self.dtype)
+
+
+COST = {"nano": 3e7, "shipped": 1e9, "wide": 1e9, "gpt2": 1e12}  # beside an op's products
+
+
+def forward_jobs(dtypes: Sequence[str]) -> Sequence[Job]:
     """The `forward` cells of the conformance matrix."""
-    return run_forward(bundle, executor, forward_cases(), sources=sources, dtypes=dtypes, seed=seed)
+    models = [case.model for case in forward_cases()]
+    return [Job(COST[model], ForwardRows(model, dtype)) for model in models for dtype in dtypes]

@@ -11,7 +11,10 @@ import pytest
 from toolchain import knobs
 from toolchain.errors import UsageError
 
-PACKAGES = ("benchmarks", "ci", "examples", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain")
+PACKAGES = (
+    "benchmarks", "ci", "conformance", "examples", "gpt", "kernels_mlir", "kernels_py", "tilestack",
+    "toolchain", "tune",
+)  # fmt: skip
 
 
 def reads_environment(path: Path) -> bool:

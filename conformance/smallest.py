@@ -1,0 +1,115 @@
+"""Which cases the interpreter runs by default: for each entry the cheapest that show all that its cases can show.
+
+What a case can show of an entry follows from the tile sizes: more than one tile along a dimension, more than two, a
+remainder, more tiles than blocks; and from how the case lays out and fills its arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+
+from toolchain.bundle import Bundle
+from toolchain.entry import EntrySpec, cdiv, ops
+from toolchain.errors import TilestackError
+from toolchain.runtime import Allocation, DeviceBuffer, Executor, Launcher
+from toolchain.targets import targets
+
+from .cases import Case
+from .run import arrange
+
+Wanted = Mapping[tuple[int, str, str], frozenset[str]]  # the case's number, dtype and source -> symbols to run
+
+
+def smallest(bundle: Bundle, executor: Executor, cases: Sequence[Case], sources: Sequence[str]) -> Wanted:
+    """The entries to run of each case, dtype and source. A case that a target has no entry for is kept, for its row
+    says so; it has no symbol then."""
+    takers: dict[tuple[str, str, str], list[int]] = {}  # dtype, source, symbol -> numbers of the cases
+    wanted: dict[tuple[int, str, str], set[str]] = {}
+    for number, case in enumerate(cases):
+        for dtype in () if case.gpu_only else case.dtypes():
+            arguments = layouts(case, dtype, executor)
+            for source in sources:
+                for target in targets():
+                    try:
+                        entry = Launcher(bundle, source, executor, target).select(case.op, dtype, **arguments)
+                    except TilestackError:
+                        wanted.setdefault((number, dtype, source), set())
+                        continue
+                    numbers = takers.setdefault((dtype, source, entry.spec.symbol), [])
+                    if number not in numbers:
+                        numbers.append(number)
+    for (dtype, source, symbol), numbers in takers.items():
+        spec = bundle.find(source, symbol).spec
+        shows = {number: features(spec, cases[number]) for number in numbers}
+        costs = {number: cost(cases[number]) for number in numbers}
+        for number in cheapest(shows, costs):
+            wanted.setdefault((number, dtype, source), set()).add(symbol)
+    return {key: frozenset(symbols) for key, symbols in wanted.items()}
+
+
+def cheapest(shows: Mapping[int, frozenset[Hashable]], costs: Mapping[int, float]) -> list[int]:
+    """Cases that together show all that any of them does, none of which could be left out: cheap ones first."""
+    missing = frozenset[Hashable]().union(*shows.values())
+    order = sorted(shows, key=lambda number: (costs[number], number))
+    kept: list[int] = order[:1]
+    missing -= shows[order[0]]
+    for number in order[1:]:
+        if shows[number] & missing:
+            kept.append(number)
+            missing -= shows[number]
+    for number in sorted(kept, key=lambda number: -costs[number]):
+        others = frozenset[Hashable]().union(*(shows[other] for other in kept if other != number))
+        if len(kept) > 1 and shows[number] <= others:
+            kept.remove(number)
+    return kept
+
+
+def features(spec: EntrySpec, case: Case) -> frozenset[Hashable]:
+    """What the case can show of the entry."""
+    found: set[Hashable] = {
+        ("in place", case.in_place), ("misaligned", case.misaligned), ("mean", case.mean > 0),
+        ("towering", case.towering),
+    }  # fmt: skip
+    tiles = 1
+    for dim, tile in _tiles(spec, case).items():
+        count = cdiv(case.dims[dim], tile)
+        tiles *= count
+        found |= {(dim, "more than", least) for least in (1, 2) if count > least}
+        found |= {(dim, "remainder")} if case.dims[dim] % tile else set()
+    if any("SMS" in expression for expression in spec.grid):
+        found |= {("tiles", "more than blocks")} if tiles > PERSISTENT else set()
+    return frozenset(found)
+
+
+PERSISTENT = 8  # tiles, of the interpreter's four blocks: each has two, or more
+
+
+def _tiles(spec: EntrySpec, case: Case) -> dict[str, int]:
+    """The entry's tile sizes by dimension: `BM` is M's, `SPAN` the cache's, `R` the rows'."""
+    rows = next(p.dims[0] for p in spec.params if p.role == "output")
+    names = {"R": rows, "SPAN": "P", **{f"B{dim}": dim for dim in case.dims}}
+    found = {names[name]: size for name, size in spec.constants.items() if name in names}
+    return {dim: size for dim, size in found.items() if dim in case.dims and size > 0}
+
+
+def cost(case: Case) -> float:
+    """About how long the case takes: what it multiplies, and what it reads and writes."""
+    arrays = sum(math.prod(case.dims[dim] for dim in p.dims) for p in ops()[case.op].params if p.dims)
+    products = math.prod(case.dims.get(dim, 1) for dim in ("M", "N", "K", "V" if case.op == "logits" else "K"))
+    attended = math.prod(case.dims.get(dim, 1) for dim in "BTSPHD")
+    return 10.0 * arrays + (products if ops()[case.op].products else 0) + attended
+
+
+def layouts(case: Case, dtype: str, executor: Executor) -> dict[str, DeviceBuffer | float]:
+    """The case's arguments without memory behind them: enough to choose an entry."""
+    params = ops()[case.op].params
+    arrays = {
+        p.name: (tuple(case.dims[dim] for dim in p.dims), p.storage(dtype)) for p in params if p.dims
+    }  # fmt: skip
+
+    def make(shape: Sequence[int], storage: str) -> DeviceBuffer:
+        nowhere = Allocation(0, 8 * math.prod(shape), lambda _: None)
+        return executor.view(nowhere, 0, shape, storage)
+
+    return {**arrange(case, arrays, make), **{p.name: 1.0 for p in params if p.role == "scalar"}}

@@ -1,0 +1,71 @@
+"""Which cases the interpreter runs by default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.cases import CASES, Case
+from conformance.inputs import make_inputs
+from conformance.matrix import op_jobs
+from conformance.run import OpRows, upload
+from conformance.smallest import cheapest, cost, features, layouts, smallest
+from toolchain.bundle import Bundle, BundleEntry, FileRef
+from toolchain.entry import EntrySpec
+from toolchain.runtime import CpuExecutor, DeviceBuffer
+
+NOTHING = FileRef(Path(), "")
+SIZES = {"M": 100, "K": 64, "N": 96}
+
+
+def entry(symbol: str, *where: str, **constants: int) -> EntrySpec:
+    return EntrySpec(symbol, "linear", "py", "f32", constants=constants, where=where)
+
+
+def bundle(*specs: EntrySpec) -> Bundle:
+    return Bundle(Path(), tuple(BundleEntry(spec, NOTHING, "13.3", {}) for spec in specs), {})
+
+
+def case(**dims: int) -> Case:
+    return Case("linear", SIZES | dims, "")
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_layouts_are_those_of_the_arrays(dtype: str) -> None:
+    """So that the entry that is chosen beforehand is the one that runs."""
+    executor = CpuExecutor()
+    for one in (c for c in CASES if not c.gpu_only and cost(c) < 3e6 and dtype in c.dtypes()):
+        virtual, real = layouts(one, dtype, executor), upload(one, make_inputs(one, dtype, 1), executor)
+        found = {name: buffer.layout for name, buffer in virtual.items() if isinstance(buffer, DeviceBuffer)}
+        assert found == {name: buffer.layout for name, buffer in real.items()}, one
+
+
+def test_what_a_case_can_show() -> None:
+    spec = entry("linear", BM=64, BN=32, BK=32, GROUP=8)
+    shown = features(spec, case())
+    assert {("M", "more than", 1), ("M", "remainder"), ("N", "more than", 2), ("K", "more than", 1)} <= shown
+    assert not {("M", "more than", 2), ("N", "remainder"), ("K", "more than", 2)} & shown
+    assert ("misaligned", True) in features(spec, Case("linear", SIZES, "", misaligned=True))
+
+
+def test_the_cheapest_cases_that_show_everything() -> None:
+    shows = {0: frozenset("a"), 1: frozenset("ab"), 2: frozenset("bc"), 3: frozenset("abc")}
+    assert cheapest(shows, {0: 1, 1: 2, 2: 3, 3: 9}) == [0, 2]
+    assert cheapest(shows, {0: 9, 1: 1, 2: 3, 3: 9}) == [1, 2]
+    assert cheapest(shows, {0: 1, 1: 2, 2: 9, 3: 3}) == [3]  # it makes the cheaper ones needless
+    assert cheapest({5: frozenset()}, {5: 1}) == [5]
+
+
+def test_each_entry_has_a_case() -> None:
+    cases = [case(M=4), case(), case(M=128, K=4096), case(M=5)]
+    found = smallest(bundle(entry("few", "M <= 8", BM=8), entry("any", BM=64, BK=64)), CpuExecutor(), cases, ["py"])
+    run = {(number, symbol) for (number, dtype, _), symbols in found.items() for symbol in symbols if dtype == "f32"}
+    assert run == {(0, "few"), (1, "any"), (2, "any")}  # M = 5 shows what M = 4 does; K = 4096 has several steps
+
+
+def test_a_case_that_nothing_takes_keeps_its_row() -> None:
+    cases = [case(M=4), case()]
+    found = smallest(bundle(entry("few", "M <= 8", BM=8)), CpuExecutor(), cases, ["py"])
+    only = [job.rows.only for job in op_jobs(cases, ["f32"], found) if isinstance(job.rows, OpRows)]
+    assert only == [{("f32", "py"): frozenset({"few"})}, {("f32", "py"): frozenset()}]
