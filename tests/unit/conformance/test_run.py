@@ -88,7 +88,9 @@ def run_rows(found: Bundle, cpu: CpuExecutor) -> list[Row]:
 
 def test_a_target_that_the_bundle_was_not_compiled_for_needs_no_entry(cpu: CpuExecutor, inputs: Inputs) -> None:
     nothing = FileRef(Path(), "")
-    only = Bundle(Path(), (BundleEntry(entry("few", "sm_90"), nothing, "13.3", {"sm_90": nothing}),), {})
+    only = Bundle(
+        Path(), (BundleEntry(entry("few", "sm_90"), nothing, tile_ir(b"", "13.3").form, {"sm_90": nothing}),), {}
+    )
     assert [shape for shape, _ in launchers(CASE, "f32", inputs, only, "py", cpu)] == [f"{CASE.shape} sm_90"]
 
 

@@ -11,6 +11,7 @@ from conformance.inputs import make_inputs
 from conformance.matrix import op_jobs
 from conformance.run import OpRows, upload
 from conformance.smallest import cheapest, cost, features, layouts, smallest
+from toolchain.artifact import tile_ir
 from toolchain.bundle import Bundle, BundleEntry, FileRef
 from toolchain.entry import EntrySpec
 from toolchain.runtime import CpuExecutor, DeviceBuffer
@@ -24,7 +25,7 @@ def entry(symbol: str, *where: str, **constants: int) -> EntrySpec:
 
 
 def bundle(*specs: EntrySpec) -> Bundle:
-    return Bundle(Path(), tuple(BundleEntry(spec, NOTHING, "13.3", {}) for spec in specs), {})
+    return Bundle(Path(), tuple(BundleEntry(spec, NOTHING, tile_ir(b"", "13.3").form, {}) for spec in specs), {})
 
 
 def case(**dims: int) -> Case:
