@@ -15,7 +15,7 @@ from toolchain import knobs, tuned
 from toolchain.entries import Tables, TunedRow, committed
 from toolchain.entry import DTYPES, EntrySpec
 from toolchain.errors import UsageError
-from tune.options import add_measuring
+from tune.command import add_measuring
 
 from .options import SOURCES, command
 
@@ -137,8 +137,7 @@ def failures(catalogue: Catalogue) -> dict[str, list[str]]:
 
 def chosen_spaces(args: argparse.Namespace) -> Sequence[Space]:
     """The spaces asked for. Raises UsageError if nothing is left of them."""
-    from tune.shapes import parse_shape
-    from tune.spaces import PATH, load_spaces, only_classes, only_shapes
+    from tune.spaces import PATH, load_spaces, only_classes, only_shapes, parse_shape
 
     spaces: Sequence[Space] = load_spaces(args.spaces or PATH).of(args.what)
     if args.dtype:
@@ -169,9 +168,8 @@ def apply(args: argparse.Namespace) -> None:
     from toolchain.pipeline import load_source
     from toolchain.targets import BYTECODE, select
     from tune.apply import apply as apply_winners
-    from tune.faults import Faults
-    from tune.launched import Launched
-    from tune.measured import FILE, Measured
+    from tune.candidates import Faults
+    from tune.measured import FILE, Launched, Measured
     from tune.spaces import load_spaces
 
     def code_of(spec: EntrySpec) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from toolchain.errors import TilestackError, ToolchainError
 
-from .options import add_measuring
+from .command import add_measuring
 from .spaces import MODEL
 
 OURS = frozenset({"gpt", "toolchain"})

@@ -24,11 +24,10 @@ from toolchain.tuned import code_hash
 
 from . import toml
 from .catalogue import Catalogue, Contest
-from .launched import Launched
-from .measured import Measured
+from .measured import Launched, Measured
 from .spaces import Spaces
-from .tasks import Machine
 from .winners import Placed, Unfinished, Winner, decide
+from .worker import Machine
 
 HEADER = """\
 # Written by `tilestack tune`, with what was measured: microseconds of one launch by shape; `own_us` is what the entries
@@ -37,7 +36,7 @@ HEADER = """\
 """
 FIRST = "[[tuned]]"  # begins the part of a table that is written here
 CodeOf = Callable[[EntrySpec], bytes]  # an entry's code as its source makes it now
-FaultOf = Callable[[Mapping[str, Any]], str]  # of a row's entries, those that were not measured too: see faults.py
+FaultOf = Callable[[Mapping[str, Any]], str]  # of a row's entries, measured or not: candidates.Faults
 
 
 @dataclass

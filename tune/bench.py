@@ -17,9 +17,20 @@ from toolchain.errors import BundleError, ConformanceError, DeviceError, LaunchE
 from toolchain.runtime import Executor, Graph, Launcher, open_executor
 from toolchain.runtime.launch import EntryLauncher, check_layouts
 
-from .check import Oracle, Reference, Trusted, is_small
-from .inputs import Arguments, for_timing, inputs_for, nbytes, poison, results, upload
-from .tasks import Machine, Outcome, Shape, Task
+from .check import (
+    Arguments,
+    Oracle,
+    Reference,
+    Trusted,
+    for_timing,
+    inputs_for,
+    is_small,
+    nbytes,
+    poison,
+    results,
+    upload,
+)
+from .worker import Machine, Outcome, Shape, Task
 
 SAMPLE_US = 1000.0  # of device time that a sample takes at least, so that a launch's jitter is no matter
 WARM_UP_US = 10_000.0  # before the first: while results are compared on the host, the GPU's clocks may fall
@@ -56,7 +67,7 @@ class _Prepared:
 
 
 class GpuBench:
-    """Launches entries of a search's bundles on one executor: see `tasks.Bench`."""
+    """Launches entries of a search's bundles on one executor: see `worker.Bench`."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup

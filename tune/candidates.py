@@ -1,17 +1,19 @@
 """The first phase, where the compiler is: every variant through the pipeline and its cache, those that cannot be good
-left out, the others to a bundle. Needs no GPU."""
+left out, the others to a bundle. And what of a winner was not measured: its row gives entries for other sizes, other
+dtypes and the other source too, and what the compiler makes of those may be worse. Needs no GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from toolchain import bundle
 from toolchain.bundle import Compiled
 from toolchain.cache import Cache
 from toolchain.cubin import Usage, inspect_all
-from toolchain.entries import tuned_symbols
+from toolchain.entries import TunedRow, tuned_symbols
 from toolchain.entry import EntrySpec, ops
 from toolchain.errors import TilestackError, ToolchainError
 from toolchain.pipeline import Outcome, Progress, compile_entries, load_source, silent, tools_used
@@ -150,3 +152,39 @@ def _contests(space: Space) -> list[Contest]:
     return [
         Contest(space.op, dtype, c.name, c.where, c.shapes, c.cold) for dtype in space.dtypes for c in space.classes
     ]
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Compiles rows for one target. `modules`: a source's package by the source's name."""
+
+    modules: Mapping[str, str]
+    target: Target
+    cache: Cache
+    jobs: int
+    progress: Progress = silent
+
+    def __call__(self, row: Mapping[str, Any]) -> str:
+        """Why one of the entries that a row of entries/<target>.toml gives is slower than it says, or nothing: it does
+        not compile, spills registers, or its products wait for one another. Raises ToolchainError without a compiler.
+        """
+        entries = [
+            (self.modules[source], spec)
+            for source in row["sources"]
+            for spec in TunedRow(Path("new"), 1, self.target.name, row).entries(source)
+        ]
+        outcome = compile_entries(entries, [self.target], self.cache, jobs=self.jobs, progress=self.progress)
+        if outcome.failures:
+            return f"{outcome.failures[0].cell} does not compile: {outcome.failures[0].error}"
+        cubins = [made.cubins[self.target.name] for made in outcome.compiled]
+        for made, usages in zip(outcome.compiled, inspect_all(cubins, self.cache, self.jobs), strict=True):
+            for usage in usages:
+                if why := _fault(usage):
+                    return f"{made.spec.source}/{usage.symbol} {why}"
+        return ""
+
+
+def _fault(usage: Usage) -> str:
+    if usage.serialised:
+        return "is serialised: its products wait for one another"
+    return f"spills {usage.spills} times to memory" if usage.spills else ""

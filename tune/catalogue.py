@@ -14,9 +14,14 @@ from toolchain.entry import EntrySpec
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
 
-from .files import document
-from .shapes import Dims
-from .spaces import MODEL
+from .spaces import MODEL, Dims
+
+
+def document(version: int, head: Mapping[str, Any], rows: Sequence[str]) -> str:
+    """JSON of a format's version, a head and rows that are JSON already: a line for each."""
+    opening = json.dumps({"format": version, **head})[:-1]
+    return f'{opening}, "rows": [\n' + ",\n".join(rows) + "\n]}\n"
+
 
 FORMAT = 2
 FILE = "variants.json"

@@ -13,12 +13,10 @@ from dataclasses import dataclass, field
 from toolchain.errors import DeviceError, WrongTarget
 
 from .catalogue import Catalogue, Contest
-from .launched import Launched
-from .measured import OWN, Measured, Row
-from .shapes import Dims, shape_name
-from .tasks import Outcome, Shape, Task
+from .measured import OWN, Launched, Measured, Row
+from .spaces import Dims, shape_name
 from .winners import Unfinished, decide
-from .worker import Lost, Refused, Worker
+from .worker import Lost, Outcome, Refused, Shape, Task, Worker
 
 
 class _Unprepared(Exception):

@@ -16,7 +16,26 @@ from toolchain.entry import DTYPES, evaluate, expression_names, ops
 from toolchain.errors import UsageError
 from toolchain.tables import check_keys, flag, integers, is_integer, read_table, table_of, tables, text, texts
 
-from .shapes import Dims, dimensions, shape_name
+Dims = Mapping[str, int]
+
+
+def dimensions(op: str) -> list[str]:
+    """The dimension symbols of an op, in the order of its parameters."""
+    return list(dict.fromkeys(d for param in ops()[op].params for d in param.dims))
+
+
+def shape_name(dims: Dims) -> str:
+    """`M=8192 K=768 N=2304`, as `parse_shape` reads it."""
+    return " ".join(f"{name}={size}" for name, size in dims.items())
+
+
+def parse_shape(written: str) -> dict[str, int]:
+    """Raises UsageError."""
+    parts = [part.partition("=") for part in written.split()]
+    if not parts or not all(name.isidentifier() and size.isdecimal() for name, _, size in parts):
+        raise UsageError(f"{written!r} is no shape", hint="write it as 'M=8192 K=768 N=2304'")
+    return {name: int(size) for name, _, size in parts}
+
 
 PATH = Path(__file__).parent / "spaces.toml"
 MODEL = "model"  # all ops of the forward pass and of decoding

@@ -12,8 +12,7 @@ from toolchain.entry import ITEMSIZE as BYTES
 from toolchain.entry import EntrySpec, evaluate
 from toolchain.errors import UsageError
 
-from .shapes import Dims
-from .spaces import ITEMSIZE, ShapeClass, Space
+from .spaces import ITEMSIZE, Dims, ShapeClass, Space
 
 _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .catalogue import Candidate, Catalogue, Contest
 from .measured import OWN, Measured, Row
-from .shapes import shape_name
+from .spaces import shape_name
 
 Times = Mapping[str, float]  # microseconds by shape
 GAIN = 0.01  # what a variant must gain over the source's own entries, to be worth a row

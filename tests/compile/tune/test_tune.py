@@ -14,9 +14,8 @@ from toolchain.bundle import Bundle
 from toolchain.entries import Tables
 from toolchain.knobs import ROOT
 from tune.catalogue import Catalogue
-from tune.launched import Launched
-from tune.measured import FILE, OWN, Measured, Row
-from tune.tasks import Machine, Outcome
+from tune.measured import FILE, OWN, Launched, Measured, Row
+from tune.worker import Machine, Outcome
 
 pytestmark = pytest.mark.needs("toolchain")
 SPACES = """\

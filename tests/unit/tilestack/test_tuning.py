@@ -21,11 +21,10 @@ from toolchain.entry import EntrySpec
 from toolchain.knobs import ROOT
 from toolchain.pins import pins
 from toolchain.targets import BYTECODE, targets
+from tune.candidates import Faults
 from tune.catalogue import Candidate, Catalogue, Contest
-from tune.faults import Faults
-from tune.launched import Launched
-from tune.measured import OWN, Measured, Row
-from tune.tasks import Machine, Outcome
+from tune.measured import OWN, Launched, Measured, Row
+from tune.worker import Machine, Outcome
 
 from .conftest import Run
 

@@ -12,11 +12,9 @@ from toolchain.artifact import tile_ir
 from toolchain.bundle import Bundle, Compiled, write
 from toolchain.entry import EntrySpec
 from tune.catalogue import Candidate, Catalogue, Contest
-from tune.launched import Launched
-from tune.measured import OWN, Measured, Row
-from tune.shapes import shape_name
-from tune.spaces import Spaces, load_spaces
-from tune.tasks import Machine, Outcome
+from tune.measured import OWN, Launched, Measured, Row
+from tune.spaces import Spaces, load_spaces, shape_name
+from tune.worker import Machine, Outcome
 
 SPACES = """\
 model = ["gelu"]

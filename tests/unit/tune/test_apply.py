@@ -17,8 +17,7 @@ from toolchain.errors import UsageError
 from toolchain.tuned import code_hash
 from tune.apply import HEADER, Applied, apply, render
 from tune.catalogue import Catalogue
-from tune.launched import Launched
-from tune.measured import Measured
+from tune.measured import Launched, Measured
 from tune.spaces import Spaces, load_spaces
 
 from .conftest import H200, OWN, Fill, candidate, compiled_to

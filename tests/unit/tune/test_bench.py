@@ -18,7 +18,7 @@ from toolchain.errors import BundleError
 from toolchain.runtime import open_executor
 from tune import bench, check
 from tune.bench import GpuBench, Setup, driver_release, times_us
-from tune.tasks import Shape, Task
+from tune.worker import Shape, Task
 
 GELU = Shape("gelu", "f32", {"M": 3, "N": 100})
 

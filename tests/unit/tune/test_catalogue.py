@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from toolchain.errors import UsageError
-from tune.catalogue import Catalogue, merged
+from tune.catalogue import Catalogue, document, merged
 
 from .conftest import FEW, MANY
 
@@ -63,3 +64,10 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "variants.json").mkdir()
     with pytest.raises(UsageError, match=r"variants\.json cannot be read: Is a directory"):
         Catalogue.load(tmp_path)
+
+
+def test_a_document_is_json_with_a_line_for_each_row() -> None:
+    text = document(3, {"target": "sm_90"}, ['{"a": 1}', '{"b": [2]}'])
+    assert json.loads(text) == {"format": 3, "target": "sm_90", "rows": [{"a": 1}, {"b": [2]}]}
+    assert text.splitlines()[1:3] == ['{"a": 1},', '{"b": [2]}']
+    assert json.loads(document(3, {}, [])) == {"format": 3, "rows": []}

@@ -11,12 +11,10 @@ import pytest
 
 from toolchain.errors import UsageError, WrongTarget
 from tune.catalogue import Catalogue
-from tune.launched import Launched
 from tune.measure import Run
-from tune.measured import OWN, Measured
-from tune.shapes import shape_name
-from tune.tasks import Machine, Outcome, Shape, Task
-from tune.worker import Lost, Refused
+from tune.measured import OWN, Launched, Measured
+from tune.spaces import shape_name
+from tune.worker import Lost, Machine, Outcome, Refused, Shape, Task
 
 from .conftest import FEW, H200, MANY, bundle_of, candidate, compiled_to
 

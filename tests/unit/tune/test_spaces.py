@@ -9,8 +9,7 @@ import pytest
 
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
-from tune.shapes import parse_shape, shape_name
-from tune.spaces import Spaces, load_spaces, only_classes, only_shapes
+from tune.spaces import Spaces, load_spaces, only_classes, only_shapes, parse_shape, shape_name
 from tune.variants import variants
 
 from .conftest import WriteSpaces

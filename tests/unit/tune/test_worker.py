@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from tune.tasks import Shape, Task
-from tune.worker import Lost, Refused, Worker
+from tune.worker import Lost, Refused, Shape, Task, Worker
 
 BENCH = """
 import os, signal, time
-from tune.tasks import Machine, Outcome
+from tune.worker import Machine, Outcome
 from toolchain.errors import LaunchError
 
 class Bench:

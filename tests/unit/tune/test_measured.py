@@ -11,7 +11,7 @@ import pytest
 from toolchain.bundle import Bundle
 from toolchain.errors import BundleError
 from tune.catalogue import Catalogue
-from tune.launched import Launched
+from tune.measured import Launched
 
 from .conftest import OWN, Fill, compiled_to
 

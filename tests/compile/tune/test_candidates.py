@@ -9,7 +9,7 @@ import pytest
 
 from toolchain.cache import Cache
 from toolchain.targets import select
-from tune.faults import Faults
+from tune.candidates import Faults
 
 pytestmark = pytest.mark.needs("toolchain")
 ROW: dict[str, Any] = {
