@@ -1,48 +1,177 @@
-sizes D = 64, BT = 16, BS = 64, GROUP = 8
+// Causal flash attention: out = softmax(scale * q @ k.T + mask) @ v, for each batch and head.
+//
+// A block makes BT queries of one head and walks the keys in tiles of BS with the online softmax: it keeps a maximum and a
+// sum for each query, and rescales both the sum and the output when the maximum rises. Scores are scaled by log2(e) too, so
+// that exp2 serves as exp; powers below 2^-126 become 0. The head size D is a constant of the entry.
+
+sizes BT = 64, BS = 64, D = 64, GROUP = 8
 
 !int = !cuda_tile.tile<i32>
-!flag = !cuda_tile.tile<i1>
 !int_1x1 = !cuda_tile.tile<1x1xi32>
+!flag = !cuda_tile.tile<i1>
 !real = !cuda_tile.tile<f32>
 !real_1x1 = !cuda_tile.tile<1x1xf32>
-!ptr = !cuda_tile.tile<ptr<T>>
-!heads = !cuda_tile.tensor_view<?x?x?x?xT, strides=[?,?,?,1]>
-!q_part_1xBTx1xD = !cuda_tile.partition_view<tile=(1xBTx1xD), padding_value = zero, !heads>
-!kv_part_1xBSx1xD = !cuda_tile.partition_view<tile=(1xBSx1xD), padding_value = zero, !heads>
-!out_part_1xBTx1xD = !cuda_tile.partition_view<tile=(1xBTx1xD), !heads>
-!q_1xBTx1xD = !cuda_tile.tile<1xBTx1xDxT>
-!kv_1xBSx1xD = !cuda_tile.tile<1xBSx1xDxT>
-!q_BTxD = !cuda_tile.tile<BTxDxT>
-!kv_BSxD = !cuda_tile.tile<BSxDxT>
-!k_DxBS = !cuda_tile.tile<DxBSxT>
-!p_BTxBS = !cuda_tile.tile<BTxBSxT>
-!score_BTxBS = !cuda_tile.tile<BTxBSxf32>
-!mask_BTxBS = !cuda_tile.tile<BTxBSxi1>
-!place_BTxBS = !cuda_tile.tile<BTxBSxi32>
-!lane_BT = !cuda_tile.tile<BTxi32>
-!lane_BTx1 = !cuda_tile.tile<BTx1xi32>
-!lane_BS = !cuda_tile.tile<BSxi32>
-!lane_1xBS = !cuda_tile.tile<1xBSxi32>
-!stat_BT = !cuda_tile.tile<BTxf32>
-!stat_BTx1 = !cuda_tile.tile<BTx1xf32>
-!acc_BTxD = !cuda_tile.tile<BTxDxf32>
+!batch = !cuda_tile.tensor_view<?x?x?x?xT, strides=[?,?,?,1]>
 
-// out = softmax(scale q @ k.T + causal mask) @ v, for each batch and head
+!q_part = !cuda_tile.partition_view<tile=(1xBTx1xD), padding_value = zero, !batch>
+!kv_part = !cuda_tile.partition_view<tile=(1xBSx1xD), padding_value = zero, !batch>
+!out_part = !cuda_tile.partition_view<tile=(1xBTx1xD), !batch>
+!q_tile = !cuda_tile.tile<1xBTx1xDxT>
+!kv_tile = !cuda_tile.tile<1xBSx1xDxT>
+
+!q = !cuda_tile.tile<BTxDxT>
+!kv = !cuda_tile.tile<BSxDxT>
+!kv_turned = !cuda_tile.tile<DxBSxT>
+!scores = !cuda_tile.tile<BTxBSxf32>
+!weights = !cuda_tile.tile<BTxBSxT>
+!visible = !cuda_tile.tile<BTxBSxi1>
+!places = !cuda_tile.tile<BTxBSxi32>
+!q_lanes = !cuda_tile.tile<BTxi32>
+!q_places = !cuda_tile.tile<BTx1xi32>
+!k_lanes = !cuda_tile.tile<BSxi32>
+!k_places = !cuda_tile.tile<1xBSxi32>
+!row = !cuda_tile.tile<BTxf32>
+!column = !cuda_tile.tile<BTx1xf32>
+!acc = !cuda_tile.tile<BTxDxf32>
+
+// scale * log2(e)
+fragment @scale_log2(%scale: !real) -> !real_1x1 {
+  %log2e = constant <f32: 1.4426950408889634> : !real
+  %scaled = mulf %scale, %log2e : !real
+  %scale_1x1 = reshape %scaled : !real -> !real_1x1
+  yield %scale_1x1 : !real_1x1
+}
+
+// Tile j of the keys or values of one head
+fragment @load_kv(%tiles: !kv_part, %b: !int, %j: !int, %h: !int) -> (!kv, token) {
+  %zero = constant <i32: 0> : !int
+  %tile, %read = load_view_tko weak %tiles[%b, %j, %h, %zero] : !kv_part, !int -> !kv_tile, token
+  %kv = reshape %tile : !kv_tile -> !kv
+  yield %kv, %read : !kv, token
+}
+
+// The same without the copy engine (TMA)
+fragment @load_kv_directly(%tiles: !kv_part, %b: !int, %j: !int, %h: !int) -> !kv {
+  %zero = constant <i32: 0> : !int
+  %tile, %read = load_view_tko weak %tiles[%b, %j, %h, %zero] optimization_hints = <default = {allow_tma = false}>
+      : !kv_part, !int -> !kv_tile, token
+  %kv = reshape %tile : !kv_tile -> !kv
+  yield %kv : !kv
+}
+
+// q @ k.T
+fragment @scores(%q: !q, %k: !kv) -> !scores {
+  %empty = constant <f32: 0.0> : !scores
+  %k_turned = permute %k [1, 0] : !kv -> !kv_turned
+  %scores = mmaf %q, %k_turned, %empty : !q, !kv_turned, !scores
+  yield %scores : !scores
+}
+
+// -inf where the key of tile j stands behind the query
+fragment @causal(%scores: !scores, %j: !int, %q_places: !places, %k_lanes: !k_places) -> !scores {
+  %BS = constant <i32: BS> : !int
+  %hidden = constant <f32: 0xFF800000> : !scores  // -inf
+  %first = muli %j, %BS : !int
+  %first_1x1 = reshape %first : !int -> !int_1x1
+  %first_row = broadcast %first_1x1 : !int_1x1 -> !k_places
+  %k_row = addi %first_row, %k_lanes : !k_places
+  %k_places = broadcast %k_row : !k_places -> !places
+  %visible = cmpi less_than_or_equal %k_places, %q_places, signed : !places -> !visible
+  %masked = select %visible, %scores, %hidden : !visible, !scores
+  yield %masked : !scores
+}
+
+fragment @row_sums(%weights: !scores) -> !column {
+  %sums = reduce %weights dim=1 identities=[0.0 : f32] : !scores -> !row
+  (%a: !real, %b: !real) {
+    %ab = addf %a, %b : !real
+    yield %ab : !real
+  }
+  %column = reshape %sums : !row -> !column
+  yield %column : !column
+}
+
+// A step of the online softmax: weights 2^(scale * scores - maximum), the new maximum and sum, the factor of older results
+fragment @online_softmax(%scores: !scores, %scale_column: !column, %scale_full: !scores, %max_old: !column,
+    %sum_old: !column) -> (!scores, !column, !column, !column) {
+  %top = reduce %scores dim=1 identities=[0xFF800000 : f32] : !scores -> !row
+  (%a: !real, %b: !real) {
+    %larger = maxf %a, %b : !real
+    yield %larger : !real
+  }
+  %top_column = reshape %top : !row -> !column
+  %top_scaled = mulf %top_column, %scale_column : !column
+  %max = maxf %max_old, %top_scaled : !column
+  %fall = subf %max_old, %max : !column
+  %rescale = exp2 %fall flush_to_zero : !column
+  %max_full = broadcast %max : !column -> !scores
+  %max_below = negf %max_full : !scores
+  %below = fma %scores, %scale_full, %max_below : !scores
+  %weights = exp2 %below flush_to_zero : !scores
+  %tile_sum = call @row_sums(%weights)
+  %sum = fma %sum_old, %rescale, %tile_sum : !column
+  yield %weights, %max, %sum, %rescale : !scores, !column, !column, !column
+}
+
+// acc * rescale + weights @ v
+fragment @add_values(%weights: !scores, %v: !kv, %acc: !acc, %rescale: !column) -> !acc {
+  %rounded = ftof %weights : !scores -> !weights
+  %rescale_full = broadcast %rescale : !column -> !acc
+  %rescaled = mulf %acc, %rescale_full : !acc
+  %next = mmaf %rounded, %v, %rescaled : !weights, !kv, !acc
+  yield %next : !acc
+}
+
+// The online softmax over the key tiles from %first to %last, and a token of all their reads
+fragment @seen_tiles(%q: !q, %k_tiles: !kv_part, %v_tiles: !kv_part, %b: !int, %h: !int, %scale_column: !column,
+    %scale_full: !scores, %first: !int, %last: !int, %max_start: !column, %sum_start: !column, %acc_start: !acc)
+    -> (!column, !column, !acc, token) {
+  %one = constant <i32: 1> : !int
+  %unread = make_token : token
+  %max, %sum, %acc, %read = for %j in (%first to %last, step %one) : !int
+      iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start, %read_old = %unread)
+      -> (!column, !column, !acc, token) {
+    %k, %k_read = call @load_kv(%k_tiles, %b, %j, %h)
+    %scores = call @scores(%q, %k)
+    %weights, %max_new, %sum_new, %rescale = call @online_softmax(%scores, %scale_column, %scale_full, %max_old, %sum_old)
+    %v, %v_read = call @load_kv(%v_tiles, %b, %j, %h)
+    %acc_new = call @add_values(%weights, %v, %acc_old, %rescale)
+    %read_new = join_tokens %read_old, %k_read, %v_read : token
+    continue %max_new, %sum_new, %acc_new, %read_new : !column, !column, !acc, token
+  }
+  yield %max, %sum, %acc, %read : !column, !column, !acc, token
+}
+
+// The same with the causal mask. Each query has seen a key after the first tile, here or before: its maximum is finite.
+fragment @masked_tiles(%q: !q, %k_tiles: !kv_part, %v_tiles: !kv_part, %b: !int, %h: !int, %q_places: !places,
+    %k_lanes: !k_places, %scale_column: !column, %scale_full: !scores, %first: !int, %last: !int, %max_start: !column,
+    %sum_start: !column, %acc_start: !acc) -> (!column, !column, !acc) {
+  %one = constant <i32: 1> : !int
+  %max, %sum, %acc = for %j in (%first to %last, step %one) : !int
+      iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!column, !column, !acc) {
+    %k, %k_read = call @load_kv(%k_tiles, %b, %j, %h)
+    %products = call @scores(%q, %k)
+    %scores = call @causal(%products, %j, %q_places, %k_lanes)
+    %weights, %max_new, %sum_new, %rescale = call @online_softmax(%scores, %scale_column, %scale_full, %max_old, %sum_old)
+    %v, %v_read = call @load_kv(%v_tiles, %b, %j, %h)
+    %acc_new = call @add_values(%weights, %v, %acc_old, %rescale)
+    continue %max_new, %sum_new, %acc_new : !column, !column, !acc
+  }
+  yield %max, %sum, %acc : !column, !column, !acc
+}
+
+// The T queries are the last of S positions: query t stands at position S - T + t. The first blocks take the last queries,
+// which have the most keys, of all heads of GROUP sequences, then those before them: short blocks fill the gaps at the end,
+// and the keys and values of so many heads fit the L2 cache. Blocks past the last sequence have no steps: what they read is
+// zero, what they write is dropped.
 //
-// Flash attention: one block makes BT queries of one head, walking the keys in tiles of BS: first those that all its
-// queries see, then those that the causal mask cuts. It keeps a running maximum and sum per query and rescales what it
-// has when the maximum rises. Scores are in units of log 2 once scaled, so that exp2 serves for exp; its results below
-// 2^-126 are 0. The T queries are the last of S positions, so query t stands at position S - T + t. The first blocks take
-// the last queries of all heads of GROUP sequences, which have the most keys, then those before them: the short ones fill
-// the gaps at the end, and the keys and values of so many heads fit the L2 cache. Past the last sequence of the last group
-// there is nothing to do: what is read there is zero, and what is written there is dropped. The head size D is a constant
-// of the entry.
-kernel @attention op = attention {
-  %q_tiles = make_partition_view %q_view : !q_part_1xBTx1xD
-  %k_tiles = make_partition_view %k_view : !kv_part_1xBSx1xD
-  %v_tiles = make_partition_view %v_view : !kv_part_1xBSx1xD
-  %o_tiles = make_partition_view %out_view : !out_part_1xBTx1xD
-
+// The holes: `unmasked` counts the keys that need no mask; `walk` makes each query's sum of weights and weighted sum of
+// values.
+skeleton @attention {
+  %q_tiles = make_partition_view %q_view : !q_part
+  %k_tiles = make_partition_view %k_view : !kv_part
+  %v_tiles = make_partition_view %v_view : !kv_part
+  %out_tiles = make_partition_view %out_view : !out_part
   %h, %in_group, %turn_of_group = get_tile_block_id : !int
   %zero = constant <i32: 0> : !int
   %one = constant <i32: 1> : !int
@@ -57,138 +186,129 @@ kernel @attention op = attention {
   %last = subi %tiles, %one : !int
   %i = subi %last, %turn : !int
   // What stands above is done while the launch before it ends. With the wait just before the first load the compiler
-  // overlaps the loop's steps in another way, and registers spill.
+  // overlaps the steps of the loop in another way, and registers spill.
   %ready = gdc_wait_tko -> token
 
-  // Positions of this block's queries and of a key tile's lanes.
   %past = subi %S, %T : !int
-  %first = muli %i, %BT : !int
-  %first_place = addi %past, %first : !int
-  %q_lane = iota : !lane_BT
-  %q_lane_column = reshape %q_lane : !lane_BT -> !lane_BTx1
-  %first_place_1x1 = reshape %first_place : !int -> !int_1x1
-  %first_place_full = broadcast %first_place_1x1 : !int_1x1 -> !lane_BTx1
-  %q_place_column = addi %first_place_full, %q_lane_column : !lane_BTx1
-  %q_place = broadcast %q_place_column : !lane_BTx1 -> !place_BTxBS
-  %k_lane = iota : !lane_BS
-  %k_lane_row = reshape %k_lane : !lane_BS -> !lane_1xBS
+  %i_first = muli %i, %BT : !int
+  %first = addi %past, %i_first : !int
+  %q_lanes = iota : !q_lanes
+  %q_lanes_column = reshape %q_lanes : !q_lanes -> !q_places
+  %first_1x1 = reshape %first : !int -> !int_1x1
+  %first_column = broadcast %first_1x1 : !int_1x1 -> !q_places
+  %q_column = addi %first_column, %q_lanes_column : !q_places
+  %q_places = broadcast %q_column : !q_places -> !places
+  %k_lanes_flat = iota : !k_lanes
+  %k_lanes = reshape %k_lanes_flat : !k_lanes -> !k_places
 
-  // All queries of the block see the first one's keys, of which there are first_place + 1. Its last query sees the keys
-  // before first_place + BT, and there are S of them.
-  %seen_by_all = addi %first_place, %one : !int
-  %whole_there = divi %seen_by_all, %BS signed : !int
-  %behind = addi %first_place, %BT : !int
+  // The block's first query sees first + 1 keys, its last one those before first + BT, and there are S of them.
+  %seen_by_first = addi %first, %one : !int
+  %unmasked_keys = hole @unmasked(%first, %seen_by_first) -> !int
+  %unmasked_there = divi %unmasked_keys, %BS signed : !int
+  %behind = addi %first, %BT : !int
   %seen = mini %behind, %S signed : !int
   %steps_there = divi %seen, %BS signed rounding<positive_inf> : !int
   %there = cmpi less_than %b, %B, signed : !int -> !flag
-  %whole = select %there, %whole_there, %zero : !flag, !int
+  %unmasked = select %there, %unmasked_there, %zero : !flag, !int
   %steps = select %there, %steps_there, %zero : !flag, !int
 
-  %q_tile, %q_token = load_view_tko weak %q_tiles[%b, %i, %h, %zero] : !q_part_1xBTx1xD, !int -> !q_1xBTx1xD, token
-  %q_flat = reshape %q_tile : !q_1xBTx1xD -> !q_BTxD
-  %log2e = constant <f32: 1.4426950408889634> : !real
-  %scale_log2 = mulf %scale, %log2e : !real
-  %scale_1x1 = reshape %scale_log2 : !real -> !real_1x1
-  %scale_column = broadcast %scale_1x1 : !real_1x1 -> !stat_BTx1
-  %scale_full = broadcast %scale_1x1 : !real_1x1 -> !score_BTxBS
-  %no_score = constant <f32: 0.0> : !score_BTxBS
-  %hidden = constant <f32: 0xFF800000> : !score_BTxBS  // -inf
-  %max_start = constant <f32: 0xFF800000> : !stat_BTx1  // -inf
-  %sum_start = constant <f32: 0.0> : !stat_BTx1
-  %acc_start = constant <f32: 0.0> : !acc_BTxD
-
-  %max_whole, %sum_whole, %acc_whole = for %j in (%zero to %whole, step %one) : !int
-      iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!stat_BTx1, !stat_BTx1, !acc_BTxD) {
-    %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
-    %k_flat = reshape %k_tile : !kv_1xBSx1xD -> !kv_BSxD
-    %k_turned = permute %k_flat [1, 0] : !kv_BSxD -> !k_DxBS
-    %score = mmaf %q_flat, %k_turned, %no_score : !q_BTxD, !k_DxBS, !score_BTxBS
-
-    %tile_max = reduce %score dim=1 identities=[0xFF800000 : f32] : !score_BTxBS -> !stat_BT
-    (%max_a: !real, %max_b: !real) {
-      %larger = maxf %max_a, %max_b : !real
-      yield %larger : !real
-    }
-    %tile_max_column = reshape %tile_max : !stat_BT -> !stat_BTx1
-    %tile_max_scaled = mulf %tile_max_column, %scale_column : !stat_BTx1
-    %max_new = maxf %max_old, %tile_max_scaled : !stat_BTx1
-    %fall = subf %max_old, %max_new : !stat_BTx1
-    %rescale = exp2 %fall flush_to_zero : !stat_BTx1
-    %max_full = broadcast %max_new : !stat_BTx1 -> !score_BTxBS
-    %max_below = negf %max_full : !score_BTxBS
-    %below = fma %score, %scale_full, %max_below : !score_BTxBS
-    %p = exp2 %below flush_to_zero : !score_BTxBS
-    %tile_sum = reduce %p dim=1 identities=[0.0 : f32] : !score_BTxBS -> !stat_BT
-    (%sum_a: !real, %sum_b: !real) {
-      %total = addf %sum_a, %sum_b : !real
-      yield %total : !real
-    }
-    %tile_sum_column = reshape %tile_sum : !stat_BT -> !stat_BTx1
-    %sum_new = fma %sum_old, %rescale, %tile_sum_column : !stat_BTx1
-
-    %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
-    %v_flat = reshape %v_tile : !kv_1xBSx1xD -> !kv_BSxD
-    %p_elem = ftof %p : !score_BTxBS -> !p_BTxBS
-    %rescale_full = broadcast %rescale : !stat_BTx1 -> !acc_BTxD
-    %acc_scaled = mulf %acc_old, %rescale_full : !acc_BTxD
-    %acc_new = mmaf %p_elem, %v_flat, %acc_scaled : !p_BTxBS, !kv_BSxD, !acc_BTxD
-    continue %max_new, %sum_new, %acc_new : !stat_BTx1, !stat_BTx1, !acc_BTxD
-  }
-
-  // The same, with the mask.
-  %max, %sum, %acc = for %j in (%whole to %steps, step %one) : !int
-      iter_values(%max_old = %max_whole, %sum_old = %sum_whole, %acc_old = %acc_whole) -> (!stat_BTx1, !stat_BTx1, !acc_BTxD) {
-    %k_tile, %k_token = load_view_tko weak %k_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
-    %k_flat = reshape %k_tile : !kv_1xBSx1xD -> !kv_BSxD
-    %k_turned = permute %k_flat [1, 0] : !kv_BSxD -> !k_DxBS
-    %product = mmaf %q_flat, %k_turned, %no_score : !q_BTxD, !k_DxBS, !score_BTxBS
-
-    %k_first = muli %j, %BS : !int
-    %k_first_1x1 = reshape %k_first : !int -> !int_1x1
-    %k_first_full = broadcast %k_first_1x1 : !int_1x1 -> !lane_1xBS
-    %k_place_row = addi %k_first_full, %k_lane_row : !lane_1xBS
-    %k_place = broadcast %k_place_row : !lane_1xBS -> !place_BTxBS
-    %visible = cmpi less_than_or_equal %k_place, %q_place, signed : !place_BTxBS -> !mask_BTxBS
-    // Key 0 is visible to every query, so the maximum is finite from the first tile on.
-    %score = select %visible, %product, %hidden : !mask_BTxBS, !score_BTxBS
-
-    %tile_max = reduce %score dim=1 identities=[0xFF800000 : f32] : !score_BTxBS -> !stat_BT
-    (%max_a: !real, %max_b: !real) {
-      %larger = maxf %max_a, %max_b : !real
-      yield %larger : !real
-    }
-    %tile_max_column = reshape %tile_max : !stat_BT -> !stat_BTx1
-    %tile_max_scaled = mulf %tile_max_column, %scale_column : !stat_BTx1
-    %max_new = maxf %max_old, %tile_max_scaled : !stat_BTx1
-    %fall = subf %max_old, %max_new : !stat_BTx1
-    %rescale = exp2 %fall flush_to_zero : !stat_BTx1
-    %max_full = broadcast %max_new : !stat_BTx1 -> !score_BTxBS
-    %max_below = negf %max_full : !score_BTxBS
-    %below = fma %score, %scale_full, %max_below : !score_BTxBS
-    %p = exp2 %below flush_to_zero : !score_BTxBS
-    %tile_sum = reduce %p dim=1 identities=[0.0 : f32] : !score_BTxBS -> !stat_BT
-    (%sum_a: !real, %sum_b: !real) {
-      %total = addf %sum_a, %sum_b : !real
-      yield %total : !real
-    }
-    %tile_sum_column = reshape %tile_sum : !stat_BT -> !stat_BTx1
-    %sum_new = fma %sum_old, %rescale, %tile_sum_column : !stat_BTx1
-
-    %v_tile, %v_token = load_view_tko weak %v_tiles[%b, %j, %h, %zero] : !kv_part_1xBSx1xD, !int -> !kv_1xBSx1xD, token
-    %v_flat = reshape %v_tile : !kv_1xBSx1xD -> !kv_BSxD
-    %p_elem = ftof %p : !score_BTxBS -> !p_BTxBS
-    %rescale_full = broadcast %rescale : !stat_BTx1 -> !acc_BTxD
-    %acc_scaled = mulf %acc_old, %rescale_full : !acc_BTxD
-    %acc_new = mmaf %p_elem, %v_flat, %acc_scaled : !p_BTxBS, !kv_BSxD, !acc_BTxD
-    continue %max_new, %sum_new, %acc_new : !stat_BTx1, !stat_BTx1, !acc_BTxD
-  }
-
-  %unit = constant <f32: 1.0> : !stat_BTx1
-  %inverse = divf %unit, %sum : !stat_BTx1
-  %inverse_full = broadcast %inverse : !stat_BTx1 -> !acc_BTxD
-  %mean = mulf %acc, %inverse_full : !acc_BTxD
-  %result = ftof %mean : !acc_BTxD -> !q_BTxD
-  %result_tile = reshape %result : !q_BTxD -> !q_1xBTx1xD
-  %stored = store_view_tko weak %result_tile, %o_tiles[%b, %i, %h, %zero] : !q_1xBTx1xD, !out_part_1xBTx1xD, !int -> token
+  %q_tile, %q_read = load_view_tko weak %q_tiles[%b, %i, %h, %zero] : !q_part, !int -> !q_tile, token
+  %q = reshape %q_tile : !q_tile -> !q
+  %scale_log2 = call @scale_log2(%scale)
+  %scale_column = broadcast %scale_log2 : !real_1x1 -> !column
+  %scale_full = broadcast %scale_log2 : !real_1x1 -> !scores
+  %max_start = constant <f32: 0xFF800000> : !column  // -inf
+  %sum_start = constant <f32: 0.0> : !column
+  %acc_start = constant <f32: 0.0> : !acc
+  %sum, %acc = hole @walk(%q, %k_tiles, %v_tiles, %b, %h, %q_places, %k_lanes, %scale_column, %scale_full, %unmasked, %steps,
+      %max_start, %sum_start, %acc_start) -> (!column, !acc)
+  %unit = constant <f32: 1.0> : !column
+  %inverse = divf %unit, %sum : !column
+  %inverse_full = broadcast %inverse : !column -> !acc
+  %mean = mulf %acc, %inverse_full : !acc
+  %result = ftof %mean : !acc -> !q
+  %out_tile = reshape %result : !q -> !q_tile
+  %stored = store_view_tko weak %out_tile, %out_tiles[%b, %i, %h, %zero] : !q_tile, !out_part, !int -> token
   return
+}
+
+// First the tiles that all queries of the block see, then those that the causal mask cuts
+kernel @attention op = attention, skeleton = @attention {
+  @unmasked(%first, %seen_by_first) { yield %seen_by_first : !int }
+  @walk(%q, %k_tiles, %v_tiles, %b, %h, %q_places, %k_lanes, %scale_column, %scale_full, %unmasked, %steps,
+      %max_start, %sum_start, %acc_start) {
+    %zero = constant <i32: 0> : !int
+    %max_seen, %sum_seen, %acc_seen, %read = call @seen_tiles(%q, %k_tiles, %v_tiles, %b, %h, %scale_column, %scale_full,
+        %zero, %unmasked, %max_start, %sum_start, %acc_start)
+    %max, %sum, %acc = call @masked_tiles(%q, %k_tiles, %v_tiles, %b, %h, %q_places, %k_lanes, %scale_column,
+        %scale_full, %unmasked, %steps, %max_seen, %sum_seen, %acc_seen)
+    yield %sum, %acc : !column, !acc
+  }
+}
+
+// Attention with a fixed-max softmax. The tiles that the causal mask cuts come first, with the online softmax. The maximum
+// of these is kept for all other tiles: no step has to find a maximum, to rescale, or to wait for another step. Any maximum
+// gives the same quotient unless something overflows; then the block begins again, with the online softmax for all tiles.
+// Weights in f16 would overflow early: not for f16.
+kernel @attention_anchored op = attention, skeleton = @attention {
+  // Without the tile of the first query's own key: each query has a key in that one.
+  @unmasked(%first, %seen_by_first) { yield %first : !int }
+  @walk(%q, %k_tiles, %v_tiles, %b, %h, %q_places, %k_lanes, %scale_column, %scale_full, %unmasked, %steps,
+      %max_start, %sum_start, %acc_start) {
+    %zero = constant <i32: 0> : !int
+    %one = constant <i32: 1> : !int
+    %fixed, %sum_masked, %acc_masked = call @masked_tiles(%q, %k_tiles, %v_tiles, %b, %h, %q_places, %k_lanes, %scale_column,
+        %scale_full, %unmasked, %steps, %max_start, %sum_start, %acc_start)
+    %fixed_full = broadcast %fixed : !column -> !scores
+    %fixed_below = negf %fixed_full : !scores
+    %sum_fast, %acc_fast = for %j in (%zero to %unmasked, step %one) : !int
+        iter_values(%sum_old = %sum_masked, %acc_old = %acc_masked) -> (!column, !acc) {
+      %k, %k_read = call @load_kv(%k_tiles, %b, %j, %h)
+      %scores = call @scores(%q, %k)
+      %below = fma %scores, %scale_full, %fixed_below : !scores
+      %weights = exp2 %below flush_to_zero : !scores
+      %tile_sum = call @row_sums(%weights)
+      %sum_new = addf %sum_old, %tile_sum : !column
+      %v, %v_read = call @load_kv(%v_tiles, %b, %j, %h)
+      %rounded = ftof %weights : !scores -> !weights
+      %acc_new = mmaf %rounded, %v, %acc_old : !weights, !kv, !acc
+      continue %sum_new, %acc_new : !column, !acc
+    }
+
+    %fits = call @fits(%sum_fast, %acc_fast)
+    %sum, %acc = if %fits -> (!column, !acc) {
+      yield %sum_fast, %acc_fast : !column, !acc
+    } else {
+      // Without the copy engine: only the threads that multiply know that this branch is taken.
+      %max, %sum_again, %acc_again = for %j in (%zero to %steps, step %one) : !int
+          iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!column, !column, !acc) {
+        %k = call @load_kv_directly(%k_tiles, %b, %j, %h)
+        %products = call @scores(%q, %k)
+        %scores = call @causal(%products, %j, %q_places, %k_lanes)
+        %weights, %max_new, %sum_new, %rescale = call @online_softmax(%scores, %scale_column, %scale_full, %max_old, %sum_old)
+        %v = call @load_kv_directly(%v_tiles, %b, %j, %h)
+        %acc_new = call @add_values(%weights, %v, %acc_old, %rescale)
+        continue %max_new, %sum_new, %acc_new : !column, !column, !acc
+      }
+      yield %sum_again, %acc_again : !column, !acc
+    }
+    yield %sum, %acc : !column, !acc
+  }
+}
+
+// Whether the sums are finite and below 2^120, which is less than the range of bf16 and f32: scores may be 83 above the
+// fixed maximum. What is not finite in %acc, times zero, makes the total NaN.
+fragment @fits(%sum: !column, %acc: !acc) -> !flag {
+  %nothing = constant <f32: 0.0> : !column
+  %most = constant <f32: 1.329227995784916e36> : !real
+  %acc_column = call @row_sums<BS = D>(%acc)
+  %totals_column = fma %acc_column, %nothing, %sum : !column
+  %totals = reshape %totals_column : !column -> !row
+  %total = reduce %totals dim=0 identities=[0.0 : f32] : !row -> !real
+  (%a: !real, %b: !real) {
+    %ab = addf %a, %b : !real
+    yield %ab : !real
+  }
+  %fits = cmpf less_than ordered %total, %most : !real -> !flag
+  yield %fits : !flag
 }

@@ -1,119 +1,142 @@
-sizes D = 32, BZ = 8
+// The end of a split-KV attention: out = sum of partial[z] 2^(max[z] - maximum), by the sum of sum[z] 2^(max[z] - maximum),
+// over the spans z. `decode_attention` makes partial[z] and stats[z] = (max[z], sum[z]). A block makes one head of one
+// sequence, BZ spans at a time: grid (H, B). The head size D is a constant of the entry.
+
+sizes BZ = 8, D = 64
 
 !int = !cuda_tile.tile<i32>
-!int_1x1 = !cuda_tile.tile<1x1xi32>
+!int_1 = !cuda_tile.tile<1xi32>
 !real = !cuda_tile.tile<f32>
-!real_1 = !cuda_tile.tile<1xf32>
 !real_1x1 = !cuda_tile.tile<1x1xf32>
-!ptr = !cuda_tile.tile<ptr<T>>
-!real_ptr = !cuda_tile.tile<ptr<f32>>
-!spans = !cuda_tile.tensor_view<?x?x?x?xf32, strides=[?,?,?,1]>
 !heads = !cuda_tile.tensor_view<?x?x?xT, strides=[?,?,1]>
-!part_part_1x1xBZxD = !cuda_tile.partition_view<tile=(1x1xBZxD), padding_value = zero, !spans>
-!stat_part_1x1xBZx1 = !cuda_tile.partition_view<tile=(1x1xBZx1), padding_value = zero, !spans>
-!out_part_1x1xD = !cuda_tile.partition_view<tile=(1x1xD), !heads>
-!part_1x1xBZxD = !cuda_tile.tile<1x1xBZxDxf32>
-!part_BZxD = !cuda_tile.tile<BZxDxf32>
-!stat_1x1xBZx1 = !cuda_tile.tile<1x1xBZx1xf32>
-!stat_BZx1 = !cuda_tile.tile<BZx1xf32>
-!lane_BZ = !cuda_tile.tile<BZxi32>
-!lane_BZx1 = !cuda_tile.tile<BZx1xi32>
-!mask_BZx1 = !cuda_tile.tile<BZx1xi1>
-!acc_D = !cuda_tile.tile<Dxf32>
-!acc_1xD = !cuda_tile.tile<1xDxf32>
-!out_1xD = !cuda_tile.tile<1xDxT>
-!out_1x1xD = !cuda_tile.tile<1x1xDxT>
+!spans = !cuda_tile.tensor_view<?x?x?x?xf32, strides=[?,?,?,1]>
+!partial_part = !cuda_tile.partition_view<tile=(1x1xBZxD), padding_value = zero, !spans>
+!stat_part = !cuda_tile.partition_view<tile=(1x1xBZx1), padding_value = zero, !spans>
+!head_part = !cuda_tile.partition_view<tile=(1x1xD), !heads>
+!partial_tile = !cuda_tile.tile<1x1xBZxDxf32>
+!stat_tile = !cuda_tile.tile<1x1xBZx1xf32>
+!head_tile = !cuda_tile.tile<1x1xDxT>
+!partial = !cuda_tile.tile<BZxDxf32>
+!stat = !cuda_tile.tile<BZx1xf32>
+!lanes = !cuda_tile.tile<BZxi32>
+!lane_mask = !cuda_tile.tile<BZxi1>
+!mask = !cuda_tile.tile<BZx1xi1>
+!acc = !cuda_tile.tile<1xDxf32>
+!head = !cuda_tile.tile<1xDxT>
 
-// out = sum over spans z of partial[z] 2^(max[z] - maximum), by the sum of sum[z] 2^(max[z] - maximum)
-//
-// Puts together what `decode_attention` made of its spans; stats[z] is (max[z], sum[z]). One block makes one head of one
-// sequence, BZ spans at a time: grid (H, B). The head size D is a constant of the entry.
-kernel @merge_attention op = merge_attention {
+// The hole: `combine` makes the sum of all weights and the weighted sum of the partial results.
+skeleton @merge {
   // D as a size at run time: as a constant it makes the code longer, and slower.
-  %part_D = assume bounded<0, ?>, %partial_d : !int
-  %o_D = assume bounded<0, ?>, %out_d : !int
-  %part_view = make_tensor_view %partial_ptr, shape = [%B, %H, %Z, %part_D], strides = [%partial_stride0, %partial_stride1, %partial_stride2, 1] : !int -> !spans
-  %o_view = make_tensor_view %out_ptr, shape = [%B, %H, %o_D], strides = [%out_stride0, %out_stride1, 1] : !int -> !heads
-  %part_tiles = make_partition_view %part_view : !part_part_1x1xBZxD
-  %stat_tiles = make_partition_view %stats_view : !stat_part_1x1xBZx1
-  %o_tiles = make_partition_view %o_view : !out_part_1x1xD
-
+  %partial_D = assume bounded<0, ?>, %partial_d : !int
+  %out_D = assume bounded<0, ?>, %out_d : !int
+  %sized_partial = make_tensor_view %partial_ptr, shape = [%B, %H, %Z, %partial_D],
+      strides = [%partial_stride0, %partial_stride1, %partial_stride2, 1] : !int -> !spans
+  %sized_out = make_tensor_view %out_ptr, shape = [%B, %H, %out_D], strides = [%out_stride0, %out_stride1, 1]
+      : !int -> !heads
+  %partial_tiles = make_partition_view %sized_partial : !partial_part
+  %stat_tiles = make_partition_view %stats_view : !stat_part
+  %out_tiles = make_partition_view %sized_out : !head_part
   %h, %b, %unused = get_tile_block_id : !int
+  %sum, %acc = hole @combine(%partial_tiles, %stat_tiles, %b, %h) -> (!real_1x1, !acc)
   %zero = constant <i32: 0> : !int
-  %one = constant <i32: 1> : !int
-  %BZ = constant <i32: BZ> : !int
-  %steps = divi %Z, %BZ signed rounding<positive_inf> : !int
-  %lane = iota : !lane_BZ
-  %lane_column = reshape %lane : !lane_BZ -> !lane_BZx1
-  %Z_1x1 = reshape %Z : !int -> !int_1x1
-  %Z_column = broadcast %Z_1x1 : !int_1x1 -> !lane_BZx1
-  // Below every score; finite, so that the difference of two of them is 0 and not NaN.
-  %least = constant <f32: -1.0e30> : !stat_BZx1
-  %max_start = constant <f32: -1.0e30> : !real_1x1
-  %sum_start = constant <f32: 0.0> : !real_1x1
-  %acc_start = constant <f32: 0.0> : !acc_1xD
-
-  %max, %sum, %acc = for %j in (%zero to %steps, step %one) : !int
-      iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!real_1x1, !real_1x1, !acc_1xD) {
-    %first = muli %j, %BZ : !int
-    %first_1x1 = reshape %first : !int -> !int_1x1
-    %first_column = broadcast %first_1x1 : !int_1x1 -> !lane_BZx1
-    %span = addi %first_column, %lane_column : !lane_BZx1
-    %there = cmpi less_than %span, %Z_column, signed : !lane_BZx1 -> !mask_BZx1
-
-    %max_tile, %t0 = load_view_tko weak %stat_tiles[%b, %h, %j, %zero] optimization_hints = <default = {allow_tma = false}>
-        : !stat_part_1x1xBZx1, !int -> !stat_1x1xBZx1, token
-    %sum_tile, %t1 = load_view_tko weak %stat_tiles[%b, %h, %j, %one] optimization_hints = <default = {allow_tma = false}>
-        : !stat_part_1x1xBZx1, !int -> !stat_1x1xBZx1, token
-    %part_tile, %t2 = load_view_tko weak %part_tiles[%b, %h, %j, %zero] optimization_hints = <default = {allow_tma = false}>
-        : !part_part_1x1xBZxD, !int -> !part_1x1xBZxD, token
-    %max_column = reshape %max_tile : !stat_1x1xBZx1 -> !stat_BZx1
-    %sum_column = reshape %sum_tile : !stat_1x1xBZx1 -> !stat_BZx1
-    %part_flat = reshape %part_tile : !part_1x1xBZxD -> !part_BZxD
-
-    // Past the last span stand zeros, which are no maximum of theirs.
-    %tops = select %there, %max_column, %least : !mask_BZx1, !stat_BZx1
-    %tile_max = reduce %tops dim=0 identities=[0xFF800000 : f32] : !stat_BZx1 -> !real_1
-    (%max_a: !real, %max_b: !real) {
-      %larger = maxf %max_a, %max_b : !real
-      yield %larger : !real
-    }
-    %tile_max_1x1 = reshape %tile_max : !real_1 -> !real_1x1
-    %max_new = maxf %max_old, %tile_max_1x1 : !real_1x1
-    %fall = subf %max_old, %max_new : !real_1x1
-    %rescale = exp2 %fall : !real_1x1
-    %max_full = broadcast %max_new : !real_1x1 -> !stat_BZx1
-    %below = subf %tops, %max_full : !stat_BZx1
-    %weights = exp2 %below : !stat_BZx1
-    %sum_weighted = mulf %sum_column, %weights : !stat_BZx1
-    %tile_sum = reduce %sum_weighted dim=0 identities=[0.0 : f32] : !stat_BZx1 -> !real_1
-    (%sum_a: !real, %sum_b: !real) {
-      %total = addf %sum_a, %sum_b : !real
-      yield %total : !real
-    }
-    %tile_sum_1x1 = reshape %tile_sum : !real_1 -> !real_1x1
-    %sum_new = fma %sum_old, %rescale, %tile_sum_1x1 : !real_1x1
-
-    %weights_full = broadcast %weights : !stat_BZx1 -> !part_BZxD
-    %part_weighted = mulf %part_flat, %weights_full : !part_BZxD
-    %tile_acc = reduce %part_weighted dim=0 identities=[0.0 : f32] : !part_BZxD -> !acc_D
-    (%acc_a: !real, %acc_b: !real) {
-      %total = addf %acc_a, %acc_b : !real
-      yield %total : !real
-    }
-    %tile_acc_line = reshape %tile_acc : !acc_D -> !acc_1xD
-    %rescale_full = broadcast %rescale : !real_1x1 -> !acc_1xD
-    %acc_new = fma %acc_old, %rescale_full, %tile_acc_line : !acc_1xD
-    continue %max_new, %sum_new, %acc_new : !real_1x1, !real_1x1, !acc_1xD
-  }
-
   %unit = constant <f32: 1.0> : !real_1x1
   %inverse = divf %unit, %sum : !real_1x1
-  %inverse_full = broadcast %inverse : !real_1x1 -> !acc_1xD
-  %mean = mulf %acc, %inverse_full : !acc_1xD
-  %result = ftof %mean : !acc_1xD -> !out_1xD
-  %result_tile = reshape %result : !out_1xD -> !out_1x1xD
-  %stored = store_view_tko weak %result_tile, %o_tiles[%b, %h, %zero] optimization_hints = <default = {allow_tma = false}>
-      : !out_1x1xD, !out_part_1x1xD, !int -> token
+  %inverse_full = broadcast %inverse : !real_1x1 -> !acc
+  %mean = mulf %acc, %inverse_full : !acc
+  %result = ftof %mean : !acc -> !head
+  %tile = reshape %result : !head -> !head_tile
+  %stored = store_view_tko weak %tile, %out_tiles[%b, %h, %zero] optimization_hints = <default = {allow_tma = false}>
+      : !head_tile, !head_part, !int -> token
   return
+}
+
+// The maxima, sums and partial results of spans BZ * j and on; zeros past the last span
+fragment @load_spans(%stats: !stat_part, %partials: !partial_part, %b: !int, %h: !int, %j: !int) -> (!stat, !stat, !partial) {
+  %zero = constant <i32: 0> : !int
+  %one = constant <i32: 1> : !int
+  %max_tile, %t0 = load_view_tko weak %stats[%b, %h, %j, %zero] optimization_hints = <default = {allow_tma = false}>
+      : !stat_part, !int -> !stat_tile, token
+  %sum_tile, %t1 = load_view_tko weak %stats[%b, %h, %j, %one] optimization_hints = <default = {allow_tma = false}>
+      : !stat_part, !int -> !stat_tile, token
+  %partial_tile, %t2 = load_view_tko weak %partials[%b, %h, %j, %zero] optimization_hints = <default = {allow_tma = false}>
+      : !partial_part, !int -> !partial_tile, token
+  %max = reshape %max_tile : !stat_tile -> !stat
+  %sum = reshape %sum_tile : !stat_tile -> !stat
+  %partial = reshape %partial_tile : !partial_tile -> !partial
+  yield %max, %sum, %partial : !stat, !stat, !partial
+}
+
+// The maxima of spans below %behind, and their maximum. What stands for the others is below every score, and finite: the
+// difference of two of them is 0 and not NaN.
+fragment @maximum(%maxima: !stat, %lanes: !lanes, %behind: !lanes) -> (!stat, !real_1x1) {
+  %within = cmpi less_than %lanes, %behind, signed : !lanes -> !lane_mask
+  %there = reshape %within : !lane_mask -> !mask
+  %least = constant <f32: -1.0e30> : !stat
+  %tops = select %there, %maxima, %least : !mask, !stat
+  %top = call @element_max<BS = BZ>(%tops)
+  yield %tops, %top : !stat, !real_1x1
+}
+
+// The sum of these spans' weights and the weighted sum of their partial results, with weights 2^(top - max)
+fragment @weighted(%tops: !stat, %max: !real_1x1, %sums: !stat, %partials: !partial) -> (!real_1x1, !acc) {
+  %max_full = broadcast %max : !real_1x1 -> !stat
+  %below = subf %tops, %max_full : !stat
+  %weights = exp2 %below : !stat
+  %sums_weighted = mulf %sums, %weights : !stat
+  %sum = call @element_sum<BS = BZ>(%sums_weighted)
+  %weights_full = broadcast %weights : !stat -> !partial
+  %partials_weighted = mulf %partials, %weights_full : !partial
+  %acc = call @column_sum<BS = BZ, R = D>(%partials_weighted)
+  yield %sum, %acc : !real_1x1, !acc
+}
+
+fragment @in_all_lanes(%value: !int) -> !lanes {
+  %value_1 = reshape %value : !int -> !int_1
+  %lanes = broadcast %value_1 : !int_1 -> !lanes
+  yield %lanes : !lanes
+}
+
+// At most BZ spans, all at once
+kernel @merge_attention_once op = merge_attention, skeleton = @merge {
+  @combine(%partial_tiles, %stat_tiles, %b, %h) {
+    %zero = constant <i32: 0> : !int
+    %maxima, %sums, %partials = call @load_spans(%stat_tiles, %partial_tiles, %b, %h, %zero)
+    %lanes = iota : !lanes
+    %behind = call @in_all_lanes(%Z)
+    %tops, %max = call @maximum(%maxima, %lanes, %behind)
+    %sum, %acc = call @weighted(%tops, %max, %sums, %partials)
+    yield %sum, %acc : !real_1x1, !acc
+  }
+}
+
+// Any number of spans, with the online softmax
+kernel @merge_attention op = merge_attention, skeleton = @merge {
+  @combine(%partial_tiles, %stat_tiles, %b, %h) {
+    %zero = constant <i32: 0> : !int
+    %one = constant <i32: 1> : !int
+    %BZ = constant <i32: BZ> : !int
+    %steps = divi %Z, %BZ signed rounding<positive_inf> : !int
+    %lanes = iota : !lanes
+    %behind = call @in_all_lanes(%Z)
+    %max_start = constant <f32: -1.0e30> : !real_1x1
+    %sum_start = constant <f32: 0.0> : !real_1x1
+    %acc_start = constant <f32: 0.0> : !acc
+    %max, %sum, %acc = for %j in (%zero to %steps, step %one) : !int
+        iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!real_1x1, !real_1x1, !acc) {
+      %j_first = muli %j, %BZ : !int
+      %first = call @in_all_lanes(%j_first)
+      %spans = addi %first, %lanes : !lanes
+      %maxima, %sums, %partials = call @load_spans(%stat_tiles, %partial_tiles, %b, %h, %j)
+      %tops, %top = call @maximum(%maxima, %spans, %behind)
+      %max_new = maxf %max_old, %top : !real_1x1
+      %fall = subf %max_old, %max_new : !real_1x1
+      %rescale = exp2 %fall : !real_1x1
+      %tile_sum, %tile_acc = call @weighted(%tops, %max_new, %sums, %partials)
+      %sum_new = fma %sum_old, %rescale, %tile_sum : !real_1x1
+      %rescale_full = broadcast %rescale : !real_1x1 -> !acc
+      %acc_new = fma %acc_old, %rescale_full, %tile_acc : !acc
+      continue %max_new, %sum_new, %acc_new : !real_1x1, !real_1x1, !acc
+    }
+    yield %sum, %acc : !real_1x1, !acc
+  }
 }
