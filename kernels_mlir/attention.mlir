@@ -81,7 +81,7 @@ fragment @causal(%scores: !scores, %j: !int, %q_places: !places, %k_lanes: !k_pl
   yield %masked : !scores
 }
 
-fragment @row_sums(%weights: !scores) -> !column {
+fragment @score_sums(%weights: !scores) -> !column {
   %sums = reduce %weights dim=1 identities=[0.0 : f32] : !scores -> !row
   (%a: !real, %b: !real) {
     %ab = addf %a, %b : !real
@@ -108,7 +108,7 @@ fragment @online_softmax(%scores: !scores, %scale_column: !column, %scale_full: 
   %max_below = negf %max_full : !scores
   %below = fma %scores, %scale_full, %max_below : !scores
   %weights = exp2 %below flush_to_zero : !scores
-  %tile_sum = call @row_sums(%weights)
+  %tile_sum = call @score_sums(%weights)
   %sum = fma %sum_old, %rescale, %tile_sum : !column
   yield %weights, %max, %sum, %rescale : !scores, !column, !column, !column
 }
@@ -267,7 +267,7 @@ kernel @attention_anchored op = attention, skeleton = @attention {
       %scores = call @scores(%q, %k)
       %below = fma %scores, %scale_full, %fixed_below : !scores
       %weights = exp2 %below flush_to_zero : !scores
-      %tile_sum = call @row_sums(%weights)
+      %tile_sum = call @score_sums(%weights)
       %sum_new = addf %sum_old, %tile_sum : !column
       %v, %v_read = call @load_kv(%v_tiles, %b, %j, %h)
       %rounded = ftof %weights : !scores -> !weights
@@ -301,7 +301,7 @@ kernel @attention_anchored op = attention, skeleton = @attention {
 fragment @fits(%sum: !column, %acc: !acc) -> !flag {
   %nothing = constant <f32: 0.0> : !column
   %most = constant <f32: 1.329227995784916e36> : !real
-  %acc_column = call @row_sums<BS = D>(%acc)
+  %acc_column = call @score_sums<BS = D>(%acc)
   %totals_column = fma %acc_column, %nothing, %sum : !column
   %totals = reshape %totals_column : !column -> !row
   %total = reduce %totals dim=0 identities=[0.0 : f32] : !row -> !real

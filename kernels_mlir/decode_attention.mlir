@@ -553,7 +553,7 @@ fragment @attend_by_element(%q: !head, %k: !kv, %v: !kv, %key: !head, %value: !h
   %scale_full = broadcast %scale : !real_1x1 -> !e_scores
   %q_full = broadcast %q_f32 : !head_f32 -> !kv_f32
   %products = mulf %keys_f32, %q_full : !kv_f32
-  %dots = call @row_sums<BT = BS, BS = D>(%products)
+  %dots = call @score_sums<BT = BS, BS = D>(%products)
   %scaled = mulf %dots, %scale_full : !e_scores
   // Below every score, and finite: the difference of two of them is 0 and not NaN.
   %least = constant <f32: -1.0e30> : !e_scores
