@@ -182,7 +182,7 @@ kernel @embedding_centred_rows op = embedding_centred {
   %zeros = constant <f32: 0.0> : !f32
   %centred = select %mask, %deviation, %zeros : !inside, !f32
   %square = mulf %centred, %centred : !f32
-  %square_sum = call @row_sums(%square)
+  %square_sum = call @sum_of_row(%square)
   call @store_rows(%centred, %out_tiles, %n, %zero)
   // All of a row's squares are its first part.
   %square_line = reshape %square_sum : !stat -> !squares_row

@@ -69,7 +69,7 @@ fragment @width_of(%C: !int) -> !stat_1 {
   yield %widths : !stat_1
 }
 
-fragment @row_sums(%value: !f32) -> !stat {
+fragment @sum_of_row(%value: !f32) -> !stat {
   %sum = reduce %value dim=1 identities=[0.0 : f32] : !f32 -> !stat
   (%a: !real, %b: !real) {
     %ab = addf %a, %b : !real
@@ -79,7 +79,7 @@ fragment @row_sums(%value: !f32) -> !stat {
 }
 
 fragment @sum_in_rows(%value: !f32) -> !stat_1 {
-  %sum = call @row_sums(%value)
+  %sum = call @sum_of_row(%value)
   %column = reshape %sum : !stat -> !stat_1
   yield %column : !stat_1
 }
