@@ -19,7 +19,7 @@ from . import knobs
 from .entry import EntrySpec, ops
 from .errors import UsageError
 from .policy import Policy, TileCost
-from .tables import Check, check_keys, integers, is_integer, natural, read_table, table_of, tables, text, texts
+from .tables import Check, check_keys, integers, is_integer, natural, one_of, read_table, table_of, tables, text, texts
 from .targets import targets
 
 PORTABLE = "portable"
@@ -34,7 +34,7 @@ hints_by_target = table_of(lambda value: integers(value) is None, "tables of int
 ROW: Mapping[str, Check] = {
     "ops": texts, "dtypes": texts, "sources": texts, "variant": text, "kernel": text,
     "each": table_of(lambda value: isinstance(value, list), "lists of integers"),
-    "constants": integers, "sizes": integers, "hints": table_of(lambda _: True, "hints"),
+    "constants": integers, "sizes": integers, "only": one_of("sized", "any"), "hints": table_of(lambda _: True, "hints"),
     "aligned": texts, "dense": texts, "multiples": integers, "where": texts, "tiles": text, "rounds": natural,
     "grid": texts,
 }  # fmt: skip
@@ -43,11 +43,11 @@ OPTIONAL = tuple(key for key in ROW if key not in REQUIRED)
 # A row that `tilestack tune` wrote, for one op and one class of shapes.
 TUNED: Mapping[str, Check] = {
     "op": text, "class": text,
-    **{key: ROW[key] for key in ("dtypes", "sources", "variant", "kernel", "constants", "sizes", "hints", "aligned",
-                                 "multiples", "where", "grid")},
+    **{key: ROW[key] for key in ("dtypes", "sources", "variant", "kernel", "constants", "sizes", "only", "hints",
+                                 "aligned", "multiples", "where", "grid")},
     "measured": table_of(lambda _: True, "anything"),
 }  # fmt: skip
-TUNED_OPTIONAL = ("kernel", "constants", "sizes", "hints", "aligned", "multiples", "where")
+TUNED_OPTIONAL = ("kernel", "constants", "sizes", "only", "hints", "aligned", "multiples", "where")
 # What was measured: times in microseconds by shape; `own_us` is what the entries that are not tuned took. `code`: what
 # was compiled, as tuned.code_hash has it.
 MEASURED: Mapping[str, Check] = {
@@ -91,11 +91,12 @@ class TunedRow:
         return self._specs(source, self.table["dtypes"])
 
     def measured_entry(self, source: str) -> EntrySpec:
-        """The entry that was measured, in the dtype in which it was, as this source has it."""
-        return self._specs(source, [self.table["measured"]["dtype"]])[0]
+        """The entry that was measured, in the dtype in which it was, as this source has it: with its sizes compiled in,
+        also where only the other one is kept."""
+        return self._specs(source, [self.table["measured"]["dtype"]], without=("only",))[0]
 
-    def _specs(self, source: str, dtypes: Sequence[str]) -> list[EntrySpec]:
-        row = {key: value for key, value in self.table.items() if key in ROW}
+    def _specs(self, source: str, dtypes: Sequence[str], without: Sequence[str] = ()) -> list[EntrySpec]:
+        row = {key: value for key, value in self.table.items() if key in ROW and key not in without}
         return specs_of({**row, "ops": [self.op], "dtypes": dtypes}, source, self.target)
 
 
@@ -248,7 +249,7 @@ def check_row(row: Mapping[str, Any], where: str) -> None:
 def specs_of(row: Mapping[str, Any], source: str, target: str | None, policy: Policy | None = None) -> list[EntrySpec]:
     """The entries of one row for a source: one for each op, value of `each` and dtype. A row with `sizes` gives two for
     each: the first has them compiled in, the second takes any. There is no second where conditions of the row leave
-    just these sizes (`C == BC + BR`). The symbol is `<op>[_<variant>][_<sizes>]_<dtype>`. Raises UsageError."""
+    just these sizes (`C == BC + BR`). `only` keeps one of the two: "sized" or "any". The symbol is `<op>[_<variant>][_<sizes>]_<dtype>`. Raises UsageError."""
     if source not in row.get("sources", (source,)):
         return []
     return [
@@ -286,7 +287,7 @@ def _specs(row: Mapping[str, Any], source: str, target: str | None, policy: Poli
     if wanted := hints_by_target(hints):
         raise UsageError(f"hints is {hints!r}, not {wanted}")
     fixed: Mapping[str, int] = row.get("sizes", {})
-    made: list[Mapping[str, int]] = [fixed] if fixed.keys() <= _pinned(row.get("where", ()), constants) else [fixed, {}]
+    made = _made(row, fixed, constants)
     cost = _cost(row, policy)
     for dtype, sizes in itertools.product(row["dtypes"], made):
         named = "_".join(f"{dim}{size}" for dim, size in sizes.items())
@@ -307,6 +308,18 @@ def _specs(row: Mapping[str, Any], source: str, target: str | None, policy: Poli
             dense=tuple(row.get("dense", ())),
             cost=cost,
         )
+
+
+def _made(
+    row: Mapping[str, Any], fixed: Mapping[str, int], constants: Mapping[str, int]
+) -> Sequence[Mapping[str, int]]:
+    """The sizes of each entry that a row gives."""
+    only = row.get("only")
+    if fixed.keys() <= _pinned(row.get("where", ()), constants):
+        if only is not None:
+            raise UsageError(f"only is {only!r}, but the row gives one entry", hint="leave it out")
+        return [fixed]
+    return {"sized": [fixed], "any": [{}], None: [fixed, {}]}[only]
 
 
 def _aligned(row: Mapping[str, Any]) -> tuple[str, ...]:

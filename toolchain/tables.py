@@ -59,6 +59,11 @@ def table_of(item: Callable[[Any], bool], what: str) -> Check:
     return check
 
 
+def one_of(*values: str) -> Check:
+    """One of these texts."""
+    return lambda value: None if value in values else f"one of {', '.join(values)}"
+
+
 def is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
