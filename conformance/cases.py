@@ -108,7 +108,7 @@ CASES: tuple[Case, ...] = (
         )
         for width, n in widths.items()
     ),
-    _case("linear", "a K so long that two steps are taken at a time", sixteen=True, M=1000, K=8192, N=3008),
+    _case("linear", "a long K", sixteen=True, M=1000, K=8192, N=3008),
     _case("linear", "GPT-2 QKV, B=8 T=256", gpu_only=True, M=2048, K=768, N=2304),
     _case("linear", "GPT-2 QKV, odd rows", gpu_only=True, M=1001, K=768, N=2304),
     _case("linear", "GPT-2 medium's width, odd rows", gpu_only=True, M=1001, K=1024, N=832),

@@ -92,53 +92,6 @@ fragment @three_steps(%z: !int) -> (!int, !int, !int) {
   yield %k0, %k1, %k2 : !int, !int, !int
 }
 
-// Split-N for a long K, unrolled by 2: the compiler then keeps five tiles of each operand in flight, not three or four. Past
-// K there are zeros.
-kernel @linear_pair_twice op = linear {
-  %x_tiles = make_partition_view %x_view : !x_part
-  %w_left = make_strided_view %weight_view : !w_left
-  %w_right = make_partition_view %weight_view : !w_right
-  %bias_left = make_strided_view %bias_view : !bias_left
-  %bias_right = make_partition_view %bias_view : !bias_right
-  %out_left = make_strided_view %out_view : !out_left
-  %out_right = make_partition_view %out_view : !out_right
-  %block, %row_zero, %unused_z = get_tile_block_id : !int
-  %blocks, %one_y, %one_z = get_num_tile_blocks : !int
-  %zero = constant <i32: 0> : !int
-  %one = constant <i32: 1> : !int
-  %two = constant <i32: 2> : !int
-  %BM = constant <i32: BM> : !int
-  %BK = constant <i32: BK> : !int
-  %two_BK = muli %two, %BK : !int
-  %m_tiles = divi %M, %BM signed rounding<positive_inf> : !int
-  %n_tiles = call @split_tiles(%N)
-  %tiles = muli %m_tiles, %n_tiles : !int
-  %steps = divi %K, %two_BK signed rounding<positive_inf> : !int
-  %empty = call @unknown_zero(%row_zero)
-  %rest_empty = call @unknown_zero<BN = BR>(%row_zero)
-  %start = make_token : token
-  %end = for %tile in (%block to %tiles, step %blocks) : !int iter_values(%before = %start) -> (token) {
-    %m, %n = call @tile_place(%tile, %m_tiles, %n_tiles)
-    %left, %right = call @split_columns(%n)
-    %bias, %rest_bias = call @load_split_bias(%bias_left, %bias_right, %left, %right)
-    %bias_rows = call @bias_rows(%bias)
-    %rest_bias_rows = call @bias_rows<BN = BR>(%rest_bias)
-    %product, %rest_product = for %step in (%zero to %steps, step %one) : !int
-        iter_values(%acc = %empty, %rest = %rest_empty) -> (!acc, !rest_acc) {
-      %k = muli %step, %two : !int
-      %next, %rest_next = call @split_step(%x_tiles, %w_left, %w_right, %m, %k, %left, %right, %acc, %rest)
-      %k1 = addi %k, %one : !int
-      %next1, %rest_next1 = call @split_step(%x_tiles, %w_left, %w_right, %m, %k1, %left, %right, %next, %rest_next)
-      continue %next1, %rest_next1 : !acc, !rest_acc
-    }
-    %value = addf %product, %bias_rows : !acc
-    %rest_value = addf %rest_product, %rest_bias_rows : !rest_acc
-    %stored = call @store_split(%value, %rest_value, %out_left, %out_right, %m, %left, %right, %before)
-    continue %stored : token
-  }
-  return
-}
-
 // linear_residual with the squares of a part that several tiles make: one block walks the tiles of its part
 kernel @linear_residual_squares op = linear_residual_squares {
   %squares_tiles = make_partition_view %squares_view : !squares_out_part

@@ -141,20 +141,6 @@ kernel @linear_few op = linear, skeleton = @small_m {
   }
 }
 
-kernel @linear_gelu_few op = linear_gelu, skeleton = @small_m {
-  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
-  @ahead(%n) {
-    %bias, %read = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
-    %half_bias = call @half_bias_rows(%bias)
-    yield %read : token
-  }
-  @epilogue(%product, %out_tiles, %m, %n, %ready) {
-    %value = call @gelu(%product, %half_bias)
-    %result = call @rounded(%value)
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out, !out_part, !int -> token
-  }
-}
-
 kernel @linear_residual_few op = linear_residual, skeleton = @small_m {
   @setup {
     %bias_tiles = make_partition_view %bias_view : !bias_part
@@ -232,40 +218,6 @@ kernel @linear_thin op = linear, skeleton = @swap_ab {
   @epilogue(%product, %out_tiles, %m, %n, %ready) {
     %value = addf %product, %bias_rows : !acc
     %stored = call @store_directly(%value, %out_tiles, %m, %n, %ready)
-  }
-}
-
-kernel @linear_gelu_thin op = linear_gelu, skeleton = @swap_ab {
-  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
-  @ahead(%n) {
-    %bias, %read = call @load_bias_directly(%bias_tiles, %n)
-    %half_bias = call @half_bias_rows(%bias)
-    yield %read : token
-  }
-  @epilogue(%product, %out_tiles, %m, %n, %ready) {
-    %value = call @gelu(%product, %half_bias)
-    %stored = call @store_directly(%value, %out_tiles, %m, %n, %ready)
-  }
-}
-
-kernel @linear_residual_thin op = linear_residual, skeleton = @swap_ab {
-  @setup {
-    %bias_tiles = make_partition_view %bias_view : !bias_part
-    %residual_tiles = make_partition_view %residual_view : !residual_part
-  }
-  @ahead(%n) {
-    %bias, %read = call @load_bias_directly(%bias_tiles, %n)
-    %bias_rows = call @bias_rows(%bias)
-    yield %read : token
-  }
-  @behind(%m, %n) {
-    %residual, %residual_read = load_view_tko weak %residual_tiles[%m, %n] optimization_hints = <default = {allow_tma = false}>
-        : !residual_part, !int -> !out, token
-  }
-  @epilogue(%product, %out_tiles, %m, %n, %ready) {
-    %biased = addf %product, %bias_rows : !acc
-    %value = call @add_residual(%biased, %residual)
-    %stored = call @store_directly(%value, %out_tiles, %m, %n, %residual_read)
   }
 }
 

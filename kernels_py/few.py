@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .elementwise import gelu_of_half, gelu_tile
+from .elementwise import gelu_of_half
 
 ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
@@ -66,13 +66,6 @@ def store_squares(squares, m, n, result, BM):
 def linear_few(x, weight, bias, out, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool):
     n, m = ct.bid(0), ct.bid(1)
     result = biased(x, weight, bias, m, n, BM, BN, BK, TF32)
-    ct.store(out, index=(m, n), tile=result.astype(out.dtype))
-
-
-@ct.kernel
-def linear_gelu_few(x, weight, bias, out, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool):
-    n, m = ct.bid(0), ct.bid(1)
-    result = gelu_tile(biased(x, weight, bias, m, n, BM, BN, BK, TF32), out.dtype)
     ct.store(out, index=(m, n), tile=result.astype(out.dtype))
 
 

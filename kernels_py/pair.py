@@ -45,24 +45,6 @@ def products(x, weight, m, n, BM, BN, BR, BK, TF32):
     return acc, rest
 
 
-def products_twice(x, weight, m, n, BM, BN, BR, BK, TF32):
-    """The same, two steps at a time: for a long K the compiler then keeps five tiles of each operand on their way, not
-    three or four. Past K there are zeros."""
-    left, right = columns(n, BN, BR)
-    weight_left = weight.tiled_view((BK, BN), padding_mode=ZERO, traversal_steps=(BK, BR))
-    acc, rest = zeros(BM, BN), zeros(BM, BR)
-    for step in range(ct.cdiv(x.shape[1], 2 * BK)):
-        for half in ct.static_iter(range(2)):
-            a = ct.load(x, index=(m, 2 * step + half), shape=(BM, BK), padding_mode=ZERO)
-            b = weight_left.load((2 * step + half, left))
-            c = ct.load(weight, index=(2 * step + half, right), shape=(BK, BR), padding_mode=ZERO)
-            if TF32:
-                a, b, c = a.astype(ct.tfloat32), b.astype(ct.tfloat32), c.astype(ct.tfloat32)
-            acc = ct.mma(a, b, acc)
-            rest = ct.mma(a, c, rest)
-    return acc, rest
-
-
 def lines(bias, n, BN, BR):
     """Both parts of the n-th tile's bias, (1, BN) and (1, BR) in f32."""
     left, right = columns(n, BN, BR)
@@ -92,18 +74,6 @@ def linear_pair(
         m, n = place(tile, m_tiles, n_tiles, GROUP)
         acc, rest = biased(x, weight, bias, m, n, BM, BN, BR, BK, TF32)
         store(out, m, n, acc, rest, BM, BN, BR)
-
-
-@ct.kernel
-def linear_pair_twice(
-    x, weight, bias, out, BM: ConstInt, BN: ConstInt, BR: ConstInt, BK: ConstInt, GROUP: ConstInt, TF32: ConstBool
-):
-    m_tiles, n_tiles = ct.cdiv(x.shape[0], BM), ct.cdiv(weight.shape[1], BN + BR)
-    for tile in range(ct.bid(0), m_tiles * n_tiles, ct.num_blocks(0)):
-        m, n = place(tile, m_tiles, n_tiles, GROUP)
-        line, rest_line = lines(bias, n, BN, BR)
-        acc, rest = products_twice(x, weight, m, n, BM, BN, BR, BK, TF32)
-        store(out, m, n, acc + line, rest + rest_line, BM, BN, BR)
 
 
 @ct.kernel

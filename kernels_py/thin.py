@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .elementwise import gelu_of_half, gelu_tile
+from .elementwise import gelu_of_half
 from .few import STEPS, inverse, panel, store_squares
 
 ConstInt = ct.Constant[int]
@@ -47,22 +47,6 @@ def linear_thin(x, weight, bias, out, BM: ConstInt, BN: ConstInt, BK: ConstInt, 
     tiles, line = ahead(weight, bias, n, BN, BK)
     ct.grid_dependency_control_wait()
     result = product(x, tiles, m, 0, BM, BN, BK, TF32) + line
-    ct.store(out, index=(m, n), tile=result.astype(out.dtype), allow_tma=False)
-
-
-@ct.kernel
-def linear_gelu_thin(x, weight, bias, out, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool):
-    n, m = ct.bid(0), ct.bid(1)
-    tiles, line = ahead(weight, bias, n, BN, BK)
-    ct.grid_dependency_control_wait()
-    result = gelu_tile(product(x, tiles, m, 0, BM, BN, BK, TF32) + line, out.dtype)
-    ct.store(out, index=(m, n), tile=result.astype(out.dtype), allow_tma=False)
-
-
-@ct.kernel
-def linear_residual_thin(x, weight, bias, residual, out, BM: ConstInt, BN: ConstInt, BK: ConstInt, TF32: ConstBool):
-    n, m = ct.bid(0), ct.bid(1)
-    result = summed(x, weight, bias, residual, m, n, BM, BN, BK, TF32)
     ct.store(out, index=(m, n), tile=result.astype(out.dtype), allow_tma=False)
 
 

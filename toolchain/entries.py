@@ -34,9 +34,9 @@ hints_by_target = table_of(lambda value: integers(value) is None, "tables of int
 ROW: Mapping[str, Check] = {
     "ops": texts, "dtypes": texts, "sources": texts, "variant": text, "kernel": text,
     "each": table_of(lambda value: isinstance(value, list), "lists of integers"),
-    "constants": integers, "sizes": integers, "only": one_of("sized", "any"), "hints": table_of(lambda _: True, "hints"),
-    "aligned": texts, "dense": texts, "multiples": integers, "where": texts, "tiles": text, "rounds": natural,
-    "grid": texts,
+    "constants": integers, "sizes": integers, "only": one_of("sized", "any"),
+    "hints": table_of(lambda _: True, "hints"), "aligned": texts, "dense": texts,
+    "multiples": integers, "where": texts, "tiles": text, "rounds": natural, "grid": texts,
 }  # fmt: skip
 REQUIRED = ("ops", "dtypes", "grid")
 OPTIONAL = tuple(key for key in ROW if key not in REQUIRED)
@@ -249,7 +249,8 @@ def check_row(row: Mapping[str, Any], where: str) -> None:
 def specs_of(row: Mapping[str, Any], source: str, target: str | None, policy: Policy | None = None) -> list[EntrySpec]:
     """The entries of one row for a source: one for each op, value of `each` and dtype. A row with `sizes` gives two for
     each: the first has them compiled in, the second takes any. There is no second where conditions of the row leave
-    just these sizes (`C == BC + BR`). `only` keeps one of the two: "sized" or "any". The symbol is `<op>[_<variant>][_<sizes>]_<dtype>`. Raises UsageError."""
+    just these sizes (`C == BC + BR`). `only` keeps one of the two: "sized" or "any". The symbol is
+    `<op>[_<variant>][_<sizes>]_<dtype>`. Raises UsageError."""
     if source not in row.get("sources", (source,)):
         return []
     return [

@@ -39,11 +39,6 @@ EARLY_PAIR = """%early = ftof %biased : !acc_BMxBN -> !out_BMxBN
       %stored_early = store_view_tko weak %early, %out_left[%m, %left] token = %before
           : !out_BMxBN, !out_part_BMxBN_every_BMxBR, !int -> token
       %r_tile, %r_token = load_view_tko weak %r_left[%m, %left] token = %stored_early"""
-EARLY_ROW = """%early = ftof %biased : !f32_1xBN -> !line_1xBN
-    %stored_early = store_view_tko weak %early, %out_tiles[%m, %n] : !line_1xBN, !out_part_1xBN, !int -> token
-    %r_late, %late_token = load_view_tko weak %r_tiles[%m, %n] token = %stored_early : !r_part_1xBN, !int -> !line_1xBN, token
-    %r_late_f32 = ftof %r_late : !line_1xBN -> !f32_1xBN
-    %sum = addf %biased, %r_late_f32"""
 EARLY_FEW = """%early = ftof %biased : !acc_BMxBN -> !out_BMxBN
     %stored_early = store_view_tko weak %early, %out_tiles[%m, %n] : !out_BMxBN, !out_part_BMxBN, !int -> token
     %r_late, %late_token = load_view_tko weak %r_tiles[%m, %n] token = %stored_early : !r_part_BMxBN, !int -> !out_BMxBN, token
@@ -95,9 +90,6 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("linear_residual", "the residual's stride is the output's neighbour", "shape = [%M, %N], strides = [%r_row, 1]", "shape = [%M, %N], strides = [%x_row, 1]"),
     ("linear_residual", "stored before the residual is read", "%r_tile, %r_token = load_view_tko weak %r_tiles[%m, %n] token = %before", EARLY.format(acc="acc_BMxBN", out="out_BMxBN", part="out_part_BMxBN")),
     ("linear_residual", "each block makes one tile only", "(%block to %tiles, step %blocks)", "(%block to %tiles, step %tiles)", "bf16"),
-    ("linear_residual_row", "the last, partial step of K is left out", "divi %K, %BK signed rounding<positive_inf>", "divi %K, %BK signed rounding<zero>"),
-    ("linear_residual_row", "only the last step is summed", "fma %x_full, %w_f32, %acc", "mulf %x_full, %w_f32"),
-    ("linear_residual_row", "the bias of the row", "%b_tiles[%n]", "%b_tiles[%m]"),
     ("rms_linear", "no epsilon", "rsqrt %shifted", "rsqrt %mean_square", "f32"),
     ("rms_linear", "the sum of squares for their mean", "mulf %total, %unit_column", "maxf %total, %total", "f32"),
     ("rms_linear", "the first part alone", "addf %sum0, %column1", "addf %sum0, %column0", "f32"),
@@ -163,12 +155,6 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("linear_pair", "the rest's accumulator is dropped", "mmaf %x_tile, %rest_w_tile, %rest :", "mmaf %x_tile, %rest_w_tile, %rest_empty :", "bf16"),
     ("linear_pair", "the accumulators start with the block's number", "itof %row_zero", "itof %block", "bf16"),
     ("linear_pair", "each block makes one tile only", "(%block to %tiles, step %blocks)", "(%block to %tiles, step %tiles)", "bf16"),
-    ("linear_pair_twice", "the second step is forgotten", "continue %next1, %rest_next1", "continue %next, %rest_next", "bf16"),
-    ("linear_pair_twice", "the second step's rows are the first's", "%x_tiles[%m, %k1]", "%x_tiles[%m, %k]", "bf16"),
-    ("linear_pair_twice", "the second step's weights are the first's", "%w_left[%k1, %left]", "%w_left[%k, %left]", "bf16"),
-    ("linear_pair_twice", "the rest's second weights are the first's", "%w_right[%k1, %right]", "%w_right[%k, %right]", "bf16"),
-    ("linear_pair_twice", "the first step is forgotten", "%w_tile1, %next :", "%w_tile1, %acc :", "bf16"),
-    ("linear_pair_twice", "as if one step were taken", "muli %step, %two", "muli %step, %one", "bf16"),
     ("linear_gelu_pair", "no GELU of the rest", "ftof %rest_gelu", "ftof %rest_halved", "bf16"),
     ("linear_gelu_pair", "not halved", "%rest_half = constant <f32: 0.5>", "%rest_half = constant <f32: 1.0>", "bf16"),
     ("linear_residual_pair", "the first columns' residual for the rest", "%r_right[%m, %right]", "%r_right[%m, %left]", "bf16"),
@@ -246,16 +232,10 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("merge_attention", "the sum is not rescaled", "fma %sum_old, %rescale, %tile_sum_1x1", "addf %sum_old, %tile_sum_1x1"),
     ("merge_attention", "the sums are not weighed", "mulf %sum_column, %weights", "maxf %sum_column, %sum_column"),
     ("merge_attention", "the last, partial tile is left out", "divi %Z, %BZ signed rounding<positive_inf>", "divi %Z, %BZ signed rounding<zero>"),
-    ("linear_residual_row", "stored before the residual is read", "%sum = addf %biased, %r_f32", EARLY_ROW),
-    ("linear_residual_row", "the first step is not summed", "iter_values(%acc = %products_first)", "iter_values(%acc = %x_first_full)"),
-    ("linear_residual_row", "the first step is summed twice", "for %k in (%one to %steps", "for %k in (%zero to %steps"),
     ("linear_few", "the second tile of the weight twice", "%w_tiles[%two, %n]", "%w_tiles[%one, %n]", "bf16"),
     ("linear_few", "the accumulator is dropped", "mmaf %x_tile_2, %w_tile_2, %acc_1", "mmaf %x_tile_2, %w_tile_2, %empty", "bf16"),
     ("linear_few", "the bias of the row tile", "%bias_tiles[%n]", "%bias_tiles[%m]", "bf16"),
     ("linear_few", "no padding behind K", "(16x256), padding_value = zero, !matrix>", "(16x256), !matrix>", "bf16"),
-    ("linear_gelu_few", "the first tile of x twice", "%x_tiles[%m, %one]", "%x_tiles[%m, %zero]", "bf16"),
-    ("linear_gelu_few", "a square for the cube", "fma %cubic, %square, %linear", "fma %cubic, %halved, %linear", "f16"),
-    ("linear_gelu_few", "no bias", "fma %half, %product, %bias_full", "fma %half, %product, %empty", "bf16"),
     ("linear_residual_few", "the residual is forgotten", "addf %biased, %r_f32", "addf %biased, %empty", "bf16"),
     ("linear_residual_few", "stored before the residual is read", "%summed = addf %biased, %r_f32", EARLY_FEW, "bf16"),
     ("linear_residual_few", "the third tile is left out", "mmaf %x_tile_2, %w_tile_2, %acc_1", "mmaf %x_tile_1, %w_tile_1, %acc_0", "bf16"),
@@ -266,11 +246,6 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("linear_thin", "the accumulator is dropped", "%w_turned_2, %x_turned_2, %acc_1", "%w_turned_2, %x_turned_2, %empty", "bf16"),
     ("linear_thin", "the bias of the row tile", "%bias_tiles[%n]", "%bias_tiles[%m]", "bf16"),
     ("linear_thin", "no padding behind K", "(16x256), padding_value = zero, !matrix>", "(16x256), !matrix>", "bf16"),
-    ("linear_gelu_thin", "the first tile of x twice", "%x_tiles[%m, %one]", "%x_tiles[%m, %zero]", "bf16"),
-    ("linear_gelu_thin", "a square for the cube", "fma %cubic, %square, %linear", "fma %cubic, %halved, %linear", "f16"),
-    ("linear_residual_thin", "the residual is forgotten", "addf %biased, %r_f32", "addf %biased, %bias_full", "bf16"),
-    ("linear_residual_thin", "stored before the residual is read", "%summed = addf %biased, %r_f32", EARLY_FEW, "bf16"),
-    ("linear_residual_thin", "the third tile is left out", "%w_turned_2, %x_turned_2, %acc_1", "%w_turned_1, %x_turned_1, %acc_0", "bf16"),
     ("linear_residual_squares_few", "the residual is not in the squares", "mulf %summed, %summed", "mulf %biased, %biased", "bf16"),
     ("linear_residual_squares_few", "another tile's squares", "%square_tiles[%n, %m]", "%square_tiles[%m, %n]", "bf16"),
     ("linear_residual_squares_few", "the largest square for their sum", "addf %sum_a, %sum_b", "maxf %sum_a, %sum_b", "bf16"),

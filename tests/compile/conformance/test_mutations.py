@@ -49,7 +49,7 @@ def kernel_of(spec: EntrySpec) -> str:
 TUNED = tuned_symbols(SOURCE.name)  # these come and go
 OWN = [spec for spec in SOURCE.entries() if spec.symbol not in TUNED]
 OPS = {kernel_of(spec): spec.op for spec in OWN}  # of each kernel
-LARGE = {"linear_pair_twice": ("K", 8192), "linear_residual_squares_ones": ("M", 3100)}  # what only such a size chooses
+LARGE = {"linear_residual_squares_ones": ("M", 3100)}  # what only such a size chooses
 
 
 def small(op: str, kernel: str) -> list[Case]:

@@ -130,6 +130,25 @@ def test_a_row_for_several_ops_and_values_is_filled_in() -> None:
     assert found[0].aligned == ("k", "v", "k_cache", "v_cache"), "not the positions, which are i32"
 
 
+def test_a_row_with_sizes_may_keep_one_of_its_entries() -> None:
+    row = {**ROW, "dtypes": ["f32"], "sizes": {"N": 768}}
+    sized, whole = specs_of(row, "py", None)
+    assert specs_of({**row, "only": "sized"}, "py", None) == [sized]
+    assert specs_of({**row, "only": "any"}, "py", None) == [whole]
+    for alone in (ROW, {**row, "where": ["N == 768"]}):
+        with pytest.raises(UsageError, match="only is 'any', but the row gives one entry"):
+            specs_of({**alone, "only": "any"}, "py", None)
+
+
+def test_what_was_measured_stays_known_where_only_the_other_entry_is_kept(write: Write) -> None:
+    folder = write('where = ["N > 1024"]', 'sizes = { N = 2048 }\nonly = "any"\nwhere = ["N > 1024"]')
+    (row,) = Tables(folder).tuned
+    assert [spec.symbol for spec in row.entries("py")] == ["gelu_sm_90_wide_f16", "gelu_sm_90_wide_bf16"]
+    assert row.measured_entry("py").symbol == "gelu_sm_90_wide_N2048_bf16"
+    with pytest.raises(UsageError, match="only is 'both', not one of sized, any"):
+        Tables(write('where = ["N > 1024"]', 'only = "both"\nwhere = ["N > 1024"]')).entries("py")
+
+
 def test_a_row_may_be_for_some_sources() -> None:
     row = {**ROW, "sources": ["mlir"]}
     assert (specs_of(row, "py", None), len(specs_of(row, "mlir", None))) == ([], 2)
@@ -338,5 +357,5 @@ def test_only_known_targets_have_policies() -> None:
 
 def test_tuned_entries_are_told_from_those_that_were_written() -> None:
     tuned = tuned_symbols("mlir")
-    assert {"linear_sm_90_vast_bf16", "linear_sm_90_vast_N2304_bf16"} <= tuned
+    assert {"linear_sm_90_m512_N2304_bf16", "linear_sm_90_m1536_bf16"} <= tuned
     assert "linear_128x384x64_bf16" not in tuned
