@@ -3,6 +3,9 @@
 A test that needs more than Python and the packages says so: `@pytest.mark.needs("toolchain")`. It is skipped where the
 capability is missing, with the reason, unless the run declares that it is there: `pytest --require=toolchain`.
 `pytest.skip`, `pytest.mark.skip`, `skipif` and `importorskip` are errors.
+
+A test that takes minutes says so: `@pytest.mark.long("why, and what stands in for it")`. It runs with `pytest --all`,
+and is else left out and counted.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from collections.abc import Callable, Generator
 import pytest
 
 PROPERTY = "missing capability"
+LONG = "time (--all runs them)"
 
 
 def _toolchain() -> str | None:
@@ -110,6 +114,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--require", action="append", default=[], choices=sorted(CAPABILITIES), metavar="CAPABILITY",
         help="a capability that must be there: a test that needs it fails where it is missing",
     )  # fmt: skip
+    parser.addoption("--all", action="store_true", help="run the tests marked long too")
     parser.addoption(
         "--bundle", metavar="DIR",
         help="a compiled bundle that the GPU tests launch, for a machine without the compiler",
@@ -117,11 +122,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long(why): takes minutes; only with --all")
     config.addinivalue_line("markers", f"needs(*capabilities): skipped where one is missing: {', '.join(CAPABILITIES)}")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if (long := item.get_closest_marker("long")) and not item.config.getoption("--all"):
+        item.user_properties.append((PROPERTY, LONG))
+        pytest.skip(f"takes minutes, runs with --all: {long.args[0]}")
     required: list[str] = item.config.getoption("--require")
     for capability in (name for mark in item.iter_markers("needs") for name in mark.args):
         if capability not in CAPABILITIES:
