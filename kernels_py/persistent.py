@@ -12,8 +12,6 @@ from .products import (
     bias_rows,
     gelu_of_half,
     gelu_of_value,
-    half_bias_rows,
-    halved,
     inverse_rms,
     load,
     load_bias,
@@ -118,7 +116,7 @@ def rms_linear_gelu(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BK: In
 
     def epilogue(product, _, m, n):
         line = load_bias(bias, n, BN)
-        scale = halved(inverse_rms(sum_of_parts(squares, m, BM), x.shape[1], eps))
-        return gelu_of_half(scale_rows(product, scale, half_bias_rows(line)), out.dtype)
+        scale = inverse_rms(sum_of_parts(squares, m, BM), x.shape[1], eps)
+        return gelu_of_half(scale_rows(product, scale, bias_rows(line), 0.5), out.dtype)
 
     persistent(x, weight, out, BM, BN, BK, GROUP, TF32, nothing, epilogue)

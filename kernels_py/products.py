@@ -85,11 +85,6 @@ def bias_rows(bias):
     return bias[None, :]
 
 
-def half_bias_rows(bias):
-    """The same of half the bias: GELU works on x / 2."""
-    return halved(bias)[None, :]
-
-
 def sum_of_parts(squares, m, BM):
     """The sum of squares of BM rows from its parts, four a step: past the last part there are zeros."""
     total = ct.zeros((BM,), ct.float32)
@@ -129,9 +124,10 @@ def gelu(product, half_bias, storage):
     return gelu_of_half(halved(product) + half_bias, storage)
 
 
-def scale_rows(product, scale, bias):
-    """product * scale + bias, with one scale for each row."""
-    return product * scale + bias
+def scale_rows(product, scale, bias, factor=1.0):
+    """(product * scale + bias) * factor, with one scale for each row. GELU takes a factor of 1 / 2. The compiler orders
+    the code otherwise if a factor of 1 is left out."""
+    return product * (scale * factor) + bias * factor
 
 
 def halved(value):

@@ -7,15 +7,12 @@ from __future__ import annotations
 import cuda.tile as ct
 
 from .products import (
-    ZERO,
     Bool,
     Int,
     add_residual,
     bias_rows,
     gelu_of_half,
     gelu_of_value,
-    half_bias_rows,
-    halved,
     inverse_rms,
     load,
     load_bias,
@@ -161,7 +158,7 @@ def rms_linear_gelu_few(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BK
         return inverse_rms_of_16(squares, m, BM, x.shape[1], eps)
 
     def epilogue(product, bias, scale):
-        return gelu_of_half(scale_rows(product, halved(scale), half_bias_rows(bias)), out.dtype)
+        return gelu_of_half(scale_rows(product, scale, bias_rows(bias), 0.5), out.dtype)
 
     small_m(x, weight, out, BM, BN, BK, TF32, ahead, behind, epilogue)
 
@@ -228,6 +225,6 @@ def rms_linear_gelu_thin(x, squares, weight, bias, out, eps, BM: Int, BN: Int, B
         return inverse_rms_of_16(squares, m, BM, x.shape[1], eps)
 
     def epilogue(product, bias, scale):
-        return gelu_of_half(scale_rows(product, halved(scale), halved(bias)), out.dtype)
+        return gelu_of_half(scale_rows(product, scale, bias, 0.5), out.dtype)
 
     swap_ab(x, weight, out, BM, BN, BK, TF32, ahead, behind, epilogue)

@@ -15,7 +15,6 @@ from .products import (
     bias_rows,
     gelu,
     gelu_of_half,
-    half_bias_rows,
     halved,
     inverse_rms,
     load,
@@ -170,8 +169,8 @@ def rms_linear_gelu_pair(
 ):
     def epilogue(product, rest, _, m, left, right):
         line, rest_line = load_split_bias(bias, left, right, BN, BR)
-        scale = halved(inverse_rms(sum_of_parts(squares, m, BM), x.shape[1], eps))
-        half, rest_half = scale_rows(product, scale, halved(line)), scale_rows(rest, scale, halved(rest_line))
+        scale = inverse_rms(sum_of_parts(squares, m, BM), x.shape[1], eps)
+        half, rest_half = scale_rows(product, scale, line, 0.5), scale_rows(rest, scale, rest_line, 0.5)
         return gelu_of_half(half, out.dtype), gelu_of_half(rest_half, out.dtype)
 
     split_n(x, weight, out, BM, BN, BR, BK, GROUP, TF32, nothing, epilogue)
