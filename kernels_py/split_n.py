@@ -123,9 +123,7 @@ def linear_gelu_pair(x, weight, bias, out, BM: Int, BN: Int, BR: Int, BK: Int, G
 
 
 @ct.kernel
-def linear_residual_pair(
-    x, weight, bias, residual, out, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool
-):
+def linear_residual_pair(x, weight, bias, residual, out, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool):
     """The residual may be the output itself: each block reads just what it writes."""
 
     def prologue(left, right):
