@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
+from .products import add_both
+
 ConstInt = ct.Constant[int]
 
 
@@ -57,10 +59,6 @@ def normed(value, gain, shift, width, eps):
     deviation = ct.where(inside, value - mean, 0.0)
     variance = ct.sum(deviation * deviation, axis=1, keepdims=True) / width
     return deviation * ct.rsqrt(variance + eps) * gain + shift
-
-
-def add_both(sum_a, square_a, sum_b, square_b):
-    return sum_a + sum_b, square_a + square_b
 
 
 def normed_once(value, first, gain, shift, width, eps):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import cuda.tile as ct
 
 from .products import (
-    ZERO,
     Bool,
     Int,
     add_residual,
@@ -17,17 +16,12 @@ from .products import (
     step,
     store,
     store_directly,
-    tile_place,
 )
 from .small_m import STEPS, load_weight, multiply, multiply_swapped
 from .split_n import (
     load_split_bias,
-    split_columns,
     split_n,
-    split_step,
-    store_split,
     store_split_squares,
-    unknown_zero,
 )
 
 
@@ -61,24 +55,6 @@ def linear_parts_thin(x, weight, partial, BM: Int, BN: Int, BK: Int, TF32: Bool)
     ct.grid_dependency_control_wait()
     result = multiply_swapped(x, tiles, m, z * STEPS, BM, BN, BK, TF32)
     store_directly(partial, (z, m, n), result.reshape((1, BM, BN)))
-
-
-@ct.kernel
-def linear_pair_twice(x, weight, bias, out, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool):
-    """Split-N for a long K, unrolled by 2: the compiler then keeps five tiles of each operand in flight, not three or
-    four. Past K there are zeros."""
-    m_tiles, n_tiles = ct.cdiv(x.shape[0], BM), ct.cdiv(weight.shape[1], BN + BR)
-    for tile in range(ct.bid(0), m_tiles * n_tiles, ct.num_blocks(0)):
-        m, n = tile_place(tile, m_tiles, n_tiles, GROUP)
-        left, right = split_columns(n, BN, BR)
-        line, rest_line = load_split_bias(bias, left, right, BN, BR)
-        w_left = weight.tiled_view((BK, BN), padding_mode=ZERO, traversal_steps=(BK, BR))
-        acc, rest = unknown_zero(BM, BN), unknown_zero(BM, BR)
-        for pair in range(ct.cdiv(x.shape[1], 2 * BK)):
-            for half in ct.static_iter(range(2)):
-                k = 2 * pair + half
-                acc, rest = split_step(x, w_left, weight, m, k, left, right, acc, rest, BM, BR, BK, TF32)
-        store_split(out, m, left, right, acc + line, rest + rest_line, BM, BN, BR)
 
 
 @ct.kernel

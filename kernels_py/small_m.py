@@ -12,7 +12,6 @@ from .products import (
     add_residual,
     bias_rows,
     gelu_of_half,
-    gelu_of_value,
     inverse_rms,
     load,
     load_bias,
@@ -106,17 +105,6 @@ def linear_few(x, weight, bias, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
 
 
 @ct.kernel
-def linear_gelu_few(x, weight, bias, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
-    def ahead(n):
-        return load_bias(bias, n, BN)
-
-    def epilogue(product, bias, _):
-        return gelu_of_value(product + bias_rows(bias), out.dtype)
-
-    small_m(x, weight, out, BM, BN, BK, TF32, ahead, nothing, epilogue)
-
-
-@ct.kernel
 def linear_residual_few(x, weight, bias, residual, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
     """The residual may be the output itself: each block reads just what it writes."""
 
@@ -172,31 +160,6 @@ def linear_thin(x, weight, bias, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
         return product + bias
 
     swap_ab(x, weight, out, BM, BN, BK, TF32, ahead, nothing, epilogue)
-
-
-@ct.kernel
-def linear_gelu_thin(x, weight, bias, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
-    def ahead(n):
-        return bias_rows(load_bias_directly(bias, n, BN))
-
-    def epilogue(product, bias, _):
-        return gelu_of_value(product + bias, out.dtype)
-
-    swap_ab(x, weight, out, BM, BN, BK, TF32, ahead, nothing, epilogue)
-
-
-@ct.kernel
-def linear_residual_thin(x, weight, bias, residual, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
-    def ahead(n):
-        return bias_rows(load_bias_directly(bias, n, BN))
-
-    def behind(m, n):
-        return load_directly(residual, (m, n), (BM, BN))
-
-    def epilogue(product, bias, residual):
-        return add_residual(product + bias, residual)
-
-    swap_ab(x, weight, out, BM, BN, BK, TF32, ahead, behind, epilogue)
 
 
 @ct.kernel

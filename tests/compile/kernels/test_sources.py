@@ -74,6 +74,14 @@ def test_every_kernel_in_python_is_used_by_an_entry() -> None:
     assert set(found) == kernels
 
 
+def test_every_part_of_a_kernel_in_python_is_used() -> None:
+    text = "\n".join(path.read_text() for path in ROOT.glob("kernels_py/*.py") if path.name != "__init__.py")
+    parts = re.findall(r"(?<!ct\.kernel\n)^def (\w+)", text, re.MULTILINE)
+    assert {"persistent", "split_n", "bias_rows", "add_residual"} <= set(parts)
+    called = re.sub(r"def \w+|import \([^)]*\)|import .*", "", text)
+    assert {part for part in parts if not re.search(rf"\b{part}\b", called)} == set()
+
+
 def dtypes_of(op: OpSpec) -> list[str]:
     """tf32 where there are products; f32 alone where the op names no dtype."""
     if not any(param.dtype == "T" for param in op.params):
