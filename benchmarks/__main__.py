@@ -36,9 +36,9 @@ def _list_of(known: Sequence[str], *, none: bool = False) -> Callable[[str], lis
     def parse(text: str) -> list[str]:
         names = [name for name in text.split(",") if name]
         if unknown := [name for name in names if name not in known]:
-            raise argparse.ArgumentTypeError(f"no {', '.join(unknown)}: some of {','.join(known)}")
+            raise argparse.ArgumentTypeError(f"no {', '.join(unknown)}: choose from {','.join(known)}")
         if not names and not none:
-            raise argparse.ArgumentTypeError(f"{text!r} names none: some of {','.join(known)}")
+            raise argparse.ArgumentTypeError(f"{text!r} names nothing: choose from {','.join(known)}")
         return names
 
     return parse
@@ -48,7 +48,7 @@ def _pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from error
 
 
 def _named(text: str) -> tuple[str, Path]:
@@ -147,7 +147,7 @@ def _gpu(args: argparse.Namespace) -> int:
         if error.name != "torch":
             raise
         raise ToolchainError(
-            f"{sys.executable} has no PyTorch, which the results are compared with",
+            f"{sys.executable} has no PyTorch, and the results are compared with PyTorch's",
             hint="run `python -m benchmarks gpu` with a Python that has PyTorch",
         ) from error
     return gpu.run(wanted)

@@ -81,7 +81,7 @@ def places(root: Path = ROOT) -> list[Place]:
 def start(name: str, root: Path = ROOT) -> dict[Place, Path]:
     """Write all places for the op `name`; nothing if one of them cannot be. Raises UsageError."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise UsageError(f"{name!r} is no name for an op", hint="lower case, as rms_linear")
+        raise UsageError(f"{name!r} is not a valid name for an op", hint="lower case, as rms_linear")
     if name in tomllib.loads((root / "toolchain/ops.toml").read_text()):
         raise UsageError(f"there is an op {name} already", hint="nox -s new_op -- --left lists what it lacks")
     found = {place: root / place.path.format(name=name) for place in places(root)}

@@ -48,7 +48,7 @@ class GPTConfig:
         """Reads what stands in a GPT-2 `config.json`. Raises UsageError, which names `where` it stands, for anything
         else and for a variant that the model does not compute."""
         if not isinstance(row, dict):
-            raise UsageError(f"{where} holds no JSON object", hint=_IS_IT)
+            raise UsageError(f"{where} does not hold a JSON object", hint=_IS_IT)
         row = cast("dict[str, Any]", row)
         wanted = {
             "model_type": "gpt2", "activation_function": "gelu_new", "scale_attn_weights": True,
@@ -64,7 +64,7 @@ class GPTConfig:
         if (inner := row.get("n_inner")) not in (None, 4 * n_embd):
             raise UsageError(f"{where}: n_inner is {inner}; this model has 4 x n_embd")
         if not isinstance(eps := row.get("layer_norm_epsilon", cls.eps), int | float):
-            raise UsageError(f"{where}: layer_norm_epsilon is {eps!r}, which is no number")
+            raise UsageError(f"{where}: layer_norm_epsilon is {eps!r}, which is not a number")
         try:
             return cls(n_layer, n_head, n_embd, n_ctx, vocab_size, eps)
         except UsageError as error:

@@ -49,7 +49,8 @@ def check(
     prompt = np.atleast_2d(tokens)  # (1, T)
     if prompt.ndim > 2 or len(prompt) > 1:
         raise UsageError(
-            f"one text is continued, {list(prompt.shape)} tokens are several", hint="see KVCache for a batch"
+            f"generate continues one text; tokens of shape {list(prompt.shape)} are several",
+            hint="see KVCache for a batch",
         )
     if seed < 0:
         raise UsageError(f"seed is {seed}: it cannot be negative")

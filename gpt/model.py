@@ -228,7 +228,9 @@ class GPT:
                 raise UsageError(f"{batch} sequences for a cache of {cache.batch}")
             filled = cache.lengths if lengths is None else lengths
             if filled.shape != (batch,) or not np.issubdtype(filled.dtype, np.integer) or filled.min() < 0:
-                raise UsageError(f"lengths of {batch} sequences must be as many integers from 0, not {filled.tolist()}")
+                raise UsageError(
+                    f"the lengths of {batch} sequences must be {batch} integers of at least 0, not {filled.tolist()}"
+                )
             limit, used = cache.positions, int(filled.max())
         if used + length > limit:
             raise UsageError(f"{used} + {length} positions are more than the {limit} there are")

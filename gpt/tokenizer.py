@@ -71,7 +71,7 @@ class BytePairTokenizer:
         except (OSError, ValueError) as error:
             raise UsageError(f"{path} cannot be read: {error}") from error
         except Exception as error:  # its parser raises Exception itself
-            raise UsageError(f"{path} is no tokenizer: {error}") from error
+            raise UsageError(f"{path} is not a tokenizer: {error}") from error
         self._encoding.no_truncation()  # what a file says of both is for training: a prompt is taken as it stands
         self._encoding.no_padding()
         self.vocab_size: int = self._encoding.get_vocab_size()

@@ -97,7 +97,7 @@ def check(config: GPTConfig, weights: Mapping[str, Array], where: str) -> None:
         )
     if unknown := [name for name in weights if name not in wanted]:
         raise UsageError(
-            f"{where}: tensors that this model has not: {', '.join(unknown[:4])}{' ...' * (len(unknown) > 4)}"
+            f"{where}: tensors that this model does not have: {', '.join(unknown[:4])}{' ...' * (len(unknown) > 4)}"
         )
     for name, shape in wanted.items():
         tensor = weights[name]
@@ -150,15 +150,15 @@ def _folder(path_or_name: str | Path) -> Path:
     name = str(path_or_name)
     path_like = name.startswith((".", "/", "~")) or name.count("/") > 1
     if isinstance(path_or_name, Path) or path_like or Path(name).exists():
-        raise UsageError(f"{name} is no folder", hint="give a checkpoint's folder or a repository of the hub")
+        raise UsageError(f"{name} is not a folder", hint="give a checkpoint's folder or a repository of the hub")
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
-        raise UsageError(f"{name} is no folder, and huggingface_hub is not installed to fetch it") from error
+        raise UsageError(f"{name} is not a folder, and huggingface_hub is not installed to fetch it") from error
     try:
         return Path(str(snapshot_download(name, allow_patterns=_FILES)))
     except (OSError, ValueError) as error:  # its own errors derive from these
-        raise UsageError(f"{name} is no folder, and the hub did not give it: {error}") from error
+        raise UsageError(f"{name} is not a folder, and the hub did not provide it: {error}") from error
 
 
 def _our_names(tensors: Mapping[str, Array], where: str) -> dict[str, Array]:

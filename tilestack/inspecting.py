@@ -68,7 +68,7 @@ def _cubins(args: argparse.Namespace) -> list[tuple[str, bytes]]:
         if not is_cubin(data):
             raise UsageError(f"{args.path} is no cubin", hint="tilestack assemble --target SM makes one")
         if given := [f"--{name}" for name in ("target", "op", "source") if getattr(args, name) is not None]:
-            raise UsageError(f"{args.path} is one cubin: {', '.join(given)} would choose of a bundle")
+            raise UsageError(f"{args.path} is one cubin: {', '.join(given)} select from a bundle")
         return [("", data)]
     bundle = Bundle.load(args.path)
     if not bundle.targets:

@@ -106,7 +106,10 @@ def _bundle(
 
     package, target = SOURCES[args.source], executor.target
     if target is not None and target not in targets.targets():
-        raise UsageError(f"no compiled bundle, and {target} is no target of ours", hint="name one with --bundle")
+        raise UsageError(
+            f"there is no compiled bundle, and {target} is not a target that can be compiled for",
+            hint="name one with --bundle",
+        )
     specs = entries_of_a_text(
         package, target, executor.sms, config, tensors, args.dtype, prompt=prompt, count=args.max_new_tokens
     )

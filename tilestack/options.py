@@ -41,7 +41,7 @@ def print_json(value: object) -> None:
 def seed(text: str) -> int:
     """An argparse type: what a random generator starts from."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no integer from 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 0")
     return int(text)
 
 
@@ -74,7 +74,7 @@ def emit(path: Path | None, data: bytes) -> None:
         write(path, data)
         return
     if b"\x00" in data and sys.stdout.isatty():
-        raise UsageError("this is no text for a terminal", hint="name a file with --output")
+        raise UsageError("the output is binary, not text for a terminal", hint="name a file with --output")
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 

@@ -99,7 +99,7 @@ def verify(args: argparse.Namespace) -> int:
     if not result.matches:
         counted = ", ".join(f"{count} {status}" for status, count in result.counts.items() if count)
         raise BundleError(
-            f"{args.bundle} is not what this checkout gives: {counted}",
+            f"{args.bundle} differs from what this checkout builds: {counted}",
             hint="compare with the checkout and the toolchain that it was made with"
             if result.differences
             else "tools and sources are those of the bundle: do not trust it, or find what is not reproducible with "

@@ -38,7 +38,7 @@ def _date(text: str) -> datetime.date:
     try:
         return datetime.date.fromisoformat(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no date: YYYY-MM-DD") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a date of the form YYYY-MM-DD") from error
 
 
 def list_(args: argparse.Namespace) -> int:

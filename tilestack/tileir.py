@@ -105,7 +105,7 @@ def assemble_(args: argparse.Namespace) -> int:
     from toolchain.tileir import bytecode, text
 
     if (args.file is None) == (args.entry is None):
-        raise UsageError("name a file or an --entry, one of them")
+        raise UsageError("name either a file or an --entry")
     composed: Callable[[], ModuleOp] | None = None
     if args.entry is not None:
         source = pipeline.load_source(SOURCES[args.source])
@@ -262,7 +262,7 @@ def _argument(text: str, rng: np.random.Generator) -> np.ndarray[Any, Any] | int
             return number(text)
         except ValueError:
             continue
-    raise UsageError(f"--arg {text!r} is no .npy file, DTYPE:SIZES, zeros:DTYPE:SIZES or number")
+    raise UsageError(f"--arg {text!r} is not a .npy file, DTYPE:SIZES, zeros:DTYPE:SIZES or a number")
 
 
 def _array(text: str, path: Path, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
@@ -273,7 +273,7 @@ def _array(text: str, path: Path, dtype: np.dtype[Any] | None) -> np.ndarray[Any
     except (OSError, ValueError, EOFError, MemoryError, SyntaxError, tokenize.TokenError) as error:
         raise UsageError(f"--arg {text}: {error}") from error  # the last two: of a header that does not parse
     if array.dtype.kind not in "biuf":
-        raise UsageError(f"--arg {text}: it holds {array.dtype}, which is no integer and no real number")
+        raise UsageError(f"--arg {text}: it holds {array.dtype}, which is neither an integer nor a real number")
     return array.astype(dtype or array.dtype.newbyteorder("="), order="C")
 
 

@@ -73,10 +73,10 @@ def add(commands: Any) -> None:
 def tune(args: argparse.Namespace) -> int:
     if args.check:
         if args.what or args.target or args.phase:
-            raise UsageError("--check looks at all that is kept: no op, target or phase goes with it")
+            raise UsageError("--check looks at all kept entries: give it no op, target or phase")
         return check(args)
     if not (args.what and args.target):
-        raise UsageError("what shall be tuned, and for which GPU?", hint="tilestack tune linear --target sm_90")
+        raise UsageError("name what to tune and the GPU target", hint="tilestack tune linear --target sm_90")
     if args.jobs is not None and args.jobs < 1:
         raise UsageError(f"--jobs {args.jobs}: at least one")
     from toolchain.targets import select

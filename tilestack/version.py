@@ -24,4 +24,4 @@ def version() -> str:
         return metadata.version(NAME)
     except metadata.PackageNotFoundError as error:
         hint = "run it in a checkout, or install the wheel"
-        raise ToolchainError(f"no package {NAME} is installed, and {path} is not its own", hint=hint) from error
+        raise ToolchainError(f"no package {NAME} is installed, and {path} does not belong to it", hint=hint) from error

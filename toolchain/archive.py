@@ -49,7 +49,7 @@ def pack(folder: Path, path: Path) -> str:
     be written.
     """
     if path.exists() and not path.is_file():
-        raise UsageError(f"{path} cannot be written: it is there, and no plain file")
+        raise UsageError(f"{path} cannot be written: something else than a plain file is there")
     bundle = Bundle.load(folder)
     if extra := unlisted(bundle):
         raise BundleError(
@@ -108,7 +108,7 @@ def unpack(path: Path, folder: Path) -> Bundle:
         except OSError as error:
             raise UsageError(f"{path} cannot be unpacked: {error.strerror or error}") from error
         except (lzma.LZMAError, tarfile.TarError, EOFError) as error:
-            raise BundleError(f"{path} is damaged, or no {SUFFIX}: {error}", hint=_AGAIN) from error
+            raise BundleError(f"{path} is damaged, or not a {SUFFIX}: {error}", hint=_AGAIN) from error
         replace_folder(folder, fresh, Path(scratch) / "old")
     return Bundle.load(folder)
 
@@ -121,7 +121,7 @@ class _PlainFile(tarfile.TarInfo):
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _PlainFile:
         member = super().frombuf(buf, encoding, errors)
         if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
-            raise tarfile.TarError(f"{member.name!r} is no plain file: links and folders are refused")
+            raise tarfile.TarError(f"{member.name!r} is not a plain file: links and folders are refused")
         return member
 
 
@@ -142,7 +142,7 @@ def _read_members(path: Path, file: IO[bytes], fresh: Path) -> None:
             (fresh / member.name).write_bytes(content)
         while rest := packed.read(1 << 20):  # to the end: xz's check sum stands there
             if rest.strip(b"\0"):
-                raise BundleError(f"{path}: there is more after the end of the archive", hint=_AGAIN)
+                raise BundleError(f"{path}: there is data after the end of the archive", hint=_AGAIN)
     if not (fresh / MANIFEST).is_file():
         raise BundleError(f"{path} is empty", hint=_AGAIN)
     wrong += [f"{name}: missing" for name in wanted]
@@ -152,7 +152,7 @@ def _read_members(path: Path, file: IO[bytes], fresh: Path) -> None:
 
 def _read_manifest(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo, fresh: Path) -> dict[str, str]:
     if member.name != MANIFEST:
-        raise BundleError(f"{path} is no archive of a bundle: it starts with {member.name!r}, not with {MANIFEST}")
+        raise BundleError(f"{path} is not an archive of a bundle: it starts with {member.name!r}, not with {MANIFEST}")
     (fresh / MANIFEST).write_bytes(_content(path, archive, member, MANIFEST_LIMIT))
     try:
         return listed(Bundle.load(fresh))  # its names are made from checked sha256s: none leads elsewhere

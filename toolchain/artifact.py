@@ -29,8 +29,8 @@ class Form:
 
     `version`: of the bytecode; empty for PTX, which states its own. `convention`: how arguments are passed. `block`:
     threads in x, y and z; (1, 1, 1) for Tile IR, whose compiler chooses them. `shared_bytes`: dynamic shared memory of
-    a block. `waits`: the kernel waits by itself for the launch before it (see `tileir/overlap.py`), so that it may
-    begin before that one ends.
+    a block. `waits`: the kernel itself waits for the previous launch (see `tileir/passes/overlap.py`), so it may begin
+    before that launch ends.
     """
 
     kind: Kind = "tile-ir"
@@ -44,7 +44,9 @@ class Form:
         if self.kind not in get_args(Kind):
             raise UsageError(f"no artifact of kind {self.kind!r}", hint=f"one of {', '.join(get_args(Kind))}")
         if (self.kind == "tile-ir") != bool(re.fullmatch(_VERSION, self.version)):
-            raise UsageError(f"{self.version!r} is no version of {self.kind}: bytecode has one such as 13.4, PTX none")
+            raise UsageError(
+                f"{self.version!r} is not a version of {self.kind}: bytecode has a version such as 13.4, PTX has none"
+            )
         if self.convention != CALLING_CONVENTION:
             raise UsageError(f"no calling convention {self.convention!r}", hint=f"launches use {CALLING_CONVENTION}")
         x, y, z = self.block
@@ -65,7 +67,7 @@ class Form:
         if not all(type(number) is int for number in (x, y, z, row["shared_bytes"])):
             raise TypeError("block and shared_bytes are integers")
         if row["version"] and not re.fullmatch(_VERSION, row["version"]):
-            raise ValueError(f"{row['version']!r} is no version of the bytecode")
+            raise ValueError(f"{row['version']!r} is not a version of the bytecode")
         return cls(row["kind"], row["version"], row["convention"], (x, y, z), row["shared_bytes"], row["waits"] is True)
 
 
@@ -80,7 +82,7 @@ class Artifact:
 def tile_ir(bytecode: bytes, version: str) -> Artifact:
     """Tile IR bytecode of a version such as "13.4"."""
     if not re.fullmatch(_VERSION, version):
-        raise UsageError(f"{version!r} is no bytecode version", hint="write it as 13.4")
+        raise UsageError(f"{version!r} is not a bytecode version", hint="write it as 13.4")
     waits = tuple(map(int, version.split("."))) >= WAITS_SINCE
     return Artifact(bytecode, Form("tile-ir", version, waits=waits))
 

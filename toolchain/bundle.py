@@ -202,7 +202,7 @@ def _entry(root: Path, row: Mapping[str, Any]) -> BundleEntry:
 
     spec, form = EntrySpec.from_json(row["spec"]), Form.from_json(row["form"])
     if not all(isinstance(row["spec"][name], str) for name in ("symbol", "source")):
-        raise TypeError(f"{spec.source!r}/{spec.symbol!r} is no entry's name")
+        raise TypeError(f"{spec.source!r}/{spec.symbol!r} is not the name of an entry")
     return BundleEntry(
         spec=spec,
         code=file(row["code"], SUFFIXES[form.kind]),
@@ -251,7 +251,7 @@ def _policies(compiled: Sequence[Compiled]) -> dict[str, Any]:
 def check_replaceable(root: Path) -> None:
     """Raises UsageError if `root` holds anything but a bundle, or cannot be made."""
     if root.exists() and not _looks_like_one(root) and (not root.is_dir() or any(root.iterdir())):
-        raise UsageError(f"{root} exists and is no bundle: it is not overwritten", hint="choose another --output")
+        raise UsageError(f"{root} exists and is not a bundle, so it is not overwritten", hint="choose another --output")
     check_makable(root.absolute().parent)
 
 
@@ -259,7 +259,7 @@ def _check_signatures(path: Path, entries: Sequence[BundleEntry], signatures: An
     """Raises BundleError if ops took other parameters when the kernels were compiled: a GPU would run these all the
     same, on arguments that they do not expect."""
     if not isinstance(signatures, dict):
-        raise BundleError(f"{path} is damaged: its ops are no table", hint=_AGAIN)
+        raise BundleError(f"{path} is damaged: its ops are not a table", hint=_AGAIN)
     found = cast("dict[str, Any]", signatures)
     if missing := sorted({entry.spec.op for entry in entries} - found.keys()):
         raise BundleError(f"{path} is damaged: it has no parameters of {', '.join(missing)}", hint=_AGAIN)

@@ -232,7 +232,7 @@ def _tuned(path: Path, number: int, target: str, table: Mapping[str, Any]) -> Tu
     check_keys(table["measured"], MEASURED, f"{where}: measured", MEASURED_OPTIONAL)
     where = f"{where} ({table['op']} {table['class']})"
     if not table["sources"]:
-        raise UsageError(f"{where}: it is for no source", hint=_AGAIN)
+        raise UsageError(f"{where}: it names no source", hint=_AGAIN)
     check_row({**table, "ops": [table["op"]]}, where)
     return TunedRow(path, number, target, table)
 
@@ -335,7 +335,7 @@ def _cost(row: Mapping[str, Any], policy: Policy | None) -> TileCost | None:
     if "tiles" not in row and "rounds" not in row:
         return None
     if policy is None:
-        raise UsageError("tiles and rounds are of a [policy], which this table lacks")
+        raise UsageError("tiles and rounds need a [policy], which this table lacks")
     constants = row["constants"]
     tile = (constants["BM"], constants["BN"] + constants.get("BR", 0))
     if "tiles" in row:

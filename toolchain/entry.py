@@ -45,7 +45,9 @@ class Param:
     def parse(cls, text: str, role: Literal["input", "output", "scalar"]) -> Param:
         match = _PARAM.fullmatch(text)
         if match is None or (role == "scalar") != (match["dims"] is None):
-            raise UsageError(f"ops.toml: {text!r} is no {role} parameter", hint="write 'name: dtype[DIM, DIM]'")
+            raise UsageError(
+                f"ops.toml: {text!r} is not a valid {role} parameter", hint="write 'name: dtype[DIM, DIM]'"
+            )
         dims = tuple(match["dims"].split(", ")) if match["dims"] else ()
         return cls(match["name"], match["dtype"], dims, role)
 
@@ -278,7 +280,7 @@ def _parse(text: str) -> ast.expr:
     try:
         return ast.parse(text, mode="eval").body
     except SyntaxError as error:
-        raise UsageError(f"{text!r} is no expression: {error.msg}") from error
+        raise UsageError(f"{text!r} is not an expression: {error.msg}") from error
 
 
 def expression_names(text: str) -> set[str]:

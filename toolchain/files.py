@@ -16,9 +16,9 @@ def check_makable(folder: Path) -> None:
     the work whose results shall go there."""
     nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not nearest.is_dir():
-        raise UsageError(f"{folder} cannot be made: {nearest} is no folder")
+        raise UsageError(f"{folder} cannot be created: {nearest} is not a folder")
     if not os.access(nearest, os.W_OK | os.X_OK):
-        raise UsageError(f"{folder} cannot be written: {nearest} may not be written to")
+        raise UsageError(f"{folder} cannot be written: no permission to write to {nearest}")
 
 
 def everything(folder: Path) -> list[Path]:

@@ -86,7 +86,7 @@ def jobs() -> int:
     if not chosen:
         return len(os.sched_getaffinity(0))
     if not chosen.isdecimal() or len(chosen) > MOST_DIGITS or int(chosen) == 0:
-        raise UsageError(f"{JOBS.name}={chosen[:20]!r} is no integer from 1 to 9999", hint=f"unset {JOBS.name}")
+        raise UsageError(f"{JOBS.name}={chosen[:20]!r} is not an integer from 1 to 9999", hint=f"unset {JOBS.name}")
     return int(chosen)
 
 
@@ -156,13 +156,13 @@ def build_environment() -> dict[str, str]:
 def source_date_epoch() -> int | None:
     """The time that what we write carries, if it shall carry one: https://reproducible-builds.org/specs/source-date-epoch.
 
-    Raises UsageError if it is no number of seconds.
+    Raises UsageError if it is not a number of seconds.
     """
     chosen = os.environ.get(SOURCE_DATE_EPOCH.name)
     if not chosen:
         return None
     if not chosen.isdecimal() or len(chosen) > len(str(LAST_SECOND)) or int(chosen) > LAST_SECOND:
-        raise UsageError(f"{SOURCE_DATE_EPOCH.name}={chosen[:20]!r} is no number of seconds since 1970")
+        raise UsageError(f"{SOURCE_DATE_EPOCH.name}={chosen[:20]!r} is not a number of seconds since 1970")
     return int(chosen)
 
 

@@ -58,7 +58,7 @@ class Manifest:
             tools = {name: InstalledFile(**row) for name, row in table["tools"].items()}
             return cls(table["identity"], table["python"], tools)
         except FileNotFoundError as error:
-            raise ToolchainError(f"{path}: missing: not built, or not to the end", hint=REPAIR) from error
+            raise ToolchainError(f"{path}: missing: not built, or the build did not finish", hint=REPAIR) from error
         except OSError as error:
             raise ToolchainError(f"{path}: cannot be read: {error.strerror}", hint=REPAIR) from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:

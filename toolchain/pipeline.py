@@ -75,7 +75,7 @@ def export(package: str, spec: EntrySpec, version: str) -> bytes:
 
 
 def check_targets(targets: Iterable[Target], version: str) -> None:
-    """Raises UsageError for what is no bytecode version, and for a target that needs a later one."""
+    """Raises UsageError for what is not a bytecode version, and for a target that needs a later one."""
     wanted = parse_version(version)
     for target in targets:
         if parse_version(target.min_bytecode) > wanted:

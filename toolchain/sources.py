@@ -54,4 +54,4 @@ def load_source(package: str) -> Source:
             raise
         raise UsageError(f"no kernel source {package!r}: there is no such package") from error
     except AttributeError as error:
-        raise UsageError(f"{package} is no kernel source: it has no SOURCE") from error
+        raise UsageError(f"{package} is not a kernel source: it has no SOURCE") from error

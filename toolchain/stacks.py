@@ -96,7 +96,7 @@ def parse(table: Mapping[str, Any]) -> Stacks:
         intervals=tuple(Interval(**row) for row in native["compatibility"]),
     )
     if made.default not in made.stacks:
-        raise ToolchainError(f"pins.toml: the default is {made.default!r}, which is no stack")
+        raise ToolchainError(f"pins.toml: the default is {made.default!r}, which is not a stack")
     for stack in made.stacks.values():
         if stack.llvm["source"] not in made.llvm or stack.cuda_tile not in made.cuda_tile:
             raise ToolchainError(f"pins.toml: stack {stack.name} names a source that is not pinned")
@@ -139,7 +139,7 @@ def check(llvm: str, *, date: datetime.date | None = None, clone: Path | None = 
             return _fit(known, llvm, interval, f"it is the first commit that v{interval.cuda_tile} builds with")
     if date is None:
         raise UsageError(
-            f"commit {llvm} starts no interval that we know, so its place is needed",
+            f"commit {llvm} is not the start of a known interval, so its date or position is needed",
             hint="give its date, --date YYYY-MM-DD, or a clone of llvm-project, --llvm-clone DIR",
         )
     return _last(known, llvm, [row for row in known.intervals if row.date <= date], f"by its date, {date}")

@@ -71,7 +71,10 @@ def apply(
     """
     machine = _machine(measured, catalogue)
     if also_sources and len(catalogue.sources) > 1:
-        raise UsageError("several sources were measured: none of them speaks for others", hint="tune with one --source")
+        raise UsageError(
+            "several sources were measured, so none of them can be used for other sources",
+            hint="tune with one --source",
+        )
     launched.forget_old(measured)
     path = folder / f"{catalogue.target}.toml"
     rows = [dict(row.table) for row in load_table(path).tuned]
@@ -161,7 +164,7 @@ def _machine(measured: Measured, catalogue: Catalogue) -> Machine:
         raise UsageError(f"{measured.path}: nothing is measured", hint="tilestack tune --phase measure, on a GPU")
     if machine.kind != "cuda" or machine.target != catalogue.target:
         raise UsageError(
-            f"{measured.path} was measured on {machine.gpu} ({machine.target}), which says nothing of "
+            f"{measured.path} was measured on {machine.gpu} ({machine.target}), which says nothing about "
             f"{catalogue.target}",
             hint=f"measure on a GPU of {catalogue.target}",
         )

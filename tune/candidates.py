@@ -123,8 +123,8 @@ class Compiler:
         if outcome.failures:
             failure = outcome.failures[0]
             raise ToolchainError(
-                f"{failure.cell} does not compile, and variants are compared with it: {failure.error}",
-                hint="mend the source's own entries first: tilestack compile shows them all",
+                f"{failure.cell} does not compile, but variants are compared with it: {failure.error}",
+                hint="fix the source's own entries first: tilestack compile shows them all",
             )
         return outcome.compiled
 

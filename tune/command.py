@@ -38,7 +38,7 @@ def pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from error
 
 
 def seconds(text: str) -> float:
@@ -46,7 +46,7 @@ def seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from error
     if not value > 0:
         raise argparse.ArgumentTypeError(f"{text}: it must be above 0")
     return value

@@ -90,7 +90,7 @@ class Verdict:
 def judge(what: str, found: Errors, bounds: Bounds) -> Verdict:
     """Raises ConformanceError for a result that is not finite or outside of a bound; one of nothing is wrong too."""
     if not found.elements:
-        raise ConformanceError(f"{what}: nothing to compare")
+        raise ConformanceError(f"{what}: there is nothing to compare")
     if found.not_finite:
         raise ConformanceError(f"{what}: {found.not_finite} of {found.elements} elements are not finite or not written")
     verdict = Verdict(found.frobenius, bounds.frobenius, found.worst, bounds.worst)

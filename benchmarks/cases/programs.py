@@ -53,7 +53,10 @@ def programs(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> l
 def _single(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> Program:
     spec = ops()[case.op]
     if len(spec.outputs) != 1:
-        raise UsageError(f"{case.op} has {len(spec.outputs)} outputs", hint="give it a program of its own")
+        raise UsageError(
+            f"{case.op} has {len(spec.outputs)} outputs",
+            hint="write a separate program for it in benchmarks/cases/programs.py",
+        )
     out = _empty(launcher, case, spec.outputs[0].name, {})
     args = {**_named(case.op, inputs), spec.outputs[0].name: out}
     return Program([Launch(case.op, args)], out)

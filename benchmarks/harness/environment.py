@@ -48,7 +48,7 @@ def stamp(bundle: Path) -> Path:
     """Notes the checkout's commit in a bundle. Raises UsageError outside of a checkout, OSError."""
     found = _git()
     if found is None:
-        raise UsageError(f"{ROOT} is no git checkout, or git is not installed: there is no commit to note")
+        raise UsageError(f"{ROOT} is not a git checkout, or git is not installed: the commit is unknown")
     if not (bundle / MANIFEST).is_file():
         raise UsageError(f"no bundle in {bundle}", hint="tilestack compile writes one")
     path = bundle / COMMIT
@@ -89,9 +89,9 @@ def _run(*words: str) -> bytes:
     done = subprocess.run(["git", *words], capture_output=True, cwd=ROOT, check=False)
     if done.returncode:
         raise UsageError(
-            f"what is measured has no name: git {shlex.join(words)} failed in {ROOT}:\n"
+            f"the commit that is measured is unknown: git {shlex.join(words)} failed in {ROOT}:\n"
             f"{os.fsdecode(done.stderr).strip()}",
-            hint="do what git says, or remove .git from a copy of the tree: then the bundle's stamp says what it is",
+            hint="fix what git reports, or remove .git in a copy of the tree: then the bundle's stamp names the commit",
         )
     return done.stdout
 

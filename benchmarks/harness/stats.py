@@ -47,7 +47,9 @@ def ratio(above: Sequence[float], below: Sequence[float], seed: int = 0) -> Inte
     """median(above) / median(below) of samples that were taken in turns: a paired bootstrap, which draws whole rounds,
     so that what slowed a round down (a clock, a temperature) slows both."""
     if len(above) != len(below) or not above:
-        raise ValueError(f"{len(above)} and {len(below)} samples: a paired ratio wants equally many, at least one")
+        raise ValueError(
+            f"{len(above)} and {len(below)} samples: a paired ratio needs the same number of both, at least one"
+        )
     pairs = np.array([above, below])  # (2, rounds)
     rounds = pairs.shape[1]
     drawn = np.random.default_rng(seed).integers(0, rounds, (RESAMPLES, rounds))

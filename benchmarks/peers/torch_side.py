@@ -194,9 +194,9 @@ class TorchSide:
                     continue
                 times[backend] = min(self.time_us(replay.run) for _ in range(5))
         if not times:
-            raise RuntimeError(f"no attention runs here of {', '.join(backends)}") from ExceptionGroup(
-                "what each of them said", refused
-            )
+            raise RuntimeError(
+                f"none of these attention backends runs here: {', '.join(backends)}"
+            ) from ExceptionGroup("what each of them said", refused)
         return min(times, key=lambda backend: times[backend])
 
     def release(self) -> None:

@@ -25,7 +25,9 @@ def write_plots(results: Results, folder: Path) -> list[Path]:
     drawn = {"ratios.svg": ratios(results), "roofline.svg": roofline(results), "scaling.svg": scaling(results)}
     found = {name: picture for name, picture in drawn.items() if picture is not None}
     if not found:
-        raise UsageError("these results hold nothing to draw: no case has a right time", hint="see the table command")
+        raise UsageError(
+            "there is nothing to draw: no case in these results has a valid time", hint="see the table command"
+        )
     for name, picture in found.items():
         write_whole(folder / name, picture.render(), parents=True)
     return [folder / name for name in found]

@@ -164,7 +164,7 @@ def merge(runs: Sequence[Results], names: Sequence[str]) -> Results:
         for key in IDENTITY:
             if not run.environment.get(key) and key != "changes":
                 raise UsageError(
-                    f"{name} does not say its {key}: none can stand beside its rows", hint=UNKNOWN.get(key)
+                    f"{name} does not say its {key}, so its rows cannot be compared", hint=UNKNOWN.get(key)
                 )
     return join(runs, names)
 

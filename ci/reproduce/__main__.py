@@ -92,7 +92,7 @@ def reproduce(
 def prepared(commit: Commit, work: Path, python: Path) -> Generator[tuple[Side, Side, list[Varied]]]:
     """The two copies of the commit's files, ready to build in."""
     if (work.exists() and not (work / MARK).is_file() and any(work.iterdir())) or work.is_symlink():
-        raise UsageError(f"{work} is not a folder that we made: it is not removed", hint="choose another --output")
+        raise UsageError(f"{work} was not made by this command, so it is not removed", hint="choose another --output")
     if work.exists():
         shutil.rmtree(work)
     work.mkdir(parents=True)

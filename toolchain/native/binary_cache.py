@@ -47,7 +47,9 @@ def restore(conan: Conan, folder: Path, package: Package) -> bool:
         noted = json.loads(_note(archive).read_text())
         sha256, saved = noted["sha256"], noted["package"]
     except (ValueError, TypeError, KeyError) as error:
-        raise ToolchainError(f"{_note(archive)}: no note of ours", hint=f"delete it: rm {_note(archive)}") from error
+        raise ToolchainError(
+            f"{_note(archive)}: there is no note of its sha256", hint=f"delete it: rm {_note(archive)}"
+        ) from error
     if (found := file_sha256(archive)) != sha256:
         raise ToolchainError(
             f"{archive}: sha256 {found}, but {sha256} was saved: changed or damaged, so it is not used",

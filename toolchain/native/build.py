@@ -149,7 +149,7 @@ def _make(plan: Plan, folders: Folders, engine: Engine | None, built_in: str, on
         except ToolFailed as error:
             raise _failure(said, error) from error
         if not (made / "tools.json").is_file():
-            raise ToolchainError(f"the build ended well but wrote no tools.json in {made}")
+            raise ToolchainError(f"the build succeeded but wrote no tools.json in {made}")
         facts = json.loads((made / "tools.json").read_text())
         (made / "tools.json").write_text(json.dumps({**facts, "image": built_in}, indent=1, sort_keys=True) + "\n")
         write_wrappers(made)
@@ -228,7 +228,7 @@ def _check_sources(mirror: Path) -> None:
         if entry.is_symlink() and not entry.exists():
             raise UsageError(
                 f"--source-mirror: {entry} is a symbolic link to {entry.readlink()}, which is not there",
-                hint=f"rm {entry}, or put there what it should lead to",
+                hint=f"rm {entry}, or put its target there",
             )
 
 

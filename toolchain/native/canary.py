@@ -56,7 +56,7 @@ def provider(version: str) -> str:
     if version in stacks().llvm or re.fullmatch(r"[0-9a-f]{40}", version):
         return "source"
     raise UsageError(
-        f"LLVM {version}: no image has it and no source of it is pinned",
+        f"LLVM {version}: no image has it, and its source is not pinned",
         hint=f"a commit's 40 hex digits, or one of {', '.join(sorted(stacks().llvm))}",
     )
 

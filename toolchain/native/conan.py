@@ -82,7 +82,7 @@ def install(folder: Path) -> Conan:
         if done.returncode:
             raise ToolchainError(
                 f"installing Conan failed:\n  {' '.join(step)}\n{(done.stdout + done.stderr)[-3000:].rstrip()}",
-                hint="it comes from the package index that pip is set up for: check the network",
+                hint="it is downloaded from the package index that pip is configured for: check the network",
             )
     (environment / "whole").touch()
     return made

@@ -21,7 +21,7 @@ def mirror(apt: Path = Path("/etc/apt")) -> str:
         if re.search(r"/debian/?$", address):
             return address.rstrip("/")
     raise ToolchainError(
-        f"no mirror of Debian is known: {apt} names none",
+        f"no Debian mirror is known: {apt} names none",
         hint=f"name one in {DEBIAN_MIRROR.name}, as http://.../debian",
     )
 

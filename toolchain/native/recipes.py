@@ -88,7 +88,7 @@ def check_lock(exported: Sequence[str]) -> None:
     for reference in (*table["requires"], *table["python_requires"]):
         if reference not in exported:
             raise ToolchainError(
-                f"conan.lock has {reference}: of another recipe than is here", hint="nox -s update_pins"
+                f"conan.lock has {reference}: from a recipe that differs from the one here", hint="nox -s update_pins"
             )
 
 

@@ -48,8 +48,8 @@ def folders(folder: Path, arguments: Sequence[str], root: Path = Path("/")) -> l
     tops = {path.name: path for path in root.iterdir() if path.name not in SYSTEM and path.is_dir()}
     if folder != root and folder.relative_to(root).parts[0] not in tops:
         raise UsageError(
-            f"{folder} is not seen in the container, which has a {folder.relative_to(root).parts[0]} of its own",
-            hint="run the tool in another folder, and copy there what it shall read",
+            f"{folder} is not visible in the container, which has its own {folder.relative_to(root).parts[0]}",
+            hint="run the tool in another folder, and copy its input there",
         )
     below = (path.relative_to(root).parts for path in _paths(folder, arguments) if path.is_relative_to(root))
     named = {parts[0] for parts in below if parts}

@@ -98,7 +98,7 @@ class NativeToolchain:
         if self.paths[name].startswith("/") and self.image != HERE:
             return file  # of the image, whose id says what is in it
         if not file.is_file() or file_sha256(file) != self.sha256[name]:
-            raise ToolchainError(f"{file} is not what was built", hint=f"rm -r {self.prefix}; {MAKE}")
+            raise ToolchainError(f"{file} differs from the file that was built", hint=f"rm -r {self.prefix}; {MAKE}")
         return file
 
     def check_image(self, engine: Engine) -> None:

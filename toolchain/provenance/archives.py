@@ -71,7 +71,8 @@ def members(artefact: Path) -> Iterator[Member]:
         with artefact.open("rb") as file:
             if _kind(file) is None:
                 raise UsageError(
-                    f"{artefact} is no archive that we know", hint="name a wheel, sdist, zip, tar, image or folder"
+                    f"{artefact} is not an archive of a known format",
+                    hint="name a wheel, sdist, zip, tar, image or folder",
                 )
             yield from _inside(file, "", 0)
     except Unreadable as error:

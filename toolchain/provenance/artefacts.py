@@ -94,7 +94,7 @@ def require_clean(artefact: Path, rules: Rules) -> None:
     """Raises PolicyError that names every file that may not be in the artefact."""
     if found := check_artefact(artefact, rules):
         raise PolicyError(
-            "\n  ".join([f"{artefact} may not be given away: {len(found)} findings", *map(str, found)]),
+            "\n  ".join([f"{artefact} may not be redistributed: {len(found)} findings", *map(str, found)]),
             hint="leave these files out: who uses the artefact installs them from the package index; "
             "a licence that is unknown is reviewed in toolchain/provenance/policy.toml",
         )

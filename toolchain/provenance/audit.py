@@ -66,7 +66,7 @@ def conan_audit(root: Path) -> bool:
         rows = {package: verdict(row) for package, row in report["data"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         what = f"{' '.join(command)}\n  {type(error).__name__}: {error}\n{done.stdout[:2000]}"
-        raise ToolchainError(what, hint="is the token right, and the network there?") from error
+        raise ToolchainError(what, hint="check the token and the network") from error
     for package, (_, words) in rows.items():
         print(f"{package}: {words}")
     return all(well for well, _ in rows.values())

@@ -75,7 +75,7 @@ class Policy:
         try:
             parsed = Licensing().parse(expression)
         except (ExpressionError, IndexError) as error:  # the parser's own, of `()`
-            raise PolicyError(f"{expression!r} is no licence expression: {error}", hint=REVIEW) from error
+            raise PolicyError(f"{expression!r} is not a licence expression: {error}", hint=REVIEW) from error
         if parsed is None:
             raise PolicyError("the licence is empty", hint=REVIEW)
         return self._use(parsed)
@@ -86,7 +86,7 @@ class Policy:
             join = frozenset[Use].intersection if isinstance(parsed, AND) else frozenset[Use].union
             return functools.reduce(join, parts)
         if str(parsed) not in self.licences:
-            raise PolicyError(f"the policy says nothing of licence {parsed}", hint=REVIEW)
+            raise PolicyError(f"the policy does not mention the licence {parsed}", hint=REVIEW)
         return self.licences[str(parsed)]
 
     def licence(self, name: str, version: str, metadata: Message) -> Licence:
@@ -161,9 +161,11 @@ def licences(wheels: Mapping[str, Wheel], policy: Policy) -> dict[str, Licence]:
         except PolicyError as error:
             unknown.append(str(error.args[0]) + ("" if wheel.installed else " (it is not installed here)"))
     if unknown:
-        raise PolicyError("\n  ".join(["licences that need a look:", *unknown]), hint=REVIEW)
+        raise PolicyError("\n  ".join(["licences that need a review:", *unknown]), hint=REVIEW)
     if stale := sorted(set(policy.packages) - set(wheels)):
-        raise PolicyError(f"policy.toml has packages that the lock has not: {', '.join(stale)}", hint="remove them")
+        raise PolicyError(
+            f"policy.toml has packages that the lock does not have: {', '.join(stale)}", hint="remove them"
+        )
     if absent := [n for n, row in found.items() if "bundle" not in row.use and wheels[n].installed is None]:
-        raise ToolchainError(f"not installed, so what files they have is unknown: {', '.join(absent)}")
+        raise ToolchainError(f"not installed, so their files are unknown: {', '.join(absent)}")
     return found

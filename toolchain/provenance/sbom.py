@@ -201,9 +201,9 @@ def _merge(table: dict[str, Any], path: Path) -> None:
         twice = {part["bom-ref"] for part in table["components"]} & {part["bom-ref"] for part in added}
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         what = f"{type(error).__name__}: {error}"
-        raise UsageError(f"{path} is no CycloneDX file of {' or '.join(MERGED)}: {what}") from error
+        raise UsageError(f"{path} is not a CycloneDX file of version {' or '.join(MERGED)}: {what}") from error
     if twice:
-        raise UsageError(f"{path} names what the toolchain's own SBOM names: {', '.join(sorted(twice))}")
+        raise UsageError(f"{path} names components that the toolchain's own SBOM names too: {', '.join(sorted(twice))}")
     root = table["metadata"]["component"]["bom-ref"]
     next(row for row in table["dependencies"] if row["ref"] == root)["dependsOn"].append(top)
     table["components"] += sorted(added, key=lambda part: part["bom-ref"])

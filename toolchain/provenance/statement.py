@@ -54,10 +54,12 @@ def checkout(folder: Path = ROOT) -> Checkout:
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except FileNotFoundError as error:
-            raise ToolchainError("provenance names the commit, and there is no git", hint="install git") from error
+            raise ToolchainError(
+                "provenance has to name the commit, but git is not installed", hint="install git"
+            ) from error
         if done.returncode:
             said = f"{' '.join(command)}\n  exited {done.returncode}\n{done.stderr.strip()}"
-            raise ToolchainError(f"the commit cannot be told:\n  {said}", hint="run this in a git checkout")
+            raise ToolchainError(f"the commit is unknown:\n  {said}", hint="run this in a git checkout")
         return done.stdout.strip()
 
     return Checkout(git("rev-parse", "HEAD"), bool(git("status", "--porcelain")))
@@ -149,7 +151,7 @@ def hashes(folder: Path) -> dict[str, str]:
     as a link that leads nowhere."""
     paths = everything(folder)
     if other := [str(path) for path in paths if not path.is_file()]:
-        raise BundleError(f"no file: {', '.join(other)}", hint="a bundle holds files alone: move it elsewhere")
+        raise BundleError(f"no file: {', '.join(other)}", hint="a bundle contains only files: move it elsewhere")
     return {path.relative_to(folder).as_posix(): file_sha256(path) for path in paths}
 
 
@@ -162,7 +164,7 @@ def parse(text: bytes, where: str) -> dict[str, Any]:
     try:
         made = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where} is no statement: {error}") from error
+        raise UsageError(f"{where} is not a statement: {error}") from error
     table = cast("dict[str, Any]", made) if isinstance(made, dict) else {}
     for key, expected in (("_type", STATEMENT), ("predicateType", PREDICATE)):
         if table.get(key) != expected:
@@ -185,7 +187,7 @@ def _subjects(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         name, sha256 = str(row["name"]), str(row["digest"]["sha256"])
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or not path.parts:
-            raise ValueError(f"{name!r} is no path in a bundle")
+            raise ValueError(f"{name!r} is not a path in a bundle")
         if name in found:
             raise ValueError(f"{name!r} stands there twice")
         found[name] = sha256

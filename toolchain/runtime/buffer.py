@@ -83,9 +83,9 @@ class DeviceBuffer:
         self.pointer = allocation.address + offset
         self.layout: Layout = layout(dtype, shape, strides, self.pointer % ALIGNMENT == 0)
         if offset < 0 or offset + self.layout.span > allocation.nbytes:
-            raise UsageError(f"a view {self.layout} at byte {offset} leaves its memory of {allocation.nbytes} bytes")
+            raise UsageError(f"a view {self.layout} at byte {offset} exceeds its memory of {allocation.nbytes} bytes")
         if self.pointer % self.layout.itemsize:
-            raise UsageError(f"a view {self.layout} at address {self.pointer:#x}: no multiple of its element's size")
+            raise UsageError(f"a view {self.layout} at address {self.pointer:#x}: not a multiple of its element's size")
 
     @property
     def dtype(self) -> str:
@@ -211,7 +211,7 @@ class DeviceBuffer:
         """Sets every element, in order with the launches around it."""
         self.check_alive()
         if self.dtype == "i32" and not (value == value // 1 and -(2**31) <= value < 2**31):
-            raise UsageError(f"cannot fill {self!r} with {value}: no 32-bit integer")
+            raise UsageError(f"cannot fill {self!r} with {value}: not a 32-bit integer")
         element = np.array(value).astype(NUMPY[self.dtype])
         self.executor.fill(self, int(element.view(f"u{ITEMSIZE[self.dtype]}")))
 

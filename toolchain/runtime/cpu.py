@@ -159,7 +159,7 @@ class CpuEvent:
 
     def us_since(self, start: Event) -> float:
         if not isinstance(start, CpuEvent):
-            raise UsageError(f"{start!r} is no CPU event: the two have no common clock")
+            raise UsageError(f"{start!r} is not a CPU event: the two have no common clock")
         return (self.time_ns - start.time_ns) / 1000
 
 

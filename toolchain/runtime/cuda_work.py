@@ -125,7 +125,7 @@ class CudaEvent:
 
     def us_since(self, start: Event) -> float:
         if not isinstance(start, CudaEvent):
-            raise UsageError(f"{start!r} is no CUDA event: the two have no common clock")
+            raise UsageError(f"{start!r} is not a CUDA event: the two have no common clock")
         self._executor.wait("cuEventSynchronize", self.handle)
         return 1000 * float(self._executor.run("cuEventElapsedTime", start.handle, self.handle))
 

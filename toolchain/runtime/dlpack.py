@@ -115,7 +115,7 @@ def take(array: Any, device: tuple[int, int], stream: int | None) -> Foreign:
     name = _NAMES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
     if name is None:
         raise UsageError(
-            f"no buffer holds DLPack type code {tensor.code} of {tensor.bits} bits: it can be {', '.join(_CODES)}"
+            f"a buffer cannot hold DLPack type code {tensor.code} of {tensor.bits} bits: it can be {', '.join(_CODES)}"
         )
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else contiguous_strides(shape)
@@ -135,7 +135,7 @@ def cuda_array_interface(
     """Version 3 of the interface, for memory that is ready on the legacy default stream: that is where readers work
     that do not look at `stream`. Raises AttributeError for bf16, which has no typestr."""
     if dtype == "bf16":
-        raise AttributeError("__cuda_array_interface__ cannot tell bfloat16: use DLPack")
+        raise AttributeError("__cuda_array_interface__ cannot express bfloat16: use DLPack")
     return {
         "version": 3,
         "shape": shape,
@@ -160,7 +160,7 @@ def take_cuda_array(array: Any, dtype: str | None) -> Foreign:
     shape = tuple(row["shape"])
     steps = row.get("strides")
     if steps is not None and any(step % found.itemsize for step in steps):
-        raise UsageError(f"byte strides {list(steps)} are no multiples of the element size {found.itemsize}")
+        raise UsageError(f"byte strides {list(steps)} are not multiples of the element size {found.itemsize}")
     strides = contiguous_strides(shape) if steps is None else tuple(step // found.itemsize for step in steps)
     _reject_negative(strides)
     keep = [array]

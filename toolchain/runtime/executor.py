@@ -146,7 +146,7 @@ class Executor(ABC):
             raise UsageError(f"no buffer of shape {list(shape)}: a size is negative")
         nbytes = math.prod(shape) * NUMPY[dtype].itemsize
         if nbytes >= _NO_ROOM:
-            raise OutOfMemory(f"no memory holds {nbytes} bytes", hint="use a smaller shape")
+            raise OutOfMemory(f"{nbytes} bytes fit into no memory", hint="use a smaller shape")
         return self.view(self.allocate(nbytes), 0, shape, dtype)
 
     def view(self, allocation: Allocation, offset: int, shape: Sequence[int], dtype: str) -> DeviceBuffer:

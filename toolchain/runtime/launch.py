@@ -191,7 +191,7 @@ def _check_layout(spec: EntrySpec, param: Param, view: Layout) -> None:
 
 def _buffer(value: DeviceBuffer | float) -> DeviceBuffer:
     if not isinstance(value, DeviceBuffer):
-        raise UsageError(f"{value!r} is no DeviceBuffer")
+        raise UsageError(f"{value!r} is not a DeviceBuffer")
     return value
 
 

@@ -27,7 +27,7 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
     """Our name of a numpy dtype. Raises UsageError for one that no entry takes."""
     if dtype not in _NAMES:
         raise UsageError(
-            f"no buffer holds numpy's {dtype}: it can be {', '.join(NUMPY)}",
+            f"a buffer cannot hold numpy's {dtype}: it can be {', '.join(NUMPY)}",
             hint="convert the array first, for example with .astype(np.float32)",
         )
     return _NAMES[dtype]

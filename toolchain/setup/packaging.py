@@ -84,7 +84,7 @@ def _files(root: Path, place: str) -> Iterator[str]:
     names = [file.relative_to(root) for file in found]
     names = [name for name in names if not any(p == "__pycache__" or p.startswith(".") for p in name.parts)]
     if not names:
-        raise FileNotFoundError(f"{path}: pyproject.toml lists it as part of the library, and no file is there")
+        raise FileNotFoundError(f"{path}: pyproject.toml lists it as part of the library, but there is no such file")
     return (name.as_posix() for name in names)
 
 

@@ -138,7 +138,7 @@ def test_a_missing_and_an_extra_file(bundle: Bundle) -> None:
 def test_a_bundle_that_does_not_say_what_its_ops_take(bundle: Bundle) -> None:
     change_manifest(bundle, lambda manifest: manifest.pop("ops"))
     said = tilestack("verify-bundle", bundle.root, code=5).stderr
-    assert "manifest.json is damaged: its ops are no table" in said
+    assert "manifest.json is damaged: its ops are not a table" in said
 
 
 def test_another_tool(bundle: Bundle) -> None:

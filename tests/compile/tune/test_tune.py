@@ -83,7 +83,7 @@ def test_a_search_up_to_what_only_a_gpu_can_tell(tmp_path: Path, monkeypatch: py
     assert all(0 < row["share"] <= 1 for row in rows if row["status"] == "ok"), "held against the float64 reference"
 
     said = call("tilestack", *words, "--phase", "apply", "--tuned", tmp_path / "tuned", code=2)
-    assert "cpu interpreter (cpu), which says nothing of sm_90" in said
+    assert "cpu interpreter (cpu), which says nothing about sm_90" in said
     assert not (tmp_path / "tuned").exists()
 
 

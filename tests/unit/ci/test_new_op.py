@@ -53,10 +53,10 @@ def test_what_stood_there_stands_there_still(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("Relu", "no name"),
-        ("re-lu", "no name"),
-        ("../x", "no name"),
-        ("lambda", "no name"),
+        ("Relu", "not a valid name"),
+        ("re-lu", "not a valid name"),
+        ("../x", "not a valid name"),
+        ("lambda", "not a valid name"),
         ("gelu", "an op gelu already"),
     ],
 )

@@ -120,7 +120,7 @@ def test_bad_tokens_are_refused_before_any_launch(model: GPT, launcher: Any) -> 
         (lambda: KVCache(model, batch=1, positions=n_ctx + 1), "at most"),
         (lambda: generate(model, [1] * n_ctx, max_new_tokens=1), "context"),
         (lambda: generate(model, [], max_new_tokens=1), "empty"),
-        (lambda: generate(model, np.ones((2, 3), int), max_new_tokens=1), r"\[2, 3\] tokens are several"),
+        (lambda: generate(model, np.ones((2, 3), int), max_new_tokens=1), r"tokens of shape \[2, 3\] are several"),
         (lambda: generate(model, [1], max_new_tokens=1, seed=-1), "seed is -1"),
         (lambda: generate(model, [1], max_new_tokens=1, temperature=-1), "temperature"),
         (lambda: generate(model, [1], max_new_tokens=1, top_k=0), "top_k"),

@@ -88,7 +88,7 @@ def test_a_dtype_that_numpy_lacks(saved: Path) -> None:
     ("name", "tensor", "match"),
     [
         ("h.1.ln_2.bias", None, "1 tensors are missing: h.1.ln_2.bias"),
-        ("h.7.ln_1.bias", np.zeros(64, np.float32), "has not: h.7.ln_1.bias"),
+        ("h.7.ln_1.bias", np.zeros(64, np.float32), "does not have: h.7.ln_1.bias"),
         ("wpe.weight", np.zeros((4, 64), np.float32), r"wpe.weight has shape \(4, 64\), wants \(128, 64\)"),
         ("ln_f.bias", np.full(64, np.nan, np.float32), "ln_f.bias holds NaN"),
         ("ln_f.bias", np.zeros(64, np.float64), "ln_f.bias is float64"),
@@ -117,8 +117,8 @@ def test_weights_that_do_not_fit(saved: Path, name: str, tensor: Any, match: str
         ({"n_layer": 10**18}, "n_layer is 10{18}: it must be from 1 to 4096"),
         ({"n_layer": True}, "no integer n_layer"),
         ({"n_embd": 10**400}, "n_embd is 10{400}: it must be from 1 to 2147483647"),
-        ({"layer_norm_epsilon": None}, "layer_norm_epsilon is None, which is no number"),
-        ({"layer_norm_epsilon": "x"}, "layer_norm_epsilon is 'x', which is no number"),
+        ({"layer_norm_epsilon": None}, "layer_norm_epsilon is None, which is not a number"),
+        ({"layer_norm_epsilon": "x"}, "layer_norm_epsilon is 'x', which is not a number"),
         ({"layer_norm_epsilon": 2}, "eps is 2: it must be between 0 and 1"),
     ],
 )
@@ -132,14 +132,14 @@ def test_configs_that_the_model_does_not_compute(saved: Path, change: dict[str, 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\x00", b"[]", b"null", b'"gpt2"', b"[" * 10**5])
 def test_a_config_that_is_none_is_named(saved: Path, content: bytes) -> None:
     (saved / "config.json").write_bytes(content)
-    with pytest.raises(UsageError, match=rf"{saved}/config\.json (cannot be read|holds no JSON object)"):
+    with pytest.raises(UsageError, match=rf"{saved}/config\.json (cannot be read|does not hold a JSON object)"):
         load(saved)
 
 
 def test_no_such_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"config\.json cannot be read"):
         load(tmp_path)
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         load(tmp_path / "missing")
 
 

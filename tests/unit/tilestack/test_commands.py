@@ -57,7 +57,7 @@ def test_compile_chooses_entries_by_name(run: Run, tmp_path: Path) -> None:
         (["--dtype", "f8"], "no dtype f8\n  next: one of f32"),
         (["--op", "kv_append", "--dtype", "tf32"], "no entry has this op, dtype and name"),
         (["--op", "gelu", "--entries", "py/linear"], "no entry has this op, dtype and name"),
-        (["--entries", "("], "'(' is no regular expression"),
+        (["--entries", "("], "'(' is not a regular expression"),
         (["--target", "sm_1"], "no target sm_1\n  next: one of sm_80"),
         (["--jobs", "0"], "--jobs 0"),
         (["--bytecode", "abc"], "bytecode version 'abc'"),
@@ -77,7 +77,7 @@ def test_compile_replaces_a_bundle_and_nothing_else(run: Run, tmp_path: Path) ->
     ran = run(*words, tmp_path / "file")
     assert ran.code == 2 and "not overwritten" in ran.err
     ran = run(*words, tmp_path / "file" / "below" / "bundle")
-    assert ran.code == 2 and f"below cannot be made: {tmp_path / 'file'} is no folder" in ran.err
+    assert ran.code == 2 and f"below cannot be created: {tmp_path / 'file'} is not a folder" in ran.err
     assert (tmp_path / "file").read_text() == "precious"
     assert not (tmp_path / "cache").exists()  # refused before anything is compiled
 
@@ -155,7 +155,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_run(run: Run, bun
         ["report", tmp_path / "report" / "results.json", "--output"],
     ):
         ran = run(*words, tmp_path / "file")
-        assert ran == (2, "", f"error: {tmp_path / 'file'} cannot be made: {tmp_path / 'file'} is no folder\n")
+        assert ran == (2, "", f"error: {tmp_path / 'file'} cannot be created: {tmp_path / 'file'} is not a folder\n")
 
 
 def test_a_matrix_with_a_failing_cell_is_not_green(run: Run, bundle: Path, tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_results_that_are_none(run: Run, tmp_path: Path, content: str) -> None:
         (["--top-p", "1.5"], "top_p is 1.5"),
         (["--stop", "two"], "3 tokens of this tokenizer, not one"),
         (["--checkpoint", "/no/such/folder"], "/no/such/folder"),
-        (["--checkpoint", "pyproject.toml"], "pyproject.toml is no folder\n"),
+        (["--checkpoint", "pyproject.toml"], "pyproject.toml is not a folder\n"),
         (["--checkpoint", ""], "config.json cannot be read"),
         (["--executor", "nope"], "no executor is called 'nope'"),
     ],

@@ -18,7 +18,7 @@ from .conftest import Run
 @pytest.mark.parametrize("seed", ["-1", "1.5", "", "x"])
 def test_a_seed_is_a_natural_number(run: Run, words: list[str], seed: str) -> None:
     ran = run(*words, f"--seed={seed}")
-    assert ran.code == 2 and f"argument --seed: {seed!r} is no integer from 0" in ran.err and ran.out == ""
+    assert ran.code == 2 and f"argument --seed: {seed!r} is not an integer from 0" in ran.err and ran.out == ""
 
 
 def test_an_output_that_is_no_file_is_written_to_and_stays(run: Run, add_one: Path, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_inspect_has_nothing_to_choose_of_one_cubin(run: Run, tmp_path: Path) ->
     path = tmp_path / "k.cubin"
     path.write_bytes(FOR_A_GPU)
     ran = run("inspect", path, "--target", "sm_90", "--op", "gelu")
-    assert ran == (2, "", f"error: {path} is one cubin: --target, --op would choose of a bundle\n")
+    assert ran == (2, "", f"error: {path} is one cubin: --target, --op select from a bundle\n")
 
 
 def test_a_file_for_a_gpu_is_told_by_its_head() -> None:

@@ -221,7 +221,7 @@ def test_arrays_of_what_is_no_number_are_refused(run: Run, add_one: Path, tmp_pa
         np.save(path, array)
         for prefix in ("", "f32:"):
             ran = run("interpret", add_one, "--pointers", "--arg", f"{prefix}{path}", "--arg", "1")
-            assert ran.code == 2 and "no integer and no real number" in ran.err
+            assert ran.code == 2 and "neither an integer nor a real number" in ran.err
     with path.open("wb") as file:
         np.savez(file, x=np.ones(2, np.float32))
     assert run("interpret", add_one, "--pointers", "--arg", path, "--arg", "1").code == 2

@@ -87,19 +87,19 @@ def kept(searched: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "what shall be tuned, and for which GPU?"),
-        (["gelu"], "for which GPU?"),
+        ([], "name what to tune and the GPU target"),
+        (["gelu"], "the GPU target"),
         (["gelu", "--target", "sm_1"], "no target sm_1\n  next: one of sm_80"),
         (["gelu", "--target", "all"], "--target all: a search is for one GPU\n  next: tilestack tune"),
         (["nope", "--target", "sm_90"], "no search space for nope\n  next: one of linear"),
         (["gelu", "--target", "sm_90", "--dtype", "tf32"], "no search space of gelu has this dtype and class"),
         (["gelu", "--target", "sm_90", "--classes", "^none"], "no search space of gelu has this dtype and class"),
-        (["gelu", "--target", "sm_90", "--classes", "("], "'(' is no regular expression"),
+        (["gelu", "--target", "sm_90", "--classes", "("], "'(' is not a regular expression"),
         (["gelu", "--target", "sm_90", "--shapes", "M=8"], "no class takes M=8\n  next: dimensions of gelu: M N"),
         (["gelu", "--target", "sm_90", "--shapes", "8"], "'8' is no shape"),
         (["gelu", "--target", "sm_90", "--jobs", "0"], "--jobs 0"),
         (["gelu", "--target", "sm_90", "--timeout", "0"], "must be above 0"),
-        (["gelu", "--target", "sm_90", "--stop-after", "soon"], "'soon' is no number of seconds"),
+        (["gelu", "--target", "sm_90", "--stop-after", "soon"], "'soon' is not a number of seconds"),
         (["gelu", "--target", "sm_90", "--spaces", "/none.toml"], "/none.toml cannot be read"),
         (["gelu", "--target", "sm_90", "--phase", "measure"], "variants.json: no such file"),
         (["gelu", "--target", "sm_90", "--phase", "apply"], "variants.json: no such file"),
@@ -167,7 +167,7 @@ def test_check_lists_what_is_stale(run: Run, kept: Path) -> None:
 @pytest.mark.parametrize("word", ["linear", "--target=sm_90", "--phase=apply"])
 def test_check_is_of_all_that_is_kept(run: Run, kept: Path, word: str) -> None:
     ran = run("tune", word, "--check", "--tuned", kept)
-    assert ran.code == 2 and "--check looks at all that is kept" in ran.err
+    assert ran.code == 2 and "--check looks at all kept entries" in ran.err
 
 
 def test_check_wants_a_folder(run: Run, tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_a_row_with_tiles_is_compared_with_those_behind_its_own() -> None:
 def test_tiles_that_the_policy_lacks(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         specs_of({**ROW, **changed}, "py", "sm_90", policy(product=[[64, 32, 5]]))
-    with pytest.raises(UsageError, match=r"tiles and rounds are of a \[policy\], which this table lacks"):
+    with pytest.raises(UsageError, match=r"tiles and rounds need a \[policy\], which this table lacks"):
         specs_of({**ROW, **changed}, "py", "sm_90")
 
 
@@ -274,7 +274,7 @@ def test_without_a_portable_table_there_are_no_entries(write: Write) -> None:
         ('where = ["N > 1024"]', 'where = ["Q > 1"]', r"tuned 1 \(gelu wide\): gelu_sm_90_wide_f16: 'Q > 1' uses unk"),
         ('op = "gelu"', 'op = "nope"', r"tuned 1 \(nope wide\): no op nope"),
         ('"M", "1"]', '"1"]', r"tuned 1 \(gelu wide\): grid has 2 expressions"),
-        ('sources = ["py", "mlir"]', "sources = []", r"tuned 1 \(gelu wide\): it is for no source"),
+        ('sources = ["py", "mlir"]', "sources = []", r"tuned 1 \(gelu wide\): it names no source"),
         ('gpu = "NVIDIA H200"', "", r"tuned 1: measured: it has no gpu"),
         ('"M=8 N=3072" = 2.5', '"M=8" = "fast"', r"measured: us is .*, not a table of times in microseconds"),
     ],

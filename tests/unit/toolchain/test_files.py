@@ -91,10 +91,10 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
     for folder in (tmp_path, tmp_path / "new" / "deep", Path("new"), Path()):
         check_makable(folder)
     for folder in (Path("file"), Path("file/below"), tmp_path / "file"):
-        with pytest.raises(UsageError, match=f"{folder} cannot be made: .*file is no folder"):
+        with pytest.raises(UsageError, match=f"{folder} cannot be created: .*file is not a folder"):
             check_makable(folder)
     monkeypatch.setattr(os, "access", lambda *_: False)  # root, who may run the tests, may write anywhere
-    with pytest.raises(UsageError, match=f"{tmp_path}/new cannot be written: {tmp_path} may not be written to"):
+    with pytest.raises(UsageError, match=f"{tmp_path}/new cannot be written: no permission to write to {tmp_path}"):
         check_makable(tmp_path / "new")
     assert names(tmp_path) == ["file"]
 

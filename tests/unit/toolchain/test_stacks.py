@@ -81,7 +81,7 @@ def test_a_table_is_parsed():
         (("stacks", "old", "llvm", "source"), "22.1.9", "stack old names a source that is not pinned"),
         (("stacks", "new", "cuda_tile"), "2.0", "stack new names a source that is not pinned"),
         (("compatibility", 1, "date"), datetime.date(2026, 3, 11), "not in the order of their dates"),
-        (("default",), "newest", "the default is 'newest', which is no stack"),
+        (("default",), "newest", "the default is 'newest', which is not a stack"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(path: tuple[str | int, ...], to: object, said: str):
@@ -190,5 +190,7 @@ def test_what_is_neither_version_nor_commit(llvm: str):
 
 @pytest.mark.usefixtures("table")
 def test_a_commit_alone_has_no_place():
-    with pytest.raises(UsageError, match=r"starts no interval(.|\n)*--date YYYY-MM-DD, or(.|\n)*--llvm-clone"):
+    with pytest.raises(
+        UsageError, match=r"not the start of a known interval(.|\n)*--date YYYY-MM-DD, or(.|\n)*--llvm-clone"
+    ):
         check("1234567")

@@ -244,7 +244,7 @@ def test_a_row_that_is_shared_is_parted(keep: Keep, fill: Fill, folder: Path) ->
 def test_what_says_nothing_of_the_target_is_refused(keep: Keep, fill: Fill, tmp_path: Path) -> None:
     measured = fill(TIMES)
     measured.machine = replace(H200, kind="cpu", gpu="cpu interpreter", target="cpu")
-    with pytest.raises(UsageError, match=r"was measured on cpu interpreter \(cpu\), which says nothing of sm_90"):
+    with pytest.raises(UsageError, match=r"was measured on cpu interpreter \(cpu\), which says nothing about sm_90"):
         keep(measured)
     with pytest.raises(UsageError, match="nothing is measured"):
         keep(Measured(tmp_path / "none.json", "sm_90"))

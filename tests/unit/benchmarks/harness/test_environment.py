@@ -101,7 +101,7 @@ def test_a_stamp_serves_where_there_is_no_checkout(
     assert environment.commit(bundle.root) == {**wanted, **stamped}
     (bundle.root / environment.COMMIT).write_text("[]")
     assert environment.commit(bundle.root) == {"commit": "", "changes": ""}
-    with pytest.raises(UsageError, match="no git checkout"):
+    with pytest.raises(UsageError, match="not a git checkout"):
         environment.stamp(bundle.root)
 
 

@@ -103,7 +103,7 @@ def test_a_tool_that_is_not_what_was_built_is_refused(prefix: Path, damage: Call
     toolchain = NativeToolchain.find()
     path = prefix / toolchain.paths[name]
     damage(path)
-    said = rf"{path} is not what was built\n  next: rm -r {prefix}; {MAKE}"
+    said = rf"{path} differs from the file that was built\n  next: rm -r {prefix}; {MAKE}"
     with pytest.raises(ToolchainError, match=said), toolchain.open():
         pass
 

@@ -65,4 +65,4 @@ def test_a_tool_that_was_changed_is_refused(prefix: Path):
     (prefix / "libexec/copy").write_text("#!/bin/sh\n")
     code, _, said = call(prefix / "bin/copy")
     assert code == 4
-    assert f"error: {prefix}/libexec/copy is not what was built\n  next: rm -r " in said
+    assert f"error: {prefix}/libexec/copy differs from the file that was built\n  next: rm -r " in said

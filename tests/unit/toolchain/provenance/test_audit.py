@@ -79,7 +79,7 @@ def test_a_service_that_does_not_answer_is_an_error(
     (tools / "conan.lock").write_text("{}")
     monkeypatch.setenv("CONAN_AUDIT_PROVIDER_TOKEN_CONANCENTER", "t")
     conan(tools, says, code)
-    with pytest.raises(ToolchainError, match=r"conan audit list(.|\n)*is the token right"):
+    with pytest.raises(ToolchainError, match=r"conan audit list(.|\n)*check the token"):
         audit.conan_audit(tools)
 
 

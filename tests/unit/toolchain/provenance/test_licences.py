@@ -45,9 +45,12 @@ def test_where_a_licence_is_found(site: Site, lines: list[tuple[str, str]], expr
         ([("License", "as you like")], "METADATA says as you like"),
         ([MIT_WORDS, APACHE_WORDS], "METADATA says License :: OSI Approved :: MIT License; License :: OSI Approved"),
         ([MIT_WORDS, ("Classifier", "License :: Free To Use")], "unknown"),
-        ([("License-Expression", "MIT AND GPL-3.0-only")], "p 1: License-Expression: .* nothing of licence GPL-3.0"),
-        ([("License-Expression", "()")], r"p 1: License-Expression: '\(\)' is no licence expression"),
-        ([("License-Expression", "MIT AND (")], "p 1: License-Expression: 'MIT AND \\(' is no licence expression"),
+        (
+            [("License-Expression", "MIT AND GPL-3.0-only")],
+            "p 1: License-Expression: .* not mention the licence GPL-3.0",
+        ),
+        ([("License-Expression", "()")], r"p 1: License-Expression: '\(\)' is not a licence expression"),
+        ([("License-Expression", "MIT AND (")], "p 1: License-Expression: 'MIT AND \\(' is not a licence expression"),
     ],
 )
 def test_what_is_unclear_is_an_error(site: Site, lines: list[tuple[str, str]], said: str) -> None:

@@ -98,11 +98,11 @@ def test_a_native_toolchain_that_cannot_be_merged_in(wheels: dict[str, Wheel], s
     known = licences(wheels, load_policy(site.policy))
     path = tmp_path / "native.json"
     path.write_text(conan("top", {**LLVM, "bom-ref": "tool:ptxas"}))
-    with pytest.raises(UsageError, match=r"native\.json names what .* tool:ptxas"):
+    with pytest.raises(UsageError, match=r"native\.json names components .* tool:ptxas"):
         toolchain_sbom(wheels, known, path)
     for text in ("{", "[]", "{}", conan("top", specVersion="9"), conan("top", components=3), conan("top", 3)):
         path.write_text(text)
-        with pytest.raises(UsageError, match=r"native\.json is no CycloneDX file"):
+        with pytest.raises(UsageError, match=r"native\.json is not a CycloneDX file"):
             toolchain_sbom(wheels, known, path)
     with pytest.raises(UsageError, match="No such file"):
         toolchain_sbom(wheels, known, tmp_path / "none")

@@ -130,8 +130,8 @@ def test_a_damaged_statement_is_named(bundle: Bundle) -> None:
         ({"subject": 3}, "damaged"),
         ({"subject": [{"name": "x", "digest": {"md5": "0"}}]}, "KeyError: 'sha256'"),
         ({"subject": [subject, subject]}, "'manifest.json' stands there twice"),
-        ({"subject": [{**subject, "name": "../x"}]}, "'../x' is no path in a bundle"),
-        ({"subject": [{**subject, "name": "/x"}]}, "'/x' is no path in a bundle"),
+        ({"subject": [{**subject, "name": "../x"}]}, "'../x' is not a path in a bundle"),
+        ({"subject": [{**subject, "name": "/x"}]}, "'/x' is not a path in a bundle"),
     ):
         with pytest.raises(UsageError, match=r"^s\.json") as caught:
             parse(render({**good, **change}), "s.json")
@@ -154,5 +154,5 @@ def test_the_commit_and_whether_files_differ_from_it(tmp_path: Path) -> None:
 
 def test_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ToolchainError, match="there is no git"):
+    with pytest.raises(ToolchainError, match="git is not installed"):
         checkout(tmp_path)
