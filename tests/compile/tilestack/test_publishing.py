@@ -206,5 +206,5 @@ def test_what_is_no_bundle(bundle: Bundle, tmp_path: Path) -> None:
     assert "manifest.json is damaged" in tilestack("verify-bundle", bundle.root, code=5).stderr
     assert "cannot be unpacked" in tilestack("verify-bundle", tmp_path / "none.tar.xz", code=2).stderr
     (tmp_path / "x.tar.xz").write_bytes(b"x")
-    assert "is damaged, or no .tar.xz" in tilestack("verify-bundle", tmp_path / "x.tar.xz", code=5).stderr
+    assert "is damaged, or not a .tar.xz" in tilestack("verify-bundle", tmp_path / "x.tar.xz", code=5).stderr
     assert archive.SUFFIX in tilestack("pack", bundle.root, "-o", tmp_path / "b.zip", code=2).stderr

@@ -59,7 +59,7 @@ def test_decode_starts_where_it_is_told(model: GPT, tokens: np.ndarray) -> None:
     assert cache.lengths.tolist() == [6, 4]
     for lengths, match in (
         ([8, 3], "8 \\+ 1 positions are more than the 8"),
-        ([-1, 3], r"from 0, not \[-1, 3\]"),
+        ([-1, 3], r"of at least 0, not \[-1, 3\]"),
         ([2**32 + 1, 3], "positions are more"),  # which would be 1 in the cache's 32 bits
         ([3], "lengths of 2 sequences"),
         ([1.5, 3], "integers"),

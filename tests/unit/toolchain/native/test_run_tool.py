@@ -45,7 +45,5 @@ def test_at_the_root_nothing_is_seen_that_is_not_named(root: Path):
 
 
 def test_a_folder_that_the_image_has_itself_is_refused(root: Path):
-    with pytest.raises(
-        UsageError, match=r"usr/share is not visible in the container, which has its own usr\n  next: "
-    ):
+    with pytest.raises(UsageError, match=r"usr/share is not visible in the container, which has its own usr\n  next: "):
         folders(root / "usr/share", [], root)
