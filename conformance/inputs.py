@@ -68,7 +68,7 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
     return Inputs(arrays, outputs, scalars)
 
 
-DECODING = ("decode_attention", "decode_attention_whole")  # of one new token each
+DECODING = ("decode_attention", "decode_attention_unsplit")  # of one new token each
 
 # Outputs that are read as well: the reference needs what they held.
 IN_OUT: Mapping[str, tuple[str, ...]] = {name: spec.updates for name, spec in ops().items() if spec.updates}
@@ -109,7 +109,7 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
         case "kv_append", "positions":
             room = case.dims["P"] - case.dims["T"]
             return np.linspace(0, room, count).astype(np.int32)  # from the first row to the last that fits
-        case (("decode_attention" | "decode_attention_whole"), "positions"):
+        case (("decode_attention" | "decode_attention_unsplit"), "positions"):
             return np.linspace(0, case.dims["P"] - 1, count).astype(np.int32)  # from an empty cache to the last place
         case op, _:
             raise AssertionError(f"no way to make index input {name} of {op}")
@@ -133,7 +133,7 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
                 | "linear_residual_squares"
                 | "rms_linear"
                 | "rms_linear_gelu"
-                | "linear_parts"
+                | "linear_split_k"
             ),
             "weight",
         ):

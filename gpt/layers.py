@@ -83,7 +83,7 @@ class Layers:
                 continue
             last = layer + 1 == self._config.n_layer
             norm = self._named("ln_f") if last else self._layer_weights(layer + 1)("ln_1")
-            self.launch("linear_parts", x=work.hidden, weight=projection["weight"], partial=work.partial)  # (Z, N, C)
+            self.launch("linear_split_k", x=work.hidden, weight=projection["weight"], partial=work.partial)  # (Z, N, C)
             self.launch(
                 "residual_layernorm", partial=work.partial, bias=projection["bias"], norm_weight=norm["weight"],
                 norm_bias=norm["bias"], x=x, out=normed, eps=self._config.eps,

@@ -64,7 +64,7 @@ class Passes:
             }  # fmt: skip
             out = out.select(1, 0)
             if spans is None:
-                self._layers.launch("decode_attention_whole", **token, out=out)
+                self._layers.launch("decode_attention_unsplit", **token, out=out)
                 return
             partial, stats = spans
             self._layers.launch("decode_attention", **token, partial=partial, stats=stats)

@@ -250,7 +250,7 @@ kernel @attention op = attention, skeleton = @attention {
 // of these is kept for all other tiles: no step has to find a maximum, to rescale, or to wait for another step. Any maximum
 // gives the same quotient unless something overflows; then the block begins again, with the online softmax for all tiles.
 // Weights in f16 would overflow early: not for f16.
-kernel @attention_anchored op = attention, skeleton = @attention {
+kernel @attention_fixed_max op = attention, skeleton = @attention {
   // Without the tile of the first query's own key: each query has a key in that one.
   @unmasked(%first, %seen_by_first) { yield %first : !int }
   @walk(%q, %k_tiles, %v_tiles, %b, %h, %q_places, %k_lanes, %scale_column, %scale_full, %unmasked, %steps,

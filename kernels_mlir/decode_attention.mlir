@@ -396,7 +396,7 @@ skeleton @decode_looped {
 }
 
 // All of a sequence's cache
-kernel @decode_attention_whole op = decode_attention_whole, skeleton = @decode_looped {
+kernel @decode_attention_unsplit op = decode_attention_unsplit, skeleton = @decode_looped {
   @block {
     %block_h, %block_b, %unused = get_tile_block_id : !int
     yield %block_b, %block_h : !int, !int
@@ -428,7 +428,7 @@ kernel @decode_attention_whole op = decode_attention_whole, skeleton = @decode_l
 }
 
 // One span
-kernel @decode_attention_walk op = decode_attention, skeleton = @decode_looped {
+kernel @decode_attention_looped op = decode_attention, skeleton = @decode_looped {
   @block {
     %z, %block_h, %block_b = get_tile_block_id : !int
     yield %block_b, %block_h : !int, !int
@@ -491,7 +491,7 @@ skeleton @decode_one_tile {
 }
 
 // On the tensor cores, with swap-AB. Only spans from the new position on mask anything.
-kernel @decode_attention_thin op = decode_attention, skeleton = @decode_one_tile {
+kernel @decode_attention_swap_ab op = decode_attention, skeleton = @decode_one_tile {
   @attend(%q, %k, %v, %key, %value, %scale_log2, %first, %behind, %position, %b, %h, %z, %ready) {
     %queries = call @query_columns(%q)
     %scale_full = call @scale_columns<BS = SPAN>(%scale_log2)
@@ -521,7 +521,7 @@ kernel @decode_attention_thin op = decode_attention, skeleton = @decode_one_tile
 }
 
 // Element by element, without the tensor cores
-kernel @decode_attention_span op = decode_attention, skeleton = @decode_one_tile {
+kernel @decode_attention_one_head op = decode_attention, skeleton = @decode_one_tile {
   @ahead(%first, %position) { %older, %new, %there = call @masks<BS = SPAN>(%first, %position) }
   @attend(%q, %k, %v, %key, %value, %scale_log2, %first, %behind, %position, %b, %h, %z, %ready) {
     %zero = constant <i32: 0> : !int

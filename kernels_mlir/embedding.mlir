@@ -1,5 +1,5 @@
-// out[n] = wte[tokens[n]] + wpe[positions[n]]; `centred`: less the mean of the row, and with the row's sum of squares. The caller
-// has checked that tokens and positions are in range.
+// out[n] = wte[tokens[n]] + wpe[positions[n]]; `centred`: less the mean of the row, and with the row's sum of squares. The
+// caller has checked that tokens and positions are in range.
 
 include "rows.mlir"
 

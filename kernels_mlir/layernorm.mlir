@@ -145,7 +145,7 @@ kernel @layernorm op = layernorm {
 }
 
 // Register-resident: one block makes R rows of at most BC columns, reading x once, with a variance of two passes.
-kernel @layernorm_row op = layernorm {
+kernel @layernorm_two_pass op = layernorm {
   %x_tiles = make_partition_view %x_view : !in_part
   %w_tiles = make_partition_view %weight_view : !vector_part
   %b_tiles = make_partition_view %bias_view : !vector_part
@@ -169,7 +169,7 @@ kernel @layernorm_row op = layernorm {
 }
 
 // Register-resident, with mean and variance in one pass over the differences from each row's first element.
-kernel @layernorm_once op = layernorm {
+kernel @layernorm_single_pass op = layernorm {
   %x_tiles = make_partition_view %x_view : !in_part
   %x_firsts = make_partition_view %x_view : !first_part
   %w_tiles = make_partition_view %weight_view : !vector_part
@@ -224,9 +224,9 @@ fragment @norm_part(%difference: !f32, %mean: !stat_1, %inverse: !stat_1, %weigh
   call @store_rows(%scaled, %tiles, %n, %j)
 }
 
-// As layernorm_once, for rows of just BC + BR columns in two tiles: GPT-2's 768 columns are no power of two. BC is a multiple
-// of BR. Without columns that are not there two rows fit one warp, in which no sum waits for another warp's.
-kernel @layernorm_pair op = layernorm {
+// As layernorm_single_pass, for rows of just BC + BR columns in two tiles: GPT-2's 768 columns are no power of two. BC is a
+// multiple of BR. Without columns that are not there two rows fit one warp, in which no sum waits for another warp's.
+kernel @layernorm_two_tiles op = layernorm {
   %x_left = make_partition_view %x_view : !in_part
   %x_right = make_partition_view %x_view : !right_in
   %x_firsts = make_partition_view %x_view : !first_part

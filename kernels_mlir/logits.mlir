@@ -41,7 +41,7 @@ kernel @logits op = logits {
   return
 }
 
-kernel @logits_pair op = logits {
+kernel @logits_split_n op = logits {
   %x_tiles = make_partition_view %x_view : !x_part
   %w_left = make_strided_view %weight_view : !weight_left
   %w_right = make_partition_view %weight_view : !weight_right

@@ -97,7 +97,7 @@ fragment @in_all_lanes(%value: !int) -> !lanes {
 }
 
 // At most BZ spans, all at once
-kernel @merge_attention_once op = merge_attention, skeleton = @merge {
+kernel @merge_attention_single_pass op = merge_attention, skeleton = @merge {
   @combine(%partial_tiles, %stat_tiles, %b, %h) {
     %zero = constant <i32: 0> : !int
     %maxima, %sums, %partials = call @load_spans(%stat_tiles, %partial_tiles, %b, %h, %zero)

@@ -27,7 +27,7 @@ fragment @product(%x_tiles: !x_part, %w_tiles: !w_part, %m: !int, %n: !int, %fir
 }
 
 // Split-K: partial[z] = x[:, part z] @ weight[part z]. A block makes one tile of one part; parts are whole steps of 64.
-kernel @linear_parts op = linear_parts {
+kernel @linear_split_k op = linear_split_k {
   %x_tiles = make_partition_view %x_view : !x_part
   %w_tiles = make_partition_view %weight_view : !w_part
   %partial_tiles = make_partition_view %partial_view : !partial_part
@@ -50,7 +50,7 @@ kernel @linear_parts op = linear_parts {
 }
 
 // Split-K of few rows: a part is 3 BK columns. See small_m.mlir.
-kernel @linear_parts_few op = linear_parts {
+kernel @linear_split_k_small_m op = linear_split_k {
   %x_tiles = make_partition_view %x_view : !x_part
   %w_tiles = make_partition_view %weight_view : !w_part
   %partial_tiles = make_partition_view %partial_view : !partial_part
@@ -66,7 +66,7 @@ kernel @linear_parts_few op = linear_parts {
   return
 }
 
-kernel @linear_parts_thin op = linear_parts {
+kernel @linear_split_k_swap_ab op = linear_split_k {
   %x_tiles = make_partition_view %x_view : !x_part
   %w_tiles = make_partition_view %weight_view : !w_part
   %partial_tiles = make_partition_view %partial_view : !partial_part
@@ -152,7 +152,7 @@ fragment @shifted_identity(%offset: !int) -> !ones_BRxBN {
 
 // Split-N linear_residual with squares. The residual is added by the tensor cores, as a product with ones: an addition after
 // the K loop would need its tile in registers beside both accumulators.
-kernel @linear_residual_squares_ones op = linear_residual_squares, skeleton = @split_n {
+kernel @linear_residual_squares_split_n_mma op = linear_residual_squares, skeleton = @split_n {
   @setup {
     %bias_left = make_strided_view %bias_view : !bias_left
     %bias_right = make_partition_view %bias_view : !bias_right

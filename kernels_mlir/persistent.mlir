@@ -95,7 +95,7 @@ kernel @linear_residual op = linear_residual, skeleton = @persistent {
 }
 
 // linear_residual, and the sum of squares of each row's result over the tile's columns, which are one part of them
-kernel @linear_residual_squares_tile op = linear_residual_squares, skeleton = @persistent {
+kernel @linear_residual_squares_persistent op = linear_residual_squares, skeleton = @persistent {
   @setup {
     %bias_tiles = make_partition_view %bias_view : !bias_part
     %residual_tiles = make_partition_view %residual_view : !residual_part

@@ -127,7 +127,7 @@ skeleton @swap_ab {
   return
 }
 
-kernel @linear_few op = linear, skeleton = @small_m {
+kernel @linear_small_m op = linear, skeleton = @small_m {
   @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
   @ahead(%n) {
     %bias, %read = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
@@ -141,7 +141,7 @@ kernel @linear_few op = linear, skeleton = @small_m {
   }
 }
 
-kernel @linear_residual_few op = linear_residual, skeleton = @small_m {
+kernel @linear_residual_small_m op = linear_residual, skeleton = @small_m {
   @setup {
     %bias_tiles = make_partition_view %bias_view : !bias_part
     %residual_tiles = make_partition_view %residual_view : !residual_part
@@ -162,7 +162,7 @@ kernel @linear_residual_few op = linear_residual, skeleton = @small_m {
   }
 }
 
-kernel @linear_residual_squares_few op = linear_residual_squares, skeleton = @small_m {
+kernel @linear_residual_squares_small_m op = linear_residual_squares, skeleton = @small_m {
   @setup {
     %bias_tiles = make_partition_view %bias_view : !bias_part
     %residual_tiles = make_partition_view %residual_view : !residual_part
@@ -185,7 +185,7 @@ kernel @linear_residual_squares_few op = linear_residual_squares, skeleton = @sm
   }
 }
 
-kernel @rms_linear_gelu_few op = rms_linear_gelu, skeleton = @small_m {
+kernel @rms_linear_gelu_small_m op = rms_linear_gelu, skeleton = @small_m {
   @setup {
     %bias_tiles = make_partition_view %bias_view : !bias_part
     %squares_tiles = make_partition_view %squares_view : !squares_16_part
@@ -208,7 +208,7 @@ kernel @rms_linear_gelu_few op = rms_linear_gelu, skeleton = @small_m {
   }
 }
 
-kernel @linear_thin op = linear, skeleton = @swap_ab {
+kernel @linear_swap_ab op = linear, skeleton = @swap_ab {
   @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
   @ahead(%n) {
     %bias, %read = call @load_bias_directly(%bias_tiles, %n)
@@ -221,7 +221,7 @@ kernel @linear_thin op = linear, skeleton = @swap_ab {
   }
 }
 
-kernel @linear_residual_squares_thin op = linear_residual_squares, skeleton = @swap_ab {
+kernel @linear_residual_squares_swap_ab op = linear_residual_squares, skeleton = @swap_ab {
   @setup {
     %bias_tiles = make_partition_view %bias_view : !bias_part
     %residual_tiles = make_partition_view %residual_view : !residual_part
@@ -244,7 +244,7 @@ kernel @linear_residual_squares_thin op = linear_residual_squares, skeleton = @s
   }
 }
 
-kernel @rms_linear_gelu_thin op = rms_linear_gelu, skeleton = @swap_ab {
+kernel @rms_linear_gelu_swap_ab op = rms_linear_gelu, skeleton = @swap_ab {
   @setup {
     %bias_tiles = make_partition_view %bias_view : !bias_part
     %squares_tiles = make_partition_view %squares_view : !squares_16_part

@@ -118,7 +118,7 @@ kernel @softmax op = softmax {
 }
 
 // Register-resident: one block makes R rows of at most BN columns; x is read once.
-kernel @softmax_row op = softmax {
+kernel @softmax_rows op = softmax {
   %x_tiles = make_partition_view %x_view : !in_part
   %out_tiles = make_partition_view %out_view : !out_part
   %m, %unused_y, %unused_z = get_tile_block_id : !int
@@ -148,7 +148,7 @@ fragment @store_share(%tile: !rows, %largest: !f32, %inverse: !f32, %tiles: !out
 
 // Register-resident, for rows of at most seven tiles: one block makes one row, which stays in registers in its storage type.
 // x is read once, the exponentials are taken twice.
-kernel @softmax_held op = softmax {
+kernel @softmax_resident op = softmax {
   %x_tiles = make_partition_view %x_view : !row_in
   %out_tiles = make_partition_view %out_view : !row_out
   %m, %unused_y, %unused_z = get_tile_block_id : !int
@@ -287,9 +287,9 @@ fragment @for_8(%scalar: !int) -> !index_8 {
   yield %all : !index_8
 }
 
-// Contiguous: as softmax_held, for arrays without gaps whose rows begin at any element, of at most thirteen tiles. Two blocks
-// share a multiprocessor.
-kernel @softmax_dense op = softmax {
+// Contiguous: as softmax_resident, for arrays without gaps whose rows begin at any element, of at most thirteen tiles. Two
+// blocks share a multiprocessor.
+kernel @softmax_contiguous op = softmax {
   %m, %unused_y, %unused_z = get_tile_block_id : !int
   %BN = constant <i32: BN> : !int
   %vector = constant <i32: 8> : !int

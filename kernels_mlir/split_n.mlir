@@ -142,7 +142,7 @@ skeleton @split_n {
   return
 }
 
-kernel @linear_pair op = linear, skeleton = @split_n {
+kernel @linear_split_n op = linear, skeleton = @split_n {
   @setup {
     %bias_left = make_strided_view %bias_view : !bias_left
     %bias_right = make_partition_view %bias_view : !bias_right
@@ -160,7 +160,7 @@ kernel @linear_pair op = linear, skeleton = @split_n {
   }
 }
 
-kernel @linear_gelu_pair op = linear_gelu, skeleton = @split_n {
+kernel @linear_gelu_split_n op = linear_gelu, skeleton = @split_n {
   @setup {
     %bias_left = make_strided_view %bias_view : !bias_left
     %bias_right = make_partition_view %bias_view : !bias_right
@@ -178,7 +178,7 @@ kernel @linear_gelu_pair op = linear_gelu, skeleton = @split_n {
   }
 }
 
-kernel @linear_residual_pair op = linear_residual, skeleton = @split_n {
+kernel @linear_residual_split_n op = linear_residual, skeleton = @split_n {
   @setup {
     %bias_left = make_strided_view %bias_view : !bias_left
     %bias_right = make_partition_view %bias_view : !bias_right
@@ -213,7 +213,7 @@ fragment @add_split_residual(%product: !acc, %rest_product: !rest_acc, %bias: !a
   yield %value, %rest, %both : !acc, !rest_acc, token
 }
 
-kernel @linear_residual_squares_pair op = linear_residual_squares, skeleton = @split_n {
+kernel @linear_residual_squares_split_n op = linear_residual_squares, skeleton = @split_n {
   @setup {
     %bias_left = make_strided_view %bias_view : !bias_left
     %bias_right = make_partition_view %bias_view : !bias_right
@@ -242,7 +242,7 @@ fragment @store_split_squares(%value: !acc, %rest: !rest_acc, %squares: !squares
       : !square_1, !squares_out_part, !int -> token
 }
 
-kernel @rms_linear_pair op = rms_linear, skeleton = @split_n {
+kernel @rms_linear_split_n op = rms_linear, skeleton = @split_n {
   @rows {
     %squares_tiles = make_partition_view %squares_view : !squares_in_part
     %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
@@ -264,7 +264,7 @@ kernel @rms_linear_pair op = rms_linear, skeleton = @split_n {
   }
 }
 
-kernel @rms_linear_gelu_pair op = rms_linear_gelu, skeleton = @split_n {
+kernel @rms_linear_gelu_split_n op = rms_linear_gelu, skeleton = @split_n {
   @rows {
     %squares_tiles = make_partition_view %squares_view : !squares_in_part
     %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)

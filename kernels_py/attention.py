@@ -136,7 +136,7 @@ def decode_attention(
 
 
 @ct.kernel
-def decode_attention_span(q, k, v, positions, k_cache, v_cache, partial, stats, scale, D: ConstInt, SPAN: ConstInt):
+def decode_attention_one_head(q, k, v, positions, k_cache, v_cache, partial, stats, scale, D: ConstInt, SPAN: ConstInt):
     """The same with all of a span in one tile, multiplied element by element: its keys and values are read before the
     wait, for only this kernel writes them. What lies past the new position is not ours and may be anything, NaN too;
     blocks whose span is all past it read the first such span, which costs the memory's traffic once."""
@@ -192,7 +192,7 @@ def merge_attention(partial, stats, out, D: ConstInt, BZ: ConstInt):
 
 
 @ct.kernel
-def merge_attention_once(partial, stats, out, D: ConstInt, BZ: ConstInt):
+def merge_attention_single_pass(partial, stats, out, D: ConstInt, BZ: ConstInt):
     """One block puts one head's spans together, all BZ at once."""
     h, b = ct.bid(0), ct.bid(1)
     zero = ct.PaddingMode.ZERO

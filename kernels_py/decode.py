@@ -15,11 +15,11 @@ def append(k_cache, v_cache, key, value, b, position, h, D):
 
 
 @ct.kernel
-def decode_attention_thin(
+def decode_attention_swap_ab(
     q, k, v, positions, k_cache, v_cache, partial, stats, scale, D: ConstInt, SPAN: ConstInt, R: ConstInt
 ):
-    """decode_attention_span of `attention` on the tensor cores, transposed: a span's keys are the rows of the tile, the
-    query repeated R times its columns, as few as the cores take. Only blocks from the new position on mask anything."""
+    """decode_attention_one_head of `attention` on the tensor cores with swapped operands: a span's keys are the rows of
+    the tile, the query repeated R times its columns, as few as the cores take. Only blocks from the new position on mask anything."""
     z, h, b = ct.bid(0), ct.bid(1), ct.bid(2)
     position = ct.load(positions, index=(b,), shape=(1,), allow_tma=False).item()
     near = ct.minimum(z, position // SPAN + 1)
@@ -100,7 +100,7 @@ def walk(q, k, v, positions, k_cache, v_cache, scale, z, h, b, D, BS, TILES, R):
 
 
 @ct.kernel
-def decode_attention_walk(
+def decode_attention_looped(
     q, k, v, positions, k_cache, v_cache, partial, stats, scale, D: ConstInt, BS: ConstInt, SPAN: ConstInt, R: ConstInt
 ):
     """decode_attention over long spans, in several tiles."""
@@ -112,7 +112,7 @@ def decode_attention_walk(
 
 
 @ct.kernel
-def decode_attention_whole(q, k, v, positions, k_cache, v_cache, out, scale, D: ConstInt, BS: ConstInt, R: ConstInt):
+def decode_attention_unsplit(q, k, v, positions, k_cache, v_cache, out, scale, D: ConstInt, BS: ConstInt, R: ConstInt):
     """One block makes one head's query of one sequence over all of its cache."""
     h, b = ct.bid(0), ct.bid(1)
     _, total, acc = walk(q, k, v, positions, k_cache, v_cache, scale, 0, h, b, D, BS, 0, R)

@@ -74,7 +74,7 @@ def normed_once(value, first, gain, shift, width, eps):
 
 
 @ct.kernel
-def layernorm_row(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt):
+def layernorm_two_pass(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt):
     """One block makes R rows of at most BC columns, which stay in registers: x is read once."""
     n = ct.bid(0)
     gain, shift = vector(weight, BC), vector(bias, BC)
@@ -84,8 +84,8 @@ def layernorm_row(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt):
 
 
 @ct.kernel
-def layernorm_once(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt):
-    """layernorm_row with one pass for mean and variance."""
+def layernorm_single_pass(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt):
+    """layernorm_two_pass with one pass for mean and variance."""
     n = ct.bid(0)
     gain, shift = vector(weight, BC), vector(bias, BC)
     ct.grid_dependency_control_wait()
@@ -110,9 +110,9 @@ def sums(value):
 
 
 @ct.kernel
-def layernorm_pair(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt, BR: ConstInt):
-    """layernorm_once of rows of BC + BR columns, in these two parts: GPT-2's 768 are no power of two. BC is a multiple
-    of BR. Without columns that are not there, two rows fit one warp, in which no sum waits for another warp's."""
+def layernorm_two_tiles(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt, BR: ConstInt):
+    """layernorm_single_pass for rows of BC + BR columns, in these two parts: GPT-2's 768 are no power of two. BC is a
+    multiple of BR. Without columns that are not there, two rows fit one warp, in which no sum waits for another warp's."""
     n, right = ct.bid(0), BC // BR
     gain, shift = part(weight, 0, BC), part(bias, 0, BC)
     gain_right, shift_right = part(weight, right, BR), part(bias, right, BR)

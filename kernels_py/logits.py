@@ -23,7 +23,7 @@ def logits(x, weight, out, BM: Int, BN: Int, BK: Int, GROUP: Int, TF32: Bool):
 
 
 @ct.kernel
-def logits_pair(x, weight, out, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool):
+def logits_split_n(x, weight, out, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool):
     m_tiles, n_tiles = ct.cdiv(x.shape[0], BM), ct.cdiv(weight.shape[0], BN + BR)
     w_left = weight.tiled_view((BN, BK), padding_mode=ZERO, traversal_steps=(BR, BK))
     for tile in range(ct.bid(0), m_tiles * n_tiles, ct.num_blocks(0)):

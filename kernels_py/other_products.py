@@ -26,7 +26,7 @@ from .split_n import (
 
 
 @ct.kernel
-def linear_parts(x, weight, partial, BM: Int, BN: Int, BK: Int, TF32: Bool):
+def linear_split_k(x, weight, partial, BM: Int, BN: Int, BK: Int, TF32: Bool):
     """Split-K: partial[z] = x[:, part z] @ weight[part z]. A block makes one tile of one part; parts are whole steps of
     64."""
     n, m, z = ct.bid(0), ct.bid(1), ct.bid(2)
@@ -39,7 +39,7 @@ def linear_parts(x, weight, partial, BM: Int, BN: Int, BK: Int, TF32: Bool):
 
 
 @ct.kernel
-def linear_parts_few(x, weight, partial, BM: Int, BN: Int, BK: Int, TF32: Bool):
+def linear_split_k_small_m(x, weight, partial, BM: Int, BN: Int, BK: Int, TF32: Bool):
     """Split-K of few rows: a part is STEPS * BK columns. See small_m.py."""
     n, m, z = ct.bid(0), ct.bid(1), ct.bid(2)
     tiles = load_weight(weight, z * STEPS, n, BN, BK)
@@ -49,7 +49,7 @@ def linear_parts_few(x, weight, partial, BM: Int, BN: Int, BK: Int, TF32: Bool):
 
 
 @ct.kernel
-def linear_parts_thin(x, weight, partial, BM: Int, BN: Int, BK: Int, TF32: Bool):
+def linear_split_k_swap_ab(x, weight, partial, BM: Int, BN: Int, BK: Int, TF32: Bool):
     n, m, z = ct.bid(0), ct.bid(1), ct.bid(2)
     tiles = load_weight(weight, z * STEPS, n, BN, BK)
     ct.grid_dependency_control_wait()
@@ -80,7 +80,7 @@ def shifted_identity(rows, columns, offset, dtype):
 
 
 @ct.kernel
-def linear_residual_squares_ones(
+def linear_residual_squares_split_n_mma(
     x, weight, bias, residual, out, squares, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool
 ):
     """Split-N linear_residual with squares. The residual is added by the tensor cores, as a product with ones, which is

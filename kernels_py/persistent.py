@@ -79,7 +79,7 @@ def linear_residual(x, weight, bias, residual, out, BM: Int, BN: Int, BK: Int, G
 
 
 @ct.kernel
-def linear_residual_squares_tile(
+def linear_residual_squares_persistent(
     x, weight, bias, residual, out, squares, BM: Int, BN: Int, BK: Int, GROUP: Int, TF32: Bool
 ):
     """linear_residual, and the sum of squares of each row's result over the tile's columns, which are one part of

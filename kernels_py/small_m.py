@@ -94,7 +94,7 @@ def swap_ab(x, weight, out, BM, BN, BK, TF32, ahead, behind, epilogue, after=not
 
 
 @ct.kernel
-def linear_few(x, weight, bias, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
+def linear_small_m(x, weight, bias, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
     def ahead(n):
         return load_bias(bias, n, BN)
 
@@ -105,7 +105,7 @@ def linear_few(x, weight, bias, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
 
 
 @ct.kernel
-def linear_residual_few(x, weight, bias, residual, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
+def linear_residual_small_m(x, weight, bias, residual, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
     """The residual may be the output itself: each block reads just what it writes."""
 
     def ahead(n):
@@ -121,7 +121,7 @@ def linear_residual_few(x, weight, bias, residual, out, BM: Int, BN: Int, BK: In
 
 
 @ct.kernel
-def linear_residual_squares_few(x, weight, bias, residual, out, squares, BM: Int, BN: Int, BK: Int, TF32: Bool):
+def linear_residual_squares_small_m(x, weight, bias, residual, out, squares, BM: Int, BN: Int, BK: Int, TF32: Bool):
     def ahead(n):
         return load_bias(bias, n, BN)
 
@@ -138,7 +138,7 @@ def linear_residual_squares_few(x, weight, bias, residual, out, squares, BM: Int
 
 
 @ct.kernel
-def rms_linear_gelu_few(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BK: Int, TF32: Bool):
+def rms_linear_gelu_small_m(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BK: Int, TF32: Bool):
     def ahead(n):
         return load_bias(bias, n, BN)
 
@@ -152,7 +152,7 @@ def rms_linear_gelu_few(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BK
 
 
 @ct.kernel
-def linear_thin(x, weight, bias, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
+def linear_swap_ab(x, weight, bias, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
     def ahead(n):
         return bias_rows(load_bias_directly(bias, n, BN))
 
@@ -163,7 +163,7 @@ def linear_thin(x, weight, bias, out, BM: Int, BN: Int, BK: Int, TF32: Bool):
 
 
 @ct.kernel
-def linear_residual_squares_thin(x, weight, bias, residual, out, squares, BM: Int, BN: Int, BK: Int, TF32: Bool):
+def linear_residual_squares_swap_ab(x, weight, bias, residual, out, squares, BM: Int, BN: Int, BK: Int, TF32: Bool):
     def ahead(n):
         return bias_rows(load_bias_directly(bias, n, BN))
 
@@ -180,7 +180,7 @@ def linear_residual_squares_thin(x, weight, bias, residual, out, squares, BM: In
 
 
 @ct.kernel
-def rms_linear_gelu_thin(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BK: Int, TF32: Bool):
+def rms_linear_gelu_swap_ab(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BK: Int, TF32: Bool):
     def ahead(n):
         return bias_rows(load_bias_directly(bias, n, BN))
 

@@ -6,7 +6,7 @@ import cuda.tile as ct
 
 ConstInt = ct.Constant[int]
 LOG2_E = 1.4426950408889634
-HELD, DENSE = 7, 13  # tiles of a row that softmax_held and softmax_dense keep in registers
+HELD, DENSE = 7, 13  # tiles of a row that softmax_resident and softmax_contiguous keep in registers
 VECTOR = 8  # elements of 16 bits that are read and written together
 LEAST = -3.4028234663852886e38  # f32's least: not above any value, and the difference of two of them is 0, not NaN
 
@@ -39,7 +39,7 @@ def softmax(x, out, BN: ConstInt):
 
 
 @ct.kernel
-def softmax_row(x, out, R: ConstInt, BN: ConstInt):
+def softmax_rows(x, out, R: ConstInt, BN: ConstInt):
     """One block makes R rows of at most BN columns, which stay in registers: x is read once."""
     m = ct.bid(0)
     value = ct.load(x, index=(m, 0), shape=(R, BN), padding_mode=ct.PaddingMode.NEG_INF, allow_tma=False)
@@ -51,7 +51,7 @@ def softmax_row(x, out, R: ConstInt, BN: ConstInt):
 
 
 @ct.kernel
-def softmax_held(x, out, BN: ConstInt):
+def softmax_resident(x, out, BN: ConstInt):
     """One block makes one row of at most HELD * BN columns, which stays in registers in its storage type: x is read
     once, the exponentials are taken twice."""
     m = ct.bid(0)
@@ -84,8 +84,8 @@ def inner(first, j, BN, last):
 
 
 @ct.kernel
-def softmax_dense(x, out, BN: ConstInt):
-    """softmax_held of arrays without gaps, whose rows begin at any element and have at most DENSE * BN: read and
+def softmax_contiguous(x, out, BN: ConstInt):
+    """softmax_resident of arrays without gaps, whose rows begin at any element and have at most DENSE * BN: read and
     written in vectors, but for what is in the vector that a row's first element is in, and in the one that its end is
     in. A tile in its storage type takes half the registers of its values in f32, which is what the compiler keeps if
     they are the same both times: adding 0 makes them others. So two blocks share a multiprocessor."""

@@ -101,7 +101,7 @@ def split_n(x, weight, out, BM, BN, BR, BK, GROUP, TF32, prologue, epilogue, aft
 
 
 @ct.kernel
-def linear_pair(x, weight, bias, out, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool):
+def linear_split_n(x, weight, bias, out, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool):
     def prologue(left, right):
         return load_split_bias(bias, left, right, BN, BR)
 
@@ -112,7 +112,7 @@ def linear_pair(x, weight, bias, out, BM: Int, BN: Int, BR: Int, BK: Int, GROUP:
 
 
 @ct.kernel
-def linear_gelu_pair(x, weight, bias, out, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool):
+def linear_gelu_split_n(x, weight, bias, out, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool):
     def prologue(left, right):
         return load_split_bias(bias, left, right, BN, BR)
 
@@ -123,7 +123,7 @@ def linear_gelu_pair(x, weight, bias, out, BM: Int, BN: Int, BR: Int, BK: Int, G
 
 
 @ct.kernel
-def linear_residual_pair(x, weight, bias, residual, out, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool):
+def linear_residual_split_n(x, weight, bias, residual, out, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool):
     """The residual may be the output itself: each block reads just what it writes."""
 
     def prologue(left, right):
@@ -136,7 +136,7 @@ def linear_residual_pair(x, weight, bias, residual, out, BM: Int, BN: Int, BR: I
 
 
 @ct.kernel
-def linear_residual_squares_pair(
+def linear_residual_squares_split_n(
     x, weight, bias, residual, out, squares, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool
 ):
     def prologue(left, right):
@@ -152,7 +152,7 @@ def linear_residual_squares_pair(
 
 
 @ct.kernel
-def rms_linear_pair(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool):
+def rms_linear_split_n(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool):
     def epilogue(product, rest, _, m, left, right):
         line, rest_line = load_split_bias(bias, left, right, BN, BR)
         scale = inverse_rms(sum_of_parts(squares, m, BM), x.shape[1], eps)
@@ -162,7 +162,7 @@ def rms_linear_pair(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BR: In
 
 
 @ct.kernel
-def rms_linear_gelu_pair(
+def rms_linear_gelu_split_n(
     x, squares, weight, bias, out, eps, BM: Int, BN: Int, BR: Int, BK: Int, GROUP: Int, TF32: Bool
 ):
     def epilogue(product, rest, _, m, left, right):

@@ -75,7 +75,7 @@ def _logits(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> Pr
 def _whole_attention(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> Program:
     """The new token's key and value are those that the cache has at its place already."""
     out = launcher.executor.empty([case.dims[name] for name in "BHD"], case.dtype)
-    op = "decode_attention_whole"
+    op = "decode_attention_unsplit"
     return Program([Launch(op, {**_named(op, inputs), "out": out})], out)
 
 

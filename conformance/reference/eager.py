@@ -97,10 +97,10 @@ def rms_linear_gelu(x: Array, squares: Array, weight: Array, bias: Array, eps: f
     return gelu(rms_linear(x, squares, weight, bias, eps, dtype=dtype), dtype=dtype)
 
 
-def linear_parts(x: Array, weight: Array, partial: Array, *, dtype: str) -> F32:
+def linear_split_k(x: Array, weight: Array, partial: Array, *, dtype: str) -> F32:
     if dtype == "tf32":
         x, weight = tf32(x), tf32(weight)
-    return f32(float64.linear_parts(f32(x), f32(weight), partial))
+    return f32(float64.linear_split_k(f32(x), f32(weight), partial))
 
 
 def residual_layernorm(
@@ -183,7 +183,7 @@ def merge_attention(partial: Array, stats: Array, *, dtype: str) -> Array:
     return rounded((f32(partial) * weights[..., None]).sum(axis=2) / total[..., None], dtype)  # (B, H, D)
 
 
-def decode_attention_whole(
+def decode_attention_unsplit(
     q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, scale: float, *, dtype: str
 ) -> tuple[Array, Array, Array]:
     """As `decode_attention` of one span, and divided by its sum in f32."""

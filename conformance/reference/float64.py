@@ -70,7 +70,7 @@ def rms_linear_gelu(x: Array, squares: Array, weight: Array, bias: Array, eps: f
     return gelu(rms_linear(x, squares, weight, bias, eps))
 
 
-def linear_parts(x: Array, weight: Array, partial: Array) -> F64:
+def linear_split_k(x: Array, weight: Array, partial: Array) -> F64:
     """As many parts of the product as `partial` has."""
     steps = (x.shape[1] + 63) // 64
     size = 64 * ((steps + len(partial) - 1) // len(partial))  # columns of a part: whole steps of 64
@@ -160,7 +160,7 @@ def merge_attention(partial: Array, stats: Array) -> F64:
     return (f64(partial) * weights[..., None]).sum(axis=2) / total[..., None]  # (B, H, D)
 
 
-def decode_attention_whole(
+def decode_attention_unsplit(
     q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, scale: float
 ) -> tuple[F64, F64, F64]:
     """The caches after the append, and the result (B, H, D)."""

@@ -18,7 +18,9 @@ def _one_of_each(package: str) -> dict[str, EntrySpec]:
 
 
 @pytest.mark.parametrize("package", SOURCES.values())
-@pytest.mark.parametrize("kernel", ["linear_pair", "linear_gelu_pair", "linear_residual_pair", "logits_pair"])
+@pytest.mark.parametrize(
+    "kernel", ["linear_split_n", "linear_gelu_split_n", "linear_residual_split_n", "logits_split_n"]
+)
 def test_a_split_product_in_a_grid_of_two_rows_is_refused(package: str, kernel: str) -> None:
     spec = _one_of_each(package)[kernel]
     export(package, spec, BYTECODE)

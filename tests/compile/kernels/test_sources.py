@@ -54,7 +54,7 @@ def exported(spec: EntrySpec, version: str = BYTECODE) -> bytes:
 def test_tiles_of_two_parts_have_a_grid_of_one_row() -> None:
     """Their accumulators start with the number of the block's row: only that of the first row is 0."""
     pairs = [spec for spec in ENTRIES if "BR" in spec.constants and spec.op_spec.products]
-    assert {"linear_pair", "linear_residual_squares_ones"} <= {spec.kernel for spec in pairs}
+    assert {"linear_split_n", "linear_residual_squares_split_n_mma"} <= {spec.kernel for spec in pairs}
     assert {spec.op for spec in pairs} == {
         "linear", "linear_gelu", "linear_residual", "logits", "rms_linear", "rms_linear_gelu", "linear_residual_squares"
     }  # fmt: skip
@@ -191,7 +191,7 @@ def waits(module: ModuleOp) -> tuple[int, int]:
 
 
 @pytest.mark.needs("toolchain")
-@pytest.mark.parametrize("symbol", ["gelu_1024_f32", "layernorm_row_wide_f32"])
+@pytest.mark.parametrize("symbol", ["gelu_1024_f32", "layernorm_two_pass_wide_f32"])
 @pytest.mark.parametrize("source", list(SOURCES))
 def test_a_kernel_waits_on_a_gpu_that_overlaps_launches(source: str, symbol: str, tmp_path: Path) -> None:
     """One that says nothing of it, and one that reads its weight and bias before it waits."""

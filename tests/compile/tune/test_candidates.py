@@ -14,7 +14,7 @@ from tune.candidates import Faults
 pytestmark = pytest.mark.needs("toolchain")
 ROW: dict[str, Any] = {
     "op": "linear_gelu", "class": "m256", "dtypes": ["bf16"], "sources": ["py"],
-    "variant": "sm_90_m256", "kernel": "linear_gelu_pair",
+    "variant": "sm_90_m256", "kernel": "linear_gelu_split_n",
     "constants": {"BM": 64, "BN": 64, "BR": 32, "BK": 64, "GROUP": 1},
     "hints": {"num_worker_warps": 4, "occupancy": 1},
     "aligned": ["x", "weight", "bias", "out"], "multiples": {"K": 64, "N": 64},

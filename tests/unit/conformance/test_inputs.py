@@ -22,7 +22,7 @@ def test_inputs_bind_to_the_signature(case: Case) -> None:
             assert inputs.arrays["positions"].max() < case.dims["P"]
         case "kv_append":
             assert inputs.arrays["positions"].max() + case.dims["T"] == case.dims["P"] or case.dims["B"] == 1
-        case "decode_attention" | "decode_attention_whole":
+        case "decode_attention" | "decode_attention_unsplit":
             positions = inputs.arrays["positions"]
             assert (positions.min(), positions.max()) == (0, case.dims["P"] - 1)
             for batch, position in enumerate(positions):

@@ -33,7 +33,7 @@ def test_the_longest_product_is_made_in_parts_of_few_rows(
     policy = replace(POLICY, panel_width=config.n_embd if panel else 2 * config.n_embd)
     GPT(config, weights, launcher, dtype, policy=policy).forward(np.zeros((rows, 1), np.int32))
     launched = [op for op, _ in launcher.launches]
-    assert ("linear_parts" in launched) == ("residual_layernorm" in launched) == in_parts
+    assert ("linear_split_k" in launched) == ("residual_layernorm" in launched) == in_parts
 
 
 FOLDED = GPTConfig(n_layer=2, n_head=3, n_embd=192, n_ctx=300, vocab_size=257)

@@ -88,7 +88,7 @@ def test_a_cache_is_split_where_multiprocessors_would_idle(
     assert (found and found[0].shape[2]) == spans
     model.decode(np.zeros(batch, np.int32), cache)
     launched = [op for op, _ in launcher.launches]
-    assert ("decode_attention_whole" in launched) == (spans is None) == ("merge_attention" not in launched)
+    assert ("decode_attention_unsplit" in launched) == (spans is None) == ("merge_attention" not in launched)
 
 
 def test_sequences_of_different_lengths_decode_together(

@@ -75,7 +75,7 @@ def test_decoding_attends_at_once_or_in_spans_and_merges_them() -> None:
     case, launcher = OpCase("decode_attention", {"B": 2, "P": 300, "H": 3, "D": 32}), Recorder()
     ways = programs(case, launcher, {})  # pyright: ignore[reportArgumentType]
     merged = [["decode_attention", "merge_attention"]] * len(SPANS)
-    assert [[launch.op for launch in way.launches] for way in ways] == [["decode_attention_whole"], *merged]
+    assert [[launch.op for launch in way.launches] for way in ways] == [["decode_attention_unsplit"], *merged]
     spans = [way.launches[0].args["partial"].shape for way in ways[1:]]  # pyright: ignore[reportAttributeAccessIssue]
     assert spans == [(2, 3, -(-300 // span), 32) for span in SPANS]
     assert all(way.result.shape == (2, 3, 32) for way in ways)

@@ -38,7 +38,7 @@ def test_decode_attention_and_its_merge_are_attention(rng: np.random.Generator, 
         assert np.allclose(out[b], wanted[0, 0])
     assert (stats[0, :, 1:, 0] == float64.LEAST).all()
     assert (sums[0, :, 1:] == 0).all()
-    *caches, at_once = float64.decode_attention_whole(q, k, v, positions, cache, -cache, 0.5)
+    *caches, at_once = float64.decode_attention_unsplit(q, k, v, positions, cache, -cache, 0.5)
     assert np.array_equal(caches, [keys, values], equal_nan=True)
     assert np.allclose(at_once, out)
 

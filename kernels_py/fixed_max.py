@@ -13,7 +13,7 @@ MOST = 2.0**120
 
 
 @ct.kernel
-def attention_anchored(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROUP: ConstInt, TF32: ConstBool):
+def attention_fixed_max(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROUP: ConstInt, TF32: ConstBool):
     """Flash attention whose key tiles that the causal mask cuts come first, with the online softmax. Their maximum is
     each query's anchor: the scores of all other tiles are taken relative to it, so that these need no maximum and
     rescale nothing, and no step waits for another's. Any anchor gives the same quotient unless something overflows; the

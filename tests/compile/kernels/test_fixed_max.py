@@ -24,7 +24,7 @@ Attention = Callable[[NDArray, NDArray, NDArray], NDArray]
 def attention(request: pytest.FixtureRequest, tmp_path: Path) -> Attention:
     """The kernel on arrays (1, T, 1, 64), the scale 1."""
     source = importlib.import_module(request.param).SOURCE
-    entries = [e for e in source.entries() if e.symbol == "attention_D64_anchored_bf16"]
+    entries = [e for e in source.entries() if e.symbol == "attention_D64_fixed_max_bf16"]
     made = write(tmp_path / "bundle", [Compiled(e, source.artifact(e), {}) for e in entries], {})
     executor = open_executor("cpu")
 
