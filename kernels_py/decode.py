@@ -19,7 +19,8 @@ def decode_attention_swap_ab(
     q, k, v, positions, k_cache, v_cache, partial, stats, scale, D: ConstInt, SPAN: ConstInt, R: ConstInt
 ):
     """decode_attention_one_head of `attention` on the tensor cores with swapped operands: a span's keys are the rows of
-    the tile, the query repeated R times its columns, as few as the cores take. Only blocks from the new position on mask anything."""
+    the tile; its columns are the query, repeated R times, the fewest that the cores take. Only blocks from the new
+    position on mask anything."""
     z, h, b = ct.bid(0), ct.bid(1), ct.bid(2)
     position = ct.load(positions, index=(b,), shape=(1,), allow_tma=False).item()
     near = ct.minimum(z, position // SPAN + 1)

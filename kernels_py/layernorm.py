@@ -112,7 +112,8 @@ def sums(value):
 @ct.kernel
 def layernorm_two_tiles(x, weight, bias, out, eps, R: ConstInt, BC: ConstInt, BR: ConstInt):
     """layernorm_single_pass for rows of BC + BR columns, in these two parts: GPT-2's 768 are no power of two. BC is a
-    multiple of BR. Without columns that are not there, two rows fit one warp, in which no sum waits for another warp's."""
+    multiple of BR. Without columns that are not there, two rows fit one warp, in which no sum waits for another
+    warp's."""
     n, right = ct.bid(0), BC // BR
     gain, shift = part(weight, 0, BC), part(bias, 0, BC)
     gain_right, shift_right = part(weight, right, BR), part(bias, right, BR)
