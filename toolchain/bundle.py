@@ -250,7 +250,7 @@ def _policies(compiled: Sequence[Compiled]) -> dict[str, Any]:
 
 def check_replaceable(root: Path) -> None:
     """Raises UsageError if `root` holds anything but a bundle, or cannot be made."""
-    if root.exists() and not _looks_like_one(root) and (not root.is_dir() or any(root.iterdir())):
+    if root.exists() and not _looks_like_one(root) and (not root.is_dir() or _names(root)):
         raise UsageError(f"{root} exists and is not a bundle, so it is not overwritten", hint="choose another --output")
     check_makable(root.absolute().parent)
 
@@ -268,12 +268,20 @@ def _check_signatures(path: Path, entries: Sequence[BundleEntry], signatures: An
         raise BundleError(f"{path} was compiled by another version: {why}", hint=_AGAIN)
 
 
+def _names(folder: Path) -> list[str]:
+    """What is in a folder; nothing if another process has just put a new bundle in its place."""
+    try:
+        return [path.name for path in folder.iterdir()]
+    except FileNotFoundError:
+        return []
+
+
 def _looks_like_one(folder: Path) -> bool:
     """Whether a folder is a bundle, be it damaged: much else has a manifest.json too."""
     files = folder / "files"
     if not ((folder / MANIFEST).is_file() and files.is_dir()):
         return False
-    names = [file.name for file in files.iterdir() if not file.name.startswith(".")]  # .nfs0001, .DS_Store
+    names = [name for name in _names(files) if not name.startswith(".")]  # .nfs0001, .DS_Store
     return all(re.fullmatch(r"[0-9a-f]{64}\.(tilebc|ptx|cubin)", name) for name in names)
 
 
