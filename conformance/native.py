@@ -182,7 +182,7 @@ def _same_bytes(bundle: Bundle, tools: NativeTools, version: str, entry: BundleE
 
 
 def _has_true_i1(module: ModuleOp) -> bool:
-    """Whether a constant of it has an i1 element that is true: false ones are the same bytes, packed or not."""
+    """Whether one of its constants has a true i1 element. All-false constants have the same bytes packed or not."""
     from toolchain.tileir.dialect.attrs import DenseAttr
     from toolchain.tileir.dialect.types import i1
 

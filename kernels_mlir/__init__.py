@@ -60,7 +60,7 @@ class MlirSource:
         """Changes whenever the bytecode may."""
         try:
             texts = self.written(spec)
-        except SourceError:  # the export tells it, as that entry's failure; until it is mended all files count
+        except SourceError:  # the export of this entry will raise it; until then every file counts
             texts = {path.name: path.read_text() for path in HERE.glob("*.mlir")}
         return fingerprint(spec, [Path(__file__)], texts)
 

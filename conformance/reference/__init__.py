@@ -1,1 +1,1 @@
-"""What the kernels are judged by: each op in numpy, in float64 and as an eager framework computes it."""
+"""The references that kernels are compared with: each op in numpy, in float64 and in the dtype of the kernel."""
