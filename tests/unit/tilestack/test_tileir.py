@@ -75,7 +75,7 @@ def test_verify_points_at_what_is_wrong(run: Run, add_one: Path) -> None:
         (b"\xff\xfe\x00", 2, "neither Tile IR text nor bytecode"),
         (b"\x7fTileIR\x00\x0d\x03", 3, "byte 0x"),
         (b"cuda_tile.module @m {\n", 3, ":2:1"),
-        (b"global @g <i32: 1> : tile<4xi32>\n", 3, "a module without entries"),
+        (b"global @g <i32: 1> : tile<4xi32>\n", 3, "the module has no entries"),
     ],
 )
 def test_files_that_are_no_kernel(run: Run, tmp_path: Path, content: bytes, code: int, said: str) -> None:

@@ -1,4 +1,4 @@
-"""Tagged attributes in bytecode: those that say themselves what they are."""
+"""Tagged attributes in bytecode: a tag before the value says of which kind it is."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class AttributeReader:
         at = reader.at
         tag = reader.varint()
         if tag not in (INTEGER, FLOAT):
-            raise reader.fail(f"attribute {tag:#x} where a number must stand", at)
+            raise reader.fail(f"attribute {tag:#x} where a number is expected", at)
         kind = self.type_at(reader)
         if kind not in (INTEGERS if tag == INTEGER else FLOATS):
-            raise reader.fail(f"a number of type {spell(kind)}", at)
+            raise reader.fail(f"a number cannot have type {spell(kind)}", at)
         width = SCALARS[kind][1]
         if tag == INTEGER:
             bits = reader.varint()
@@ -51,7 +51,7 @@ class AttributeReader:
         return AttrsAttr(tuple(self.number(reader) for _ in range(reader.count("attributes"))))
 
     def predicate(self, reader: Reader) -> Attribute:
-        """What an `assume` promises."""
+        """The predicate of an `assume` operation."""
         at = reader.at
         match reader.varint():
             case tag if tag == DIV_BY:
@@ -65,26 +65,26 @@ class AttributeReader:
             case tag if tag == SAME_ELEMENTS:
                 return SameElementsAttr(reader.ints(8, "group sizes"))
             case tag:
-                raise reader.fail(f"attribute {tag:#x} is nothing that can be assumed", at)
+                raise reader.fail(f"attribute {tag:#x} is not a predicate of assume", at)
 
     def _flags(self, reader: Reader) -> int:
-        """Which of two optional numbers follow."""
+        """A byte whose two lowest bits say which of two optional numbers follow."""
         flags = reader.byte()
         if flags > 3:
             raise reader.fail(f"unknown flags {flags:#x}", reader.at - 1)
         return flags
 
     def hints(self, reader: Reader, *, tagged: bool = False) -> HintsAttr:
-        """Compiler hints by architecture. An entry's carry a tag, an operation's do not."""
+        """Compiler hints by architecture. The hints of an entry have a tag, those of an operation do not."""
         at = reader.at
         if tagged and reader.varint() != HINTS:
-            raise reader.fail("optimization hints must stand here", at)
+            raise reader.fail("optimization hints are expected here", at)
         found: list[tuple[str, tuple[tuple[str, int | bool], ...]]] = []
         for _ in range(reader.count("architectures")):
             architecture = self.string_at(reader)
             at = reader.at
             if reader.varint() != DICTIONARY:
-                raise reader.fail(f"the hints for {architecture} are no dictionary", at)
+                raise reader.fail(f"the hints for {architecture} are not a dictionary", at)
             pairs = [(self.string_at(reader), self._hint(reader)) for _ in range(reader.count("hints"))]
             found.append((architecture, tuple(pairs)))
         return HintsAttr(tuple(found))
@@ -98,11 +98,11 @@ class AttributeReader:
             case tag if tag == BOOL:
                 return bool(reader.byte())
             case tag:
-                raise reader.fail(f"attribute {tag:#x} is no hint's value", at)
+                raise reader.fail(f"attribute {tag:#x} is not the value of a hint", at)
 
 
 class AttributeWriter:
-    """Writes tagged attributes; `type_index` and `string_index` give (and if need be make) table entries."""
+    """Writes tagged attributes. `type_index` and `string_index` give the index of an item, and add it if it is new."""
 
     def __init__(self, type_index: Callable[[Attribute], int], string_index: Callable[[str], int]) -> None:
         self.type_index, self.string_index = type_index, string_index
@@ -131,7 +131,7 @@ class AttributeWriter:
             case SameElementsAttr():
                 return varint(SAME_ELEMENTS) + ints(value.data, 8)
             case _:
-                raise TypeError(f"{type(value).__name__} is nothing that can be assumed")
+                raise TypeError(f"{type(value).__name__} is not a predicate of assume")
 
     def hints(self, value: HintsAttr, *, tagged: bool = False) -> bytes:
         out = bytearray(varint(HINTS) if tagged else b"")

@@ -61,7 +61,7 @@ def read_type(item: Reader, known: Sequence[Attribute], version: Version) -> Att
     """One item of the type table. It may only refer to types before it (`known`)."""
     tag = item.varint()
     if SINCE.get(tag, version) > version:
-        raise item.fail(f"type {tag:#x} is of a later bytecode than {version[0]}.{version[1]}")
+        raise item.fail(f"type {tag:#x} does not exist in bytecode {version[0]}.{version[1]}, only in later versions")
     if tag in SIMPLE:
         return SIMPLE[tag]
 
@@ -78,14 +78,14 @@ def read_type(item: Reader, known: Sequence[Attribute], version: Version) -> Att
         at = item.at
         found = earlier()
         if found not in t.SCALARS and not isinstance(found, t.PtrType):
-            raise item.fail(f"{t.spell(found)} is no element type", at)
+            raise item.fail(f"{t.spell(found)} is not an element type", at)
         return found
 
     def value() -> Attribute:
         at = item.at
         found = earlier()
         if isinstance(found, FunctionType):
-            raise item.fail("a signature in a signature", at)
+            raise item.fail("a function type as a parameter or result of a function type", at)
         return found
 
     match tag:
@@ -94,7 +94,7 @@ def read_type(item: Reader, known: Sequence[Attribute], version: Version) -> Att
             at = item.at
             pointee = earlier()
             if pointee not in t.POINTEES:
-                raise item.fail(f"no pointer points to {t.spell(pointee)}", at)
+                raise item.fail(f"a pointer cannot point to {t.spell(pointee)}", at)
             return t.PtrType(pointee)
         case _ if tag == TILE:
             element = scalar()
@@ -117,8 +117,8 @@ def read_type(item: Reader, known: Sequence[Attribute], version: Version) -> Att
 
 
 def _no_attribute(item: Reader, version: Version) -> None:
-    """Since 13.4 a pointer or tensor view has a flag for a `ptr_attr`. In 13.4 the only one is called none and nothing
-    writes it, so a type with it has no place in the dialect."""
+    """Since 13.4 a pointer or tensor view has a flag that says whether a `ptr_attr` follows. In 13.4 the only value of
+    that attribute is "none", and no known tool writes it, so the dialect does not represent it."""
     if version >= V13_4 and item.varint():
         raise item.fail("a pointer type with a ptr_attr, which this reader does not know")
 
@@ -147,14 +147,14 @@ def _read_view(item: Reader, tag: int, version: Version, earlier: Callable[..., 
 def _sizes(item: Reader, values: tuple[int, ...], *, dynamic: bool) -> tuple[int, ...]:
     for value in values:
         if value <= 0 and not (dynamic and value == t.DYNAMIC):
-            raise item.fail(f"a size or stride of {value}")
+            raise item.fail(f"a size or stride cannot be {value}")
     return values
 
 
 def _one_of(item: Reader, names: Sequence[Any], what: str) -> Any:
     value = item.byte()
     if value >= len(names):
-        raise item.fail(f"{value} is no {what}", item.at - 1)
+        raise item.fail(f"{value} is not a valid {what}", item.at - 1)
     return names[value]
 
 
@@ -164,8 +164,8 @@ def read_enum(reader: Reader, kind: type[Attribute], version: Version) -> Attrib
 
 
 def write_type(value: Attribute, index: Callable[[Attribute], int], version: Version) -> bytes:
-    """An item of the type table; `index` gives (and if need be makes) the index of a type it refers to."""
-    plain = varint(0) if version >= V13_4 else b""  # no ptr_attr
+    """An item of the type table. `index` gives the index of a type that it refers to, and adds it if it is new."""
+    plain = varint(0) if version >= V13_4 else b""  # the flag: no ptr_attr follows
     match value:
         case t.PtrType():
             return varint(POINTER) + plain + varint(index(value.pointee))

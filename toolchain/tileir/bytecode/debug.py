@@ -1,4 +1,4 @@
-"""The debug section of bytecode: for each operation, where it stands in a source file."""
+"""The debug section of bytecode: the source location of each operation."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ FILE, LOCATION, CALL_SITE = 0x02, 0x04, 0x06
 
 
 class DebugReader:
-    """Locations by function."""
+    """The source locations of each function."""
 
     def __init__(self, starts: Sequence[int], indices: Sequence[int], items: Sequence[bytes], strings: Sequence[str]):
         self.starts, self.indices, self.items, self.strings = starts, indices, items, strings
 
     def locations(self, function: int) -> list[Location | None]:
-        """Of the function itself and then of its operations, in the order they stand in the file."""
+        """The location of the function itself, then those of its operations in file order."""
         bounds = [*self.starts, len(self.indices)]
         return [self._location(i) for i in self.indices[bounds[function] : bounds[function + 1]]]
 
     def _location(self, index: int, depth: int = 0) -> Location | None:
-        if not 0 < index <= len(self.items) or depth > 16:  # 0: none
+        if not 0 < index <= len(self.items) or depth > 16:  # index 0: no location
             return None
         item = Reader(self.items[index - 1], name=f"debug attribute {index}")
         match item.byte():
@@ -46,13 +46,13 @@ def read_debug(section: Reader, strings: Sequence[str]) -> DebugReader:
     section.pad(8)
     indices = [int.from_bytes(section.bytes(8), "little") for _ in range(count)]
     if any(a > b for a, b in pairwise([*starts, count])):
-        raise section.fail("the functions' parts of the debug section do not rise")
+        raise section.fail("the offsets of the functions' parts of the debug section do not increase")
     return DebugReader(starts, indices, section.table(4, "debug attributes"), strings)
 
 
 def empty_debug(operations: Sequence[int]) -> bytes:
-    """A debug section that locates nothing. `operations`: per function, itself and its operations. The compiler wants
-    one item in the table, so there is an empty one that nothing refers to."""
+    """A debug section without locations. `operations`: for each function, the number of its operations plus one for
+    itself. The compiler requires one item in the table, so there is an empty one that nothing refers to."""
     out = bytearray(varint(len(operations)))
     out += padding(len(out), 4)
     start = 0
@@ -62,5 +62,5 @@ def empty_debug(operations: Sequence[int]) -> bytes:
     out += varint(start)
     out += padding(len(out), 8)
     out += bytes(8 * start)
-    # A table is padded from its own start in memory, which the 8-byte entries before it keep aligned.
+    # Padding counts from the start of the table; that start is aligned, because 8-byte entries precede it.
     return bytes(out) + table([b"\x00"], 4)

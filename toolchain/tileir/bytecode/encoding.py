@@ -27,19 +27,19 @@ class Reader:
 
     def byte(self) -> int:
         if self.at >= self.end:
-            raise self.fail("the data ends here, but more must follow")
+            raise self.fail("the data ends here, but more bytes are needed")
         self.at += 1
         return self.data[self.at - 1]
 
     def bytes(self, count: int) -> bytes:
         if count > self.end - self.at:
-            raise self.fail(f"{count} bytes must follow, {self.end - self.at} do")
+            raise self.fail(f"{count} bytes are needed here, but only {self.end - self.at} are left")
         self.at += count
         return self.data[self.at - count : self.at]
 
     def varint(self) -> int:
         at, end, data = self.at, self.end, self.data
-        if at < end and data[at] < 0x80:  # nearly all are one byte
+        if at < end and data[at] < 0x80:  # the fast path: nearly all varints take one byte
             self.at = at + 1
             return data[at]
         value = shift = 0
@@ -59,7 +59,8 @@ class Reader:
         return (value >> 1) ^ -(value & 1)
 
     def count(self, what: str) -> int:
-        """A number of things that each take at least a byte: more than the bytes left is damage, not a huge list."""
+        """The length of a list whose items take at least one byte each. A length above the number of bytes left is an
+        error, so that damaged data cannot demand a huge list."""
         at = self.at
         value = self.varint()
         if value > self.end - self.at:
@@ -77,7 +78,7 @@ class Reader:
             self.byte()
 
     def inside(self, length: int, what: str) -> Reader:
-        """A cursor over the next `length` bytes, which this one skips."""
+        """A new cursor over the next `length` bytes; this one continues after them."""
         at = self.at
         if length > self.end - at:
             raise self.fail(f"{what} of {length} bytes, but {self.end - at} are left")
@@ -93,7 +94,7 @@ class Reader:
         size = self.end - base
         bounds = [*offsets, size]
         if any(a > b for a, b in pairwise(bounds)) or (offsets and offsets[0] != 0):
-            raise self.fail(f"the offsets of the {what} do not rise from 0 to {size}", base)
+            raise self.fail(f"the offsets of the {what} do not increase from 0 to {size}", base)
         return [self.data[base + a : base + b] for a, b in pairwise(bounds)]
 
 

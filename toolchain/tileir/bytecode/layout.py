@@ -1,10 +1,12 @@
 """How each operation is laid out in bytecode, derived from its declaration in the dialect.
 
-opcode · result types · flags · attributes · operands · regions. Result types have a count in front if the operation has
-a variadic operand or result. Flags are a bit for each optional field, attributes first: unit attributes are nothing but
-their bit. A property of booleans, one for each operand of a group, has no bit: absent, it is written as all false. One
-variadic group is the last of all operands, whose total stands in front; with several groups, each variadic one has its
-own count.
+opcode · result types · flags · attributes · operands · regions
+
+- Result types are preceded by their count if the operation has a variadic operand or result.
+- Flags are one bit for each optional field, attributes first. A unit attribute is its bit alone.
+- A property of booleans, one for each operand of a group, has no bit: if absent, it is written as all false.
+- A single variadic group comes last, and the total number of operands precedes them all. If there are several variadic
+  groups, each is preceded by its own count.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from ..dialect.base import V13_1, TileOp, Version
 
 @dataclass(frozen=True)
 class Field:
-    """A property or operand group. `kind` of a property: its attribute class, `group`: whose booleans it holds."""
+    """A property or an operand group. For a property, `kind` is its attribute class; if it holds one boolean for each
+    operand of a group, `group` names that group."""
 
     name: str
     since: Version
@@ -41,7 +44,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Layout:
-    """An operation's fields as one bytecode version has them. `segmented`: operand group sizes are a property."""
+    """An operation's fields in one bytecode version. `segmented`: the sizes of the operand groups are a property."""
 
     op: type[TileOp]
     results_counted: bool
@@ -54,7 +57,7 @@ class Layout:
 
 
 def _kind(constraint: object) -> type[Attribute]:
-    # `prop_def(A | B)` makes a union: its members share an encoding, told apart by a tag.
+    # `prop_def(A | B)` makes a union. Its members share one encoding, in which a tag tells them apart.
     return constraint.attr if isinstance(constraint, BaseAttr) else Attribute
 
 

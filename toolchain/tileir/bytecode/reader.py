@@ -24,13 +24,13 @@ MAGIC = b"\x7fTileIR\x00"
 VERSIONS: tuple[Version, ...] = ((13, 1), (13, 2), (13, 3), (13, 4))
 SECTION_END, STRINGS, FUNCTIONS, DEBUG, CONSTANTS, TYPES, GLOBALS = range(7)
 ENTRY_POINT, HAS_HINTS = 0x02, 0x04
-MAX_DEPTH = 64  # of nested regions: deeper is damage, and would exhaust the stack
+MAX_DEPTH = 64  # of nested regions: damaged data that nests deeper would exhaust the stack
 
 
 def read(data: bytes, *, name: str = "<bytecode>") -> ModuleOp:
     """The module in `data`, a Tile IR bytecode file of version 13.1 to 13.4. `name` is for error messages.
 
-    Raises BytecodeError with the byte offset for whatever is damaged, truncated or of another version.
+    Raises BytecodeError with the byte offset if the data is damaged, truncated or of another version.
     """
     sections, version = _sections(Reader(data, name=name))
     for needed, what in ((FUNCTIONS, "functions"), (TYPES, "types"), (STRINGS, "strings")):
@@ -40,26 +40,29 @@ def read(data: bytes, *, name: str = "<bytecode>") -> ModuleOp:
 
 
 def is_bytecode(data: bytes) -> bool:
-    """Whether `data` begins as Tile IR bytecode does."""
+    """True if `data` begins with the magic bytes of Tile IR bytecode."""
     return data[: len(MAGIC)] == MAGIC
 
 
 def version_of(data: bytes, *, name: str = "<bytecode>") -> Version:
-    """The bytecode version that a file is of. Raises BytecodeError if it is no Tile IR bytecode."""
+    """The bytecode version of a file. Raises BytecodeError if it is not Tile IR bytecode."""
     return _version(Reader(data, name=name))
 
 
 def _version(reader: Reader) -> Version:
     if not is_bytecode(reader.data):
-        raise reader.fail("this is no Tile IR bytecode: it does not begin with \\x7fTileIR")
+        raise reader.fail("this is not Tile IR bytecode: it does not begin with \\x7fTileIR")
     reader.bytes(len(MAGIC))
     version = (reader.byte(), reader.byte())
-    tag = reader.bytes(2)  # of a preview of the version
+    tag = reader.bytes(2)  # a tag marks a preview of the version
     if version not in VERSIONS:
         known = ", ".join(f"{a}.{b}" for a, b in VERSIONS)
         raise reader.fail(f"bytecode version {version[0]}.{version[1]}; this reader knows {known}", len(MAGIC))
     if any(tag):
-        raise reader.fail(f"bytecode version {version[0]}.{version[1]} with the tag {tag.hex()}: a preview of it")
+        raise reader.fail(
+            f"bytecode version {version[0]}.{version[1]} with the tag {tag.hex()} is a preview of that version; "
+            f"this reader knows only released versions"
+        )
     return version
 
 
@@ -69,12 +72,12 @@ def _sections(reader: Reader) -> tuple[dict[int, Reader], Version]:
     while (tag := reader.byte()) != SECTION_END:
         kind = tag & 0x7F
         if kind > GLOBALS or kind in found:
-            raise reader.fail(f"section {kind} is unknown or stands twice", reader.at - 1)
+            raise reader.fail(f"section {kind} is unknown or appears twice", reader.at - 1)
         length = reader.varint()
         if tag & 0x80:
             alignment = reader.varint()
             if alignment not in (1, 2, 4, 8, 16):
-                raise reader.fail(f"a section aligned to {alignment}")
+                raise reader.fail(f"a section cannot be aligned to {alignment} bytes")
             reader.pad(alignment)
         found[kind] = reader.inside(length, f"section {kind}")
     if reader.at < reader.end:
@@ -124,7 +127,7 @@ class _ModuleReader:
         at = reader.at
         found = self.type_at(reader)
         if not isinstance(found, t.TileType):
-            raise reader.fail(f"{t.spell(found)} where a tile type must stand", at)
+            raise reader.fail(f"{t.spell(found)} where a tile type is expected", at)
         return found
 
     def _at(self, reader: Reader, table: Sequence[T], what: str) -> T:
@@ -186,10 +189,10 @@ class _ModuleReader:
         at = reader.at
         signature = self.type_at(reader)
         if not isinstance(signature, FunctionType):
-            raise reader.fail(f"{symbol}: {t.spell(signature)} is no signature", at)
+            raise reader.fail(f"{symbol}: {t.spell(signature)} is not a function type", at)
         flags = reader.byte()
         if not flags & ENTRY_POINT:
-            raise reader.fail(f"{symbol} is no entry point", reader.at - 1)
+            raise reader.fail(f"{symbol} is not an entry point", reader.at - 1)
         debug_index = reader.varint()
         properties: dict[str, Attribute] = {"sym_name": attrs.StrAttr(symbol), "function_type": signature}
         if flags & HAS_HINTS:
@@ -257,7 +260,7 @@ class _ModuleReader:
     def _check_one_each(
         self, reader: Reader, at: int, form: Layout, properties: dict[str, Attribute], sizes: list[int]
     ) -> None:
-        """Flags for each operand of a group are as many as the operands. Without any set they are left out."""
+        """Checks that a property has one flag for each operand of its group, and drops it if no flag is set."""
         for field in form.attributes:
             if field.group is None:
                 continue
@@ -306,16 +309,16 @@ class _ModuleReader:
             case attrs.DenseAttr:
                 raw = self._at(reader, self.constants, "constant")
                 if not isinstance(results[0], t.TileType):
-                    raise reader.fail(f"a constant of type {t.spell(results[0])}")
+                    raise reader.fail(f"a constant cannot have type {t.spell(results[0])}")
                 return self._dense(reader, raw, results[0])
             case _:
                 return self.attributes.predicate(reader)
 
     def _dense(self, reader: Reader, raw: bytes, kind: t.TileType) -> attrs.DenseAttr:
         if kind.element_type not in t.SCALARS:
-            raise reader.fail(f"a constant of {t.spell(kind)}")
+            raise reader.fail(f"a constant cannot have type {t.spell(kind)}")
         if not attrs.is_dense(raw, kind):
-            raise reader.fail(f"{len(raw)} bytes are no constant of type {t.spell(kind)}")
+            raise reader.fail(f"{len(raw)} bytes cannot be a constant of type {t.spell(kind)}")
         return attrs.DenseAttr(raw, kind)
 
 
@@ -331,7 +334,7 @@ def _segments(sizes: tuple[int, ...]) -> DenseArrayBase:
 
 
 def _locate(entry: EntryOp, places: Sequence[location.Location | None]) -> None:
-    """Debug information names the entry first, then its operations as they stand in the file."""
+    """Sets the locations of an entry and its operations. `places`: the entry's, then the operations' in file order."""
     for op, place in zip(entry.walk(), places, strict=False):
         if place is not None:
             location.set(op, place)

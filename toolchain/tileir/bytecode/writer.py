@@ -46,10 +46,10 @@ def parse_version(text: str) -> Version:
 
 
 def write(module: ModuleOp, version: str = "13.3", *, debug_info: bool = False) -> bytes:
-    """The bytecode of a module. Raises BytecodeError for what that version does not have, naming the operation.
+    """The bytecode of a module. Raises BytecodeError, naming the operation, if that version lacks something it uses.
 
-    Without `debug_info` no path, file name or line is in it. With it, a module that was read from bytecode of this very
-    version is written to the same bytes; one from elsewhere has no debug information to write.
+    Without `debug_info` the bytecode contains no path, file name or line. With it, a module that was read from bytecode
+    of the same version is written to the same bytes. A module from elsewhere has no debug information to write.
     """
     target = parse_version(version)
     kept = module.debug_info if debug_info else None
@@ -70,7 +70,7 @@ def strip_debug(data: bytes, *, name: str = "<bytecode>") -> bytes:
 
 
 class _Table(Generic[K]):
-    """Items in the order of first use; `known` come first."""
+    """Items in the order of first use, after the items of `known`."""
 
     def __init__(self, known: Iterable[K] = ()) -> None:
         self.items: dict[K, int] = {}
@@ -93,7 +93,7 @@ class _ModuleWriter:
         self.attributes = AttributeWriter(self.type_index, self.strings.index)
 
     def type_index(self, value: Attribute) -> int:
-        """The index of a type, after those it refers to."""
+        """The index of a type. If it is new, it is added after the types that it refers to."""
         found = self.types.get(value)
         if found is None:
             if type_since(value) > self.version:
@@ -129,7 +129,7 @@ class _ModuleWriter:
         out = bytearray(MAGIC + bytes(self.version) + bytes(2))
         for kind, alignment, content in sections:
             if kind == DEBUG and self.kept and not content:
-                continue  # the file had none
+                continue  # the file had no debug section
             out += bytes((kind | (0x80 if alignment > 1 else 0),)) + varint(len(content))
             if alignment > 1:
                 out += varint(alignment)
@@ -164,7 +164,7 @@ class _ModuleWriter:
 
     def _operation(self, op: Operation, code: bytearray, numbers: dict[SSAValue, int], following: int) -> None:
         if not isinstance(op, TileOp):
-            raise BytecodeError(f"{op.name} is no operation of Tile IR")
+            raise BytecodeError(f"{op.name} is not an operation of Tile IR")
         if self.version < op.SINCE:
             raise self._lacks(op, "such operation")
         form = layout(type(op), self.version)
@@ -239,7 +239,7 @@ class _ModuleWriter:
                 return self.attributes.predicate(value)
 
     def _check_absent(self, op: TileOp) -> None:
-        """What an older version lacks must be as that version takes it to be."""
+        """Raises BytecodeError if a field that this version lacks differs from the value that the version implies."""
         for name, since in op.FIELDS_SINCE.items():
             if since <= self.version:
                 continue

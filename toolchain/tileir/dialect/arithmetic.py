@@ -49,7 +49,7 @@ class SignedBinaryOp(BinaryOp):
 
 
 class ExtremumOp(BinaryOp):
-    """NaN loses against a number unless `propagate_nan`; +0 is larger than -0."""
+    """If one operand is NaN, the result is the other, or NaN with `propagate_nan`. +0 counts as larger than -0."""
 
     propagate_nan = opt_prop_def(UnitAttr)
     flush_to_zero = opt_prop_def(UnitAttr)
@@ -120,7 +120,7 @@ class DivFOp(RoundedBinaryOp):
 
 
 @tile_op("divi", 21)
-class DivIOp(BinaryOp):  # declared whole: inherited fields would come after its own
+class DivIOp(BinaryOp):  # no base class: inherited fields would come after its own
     signedness = prop_def(SignednessAttr)
     rounding = prop_def(RoundingModeAttr)
 
@@ -185,7 +185,7 @@ class MinIOp(SignedBinaryOp):
 
 
 class MmaOp(TileOp):
-    """acc + lhs @ rhs, for (M, K), (K, N), (M, N) tiles or batches of them; in which order it adds is unspecified."""
+    """acc + lhs @ rhs, for (M, K), (K, N), (M, N) tiles or batches of them. The order of additions is unspecified."""
 
     result = result_def(TileType)
     lhs = operand_def(TileType)
@@ -257,7 +257,7 @@ class FPowFOp(TileOp):
 
 @tile_op("fpowi", 121, since=V13_4)
 class FPowIOp(TileOp):
-    """A power with an exponent that is a signed integer."""
+    """A power whose exponent is a signed integer."""
 
     result = result_def(TileType)
     source = operand_def(TileType)

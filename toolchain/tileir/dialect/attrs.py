@@ -1,4 +1,5 @@
-"""The attributes of Tile IR operations. An enumeration's order is its bytecode value, its values the text's words."""
+"""The attributes of Tile IR operations. The members of an enumeration are in the order of their bytecode values, and
+each member's value is its word in the text."""
 
 from __future__ import annotations
 
@@ -143,21 +144,21 @@ class StrAttr(_Plain[str]):
 
 @irdl_attr_definition
 class IntsAttr(_Plain[tuple[int, ...]]):
-    """32-bit integers: a permutation."""
+    """32-bit integers, such as a permutation."""
 
     name = "cuda_tile.ints"
 
 
 @irdl_attr_definition
 class BoolsAttr(_Plain[tuple[bool, ...]]):
-    """Flags, one for each operand of a group: which indices are known to lie inside."""
+    """One flag for each operand of a group, such as which indices are known to lie inside."""
 
     name = "cuda_tile.bools"
 
 
 @irdl_attr_definition
 class AttrsAttr(_Plain[tuple[Attribute, ...]]):
-    """Several attributes: the identities of a reduction, one per operand."""
+    """Several attributes, such as the identities of a reduction, one per operand."""
 
     name = "cuda_tile.attrs"
 
@@ -169,7 +170,7 @@ class _Number(NamedTuple):
 
 @irdl_attr_definition
 class NumberAttr(_Plain[_Number]):
-    """An integer or float of a scalar type, by its bits: an identity of a reduction."""
+    """An integer or float of a scalar type, stored as its bits, such as an identity of a reduction."""
 
     name = "cuda_tile.number"
 
@@ -218,17 +219,18 @@ class DenseAttr(_Plain[_Dense]):
 def _is_splat(raw: bytes, kind: TileType) -> bool:
     if kind.element_type != i1:
         return len(raw) == byte_width(kind.element_type)
-    # One byte may also hold up to eight packed elements; of more the compiler's reader takes its lowest bit.
+    # One byte for at most eight elements holds them packed. For more elements it is a splat, of which the compiler's
+    # reader takes the lowest bit.
     return raw in (b"\x00", b"\xff") or (len(raw) == 1 and math.prod(kind.shape) > 8)
 
 
 def is_dense(raw: bytes, kind: TileType) -> bool:
-    """Whether bytes can be the value of a constant of this type: one element, or all elements."""
+    """True if these bytes can be the value of a constant of this type: one element (a splat), or all elements."""
     count = math.prod(kind.shape)
     if kind.element_type == i1:
         return len(raw) == (count + 7) // 8 or _is_splat(raw, kind)
     size, bits = byte_width(kind.element_type), SCALARS[kind.element_type][1]
-    spare = 8 * size - bits  # of tf32, f4 and i4: nothing may stand there
+    spare = 8 * size - bits  # unused bits of tf32, f4 and i4: must be zero
     wide = spare and max(raw[size - 1 :: size], default=0) >> 8 - spare
     return len(raw) in (size, count * size) and not wide
 
@@ -241,7 +243,8 @@ class _DivBy(NamedTuple):
 
 @irdl_attr_definition
 class DivByAttr(_Plain[_DivBy]):
-    """`div_by<16>`: a multiple of 16; `every`, `along`: only each n-th element along a dimension is."""
+    """`div_by<16>`: all elements are multiples of 16. With `every` n and `along` d, only each n-th element along
+    dimension d is."""
 
     name = "cuda_tile.div_by"
 
@@ -268,7 +271,7 @@ class _Bounded(NamedTuple):
 
 @irdl_attr_definition
 class BoundedAttr(_Plain[_Bounded]):
-    """`bounded<0, ?>`: within inclusive bounds."""
+    """`bounded<0, ?>`: all elements lie within these inclusive bounds."""
 
     name = "cuda_tile.bounded"
 
@@ -286,7 +289,7 @@ class BoundedAttr(_Plain[_Bounded]):
 
 @irdl_attr_definition
 class SameElementsAttr(_Plain[tuple[int, ...]]):
-    """`same_elements<[4, 1]>`: equal within groups of these sizes, one per dimension."""
+    """`same_elements<[4, 1]>`: elements are equal within groups of these sizes, one size per dimension."""
 
     name = "cuda_tile.same_elements"
 

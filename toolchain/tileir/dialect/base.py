@@ -1,4 +1,4 @@
-"""What all operations share: the bytecode opcode and the version they came in with."""
+"""The base class of all operations: their bytecode opcode, and the bytecode version that introduced them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SEGMENTS = AttrSizedOperandSegments(as_property=True)
 class TileOp(IRDLOperation):
     """An operation of Tile IR.
 
-    Fields are declared in bytecode order: results, properties, operands, regions. From them the bytecode codec derives
-    how an operation is written, so a declaration is all that a new operation needs.
+    Fields are declared in bytecode order: results, properties, operands, regions. The bytecode codec derives an
+    operation's encoding from them, so a new operation needs nothing but its declaration.
     """
 
     OPCODE: ClassVar[int]
     SINCE: ClassVar[Version]
     FIELDS_SINCE: ClassVar[Mapping[str, Version]]
-    """Fields that older bytecode lacks."""
+    """Fields that did not exist in bytecode 13.1, each with the version that introduced it."""
     DEFAULTS: ClassVar[Mapping[str, Attribute]]
-    """What a required property of `FIELDS_SINCE` is in older bytecode."""
+    """The value that older bytecode implies for a required property of `FIELDS_SINCE`."""
     ONE_EACH: ClassVar[Mapping[str, str]]
-    """Properties of booleans, one for each operand of a group, and that group's name. Absent: all false."""
+    """Properties that hold one boolean for each operand of a group, with that group's name. Absent means all false."""
 
 
 def tile_op(
@@ -40,7 +40,7 @@ def tile_op(
     defaults: Mapping[str, Attribute] | None = None,
     one_each: Mapping[str, str] | None = None,
 ) -> Callable[[type[Op]], type[Op]]:
-    """Defines an operation: its name in text, its opcode, and what came in after bytecode 13.1."""
+    """Defines an operation: its name in text, its opcode, and the parts that came after bytecode 13.1."""
 
     def define(cls: type[Op]) -> type[Op]:
         cls.name = f"cuda_tile.{mnemonic}"

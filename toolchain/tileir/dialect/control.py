@@ -27,8 +27,8 @@ from .types import TileType, TokenType
 
 @dataclass(frozen=True)
 class DebugInfo:
-    """What a bytecode file held beside the program, kept so that writing it again gives the same bytes: its tables in
-    their order, the debug section as it was, and where each function's part of that begins."""
+    """The parts of a bytecode file beside the program: its tables in their order, the debug section, and the index of
+    each function's part of that section. They are kept so that writing the module again gives the same bytes."""
 
     version: tuple[int, int]
     strings: tuple[str, ...]
@@ -48,7 +48,7 @@ class ModuleOp(IRDLOperation):
 
     @property
     def debug_info(self) -> DebugInfo | None:
-        """What the bytecode file held that this module was read from, if it was."""
+        """The debug information of the bytecode file that this module was read from, if it was."""
         return getattr(self, "_debug_info", None)
 
     @debug_info.setter
@@ -63,7 +63,7 @@ class ModuleOp(IRDLOperation):
 
 @irdl_op_definition
 class EntryOp(IRDLOperation):
-    """A kernel: what a grid of tile blocks runs."""
+    """A kernel, which a grid of tile blocks runs."""
 
     name = "cuda_tile.entry"
     sym_name = prop_def(StrAttr)
@@ -121,7 +121,7 @@ class YieldOp(TerminatorOp):
 
 @tile_op("for", 41, fields_since={"unsignedCmp": V13_2})
 class ForOp(TileOp):
-    """From lowerBound in steps to below upperBound. The body takes the index, then what is carried."""
+    """A loop from lowerBound by steps to below upperBound. The body takes the index and the carried values."""
 
     outputs = var_result_def()
     unsignedCmp = opt_prop_def(UnitAttr)  # noqa: N815 (the format's own name)
@@ -143,7 +143,7 @@ class LoopOp(TileOp):
 
 @tile_op("if", 50)
 class IfOp(TileOp):
-    """An empty else region stands for no else."""
+    """A branch. Without an else, the second region is empty."""
 
     outputs = var_result_def()
     condition = operand_def(TileType)

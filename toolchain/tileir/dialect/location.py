@@ -1,4 +1,4 @@
-"""Where an operation stands in its source."""
+"""The source location of an operation."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def get(op: Operation) -> Location | None:
 
 
 def set(op: Operation, place: Location) -> None:  # noqa: A001 (reads as location.set)
-    """Remember where an operation came from."""
+    """Stores the operation's source location."""
     op.tile_location = place  # pyright: ignore[reportAttributeAccessIssue]

@@ -33,7 +33,7 @@ Predicate = DivByAttr | BoundedAttr | SameElementsAttr
 
 @tile_op("assume", 6)
 class AssumeOp(TileOp):
-    """Promises the compiler something of a value: the behaviour is undefined where it does not hold."""
+    """A promise to the compiler about a value. The behaviour is undefined if the promise does not hold."""
 
     result = result_def()
     predicate = prop_def(Predicate)
@@ -74,7 +74,7 @@ class AllocaOp(TileOp):
 
 @tile_op("offset", 81)
 class OffsetOp(TileOp):
-    """Moves pointers by elements."""
+    """Moves pointers by a number of elements."""
 
     result = result_def(TileType)
     ptr = operand_def(TileType)
@@ -94,14 +94,14 @@ class JoinTokensOp(TileOp):
 
 @tile_op("memory_fence_alias_tko", 122, since=V13_4)
 class MemoryFenceAliasTkoOp(TileOp):
-    """Orders accesses to the same memory through different addresses, by their tokens."""
+    """Orders accesses that reach the same memory through different addresses; tokens say which accesses."""
 
     result_token = result_def(TokenType)
     token = operand_def(TokenType)
 
 
 class GdcTkoOp(TileOp):
-    """Grid dependency control: how launches that may overlap wait for each other."""
+    """Grid dependency control: launches may overlap, and these operations make one wait for another."""
 
     result_token = result_def(TokenType)
     token = opt_operand_def(TokenType)
@@ -110,12 +110,12 @@ class GdcTkoOp(TileOp):
 
 @tile_op("gdc_launch_dependents_tko", 119, since=V13_4)
 class GdcLaunchDependentsTkoOp(GdcTkoOp):
-    """The launch that waits for this one may begin."""
+    """Allows the launch that depends on this one to begin."""
 
 
 @tile_op("gdc_wait_tko", 120, since=V13_4)
 class GdcWaitTkoOp(GdcTkoOp):
-    """Waits until the launches that this one depends on are over and what they wrote can be read."""
+    """Waits until the launches that this one depends on have ended and their writes are visible."""
 
 
 @tile_op("make_tensor_view", 67)
@@ -155,7 +155,7 @@ class GetTensorShapeOp(TileOp):
 
 @tile_op("get_index_space_shape", 45)
 class GetIndexSpaceShapeOp(TileOp):
-    """How many tiles a view has along each dimension."""
+    """The number of tiles that a view has along each dimension."""
 
     sizes = var_result_def(TileType)
     src = operand_def(TileViewType)
@@ -163,7 +163,7 @@ class GetIndexSpaceShapeOp(TileOp):
 
 @tile_op("load_ptr_tko", 61)
 class LoadPtrTkoOp(TileOp):
-    """Elements where the mask is false are `paddingValue`, or unspecified without one."""
+    """Loads through pointers. Elements whose mask is false become `paddingValue`, or are unspecified without one."""
 
     result = result_def(TileType)
     result_token = result_def(TokenType)
@@ -192,7 +192,8 @@ class StorePtrTkoOp(TileOp):
 
 @tile_op("load_view_tko", 62, fields_since={"inbounds": V13_4}, one_each={"inbounds": "index"})
 class LoadViewTkoOp(TileOp):
-    """`inbounds`: along these dimensions no element is outside the array; the behaviour is undefined if one is."""
+    """Loads a tile of a view. `inbounds` promises for each dimension that no element lies outside the array; the
+    behaviour is undefined if one does."""
 
     tile = result_def(TileType)
     result_token = result_def(TokenType)
@@ -208,7 +209,7 @@ class LoadViewTkoOp(TileOp):
 
 @tile_op("store_view_tko", 102, fields_since={"inbounds": V13_4}, one_each={"inbounds": "index"})
 class StoreViewTkoOp(TileOp):
-    """Elements outside the array are not stored. `inbounds`: as `load_view_tko` has it."""
+    """Stores a tile of a view. Elements outside the array are not stored. `inbounds` as for `load_view_tko`."""
 
     result_token = result_def(TokenType)
     memory_ordering_semantics = prop_def(MemoryOrderingAttr)

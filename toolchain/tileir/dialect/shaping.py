@@ -32,7 +32,7 @@ class BitcastOp(UnaryOp):
 
 @tile_op("broadcast", 11)
 class BroadcastOp(UnaryOp):
-    """Repeats along the dimensions of size 1."""
+    """Repeats a tile along its dimensions of size 1."""
 
 
 @tile_op("cat", 12)
@@ -55,7 +55,7 @@ class ExtIOp(ConversionOp):
 
 @tile_op("extract", 38)
 class ExtractOp(TileOp):
-    """The part of a tile that the indices name, in units of the result's shape."""
+    """A part of a tile. Its position is given by indices, in units of the result's shape."""
 
     result = result_def(TileType)
     source = operand_def(TileType)
@@ -69,7 +69,8 @@ class FToFOp(ConversionOp):
 
 @tile_op("ftoi", 43, fields_since={"saturating": V13_4})
 class FToIOp(ConversionOp):
-    """`saturating`: what the integer type cannot hold becomes its nearest value, a NaN 0."""
+    """A float to an integer. With `saturating`, a number out of range becomes the nearest integer of the type, and NaN
+    becomes 0."""
 
     saturating = opt_prop_def(UnitAttr)
     signedness = prop_def(SignednessAttr)
@@ -84,7 +85,8 @@ class IToFOp(ConversionOp):
 
 @tile_op("insert", 118, since=V13_4)
 class InsertOp(TileOp):
-    """The destination with the part that the indices name, in units of the source's shape, taken from the source."""
+    """The destination with one part replaced by the source. The part's position is given by indices, in units of the
+    source's shape."""
 
     result = result_def(TileType)
     source = operand_def(TileType)
@@ -142,7 +144,7 @@ class ReshapeOp(UnaryOp):
 
 @tile_op("scan", 94)
 class ScanOp(TileOp):
-    """As `reduce`, but keeps every partial result."""
+    """Like `reduce`, but keeps every partial result."""
 
     outputs = var_result_def(TileType)
     dim = prop_def(IntAttr)

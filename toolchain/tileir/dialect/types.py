@@ -1,6 +1,6 @@
-"""The types of Tile IR, as values: shapes are tuples of ints, dynamic sizes are `DYNAMIC`.
+"""The types of Tile IR. Shapes are tuples of ints; a dynamic size is `DYNAMIC`.
 
-Scalars that builtin MLIR has (i1 i8 i16 i32 i64 f16 bf16 f32 f64) are xDSL's own.
+Scalars of builtin MLIR (i1 i8 i16 i32 i64 f16 bf16 f32 f64) are xDSL's own types.
 Source: the type section of the Tile IR specification, bytecode 13.1 to 13.4.
 """
 
@@ -26,12 +26,12 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-DYNAMIC = -(2**63)  # as the bytecode stores a dynamic size or stride
+DYNAMIC = -(2**63)  # the bytecode's number for a dynamic size or stride
 f16, bf16, f32, f64 = Float16Type(), BFloat16Type(), Float32Type(), Float64Type()
 
 
 class _Opaque:
-    """Types whose text form lives in `toolchain.tileir.text`, not in xDSL's parser and printer."""
+    """The base of types that `toolchain.tileir.text` parses and prints, not xDSL."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Any:  # noqa: ARG003 (xDSL's signature)
@@ -43,7 +43,7 @@ class _Opaque:
 
 @irdl_attr_definition
 class TF32Type(ParametrizedAttribute, TypeAttribute):
-    """f32 with a 10-bit mantissa: what a tensor core reads of an f32."""
+    """f32 with a 10-bit mantissa: the bits of an f32 that a tensor core reads."""
 
     name = "cuda_tile.tf32"
 
@@ -65,7 +65,7 @@ class F8E8M0FNUType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class F8E5M3FNUType(ParametrizedAttribute, TypeAttribute):
-    """Scales of a product of f4E2M1FN: no sign, no infinity, NaN is all ones."""
+    """The type of the scales in a product of f4E2M1FN. It has no sign and no infinity; NaN is all ones."""
 
     name = "cuda_tile.fnv8E5M3FNU"
 
@@ -87,7 +87,7 @@ f8e5m3fnu = F8E5M3FNUType()
 i4 = IntegerType(4)
 token = TokenType()
 
-# Text name and width in bits of every scalar. In memory and in constants a scalar takes whole bytes (tf32: 3).
+# Name in text and width in bits of every scalar. In memory and in constants a scalar takes whole bytes (tf32: 3).
 SCALARS: dict[Attribute, tuple[str, int]] = {
     i1: ("i1", 1), i4: ("i4", 4), i8: ("i8", 8), i16: ("i16", 16), i32: ("i32", 32), i64: ("i64", 64),
     f16: ("f16", 16), bf16: ("bf16", 16), f32: ("f32", 32), tf32: ("tf32", 19), f64: ("f64", 64),
@@ -174,8 +174,8 @@ class _TileView(NamedTuple):
 
 
 class TileViewType(_Opaque, Data[_TileView], TypeAttribute):
-    """What a tile is loaded from or stored to: a tensor view cut into tiles. `padding_value` None: reads outside the
-    array are unspecified."""
+    """A tensor view cut into tiles, from which tiles are loaded and to which they are stored. If `padding_value` is
+    None, elements read outside the array are unspecified."""
 
     @property
     def tile_shape(self) -> tuple[int, ...]:
@@ -196,7 +196,7 @@ class TileViewType(_Opaque, Data[_TileView], TypeAttribute):
 
     @property
     def index_rank(self) -> int:
-        """How many indices name a tile."""
+        """The number of indices that select a tile."""
         return len(self.tile_shape)
 
 
@@ -226,7 +226,7 @@ class PartitionViewType(TileViewType):
 
 @irdl_attr_definition
 class StridedViewType(TileViewType):
-    """As a partition view, but tiles start every `traversal_strides` elements, so that they may overlap."""
+    """Like a partition view, but tiles start every `traversal_strides` elements, so that they may overlap."""
 
     name = "cuda_tile.strided_view"
 
@@ -254,7 +254,7 @@ class StridedViewType(TileViewType):
 
 @irdl_attr_definition
 class GatherScatterViewType(TileViewType):
-    """Rows picked one by one: the index of dimension `sparse_dim` is a tile of indices."""
+    """Rows selected one by one: the index along dimension `sparse_dim` is itself a tile of indices."""
 
     name = "cuda_tile.gather_scatter_view"
 
@@ -274,7 +274,7 @@ def byte_width(element: Attribute) -> int:
 
 
 def spell(value: Attribute) -> str:
-    """A type as Tile IR's text has it, without the dialect's prefix: `tile<128x64xbf16>`."""
+    """A type in Tile IR's text, without the dialect's prefix: `tile<128x64xbf16>`."""
     match value:
         case TokenType():
             return "token"

@@ -1,7 +1,7 @@
-"""The verifier: what the text and the bytecode can spell but the compiler would refuse.
+"""The verifier: finds modules that parse, as text or bytecode, but that the compiler would refuse.
 
-Structure (terminators, symbols, what an operation is made of) is checked here; what an operation asks of its types and
-attributes stands in `rules/`.
+This module checks structure: terminators, symbols, and the parts that an operation must have. What each operation
+requires of its types and attributes is in `rules/`.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ from .shaping import ReduceOp, ScanOp
 from .types import PtrType, TileType, spell
 
 TERMINATORS = (BreakOp, ContinueOp, ReturnOp, YieldOp)
-EFFECTS = ("alloca", "assert", "assume", "for", "loop")  # and all that takes tokens
+EFFECTS = ("alloca", "assert", "assume", "for", "loop")  # and every operation with tokens
 
 
 def verify(
     module: ModuleOp, *, text: str | None = None, filename: str = "<unknown>", texts: Mapping[str, str] | None = None
 ) -> None:
-    """Raises SourceError, with the operation's place and, given the `text` or the `texts` by file name, its line and a
-    caret. What has no place, as bytecode without debug information, is said to stand in `filename`."""
+    """Raises SourceError if the compiler would refuse the module. The error names the operation's place. Given `text`,
+    or `texts` by file name, it also shows the line with a caret. An operation without a place, such as one read from
+    bytecode without debug information, is reported in `filename`."""
     if not module.entries:
-        raise SourceError(f"{filename}:0:0: error: a module without entries: there is nothing to run")
+        raise SourceError(f"{filename}:0:0: error: the module has no entries, so there is nothing to run")
     verifier = _Verifier(text, filename, texts or {})
     for op in module.body.block.ops:
         verifier.symbol(op)
@@ -56,7 +57,7 @@ def verify(
 
 
 def verify_function(function: Operation, *, texts: Mapping[str, str]) -> None:
-    """Verify the body of a function that ends with a `yield` of its results. Raises SourceError as `verify` does."""
+    """Verifies the body of a function that ends with a `yield` of its results. Raises SourceError as `verify` does."""
     verifier = _Verifier(None, "<unknown>", texts)
     (block,) = function.regions[0].blocks
     verifier.tiles(block.args)
@@ -69,10 +70,10 @@ class _Verifier:
     filename: str
     texts: Mapping[str, str]
     symbols: dict[str, Operation] = field(default_factory=dict[str, Operation])
-    right: set[TileType] = field(default_factory=set[TileType])  # those looked at
+    right: set[TileType] = field(default_factory=set[TileType])  # types already checked
 
     def fail(self, op: Operation, problem: Exception) -> SourceError:
-        from ..text.source import Source  # the text form is written on top of the dialect
+        from ..text.source import Source  # not above: the text form imports the dialect
 
         place = location.get(op)
         message = f"{_name(op)}: {problem}"
@@ -88,9 +89,9 @@ class _Verifier:
         return Source(text, place.file).error_at(place, message)
 
     def symbol(self, op: Operation) -> None:
-        """What stands directly in the module."""
+        """Checks an entry or a global of the module."""
         try:
-            need(isinstance(op, EntryOp | GlobalOp), "only entries and globals may stand in a module")
+            need(isinstance(op, EntryOp | GlobalOp), "a module may contain only entries and globals")
             assert isinstance(op, EntryOp | GlobalOp)
             name = op.sym_name.data
             need(name not in self.symbols, f"symbol @{name} is already taken")
@@ -106,7 +107,7 @@ class _Verifier:
             raise self.fail(op, problem) from problem
 
     def block(self, parent: Operation, block: Block) -> None:
-        """The operations of a block, and those inside them."""
+        """Checks the operations of a block, and those nested in them."""
         self.operations(list(block.ops))
         try:
             last = block.last_op
@@ -125,14 +126,14 @@ class _Verifier:
                     self.block(op, inner)
 
     def tiles(self, values: Sequence[SSAValue]) -> None:
-        """What a tile may be, wherever there is one."""
+        """Checks the tile types of these values."""
         for value in values:
             if isinstance(value.type, TileType) and value.type not in self.right:
                 check_tile(value.type)
                 self.right.add(value.type)
 
     def operation(self, op: Operation) -> None:
-        need(isinstance(op, TileOp), "only operations of Tile IR may stand in an entry")
+        need(isinstance(op, TileOp), "an entry may contain only operations of Tile IR")
         assert isinstance(op, TileOp)
         op.get_irdl_definition().verify(op)  # the operands, results, properties and regions it declares
         self.tiles(op.results)
@@ -193,41 +194,46 @@ def _check_hints(hints: Attribute | None) -> None:
     if not isinstance(hints, HintsAttr):
         return
     for names in ([name for name, _ in hints.data], *([key for key, _ in pairs] for _, pairs in hints.data)):
-        need(len(names) == len(set(names)), f"optimization_hints: one of {', '.join(names)} stands twice")
+        need(len(names) == len(set(names)), f"optimization_hints: {', '.join(names)} contains a name twice")
     for key, value in (pair for _, pairs in hints.data for pair in pairs):
         need(0 <= value < 1 << 31, f"optimization_hints: {key} = {value} is not from 0 to 2^31 - 1")
 
 
 def _check_effects(op: Operation) -> None:
-    """A reduction or scan may combine its elements in any order and as often as it likes."""
+    """Refuses side effects in the region of a reduction or scan, which may run in any order and any number of times."""
     if _name(op) not in EFFECTS and not _name(op).endswith("_tko"):
         return
     around = op.parent_op()
     while isinstance(around, IfOp):
         around = around.parent_op()
-    need(not isinstance(around, ReduceOp | ScanOp), "may not stand in a reduce or scan, which only computes")
+    need(
+        not isinstance(around, ReduceOp | ScanOp),
+        "is not possible in a reduce or scan, whose region may not have side effects",
+    )
 
 
 def _check_terminator(op: Operation) -> None:
-    """That a terminator stands where it may, and passes on values of the types that are expected."""
+    """Checks that a terminator is allowed where it is, and that its operands have the expected types."""
     parent = op.parent_op()
     loop = parent_loop(op)
     if isinstance(op, ReturnOp):
         around = parent
         while isinstance(around, IfOp | LoopOp):
             around = around.parent_op()
-        need(isinstance(around, EntryOp), "ends an entry, also from inside an if or a loop, but not of a for")
+        need(
+            isinstance(around, EntryOp), "may end an entry, also from inside an if or a loop, but not from inside a for"
+        )
         _expect(op.operands, ())
     elif isinstance(op, YieldOp):
-        need(isinstance(parent, IfOp | ReduceOp | ScanOp), "ends a region of if, reduce or scan")
+        need(isinstance(parent, IfOp | ReduceOp | ScanOp), "may end only a region of if, reduce or scan")
         assert parent is not None
         kinds = [r.type for r in parent.results]
         if isinstance(parent, ReduceOp | ScanOp):
             kinds = [TileType((), k.element_type) for k in kinds if isinstance(k, TileType)]
         _expect(op.operands, kinds)
     else:
-        need(isinstance(parent, IfOp | ForOp | LoopOp) and loop is not None, "belongs to a loop")
+        need(isinstance(parent, IfOp | ForOp | LoopOp) and loop is not None, "is possible only in a loop")
         assert isinstance(loop, ForOp | LoopOp)
-        need(isinstance(loop, LoopOp) or isinstance(op, ContinueOp), "cannot leave a for early: use loop")
-        # A loop goes on with what it carries, and leaves with its results: of a `for` these are the same.
+        need(isinstance(loop, LoopOp) or isinstance(op, ContinueOp), "cannot leave a for: use loop")
+        # `continue` passes the carried values, `break` the results. A `for` has the same types for both.
         _expect(op.operands, [v.type for v in (loop.initValues if isinstance(op, ContinueOp) else loop.results)])

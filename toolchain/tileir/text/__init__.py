@@ -4,4 +4,5 @@ from . import irregular, structured
 from .parser import parse
 from .printer import print_module
 
-__all__ = ["irregular", "parse", "print_module", "structured"]  # irregular, structured: their import fills the parser
+# Importing irregular and structured registers their operations with the parser.
+__all__ = ["irregular", "parse", "print_module", "structured"]

@@ -17,8 +17,8 @@ T = TypeVar("T")
 _SCALARS = {name: kind for kind, (name, _) in t.SCALARS.items()}
 _VIEWS = ("partition_view", "strided_view", "gather_scatter_view")
 _TYPE_WORDS = (*_SCALARS, "token", "ptr", "tile", "tensor_view", *_VIEWS)
-MAX_ELEMENTS = 2**24  # of a tile, as the compiler has it
-MAX_TYPE_DEPTH = 8  # a view of a tensor_view of a ptr is 3 deep: what nests deeper is no type
+MAX_ELEMENTS = 2**24  # of a tile: the compiler's limit
+MAX_TYPE_DEPTH = 8  # valid types need 3: a view of a tensor_view of a ptr
 _ESCAPE = re.compile(r'\\(?:(?P<code>[0-9A-Fa-f]{2})|(?P<letter>[nt"\\])|(?P<other>.))')
 _LETTERS = {"n": b"\n", "t": b"\t", '"': b'"', "\\": b"\\"}
 
@@ -77,7 +77,7 @@ class Cursor:
         if token.text not in choices:
             near = get_close_matches(token.text, choices, 1)
             self.fail(
-                f"{token.text!r} is no {what}",
+                f"{token.text!r} is not a valid {what}",
                 token,
                 hint=f"did you mean {near[0]!r}?" if near else f"one of {', '.join(choices)}",
             )
@@ -91,11 +91,11 @@ class Cursor:
         return self._whole(token.text, token)
 
     def constant(self, name: str, token: Token) -> int:
-        """The number that a name in capitals stands for: a kernel source has some, plain Tile IR has none."""
-        self.fail(f"no constant {name}: names of sizes are for kernel sources", token)
+        """The number that a name in capitals stands for. Kernel sources have such names, plain Tile IR does not."""
+        self.fail(f"no constant {name}: only kernel sources have named sizes", token)
 
     def _whole(self, text: str, token: Token) -> int:
-        """The number that digits spell. Bytecode has none of more than 64 bits."""
+        """The number that digits spell. It must fit into 64 bits, as bytecode cannot store larger ones."""
         if len(text) > 20 or not -(1 << 63) <= int(text) < 1 << 64:
             self.fail(f"{text if len(text) < 40 else f'a number of {len(text)} digits'} has more than 64 bits", token)
         return int(text)
@@ -110,13 +110,13 @@ class Cursor:
         return self.unquote(name, token) if name[0] == '"' else name
 
     def unquote(self, literal: str, token: Token) -> str:
-        r"""What a string literal says; MLIR spells other bytes as `\0A`."""
+        r"""The text of a string literal with its escapes replaced; MLIR spells an unprintable byte as `\0A`."""
         out, at = bytearray(), 1
         for escape in _ESCAPE.finditer(literal):
             out += literal[at : escape.start()].encode()
             at = escape.end()
             if escape["other"]:
-                self.fail(f"no escape {escape.group()}", token)
+                self.fail(f"unknown escape {escape.group()}", token)
             out += bytes.fromhex(escape["code"]) if escape["code"] else _LETTERS[escape["letter"]]
         out += literal[at:-1].encode()
         try:
@@ -125,7 +125,7 @@ class Cursor:
             self.fail("the string is not UTF-8", token)
 
     def listed(self, item: Callable[[], T], close: str) -> list[T]:
-        """Items with commas between them up to `close`, which is taken."""
+        """Items with commas between them, up to and including the closing token `close`."""
         items: list[T] = []
         if self.accept(close):
             return items
@@ -137,8 +137,8 @@ class Cursor:
                 self.unexpected(f"',' or {close!r}")
 
     def storage(self, token: Token) -> Attribute:
-        """The type that `T` stands for: a kernel source has one, plain Tile IR has none."""
-        self.fail("no type 'T': it stands for the storage type in kernel sources", token)
+        """The type that `T` stands for. Only kernel sources have it, plain Tile IR does not."""
+        self.fail("no type 'T': only kernel sources have it, for the storage type", token)
 
     # Types
 
@@ -191,7 +191,7 @@ class Cursor:
                 pointee = self.type()
                 self.expect(">")
                 if pointee not in t.POINTEES:
-                    self.fail(f"no pointer points to {t.spell(pointee)}", inner)
+                    self.fail(f"a pointer cannot point to {t.spell(pointee)}", inner)
                 return t.PtrType(pointee)
             case "tile":
                 self.expect("<")
@@ -216,13 +216,13 @@ class Cursor:
             if size & (size - 1):
                 self.fail(f"a tile's sizes are powers of two, not {size}", token)
         if elements > MAX_ELEMENTS:
-            self.fail(f"a tile of {elements} elements; the largest has {MAX_ELEMENTS}", token)
+            self.fail(f"a tile of {elements} elements is too large: at most {MAX_ELEMENTS}", token)
 
     def _element(self) -> Attribute:
         token = self.token
         found = self.type()
         if found not in t.SCALARS and not isinstance(found, t.PtrType):
-            self.fail(f"{t.spell(found)} is no element type", token)
+            self.fail(f"{t.spell(found)} is not an element type", token)
         return found
 
     def _shape(self, *, dynamic: bool) -> tuple[int, ...]:
@@ -311,9 +311,11 @@ class Cursor:
             dim_map = self.bracketed()
         self.expect(">")
         if sorted(dim_map) != list(range(len(tensor.shape))) or len(tile) != len(tensor.shape):
-            self.fail(f"a tile of rank {len(tile)} with dimension map {list(dim_map)} of {t.spell(tensor)}", token)
+            self.fail(
+                f"a tile of rank {len(tile)} with dimension map {list(dim_map)} does not fit {t.spell(tensor)}", token
+            )
         if name == "strided_view":
             if len(strides) != len(tile):
-                self.fail(f"{len(strides)} traversal strides for a tile of rank {len(tile)}", token)
+                self.fail(f"{len(strides)} traversal strides do not fit a tile of rank {len(tile)}", token)
             return t.StridedViewType(tile, strides, tensor, dim_map, padding)
         return t.PartitionViewType(tile, tensor, dim_map, padding)

@@ -1,13 +1,13 @@
-"""How each regular operation is spelled. The parser and the printer both follow this table.
+"""The spelling of each regular operation. The parser and the printer both follow this table.
 
-Words of a format, with one space between them:
-  `name`        an operand group; `name?` an optional one, whose comma goes with it
+A format consists of these words, with one space between them:
+  `name`        an operand group
   `=property`   an enumeration as a plain word
-  `~property`   an enumeration in angle brackets, `rounding<zero>`, left out where it is the default
+  `~property`   an enumeration in angle brackets, `rounding<zero>`; left out if it has the default value
   `flags`       the unit attributes that are set, in alphabetical order
   `.property`   an integer: `dim = 0`
-  `<a,b>`       a type that is the type of all of these operands and results
-  other         stands as it is
+  `<a,b>`       one type, which all of these operands and results have
+  other         is written unchanged
 A variadic group in brackets, such as `[ index ]`, is written without spaces.
 """
 
@@ -98,7 +98,7 @@ FORMATS: dict[str, str] = {
 
 
 def default(op: str, name: str) -> object:
-    """The value of a `~property` that is left out."""
+    """The value that a `~property` has if it is left out."""
     if name == "overflow":
         return IntegerOverflowAttr(IntegerOverflow.NONE)
     if name == "rounding":  # divi

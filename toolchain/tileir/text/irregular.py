@@ -1,4 +1,4 @@
-"""Parsing the operations whose spelling the table of formats cannot say; those with regions are in structured.py."""
+"""Parsing the operations that the table of formats cannot describe. Those with regions are in structured.py."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _get_global(p: Parser, op: type[TileOp]) -> TileOp:
 
 
 def typed(p: Parser, values: Sequence[SSAValue]) -> None:
-    """The types of these values, one each."""
+    """Reads one type for each of these values and checks that the value has it."""
     for i, value in enumerate(values):
         if i:
             p.expect(",")
@@ -122,7 +122,7 @@ def _make_tensor_view(p: Parser, op: type[TileOp]) -> TileOp:
     for name, wanted in (("shape", kind.shape), ("strides", kind.strides)):
         given = tuple(t.DYNAMIC if isinstance(v, SSAValue) else v for v in sizes[name])
         if given != wanted:
-            p.fail(f"the {name} given do not fit {t.spell(kind)}", start)
+            p.fail(f"the given {name} do not match {t.spell(kind)}", start)
     groups = {
         "base": [base],
         "dynamicShape": [v for v in sizes["shape"] if isinstance(v, SSAValue)],
@@ -147,7 +147,7 @@ def _token(p: Parser) -> list[SSAValue]:
 
 
 def _token_and_hints(p: Parser, properties: dict[str, Attribute], *, bounded: bool = False) -> list[SSAValue]:
-    """`bounded`: the access may also say, after the hints, which indices are inside."""
+    """`token = %t` and hints, each optional. With `bounded`, `inbounds` may follow: which indices are inside."""
     token = _token(p)
     if p.accept("optimization_hints"):
         p.expect("=")
@@ -162,7 +162,7 @@ def _token_and_hints(p: Parser, properties: dict[str, Attribute], *, bounded: bo
 
 
 def _more(p: Parser) -> list[SSAValue]:
-    """Values that follow, each after a comma."""
+    """The values that follow, each preceded by a comma."""
     found: list[SSAValue] = []
     while p.accept(","):
         found.append(p.value())
@@ -215,7 +215,7 @@ def _indices(p: Parser) -> list[SSAValue]:
 
 
 def _index_types(p: Parser, index: Sequence[SSAValue]) -> None:
-    """`, tile<i32>` for all indices, or one type for each."""
+    """The types of the indices: `, tile<i32>` for all of them, or one type for each."""
     if not index:
         return
     p.expect(",")
@@ -224,7 +224,7 @@ def _index_types(p: Parser, index: Sequence[SSAValue]) -> None:
     while p.accept(","):
         kinds.append(p.type())
     if len(kinds) not in (1, len(index)):
-        p.fail(f"{len(kinds)} types for {len(index)} indices", first)
+        p.fail(f"{len(index)} indices need one type or {len(index)}, not {len(kinds)}", first)
     for value, kind in zip(index, kinds * len(index) if len(kinds) == 1 else kinds, strict=False):
         p.check_types([value], kind, first)
 
@@ -310,7 +310,7 @@ def _atomic_cas(p: Parser, op: type[TileOp]) -> TileOp:
     token = _token_and_hints(p, properties)
     p.expect(":")
     kinds_start = p.token
-    typed(p, [pointers, compare, *mask])  # the new value is of the compared one's type
+    typed(p, [pointers, compare, *mask])  # the new value has the type of the compared one
     p.check_types([value], compare.type, kinds_start)
     groups = {"pointers": [pointers], "cmp": [compare], "val": [value], "mask": mask, "token": token}
     return p.create(op, groups, _tile_and_token(p), properties)

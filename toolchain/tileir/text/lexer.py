@@ -16,8 +16,8 @@ class Token(NamedTuple):
     at: int
 
 
-# A `shape` is the leading sizes of `128x64xbf16` or, in a kernel source, `BMxBKxT`; what follows them is a token of its
-# own. Names of sizes are in capitals.
+# A `shape` is the leading sizes of `128x64xbf16` or, in a kernel source, of `BMxBKxT`. The element type after them is a
+# separate token. Names of sizes are in capitals.
 _TOKEN = re.compile(
     r"""(?P<space>(?:\s+|//[^\n]*)+)
     |(?P<value>%[A-Za-z0-9_$.-]+(?:\#\d+)?)
@@ -36,7 +36,7 @@ _TOKEN = re.compile(
 
 
 def tokenize(source: Source) -> list[Token]:
-    """All tokens, the last of kind `end`. Raises SourceError at a character that begins none."""
+    """All tokens, the last of kind `end`. Raises SourceError at a character with which no token begins."""
     tokens: list[Token] = []
     at, text = 0, source.text
     while at < len(text):

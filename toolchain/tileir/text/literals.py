@@ -32,7 +32,7 @@ class Literals(Cursor):
         token = self.token
         element = self.type()
         if element not in t.SCALARS:
-            self.fail(f"no constant of type {t.spell(element)}", token)
+            self.fail(f"a constant cannot have type {t.spell(element)}", token)
         self.expect(":")
         start = self.token
         shape: list[int] = []
@@ -42,11 +42,11 @@ class Literals(Cursor):
         token = self.token
         kind = self.tile_type()
         if kind.element_type != element:
-            self.fail(f"the value is of {t.spell(element)}, the type of {t.spell(kind.element_type)}", token)
+            self.fail(f"the value is {t.spell(element)}, but its type has {t.spell(kind.element_type)}", token)
         if start.text != "[":
             return attrs.DenseAttr(splat_bytes(elements[0], element), kind)
         if tuple(shape) != kind.shape:
-            self.fail(f"the value has shape {shape}, the type {list(kind.shape)}", start)
+            self.fail(f"the value has shape {shape}, but the type has {list(kind.shape)}", start)
         if len(elements) == 1:
             return attrs.DenseAttr(splat_bytes(elements[0], element), kind)
         return attrs.DenseAttr(dense_bytes(elements, element), kind)
@@ -79,7 +79,7 @@ class Literals(Cursor):
         return name, tuple(self.listed(self._hint, "}"))
 
     def _name(self, wanted: str) -> str:
-        """A word; one that is none stands in quotes."""
+        """A name: a word, or any other text in quotes."""
         token = self.token
         if token.kind != "string":
             return self.kind("word", wanted).text

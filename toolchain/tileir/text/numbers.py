@@ -22,7 +22,8 @@ _NUMPY: dict[Attribute, np.dtype[Any]] = {
 }  # fmt: skip
 
 
-# fnv8E5M3FNU by its bits, for numpy has no such type. The last is a NaN: its number is where rounding up ends in it.
+# The value of each bit pattern of fnv8E5M3FNU, which numpy lacks. The last pattern is NaN; the number listed for it is
+# what the next larger value would be, so that numbers above the largest round to NaN.
 _E5M3 = [((bits & 7) + 8 * (bits > 7)) * 2.0 ** (max(bits >> 3, 1) - 18) for bits in range(256)]
 
 
@@ -60,7 +61,7 @@ def parse_number(text: str, token_kind: str, kind: Attribute) -> int:
                 raise ValueError(f"{text} has more than the {width} bits of {name}")
             return bits
         if token_kind not in ("float", "int"):
-            raise ValueError(f"{text!r} is no number of type {name}")
+            raise ValueError(f"{text!r} is not a number of type {name}")
         if float(text) < 0 and kind in (t.f8e5m3fnu, t.f8e8m0fnu):
             raise ValueError(f"{text} is negative, and {name} has no sign")
         bits = float_bits(float(text), kind)
@@ -70,7 +71,7 @@ def parse_number(text: str, token_kind: str, kind: Attribute) -> int:
     if kind == t.i1 and text in ("true", "false"):
         return int(text == "true")
     if token_kind != "int":
-        raise ValueError(f"{text!r} is no number of type {name}")
+        raise ValueError(f"{text!r} is not a number of type {name}")
     value = int(text) if len(text) <= 20 else 1 << 64
     if not -(1 << (width - 1)) <= value < 1 << width:
         raise ValueError(f"{text if len(text) < 40 else f'a number of {len(text)} digits'} does not fit into {name}")
@@ -94,12 +95,12 @@ def spell_number(bits: int, kind: Attribute) -> str:
 
 
 def splat_bytes(bits: int, kind: Attribute) -> bytes:
-    """One element as a constant stores it."""
+    """The bytes of one element of a constant, or of the single element that a splat stores for all."""
     return (b"\xff" if bits else b"\x00") if kind == t.i1 else bits.to_bytes(t.byte_width(kind), "little")
 
 
 def dense_bytes(elements: Sequence[int], kind: Attribute) -> bytes:
-    """All elements as a constant stores them: i1 packed eight to a byte."""
+    """The bytes in which a constant stores all its elements; i1 is packed eight to a byte."""
     if kind == t.i1:
         packed = sum(bit << i for i, bit in enumerate(elements))
         return packed.to_bytes((len(elements) + 7) // 8, "little")
@@ -107,7 +108,7 @@ def dense_bytes(elements: Sequence[int], kind: Attribute) -> bytes:
 
 
 def elements_of(value: DenseAttr) -> list[int]:
-    """The bits of each element; of a splat, of the one."""
+    """The bits of each element. For a splat the list has one item."""
     kind, raw = value.type.element_type, value.raw
     if value.is_splat:
         return [raw[0] & 1 if kind == t.i1 else int.from_bytes(raw, "little")]

@@ -24,32 +24,31 @@ from .literals import Literals
 from .source import Source
 
 MAX_DEPTH = 64  # of nested regions
-MAX_RESULTS = 2**16  # that an operation can be said to have: some have as many as are named
+MAX_RESULTS = 2**16  # of an operation: some have as many results as the text names
 
 
 class DefineAlias(Protocol):
-    """Called for each alias at a file's head with what it stands for; returns what it shall stand for."""
+    """Called for each alias at a file's head with the type that it names; returns the type to use for it."""
 
     def __call__(self, name: str, value: Attribute, fail: Callable[[str], SourceError]) -> Attribute: ...
 
 
 def parse(text: str, *, filename: str, define_alias: DefineAlias | None = None) -> ModuleOp:
-    """The module that `text` spells: `cuda_tile.module @m { entry @k(...) { ... } }`, or entries without a module, as
-    the disassembler prints them. Operations carry their locations. It is not verified.
+    """The module in `text`: `cuda_tile.module @m { entry @k(...) { ... } }`, or entries without a module around them,
+    as the disassembler prints them. Operations get their source locations. The module is not verified.
 
-    Raises SourceError, `file:line:col: error: ...` with the line and a caret, for anything that does not parse.
+    Raises SourceError, `file:line:col: error: ...` with the line and a caret, if the text does not parse.
     """
     return Parser(Source(text, filename), define_alias).module()
 
 
 Build = Callable[["Parser", type[TileOp]], TileOp]
-IRREGULAR: dict[
-    str, Build
-] = {}  # how to parse what the table of formats cannot say; irregular.py, structured.py fill it
+# Parsers for the operations that the table of formats cannot describe; irregular.py and structured.py fill it.
+IRREGULAR: dict[str, Build] = {}
 
 
 def spelled(*names: str) -> Callable[[Build], Build]:
-    """Registers the function that parses these operations."""
+    """Registers the decorated function as the parser of these operations."""
 
     def register(build: Build) -> Build:
         IRREGULAR.update(dict.fromkeys(names, build))
@@ -59,7 +58,7 @@ def spelled(*names: str) -> Callable[[Build], Build]:
 
 
 class Parser(Literals):
-    """A cursor that also knows values in scope and makes operations."""
+    """A cursor that also knows the values in scope and builds operations."""
 
     def __init__(self, source: Source, define_alias: DefineAlias | None = None) -> None:
         super().__init__(source)
@@ -104,7 +103,7 @@ class Parser(Literals):
         if name in self.aliases:
             self.fail(f"alias {token.text} is defined twice", token)
         if "." in name:
-            self.fail("an alias has no '.' in its name", token)
+            self.fail("the name of an alias cannot contain '.'", token)
         self.expect("=")
         value = self.type()
         if self.define_alias is not None:
@@ -187,7 +186,7 @@ class Parser(Literals):
     # Operations
 
     def _body(self, block: Block, implied: str | None) -> None:
-        """`{ operations }`. `implied`: the terminator that may be left out if it carries nothing."""
+        """`{ operations }`. `implied`: the terminator that may be left out if it has no operands."""
         opening = self.expect("{")
         last: Operation | None = None
         while not self.accept("}"):
@@ -200,7 +199,7 @@ class Parser(Literals):
         if last is None or last.name not in _TERMINATORS:
             if implied in (None, "return"):
                 close = self.tokens[self.position - 1]
-                self.fail(f"a body ends with {'return' if implied else 'a terminator'}", close)
+                self.fail(f"a body must end with {'return' if implied else 'a terminator'}", close)
             block.add_op(OPS[implied].create())
 
     def region(
@@ -235,7 +234,7 @@ class Parser(Literals):
         name = token.text.removeprefix("cuda_tile.")
         if name not in OPS and name not in self.more_operations:
             near = get_close_matches(name, OPS, 1)
-            self.fail(f"no operation {name!r}", token, hint=f"did you mean {near[0]!r}?" if near else None)
+            self.fail(f"there is no operation {name!r}", token, hint=f"did you mean {near[0]!r}?" if near else None)
         build = IRREGULAR.get(name)
         named = sum(1 if count is None else count for _, count in results)
         if name in self.more_operations:
@@ -272,7 +271,7 @@ class Parser(Literals):
         properties: Mapping[str, Attribute],
         regions: Sequence[Region] = (),
     ) -> TileOp:
-        """An operation from its operand groups by name."""
+        """Builds an operation; `operands` holds its operand groups by name."""
         definition = op.get_irdl_definition()
         groups = [list(operands.get(name, ())) for name, _ in definition.operands]
         found = dict(properties)
@@ -311,14 +310,14 @@ class Parser(Literals):
                 operands[word] = self.values() if variadic else [self.value()]
             else:
                 self.expect(word)
-        # Only a variadic group has as many results as are named.
+        # A variadic group has as many results as the text names; every other group has one.
         variadic = isinstance(definition.results[0][1], VarResultDef) if definition.results else False
         count = max(named, 1) if variadic else 1
         results = [types[n] for n in result_names for _ in range(count)]
         return self.create(op, operands, results, properties)
 
     def values(self) -> list[SSAValue]:
-        """Values with commas between them, perhaps none."""
+        """Values with commas between them; the list may be empty."""
         found: list[SSAValue] = []
         if self.token.kind != "value":
             return found
@@ -341,7 +340,7 @@ class Parser(Literals):
             token = self.take()
             name = token.text if token.text in units else f"{token.text}_"
             if name in properties:
-                self.fail(f"{token.text} stands twice", token)
+                self.fail(f"{token.text} appears twice", token)
             properties[name] = UnitAttr()
 
     def enum(self, name: str) -> Attribute:
@@ -360,4 +359,4 @@ class Parser(Literals):
 
 
 _TERMINATORS = frozenset(f"cuda_tile.{name}" for name in ("break", "continue", "return", "yield"))
-_UNNAMED = ("_tko", ".for", ".loop", ".if")  # their results may go unnamed
+_UNNAMED = ("_tko", ".for", ".loop", ".if")  # operations whose results need no name

@@ -1,4 +1,4 @@
-"""A module of the dialect to Tile IR text, as the disassembler spells it, inside `cuda_tile.module`."""
+"""A module of the dialect to Tile IR text: the disassembler's spelling, inside `cuda_tile.module`."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ INDENT = "  "
 
 
 def print_module(module: ModuleOp) -> str:
-    """The text of a verified module: `parse` reads it back to an equal one. Values keep the names that are known."""
+    """The text of a verified module; `parse` reads it back to an equal module. Values keep their names if they have
+    any."""
     return Printer().module(module)
 
 
 def quote(text: str) -> str:
-    r"""A string literal; what is not plain ASCII is spelled `\0A`."""
+    r"""A string literal; a byte that is not printable ASCII is spelled `\0A`."""
     return '"' + "".join(
         chr(b) if 0x20 <= b < 0x7F and b not in b'"\\' else f"\\{b:02X}" for b in text.encode()
     ) + '"'  # fmt: skip
 
 
 def spell_name(text: str) -> str:
-    """A name as MLIR has it: as it is if it is a word, else in quotes."""
+    """A name in MLIR's spelling: in quotes unless it is a word."""
     return text if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$.]*", text, re.ASCII) else quote(text)
 
 
@@ -70,17 +71,17 @@ def spell_predicate(predicate: Attribute) -> str:
         case attrs.SameElementsAttr():
             return f"same_elements<{list(predicate.data)}>"
         case _:
-            raise TypeError(f"{type(predicate).__name__} is nothing that can be assumed")
+            raise TypeError(f"{type(predicate).__name__} is not a predicate of assume")
 
 
 class Printer:
-    """Collects lines; knows the names of the values in the entry that it prints."""
+    """Collects the printed lines, and keeps the names of the values of the current entry."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.names: dict[SSAValue, str] = {}
         self.taken: set[str] = set()
-        self.following: dict[str, int] = {}  # the next number to try with a stem
+        self.following: dict[str, int] = {}  # the next number to try after a name that is taken
         self.depth = 0
 
     def line(self, text: str) -> None:
@@ -115,7 +116,7 @@ class Printer:
     # Values
 
     def define(self, value: SSAValue, fallback: str = "") -> str:
-        """A new name for a value: its own, made unique, or a number."""
+        """Gives a value a unique name: its own with a number if that is taken, or `fallback` with a number."""
         stem = value.name_hint or fallback
         number = self.following.get(stem, 0)
         name = stem

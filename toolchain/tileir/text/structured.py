@@ -1,4 +1,4 @@
-"""Parsing the operations with regions, and what ends a region."""
+"""Parsing the operations with regions, and the terminators of regions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _for(p: Parser, op: type[TileOp]) -> TileOp:
 
 def _check_carried(p: Parser, carried: Sequence[SSAValue], results: list[Attribute]) -> list[Attribute]:
     if len(carried) != len(results):
-        p.fail(f"{len(carried)} values are carried, {len(results)} result types are given")
+        p.fail(f"{len(carried)} values are carried, but {len(results)} result types are given")
     for value, kind in zip(carried, results, strict=True):
         p.check_types([value], kind, p.token)
     return results
@@ -91,7 +91,7 @@ def _loop(p: Parser, op: type[TileOp]) -> TileOp:
         while p.accept(","):
             kinds.append(p.type())
         if len(kinds) != len(carried):
-            p.fail(f"{len(kinds)} types for {len(carried)} carried values", token)
+            p.fail(f"{len(carried)} carried values need as many types, not {len(kinds)}", token)
         for value, kind in zip(carried, kinds, strict=True):
             p.check_types([value], kind, token)
         if p.accept("->"):
@@ -147,7 +147,7 @@ def _identity(p: Parser) -> Attribute:
     token = p.token
     kind = p.type()
     if kind not in t.SCALARS:
-        p.fail(f"an identity of type {t.spell(kind)}", token)
+        p.fail(f"an identity cannot have type {t.spell(kind)}", token)
     try:
         return attrs.NumberAttr(parse_number(literal.text, literal.kind, kind), kind)
     except ValueError as error:

@@ -49,7 +49,7 @@ GOOD = [
     store("[true, true]"),
 ]
 REFUSED = [
-    ("%1 = insert %b, %a[%n] : tile<2x2xf32>, tile<4x8xf32>", "insert: 1 indices for 2 dimensions"),
+    ("%1 = insert %b, %a[%n] : tile<2x2xf32>, tile<4x8xf32>", "insert: there are 2 dimensions, but 1 indices"),
     ("%1 = insert %a, %b[%n, %n] : tile<4x8xf32>, tile<2x2xf32>", "tile<4x8xf32> does not divide tile<2x2xf32> evenly"),
     ("%1 = insert %x, %a[] : tile<f32>, tile<4x8xf32>", "tile<f32> does not divide tile<4x8xf32> evenly"),
     ("%1 = insert %i, %a[%n, %n] : tile<4x8xi32>, tile<4x8xf32>", "insert: element types differ"),
@@ -57,11 +57,11 @@ REFUSED = [
     ("%1 = fpowi %a, %j : tile<4x8xf32>, tile<4x8xi64>", "i1, i8, i16 or i32 is needed, not tile<4x8xi64>"),
     ("%1 = fpowi %i, %i : tile<4x8xi32>, tile<4x8xi32>", "f16, bf16, f32 or f64 is needed, not tile<4x8xi32>"),
     ("%1 = fpowi %a, %n : tile<4x8xf32>, tile<i32>", "fpowi: shapes differ: tile<4x8xf32> and tile<i32>"),
-    (scaled("f", "g", "s", "t"), "no product of f8E4M3FN is scaled by fnv8E5M3FNU"),
+    (scaled("f", "g", "s", "t"), "a product of f8E4M3FN cannot be scaled by fnv8E5M3FNU"),
     (scaled("q", "r", "s", "u"), "do not have a scale for each 16 or 32 elements along K"),
-    (scaled("q", "g", "s", "t"), "operands or their scales differ in their elements"),
-    (load("[true]"), "load_view_tko: 1 inbounds for 2 indices"),
-    (store("[true, true, true]"), "store_view_tko: 3 inbounds for 2 indices"),
+    (scaled("q", "g", "s", "t"), "the operands, or their scales, have different element types"),
+    (load("[true]"), "load_view_tko: there are 2 indices, but 1 inbounds"),
+    (store("[true, true, true]"), "store_view_tko: there are 2 indices, but 3 inbounds"),
 ]
 
 

@@ -95,7 +95,7 @@ def test_a_wrong_number_of_inbounds_is_damage() -> None:
     module = text.parse(LATER_SOURCE, filename="new.mlir")
     op = next(op for op in module.walk() if isinstance(op, ops.LoadViewTkoOp))
     op.inbounds = attrs.BoolsAttr((True,))
-    with pytest.raises(SourceError, match=r"load_view_tko: 1 inbounds for 2 indices"):
+    with pytest.raises(SourceError, match=r"load_view_tko: there are 2 indices, but 1 inbounds"):
         verify(module)
     with pytest.raises(BytecodeError, match=r"byte 0x\w+: .*load_view_tko: 1 inbounds for 2 of index"):
         bytecode.read(bytecode.write(module, "13.4"))
@@ -110,9 +110,13 @@ def test_a_ptr_attr_is_refused(item: bytes) -> None:
 @pytest.mark.parametrize(
     ("item", "known", "message"),
     [
-        (b"\x0c\x00", [types.PtrType(types.f32)], "no pointer points to ptr<f32>"),
-        (b"\x0c\x00", [types.i4], "no pointer points to i4"),
-        (b"\x10\x01\x00\x00", [FunctionType.from_lists([], [])], "a signature in a signature"),
+        (b"\x0c\x00", [types.PtrType(types.f32)], "a pointer cannot point to ptr<f32>"),
+        (b"\x0c\x00", [types.i4], "a pointer cannot point to i4"),
+        (
+            b"\x10\x01\x00\x00",
+            [FunctionType.from_lists([], [])],
+            "a function type as a parameter or result of a function type",
+        ),
     ],
 )
 def test_types_do_not_nest_without_end(item: bytes, known: list[Attribute], message: str) -> None:
@@ -165,7 +169,7 @@ def test_constants_have_no_bits_beyond_their_type() -> None:
         module = text.parse(source, filename="k")
         op = next(op for op in module.walk() if isinstance(op, ops.ConstantOp))
         op.value = attrs.DenseAttr(raw, op.value.type)
-        with pytest.raises(BytecodeError, match=rf"{len(raw)} bytes are no constant of type tile<2x{name}>"):
+        with pytest.raises(BytecodeError, match=rf"{len(raw)} bytes cannot be a constant of type tile<2x{name}>"):
             bytecode.read(bytecode.write(module))
 
 
@@ -173,7 +177,7 @@ def test_constants_have_no_bits_beyond_their_type() -> None:
     ("damaged", "message"),
     [
         (CODE + b"\x00", "1 bytes after the last section"),
-        (CODE[:10] + b"\x01" + CODE[11:], r"version 13\.3 with the tag 0100: a preview of it"),
+        (CODE[:10] + b"\x01" + CODE[11:], r"version 13\.3 with the tag 0100 is a preview of that version"),
     ],
 )
 def test_a_file_is_read_whole(damaged: bytes, message: str) -> None:

@@ -64,7 +64,7 @@ def test_printed_kernels_parse_to_the_same_text(printed: str) -> None:
 
 # what to replace in GOOD, by what, where the error points, and what it says
 BAD = [
-    ("addf %a, %a", "adf %a, %a", "7:10", "no operation 'adf'\n"),
+    ("addf %a, %a", "adf %a, %a", "7:10", "there is no operation 'adf'\n"),
     ("%a, %a rounding", "%a, %aa rounding", "7:29", "%aa is not defined here"),
     ("%b = cuda_tile", "%a = cuda_tile", "7:5", "%a is already defined"),
     (
@@ -73,17 +73,17 @@ BAD = [
         "7:63",
         "%a is of type tile<4xf32>, not tile<8xf32>",
     ),
-    ("rounding<zero>", "rounding<zro>", "7:41", "'zro' is no rounding mode"),
+    ("rounding<zero>", "rounding<zro>", "7:41", "'zro' is not a valid rounding mode"),
     ("4x!elem>", "4x!elm>", "3:26", "no type alias !elm"),
     ("tile<4x!elem>", "tile<3x!elem>", "3:8", "powers of two"),
-    ("[1.0, 2.5e-1, 0x7F800000, -3]", "[1.0, 2.5e-1, -3]", "6:25", "shape [3], the type [4]"),
+    ("[1.0, 2.5e-1, 0x7F800000, -3]", "[1.0, 2.5e-1, -3]", "6:25", "shape [3], but the type has [4]"),
     ("0x7F800000", "0x7F8000000", "6:39", "32 bits of f32"),
-    ("    return\n", "", "11:3", "a body ends with return"),
+    ("    return\n", "", "11:3", "a body must end with return"),
     ("    return\n  }\n}\n", "    return\n", "5:117", "'{' is never closed"),
     ("%c = addi", "%c, %d = addi", "10:5", "has 1 results, 2 are named"),
     ("@m {", "@m $ {", "4:21", "unexpected character '$'"),
     ("%s#1", "%s#2", "10:21", "%s#2 is not defined here"),
-    ("-> tensor_view<?x8xf32", "-> tensor_view<?x16xf32", "8:27", "the shape given do not fit"),
+    ("-> tensor_view<?x8xf32", "-> tensor_view<?x16xf32", "8:27", "the given shape do not match"),
 ]
 
 
@@ -112,7 +112,7 @@ HOSTILE = [
     (f"entry @k(%n: tile<{'9' * 5000}xi32>) {{ return }}", "a number of 5000 digits has more than 64 bits"),
     (f"entry @k(%n: tile<{'ptr<' * 5000}f32{'>' * 5001}) {{ return }}", "types nested deeper than 8"),
     (f"entry @k(%n: {'tile<' * 5000}f32{'>' * 5000}) {{ return }}", "types nested deeper than 8"),
-    ("!a = ptr<f32>\n!b = ptr<!a>\nentry @k() { return }", "no pointer points to ptr<f32>"),
+    ("!a = ptr<f32>\n!b = ptr<!a>\nentry @k() { return }", "a pointer cannot point to ptr<f32>"),
     ("!a = " + "(" * 5000, "expected a type, found '('"),
     (EMPTY.format("%a:0 = addi %n, %n : tile<i32>"), "%a cannot name 0 results"),
     (EMPTY.format("%a:-1, %b:2 = addi %n, %n : tile<i32>"), "%a cannot name -1 results"),
@@ -124,8 +124,8 @@ HOSTILE = [
         "%a cannot name 4000000000 results",
     ),
     ("entry @k() { %a = constant <i32: \u0663> : tile<i32> return }", "unexpected character '\u0663'"),
-    (EMPTY.format('%t = print_tko "\\+f" -> token'), "no escape \\+"),
-    (EMPTY.format('%t = print_tko "\\4" -> token'), "no escape \\4"),
+    (EMPTY.format('%t = print_tko "\\+f" -> token'), "unknown escape \\+"),
+    (EMPTY.format('%t = print_tko "\\4" -> token'), "unknown escape \\4"),
 ]
 
 

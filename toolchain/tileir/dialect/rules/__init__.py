@@ -1,4 +1,4 @@
-"""What each operation asks of its types and attributes: `RULES` by mnemonic. A rule raises `Invalid`.
+"""The requirements of each operation on its types and attributes: `RULES` by mnemonic. A rule raises `Invalid`.
 
 Source: the operations section of the Tile IR specification, 13.1 to 13.4.
 """

@@ -112,13 +112,13 @@ def _product(op: Any) -> None:
     possible = possible if (element(op.lhs) == t.i8) == op.name.endswith("mmai") else ()
     need(
         element(op.acc) in possible,
-        f"no product of {spell(element(op.lhs))} accumulates in {spell(element(op.acc))}"
-        + (f": {' or '.join(map(spell, possible))}" if possible else ""),
+        f"a product of {spell(element(op.lhs))} cannot accumulate in {spell(element(op.acc))}"
+        + (f", only in {' or '.join(map(spell, possible))}" if possible else ""),
     )
     _product_shapes(op)
 
 
-# How many elements along K share a scale, by the types of element and scale.
+# The numbers of elements along K that may share a scale, by the types of element and scale.
 BLOCKS: dict[tuple[Attribute, Attribute], tuple[int, ...]] = {
     (t.f8e4m3fn, t.f8e8m0fnu): (32,), (t.f8e5m2, t.f8e8m0fnu): (32,),
     (t.f4e2m1fn, t.f8e4m3fn): (16,), (t.f4e2m1fn, t.f8e8m0fnu): (16, 32), (t.f4e2m1fn, t.f8e5m3fnu): (16, 32),
@@ -130,8 +130,10 @@ def _scaled_product(op: Any) -> None:
     same("accumulator and result types", op.acc, op.results[0])
     of(op.acc, (t.f32,), "f32")
     kinds = element(op.lhs), element(op.lhs_scale)
-    need((element(op.rhs), element(op.rhs_scale)) == kinds, "operands or their scales differ in their elements")
-    need(kinds in BLOCKS, f"no product of {spell(kinds[0])} is scaled by {spell(kinds[1])}")
+    need(
+        (element(op.rhs), element(op.rhs_scale)) == kinds, "the operands, or their scales, have different element types"
+    )
+    need(kinds in BLOCKS, f"a product of {spell(kinds[0])} cannot be scaled by {spell(kinds[1])}")
     _product_shapes(op)
     a, b = shape(op.lhs), shape(op.rhs)
     scales = [((*a[:-1], a[-1] // n), (*b[:-2], b[-2] // n, b[-1])) for n in BLOCKS[kinds]]
@@ -145,4 +147,4 @@ def _scaled_product(op: Any) -> None:
 def _product_shapes(op: Any) -> None:
     a, b, c = shape(op.lhs), shape(op.rhs), shape(op.acc)
     fits = len(a) == len(b) == len(c) in (2, 3) and a[-1] == b[-2] and c == (*a[:-1], b[-1]) and a[:-2] == b[:-2]
-    need(fits, f"shapes {a}, {b} and {c} make no matrix product: (M, K), (K, N), (M, N), or batches of them")
+    need(fits, f"shapes {a}, {b} and {c} do not fit a matrix product: (M, K), (K, N), (M, N), or batches of them")

@@ -1,4 +1,4 @@
-"""How rules are written: registering them, and the questions about types that they share."""
+"""The base of all rules: their registration, and the checks of types that they share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-# Questions about types
+# Checks of types
 
 
 def same(what: str, first: SSAValue, *others: SSAValue) -> None:
@@ -64,7 +64,7 @@ def of(value: SSAValue, elements: Sequence[Attribute] | frozenset[Attribute], wh
 def integers(*values: SSAValue) -> None:
     for value in values:
         of(value, t.INTEGERS, "integers")
-        need(element(value) != t.i4, "i4 is only packed, resized and moved: extend it first")
+        need(element(value) != t.i4, "i4 cannot be computed with, only packed, resized and moved: extend it first")
 
 
 ARITHMETIC = (t.f16, t.bf16, t.f32, t.f64)
@@ -113,7 +113,7 @@ def only_f32(op: Any, mode: str) -> None:
 
 
 def approximate(op: Any, extra: Sequence[str]) -> None:
-    """Rounding by an IEEE mode, or one of `extra`, which are for f32."""
+    """Checks the rounding mode: one of IEEE's, or one of `extra`, which exist for f32 only."""
     modes(op, (*IEEE, *extra))
     if word(op.rounding_mode) in extra:
         only_f32(op, f"rounding<{word(op.rounding_mode)}>")
@@ -125,14 +125,18 @@ def flushing(op: Any) -> None:
 
 
 def width(kind: Attribute) -> int:
-    """Bits of a scalar."""
+    """The width of a scalar in bits."""
     return t.SCALARS[kind][1]
 
 
 def check_tile(kind: TileType) -> None:
-    """A tile's own rules: extents are powers of two, not too many elements, and f4 in pairs, which share a byte."""
+    """Checks a tile type: extents are powers of two, the number of elements is limited, and f4 comes in pairs, since
+    two share a byte."""
     powers = all(n > 0 and n & (n - 1) == 0 for n in kind.shape)
     need(powers, f"the extents of {spell(kind)} must be powers of two")
     need(math.prod(kind.shape) <= 1 << MAX_RANK_BITS, f"{spell(kind)} has more than 2^{MAX_RANK_BITS} elements")
-    need(kind.element_type != t.f4e2m1fn or math.prod(kind.shape) > 1, f"{spell(kind)} is one element of f4, not pairs")
+    need(
+        kind.element_type != t.f4e2m1fn or math.prod(kind.shape) > 1,
+        f"{spell(kind)} has one element of f4, but they come in pairs",
+    )
     need(kind.element_type != t.PtrType(t.f4e2m1fn) or not kind.shape, "f4 is accessed through views: one pointer only")

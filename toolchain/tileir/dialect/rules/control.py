@@ -41,7 +41,7 @@ def _carried(op: Any, first: list[Attribute]) -> None:
 @rule("if")
 def _if(op: Any) -> None:
     need(op.condition.type == TileType((), t.i1), f"the condition must be tile<i1>, not {spell(op.condition.type)}")
-    need(len(op.then_region.blocks) == 1, "needs one block for the case that the condition holds")
+    need(len(op.then_region.blocks) == 1, "needs one block for a true condition")
     need(len(op.else_region.blocks) <= 1, "else has more than one block")
     need(not op.results or bool(op.else_region.blocks), "gives results, so it needs an else that yields them")
     _no_views(op)
@@ -61,7 +61,7 @@ def _assert(op: Any) -> None:
 @rule("print_tko")
 def _print(op: Any) -> None:
     conversions = op.str.data.replace("%%", "").count("%")
-    need(conversions == len(op.args), f"{conversions} conversions in the text for {len(op.args)} values")
+    need(conversions == len(op.args), f"the text has {conversions} conversions, but there are {len(op.args)} values")
 
 
 @rule("assume")
@@ -75,13 +75,16 @@ def _assume(op: Any) -> None:
         need(d < 1 << 63, f"div_by<{d}>: the largest divisor is 2^62")
         need((is_tile and element(op.value) not in t.FLOATS) or isinstance(kind, t.TensorViewType),
              f"div_by is for integers, pointers and tensor views, not {spell(kind)}")  # fmt: skip
-        need((predicate.every is None) == (predicate.along is None), "`every` and `along` go together")
+        need((predicate.every is None) == (predicate.along is None), "`every` and `along` must be given together")
         if predicate.along is not None:
-            need(is_tile and 0 <= predicate.along < len(shape(op.value)), f"along {predicate.along}: no such dimension")
+            need(
+                is_tile and 0 <= predicate.along < len(shape(op.value)),
+                f"along {predicate.along}: there is no such dimension",
+            )
             size = shape(op.value)[predicate.along]
             need(0 <= (predicate.every or 0) <= size, f"every {predicate.every}: the dimension has {size}")
         return
-    need(is_tile, f"{spell(kind)} is no tile")
+    need(is_tile, f"{spell(kind)} is not a tile")
     if isinstance(predicate, BoundedAttr):
         of(op.value, t.INTEGERS, "integers")
         most = (1 << (width(element(op.value)) - 1)) - 1
@@ -89,10 +92,13 @@ def _assume(op: Any) -> None:
             fits = bound is None or -most - 1 <= bound <= most
             need(fits, f"bound {bound} is outside of {spell(element(op.value))}, from {-most - 1} to {most}")
         ordered = predicate.lb is None or predicate.ub is None or predicate.lb <= predicate.ub
-        need(ordered, f"bounded<{predicate.lb}, {predicate.ub}>: nothing lies within")
+        need(ordered, f"bounded<{predicate.lb}, {predicate.ub}>: no number lies between these bounds")
     else:
         need(element(op.value) not in t.FLOATS, f"same_elements is for integers and pointers, not {spell(kind)}")
         groups, sizes = predicate.data, shape(op.value)
-        need(len(groups) == len(sizes), f"same_elements of {len(groups)} sizes for {spell(kind)}")
+        need(
+            len(groups) == len(sizes),
+            f"same_elements has {len(groups)} sizes, which do not match the rank of {spell(kind)}",
+        )
         fits = all(0 <= group <= size for group, size in zip(groups, sizes, strict=True))
         need(fits, f"same_elements<{list(groups)}> does not fit into {spell(kind)}")

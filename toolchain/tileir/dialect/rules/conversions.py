@@ -19,13 +19,13 @@ FLOATS: dict[Attribute, tuple[int, int, int]] = {
 
 
 def _roundings(source: Attribute, target: Attribute) -> tuple[str, ...]:
-    """How a float can be rounded to another type: what the compiler has an instruction or a sequence for."""
+    """The rounding modes of a conversion for which the compiler has an instruction or a sequence of instructions."""
     if target == t.f8e8m0fnu:
         return ("zero", "positive_inf")
     if width(target) <= 8:
         return ("nearest_even",)
     (digits, low, high), (digits_to, low_to, high_to) = FLOATS[source], FLOATS[target]
-    if digits <= digits_to and low >= low_to and high <= high_to:  # exact, whatever is asked for
+    if digits <= digits_to and low >= low_to and high <= high_to:  # exact: every mode gives the same
         return (*IEEE, "nearest_away")
     if (source, target) == (t.f32, t.tf32):
         return ("nearest_even", "zero", "nearest_away")
@@ -70,7 +70,7 @@ def _bitcast(op: Any) -> None:
     same_shape(source, target)
     kinds = [element(source), element(target)]
     need(not any(isinstance(k, t.PtrType) for k in kinds), "pointers are converted by ptr_to_int and int_to_ptr")
-    need(t.i4 not in kinds, "i4 is only packed, resized and moved: extend it first")
+    need(t.i4 not in kinds, "i4 cannot be computed with, only packed, resized and moved: extend it first")
     need(width(kinds[0]) == width(kinds[1]), f"{spell(kinds[0])} and {spell(kinds[1])} differ in width")
 
 
@@ -90,9 +90,9 @@ def _pack(op: Any) -> None:
     source, target = op.operands[0], op.results[0]
     byte, other = (target, source) if op.name.endswith(".pack") else (source, target)
     of(byte, (t.i8,), "i8")
-    need(len(shape(source)) == len(shape(target)) == 1, "packs and unpacks rank-1 tiles")
+    need(len(shape(source)) == len(shape(target)) == 1, "packs and unpacks only rank-1 tiles")
     need(element(other) in t.SCALARS, f"a tile of numbers is needed, not {spell(other.type)}")
     bits = 32 if element(other) == t.tf32 else width(element(other))
-    need(bits != 8, f"{spell(element(other))} is of 8 bits already: use bitcast")
+    need(bits != 8, f"{spell(element(other))} already has 8 bits: use bitcast")
     fits = shape(byte)[0] * 8 == shape(other)[0] * bits
-    need(fits, f"{spell(source.type)} and {spell(target.type)} are not of the same size")
+    need(fits, f"{spell(source.type)} and {spell(target.type)} do not have the same size")

@@ -21,14 +21,14 @@ def _block(op: Any) -> None:
 def _alloca(op: Any) -> None:
     need(shape(op.results[0]) == (), f"gives one pointer, not {spell(op.results[0].type)}")
     pointee(op.results[0])
-    need(op.num_elem.data > 0, f"num_elem is {op.num_elem.data}")
+    need(op.num_elem.data > 0, f"num_elem must be at least 1, not {op.num_elem.data}")
     alignment = op.alignment.data
-    need(alignment > 0 and alignment & (alignment - 1) == 0, f"alignment {alignment} is no power of two")
+    need(alignment > 0 and alignment & (alignment - 1) == 0, f"alignment {alignment} is not a power of two")
 
 
 @rule("join_tokens")
 def _join(op: Any) -> None:
-    need(len(op.tokens) > 1, f"joins two or more tokens, not {len(op.tokens)}")
+    need(len(op.tokens) > 1, f"needs two or more tokens, not {len(op.tokens)}")
 
 
 @rule("offset")
@@ -46,10 +46,13 @@ def _offset(op: Any) -> None:
 def _tensor_view(op: Any) -> None:
     kind = op.results[0].type
     need(shape(op.base) == (), f"the base must be one pointer, not {spell(op.base.type)}")
-    need(pointee(op.base) == kind.element_type, f"a pointer to {spell(pointee(op.base))} for {spell(kind)}")
+    need(
+        pointee(op.base) == kind.element_type,
+        f"a pointer to {spell(pointee(op.base))} cannot be the base of {spell(kind)}",
+    )
     for sizes, given, what in ((kind.shape, op.dynamicShape, "size"), (kind.strides, op.dynamicStrides, "stride")):
         wanted = sum(n == t.DYNAMIC for n in sizes)
-        need(len(given) == wanted, f"{len(given)} values for {wanted} dynamic {what}s of {spell(kind)}")
+        need(len(given) == wanted, f"{spell(kind)} has {wanted} dynamic {what}s, but {len(given)} values are given")
         for value in given:
             scalar_integer(value, f"a {what}")
         need(all(0 < n < 1 << 63 or n == t.DYNAMIC for n in sizes), f"a static {what} of {spell(kind)} is out of range")
@@ -63,17 +66,20 @@ def _view(op: Any) -> None:
     )
     need(isinstance(kind, wanted), f"gives a {wanted.name.removeprefix('cuda_tile.')}, not {spell(kind)}")
     view = op.tensor_view.type
-    need(kind.tensor_view == view, f"a view of {spell(kind.tensor_view)} is made from {spell(view)}")
+    need(kind.tensor_view == view, f"a view of {spell(kind.tensor_view)} cannot be made from {spell(view)}")
     rank = len(view.shape)
-    need(len(kind.tile_shape) == rank, f"a tile of rank {len(kind.tile_shape)} of a tensor of rank {rank}")
+    need(len(kind.tile_shape) == rank, f"a tile of rank {len(kind.tile_shape)} does not fit a tensor of rank {rank}")
     check_tile(kind.tile)
     if isinstance(kind, t.GatherScatterViewType):
-        need(0 <= kind.sparse_dim < rank, f"sparse_dim={kind.sparse_dim} is no dimension of {spell(view)}")
+        need(0 <= kind.sparse_dim < rank, f"sparse_dim={kind.sparse_dim} is not a dimension of {spell(view)}")
     else:
-        need(sorted(kind.data.dim_map) == list(range(rank)), f"dim_map={list(kind.data.dim_map)} is no permutation")
+        need(sorted(kind.data.dim_map) == list(range(rank)), f"dim_map={list(kind.data.dim_map)} is not a permutation")
     if isinstance(kind, t.StridedViewType):
         steps = kind.traversal_strides
-        need(len(steps) == rank and all(0 < n < 1 << 31 for n in steps), f"traversal_strides={list(steps)} do not fit")
+        need(
+            len(steps) == rank and all(0 < n < 1 << 31 for n in steps),
+            f"traversal_strides={list(steps)} do not fit the tile",
+        )
     if kind.padding_value is not None:
         number = view.element_type in t.FLOATS or kind.padding_value == "zero"
         need(number, f"padding_value = {kind.padding_value} is for floats, not {spell(view.element_type)}")
@@ -83,7 +89,7 @@ def _view(op: Any) -> None:
 def _sizes(op: Any) -> None:
     kind = op.src.type
     rank = kind.index_rank if isinstance(kind, TileViewType) else len(kind.shape)
-    need(len(op.results) == rank, f"{len(op.results)} results for {rank} dimensions")
+    need(len(op.results) == rank, f"there are {rank} dimensions, but {len(op.results)} results")
     for result in op.results:
         scalar_integer(result, "a size")
 
@@ -104,16 +110,18 @@ ATOMICS = ("relaxed", "acquire", "release", "acq_rel")
 
 def _through_view(op: Any, tile: SSAValue) -> None:
     kind = op.view.type
-    need(tile.type == kind.tile, f"a tile of {spell(kind)} is {spell(kind.tile)}, not {spell(tile.type)}")
-    need(len(op.index) == kind.index_rank, f"{len(op.index)} indices for {kind.index_rank} dimensions")
+    need(tile.type == kind.tile, f"the tiles of {spell(kind)} are {spell(kind.tile)}, not {spell(tile.type)}")
+    need(len(op.index) == kind.index_rank, f"there are {kind.index_rank} dimensions, but {len(op.index)} indices")
     inbounds = getattr(op, "inbounds", None)
     if inbounds is not None:
-        need(len(inbounds.data) == len(op.index), f"{len(inbounds.data)} inbounds for {len(op.index)} indices")
+        need(
+            len(inbounds.data) == len(op.index), f"there are {len(op.index)} indices, but {len(inbounds.data)} inbounds"
+        )
     sparse = kind.sparse_dim if isinstance(kind, t.GatherScatterViewType) else -1
     for d, index in enumerate(op.index):
         if d == sparse:
             integers(index)
-            need(shape(index) == (kind.tile_shape[d],), f"{spell(index.type)} does not index {kind.tile_shape[d]} rows")
+            need(shape(index) == (kind.tile_shape[d],), f"{spell(index.type)} cannot index {kind.tile_shape[d]} rows")
         else:
             scalar_integer(index, "an index")
 
@@ -145,7 +153,7 @@ def _load_pointers(op: Any) -> None:
     if op.paddingValue is not None:
         need(
             op.paddingValue.type == op.result.type,
-            f"padding of {spell(op.paddingValue.type)} for {spell(op.result.type)}",
+            f"the padding value must be {spell(op.result.type)}, not {spell(op.paddingValue.type)}",
         )
 
 
@@ -184,7 +192,10 @@ def _compare_and_swap(op: Any) -> None:
 @rule("atomic_red_view_tko")
 def _atomic_view(op: Any) -> None:
     _ordering(op, ("relaxed",))
-    need(word(op.memory_scope) != "sys", "what a view holds cannot be reduced across the system: use tl_blk or device")
-    need(word(op.mode) != "xchg", "xchg gives what was there, which a reduction does not")
+    need(
+        word(op.memory_scope) != "sys",
+        "the elements of a view cannot be reduced with system scope: use tl_blk or device",
+    )
+    need(word(op.mode) != "xchg", "xchg is not possible: a reduction does not return the old value")
     _through_view(op, op.value)
     _mode(op, op.value)
