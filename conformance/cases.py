@@ -1,4 +1,4 @@
-"""What is run: the op cases, each with the reason for its sizes."""
+"""The op cases of the conformance matrix, each with the reason for its sizes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from toolchain.entry import ops
 
 @dataclass(frozen=True)
 class Case:
-    """One op at one set of sizes. `gpu_only`: too slow for the interpreter. `in_place`: an input that is `out` too.
-    `sixteen`: of entries of 16 bits alone, which are chosen by so many rows. `misaligned`: no array begins at a
-    multiple of 16 bytes. `mean`: of x, large beside its deviation. `towering`: an early key's scores are far above
-    those of the keys near a query."""
+    """One op at one set of sizes.
+
+    `gpu_only`: too slow for the interpreter.
+    `in_place`: the input whose buffer is also `out`.
+    `misaligned`: no array begins at a multiple of 16 bytes.
+    `mean`: the mean of x, much larger than its deviation.
+    `sixteen`: f16 and bf16 only: the case is for entries that other dtypes do not have.
+    `towering`: the scores of one early key are far above those of the keys near a query.
+    """
 
     op: str
     dims: Mapping[str, int]
@@ -33,7 +38,8 @@ class Case:
         return " ".join([*words, *[f"mean {self.mean}"] * bool(self.mean)])
 
     def dtypes(self) -> tuple[str, ...]:
-        """tf32 only where there is a matrix product to round the inputs of; f32 alone where the op names no dtype."""
+        """The dtypes to run. tf32 is one of them only if the op has a matrix product, whose inputs it rounds. An op
+        whose signature leaves no dtype open runs in f32 alone."""
         if not any(param.dtype == "T" for param in ops()[self.op].params):
             return ("f32",)
         if self.sixteen:
@@ -59,13 +65,15 @@ def _case(
 CASES: tuple[Case, ...] = (
     _case("embedding", "one token", N=1, V=50257, P=4, C=48),
     _case("embedding", "odd count, a width below one tile", N=100, V=257, P=100, C=48),
-    _case("embedding", "several tiles and a remainder, read by the element", misaligned=True, N=3, V=9, P=4, C=1025),
+    _case(
+        "embedding", "several tiles and a remainder, loaded element by element", misaligned=True, N=3, V=9, P=4, C=1025
+    ),
     _case("embedding", "GPT-2", N=64, V=50257, P=1024, C=768),
-    _case("embedding", "so many tokens that a block takes several, and one is left over", N=101, V=257, P=128, C=1032),
+    _case("embedding", "each block takes several tokens, and one is left over", N=101, V=257, P=128, C=1032),
     _case("embedding_centred", "one token", N=1, V=50257, P=4, C=48, Z=1, L=1),
     _case(
         "embedding_centred",
-        "several tiles and a remainder, by the element",
+        "several tiles and a remainder, loaded element by element",
         misaligned=True,
         N=3,
         V=9,
@@ -80,10 +88,10 @@ CASES: tuple[Case, ...] = (
     _case("layernorm", "a width below one tile, not a power of two", N=3, C=48),
     _case("layernorm", "one row", N=1, C=768),
     _case("layernorm", "GPT-2, odd rows", N=100, C=768),
-    _case("layernorm", "so many rows that a block takes several, and one is left over", N=1025, C=48),
-    _case("layernorm", "GPT-2, so many rows that a warp takes two, and one is left over", N=1537, C=768),
+    _case("layernorm", "each block takes several rows, and one is left over", N=1025, C=48),
+    _case("layernorm", "GPT-2, each warp takes two rows, and one is left over", N=1537, C=768),
     _case("layernorm", "a mean far above the deviation", mean=3000, N=3, C=768),
-    _case("layernorm", "the same of so many rows", mean=3000, N=1537, C=768),
+    _case("layernorm", "a mean far above the deviation, many rows", mean=3000, N=1537, C=768),
     _case("layernorm", "GPT-2 XL", N=5, C=1600),
     _case("layernorm", "odd: several tiles and a remainder", N=3, C=3001),
     _case("linear", "smaller than any tile in every size", M=1, K=48, N=144),
@@ -97,10 +105,12 @@ CASES: tuple[Case, ...] = (
     _case("linear", "more than one row tile, a K of more than three tiles", M=70, K=832, N=192),
     _case("linear", "few rows, a K of more than three tiles", M=9, K=832, N=192),
     _case("linear", "persistent: each block makes several tiles, the last group of rows is short", M=600, K=64, N=320),
-    _case("linear", "persistent, tiles of two parts, of the last only a piece of the first", M=520, K=128, N=448),
+    _case(
+        "linear", "persistent, split-N tiles; the last one holds only a piece of its first part", M=520, K=128, N=448
+    ),
     _case("linear", "persistent, few columns", M=600, K=64, N=192),
     *(
-        _case(op, f"so many tiles that those of {width} columns take least", sixteen=True, M=1000, K=64, N=n)
+        _case(op, f"a shape for which tiles of {width} columns take least time", sixteen=True, M=1000, K=64, N=n)
         for op, widths in (
             ("linear", {384: 6080, 320: 4736, 256: 4032, 192: 3008}),
             ("linear_gelu", {384: 6080, 320: 4736, 256: 4032, 192: 3008}),
@@ -124,7 +134,7 @@ CASES: tuple[Case, ...] = (
     _case("linear_gelu", "more than one row tile, a K of more than three tiles", M=70, K=832, N=192),
     _case("linear_gelu", "few rows, a K of more than three tiles", M=9, K=832, N=192),
     _case("linear_gelu", "persistent", M=520, K=64, N=256),
-    _case("linear_gelu", "persistent, tiles of two parts", M=520, K=64, N=448),
+    _case("linear_gelu", "persistent, split-N tiles", M=520, K=64, N=448),
     _case("linear_gelu", "persistent, few columns", M=600, K=64, N=192),
     _case("linear_gelu", "GPT-2 MLP, odd rows", M=100, K=768, N=3072),
     _case("linear_gelu", "GPT-2 MLP, more odd rows", gpu_only=True, M=1001, K=768, N=3072),
@@ -141,14 +151,22 @@ CASES: tuple[Case, ...] = (
     _case("linear_residual", "four row tiles, in place", in_place="residual", M=194, K=576, N=96),
     _case("linear_residual", "few rows, a K of more than three tiles", M=9, K=832, N=192),
     _case("linear_residual", "persistent, and as the model runs it", in_place="residual", M=520, K=64, N=256),
-    _case("linear_residual", "persistent, tiles of two parts, in place", in_place="residual", M=520, K=64, N=448),
+    _case("linear_residual", "persistent, split-N tiles, in place", in_place="residual", M=520, K=64, N=448),
     _case("linear_residual", "persistent, few columns, in place", in_place="residual", M=600, K=64, N=192),
     _case(
-        "linear_residual", "persistent, tiles of equal parts", sixteen=True, in_place="residual", M=1000, K=64, N=1984
+        "linear_residual",
+        "persistent, split-N tiles with equal parts",
+        sixteen=True,
+        in_place="residual",
+        M=1000,
+        K=64,
+        N=1984,
     ),
     _case("linear_residual", "GPT-2 MLP projection: the longest K", M=100, K=3072, N=768),
     _case("linear_residual", "one row, a K within one tile, in place", in_place="residual", M=1, K=768, N=96),
-    _case("linear_residual", "a K that is no whole step, in place", in_place="residual", M=1, K=1600, N=1600),
+    _case(
+        "linear_residual", "a K that is not a multiple of the step, in place", in_place="residual", M=1, K=1600, N=1600
+    ),
     _case("linear_residual", "GPT-2, odd rows", gpu_only=True, in_place="residual", M=1001, K=768, N=768),
     _case("linear_residual", "GPT-2's long K, odd rows", gpu_only=True, in_place="residual", M=1001, K=3072, N=768),
     _case(
@@ -165,7 +183,7 @@ CASES: tuple[Case, ...] = (
     _case("linear_residual", "very many rows, a longer K", gpu_only=True, in_place="residual", M=16500, K=1088, N=192),
     _case("linear_residual_squares", "odd in every size", M=7, K=33, N=65, Z=1, L=7),
     _case(
-        "linear_residual_squares", "odd, several parts, one without columns, rows behind", M=40, K=33, N=200, Z=5, L=64
+        "linear_residual_squares", "odd; several parts, one without columns; L is above M", M=40, K=33, N=200, Z=5, L=64
     ),
     _case(
         "linear_residual_squares",
@@ -185,9 +203,11 @@ CASES: tuple[Case, ...] = (
             ("three row tiles, the last short, a K of three tiles", 130, 576, 2, 192),
         )
     ),
-    _case("linear_residual_squares", "a tile a part, in place", in_place="residual", M=600, K=128, N=256, Z=2, L=640),
-    _case("linear_residual_squares", "GPT-2 at 1024 rows, odd ones", M=1001, K=64, N=768, Z=6, L=1024),
-    _case("linear_residual_squares", "a tile of two parts a part", M=520, K=128, N=384, Z=2, L=576),
+    _case(
+        "linear_residual_squares", "one tile per part, in place", in_place="residual", M=600, K=128, N=256, Z=2, L=640
+    ),
+    _case("linear_residual_squares", "GPT-2 as at 1024 rows, odd rows", M=1001, K=64, N=768, Z=6, L=1024),
+    _case("linear_residual_squares", "one split-N tile per part", M=520, K=128, N=384, Z=2, L=576),
     _case(
         "linear_residual_squares", "GPT-2 at 2048 rows, in place", in_place="residual", M=2000, K=64, N=768, Z=4, L=2048
     ),
@@ -231,14 +251,14 @@ CASES: tuple[Case, ...] = (
         for op in ("rms_linear", "rms_linear_gelu")
         for case in (
             _case(op, "odd in every size", M=7, K=33, N=65, Z=1, L=7),
-            _case(op, "odd, more parts than are read at once, rows behind", M=40, K=33, N=70, Z=5, L=64),
+            _case(op, "odd; more parts than are read at once; L is above M", M=40, K=33, N=70, Z=5, L=64),
             _case(op, "few rows", M=100, K=128, N=192, Z=2, L=128),
             _case(op, "persistent, more parts than are read at once", M=600, K=64, N=448, Z=6, L=640),
             _case(op, "more rows, few columns", sixteen=True, M=1600, K=64, N=192, Z=4, L=1600),
             *(
                 _case(
                     op,
-                    f"so many tiles that those of {wide} columns take least",
+                    f"a shape for which tiles of {wide} columns take least time",
                     sixteen=True,
                     M=1000,
                     K=64,
@@ -253,7 +273,7 @@ CASES: tuple[Case, ...] = (
     *(
         _case(op, why, sixteen=True, M=m, K=64, N=n, Z=z, L=-(-m // 64) * 64)
         for op, n, why, m, z in (
-            ("rms_linear", 2304, "GPT-2 at 1024 rows, odd ones", 1001, 6),
+            ("rms_linear", 2304, "GPT-2 as at 1024 rows, odd rows", 1001, 6),
             ("rms_linear", 2304, "GPT-2, as at 2048 rows", 1601, 4),
             ("rms_linear", 2304, "GPT-2, as at 4096 rows", 3100, 4),
             ("rms_linear", 2304, "GPT-2, as at 32768 rows", 16400, 4),
@@ -264,14 +284,14 @@ CASES: tuple[Case, ...] = (
         _case("rms_linear_gelu", why, sixteen=True, M=m, K=k, N=128, Z=z, L=rows)
         for why, m, k, z, rows in (
             ("at most 8 rows, a K of three tiles, the last short", 5, 704, 11, 8),
-            ("at most 16 rows, a K of three tiles, as many parts as are read", 11, 768, 16, 16),
+            ("at most 16 rows, a K of three tiles, as many parts as are read at once", 11, 768, 16, 16),
             ("three row tiles, the last short, a K of three tiles", 130, 576, 9, 192),
             ("few rows, a K of more than three tiles", 100, 832, 13, 128),
         )
     ),
-    _case("rms_linear_gelu", "GPT-2 at 1024 rows, its own K", sixteen=True, M=1001, K=768, N=3072, Z=6, L=1024),
-    _case("rms_linear_gelu", "as at 2048 rows, its own K", sixteen=True, M=1601, K=768, N=3072, Z=4, L=1664),
-    _case("rms_linear", "as at 8192 rows, its own K", sixteen=True, M=6145, K=768, N=2304, Z=4, L=6208),
+    _case("rms_linear_gelu", "GPT-2 as at 1024 rows, with its K", sixteen=True, M=1001, K=768, N=3072, Z=6, L=1024),
+    _case("rms_linear_gelu", "GPT-2 as at 2048 rows, with its K", sixteen=True, M=1601, K=768, N=3072, Z=4, L=1664),
+    _case("rms_linear", "GPT-2 as at 8192 rows, with its K", sixteen=True, M=6145, K=768, N=2304, Z=4, L=6208),
     _case("linear_split_k", "odd in every size, the last part shorter", M=3, K=333, N=65, Z=3),
     _case("linear_split_k", "a part with nothing in it", M=2, K=130, N=64, Z=5),
     _case("linear_split_k", "parts of three tiles, the last part shorter", M=5, K=1472, N=128, Z=2),
@@ -285,13 +305,13 @@ CASES: tuple[Case, ...] = (
     _case("residual_layernorm", "one part, odd", Z=1, N=3, C=33),
     _case("residual_layernorm", "GPT-2, several parts and a remainder", Z=6, N=5, C=768),
     _case("residual_layernorm", "GPT-2, four parts", Z=4, N=5, C=768),
-    _case("residual_layernorm", "four parts of a width of their own", Z=4, N=5, C=40),
+    _case("residual_layernorm", "four parts, a width other than GPT-2's", Z=4, N=5, C=40),
     _case("residual_layernorm", "GPT-2 XL", Z=4, N=2, C=1600),
     _case("logits", "an odd vocabulary, one row", M=1, C=48, V=257),
     _case("logits", "few rows, as decoding has them", M=9, C=128, V=192),
     _case("logits", "several row tiles with a remainder", M=100, C=128, V=192),
     _case("logits", "persistent", M=520, C=64, V=256),
-    _case("logits", "persistent, tiles of two parts", M=520, C=64, V=448),
+    _case("logits", "persistent, split-N tiles", M=520, C=64, V=448),
     _case("logits", "many rows", M=6200, C=64, V=448),
     _case("logits", "persistent, GPT-2's width", M=520, C=768, V=448),
     _case("logits", "many rows, GPT-2's width", M=6200, C=768, V=448),
@@ -304,11 +324,11 @@ CASES: tuple[Case, ...] = (
     _case("attention", "continuing a cache: queries start at S - T", B=2, T=7, S=150, H=2, D=64),
     _case("attention", "more than 256 queries", B=2, T=300, S=300, H=2, D=64),
     _case("attention", "the first query's own key is the last of a tile", B=1, T=260, S=323, H=2, D=64),
-    _case("attention", "weights relative to a near key overflow", towering=True, B=1, T=300, S=300, H=2, D=64),
+    _case("attention", "weights overflow if taken relative to a near key", towering=True, B=1, T=300, S=300, H=2, D=64),
     _case("attention", "the widest head", B=1, T=130, S=130, H=1, D=128),
-    _case("attention", "read by the element", misaligned=True, B=1, T=70, S=70, H=2, D=32),
-    _case("attention", "read by the element", misaligned=True, B=1, T=70, S=75, H=1, D=64),
-    _case("attention", "read by the element", misaligned=True, B=2, T=35, S=70, H=1, D=128),
+    _case("attention", "loaded element by element", misaligned=True, B=1, T=70, S=70, H=2, D=32),
+    _case("attention", "loaded element by element", misaligned=True, B=1, T=70, S=75, H=1, D=64),
+    _case("attention", "loaded element by element", misaligned=True, B=2, T=35, S=70, H=1, D=128),
     _case("attention", "more sequences than a group, the last group short", B=11, T=70, S=70, H=2, D=64),
     _case("attention", "more sequences than a group, continuing caches", B=9, T=5, S=40, H=1, D=32),
     _case(
@@ -316,7 +336,7 @@ CASES: tuple[Case, ...] = (
     ),
     _case(
         "attention",
-        "GPT-2, B=6 T=1024: weights relative to a near key overflow",
+        "GPT-2, B=6 T=1024: weights overflow if taken relative to a near key",
         gpu_only=True,
         towering=True,
         B=6,
@@ -328,18 +348,18 @@ CASES: tuple[Case, ...] = (
     _case("attention", "GPT-2, B=4 T=1024", gpu_only=True, B=4, T=1024, S=1024, H=12, D=64),
     _case("gelu", "odd", M=7, N=65),
     _case("gelu", "several tiles", M=33, N=3072),
-    _case("gelu", "so many rows that a block takes several, and some are left over", M=1025, N=72),
+    _case("gelu", "each block takes several rows, and some are left over", M=1025, N=72),
     _case("softmax", "below one tile", M=3, N=48),
     _case("softmax", "several tiles and a remainder", M=3, N=3001),
     _case("softmax", "GPT-2's vocabulary: many tiles and a remainder", M=2, N=50257),
-    _case("softmax", "rows that begin anywhere in a vector", M=11, N=16387),
-    _case("softmax", "the widest rows that begin anywhere, none does inside a vector", M=3, N=53248),
+    _case("softmax", "rows that begin at any place in a vector", M=11, N=16387),
+    _case("softmax", "the widest rows of that entry, where each row begins at a vector", M=3, N=53248),
     _case("softmax", "the widest rows", M=2, N=57344),
-    _case("softmax", "many tiles, read by the element", misaligned=True, M=2, N=50257),
+    _case("softmax", "many tiles, loaded element by element", misaligned=True, M=2, N=50257),
     _case("kv_append", "one position", B=2, T=1, H=3, D=32, P=16),
     _case("kv_append", "a prompt, odd", B=2, T=100, H=2, D=64, P=128),
     _case("kv_append", "the widest head", B=1, T=5, H=1, D=128, P=7),
-    _case("decode_attention", "spans of a ragged cache, empty ones too", B=4, P=300, H=3, D=32, Z=3, TWO=2),
+    _case("decode_attention", "sequences of different lengths, some spans empty", B=4, P=300, H=3, D=32, Z=3, TWO=2),
     _case("decode_attention", "GPT-2's head, spans of 512 in several tiles", B=4, P=1100, H=2, D=64, Z=3, TWO=2),
     _case("decode_attention", "the widest head, one span", B=2, P=65, H=1, D=128, Z=1, TWO=2),
     _case("decode_attention", "spans of 512", B=3, P=600, H=2, D=32, Z=2, TWO=2),
@@ -351,18 +371,18 @@ CASES: tuple[Case, ...] = (
     _case("decode_attention", "more blocks than multiprocessors", B=9, P=256, H=16, D=32, Z=2, TWO=2),
     _case("decode_attention", "more blocks than multiprocessors", B=9, P=256, H=16, D=64, Z=2, TWO=2),
     _case("decode_attention", "the widest head, spans of 512 in several tiles", B=4, P=700, H=1, D=128, Z=2, TWO=2),
-    _case("decode_attention", "read by the element", misaligned=True, B=3, P=200, H=2, D=32, Z=2, TWO=2),
-    _case("decode_attention", "read by the element", misaligned=True, B=3, P=200, H=1, D=64, Z=2, TWO=2),
-    _case("decode_attention", "read by the element", misaligned=True, B=3, P=200, H=1, D=128, Z=2, TWO=2),
+    _case("decode_attention", "loaded element by element", misaligned=True, B=3, P=200, H=2, D=32, Z=2, TWO=2),
+    _case("decode_attention", "loaded element by element", misaligned=True, B=3, P=200, H=1, D=64, Z=2, TWO=2),
+    _case("decode_attention", "loaded element by element", misaligned=True, B=3, P=200, H=1, D=128, Z=2, TWO=2),
     _case("decode_attention", "GPT-2, B=8 P=1024", gpu_only=True, B=8, P=1024, H=12, D=64, Z=8, TWO=2),
-    _case("decode_attention_unsplit", "a ragged cache, an empty one too", B=4, P=300, H=3, D=64),
+    _case("decode_attention_unsplit", "sequences of different lengths, one of them new", B=4, P=300, H=3, D=64),
     _case("decode_attention_unsplit", "the narrowest head", B=4, P=300, H=3, D=32),
     _case("decode_attention_unsplit", "the widest head", B=3, P=200, H=1, D=128),
     _case("decode_attention_unsplit", "the new position is the first of its tile", B=3, P=129, H=2, D=64),
     _case("decode_attention_unsplit", "the new position is the last of its tile", B=2, P=128, H=2, D=64),
-    _case("decode_attention_unsplit", "read by the element", misaligned=True, B=3, P=200, H=2, D=32),
-    _case("decode_attention_unsplit", "read by the element", misaligned=True, B=3, P=200, H=1, D=64),
-    _case("decode_attention_unsplit", "read by the element", misaligned=True, B=3, P=200, H=1, D=128),
+    _case("decode_attention_unsplit", "loaded element by element", misaligned=True, B=3, P=200, H=2, D=32),
+    _case("decode_attention_unsplit", "loaded element by element", misaligned=True, B=3, P=200, H=1, D=64),
+    _case("decode_attention_unsplit", "loaded element by element", misaligned=True, B=3, P=200, H=1, D=128),
     _case("decode_attention_unsplit", "GPT-2, B=64 P=1024", gpu_only=True, B=64, P=1024, H=12, D=64),
     _case("merge_attention", "one span", B=1, H=2, Z=1, D=32, TWO=2),
     _case("merge_attention", "a whole tile of spans", B=2, H=1, Z=8, D=32, TWO=2),
@@ -370,9 +390,9 @@ CASES: tuple[Case, ...] = (
     _case("merge_attention", "spans of several tiles", B=2, H=3, Z=11, D=32, TWO=2),
     _case("merge_attention", "more spans than one tile, some empty", B=2, H=3, Z=19, D=64, TWO=2),
     _case("merge_attention", "the widest head", B=2, H=1, Z=4, D=128, TWO=2),
-    _case("merge_attention", "read by the element", misaligned=True, B=2, H=2, Z=9, D=32, TWO=2),
-    _case("merge_attention", "read by the element", misaligned=True, B=1, H=2, Z=3, D=64, TWO=2),
-    _case("merge_attention", "read by the element", misaligned=True, B=2, H=1, Z=2, D=128, TWO=2),
+    _case("merge_attention", "loaded element by element", misaligned=True, B=2, H=2, Z=9, D=32, TWO=2),
+    _case("merge_attention", "loaded element by element", misaligned=True, B=1, H=2, Z=3, D=64, TWO=2),
+    _case("merge_attention", "loaded element by element", misaligned=True, B=2, H=1, Z=2, D=128, TWO=2),
     _case("argmax_parts", "below one part", M=3, V=48, Z=1),
     _case("argmax_parts", "GPT-2's vocabulary, with ties", M=4, V=50257, Z=25),
     _case("next_token", "one part", M=1, Z=1),

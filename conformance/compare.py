@@ -1,4 +1,4 @@
-"""Is a result right? Shape, then dtype, then finiteness, then the bound of `tolerances.toml`."""
+"""Decides if a result is right: checks its shape, its dtype, that it is finite, then the bound of `tolerances.toml`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Array = NDArray[np.generic]
 
 @dataclass(frozen=True)
 class Tolerance:
-    """A row of `tolerances.toml`. `f32_ulps` is in units of f32's unit roundoff; `exact` allows no difference, and
-    `exact_outputs` none in these outputs."""
+    """A row of `tolerances.toml`. `f32_ulps` is in units of f32's unit roundoff. `exact` allows no difference in any
+    output, `exact_outputs` no difference in the outputs it lists."""
 
     f32_ulps: float
     exact: bool
@@ -43,9 +43,9 @@ class Verdict:
 
 
 def loosest(verdicts: Iterable[Verdict]) -> Verdict:
-    """Of several, the one that took most of its bound; of such as took the same, the one with the larger bound.
+    """The verdict whose error takes the largest share of its bound; in a tie, the one with the larger bound.
 
-    The absolute errors of outputs of different scales do not compare.
+    Absolute errors are not compared, because outputs may differ in scale.
     """
     return max(verdicts, key=lambda v: (v.share, v.bound))
 
@@ -83,8 +83,9 @@ def bound_for(op: str, dtype: str, reference: Array, eager: Array, output: str =
 
 
 def set_aside(op: str, result: Array, reference: Array, eager: Array) -> tuple[Array, Array, Array]:
-    """The three with zeros where the reference has no number to compare with: NaN (what lay in a cache before, which
-    must stay) and LEAST (the score of no position). Raises ConformanceError where the result has something else."""
+    """The three arrays, with zeros wherever the reference holds a marker instead of a number. The markers are NaN (a
+    place of a cache that the op must leave alone) and LEAST (the largest score of an empty span). Raises
+    ConformanceError if the result has anything else than the marker there."""
     if result.shape != reference.shape or not np.issubdtype(reference.dtype, np.floating):
         return result, reference, eager
     nothing = np.isnan(reference) | (reference == LEAST)
@@ -100,9 +101,9 @@ def set_aside(op: str, result: Array, reference: Array, eager: Array) -> tuple[A
 
 def compare(op: str, dtype: str, result: Array, reference: Array, eager: Array, output: str = "") -> Verdict:
     """Compare a kernel's `result` with the float64 `reference` and the same-dtype `eager` result, all of one shape.
-    `output`: which of the op's outputs it is, where that matters.
+    `output` is the name of the output, for ops some of whose outputs must be exact.
 
-    Raises ConformanceError naming the worst element; NaN never passes.
+    Raises ConformanceError that names the worst element. NaN never passes.
     """
     if result.shape != reference.shape:
         raise ConformanceError(f"{op} {dtype}: shape {result.shape}, wants {reference.shape}")

@@ -1,4 +1,4 @@
-"""Fresh seeded inputs of the op cases, with what makes an op's usual bugs visible."""
+"""Fresh seeded inputs of the op cases, with values chosen to make an op's usual bugs visible."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NUMPY_DTYPES: Mapping[str, np.dtype[np.generic]] = {
 
 @dataclass(frozen=True)
 class Inputs:
-    """Arguments of a launch. `arrays`: inputs in storage dtype; `outputs`: what the outputs hold before it."""
+    """Arguments of a launch. `arrays`: inputs in storage dtype; `outputs`: what the output buffers hold before it."""
 
     arrays: Mapping[str, Array]
     outputs: Mapping[str, Array]
@@ -34,13 +34,13 @@ class Inputs:
 
 
 def poison(shape: tuple[int, ...], dtype: str) -> Array:
-    """An output before a launch: NaN, or the smallest integer, so that an element nobody writes cannot pass."""
+    """An output before a launch: NaN, or the smallest integer. An element that the kernel never writes cannot pass."""
     fill = np.iinfo(np.int32).min if dtype == "i32" else np.nan
     return np.full(shape, fill, NUMPY_DTYPES[dtype])
 
 
 def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
-    """Seeded inputs: normal values, with what makes an op's usual bugs visible (see the comments)."""
+    """Seeded inputs: normal values, changed to make an op's usual bugs visible (see the comments in `_values`)."""
     rng = np.random.default_rng(seed)
     params = ops()[case.op].params
     arrays: dict[str, Array] = {}
@@ -60,7 +60,7 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
         outputs[name] = _in_out(case, name, outputs[name], rng)
     if case.in_place:
         outputs["out"] = arrays[case.in_place].copy()
-    if case.op in DECODING:  # from the new position on the cache holds another's leavings: here NaN
+    if case.op in DECODING:  # NaN from the new position on: in a real cache a former sequence's values are left there
         for name in ("k_cache", "v_cache"):
             for batch, position in enumerate(arrays["positions"]):
                 outputs[name][batch, int(position) :] = np.nan
@@ -68,9 +68,9 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
     return Inputs(arrays, outputs, scalars)
 
 
-DECODING = ("decode_attention", "decode_attention_unsplit")  # of one new token each
+DECODING = ("decode_attention", "decode_attention_unsplit")  # ops that append one token per sequence and attend to it
 
-# Outputs that are read as well: the reference needs what they held.
+# Outputs that the op also reads: the reference needs their values from before the launch.
 IN_OUT: Mapping[str, tuple[str, ...]] = {name: spec.updates for name, spec in ops().items() if spec.updates}
 
 
@@ -84,8 +84,8 @@ def _in_out(case: Case, name: str, array: Array, rng: np.random.Generator) -> Ar
 
 
 def _ramp(positions: int, first: float, last: float) -> NDArray[np.float64]:
-    """Factors (P, 1, 1) that make scores grow along the keys, so that the running maximum rises from tile to tile: a
-    dropped rescale shows."""
+    """Factors (P, 1, 1) that make scores grow along the keys. The running maximum then rises from tile to tile, and a
+    kernel that forgets to rescale its sums gives a wrong result."""
     return np.linspace(first, last, positions)[:, None, None]
 
 
@@ -98,8 +98,8 @@ def _scalar(case: Case, name: str) -> float:
 def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     count = shape[0]
     match case.op, name:
-        case "next_token", "places":
-            return np.sort(rng.integers(0, 50257, shape), axis=1).astype(np.int32)  # as parts of one row have them
+        case "next_token", "places":  # sorted, because the parts of a row follow one another
+            return np.sort(rng.integers(0, 50257, shape), axis=1).astype(np.int32)
         case (("embedding" | "embedding_centred"), "tokens"):
             tokens = rng.integers(0, case.dims["V"], count)
             tokens[-1] = case.dims["V"] - 1  # the last row of the table
@@ -108,7 +108,7 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
             return (np.arange(count) % case.dims["P"]).astype(np.int32)
         case "kv_append", "positions":
             room = case.dims["P"] - case.dims["T"]
-            return np.linspace(0, room, count).astype(np.int32)  # from the first row to the last that fits
+            return np.linspace(0, room, count).astype(np.int32)  # from the start of the cache to the last that fits
         case (("decode_attention" | "decode_attention_unsplit"), "positions"):
             return np.linspace(0, case.dims["P"] - 1, count).astype(np.int32)  # from an empty cache to the last place
         case op, _:
@@ -139,8 +139,8 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
         ):
             values /= np.sqrt(case.dims["K"])
         case (("rms_linear" | "rms_linear_gelu"), "squares"):
-            values = np.abs(values) * case.dims["K"] / case.dims["Z"]  # of x, whose elements are about 1
-            values[:, 0] *= 4e-6  # as those of the first row are
+            values = np.abs(values) * case.dims["K"] / case.dims["Z"]  # sums over K elements of about 1, in Z parts
+            values[:, 0] *= 4e-6  # the first row of x is small, see below
         case (("rms_linear" | "rms_linear_gelu"), "x"):
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps
         case "logits", "weight":
@@ -154,16 +154,15 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
         case "softmax", "x":
             values *= 4.0
             values[:, -1] += 12.0  # the largest value last: the rescale matters, and so does the last column
-            values[:1] -= 200.0  # a padding of 0 would be all of the row
-            values[1:2, shape[1] * 9 // 14] += 200.0  # a maximum that misses it overflows
-            values[2:, 0] += (
-                52.0  # the ends are nearly all of a row: they show in the row beside, and if they are missing
-            )
+            values[:1] -= 200.0  # if padding counted as 0, it would outweigh the row
+            values[1:2, shape[1] * 9 // 14] += 200.0  # a maximum that misses this element overflows
+            # The ends hold nearly all the weight of a row: it shows if they are missing, or read by the row beside.
+            values[2:, 0] += 52.0
             values[2:, -1] += 40.0
         case "merge_attention", "stats":
             values = np.abs(values) + 0.5
-            values[..., 0] *= 8  # largest scores apart: the weights matter
-            values[-1, ..., 0] -= 300  # 2^-300 is 0 in f32: a maximum of the padding, 0, leaves nothing of them
+            values[..., 0] *= 8  # the spans' largest scores differ much, so their weights matter
+            values[-1, ..., 0] -= 300  # if padding counted as 0 in the maximum, all weights were 2^-300, 0 in f32
             if shape[2] > 2:
                 values[:, :, 1:-1:2] = LEAST, 0.0  # empty spans
         case "next_token", "values":

@@ -1,6 +1,6 @@
-"""The matrix in parts that processes run side by side: each part is told where it runs, and gives its rows.
+"""The matrix as jobs that several processes run side by side. A job is given a bundle and an executor, and yields rows.
 
-A part has a case in the dtypes whose inputs are the same, so that its reference is computed once. On a GPU the
+A job is one case in all dtypes whose inputs are the same, so that its reference is computed once. On a GPU the
 processes take turns: one launches and times while the others compute references.
 """
 
@@ -28,7 +28,7 @@ from .result import Row
 
 @dataclass(frozen=True)
 class Site:
-    """Where a job runs. `gate`: held while the device works, so that nobody else's launches are in a time."""
+    """Where a job runs. `gate` is a lock held while the device works, so that a time measures one process alone."""
 
     bundle: Bundle
     executor: Executor
@@ -39,7 +39,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Job:
-    """Some rows of the matrix. `cost`: about how long it takes, in any unit; `rows` can be sent to a process."""
+    """Some rows of the matrix. `cost`: about how long it takes, in any unit. `rows` must be picklable."""
 
     cost: float
     rows: Callable[[Site], Iterator[Row]]
@@ -47,7 +47,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """What every process opens: `executor` by name."""
+    """The bundle and the executor (by name) that every process opens."""
 
     bundle: Path
     executor: str
@@ -56,14 +56,14 @@ class Plan:
 
 
 def run_here(jobs: Sequence[Job], site: Site) -> Iterator[tuple[int, Row]]:
-    """The rows of all jobs in their order, each with its job's number."""
+    """Run the jobs in their order. Yields each row with the number of its job."""
     for number, job in enumerate(jobs):
         for row in job.rows(site):
             yield number, row
 
 
 def run_in_processes(jobs: Sequence[Job], plan: Plan, processes: int) -> Iterator[tuple[int, Row]]:
-    """The rows of the jobs as these end, each with its job's number; the longest begin first.
+    """Run the jobs in processes, the longest first. Yields each row with the number of its job, as the jobs end.
 
     Raises ConformanceError if a process ends without an answer.
     """
@@ -98,7 +98,7 @@ def _open(plan: Plan, gate: AbstractContextManager[Any]) -> None:
 
 
 def _leave(*_: object) -> None:
-    """The terminal interrupts all processes: the first one's message is enough."""
+    """Leave without a message: Ctrl-C reaches every process, and the first one reports it."""
     os._exit(130)
 
 

@@ -27,7 +27,8 @@ from .smallest import Wanted, cost, smallest
 
 
 class Suite(Protocol):
-    """Jobs of more than one op, such as a model's forward pass. The caller brings them: conformance knows no model."""
+    """Jobs that run more than one op, such as a model's forward pass. The caller passes them in, because conformance
+    must not import a model."""
 
     def __call__(self, dtypes: Sequence[str]) -> Sequence[Job]: ...
 
@@ -35,15 +36,16 @@ class Suite(Protocol):
 NO_SUITES: Mapping[str, Suite] = MappingProxyType({})
 
 
-FEW = 12  # jobs: fewer take no longer than starting processes does
+FEW = 12  # jobs: with fewer, starting processes would cost more than it saves
 
 
 def nobody(*_: object) -> None:
-    """Progress that nobody looks at."""
+    """The default `progress`: shows nothing."""
 
 
 def chosen(wanted: Sequence[str], known: Sequence[str], what: str) -> list[str]:
-    """The wanted ones of `known`, all if none is named. Raises UsageError for one that is unknown."""
+    """The names in `wanted`, in the order of `known`; all of `known` if `wanted` is empty. Raises UsageError for an
+    unknown name."""
     if unknown := [name for name in wanted if name not in known]:
         raise UsageError(f"no {what} {', '.join(unknown)}", hint=f"one of {', '.join(known)}")
     return [name for name in known if name in wanted or not wanted]
@@ -63,13 +65,13 @@ def run_matrix(
     processes: int = 1,
     progress: Callable[[Row, int, int], object] = nobody,
 ) -> Results:
-    """Run the chosen cells (all of them where nothing is chosen) and return every row with the environment.
+    """Run the chosen cells (all cells if nothing is chosen) and return every row with the environment.
 
-    `suites`: cells beside the ops', by the name they are chosen by.
-    `native`: the open C++ tools to compare with, or in words why there are none; None leaves these cells out.
-    `full`: whether the interpreter runs every case, or for each entry the smallest that can fail it.
-    `progress`: told each row, and how many of all jobs have ended.
-    Raises UsageError for a source, dtype or op that there is not.
+    `suites`: further cells beside those of the ops, by the name that selects them.
+    `native`: the open C++ tools to compare with, or a text that says why there are none; None leaves these cells out.
+    `full`: the interpreter runs every case; otherwise only the cases that `smallest` picks for each entry.
+    `progress`: called with each row, the number of jobs that have ended, and the number of all jobs.
+    Raises UsageError for an unknown source, dtype or op.
     """
     use_sources = chosen(sources, bundle.sources, "source in this bundle")
     use_dtypes = chosen(dtypes, DTYPES, "dtype")
@@ -108,7 +110,7 @@ def run_matrix(
 
 
 def op_jobs(cases: Sequence[Case], dtypes: Sequence[str], wanted: Wanted | None) -> list[Job]:
-    """A job for each case and group of dtypes with the same inputs; of the `wanted` ones alone, if there are such."""
+    """A job for each case and each group of dtypes with the same inputs. `wanted` limits them; None makes all jobs."""
     jobs: list[Job] = []
     for number, case in enumerate(cases):
         for group in same_inputs(dtype for dtype in case.dtypes() if dtype in dtypes):

@@ -1,14 +1,15 @@
-"""The kernels of a bundle against the open C++ tools: do both implementations of Tile IR say the same?
+"""Compares the kernels of a bundle with the open C++ tools: do both implementations of Tile IR agree?
 
-For every entry: `cuda-tile-opt` accepts its text; `cuda-tile-translate` makes of that text the very bytes that we
-write, for each bytecode version in VERSIONS; and what `cuda-tile-optimize` makes of its bytecode still computes the
-right numbers in the interpreter. The tools know no bytecode after 13.3: they get what a compile for that makes, without
-waits for the launch before. A row stands for all entries of its cell. Where the tools are absent, it says so.
+Three checks are made for every entry. `cuda-tile-opt` must accept its text. `cuda-tile-translate` must turn that text
+into the same bytes that we write, for each bytecode version in VERSIONS. And the output of `cuda-tile-optimize` for its
+bytecode must still compute the right numbers in the interpreter. The tools do not know bytecode after 13.3, so they get
+the kernel as compiled for 13.3, which has no waits for the previous launch. A row stands for all entries of its cell.
+If the tools are absent, the row says so.
 
-One difference in bytes is allowed, and the row says of how many entries. `allow_tma = false` of a load or store is a
-boolean in what cuTile exports and in what we write; cuda-tile-translate writes the integer 0. Such a file must be equal
-to ours once these integers are booleans. A known defect of the tools (toolchain/issues.toml) is named in a row
-"not run" that counts the entries it concerns.
+One difference in bytes is allowed, and the row says in how many entries it was found. For `allow_tma = false` of a load
+or store cuTile and we write a boolean, but cuda-tile-translate writes the integer 0. Such a file must be equal to ours
+after these integers are replaced by booleans. A known defect of the tools (toolchain/issues.toml) is named in a row
+"not run" that counts the entries it affects.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def native_rows(
     dtypes: Sequence[str],
     seed: int,
 ) -> Iterator[Row]:
-    """The rows of every cell. `tools`: the open tools, or in words why there are none."""
+    """The rows of every cell. `tools`: the open tools, or a text that says why there are none."""
     ops = {case.op for case in cases}
     cells: dict[tuple[str, str, str], list[BundleEntry]] = {}
     for entry in bundle.entries:
@@ -82,7 +83,8 @@ def native_rows(
 
 
 def _no_tool(row: Row, tools: NativeTools, name: str) -> Row:
-    """A check that these tools cannot make: v13.1.3 of cuda-tile has no optimizer, an LLVM alone has none of them."""
+    """The row of a check that this toolchain has no tool for: cuda-tile 13.1.3 has no optimizer, and a toolchain with
+    LLVM alone has no cuda-tile tools."""
     version = tools.toolchain.cuda_tile
     whose = f"cuda-tile {version} (stack {tools.toolchain.stack})" if version else "this native toolchain, LLVM alone,"
     return replace(row, status="not run", detail=f"{whose} has no {name}")
@@ -93,16 +95,16 @@ class _NotComparableError(Exception):
 
 
 class _NotInVersionError(_NotComparableError):
-    """It has an op that this version of bytecode has not."""
+    """The entry has an op that this version of bytecode lacks."""
 
 
 class _KnownDefectError(_NotComparableError):
-    """The tools do with it what toolchain/issues.toml has as a defect of theirs."""
+    """The tools treat the entry wrongly, in a way that toolchain/issues.toml lists as their defect."""
 
 
 def _checked(row: Row, entries: Sequence[BundleEntry], check: Callable[[BundleEntry], str]) -> Iterator[Row]:
-    """The row of a check of each of `entries`, of which the first that fails decides; and one of those that cannot be
-    checked for each kind of reason, if there are any. A check returns what its row should say, or nothing."""
+    """Check each of `entries`. Yields one row for the check, which fails with the first entry that fails, and one row
+    "not run" for each kind of reason why entries cannot be checked. `check` returns a remark for the row, or ""."""
     left_out: dict[type[_NotComparableError], list[str]] = {}
     remarks: list[str] = []
     outcome = row
@@ -148,7 +150,7 @@ def _accepted(bundle: Bundle, tools: NativeTools, entry: BundleEntry) -> str:
 
 
 def _same_bytes(bundle: Bundle, tools: NativeTools, version: str, entry: BundleEntry) -> str:
-    """Compared without debug information: the C++ tool's names places in the text that it was given."""
+    """Check that the tool writes our bytes. Debug information is left out: the tool's refers to the text it read."""
     from toolchain.tileir.bytecode import strip_debug, write
 
     module = _module(entry, bundle)
@@ -164,7 +166,7 @@ def _same_bytes(bundle: Bundle, tools: NativeTools, version: str, entry: BundleE
     issue = of_name(tools.toolchain.issues, DENSE_I1) if _has_true_i1(module) else None
     try:
         theirs = strip_debug(done.files["k.tilebc"])
-    except BytecodeError as error:  # what no reader takes
+    except BytecodeError as error:  # the tool wrote a file that no reader accepts
         if issue:
             raise _KnownDefectError(str(issue)) from error
         raise
@@ -182,7 +184,8 @@ def _same_bytes(bundle: Bundle, tools: NativeTools, version: str, entry: BundleE
 
 
 def _has_true_i1(module: ModuleOp) -> bool:
-    """Whether one of its constants has a true i1 element. All-false constants have the same bytes packed or not."""
+    """True if a constant of the module has a true i1 element. A constant that is all false has the same bytes whether
+    packed or not."""
     from toolchain.tileir.dialect.attrs import DenseAttr
     from toolchain.tileir.dialect.types import i1
 
@@ -198,7 +201,7 @@ def _forbids_tma(module: ModuleOp) -> bool:
 
 
 def _booleans(theirs: bytes, version: str) -> bytes:
-    """Bytecode as we write it, where `allow_tma` is an integer in `theirs`."""
+    """The bytecode `theirs`, with each `allow_tma` that is an integer replaced by the boolean that we write."""
     from toolchain.tileir.bytecode import read, write
     from toolchain.tileir.dialect.attrs import HintsAttr
 
@@ -238,7 +241,7 @@ def _optimized(
         try:
             done = tools.run(
                 OPTIMIZE,
-                ["k.tilebc", "--emit-bytecode", "-o", "o.tilebc"],  # which is text without that option
+                ["k.tilebc", "--emit-bytecode", "-o", "o.tilebc"],  # without --emit-bytecode it prints text
                 files={"k.tilebc": write(module, VERSIONS[-1])},
                 outputs=["o.tilebc"],
             )

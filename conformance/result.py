@@ -1,4 +1,4 @@
-"""One row per cell and shape: what `results.json` holds, and the report shows."""
+"""The rows of `results.json`, one per cell and shape, which the report shows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Status = Literal["passed", "failed", "error", "not run"]
 
 @dataclass(frozen=True)
 class Row:
-    """A cell's outcome. `error` and `bound` are absolute; `time_us` is one launch (None where nothing was timed).
+    """A cell's outcome. `error` and `bound` are absolute. `time_us` is one launch, None if nothing was timed.
 
-    `failed`: a result outside its bound. `error` as a status: the launch itself raised. `detail` says why.
+    Status `failed`: the result is outside its bound. Status `error`: the launch itself raised. `detail` says why.
     """
 
     cell: str
@@ -36,12 +36,12 @@ class Row:
 
     @property
     def percent(self) -> float | None:
-        """The error in percent of its bound; None where there is none, or the result must be exact."""
+        """The error in percent of its bound; None if there is no error, or if the result must be exact."""
         return 100 * self.error / self.bound if self.bound and self.error is not None else None
 
     @property
     def share(self) -> str:
-        """`percent` in words; empty where there is none."""
+        """`percent` in words; empty if it is None."""
         return "" if self.percent is None else f"{self.percent:.0f} % of its bound"
 
 
@@ -72,7 +72,7 @@ class Results:
 
     @classmethod
     def load(cls, path: Path) -> Results:
-        """Read a `results.json`. Raises UsageError if it is missing, cannot be read or is none."""
+        """Read a `results.json`. Raises UsageError if it is missing, unreadable or not a file of ours."""
         try:
             document: Any = json.loads(path.read_text())
             if document["format"] != 1:

@@ -1,7 +1,7 @@
 """Run the op cells of the conformance matrix on one executor.
 
-Inputs, reference and eager results are computed once per case and dtype and shared by the sources, so that both face
-the same numbers. Nothing is timed before it is right.
+Inputs, reference and eager results are computed once per case and dtype and shared by the sources, so that both are
+compared with the same numbers. A kernel is timed only after its result was found right.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Cell:
 
 
 def attempt(cell: Cell, shape: str, check: Callable[..., tuple[Verdict, float | None]], *args: object) -> Row:
-    """The row of one check: what it returns, or how it failed."""
+    """The row of one check, made from what `check` returns or raises."""
     try:
         verdict, time_us = check(*args)
     except ConformanceError as error:
@@ -84,7 +84,7 @@ def run_ops(
     dtypes: Sequence[str],
     seed: int,
 ) -> Iterator[Row]:
-    """Every op case for each source and dtype; on the interpreter with each entry that some GPU target takes for it."""
+    """Run every op case for each source and dtype. The interpreter runs each entry that any GPU target would choose."""
     site = Site(bundle, executor, sources, seed, nullcontext())
     for case in cases:
         for group in same_inputs(dtype for dtype in case.dtypes() if dtype in dtypes):
@@ -92,7 +92,7 @@ def run_ops(
 
 
 def same_inputs(dtypes: Iterable[str]) -> list[tuple[str, ...]]:
-    """The dtypes in groups whose inputs are the same numbers, so that one float64 reference serves: f32 and tf32."""
+    """Group the dtypes whose inputs are the same numbers (f32 and tf32), so that they share one float64 reference."""
     groups: dict[str, list[str]] = {}
     for dtype in dtypes:
         groups.setdefault("f32" if dtype == "tf32" else dtype, []).append(dtype)
@@ -101,8 +101,8 @@ def same_inputs(dtypes: Iterable[str]) -> list[tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class OpRows:
-    """A job: one case in dtypes whose inputs are the same. `only`: the entries to run by dtype and source; None runs
-    each that a target takes."""
+    """A job: one case in dtypes whose inputs are the same. `only`: the symbols of the entries to run, by dtype and
+    source; None runs every entry that a target would choose."""
 
     case: Case
     dtypes: tuple[str, ...]
@@ -139,9 +139,9 @@ def launchers(
     case: Case, dtype: str, inputs: Inputs, bundle: Bundle, source: str, executor: Executor,
     only: frozenset[str] | None = None,
 ) -> Iterator[tuple[str, Launcher | TilestackError]]:  # fmt: skip
-    """What to launch a case with, each with the shape that its row shows; an error stands for a target of the bundle
-    that has no fitting entry. A GPU takes its own entries. The interpreter stands for every target, and runs each entry
-    that some target takes once, or of these `only` some."""
+    """The launchers of a case, each with the shape that its row shows. A GPU uses the entries of its own target. The
+    interpreter stands for every target: it runs each entry that any target would choose, once, or only those in `only`.
+    For a target of the bundle without a fitting entry, the error that says so comes instead of a launcher."""
     if executor.target is not None:
         yield case.shape, Launcher(bundle, source, executor)
         return
@@ -174,7 +174,7 @@ def oracle(case: Case, inputs: Inputs) -> tuple[Array, ...]:
 
 
 def eager_results(case: Case, dtype: str, inputs: Inputs) -> tuple[Array, ...]:
-    """The outputs as an eager framework computes them in the dtype."""
+    """The outputs, computed in the dtype as an eager framework does."""
     return _compute(eager, case, inputs, dtype=dtype)
 
 
@@ -186,7 +186,7 @@ def pairs(case: Case, exact: tuple[Array, ...], rounded: tuple[Array, ...]) -> E
 def _compute(module: ModuleType, case: Case, inputs: Inputs, **extra: Any) -> tuple[Array, ...]:
     arguments = {**inputs.arrays, **inputs.scalars, **extra}
     wanted = inspect.signature(getattr(module, case.op)).parameters
-    # Some read what they write, and some go by how many parts an output has.
+    # Some ops read what they write, and for some the shape of an output says how many parts to compute.
     arguments |= {name: array for name, array in inputs.outputs.items() if name in wanted}
     result = getattr(module, case.op)(**arguments)
     return result if isinstance(result, tuple) else (result,)
@@ -220,7 +220,7 @@ def check_op(
 
 
 def verdict(op: str, dtype: str, output: str, result: Array, exact: Array, rounded: Array) -> Verdict:
-    """Of one output, to the precision in which it is stored."""
+    """Compare one output, with the bound of the dtype in which it is stored."""
     (param,) = (p for p in ops()[op].outputs if p.name == output)
     stored = dtype if param.dtype == "T" else param.dtype
     if stored == "i32":
@@ -229,7 +229,7 @@ def verdict(op: str, dtype: str, output: str, result: Array, exact: Array, round
 
 
 def timed(run: Callable[[], T], executor: Executor) -> tuple[T, float]:
-    """What `run` returns, and the wall time in microseconds until the executor is done with it."""
+    """The value that `run` returns, and the wall time in microseconds until the executor has finished its work."""
     started = time.perf_counter()
     value = run()
     executor.synchronize()
@@ -237,7 +237,7 @@ def timed(run: Callable[[], T], executor: Executor) -> tuple[T, float]:
 
 
 def upload(case: Case, inputs: Inputs, executor: Executor) -> dict[str, DeviceBuffer]:
-    """The arrays of a launch, inputs and outputs, as the case has them in memory."""
+    """The arrays of a launch, inputs and outputs, copied to the executor in the memory layout of the case."""
     arrays = {**inputs.arrays, **inputs.outputs}
     shapes = {name: (array.shape, dtype_name(array.dtype)) for name, array in arrays.items()}
     buffers = arrange(case, shapes, executor.empty)
@@ -249,12 +249,13 @@ def upload(case: Case, inputs: Inputs, executor: Executor) -> dict[str, DeviceBu
 def arrange(
     case: Case, arrays: Mapping[str, tuple[tuple[int, ...], str]], make: Callable[[Sequence[int], str], DeviceBuffer]
 ) -> dict[str, DeviceBuffer]:
-    """A buffer for each array of the case, by shape and dtype, where the case has it in memory."""
+    """A buffer for each array (given as shape and dtype), in the memory layout of the case: misaligned, in place, or q,
+    k and v as slices of one buffer. `make` allocates."""
     place = partial(_misaligned, make) if case.misaligned else make
     buffers = {name: place(*array) for name, array in arrays.items()}
     if case.op == "attention" and case.dims["T"] == case.dims["S"] and not case.misaligned:
         (batch, length, heads, size), dtype = arrays["q"]
-        qkv = make((batch, length, 3, heads, size), dtype)  # as the model has them
+        qkv = make((batch, length, 3, heads, size), dtype)  # the layout that the model uses
         buffers |= {name: qkv.select(2, index) for index, name in enumerate(("q", "k", "v"))}
     if case.in_place:
         buffers[case.in_place] = buffers["out"]

@@ -1,7 +1,7 @@
-"""Which cases the interpreter runs by default: for each entry the cheapest that show all that its cases can show.
+"""Picks the cases that the interpreter runs by default: for each entry the cheapest that cover every situation.
 
-What a case can show of an entry follows from the tile sizes: more than one tile along a dimension, more than two, a
-remainder, more tiles than blocks; and from how the case lays out and fills its arrays.
+The situations (features) follow from the tile sizes: more than one tile along a dimension, more than two, a remainder,
+more tiles than blocks. Others follow from how the case lays out and fills its arrays.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Wanted = Mapping[tuple[int, str, str], frozenset[str]]  # the case's number, dty
 
 
 def smallest(bundle: Bundle, executor: Executor, cases: Sequence[Case], sources: Sequence[str]) -> Wanted:
-    """The entries to run of each case, dtype and source. A case that a target has no entry for is kept, for its row
-    says so; it has no symbol then."""
+    """The symbols of the entries to run, for each case, dtype and source. A case without an entry for some target is
+    kept, without symbols, so that a row reports it."""
     takers: dict[tuple[str, str, str], list[int]] = {}  # dtype, source, symbol -> numbers of the cases
     wanted: dict[tuple[int, str, str], set[str]] = {}
     for number, case in enumerate(cases):
@@ -49,7 +49,7 @@ def smallest(bundle: Bundle, executor: Executor, cases: Sequence[Case], sources:
 
 
 def cheapest(shows: Mapping[int, frozenset[Hashable]], costs: Mapping[int, float]) -> list[int]:
-    """Cases that together show all that any of them does, none of which could be left out: cheap ones first."""
+    """The cheapest cases that together have every feature of all cases; none of them could be left out."""
     missing = frozenset[Hashable]().union(*shows.values())
     order = sorted(shows, key=lambda number: (costs[number], number))
     kept: list[int] = order[:1]
@@ -66,7 +66,7 @@ def cheapest(shows: Mapping[int, frozenset[Hashable]], costs: Mapping[int, float
 
 
 def features(spec: EntrySpec, case: Case) -> frozenset[Hashable]:
-    """What the case can show of the entry."""
+    """The situations that the case puts the entry in."""
     found: set[Hashable] = {
         ("in place", case.in_place), ("misaligned", case.misaligned), ("mean", case.mean > 0),
         ("towering", case.towering),
@@ -82,11 +82,11 @@ def features(spec: EntrySpec, case: Case) -> frozenset[Hashable]:
     return frozenset(found)
 
 
-PERSISTENT = 8  # tiles, of the interpreter's four blocks: each has two, or more
+PERSISTENT = 8  # tiles: with more than these each of the interpreter's four blocks has at least two
 
 
 def _tiles(spec: EntrySpec, case: Case) -> dict[str, int]:
-    """The entry's tile sizes by dimension: `BM` is M's, `SPAN` the cache's, `R` the rows'."""
+    """The entry's tile sizes by dimension: `BM` tiles M (and so on), `SPAN` the cache, `R` the rows."""
     rows = next(p.dims[0] for p in spec.params if p.role == "output")
     names = {"R": rows, "SPAN": "P", **{f"B{dim}": dim for dim in case.dims}}
     found = {names[name]: size for name, size in spec.constants.items() if name in names}
@@ -94,7 +94,7 @@ def _tiles(spec: EntrySpec, case: Case) -> dict[str, int]:
 
 
 def cost(case: Case) -> float:
-    """About how long the case takes: what it multiplies, and what it reads and writes."""
+    """Estimates how long the case takes, from the products it computes and the elements it reads and writes."""
     arrays = sum(math.prod(case.dims[dim] for dim in p.dims) for p in ops()[case.op].params if p.dims)
     products = math.prod(case.dims.get(dim, 1) for dim in ("M", "N", "K", "V" if case.op == "logits" else "K"))
     attended = math.prod(case.dims.get(dim, 1) for dim in "BTSPHD")
@@ -102,7 +102,7 @@ def cost(case: Case) -> float:
 
 
 def layouts(case: Case, dtype: str, executor: Executor) -> dict[str, DeviceBuffer | float]:
-    """The case's arguments without memory behind them: enough to choose an entry."""
+    """The case's arguments, with addresses and shapes but no memory: enough to choose an entry."""
     params = ops()[case.op].params
     arrays = {
         p.name: (tuple(case.dims[dim] for dim in p.dims), p.storage(dtype)) for p in params if p.dims

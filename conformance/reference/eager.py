@@ -1,4 +1,4 @@
-"""Every op as an eager framework computes them in a dtype: a kernel is measured by its error.
+"""Every op as an eager framework computes it in a dtype. A kernel's error is compared with the error of this.
 
 Each framework op computes in f32 and rounds its result to the dtype. Matrix products accumulate in f32; under tf32
 their inputs are rounded to tf32 first. `dtype` is an entry's: f32, tf32, f16 or bf16.
@@ -28,13 +28,13 @@ def f32(x: Array) -> F32:
 
 
 def rounded(x: Array, dtype: str) -> Array:
-    """To the dtype's storage."""
+    """`x` rounded to the type that stores the dtype."""
     with np.errstate(over="ignore"):
         return np.asarray(x, _STORAGE[dtype])
 
 
 def tf32(x: Array) -> F32:
-    """To 10 bits of mantissa, to nearest, ties to even."""
+    """`x` rounded to 10 bits of mantissa, to nearest, ties to even."""
     bits = f32(x).view(np.uint32)
     odd = (bits >> np.uint32(13)) & np.uint32(1)
     nearest = (bits + np.uint32(0xFFF) + odd) & np.uint32(0xFFFFE000)
@@ -161,7 +161,7 @@ def decode_attention(
     *,
     dtype: str,
 ) -> tuple[Array, Array, F32, F32]:
-    """Scores in f32, probabilities rounded to the dtype before the second product, as attention's are."""
+    """As `attention`: scores in f32, probabilities rounded to the dtype before the second product."""
     keys, values = kv_append(k[:, None], v[:, None], positions, k_cache, v_cache, dtype=dtype)
     sums, stats = np.zeros(partial.shape, np.float32), np.zeros((*partial.shape[:3], 2), np.float32)
     stats[..., 0] = np.float32(float64.LEAST)
@@ -186,7 +186,7 @@ def merge_attention(partial: Array, stats: Array, *, dtype: str) -> Array:
 def decode_attention_unsplit(
     q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, scale: float, *, dtype: str
 ) -> tuple[Array, Array, Array]:
-    """As `decode_attention` of one span, and divided by its sum in f32."""
+    """As `decode_attention` with one span, then divided by the sum of the weights in f32."""
     keys, values = kv_append(k[:, None], v[:, None], positions, k_cache, v_cache, dtype=dtype)
     out = np.zeros(q.shape, _STORAGE[dtype])
     factor = np.float32(scale) * np.float32(np.log2(np.e))

@@ -1,4 +1,4 @@
-"""Every op in numpy float64: the oracle. Same names and arguments as `toolchain/ops.toml`."""
+"""Every op in numpy float64, the oracle. Names and arguments are those of `toolchain/ops.toml`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def embedding(tokens: Array, positions: Array, wte: Array, wpe: Array) -> F64:
 
 
 def embedding_centred(tokens: Array, positions: Array, wte: Array, wpe: Array, squares: Array) -> tuple[F64, F64]:
-    """The squares of a row are all in its first part, of as many as `squares` has."""
+    """The embedding minus its row mean, and its row sums of squares. A row's whole sum is in part 0 of `squares`, the
+    other parts are 0."""
     whole = embedding(tokens, positions, wte, wpe)
     centred = whole - whole.mean(axis=-1, keepdims=True)
     sums = np.zeros(squares.shape)
@@ -48,14 +49,15 @@ def linear_residual(x: Array, weight: Array, bias: Array, residual: Array) -> F6
 
 
 def linear_residual_squares(x: Array, weight: Array, bias: Array, residual: Array, squares: Array) -> tuple[F64, F64]:
-    """As many parts of each row's sum of squares as `squares` has. Rows that only it has are of zeros."""
+    """`linear_residual`, and the row sums of squares of its result, in as many parts as `squares` has. `squares` may
+    have more rows than x; there the input is zeros, so the result is the bias."""
     out = linear_residual(x, weight, bias, residual)
     behind = np.broadcast_to(f64(bias), (squares.shape[1] - len(x), len(bias)))
     return out, parts_of_squares(np.concatenate([out, behind]), len(squares))
 
 
 def parts_of_squares(rows: Array, count: int) -> F64:
-    """Of `count` parts of each row's columns, whole steps of 32, the sum of squares: (count, L)."""
+    """Row sums of squares (count, L): the columns of a row are split into `count` parts, each whole steps of 32."""
     steps = (rows.shape[1] + 31) // 32
     size = 32 * ((steps + count - 1) // count)
     return np.stack([(f64(rows[:, z * size : (z + 1) * size]) ** 2).sum(axis=1) for z in range(count)])
@@ -71,7 +73,7 @@ def rms_linear_gelu(x: Array, squares: Array, weight: Array, bias: Array, eps: f
 
 
 def linear_split_k(x: Array, weight: Array, partial: Array) -> F64:
-    """As many parts of the product as `partial` has."""
+    """The product, split along K into as many parts as `partial` has."""
     steps = (x.shape[1] + 63) // 64
     size = 64 * ((steps + len(partial) - 1) // len(partial))  # columns of a part: whole steps of 64
     parts = [slice(z * size, (z + 1) * size) for z in range(len(partial))]
@@ -91,7 +93,7 @@ def logits(x: Array, weight: Array) -> F64:
 
 
 def attention(q: Array, k: Array, v: Array, scale: float) -> F64:
-    """Causal, of the last T of S positions."""
+    """Causal attention. The T queries are the last T of the S positions."""
     (batch, t, heads, _), s = q.shape, k.shape[1]
     visible = np.arange(s) <= np.arange(t)[:, None] + (s - t)
     out = np.empty(q.shape)
@@ -124,7 +126,7 @@ def kv_append(k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Arr
 def decode_attention(
     q: Array, k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, partial: Array, scale: float
 ) -> tuple[F64, F64, F64, F64]:
-    """The caches after the append, and partial and stats of as many spans as `partial` has: see ops.toml."""
+    """The caches after the append, then `partial` and `stats` for as many spans as `partial` has: see ops.toml."""
     keys, values = kv_append(k[:, None], v[:, None], positions, k_cache, v_cache)  # (B, P, H, D)
     sums, stats = np.zeros(partial.shape), np.zeros((*partial.shape[:3], 2))  # (B, H, Z, D), (B, H, Z, 2)
     stats[..., 0] = LEAST
@@ -138,12 +140,12 @@ def decode_attention(
     return keys, values, sums, stats
 
 
-LEAST = -1e30  # the largest score of no position at all
+LEAST = -1e30  # stands for the largest score of a span without positions
 
 
 def spans(positions: int, count: int, last: int) -> list[tuple[int, int]]:
-    """The non-empty spans of a cache that is filled up to position `last`: start and stop. The spans of a cache are as
-    short a power of two, of at least SPAN_MIN positions, as makes `count` of them enough."""
+    """Start and stop of the non-empty spans of a cache that is filled up to position `last`. The length of a span is
+    the smallest power of two, at least SPAN_MIN, with which `count` spans cover all `positions`."""
     size = SPAN_MIN
     while -(-positions // size) > count:
         size *= 2
@@ -174,7 +176,7 @@ def decode_attention_unsplit(
 
 
 def argmax_parts(x: Array, values: Array) -> tuple[F64, NDArray[np.int32]]:
-    """Of the parts of PART columns that a row has, as many as `values` has: the largest value and its place."""
+    """The largest value and its index in each part of a row, PART columns a part. `values` must have room for all."""
     x = f64(x)
     parts = [x[:, start : start + PART] for start in range(0, x.shape[1], PART)]
     if len(parts) != values.shape[1]:
