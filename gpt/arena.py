@@ -1,11 +1,11 @@
-"""One piece of memory for buffers that do not all live at once: where each lies, planned before anything runs."""
+"""Plans one block of memory for many buffers. Buffers that are not in use at the same time may share addresses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-ALIGNMENT = 256  # bytes, as the allocators of GPUs give it
+ALIGNMENT = 256  # bytes, as GPU allocators align
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,15 @@ class Span:
 
 @dataclass(frozen=True)
 class Arena:
-    """Where each buffer lies, in bytes from the start, and how long the whole is."""
+    """The offset of each buffer in bytes, and the size of the whole."""
 
     offsets: Mapping[str, int]
     nbytes: int
 
 
 def plan(spans: Mapping[str, Span]) -> Arena:
-    """Places buffers so that two that are used at the same time never overlap: the largest first, each at the lowest
-    place that is free for as long as it lives (the usual greedy heuristic of static memory planning)."""
+    """Place the buffers so that two that are in use at the same time never overlap. The largest is placed first; each
+    goes to the lowest address that is free at all its steps (the usual greedy heuristic of static memory planning)."""
     offsets: dict[str, int] = {}
     for name in sorted(spans, key=lambda name: -spans[name].nbytes):
         own = spans[name]

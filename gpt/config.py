@@ -10,8 +10,8 @@ from toolchain.errors import UsageError
 from toolchain.tables import is_integer
 
 HEAD_SIZES = (32, 64, 128)  # what the attention kernels are made for
-MOST_LAYERS = 1 << 12  # many times what anybody has trained; each has twelve tensors, which are listed
-MOST = 2**31 - 1  # of anything else: kernels count in 32 bits
+MOST_LAYERS = 1 << 12  # far more than anybody has trained; a limit, because the twelve tensors of each are listed
+MOST = 2**31 - 1  # the limit of all other sizes: kernels count in 32 bits
 _IS_IT = "is it the config.json of a GPT-2?"
 
 
@@ -45,8 +45,8 @@ class GPTConfig:
 
     @classmethod
     def from_hugging_face(cls, row: object, where: str) -> GPTConfig:
-        """Reads what stands in a GPT-2 `config.json`. Raises UsageError, which names `where` it stands, for anything
-        else and for a variant that the model does not compute."""
+        """The config in `row`, the content of a GPT-2 `config.json` at `where`. Raises UsageError for anything else,
+        and for a variant of GPT-2 that the model does not compute."""
         if not isinstance(row, dict):
             raise UsageError(f"{where} does not hold a JSON object", hint=_IS_IT)
         row = cast("dict[str, Any]", row)

@@ -1,8 +1,9 @@
-"""What a norm does to every row alike, moved into the weights beside it when they are loaded.
+"""Moves the parts of a norm that are the same for every row into the weights beside it, when these are loaded.
 
-layernorm(x) = (x - mean) / deviation * gain + shift, and what follows is a product with W and b added. Gain and shift
-go into W and b; and if nothing that is added to the residual stream has a mean, x has none to take off. What is left is
-to divide each row by its root mean square, which can be done to the product's result.
+layernorm(x) = (x - mean) / deviation * gain + shift, and its result is multiplied by W, with b added. Gain and shift
+can be multiplied into W and b beforehand. If everything that is added to the residual stream has a mean of 0, then so
+has x, and the mean need not be subtracted. It remains to divide each row by its root mean square, and that can be done
+to the result of the product.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from .config import GPTConfig
 from .weights import Weights
 
 Array = NDArray[Any]
-NORMED = (("ln_1", "attn.c_attn"), ("ln_2", "mlp.c_fc"))  # each norm, and the product behind it
-ADDED = ("attn.c_proj", "mlp.c_proj")  # to the residual stream
+NORMED = (("ln_1", "attn.c_attn"), ("ln_2", "mlp.c_fc"))  # each norm, and the product that reads its result
+ADDED = ("attn.c_proj", "mlp.c_proj")  # the products that are added to the residual stream
 
 
 def fold(config: GPTConfig, weights: Mapping[str, Array]) -> Weights:
-    """Weights in f32 of the same function, whose norms within the layers have gains of 1 and shifts of 0, and whose
-    products have no part along a row's mean: weights (in, out) of c_attn and c_fc add up to 0 over their inputs, those
-    of both c_proj, and their biases, over their outputs. Embeddings and the last norm stay as they are, so that the
-    residual stream has the embedding's mean: see embedding_centred."""
+    """Weights in f32 that compute the same function. The norms within the layers have gains of 1 and shifts of 0. The
+    weights (in, out) of c_attn and c_fc add up to 0 over their inputs, so a row's mean does not change the product. The
+    weights and biases of both c_proj add up to 0 over their outputs, so what they add has a mean of 0. The embeddings
+    and the last norm stay as they are; embedding_centred takes the mean off the embedding's result."""
     found: dict[str, Array] = {}
     for layer in range(config.n_layer):
         prefix = f"h.{layer}."
@@ -36,7 +37,8 @@ def fold(config: GPTConfig, weights: Mapping[str, Array]) -> Weights:
 
 
 def _fold_layer(width: int, prefix: str, found: dict[str, Array]) -> None:
-    """In place, of one layer. Means are summed in f64; all of it in f64 takes twice as long, of GPT-2 XL 25 s."""
+    """Fold one layer in place. Only means are summed in f64: with everything in f64, GPT-2 XL takes 25 s, twice as
+    long."""
     for norm, product in NORMED:
         gain, shift = (f"{prefix}{norm}.{part}" for part in ("weight", "bias"))
         weight, bias = (f"{prefix}{product}.{part}" for part in ("weight", "bias"))

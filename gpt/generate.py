@@ -26,7 +26,8 @@ def generate(
     seed: int = 0,
     stop: Collection[int] = (),
 ) -> Iterator[int]:
-    """New tokens as they come, until `max_new_tokens` or one of `stop` (which is not given).
+    """Yield new tokens until there are `max_new_tokens`, or until the model chooses one of `stop`, which is not
+    yielded.
 
     `temperature` 0 is greedy. `top_k`: only the k likeliest; `top_p`: only the likeliest that together reach this
     probability. Raises UsageError at once for values that make no sense, before anything is launched.
@@ -44,8 +45,8 @@ def check(
     top_p: float | None = None,
     seed: int = 0,
 ) -> NDArray[np.integer[Any]]:
-    """The text as tokens (1, T). Raises UsageError for what `generate` does not take, without a model: it may take long
-    to make one."""
+    """The text as tokens (1, T). Raises UsageError for arguments that `generate` refuses. It needs no model, so a
+    caller can check before it loads one."""
     prompt = np.atleast_2d(tokens)  # (1, T)
     if prompt.ndim > 2 or len(prompt) > 1:
         raise UsageError(
@@ -101,11 +102,11 @@ def _generate(
             return
         if decode is None:
             decode = Decode(model, cache)
-        if index == 0 or not greedy:  # a greedy step leaves its token where the next one takes it
+        if index == 0 or not greedy:  # a greedy step leaves its token on the device, where the next step reads it
             decode.reset(np.array([token], np.int32))
         decode.run()
         if greedy:
-            check_finite(decode.logits.numpy())  # the likeliest of NaN is no token, though the device leaves one
+            check_finite(decode.logits.numpy())  # with NaN among the logits, the device's token means nothing
             token = int(decode.tokens.numpy()[0])
         else:
             token = sample(decode.logits.numpy()[0], rng, temperature, top_k, top_p)
@@ -124,7 +125,7 @@ def sample(
         weights = np.exp((exact[order] - exact[order[0]]) / temperature)
     probabilities = weights / weights.sum()
     if top_p is not None:
-        # as many as reach top_p: a token stays if those before it do not
+        # the fewest that reach top_p: a token is kept if those before it do not reach it
         kept = np.cumsum(probabilities) - probabilities < top_p
         order, probabilities = order[kept], probabilities[kept] / probabilities[kept].sum()
     return int(rng.choice(order, p=probabilities))

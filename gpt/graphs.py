@@ -1,6 +1,6 @@
-"""The model as graphs: captured once for a shape, replayed without a check, an allocation or a launch of its own.
+"""The model as CUDA graphs: captured once for a shape. A replay checks nothing, allocates nothing, and is one launch.
 
-What changes from run to run (tokens, positions, the cache) is in memory whose addresses stay.
+Data that changes from run to run (tokens, positions, the cache) is in memory whose addresses stay the same.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Forward:
 
 
 class Decode:
-    """Steps of one token per sequence over a cache. A step takes each sequence's token from the device, appends it, and
-    leaves the likeliest next one there: greedy decoding needs the host only to launch.
+    """Decoding steps of one token per sequence over a cache. A step reads each sequence's token from device memory,
+    appends it, and writes the likeliest next token there. So for greedy decoding the host only launches.
 
-    `logits` (B, V) after the last token; `tokens` (B) i32: the next step's.
+    `logits` (B, V) after the last token; `tokens` (B) i32: those of the next step.
     """
 
     def __init__(self, model: GPT, cache: KVCache) -> None:
@@ -59,8 +59,8 @@ class Decode:
             model.passes.next_token(self.logits, parts, self._work.tokens, self._work.positions)
 
     def reset(self, tokens: Tokens, lengths: NDArray[np.integer[Any]] | None = None) -> None:
-        """The next step's tokens (B,), and how many positions of each sequence (B,) are filled: by default the cache's
-        own lengths. Raises UsageError, and leaves all as it was."""
+        """Set the next step's tokens (B,), and how many positions of each sequence (B,) are filled: by default the
+        cache's own lengths. Raises UsageError for values that do not fit, and then changes nothing."""
         column = np.asarray(tokens).reshape(-1, 1)  # (B, 1)
         self.model.check_tokens(column, self.cache, lengths)
         if lengths is not None:

@@ -1,6 +1,7 @@
-"""Which entries a model launches on a target: its passes are run without a kernel, and the launches remembered.
+"""Finds the entries that a model launches on a target, by running its passes without kernels and recording the
+launches.
 
-So a bundle for one model holds what that model takes and nothing else, and no list of it is kept by hand.
+So a bundle for one model can hold exactly the entries that the model needs, without a list kept by hand.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _FORM = tile_ir(b"", "13.4").form
 
 
 class DryExecutor(CpuExecutor):
-    """Stands for a device of a `target` (None: the interpreter) and runs nothing. Memory is zeros. `launched`: the
-    entries that were made ready for a launch."""
+    """Stands in for a device of `target` (None: the interpreter). It runs nothing and its memory is zeros. `launched`
+    collects the entries that would have been launched."""
 
     def __init__(self, target: str | None, sms: int) -> None:
         super().__init__(sanitize=False)
@@ -57,8 +58,8 @@ def launched(
     executor: DryExecutor,
     use: Callable[[GPT], object],
 ) -> list[EntrySpec]:
-    """The entries among `specs`, all of one source, that a model launches when it is used so. Raises BundleError or
-    LaunchError where none of them takes a launch."""
+    """The entries among `specs` that a model launches when `use` is called with it. All of `specs` are of one source.
+    Raises BundleError or LaunchError for a launch that none of them fits."""
     own = {name for spec in specs for name in spec.targets}
     policies = {name: policy for name, policy in committed().policies.items() if name in own or name == DEFAULT}
     bundle = Bundle(Path(), tuple(BundleEntry(spec, _NOTHING, _FORM, {}) for spec in specs), {}, policies)
@@ -67,11 +68,11 @@ def launched(
 
 
 def continue_text(prompt: int, count: int, temperature: float = 0) -> Callable[[GPT], object]:
-    """A use of a model: `count` tokens after as many as `prompt`."""
+    """A `use` for `launched`: generate `count` tokens after a prompt of `prompt` tokens."""
     tokens = np.zeros(prompt, np.int32)
     return lambda model: list(generate(model, tokens, max_new_tokens=count, temperature=temperature))
 
 
 def forward_passes(*sizes: tuple[int, int]) -> Callable[[GPT], object]:
-    """A use of a model: logits of so many sequences of so many tokens."""
+    """A `use` for `launched`: a forward pass for each of the sizes (sequences, tokens)."""
     return lambda model: [model.forward(np.zeros(size, np.int32)) for size in sizes]

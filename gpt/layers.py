@@ -1,5 +1,5 @@
-"""Tokens through a model's layers: launches alone, which a graph can hold. Read `_chunk` beside the paper: each line is
-one op, with its result's shape.
+"""Runs tokens through a model's layers. All work is launches, so that a CUDA graph can capture it. To compare with the
+GPT-2 paper read `_chunk`: each line is one op, with the shape of its result.
 
 B sequences of T tokens, N = B * T rows, C = n_embd = H heads of D, V tokens in the vocabulary.
 """
@@ -16,28 +16,28 @@ from toolchain.runtime import DeviceBuffer
 from .plan import Plan
 from .workspace import Workspace
 
-# The first sequence's number in the batch, the layer, qkv (B, T, 3, H, D), out (B, T, H, D)
+# Arguments: the index of the chunk's first sequence in the batch, the layer, qkv (B, T, 3, H, D), out (B, T, H, D)
 Attend = Callable[[int, int, DeviceBuffer, DeviceBuffer], None]
-AttendHere = Callable[[int, DeviceBuffer, DeviceBuffer], None]  # the same of a chunk whose first sequence is known
+AttendHere = Callable[[int, DeviceBuffer, DeviceBuffer], None]  # the same, with the first sequence already bound
 
 
 class Launch(Protocol):
-    """What runs an op, as a Launcher does, or takes note of it."""
+    """A callable that runs an op, as a Launcher does, or records it, as a Recorder does."""
 
     def __call__(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> None: ...
 
 
 class Layers:
-    """The layers of one model. `launch`: where each op goes; `dtype`: what the products multiply in."""
+    """The layers of one model. `launch` is called for each op; `dtype` is that of the matrix products."""
 
     def __init__(self, launch: Launch, weights: Mapping[str, DeviceBuffer], plan: Plan, dtype: str) -> None:
         self._launch, self._weights, self._plan, self._dtype = launch, weights, plan, dtype
         self._config = plan.config
 
     def run(self, work: Workspace, batch: int, length: int, attend: Attend) -> bool:
-        """Tokens to the last residual stream `work.x` (N, C), one chunk of the sequences after the other.
+        """Compute the last residual stream `work.x` (N, C) from the tokens, one chunk of sequences after the other.
 
-        Returns whether `work.normed` has its final norm."""
+        Returns True if `work.normed` already holds its final norm."""
         first, ready = 0, False
         for count in self._plan.chunk_sizes(batch, length):
             chunk = work.chunk(first * length, count * length)
@@ -46,7 +46,7 @@ class Layers:
         return ready
 
     def logits(self, x: DeviceBuffer, normed: DeviceBuffer, out: DeviceBuffer, *, ready: bool) -> None:
-        """The final norm, unless `normed` has it already, and the tied output weights: (M, C) -> (M, padded V)."""
+        """Apply the final norm (unless `normed` is `ready`) and the tied output weights: (M, C) -> (M, padded V)."""
         if not ready:
             self.launch("layernorm", x=x, **self._named("ln_f"), out=normed, eps=self._config.eps)  # (M, C)
         self.launch("logits", x=normed, weight=self._weights["wte.weight"], out=out)  # (M, padded V)
@@ -68,7 +68,7 @@ class Layers:
         if squares and self._plan.folds_all(batch * length):
             self._folded_layers(work, attend, qkv, attended)
             return False
-        normed_ahead = False  # whether `normed` has this layer's input, or at the end ln_f's result
+        normed_ahead = False  # True: `normed` already holds this layer's ln_1, or at the end ln_f
         for layer in range(self._config.n_layer):
             w = self._layer_weights(layer)
             if not normed_ahead:
@@ -95,7 +95,7 @@ class Layers:
         self, w: Callable[[str], dict[str, DeviceBuffer]], y: DeviceBuffer, x: DeviceBuffer, normed: DeviceBuffer,
         hidden: DeviceBuffer, squares: Mapping[str, DeviceBuffer],
     ) -> None:  # fmt: skip
-        """Attention's result into the residual stream, and what the MLP's first product makes of its norm."""
+        """Add attention's result to the residual stream, then norm it and run the MLP's first product."""
         eps = self._config.eps
         if squares:
             self.launch("linear_residual_squares", x=y, **w("attn.c_proj"), residual=x, out=x, **squares)  # (N, C)
@@ -106,8 +106,8 @@ class Layers:
         self.launch("linear_gelu", x=normed, **w("mlp.c_fc"), out=hidden)  # (N, 4C)
 
     def _folded_layers(self, work: Workspace, attend: AttendHere, qkv: DeviceBuffer, attended: DeviceBuffer) -> None:
-        """The layers of many rows: what adds to the residual stream gives the squares that the norm behind it needs,
-        and the product behind the norm divides by them."""
+        """The layers for many rows, with folded norms. A product that adds to the residual stream also writes the row
+        sums of squares; the next product reads them and divides its rows by the root mean square."""
         x, squares, eps = work.x, work.squares, self._config.eps
         y = attended.reshape(*x.shape)
         for layer in range(self._config.n_layer):
@@ -122,13 +122,13 @@ class Layers:
                 self.launch(
                     "linear_residual_squares", x=work.hidden, **w("mlp.c_proj"), residual=x, out=x, squares=squares
                 )  # (N, C)
-            else:  # the last norm is a launch
+            else:  # the final norm is a launch of its own and needs no squares
                 self.launch("linear_residual", x=work.hidden, **w("mlp.c_proj"), residual=x, out=x)  # (N, C)
 
     def launch(self, op: str, **args: DeviceBuffer | float) -> None:
-        """One op, in the dtype that the model has it in."""
+        """Launch one op in the model's dtype for it."""
         spec = ops()[op]
-        # tf32 is a way to multiply matrices: the other ops of a tf32 model are the f32 ones
+        # tf32 only changes how matrices are multiplied: the other ops of a tf32 model run in f32
         dtype = self._dtype if spec.products else self._plan.storage
         typed = any(param.dtype == "T" for param in spec.params)
         self._launch(op, dtype if typed else "f32", **args)

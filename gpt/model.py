@@ -1,4 +1,4 @@
-"""GPT-2 on a device: its weights, its memory, and what a caller runs. What the layers launch is in layers.py.
+"""GPT-2 on a device: its weights, its memory, and the calls that run it. The layers themselves are in layers.py.
 
 B sequences of T tokens, N = B * T rows, C = n_embd = H heads of D, V tokens in the vocabulary, P positions in a cache.
 """
@@ -29,12 +29,13 @@ from .weights import Weights, check, load
 from .workspace import Shape, Workspace, allocate, buffers
 
 Tokens = NDArray[np.integer[Any]]
-VOCABULARY_STEP = 64  # the vocabulary is padded to a multiple: aligned rows of logits, and whole tiles
-PART = 2048  # columns of a row of logits that one block of argmax_parts takes
+VOCABULARY_STEP = 64  # the vocabulary is padded to a multiple of it, so that rows of logits are aligned whole tiles
+PART = 2048  # columns of a row of logits that one block of argmax_parts reads
 
 
 class KVCache:
-    """Keys and values of the positions seen so far, per layer (B, P, H, D); `lengths` of them in each sequence."""
+    """Keys and values of the positions seen so far, per layer (B, P, H, D). `lengths` (B,): filled positions of each
+    sequence."""
 
     def __init__(self, model: GPT, batch: int, positions: int | None = None) -> None:
         config = model.config
@@ -54,16 +55,20 @@ class KVCache:
 
 
 class GPT:
-    """A GPT on the launcher's executor. `dtype`: f32, tf32 (f32 with tf32 matrix products), f16 or bf16. `folded`:
-    whether the norms of many rows are part of the products beside them; by default where there are kernels for it: see
-    squares.py. `policy`: by default what the bundle has for the launcher's target."""
+    """A GPT on the launcher's executor.
+
+    `dtype`: f32, tf32 (f32 with tf32 matrix products), f16 or bf16.
+    `folded`: True makes the norms of many rows part of the products beside them (see fold.py and squares.py); by
+    default this is done if the target has kernels for it.
+    `policy`: by default the one that the bundle has for the launcher's target.
+    """
 
     def __init__(
         self, config: GPTConfig, weights: Weights, launcher: Launcher, dtype: str = "bf16", *,
         folded: bool | None = None, policy: Policy | None = None,
     ) -> None:  # fmt: skip
-        """Copies the weights to the device. Raises UsageError if they do not fit the config, or if the norms of such a
-        model cannot be `folded`."""
+        """Copies the weights to the device. Raises UsageError if they do not fit the config, or if `folded` is asked
+        for and this model cannot be folded."""
         check(config, weights, "weights")
         self.config, self.launcher, self.dtype = config, launcher, dtype
         self.storage = "f32" if dtype == "tf32" else dtype
@@ -81,19 +86,19 @@ class GPT:
 
     @classmethod
     def from_pretrained(cls, path_or_name: str | Path, *, launcher: Launcher, dtype: str = "bf16") -> GPT:
-        """A checkpoint's folder, or a GPT-2 of the Hugging Face hub by name."""
+        """The model in a checkpoint's folder, or a GPT-2 of the Hugging Face hub by name."""
         config, weights, _ = load(path_or_name)
         return cls(config, weights, launcher, dtype)
 
     @property
     def nbytes(self) -> int:
-        """Of the weights on the device."""
+        """Bytes of the weights on the device."""
         return sum(tensor.nbytes for tensor in self.weights.values())
 
-    # What a caller runs: each places its tokens on the device and launches
+    # The calls that run the model: each copies its tokens to the device and launches
 
     def forward(self, tokens: Tokens) -> DeviceBuffer:
-        """Logits (B, T, V) at every position of tokens (B, T). They are the caller's."""
+        """Logits (B, T, V) at every position of tokens (B, T), in memory that later calls do not touch."""
         batch, length = self.check_tokens(tokens)
         work = self._kept_workspace(batch, length)
         self.place(work, tokens, np.zeros(batch, np.int32))
@@ -102,7 +107,8 @@ class GPT:
         return self.visible(out).unflatten(0, batch, length)
 
     def prefill(self, tokens: Tokens, cache: KVCache) -> DeviceBuffer:
-        """Appends tokens (B, T) to a cache whose sequences are equally long; logits (B, V) after the last."""
+        """Append tokens (B, T) to a cache whose sequences are equally long. Returns logits (B, V) after the last
+        one."""
         batch, length = self.check_tokens(tokens, cache)
         start = int(cache.lengths[0])
         if (cache.lengths != start).any():
@@ -115,7 +121,7 @@ class GPT:
         return self.visible(out)
 
     def decode(self, tokens: Tokens, cache: KVCache) -> DeviceBuffer:
-        """Appends one token (B,) to each sequence of a cache, whatever their lengths; logits (B, V) after it."""
+        """Append one token (B,) to each sequence of a cache, of any lengths. Returns the logits (B, V) after it."""
         column = np.asarray(tokens).reshape(-1, 1)  # (B, 1)
         batch, _ = self.check_tokens(column, cache)
         work = self._kept_workspace(batch, 1)
@@ -144,13 +150,13 @@ class GPT:
         return logits.slice(1, 0, self.config.vocab_size)
 
     def new_parts(self, rows: int) -> tuple[DeviceBuffer, DeviceBuffer]:
-        """Room for the largest value of each part of M rows of logits and its place, each (M, Z)."""
+        """Room for the largest value of each part of M rows of logits, and for its index, each (M, Z)."""
         shape = (rows, cdiv(self.config.vocab_size, PART))
         return self.executor.empty(shape, "f32"), self.executor.empty(shape, "i32")
 
     def new_spans(self, cache: KVCache) -> Spans | None:
-        """Room for what decode_attention makes of a cache's spans: partial (B, H, Z, D) and stats (B, H, Z, 2). None if
-        there are no spans."""
+        """Room for the results of decode_attention on a cache's spans: partial (B, H, Z, D) and stats (B, H, Z, 2).
+        None if the cache is not split into spans."""
         count = self._plan.spans(cache.batch, cache.positions)
         if count is None:
             return None
@@ -160,17 +166,19 @@ class GPT:
         return partial, stats
 
     def new_workspace(self, batch: int, length: int) -> Workspace:
-        """The arena of B sequences of T tokens, for any pass over them."""
+        """A new workspace for any pass over B sequences of T tokens."""
         return allocate(self.executor, self._buffers(batch, length), self.layout(batch, length))
 
     def layout(self, batch: int, length: int) -> Arena:
-        """Where the buffers of a workspace lie, so that none of the passes writes over what it still reads."""
+        """Where the buffers of a workspace lie, chosen so that no pass overwrites data that it still reads."""
         buffers = self._buffers(batch, length)
         recorder = Recorder(self.executor, buffers)
         passes, work = self._passes_through(recorder), recorder.work
         vocabulary, storage, config = self.vocabulary, self.storage, self.config
         heads, size = config.n_head, config.head_size
-        cached = recorder.elsewhere((batch, config.n_ctx, heads, size), storage)  # of every layer: it is not ours
+        cached = recorder.elsewhere(
+            (batch, config.n_ctx, heads, size), storage
+        )  # stands for every layer's cache; it is not in the workspace
         with recorder.one_pass():
             passes.forward(work, batch, length, recorder.elsewhere((batch * length, vocabulary), storage))
         logits = recorder.elsewhere((batch, vocabulary), storage)
@@ -193,7 +201,7 @@ class GPT:
         return Passes(layers, self.config.head_size**-0.5)
 
     def _kept_workspace(self, batch: int, length: int) -> Workspace:
-        """Only the last prefill's and the last decode's are kept."""
+        """The workspace for this shape. Only those of the last prefill and of the last decode are kept."""
         key = (batch, length)
         if key not in self._workspaces:
             for old in [k for k in self._workspaces if (k[1] == 1) == (length == 1)]:
@@ -212,8 +220,8 @@ class GPT:
     def check_tokens(
         self, tokens: Tokens, cache: KVCache | None = None, lengths: NDArray[np.integer[Any]] | None = None
     ) -> tuple[int, int]:
-        """B and T of tokens that fit the model and the cache, of whose sequences (B,) positions are filled: by default
-        its own lengths. Raises UsageError before anything is launched."""
+        """B and T of the tokens. Raises UsageError, before anything is launched, if they do not fit the model or the
+        cache. `lengths` (B,): filled positions of each sequence, by default those that the cache states."""
         if tokens.ndim != 2 or 0 in tokens.shape or not np.issubdtype(tokens.dtype, np.integer):
             raise UsageError(f"tokens must be integers (B, T), at least one; got {tokens.dtype}{list(tokens.shape)}")
         (batch, length), vocab = tokens.shape, self.config.vocab_size

@@ -1,4 +1,4 @@
-"""What a model launches for a forward pass, a prefill and a decoding step: launches alone, which a graph can hold.
+"""The launches of a forward pass, a prefill and a decoding step. They are all launches, so a CUDA graph can capture it.
 
 B sequences of T tokens, N = B * T rows, C = n_embd = H heads of D, V tokens in the vocabulary, P positions in a cache.
 """
@@ -17,13 +17,13 @@ CacheLayer = Callable[[int], tuple[DeviceBuffer, DeviceBuffer]]  # a layer's key
 
 
 class Passes:
-    """The passes of one model. `scale`: of attention's scores."""
+    """The passes of one model. `scale`: the factor of attention's scores."""
 
     def __init__(self, layers: Layers, scale: float) -> None:
         self._layers, self._scale = layers, scale
 
     def forward(self, work: Workspace, batch: int, length: int, out: DeviceBuffer) -> None:
-        """The tokens in `work` to logits `out` (N, padded V)."""
+        """Compute logits `out` (N, padded V) of the tokens in `work`."""
 
         def attend(_first: int, _layer: int, qkv: DeviceBuffer, out: DeviceBuffer) -> None:
             q, k, v = (qkv.select(2, i) for i in range(3))  # (B, T, H, D) each
@@ -35,8 +35,8 @@ class Passes:
     def prefill(
         self, work: Workspace, cached: CacheLayer, batch: int, length: int, start: int, out: DeviceBuffer
     ) -> None:
-        """The tokens in `work` into a cache whose sequences have `start` positions; logits `out` (B, padded V) after
-        the last."""
+        """Append the tokens in `work` to a cache with `start` filled positions in each sequence, and compute logits
+        `out` (B, padded V) after the last token."""
         end = start + length
 
         def attend(first: int, layer: int, qkv: DeviceBuffer, out: DeviceBuffer) -> None:
@@ -53,7 +53,8 @@ class Passes:
         self._layers.logits(last, last if ready else work.normed.slice(0, 0, batch), out, ready=ready)
 
     def decode(self, work: Workspace, cached: CacheLayer, batch: int, spans: Spans | None, out: DeviceBuffer) -> None:
-        """One token of each sequence, at its position, both in `work`, to logits `out` (B, padded V)."""
+        """Append one token to each sequence, at its position (`work` holds both), and compute logits `out`
+        (B, padded V)."""
 
         def attend(_first: int, layer: int, qkv: DeviceBuffer, out: DeviceBuffer) -> None:
             q, k, v = (qkv.select(2, i).select(1, 0) for i in range(3))  # (B, H, D) each
@@ -77,7 +78,7 @@ class Passes:
         self, logits: DeviceBuffer, parts: tuple[DeviceBuffer, DeviceBuffer], tokens: DeviceBuffer,
         positions: DeviceBuffer,
     ) -> None:  # fmt: skip
-        """The likeliest of logits (M, V) to `tokens` (M), and `positions` (M) counted up."""
+        """Write the likeliest token of each row of logits (M, V) to `tokens` (M), and add 1 to `positions` (M)."""
         values, places = parts
         self._layers.launch("argmax_parts", x=logits, values=values, places=places)
         self._layers.launch("next_token", values=values, places=places, tokens=tokens, positions=positions)

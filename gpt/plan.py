@@ -1,6 +1,6 @@
-"""Which kernels a model's shapes take, and in what pieces: arithmetic on sizes, nothing is launched here.
+"""Decides how a model's work is split: into chunks, parts and spans. It only computes with sizes and launches nothing.
 
-The numbers are the target's policy, which its bundle carries.
+The numbers come from the target's policy, which the bundle carries.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from toolchain.policy import Fold, Policy
 from .config import GPTConfig
 from .squares import part_width
 
-ROW_TILES = (8, 16)  # rows of a tile where they are few; else 64, or a multiple
-WIDEST = 2048  # columns that residual_layernorm takes
+ROW_TILES = (8, 16)  # tile heights of small-M kernels; the others have 64 rows or a multiple
+WIDEST = 2048  # the most columns that residual_layernorm takes
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a model on a device of `sms` multiprocessors. `storage`: the dtype of its weights and activations;
-    `folded`: whether norms are part of the products beside them."""
+    """The plan of a model on a device with `sms` multiprocessors. `storage`: the dtype of weights and activations.
+    `folded`: norms are part of the products beside them (see fold.py)."""
 
     config: GPTConfig
     storage: str
@@ -29,8 +29,8 @@ class Plan:
     policy: Policy
 
     def chunk_sizes(self, batch: int, length: int) -> list[int]:
-        """How many sequences go through the layers together; those of a decoding step all do. A chunk's hidden layer
-        fits the L2 cache, so what its kernels hand to one another stays there."""
+        """The number of sequences in each chunk; a chunk goes through all layers before the next one starts. Its hidden
+        layer fits the L2 cache, so intermediate results stay there. A decoding step is one chunk."""
         row = 4 * self.config.n_embd * ITEMSIZE[self.storage]
         count = min(batch, batch * length * row // self.policy.chunk_bytes)
         if length == 1 or count < self.policy.min_chunks:
@@ -38,21 +38,21 @@ class Plan:
         return [batch // count + (i < batch % count) for i in range(count)]
 
     def parts(self, rows: int) -> int:
-        """Parts of the product of the longest K, 0 if it is made at once: with few rows a tile of it has few blocks to
-        share it. A single row has parts only where a part's weights are read at once: else it has a kernel of its own.
-        """
-        policy, width = self.policy, self.config.n_embd  # of a part's K too: the MLP is as many times as wide
+        """Split-K parts of the product with the longest K; 0 if it is not split. It is split for few rows, because its
+        few tiles would leave most multiprocessors idle. A single row is split only if a kernel reads all weights of a
+        part at once; otherwise a GEMV kernel takes it."""
+        policy, width = self.policy, self.config.n_embd  # the width is also the K of a part, a quarter of the MLP's
         at_once = width == policy.panel_width and ITEMSIZE[self.storage] == 2 and policy.panel_rows > 0
         fewest, most = (1, policy.panel_rows) if at_once else (2, policy.split_k_rows)
         return policy.split_k if fewest <= rows <= most and width <= WIDEST else 0
 
     def folds_all(self, rows: int) -> bool:
-        """Whether all norms of that many rows are part of products, not the MLP's alone."""
+        """True if with this number of rows all norms within the layers are folded, False if only the MLP's may be."""
         return self._fold is not None and rows > self._fold.rows
 
     def squares(self, rows: int) -> tuple[int, int]:
-        """Parts and rows of `squares`; none where all norms are launches: in a model that is not folded, and with more
-        rows than have their products' weights read at once, but not many."""
+        """Parts and rows of `squares`, the row sums of squares. (0, 0) if all norms are launches of their own: in a
+        model that is not folded, and for row counts between `panel_rows` and those of the fold."""
         width, fold = self.config.n_embd, self._fold
         few = rows <= self.policy.panel_rows and width == self.policy.panel_width
         if fold is None or (rows <= fold.rows and not few):
@@ -62,8 +62,8 @@ class Plan:
         return cdiv(width, part), cdiv(rows, tile) * tile
 
     def spans(self, batch: int, positions: int) -> int | None:
-        """Spans that a cache is attended in: as long ones as leave no multiprocessor idle. None if that is all of the
-        cache at once."""
+        """The number of spans (split-KV) for attention over a cache: the longest spans that leave no multiprocessor
+        idle. None if the cache is not split."""
         policy = self.policy
         heads, enough = batch * self.config.n_head, policy.spans_per_sm * self.sms
         if self.config.head_size == policy.unsplit_head and heads >= enough:

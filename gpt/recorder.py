@@ -1,8 +1,8 @@
-"""Where the buffers of a workspace may lie, found by recording what the passes launch.
+"""Finds out which buffers of a workspace may share memory, by recording the launches of the passes.
 
-A buffer's contents matter from a launch that writes them to the last launch that reads them. Two buffers whose
-contents matter at the same time must lie apart; all others may share memory. So the layout follows the order of the
-launches: nobody numbers lifetimes by hand.
+A buffer's contents matter from the launch that writes them to the last launch that reads them. Two buffers whose
+contents matter at the same time must lie apart; all others may share memory. So the layout follows from the order of
+the launches, and nobody has to state lifetimes by hand.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class _Written:
 
 
 class Recorder:
-    """Takes a Launcher's place: it runs nothing, and notes what each launch reads and writes of `work`, a workspace of
-    addresses without memory behind them."""
+    """Takes the place of a Launcher. It runs nothing, and records which parts of `work` each launch reads and writes.
+    `work` is a workspace of addresses without memory behind them."""
 
     def __init__(self, executor: Executor, shapes: Mapping[str, Shape]) -> None:
         self._executor, self._shapes = executor, shapes
@@ -43,7 +43,7 @@ class Recorder:
         self._step = 0
         self._written: dict[str, list[_Written]] = {}
         self._matters: dict[str, set[int]] = {name: set() for name in shapes}
-        self._given: set[str] = set()  # read before a launch wrote them: the host did
+        self._given: set[str] = set()  # buffers read before a launch wrote them: the host fills these
 
     def elsewhere(self, shape: Sequence[int], dtype: str) -> DeviceBuffer:
         """A buffer for an argument that is not in the workspace."""
@@ -51,7 +51,7 @@ class Recorder:
 
     @contextmanager
     def one_pass(self) -> Generator[None]:
-        """What is launched inside reads nothing that a launch before it left behind."""
+        """Record one pass. Its launches do not read anything that an earlier pass wrote."""
         self._written = {name: [] for name in self._shapes}
         yield
 
@@ -66,7 +66,7 @@ class Recorder:
         self._step += 1
 
     def arena(self) -> Arena:
-        """The layout. What the host gave stays through all passes: a graph is replayed on it."""
+        """The layout. Buffers that the host fills share no memory at any step, because a graph replays on them."""
         always = frozenset(range(self._step))
         return plan({
             name: Span(nbytes(shape), always if name in self._given else frozenset(self._matters[name]))
@@ -77,7 +77,7 @@ class Recorder:
         if (place := self._place(buffer)) is None:
             return
         name, first, stop = place
-        reached = first  # all bytes before it were written
+        reached = first  # all bytes from `first` to here were written by launches
         for piece in sorted(self._written[name], key=lambda piece: piece.first):
             if piece.first < stop and first < piece.stop:
                 self._matters[name].update(range(piece.step, self._step + 1))
@@ -90,7 +90,7 @@ class Recorder:
             return
         name, first, stop = place
         kept = self._written[name]
-        if buffer.layout.contiguous:  # else what lies between its elements stays
+        if buffer.layout.contiguous:  # otherwise the bytes between its elements are not overwritten
             kept = [
                 left
                 for piece in kept
@@ -104,7 +104,8 @@ class Recorder:
         self._matters[name].add(self._step)
 
     def _place(self, buffer: DeviceBuffer) -> tuple[str, int, int] | None:
-        """Which buffer of the workspace it is a view of, and the bytes there; None for one of elsewhere, or of none."""
+        """The name of the workspace buffer that this is a view of, and the first and last byte there. None for a buffer
+        outside the workspace, and for an empty one."""
         span = buffer.layout.span
         if buffer.allocation is not self._memory or not span:
             return None
@@ -114,5 +115,5 @@ class Recorder:
 
 
 def _addresses(count: int) -> Allocation:
-    """As many addresses, of nothing."""
+    """An allocation of `count` addresses without memory behind them."""
     return Allocation(0, count, lambda _: None)

@@ -1,7 +1,7 @@
-"""How the sum of squares of a row is divided, where a model's norms are part of its products.
+"""Decides into how many parts the sum of squares of a row is split, for models whose norms are folded (see fold.py).
 
-What adds to the residual stream walks its columns in tiles, and each tile gives the squares of the columns that it has:
-a part. So how wide the parts are decides which tile the product takes.
+A product that adds to the residual stream computes its columns in tiles, and each tile writes the sum of squares of its
+own columns: one part. So the width of the parts decides which tile size the product uses.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from toolchain.entry import ITEMSIZE, cdiv
 from toolchain.errors import UsageError
 from toolchain.policy import SQUARES, Fold, Policy, rounds
 
-STEP = 32  # parts are whole steps of so many columns: see linear_residual_squares in ops.toml
-NARROWEST = 192  # columns of a model that can be folded: from here on its parts are as wide as a tile
-MULTIPLE = 64  # of columns, which the tiles take for granted
+STEP = 32  # the columns of a part are a multiple of this: see linear_residual_squares in ops.toml
+NARROWEST = 192  # the fewest columns of a model that can be folded: with fewer, a part is narrower than any tile
+MULTIPLE = 64  # the columns of a folded model must be a multiple: the tiles rely on it
 
 
 def is_folded(wanted: bool | None, width: int, dtype: str, policy: Policy) -> bool:
-    """Whether a model's norms are to be part of its products: by default where the target's policy has it, with tiles
-    as wide as a part. Raises UsageError where it is `wanted` and cannot be."""
+    """True if a model's norms are folded into its products. If `wanted` is None, they are whenever the model's dtype
+    and width and the target's policy allow it. Raises UsageError if it is `wanted` and not possible."""
     columns = width % MULTIPLE == 0 and width >= NARROWEST
     possible = ITEMSIZE.get(dtype) == 2 and columns and policy.fold is not None
     if wanted and not possible:
@@ -31,7 +31,7 @@ def is_folded(wanted: bool | None, width: int, dtype: str, policy: Policy) -> bo
 
 
 def part_width(policy: Policy, fold: Fold, width: int, rows: int) -> int:
-    """Columns of a part of the squares of `rows` rows, more than few, of `width` columns."""
+    """Columns of a part of the squares, for `rows` rows (more than small-M has) of `width` columns."""
     if width % fold.part_wide == 0:
         narrow = rows <= fold.part_narrow_rows and width % fold.part_narrow == 0
         return fold.part_narrow if narrow else fold.part_wide
@@ -42,10 +42,10 @@ def part_width(policy: Policy, fold: Fold, width: int, rows: int) -> int:
 
 
 def _fits(width: int, part: int) -> bool:
-    """Whether the parts come out that wide."""
+    """True if splitting `width` columns gives parts of exactly `part` columns."""
     return width >= part and dealt(width, cdiv(width, part)) == part
 
 
 def dealt(width: int, parts: int) -> int:
-    """Columns of each but the last of so many parts: the steps are dealt out in order."""
+    """Columns of a part (the last may be shorter), if the steps of `width` are dealt out to `parts` parts in order."""
     return STEP * cdiv(cdiv(width, STEP), parts)

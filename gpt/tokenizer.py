@@ -19,11 +19,11 @@ class Tokenizer(Protocol):
     end_of_text: int
 
     def encode(self, text: str) -> list[int]:
-        """Raises UsageError for what is not valid UTF-8."""
+        """The tokens of a text. Raises UsageError if it is not valid UTF-8."""
         ...
 
     def stream(self, tokens: Iterable[int]) -> Iterator[str]:
-        """Text as the tokens come; a character that spans several tokens is given once it is whole."""
+        """Yield text as the tokens arrive. A character that spans several tokens is held back until it is complete."""
         ...
 
 
@@ -34,7 +34,7 @@ def decode(tokenizer: Tokenizer, tokens: Iterable[int]) -> str:
 def _utf8(text: str) -> bytes:
     try:
         return text.encode()
-    except UnicodeEncodeError as error:  # a command line's bytes that are no UTF-8 come as lone surrogates
+    except UnicodeEncodeError as error:  # Python turns invalid UTF-8 on a command line into lone surrogates
         raise UsageError(f"the text is not valid UTF-8: {text!r}") from error
 
 
@@ -67,12 +67,12 @@ class BytePairTokenizer:
                 f"{path} needs the `tokenizers` package", hint="pip install tokenizers, or give tokens"
             ) from error
         try:
-            self._encoding: Any = Encoding.from_str(path.read_text(encoding="utf-8"))  # whatever the locale's is
+            self._encoding: Any = Encoding.from_str(path.read_text(encoding="utf-8"))  # the locale does not matter
         except (OSError, ValueError) as error:
             raise UsageError(f"{path} cannot be read: {error}") from error
         except Exception as error:  # its parser raises Exception itself
             raise UsageError(f"{path} is not a tokenizer: {error}") from error
-        self._encoding.no_truncation()  # what a file says of both is for training: a prompt is taken as it stands
+        self._encoding.no_truncation()  # a file's truncation and padding are for training; a prompt is not changed
         self._encoding.no_padding()
         self.vocab_size: int = self._encoding.get_vocab_size()
         end = self._encoding.token_to_id("<|endoftext|>")
@@ -88,7 +88,7 @@ class BytePairTokenizer:
         for token in tokens:
             pending.append(token)
             text: str = self._encoding.decode(pending, skip_special_tokens=True)
-            if not text.endswith("\ufffd"):  # else the last character may go on in the next token
+            if not text.endswith("\ufffd"):  # otherwise the next token may complete the last character
                 yield text
                 pending = []
         if pending:
@@ -96,8 +96,8 @@ class BytePairTokenizer:
 
 
 def load_tokenizer(folder: Path, config: GPTConfig) -> Tokenizer:
-    """The tokenizer of a checkpoint's folder: its `tokenizer.json`, or bytes where there is none and the vocabulary is
-    that of bytes. Raises UsageError if it has tokens that the model does not."""
+    """The tokenizer of a checkpoint's folder: its `tokenizer.json`, or the byte tokenizer if there is no such file and
+    the vocabulary has its size. Raises UsageError if the tokenizer has tokens that the model lacks."""
     path = folder / "tokenizer.json"
     if not path.exists() and config.vocab_size != ByteTokenizer.vocab_size:
         raise UsageError(f"{folder} has no tokenizer.json, and a vocabulary of {config.vocab_size} is not one of bytes")

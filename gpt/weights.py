@@ -72,8 +72,8 @@ def shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
 
 
 def random_weights(config: GPTConfig, seed: int) -> Weights:
-    """Seeded f32 weights spread as GPT-2's are at the start of training, with biases and gains away from 0 and 1, so
-    that leaving one out shows."""
+    """Seeded f32 weights, distributed as GPT-2's are before training. Biases differ from 0 and gains from 1, so that a
+    kernel that leaves one out gives wrong results."""
     rng = np.random.default_rng(seed)
     tensors: dict[str, Array] = {}
     for name, shape in shapes(config).items():
@@ -116,7 +116,7 @@ def load(path_or_name: str | Path) -> tuple[GPTConfig, Weights, Path]:
     file = folder / "config.json"
     try:
         row = json.loads(file.read_text())
-    except (OSError, ValueError, RecursionError) as error:  # the last: brackets without end
+    except (OSError, ValueError, RecursionError) as error:  # RecursionError: brackets nested too deeply
         raise UsageError(f"{file} cannot be read: {error}") from error
     config = GPTConfig.from_hugging_face(row, str(file))
     file = folder / "model.safetensors"
@@ -127,7 +127,7 @@ def load(path_or_name: str | Path) -> tuple[GPTConfig, Weights, Path]:
         raise UsageError(f"{file} is missing", hint=hint) from error
     except (OSError, SafetensorError) as error:
         raise UsageError(f"{file} is truncated or damaged: {error}", hint="download it again") from error
-    except AttributeError as error:  # what safetensors says of a dtype that numpy lacks, such as F8_E4M3
+    except AttributeError as error:  # safetensors raises it for a dtype that numpy lacks, such as F8_E4M3
         raise UsageError(f"{file}: {error}; weights are float32, float16 or bfloat16") from error
     weights = Weights(_our_names(tensors, str(file)))
     check(config, weights, str(file))
@@ -135,8 +135,8 @@ def load(path_or_name: str | Path) -> tuple[GPTConfig, Weights, Path]:
 
 
 def save(folder: Path, config: GPTConfig, weights: Mapping[str, Array]) -> None:
-    """Writes what `load` reads. Both files are replaced when both are written: a failure leaves a checkpoint that was
-    there as it was. Raises UsageError for what `load` would refuse, and OSError."""
+    """Write a checkpoint that `load` reads. The old files are replaced only after both new ones are written, so a
+    failure leaves an older checkpoint intact. Raises UsageError for weights that `load` would refuse, and OSError."""
     check(config, weights, str(folder))
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / "config.json") as described, replacing(folder / "model.safetensors") as stored:
@@ -157,13 +157,13 @@ def _folder(path_or_name: str | Path) -> Path:
         raise UsageError(f"{name} is not a folder, and huggingface_hub is not installed to fetch it") from error
     try:
         return Path(str(snapshot_download(name, allow_patterns=_FILES)))
-    except (OSError, ValueError) as error:  # its own errors derive from these
+    except (OSError, ValueError) as error:  # the hub library's own errors derive from these
         raise UsageError(f"{name} is not a folder, and the hub did not provide it: {error}") from error
 
 
 def _our_names(tensors: Mapping[str, Array], where: str) -> dict[str, Array]:
-    """Without the `transformer.` prefix, the stored causal masks and the tied copy of the embedding. Where tensors that
-    share memory are stored once, that copy may be the only one."""
+    """The tensors by our names: without the `transformer.` prefix, the stored causal masks and `lm_head.weight`, which
+    is tied to the embedding `wte.weight`. A file that stores shared memory once may have only one of these two."""
     found: dict[str, Array] = {}
     for full, tensor in tensors.items():
         name = full.removeprefix("transformer.")

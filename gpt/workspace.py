@@ -1,4 +1,4 @@
-"""The memory of a forward pass or a step: what its ops hand to one another."""
+"""The memory of a forward pass or a decoding step: the intermediate results that its ops pass on."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .arena import Arena
 
 @dataclass(frozen=True)
 class Workspace:
-    """Intermediate results of N rows, in one arena: those that do not live at the same time share its memory. Those
-    that only a chunk's layers see have M rows, as many as the longest chunk."""
+    """Intermediate results of N rows, in one arena, where buffers that are not in use at the same time share memory.
+    Buffers used only within the layers of a chunk have M rows, those of the longest chunk."""
 
     x: DeviceBuffer  # (N, C): the residual stream
     normed: DeviceBuffer  # (N, C)
@@ -30,11 +30,11 @@ class Workspace:
 
     @property
     def nbytes(self) -> int:
-        """Of the whole arena."""
+        """Bytes of the whole arena."""
         return self.x.allocation.nbytes
 
     def chunk(self, first: int, count: int) -> Workspace:
-        """What `count` rows use, from row `first` on."""
+        """The workspace of the `count` rows from row `first` on."""
         stop = first + count
         return replace(
             self,
@@ -55,8 +55,8 @@ Shape = tuple[tuple[int, ...], str]  # and the dtype
 def buffers(
     storage: str, width: int, batch: int, rows: int, chunk: int, *, parts: int, squares: tuple[int, int]
 ) -> Mapping[str, Shape]:
-    """What a workspace consists of, for N = `rows` rows of C = `width` columns in B = `batch` sequences, whose longest
-    chunk has M = `chunk` rows; Z = `parts`, (Z, L) = `squares`."""
+    """Shape and dtype of each buffer of a workspace, for N = `rows` rows of C = `width` columns in B = `batch`
+    sequences. The longest chunk has M = `chunk` rows; `partial` has Z = `parts`, and (Z, L) is `squares`."""
     n, m, c = rows, chunk, width
     return {
         "x": ((n, c), storage),

@@ -1,4 +1,4 @@
-"""The whole model: logits against the reference, and greedy continuations that both sources must agree on."""
+"""Conformance of the whole model: its logits are compared with the reference, and its greedy continuations too."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ Expected = tuple[NDArray[np.float64], NDArray[np.generic]]
 
 @dataclass(frozen=True)
 class ForwardCase:
-    """A model at the (B, T) it is run at, each with a reason, and where. `prompt`: what it continues greedily."""
+    """A model and the sizes (B, T) to run it at. `cpu_sizes` and `cpu_dtypes`: those that the interpreter runs.
+    `prompt`: the text it continues greedily; empty for none."""
 
     model: str
     config: GPTConfig
@@ -62,7 +63,7 @@ def run_forward(site: Site, case: ForwardCase, dtype: str) -> Iterator[Row]:
 
 
 def _expected(config: GPTConfig, weights: Weights, tokens: Tokens, dtype: str) -> Expected:
-    """Reference and eager logits: both sources face these, computed when first needed."""
+    """Reference and eager logits. Both sources are compared with them; they are computed when first needed."""
     return reference.float64(config, weights, tokens), reference.eager(config, weights, tokens, dtype=dtype)
 
 
@@ -97,8 +98,8 @@ def _greedy(
     site: Site,
     count: int = 24,
 ) -> Iterator[Row]:
-    """Each source's greedy continuation takes the reference's token wherever the reference's lead over the runner-up is
-    larger than twice the bound on a logit's error; so the sources agree there token for token."""
+    """Check each source's greedy continuation. Wherever the reference's best token leads the second by more than twice
+    the bound on a logit's error, the model must choose it, so there the sources agree token for token."""
     prompt = np.frombuffer(case.prompt, np.uint8).astype(np.int32)
 
     def check(model: GPT) -> tuple[Verdict, float | None]:
@@ -110,7 +111,7 @@ def _greedy(
         logits = reference.float64(case.config, weights, sequence)[0, len(prompt) - 1 :]  # (count, V)
         rounded = reference.eager(case.config, weights, sequence, dtype=dtype)[0, len(prompt) - 1 :]
         bound = bound_for("forward", dtype, logits, rounded)
-        # How far the chosen token's reference logit is below the best: a right choice lies within both errors.
+        # How far the chosen token's reference logit is below the best. Two logits are compared, so two errors add up.
         regret = logits.max(axis=-1) - logits[np.arange(count), continuation]
         worst = int(np.argmax(regret))
         if regret[worst] > 2 * bound:

@@ -26,9 +26,13 @@ def _random(config: GPTConfig) -> Weights:
 
 
 def forward_cases() -> Sequence[ForwardCase]:
-    """nano: every kind of layer, odd lengths, the whole context. shipped: real weights, and text to continue. wide: the
-    narrowest whose norms are folded, with as many rows as take them. gpt2: GPT-2 124M at its own sizes, with random
-    weights: the trained ones need a download."""
+    """The models to check.
+
+    nano: every kind of layer, odd lengths, the whole context.
+    shipped: real weights, and text to continue.
+    wide: the narrowest model whose norms are folded, with enough rows for the folded kernels.
+    gpt2: GPT-2 124M at its own sizes, with random weights, because the trained ones need a download.
+    """
     config, shipped, _ = weights.load(weights.SHIPPED)
     return (
         ForwardCase(
