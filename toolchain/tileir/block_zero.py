@@ -1,9 +1,8 @@
-"""A kernel may start an accumulator at a block index that is always 0; its grid has to keep that promise.
+"""Checks kernels that start an accumulator at a block index: the entry's grid must make sure that this index is 0.
 
-tileiras takes the first step out of a loop whose accumulators start at a known zero. With two accumulators this makes
-each product wait for the one before it. Some kernels therefore start at the index of their block in y, which is 0 where
-the grid has one row. In a grid with more rows the results would be wrong: `check` refuses such an entry, of whichever
-source it is.
+tileiras peels the first iteration off a loop whose accumulators start at a known zero. With two accumulators this makes
+each product wait for the previous one. To avoid it, some kernels start at their block index in y, which is always 0 if
+the grid has one row. A grid with more rows would give wrong results, so `check` refuses such an entry from any source.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from .dialect.memory import GetTileBlockIdOp
 from .dialect.ops import EntryOp
 
 _MULTIPLY = frozenset({"mmaf", "mmai", "mmaf_scaled"})
-# What carries a value on: a start that is made of a block index is made by these.
+# Operations through which an accumulator's start may derive from a block index.
 _CARRY = frozenset({
     "assume", "itof", "ftof", "exti", "trunci", "reshape", "broadcast", "permute", "cat", "extract", "select",
     "negf", "addf", "subf", "mulf", "addi", "subi", "muli",
@@ -26,10 +25,10 @@ _CARRY = frozenset({
 
 
 def check(code: bytes, spec: EntrySpec) -> None:
-    """Raises SourceError for bytecode whose accumulators start at the index of a block on an axis on which the entry's
-    grid can have more than one block."""
+    """Raises SourceError if an accumulator in the bytecode starts at the block index on an axis where the entry's grid
+    can have more than one block."""
     open_axes = {axis for axis, size in zip("xyz", spec.grid, strict=True) if size.strip() != "1"}
-    if open_axes <= {"x"}:  # every grid has blocks in x: nobody takes that index for a zero
+    if open_axes <= {"x"}:  # every grid has blocks in x, so no kernel uses that index as a zero
         return
     entry = bytecode.read(code, name=spec.symbol).entries[spec.symbol]
     for op in entry.walk():
@@ -37,14 +36,14 @@ def check(code: bytes, spec: EntrySpec) -> None:
             axis = min(axes)
             size = spec.grid["xyz".index(axis)]
             raise SourceError(
-                f"{spec.symbol}: the accumulator of {op.name} starts at the block index in {axis}, which is only 0 if "
-                f"the grid has one block there; the entry's grid has {size!r}",
+                f"{spec.symbol}: the accumulator of {op.name} starts at the block index in {axis}, which is 0 only if "
+                f"the grid has one block on that axis; the entry's grid has {size!r}",
                 hint=f'write "1" for {axis} in the entry\'s grid, or start the accumulator with a constant',
             )
 
 
 def _axes_behind(start: SSAValue, entry: EntryOp) -> set[str]:
-    """The axes whose block index a value is made of."""
+    """The axes whose block index a value is computed from."""
     found: set[str] = set()
     seen: set[SSAValue] = set()
     left = [start]
@@ -68,7 +67,8 @@ def _axes_behind(start: SSAValue, entry: EntryOp) -> set[str]:
 
 
 def _carried_in(block: Block, value: SSAValue, entry: EntryOp) -> list[SSAValue]:
-    """What a loop's argument is: its start, and what each turn carries on. Nothing for an entry's arguments."""
+    """The values that an argument of a loop's body can have: its initial value, and the value that each iteration
+    passes to the next. Empty for an entry's arguments."""
     loop = block.parent_op()
     if loop is entry or not isinstance(loop, ForOp | LoopOp):
         return []
@@ -79,13 +79,13 @@ def _carried_in(block: Block, value: SSAValue, entry: EntryOp) -> list[SSAValue]
 
 
 def _carried_out(op: Operation, at: int) -> list[SSAValue]:
-    """What a result of a loop or a branch can be."""
+    """The values that a result of a loop or branch can have."""
     ends = [end.operands[at] for end in _ends(op) if not (isinstance(op, LoopOp) and isinstance(end, ContinueOp))]
     return [*ends, *([op.initValues[at]] if isinstance(op, ForOp) else [])]
 
 
 def _ends(op: Operation) -> list[Operation]:
-    """The operations that hand values on from the regions of a loop or branch; not those of loops inside."""
+    """The operations that pass values out of the regions of a loop or branch, without those of nested loops."""
     kinds = (YieldOp,) if isinstance(op, IfOp) else (ContinueOp, BreakOp)
     return [inner for inner in op.walk() if isinstance(inner, kinds) and _handed_to(inner) is op]
 

@@ -20,8 +20,8 @@ FINAL = ("set-sizes", "set-hints")
 
 
 def specialize(library: Library, spec: EntrySpec, version: Version) -> ModuleOp:
-    """The module of one entry for a version of the bytecode, verified. Raises SourceError with file:line:col where a
-    part does not fit the entry."""
+    """The verified module of one entry, for a version of the bytecode. Raises SourceError with file:line:col if a part
+    does not fit the entry."""
     module = compose(
         library, spec.kernel or spec.op, symbol=spec.symbol, dtype=spec.dtype, constants=spec.constants, op=spec.op
     )
@@ -36,8 +36,8 @@ def specialize(library: Library, spec: EntrySpec, version: Version) -> ModuleOp:
 
 
 def finish(module: ModuleOp, spec: EntrySpec, version: Version, *, texts: Mapping[str, str] | None = None) -> None:
-    """Run the passes that are the same for every source: compiled-in sizes, hints, and the wait for the launch before.
-    Verifies the module; `texts`: see `verify`. Raises SourceError."""
+    """Runs the passes that every source shares: compiled-in sizes, hints, and the wait for the previous launch. Then
+    verifies the module; `texts`: see `verify`. Raises SourceError."""
     for name in FINAL:
         PASSES[name](module, spec)
     verify(module, texts=texts)

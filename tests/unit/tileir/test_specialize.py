@@ -130,5 +130,5 @@ def test_a_latency_is_given_to_the_loads_that_are_multiplied_in_a_loop() -> None
 
 
 def test_a_latency_that_there_is_not() -> None:
-    with pytest.raises(SourceError, match="gelu_1024_bf16: a latency is from 1 to 10, not 11"):
+    with pytest.raises(SourceError, match="gelu_1024_bf16: a latency must be from 1 to 10, not 11"):
         module_of(dataclasses.replace(spec_of("gelu_1024_bf16"), hints={"sm_90": {"latency": 11}}))

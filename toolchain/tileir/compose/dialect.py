@@ -1,4 +1,4 @@
-"""The operations that a composed kernel has before its parts are put together."""
+"""Operations that exist only until the parts of a kernel are put together: fragments, calls and filled holes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..dialect.attrs import StrAttr
 
 @irdl_op_definition
 class FragmentOp(IRDLOperation):
-    """A function. Its region has one block, whose arguments are the parameters; it ends with a `yield`."""
+    """A fragment. Its region has one block, which takes the parameters as arguments and ends with a `yield`."""
 
     name = "compose.fragment"
     sym_name = prop_def(StrAttr)
@@ -28,8 +28,8 @@ class CallOp(IRDLOperation):
 
 @irdl_op_definition
 class HoleOp(IRDLOperation):
-    """A filled hole of a skeleton: the region is the kernel's section, which takes the operands and yields the results.
-    Its values may be used in sections after it."""
+    """A filled hole of a skeleton. The region is the kernel's section: it takes the operands and yields the results.
+    Later sections may use the values that it defines."""
 
     name = "compose.hole"
     sym_name = prop_def(StrAttr)

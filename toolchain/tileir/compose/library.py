@@ -1,11 +1,11 @@
-"""The parts of a kernel source, found by name: what stands in a folder of `.mlir` files.
+"""The parts of a kernel source by name: fragments, skeletons and kernels in a folder of `.mlir` files.
 
 A file holds type aliases and items:
 
 - `include "types.mlir"` makes the aliases of another file visible in this one;
 - `!x_tile = !cuda_tile.tile<BMxBKxT>` is an alias; names in capitals are the entry's constants, `T` its storage type;
-- `sizes BM = 128, BN = 128` gives sample sizes, with which the file is verified when no entry asks for others;
-- `fragment @name(%a: type, ...) -> (types) { ... yield ... }` is a function that is inlined where it is called;
+- `sizes BM = 128, BN = 128` gives sample sizes, with which the file is verified if no entry is named;
+- `fragment @name(%a: type, ...) -> (types) { ... yield ... }` is a function that is inlined into its callers;
 - `skeleton @name { ... }` is the body of an entry with holes;
 - `kernel @name op = OP, skeleton = @name { ... }` fills the holes; a kernel without a skeleton is a whole body.
 
@@ -30,7 +30,7 @@ KINDS = ("fragment", "skeleton", "kernel")
 
 @dataclass(frozen=True)
 class Item:
-    """A fragment, skeleton or kernel: where its tokens begin, after its name, and where they end."""
+    """A fragment, skeleton or kernel: the positions of its first token after the name, and of its end."""
 
     kind: str
     name: str
@@ -50,7 +50,7 @@ class Item:
 
 @dataclass(frozen=True)
 class PartFile:
-    """One file, indexed. `aliases`: where the tokens of each type begin and end."""
+    """One file, indexed. `aliases`: the positions of the first token of each type and of its end."""
 
     source: Source
     tokens: list[Token]
@@ -64,14 +64,14 @@ class PartFile:
         return self.source.filename
 
     def alias_text(self, name: str) -> str:
-        """The type that an alias stands for, as it is written."""
+        """The text of the type that an alias stands for."""
         start, end = self.aliases[name]
         return " ".join(token.text for token in self.tokens[start:end])
 
 
 class Library:
-    """All parts of a folder. Raises SourceError with file:line:col for a file whose items cannot be told apart, and for
-    a name that stands twice."""
+    """All parts of a folder. Raises SourceError with file:line:col if a file cannot be split into items, or if two
+    items have the same name."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.files = {name: _indexed(Source(text, name)) for name, text in texts.items()}
@@ -81,12 +81,12 @@ class Library:
                 if (item.kind, item.name) in self.items:
                     other = self.items[item.kind, item.name].file.name
                     at = file.tokens[item.start - 1].at
-                    raise file.source.error(at, f"{item.kind} @{item.name} stands in {other} too")
+                    raise file.source.error(at, f"{item.kind} @{item.name} is also defined in {other}")
                 self.items[item.kind, item.name] = item
 
     @property
     def texts(self) -> dict[str, str]:
-        """The files' texts by name, to show lines of them in errors."""
+        """The text of each file by name, so that errors can show a line."""
         return {name: file.source.text for name, file in self.files.items()}
 
     @classmethod
@@ -103,7 +103,7 @@ class Library:
         return f"did you mean @{found[0]}?" if found else None
 
     def alias(self, file: PartFile, name: str) -> tuple[PartFile, int] | None:
-        """Where an alias that is visible in a file stands: in the file itself, else in one that it includes."""
+        """The file that defines an alias visible in a file: that file itself, or one that it includes."""
         if name in file.aliases:
             return file, file.aliases[name][0]
         for included in file.includes:
@@ -167,7 +167,7 @@ class Library:
 
 
 def _indexed(source: Source) -> PartFile:
-    """A file with its aliases and items found, none of them parsed."""
+    """Finds the aliases and items of a file without parsing them."""
     cursor = Cursor(source)
     file = PartFile(source, cursor.tokens)
     while cursor.token.kind != "end":

@@ -1,15 +1,15 @@
 """Parsing a kernel with all of its parts, for one entry's sizes and storage type.
 
-A kernel is read from several files: its skeleton, its own sections where the skeleton has holes, and the fragments that
-both call. Names do not leak from one to another:
+A kernel is read from several files: its skeleton, its own sections, which fill the skeleton's holes, and the fragments
+that both call. Names do not leak from one part to another:
 
-- a skeleton sees the entry's head (see `signature.py`) and what it defines itself;
-- a section sees the head, the values that its hole passes, and what sections of the same kernel had before it;
+- a skeleton sees the entry's head (see `signature.py`) and the values that it defines itself;
+- a section sees the head, the values that its hole passes, and the values of earlier sections of the same kernel;
 - a fragment sees its parameters.
 
 `%v = hole @name(%a, %b) -> (types)` is a hole; the kernel's `@name(%x, %y) { ... yield %r : types }` fills it. A hole
-without results may stay empty. `%v = call @fragment(%a, %b)` calls a fragment; `call @fragment<BN = BR>(...)` calls it
-with the constant BR, or a number, in the place of BN.
+without results may stay empty. `%v = call @fragment(%a, %b)` calls a fragment. `call @fragment<BN = BR>(...)` calls it
+with BN replaced by the constant BR or by a number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .dialect import CallOp, FragmentOp, HoleOp
 from .library import Item, Library, PartFile
 from .signature import STORAGE, derive
 
-MAX_CALLS = 8  # of fragments that call one another
+MAX_CALLS = 8  # the depth of nested calls
 
 
 def compose(
@@ -45,11 +45,11 @@ def compose(
     op: str | None = None,
     all_used: bool = True,
 ) -> ModuleOp:
-    """The module of a kernel: its entry with filled holes and calls in it, and the fragments that it calls. See
-    `passes/inline.py` for what puts them together. `op`: the op that the kernel has to be for.
+    """The module of a kernel: its entry, with filled holes and calls still in it, and the fragments that it calls.
+    `passes/inline.py` puts these together. `op`: the op that the kernel must implement.
 
-    Raises SourceError with file:line:col for anything that does not parse or fit, with `all_used` also if a constant is
-    used nowhere.
+    Raises SourceError with file:line:col for anything that does not parse or fit. With `all_used` an unused constant is
+    an error too.
     """
     item = library.find("kernel", kernel)
     if item is None:
@@ -60,19 +60,19 @@ def compose(
 
 @dataclass(frozen=True)
 class Sizes:
-    """What names in capitals and `T` stand for. `used`: the constants that were asked for."""
+    """The numbers that names in capitals stand for, and the type of `T`. `used`: the constants read so far."""
 
     constants: Mapping[str, int]
     dtype: str
     used: set[str] = field(default_factory=set[str])
 
     def changed(self, others: Mapping[str, int]) -> Sizes:
-        """These sizes with some names standing for other numbers."""
+        """A copy with other numbers for some names."""
         return Sizes({**self.constants, **others}, self.dtype, self.used)
 
 
 class KernelParser(Parser):
-    """Reads one item of a library, and others where that one names them."""
+    """Reads one item of a library, and the items that it names."""
 
     def __init__(self, library: Library, item: Item, sizes: Sizes) -> None:
         super().__init__(item.file.source)
@@ -80,9 +80,9 @@ class KernelParser(Parser):
         self.tokens = item.file.tokens
         self.position = item.start
         self.more_operations = {"call": self._call, "hole": self._hole}
-        self.fragments: dict[str, FragmentOp] = {}  # by name and sizes, shared with those that it calls
+        self.fragments: dict[str, FragmentOp] = {}  # by name and sizes; the parsers of called fragments share it
         self.depth = 0
-        # Of a kernel: its sections by name, and the values that its sections see.
+        # Used for a kernel: its sections by name, and the values that its sections see.
         self.sections: dict[str, int] = {}
         self.shared: dict[str, SSAValue] = {}
         self.filled: set[str] = set()
@@ -138,7 +138,7 @@ class KernelParser(Parser):
         if token.text not in ops():
             self.fail(f"ops.toml has no op {token.text!r}", token)
         if wanted not in (None, token.text):
-            self.fail(f"@{self.item.name} is for {token.text}, the entry for {wanted}", start)
+            self.fail(f"@{self.item.name} implements {token.text}, but the entry is for {wanted}", start)
         if not self.accept(","):
             return ops()[token.text], None
         self.expect("skeleton")
@@ -151,13 +151,13 @@ class KernelParser(Parser):
         return ops()[token.text], found
 
     def _index_sections(self) -> None:
-        """Where each section of a kernel's body begins, after its name."""
+        """The position of each section of a kernel's body, after the section's name."""
         self.expect("{")
         while not self.accept("}"):
             token = self.token
             name = self.symbol()
             if name in self.sections:
-                self.fail(f"section @{name} stands twice", token)
+                self.fail(f"section @{name} is defined twice", token)
             self.sections[name] = self.position
             depth = 0
             while depth or self.token.text != "{":
@@ -181,10 +181,10 @@ class KernelParser(Parser):
             self.fail(f"skeleton @{skeleton.name} has no hole @{unfilled[0]}", at)
 
     def _hole(self) -> Operation:
-        self.fail("a hole stands in a skeleton", self.tokens[self.position - 1])
+        self.fail("only a skeleton may have holes", self.tokens[self.position - 1])
 
     def _fill(self, skeleton: KernelParser) -> Operation:
-        """A hole of the skeleton, whose name comes next there, with this kernel's section in it."""
+        """Reads a hole of the skeleton, from its name on, and fills it with this kernel's section."""
         token = skeleton.token
         name = skeleton.symbol()
         arguments = skeleton.listed(skeleton.value, ")") if skeleton.accept("(") else []
@@ -192,7 +192,7 @@ class KernelParser(Parser):
         if skeleton.accept("->"):
             results = skeleton.listed(skeleton.type, ")") if skeleton.accept("(") else [skeleton.type()]
         if name in self.filled:
-            skeleton.fail(f"hole @{name} stands twice", token)
+            skeleton.fail(f"hole @{name} appears twice", token)
         self.filled.add(name)
         block = Block(arg_types=[value.type for value in arguments])
         if name in self.sections:
@@ -211,7 +211,7 @@ class KernelParser(Parser):
             place = self.token
             names = self.listed(lambda: self.kind("value", "a value name"), ")") if self.accept("(") else []
             if len(names) != len(block.args):
-                self.fail(f"hole @{name} passes {len(block.args)} values, the section takes {len(names)}", place)
+                self.fail(f"hole @{name} passes {len(block.args)} values, but the section takes {len(names)}", place)
             given = {token.text[1:] for token in names}
             self.scopes = [{known: v for known, v in self.shared.items() if known not in given}, {}]
             for token, value in zip(names, block.args, strict=True):
@@ -220,7 +220,7 @@ class KernelParser(Parser):
             self.shared |= self.scopes[1]
 
     def _returning(self, block: Block, results: list[Attribute], name: str) -> None:
-        """A body that ends with a `yield` of these types; one of none may be left out."""
+        """A body that ends with a `yield` of these types. A `yield` without values may be left out."""
         self._body(block, "yield")
         last = block.last_op
         assert last is not None
@@ -266,7 +266,7 @@ class KernelParser(Parser):
         return name.text, self.integer("a constant or a number")
 
     def _fragment(self, item: Item, sizes: Sizes, call: Token) -> FragmentOp:
-        """The fragment for these sizes, read once."""
+        """The fragment for these sizes. It is read only once."""
         key = " ".join([item.name, *(f"{name}={size}" for name, size in sizes.constants.items())])
         if key not in self.fragments:
             if self.depth == MAX_CALLS:
@@ -277,7 +277,7 @@ class KernelParser(Parser):
         return self.fragments[key]
 
     def fragment(self, symbol: str) -> FragmentOp:
-        """`(%a: type, ...) -> (types) { ... }`, by itself."""
+        """Reads a fragment: `(%a: type, ...) -> (types) { ... }`."""
         start = self.tokens[self.position - 1]
         self.expect("(")
         parameters = self.listed(self.typed_name, ")")
@@ -299,7 +299,7 @@ def _yield(parser: Parser, values: list[SSAValue]) -> Operation:
 
 
 class _Elsewhere:
-    """Read at another place, of this file or another one, and come back."""
+    """Reads at another position, in this file or another one, and then returns to the current one."""
 
     def __init__(self, parser: KernelParser, file: PartFile, position: int) -> None:
         self.parser, self.file, self.position = parser, file, position

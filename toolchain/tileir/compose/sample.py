@@ -1,4 +1,4 @@
-"""A kernel source's file at its sample sizes: what `verify`, `assemble` and `interpret` take when no entry is named."""
+"""The kernels of a file at its sample sizes, which `verify`, `assemble` and `interpret` use if no entry is named."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ DTYPE = "bf16"
 
 
 def is_kernel_source(text: str, *, filename: str = "<text>") -> bool:
-    """Whether a text is a file of a kernel source rather than plain Tile IR: it has an item that only those have.
-    Raises SourceError, which names the file, for a character that no text has."""
+    """True for a file of a kernel source, which has items that plain Tile IR does not have. Raises SourceError, which
+    names the file, at a character that neither of them can contain."""
     words = {token.text for token in tokenize(Source(text, filename)) if token.kind == "word"}
     return bool(words & {*KINDS, "sizes", "include"}) and "entry" not in words
 
 
 def sample(path: Path) -> ModuleOp:
-    """The kernels of a file as entries of one module, for bf16 and the file's sample sizes; verified, and so is every
-    fragment of the file by itself. The module is empty if the file has only fragments. Raises SourceError."""
+    """The kernels of a file as entries of one module, for bf16 and the file's sample sizes. The module is verified, and
+    each fragment of the file by itself. A file of fragments alone gives an empty module. Raises SourceError."""
     library = Library.load(path.parent)
     file = library.files[f"{path.parent.name}/{path.name}"]
     constants = library.sizes(file)
@@ -41,7 +41,7 @@ def sample(path: Path) -> ModuleOp:
     for item in file.items:
         if item.kind != "kernel":
             continue
-        # Not every kernel of a file uses each of its sizes.
+        # A kernel need not use all sizes of its file.
         module = compose(library, item.name, symbol=item.name, dtype=DTYPE, constants=constants, all_used=False)
         inline(module)
         (entry,) = module.entries.values()

@@ -1,16 +1,16 @@
 """The head of an entry, derived from its op's parameters in `ops.toml`.
 
-The calling convention is cuTile Python's `cutile_python_v2`: an array of rank n is passed as pointer, n x i32 shape,
-n x i32 stride; a scalar as itself. A kernel finds these names:
+The calling convention is cuTile Python's `cutile_python_v2`: an array of rank n is passed as a pointer, n sizes (i32)
+and n strides (i32); a scalar is passed by value. A kernel can use these names:
 
 - `%eps`: a scalar; `%x_ptr`: an array's pointer;
-- `%M`: the size of a dimension, known to be at least 0, or the entry's constant of that name;
-- `%x_row` for an array of rank 2, `%x_stride0`, `%x_stride1`, ... for one of higher rank: its strides but for the last,
-  which is 1; at least 0;
-- `%x_view`: the array as a tensor view of these sizes and strides;
-- `%x_m` and `%x_row_given`: the arguments themselves.
+- `%M`: the size of a dimension, assumed to be at least 0, or the entry's constant of that name;
+- `%x_row` for an array of rank 2, `%x_stride0`, `%x_stride1`, ... for higher ranks: its strides, assumed to be at least
+  0. The last stride is 1 and has no name;
+- `%x_view`: the array as a tensor view with these sizes and strides;
+- `%x_m` and `%x_row_given`: the arguments themselves, without assumptions.
 
-What a kernel does not use is dropped later.
+A later pass drops the values that a kernel does not use.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ INT = t.TileType((), t.i32)
 
 @dataclass
 class Head:
-    """An entry with its arguments and what is derived from them; `names` are the values that a kernel may use."""
+    """An entry with its arguments and the values derived from them. `names`: the values that a kernel may use."""
 
     entry: EntryOp
     names: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
 
 
 def derive(op: OpSpec, dtype: str, constants: Mapping[str, int], symbol: str, place: Location) -> Head:
-    """The head of an entry of `op` for `dtype`. `place`: where the kernel stands."""
+    """The head of an entry of `op` for `dtype`. `place`: the source location of the kernel."""
     kinds = [kind for param in op.params for _, kind in _arguments(param, dtype)]
     block = Block(arg_types=kinds)
     entry = EntryOp.create(
@@ -104,7 +104,7 @@ def _constant(head: Head, name: str, size: int, place: Location) -> None:
 
 
 def _bounded(head: Head, name: str, value: SSAValue, place: Location) -> None:
-    """Define `name` as `value`, known to be at least 0."""
+    """Defines `name` as `value`, assumed to be at least 0."""
     assume = AssumeOp.create(
         operands=[value], result_types=[value.type], properties={"predicate": attrs.BoundedAttr(0, None)}
     )

@@ -4,11 +4,11 @@ It is an oracle and a sanitizer. With `sanitize` (the default) a launch raises S
 source location and block, for
 
 - a store, branch, address or index that depends on an element read outside its tensor without a padding value,
-- an access outside its allocation, misaligned, or outside its tensor where `inbounds` says that it is not,
+- an access that is misaligned, outside its allocation, or outside its tensor although `inbounds` promises otherwise,
 - an `assume` that does not hold, a failed `assert`,
 - integer overflow marked nsw or nuw, division by zero, a shift by the width or more, an infinity made an integer,
-- two accesses to the same bytes, one of them a write, that no token, atomic or data dependence orders: of two blocks or
-  of one (see shadow.py).
+- two accesses to the same bytes, one of them a write, that no token, atomic or data dependence orders, in one block or
+  in two (see shadow.py).
 
 Blocks run one after the other, so a block that waits for a later one never ends.
 """
@@ -33,6 +33,6 @@ def run(
     *,
     sanitize: bool = True,
 ) -> None:
-    """Run one entry once. For many launches of a module use `prepare`."""
+    """Runs one entry once. For many launches of a module use `prepare`."""
     prepared = prepare(module_or_bytes) if isinstance(module_or_bytes, bytes) else Prepared(module_or_bytes)
     prepared.launch(entry_symbol, args, grid, sanitize)

@@ -1,7 +1,7 @@
 """Memory operations: views, tokens, loads, stores, atomics.
 
-When sanitizing, every access is noted in the log with the token it waited for; a token is an int with a bit for each
-access that comes before it.
+When sanitizing, every access is recorded in the log with its token. A token is an int with a bit for each access that
+comes before it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def _join_tokens(emitter: Emitter, op: Any) -> None:
 
 @lowering("gdc_wait_tko", "gdc_launch_dependents_tko", "memory_fence_alias_tko", poison="own")
 def _pass_token(emitter: Emitter, op: Any) -> None:
-    """The order stays as it was: launches run one after the other here, so that nothing is left to wait for, and memory
-    has one address."""
+    """Passes the token on. Nothing is left to wait for, as launches run one after the other here, and each byte of
+    memory has a single address."""
     emitter.name(op.results[0], _token(emitter, op))
 
 
@@ -90,12 +90,12 @@ def _offset(emitter: Emitter, op: Any) -> None:
     if not emitter.scalar(op.results[0]) and tile_of(op.offset).element.bits < 64:
         offset = f"{offset}.astype({emitter.bind(np.int64)})"
     address = f"{emitter.ref(op.ptr)} + {offset}" + (f" * {size}" if size > 1 else "")
-    if emitter.scalar(op.results[0]):  # addresses of 64 bits wrap around, as numpy's do by themselves
+    if emitter.scalar(op.results[0]):  # wrap to 64 bits, as numpy's integers do by themselves
         address = f"{emitter.bind(wrap)}({address}, 64)"
     emitter.let(op.results[0], address)
 
 
-# What one memory operation needs of the rest
+# Tokens, indices and cells, which all memory operations use
 
 
 def _mode(op: Any, *, reads: bool, writes: bool) -> Mode:
@@ -113,7 +113,7 @@ def _token(emitter: Emitter, op: Any) -> str:
 
 
 def _finish(emitter: Emitter, op: Any, token: SSAValue) -> None:
-    """The result token: after this access and what it waited for."""
+    """The result token: it comes after this access and after the accesses of its own token."""
     if not emitter.sanitize or tokens_unused(token):
         emitter.name(token, "0")
     else:
@@ -140,7 +140,7 @@ def _note_view(emitter: Emitter, op: Any, mode: Mode, view: str, index: str) -> 
 
 
 def _cells(emitter: Emitter, op: Any, mode: Mode, addresses: str, mask: str, element: Element, shape: Any) -> str:
-    """Resolve and note an access through pointers."""
+    """Resolves an access through pointers and records it."""
     cells = emitter.fresh("c")
     kind = emitter.bind(element, element.name)
     emitter.line(f"{cells} = {emitter.bind(Cells)}(space, {addresses}, {mask}, {kind}, {shape})")
@@ -154,8 +154,8 @@ def _cells(emitter: Emitter, op: Any, mode: Mode, addresses: str, mask: str, ele
 
 
 def gather_cells(kind: ViewType) -> Callable[..., tuple[Any, Any, tuple[int, ...]]]:
-    """Addresses and mask of a tile of a gather/scatter view: one dimension's positions come from a tile of indices, the
-    others start at a position and go on from there."""
+    """Addresses and mask of a tile of a gather/scatter view. In one dimension the positions come from a tile of
+    indices; in the others they are consecutive from a start."""
 
     def resolve(view: TileView, *index: Any) -> tuple[Any, Any, tuple[int, ...]]:
         address: Any = np.int64(base_address(view.number) + view.offset)
@@ -230,7 +230,7 @@ def _store_cells(
 
 
 def _forbid_bad_pointers(emitter: Emitter, pointers: SSAValue, mask: SSAValue | None) -> None:
-    """Trap if the address of an element that is accessed is unspecified, or whether it is accessed."""
+    """Traps if the mask is unspecified, or the address of an element that is accessed."""
     if mask is not None:
         emitter.forbid_poison((mask,), "the mask of an access")
     if (poison := emitter.poison(pointers)) is not None:
@@ -303,7 +303,7 @@ def _atomic_view(emitter: Emitter, op: Any) -> None:
     _finish(emitter, op, op.results[0])
 
 
-# Where a block is, and memory that is not an argument
+# Block indices, and memory other than the arguments
 
 
 @lowering("get_tile_block_id", poison="own", pure=False)

@@ -1,11 +1,11 @@
 """From an entry's operations to one Python function that runs the blocks of a launch.
 
-Every operation becomes a line or a few of straight Python over local variables, so that running a kernel costs no
-dispatch: `v12 = v10 + v11`. Control flow becomes Python's own. What no block can change is computed once, before the
-loop over the blocks. A trap is an exception; the line it left from tells the operation.
+Every operation becomes one or a few lines of Python over local variables, such as `v12 = v10 + v11`, so that running a
+kernel costs no dispatch. Control flow becomes Python's own. Values that are the same for all blocks are computed once,
+before the loop over the blocks. A trap is an exception; the line that raised it tells the operation.
 
-With `sanitize` the function also carries, for the values that may hold unspecified elements and for no others, a poison
-mask `p12` (None, or an array that is True where v12 is unspecified), and notes every access in a log.
+With `sanitize` the function also records every access in a log. Each value that may hold unspecified elements, and no
+other, gets a poison mask `p12`: None, or an array that is True where v12 is unspecified.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .memory import Trap
 
 
 class Lowering(NamedTuple):
-    """How an op becomes Python. `poison`: "each" if every result element is poisoned where an operand's element is;
-    "own" if the lowering does it itself or there is nothing to do."""
+    """The translation of an op to Python. `poison`: "each" if a result element is poisoned exactly where an operand's
+    element is; "own" if the lowering handles poison itself or has none to handle."""
 
     emit: Callable[[Emitter, Any], None]
     poison: str
@@ -42,7 +42,7 @@ LOWERINGS: dict[str, Lowering] = {}
 def lowering(
     *names: str, poison: str = "each", pure: bool = True
 ) -> Callable[[Callable[[Emitter, Any], None]], Callable[[Emitter, Any], None]]:
-    """Register how the ops of these names are lowered. `pure`: the same operands always give the same results."""
+    """Registers the lowering of these ops. `pure`: the same operands always give the same results."""
 
     def register(emit: Callable[[Emitter, Any], None]) -> Callable[[Emitter, Any], None]:
         for name in names:
@@ -54,8 +54,8 @@ def lowering(
 
 @dataclass(frozen=True)
 class Kernel:
-    """A compiled entry. `run(runtime, args, blocks)`; `ops[n]` is the operation that line n + 1 of `source` came from;
-    `sites` are the memory operations by the number the access log knows them by."""
+    """A compiled entry, called as `run(runtime, args, blocks)`. Line n + 1 of `source` was generated from `ops[n]`.
+    `sites`: the memory operations by their number in the access log."""
 
     symbol: str
     run: Callable[..., None]
@@ -67,7 +67,7 @@ class Kernel:
 
 @dataclass
 class Emitter:
-    """Writes the Python of one entry. `constants` are the names the generated code may use beside its locals."""
+    """Writes the Python code of one entry. `constants`: the names that the code may use beside its locals."""
 
     symbol: str
     sanitize: bool
@@ -112,7 +112,7 @@ class Emitter:
             hint = hint if hint.isidentifier() and not keyword.iskeyword(hint) else "k"
             name = f"{hint}_{len(self._bound)}"
             self._bound[id(value)] = name
-            self._kept.append(value)  # an id is only a name for as long as its object lives
+            self._kept.append(value)  # keeps the object alive, so that its id stays unique
             self.globals[name] = value
         return name
 
@@ -132,7 +132,7 @@ class Emitter:
         return "None" if value is None else self.ref(value)
 
     def name(self, value: SSAValue, expression: str | None = None) -> str:
-        """Give a value its variable, or let it stand for an expression."""
+        """Assigns an expression to a value's variable, or lets the value stand for the expression itself."""
         self._names[value] = expression or self.fresh("v")
         return self._names[value]
 
@@ -148,7 +148,7 @@ class Emitter:
             self._poisons[result] = poison
 
     def scalar(self, value: SSAValue) -> bool:
-        """Whether a tile is one Python number at run time."""
+        """True if the value is a single Python number at run time."""
         return not self.lanes and tile_of(value).shape == ()
 
     # Poison
@@ -176,7 +176,7 @@ class Emitter:
         return names[0] if len(names) == 1 else f"{self.bind(taint.either)}({', '.join(names)})"
 
     def forbid_poison(self, values: Sequence[SSAValue], use: str) -> None:
-        """Trap if any element of these is unspecified."""
+        """Emits a trap for unspecified elements in any of these values."""
         for value in values:
             if (poison := self.poison(value)) is not None:
                 self.line(f"if {poison} is not None and {self.bind(taint.some)}({poison}):")
@@ -208,14 +208,14 @@ class BlockEnd(Exception):
 
 
 class Loop(NamedTuple):
-    """What `continue` and `break` need of the loop they are in: the variables carried into the next iteration."""
+    """The loop that a `continue` or `break` is in: the variables that it carries into the next iteration."""
 
     carried: Sequence[SSAValue]
     results: Sequence[SSAValue]
 
 
 def check_supported(symbol: str, body: Block) -> None:
-    """Raise UsageError for the first op that has no lowering, or whose elements cannot be computed with."""
+    """Raises UsageError for the first op without a lowering, or with an element type that cannot be computed with."""
     for op in body.walk():
         missing = _missing(op)
         if missing is not None:
@@ -239,7 +239,7 @@ def where(op: Operation) -> str:
 
 
 def compile_entry(symbol: str, body: Block, sanitize: bool, runtime_globals: dict[str, Any]) -> Kernel:
-    """The Python function of an entry whose ops `check_supported` has seen."""
+    """The Python function of an entry that has passed `check_supported`."""
     emitter = Emitter(symbol, sanitize, taint.tainted(body) if sanitize else frozenset(), dict(runtime_globals))
     invariant = _invariant(body)
     with emitter.indent("def kernel(rt, args, blocks):"):
@@ -276,8 +276,8 @@ def compile_entry(symbol: str, body: Block, sanitize: bool, runtime_globals: dic
 
 
 def _invariant(body: Block) -> set[Operation]:
-    """The ops directly in `body` that give every block the same. None behind a `return` in a branch: a block that has
-    ended there must not meet what they trap."""
+    """The ops directly in `body` whose results are the same for every block. They end at a `return` in a branch, since
+    a block that returns there must not trap in a later op."""
     varying: set[SSAValue] = set()
     found: set[Operation] = set()
     for op in body.ops:

@@ -45,7 +45,7 @@ def _for(emitter: Emitter, op: Any) -> None:
     _assign(emitter, carried, op.operands[3:])
     bits = tile_of(lower).element.bits
     low, high, by = (emitter.ref(v) for v in (lower, upper, step))
-    if not by.isdecimal() or by == "0":  # a literal is positive for all to see
+    if not by.isdecimal() or by == "0":  # a literal step is known to be positive
         emitter.line(f"if {by} <= 0:")
         emitter.trap_line("a loop's step must be positive")
     if flag(op, "unsignedCmp"):
@@ -110,7 +110,7 @@ def _yield(emitter: Emitter, op: Operation) -> None:
 
 @lowering("return", poison="own", pure=False)
 def _return(emitter: Emitter, _op: Operation) -> None:
-    # On with the next block, which is one Python loop away, or several.
+    # Continue with the next block: leave one Python loop, or several.
     emitter.line(f"raise {emitter.bind(BlockEnd)}" if emitter.loops else "continue")
 
 
@@ -153,7 +153,7 @@ def view_check(predicate: Any) -> Callable[[Any], None]:
 def assumption_check(
     predicate: Any, element: Element, pointee_bytes: int, shape: tuple[int, ...]
 ) -> Callable[[Any, Any], None]:
-    """Trap where a predicate of `assume` does not hold."""
+    """Traps if the predicate of an `assume` does not hold."""
     unit = pointee_bytes if element.kind == "pointer" else 1
     kind = "address" if element.kind == "pointer" else "value"
 

@@ -35,18 +35,18 @@ def _float_to_float(emitter: Emitter, op: Any) -> None:
 
 
 def float_to_float(source: Element, target: Element, mode: str) -> Convert | None:
-    """The conversion, or None where the compute representation stays the same. To 8 bits it saturates, infinities too:
-    GPUs have no other."""
+    """The conversion, or None if the compute representation stays the same. A conversion to 8 bits saturates, also for
+    infinities, because GPUs have no other."""
     if target.name == "f8E8M0FNU":
         if mode not in ("zero", "positive_inf"):
-            raise UsageError(f"no conversion to {target.name} rounds by {mode}", hint="use zero or positive_inf")
+            raise UsageError(f"a conversion to {target.name} cannot round by {mode}", hint="use zero or positive_inf")
         return power_of_two(mode)
     if target.name in ("f8E4M3FN", "f8E5M2"):
         return saturating(target, mode)
     if mode != "nearest_even":
         return directed_rounder(target, mode)
     if target.round is not None:
-        # f64 to a narrow type must not round twice.
+        # From f64 to a narrow type there must be only one rounding.
         return directed_rounder(target, mode) if source.name == "f64" else target.round
     if source.compute == target.compute:
         return None
@@ -67,7 +67,7 @@ def _int_to_float(emitter: Emitter, op: Any) -> None:
 
 def int_to_float(source: Element, target: Element, signed: bool, mode: str) -> Convert:
     if target.name == "f8E8M0FNU":
-        raise UsageError(f"integers are not converted to {target.name}", hint="convert to another float type first")
+        raise UsageError(f"integers cannot be converted to {target.name}", hint="convert to another float type first")
     exact = mode == "nearest_even" and target.round is None
     rounder = saturating if target.bits == 8 else directed_rounder
     narrow = None if exact else rounder(target, mode)
@@ -83,7 +83,7 @@ def int_to_float(source: Element, target: Element, signed: bool, mode: str) -> C
         wide = values.astype(np.float64)
         if source.bits < 64:
             return narrow(wide)
-        # What f64 lost of a large i64 still decides a directed rounding or a tie.
+        # f64 cannot hold a large i64 exactly; the lost part still decides a directed rounding or a tie.
         low = (values & np.array(0x7FF, values.dtype)).astype(np.float64)
         high = (values - (values & np.array(0x7FF, values.dtype))).astype(np.float64)
         return narrow(wide, (high - wide) + low)
@@ -186,7 +186,7 @@ def _bitcast(emitter: Emitter, op: Any) -> None:
 
 @lowering("pack", "unpack", poison="own")
 def _pack(emitter: Emitter, op: Any) -> None:
-    """A rank-1 tile as the bytes it would be in memory, and back."""
+    """Packs a rank-1 tile into the bytes that it would have in memory, and unpacks it again."""
     source, target = tile_of(op.operands[0]), tile_of(op.results[0])
 
     def repack(x: Array) -> Array:

@@ -1,9 +1,10 @@
-"""Element types: how a tile's element is kept in memory and how it is computed with.
+"""Element types: how a tile's elements are stored in memory, and how they are computed with.
 
 A tile is a numpy array in the element's `compute` dtype. Floats narrower than f32 (f16, bf16, tf32, f8) are computed
-in f32 and rounded back after every operation, so their tiles are f32 arrays that hold only representable values: a
-widening cast costs nothing and a matrix product goes straight to BLAS. f32's 24 bits are at least twice a narrow type's
-plus two, so rounding twice (to f32, then to the type) is the same as rounding once for + - * / and the square root.
+in f32 and rounded back after every operation. Their tiles are f32 arrays that hold only representable values, so a
+widening cast costs nothing and a matrix product goes straight to BLAS. The 24 bits of f32 are at least twice the bits
+of a narrow type plus two; therefore rounding twice (to f32, then to the type) equals rounding once for + - * / and the
+square root.
 
 An array may have extent 1 where its tile has more: all elements along that dimension are equal. A rank-0 integer is a
 Python int (a bool for i1) in the signed range of its type; a rank-0 float is a numpy scalar.
@@ -23,8 +24,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Element:
-    """One element type. `decode` reads memory into a fresh array in `compute`, `encode` writes it back; `round` takes
-    values in `compute` to the nearest representable ones, ties to even (None: they all are)."""
+    """One element type. `decode` reads memory into a new array in `compute`, `encode` writes it back. `round` rounds
+    values in `compute` to the nearest representable ones, ties to even; it is None if all values are representable."""
 
     name: str
     bits: int
@@ -85,7 +86,8 @@ def _narrow(name: str, scalar: Any) -> Element:
 
 
 def _round_tf32(values: Any) -> Any:
-    """To 10 bits of mantissa, ties to even. A NaN stays one: its top mantissa bit is outside the 13 that go."""
+    """Rounds to 10 bits of mantissa, ties to even. A NaN stays a NaN, as its top mantissa bit is not among the 13 bits
+    that are removed."""
     bits = np.asarray(values, np.float32).view(np.uint32)
     rounded = (bits + (0x0FFF + ((bits >> 13) & 1)).astype(np.uint32)) & np.uint32(0xFFFFE000)
     result = np.where(np.isnan(values), values, rounded.view(np.float32))

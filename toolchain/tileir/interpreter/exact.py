@@ -1,5 +1,5 @@
-"""Arithmetic of f64 rounded once by any mode. No wider type holds what f64 loses, so it is computed in rationals,
-element by element: slow, and what few kernels ask for."""
+"""Arithmetic on f64, rounded once by any mode. No wider float type holds the exact results, so they are computed as
+rationals, element by element. That is slow, but few kernels need it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-# Of floats and of rationals alike.
+# These work on floats and on rationals.
 _OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "addf": lambda a, b, _: a + b,
     "subf": lambda a, b, _: a - b,
@@ -46,7 +46,7 @@ def rounded(name: str, mode: str) -> Callable[..., Any]:
 
 
 def zero_rounds_down(name: str, a: Any, b: Any, c: Any) -> Any:
-    """Whether a result that is exactly zero is -0 when rounded down: a sum is, unless it adds +0 to +0."""
+    """True if an exact zero becomes -0 when rounded down. For a sum it does, unless both operands are +0."""
     if name not in ("addf", "subf", "fma"):
         return False
     x, y = (a * b, c) if name == "fma" else (a, -b if name == "subf" else b)
@@ -61,7 +61,7 @@ def _nearest(exact: Fraction) -> float:
 
 
 def _directed(value: float, error: Fraction | float, mode: str) -> float:
-    """The nearest value, or its neighbour if a directed mode says so. `error`: exact - value, or its sign."""
+    """The nearest value, or its neighbour if the directed mode requires it. `error`: exact - value, or its sign."""
     if error > 0 and (mode == "positive_inf" or (mode == "zero" and value < 0)):
         return math.nextafter(value, math.inf)
     if error < 0 and (mode == "negative_inf" or (mode == "zero" and value > 0)):

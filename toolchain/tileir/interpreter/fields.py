@@ -1,4 +1,4 @@
-"""What the interpreter reads of operations, types and attributes: the one place that knows the dialect's classes."""
+"""Access to operations, types and attributes for the interpreter. Only this module knows the dialect's classes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .elements import ELEMENTS, POINTER, Array, Element
 
 @dataclass(frozen=True)
 class Tile:
-    """A tile type. `pointee_bytes`: the size of what a pointer element points to."""
+    """A tile type. `pointee_bytes`: if the elements are pointers, the size of the type that they point to."""
 
     shape: tuple[int, ...]
     element: Element
@@ -28,7 +28,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class TensorType:
-    """A tensor view's static sizes in elements; None where dynamic."""
+    """A tensor view's static sizes in elements; None for a dynamic one."""
 
     shape: tuple[int | None, ...]
     strides: tuple[int | None, ...]
@@ -82,7 +82,7 @@ def short_name(op: Operation) -> str:
 
 
 def element_of(kind: Attribute) -> Element:
-    """The element type of a scalar. Raises UsageError for one the interpreter cannot compute with."""
+    """The element type of a scalar. Raises UsageError if the interpreter cannot compute with it."""
     if isinstance(kind, types.PtrType):
         return POINTER
     name = types.SCALARS[kind][0]
@@ -106,14 +106,14 @@ def unknown_element(value: SSAValue) -> str | None:
 
 def tile_of(value: SSAValue) -> Tile:
     kind = value.type
-    assert isinstance(kind, types.TileType), f"{kind} is no tile"
+    assert isinstance(kind, types.TileType), f"{kind} is not a tile"
     inner = kind.element_type
     size = element_of(inner.pointee).storage.itemsize if isinstance(inner, types.PtrType) else 0
     return Tile(kind.shape, element_of(inner), size)
 
 
 def element_of_pointer(value: SSAValue) -> Element:
-    """What the pointers of a tile point to."""
+    """The element type that the pointers of a tile point to."""
     kind = value.type
     assert isinstance(kind, types.TileType) and isinstance(kind.element_type, types.PtrType)
     return element_of(kind.element_type.pointee)
@@ -159,12 +159,12 @@ def view_type(value: SSAValue) -> ViewType:
 
 
 def enum(op: Operation, name: str) -> str:
-    """The word of an enumeration, as the text form spells it."""
+    """The value of an enumeration, as its word in the text form."""
     return str(getattr(op, name).data.value)
 
 
 def flag(op: Operation, name: str) -> bool:
-    """Whether a flag is set; False for an op without it."""
+    """True if a flag is set; False for an op without that flag."""
     value = getattr(op, name, None)
     return isinstance(value, UnitAttr) or bool(getattr(value, "data", False))
 
@@ -178,7 +178,7 @@ def integers(op: Operation, name: str) -> tuple[int, ...]:
 
 
 def booleans(op: Operation, name: str) -> tuple[bool, ...]:
-    """A boolean for each operand of a group; () if none is true."""
+    """One boolean for each operand of a group; () if all are false."""
     value = getattr(op, name)
     return () if value is None else tuple(value.data)
 
@@ -199,7 +199,7 @@ def assumption(op: Any) -> DivBy | Bounded | SameElements:
 
 
 def constant_array(op: Any) -> Array:
-    """A `constant`'s (or `global`'s) value in compute dtype. A splat has extent 1 throughout."""
+    """The value of a `constant` or `global` in compute dtype. A splat has extent 1 in every dimension."""
     value = op.value
     assert isinstance(value, DenseAttr)
     shape, element = value.type.shape, element_of(value.type.element_type)
@@ -221,7 +221,7 @@ def constant_array(op: Any) -> Array:
 
 
 def entries(module: Operation) -> Iterator[tuple[str, Region]]:
-    """Symbol and body of every entry."""
+    """The symbol and the body of every entry."""
     for op in module.regions[0].block.ops:
         if short_name(op) == "entry":
             yield text(op, "sym_name"), op.regions[0]
@@ -237,7 +237,7 @@ def globals_(module: Operation) -> Iterator[tuple[str, Array]]:
 
 
 def may_be_unspecified(op: Any) -> bool:
-    """Whether an op itself can give unspecified elements: a load without padding, an atomic under a mask."""
+    """True if an op itself can give unspecified elements: a load without padding, or an atomic with a mask."""
     name = short_name(op)
     if name == "load_view_tko":
         return view_type(op.view).padding is None

@@ -1,7 +1,7 @@
 """Floating-point arithmetic, comparison and mathematics.
 
-Computed in f32 (f64 for f64) and rounded to the tile's type after each operation. `approx` and `full` are computed
-precisely: their results are within what the modes allow. Nothing is contracted but `fma`.
+Results are computed in f32 (f64 for f64) and rounded to the tile's type after each operation. `approx` and `full` are
+computed precisely, which these modes allow. Operations are not contracted; only `fma` rounds once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def flush(x: Any) -> Any:
 
 
 def _exact(name: str, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
-    """An operation on values that f32 holds, in f64, and the sign of the error that it made."""
+    """Computes an operation on f32 values in f64. Returns the result and the sign of its error."""
     if name in ("addf", "subf"):
         return two_sum(a, b if name == "addf" else -b)
     if name == "mulf":
@@ -44,12 +44,13 @@ def _exact(name: str, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
 
 
 def _fused(a: Any, b: Any, c: Any) -> Any:
-    """a * b + c of f32, rounded once. The product is exact in f64; a sum that is not rounds wrongly only where it seems
-    a tie of f32. There it gets an odd last bit, so that it is none and on the right side of one."""
+    """a * b + c of f32, rounded once. The product is exact in f64, but the sum may be rounded. Rounding that sum again
+    to f32 goes wrong only if it looks like a tie. Such a sum is moved to the neighbour with an odd last bit, on the
+    side of the exact result, so that it is no longer a tie."""
     product = np.multiply(a, b, dtype=np.float64)
     total = product + c
-    halfway = total.view(np.int64) & 0x1FFFFFFF == 0x10000000  # of the 29 bits that f32 has not
-    subnormal = (np.abs(total) < 2.0**-126) & (total != 0)  # more bits go
+    halfway = total.view(np.int64) & 0x1FFFFFFF == 0x10000000  # of the 29 mantissa bits that f32 lacks
+    subnormal = (np.abs(total) < 2.0**-126) & (total != 0)  # subnormals lose more bits
     doubtful = halfway | subnormal
     if doubtful.any():
         total = np.asarray(total)
@@ -76,7 +77,8 @@ def _arithmetic(emitter: Emitter, op: Any) -> None:
     ftz = flag(op, "flush_to_zero")
     if ftz:
         values = [f"{emitter.bind(flush)}({v})" for v in values]
-    rounds = mode not in _NEAREST or (name == "fma" and element.name != "f32")  # numpy's operations do not, or twice
+    # numpy has no directed modes, and its fma in a narrow type would round twice.
+    rounds = mode not in _NEAREST or (name == "fma" and element.name != "f32")
     if rounds:
         function = exact.rounded(name, mode) if element.name == "f64" else directed(name, element, mode)
         expression = f"{emitter.bind(function, 'directed')}({', '.join(values)})"
@@ -94,7 +96,7 @@ def _arithmetic(emitter: Emitter, op: Any) -> None:
 
 
 def directed(name: str, element: Element, mode: str) -> Function:
-    """An operation of an element that f32 holds, rounded once by an IEEE mode."""
+    """An operation on an element type that f32 can hold, rounded once by an IEEE mode."""
     narrow = directed_rounder(element, mode)
 
     def compute(a: Any, b: Any = 0.0, c: Any = 0.0) -> Any:
@@ -164,7 +166,7 @@ def integer_power(exponent: Element) -> Function:
 
 
 def extremum(largest: bool, propagate_nan: bool) -> Function:
-    """maxf or minf. +0 is greater than -0; without `propagate_nan` a NaN gives way to a number."""
+    """maxf or minf. +0 is greater than -0. Without `propagate_nan`, a number and a NaN give the number."""
     if largest:
         ufunc = np.maximum if propagate_nan else np.fmax
     else:
@@ -172,7 +174,7 @@ def extremum(largest: bool, propagate_nan: bool) -> Function:
 
     def compute(a: Any, b: Any) -> Any:
         result = ufunc(a, b)
-        if not result.all():  # a zero: numpy may have taken either
+        if not result.all():  # for +0 and -0 numpy may return either
             negative = np.logical_and if largest else np.logical_or
             both = (a == 0) & (b == 0)
             zero = np.where(negative(np.signbit(a), np.signbit(b)), -0.0, 0.0).astype(result.dtype)
@@ -198,7 +200,7 @@ def _differ(a: Any, b: Any) -> Any:
     return (a < b) | (a > b)
 
 
-# Ordered comparisons are false with a NaN. An unordered one is what the opposite ordered one is not.
+# An ordered comparison with a NaN is false. An unordered comparison is the negation of the opposite ordered one.
 _ORDERED: dict[str, Function] = {
     "equal": np.equal,
     "not_equal": _differ,

@@ -22,7 +22,7 @@ from .taint import some
 
 
 def wrap(value: int, bits: int) -> int:
-    """A Python int into the signed range of `bits`."""
+    """Wraps a Python int into the signed range of `bits`."""
     half = 1 << (bits - 1)
     return ((value + half) & ((1 << bits) - 1)) - half
 
@@ -65,7 +65,7 @@ _EXACT: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def overflow_check(name: str, element: Element, flags: str) -> Callable[[Any, Any, Any], None]:
-    """A check that `name` of two values (not its wrapped result) keeps what its overflow flags promise."""
+    """A check that the operation `name` on two values does not overflow although its flags promise that."""
     exact = _EXACT[name]
     bits = element.bits
 
@@ -74,7 +74,7 @@ def overflow_check(name: str, element: Element, flags: str) -> Callable[[Any, An
             return not low <= exact(lhs, rhs) <= high
         if bits < 64:
             value = exact(lhs.astype(np.int64), rhs.astype(np.int64))
-        else:  # no wider integer: let Python's take over for the few kernels that promise this of i64
+        else:  # numpy has no wider integer, so use Python's: few kernels promise this for i64
             value = exact(lhs.astype(np.object_), rhs.astype(np.object_))
         return np.logical_or(value < low, value > high).astype(np.bool_)
 
@@ -146,7 +146,7 @@ def _extremum(emitter: Emitter, op: Any) -> None:
     element = tile_of(op.lhs).element
     largest = op.name.endswith("maxi")
     signed = enum(op, "signedness") == "signed"
-    if signed and element.bits == 1:  # True is -1: the larger one is the smaller of what they are unsigned
+    if signed and element.bits == 1:  # True is -1 when signed, so the order is opposite to the unsigned one
         largest, signed = not largest, False
     ufunc = np.maximum if largest else np.minimum
 
@@ -173,7 +173,7 @@ def _compare(emitter: Emitter, op: Any) -> None:
     predicate = enum(op, "comparison_predicate")
     a, b = emitter.ref(op.lhs), emitter.ref(op.rhs)
     if predicate not in ("equal", "not_equal"):
-        # True is 1 unsigned and -1 signed, so a signed comparison of i1 turns around.
+        # True is 1 when unsigned and -1 when signed, so a signed comparison of i1 is reversed.
         if enum(op, "signedness") == "unsigned" and element.bits > 1:
             view, kind = emitter.bind(unsigned), emitter.bind(element)
             a, b = f"{view}({a}, {kind})", f"{view}({b}, {kind})"
@@ -183,7 +183,7 @@ def _compare(emitter: Emitter, op: Any) -> None:
 
 
 def divider(element: Element, signed: bool, rounding: str) -> Callable[[Any, Any], Any]:
-    """Integer division, for ints and arrays alike; a zero divisor has been trapped, unless it is unspecified."""
+    """Integer division for ints and arrays. A zero divisor has already trapped, unless it is unspecified."""
 
     def divide(a: Any, b: Any) -> Any:
         if isinstance(b, int) and b == 0:
@@ -203,7 +203,7 @@ def divider(element: Element, signed: bool, rounding: str) -> Callable[[Any, Any
 
 
 def remainder(element: Element, signed: bool) -> Callable[[Any, Any], Any]:
-    """Remainder of truncated division: its sign is the dividend's. A divisor of zero is as in `divider`."""
+    """The remainder of truncated division, with the dividend's sign. A zero divisor is handled as in `divider`."""
 
     def rem(a: Any, b: Any) -> Any:
         if isinstance(b, int) and b == 0:
@@ -239,7 +239,7 @@ def _divide(emitter: Emitter, op: Any) -> None:
     else:
         function = remainder(element, signed)
     check = emitter.bind(check_division(element, signed), "check_division")
-    # Dividing by zero has no result to go on with, sanitizing or not.
+    # Checked even without `sanitize`: division by zero has no result to continue with.
     emitter.line(f"{check}({a}, {b}, {emitter.poison_of((op.lhs, op.rhs))})")
     emitter.let(op.results[0], f"{emitter.bind(function)}({a}, {b})")
 
@@ -260,7 +260,7 @@ def _multiply_high(emitter: Emitter, op: Any) -> None:
 
 
 def shifter(element: Element, left: bool, signed: bool) -> Callable[[Any, Any], Any]:
-    """Shifts. One by the width or more, when not trapped, shifts everything out."""
+    """Shifts. A shift by the width or more shifts all bits out, if it does not trap."""
     bits = element.bits
 
     def shift(a: Any, b: Any) -> Any:

@@ -1,8 +1,7 @@
-"""Memory as the interpreter sees it: allocations, pointers into them, and one address space per launch.
+"""The interpreter's memory: allocations, pointers into them, and one address space per launch.
 
-In a launch allocation number n starts at address (n << 40) + 256. Addresses of different allocations are so far apart
-that no wrong offset reaches from one into the next, and every base is aligned to 256 bytes and no more, which is what
-cudaMalloc promises.
+In a launch, allocation number n starts at address (n << 40) + 256. Allocations are so far apart that no wrong offset
+reaches from one into the next. Every base is aligned to exactly 256 bytes, the alignment that cudaMalloc promises.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _BASE = 256
 
 
 class Trap(Exception):
-    """Undefined behaviour met while a block runs. The launch makes it a SanitizerError that names entry, operation,
+    """Undefined behaviour in a running block. The launch turns it into a SanitizerError that names entry, operation,
     source location and block."""
 
 
@@ -68,17 +67,17 @@ class AddressSpace:
         return base_address(number) + pointer.offset_bytes
 
     def number(self, address: int) -> int:
-        """Which allocation an address belongs to. Traps on an address of none."""
+        """The allocation that an address belongs to. Traps if there is none."""
         number = address >> _SPAN_BITS
         if not 0 <= number < len(self._allocations) or address < 0:
-            raise Trap(f"address {address:#x} belongs to no allocation")
+            raise Trap(f"address {address:#x} does not belong to any allocation")
         return number
 
     def __getitem__(self, number: int) -> Allocation:
         return self._allocations[number]
 
     def check(self, number: int, first: int, last: int) -> None:
-        """Trap unless bytes `first` .. `last` (offsets, inclusive) lie in allocation `number`."""
+        """Traps unless bytes `first` .. `last` (offsets, inclusive) lie in allocation `number`."""
         nbytes = self._allocations[number].nbytes
         if first < 0 or last >= nbytes:
             raise Trap(

@@ -24,12 +24,13 @@ from .taint import flows
 Argument = Pointer | int | float
 Grid = tuple[int, int, int]
 
-_FAMILIES = (access, control, conversions, floats, integers, printing, shapes)  # importing one registers its lowerings
+# Importing these registers their lowerings.
+_FAMILIES = (access, control, conversions, floats, integers, printing, shapes)
 
 
 @dataclass
 class Runtime:
-    """What generated code asks of the launch it runs in."""
+    """The launch that generated code runs in."""
 
     grid: Grid
     globals: dict[str, Allocation]
@@ -45,7 +46,7 @@ class Runtime:
         return self.space.address(Pointer(self.globals[name]))
 
     def allocate(self, nbytes: int) -> int:
-        """Fresh memory of one block, filled with a pattern that a kernel which reads before it writes will notice."""
+        """New memory for one block. It is filled with a pattern, so that reading before writing gives odd results."""
         return self.space.address(Pointer(Allocation(np.full(nbytes, 0xFF, np.uint8))))
 
 
@@ -66,7 +67,7 @@ class Prepared:
         return tuple(self._entries)
 
     def kernel(self, symbol: str, sanitize: bool = True) -> Kernel:
-        """The compiled entry; `.source` is the Python it runs as. Raises UsageError if there is no such entry."""
+        """The compiled entry, whose `source` is its Python code. Raises UsageError if there is no such entry."""
         if symbol not in self._entries:
             raise UsageError(f"no entry {symbol!r} in this module", hint=f"it has {', '.join(self._entries) or 'none'}")
         key = symbol, sanitize
@@ -75,10 +76,11 @@ class Prepared:
         return self._kernels[key]
 
     def launch(self, symbol: str, args: Sequence[Argument], grid: Grid, sanitize: bool = True) -> None:
-        """Run an entry over `grid` blocks, in order x fastest. `args` in ABI order.
+        """Runs an entry over `grid` blocks, x fastest. `args` are in ABI order.
 
-        Raises LaunchError if the arguments do not fit, SanitizerError for undefined behaviour: with `sanitize` all that
-        the package documents, without it only accesses outside an allocation, division by zero and failed assertions.
+        Raises LaunchError if the arguments do not fit, and SanitizerError for undefined behaviour. With `sanitize` this
+        covers every kind that the package documents; without it only accesses outside an allocation, division by zero
+        and failed assertions.
         """
         kernel = self.kernel(symbol, sanitize)
         if len(grid) != 3 or any(n < 0 for n in grid):
@@ -110,7 +112,7 @@ class Prepared:
         )
 
     def _depends_on(self, kernel: Kernel, first: int, second: int) -> bool:
-        """Whether memory operation `second` needs what `first` read, so that it cannot come before it."""
+        """True if memory operation `second` depends on the result of `first`, so that it cannot run before it."""
         key = kernel.symbol, first, second
         if key not in self._depends:
             target = kernel.sites[second]
@@ -137,7 +139,7 @@ def _bind_one(name: str, parameter: SSAValue, arg: Argument, space: AddressSpace
 
 
 def _dependents(op: Operation) -> Iterator[Operation]:
-    """The ops that use, directly or not, what `op` gave (tokens aside)."""
+    """The ops that depend on the results of `op`, directly or indirectly, other than through tokens."""
     seen: set[SSAValue] = set()
     todo: list[SSAValue] = [op.results[0]]
     while todo:
@@ -154,7 +156,7 @@ def _dependents(op: Operation) -> Iterator[Operation]:
 
 
 def _failed_op(kernel: Kernel, trap: Trap) -> Operation | None:
-    """The operation whose generated line a trap left from."""
+    """The operation whose generated line raised a trap."""
     traceback = trap.__traceback__
     found: Operation | None = None
     while traceback is not None:
@@ -185,11 +187,12 @@ _prepared: dict[bytes, Prepared] = {}
 
 
 def prepare(data: bytes) -> Prepared:
-    """Bytecode ready to launch; the same bytes give the same object, globals included.
+    """Bytecode ready to launch. The same bytes give the same object, including its globals.
 
     Raises BytecodeError for damaged bytecode and UsageError for an operation that the interpreter does not have.
     """
     key = hashlib.sha256(data).digest()
     if key not in _prepared:
-        _prepared.setdefault(key, Prepared(bytecode.read(data)))  # of two threads the first one's
+        # setdefault: if two threads prepare the same bytes, both get the first result.
+        _prepared.setdefault(key, Prepared(bytecode.read(data)))
     return _prepared[key]

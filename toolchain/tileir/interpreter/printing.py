@@ -1,4 +1,4 @@
-"""What kernels print: C's printf for tiles."""
+"""The output of `print_tko`: C's printf for tiles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _print(emitter: Emitter, op: Any) -> None:
     template, kinds = text(op, "str"), [tile_of(v) for v in tiles]
     conversions = sum(match["kind"] is not None for match in _CONVERSION.finditer(template))
     if "%" in _CONVERSION.sub("", template) or conversions != len(kinds):
-        raise UsageError(f"print_tko at {where(op)}: {template!r} is no format for {len(kinds)} values")
+        raise UsageError(f"print_tko at {where(op)}: the format {template!r} does not fit {len(kinds)} values")
     emitter.forbid_poison(tiles, "a printed value")
     emitter.line(f"{emitter.bind(printer(template, kinds))}({emitter.refs(tiles)})")
     for result in op.results:
@@ -57,7 +57,7 @@ def printer(template: str, tiles: Sequence[Tile]) -> Callable[..., None]:
 
 
 def formatted(flags: str, kind: str, element: Element, x: Any) -> str:
-    """One element. A conversion that is not for its type, which Tile IR leaves undefined, shows the value as it is."""
+    """One element. If the conversion does not fit its type, which Tile IR leaves undefined, it is shown as is."""
     if (element.kind == "float") != (kind in "aAeEfFgG"):
         return str(x)
     if kind in "aA":
@@ -72,4 +72,4 @@ def formatted(flags: str, kind: str, element: Element, x: Any) -> str:
         return hex(bits)
     if kind in "diu":
         return f"%{flags}d" % (bits if kind == "u" else number)
-    return (f"%{flags}{kind}" % bits).replace("0o", "0")  # Python's own mark of octals
+    return (f"%{flags}{kind}" % bits).replace("0o", "0")  # Python's prefix of octal numbers

@@ -1,7 +1,7 @@
-"""Roundings that numpy has no operation for: directed modes into any float type, and floats into integers.
+"""Roundings that numpy has no operation for: directed modes to any float type, and floats to integers.
 
-Values are rounded from f64. `error` is the sign of what the f64 value lost of the exact result (exact - value), so that
-a directed mode stays right where even f64 was inexact.
+Values are rounded from f64. `error` is the sign of exact result - f64 value, so that a directed mode is right even if
+the f64 value is inexact.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def directed_rounder(element: Element, mode: str) -> Callable[..., Any]:
     def round_(value: Any, error: Any = 0.0) -> Any:
         value = np.asarray(value, np.float64)
         mantissa, exponent = np.frexp(value)
-        # Just inside a power of two steps are half as wide.
+        # Just below a power of two the steps are half as wide.
         exponent = exponent - ((np.abs(mantissa) == 0.5) & (np.sign(error) * value < 0))
         quantum = np.ldexp(1.0, np.maximum(exponent - 1, lowest) - (precision - 1))
         steps = value / quantum
-        # What f64 lost only matters on a step or half-way between two: a quarter of a step stands for it.
+        # The error of f64 matters only on a step or half-way between two, so adding a quarter of a step represents it.
         steps = np.where(2 * steps == np.rint(2 * steps), steps + 0.25 * np.sign(error), steps)
         rounded = np.copysign(integral(steps) * quantum, value)
         down = (mode == "zero") | ((mode == "negative_inf") & (value > 0)) | ((mode == "positive_inf") & (value < 0))
@@ -66,7 +66,7 @@ def directed_rounder(element: Element, mode: str) -> Callable[..., Any]:
 
 
 def saturating(element: Element, mode: str) -> Callable[..., Any]:
-    """As `directed_rounder`, but what is too large for `element` becomes its largest number, an infinity too."""
+    """Like `directed_rounder`, but numbers too large for `element`, and infinities, become its largest number."""
     round_, largest = directed_rounder(element, mode), _FORMATS[element.name][2]
 
     def saturate(value: Any, error: Any = 0.0) -> Any:
@@ -76,8 +76,8 @@ def saturating(element: Element, mode: str) -> Callable[..., Any]:
 
 
 def power_of_two(mode: str) -> Callable[[Any], Any]:
-    """The magnitude of a float as a scale (f8E8M0FNU): a power of two from 2^-127 to 2^127, the one below it or, by
-    `positive_inf`, the one above."""
+    """The magnitude of a float rounded to a scale (f8E8M0FNU), a power of two from 2^-127 to 2^127: down, or up by
+    `positive_inf`."""
 
     def scale(value: Any) -> Any:
         inside = np.clip(np.abs(np.asarray(value, np.float64)), 2.0**-127, 2.0**127)
@@ -89,7 +89,8 @@ def power_of_two(mode: str) -> Callable[[Any], Any]:
 
 
 def _f64_rounder(mode: str) -> Callable[..., Any]:
-    """f64 values are the nearest already; a directed mode moves those that the error says are on the wrong side."""
+    """Rounds to f64. The values are already the nearest; a directed mode moves those that the error shows to be on the
+    wrong side."""
 
     def round_(value: Any, error: Any = 0.0) -> Any:
         value = np.asarray(value, np.float64)

@@ -13,7 +13,7 @@ from .views import unspecified
 
 
 class Cells:
-    """Elements of memory that a tile of pointers names: `flat[index]` for those whose mask is on."""
+    """The elements of memory that a tile of pointers addresses: `flat[index]` for those whose mask is set."""
 
     __slots__ = ("active", "flat", "index", "mask", "number", "offsets", "shape")
 
@@ -48,7 +48,7 @@ class Cells:
         return full.reshape(-1) if self.mask is None else full[self.mask]
 
     def tile(self, active: Array, masked: Any, element: Element) -> Any:
-        """A whole tile from the values at the active cells and what the others hold."""
+        """A whole tile from the values of the active cells and those of the others."""
         if self.mask is None:
             result = active.reshape(self.shape)
         else:
@@ -73,7 +73,7 @@ def store(cells: Cells, value: Any, element: Element) -> None:
 
 
 def contested(cells: Cells, value: Any, element: Element) -> bool:
-    """Whether one store writes two different values to one address: which of them stays is unspecified."""
+    """True if one store writes two different values to one address: which of them remains is unspecified."""
     index = cells.index
     if index.size < 2 or len(np.unique(index)) == index.size:
         return False
@@ -87,7 +87,7 @@ Combine = Callable[[Any, Any], Any]
 
 
 def combiner(mode: str, element: Element) -> Combine:
-    """What an atomic of `mode` makes of the old value and its argument, on arrays in compute dtype."""
+    """The function by which an atomic of `mode` combines the old value and its argument, on arrays in compute dtype."""
     unsigned = element.unsigned if element.kind == "integer" else None
 
     def as_unsigned(ufunc: Combine) -> Combine:
@@ -116,7 +116,7 @@ def read_modify_write(cells: Cells, argument: Any, combine: Combine, element: El
 
 
 def compare_and_swap(cells: Cells, expected: Any, value: Any, element: Element) -> Any:
-    """The old values; a masked-off element gives what it compares with. Floats compare by their bits."""
+    """Returns the old values; a masked-off element returns its compare operand. Floats are compared by their bits."""
     bits = np.dtype(f"u{element.storage.itemsize}")
     wanted = element.encode(cells.spread(np.asarray(expected, element.compute))).view(bits)
     values = element.encode(cells.spread(np.asarray(value, element.compute)))
@@ -130,7 +130,7 @@ def compare_and_swap(cells: Cells, expected: Any, value: Any, element: Element) 
 
 
 def _turns(index: Array) -> list[Array]:
-    """Positions of `index` in groups that name no cell twice; a later mention comes in a later group."""
+    """Positions of `index`, split into groups in which no cell occurs twice; repeated cells are in later groups."""
     if len(np.unique(index)) == index.size:
         return [np.arange(index.size)]
     seen: dict[int, int] = {}

@@ -1,14 +1,14 @@
-"""Races: which accesses of one launch touch the same bytes with nothing that orders them.
+"""Races: accesses of one launch to the same bytes that nothing orders.
 
-While blocks run, every access is only noted (`AccessLog`). After the launch `races` looks at the allocations that were
-written: it paints the accesses, in program order, into a map that holds for every cell the last access that wrote it
-and the last that read it. Two accesses to a cell, at least one a write, conflict unless
+While blocks run, every access is only recorded (`AccessLog`). After the launch, `races` examines the allocations that
+were written. It replays the accesses in program order on a map that holds, for every cell, the last access that wrote
+it and the last that read it. Two accesses to a cell, at least one of them a write, conflict unless
 
 - both are atomic (or relaxed/acquire/release) with a scope that spans both blocks, or
-- in one block: a token leads from the first to the second, or the second needs the first's result, or
+- in one block: a token leads from the first to the second, or the second depends on the first's result, or
 - in two blocks: the second block acquired what the first had released before.
 
-Program order alone orders nothing, and whether both write the same value does not matter.
+Program order alone orders nothing. Two writes conflict even if they write the same value.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .views import TileView, Window
 
 
 class Access(NamedTuple):
-    """One memory operation that one block ran. `token`: bit n is set if it comes after access n of its block. `after`:
-    the blocks whose releases this block had acquired. `where`: a view with a tile index, or byte offsets."""
+    """One memory operation that one block ran. `token`: bit n is set if it is ordered after access n of its block.
+    `after`: the blocks whose releases this block had acquired. `where`: a view with a tile index, or byte offsets."""
 
     site: int
     block: int
@@ -111,7 +111,7 @@ Depends = Callable[[int, int], bool]
 
 
 def races(log: AccessLog, space: AddressSpace, depends: Depends) -> Race | None:
-    """The first conflict found, or None. `depends(p, c)`: whether operation c uses what operation p gave."""
+    """The first conflict found, or None. `depends(p, c)`: True if operation c depends on a result of operation p."""
     by_number: dict[int, list[int]] = {}
     written: set[int] = set()
     for n, access in enumerate(log.accesses):
@@ -126,8 +126,9 @@ def races(log: AccessLog, space: AddressSpace, depends: Depends) -> Race | None:
 
 
 class _Map:
-    """The shadow of one allocation: access numbers, plus one, of the last writer and the last reader of each cell. And
-    where atomics, which need no order among themselves, meet plain accesses: of the last writer in another block."""
+    """The shadow of one allocation. For each cell it holds the access number, plus one, of the last writer and of the
+    last reader. If atomics, which need no order among themselves, and plain accesses meet in the allocation, it also
+    holds the last writer in another block."""
 
     def __init__(self, accesses: list[Access], nbytes: int, numbers: list[int], depends: Depends) -> None:
         self.accesses, self.numbers, self.depends = accesses, numbers, depends
@@ -155,7 +156,7 @@ class _Map:
                 self._assign(self.reader, access, n + 1)
         if self.reader is None:
             return None
-        # A later reader of the same cell may have hidden an earlier one from the write that followed both.
+        # Only the last reader of a cell was kept, so a write may not have met an earlier reader: check all reads again.
         for n in self.numbers:
             access = self.accesses[n]
             if not access.writes:
@@ -165,7 +166,7 @@ class _Map:
         return None
 
     def _hide(self, access: Access) -> None:
-        """The last writers of another block than that which writes now."""
+        """The last writers in blocks other than the one that writes now."""
         if self.other is not None:
             last = self._view(self.writer, access)
             foreign = (last > 0) & (self.blocks[last] != access.block)
@@ -226,7 +227,7 @@ class _Map:
 
 
 def ordered(first: Access, second: Access, depends: Depends) -> bool:
-    """Whether something orders two accesses to the same bytes, `first` being the earlier one in program order."""
+    """True if something orders two accesses to the same bytes. `first` is the earlier one in program order."""
     if not (first.writes or second.writes):
         return True
     if first.block == second.block:

@@ -21,7 +21,7 @@ def whole(array: Any, shape: tuple[int, ...]) -> Array:
 
 
 def _shaped(emitter: Emitter, op: Any, move: Callable[[Any], Any]) -> None:
-    """One operand, moved; its poison moves alike."""
+    """Moves the elements of one operand, and those of its poison mask in the same way."""
     source = op.operands[0]
     name = emitter.bind(move)
     emitter.let(op.results[0], f"{name}({emitter.ref(source)})")
@@ -231,7 +231,7 @@ Combine = Callable[..., tuple[Any, ...]]
 
 
 def reduce(combine: Combine, shape: tuple[int, ...], dim: int, *operands: Any) -> tuple[Any, ...]:
-    """Fold halves onto each other along `dim` (every extent is a power of two)."""
+    """Reduces along `dim` by combining its two halves repeatedly; every extent is a power of two."""
     parts = [np.moveaxis(whole(x, shape), dim, 0) for x in operands]
     while len(parts[0]) > 1:
         half = len(parts[0]) // 2

@@ -1,8 +1,8 @@
-"""Which values of an entry can hold unspecified elements, and how their poison masks combine.
+"""Finds the values of an entry that can hold unspecified elements, and combines their poison masks.
 
-Unspecified elements come from loads outside a tensor without a padding value, and from masked-off pointer loads
-without one. They are harmless until used: a kernel may well load rows beyond the end and never store them. So a mask
-follows them through arithmetic, and only a store, a branch, an address or an index that depends on one is an error.
+Unspecified elements come from loads outside a tensor, and from masked-off pointer loads, without a padding value. They
+are harmless until used: a kernel may load rows beyond the end and never store them. So a mask follows them through
+arithmetic, and only a store, a branch, an address or an index that depends on one is an error.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def tainted(body: Block) -> frozenset[SSAValue]:
 
 
 def flows(op: Operation) -> Iterable[tuple[SSAValue, SSAValue]]:
-    """The pairs (value, value that depends on it) that one op makes."""
+    """The pairs (value, value that depends on it) of one op."""
     name = short_name(op)
     if name in ("for", "loop"):
         carried = op.operands[3:] if name == "for" else op.operands
@@ -86,12 +86,12 @@ def either(*masks: Any) -> Any:
 
 
 def some(mask: Any) -> bool:
-    """Whether a mask is True anywhere. Only a kernel's failing path or one that masks by hand gets to look."""
+    """True if a mask is True anywhere. Rarely called: only in kernels that are wrong or mask by hand."""
     return bool(np.any(mask))
 
 
 def chosen(condition: Any, at_condition: Any, if_true: Any, if_false: Any) -> Any:
-    """The poison of a select: the chosen side's, and the condition's own."""
+    """The poison of a select: that of the chosen side, and that of the condition."""
     if if_true is None and if_false is None:
         return at_condition
     picked = np.where(condition, False if if_true is None else if_true, False if if_false is None else if_false)
@@ -99,7 +99,7 @@ def chosen(condition: Any, at_condition: Any, if_true: Any, if_false: Any) -> An
 
 
 def reduced(masks: Iterable[Any], shape: tuple[int, ...], dim: int) -> Any:
-    """The poison of a reduction: of every result with a poisoned element along `dim`."""
+    """The poison of a reduction: a result is poisoned if any element along `dim` is."""
     mask = either(*masks)
     return None if mask is None else np.broadcast_to(mask, shape).any(axis=dim)
 
@@ -114,7 +114,8 @@ def scanned(masks: Iterable[Any], shape: tuple[int, ...], dim: int, reverse: boo
 
 
 def multiplied(lhs: Any, rhs: Any, acc: Any) -> Any:
-    """The poison of a matrix product: whole rows of the left operand's, whole columns of the right one's."""
+    """The poison of a matrix product: an element poisons its whole row if it is in the left operand, its whole column
+    if it is in the right one."""
     rows: Array | None = None if lhs is None else np.any(lhs, axis=-1, keepdims=True)
     columns: Array | None = None if rhs is None else np.any(rhs, axis=-2, keepdims=True)
     return either(rows, columns, acc)

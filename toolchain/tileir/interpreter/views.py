@@ -1,8 +1,8 @@
 """Views at run time: a tensor in memory, and tiles of it loaded and stored as numpy slices.
 
-A tile view (partition, strided or gather/scatter) is one list of dimensions in the tile's order: how far one index step
-goes, the tile's extent, the tensor's extent. What lies outside the tensor reads as the padding value; without one it is
-unspecified, which loads report as poison (a mask that is True there) and fill with NaN.
+A tile view (partition, strided or gather/scatter) is a list of dimensions in the tile's order, each with the elements
+per index step, the tile's extent and the tensor's extent. Elements outside the tensor read as the padding value.
+Without one they are unspecified: loads mark them in the poison mask and fill them with NaN.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Window(NamedTuple):
 
 
 class TileView:
-    """Tiles of a tensor. `fill` pads what is outside (None: unspecified)."""
+    """Tiles of a tensor. `fill`: the value of elements outside of it (None: unspecified)."""
 
     __slots__ = ("array", "dims", "element", "fill", "number", "offset", "space", "strides", "tile")
 
@@ -75,8 +75,8 @@ class TileView:
         storage = tensor.element.storage
         self.strides = tuple(tensor.strides[d] * storage.itemsize for d in dim_map)
         self.dims = tuple(Dimension(s, t, n) for s, t, n in zip(steps, tile, shape, strict=True))
-        # The whole tensor as one array if it lies in its allocation: the usual case. Otherwise only accesses to what is
-        # outside are wrong, so each access looks for itself.
+        # Usually the whole tensor lies in its allocation and is one array. Otherwise only accesses to the part outside
+        # are wrong, so each access is checked by itself.
         self.array: Array | None = None
         memory = tensor.space[self.number]
         if 0 in shape:
@@ -98,7 +98,7 @@ class TileView:
         return None if self.array is None else tuple(slices)
 
     def clip(self, index: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-        """Slices (of the tensor, of the tile) of what both share. Empty slices when they share nothing."""
+        """The slices of the tensor and of the tile that cover their common elements; empty if there are none."""
         tensor: list[slice] = []
         local: list[slice] = []
         for i, (step, tile, size) in zip(index, self.dims, strict=True):
@@ -116,7 +116,8 @@ class TileView:
         return Window(offset, tuple(s.stop - s.start for s in slices), self.strides)
 
     def clipped(self, index: Sequence[int]) -> tuple[Array | None, tuple[slice, ...]]:
-        """Storage (None if there is none) and tile slices of what lies inside. Traps outside the allocation."""
+        """The storage of the elements inside the tensor (None if there are none) and their slices of the tile. Traps if
+        they lie outside the allocation."""
         slices, local = self.clip(index)
         if any(s.start == s.stop for s in slices):
             return None, local
@@ -131,8 +132,8 @@ class TileView:
 
 
 def check_inbounds(view: TileView, promised: Sequence[int], *index: Any) -> None:
-    """Trap if a tile reaches outside the tensor along one of the `promised` dimensions. An index that is an
-    array names elements one by one."""
+    """Traps if a tile reaches outside the tensor along one of the `promised` dimensions. An index that is an array
+    selects elements one by one."""
     for d in promised:
         step, tile, size = view.dims[d]
         first = int(np.min(index[d])) * step
@@ -140,7 +141,7 @@ def check_inbounds(view: TileView, promised: Sequence[int], *index: Any) -> None
         if first < 0 or last >= size:
             raise Trap(
                 f"dimension {d} of the tile holds elements {first} .. {last} of a tensor that has {size} there, but "
-                f"inbounds says that none is outside"
+                f"inbounds promises that none is outside"
             )
 
 
@@ -158,7 +159,7 @@ def load(view: TileView, *index: int) -> Array:
 
 
 def poison(view: TileView, *index: int) -> Array | None:
-    """Where the tile at `index` is unspecified; None if nowhere."""
+    """The mask of the unspecified elements of the tile at `index`; None if there are none."""
     if view.fill is not None or view.inside(index) is not None:
         return None
     part, local = view.clipped(index)
@@ -169,7 +170,7 @@ def poison(view: TileView, *index: int) -> Array | None:
 
 
 def store(view: TileView, tile: Array, *index: int) -> None:
-    """Write a tile; what lies outside the tensor is dropped."""
+    """Writes a tile; elements outside the tensor are dropped."""
     element = view.element
     slices = view.inside(index)
     if slices is not None:
@@ -188,18 +189,18 @@ def update(view: TileView, tile: Array, combine: Callable[[Array, Array], Array]
 
 
 def poisoned_inside(view: TileView, mask: Array, *index: int) -> bool:
-    """Whether a store at `index` of a tile with this poison mask writes a poisoned element."""
+    """True if a store at `index` of a tile with this poison mask writes a poisoned element."""
     part, local = view.clipped(index)
     return part is not None and bool(cut(mask, view.tile, local).any())
 
 
 def cut(tile: Array, shape: tuple[int, ...], local: tuple[slice, ...]) -> Array:
-    """`tile[local]`, of a tile whose array may have extent 1 where `shape` has more."""
+    """`tile[local]`, for a tile of this `shape` whose array may have extent 1 instead in some dimensions."""
     return tile[tuple(s if n == full else slice(None) for s, n, full in zip(local, tile.shape, shape, strict=True))]
 
 
 def unspecified(element: Element) -> Any:
-    """What an unspecified element reads as: chosen to be noticed."""
+    """The value that an unspecified element reads as, chosen so that it is noticed."""
     if element.kind == "float":
         return np.nan
     return element.compute.type(-1)

@@ -1,4 +1,4 @@
-"""`assume-divisors`: what an entry promises of its arguments becomes `assume` operations on them."""
+"""`assume-divisors`: turns an entry's promises about its arguments into `assume` operations."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..dialect.ops import AssumeOp
 
 
 def assume_divisors(entry: EntryOp, spec: EntrySpec) -> None:
-    """`cutile_python_v2` passes an array as pointer, sizes, strides: of an aligned one the pointer is a multiple of 16
-    bytes, and so is every stride but the last, which is 1; of a dense one the pointer. Sizes are multiples of what the
-    entry says."""
+    """`cutile_python_v2` passes an array as pointer, sizes, strides. If the array is aligned, the pointer and all
+    strides but the last, which is 1, are multiples of 16 bytes. If it is dense, the pointer is. Sizes are multiples of
+    the numbers that the entry names."""
     arguments = list(entry.body.block.args)
     promised: list[tuple[SSAValue, int]] = []
     at = 0
@@ -35,7 +35,7 @@ def assume_divisors(entry: EntryOp, spec: EntrySpec) -> None:
         at += 1 + 2 * rank
     if at != len(arguments):
         raise SourceError(
-            f"{location.get(entry)}: error: @{entry.symbol} has {len(arguments)} arguments, op {spec.op} has {at}"
+            f"{location.get(entry)}: error: @{entry.symbol} has {len(arguments)} arguments, but op {spec.op} has {at}"
         )
     first = InsertPoint.at_start(entry.body.block)
     for value, divisor in promised:

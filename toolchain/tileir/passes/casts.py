@@ -1,4 +1,4 @@
-"""`drop-identity-casts`: casts to the type that the value has already, as `ftof` from f32 to f32, go away."""
+"""`drop-identity-casts`: removes casts of a value to the type that it already has, such as `ftof` from f32 to f32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`drop-unused` and `drop-unused-carry`: what composing leaves behind without a use."""
+"""`drop-unused` and `drop-unused-carry`: remove the values that composing has created but nothing uses."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from ..dialect.control import ContinueOp, EntryOp, ForOp
 from ..dialect.memory import MakeTensorViewOp, MakeViewOp
 from ..dialect.ops import AssumeOp, ConstantOp, MakeTokenOp
 
-DROPPED = (AssumeOp, ConstantOp, MakeTensorViewOp, MakeViewOp, MakeTokenOp)  # without effect, made for any kernel
+DROPPED = (AssumeOp, ConstantOp, MakeTensorViewOp, MakeViewOp, MakeTokenOp)  # operations without side effects
 
 
 def drop_unused(entry: EntryOp) -> None:
-    """Erase assumptions, constants, views and tokens that nothing uses."""
+    """Erases assumptions, constants, views and tokens that nothing uses."""
     for op in reversed(list(entry.walk())):
         if isinstance(op, DROPPED) and not any(result.uses.get_length() for result in op.results):
             Rewriter.erase_op(op)
 
 
 def drop_unused_carry(entry: EntryOp) -> None:
-    """Take a value out of what a `for` carries if each iteration passes on what it got and nothing else uses it."""
+    """Removes a carried value from a `for` if every iteration passes it on unchanged and nothing else uses it."""
     for loop in [op for op in entry.walk() if isinstance(op, ForOp)]:
         kept = [index for index in range(len(loop.initValues)) if not _passed_on(loop, index)]
         if len(kept) < len(loop.initValues):

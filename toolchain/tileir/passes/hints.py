@@ -11,16 +11,16 @@ from ..dialect.memory import LoadViewTkoOp
 from ..dialect.ops import MmaFOp
 
 HINTS = {"occupancy": "occupancy", "num_ctas": "num_cta_in_cga", "num_worker_warps": "num_worker_warps_per_cta"}
-LATENCY = "latency"  # from 1 to 10, how long loads take; the default is 5. With less, fewer loads are in flight at once
+LATENCY = "latency"  # of loads, from 1 to 10; the default is 5. A lower one keeps fewer loads in flight
 
 
 def set_hints(entry: EntryOp, spec: EntrySpec) -> None:
-    """Give an entry the EntrySpec's hints, whichever source it comes from. `latency` is given to the loads in loops
-    that multiply matrices, but for those with hints of their own. Raises SourceError for a hint that there is not."""
+    """Sets the EntrySpec's hints on an entry of any source. `latency` is set on the loads in loops that multiply
+    matrices, except loads that already have hints. Raises SourceError for an unknown hint."""
     if unknown := {key for hints in spec.hints.values() for key in hints} - {*HINTS, LATENCY}:
-        raise SourceError(f"{spec.symbol}: no hint is called {min(unknown)}; there are {', '.join([*HINTS, LATENCY])}")
+        raise SourceError(f"{spec.symbol}: there is no hint {min(unknown)}, only {', '.join([*HINTS, LATENCY])}")
     if wrong := [hints[LATENCY] for hints in spec.hints.values() if not 1 <= hints.get(LATENCY, 1) <= 10]:
-        raise SourceError(f"{spec.symbol}: a latency is from 1 to 10, not {wrong[0]}")
+        raise SourceError(f"{spec.symbol}: a latency must be from 1 to 10, not {wrong[0]}")
     given = tuple(
         (target, tuple((HINTS[key], value) for key, value in hints.items() if key != LATENCY))
         for target, hints in spec.hints.items()
@@ -35,7 +35,7 @@ def set_hints(entry: EntryOp, spec: EntrySpec) -> None:
     multiplying = [loop for loop in entry.walk() if isinstance(loop, ForOp) and _multiplies(loop)]
     loads = [op for loop in multiplying for op in loop.body.block.ops if isinstance(op, LoadViewTkoOp)]
     if not loads:
-        raise SourceError(f"{spec.symbol}: no loop multiplies what it loads, which is what a latency is for")
+        raise SourceError(f"{spec.symbol}: a latency has no effect, as no loop with a matrix product loads anything")
     for load in loads:
         if load.optimization_hints is None:
             load.properties["optimization_hints"] = attrs.HintsAttr(latencies)

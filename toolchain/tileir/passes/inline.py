@@ -1,6 +1,6 @@
-"""`inline`: fill the holes of a composed kernel and replace calls by the bodies of the fragments that they name.
+"""`inline`: fills the holes of a composed kernel and replaces each call by the body of the fragment that it names.
 
-Each operation keeps the place where it was written, so that an error in a fragment points into the fragment's file.
+Each operation keeps its source location, so that an error in a fragment points into the fragment's file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..dialect.control import EntryOp, ModuleOp
 
 
 def inline(module: ModuleOp) -> None:
-    """Leave a module with its entries alone: no holes, calls or fragments."""
+    """Leaves a module that has entries only: no holes, calls or fragments."""
     fragments = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FragmentOp)}
     for entry in module.entries.values():
         inline_into(entry, fragments)
@@ -25,7 +25,7 @@ def inline(module: ModuleOp) -> None:
 
 
 def inline_into(function: EntryOp | FragmentOp, fragments: Mapping[str, FragmentOp]) -> None:
-    """Fill the holes and replace the calls in one function. `fragments`: those that may be called, by symbol."""
+    """Fills the holes and replaces the calls in one function. `fragments`: the callable fragments by symbol."""
     while parts := [op for op in function.walk() if isinstance(op, HoleOp | CallOp)]:
         for part in parts:
             block = part.body.block if isinstance(part, HoleOp) else _copy(fragments[part.callee.data].body.block)
@@ -33,7 +33,7 @@ def inline_into(function: EntryOp | FragmentOp, fragments: Mapping[str, Fragment
 
 
 def _copy(block: Block) -> Block:
-    """A block with copies of its operations, which keep names and places."""
+    """A copy of a block. The operations keep their value names and source locations."""
     copy = Block(arg_types=[argument.type for argument in block.args])
     values: dict[SSAValue, SSAValue] = dict(zip(block.args, copy.args, strict=True))
     for op in block.ops:
@@ -46,7 +46,7 @@ def _copy(block: Block) -> Block:
 
 
 def _splice(part: HoleOp | CallOp, block: Block) -> None:
-    """Put a block's operations in the place of a hole or call."""
+    """Replaces a hole or call by a block's operations."""
     last = block.last_op
     assert last is not None
     for parameter, value in zip(block.args, part.arguments, strict=True):

@@ -1,17 +1,20 @@
-"""Launches that overlap: from Hopper on a kernel may begin before the one before it ends, and waits by itself.
+"""Programmatic dependent launch (PDL): from Hopper on, a kernel may begin before the previous launch has ended, and
+waits for it by itself.
 
-Bytecode 13.4 has two operations for it. `gdc_launch_dependents_tko` lets the launch after begin, once every block has
-come to it or ended; `gdc_wait_tko` waits until the launch before has ended and all that it wrote can be read. On a GPU
-that cannot overlap launches both are nothing. `settle` sees to it that every kernel keeps these rules:
+Bytecode 13.4 has two operations for this. `gdc_launch_dependents_tko` allows the next launch to begin once every block
+has executed it or ended. `gdc_wait_tko` waits until the previous launch has ended and its writes are visible. On a GPU
+that cannot overlap launches, neither does anything. `settle` makes every kernel follow these rules:
 
-- It lets the launch after begin, by default at once: that one's blocks then start as soon as there is room for them.
-- It waits once, outside of any loop or branch, and never ends without. One that says nothing waits before its first
-  access to memory.
-- What stands after the wait waits for it. What stands before it may read arrays that its op calls `early`, no others,
-  and writes nothing.
+- It allows the next launch to begin, by default at its own start. The next launch's blocks then start as soon as there
+  is room for them.
+- It waits exactly once, outside of any loop or branch, and before it ends. A kernel without a wait of its own waits
+  before its first access to memory.
+- Accesses after the wait are ordered behind it by tokens. Before the wait a kernel may only read, and only the arrays
+  that its op lists as `early`.
 
-As every kernel waits before it ends, one that has waited finds all launches before it ended, not only the last. What it
-reads early may be written by any of those that overlap: whoever launches sees to that.
+Every kernel waits before it ends. Therefore, after its wait, a kernel knows that all earlier launches have ended, not
+only the previous one. But an array that it reads before the wait may still be written by any launch that overlaps it:
+the launcher has to rule that out.
 """
 
 from __future__ import annotations
@@ -44,17 +47,19 @@ POINTING = (t.TensorViewType, t.TileViewType)
 
 
 def settle(entry: EntryOp, spec: EntrySpec, version: Version) -> None:
-    """Makes an entry wait for the launch before it, or, in bytecode without the operations, not. Raises SourceError if
-    what it says itself breaks the rules."""
+    """Makes an entry wait for the previous launch, or removes the wait for bytecode versions that lack the operations.
+    Raises SourceError if the kernel's own waits break the rules."""
     waits = [op for op in entry.walk() if isinstance(op, GdcWaitTkoOp)]
     if version < V13_4:
         _drop(entry)
         return
     if len(waits) > 1 or (waits and waits[0].parent_op() is not entry):
-        raise _fails(waits[-1], spec, "a kernel waits for the launch before it once, outside of any loop or branch")
+        raise _fails(
+            waits[-1], spec, "a kernel must wait for the previous launch exactly once, outside of any loop or branch"
+        )
     wait = waits[0] if waits else _insert(entry)
     if ended := _return_before(entry, wait):
-        raise _fails(ended, spec, "a kernel may not end before it has waited for the launch before it")
+        raise _fails(ended, spec, "a kernel may not end before it has waited for the previous launch")
     _order_after(entry, wait)
     _drop_passed(entry, wait)
     if not any(isinstance(op, GdcLaunchDependentsTkoOp) for op in entry.walk()):
@@ -79,7 +84,7 @@ def _add(kind: type[Operation], where: InsertPoint, operands: list[SSAValue], ne
 
 
 def _drop(entry: EntryOp) -> None:
-    """Takes the two operations out: what waited for one waits for what that waited for."""
+    """Removes the two operations. An operation that had the token of one gets the token that this one had."""
     for op in list(entry.walk()):
         if isinstance(op, GdcWaitTkoOp | GdcLaunchDependentsTkoOp):
             before = op.token
@@ -90,13 +95,13 @@ def _drop(entry: EntryOp) -> None:
 
 
 def _is_access(op: Operation) -> bool:
-    """Whether it reads or writes memory that launches share: whatever a token can order, but for the two above."""
+    """True for an operation that accesses memory shared by launches: all that take a token, except waits and prints."""
     return hasattr(op, "token") and not isinstance(op, GdcWaitTkoOp | GdcLaunchDependentsTkoOp | PrintTkoOp)
 
 
 def _insert(entry: EntryOp) -> GdcWaitTkoOp:
-    """A wait before the first operation that accesses memory, makes a token for it or may end the kernel, itself or
-    within."""
+    """Adds a wait before the first operation that accesses memory, makes a token or may end the kernel, or that
+    contains such an operation."""
 
     def first(op: Operation) -> bool:
         return any(isinstance(inner, MakeTokenOp | ReturnOp) or _is_access(inner) for inner in op.walk())
@@ -117,7 +122,7 @@ def _return_before(entry: EntryOp, wait: GdcWaitTkoOp) -> Operation | None:
 
 
 def _order_after(entry: EntryOp, wait: GdcWaitTkoOp) -> None:
-    """What stands after the wait and has no token yet comes after it: accesses, and prints, which pass tokens on."""
+    """Gives the wait's token to all accesses and prints after it that have none, instead of any `make_token`."""
     passed = False
     for op in list(entry.walk()):
         passed = passed or op is wait
@@ -134,14 +139,15 @@ def _order_after(entry: EntryOp, wait: GdcWaitTkoOp) -> None:
 
 
 def _drop_passed(entry: EntryOp, wait: Operation) -> None:
-    """What comes after the wait comes after all that the wait came after: it need not take those tokens too, for each
-    of which the compiler makes a barrier. cuTile joins them where an array that is read early is written."""
+    """Removes redundant tokens from joins. An access ordered after the wait is also ordered after everything that the
+    wait was ordered after, so a join with the wait's token does not need those tokens; for each of them the compiler
+    would make a barrier. cuTile makes such joins when a kernel writes an array that it reads before the wait."""
     ready, passed = wait.results[0], _accesses_before(wait)
     for op in list(entry.walk()):
         if not isinstance(op, JoinTokensOp) or ready not in op.operands or passed.isdisjoint(op.operands):
             continue
         left = [token for token in op.operands if token not in passed]
-        if len(left) == 1:  # a join of one is none
+        if len(left) == 1:  # a join of one token is that token
             op.results[0].replace_all_uses_with(ready)
             Rewriter.erase_op(op)
         else:
@@ -149,7 +155,8 @@ def _drop_passed(entry: EntryOp, wait: Operation) -> None:
 
 
 def _accesses_before(op: Operation) -> set[SSAValue]:
-    """The tokens of accesses, and their joins, that an operation comes after; none from before a loop or branch."""
+    """The tokens of accesses, and joins of them, that an operation is ordered after. The search ends at a loop or
+    branch."""
     found: set[SSAValue] = set()
     behind = [op]
     while behind:
@@ -178,21 +185,21 @@ def _check(entry: EntryOp, spec: EntrySpec) -> None:
         if isinstance(op, LoadViewTkoOp | LoadPtrTkoOp):
             source = _argument(op.view if isinstance(op, LoadViewTkoOp) else op.source, entry)
         elif not passed:
-            raise _fails(op, spec, "only reads may stand before the wait for the launch before this one")
+            raise _fails(op, spec, "only reads are allowed before the wait for the previous launch")
         if source is None or names[source] not in early:
             if passed:
-                raise _fails(op, spec, "its token does not come after the wait for the launch before, above it")
+                raise _fails(op, spec, "its token must come from the wait for the previous launch, above it")
             what = "this" if source is None else f"{names[source]}"
-            can = f": it may read {', '.join(early)}" if early else ""
-            raise _fails(op, spec, f"{what} is read without waiting for the launch before, which may write it{can}")
+            can = f"; before the wait it may read {', '.join(early)}" if early else ""
+            raise _fails(op, spec, f"{what} is read without waiting for the previous launch, which may write it{can}")
 
 
 def _argument(value: SSAValue, entry: EntryOp) -> int | None:
-    """The entry's argument that a view or pointer is made from; None if that cannot be told."""
+    """The index of the entry's argument that a view or pointer derives from; None if it cannot be determined."""
     while isinstance(value.owner, Operation):
         made = value.owner
         pointing = [v for v in made.operands if isinstance(v.type, POINTING) or _is_pointer(v)]
-        if len(pointing) != 1 or made.regions or _is_access(made):  # a loop may carry another, memory hold another
+        if len(pointing) != 1 or made.regions or _is_access(made):  # a loop or memory may hold another
             return None
         value = pointing[0]
     return value.index if value.owner is entry.body.block else None  # pyright: ignore[reportAttributeAccessIssue]
@@ -203,7 +210,7 @@ def _is_pointer(value: SSAValue) -> bool:
 
 
 def _after_wait(entry: EntryOp) -> set[SSAValue | None]:
-    """The tokens that come after the wait on every way: the largest set in which each follows from others of it."""
+    """The tokens that come after the wait on every path: the largest set in which each token follows from others."""
     tokens = {v for op in entry.walk() for v in _values(op) if v.type == t.token}
     while wrong := {v for v in tokens if not _follows(v, tokens)}:
         tokens -= wrong
@@ -245,7 +252,7 @@ def _follows(value: SSAValue, after: set[SSAValue]) -> bool:
 
 
 def _ends(around: Operation, kind: type[Operation]) -> Iterator[Operation]:
-    """What ends a region of `around`, or an `if` within it: loops have ends of their own."""
+    """The operations of a kind that end a region of `around` or of an `if` in it, without those of nested loops."""
     for region in around.regions:
         for block in region.blocks:
             for op in block.ops:

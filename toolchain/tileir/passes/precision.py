@@ -1,8 +1,8 @@
-"""`round-to-tf32` and `full-tanh`: the precision of an entry follows from its dtype.
+"""`round-to-tf32` and `full-tanh`: set the precision of an entry by its dtype.
 
-- For tf32 the operands of every `mmaf` are rounded from f32 to tf32 first.
-- Where storage is f32, a `tanh` of `rounding<approx>` becomes the full one: the GPU's own is good to 2^-11, which is
-  what 16 bits can hold.
+- For tf32, the operands of every `mmaf` are first rounded from f32 to tf32.
+- For f32 storage, a `tanh` with `rounding<approx>` becomes the full one: the GPU's approximation has an error of 2^-11,
+  which is enough only for 16-bit results.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def round_to_tf32(entry: EntryOp) -> None:
             kind = operand.type
             assert isinstance(kind, t.TileType)
             if kind.element_type != t.f32:
-                raise SourceError(f"{location.get(op)}: error: tf32 wants f32 operands, not {t.spell(kind)}")
+                raise SourceError(f"{location.get(op)}: error: tf32 needs f32 operands, not {t.spell(kind)}")
             rounded = FToFOp.create(
                 operands=[operand],
                 result_types=[t.TileType(kind.shape, t.tf32)],

@@ -1,4 +1,4 @@
-"""`set-sizes`: dimensions that an entry has compiled in become constants."""
+"""`set-sizes`: replaces dimensions that an entry has compiled in by constants."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from ..text.numbers import splat_bytes
 
 
 def set_sizes(entry: EntryOp, spec: EntrySpec) -> None:
-    """Make the sizes that the EntrySpec has compiled in constants of an entry, whichever source it comes from: what is
-    computed of them, at each launch anew, the compiler then computes itself. Raises SourceError for an entry whose
-    arguments are not the op's."""
+    """Replaces the sizes that the EntrySpec has compiled in by constants, in an entry of any source. The compiler then
+    does arithmetic on them once, instead of the kernel at each launch. Raises SourceError if the entry does not have
+    the op's arguments."""
     if not spec.sizes:
         return
     wanted = sum(1 + 2 * len(param.dims) for param in spec.params)
     if wanted != len(entry.body.block.args):
-        raise SourceError(f"{spec.symbol}: it has {len(entry.body.block.args)} arguments, op {spec.op} has {wanted}")
+        raise SourceError(
+            f"{spec.symbol}: it has {len(entry.body.block.args)} arguments, but op {spec.op} has {wanted}"
+        )
     arguments = iter(entry.body.block.args)
     first = InsertPoint.at_start(entry.body.block)
     for param in spec.params:

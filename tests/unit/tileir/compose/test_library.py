@@ -60,7 +60,7 @@ def test_what_a_kernel_is_written_in_changes_with_its_parts_alone() -> None:
         (
             "k/more.mlir",
             "fragment @double() {\n}\n",
-            "k/parts.mlir:3:10: error: fragment @double stands in k/more.mlir",
+            "k/parts.mlir:3:10: error: fragment @double is also defined in k/more.mlir",
         ),
         ("k/more.mlir", "fragment @open() {\n", "k/more.mlir:1:18: error: '{' is never closed"),
         ("k/more.mlir", "kernel @k2 op = gelu\n", "expected '{' after this"),

@@ -63,11 +63,11 @@ def test_a_fragment_is_made_for_the_sizes_that_it_is_called_with() -> None:
         ("call @double(%v)", "call @triple(%v)", "there is no fragment @triple"),
         ("call @double<BN = BR>(%rest)", "call @double<BN = BQ>(%rest)", "the entry has no constant BQ"),
         ("yield %doubled : !line", "yield %rest : !rest", "@body has to end with a yield of tile<8xf16>"),
-        ("@body(%v) {", "@body(%v, %w) {", "hole @body passes 1 values, the section takes 2"),
-        ("@body(%v) {", "@setup(%v) {", "section @setup stands twice"),
+        ("@body(%v) {", "@body(%v, %w) {", "hole @body passes 1 values, but the section takes 2"),
+        ("@body(%v) {", "@setup(%v) {", "section @setup is defined twice"),
         ("skeleton = @s", "skeleton = @t", "there is no skeleton @t"),
         ("op = gelu", "op = gelus", "ops.toml has no op 'gelus'"),
-        ("%b = addf", "%b = hole", "a hole stands in a skeleton"),
+        ("%b = addf", "%b = hole", "only a skeleton may have holes"),
         ("!line = !cuda_tile.tile<BNxT>", "!line = !cuda_tile.tile<BXxT>", "the entry has no constant BX"),
     ],
 )
@@ -94,7 +94,7 @@ def test_a_constant_that_no_part_uses() -> None:
 
 
 def test_an_entry_of_another_op() -> None:
-    with pytest.raises(SourceError, match="@k is for gelu, the entry for softmax"):
+    with pytest.raises(SourceError, match="@k implements gelu, but the entry is for softmax"):
         compose(Library({"k.mlir": TEXT}), "k", symbol="k", dtype="f16", constants={"BN": 8, "BR": 4}, op="softmax")
 
 

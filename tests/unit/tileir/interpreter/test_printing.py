@@ -66,5 +66,5 @@ def test_every_element_of_a_large_tile_and_of_one_that_is_equal_everywhere(
 def test_a_text_that_is_no_format_for_its_values(
     builder: Any, capsys: pytest.CaptureFixture[str], template: str
 ) -> None:
-    with pytest.raises(UsageError, match=r"print_tko at kernel\.mlir:2:3: .* is no format for 1 values"):
+    with pytest.raises(UsageError, match=r"print_tko at kernel\.mlir:2:3: the format .* does not fit 1 values"):
         printed(builder, capsys, template, (np.int32(1), I32))

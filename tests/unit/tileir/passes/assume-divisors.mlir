@@ -17,7 +17,7 @@ entry @k(%x: tile<ptr<f32>>, %m: tile<i32>, %n: tile<i32>, %row: tile<i32>, %uni
   return
 }
 // -----
-// error: @k has 1 arguments, op gelu has 10
+// error: @k has 1 arguments, but op gelu has 10
 entry @k(%x: tile<ptr<f32>>) {
   return
 }

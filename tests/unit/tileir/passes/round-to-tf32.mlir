@@ -16,7 +16,7 @@ entry @k() {
   return
 }
 // -----
-// error: tf32 wants f32 operands, not tile<8x4xf16>
+// error: tf32 needs f32 operands, not tile<8x4xf16>
 entry @k() {
   %a = constant <f16: 1.0> : tile<8x4xf16>
   %b = constant <f16: 2.0> : tile<4x8xf16>

@@ -8,13 +8,13 @@ entry @k() optimization_hints=<sm_90 = {occupancy = 2, num_cta_in_cga = 2}> {
 }
 // -----
 // entry: { hints = { sm_90 = { latency = 3 } } }
-// error: no loop multiplies what it loads
+// error: a latency has no effect, as no loop with a matrix product loads anything
 entry @k() {
   return
 }
 // -----
 // entry: { hints = { sm_90 = { warps = 4 } } }
-// error: no hint is called warps
+// error: there is no hint warps
 entry @k() {
   return
 }

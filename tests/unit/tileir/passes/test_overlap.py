@@ -203,10 +203,12 @@ def test_what_the_wait_has_taken_is_found_however_it_is_joined() -> None:
     assert accesses(module)[-1].token is wait.result_token
 
 
-BEFORE = "only reads may stand before the wait for the launch before this one"
-UNWAITED = "is read without waiting for the launch before, which may write it: it may read weight, bias"
-ONCE = "a kernel waits for the launch before it once, outside of any loop or branch"
-TOKEN = "its token does not come after the wait for the launch before, above it"
+BEFORE = "only reads are allowed before the wait for the previous launch"
+UNWAITED = (
+    "is read without waiting for the previous launch, which may write it; before the wait it may read weight, bias"
+)
+ONCE = "a kernel must wait for the previous launch exactly once, outside of any loop or branch"
+TOKEN = "its token must come from the wait for the previous launch, above it"
 LOOP = "for %i in (%one to %n, step %one) : tile<i32>"
 ADD = "%a, %ta = atomic_rmw_tko relaxed device %w, addf, %eps : tile<ptr<f32>>, tile<f32> -> tile<f32>, token"
 
@@ -248,7 +250,7 @@ ADD = "%a, %ta = atomic_rmw_tko relaxed device %w, addf, %eps : tile<ptr<f32>>, 
         (("if %yes {", WAIT, "}", STORE), 1, ONCE),
         (
             ("if %yes {", "return", "}", WAIT), 1,
-            "a kernel may not end before it has waited for the launch before it",
+            "a kernel may not end before it has waited for the previous launch",
         ),
         # What stands after the wait but does not wait for it.
         (("%t0 = make_token : token", WAIT, store("t0")), 2, TOKEN),
