@@ -1,7 +1,8 @@
 """The matrix as jobs that several processes run side by side. A job is given a bundle and an executor, and yields rows.
 
 A job is one case in all dtypes whose inputs are the same, so that its reference is computed once. On a GPU the
-processes take turns: one launches and times while the others compute references.
+processes take turns: one launches and times while the others compute references. Each row goes to the journal as its
+cell ends.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,10 @@ from toolchain.errors import ConformanceError
 from toolchain.knobs import one_numpy_thread
 from toolchain.runtime import Executor, open_executor
 
+from .journal import Journal
 from .result import Row
+
+STOPS = (signal.SIGINT, signal.SIGTERM)  # what ends a run from outside
 
 
 @dataclass(frozen=True)
@@ -39,68 +43,126 @@ class Site:
 
 @dataclass(frozen=True)
 class Job:
-    """Some rows of the matrix. `cost`: about how long it takes, in any unit. `rows` must be picklable."""
+    """Some rows of the matrix, all of one op. `cost`: about how long it takes, in any unit. `rows` must be picklable.
+    `shape` and `dtypes` describe the job in the report if it did not run."""
 
     cost: float
     rows: Callable[[Site], Iterator[Row]]
+    op: str
+    shape: str
+    dtypes: Sequence[str]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The bundle and the executor (by name) that every process opens."""
+    """The bundle and the executor that every process opens. `executor`: what open_executor() takes; `name`: the
+    executor's name in the journal."""
 
     bundle: Path
     executor: str
     sources: Sequence[str]
     seed: int
+    journal: Journal
+    name: str
 
 
-def run_here(jobs: Sequence[Job], site: Site) -> Iterator[tuple[int, Row]]:
-    """Run the jobs in their order. Yields each row with the number of its job."""
-    for number, job in enumerate(jobs):
-        for row in job.rows(site):
-            yield number, row
+def run_here(jobs: Mapping[int, Job], site: Site, journal: Journal) -> Generator[tuple[int, list[Row]]]:
+    """Run the jobs in their order. Yields the number and the rows of each."""
+    for number, job in jobs.items():
+        yield number, _written(job, site, journal, (site.executor.name, number))
 
 
-def run_in_processes(jobs: Sequence[Job], plan: Plan, processes: int) -> Iterator[tuple[int, Row]]:
-    """Run the jobs in processes, the longest first. Yields each row with the number of its job, as the jobs end.
+def run_in_processes(jobs: Mapping[int, Job], plan: Plan, processes: int) -> Generator[tuple[int, list[Row]]]:
+    """Run the jobs in processes, the longest first. Yields the number and the rows of each as it ends.
 
-    Raises ConformanceError if a process ends without an answer.
+    The processes are gone when this ends, in whatever way. Raises ConformanceError if one ends without an answer.
     """
     context = multiprocessing.get_context("spawn")  # a GPU's driver does not survive a fork
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processes, context, _open, (plan, context.Lock()))
     try:
-        with one_numpy_thread():
-            order = sorted(range(len(jobs)), key=lambda number: -jobs[number].cost)
-            numbers = {pool.submit(_run, jobs[number]): number for number in order}
+        numbers = _submit(pool, jobs)
         for future in as_completed(numbers):
-            for row in future.result():
-                yield numbers[future], row
+            yield numbers[future], future.result()
     except BrokenProcessPool as error:
         raise ConformanceError(
             "a process of the matrix ended without an answer: killed, or out of memory",
             hint="tilestack matrix run --jobs 1 runs all cells in one process",
         ) from error
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        with _held_back():
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in set(multiprocessing.active_children()) - others:
+                process.kill()
+                process.join()
 
 
-_here = threading.local()  # the Site of this process
+def _submit(pool: ProcessPoolExecutor, jobs: Mapping[int, Job]) -> dict[Future[list[Row]], int]:
+    """The processes start here. They never hear of a terminal's interrupt: whoever started them ends them."""
+    order = sorted(jobs, key=lambda number: -jobs[number].cost)
+    with one_numpy_thread(), _held_back():
+        return {pool.submit(_run, number, jobs[number]): number for number in order}
+
+
+@contextmanager
+def _held_back() -> Generator[None]:
+    """STOPS that come inside the block take effect behind it. A process that is started inside holds them back for
+    good: a started process inherits its parent's mask."""
+    caught: list[int] = []
+    handlers: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():  # nobody else may set handlers, or hears of signals
+        # The mask alone does not do: any thread of numpy's without it could take the signal, and Python then raises in
+        # this one.
+        handlers = {stop: signal.signal(stop, lambda number, _: caught.append(number)) for stop in STOPS}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for stop, handler in handlers.items():
+            signal.signal(stop, handler)
+        for number in caught[:1]:
+            signal.raise_signal(number)
+
+
+@dataclass(frozen=True)
+class _Here:
+    """What this process was started with."""
+
+    site: Site
+    journal: Journal
+    name: str
+
+
+_here = threading.local()
 
 
 def _open(plan: Plan, gate: AbstractContextManager[Any]) -> None:
-    signal.signal(signal.SIGINT, _leave)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
     executor = open_executor(plan.executor)
-    _here.site = Site(
-        Bundle.load(plan.bundle), executor, plan.sources, plan.seed,
-        nullcontext() if executor.kind == "cpu" else gate,
-    )  # fmt: skip
+    free = nullcontext() if executor.kind == "cpu" else gate
+    site = Site(Bundle.load(plan.bundle), executor, plan.sources, plan.seed, free)
+    _here.opened = _Here(site, plan.journal, plan.name)
 
 
-def _leave(*_: object) -> None:
-    """Leave without a message: Ctrl-C reaches every process, and the first one reports it."""
-    os._exit(130)
+def _leave_with_parent() -> None:
+    """A parent that was killed cannot end its processes: they would wait for its next job for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
-def _run(job: Job) -> list[Row]:
-    return list(job.rows(_here.site))
+def _run(number: int, job: Job) -> list[Row]:
+    opened: _Here = _here.opened
+    return _written(job, opened.site, opened.journal, (opened.name, number))
+
+
+def _written(job: Job, site: Site, journal: Journal, key: tuple[str, int]) -> list[Row]:
+    """A job's rows, each in the journal before the next is computed."""
+    rows: list[Row] = []
+    for row in job.rows(site):
+        journal.add(key, row)
+        rows.append(row)
+    journal.end(key)
+    return rows

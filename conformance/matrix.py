@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext
 from functools import partial
 from types import MappingProxyType
 from typing import Protocol
@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from toolchain.bundle import Bundle
+from toolchain.command import Terminated
 from toolchain.entry import DTYPES, ops
 from toolchain.errors import UsageError
 from toolchain.native.tools import NativeTools
@@ -20,9 +21,10 @@ from toolchain.runtime import Executor, open_executor
 
 from .cases import CASES, Case
 from .jobs import Job, Plan, Site, run_here, run_in_processes
+from .journal import Journal, bundle_hash, check_same, code_hash
 from .native import native_rows
 from .result import Results, Row
-from .run import OpRows, same_inputs
+from .run import Cell, OpRows, same_inputs
 from .smallest import Wanted, cost, smallest
 
 
@@ -37,6 +39,16 @@ NO_SUITES: Mapping[str, Suite] = MappingProxyType({})
 
 
 FEW = 12  # jobs: with fewer, starting processes would cost more than it saves
+
+
+NATIVE = "native"  # the journal's name for what the C++ tools do
+
+
+class Progress(Protocol):
+    """Told the rows of a job that has ended, and how much of the work is done, in any unit; 0 of 0 where that is
+    not known."""
+
+    def __call__(self, rows: Sequence[Row], done: float, total: float, /) -> object: ...
 
 
 def nobody(*_: object) -> None:
@@ -54,6 +66,7 @@ def chosen(wanted: Sequence[str], known: Sequence[str], what: str) -> list[str]:
 def run_matrix(
     bundle: Bundle,
     executors: Sequence[Executor],
+    journal: Journal,
     *,
     sources: Sequence[str] = (),
     dtypes: Sequence[str] = (),
@@ -63,40 +76,60 @@ def run_matrix(
     native: NativeTools | str | None = None,
     full: bool = True,
     processes: int = 1,
-    progress: Callable[[Row, int, int], object] = nobody,
+    resume: bool = False,
+    progress: Progress = nobody,
 ) -> Results:
     """Run the chosen cells (all cells if nothing is chosen) and return every row with the environment.
 
+    `journal`: gets each row as its cell ends; the caller removes it. `resume`: jobs that have ended in it are not run
+    again.
     `suites`: further cells beside those of the ops, by the name that selects them.
     `native`: the open C++ tools to compare with, or a text that says why there are none; None leaves these cells out.
     `full`: the interpreter runs every case; otherwise only the cases that `smallest` picks for each entry.
-    `progress`: called with each row, the number of jobs that have ended, and the number of all jobs.
-    Raises UsageError for an unknown source, dtype or op.
+    `progress`: called with the rows of each job that has ended, and how much of the work is done.
+    A KeyboardInterrupt ends the run early: each cell without a result gets a "not run" row, and the results are
+    `interrupted`.
+    Raises UsageError for an unknown source, dtype or op, and if the journal is of another run.
     """
     use_sources = chosen(sources, bundle.sources, "source in this bundle")
     use_dtypes = chosen(dtypes, DTYPES, "dtype")
     use_names = chosen(selected, [*ops(), *suites], "op")
     cases = [case for case in CASES if case.op in use_names]
     started = time.perf_counter()
-    rows: list[Row] = []
+    work = {executor.name: {} for executor in executors}
     for executor in executors:
         small = executor.kind == "cpu" and not full
         jobs = op_jobs(cases, use_dtypes, smallest(bundle, executor, cases, use_sources) if small else None)
         jobs += [job for name, suite in suites.items() if name in use_names for job in suite(use_dtypes)]
-        found: list[tuple[int, Row]] = []
-        ended: set[int] = set()
-        for number, row in _run(jobs, bundle, executor, use_sources, seed, processes):
-            ended.add(number)
-            found.append((number, row))
-            progress(row, len(ended), len(jobs))
-        rows += [row for _, row in sorted(found, key=lambda pair: pair[0])]
-    if native is not None:
-        interpreter = partial(open_executor, "cpu")
-        chosen_ones = native_rows(bundle, native, interpreter, cases, sources=use_sources, dtypes=use_dtypes, seed=seed)
-        for row in chosen_ones:
-            progress(row, 0, 0)
-            rows.append(row)
+        work[executor.name] = dict(enumerate(jobs))
+    run = {
+        "bundle": bundle_hash(bundle), "code": code_hash(), "executors": ", ".join(work),
+        "sources": ", ".join(use_sources), "dtypes": ", ".join(use_dtypes), "ops": ", ".join(use_names),
+        "seed": str(seed), "cases": "full" if full else "smallest",
+    }  # fmt: skip
+    before = journal.read() if resume else None
+    if before is not None:
+        check_same(journal, before.run, run)
+    journal.start(run, before)
+    done = before.ended if before else frozenset[tuple[str, int]]()
+    stopped = ""
+    try:
+        for executor in executors:
+            jobs = {n: job for n, job in work[executor.name].items() if (executor.name, n) not in done}
+            _run(jobs, bundle, executor, use_sources, seed, processes, journal, progress)
+        if native is not None and (NATIVE, 0) not in done:
+            interpreter = partial(open_executor, "cpu")
+            for row in native_rows(
+                bundle, native, interpreter, cases, sources=use_sources, dtypes=use_dtypes, seed=seed
+            ):
+                journal.add((NATIVE, 0), row)
+                progress([row], 0, 0)
+            journal.end((NATIVE, 0))
+    except KeyboardInterrupt as error:
+        stopped = "SIGTERM" if isinstance(error, Terminated) else "SIGINT"
+    rows = _all_rows(journal, executors, work, use_sources)
     environment = {
+        **({"interrupted": stopped} if stopped else {}),
         "executors": ", ".join(executor.name for executor in executors),
         "sources": ", ".join(use_sources),
         "seed": str(seed),
@@ -107,6 +140,34 @@ def run_matrix(
         **{name: f"{tool['version']} sha256 {tool['sha256'][:16]}" for name, tool in bundle.tools.items()},
     }
     return Results(environment, rows)
+
+
+def _all_rows(
+    journal: Journal, executors: Sequence[Executor], work: Mapping[str, Mapping[int, Job]], sources: Sequence[str]
+) -> list[Row]:
+    """The rows of the journal in the order of the jobs, and those of jobs that were cut off."""
+    record = journal.read()
+    if record is None:
+        raise UsageError(f"{journal.path} is gone: another run, or a person, removed it", hint="run it again")
+    rows: list[Row] = []
+    for executor in executors:
+        for number, job in work[executor.name].items():
+            key = (executor.name, number)
+            rows += record.of(key)
+            if key not in record.ended:
+                rows += cut_off(job, executor, sources, record.of(key))
+    return [*rows, *record.of((NATIVE, 0))]
+
+
+def cut_off(job: Job, executor: Executor, sources: Sequence[str], found: Sequence[Row]) -> list[Row]:
+    """A row for each cell of a job that did not end. How many shapes the cell has is not known before it runs."""
+    rows: list[Row] = []
+    for dtype in job.dtypes:
+        for source in sources:
+            began = any((row.source, row.dtype) == (source, dtype) for row in found)
+            shape = f"{job.shape}, the rest" if began else job.shape
+            rows.append(Cell(job.op, source, dtype, executor).row(shape, status="not run", detail="interrupted"))
+    return rows
 
 
 def op_jobs(cases: Sequence[Case], dtypes: Sequence[str], wanted: Wanted | None) -> list[Job]:
@@ -120,14 +181,28 @@ def op_jobs(cases: Sequence[Case], dtypes: Sequence[str], wanted: Wanted | None)
                     (d, source): symbols for (n, d, source), symbols in wanted.items() if n == number and d in group
                 }
             if only or wanted is None:
-                jobs.append(Job(cost(case), OpRows(case, group, only)))
+                jobs.append(Job(cost(case), OpRows(case, group, only), case.op, case.shape, group))
     return jobs
 
 
 def _run(
-    jobs: Sequence[Job], bundle: Bundle, executor: Executor, sources: Sequence[str], seed: int, processes: int
-) -> Iterator[tuple[int, Row]]:
+    jobs: Mapping[int, Job],
+    bundle: Bundle,
+    executor: Executor,
+    sources: Sequence[str],
+    seed: int,
+    processes: int,
+    journal: Journal,
+    progress: Progress,
+) -> None:
     if processes == 1 or len(jobs) < FEW:
-        return run_here(jobs, Site(bundle, executor, sources, seed, nullcontext()))
-    name = "cpu" if executor.kind == "cpu" else f"cuda:{executor.device[1]}"
-    return run_in_processes(jobs, Plan(bundle.root, name, sources, seed), min(processes, len(jobs)))
+        rows = run_here(jobs, Site(bundle, executor, sources, seed, nullcontext()), journal)
+    else:
+        opened = "cpu" if executor.kind == "cpu" else f"cuda:{executor.device[1]}"
+        plan = Plan(bundle.root, opened, sources, seed, journal, executor.name)
+        rows = run_in_processes(jobs, plan, min(processes, len(jobs)))
+    total, done = sum(job.cost for job in jobs.values()), 0.0
+    with closing(rows):  # an interrupt ends the processes here, not when garbage is collected
+        for number, found in rows:
+            done += jobs[number].cost
+            progress(found, done, total)

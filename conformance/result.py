@@ -53,10 +53,15 @@ class Results:
     rows: Sequence[Row]
 
     @property
+    def interrupted(self) -> str:
+        """The signal that ended the run before all cells had run; empty if none did."""
+        return self.environment.get("interrupted", "")
+
+    @property
     def green(self) -> bool:
-        """Something ran, and nothing failed."""
+        """Something ran, nothing failed, and the run came to its end."""
         counts = self.counts()
-        return counts["passed"] > 0 and counts["failed"] == counts["error"] == 0
+        return counts["passed"] > 0 and counts["failed"] == counts["error"] == 0 and not self.interrupted
 
     def counts(self) -> Counter[str]:
         return Counter(row.status for row in self.rows)
@@ -64,7 +69,7 @@ class Results:
     def summary(self) -> str:
         counts = self.counts()
         parts = [f"{counts[s]} {s}" for s in ("passed", "failed", "error", "not run") if counts[s] or s == "passed"]
-        return ", ".join(parts)
+        return ", ".join([*parts, *["interrupted"] * bool(self.interrupted)])
 
     def to_json(self) -> str:
         document = {"format": 1, "environment": dict(self.environment), "rows": [asdict(row) for row in self.rows]}
@@ -78,7 +83,7 @@ class Results:
             if document["format"] != 1:
                 raise UsageError(f"{path}: results of format {document['format']}, this version reads 1")
             environment = {str(name): str(value) for name, value in document["environment"].items()}
-            return cls(environment, [_row(row) for row in document["rows"]])
+            return cls(environment, [row_of(row) for row in document["rows"]])
         except FileNotFoundError as error:
             raise UsageError(f"{path}: no such file", hint="tilestack matrix run writes it") from error
         except OSError as error:
@@ -87,8 +92,8 @@ class Results:
             raise UsageError(f"{path}: not a results.json of ours ({type(error).__name__}: {error})") from error
 
 
-def _row(table: Mapping[str, Any]) -> Row:
-    """A row as `to_json` wrote it. Raises TypeError or ValueError for anything else."""
+def row_of(table: Mapping[str, Any]) -> Row:
+    """A row from its fields as JSON has them. Raises TypeError or ValueError for anything else."""
     row = Row(**table)
     if row.status not in get_args(Status):
         raise ValueError(f"status {row.status!r}")

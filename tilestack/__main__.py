@@ -7,10 +7,14 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from toolchain import command
+try:
+    from toolchain import command
 
-from . import checking, compile_bundle, inspecting, model, provenance, publishing, stack, tileir, tuning
-from .version import version
+    from . import checking, compile_bundle, inspecting, model, provenance, publishing, stack, tileir, tuning
+    from .version import version
+except KeyboardInterrupt:  # the first half second, before command.run() catches it
+    print("interrupted", file=sys.stderr)
+    sys.exit(130)
 
 EPILOG = """\
 commands that a newcomer may want first:
@@ -57,7 +61,11 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
     command.settle_streams()
-    args = _parse(argv)
+    try:
+        args = _parse(argv)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
     return command.run(lambda: args.run(args), set_up=SET_UP, debug=args.debug)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from .options import add_json, command, positive, print_json, seed
 
 if TYPE_CHECKING:
     from toolchain.native.tools import NativeTools
+    from toolchain.runtime import Executor
 
 MATRIX = """\
   tilestack matrix list                                every cell of a compile
@@ -39,6 +40,9 @@ def add(commands: Any) -> None:
     run.add_argument("--seed", type=seed, default=1, help="of the inputs (default 1)")
     run.add_argument("--full", action="store_true", help="on the CPU too every case, not the smallest of each entry")
     run.add_argument("--jobs", type=positive, default=0, metavar="N", help="processes (default: the usable CPU cores)")
+    run.add_argument(
+        "--resume", action="store_true", help="go on with an interrupted run of the same bundle and options"
+    )
     run.add_argument("--quiet", action="store_true", help="no line for a row that passes")
     report = command(
         commands, "report", report_, "make the report of a run from its results.json",
@@ -66,41 +70,64 @@ def list_(args: argparse.Namespace) -> int:
 
 
 def run_(args: argparse.Namespace) -> int:
+    from toolchain.command import termination_raises
+
+    with termination_raises():
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     from ci.report import write_report
+    from conformance.journal import FILE, Journal
     from conformance.matrix import run_matrix
     from gpt.conformance.models import forward_jobs
     from toolchain import knobs
     from toolchain.bundle import Bundle
+    from toolchain.command import Terminated
     from toolchain.files import check_makable
-    from toolchain.runtime import gpus, open_executor
 
     from .matrix_progress import Show
 
     check_makable(args.report)
     bundle = Bundle.load(args.bundle)
-    found = gpus() if args.executor == "auto" else ()
-    executors = [open_executor(f"cuda:{gpu.index}") for gpu in found] or [open_executor(args.executor)]
-    if executors[0].kind == "cpu":
-        why = "no GPU found: " if args.executor == "auto" else ""
-        where = f"{why}running on the CPU interpreter, no cubin is run"
-    else:
-        where = f"running on {', '.join(executor.name for executor in executors)}"
-    print(f"conformance of {args.bundle} ({', '.join(bundle.sources)}): {where}", flush=True)
-
-    terminal = sys.stdout.isatty()
-    show = Show(rows=terminal and not args.quiet, lines=not terminal, say=partial(print, flush=True))
-    with _native_tools() as native:
-        results = run_matrix(
-            bundle, executors, sources=args.source, dtypes=args.dtype, selected=args.op,
-            suites={"forward": forward_jobs}, seed=args.seed, native=native, full=args.full,
-            processes=args.jobs or knobs.jobs(), progress=show,
-        )  # fmt: skip
+    journal = Journal(args.report / FILE)
+    with ExitStack() as opened:
+        executors = _executors(args.executor, opened)
+        where = _where(args.executor, executors)
+        print(f"conformance of {args.bundle} ({', '.join(bundle.sources)}): {where}", flush=True)
+        terminal = sys.stdout.isatty()
+        show = Show(rows=terminal and not args.quiet, lines=not terminal, say=partial(print, flush=True))
+        native = opened.enter_context(_native_tools())
+        with show:
+            results = run_matrix(
+                bundle, executors, journal, sources=args.source, dtypes=args.dtype, selected=args.op,
+                suites={"forward": forward_jobs}, seed=args.seed, native=native, full=args.full,
+                processes=args.jobs or knobs.jobs(), resume=args.resume, progress=show,
+            )  # fmt: skip
     for line in write_report(results, args.report):
         print(line)
     print(f"{results.summary()} in {results.environment['seconds']} s; {where}")
+    if results.interrupted:
+        print(f"next: the same command with --resume runs the rest; what is done is in {journal.path}", flush=True)
+        raise Terminated if results.interrupted == "SIGTERM" else KeyboardInterrupt
+    journal.remove()
     if not results.green:
         raise ConformanceError(f"not green: {results.summary()}", hint=f"see {args.report / 'index.html'}")
     return 0
+
+
+def _executors(name: str, opened: ExitStack) -> list[Executor]:
+    from toolchain.runtime import gpus, open_executor
+
+    names = [f"cuda:{gpu.index}" for gpu in gpus()] if name == "auto" else []
+    return [opened.enter_context(open_executor(each)) for each in names or [name]]
+
+
+def _where(name: str, executors: Sequence[Executor]) -> str:
+    if executors[0].kind == "cpu":
+        why = "no GPU found: " if name == "auto" else ""
+        return f"{why}running on the CPU interpreter, no cubin is run"
+    return f"running on {', '.join(executor.name for executor in executors)}"
 
 
 @contextmanager

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import TilestackError, ToolchainError
@@ -14,6 +16,24 @@ CUT_OFF = 128 + 13  # what a shell says of a program that SIGPIPE ended
 OURS = frozenset(
     {"benchmarks", "ci", "conformance", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain", "tune"}
 )
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, where it was asked to be an exception: a cancelled job, a machine that shuts down."""
+
+
+@contextmanager
+def termination_raises() -> Generator[None]:
+    """Inside, SIGTERM raises Terminated, as Ctrl-C raises KeyboardInterrupt. To be used in the main thread."""
+
+    def raise_it(*_: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, raise_it)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def settle_streams() -> None:
@@ -50,9 +70,12 @@ def run(work: Callable[[], int | None], *, set_up: str, debug: bool = False) -> 
             f"error: this command needs {error.name}, which {sys.executable} lacks\n  next: {set_up}", file=sys.stderr
         )
         return ToolchainError.exit_code
+    except Terminated:
+        print("terminated", file=sys.stderr)
+        return 128 + signal.SIGTERM
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return 130
+        return 128 + signal.SIGINT
     except BrokenPipeError:  # the reader of our output is gone: that is its right, but work may be left undone
         forget_output()
         return code

@@ -72,4 +72,6 @@ COST = {"nano": 3e7, "shipped": 1e9, "wide": 1e9, "gpt2": 1e12}  # beside an op'
 def forward_jobs(dtypes: Sequence[str]) -> Sequence[Job]:
     """The `forward` cells of the conformance matrix."""
     models = [case.model for case in forward_cases()]
-    return [Job(COST[model], ForwardRows(model, dtype)) for model in models for dtype in dtypes]
+    return [
+        Job(COST[model], ForwardRows(model, dtype), "forward", model, (dtype,)) for model in models for dtype in dtypes
+    ]

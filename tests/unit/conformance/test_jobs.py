@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from conformance.cases import Case
 from conformance.jobs import Job, Plan, Site, run_here, run_in_processes
+from conformance.journal import Journal
 from conformance.matrix import op_jobs
 from conformance.result import Row
 from toolchain.bundle import Bundle, write
@@ -37,16 +39,37 @@ def bundle(tmp_path: Path) -> Bundle:
     return write(tmp_path / "bundle", [], {})
 
 
-def test_processes_give_the_rows_of_one(bundle: Bundle) -> None:
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    made = Journal(tmp_path / "journal.jsonl")
+    made.start({})
+    return made
+
+
+def test_processes_give_the_rows_of_one(bundle: Bundle, journal: Journal) -> None:
     """Of an empty bundle: each row is an error that names its case."""
-    jobs = op_jobs(CASES, ["f32", "bf16"], None)
-    here = list(run_here(jobs, Site(bundle, CpuExecutor(), ["mlir", "py"], 7, nullcontext())))
-    assert [number for number, _ in here] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
-    apart = list(run_in_processes(jobs, Plan(bundle.root, "cpu", ["mlir", "py"], 7), 2))
-    assert sorted(apart, key=lambda pair: pair[0]) == here
+    jobs = dict(enumerate(op_jobs(CASES, ["f32", "bf16"], None)))
+    here = dict(run_here(jobs, Site(bundle, CpuExecutor(), ["mlir", "py"], 7, nullcontext()), journal))
+    assert {number: len(rows) for number, rows in here.items()} == dict.fromkeys(range(6), 2)
+    apart = dict(run_in_processes(jobs, Plan(bundle.root, "cpu", ["mlir", "py"], 7, journal, "apart"), 2))
+    assert apart == here
+    record = journal.read()
+    assert record is not None
+    for name in ("cpu interpreter", "apart"):
+        assert {number: list(record.of((name, number))) for number in jobs} == here
+        assert {(name, number) for number in jobs} <= record.ended
 
 
-def test_a_process_that_dies_is_an_error_that_says_what_to_do(bundle: Bundle) -> None:
+def test_a_process_that_dies_is_an_error_that_says_what_to_do(bundle: Bundle, journal: Journal) -> None:
+    plan = Plan(bundle.root, "cpu", ["mlir"], 1, journal, "cpu")
     with pytest.raises(ConformanceError, match="ended without an answer") as caught:
-        list(run_in_processes([Job(1, Dies())], Plan(bundle.root, "cpu", ["mlir"], 1), 1))
+        list(run_in_processes({0: Job(1, Dies(), "gelu", "", ("f32",))}, plan, 1))
     assert "--jobs 1" in str(caught.value)
+
+
+def test_no_process_is_left_behind(bundle: Bundle, journal: Journal) -> None:
+    jobs = dict(enumerate(op_jobs(CASES, ["f32"], None)))
+    with closing(run_in_processes(jobs, Plan(bundle.root, "cpu", ["mlir"], 7, journal, "cpu"), 2)) as rows:
+        next(rows)
+        assert multiprocessing.active_children()
+    assert not multiprocessing.active_children()

@@ -1,0 +1,137 @@
+"""What a run of the matrix has found so far, on disk: a line of JSON for each row as its cell ends.
+
+Every process appends its own rows, each with one write to a file opened for appending: lines of two processes never
+mix, and a process that is killed leaves at most one incomplete line, the file's last. The first line says what is run,
+so that only the same run is continued.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toolchain.bundle import MANIFEST, Bundle
+from toolchain.errors import UsageError
+from toolchain.files import write_whole
+
+from .result import Row, row_of
+
+FILE = "journal.jsonl"
+CODE = ("conformance", "gpt", "toolchain")  # folders whose code decides what a row says
+JobKey = tuple[str, int]  # the executor's name, the job's number
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a journal holds: `run` describes the run; rows by job, and which jobs have ended."""
+
+    run: Mapping[str, str]
+    rows: Mapping[JobKey, Sequence[Row]] = field(default_factory=dict)
+    ended: frozenset[JobKey] = frozenset()
+
+    def of(self, key: JobKey) -> Sequence[Row]:
+        return self.rows.get(key, ())
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The journal of one run. Only the path passes from one process to another."""
+
+    path: Path
+
+    def start(self, run: Mapping[str, str], keep: Record | None = None) -> None:
+        """Begins the file anew, with the jobs of `keep` that have ended."""
+        lines = [_line({"run": dict(run)})]
+        for key in sorted(keep.ended) if keep else ():
+            lines += [_row_line(key, row) for row in keep.of(key)] if keep else []
+            lines.append(_end_line(key))
+        write_whole(self.path, b"".join(lines), parents=True)
+
+    def add(self, key: JobKey, row: Row) -> None:
+        """Writes a row of a job."""
+        self._append(_row_line(key, row))
+
+    def end(self, key: JobKey) -> None:
+        """Writes that a job has no more rows."""
+        self._append(_end_line(key))
+
+    def _append(self, line: bytes) -> None:
+        file = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+        try:
+            os.write(file, line)
+        finally:
+            os.close(file)
+
+    def read(self) -> Record | None:
+        """What was written so far, or None if there is no journal. An incomplete last line is left out. Raises
+        UsageError if the file is not a journal."""
+        try:
+            *lines, _ = self.path.read_bytes().split(b"\n")  # behind the last line break: nothing, or a part of a line
+        except FileNotFoundError:
+            return None
+        rows: dict[JobKey, list[Row]] = {}
+        ended: set[JobKey] = set()
+        try:
+            documents: list[dict[str, Any]] = [json.loads(line) for line in lines]
+            run = {str(name): str(value) for name, value in documents[0]["run"].items()}
+            for document in documents[1:]:
+                key = (str(document["executor"]), int(document["job"]))
+                if "row" in document:
+                    rows.setdefault(key, []).append(row_of(document["row"]))
+                else:
+                    ended.add(key)
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            why = f"{self.path}: not a journal of the matrix ({type(error).__name__}: {error})"
+            raise UsageError(why, hint="run without --resume") from error
+        return Record(run, rows, frozenset(ended))
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+def check_same(journal: Journal, found: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    """Raises UsageError if a journal is of another run: its rows would be mixed with those of other kernels, inputs or
+    cases."""
+    if differ := [name for name in {**wanted, **found} if found.get(name) != wanted.get(name)]:
+        words = "; ".join(f"{name}: {_brief(found.get(name))} then, {_brief(wanted.get(name))} now" for name in differ)
+        raise UsageError(
+            f"{journal.path} is of another run, which cannot be resumed with this one: {words}",
+            hint="repeat that run's bundle and options, or run without --resume",
+        )
+
+
+def _brief(value: str | None) -> str:
+    return "all" if not value else value if len(value) <= 60 else f"{value[:57]}..."
+
+
+def bundle_hash(bundle: Bundle) -> str:
+    """Of the manifest, which holds the sha256 of every file."""
+    return hashlib.sha256((bundle.root / MANIFEST).read_bytes()).hexdigest()[:16]
+
+
+def code_hash() -> str:
+    """Of the code that makes inputs and references, compares, and interprets."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent.parent
+    for folder in CODE:
+        for path in sorted(p for p in (root / folder).rglob("*") if p.suffix in (".py", ".toml")):
+            digest.update(f"{path.relative_to(root)}\n".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _row_line(key: JobKey, row: Row) -> bytes:
+    return _line({"executor": key[0], "job": key[1], "row": asdict(row)})
+
+
+def _end_line(key: JobKey) -> bytes:
+    return _line({"executor": key[0], "job": key[1]})
+
+
+def _line(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document).encode() + b"\n"
