@@ -39,23 +39,23 @@ def tainted(body: Block) -> frozenset[SSAValue]:
 def flows(op: Operation) -> Iterable[tuple[SSAValue, SSAValue]]:
     """The pairs (value, value that depends on it) of one op."""
     name = short_name(op)
-    if name in ("for", "loop"):
-        carried = op.operands[3:] if name == "for" else op.operands
+    if name == "for":  # it gives what it carries, and without a turn what it began with
         arguments = op.regions[0].blocks[0].args
-        first = 1 if name == "for" else 0
-        for source, argument, result in zip(carried, arguments[first:], op.results, strict=True):
+        for source, argument, result in zip(op.operands[3:], arguments[1:], op.results, strict=True):
             yield source, argument
             yield source, result
-        if name == "for":
-            for source in op.operands[:3]:
-                yield source, arguments[0]
-    elif name in ("continue", "break"):
+        for source in op.operands[:3]:
+            yield source, arguments[0]
+    elif name == "loop":  # its results come from `break` alone, and may differ in number from what it carries
+        yield from zip(op.operands, op.regions[0].blocks[0].args, strict=True)
+    elif name == "continue":
         loop = enclosing_loop(op)
-        arguments = loop.regions[0].blocks[0].args
-        arguments = arguments[1:] if short_name(loop) == "for" else arguments
-        for source, argument, result in zip(op.operands, arguments, loop.results, strict=True):
-            yield source, argument
-            yield source, result
+        is_for = short_name(loop) == "for"
+        yield from zip(op.operands, loop.regions[0].blocks[0].args[is_for:], strict=True)
+        if is_for:
+            yield from zip(op.operands, loop.results, strict=True)
+    elif name == "break":
+        yield from zip(op.operands, enclosing_loop(op).results, strict=True)
     elif name == "yield":
         parent = op.parent_op()
         assert parent is not None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from toolchain.tileir import interpreter, text
 from toolchain.tileir.dialect import attrs, types
 
 F32, I32, I1 = types.f32, types.i32, types.i1
@@ -149,6 +151,31 @@ def test_poison_goes_round_a_loop(builder: Any, trapped: Any) -> None:
     result = k.op("for", k.i32(0), k.i32(1), k.i32(1), [zero], out=[[tile((8,))]], regions=[loop])
     k.store(k.view(k.args[1], (8,), (8,)), result, 0)
     trapped(k, "a stored element", X, OUT)
+
+
+@pytest.mark.parametrize("poisoned", [True, False])
+def test_a_loop_gives_what_it_breaks_with_not_what_it_carries(builder: Any, trapped: Any, poisoned: bool) -> None:
+    k = builder(FLOATS, FLOATS)
+    clean = k.constant(np.float32(5), F32, (8,))
+
+    def body(carried: Any, count: Any) -> None:
+        k.op("break", [carried if poisoned else clean])
+
+    loop = k.region([tile((8,)), tile((), I32)], body)
+    result = k.op("loop", [edge_load(k), k.i32(0)], out=[[tile((8,))]], regions=[loop])
+    k.store(k.view(k.args[1], (8,), (8,)), result[0] if isinstance(result, tuple) else result, 0)
+    stores(k, None if poisoned else [5] * 8, trapped)
+
+
+def test_a_loop_may_give_fewer_values_than_it_carries() -> None:
+    source = Path(__file__).parents[1] / "text" / "corpus" / "collatz.mlir"
+    module = text.parse(source.read_text(), filename=source.name)
+    numbers = np.array([1, 2, 3, 6, 7, 27], np.int32)
+    steps = np.zeros_like(numbers)
+    prepared = interpreter.Prepared(module)
+    pointers = [interpreter.Pointer(interpreter.Allocation(array)) for array in (numbers, steps)]
+    prepared.launch("collatz", pointers, (len(numbers), 1, 1))
+    assert steps.tolist() == [0, 1, 7, 8, 16, 111]
 
 
 @pytest.mark.parametrize("use", ["branch", "address", "index", "bound", "mask", "assert", "print", "atomic"])
