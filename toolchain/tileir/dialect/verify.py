@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 from toolchain.errors import SourceError
 
 from . import location
-from .attrs import HintsAttr, is_dense
+from .attrs import is_dense
 from .base import TileOp
 from .control import (
     BreakOp,
@@ -33,6 +33,7 @@ from .control import (
 from .memory import GetGlobalOp
 from .rules import RULES, Invalid, need
 from .rules.base import check_tile
+from .rules.hints import check_hints
 from .shaping import ReduceOp, ScanOp
 from .types import PtrType, TileType, spell
 
@@ -140,7 +141,7 @@ class _Verifier:
         for region in op.regions:
             for block in region.blocks:
                 self.tiles(block.args)
-        _check_hints(op.properties.get("optimization_hints"))
+        check_hints(op, op.properties.get("optimization_hints"))
         _check_effects(op)
         if _name(op) in RULES:
             RULES[_name(op)](op)
@@ -176,7 +177,7 @@ def _check_entry(op: EntryOp) -> None:
     inputs, outputs = op.function_type.inputs.data, op.function_type.outputs.data
     need(not outputs, "an entry returns nothing")
     _expect(op.body.block.args, inputs)
-    _check_hints(op.optimization_hints)
+    check_hints(op, op.optimization_hints)
     for n, kind in enumerate(inputs):
         scalar = isinstance(kind, TileType) and kind.shape == ()
         need(scalar, f"parameter {n} is {spell(kind)}, but parameters are scalar tiles")
@@ -188,15 +189,6 @@ def _check_global(op: GlobalOp) -> None:
     check_tile(kind)
     need(is_dense(op.value.raw, kind), f"{len(op.value.raw)} bytes of value for {spell(kind)}")
     need(op.alignment.data >= 0, f"alignment = {op.alignment.data}")
-
-
-def _check_hints(hints: Attribute | None) -> None:
-    if not isinstance(hints, HintsAttr):
-        return
-    for names in ([name for name, _ in hints.data], *([key for key, _ in pairs] for _, pairs in hints.data)):
-        need(len(names) == len(set(names)), f"optimization_hints: {', '.join(names)} contains a name twice")
-    for key, value in (pair for _, pairs in hints.data for pair in pairs):
-        need(0 <= value < 1 << 31, f"optimization_hints: {key} = {value} is not from 0 to 2^31 - 1")
 
 
 def _check_effects(op: Operation) -> None:

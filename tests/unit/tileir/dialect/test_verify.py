@@ -16,9 +16,9 @@ def entry(*operations: ops.TileOp, name: str = "k", kind: FunctionType | None = 
     return ops.EntryOp.build(properties=properties, regions=[Region(Block(operations))])
 
 
-def hinted(occupancy: int) -> ops.EntryOp:
+def hinted(value: int, name: str = "occupancy", target: str = "sm_90") -> ops.EntryOp:
     made = entry(end())
-    made.optimization_hints = attrs.HintsAttr((("sm_90", (("occupancy", occupancy),)),))
+    made.optimization_hints = attrs.HintsAttr(((target, ((name, value),)),))
     return made
 
 
@@ -59,8 +59,14 @@ ROW = types.TileType((4,), types.i32)
         (lambda: assembled(entry(iota(1 << 25), end())), r"iota: .* has more than 2\^24 elements"),
         (lambda: assembled(), "the module has no entries"),
         (lambda: assembled(entry(end(), name="")), "entry: its name is empty"),
-        (lambda: assembled(hinted(-1)), r"entry: optimization_hints: occupancy = -1 is not from 0 to 2\^31 - 1"),
-        (lambda: assembled(hinted(1 << 31)), "entry: optimization_hints: occupancy = 2147483648 is not"),
+        (lambda: assembled(hinted(-1)), r"entry: optimization_hints: sm_90: occupancy = -1 is not from 1 to 32"),
+        (lambda: assembled(hinted(1 << 31)), "entry: optimization_hints: sm_90: occupancy = 2147483648 is not"),
+        (lambda: assembled(hinted(33)), "occupancy = 33 is not from 1 to 32"),
+        (lambda: assembled(hinted(7, target="sm_999")), "'sm_999' is no target: did you mean sm_90"),
+        (lambda: assembled(hinted(7, name="occupancie")), "no hint for entry: did you mean occupancy"),
+        (lambda: assembled(hinted(3, name="latency")), "'latency' is no hint for entry: one of num_cta_in_cga, occ"),
+        (lambda: assembled(hinted(3, name="num_cta_in_cga")), "num_cta_in_cga = 3 is not 1 or 2 or 4 or 8 or 16"),
+        (lambda: assembled(hinted(2, name="num_cta_in_cga", target="sm_89")), "sm_89: num_cta_in_cga = 2 is not 1"),
         (lambda: assembled(variable(alignment=-4), entry(end())), "global: alignment = -4"),
         (lambda: assembled(variable(raw=bytes(12)), entry(end())), "global: 12 bytes of value for tile<4xi32>"),
         (lambda: assembled(entry(end(), kind=FunctionType.from_lists([SCALAR], []))), "entry: has .* is expected"),

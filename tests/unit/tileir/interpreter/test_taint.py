@@ -158,7 +158,7 @@ def test_a_loop_gives_what_it_breaks_with_not_what_it_carries(builder: Any, trap
     k = builder(FLOATS, FLOATS)
     clean = k.constant(np.float32(5), F32, (8,))
 
-    def body(carried: Any, count: Any) -> None:
+    def body(carried: Any, _count: Any) -> None:
         k.op("break", [carried if poisoned else clean])
 
     loop = k.region([tile((8,)), tile((), I32)], body)

@@ -151,7 +151,6 @@ def test_names_that_are_no_words_are_quoted() -> None:
         "    return\n  }\n}\n"
     )
     module = text.parse(source, filename="k")
-    verify(module, text=source)
     assert [*module.entries] == ['1 "-\n'] and text.print_module(module) == source
 
 

@@ -20,10 +20,13 @@ def _block(op: Any) -> None:
 @rule("alloca")
 def _alloca(op: Any) -> None:
     need(shape(op.results[0]) == (), f"gives one pointer, not {spell(op.results[0].type)}")
-    pointee(op.results[0])
     need(op.num_elem.data > 0, f"num_elem must be at least 1, not {op.num_elem.data}")
     alignment = op.alignment.data
     need(alignment > 0 and alignment & (alignment - 1) == 0, f"alignment {alignment} is not a power of two")
+    element = pointee(op.result)
+    natural = 1 << (t.byte_width(element) - 1).bit_length()  # tf32 has three bytes and stands at multiples of four
+    need(alignment >= natural, f"alignment {alignment} is less than the {natural} that {spell(element)} needs")
+    need(alignment < 1 << 63, f"alignment {alignment}: the largest is 2^62")
 
 
 @rule("join_tokens")
