@@ -75,9 +75,8 @@ class KernelParser(Parser):
     """Reads one item of a library, and the items that it names."""
 
     def __init__(self, library: Library, item: Item, sizes: Sizes) -> None:
-        super().__init__(item.file.source)
+        super().__init__(item.file.source, tokens=item.file.tokens)
         self.library, self.item, self.sizes = library, item, sizes
-        self.tokens = item.file.tokens
         self.position = item.start
         self.more_operations = {"call": self._call, "hole": self._hole}
         self.fragments: dict[str, FragmentOp] = {}  # by name and sizes; the parsers of called fragments share it

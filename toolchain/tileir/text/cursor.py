@@ -24,11 +24,12 @@ _LETTERS = {"n": b"\n", "t": b"\t", '"': b'"', "\\": b"\\"}
 
 
 class Cursor:
-    """Reads tokens one after another. `aliases`: the types that `!name` stands for."""
+    """Reads tokens one after another. `tokens`: those of the source, where they are known. `aliases`: the types that
+    `!name` stands for."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, tokens: list[Token] | None = None) -> None:
         self.source = source
-        self.tokens = tokenize(source)
+        self.tokens = tokenize(source) if tokens is None else tokens
         self.position = 0
         self.type_depth = 0
         self.aliases: dict[str, Attribute] = {}

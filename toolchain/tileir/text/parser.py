@@ -60,8 +60,10 @@ def spelled(*names: str) -> Callable[[Build], Build]:
 class Parser(Literals):
     """A cursor that also knows the values in scope and builds operations."""
 
-    def __init__(self, source: Source, define_alias: DefineAlias | None = None) -> None:
-        super().__init__(source)
+    def __init__(
+        self, source: Source, define_alias: DefineAlias | None = None, tokens: list[Token] | None = None
+    ) -> None:
+        super().__init__(source, tokens)
         self.define_alias = define_alias
         self.scopes: list[dict[str, SSAValue]] = []
         self.more_operations: Mapping[str, Callable[[], Operation]] = {}  # of a language on top of Tile IR
