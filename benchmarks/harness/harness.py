@@ -81,6 +81,12 @@ class Outcome:
             return None
         return stats.median(self.samples).scaled(1e-3 / self.contender.calls)
 
+    @property
+    def rounds_us(self) -> list[float]:
+        """Of one call in each round. Six digits: an event's clock does not resolve more."""
+        calls = self.contender.calls if self.contender else 1
+        return [float(f"{us / calls:.6g}") for us in self.samples]
+
 
 def shorten(text: str) -> str:
     """An error's text without the middle of a long one: compilers quote whole programs."""
@@ -223,4 +229,7 @@ def _both(our: Outcome, peer: Outcome | None) -> dict[str, Any]:
     if peer is None or not our.contender or not peer.contender:
         return {"status": "ok"}
     found = stats.ratio(peer.samples, our.samples).scaled(our.contender.calls / peer.contender.calls)
-    return {"status": "ok", "ratio": found.value, "ratio_low": found.low, "ratio_high": found.high}
+    made = {"status": "ok", "ratio": found.value, "ratio_low": found.low, "ratio_high": found.high}
+    if peer.maker.kind != "against":
+        return made
+    return {**made, "ours_rounds_us": our.rounds_us, "peer_rounds_us": peer.rounds_us}

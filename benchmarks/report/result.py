@@ -25,6 +25,9 @@ UNKNOWN = {
     "commit": "where there is no checkout, `python -m benchmarks stamp` notes it in the bundle that is measured",
 }
 
+# In indented JSON, where no string holds a line break: many short lines that say little each.
+LIST_OF_NUMBERS = re.compile(r"\[\n([-+.\de,\s]+)\]")
+
 
 @dataclass(frozen=True)
 class Row:
@@ -40,7 +43,8 @@ class Row:
     copy of as many, in turns with the others; `copy_detail`: why that has no time. `calls`: how many calls a sample
     was; they rotate over `sets` sets of inputs. `entry`: the kernel that was launched, where it is one. `host_us`: of a
     decoding step the host's time to start it, in µs, all that a token costs it; `launch_us`: of that, the driver's to
-    launch its graph.
+    launch its graph. `ours_rounds_us`, `peer_rounds_us`: beside another bundle's kernels, the times of one call in each
+    round, in µs, so that both lists pair.
     """
 
     group: str
@@ -84,12 +88,18 @@ class Row:
     ours_peak_bytes: int | None = None
     peer_peak_bytes: int | None = None
     model_bytes: int | None = None
+    ours_rounds_us: Sequence[float] = field(default_factory=list[float])
+    peer_rounds_us: Sequence[float] = field(default_factory=list[float])
     gpu_before: Mapping[str, str] = field(default_factory=dict)
     gpu_after: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, str, str]:
         return self.case, self.source, self.peer
+
+
+def _on_one_line(found: re.Match[str]) -> str:
+    return f"[{' '.join(found[1].split())}]"
 
 
 def mark_best(rows: Iterable[Row]) -> list[Row]:
@@ -136,7 +146,7 @@ class Results:
     def to_json(self) -> str:
         rows = [asdict(row) for row in self.rows]
         document = {"format": FORMAT, "environment": self.environment, "ceilings": self.ceilings, "rows": rows}
-        return json.dumps(document, indent=1) + "\n"
+        return LIST_OF_NUMBERS.sub(_on_one_line, json.dumps(document, indent=1)) + "\n"
 
     def save(self, path: Path) -> None:
         """Raises OSError."""

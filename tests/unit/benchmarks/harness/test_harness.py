@@ -130,6 +130,9 @@ def test_another_bundles_kernels_stand_beside_ours_of_their_source(bench: Bench)
         ("py", "peer", "graph", True), ("py", "old py", "against", False),
     ]  # fmt: skip
     assert [r.ratio for r in made] == pytest.approx([1.5, 0.9, 1.5, 1.1])
+    assert [(len(r.ours_rounds_us), len(r.peer_rounds_us)) for r in made] == [(0, 0), (30, 30), (0, 0), (30, 30)]
+    old = made[3]  # its rounds pair: a whole round is slower, so their quotient is the same in each
+    assert [b / a for a, b in zip(old.ours_rounds_us, old.peer_rounds_us, strict=True)] == pytest.approx([1.1] * 30)
     alone = rows(CASE, run_contenders([*makers[:2], makers[3]], bench.plan()), floor(CASE, RATES))
     assert [(r.source, r.peer, r.ours_ms is None) for r in alone] == [("mlir", "old mlir", False), ("py", "", False)]
 
