@@ -22,8 +22,8 @@ PINS = tomllib.loads((Path(__file__).parent / "toolchain/pins.toml").read_text()
 class Toolchain(ConanFile):
     name = "tilestack-native"
     settings = "os", "arch", "compiler", "build_type"
-    virtualbuildenv = virtualrunenv = False  # nobody sources the scripts that Conan would write
-    # `llvm`: another version than the stack's, to see whether it fits. `cuda_tile=False`: LLVM alone.
+    virtualbuildenv = virtualrunenv = False  # the scripts that Conan would write are not used
+    # `llvm`: a version other than the stack's, to test if it fits. `cuda_tile=False`: build LLVM only.
     options = {
         "stack": list(PINS["stacks"]),
         "provider": ["source", "system"],
@@ -53,7 +53,7 @@ class Toolchain(ConanFile):
     def generate(self):
         prefix = Path(self.generators_folder)
         for dependency in self.dependencies.host.values():
-            if dependency.package_folder:  # of a system's LLVM it has no bin: those tools run where they are
+            if dependency.package_folder:  # not for a system's LLVM: its tools run where they are installed
                 copy(self, "*", str(Path(dependency.package_folder, "bin")), str(prefix / "libexec"))
         llvm = self.dependencies["llvm"]
         facts = {
@@ -62,9 +62,9 @@ class Toolchain(ConanFile):
             "lit": llvm.conf_info.get("user.llvm:lit", check_type=str),
         }
         save(self, str(prefix / "llvm.json"), json.dumps(facts, indent=1) + "\n")
-        # What the tools were made from; `tilestack sbom toolchain --native FILE` takes it in.
+        # The components that the tools were made from; `tilestack sbom toolchain --native FILE` includes it.
         sbom = cyclonedx_1_6(self, add_build=True)
-        # Drawn at random, and when it was: the same tools shall have the same SBOM.
+        # A random number and the time: removed, because the same tools must have the same SBOM.
         sbom.pop("serialNumber", None)
         sbom["metadata"].pop("timestamp", None)
         text = json.dumps(sbom, indent=1).replace(sbom["metadata"]["component"]["bom-ref"], self.name)

@@ -1,4 +1,4 @@
-"""The menu: `nox -l`. Each session is a few lines; what it does stands in the module that it runs."""
+"""The sessions that `nox -l` lists. Each is a few lines and runs a module, which does the work."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import nox
 
-sys.path.insert(0, str(Path(__file__).parent))  # nox does not
+sys.path.insert(0, str(Path(__file__).parent))  # so that our packages can be imported
 from toolchain.errors import UsageError
 from toolchain.knobs import toolchain_dir
 
-nox.options.default_venv_backend = "none"  # all sessions share the toolchain's
+nox.options.default_venv_backend = "none"  # all sessions share the toolchain's environment
 nox.options.sessions = ["tests"]
 
 try:
@@ -23,33 +23,33 @@ PYTHON = str(BIN / "python")
 
 @nox.session
 def build_toolchain(session: nox.Session) -> None:
-    """Make .toolchain/ from requirements.lock, or see in under a second that it is there: -- --native: LLVM too."""
+    """Install the toolchain to .toolchain/ unless it is up to date; `-- --native` also builds LLVM and cuda-tile."""
     session.run(sys.executable, "-m", "toolchain.setup.build")
-    if "--native" in session.posargs:  # not those of a session that requires this one
+    if "--native" in session.posargs:
         session.run(PYTHON, "-m", "toolchain.native.build", *session.posargs)
 
 
 @nox.session(requires=["build_toolchain"])
 def base_image(session: nox.Session) -> None:
-    """Make container images and give them to the engine: `nox -s base_image -- llvm-22`."""
+    """Build container images and load them into the container engine: `nox -s base_image -- llvm-22`."""
     session.run(PYTHON, "-m", "toolchain.native.make_images", *session.posargs)
 
 
 @nox.session
 def update_pins(session: nox.Session) -> None:
-    """Resolve the locks and pins anew: `nox -s update_pins -- --upgrade`."""
+    """Update lock files and pinned versions: `nox -s update_pins -- --upgrade` takes the newest ones."""
     session.run(sys.executable, "-m", "toolchain.setup.update", *session.posargs)
 
 
 @nox.session(requires=["build_toolchain"])
 def llvm_canary(session: nox.Session) -> None:
-    """Try a stack against other LLVMs: `nox -s llvm_canary -- --stack 13.1 --llvm 22.1.8 --llvm 23.1.4`."""
+    """Build a stack with other LLVM versions: `nox -s llvm_canary -- --stack 13.1 --llvm 22.1.8 --llvm 23.1.4`."""
     session.run(PYTHON, "-m", "toolchain.native.canary", *session.posargs)
 
 
 @nox.session(requires=["build_toolchain"])
 def lint(session: nox.Session) -> None:
-    """Style, types, who imports whom, and the workflows."""
+    """Check style, types, import rules and the GitHub workflows."""
     session.run(PYTHON, "-m", "ci.lint")
 
 
@@ -62,17 +62,17 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(requires=["build_toolchain"])
 def generate(session: nox.Session) -> None:
-    """Write text with the small GPT that comes along, on a GPU or the CPU: `nox -s generate -- "In the beginning"`."""
+    """Write text with the small GPT in gpt/checkpoint, on a GPU or the CPU: `nox -s generate -- "In the beginning"`."""
     session.run(PYTHON, "-m", "tilestack", "generate", "--max-new-tokens", "60", *session.posargs)
 
 
 @nox.session(requires=["build_toolchain"])
 def gpu_tests(session: nox.Session) -> None:
-    """Compile both kernel sources and run the conformance matrix on every GPU, or on the CPU where there is none.
+    """Compile both kernel sources and run the conformance matrix on every GPU, or on the CPU if there is none.
 
-    Compiled is what this machine can use or check; `tilestack compile --full` compiles everything. `-- --container`
-    runs the matrix in the runtime container, which has no compiler; `-- --op linear` and the like are passed on to
-    `tilestack matrix run`.
+    It compiles the kernels that this machine can use or check; `tilestack compile --full` compiles everything.
+    `-- --container` runs the matrix in the runtime container, which has no compiler. Other options, such as
+    `-- --op linear`, are passed on to `tilestack matrix run`.
     """
     session.run(PYTHON, "-m", "tilestack", "compile", "--output", "build/bundle")
     options = [option for option in session.posargs if option != "--container"]
@@ -82,24 +82,24 @@ def gpu_tests(session: nox.Session) -> None:
 
 @nox.session(requires=["build_toolchain"])
 def new_op(session: nox.Session) -> None:
-    """Start a new op in every file that has to know it: `nox -s new_op -- relu`; -- --left: what is not filled in."""
+    """Add a new op's stubs to all files that need it: `nox -s new_op -- relu`; `-- --left` lists unfinished stubs."""
     session.run(PYTHON, "-m", "ci.new_op", *session.posargs)
 
 
 @nox.session(requires=["build_toolchain"])
 def bench(session: nox.Session) -> None:
-    """How fast: beside PyTorch on a GPU, else the interpreter and the compiler: `nox -s bench -- cpu`."""
+    """Benchmark against PyTorch on a GPU; without one, the interpreter and the compiler: `nox -s bench -- cpu`."""
     session.run(PYTHON, "-m", "benchmarks", *session.posargs)
 
 
 @nox.session(requires=["build_toolchain"])
 def audit(session: nox.Session) -> None:
-    """Known vulnerabilities of what the locks pin; needs the network."""
+    """Look for known vulnerabilities in all locked dependencies; needs the network."""
     session.run(sys.executable, "-m", "toolchain.provenance.audit")
 
 
 @nox.session(requires=["build_toolchain"])
 def reproduce(session: nox.Session) -> None:
-    """Build everything twice under other conditions and compare: `nox -s reproduce -- --target sm_90`."""
+    """Build everything twice under different conditions and compare: `nox -s reproduce -- --target sm_90`."""
     uv = str(Path(sys.executable).parent / "uv")
     session.run(PYTHON, "-m", "ci.reproduce", "--uv", uv, *session.posargs)

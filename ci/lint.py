@@ -1,7 +1,7 @@
-"""Style, types, who imports whom, and what GitHub reads: `nox -s lint`.
+"""Checks style, types, import rules and the GitHub workflows: `nox -s lint`.
 
-Every tool is the toolchain's own, pinned in requirements.lock. All of them run, also after one has failed, so that one
-run shows all there is to mend.
+Every tool is part of the toolchain and pinned in requirements.lock. All of them run even after one has failed, so that
+one run shows everything to fix.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BIN = Path(sys.executable).parent
 
 
 def commands() -> list[list[str]]:
-    """The tools with their arguments, in the order in which they run: the fast ones first."""
+    """The tools with their arguments. They run in this order, the fast ones first."""
     workflows = [str(path.relative_to(ROOT)) for path in sorted((ROOT / ".github/workflows").glob("*.y*ml"))]
     forms = [
         str(path.relative_to(ROOT))
@@ -38,7 +38,7 @@ def commands() -> list[list[str]]:
 
 
 def lint(wanted: Sequence[Sequence[str]]) -> list[str]:
-    """Run each command and return those that failed, as one would type them."""
+    """Run each command and return the failed ones, as one would type them."""
     failed: list[str] = []
     for name, *arguments in wanted:
         line = shlex.join([name, *arguments])

@@ -16,7 +16,7 @@ import pytest
 from toolchain.knobs import ROOT
 
 COMMAND = (sys.executable, "-m", "ci.lint")
-PATIENCE_S = 10  # for the linters to end when they are told to
+PATIENCE_S = 10  # for the linters to end after they were asked to
 INTERRUPTED = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
 
 
@@ -35,7 +35,7 @@ class LintBesideTests:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Wait for the linters. A run that was broken off stops them."""
+        """Wait for the linters, or stop them if the run was interrupted."""
         if self._process is None or self._log is None:
             return
         if exitstatus in INTERRUPTED:
@@ -66,7 +66,7 @@ class LintBesideTests:
 
 
 def _count_as_error(config: pytest.Config, output: str) -> None:
-    """Have pytest count the linters among its errors, so that its last line does not say that all is well."""
+    """Make pytest count a lint failure as an error, so that its last line does not report success."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     assert isinstance(reporter, pytest.TerminalReporter)
     last = output.rstrip().rpartition("\n")[2]
@@ -75,5 +75,5 @@ def _count_as_error(config: pytest.Config, output: str) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):  # a process of pytest-xdist's runs tests alone
+    if not hasattr(config, "workerinput"):  # a worker process of pytest-xdist only runs tests
         config.pluginmanager.register(LintBesideTests(), "lint-beside-tests-runner")

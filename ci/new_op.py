@@ -1,7 +1,7 @@
-"""Start a new op in every file that has to know it: `nox -s new_op -- NAME`.
+"""Adds stubs of a new op to every file that has to know it: `nox -s new_op -- NAME`.
 
-What is written does not work yet, on purpose: each place says what belongs there, and the tests fail until all of
-them are filled. The places are the rows of new_op.toml. `nox -s new_op -- --left` lists those that are not filled.
+The stubs do not work yet, on purpose: each says what belongs there, and the tests fail until all of them are filled in.
+The places are the rows of new_op.toml. `nox -s new_op -- --left` lists the places that are not filled in yet.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MARK = "TODO(new_op "
 
 @dataclass(frozen=True)
 class Place:
-    """A row of new_op.toml; its head explains the fields."""
+    """A row of new_op.toml; the head of that file explains the fields."""
 
     what: str
     path: str
@@ -39,12 +39,12 @@ class Place:
     section: str = ""
 
     def filled(self, name: str) -> str:
-        """Its text for an op of this name."""
+        """The text to write for an op called `name`."""
         todo = f"{MARK}{name}): {self.todo.format(name=name)}"
         return self.text.removeprefix("\n").format(name=name, todo=todo)
 
     def written(self, before: str, name: str) -> str:
-        """The file with the place in it. Raises UsageError where the line that it goes beside is not there."""
+        """The file's text `before`, with the stub added. Raises UsageError if the line to put it beside is missing."""
         text = self.filled(name)
         if self.new:
             return text
@@ -69,7 +69,7 @@ class Place:
 
 
 def places(root: Path = ROOT) -> list[Place]:
-    """The rows whose files are there. Raises UsageError for one that is missing and has no other of its kind."""
+    """The rows whose files exist. Raises UsageError if a file is missing and no other row has the same `what`."""
     rows = [Place(**row) for row in tomllib.loads(TABLE.read_text())["place"]]
     there = [place for place in rows if place.new or (root / place.path).is_file()]
     kinds = {place.what for place in there}
@@ -79,7 +79,7 @@ def places(root: Path = ROOT) -> list[Place]:
 
 
 def start(name: str, root: Path = ROOT) -> dict[Place, Path]:
-    """Write all places for the op `name`; nothing if one of them cannot be. Raises UsageError."""
+    """Write the stubs of the op `name`. If one cannot be written, raises UsageError and writes none."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise UsageError(f"{name!r} is not a valid name for an op", hint="lower case, as rms_linear")
     if name in tomllib.loads((root / "toolchain/ops.toml").read_text()):
@@ -97,7 +97,7 @@ def start(name: str, root: Path = ROOT) -> dict[Place, Path]:
 
 
 def left(root: Path = ROOT) -> list[str]:
-    """What is still to be filled, as `path:line: instruction`."""
+    """The places that are not filled in yet, as `path:line: instruction`."""
     paths = {path for place in places(root) for path in root.glob(place.path.format(name="*"))}
     return [
         f"{path.relative_to(root)}:{number}: {line.strip()}"

@@ -1,4 +1,4 @@
-"""From results to what people and CI read: `results.json`, `junit.xml`, `index.html`."""
+"""Writes a run's results for people and CI systems: `results.json`, `junit.xml`, `index.html`."""
 
 from .html import render_html
 from .junit import render_junit

@@ -13,7 +13,7 @@ _WORST_FIRST = ("error", "failed", "not run", "passed")
 
 @dataclass(frozen=True)
 class Square:
-    """A square of the grid: all rows of one op, source and dtype. `used`: the largest error in percent of its bound."""
+    """A square of the grid: all rows of one op, source and dtype. `used`: the largest share of a bound, in percent."""
 
     status: str
     passed: int

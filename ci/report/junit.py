@@ -1,4 +1,4 @@
-"""JUnit XML, the form that CI systems show: one test case per row."""
+"""Writes JUnit XML, which CI systems can show: one test case per row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from conformance.result import Results
 
-# What XML 1.0 has no way to write, https://www.w3.org/TR/xml/#charsets: a tool's colours, halves of characters.
+# Characters that XML 1.0 cannot hold (https://www.w3.org/TR/xml/#charsets), such as colour codes and lone surrogates.
 UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

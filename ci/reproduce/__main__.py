@@ -29,7 +29,7 @@ PLACES = ("path of the checkout", "home folder", "temporary folder", "hostname",
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 0: what was run is identical; 1: something differs or failed."""
+    """Returns the exit code: 0 if everything that was built is identical, 1 if something differs or failed."""
     args = _parser().parse_args(argv)
     return command.run(lambda: _run(args), set_up=REPAIR)
 
@@ -70,7 +70,7 @@ def _run(args: argparse.Namespace) -> int:
 def reproduce(
     chosen: Sequence[Artefact], selection: Sequence[str], commit: Commit, work: Path, *, python: Path, uv: Path
 ) -> Report:
-    """Build `chosen` twice, in `work`, which is emptied first, and compare."""
+    """Build `chosen` twice and compare. `work` is the folder to build in; it is emptied first."""
     with ExitStack() as stack:
         one, two, rows = stack.enter_context(prepared(commit, work, python))
         absent = {artefact.name: why for artefact in chosen if (why := artefacts.missing(artefact, uv))}
@@ -82,9 +82,9 @@ def reproduce(
     rows = _with_times(rows, made)
     results = [judge(artefact, absent, made[0], made[1], rows) for artefact in chosen]
     notes = [] if shutil.which("diffoscope") else [NO_DIFFOSCOPE]
-    notes.append("the tools of the toolchain get a fixed environment from us: of it, only TMPDIR varies for them")
+    notes.append("the tools of the toolchain get a fixed environment: of its variables only TMPDIR varies for them")
     if commit.dirty:
-        notes.append("the checkout has changes that are not committed: they were not built")
+        notes.append("the checkout has uncommitted changes: they were not built")
     return Report(commit, selection, rows, results, notes)
 
 
@@ -107,7 +107,7 @@ def prepared(commit: Commit, work: Path, python: Path) -> Generator[tuple[Side, 
 def build(
     side: Side, chosen: Sequence[Artefact], absent: dict[str, str], selection: Sequence[str], python: Path, uv: Path
 ) -> dict[str, Made]:
-    """One build of all that can be made here."""
+    """One of the two builds, of every artefact that this machine can build."""
     made: dict[str, Made] = {}
     for artefact in chosen:
         if artefact.name in absent or any(name not in made or made[name].failure for name in artefact.after):
@@ -119,7 +119,7 @@ def build(
 
 
 def _with_times(rows: Sequence[Varied], made: Sequence[dict[str, Made]]) -> list[Varied]:
-    """The rows with the clock's natural progress in that of the time."""
+    """The rows; that of the time shows when each build ran, if the clock could not be set."""
     starts = [min((done.started for done in side.values()), default=None) for side in made]
     if None in starts:
         return list(rows)
@@ -137,7 +137,7 @@ def _with_times(rows: Sequence[Varied], made: Sequence[dict[str, Made]]) -> list
 def judge(
     artefact: Artefact, absent: dict[str, str], first: dict[str, Made], second: dict[str, Made], rows: Sequence[Varied]
 ) -> Result:
-    """The comparison of one artefact."""
+    """The result of comparing one artefact's two builds."""
     kept = tuple(f"{what}: {reason}" for what, reason in artefact.keep.items())
     name = artefact.name
     if name in absent:
@@ -155,7 +155,7 @@ def judge(
     times = Times((one.started, one.started + one.seconds), (two.started, two.started + two.seconds))
     try:
         files = compare(files_of(one.output, artefact.form), files_of(two.output, artefact.form), clues, times)
-    except TilestackError as error:  # what a command wrote is no bundle
+    except TilestackError as error:  # the command wrote something that is not a bundle
         return Result(name, "failed", str(error), tuple(one.command), seconds, kept=kept)
     if not files:
         return Result(name, "failed", f"{one.output} is empty", tuple(one.command), seconds, kept=kept)

@@ -81,12 +81,12 @@ def _frozen(value: Any) -> Any:
 
 
 def choose(artefacts: Sequence[Artefact], only: Sequence[str]) -> list[Artefact]:
-    """Those of these names and what they are made from; all if there is no name. Raises UsageError."""
+    """The artefacts named in `only` and those they are made from; all if `only` is empty. Raises UsageError."""
     known = {artefact.name: artefact for artefact in artefacts}
     if unknown := [name for name in only if name not in known]:
         raise UsageError(f"no artefact {', '.join(unknown)}", hint=f"one of {', '.join(known)}")
     wanted = list(only or known)
-    for name in wanted:  # which grows as we go
+    for name in wanted:  # the list grows while it is walked
         wanted += [other for other in known[name].after if other not in wanted]
     return [artefact for artefact in artefacts if artefact.name in wanted]
 
@@ -112,7 +112,7 @@ def _engine() -> str | None:
     return None
 
 
-# What an artefact may need, and a function of uv's path that says what is missing, or None.
+# Each capability that an artefact may need, with a function of uv's path that says what is missing, or returns None.
 NEEDS: dict[str, Callable[[Path], str | None]] = {
     "toolchain": lambda _: _toolchain(),
     "uv": lambda uv: None if uv.is_file() else f"no {uv}\n  next: run: {LINE}",

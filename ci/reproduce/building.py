@@ -24,7 +24,7 @@ TAIL = 40  # lines of a failed command that are shown
 
 @dataclass(frozen=True)
 class Commit:
-    """What is built. `epoch`: when it was committed. `dirty`: the checkout has changes that are not in it."""
+    """The commit to build. `epoch`: when it was committed. `dirty`: the checkout has changes that are not in it."""
 
     sha: str
     epoch: int
@@ -43,12 +43,12 @@ class Made:
 
 
 def git(*words: str) -> str:
-    """What git says of the checkout. Raises UsageError."""
+    """The output of a git command in the checkout. Raises UsageError if it fails."""
     command = ["git", "-C", str(knobs.ROOT), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise UsageError(
-            f"{' '.join(command)}\n{done.stderr.strip()}", hint="this needs a clone: git decides what is built"
+            f"{' '.join(command)}\n{done.stderr.strip()}", hint="this needs a git clone: only committed files are built"
         )
     return done.stdout.strip()
 
@@ -86,7 +86,7 @@ def prepare(side: Side, sha: str) -> None:
 
 
 def _link_tree(source: Path, target: Path) -> None:
-    """The same files under another path, without copying them where the file system lets it be."""
+    """Put the same files under another path: as hard links if the file system allows it, else as copies."""
     if not source.is_dir():
         return
     done = subprocess.run(
@@ -99,7 +99,7 @@ def _link_tree(source: Path, target: Path) -> None:
 
 @contextmanager
 def shuffled(side: Side) -> Generator[str | None]:
-    """Lets disorderfs show the side's copy with its files in another order; gives None, or why that is not so."""
+    """Mount the side's copy through disorderfs, which lists files in another order. Returns None, or why it failed."""
     program = shutil.which("disorderfs")
     if program is None:
         yield "disorderfs is not installed"
@@ -122,7 +122,7 @@ def shuffled(side: Side) -> Generator[str | None]:
 
 
 def order_of_files(sides: Sequence[Side], reason: str | None) -> Varied:
-    """In how many folders of the copies the files come in another order. `reason`: why not by disorderfs."""
+    """Says in how many folders the two copies list files in different order. `reason`: why disorderfs was not used."""
     one, two = (
         {
             path.relative_to(side.checkout): [found.name for found in path.iterdir()]
@@ -184,7 +184,7 @@ def make(side: Side, artefact: Artefact, selection: Sequence[str], python: Path,
 
 
 def network() -> dict[str, str]:
-    """What package clients and the container engine need of the environment."""
+    """The environment variables that package clients and the container engine need."""
     found = knobs.network_settings()
     for knob, value in ((knobs.ENGINE, knobs.engine_address()), (knobs.DEBIAN_MIRROR, knobs.debian_mirror())):
         if value:
@@ -199,7 +199,7 @@ def network() -> dict[str, str]:
 def run(
     side: Side, words: Sequence[str], keep: Mapping[str, str], more: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """A command of one build, in its copy; standard error is with standard output."""
+    """Run a command of one build in its copy of the checkout; standard error goes to standard output."""
     command = side.wrapped(words, keep)
     try:
         return subprocess.run(

@@ -1,8 +1,8 @@
-"""Which files of two builds differ, and by what.
+"""Finds which files of two builds differ, and why.
 
-The cause is diffoscope's word where it is installed. Without it we look ourselves, less deep: at the members of an
-archive, for values that the two builds had each for itself, for lines in another order, for times; and show the bytes
-around the first difference.
+If diffoscope is installed, its report is the cause. Otherwise we take a shorter look ourselves: at the members of an
+archive, for values that were different in the two builds, for lines in another order, for times. Then the bytes around
+the first difference are shown.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from toolchain.bundle import MANIFEST, Bundle
 from toolchain.files import everything
 
 AROUND = 32  # bytes shown before and after the first difference
-LINES = 60  # of diffoscope's report
+LINES = 60  # lines of diffoscope's report that are shown
 DIFFOSCOPE_LIMIT_S = 600
-NO_DIFFOSCOPE = "diffoscope is not installed: the causes are what a short look finds"
+NO_DIFFOSCOPE = "diffoscope is not installed: the causes come from a shorter check of our own"
 
 
 @dataclass(frozen=True)
 class Clue:
-    """A value that is another one in each build; a file that has it has its cause."""
+    """A value that differs between the two builds, such as a path. A file that holds it differs because of it."""
 
     what: str
     first: str
@@ -45,7 +45,7 @@ class Clue:
 
 @dataclass(frozen=True)
 class File:
-    """A file of an artefact, its sha256 and size in both builds, None where it is missing; why they differ."""
+    """A file of an artefact: its sha256 and size in both builds (None if it is missing), and why they differ."""
 
     name: str
     sha256: tuple[str | None, str | None]
@@ -58,7 +58,7 @@ class File:
 
 
 def files_of(output: Path, form: Literal["files", "bundle"]) -> dict[str, Path]:
-    """The files of an output by the names that they share in both builds. Of a bundle: by entry and target."""
+    """The files of an output by a name that is the same in both builds; those of a bundle by entry and target."""
     if form == "bundle":
         bundle = Bundle.load(output)
         found = {MANIFEST: output / MANIFEST}
@@ -73,7 +73,7 @@ def files_of(output: Path, form: Literal["files", "bundle"]) -> dict[str, Path]:
 
 
 def content(path: Path) -> bytes:
-    """A file's bytes; of a link, where it leads."""
+    """The bytes of a file, or the target of a symbolic link."""
     return str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()
 
 
@@ -96,7 +96,7 @@ def compare(first: Mapping[str, Path], second: Mapping[str, Path], clues: Sequen
 
 @dataclass(frozen=True)
 class Times:
-    """When the two builds ran, as seconds since 1970: from, to. A number between them is taken for a time."""
+    """When the two builds ran, in seconds since 1970. A number in this range is taken for a time."""
 
     first: tuple[float, float]
     second: tuple[float, float]
@@ -126,7 +126,7 @@ def cause(first: Path, second: Path, clues: Sequence[Clue], times: Times) -> str
 
 
 def look(one: bytes, two: bytes, clues: Sequence[Clue], times: Times, depth: int = 0) -> str:
-    """What a short look at two contents finds."""
+    """The cause that our own check of two contents finds."""
     if depth < 3 and (members := (_members(one), _members(two))) and members[0] is not None and members[1] is not None:
         if said := _look_at_members(members[0], members[1], clues, times, depth):
             return said
@@ -147,13 +147,13 @@ def _has(one: bytes, two: bytes, clue: Clue) -> bool:
 
 
 def _time_in(data: bytes, inside: Callable[[float], bool]) -> bool:
-    """Whether there is a time of the build in it: seconds since 1970 in digits."""
+    """True if the data holds a time of the build, as the digits of seconds since 1970."""
     return any(inside(float(found)) for found in re.findall(rb"(?<!\d)\d{10}(?:\.\d+)?(?!\d)", data))
 
 
 @dataclass(frozen=True)
 class Member:
-    """A member of an archive: what its head says, by name of the field, and its content."""
+    """A member of an archive: the fields of its header by name, and its content."""
 
     head: Mapping[str, object]
     data: bytes
@@ -173,9 +173,7 @@ def _members(data: bytes) -> dict[str, Member] | None:
         ValueError,
         RuntimeError,
     ):
-        return (
-            None  # ValueError: a zip's places and names; RuntimeError: it is encrypted, or compressed as nobody knows
-        )
+        return None  # ValueError: bad offsets or names in a zip; RuntimeError: encrypted, or an unknown compression
 
 
 def _read_members(data: bytes) -> dict[str, Member] | None:
@@ -199,7 +197,7 @@ def _read_members(data: bytes) -> dict[str, Member] | None:
                 )
                 for m in archive
             }  # fmt: skip
-    except (tarfile.TarError, EOFError):  # it is no tar
+    except (tarfile.TarError, EOFError):  # it is not a tar archive
         pass
     for form, magic in ((gzip, b"\x1f\x8b"), (lzma, b"\xfd7zXZ\0")):
         if data.startswith(magic):

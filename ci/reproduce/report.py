@@ -19,12 +19,12 @@ from .comparing import File
 from .variation import Varied
 
 FORMAT = 1
-SHOWN = 20  # files that differ, of each artefact, in report.md: report.json has all
+SHOWN = 20  # differing files of each artefact that report.md shows; report.json has all
 
 
 @dataclass(frozen=True)
 class Result:
-    """An artefact, built twice. `reason`: why it was not run, or failed. `seconds`: of the two commands."""
+    """An artefact that was built twice. `reason`: why it was not built, or failed. `seconds`: of the two commands."""
 
     name: str
     status: Literal["identical", "differs", "failed", "not run"]
@@ -41,7 +41,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Report:
-    """All of a run. `notes`: what a reader should know beside it."""
+    """The results of a run. `notes`: remarks for the reader."""
 
     commit: Commit
     selection: Sequence[str]
@@ -51,7 +51,7 @@ class Report:
 
     @property
     def good(self) -> bool:
-        """Nothing that was run differs or failed."""
+        """True if nothing that was built differs or failed."""
         return all(result.status in ("identical", "not run") for result in self.results)
 
     def to_json(self) -> dict[str, object]:
@@ -69,14 +69,14 @@ class Report:
 
 
 def write(report: Report, folder: Path) -> None:
-    """Writes report.json and report.md into the folder, each whole or not at all. Raises OSError."""
+    """Write report.json and report.md into the folder, each completely or not at all. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "report.json", json.dumps(report.to_json(), indent=1) + "\n")
     write_whole(folder / "report.md", markdown(report))
 
 
 def show(report: Report, console: Console) -> None:
-    """The table."""
+    """Print the table."""
     table = Table("artefact", "result", "files", "identical", "seconds")
     for result in report.results:
         table.add_row(result.name, result.status, *_numbers(result))
@@ -104,7 +104,7 @@ def _indented(text: str) -> str:
 
 
 def markdown(report: Report) -> str:
-    """report.md."""
+    """The text of report.md."""
     verdict = "Nothing that was built differs." if report.good else "Something differs, or could not be built."
     lines = [
         "# Built twice", "",

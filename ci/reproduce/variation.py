@@ -1,6 +1,6 @@
-"""How the two builds differ: paths, environment, user, host's name, clock, order of files.
+"""Decides how the two builds differ: in paths, environment, user, hostname, clock and order of files.
 
-What this machine does not allow to be varied is not passed over: the report says it, and why.
+If this machine does not allow a condition to be varied, the report says so, and why.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ LOCALES = (
     "tr_TR.utf8",
     "en_US.utf8",
     "C.utf8",
-)  # for the second build, the first that is installed: i is not I's small
+)  # for the second build, the first that is installed; in Turkish the lower case of I is not i
 MEMORY = Path("/dev/shm")
-CAPABILITY = "dac_read_search"  # reads what others may not: Python or the checkout may stand in root's home
+CAPABILITY = "dac_read_search"  # it lets the other user read files in root's home, where Python or the checkout may be
 
 
 @dataclass(frozen=True)
 class Varied:
-    """One condition: its values in the two builds, or the reason why it is the same in both."""
+    """One condition: its values in the two builds, or the reason why it could not be varied."""
 
     what: str
     first: str
@@ -41,8 +41,12 @@ class Varied:
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two builds. `wrappers`: words before a command, by what they vary, outermost first; `uid`: None is our
-    own; `backwards`: its copy's files are written in reverse order, with the time of now."""
+    """One of the two builds.
+
+    `wrappers`: words to put before a command, by the condition that they vary, outermost first.
+    `uid`: the user to run as; None is our own.
+    `backwards`: its copy's files are written in reverse order, with the current time.
+    """
 
     name: str
     folder: Path
@@ -60,7 +64,7 @@ class Side:
         return self.folder / "out" / artefact
 
     def wrapped(self, command: Sequence[str], keep: Mapping[str, str]) -> list[str]:
-        """The command as it is run. `keep`: what is not varied."""
+        """The command with its wrappers. `keep`: conditions that are not varied."""
         words = [
             word for what, prefix in self.wrappers.items() if not set(what.split("+")) & set(keep) for word in prefix
         ]
@@ -75,12 +79,12 @@ def installed_locales() -> list[str]:
     return done.stdout.split()
 
 
-# access(2) asks for the user's own rights, without the capability: tools look for each other by it.
+# access(2) ignores capabilities and checks the user's own rights. Tools use it to find each other.
 _ENTERS = "import os, sys; sys.exit(next((f'no access to {p}' for p in sys.argv[1:] if not os.access(p, os.X_OK)), 0))"
 
 
 def refusal(prefix: Sequence[str], python: Path, places: Sequence[Path]) -> str | None:
-    """Why Python cannot be run behind these words or cannot use these folders, or None if it can."""
+    """Why Python cannot run with these words before it, or cannot use these folders; None if it can."""
     command = [*prefix, str(python), "-c", _ENTERS, *map(str, places)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -92,7 +96,7 @@ def refusal(prefix: Sequence[str], python: Path, places: Sequence[Path]) -> str 
 
 @contextmanager
 def memory_folder(parent: Path = MEMORY) -> Generator[Path | None]:
-    """A folder in memory, or None where there is none: files are listed there in another order than on a disk."""
+    """A folder in memory, where files are listed in another order than on a disk; None if there is none."""
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         yield None
         return
@@ -105,7 +109,7 @@ def memory_folder(parent: Path = MEMORY) -> Generator[Path | None]:
 
 
 def _is_later(prefix: Sequence[str], python: Path) -> bool:
-    """Whether Python behind these words sees a clock that is set forward."""
+    """True if Python with these words before it sees a clock that is set forward."""
     command = [*prefix, str(python), "-c", "import time; print(time.time())"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(done.stdout) > time.time() + 300 * 86400
@@ -114,8 +118,8 @@ def _is_later(prefix: Sequence[str], python: Path) -> bool:
 def plan(
     work: Path, *, epoch: int, python: Path, memory: Path | None = None, root: bool | None = None
 ) -> tuple[Side, Side, list[Varied]]:
-    """The two builds, in folders under `work`, and in what they differ. `epoch`: SOURCE_DATE_EPOCH of both. `memory`: a
-    folder of another file system, for the second copy of the checkout."""
+    """The two builds, in folders under `work`, and the conditions in which they differ. `epoch`: SOURCE_DATE_EPOCH of
+    both. `memory`: a folder on another file system, for the second copy of the checkout."""
     root = os.geteuid() == 0 if root is None else root
     wrappers, rows = _namespaces(
         python, [p for p in (work, memory, knobs.toolchain_dir()) if p and p.exists()], root=root
@@ -154,7 +158,7 @@ def plan(
             "TMPDIR": str(side.tmp),
             "USER": users[number],
             "LOGNAME": users[number],
-            "PYTHONPATH": str(checkout),  # the copy's own sources, not those that the environment was made with
+            "PYTHONPATH": str(checkout),  # use the sources of this copy, not those that the environment was made from
             "SOURCE_DATE_EPOCH": str(epoch),
             knobs.TOOLCHAIN.name: str(side.toolchain),
             knobs.CACHE_DIR.name: str(folder / "cache"),
@@ -165,7 +169,7 @@ def plan(
 
 
 def _settings(one: Side, two: Side) -> list[Varied]:
-    """What the environment and the umask vary."""
+    """The conditions that the environment and the umask vary."""
     rows = [Varied("path of the checkout", str(one.checkout), str(two.checkout))]
     for what, name in (("home folder", "HOME"), ("temporary folder", "TMPDIR"), ("time zone", "TZ"), ("USER", "USER"),
                        ("PATH", "PATH"), ("PYTHONHASHSEED", "PYTHONHASHSEED"), ("jobs at once", knobs.JOBS.name),
@@ -181,7 +185,7 @@ def _settings(one: Side, two: Side) -> list[Varied]:
 
 
 def _namespaces(python: Path, places: Sequence[Path], *, root: bool) -> tuple[dict[str, tuple[str, ...]], list[Varied]]:
-    """What the second build's commands run behind, as far as it works here."""
+    """The wrappers of the second build's commands, as far as they work on this machine."""
     wrappers: dict[str, tuple[str, ...]] = {}
     host, other, me = socket.gethostname(), "another-host", f"uid {os.geteuid()}"
     rename = ("sh", "-c", 'hostname "$0" && exec "$@"', other)

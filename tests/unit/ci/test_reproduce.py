@@ -194,7 +194,7 @@ def test_the_command_line(repository: Path, tmp_path: Path, capsys: pytest.Captu
     clean, leaks = report["artefacts"]
     assert (clean["status"], leaks["status"], report["good"]) == ("identical", "differs", False)
     assert clean["files"][0]["sha256"][0] == clean["files"][0]["sha256"][1] and clean["files"][0]["identical"]
-    assert "the checkout has changes that are not committed: they were not built" in report["notes"]
+    assert "the checkout has uncommitted changes: they were not built" in report["notes"]
     text = (tmp_path / "o" / "report.md").read_text()
     assert "| clean | identical | 1 | 1 |" in text and "it holds the path of the checkout" in text
     assert f"Commit `{report['commit']['sha']}`. Something differs" in text

@@ -1,5 +1,5 @@
-"""That the packaged tools work: a module goes from text to bytecode and back, and through the optimizer if the version
-has one."""
+"""Tests that the packaged tools work: a module goes from text to bytecode and back, and through the optimizer if the
+version has one."""
 
 import io
 from pathlib import Path
@@ -9,7 +9,7 @@ from conan.errors import ConanException
 from conan.tools.build import can_run
 from conan.tools.cmake import cmake_layout
 
-MAGIC = b"\x7fTileIR\x00"  # what Tile IR bytecode starts with
+MAGIC = b"\x7fTileIR\x00"  # the first bytes of Tile IR bytecode
 
 
 class TestCudaTile(ConanFile):
@@ -41,7 +41,7 @@ class TestCudaTile(ConanFile):
         text = self._run(translate, "--cudatilebc-to-mlir", "--no-implicit-module", bytecode)
         if "entry @add" not in text:
             raise ConanException(f"the module did not come back from bytecode:\n{text[:2000]}")
-        if (bin_folder / "cuda-tile-optimize").is_file():  # the recipe demands it of the versions that have it
+        if (bin_folder / "cuda-tile-optimize").is_file():  # the recipe checks that versions which should have it do
             # Without --emit-bytecode it writes text.
             self._run(bin_folder / "cuda-tile-optimize", bytecode, "--emit-bytecode", "-o", optimized)
             _want_bytecode(optimized)
@@ -49,4 +49,4 @@ class TestCudaTile(ConanFile):
 
 def _want_bytecode(path):
     if not path.read_bytes().startswith(MAGIC):
-        raise ConanException(f"{path} is no Tile IR bytecode")
+        raise ConanException(f"{path} is not Tile IR bytecode")

@@ -1,4 +1,4 @@
-"""That the packaged LLVM can be used from outside: mlir-to-ptx links it, parses a module, and lowers it to PTX."""
+"""Tests that another project can use the packaged LLVM: mlir-to-ptx links it, parses a module and lowers it to PTX."""
 
 import io
 import shutil
@@ -10,7 +10,7 @@ from conan.errors import ConanException
 from conan.tools.build import can_run
 from conan.tools.cmake import CMake, CMakeToolchain, cmake_layout
 
-# Chips and the PTX versions that name them.
+# GPU targets, each with the first PTX version that knows it.
 TARGETS = {"sm_80": "+ptx80", "sm_90a": "+ptx80", "sm_100a": "+ptx86"}
 
 
