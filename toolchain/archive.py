@@ -1,8 +1,8 @@
-"""A bundle as one file, `.tar.xz`, for giving it away: the same bundle gives the same bytes.
+"""A bundle as one `.tar.xz` file for distribution. The same bundle gives the same bytes.
 
 POSIX ustar (IEEE Std 1003.1, pax, "ustar Interchange Format") in one xz stream. The members are the manifest, then
 `files/` in the order of their names: plain files, mode 0644, owner 0, no owner's name, time 0. The bytes of the
-archive depend on liblzma's version as well, those of the bundle in it do not.
+archive also depend on the version of liblzma; those of the bundle in it do not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def listed(bundle: Bundle) -> dict[str, str]:
 
 
 def unlisted(bundle: Bundle) -> list[str]:
-    """What stands in a bundle's folder and not in its manifest: files, links, anything but folders; by name."""
+    """The names of files, links and anything else but folders that are in a bundle's folder but not in its manifest."""
     known = {MANIFEST, *listed(bundle)}
     names = (path.relative_to(bundle.root).as_posix() for path in everything(bundle.root))
     return sorted(name for name in names if name not in known)
@@ -49,26 +49,26 @@ def pack(folder: Path, path: Path) -> str:
     be written.
     """
     if path.exists() and not path.is_file():
-        raise UsageError(f"{path} cannot be written: something else than a plain file is there")
+        raise UsageError(f"{path} cannot be written: it exists and is not a plain file")
     bundle = Bundle.load(folder)
     if extra := unlisted(bundle):
         raise BundleError(
-            f"{folder} holds what its manifest does not list:\n  " + "\n  ".join(extra),
-            hint="move it elsewhere: an archive holds a bundle and nothing else",
+            f"{folder} contains files that its manifest does not list:\n  " + "\n  ".join(extra),
+            hint="move them elsewhere: an archive contains a bundle and nothing else",
         )
     content = _contents(bundle)
     try:
         with replacing(path) as beside:
             with lzma.open(beside, "wb", check=lzma.CHECK_CRC64, preset=PRESET) as packed:
                 _write_members(packed, content)
-            beside.chmod(0o644)  # whatever the umask: it is made to be given away
+            beside.chmod(0o644)  # whatever the umask is, others may read it
             return file_sha256(beside)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def _contents(bundle: Bundle) -> dict[str, bytes]:
-    """Every file's content, checked. A bundle is some tens of megabytes."""
+    """The content of every file, checked. A bundle has some tens of megabytes."""
     content = {MANIFEST: (bundle.root / MANIFEST).read_bytes()}
     damaged: list[str] = []
     for name, sha256 in listed(bundle).items():
@@ -90,13 +90,13 @@ def _write_members(packed: IO[bytes], content: Mapping[str, bytes]) -> None:
 
 
 def unpack(path: Path, folder: Path) -> Bundle:
-    """Makes the bundle in the archive `path` at `folder`, all of it or nothing. A bundle that is there is replaced.
+    """Unpacks the bundle in the archive `path` to `folder`, all of it or nothing. An existing bundle is replaced.
 
-    Nothing is written but what the archive's own manifest lists, each file under the name of its sha256. Raises
-    BundleError for an archive that is damaged, is none of ours, or has a file that the manifest does not list, that
-    has another sha256 or that is missing; UsageError if `path` cannot be read or `folder` is something else.
+    Only files that the archive's own manifest lists are written, each under the name of its sha256. Raises BundleError
+    if the archive is damaged or not one of ours, or if a file is missing, is not in the manifest or has another sha256;
+    UsageError if `path` cannot be read or `folder` is not a bundle.
     """
-    folder = Path(os.path.realpath(folder))  # of a link what it leads to is replaced
+    folder = Path(os.path.realpath(folder))  # the target of a link is replaced, not the link
     check_replaceable(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
@@ -114,8 +114,8 @@ def unpack(path: Path, folder: Path) -> Bundle:
 
 
 class _PlainFile(tarfile.TarInfo):
-    """A member as `pack` writes it. Of others tarfile may read the content before anyone sees them, however long it is:
-    names, attributes and sparse maps in the pax and GNU forms."""
+    """A member in the form that `pack` writes. Other forms are refused: for the names, attributes and sparse maps of
+    the pax and GNU forms, tarfile reads any amount of data before it shows the member."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _PlainFile:
@@ -140,7 +140,7 @@ def _read_members(path: Path, file: IO[bytes], fresh: Path) -> None:
             if (found := hashlib.sha256(content).hexdigest()) != expected:
                 wrong.append(f"{member.name}: sha256 {found}, the manifest says {expected}")
             (fresh / member.name).write_bytes(content)
-        while rest := packed.read(1 << 20):  # to the end: xz's check sum stands there
+        while rest := packed.read(1 << 20):  # read to the end, where xz has its check sum
             if rest.strip(b"\0"):
                 raise BundleError(f"{path}: there is data after the end of the archive", hint=_AGAIN)
     if not (fresh / MANIFEST).is_file():
@@ -155,7 +155,7 @@ def _read_manifest(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo
         raise BundleError(f"{path} is not an archive of a bundle: it starts with {member.name!r}, not with {MANIFEST}")
     (fresh / MANIFEST).write_bytes(_content(path, archive, member, MANIFEST_LIMIT))
     try:
-        return listed(Bundle.load(fresh))  # its names are made from checked sha256s: none leads elsewhere
+        return listed(Bundle.load(fresh))  # names are made from checked sha256s, so none leads outside the folder
     except BundleError as error:
         said = str(error.args[0]).replace(str(fresh), str(path))
         raise BundleError(said, hint=_AGAIN) from error

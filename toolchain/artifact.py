@@ -1,7 +1,7 @@
-"""Artifact: what a kernel source hands to the pipeline, and what a launch has to know of it.
+"""Artifact: the code that a kernel source hands to the pipeline, and the facts about it that a launch needs.
 
-Two kinds: Tile IR bytecode, which tileiras compiles and the CPU interpreter runs, and PTX, which ptxas compiles and no
-interpreter runs. The form is kept in the bundle beside the code, so that a launch asks no source.
+There are two kinds: Tile IR bytecode, which tileiras compiles and the CPU interpreter runs, and PTX, which ptxas
+compiles and which only a GPU runs. The bundle stores the form beside the code, so that a launch needs no source.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from .errors import UsageError
 
 Kind = Literal["tile-ir", "ptx"]
 SUFFIXES: Mapping[Kind, str] = {"tile-ir": "tilebc", "ptx": "ptx"}  # of the files in a bundle
-WAITS_SINCE = (13, 4)  # the bytecode version from which on every Tile IR kernel waits for the launch before it
+WAITS_SINCE = (13, 4)  # from this bytecode version on, every Tile IR kernel waits for the previous launch
 _VERSION = r"\d+\.\d+"
 MAX_THREADS = 1024  # of a block, on every GPU
-MAX_SHARED = 227 * 1024  # bytes a block can have, on the GPU with the most
+MAX_SHARED = 227 * 1024  # bytes of a block, on the GPU that has the most
 
 
 @dataclass(frozen=True)
 class Form:
     """How an entry's code is to be compiled and launched.
 
-    `version`: of the bytecode; empty for PTX, which states its own. `convention`: how arguments are passed. `block`:
-    threads in x, y and z; (1, 1, 1) for Tile IR, whose compiler chooses them. `shared_bytes`: dynamic shared memory of
-    a block. `waits`: the kernel itself waits for the previous launch (see `tileir/passes/overlap.py`), so it may begin
-    before that launch ends.
+    `version`: the bytecode version; empty for PTX, which states its own. `convention`: how arguments are passed.
+    `block`: threads in x, y and z; (1, 1, 1) for Tile IR, whose compiler chooses them. `shared_bytes`: dynamic shared
+    memory of a block. `waits`: the kernel itself waits for the previous launch (see `tileir/passes/overlap.py`), so it
+    may begin before that launch ends.
     """
 
     kind: Kind = "tile-ir"
@@ -51,9 +51,9 @@ class Form:
             raise UsageError(f"no calling convention {self.convention!r}", hint=f"launches use {CALLING_CONVENTION}")
         x, y, z = self.block
         if not (min(self.block) >= 1 and x * y * z <= MAX_THREADS and z <= 64):
-            raise UsageError(f"a block of {x} x {y} x {z} threads: no GPU runs it")
+            raise UsageError(f"no GPU runs a block of {x} x {y} x {z} threads")
         if self.kind == "tile-ir" and (self.block, self.shared_bytes) != ((1, 1, 1), 0):
-            raise UsageError("Tile IR takes block (1, 1, 1) and no dynamic shared memory: its compiler chooses both")
+            raise UsageError("Tile IR needs block (1, 1, 1) and no dynamic shared memory: its compiler chooses both")
         if not 0 <= self.shared_bytes <= MAX_SHARED:
             raise UsageError(f"{self.shared_bytes} bytes of shared memory: a block has 0 to {MAX_SHARED}")
 
@@ -62,7 +62,7 @@ class Form:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Form:
-        """Raises UsageError, KeyError, TypeError or ValueError for what is none."""
+        """The form in a row of a manifest. Raises UsageError, KeyError, TypeError or ValueError if it is not one."""
         x, y, z = row["block"]
         if not all(type(number) is int for number in (x, y, z, row["shared_bytes"])):
             raise TypeError("block and shared_bytes are integers")
@@ -73,7 +73,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Artifact:
-    """An entry's code in the form that its source makes."""
+    """The code of an entry, as its source made it."""
 
     payload: bytes
     form: Form
@@ -93,11 +93,11 @@ def ptx(text: str, *, block: tuple[int, int, int], shared_bytes: int = 0, waits:
 
 
 def dump(artifact: Artifact) -> bytes:
-    """An artifact as the compile cache keeps it: a line of JSON, then the code."""
+    """The bytes of an artifact in the compile cache: a line of JSON, then the code."""
     return json.dumps(artifact.form.to_json()).encode() + b"\n" + artifact.payload
 
 
 def load(dumped: bytes) -> Artifact:
-    """What `dump` made."""
+    """The artifact that `dump` wrote."""
     head, _, payload = dumped.partition(b"\n")
     return Artifact(payload, Form.from_json(json.loads(head)))

@@ -1,8 +1,8 @@
-"""A bundle: what a compile wrote, for machines without a compiler.
+"""A bundle: the output of a compile, for machines without a compiler.
 
-`manifest.json` beside `files/<sha256>.tilebc`, `.ptx` and `.cubin`. The manifest holds every entry's EntrySpec, the
-code that its source made of it (Tile IR bytecode, which the interpreter runs too, or PTX), how that is launched, its
-cubins by target, the ops' parameters when it was written, and the policies of the targets that its entries are for.
+It consists of `manifest.json` and `files/<sha256>.tilebc`, `.ptx` and `.cubin`. For every entry the manifest has the
+EntrySpec, the code that its source made (Tile IR bytecode, which the interpreter runs too, or PTX), how to launch it,
+and its cubins by target. It also has the ops' parameters at the time of writing, and the policies of the targets.
 Reading a file checks its sha256.
 """
 
@@ -36,7 +36,7 @@ _AGAIN = "compile it again with `tilestack compile`"
 
 @dataclass(frozen=True)
 class FileRef:
-    """A file of a bundle: where it is and what it must hash to."""
+    """A file of a bundle: its path and the sha256 that it must have."""
 
     path: Path
     sha256: str
@@ -44,8 +44,8 @@ class FileRef:
 
 @dataclass(frozen=True)
 class BundleEntry:
-    """An entry with its compiled forms. `code`: its artifact's payload; `form`: how that is launched; `cubins` by
-    target; `fingerprint`: see Compiled."""
+    """An entry with its compiled forms. `code`: the file of its artifact's code; `form`: how that is launched;
+    `cubins`: by target; `fingerprint`: see Compiled."""
 
     spec: EntrySpec
     code: FileRef
@@ -55,12 +55,12 @@ class BundleEntry:
 
     @property
     def interpretable(self) -> bool:
-        """Whether the CPU interpreter can run it: it has Tile IR bytecode."""
+        """True if the CPU interpreter can run it, which needs Tile IR bytecode."""
         return self.form.kind == "tile-ir"
 
     @property
     def bytecode(self) -> FileRef:
-        """Its Tile IR bytecode. Raises NotInterpretable if its source made something else."""
+        """Its Tile IR bytecode. Raises NotInterpretable if its source made PTX."""
         if not self.interpretable:
             raise NotInterpretable(
                 f"{self.spec.source}/{self.spec.symbol} is {self.form.kind}, without Tile IR bytecode: the interpreter "
@@ -72,7 +72,8 @@ class BundleEntry:
 
 @dataclass(frozen=True)
 class Compiled:
-    """An entry as a compile hands it to `write`. `fingerprint`: its source's, over all that decides the artifact."""
+    """An entry as a compile hands it to `write`. `fingerprint`: the source's hash over everything that decides the
+    artifact."""
 
     spec: EntrySpec
     artifact: Artifact
@@ -82,8 +83,8 @@ class Compiled:
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """A loaded manifest. `entries` in order of preference; `tools`: name -> version and sha256 of what compiled it.
-    `policies`: by target, and `default`."""
+    """A loaded manifest. `entries`: in order of preference. `tools`: version and sha256 of each tool that compiled it,
+    by name. `policies`: by target, and `default`."""
 
     root: Path
     entries: tuple[BundleEntry, ...]
@@ -92,7 +93,7 @@ class Bundle:
 
     @classmethod
     def load(cls, root: str | Path) -> Bundle:
-        """Raises BundleError if there is no bundle in `root`, or none that we can read."""
+        """Raises BundleError if `root` has no bundle, or one that we cannot read."""
         root = Path(root)
         path = root / MANIFEST
         try:
@@ -123,12 +124,13 @@ class Bundle:
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """The targets that some entry has a cubin for, in the order of the manifest."""
+        """The targets for which at least one entry has a cubin, in the order of the manifest."""
         return tuple(dict.fromkeys(target for e in self.entries for target in e.cubins))
 
     def policy(self, target: str | None) -> Policy:
-        """The policy of a target: its own, if the bundle has entries of the target's own table. The interpreter (None)
-        runs the entries of every table, those of a target first: it takes the first target's."""
+        """The policy of a target: its own if the bundle has entries of the target's own table, else the default. The
+        interpreter (None) runs the entries of every table, beginning with those of the first target in the manifest,
+        so it takes that target's policy."""
         own = [name for name in self.policies if name != DEFAULT and target in (name, None)]
         return self.policies[own[0] if own else DEFAULT]
 
@@ -140,7 +142,7 @@ class Bundle:
         return table
 
     def entries_of(self, source: str, op: str, dtype: str) -> Sequence[BundleEntry]:
-        """In order of preference; none if there are none."""
+        """The entries of an op, in order of preference; the list may be empty."""
         return self._by_op.get((source, op, dtype), ())
 
     def find(self, source: str, symbol: str) -> BundleEntry:
@@ -160,9 +162,9 @@ class Bundle:
         gapped: frozenset[str] = frozenset(),
         target: str | None = None,
     ) -> BundleEntry:
-        """The first entry for `target` (None: the interpreter) that takes arguments of these sizes, alignment and gaps.
+        """The first entry for `target` (None: the interpreter) that fits these sizes, misaligned arrays and gaps.
 
-        Raises BundleError if the bundle has none for this source, op and dtype, LaunchError if none of them fits.
+        Raises BundleError if the bundle has no entry for this source, op and dtype, LaunchError if none of them fits.
         """
         entries = self.entries_of(source, op, dtype)
         if not entries:
@@ -180,10 +182,10 @@ class Bundle:
                 return entry
             refused.append(f"{entry.spec.symbol}: {why}")
         sizes = ", ".join(f"{name}={size}" for name, size in dims.items())
-        raise LaunchError(f"{source}/{op}[{dtype}]: no entry takes {sizes}:\n  " + "\n  ".join(refused))
+        raise LaunchError(f"{source}/{op}[{dtype}]: no entry fits {sizes}:\n  " + "\n  ".join(refused))
 
     def read(self, file: FileRef) -> bytes:
-        """A file's content. Raises BundleError if it is missing or not what the manifest says."""
+        """The content of a file. Raises BundleError if it is missing or its sha256 differs from the manifest's."""
         try:
             data = file.path.read_bytes()
         except OSError as error:
@@ -197,7 +199,7 @@ class Bundle:
 def _entry(root: Path, row: Mapping[str, Any]) -> BundleEntry:
     def file(sha256: str, suffix: str) -> FileRef:
         if len(sha256) != 64 or set(sha256) - set("0123456789abcdef"):
-            raise ValueError(f"{sha256!r} is no sha256")
+            raise ValueError(f"{sha256!r} is not a sha256")
         return FileRef(root / "files" / f"{sha256}.{suffix}", sha256)
 
     spec, form = EntrySpec.from_json(row["spec"]), Form.from_json(row["form"])
@@ -219,15 +221,15 @@ def _tool(row: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def write(root: str | Path, compiled: Sequence[Compiled], tools: Mapping[str, Mapping[str, str]]) -> Bundle:
-    """Writes a bundle and loads it. What is in `root` is replaced at once, when all is written, if it is a bundle.
+    """Writes a bundle and loads it. A bundle in `root` is replaced in one step, after everything is written.
 
-    Raises UsageError if `root` holds anything else, or if two entries of a source have one symbol.
+    Raises UsageError if `root` holds anything else, or if two entries of a source have the same symbol.
     """
-    root = Path(os.path.realpath(root))  # of a link what it leads to is replaced
+    root = Path(os.path.realpath(root))  # the target of a link is replaced, not the link
     check_replaceable(root)
     names = [(c.spec.source, c.spec.symbol) for c in compiled]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise UsageError(f"entries of the same source and symbol: {', '.join(map('/'.join, sorted(twice)))}")
+        raise UsageError(f"several entries have the same source and symbol: {', '.join(map('/'.join, sorted(twice)))}")
     root.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{root.name}.", dir=root.parent) as scratch:
         fresh = Path(scratch) / "new"
@@ -242,34 +244,34 @@ def write(root: str | Path, compiled: Sequence[Compiled], tools: Mapping[str, Ma
 
 
 def _policies(compiled: Sequence[Compiled]) -> dict[str, Any]:
-    """The default policy, and those of the targets whose own tables gave entries: without these, a model must not plan
-    for them."""
+    """The default policy, and those of the targets of whose own tables the bundle has entries. A model must not plan
+    for a target's own entries if the bundle lacks them."""
     own = {target for entry in compiled for target in entry.spec.targets}
     return {name: made.to_json() for name, made in committed().policies.items() if name in own or name == DEFAULT}
 
 
 def check_replaceable(root: Path) -> None:
-    """Raises UsageError if `root` holds anything but a bundle, or cannot be made."""
+    """Raises UsageError if `root` holds anything but a bundle, or cannot be created."""
     if root.exists() and not _looks_like_one(root) and (not root.is_dir() or _names(root)):
         raise UsageError(f"{root} exists and is not a bundle, so it is not overwritten", hint="choose another --output")
     check_makable(root.absolute().parent)
 
 
 def _check_signatures(path: Path, entries: Sequence[BundleEntry], signatures: Any) -> None:
-    """Raises BundleError if ops took other parameters when the kernels were compiled: a GPU would run these all the
-    same, on arguments that they do not expect."""
+    """Raises BundleError if ops had other parameters when the kernels were compiled. A GPU would run such a kernel
+    without complaint, on arguments that it does not expect."""
     if not isinstance(signatures, dict):
         raise BundleError(f"{path} is damaged: its ops are not a table", hint=_AGAIN)
     found = cast("dict[str, Any]", signatures)
     if missing := sorted({entry.spec.op for entry in entries} - found.keys()):
         raise BundleError(f"{path} is damaged: it has no parameters of {', '.join(missing)}", hint=_AGAIN)
     if changed := [op for op, params in found.items() if op not in ops() or params != ops()[op].signature]:
-        why = f"{', '.join(changed)} took other parameters"
+        why = f"{', '.join(changed)} had other parameters"
         raise BundleError(f"{path} was compiled by another version: {why}", hint=_AGAIN)
 
 
 def _names(folder: Path) -> list[str]:
-    """What is in a folder; nothing if another process has just put a new bundle in its place."""
+    """The contents of a folder; empty if another process has just put a new bundle in its place."""
     try:
         return [path.name for path in folder.iterdir()]
     except FileNotFoundError:
@@ -277,7 +279,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _looks_like_one(folder: Path) -> bool:
-    """Whether a folder is a bundle, be it damaged: much else has a manifest.json too."""
+    """True if a folder is a bundle, even a damaged one. A manifest.json alone proves nothing: others have one too."""
     files = folder / "files"
     if not ((folder / MANIFEST).is_file() and files.is_dir()):
         return False
@@ -301,7 +303,7 @@ def _row(folder: Path, entry: Compiled) -> dict[str, Any]:
 
 
 def replace_folder(root: Path, fresh: Path, old: Path) -> None:
-    """Puts `fresh` in the place of `root`. Another process may be doing the same: the last one stays."""
+    """Replaces `root` by `fresh`. If several processes do so, the last one's bundle remains."""
     try:
         while True:
             with suppress(FileNotFoundError):
@@ -315,6 +317,6 @@ def replace_folder(root: Path, fresh: Path, old: Path) -> None:
             else:
                 return
     except BaseException:
-        if old.exists() and not root.exists():  # failed or interrupted between the two: as it was
+        if old.exists() and not root.exists():  # failed or interrupted between the two renames: restore the old bundle
             old.rename(root)
         raise

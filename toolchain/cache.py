@@ -1,8 +1,8 @@
-"""The compile cache: bytes by what they were made from.
+"""The compile cache: results by the inputs that they were made from.
 
 A key is a digest of everything that decides the result (source fingerprint or bytecode, tools, options), so an entry
-is never out of date. An entry is its content behind that content's SHA-256: one that is damaged is not used but made
-again. Writes are to a temporary file that is then renamed, so any number of processes may share a cache.
+is never out of date. An entry holds the SHA-256 of its content, then the content; a damaged entry is not used but made
+again. Writes go to a temporary file that is then renamed, so any number of processes may share a cache.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 def key(*parts: str | bytes) -> str:
-    """The key of what was made from these parts, in order."""
+    """The key of a result that was made from these parts, in this order."""
     digest = hashlib.sha256()
     for part in parts:
         raw = part.encode() if isinstance(part, str) else part
@@ -29,7 +29,7 @@ def key(*parts: str | bytes) -> str:
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of entries, made when first written to."""
+    """A folder of entries, which is created by the first write."""
 
     root: Path
 
@@ -37,7 +37,7 @@ class Cache:
         return self.root / name[:2] / name[2:]
 
     def get(self, name: str) -> bytes | None:
-        """The content under a key, or None if there is none that is whole."""
+        """The content under a key, or None if there is none or it is damaged."""
         try:
             raw = self._path(name).read_bytes()
         except FileNotFoundError:
@@ -50,7 +50,7 @@ class Cache:
         return content if hashlib.sha256(content).digest() == raw[:_DIGEST] else None
 
     def put(self, name: str, content: bytes) -> None:
-        """Store content under a key. Raises ToolchainError if it cannot be written."""
+        """Stores content under a key. Raises ToolchainError if it cannot be written."""
         path = self._path(name)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ class Cache:
             raise ToolchainError(f"{path}: the compile cache cannot be written: {error}", hint=_HINT) from error
 
     def get_or_make(self, name: str, make: Callable[[], bytes]) -> bytes:
-        """The content under a key, made and stored if need be."""
+        """The content under a key; if it is not there, it is made and stored."""
         found = self.get(name)
         if found is None:
             found = make()

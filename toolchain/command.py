@@ -1,4 +1,4 @@
-"""How a command ends: errors become messages and exit codes."""
+"""The end of a command: turns errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .errors import TilestackError, ToolchainError
 
-CUT_OFF = 128 + 13  # what a shell says of a program that SIGPIPE ended
+CUT_OFF = 128 + 13  # the exit code that a shell reports for a program ended by SIGPIPE
 OURS = frozenset(
     {"benchmarks", "ci", "conformance", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain", "tune"}
 )
@@ -37,8 +37,8 @@ def termination_raises() -> Generator[None]:
 
 
 def settle_streams() -> None:
-    """A stream that is closed forgets what is written to it. What the terminal's encoding lacks, and a file name that
-    is no text, is shown escaped, as Python does on standard error."""
+    """Prepares standard output and error. A closed stream discards what is written to it. Characters that the
+    terminal's encoding lacks, and file names that are not text, are shown escaped, as on Python's standard error."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -48,14 +48,14 @@ def settle_streams() -> None:
 
 
 def run(work: Callable[[], int | None], *, set_up: str, debug: bool = False) -> int:
-    """The exit code of a command: what `work` returns, or an error's, which is printed, or 141 where `work` was cut off
-    because nobody reads its output. `set_up`: what to do where a package is missing. `debug`: an error is raised with
-    its traceback instead."""
+    """Runs `work` and returns the command's exit code: that of `work`, that of an error, which is printed, or 141 if
+    nobody reads the output any more. `set_up`: the advice to print if a package is missing. With `debug` an error is
+    raised with its traceback instead."""
     settle_streams()
     code = CUT_OFF
     try:
         code = int(work() or 0)
-        sys.stdout.flush()  # here, where a reader that is gone can be told from an error
+        sys.stdout.flush()  # flush here, where a closed pipe can be told from other errors
         return code
     except TilestackError as error:
         if debug:
@@ -76,7 +76,7 @@ def run(work: Callable[[], int | None], *, set_up: str, debug: bool = False) -> 
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
-    except BrokenPipeError:  # the reader of our output is gone: that is its right, but work may be left undone
+    except BrokenPipeError:  # the reader of our output has ended, and work may be left undone
         forget_output()
         return code
     except OSError as error:  # a full disk, a folder that may not be written
@@ -87,5 +87,5 @@ def run(work: Callable[[], int | None], *, set_up: str, debug: bool = False) -> 
 
 
 def forget_output() -> None:
-    """Sends what is still to be written nowhere, so that the flush at exit finds no closed pipe."""
+    """Discards the output that is not written yet, so that the flush at exit does not meet a closed pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What a compiled kernel uses of the GPU, read from its cubin with the toolchain's own cuobjdump and nvdisasm."""
+"""The GPU resources that a compiled kernel uses, read from its cubin with the toolchain's cuobjdump and nvdisasm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .cache import Cache, key
 from .errors import ToolchainError
 from .tools import tool
 
-# Instructions by what they tell: the unit that multiplies matrices, the copy engine, spills.
+# Instructions that show the use of tensor cores, of the copy engine, and spills.
 TENSOR_CORE = re.compile(r"^(?:[A-Z]*MMA|UTC[A-Z]*MMA)$")
 COPY_ENGINE = re.compile(r"^(?:UTMA(?:LDG|STG|REDG|PF)|UBLK(?:CP|RED|PF))$")
 _EM_CUDA = 190  # e_machine of an ELF file
@@ -26,8 +26,9 @@ _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P[\dT]+ )?([A-Z][A-
 
 @dataclass(frozen=True)
 class Usage:
-    """Resources of one entry. `registers` a thread; `shared`, `stack` and `local` in bytes; counts of instructions.
-    `serialised`: Hopper's products, if ptxas has each wait for the one before it (its note C7514), else 0."""
+    """Resources of one entry. `registers`: per thread; `shared`, `stack` and `local`: in bytes; the rest are counts of
+    instructions. `serialised`: the number of Hopper's matrix products if ptxas makes each wait for the previous one
+    (its note C7514), else 0."""
 
     symbol: str
     registers: int
@@ -42,12 +43,13 @@ class Usage:
 
 
 def is_cubin(data: bytes) -> bool:
-    """Whether this is an ELF file for a GPU, by its head."""
+    """True if the header is that of an ELF file for a GPU."""
     return data[:4] == b"\x7fELF" and int.from_bytes(data[18:20], "little") == _EM_CUDA
 
 
 def inspect_all(cubins: Sequence[bytes], cache: Cache, jobs: int) -> Iterator[list[Usage]]:
-    """`inspect` of each in turn, `jobs` at once; from the cache where a cubin was looked at before. Raises as it."""
+    """`inspect` for each cubin, `jobs` at once. A cubin that was inspected before comes from the cache. Raises as
+    `inspect` does."""
     tools = [tool(name).fingerprint for name in ("cuobjdump", "nvdisasm")] if cubins else []
     names = [field.name for field in fields(Usage)]
 
@@ -63,7 +65,7 @@ def inspect_all(cubins: Sequence[bytes], cache: Cache, jobs: int) -> Iterator[li
 
 
 def inspect(cubin: bytes) -> list[Usage]:
-    """The usage of each entry of a cubin. Raises ToolchainError if the tools make nothing of it."""
+    """The usage of each entry of a cubin. Raises ToolchainError if the tools cannot read it."""
     with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
         path = Path(folder, "kernel.cubin")
         path.write_bytes(cubin)
@@ -92,8 +94,8 @@ def inspect(cubin: bytes) -> list[Usage]:
 
 
 def serialised(code: str) -> int:
-    """The products of a disassembly, if there are several and each of them ends a group that is waited for (`gsb0`):
-    those of one step of a loop go together otherwise. Else 0."""
+    """The number of matrix products in a disassembly if there are several and each ends a group that is waited for
+    (`gsb0`), else 0. Normally the products of one loop step form one group."""
     products = _PRODUCT.findall(code)
     return len(products) if len(products) > 1 and all("gsb0" in product for product in products) else 0
 

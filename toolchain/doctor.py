@@ -1,6 +1,6 @@
-"""What is there and what is amiss: `python -m toolchain.doctor`, or `tilestack doctor`.
+"""Shows what is installed and what is broken: `python -m toolchain.doctor`, or `tilestack doctor`.
 
-Runs on a bare Python, so that it can say what a machine lacks.
+It runs on a bare Python, so that it can say what a machine lacks.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from .tools import packaged, tool
 
 CPU = "the CPU interpreter runs everything, slowly"
 DRIVER = Path("/proc/driver/nvidia/version")
-LAUNCH_PACKAGES = ("numpy", "ml-dtypes", "safetensors", "cuda-bindings")  # what launching a bundle needs
+LAUNCH_PACKAGES = ("numpy", "ml-dtypes", "safetensors", "cuda-bindings")  # the packages that launching a bundle needs
 
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the table. `note`: worth knowing, nothing broken. `advice` is what to do, empty where all is well."""
+    """One line of the table. The status `note` marks something worth knowing that is not broken. `advice`: what to do;
+    empty if nothing is wrong."""
 
     subject: str
     status: Literal["ok", "note", "bad"]
@@ -39,7 +40,7 @@ class Check:
 
 
 def checks() -> list[Check]:
-    """Look at everything. What is amiss is a line of its own, no exception."""
+    """Checks everything. A problem becomes a line of the table, never an exception."""
     tools = map(_tool, pins().tools)
     packages = map(_package, LAUNCH_PACKAGES)
     return [_python(), _toolchain(), *tools, _native(), *packages, _driver(), *_gpus(), *_settings()]
@@ -53,13 +54,18 @@ def _python() -> Check:
 def _toolchain() -> Check:
     folder = toolchain_dir()
     if not folder.exists():
-        return Check("toolchain", "note", f"{folder}: not built: the running Python's packages serve", REPAIR)
+        return Check("toolchain", "note", f"{folder}: not built, so the running Python's packages are used", REPAIR)
     try:
         manifest = Manifest.load(folder)
     except ToolchainError as error:
         return Check("toolchain", "bad", str(error.args[0]), error.hint or "")
     if manifest.identity != identity(manifest.python):
-        return Check("toolchain", "note", f"{folder}: built from other locks, pins or Python, or elsewhere", REPAIR)
+        return Check(
+            "toolchain",
+            "note",
+            f"{folder}: built from other locks or pins, with another Python, or in another place",
+            REPAIR,
+        )
     return Check("toolchain", "ok", f"{folder}, Python {manifest.python}")
 
 
@@ -96,7 +102,7 @@ def _package(name: str) -> Check:
     except metadata.PackageNotFoundError:
         return Check(name, "bad", "not installed", REPAIR)
     pinned = pins().wheels.get(name, version)
-    if version != pinned:  # launching works with any recent version: a GPU machine has its own
+    if version != pinned:  # launching works with any recent version, and a GPU machine may have its own
         return Check(name, "note", f"{version} (tested with {pinned})")
     return Check(name, "ok", version)
 
@@ -114,7 +120,7 @@ def _gpus() -> list[Check]:
     try:
         from .runtime import gpus
     except ImportError as error:  # numpy or ml_dtypes: the lines above say what to do
-        return [Check("gpu", "bad", f"cannot look: {error}")]
+        return [Check("gpu", "bad", f"cannot be checked: {error}")]
     try:
         found = gpus()
     except DeviceError as error:
@@ -128,7 +134,7 @@ def _gpus() -> list[Check]:
         if served:
             lines.append(Check(f"cuda:{gpu.index}", "ok", f"{said}; runs cubins for {' '.join(served)}"))
         else:
-            lines.append(Check(f"cuda:{gpu.index}", "note", f"{said}; no target compiles for it", CPU))
+            lines.append(Check(f"cuda:{gpu.index}", "note", f"{said}; none of our targets fits it", CPU))
     return lines
 
 
@@ -147,7 +153,7 @@ def _settings() -> list[Check]:
 
 
 def render(lines: Sequence[Check]) -> str:
-    """The table as text, then a line that sums it up."""
+    """The table as text, with a summary as its last line."""
     width = max(len(line.subject) for line in lines)
     out: list[str] = []
     for line in lines:
@@ -165,7 +171,7 @@ def main() -> int:
 
 
 def report() -> int:
-    """Print the table; 4, a toolchain error, if something is broken."""
+    """Prints the table. Returns 4, the exit code of a toolchain error, if something is broken."""
     lines = checks()
     print(render(lines))
     return ToolchainError.exit_code if any(line.status == "bad" for line in lines) else 0

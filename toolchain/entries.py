@@ -30,7 +30,7 @@ times = table_of(lambda value: is_integer(value) or isinstance(value, float), "t
 hashes = table_of(lambda value: isinstance(value, str), "hashes")
 hints_by_target = table_of(lambda value: integers(value) is None, "tables of integers")
 
-# What a row says, in the order in which it is written.
+# The keys of a row, in the order in which they are written.
 ROW: Mapping[str, Check] = {
     "ops": texts, "dtypes": texts, "sources": texts, "variant": text, "kernel": text,
     "each": table_of(lambda value: isinstance(value, list), "lists of integers"),
@@ -40,7 +40,7 @@ ROW: Mapping[str, Check] = {
 }  # fmt: skip
 REQUIRED = ("ops", "dtypes", "grid")
 OPTIONAL = tuple(key for key in ROW if key not in REQUIRED)
-# A row that `tilestack tune` wrote, for one op and one class of shapes.
+# The keys of a row that `tilestack tune` wrote, for one op and one class of shapes.
 TUNED: Mapping[str, Check] = {
     "op": text, "class": text,
     **{key: ROW[key] for key in ("dtypes", "sources", "variant", "kernel", "constants", "sizes", "only", "hints",
@@ -60,8 +60,8 @@ _AGAIN = "tilestack tune writes these rows; see docs/tuning.md"
 
 @dataclass(frozen=True)
 class TunedRow:
-    """A tuned row of `path`, the `number`-th. `shape_class`: the sizes that it was tuned for, by the name that they
-    have in the search spaces. `table`: the row as it stands."""
+    """The `number`-th tuned row of `path`. `shape_class`: the name that the search spaces give to the sizes that it was
+    tuned for. `table`: the row itself."""
 
     path: Path
     number: int
@@ -87,12 +87,12 @@ class TunedRow:
         return f"{self.op} {dtypes} {self.shape_class} for {self.target} ({', '.join(self.sources)})"
 
     def entries(self, source: str) -> list[EntrySpec]:
-        """What the row gives to a source, in order of preference."""
+        """The entries that the row gives to a source, in order of preference."""
         return self._specs(source, self.table["dtypes"])
 
     def measured_entry(self, source: str) -> EntrySpec:
-        """The entry that was measured, in the dtype in which it was, as this source has it: with its sizes compiled in,
-        also where only the other one is kept."""
+        """The entry that was measured, as this source has it: in the measured dtype and with its sizes compiled in,
+        even if the row keeps only the entry for any size."""
         return self._specs(source, [self.table["measured"]["dtype"]], without=("only",))[0]
 
     def _specs(self, source: str, dtypes: Sequence[str], without: Sequence[str] = ()) -> list[EntrySpec]:
@@ -102,7 +102,8 @@ class TunedRow:
 
 @dataclass(frozen=True)
 class Table:
-    """One file. `target`: None for the portable one. `rows`: those that were written, each with its place in words."""
+    """One file. `target`: None for the portable one. `rows`: the rows written by hand, each with a text that says where
+    it is."""
 
     path: Path
     target: str | None
@@ -121,7 +122,7 @@ class Table:
 
 
 class _named:  # noqa: N801 - a context manager, used like a function
-    """Puts where a row stands before a UsageError's message."""
+    """Puts the place of a row before the message of a UsageError."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -146,8 +147,8 @@ class Tables:
         return tuple(map(load_table, paths))
 
     def entries(self, source: str) -> list[EntrySpec]:
-        """A source's entries, in order of preference. Raises UsageError if two have one symbol, and where there is no
-        portable table: then nothing covers all sizes."""
+        """A source's entries, in order of preference. Raises UsageError if two have the same symbol, or if there is no
+        portable table, without which some sizes would have no entry."""
         if not (self.folder / f"{PORTABLE}.toml").is_file():
             raise UsageError(
                 f"{self.folder}: there is no {PORTABLE}.toml", hint="it is part of tilestack: install again"
@@ -157,7 +158,7 @@ class Tables:
         for spec in found:
             if spec.symbol in seen:
                 raise UsageError(
-                    f"{self.folder}: {source} has two entries {spec.symbol}", hint="give one another `variant`"
+                    f"{self.folder}: {source} has two entries {spec.symbol}", hint="give one of them another `variant`"
                 )
             seen.add(spec.symbol)
         return found
@@ -168,7 +169,7 @@ class Tables:
 
     @cached_property
     def policies(self) -> Mapping[str, Policy]:
-        """By target, and the portable table's as `default`. Raises UsageError if that has none."""
+        """The policies by target, and that of the portable table as `default`. Raises UsageError if that is missing."""
         found = {table.target or DEFAULT: table.policy for table in self.files if table.policy is not None}
         if DEFAULT not in found:
             raise UsageError(f"{self.folder}/{PORTABLE}.toml has no [policy]")
@@ -192,11 +193,11 @@ def tuned_symbols(source: str) -> set[str]:
 
 
 def load_table(path: Path) -> Table:
-    """One file; an empty one where there is none. Raises UsageError naming the file and the row that is wrong: a key
-    that nothing reads would be a condition that does not hold."""
+    """Reads one file; a missing file counts as an empty table. Raises UsageError naming the file and the row that is
+    wrong. An unknown key is an error, because a misspelled condition would not be checked."""
     target = None if path.stem == PORTABLE else path.stem
     if target is not None and target not in targets():
-        raise UsageError(f"{path}: there is no target {target}", hint="a table is named for its target")
+        raise UsageError(f"{path}: there is no target {target}", hint="name the table after its target")
     if not path.exists():
         return Table(path, target, (), (), None)
     found = read_table(path)
@@ -214,7 +215,7 @@ def _any_table(value: Any) -> str | None:
 
 
 def _rows(path: Path, number: int, group: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The rows of a group: what it says itself holds for each of its entries; without entries it is one row."""
+    """The rows of a group. The group's own keys hold for each of its entries; without entries it is one row."""
     where = f"{path}: group {number}"
     check_keys(group, {**ROW, "entry": tables}, where, (*ROW, "entry"))
     shared = {key: value for key, value in group.items() if key != "entry"}
@@ -247,9 +248,9 @@ def check_row(row: Mapping[str, Any], where: str) -> None:
 
 
 def specs_of(row: Mapping[str, Any], source: str, target: str | None, policy: Policy | None = None) -> list[EntrySpec]:
-    """The entries of one row for a source: one for each op, value of `each` and dtype. A row with `sizes` gives two for
-    each: the first has them compiled in, the second takes any. There is no second where conditions of the row leave
-    just these sizes (`C == BC + BR`). `only` keeps one of the two: "sized" or "any". The symbol is
+    """The entries of one row for a source: one for each op, value of `each` and dtype. A row with `sizes` gives two
+    instead: the first has the sizes compiled in, the second takes any sizes. The second is left out if the row's
+    conditions allow only these sizes (`C == BC + BR`). `only` keeps one of the two: "sized" or "any". The symbol is
     `<op>[_<variant>][_<sizes>]_<dtype>`. Raises UsageError."""
     if source not in row.get("sources", (source,)):
         return []
@@ -267,7 +268,7 @@ def _choices(each: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
 
 
 def _filled(row: Mapping[str, Any], op: str, values: Mapping[str, int]) -> dict[str, Any]:
-    """The row for one op and one value of each constant of `each`, whose names in braces stand for them."""
+    """The row for one op and one value of each constant in `each`. Names in braces are replaced by these values."""
     named = {"op": op, **values}
 
     def fill(value: str) -> str:
@@ -314,7 +315,7 @@ def _specs(row: Mapping[str, Any], source: str, target: str | None, policy: Poli
 def _made(
     row: Mapping[str, Any], fixed: Mapping[str, int], constants: Mapping[str, int]
 ) -> Sequence[Mapping[str, int]]:
-    """The sizes of each entry that a row gives."""
+    """The compiled-in sizes of each entry that a row gives."""
     only = row.get("only")
     if fixed.keys() <= _pinned(row.get("where", ()), constants):
         if only is not None:
@@ -331,7 +332,7 @@ def _aligned(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _cost(row: Mapping[str, Any], policy: Policy | None) -> TileCost | None:
-    """When the row's tile is the cheapest: BM x BN, or BM x (BN + BR) of a product that is split over N."""
+    """The condition that the row's tile is the cheapest. The tile is BM x BN, or BM x (BN + BR) for split-N."""
     if "tiles" not in row and "rounds" not in row:
         return None
     if policy is None:
@@ -344,6 +345,6 @@ def _cost(row: Mapping[str, Any], policy: Policy | None) -> TileCost | None:
 
 
 def _pinned(conditions: Sequence[str], constants: Mapping[str, int]) -> set[str]:
-    """The dimensions that conditions leave one size: `C == BC + BR`."""
+    """The dimensions for which the conditions allow only one size, such as `C == BC + BR`."""
     sides = (condition.partition(" == ") for condition in conditions)
     return {dim for dim, _, size in sides if size and constants.keys() >= set(re.findall(r"[A-Za-z_]\w*", size))}

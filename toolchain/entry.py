@@ -1,9 +1,9 @@
-"""EntrySpec: what a caller must know of an exported symbol, and the launch checks that follow from it.
+"""EntrySpec: everything that a caller must know about an exported symbol, and the launch checks that follow from it.
 
-An op's signature (parameter names, dtypes, dimension symbols) stands in `ops.toml`; the tables of entries.py add
-entries: a symbol, its dtype, the constants baked into it, what it assumes of its arguments, and its grid. The calling
-convention is cuTile Python's `cutile_python_v2`: an array of rank n is passed as pointer, n x int32 shape, n x int32
-stride (in elements); a scalar as itself; constants are left out.
+`ops.toml` has the signature of each op: parameter names, dtypes, dimension symbols. The tables that entries.py reads
+add the entries: a symbol, its dtype, the constants baked into it, its assumptions about the arguments, and its grid.
+The calling convention is cuTile Python's `cutile_python_v2`: an array of rank n is passed as a pointer, n sizes (int32)
+and n strides (int32, in elements); a scalar is passed by value; constants are not passed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from .targets import targets
 
 CALLING_CONVENTION = "cutile_python_v2"
 DTYPES = ("f32", "tf32", "f16", "bf16")  # of an entry; tf32 is f32 storage with tf32 tensor-core inputs
-ALIGNMENT = 16  # bytes: what an entry's `aligned` parameters promise of base address and outer strides
+ALIGNMENT = 16  # bytes: base address and outer strides of an entry's `aligned` parameters are multiples of it
 ITEMSIZE = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "i32": 4}
 
-LONGEST = 500  # characters of an expression: three times the longest here, and no nesting that ends Python's parser
+LONGEST = 500  # characters of an expression: three times the longest in use, and too few to nest beyond Python's limit
 
 _PARAM = re.compile(r"(?P<name>\w+): (?P<dtype>\w+)(\[(?P<dims>\w+(, \w+)*)\])?")
 
@@ -90,7 +90,7 @@ class OpSpec:
 
     @property
     def signature(self) -> list[str]:
-        """Its parameters in words, in ABI order: a kernel is compiled for just these."""
+        """Its parameters in words, in ABI order. A kernel is compiled for exactly these."""
         return [
             f"{'early ' * (p.name in self.early)}{p.role} {p.name}: {p.dtype}[{', '.join(p.dims)}]" for p in self.params
         ]
@@ -149,7 +149,7 @@ class EntrySpec:
         if self.op not in ops():
             raise UsageError(f"{self.symbol}: no op {self.op!r} in ops.toml", hint=f"one of {', '.join(ops())}")
         if self.dtype not in DTYPES:
-            raise UsageError(f"{self.symbol}: dtype {self.dtype!r} is none of {', '.join(DTYPES)}")
+            raise UsageError(f"{self.symbol}: dtype {self.dtype!r} is not one of {', '.join(DTYPES)}")
         if unknown := {*self.targets, *(self.hints.keys() - {"default"})} - targets().keys():
             raise UsageError(f"{self.symbol}: no target {', '.join(sorted(unknown))}")
         arrays = {p.name for p in self.params if p.dims}
@@ -206,8 +206,9 @@ class EntrySpec:
         misaligned: frozenset[str] = frozenset(),
         gapped: frozenset[str] = frozenset(),
     ) -> str | None:
-        """Why this entry cannot take arguments of `dims`, or None if it can. `misaligned`: the array parameters whose
-        address or strides are not multiples of 16 bytes; `gapped`: those whose address is not, or that have gaps."""
+        """The reason why this entry does not fit arguments of `dims`, or None if it fits. `misaligned`: the array
+        parameters whose address or strides are not multiples of 16 bytes. `gapped`: those that have gaps, or whose
+        address is not such a multiple."""
         for name in self.aligned:
             if name in misaligned:
                 return f"{name} must be aligned to {ALIGNMENT} bytes in address and strides"
@@ -217,7 +218,7 @@ class EntrySpec:
         for name, step in self.multiples.items():
             if dims[name] % step:
                 return f"{name} must be a multiple of {step}"
-        # A constant of a dimension's name means that size: another would make another grid of the same words.
+        # A constant with a dimension's name is that dimension's size: with another size the grid would differ.
         for name, size in (*self.sizes.items(), *self.constants.items()):
             if dims.get(name, size) != size:
                 return f"{name} must be {size}"
@@ -230,13 +231,13 @@ class EntrySpec:
         return self.cost.unmet(dims[rows], dims[columns])
 
     def grid_for(self, dims: Mapping[str, int], sms: int) -> tuple[int, int, int]:
-        """The launch grid in blocks. A zero-sized output gives a zero in the grid: nothing to launch."""
+        """The launch grid in blocks. An output of size zero gives a zero in the grid, and then nothing is launched."""
         names = {**self.constants, **dims, "SMS": sms}
         x, y, z = (int(evaluate(text, names)) for text in self.grid)
         return x, y, z
 
     def runs_on(self, target: str | None) -> bool:
-        """Whether it is compiled for a target; the interpreter (None) runs every entry."""
+        """True if it is compiled for a target; the interpreter (None) runs every entry."""
         return not self.targets or target is None or target in self.targets
 
     def to_json(self) -> dict[str, Any]:
@@ -284,7 +285,7 @@ def _parse(text: str) -> ast.expr:
 
 
 def expression_names(text: str) -> set[str]:
-    """The names an expression reads, less the functions."""
+    """The names that an expression reads, without functions."""
     return {n.id for n in ast.walk(_parse(text)) if isinstance(n, ast.Name)} - set(_FUNCTIONS)
 
 
@@ -306,7 +307,7 @@ def evaluate(text: str, names: Mapping[str, int]) -> int:
                 numbers = [value(arg) for arg in args]
                 try:
                     return _FUNCTIONS[name](*numbers)
-                except TypeError as error:  # too few or too many
+                except TypeError as error:  # a wrong number of arguments
                     raise UsageError(f"{text!r}: {ast.unparse(node)!r}: {error}") from error
             case _:
                 raise UsageError(f"{text!r}: cannot evaluate {ast.unparse(node)!r}")

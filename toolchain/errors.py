@@ -51,14 +51,14 @@ class ToolchainError(TilestackError):
 
 
 class ToolFailed(ToolchainError):
-    """A tool ran and failed. Keeps the command and its stderr."""
+    """A tool ran and failed. The error keeps the command and its stderr."""
 
     def __init__(self, command: Sequence[str], returncode: int, stderr: str, *, version: str, hint: str | None = None):
         self.command, self.returncode, self.stderr, self.version = list(command), returncode, stderr, version
         shown = shlex.join(self.command)
         super().__init__(f"{shown}\n  exited {returncode} ({version})\n{stderr.strip()}", hint=hint)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # so that it passes from one process to another
+    def __reduce__(self) -> tuple[Any, ...]:  # lets pickle pass it from one process to another
         rebuild = functools.partial(ToolFailed, version=self.version, hint=self.hint)
         return rebuild, (self.command, self.returncode, self.stderr)
 
@@ -80,7 +80,7 @@ class NotInterpretable(LaunchError):
 
 
 class DeviceError(TilestackError):
-    """The GPU side: see the subclasses."""
+    """The base of all errors on the GPU side."""
 
     exit_code = 7
 
@@ -90,7 +90,7 @@ class NoGPU(DeviceError):
 
 
 class DriverTooOld(DeviceError):
-    """The driver cannot run what this toolchain compiles."""
+    """The driver is too old for the cubins that this toolchain compiles."""
 
 
 class WrongTarget(DeviceError):
@@ -108,12 +108,12 @@ class SanitizerError(TilestackError):
 
 
 class ConformanceError(TilestackError):
-    """A result outside its bound."""
+    """A result is outside its bound."""
 
     exit_code = 9
 
 
 class PolicyError(TilestackError):
-    """A licence that nobody has looked into, or an artefact that holds what we may not give away."""
+    """A licence that nobody has reviewed, or an artefact with files that may not be distributed."""
 
     exit_code = 10

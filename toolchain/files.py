@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: whoever reads one sees the old content or the new, never a part."""
+"""Atomic writing of files: a reader sees either the old content or the new, never a part of it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from .errors import UsageError
 
 
 def check_makable(folder: Path) -> None:
-    """Raises UsageError where `folder` is not there and cannot be made, or may not be written to: to be asked before
-    the work whose results shall go there."""
+    """Raises UsageError if `folder` cannot be created or written to. Called before the work whose results go there."""
     nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not nearest.is_dir():
         raise UsageError(f"{folder} cannot be created: {nearest} is not a folder")
@@ -22,8 +21,8 @@ def check_makable(folder: Path) -> None:
 
 
 def everything(folder: Path) -> list[Path]:
-    """All that stands in a folder at any depth but the folders: files, links, sockets; by name. Raises OSError for a
-    folder in it that cannot be read, which Path.rglob would pass over."""
+    """Everything in a folder at any depth except folders (files, links, sockets), by name. Raises OSError for a folder
+    that cannot be read, which Path.rglob would skip."""
 
     def refuse(error: OSError) -> None:
         raise error
@@ -37,11 +36,11 @@ def everything(folder: Path) -> list[Path]:
 
 @contextmanager
 def replacing(path: Path) -> Generator[Path]:
-    """A file beside `path` to write to. It takes the place of `path` at once where the block ends well; where it ends
-    otherwise, interrupted too, it is gone and `path` is as it was.
+    """A temporary file beside `path`. If the block ends without an exception, the file replaces `path` in one step.
+    Otherwise, also when interrupted, it is deleted and `path` stays unchanged.
 
-    The folder must be there. A link stays, and what it leads to is replaced; what is no plain file, such as
-    /dev/stdout, has no place to take and is given itself. Raises OSError.
+    The folder must exist. If `path` is a link, its target is replaced. If it is not a plain file, such as /dev/stdout,
+    it cannot be replaced, and the block writes to it directly. Raises OSError.
     """
     if path.exists() and not path.is_file():
         yield path
@@ -49,7 +48,7 @@ def replacing(path: Path) -> Generator[Path]:
     path = Path(os.path.realpath(path))
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        beside.touch(exist_ok=False)  # with the permissions of any new file, as mkstemp's are not
+        beside.touch(exist_ok=False)  # the permissions of an ordinary new file, which mkstemp does not give
         yield beside
         beside.replace(path)
     finally:
@@ -57,7 +56,7 @@ def replacing(path: Path) -> Generator[Path]:
 
 
 def write_whole(path: Path, content: str | bytes, *, parents: bool = False) -> None:
-    """Writes a file as `replacing` does; text as UTF-8. `parents`: its folder is made if need be. Raises OSError."""
+    """Writes a file as `replacing` does, text as UTF-8. With `parents` missing folders are created. Raises OSError."""
     if parents:
         path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as beside:

@@ -1,4 +1,4 @@
-"""What an entry's code depends on, as one hash: the same for all kernel sources."""
+"""One hash over everything that an entry's code depends on, for all kernel sources."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ EXPORTERS = ("cuda-tile", "xdsl")  # packages that trace, build or write bytecod
 
 
 def fingerprint(spec: EntrySpec, files: Iterable[Path], texts: Mapping[str, str] | None = None) -> str:
-    """Changes whenever the entry's code may: the entry itself, its op's signature, the files that its kernel is written
-    in, our compiler and the packages that it is built on. `files`: those, and the source's own module; `texts`: what is
-    part of a file, by name."""
+    """A hash that changes whenever the entry's code may change. It covers the entry, its op's signature, the kernel,
+    our compiler and the packages that it uses. `files`: the files of the kernel and of the source's own module;
+    `texts`: by name, texts that are only part of a file."""
     digest = hashlib.sha256(json.dumps(spec.to_json()).encode())
     digest.update(repr(spec.params).encode())
     digest.update(_compiler())
@@ -31,8 +31,8 @@ def fingerprint(spec: EntrySpec, files: Iterable[Path], texts: Mapping[str, str]
 
 @cache
 def _compiler() -> bytes:
-    """A hash of all of tileir, of the layer that makes an entry from a row, which decides what a kernel is specialized
-    with, and of the packages' versions."""
+    """A hash of all of tileir, of the modules that make an entry from a row, which decide a kernel's constants, and of
+    the packages' versions."""
     digest = hashlib.sha256()
     for name in EXPORTERS:
         try:

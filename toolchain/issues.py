@@ -14,7 +14,7 @@ REPORT = "docs/native.md, Known defects"
 
 @dataclass(frozen=True)
 class Issue:
-    """A defect of a `cuda_tile` version with LLVM of a series, its major version; and what to use `instead`."""
+    """A defect of a `cuda_tile` version with an LLVM series (its major version). `instead`: what to use."""
 
     name: str
     cuda_tile: str
@@ -28,16 +28,16 @@ class Issue:
 
 @functools.cache
 def issues() -> tuple[Issue, ...]:
-    """All of them."""
+    """All known defects."""
     return tuple(Issue(**row) for row in tomllib.loads(ISSUES.read_text()).get("issue", ()))
 
 
 def known(cuda_tile: str | None, llvm: str) -> tuple[Issue, ...]:
-    """Those of a cuda-tile with an LLVM: a version, or a commit, whose series is not known and not asked for."""
+    """The defects of a cuda-tile version with an LLVM. For a commit, whose series is unknown, the series is ignored."""
     version = re.fullmatch(r"(\d{1,2})(\.\d+)*", llvm)
     return tuple(row for row in issues() if row.cuda_tile == cuda_tile and (not version or version[1] == row.llvm))
 
 
 def of_name(found: tuple[Issue, ...], name: str) -> Issue | None:
-    """The one of that name among `found`."""
+    """The defect with that name among `found`, if any."""
     return next((row for row in found if row.name == name), None)

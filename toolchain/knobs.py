@@ -19,7 +19,7 @@ MOST_DIGITS = 4  # of a number of compiles
 
 @dataclass(frozen=True)
 class Knob:
-    """An environment variable: its name, what it sets, and what holds where it is unset (in words)."""
+    """An environment variable: its name, what it sets, and in words what holds if it is not set."""
 
     name: str
     doc: str
@@ -45,7 +45,7 @@ CONAN_AUDIT_TOKEN = Knob(
     "the native packages are not audited",
 )
 
-# What a package client in a container needs of its environment to reach what we reach.
+# The variables with which a package client in a container reaches the same servers as this machine.
 NETWORK_SETTINGS = (
     "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
     "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT",
@@ -55,7 +55,7 @@ NUMPY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def cache_dir() -> Path:
-    """Where compiles are cached. Raises UsageError where no home folder is known and nothing else is named."""
+    """The folder of the compile cache. Raises UsageError if it is not set and no home folder is known."""
     if chosen := _folder(CACHE_DIR):
         return chosen
     if base := os.environ.get("XDG_CACHE_HOME"):
@@ -67,7 +67,7 @@ def cache_dir() -> Path:
 
 
 def toolchain_dir() -> Path:
-    """Where `nox -s build_toolchain` puts the toolchain. Raises UsageError for `~` of nobody."""
+    """The folder of the toolchain. Raises UsageError if it begins with `~` of an unknown user."""
     return _folder(TOOLCHAIN) or ROOT / ".toolchain"
 
 
@@ -81,7 +81,7 @@ def _folder(knob: Knob) -> Path | None:
 
 
 def jobs() -> int:
-    """How many compiles run at once. Raises UsageError if TILESTACK_JOBS is no positive integer."""
+    """How many compiles run at once. Raises UsageError if TILESTACK_JOBS is not a positive integer."""
     chosen = os.environ.get(JOBS.name)
     if not chosen:
         return len(os.sched_getaffinity(0))
@@ -92,7 +92,8 @@ def jobs() -> int:
 
 @contextmanager
 def one_numpy_thread() -> Generator[None]:
-    """Processes that are started inside multiply matrices in one thread each: there are as many of them as cores."""
+    """Makes processes started inside the block multiply matrices in one thread each, because there is one process for
+    each core."""
     kept = {name: os.environ.get(name) for name in NUMPY_THREADS}
     os.environ.update(dict.fromkeys(NUMPY_THREADS, "1"))
     try:
@@ -106,12 +107,12 @@ def one_numpy_thread() -> Generator[None]:
 
 
 def engine_address() -> str | None:
-    """Where the container engine is said to listen."""
+    """The address of the container engine, if the user has set one."""
     return os.environ.get(ENGINE.name) or os.environ.get("DOCKER_HOST")
 
 
 def runtime_dir() -> str | None:
-    """Where a user's own services have their sockets."""
+    """The folder in which a user's own services have their sockets."""
     return os.environ.get("XDG_RUNTIME_DIR")
 
 
@@ -133,17 +134,17 @@ def certificates() -> Path | None:
 
 
 def tool_environment() -> dict[str, str]:
-    """All that a tool of the toolchain sees of the environment: a place for temporary files and a fixed locale.
+    """The environment of a tool of the toolchain: a folder for temporary files and a fixed locale.
 
-    The tools read CUDA_HOME, LLVM_* and the like, and look for each other on PATH: none of that may change what they
-    write, so none of it is passed on.
+    The tools read CUDA_HOME, LLVM_* and the like, and look for each other on PATH. None of that may change their
+    output, so none of it is passed on.
     """
     return {"LC_ALL": "C", "TMPDIR": os.environ.get("TMPDIR", "/tmp")}
 
 
 def build_environment() -> dict[str, str]:
-    """The environment of a build by Conan: all but the user's own compilers, flags, search paths and settings of those
-    tools, which would change what is built or where it is installed."""
+    """The environment of a build by Conan. It leaves out the user's own compilers, flags, search paths and settings of
+    those tools, which would change the build or where it is installed."""
     compiling = (
         "CC", "CXX", "CPPFLAGS", "CFLAGS", "CXXFLAGS", "LDFLAGS", "MLIR_DIR", "CPATH", "C_INCLUDE_PATH",
         "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "DESTDIR",
@@ -154,7 +155,7 @@ def build_environment() -> dict[str, str]:
 
 
 def source_date_epoch() -> int | None:
-    """The time that what we write carries, if it shall carry one: https://reproducible-builds.org/specs/source-date-epoch.
+    """The time to write into our output, if any: https://reproducible-builds.org/specs/source-date-epoch.
 
     Raises UsageError if it is not a number of seconds.
     """
@@ -191,5 +192,5 @@ def ci_run() -> CIRun | None:
 
 
 def has_conan_audit_token() -> bool:
-    """Whether Conan's audit service can be asked; Conan reads the token itself."""
+    """True if Conan's audit service can be used; Conan reads the token itself."""
     return bool(os.environ.get(CONAN_AUDIT_TOKEN.name))

@@ -1,6 +1,6 @@
-"""`.toolchain/manifest.json`: what stands in the toolchain folder, written last when it is built.
+"""`.toolchain/manifest.json`: the contents of the toolchain folder, written as the last step of its build.
 
-A folder without it is not a toolchain: a build that was killed leaves none.
+A folder without it is not a toolchain: a build that was killed does not write it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ REPAIR = "run: .venv/bin/nox -s build_toolchain"
 
 @dataclass(frozen=True)
 class InstalledFile:
-    """A pinned file as installed. `path` is relative to the toolchain folder, `wheel` is `name==version`; a file whose
-    `size` and `mtime_ns` are unchanged is taken to have the `sha256` that it had when it was installed."""
+    """A pinned file as installed. `path` is relative to the toolchain folder, `wheel` is `name==version`. While `size`
+    and `mtime_ns` are unchanged, the file is assumed to have the `sha256` that it had when it was installed."""
 
     path: str
     wheel: str
@@ -37,7 +37,7 @@ class InstalledFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """`identity` hashes all that decides what the toolchain is; see `identity()`. `python`: the version it has."""
+    """A loaded manifest.json. `identity`: see `identity()`. `python`: the version of the toolchain's Python."""
 
     identity: str
     python: str
@@ -49,7 +49,7 @@ class Manifest:
 
     @classmethod
     def load(cls, folder: Path) -> Manifest:
-        """Raises ToolchainError if it is missing, damaged, not to be read or of another format."""
+        """Reads it. Raises ToolchainError if it is missing, damaged, unreadable or of another format."""
         path = cls.path(folder)
         try:
             table = json.loads(path.read_text())
@@ -65,17 +65,18 @@ class Manifest:
             raise ToolchainError(f"{path}: damaged: {error!r}", hint=REPAIR) from error
 
     def save(self, folder: Path) -> None:
-        """Write it in one step."""
+        """Writes it in one step."""
         write_whole(self.path(folder), json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n")
 
 
 def site_packages(folder: Path) -> Path:
-    """Where the packages of the toolchain in `folder` stand, relative to it, for the running Python's version."""
+    """The folder of the toolchain's packages, relative to `folder`, for the running Python's version."""
     return folder / "venv" / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
 
 
 def identity(python: str) -> str:
-    """sha256 over all that decides what a toolchain is: lock, pins, checkout's place, Python's version, machine."""
+    """sha256 over everything that decides a toolchain's content: lock, pins, path of the checkout, Python's version and
+    the kind of machine."""
     digest = hashlib.sha256()
     for path in (ROOT / "pyproject.toml", ROOT / "requirements.lock", PINS):
         digest.update(path.read_bytes())
@@ -84,7 +85,7 @@ def identity(python: str) -> str:
 
 
 def survey(folder: Path, packages: Path) -> dict[str, InstalledFile]:
-    """The pinned files as they stand in `folder`, each checked against its pin.
+    """The pinned files in `folder`, each checked against its pin.
 
     Raises ToolchainError naming the first file that is missing or differs.
     """
@@ -106,9 +107,9 @@ def survey(folder: Path, packages: Path) -> dict[str, InstalledFile]:
 
 
 def check_tool(folder: Path, manifest: Manifest, name: str) -> Path:
-    """Where the pinned file `name` stands in the toolchain of that manifest. Raises ToolchainError unless it is there,
-    as it was installed and as pins.toml has it."""
-    installed = manifest.tools.get(name)  # none: the tool was pinned after the toolchain was built
+    """The path of the pinned file `name` in the toolchain of that manifest. Raises ToolchainError if it is missing, or
+    differs from what was installed or from its pin."""
+    installed = manifest.tools.get(name)  # absent if the tool was pinned after the toolchain was built
     if installed is None or installed.sha256 != pins().tools[name].expected():
         raise ToolchainError(f"{folder}: built for other pins than toolchain/pins.toml: {name} differs", hint=REPAIR)
     check_installed(folder, installed)

@@ -1,4 +1,4 @@
-"""The pinned versions and hashes of the stack's tools, as `pins.toml` has them."""
+"""The pinned versions and hashes of the stack's tools, read from `pins.toml`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class ToolPin:
         machine = platform.machine()
         if machine not in self.sha256:
             raise ToolchainError(
-                f"{self.name}: no build for {machine}", hint=f"use a machine of {', '.join(sorted(self.sha256))}"
+                f"{self.name}: there is no build for {machine}",
+                hint=f"use a machine of {', '.join(sorted(self.sha256))}",
             )
         return self.sha256[machine]
 
@@ -46,7 +47,7 @@ class Pins:
 
 @functools.cache
 def pins() -> Pins:
-    """What `pins.toml` says."""
+    """The content of `pins.toml`."""
     table = tomllib.loads(PINS.read_text())
     wheels = {name: str(row["version"]) for name, row in table["wheels"].items()}
     tools = {

@@ -1,9 +1,10 @@
 """From kernel source to cubin: an artifact per entry, then a cubin per entry and target, through the cache.
 
-The steps: `export` (a source's own: parse and specialize, or trace) and the stage of the artifact's kind (tileiras or
-ptxas). Each is a function of its key. As many run at once as there are jobs, of either kind: exports in processes that
-are kept, for they are Python and import a compiler; the tools from threads, for they are processes already. An entry's
-cubins begin as soon as it is exported, and the targets come in the order in which they are given.
+There are two steps: `export`, which is the source's own (parse and specialize, or trace), and the stage of the
+artifact's kind (tileiras or ptxas). The result of a step depends only on its key. As many steps run at once as there
+are jobs. Exports run in processes that are kept, since they are Python and import a compiler; tools are started from
+threads, since they are processes themselves. An entry's cubins begin as soon as it is exported, in the given order of
+targets.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a compile gave. An entry with a failure is not among `compiled`."""
+    """The result of a compile. An entry with a failure is not in `compiled`."""
 
     compiled: Sequence[Compiled]
     failures: Sequence[Failure]
@@ -65,17 +66,17 @@ def silent(done: int, total: int, what: str) -> None:
 
 
 def export(package: str, spec: EntrySpec, version: str) -> bytes:
-    """The first step: an entry's artifact, as the cache keeps it. Raises SourceError."""
+    """The first step: an entry's artifact in the form that the cache stores. Raises SourceError."""
     made = load_source(package).artifact(spec, version)
     if made.form.kind == "tile-ir":
-        from .tileir import block_zero  # with xDSL, which only this step needs
+        from .tileir import block_zero  # imported here because it needs xDSL, and only this step does
 
         block_zero.check(made.payload, spec)
     return artifact.dump(made)
 
 
 def check_targets(targets: Iterable[Target], version: str) -> None:
-    """Raises UsageError for what is not a bytecode version, and for a target that needs a later one."""
+    """Raises UsageError if this is not a bytecode version, or if a target needs a later one."""
     wanted = parse_version(version)
     for target in targets:
         if parse_version(target.min_bytecode) > wanted:
@@ -86,7 +87,7 @@ def check_targets(targets: Iterable[Target], version: str) -> None:
 
 
 def for_its_targets(spec: EntrySpec, target: Target) -> bool:
-    """An entry is compiled for the targets that it names, for all where it names none."""
+    """True if an entry is compiled for a target: for those that it names, or for all if it names none."""
     return spec.runs_on(target.name)
 
 
@@ -100,10 +101,10 @@ def compile_entries(
     progress: Progress = silent,
     wanted: Wanted = for_its_targets,
 ) -> Outcome:
-    """Compile entries, each with its source's package, for those of the targets for which they are `wanted`.
+    """Compiles entries, each with its source's package, for those of the targets for which they are `wanted`.
 
-    What is for the first target is compiled first. A failure of one cell does not stop the others. Without targets only
-    artifacts are made: Tile IR bytecode is all that the CPU interpreter needs, and takes no tool.
+    The first target is compiled first. A failure of one cell does not stop the others. Without targets only artifacts
+    are made: the CPU interpreter needs nothing but Tile IR bytecode, and exporting it needs no tool.
     """
     check_targets(targets, version)
     fingerprints = [load_source(package).fingerprint(spec) for package, spec in entries]
@@ -131,7 +132,7 @@ def compile_entries(
             )
 
     for i, (package, spec) in enumerate(entries):
-        # An export checks the kernel against what its op lets it read early.
+        # The export checks which arrays the kernel reads before its PDL wait, so the op's list is part of the key.
         name = key("artifact", fingerprints[i], version, *spec.op_spec.early)
         order = (min(chosen[i], default=len(targets)), 1)
         step = Step(name, _cell(spec, "export"), export, (package, spec, version), order, in_process=True)
@@ -151,8 +152,8 @@ def _cell(spec: EntrySpec, form: str) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """Something to make: its cache key, its name for people, and the call that makes it. `order`: the lowest first.
-    `in_process`: in a process of its own, not in a thread."""
+    """One result to make: its cache key, its name for people, and the call that makes it. `order`: the lowest comes
+    first. `in_process`: it runs in another process, not in a thread."""
 
     key: str
     cell: str
@@ -167,7 +168,7 @@ def _leave_interrupts_to_the_parent() -> None:
 
 
 class LazyPool:
-    """A pool of workers that is started by its first use: a warm compile starts none."""
+    """A pool of workers that its first use starts. A compile that finds everything in the cache starts none."""
 
     def __init__(self, kind: type[ProcessPoolExecutor] | type[ThreadPoolExecutor], jobs: int) -> None:
         self.kind, self.jobs = kind, jobs
@@ -183,14 +184,14 @@ class LazyPool:
     def submit(self, step: Step) -> Future[bytes]:
         if self.started is None:
             if self.kind is ProcessPoolExecutor:
-                # Not fork: this process may have threads by now.
+                # Not fork, because this process may already have threads.
                 context = multiprocessing.get_context("spawn")
                 self.started = ProcessPoolExecutor(self.jobs, context, initializer=_leave_interrupts_to_the_parent)
             else:
                 self.started = ThreadPoolExecutor(self.jobs)
         try:
             return self.started.submit(step.function, *step.arguments)
-        except BrokenProcessPool as error:  # a worker is gone already: this step fails as those that it took along
+        except BrokenProcessPool as error:  # a worker has died, so this step fails as the steps in it did
             failed: Future[bytes] = Future()
             failed.set_exception(error)
             return failed
@@ -198,7 +199,7 @@ class LazyPool:
 
 @dataclass
 class _Run:
-    """One compile: what waits, what was made, what was found, what failed."""
+    """One compile: the steps that wait, the results made and found in the cache, and the failures."""
 
     cache: Cache
     jobs: int
@@ -213,7 +214,7 @@ class _Run:
     )
 
     def add(self, step: Step, then: Callable[[bytes], None]) -> None:
-        """Has a step's result given to `then`: now, if the cache has it, else in `finish`."""
+        """Passes a step's result to `then`: at once if it is in the cache, else during `finish`."""
         found = self.cache.get(step.key)
         if found is not None:
             self.cached += 1
@@ -224,7 +225,7 @@ class _Run:
         self._steps.append((step, then))
 
     def finish(self) -> None:
-        """Runs all steps, also those that are added meanwhile."""
+        """Runs all steps, including those that are added meanwhile."""
         running: dict[Future[bytes], int] = {}
         with LazyPool(ProcessPoolExecutor, self.jobs) as processes, LazyPool(ThreadPoolExecutor, self.jobs) as threads:
             while self._ready or running:

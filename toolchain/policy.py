@@ -1,7 +1,7 @@
-"""Policy: the numbers that decide, on one target, which ops a model's shapes take and which tile is the cheapest.
+"""Policy: the numbers that decide, for one target, which ops are used for a model's shapes and which tile is cheapest.
 
-They were measured on a device, so they stand in the `[policy]` of a table of entries: `entries/<target>.toml`, or
-`entries/portable.toml` for every target without one. A bundle carries the policies of its targets, so that a GPU
+They were measured on a device, so they are in the `[policy]` of a table of entries: `entries/<target>.toml`, or
+`entries/portable.toml` for every target without its own. A bundle contains the policies of its targets, so that a GPU
 machine needs no tables.
 """
 
@@ -14,23 +14,23 @@ from typing import Any, cast
 from .errors import UsageError
 from .tables import Check, check_keys, integers_list, is_integer, natural, table_of
 
-SQUARES = "squares"  # the list of tiles that decides how wide the parts of the row sums of squares are
-Tile = tuple[int, int, int]  # rows, columns, and what one takes
+SQUARES = "squares"  # the list of tiles that decides the width of the parts of the row sums of squares
+Tile = tuple[int, int, int]  # rows, columns, and the cost of one tile
 
 
 @dataclass(frozen=True)
 class TileCost:
-    """When an entry's tile is the cheapest of several. `tiles`: the entry's own first, then those that it is compared
-    with; what a tile takes is in one unit, such as microseconds for a K of 1024. `sms`: multiprocessors of the device
-    that this was measured on, not of the one that runs, so that the interpreter chooses what the GPU does. `rounds`:
-    the most rounds that the entry's tiles may take; 0 for any number."""
+    """The condition that an entry's tile is the cheapest of several. `tiles`: the entry's own tile, then those that it
+    is compared with; all costs are in the same unit, such as microseconds for a K of 1024. `sms`: the multiprocessors
+    of the device that was measured, not of the one that runs, so that the interpreter chooses the same entry as the
+    GPU. `rounds`: the most rounds that the entry's tiles may take; 0 for any number."""
 
     sms: int
     tiles: tuple[Tile, ...]
     rounds: int = 0
 
     def unmet(self, rows: int, columns: int) -> str | None:
-        """Why a result of this size should be made with another tile, or None if it should not."""
+        """The reason to compute a result of this size with another tile, or None if there is none."""
         own, *others = self.tiles
         cost = self._cost(own, rows, columns)
         if self.rounds and rounds(self.sms, rows, columns, own) > self.rounds:
@@ -47,19 +47,21 @@ class TileCost:
 
 
 def rounds(sms: int, rows: int, columns: int, tile: Tile) -> int:
-    """In how many rounds `sms` multiprocessors make a result of tiles, one tile each in a round."""
+    """The number of rounds in which `sms` multiprocessors compute all tiles of a result, one tile each per round."""
     blocks = -(-rows // tile[0]) * -(-columns // tile[1])
     return -(-blocks // sms)
 
 
 @dataclass(frozen=True)
 class Fold:
-    """How a model's norms are part of its products, in 16 bits: the products before a norm give row sums of squares,
-    the products behind it divide by them. `rows`: above so many all norms are.
+    """How a model's norms are folded into its products, in 16 bits: the product before a norm also computes row sums of
+    squares, and the product after the norm divides by the root of their mean. `rows`: above this number of rows all
+    norms are folded.
 
-    The sum of squares of a row is in parts, each of the columns that one tile has. `part_small_m`: columns of a part
-    where rows are few. At a width that is a multiple of `part_wide` a part has `part_narrow` columns for up to
-    `part_narrow_rows` rows, else `part_wide`. At other widths the cheapest of the policy's `tiles.squares` decides.
+    The sum of squares of a row is stored in parts; each part covers the columns of one tile. `part_small_m`: the
+    columns of a part for small M. At a width that is a multiple of `part_wide`, a part has `part_narrow` columns for up
+    to `part_narrow_rows` rows, else `part_wide`. At other widths the cheapest tile of the policy's `tiles.squares`
+    decides.
     """
 
     rows: int
@@ -74,20 +76,20 @@ class Policy:
     """The policy of one target; `gpt/plan.py` and `gpt/squares.py` apply it to a model.
 
     `sms`: multiprocessors of the device that the costs were measured on. `tiles`: lists of tiles by name, in order of
-    preference: of tiles that cost the same the first is taken.
+    preference; if several tiles cost the same, the first is taken.
 
-    `chunk_bytes`, `min_chunks`: bytes of hidden layer that go through the layers together, and how many such chunks
-    there must be before a batch is divided.
+    `chunk_bytes`, `min_chunks`: a batch is divided into chunks that go through the layers one after the other. They
+    give the bytes of hidden layer in a chunk, and the number of chunks from which on a batch is divided at all.
 
-    `split_k`: parts that the MLP's second product has its K in where the rows are few: from 2 to `split_k_rows`. In 16
-    bits and at a width of `panel_width`, for which there are kernels that read a panel of weights at once, from 1 to
-    `panel_rows`; 0 where there are none.
+    `split_k`: the number of parts into which the K of the MLP's second product is split for small M, that is for 2 to
+    `split_k_rows` rows. In 16 bits and at a width of `panel_width`, where kernels exist that read a whole panel of
+    weights at once, it is split for 1 to `panel_rows` rows; both are 0 if there are no such kernels.
 
-    `spans`: positions of a cache that one block of decode_attention takes, the longest first; `spans_per_sm`: blocks
-    for each multiprocessor that are enough. `unsplit_head`: the head size for which one block takes all of a cache
-    where there are enough sequences.
+    `spans`: the numbers of cache positions that a block of decode_attention may take, the longest first.
+    `spans_per_sm`: the number of blocks for each multiprocessor that is enough. `unsplit_head`: the head size for which
+    one block takes a whole cache if there are enough sequences.
 
-    `fold`: None where norms are launches of their own.
+    `fold`: None if norms are separate launches.
     """
 
     sms: int
@@ -122,14 +124,14 @@ class Policy:
         return cls(**fields)
 
     def to_json(self) -> dict[str, Any]:
-        """As `from_table` takes it."""
+        """The policy as a table that `from_table` reads."""
         tiles = {name: [list(tile) for tile in listed] for name, listed in self.tiles.items()}
         fold = {"fold": asdict(self.fold)} if self.fold else {}
         return {**asdict(self), "spans": list(self.spans), "fold": None, "tiles": tiles} | fold
 
     def cost(self, name: str, tile: tuple[int, int], most_rounds: int = 0) -> TileCost:
-        """When that tile is the cheapest of the list `name`, from its own place in the list on: those before it have
-        been tried by then. Raises UsageError if there is no such list or tile."""
+        """The condition that a tile is the cheapest of the list `name`. It is compared with the later tiles only, since
+        earlier ones have been tried before. Raises UsageError if there is no such list or tile."""
         listed = self.tiles.get(name)
         if listed is None:
             raise UsageError(f"the policy has no tiles {name!r}", hint=f"it has {', '.join(self.tiles)}")

@@ -1,7 +1,8 @@
-"""Is a published bundle what its sources give? Every file is made again, without the compile cache, and compared.
+"""Verifies that a published bundle is the result of its sources: makes every file again, without the compile cache, and
+compares.
 
-The manifest says what to make: entries by name, targets, bytecode versions. What an entry is comes from this checkout,
-so that a manifest that was changed does not match either.
+The manifest says what to make: entries by name, targets, bytecode versions. The contents of an entry come from this
+checkout, so a manifest that was changed does not match either.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ CODE = "code"
 
 @dataclass(frozen=True)
 class Row:
-    """A file of the bundle. `kind`: `code` (bytecode or PTX), a target, `manifest` or `extra`; `what`: `source/symbol`,
-    or nothing.
+    """The result for one file of the bundle. `kind`: `code` (bytecode or PTX), a target, `manifest` or `extra`; `what`:
+    `source/symbol`, or empty.
 
-    missing: the manifest lists it, the bundle lacks it. extra: the other way round. damaged: it was changed after it
-    was written. mismatch: it is whole, and made again it is other, or cannot be made here; `detail` says why.
+    missing: the manifest lists the file, but the bundle lacks it. extra: the other way round. damaged: the file was
+    changed after it was written. mismatch: the file is intact, but making it again gives another one, or it cannot be
+    made here; `detail` says why.
     """
 
     file: str
@@ -49,8 +51,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Verification:
-    """`differences`: in what this machine's tools and sources are other than the bundle's, a mismatch is to be expected
-    where there are any. `part`: not all of the bundle was asked for."""
+    """The result for a bundle. `differences`: how this machine's tools and sources differ from the bundle's; if they
+    do, mismatches are to be expected. `part`: only a part of the bundle was asked for."""
 
     rows: Sequence[Row]
     differences: Sequence[str]
@@ -69,7 +71,7 @@ class Verification:
 
 @dataclass(frozen=True)
 class Wanted:
-    """An entry of the bundle, the files of it that were asked for by kind, and the same entry of this checkout."""
+    """An entry of the bundle, those of its files that were asked for, by kind, and the same entry of this checkout."""
 
     published: BundleEntry
     files: Mapping[str, FileRef]
@@ -92,7 +94,7 @@ def _name(entry: BundleEntry) -> str:
 def choose(
     bundle: Bundle, modules: Mapping[str, str], only: Sequence[str] = (), of_targets: Sequence[str] = ()
 ) -> list[Wanted]:
-    """What to verify: `only` these entries, by symbol or `source/symbol`, for these targets; by default all.
+    """The files to verify: of these entries `only`, by symbol or `source/symbol`, for these targets; by default all.
 
     `modules`: a source's package by the source's name. Raises UsageError for a name that the bundle does not have.
     """
@@ -124,8 +126,8 @@ def choose(
 
 
 def differences(bundle: Bundle, wanted: Sequence[Wanted]) -> list[str]:
-    """In what the tools and sources here are other than those that the manifest names. Takes the tools' word for
-    nothing: their files are checked. Raises ToolchainError where a tool that is needed is missing here."""
+    """How the tools and sources here differ from those that the manifest names. The tools' files are hashed for this.
+    Raises ToolchainError if a tool that is needed is missing here."""
     found: list[str] = []
     if any(row.targets for row in wanted):
         for name, row in bundle.tools.items():
@@ -139,9 +141,9 @@ def differences(bundle: Bundle, wanted: Sequence[Wanted]) -> list[str]:
         if row.module is None:
             found.append(f"entry {row.name}: this checkout has no source {row.published.spec.source!r}")
         elif row.here is None:
-            found.append(f"entry {row.name}: this checkout has none")
+            found.append(f"entry {row.name}: this checkout does not have it")
         elif row.here != row.published.spec:
-            found.append(f"entry {row.name}: this checkout describes it otherwise")
+            found.append(f"entry {row.name}: this checkout describes it differently")
     by_source = Counter(
         row.published.spec.source
         for row in wanted
@@ -167,7 +169,7 @@ def verify(
     jobs: int,
     progress: Progress = silent,
 ) -> Verification:
-    """Make what is wanted again and compare. `found`: what `differences` said."""
+    """Makes the wanted files again and compares. `found`: the result of `differences`."""
     part = [row.published for row in wanted] != list(bundle.entries) or any(
         len(row.files) != 1 + len(row.published.cubins) for row in wanted
     )
@@ -185,7 +187,8 @@ def verify(
 def _make(
     wanted: Sequence[Wanted], cache: Path, jobs: int, progress: Progress
 ) -> tuple[dict[str, Compiled], list[Failure]]:
-    """What can be made here, by `source/symbol`: entries of one bytecode version and the same targets together."""
+    """The entries that can be made here, by `source/symbol`. Entries of the same bytecode version and the same targets
+    are compiled together."""
     known = targets()
     groups: dict[tuple[str, tuple[str, ...]], list[tuple[str, EntrySpec]]] = {}
     for row in wanted:
@@ -218,7 +221,7 @@ def _compare(bundle: Bundle, wanted: Wanted, kind: str, ref: FileRef, made: Comp
         return Row(name, kind, wanted.name, "mismatch", f"this checkout has no target {kind}")
     sha256 = hashlib.sha256(content).hexdigest()
     if sha256 != ref.sha256:
-        return Row(name, kind, wanted.name, "mismatch", f"made again it has sha256 {sha256}")
+        return Row(name, kind, wanted.name, "mismatch", f"made again, its sha256 is {sha256}")
     return Row(name, kind, wanted.name, "match")
 
 

@@ -1,7 +1,7 @@
-"""Kernel sources: what one is, and how it is found by its registered name.
+"""Kernel sources: their interface, and finding them by their registered names.
 
-A source is a package with an object `SOURCE`. The packages stand by name in sources.toml, so that nothing here imports
-a kernel and a further source is one more line there.
+A source is a package with an object `SOURCE`. sources.toml lists the packages by name, so that nothing here imports a
+kernel, and adding a source means adding a line there.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from .targets import BYTECODE
 
 
 class Source(Protocol):
-    """A kernel source: a package has one of these as `SOURCE`."""
+    """A kernel source: the type of a package's `SOURCE`."""
 
     name: str
 
     def entries(self) -> list[EntrySpec]:
-        """In order of preference: a launch takes the first that fits."""
+        """Its entries in order of preference: a launch takes the first that fits."""
         ...
 
     def artifact(self, spec: EntrySpec, version: str = BYTECODE) -> Artifact:
-        """The code of one entry. `version`: of Tile IR bytecode, which a source of another kind has no use for.
-        Raises SourceError."""
+        """The code of one entry. `version`: the version of Tile IR bytecode; a source of PTX ignores it. Raises
+        SourceError."""
         ...
 
     def fingerprint(self, spec: EntrySpec) -> str:
-        """Changes whenever the artifact may: the compile cache goes by it."""
+        """A text that changes whenever the artifact may change. It is part of the key in the compile cache."""
         ...
 
 
@@ -46,7 +46,7 @@ def packages() -> Mapping[str, str]:
 
 @functools.cache
 def load_source(package: str) -> Source:
-    """The kernel source in a package, by the package's name. Raises UsageError if it is none."""
+    """The kernel source in a package, by the package's name. Raises UsageError if the package is not a source."""
     try:
         return cast("Source", importlib.import_module(package).SOURCE)
     except ModuleNotFoundError as error:

@@ -1,7 +1,8 @@
-"""The stacks that `pins.toml` names: which LLVM and which cuda-tile belong together, and where their sources are.
+"""The stacks in `pins.toml`: the LLVM and the cuda-tile that belong together, and where their sources are.
 
-MLIR's C++ interface has no stable version: a cuda-tile builds with the LLVM commits from the one that it was moved to
-until the one that the next cuda-tile was moved to. `COMPATIBILITY` in pins.toml has the first commit of each interval.
+MLIR's C++ interface has no stable version. A cuda-tile release therefore builds only with an interval of LLVM commits:
+from the commit that it was ported to, until the commit that the next release was ported to. pins.toml has the first
+commit of each interval.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Provider = Literal["source", "system"]
 
 @dataclass(frozen=True)
 class Archive:
-    """An archive of a source, by `url`, or by its path on a mirror of Debian (`debian`). `sha256` is in hex."""
+    """An archive of a source, found by its `url` or by its path on a Debian mirror (`debian`). `sha256` is in hex."""
 
     sha256: str
     url: str | None = None
@@ -33,7 +34,7 @@ class Archive:
 
 @dataclass(frozen=True)
 class GitSource:
-    """A commit of a git repository. `tree` is the hash of its tree, which can be checked on any copy of the files."""
+    """A commit of a git repository. `tree`: the hash of its tree, which can be checked on any copy of the files."""
 
     url: str
     mirrors: tuple[str, ...]
@@ -43,7 +44,7 @@ class GitSource:
 
 @dataclass(frozen=True)
 class Interval:
-    """The LLVM commits that a cuda-tile builds with: from `commit`, of `date`, until the next interval's."""
+    """The LLVM commits that a cuda-tile builds with: from `commit`, made on `date`, until the next interval's."""
 
     cuda_tile: str
     commit: str
@@ -52,7 +53,8 @@ class Interval:
 
 @dataclass(frozen=True)
 class Stack:
-    """An LLVM and a cuda-tile that fit: versions, for LLVM by provider. `suite`: the Debian that has the system one."""
+    """An LLVM and a cuda-tile that fit together. `llvm`: its versions by provider. `suite`: the Debian release that has
+    the system LLVM."""
 
     name: str
     cuda_tile: str
@@ -67,7 +69,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class Stacks:
-    """All of it. `llvm` and `cuda_tile` are by version, `intervals` in the order of their dates."""
+    """All stacks and sources. `llvm` and `cuda_tile`: sources by version; `intervals`: in the order of their dates."""
 
     default: str
     stacks: Mapping[str, Stack]
@@ -83,7 +85,7 @@ class Stacks:
 
 
 def parse(table: Mapping[str, Any]) -> Stacks:
-    """The stacks in a table that has pins.toml's form. Raises ToolchainError for what does not fit together."""
+    """The stacks in a table of pins.toml's form. Raises ToolchainError if its parts do not fit together."""
     native = table["native"]
     made = Stacks(
         default=native["default"],
@@ -107,13 +109,13 @@ def parse(table: Mapping[str, Any]) -> Stacks:
 
 @functools.cache
 def stacks() -> Stacks:
-    """What `pins.toml` says."""
+    """The stacks of `pins.toml`."""
     return parse(tomllib.loads(PINS.read_text()))
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Which cuda-tile an LLVM fits (None: none that we know), the stack that has both, if one does, and why."""
+    """The cuda-tile that fits an LLVM (None: no known one), the stack that has both, if any, and the reason."""
 
     llvm: str
     cuda_tile: str | None
@@ -122,16 +124,19 @@ class Fit:
 
 
 def check(llvm: str, *, date: datetime.date | None = None, clone: Path | None = None) -> Fit:
-    """Which cuda-tile builds with `llvm`: a version (`22.1.8`, `22.1`) or a commit's hash.
+    """The cuda-tile that builds with `llvm`, which is a version (`22.1.8`, `22.1`) or a commit's hash.
 
-    A commit that starts no interval is placed by its committer date, or exactly by a `clone` of LLVM.
-    Raises UsageError for what is neither, or for a commit that cannot be placed.
+    If the commit is not the first of an interval, its interval is found by its committer date, or exactly by a `clone`
+    of LLVM. Raises UsageError if `llvm` is neither a version nor a hash, or if the interval cannot be found.
     """
     known = stacks()
     if re.fullmatch(r"(llvmorg-)?\d{1,2}(\.\d+){0,2}", llvm):
         return _check_version(known, llvm.removeprefix("llvmorg-"))
     if not re.fullmatch(r"[0-9a-f]{7,40}", llvm):
-        raise UsageError(f"{llvm!r} is neither an LLVM version nor a commit", hint="say 22.1.8, or 7 to 40 hex digits")
+        raise UsageError(
+            f"{llvm!r} is neither an LLVM version nor a commit",
+            hint="write a version such as 22.1.8, or 7 to 40 hex digits",
+        )
     if clone is not None:
         return _check_commit(known, llvm, clone)
     for interval in known.intervals:

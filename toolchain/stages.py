@@ -1,4 +1,4 @@
-"""From an artifact to a cubin: the stage that each kind of code goes through, by the tool that does it."""
+"""From an artifact to a cubin: the stage for each kind of code, and the tool that it runs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from .errors import ToolchainError
 from .targets import Target
 from .tools import tool
 
-OPTIONS = ("--opt-level=3",)  # all that a tool gets beside the target; no -g, no --lineinfo: they carry paths
+OPTIONS = (
+    "--opt-level=3",
+)  # the options beside the target; no -g and no --lineinfo, which would write paths into the cubin
 _CHIP = re.compile(rb"^\s*\.target\s+(sm_\d+[af]?)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What turns one kind of code into a cubin. `uses`: the tools that a manifest names, the first is what we run.
-    `run`: the code and a target's name to a cubin; raises ToolFailed with the command and what the tool said."""
+    """The step that turns one kind of code into a cubin. `uses`: the tools that a manifest names; we run the first.
+    `run`: takes the code and a target's name and returns a cubin; raises ToolFailed with the command and the tool's
+    output."""
 
     uses: tuple[str, ...]
     run: Callable[[bytes, str], bytes]
 
     @property
     def fingerprint(self) -> str:
-        """Of the tool and what it loads."""
+        """The fingerprint of the tool and of the files that it loads."""
         return tool(self.uses[0]).fingerprint
 
 
@@ -37,8 +40,8 @@ def assemble(bytecode: bytes, target: str) -> bytes:
 
 
 def compile_ptx(text: bytes, target: str) -> bytes:
-    """PTX to a cubin for a target. Where the PTX is written for what one GPU alone has, as `.target sm_90a` is, the
-    target of that number is compiled as that. Raises ToolFailed, and ToolchainError for PTX that names no target."""
+    """PTX to a cubin for a target. PTX for the features of one GPU, such as `.target sm_90a`, is compiled for that
+    target if the numbers agree. Raises ToolFailed, and ToolchainError for PTX that names no target."""
     chip = _CHIP.search(text)
     if chip is None:
         raise ToolchainError(f"this PTX names no .target, so ptxas cannot compile it for {target}")
@@ -61,7 +64,7 @@ STAGES: Mapping[Kind, Stage] = {
 
 
 def tools_used(targets: Iterable[Target], kinds: Iterable[Kind] = ("tile-ir",)) -> dict[str, dict[str, str]]:
-    """What a compile of these kinds for these targets runs, as a manifest has it: name to version and sha256."""
+    """The tools that a compile of these kinds runs, in a manifest's form: version and sha256 by name."""
     names = dict.fromkeys(name for kind in sorted(set(kinds), reverse=True) for name in STAGES[kind].uses)
     used = [tool(name) for name in (names if list(targets) else ())]
     return {row.name: {"version": row.version, "sha256": row.sha256} for row in used}

@@ -1,4 +1,4 @@
-"""Tables of TOML, checked key by key. A check says what a value must be, or None if it is that."""
+"""TOML tables, checked key by key. A check returns what a value must be, or None if the value is right."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_table(path: Path) -> dict[str, Any]:
 
 
 def check_keys(table: Mapping[str, Any], keys: Mapping[str, Check], where: str, optional: Sequence[str] = ()) -> None:
-    """Raises UsageError unless a table has these keys, all but the optional ones, and no others."""
+    """Raises UsageError if a table has an unknown key, lacks one that is not optional, or has a wrong value."""
     if unknown := [key for key in table if key not in keys]:
         raise UsageError(f"{where}: unknown {', '.join(unknown)}", hint=f"it takes {', '.join(keys)}")
     if missing := [key for key in keys if key not in table and key not in optional]:
@@ -50,7 +50,7 @@ def tables(value: Any) -> str | None:
 
 
 def table_of(item: Callable[[Any], bool], what: str) -> Check:
-    """A table whose values are all `what`."""
+    """Checks for a table whose values are all `what`."""
 
     def check(value: Any) -> str | None:
         good = isinstance(value, dict) and all(map(item, cast("dict[str, Any]", value).values()))
@@ -60,7 +60,7 @@ def table_of(item: Callable[[Any], bool], what: str) -> Check:
 
 
 def one_of(*values: str) -> Check:
-    """One of these texts."""
+    """Checks for one of these texts."""
     return lambda value: None if value in values else f"one of {', '.join(values)}"
 
 

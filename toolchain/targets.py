@@ -10,12 +10,12 @@ from pathlib import Path
 
 from .errors import UsageError
 
-BYTECODE = "13.4"  # the version that is compiled by default: the first whose kernels wait for the launch before them
+BYTECODE = "13.4"  # the version that is compiled by default: the first in which kernels wait for the previous launch
 
 
 @dataclass(frozen=True)
 class Target:
-    """What we compile for, such as `sm_90`. The fields are explained at the head of targets.toml."""
+    """A GPU target that we compile for, such as `sm_90`. The head of targets.toml explains the fields."""
 
     name: str
     compute_capability: tuple[int, int]
@@ -25,7 +25,7 @@ class Target:
     default: bool
 
     def runs_on(self, compute_capability: tuple[int, int]) -> bool:
-        """Whether a device of this compute capability can run a cubin compiled for this target."""
+        """True if a device of this compute capability can run a cubin compiled for this target."""
         if self.exact:
             return compute_capability == self.compute_capability
         (major, minor), (own_major, own_minor) = compute_capability, self.compute_capability
@@ -46,7 +46,8 @@ def targets() -> Mapping[str, Target]:
 
 
 def select(names: Sequence[str]) -> list[Target]:
-    """The targets of these names; `all` is every one, none is the default ones. Raises UsageError for others."""
+    """The targets of these names: `all` means every target, an empty list the default ones. Raises UsageError for an
+    unknown name."""
     known = targets()
     if not names:
         return [target for target in known.values() if target.default]

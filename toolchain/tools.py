@@ -1,4 +1,4 @@
-"""The external tools: found where the toolchain has them, checked against their pins, run in a fixed environment."""
+"""The external tools: found in the toolchain, checked against their pins, and run in a fixed environment."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .pins import pins
 
 @dataclass(frozen=True)
 class Tool:
-    """A pinned tool. `sha256` is of its own file; `fingerprint` covers the files that it runs or loads as well: what it
-    writes is a function of `fingerprint`, its input and its options."""
+    """A pinned tool. `sha256`: of its own file. `fingerprint`: a hash that also covers the files that it runs or loads;
+    the tool's output depends only on `fingerprint`, its input and its options."""
 
     name: str
     path: Path
@@ -34,9 +34,9 @@ class Tool:
         input: str | None = None,  # noqa: A002, as subprocess.run has it
         cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run it and return what it printed. Raises ToolFailed, with its stderr, if it exits other than 0.
+        """Runs it and returns its output. Raises ToolFailed with its stderr if its exit code is not 0.
 
-        It sees nothing of the caller's environment but TMPDIR, and finds other tools in its own folder only.
+        Of the caller's environment it gets only TMPDIR, and it finds other tools only in its own folder.
         """
         command = [str(self.path), *args]
         done = subprocess.run(
@@ -58,9 +58,9 @@ class Tool:
 
 @functools.cache
 def tool(name: str) -> Tool:
-    """The tool `name` of pins.toml, with all that it uses checked.
+    """The tool `name` of pins.toml. It and all files that it uses are checked.
 
-    It comes from the toolchain folder; where there is none, from the running Python's own packages, if they are the
+    It comes from the toolchain folder or, without such a folder, from the running Python's packages if they are the
     pinned ones; never from PATH. Raises ToolchainError if it is missing or not the pinned one.
     """
     if name not in pins().tools:
@@ -79,7 +79,7 @@ def _in_toolchain(name: str) -> Path:
 
 
 def packaged(name: str) -> Path:
-    """Where the running Python's packages would have the tool."""
+    """The path that the tool would have in the running Python's packages."""
     return Path(sysconfig.get_path("purelib")) / pins().tools[name].path
 
 

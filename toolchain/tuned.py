@@ -1,7 +1,7 @@
 """Tuned rows whose code or compiler has changed since they were measured.
 
-A row keeps, for each source, the sha256 of the bytecode that was measured: whatever changes it, be it a kernel, a pass
-or a library, makes the row stale. A comment or another name of the entry does not.
+A row stores, for each source, the sha256 of the bytecode that was measured. Any change of that bytecode makes the row
+stale, whether it comes from a kernel, a pass or a library. A changed comment or a renamed entry does not.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from .entry import EntrySpec
 from .errors import TilestackError
 from .pins import pins
 
-# An entry's code, None where the caller does not have it; raises TilestackError if it cannot be made.
+# Gives an entry's code, or None if the caller does not have it. Raises TilestackError if it cannot be made.
 CodeOf = Callable[[EntrySpec], bytes | None]
 
 
 @dataclass(frozen=True)
 class Stale:
-    """A row that was measured with another compiler or another kernel than are here now: it works, but something else
-    may be faster."""
+    """A row that was measured with a different compiler or kernel than the current one. Its entries work, but others
+    may be faster now."""
 
     row: TunedRow
     why: str
 
 
 def code_hash(code: bytes, symbol: str) -> str:
-    """sha256 of an entry's code, whatever its symbol is. Raises BytecodeError for bytecode that cannot be read."""
+    """sha256 of an entry's code, independent of its symbol. Raises BytecodeError for bytecode that cannot be read."""
     from .tileir.bytecode import is_bytecode, read, version_of, write
     from .tileir.dialect.attrs import StrAttr
 
-    if not is_bytecode(code):  # the text of another form
+    if not is_bytecode(code):  # PTX, which is text
         return hashlib.sha256(code.replace(symbol.encode(), b"")).hexdigest()
     module = read(code, name=symbol)
     module.entries[symbol].sym_name = StrAttr("entry")
@@ -45,7 +45,7 @@ def stale(rows: Sequence[TunedRow], code_of: CodeOf) -> list[Stale]:
     found: list[Stale] = []
     for row in rows:
         reasons = [
-            f"{name} is another one"
+            f"{name} has changed"
             for name, sha256 in row.table["measured"]["tools"].items()
             if name not in pins().tools or pins().tools[name].expected() != sha256
         ]

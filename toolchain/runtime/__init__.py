@@ -15,8 +15,8 @@ __all__ = ["GPU", "Allocation", "DeviceBuffer", "Event", "Executor", "Graph", "L
 
 
 def open_executor(which: str = "auto", *, sanitize: bool = True) -> Executor:
-    """The executor of that name: "cpu", "cuda" (the first GPU), "cuda:1", or "auto": the first GPU, the CPU where there
-    is none. `sanitize` is for the CPU: whether its interpreter traps undefined behaviour.
+    """The executor of that name: "cpu", "cuda" (the first GPU), "cuda:1", or "auto" (the first GPU, or the CPU if there
+    is none). `sanitize`: on the CPU the interpreter traps undefined behaviour.
 
     Raises NoGPU, DriverTooOld, and UsageError for another name.
     """
@@ -25,6 +25,6 @@ def open_executor(which: str = "auto", *, sanitize: bool = True) -> Executor:
         raise UsageError(f"no executor is called {which!r}", hint="one of auto, cpu, cuda, cuda:<number>")
     if which == "cpu" or (which == "auto" and not gpus()):
         return CpuExecutor(sanitize=sanitize)
-    from .cuda import CudaExecutor  # cuda-bindings: only where there is a GPU to use
+    from .cuda import CudaExecutor  # imported here because it needs cuda-bindings
 
     return CudaExecutor(int(match[1] or 0))

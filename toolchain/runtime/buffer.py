@@ -1,7 +1,7 @@
 """DeviceBuffer: a typed, strided view of memory that an executor owns.
 
-Views share one Allocation. It goes back when its last view goes, or at once with `free()`; a view of freed memory is an
-error at its next use.
+Views share one Allocation. It is freed when its last view is deleted, or at once by `free()`; using a view of freed
+memory is an error.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .layout import NUMPY, Layout, contiguous_strides, layout
 
 
 class Allocation:
-    """One piece of memory. `memory`: what the executor knows it by (the interpreter's Allocation; None on a GPU).
-    `shared`: another library has seen its address, so freeing must wait for that library's work too."""
+    """One piece of memory. `memory`: the executor's own object for it (the interpreter's Allocation; None on a GPU).
+    `shared`: another library knows its address, so freeing must also wait for that library's work."""
 
     __slots__ = ("__weakref__", "_release", "address", "freed", "memory", "nbytes", "shared")
 
@@ -38,12 +38,12 @@ class Allocation:
         self._release(self)
 
     def __del__(self) -> None:
-        if not self.freed and not sys.is_finalizing():  # at exit the process gives everything back
+        if not self.freed and not sys.is_finalizing():  # at exit the system frees everything
             self.free()
 
 
 class Owner(Protocol):
-    """What a buffer asks of the executor whose memory it is in."""
+    """The interface of an executor that its buffers use."""
 
     kind: Literal["cuda", "cpu"]
     name: str
@@ -113,8 +113,8 @@ class DeviceBuffer:
         return f"<DeviceBuffer {self.layout} on {self.executor.name}{state}>"
 
     def free(self) -> None:
-        """Gives the memory back now. Every view of it is unusable from here on; on a GPU what another library was shown
-        of it too."""
+        """Frees the memory now. Every view of it becomes unusable; on a GPU also the arrays that other libraries made
+        of it."""
         self.allocation.free()
 
     def check_alive(self) -> None:
@@ -129,7 +129,7 @@ class DeviceBuffer:
         return DeviceBuffer(self.executor, self.allocation, self.offset + offset, self.dtype, shape, strides)
 
     def reshape(self, *shape: int) -> DeviceBuffer:
-        """The same elements in another shape; one size may be -1. Only a dense buffer has such a view."""
+        """The same elements in another shape; one size may be -1. Only a contiguous buffer has such a view."""
         if not self.layout.contiguous:
             raise UsageError(f"{self!r} is not contiguous: no view can reshape it")
         size = self.layout.size
@@ -142,7 +142,7 @@ class DeviceBuffer:
         return self._view(0, shape, contiguous_strides(shape))
 
     def unflatten(self, dim: int, *sizes: int) -> DeviceBuffer:
-        """One dimension as several, whose sizes multiply to its own."""
+        """Splits one dimension into several, whose sizes multiply to its size."""
         dim = self._dim(dim)
         if math.prod(sizes) != self.shape[dim] or any(size < 0 for size in sizes):
             raise UsageError(f"{self!r}: dimension {dim} cannot become {list(sizes)}")
@@ -151,7 +151,7 @@ class DeviceBuffer:
         return self._view(0, (*self.shape[:dim], *sizes, *self.shape[dim + 1 :]), strides)
 
     def slice(self, dim: int, start: int, stop: int) -> DeviceBuffer:
-        """Elements start .. stop of one dimension, as x[..., start:stop]; out-of-range bounds are errors."""
+        """Elements start .. stop of one dimension, like x[..., start:stop]; bounds out of range are errors."""
         dim = self._dim(dim)
         if not 0 <= start <= stop <= self.shape[dim]:
             raise UsageError(f"{self!r}: dimension {dim} has no range {start}:{stop}")
@@ -163,7 +163,7 @@ class DeviceBuffer:
         return self.slice(dim, start, start + length)
 
     def select(self, dim: int, index: int) -> DeviceBuffer:
-        """One index of a dimension, which goes away; -1 is the last."""
+        """Selects one index of a dimension, and removes the dimension; -1 is the last index."""
         dim = self._dim(dim)
         size = self.shape[dim]
         if not -size <= index < size:
@@ -181,13 +181,13 @@ class DeviceBuffer:
     # Contents
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """A dense copy on the host, after all work launched before; bf16 comes as ml_dtypes.bfloat16."""
+        """A contiguous copy on the host, after all work launched before; bf16 becomes ml_dtypes.bfloat16."""
         self.check_alive()
         return self.executor.read(self)
 
     def copy_from(self, source: np.ndarray[Any, Any] | DeviceBuffer) -> None:
-        """Copies an array of the same shape and dtype: a host array into any view, or a dense buffer of the same
-        executor into a dense one that does not overlap it. A page-locked host array must stay unchanged until
+        """Copies an array of the same shape and dtype. A host array can be copied into any view; a buffer only if both
+        are contiguous, of the same executor, and do not overlap. A page-locked host array must stay unchanged until
         `synchronize()`."""
         self.check_alive()
         same = self.dtype if isinstance(source, DeviceBuffer) else NUMPY[self.dtype]
@@ -219,8 +219,8 @@ class DeviceBuffer:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Version 3. It has no typestr for bfloat16 (numpy has none): a bf16 buffer has no such attribute, so that a
-        reader goes on to DLPack, which can tell bfloat16."""
+        """Version 3 of the interface. It cannot express bfloat16, which numpy lacks. A bf16 buffer therefore does not
+        have this attribute, so that readers use DLPack, which can."""
         self.check_alive()
         if self.executor.kind != "cuda":
             raise AttributeError(f"{self!r} is not in a GPU's memory: it has no __cuda_array_interface__")
@@ -241,14 +241,14 @@ class DeviceBuffer:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object:
-        """A DLPack capsule of this buffer, without a copy, ready on the reader's stream. It is of the unversioned form
-        whatever `max_version` is: every reader takes that."""
+        """A DLPack capsule of this buffer, without a copy, ready on the reader's stream. It always has the unversioned
+        form, which every reader accepts, whatever `max_version` is."""
         del max_version
         self.check_alive()
         if copy or dl_device not in (None, self.executor.device):
-            raise BufferError(f"{self!r} is shared without a copy and on its own device only")
+            raise BufferError(f"{self!r} can only be shared without a copy and on its own device")
         self.executor.share(self.allocation)
         self.executor.hand_over(stream)
         view = self.layout
-        owner = self, self.allocation.memory  # `free` takes neither from a reader
+        owner = self, self.allocation.memory  # `free` does not affect a reader's share of either
         return dlpack.give(self.pointer, view.dtype, view.shape, view.strides, self.executor.device, owner)

@@ -19,14 +19,14 @@ from .layout import NUMPY
 if TYPE_CHECKING:
     from ..bundle import Bundle, BundleEntry
 
-# A persistent kernel launches one block per multiprocessor. Four are few enough that each loops over several tiles even
-# of a small array, and more than one, so that they have to share the work right.
+# A persistent kernel launches one block per multiprocessor. With four, each block loops over several tiles even for a
+# small array, and the blocks have to divide the work correctly.
 SMS = 4
 _BASE_ALIGNMENT = 256  # of allocations, as on a GPU
 
 
 class CpuExecutor(Executor):
-    """Launches run at once, block after block. `sanitize`: trap undefined behaviour (slower)."""
+    """Runs each launch immediately, block after block. `sanitize`: trap undefined behaviour (slower)."""
 
     kind = "cpu"
 
@@ -93,7 +93,7 @@ class CpuExecutor(Executor):
     def prepare(
         self, bundle: Bundle, entry: BundleEntry, arrays: Sequence[DeviceBuffer], grid: tuple[int, int, int]
     ) -> Command:
-        from ..tileir import interpreter  # with xDSL: only who interprets needs it
+        from ..tileir import interpreter  # imported here because it needs xDSL
 
         prepared = interpreter.prepare(bundle.read(entry.bytecode))
         spec = entry.spec
@@ -142,7 +142,7 @@ class CpuExecutor(Executor):
             step()
 
     def submit(self, buffers: Sequence[DeviceBuffer], step: Callable[[], object]) -> None:
-        """Runs a step on these buffers, now or, inside a capture, at each replay."""
+        """Runs a step on these buffers: now, or at each replay if it is called inside a capture."""
         if self._capturing is None:
             step()
         else:
@@ -164,7 +164,7 @@ class CpuEvent:
 
 
 class CpuGraph:
-    """The recorded steps, each holding its buffers."""
+    """The recorded steps. Each holds a reference to its buffers."""
 
     def __init__(self, executor: CpuExecutor) -> None:
         self._executor = executor
@@ -187,8 +187,8 @@ class CpuGraph:
 
 
 class _Memory:
-    """The bytes of an allocation, and the interpreter's own handle of them once a launch has used them. They live as
-    long as this object, which another library may hold longer than the allocation does."""
+    """The bytes of an allocation, and the interpreter's own handle of them after the first launch that uses them. They
+    live as long as this object, which another library may keep longer than the allocation does."""
 
     def __init__(self, data: np.ndarray[Any, Any]) -> None:
         self.data = data
@@ -206,7 +206,7 @@ def _allocation(data: np.ndarray[Any, Any], release: Callable[[], None] | None =
 
 
 def _bytes_at(address: int, nbytes: int) -> np.ndarray[Any, Any]:
-    """Another library's memory as an array that does not own it."""
+    """An array over another library's memory, which it does not own."""
 
     class Bytes:
         __array_interface__ = {"version": 3, "data": (address, False), "typestr": "|u1", "shape": (nbytes,)}

@@ -1,4 +1,4 @@
-"""What the CUDA executor hands out: a loaded entry's command, events, graphs."""
+"""The objects that the CUDA executor returns: commands of loaded entries, events, graphs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Stream(Protocol):
-    """What a command, an event and a graph ask of the CUDA executor that made them."""
+    """The interface of the CUDA executor that its commands, events and graphs use."""
 
     @property
     def gpu(self) -> GPU: ...
@@ -93,8 +93,9 @@ def _addresses(buffer: DeviceBuffer) -> range:
 
 
 def pack(params: Sequence[Param], arrays: Sequence[DeviceBuffer]) -> tuple[struct.Struct, bytes, list[int]]:
-    """The parameters' memory: addresses and scalars first, which change with each launch and which the returned Struct
-    writes; then shapes and strides, filled in. And each parameter's offset there, in ABI order."""
+    """The memory of a kernel's parameters. First come the addresses and scalars, which the returned Struct writes for
+    each launch; then shapes and strides, which are already filled in. Also returns each parameter's offset, in ABI
+    order."""
     scalars = [p for p in params if not p.dims]
     head = struct.Struct("=" + "Q" * len(arrays) + "".join("f" if p.dtype == "f32" else "i" for p in scalars))
     content = bytearray(head.size)
@@ -120,7 +121,7 @@ class CudaEvent:
     def __init__(self, executor: Stream) -> None:
         self._executor = executor
         self.handle = executor.new_event()
-        executor.hand_out(self)  # before it is recorded: nothing may come between the event and the work after it
+        executor.hand_out(self)  # before it is recorded, so that nothing comes between the event and the work after it
         executor.record_on_stream(self.handle)
 
     def us_since(self, start: Event) -> float:
@@ -140,12 +141,12 @@ class CudaEvent:
 
 
 class CudaGraph:
-    """Captured launches. It keeps the memory alive that they use."""
+    """Captured launches. The graph keeps the memory that they use alive."""
 
     def __init__(self, executor: Stream) -> None:
         self._executor = executor
         self._allocations: dict[int, Allocation] = {}
-        self._seen_frees = -1  # the executor's count of frees when they were last looked at
+        self._seen_frees = -1  # the executor's count of frees at the last check of the buffers
         self._executable: Any = None
 
     def hold(self, buffers: Sequence[DeviceBuffer]) -> None:
@@ -163,8 +164,8 @@ class CudaGraph:
         if self._executable is None:
             self._executor.check_open()
             raise UsageError("this graph was not captured to its end: nothing to replay")
-        with self._executor.lock:  # no other thread frees a buffer between the look and the launch
-            if self._seen_frees != self._executor.frees:  # hundreds of buffers: only when one can have gone
+        with self._executor.lock:  # no other thread can free a buffer between the check and the launch
+            if self._seen_frees != self._executor.frees:  # hundreds of buffers, so only if one may have been freed
                 if any(allocation.freed for allocation in self._allocations.values()):
                     raise LaunchError("a buffer that this graph uses was freed", hint="capture it again")
                 self._seen_frees = self._executor.frees

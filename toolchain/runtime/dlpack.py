@@ -24,7 +24,7 @@ _NAMES = {code: name for name, code in _CODES.items()}
 
 @dataclass(frozen=True)
 class Foreign:
-    """Another library's array. `strides` in elements; `stream`: where its last writer may still be running."""
+    """Another library's array. `strides`: in elements; `stream`: the one on which its last writer may still run."""
 
     address: int
     dtype: str
@@ -50,7 +50,7 @@ class _Managed(ctypes.Structure):
     _fields_ = (("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _Deleter))
 
 
-# Own prototypes: attributes set on ctypes.pythonapi's functions would be shared with every other module of the process.
+# Own prototypes, because attributes set on ctypes.pythonapi's functions would affect every module of the process.
 _new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
 )
@@ -59,16 +59,17 @@ _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 )
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
-# The destructor sees a capsule whose reference count is zero: it must stay a bare address, never a Python object.
+# The destructor gets a capsule whose reference count is zero, so it must take an address and not a Python object.
 _dying_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
 )
 _dying_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
-_NAME, _USED = b"dltensor", b"used_dltensor"  # module level: a capsule keeps the address of its name
+_NAME, _USED = b"dltensor", b"used_dltensor"  # at module level, because a capsule keeps the address of its name
 
-_given: dict[int, tuple[object, ...]] = {}  # by address of the _Managed: what must live until its reader is done
+# Objects that must live until the reader releases them, by the address of the _Managed.
+_given: dict[int, tuple[object, ...]] = {}
 
 
 @_Deleter
@@ -78,7 +79,7 @@ def _delete(managed: int) -> None:
 
 @ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 def _destroy_capsule(capsule: int) -> None:
-    if _dying_is_valid(capsule, _NAME):  # nobody took it
+    if _dying_is_valid(capsule, _NAME):  # no reader has taken it
         _given.pop(_dying_pointer(capsule, _NAME), None)
 
 
@@ -101,7 +102,7 @@ def take(array: Any, device: tuple[int, int], stream: int | None) -> Foreign:
     if not hasattr(array, "__dlpack__"):
         raise UsageError(f"a {type(array).__name__} has no __dlpack__")
     kind, index = array.__dlpack_device__()
-    where = (int(kind), int(index))  # some libraries give an enumeration, which compares equal but prints otherwise
+    where = (int(kind), int(index))  # some libraries give an enumeration, which compares equal but prints differently
     if where != device:
         raise UsageError(f"the array is on DLPack device {where}, this executor on {device}: copy it there first")
     try:
@@ -120,7 +121,7 @@ def take(array: Any, device: tuple[int, int], stream: int | None) -> Foreign:
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else contiguous_strides(shape)
     _reject_negative(strides)
-    _rename(capsule, _USED)  # from here on the release is ours to call
+    _rename(capsule, _USED)  # from here on we have to release it
 
     def release() -> None:
         if managed.deleter:
@@ -132,8 +133,8 @@ def take(array: Any, device: tuple[int, int], stream: int | None) -> Foreign:
 def cuda_array_interface(
     address: int, dtype: str, shape: tuple[int, ...], byte_strides: tuple[int, ...]
 ) -> dict[str, Any]:
-    """Version 3 of the interface, for memory that is ready on the legacy default stream: that is where readers work
-    that do not look at `stream`. Raises AttributeError for bf16, which has no typestr."""
+    """Version 3 of the interface, for memory that is ready on the legacy default stream, on which readers work that
+    ignore `stream`. Raises AttributeError for bf16, which has no typestr."""
     if dtype == "bf16":
         raise AttributeError("__cuda_array_interface__ cannot express bfloat16: use DLPack")
     return {
@@ -147,7 +148,7 @@ def cuda_array_interface(
 
 
 def take_cuda_array(array: Any, dtype: str | None) -> Foreign:
-    """Reads an object's `__cuda_array_interface__`; `dtype` overrides its typestr where the sizes agree (for bf16)."""
+    """Reads an object's `__cuda_array_interface__`. `dtype`, such as bf16, overrides a typestr of the same size."""
     row: dict[str, Any] | None = getattr(array, "__cuda_array_interface__", None)
     if row is None:
         raise UsageError(f"a {type(array).__name__} has no __cuda_array_interface__")

@@ -1,4 +1,4 @@
-"""The CUDA driver API as we use it: loading it, choosing a cubin, and what its errors mean."""
+"""The CUDA driver API: loading it, choosing a cubin, and turning its status codes into errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STICKY = {
 
 @dataclass(frozen=True)
 class GPU:
-    """A device as the driver numbers it."""
+    """A device, by the driver's number."""
 
     index: int
     name: str
@@ -45,7 +45,7 @@ class GPU:
 
     @property
     def overlaps(self) -> bool:
-        """Whether a launch may begin before the one before it ends (programmatic dependent launch)."""
+        """True if a launch may begin before the previous one ends (programmatic dependent launch)."""
         return self.compute_capability >= (9, 0)
 
 
@@ -58,7 +58,7 @@ def load() -> ModuleType:
         raise NoGPU(f"cuda-bindings cannot be imported: {error}", hint="pip install cuda-bindings") from error
     try:
         (status,) = driver.cuInit(0)
-    except RuntimeError as error:  # what cuda-bindings raises where there is no libcuda
+    except RuntimeError as error:  # cuda-bindings raises it if there is no libcuda
         raise NoGPU(f"no NVIDIA driver on this machine: {error}", hint=_ON_CPU) from error
     if int(status):
         raise error_of("cuInit", status, "")
@@ -78,8 +78,8 @@ def check_driver(cuda: tuple[int, int]) -> None:
 
 
 def check(call: str, result: tuple[Any, ...], doing: str = "") -> Any:
-    """The value of a driver call's `(status, *values)`. Raises the DeviceError that its status stands for; `doing` says
-    what for, in the error's words."""
+    """The value in the result `(status, *values)` of a driver call. Raises the DeviceError for its status. `doing`: the
+    purpose of the call, for the error's message."""
     status, *values = result
     if int(status):
         raise error_of(call, status, doing)
@@ -101,14 +101,14 @@ def error_of(call: str, status: Any, doing: str) -> DeviceError:
         return OutOfMemory(what, hint="use a smaller batch, or free buffers first")
     if is_sticky(code):
         return DeviceError(
-            f"{what}. A launch before it did this; the CUDA context is lost",
+            f"{what}. An earlier launch caused this; the CUDA context is lost",
             hint="start a new process; run the same launch on the CPU interpreter, whose sanitizer names the access",
         )
     return DeviceError(what)
 
 
 def is_sticky(code: int) -> bool:
-    """Whether the context is lost with this error."""
+    """True if this error means that the context is lost."""
     return code in _STICKY
 
 
@@ -123,7 +123,7 @@ def out_of_memory(asked: int, free: int, total: int, where: str) -> OutOfMemory:
 
 
 def choose_target(gpu: GPU, available: Iterable[str], symbol: str) -> str:
-    """Of the targets that an entry has cubins for, the closest that `gpu` can run. Raises WrongTarget."""
+    """The target to run on `gpu`: the closest one among those for which the entry has cubins. Raises WrongTarget."""
     known = targets()
     names = list(available)
     fitting = [known[n] for n in names if n in known and known[n].runs_on(gpu.compute_capability)]
@@ -145,8 +145,8 @@ def check_grid(symbol: str, grid: tuple[int, int, int]) -> None:
 
 
 def gpus() -> tuple[GPU, ...]:
-    """The GPUs of this machine; none where there is no driver or no device. Raises DriverTooOld for a driver that is
-    too old to run what we compile: that is a machine to repair, not one without a GPU."""
+    """The GPUs of this machine; none if there is no driver or no device. Raises DriverTooOld for a driver that cannot
+    run our cubins: such a machine has to be repaired, and does not count as one without a GPU."""
     try:
         driver = load()
     except NoGPU:

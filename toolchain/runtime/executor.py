@@ -1,4 +1,4 @@
-"""The interface of what runs entries: a GPU through the CUDA driver, or the CPU interpreter."""
+"""The interface of executors, which run entries on a GPU through the CUDA driver, or on the CPU interpreter."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _NO_ROOM = 2**62  # bytes: no address reaches as far
 
 
 class Command(Protocol):
-    """An entry made ready for arguments of one set of layouts; arrays and scalars in ABI order, already checked."""
+    """An entry prepared for arguments of certain layouts. It is called with checked arrays and scalars in ABI order."""
 
     def __call__(self, arrays: Sequence[DeviceBuffer], scalars: Sequence[int | float]) -> None: ...
 
 
 class Graph(Protocol):
-    """What was launched inside `Executor.capture()`, to be run again as a whole."""
+    """The work launched inside `Executor.capture()`, which can be run again as a whole."""
 
     def replay(self) -> None:
-        """Runs it once more, on the same buffers. Raises LaunchError if one of them was freed since."""
+        """Runs it once more, on the same buffers. Raises LaunchError if one of them has been freed since."""
         ...
 
 
@@ -42,16 +42,16 @@ class Event(Protocol):
     """A point in an executor's order of work."""
 
     def us_since(self, start: Event) -> float:
-        """Microseconds between two events, once both have passed."""
+        """The microseconds between two events. Waits until both have passed."""
         ...
 
 
 class Executor(ABC):
     """Runs entries in the order they are launched; `synchronize` waits for them.
 
-    `name` for people, `target` what this device is ("sm_90"; None for the interpreter), `sms` its multiprocessors,
-    `device` as DLPack numbers it: (type, index). `stream`: the handle of the CUDA stream that its work is on, or None.
-    `closed`: it was closed, and every use but another `close()` is an error.
+    `name`: for people. `target`: the device's target ("sm_90"; None for the interpreter). `sms`: its multiprocessors.
+    `device`: DLPack's number of it, (type, index). `stream`: the handle of the CUDA stream that its work is on, or
+    None. `closed`: it was closed, and every use other than another `close()` is an error.
     """
 
     kind: Literal["cuda", "cpu"]
@@ -74,9 +74,9 @@ class Executor(ABC):
         self.close()
 
     def close(self) -> None:
-        """Waits for all work, then gives everything back: buffers (their views are unusable from here on), loaded
-        entries, events, graphs, and what the device holds for this executor. A second call does nothing. Errors of
-        launches that nobody has waited for surface here.
+        """Waits for all work, then frees everything: buffers (their views become unusable), loaded entries, events,
+        graphs, and the device's resources for this executor. A second call does nothing. It raises the errors of
+        launches that nobody has waited for.
 
         Raises UsageError inside a capture.
         """
@@ -92,7 +92,7 @@ class Executor(ABC):
 
     @abstractmethod
     def _close(self) -> None:
-        """What `close()` does, once."""
+        """The actual work of `close()`; called once."""
 
     def _free_all(self) -> None:
         for allocation in list(self._allocations):
@@ -107,19 +107,19 @@ class Executor(ABC):
 
     @abstractmethod
     def adopt(self, address: int, nbytes: int, release: Callable[[], None]) -> Allocation:
-        """Memory of another library as an allocation; `release` gives it back."""
+        """An allocation over another library's memory; `release` returns it to that library."""
 
     @abstractmethod
     def read(self, source: DeviceBuffer) -> np.ndarray[Any, Any]:
-        """A dense copy on the host, after all work before it."""
+        """A contiguous copy on the host, after all earlier work."""
 
     @abstractmethod
     def write(self, target: DeviceBuffer, array: np.ndarray[Any, Any]) -> None:
-        """Copies a dense host array of the buffer's shape and dtype."""
+        """Copies a contiguous host array of the buffer's shape and dtype."""
 
     @abstractmethod
     def copy(self, target: DeviceBuffer, source: DeviceBuffer) -> None:
-        """Copies between two dense buffers of this executor, in order with its launches."""
+        """Copies between two contiguous buffers of this executor, in order with its launches."""
 
     @abstractmethod
     def fill(self, target: DeviceBuffer, pattern: int) -> None:
@@ -127,18 +127,18 @@ class Executor(ABC):
 
     @abstractmethod
     def share(self, allocation: Allocation) -> None:
-        """Another library is about to see this memory: freeing it must wait for that library's work too."""
+        """Notes that another library gets this memory, so that freeing it must also wait for that library's work."""
 
     @abstractmethod
     def wait_for(self, stream: int) -> None:
-        """Orders our next work after what is on another library's stream."""
+        """Orders our next work after the work on another library's stream."""
 
     @abstractmethod
     def hand_over(self, stream: int | None) -> None:
         """Orders the next work of another library's stream (DLPack's numbering) after ours."""
 
     def empty(self, shape: Sequence[int], dtype: str) -> DeviceBuffer:
-        """A dense buffer with undefined contents."""
+        """A contiguous buffer with undefined contents."""
         if dtype not in NUMPY:
             raise UsageError(f"no buffer of dtype {dtype!r}: it can be {', '.join(NUMPY)}")
         shape = tuple(int(size) for size in shape)
@@ -146,16 +146,16 @@ class Executor(ABC):
             raise UsageError(f"no buffer of shape {list(shape)}: a size is negative")
         nbytes = math.prod(shape) * NUMPY[dtype].itemsize
         if nbytes >= _NO_ROOM:
-            raise OutOfMemory(f"{nbytes} bytes fit into no memory", hint="use a smaller shape")
+            raise OutOfMemory(f"{nbytes} bytes do not fit into any memory", hint="use a smaller shape")
         return self.view(self.allocate(nbytes), 0, shape, dtype)
 
     def view(self, allocation: Allocation, offset: int, shape: Sequence[int], dtype: str) -> DeviceBuffer:
-        """A dense buffer in an allocation, from `offset` bytes on. Raises UsageError if it does not fit in."""
+        """A contiguous buffer in an allocation, from `offset` bytes on. Raises UsageError if it does not fit."""
         shape = tuple(shape)
         return DeviceBuffer(self, allocation, offset, dtype, shape, contiguous_strides(shape))
 
     def from_numpy(self, array: np.ndarray[Any, Any]) -> DeviceBuffer:
-        """A dense copy of a host array of dtype float32, float16, bfloat16 (ml_dtypes) or int32."""
+        """A contiguous copy of a host array of dtype float32, float16, bfloat16 (ml_dtypes) or int32."""
         buffer = self.empty(array.shape, dtype_name(array.dtype))
         buffer.copy_from(array)
         return buffer
@@ -194,11 +194,11 @@ class Executor(ABC):
 
     @abstractmethod
     def synchronize(self) -> None:
-        """Waits for all work; errors of launches surface here."""
+        """Waits for all work, and raises the errors of launches."""
 
     @abstractmethod
     def capture(self) -> AbstractContextManager[Graph]:
-        """Launches inside the `with` are recorded, not run; its target is the Graph to replay."""
+        """Records the launches inside the `with` instead of running them. Its target is the Graph to replay."""
 
     @abstractmethod
     def record(self) -> Event:
@@ -207,18 +207,18 @@ class Executor(ABC):
     # Measuring
 
     def used_bytes(self) -> int | None:
-        """The memory that buffers have now, or None where nobody counts it: on a CPU."""
+        """The bytes of memory that buffers have now; None on a CPU, where they are not counted."""
         return None
 
     def most_used_bytes(self, *, reset: bool = False) -> int | None:
-        """The most memory that buffers had since the last `reset`, or None as above."""
+        """The most memory that buffers had since the last `reset`, in bytes; None on a CPU."""
         del reset
         return None
 
     @contextmanager
     def timed_replays(self) -> Generator[list[float]]:
-        """The seconds that the driver takes to launch a graph, one for each replay inside the `with`; none on a CPU,
-        where there is no driver."""
+        """Collects the seconds that the driver takes to launch a graph, one number for each replay inside the `with`.
+        On a CPU, where there is no driver, the list stays empty."""
         yield []
 
     def times_us(self, run: Callable[[], object], repeats: int) -> list[float]:

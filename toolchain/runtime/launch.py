@@ -1,7 +1,7 @@
-"""Launch checks: whatever does not fit an entry is a LaunchError here, before anything reaches a device.
+"""Launch checks: arguments that do not fit an entry give a LaunchError before anything reaches a device.
 
-What depends only on names, dtypes, shapes, strides and alignment is checked once and remembered as a Plan; a call with
-arguments of the same layouts then costs the checks of addresses, lifetime and scalar values, and the launch.
+Names, dtypes, shapes, strides and alignment are checked once for each combination of layouts and kept as a Plan. A
+later call with the same layouts only checks addresses, lifetime and scalar values before it launches.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 Args = Mapping[str, "DeviceBuffer | float"]
 _INT32_MAX = 2**31 - 1
-_PLANS_MAX = 8192  # layouts seen; a decode loop over growing shapes must not grow without end
+_PLANS_MAX = 8192  # plans that are kept; a decode loop over growing shapes must not use more and more memory
 
 
 class Launcher:
-    """Launches ops by name: finds the entry of `source` that fits the arguments, checks them, and runs it. `target`: of
-    the entries those that this one would run; by default the executor's."""
+    """Launches ops by name: finds the entry of `source` that fits the arguments, checks them, and runs it. Only entries
+    of `target` are considered, by default the executor's target."""
 
     def __init__(self, bundle: Bundle, source: str, executor: Executor, target: str | None = None) -> None:
         self.bundle, self.source, self.executor = bundle, source, executor
@@ -44,7 +44,7 @@ class Launcher:
         plan.launch(args)
 
     def select(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> BundleEntry:
-        """The entry that a launch with these arguments would run."""
+        """The entry that a launch with these arguments runs."""
         spec = EntrySpec(f"{self.source}/{op}[{dtype}]", op, self.source, dtype)
         dims, misaligned, gapped = check_layouts(spec, args)
         return self.bundle.select(self.source, op, dtype, dims, misaligned, gapped, self.target)
@@ -54,7 +54,7 @@ class Launcher:
 
 
 class EntryLauncher:
-    """Launches exactly the entry that it is given, where a Launcher looks for one that fits."""
+    """Launches a given entry, while a Launcher chooses one that fits."""
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
@@ -63,7 +63,7 @@ class EntryLauncher:
     def __call__(self, bundle: Bundle, entry: BundleEntry, args: Args) -> None:
         """Checks the arguments against the entry and launches it. Raises LaunchError."""
         kinds = [a.layout if isinstance(a, DeviceBuffer) else a.__class__ for a in args.values()]
-        # A plan keeps its bundle, so that no other one gets its id.
+        # A plan holds a reference to its bundle, so that no other bundle gets the same id.
         key = (id(bundle), entry.spec.source, entry.spec.symbol, *args, *kinds)
         plan = self._plans.get(key)
         if plan is None:
@@ -79,7 +79,7 @@ def _remember(plans: dict[tuple[object, ...], Plan], key: tuple[object, ...], pl
 
 
 class Plan:
-    """An entry checked against arguments of certain layouts and ready to be launched with any of those layouts."""
+    """An entry that was checked against arguments of certain layouts, and can be launched with any such arguments."""
 
     def __init__(self, executor: Executor, bundle: Bundle, entry: BundleEntry, args: Args) -> None:
         spec = entry.spec
@@ -101,7 +101,8 @@ class Plan:
         grid = spec.grid_for(dims, executor.sms)
         buffers = [_buffer(args[name]) for name in self.arrays]
         self._check_buffers(buffers)
-        self.command = executor.prepare(bundle, entry, buffers, grid) if min(grid) > 0 else None  # None: nothing to do
+        # None if there is nothing to launch
+        self.command = executor.prepare(bundle, entry, buffers, grid) if min(grid) > 0 else None
 
     def launch(self, args: Args) -> None:
         arrays = [args[name] for name in self.arrays]
@@ -154,8 +155,8 @@ _F32_MAX = float(np.finfo(np.float32).max)
 
 
 def check_layouts(spec: EntrySpec, args: Args) -> tuple[dict[str, int], frozenset[str], frozenset[str]]:
-    """The sizes of `spec`'s dimension symbols, its misaligned arrays and those that are not dense, once names, dtypes,
-    ranks, shapes and strides are found to fit. Raises LaunchError."""
+    """Checks names, dtypes, ranks, shapes and strides. Returns the sizes of `spec`'s dimension symbols, its misaligned
+    arrays, and those that are not contiguous. Raises LaunchError."""
     names = [p.name for p in spec.params]
     if missing := [name for name in names if name not in args]:
         raise LaunchError(f"{spec.symbol}: missing argument {', '.join(missing)}", hint=f"it takes {', '.join(names)}")
@@ -178,13 +179,13 @@ def check_layouts(spec: EntrySpec, args: Args) -> tuple[dict[str, int], frozense
 def _check_layout(spec: EntrySpec, param: Param, view: Layout) -> None:
     where = f"{spec.symbol}: {param.name}"
     if view.dtype != param.storage(spec.dtype):
-        raise LaunchError(f"{where} is {view.dtype}, wants {param.storage(spec.dtype)}")
+        raise LaunchError(f"{where} is {view.dtype}, but must be {param.storage(spec.dtype)}")
     if len(view.shape) != len(param.dims):
-        return  # EntrySpec.bind says so, with the symbols' names
+        return  # EntrySpec.bind reports it, with the symbols' names
     if view.strides[-1] != 1:
         raise LaunchError(f"{where} has strides {list(view.strides)}: the last must be 1", hint="copy it first")
     if max((*view.shape, *view.strides)) > _INT32_MAX:
-        raise LaunchError(f"{where} is {view}: entries take sizes and strides below 2**31")
+        raise LaunchError(f"{where} is {view}: sizes and strides must be below 2**31")
     if param.role == "output" and view.overlaps_itself:
         raise LaunchError(f"{where} is {view}: elements of an output must not share memory")
 
@@ -196,7 +197,7 @@ def _buffer(value: DeviceBuffer | float) -> DeviceBuffer:
 
 
 class _Addresses:
-    """Stands for a buffer's addresses towards numpy, which compares them and reads nothing."""
+    """Presents a buffer's addresses to numpy, which only compares them and reads no memory."""
 
     def __init__(self, buffer: DeviceBuffer) -> None:
         view = buffer.layout
@@ -210,5 +211,5 @@ class _Addresses:
 
 
 def _share_elements(a: DeviceBuffer, b: DeviceBuffer) -> bool:
-    """Whether two views whose address ranges meet have an element in common (interleaved ones need not)."""
+    """True if two views with overlapping address ranges share an element; interleaved views need not."""
     return np.shares_memory(np.asarray(_Addresses(a)), np.asarray(_Addresses(b)))

@@ -1,4 +1,4 @@
-"""How an array lies in memory: dtype, shape and strides, interned so that equal layouts are one object."""
+"""The layout of an array in memory: dtype, shape and strides. Equal layouts are the same object."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAMES = {dtype: name for name, dtype in NUMPY.items()}
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
-    """Our name of a numpy dtype. Raises UsageError for one that no entry takes."""
+    """Our name of a numpy dtype. Raises UsageError for a dtype that no entry supports."""
     if dtype not in _NAMES:
         raise UsageError(
             f"a buffer cannot hold numpy's {dtype}: it can be {', '.join(NUMPY)}",
@@ -35,10 +35,10 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Layout:
-    """Equal layouts are one object (see `layout`), so comparing and hashing is by identity.
+    """Equal layouts are the same object (see `layout`), so they are compared and hashed by identity.
 
-    `strides` in elements. `aligned`: the address and the outer strides are multiples of 16 bytes. `dense`: the address
-    is, and the elements lie without gaps. `span`: bytes from the first to past the last element.
+    `strides`: in elements. `aligned`: the address and the outer strides are multiples of 16 bytes. `contiguous`: the
+    address is, and there are no gaps between elements. `span`: bytes from the first element to the end of the last.
     """
 
     dtype: str
@@ -67,7 +67,7 @@ class Layout:
 
     @property
     def overlaps_itself(self) -> bool:
-        """Whether two indices may name the same element; such an array cannot be an output."""
+        """True if two indices may refer to the same element; such an array cannot be an output."""
         reach = 0  # the largest element offset that the dimensions of smaller stride reach
         steps = sorted((stride, size) for size, stride in zip(self.shape, self.strides, strict=True) if size > 1)
         for stride, size in steps:
@@ -97,10 +97,10 @@ def _contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 @functools.lru_cache(maxsize=1 << 16)
 def layout(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], address_aligned: bool) -> Layout:
-    """The one Layout of these properties. A last dimension of at most one element gets the unit stride that entries
-    want: no element is reached by it. Raises UsageError for a negative size or stride."""
+    """The Layout object with these properties. If the last dimension has at most one element, its stride becomes 1, as
+    entries require; no element is reached by it. Raises UsageError for a negative size or stride."""
     if any(number < 0 for number in (*shape, *strides)):
-        raise UsageError(f"no array of shape {list(shape)} and strides {list(strides)}: none may be negative")
+        raise UsageError(f"shape {list(shape)} and strides {list(strides)}: sizes and strides must not be negative")
     itemsize = ITEMSIZE[dtype]
     if shape and shape[-1] <= 1:
         strides = (*strides[:-1], 1)
@@ -112,7 +112,8 @@ def layout(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], address
 
 
 class Chunk(NamedTuple):
-    """`rows` runs of `width` bytes, `pitch` bytes apart, from byte `offset` on; in a dense copy from byte `at` on."""
+    """A 2D copy: `rows` runs of `width` bytes, `pitch` bytes apart, from byte `offset` of the array on. In a contiguous
+    copy they begin at byte `at`."""
 
     at: int
     offset: int
@@ -122,10 +123,12 @@ class Chunk(NamedTuple):
 
 
 def chunks(of: Layout, max_pitch: int = 2**31 - 1) -> Iterator[Chunk]:
-    """The layout as as few 2D copies as its strides allow, in row-major order."""
+    """The smallest number of 2D copies that cover the layout, in row-major order."""
     if of.size == 0:
         return
-    merged: list[tuple[int, int]] = []  # (size, byte stride), outermost first; adjacent dense dimensions are one
+    merged: list[
+        tuple[int, int]
+    ] = []  # (size, byte stride), outermost first; adjacent contiguous dimensions are merged
     for size, stride in zip(of.shape, of.byte_strides, strict=True):
         if size == 1:
             continue

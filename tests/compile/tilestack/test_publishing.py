@@ -111,7 +111,7 @@ def test_a_forged_file_with_a_manifest_that_fits_it(bundle: Bundle, tmp_path: Pa
     change_manifest(bundle, lambda manifest: manifest["entries"][0]["cubins"].update(sm_80=sha256))
     tilestack("pack", bundle.root, "-o", tmp_path / "b.tar.xz")
     others, error, _ = verify(tmp_path / "b.tar.xz", code=5)
-    assert others[f"files/{sha256}.cubin"] == f"mismatch: made again it has sha256 {old.stem}"
+    assert others[f"files/{sha256}.cubin"] == f"mismatch: made again, its sha256 is {old.stem}"
     assert others["manifest.json"] == "mismatch: it differs in sha256s of files"
     assert "do not trust it" in error
 
@@ -120,7 +120,7 @@ def test_a_forged_entry(bundle: Bundle) -> None:
     change_manifest(bundle, lambda manifest: manifest["entries"][0]["spec"].update(grid=["1", "1", "1"]))
     others, error, _ = verify(bundle.root, code=5)
     assert list(others) == ["manifest.json"] and "spec of 1 entries, the first mlir/gelu_1024_f32" in str(others)
-    assert "entry mlir/gelu_1024_f32: this checkout describes it otherwise" in error
+    assert "entry mlir/gelu_1024_f32: this checkout describes it differently" in error
 
 
 def test_a_missing_and_an_extra_file(bundle: Bundle) -> None:
@@ -179,7 +179,7 @@ def test_another_kernel_and_an_entry_that_is_gone(bundle: Bundle, tmp_path: Path
     entries.write_text(entries.read_text().replace(gelu, gelu.replace("1024", "other")))
     others, error, _ = verify(bundle.root, code=5, cwd=checkout)
     assert {others[name] for name in changed} == {"mismatch: this checkout has no such entry"}
-    assert "entry mlir/gelu_1024_f32: this checkout has none" in error
+    assert "entry mlir/gelu_1024_f32: this checkout does not have it" in error
 
     kernel.write_text("no kernel")
     entries.write_text((ROOT / "entries" / "portable.toml").read_text())

@@ -117,12 +117,12 @@ def test_kinds_dtypes_ranks_and_shapes(launcher: Launcher, recorder: Any) -> Non
         launcher, "linear", args | {"x": np.zeros((100, 48), np.float32)}, "x must be an array of f32, is a ndarray"
     )
     refused(launcher, "layernorm", layernorm(recorder) | {"eps": args["bias"]}, "eps must be a scalar of f32")
-    refused(launcher, "linear", args | {"x": recorder.empty((100, 48), "f16")}, "x is f16, wants f32")
+    refused(launcher, "linear", args | {"x": recorder.empty((100, 48), "f16")}, "x is f16, but must be f32")
     refused(launcher, "linear", args | {"bias": recorder.empty((1, 40), "f32")}, "bias has rank 2, wants 1")
     refused(launcher, "linear", args | {"weight": recorder.empty((47, 40), "f32")}, "K is 48 in x but 47 in weight")
     tokens, wte = recorder.empty((3,), "f32"), recorder.empty((5, 8), "f32")
     embedding = {"tokens": tokens, "positions": recorder.empty((3,), "i32"), "wte": wte, "wpe": wte, "out": wte}
-    refused(launcher, "embedding", embedding, "tokens is f32, wants i32")
+    refused(launcher, "embedding", embedding, "tokens is f32, but must be i32")
 
 
 def test_strides(launcher: Launcher, recorder: Any) -> None:

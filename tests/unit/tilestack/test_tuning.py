@@ -161,7 +161,7 @@ def test_check_lists_what_is_stale(run: Run, kept: Path) -> None:
     path.write_text(path.read_text().replace(pins().tools["tileiras"].expected(), "0" * 64))
     ran = run("tune", "--check", "--tuned", kept)
     assert ran.code == 1
-    assert ran.out == "gelu bf16 large for sm_90 (mlir): tileiras is another one\n1 of 1 tuned entries are stale\n"
+    assert ran.out == "gelu bf16 large for sm_90 (mlir): tileiras has changed\n1 of 1 tuned entries are stale\n"
 
 
 @pytest.mark.parametrize("word", ["linear", "--target=sm_90", "--phase=apply"])

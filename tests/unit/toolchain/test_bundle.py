@@ -151,7 +151,7 @@ def test_a_manifest_cannot_name_a_file_elsewhere(bundle: Bundle) -> None:
     manifest = json.loads((bundle.root / "manifest.json").read_text())
     manifest["entries"][0]["code"] = "../../../etc/passwd"
     (bundle.root / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(BundleError, match="no sha256"):
+    with pytest.raises(BundleError, match="not a sha256"):
         Bundle.load(bundle.root)
 
 
@@ -169,7 +169,7 @@ def test_a_bundle_of_an_op_that_took_other_parameters_is_to_be_compiled_again(bu
     assert manifest["ops"] == {"gelu": ["input x: T[M, N]", "output out: T[M, N]"]}
     for other in (manifest["ops"]["gelu"][::-1], ["early input x: T[M, N]", "output out: T[M, N]"], []):
         file.write_text(json.dumps({**manifest, "ops": {"gelu": other}}))
-        with pytest.raises(BundleError, match=r"(?s)another version: gelu took other parameters.*next: compile it"):
+        with pytest.raises(BundleError, match=r"(?s)another version: gelu had other parameters.*next: compile it"):
             Bundle.load(bundle.root)
     file.write_text(json.dumps({**manifest, "ops": ["gelu"]}))
     with pytest.raises(BundleError, match="damaged: its ops are not a table"):

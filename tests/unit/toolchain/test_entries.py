@@ -245,7 +245,7 @@ def test_a_tuned_row(write: Write) -> None:
 
 def test_a_symbol_that_is_there_twice(write: Write) -> None:
     folder = write(text=TUNED * 2)
-    with pytest.raises(UsageError, match=r"py has two entries gelu_sm_90_wide_f16\n  next: give one another"):
+    with pytest.raises(UsageError, match=r"py has two entries gelu_sm_90_wide_f16\n  next: give one of them another"):
         Tables(folder).entries("py")
 
 

@@ -56,7 +56,7 @@ def test_a_manifest_keeps_all_of_it() -> None:
         ({"grid": ["M", "Z", "1"]}, "'Z' uses unknown Z"),
         ({"grid": ["M", "1" + " + 1" * 200, "1"]}, "is an expression of 801 characters, more than 500"),
         ({"hints": {"sm90": {"occupancy": 2}}}, "linear_64x32_f16: no target sm90"),
-        ({"dtypes": ["f8"]}, "dtype 'f8' is none of f32"),
+        ({"dtypes": ["f8"]}, "dtype 'f8' is not one of f32"),
         ({"ops": ["nope"]}, "no op 'nope'"),
     ],
 )
