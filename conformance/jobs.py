@@ -68,6 +68,7 @@ class Plan:
 
 def run_here(jobs: Mapping[int, Job], site: Site, journal: Journal) -> Generator[tuple[int, list[Row]]]:
     """Run the jobs in their order. Yields the number and the rows of each."""
+    site.executor.warm_up()
     for number, job in jobs.items():
         yield number, _written(job, site, journal, (site.executor.name, number))
 
@@ -140,6 +141,7 @@ _here = threading.local()
 def _open(plan: Plan, gate: AbstractContextManager[Any]) -> None:
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     executor = open_executor(plan.executor)
+    executor.warm_up()
     free = nullcontext() if executor.kind == "cpu" else gate
     site = Site(Bundle.load(plan.bundle), executor, plan.sources, plan.seed, free)
     _here.opened = _Here(site, plan.journal, plan.name)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from functools import partial
-from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -20,23 +19,13 @@ from toolchain.native.tools import NativeTools
 from toolchain.runtime import Executor, open_executor
 
 from .cases import CASES, Case
+from .coverage import NO_SUITES, Suite, check_selected, lacking
 from .jobs import Job, Plan, Site, run_here, run_in_processes
 from .journal import Journal, bundle_hash, check_same, code_hash
 from .native import native_rows
 from .result import Results, Row
 from .run import Cell, OpRows, same_inputs
 from .smallest import Wanted, cost, smallest
-
-
-class Suite(Protocol):
-    """Jobs that run more than one op, such as a model's forward pass. The caller passes them in, because conformance
-    must not import a model."""
-
-    def __call__(self, dtypes: Sequence[str]) -> Sequence[Job]: ...
-
-
-NO_SUITES: Mapping[str, Suite] = MappingProxyType({})
-
 
 FEW = 12  # jobs: with fewer, starting processes would cost more than it saves
 
@@ -89,19 +78,28 @@ def run_matrix(
     `progress`: called with the rows of each job that has ended, and how much of the work is done.
     A KeyboardInterrupt ends the run early: each cell without a result gets a "not run" row, and the results are
     `interrupted`.
-    Raises UsageError for an unknown source, dtype or op, and if the journal is of another run.
+    Raises UsageError for an unknown source, dtype or op, for a selection without cases, and if the journal is of
+    another run; BundleError if the bundle has no entries of what was selected.
     """
     use_sources = chosen(sources, bundle.sources, "source in this bundle")
     use_dtypes = chosen(dtypes, DTYPES, "dtype")
     use_names = chosen(selected, [*ops(), *suites], "op")
-    cases = [case for case in CASES if case.op in use_names]
+    check_selected(bundle, selected, dtypes, suites)
+    lacks = lacking(bundle, use_names, use_dtypes, suites)
+    present = {entry.spec.op for entry in bundle.entries}
+    cases = [case for case in CASES if case.op in use_names and case.op in present]
+    run_dtypes = [d for d in use_dtypes if any(entry.spec.dtype == d for entry in bundle.entries)]
     started = time.perf_counter()
     work = {executor.name: {} for executor in executors}
     for executor in executors:
         small = executor.kind == "cpu" and not full
-        jobs = op_jobs(cases, use_dtypes, smallest(bundle, executor, cases, use_sources) if small else None)
-        jobs += [job for name, suite in suites.items() if name in use_names for job in suite(use_dtypes)]
+        jobs = op_jobs(cases, run_dtypes, smallest(bundle, executor, cases, use_sources) if small else None)
+        for name, suite in suites.items():
+            jobs += suite.jobs([d for d in run_dtypes if (name, d) not in lacks.cells]) if name in use_names else []
         work[executor.name] = dict(enumerate(jobs))
+    if not any(work.values()):
+        where = ", ".join(executor.name for executor in executors)
+        raise UsageError(f"no case of {', '.join(use_names)} in {', '.join(use_dtypes)} runs on {where}")
     run = {
         "bundle": bundle_hash(bundle), "code": code_hash(), "executors": ", ".join(work),
         "sources": ", ".join(use_sources), "dtypes": ", ".join(use_dtypes), "ops": ", ".join(use_names),
@@ -128,8 +126,10 @@ def run_matrix(
     except KeyboardInterrupt as error:
         stopped = "SIGTERM" if isinstance(error, Terminated) else "SIGINT"
     rows = _all_rows(journal, executors, work, use_sources)
+    rows += [row for executor in executors for row in lacks.rows(executor, use_sources)]
     environment = {
         **({"interrupted": stopped} if stopped else {}),
+        **({"not run": lacks.words} if lacks.words else {}),
         "executors": ", ".join(executor.name for executor in executors),
         "sources": ", ".join(use_sources),
         "seed": str(seed),

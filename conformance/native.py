@@ -79,7 +79,8 @@ def native_rows(
             yield _no_tool(replace(row, shape="optimized"), tools, OPTIMIZE)
     if not isinstance(tools, str) and tools.toolchain.has(OPTIMIZE):
         entries = [entry for cell in cells.values() for entry in cell]
-        yield from _optimized(bundle, entries, tools, interpreter(), cases, sources=sources, dtypes=dtypes, seed=seed)
+        with interpreter() as executor:
+            yield from _optimized(bundle, entries, tools, executor, cases, sources=sources, dtypes=dtypes, seed=seed)
 
 
 def _no_tool(row: Row, tools: NativeTools, name: str) -> Row:

@@ -80,7 +80,7 @@ def _run(args: argparse.Namespace) -> int:
     from ci.report import write_report
     from conformance.journal import FILE, Journal
     from conformance.matrix import run_matrix
-    from gpt.conformance.models import forward_jobs
+    from gpt.conformance.models import SUITES
     from toolchain import knobs
     from toolchain.bundle import Bundle
     from toolchain.command import Terminated
@@ -101,11 +101,13 @@ def _run(args: argparse.Namespace) -> int:
         with show:
             results = run_matrix(
                 bundle, executors, journal, sources=args.source, dtypes=args.dtype, selected=args.op,
-                suites={"forward": forward_jobs}, seed=args.seed, native=native, full=args.full,
+                suites=SUITES, seed=args.seed, native=native, full=args.full,
                 processes=args.jobs or knobs.jobs(), resume=args.resume, progress=show,
             )  # fmt: skip
     for line in write_report(results, args.report):
         print(line)
+    if lacking := results.environment.get("not run"):
+        print(f"not run: {lacking}")
     print(f"{results.summary()} in {results.environment['seconds']} s; {where}")
     if results.interrupted:
         print(f"next: the same command with --resume runs the rest; what is done is in {journal.path}", flush=True)

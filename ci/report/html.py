@@ -13,11 +13,13 @@ _WORST_FIRST = ("error", "failed", "not run", "passed")
 
 @dataclass(frozen=True)
 class Square:
-    """A square of the grid: all rows of one op, source and dtype. `used`: the largest share of a bound, in percent."""
+    """A square of the grid: all rows of one op, source and dtype. `ran` and `not_run` count its rows. `used`: the
+    largest share of a bound, in percent."""
 
     status: str
     passed: int
-    total: int
+    ran: int
+    not_run: int
     used: float | None
 
 
@@ -25,7 +27,7 @@ def _square(rows: list[Row]) -> Square:
     ran = [row for row in rows if row.status != "not run"]
     status = next(s for s in _WORST_FIRST if any(row.status == s for row in ran or rows))
     used = max((row.percent for row in ran if row.percent is not None), default=None)
-    return Square(status, sum(row.status == "passed" for row in rows), len(rows), used)
+    return Square(status, sum(row.status == "passed" for row in ran), len(ran), len(rows) - len(ran), used)
 
 
 def render_html(results: Results) -> str:

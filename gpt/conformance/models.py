@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from conformance.coverage import Suite
 from conformance.jobs import Job, Site
 from conformance.result import Row
 from gpt import weights
@@ -75,3 +76,6 @@ def forward_jobs(dtypes: Sequence[str]) -> Sequence[Job]:
     return [
         Job(COST[model], ForwardRows(model, dtype), "forward", model, (dtype,)) for model in models for dtype in dtypes
     ]
+
+
+SUITES = {"forward": Suite(forward_jobs, needs=("attention", "logits"))}  # what a matrix runs beside the ops

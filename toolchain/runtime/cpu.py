@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 import weakref
 from collections.abc import Callable, Generator, Sequence
@@ -113,6 +114,9 @@ class CpuExecutor(Executor):
             self.submit(arrays, lambda: prepared.launch(symbol, args, grid, sanitize=self.sanitize))
 
         return command
+
+    def warm_up(self) -> None:
+        importlib.import_module("..tileir.interpreter", __package__)  # with xDSL: half a second
 
     def synchronize(self) -> None:
         self.check_open()

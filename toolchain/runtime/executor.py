@@ -206,6 +206,9 @@ class Executor(ABC):
 
     # Measuring
 
+    def warm_up(self) -> None:  # noqa: B027 - nothing by default: a GPU's times leave out the first launch
+        """Does now what the first launch would do once for all others, so that its time compares with theirs."""
+
     def used_bytes(self) -> int | None:
         """The bytes of memory that buffers have now; None on a CPU, where they are not counted."""
         return None

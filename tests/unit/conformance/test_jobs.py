@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
@@ -58,6 +59,24 @@ def test_processes_give_the_rows_of_one(bundle: Bundle, journal: Journal) -> Non
     for name in ("cpu interpreter", "apart"):
         assert {number: list(record.of((name, number))) for number in jobs} == here
         assert {(name, number) for number in jobs} <= record.ended
+
+
+def test_what_starts_up_once_is_not_in_the_time_of_the_first_row(bundle: Bundle, journal: Journal) -> None:
+    done: list[str] = []
+
+    class Watched(CpuExecutor):
+        def warm_up(self) -> None:
+            super().warm_up()
+            done.append("warmed up")
+
+    def rows(_: Site) -> Iterator[Row]:
+        assert "toolchain.tileir.interpreter" in sys.modules
+        done.append("run")
+        return iter(())
+
+    site = Site(bundle, Watched(), ["mlir"], 1, nullcontext())
+    list(run_here({0: Job(1, rows, "gelu", "", ("f32",))}, site, journal))
+    assert done == ["warmed up", "run"]
 
 
 def test_a_process_that_dies_is_an_error_that_says_what_to_do(bundle: Bundle, journal: Journal) -> None:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from conformance import coverage
+from conformance.cases import CASES
+from conformance.coverage import Suite
 from conformance.jobs import Job, Site
 from conformance.journal import Journal
 from conformance.matrix import run_matrix
@@ -17,7 +20,7 @@ from toolchain.artifact import tile_ir
 from toolchain.bundle import Bundle, Compiled, write
 from toolchain.command import Terminated
 from toolchain.entry import EntrySpec
-from toolchain.errors import UsageError
+from toolchain.errors import BundleError, UsageError
 from toolchain.runtime import CpuExecutor
 
 Run = Callable[..., Results]
@@ -59,8 +62,8 @@ def journal(tmp_path: Path) -> Journal:
 @pytest.fixture
 def run(bundle: Bundle, journal: Journal) -> Run:
     def call(suite: Three, **options: object) -> Results:
-        options = {"selected": ["three"], **options}
-        return run_matrix(bundle, [CpuExecutor()], journal, suites={"three": suite}, **options)  # type: ignore[arg-type]
+        options = {"selected": ["three"], "dtypes": ["f32"], **options}
+        return run_matrix(bundle, [CpuExecutor()], journal, suites={"three": Suite(suite)}, **options)  # type: ignore[arg-type]
 
     return call
 
@@ -120,3 +123,45 @@ def test_another_bundle_is_not_resumed(run: Run, bundle: Bundle) -> None:
     manifest.write_text(manifest.read_text() + " ")
     with pytest.raises(UsageError, match=r"of another run.* bundle: "):
         run(Three(), resume=True)
+
+
+def test_what_the_bundle_lacks_is_not_run_and_said_once(bundle: Bundle, journal: Journal) -> None:
+    """It has gelu in f32 alone, from one source."""
+    suite = Three()
+    results = run_matrix(
+        bundle, [CpuExecutor()], journal, suites={"three": Suite(suite, needs=("linear",))}, full=False
+    )
+    assert results.environment["not run"].startswith("the bundle has no entries of embedding, ")
+    assert results.environment["not run"].endswith(", and none in tf32, f16, bf16")
+    assert suite.ran == []
+    absent = {(row.op, row.dtype): row.detail for row in results.rows if row.status == "not run"}
+    assert absent["three", "f32"] == "the bundle has no entry of linear"
+    assert absent["softmax", "f32"] == "the bundle has no entry of softmax"
+    assert absent["gelu", "bf16"] == "the bundle has no entry in bf16"
+    assert ("gelu", "f32") not in absent
+    assert {row.op for row in results.rows if row.status != "not run"} == {"gelu"}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"selected": ["softmax"]}, BundleError, "no entry of softmax; it has gelu"),
+        ({"selected": ["three"]}, BundleError, "no entry of linear; it has gelu"),
+        ({"dtypes": ["f16"]}, BundleError, "no entry in f16; it has f32"),
+    ],
+)
+def test_a_selection_of_what_the_bundle_lacks_is_refused(
+    bundle: Bundle, journal: Journal, options: dict[str, list[str]], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        run_matrix(bundle, [CpuExecutor()], journal, suites={"three": Suite(Three(), needs=("linear",))}, **options)  # type: ignore[arg-type]
+    assert not journal.path.exists()
+
+
+def test_a_selection_without_cases_says_so(bundle: Bundle, journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coverage, "CASES", [case for case in CASES if case.op != "gelu"])
+    with pytest.raises(UsageError, match="gelu: no cases, so nothing checks it"):
+        run_matrix(bundle, [CpuExecutor()], journal, selected=["gelu"])
+    with pytest.raises(UsageError, match="no case of three in f32 runs on cpu interpreter"):
+        run_matrix(bundle, [CpuExecutor()], journal, selected=["three"], suites={"three": Suite(lambda _: [])},
+                   dtypes=["f32"])  # fmt: skip

@@ -76,10 +76,10 @@ def test_a_target_without_a_fitting_entry_has_a_row_that_says_so(cpu: CpuExecuto
     refused = {shape: each for shape, each in found.items() if not isinstance(each, Launcher)}
     assert run == {f"{CASE.shape} sm_90": "sm_90", f"{CASE.shape} sm_100": "sm_100"}
     assert set(refused) == {f"{CASE.shape} {target}" for target in targets()} - set(run)
-    assert all("no entry takes" in str(error) for error in refused.values())
+    assert all("no entry fits" in str(error) for error in refused.values())
     rows = {row.shape: row for row in run_rows(bundle(entry("few", "sm_90", where=["M < 3"])), cpu)}
     assert {row.status for row in rows.values()} == {"error"}
-    assert "no entry takes" in rows[f"{CASE.shape} sm_90"].detail
+    assert "no entry fits" in rows[f"{CASE.shape} sm_90"].detail
 
 
 def run_rows(found: Bundle, cpu: CpuExecutor) -> list[Row]:

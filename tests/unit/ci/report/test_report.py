@@ -77,7 +77,15 @@ def test_the_page_escapes_and_shows_the_worst_of_a_square() -> None:
     assert "off by &lt;3&gt;" in page
     assert "<3>" not in page
     assert "cuda:0 &lt;H200&gt;" in page
-    assert '<button class="failed" data-filter="gelu-mlir-bf16-">1/2<small>25 %' in page.replace("\n", "")
+    assert '<button class="failed" data-square="gelu-mlir-bf16">1/2<small>25 %</small>' in page.replace("\n", "")
+
+
+def test_a_square_counts_what_did_not_run_apart() -> None:
+    """So that a run without a failure reads n/n."""
+    rows = [row("passed", error=0.01, bound=0.04), row("passed"), row("not run", shape="M=9")]
+    page = render_html(Results({}, [*rows, row("not run", op="softmax")])).replace("\n", "")
+    assert '<button class="passed" data-square="gelu-mlir-bf16">2/2<small>25 % &middot; 1 not run</small>' in page
+    assert '<button class="not-run" data-square="softmax-mlir-bf16">not run<small>1 not run</small>' in page
 
 
 def test_the_page_is_the_same_in_any_locale() -> None:
