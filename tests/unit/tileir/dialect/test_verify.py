@@ -62,9 +62,9 @@ ROW = types.TileType((4,), types.i32)
         (lambda: assembled(hinted(-1)), r"entry: optimization_hints: sm_90: occupancy = -1 is not from 1 to 32"),
         (lambda: assembled(hinted(1 << 31)), "entry: optimization_hints: sm_90: occupancy = 2147483648 is not"),
         (lambda: assembled(hinted(33)), "occupancy = 33 is not from 1 to 32"),
-        (lambda: assembled(hinted(7, target="sm_999")), "'sm_999' is no target: did you mean sm_90"),
-        (lambda: assembled(hinted(7, name="occupancie")), "no hint for entry: did you mean occupancy"),
-        (lambda: assembled(hinted(3, name="latency")), "'latency' is no hint for entry: one of num_cta_in_cga, occ"),
+        (lambda: assembled(hinted(7, target="sm_999")), "'sm_999' is not a target: did you mean sm_90"),
+        (lambda: assembled(hinted(7, name="occupancie")), "not a hint for entry: did you mean occupancy"),
+        (lambda: assembled(hinted(3, name="latency")), "'latency' is not a hint for entry: one of num_cta_in_cga, occ"),
         (lambda: assembled(hinted(3, name="num_cta_in_cga")), "num_cta_in_cga = 3 is not 1 or 2 or 4 or 8 or 16"),
         (lambda: assembled(hinted(2, name="num_cta_in_cga", target="sm_89")), "sm_89: num_cta_in_cga = 2 is not 1"),
         (lambda: assembled(variable(alignment=-4), entry(end())), "global: alignment = -4"),
@@ -77,6 +77,12 @@ def test_structure(made: object, error: str) -> None:
     assert callable(made)
     with pytest.raises(SourceError, match=error):
         verify(made())
+
+
+@pytest.mark.parametrize("warps", [1, 2, 4, 8, 16, 32])
+def test_any_power_of_two_of_worker_warps(warps: int) -> None:
+    """The tables of entries use 1 and 2 for rows that stay in registers."""
+    verify(assembled(hinted(warps, name="num_worker_warps_per_cta")))
 
 
 def test_a_parameter_is_a_scalar() -> None:

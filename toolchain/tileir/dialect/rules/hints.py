@@ -1,7 +1,8 @@
-"""Compiler hints: for which targets, by which names, with which values.
+"""The rules for compiler hints: their targets, names and values.
 
-tileiras takes any name and value from bytecode and ignores what it does not know: a misspelt hint would change nothing,
-and nobody would be told. The names and ranges are those of cuda-tile 13.3, `num_worker_warps_per_cta` is cuTile's.
+tileiras accepts any name and value in bytecode and ignores those that it does not know, so a misspelt hint would have no
+effect and give no message. The names and ranges are those of cuda-tile 13.3; `num_worker_warps_per_cta` and its values
+are cuTile's.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from .base import need
 ENTRY: Mapping[str, Collection[int]] = {
     "num_cta_in_cga": (1, 2, 4, 8, 16),
     "occupancy": range(1, 33),
-    "num_worker_warps_per_cta": (4, 8),
+    "num_worker_warps_per_cta": (1, 2, 4, 8, 16, 32),
 }
 ACCESS: Mapping[str, Collection[int]] = {"latency": range(1, 11), "allow_tma": (0, 1)}
 SINGLE_CTA = "sm_8"  # these targets have no clusters of CTAs
 
 
 def check_hints(op: Operation, hints: Attribute | None) -> None:
-    """Raises Invalid for hints of an entry or a memory access that no compiler reads."""
+    """Raises Invalid for a hint of an entry or memory access that the compiler would ignore."""
     if not isinstance(hints, HintsAttr):
         return
     known = ENTRY if op.name.endswith("entry") else ACCESS
@@ -43,7 +44,7 @@ def check_hints(op: Operation, hints: Attribute | None) -> None:
 def _known(name: str, names: Collection[str], what: str) -> None:
     near = get_close_matches(name, names, 1)
     rest = f"did you mean {near[0]}?" if near else f"one of {', '.join(names)}"
-    need(name in names, f"optimization_hints: {name!r} is no {what}: {rest}")
+    need(name in names, f"optimization_hints: {name!r} is not a {what}: {rest}")
 
 
 def _spelled(values: Collection[int]) -> str:
