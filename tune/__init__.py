@@ -1,2 +1,2 @@
-"""Searching the constants and compiler hints of kernels on a GPU: variants are compiled where there is no GPU, measured
-where there is no compiler, and the fastest written to `entries/<target>.toml`. See docs/tuning.md."""
+"""Searches for the fastest constants and compiler hints of kernels on a GPU. Variants can be compiled on a machine
+without a GPU and measured on one without a compiler; the fastest go to `entries/<target>.toml`. See docs/tuning.md."""

@@ -18,7 +18,7 @@ SET_UP = "install numpy, ml_dtypes and cuda-bindings for it"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code: 0, or 1 if not all is measured yet, or an error's."""
+    """Run the command. Returns its exit code: 0, 1 if measurements are still missing, or that of an error."""
     parser = argparse.ArgumentParser(prog="python -m tune", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     made = commands.add_parser("measure", help="measure what `tilestack tune --phase compile` wrote")
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_measuring(made)
     args = parser.parse_args(argv)
     try:
-        from .command import measure  # here, where a package that is missing has its message
+        from .command import measure  # imported here, so that a missing package gets the message below
 
         return int(not measure(args.folder, args, args.op, partial(print, flush=True)))
     except TilestackError as error:
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"error: measuring needs {error.name}, which {sys.executable} lacks\n  next: {SET_UP}", file=sys.stderr)
         return ToolchainError.exit_code
-    except OSError as error:  # a full disk, a folder that may not be written
+    except OSError as error:  # a full disk, or a folder without write permission
         print(f"error: {error}\n  next: run it again to go on", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

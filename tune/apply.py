@@ -1,9 +1,9 @@
-"""The third phase: each contest's winner to the tuned rows of `entries/<target>.toml`, in the place of what stood there
-for its op, dtype, class and source.
+"""The third phase: writes each contest's winner to the tuned rows of `entries/<target>.toml`. It replaces the rows of
+the same op, dtype, class and source.
 
-Rows of these ops whose class is in no space any more go, for their conditions may catch what another class is for now;
-but not after a search of trial spaces, which say nothing of the other classes. All other rows stay as they are, and so
-does what is written by hand before them. The same measurements always give the same text.
+Rows whose class is not in any space any more are removed, because their conditions may hold for sizes that now belong
+to another class. They stay after a search of trial spaces, which do not list the other classes. All other rows stay as
+they are, and so does the hand-written part before them. The same measurements always give the same text.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ HEADER = """\
 # took that are not tuned. docs/tuning.md explains the rows.
 
 """
-FIRST = "[[tuned]]"  # begins the part of a table that is written here
-CodeOf = Callable[[EntrySpec], bytes]  # an entry's code as its source makes it now
-FaultOf = Callable[[Mapping[str, Any]], str]  # of a row's entries, measured or not: candidates.Faults
+FIRST = "[[tuned]]"  # the part of the table from here on is generated
+CodeOf = Callable[[EntrySpec], bytes]  # the code that the source now makes for an entry
+FaultOf = Callable[[Mapping[str, Any]], str]  # what is wrong with the entries of a row, or "": candidates.Faults
 
 
 @dataclass
 class Applied:
-    """What was written: `lines` say it for people. `changed`: whether the file is another now."""
+    """The outcome. `lines` tell the user what was written. `changed`: True if the file's text changed."""
 
     path: Path
     lines: list[str] = field(default_factory=list)
@@ -62,12 +62,15 @@ def apply(
     fault_of: FaultOf,
     folder: Path = knobs.ENTRIES,
 ) -> Applied:
-    """Writes the winners of some contests of a catalogue. `launched`: what is compiled now; rows of `measured` that are
-    of other code are forgotten. `drop`: whether rows of classes go which neither `spaces` nor the catalogue has.
-    `also_sources` have the same kernels, `also_dtypes` the same speed: rows are for them too. `code_of`: their code
-    as it is now. A variant of whose rows `fault_of` says something is passed over for the next best.
+    """Write the winners of some contests of a catalogue.
 
-    Raises UsageError if there is nothing measured on a GPU of this target, or more sources than one were measured.
+    `launched`: the bundles as compiled now. Rows of `measured` that were taken with other code are ignored.
+    `drop`: remove rows of classes that neither `spaces` nor the catalogue has.
+    `also_sources`, `also_dtypes`: sources with the same kernels, and dtypes with the same speed; a row is for them too.
+    `code_of`: the code of an entry as its source makes it now.
+    `fault_of`: says what is wrong with the entries of a row; such a variant is passed over for the next best.
+
+    Raises UsageError if nothing was measured on a GPU of this target, or if several sources were measured.
     """
     machine = _machine(measured, catalogue)
     if also_sources and len(catalogue.sources) > 1:
@@ -108,8 +111,8 @@ def _chosen(
     make: Callable[[Winner], list[dict[str, Any]]],
     fault_of: FaultOf,
 ) -> tuple[list[str], list[dict[str, Any]] | None]:
-    """What to tell, and the rows of the fastest variant without a fault: none where the source's own entries stay, None
-    where nothing was learnt of what stands there."""
+    """Lines for the user, and the rows of the fastest variant without a fault. The rows are empty if the source's own
+    entries are best, and None if the measurements do not suffice to decide, so that the old rows stay."""
     lines: list[str] = []
     passed: set[str] = set()
     while isinstance(result := decide(catalogue, measured, contest, source, passed), Winner) and result.candidate:
@@ -128,8 +131,8 @@ def _chosen(
 
 
 def render(before: str, rows: Sequence[Mapping[str, Any]], spaces: Spaces) -> str:
-    """The file's text: what was written by hand `before`, then the rows by op and dtype, in the order of their classes,
-    keys in the order of `TUNED`. Rows that differ in their dtypes alone are one."""
+    """The file's text: the hand-written part of `before`, then the rows by op and dtype, in the order of their classes,
+    with keys in the order of `TUNED`. Rows that differ only in their dtypes become one."""
 
     def place(row: Mapping[str, Any]) -> tuple[Any, ...]:
         op, name = row["op"], row["class"]
@@ -147,7 +150,7 @@ def render(before: str, rows: Sequence[Mapping[str, Any]], spaces: Spaces) -> st
 
 
 def _by_hand(before: str) -> str:
-    """The part of a table's text that is not ours to write."""
+    """The hand-written part of a table's text."""
     head = before.partition(FIRST)[0] if before.startswith(FIRST) else before.partition(f"\n{FIRST}")[0]
     head = head.rstrip().removesuffix(HEADER.rstrip()).rstrip()
     return f"{head}\n\n" if head else ""
@@ -174,7 +177,7 @@ def _machine(measured: Measured, catalogue: Catalogue) -> Machine:
 def _without(
     rows: Sequence[dict[str, Any]], contest: Contest, dtypes: Sequence[str], sources: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The rows less those of a class, dtypes and sources; a row that is for others too stays for those."""
+    """The rows without those of a class, dtypes and sources. A row that is also for other sources stays for those."""
     kept: list[dict[str, Any]] = []
     for row in rows:
         touched = (row["op"], row["class"]) == (contest.op, contest.name) and set(row["dtypes"]) & set(dtypes)

@@ -1,4 +1,4 @@
-"""The process that launches: makes arguments of a shape, checks an entry's result, times it."""
+"""Runs in the process that launches: makes the arguments of a shape, checks an entry's result, and times it."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from .check import (
 )
 from .worker import Machine, Outcome, Shape, Task
 
-SAMPLE_US = 1000.0  # of device time that a sample takes at least, so that a launch's jitter is no matter
-WARM_UP_US = 10_000.0  # before the first: while results are compared on the host, the GPU's clocks may fall
+SAMPLE_US = 1000.0  # the least device time of a sample, so that the jitter of one launch does not matter
+WARM_UP_US = 10_000.0  # before the first sample: while the host compares results, the GPU's clocks may fall
 MAX_LAUNCHES = 512  # in a sample
-FIRST, REST = 3, 12  # samples: enough to drop what is slow, enough to choose among what is fast
-DROP = 1.5  # times the best: no winner
-MAX_SETS = 64  # of arguments that launches rotate over; of the smallest shapes these fit the L2 cache all the same
+FIRST, REST = 3, 12  # samples: FIRST are enough to recognise a slow variant, FIRST + REST to choose among fast ones
+DROP = 1.5  # a variant that takes this many times the best time cannot win
+MAX_SETS = 64  # of arguments that launches rotate over; for the smallest shapes even these fit the L2 cache
 _DRIVER = re.compile(r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s")
 _DRIVER_FILE = Path("/proc/driver/nvidia/version")
 
 
 @dataclass(frozen=True)
 class Setup:
-    """`variants` and `own`: bundles. `executor`: by name. `seed`: of the inputs. `baseline`: the bundle that
-    results of large shapes are compared with, where it is not `own`."""
+    """`variants` and `own`: bundles. `executor`: its name. `seed`: of the inputs. `baseline`: the bundle to compare
+    results of large shapes with, if it is not `own`."""
 
     variants: Path
     own: Path
@@ -56,7 +56,7 @@ class Setup:
 
 @dataclass
 class _Prepared:
-    """One shape: arguments to check with, sets of them to time with, and what is right."""
+    """One shape: arguments for the check, sets of arguments for timing, and the expected results."""
 
     shape: Shape
     case: Case
@@ -83,7 +83,7 @@ class GpuBench:
         return Machine(executor.kind, gpu.name if gpu else executor.name, executor.target or "cpu", driver_release())
 
     def prepare(self, shape: Shape) -> str:
-        self._prepared = None  # its memory goes first
+        self._prepared = None  # free its memory before the next shape is made
         case, inputs = inputs_for(shape.op, shape.dtype, shape.dims, self.setup.seed)
         checked = upload(case, inputs, self.executor)
         if is_small(case):
@@ -98,7 +98,7 @@ class GpuBench:
         return f"{oracle.name}, {count} sets of arguments"
 
     def measure(self, task: Task) -> Outcome:
-        """Never raises a TilestackError: what went wrong is in the outcome."""
+        """Measure one entry. Never raises a TilestackError: the outcome says what went wrong."""
         outcome = Outcome("error")
         try:
             bundle, entry = self._entry(task)
@@ -107,7 +107,7 @@ class GpuBench:
         except ConformanceError as error:
             return replace(outcome, status="wrong", why=str(error))
         except TilestackError as error:
-            # After an error of the device this process is not trusted with another launch.
+            # After an error of the device this process must not launch again.
             lost = isinstance(error, DeviceError) and not isinstance(error, OutOfMemory)
             return replace(outcome, why=f"{type(error).__name__}: {error}", lost=lost)
 
@@ -138,7 +138,8 @@ class GpuBench:
         return self.own, launcher.select(work.shape.op, work.shape.dtype, **work.checked)
 
     def _most_general(self, shape: Shape, arguments: Arguments) -> BundleEntry:
-        """The last entry that takes these arguments, of the bundle that results are compared with."""
+        """The last entry that takes these arguments, in the bundle that results are compared with. It is the most
+        general one."""
         spec = EntrySpec(shape.op, shape.op, "any source", shape.dtype)
         dims, misaligned, gapped = check_layouts(spec, arguments)
         fitting = [
@@ -169,9 +170,9 @@ class GpuBench:
 
 
 def times_us(executor: Executor, calls: Sequence[Callable[[], object]], best_us: float | None) -> list[float]:
-    """Device times of one of the calls in microseconds: each sample is a replayed graph of many, back to back.
+    """Device time of one call in microseconds, per sample. A sample is a replayed graph of many calls, back to back.
 
-    FIRST samples if their median is DROP times `best_us` or more, else FIRST + REST.
+    There are FIRST samples if their median is DROP times `best_us` or more, else FIRST + REST.
     """
 
     def captured(rounds: int) -> Graph:
@@ -181,7 +182,7 @@ def times_us(executor: Executor, calls: Sequence[Callable[[], object]], best_us:
                     call()
         return graph
 
-    for call in calls:  # loads what is not loaded yet, which a capture forbids
+    for call in calls:  # loads the kernels, which is forbidden during a capture
         call()
     graph = captured(1)
     (round_us,) = executor.times_us(graph.replay, 1)
@@ -198,7 +199,8 @@ def times_us(executor: Executor, calls: Sequence[Callable[[], object]], best_us:
 
 
 def _sets(executor: Executor, size: int) -> int:
-    """How many sets of arguments exceed twice the L2 cache, so that a launch finds none of its own in there."""
+    """The number of sets of arguments that together exceed twice the L2 cache, so that a launch does not find its own
+    arguments there."""
     return max(1, min(MAX_SETS, math.ceil((2 * _l2_bytes(executor) + 1) / max(size, 1))))
 
 
@@ -214,7 +216,7 @@ def _l2_bytes(executor: Executor) -> int:
 
 
 def driver_release(file: Path = _DRIVER_FILE) -> str:
-    """The release of the kernel's NVIDIA driver, "580.159"; "unknown" where the kernel does not tell."""
+    """The release of the NVIDIA kernel driver, such as "580.159"; "unknown" if `file` does not say."""
     try:
         match = _DRIVER.search(file.read_text())
     except OSError:

@@ -1,6 +1,8 @@
-"""The first phase, where the compiler is: every variant through the pipeline and its cache, those that cannot be good
-left out, the others to a bundle. And what of a winner was not measured: its row gives entries for other sizes, other
-dtypes and the other source too, and what the compiler makes of those may be worse. Needs no GPU."""
+"""The first phase, on a machine with the compiler: compiles every variant, leaves out those that cannot be good, and
+writes the others to a bundle. Needs no GPU.
+
+It also checks a winner's row (`Faults`). The row gives entries for other sizes, other dtypes and the other source too.
+These were not measured, and the compiler may have made worse code for them."""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from .spaces import Space
 from .variants import Variant, variants
 from .worker import told
 
-COMPILER = "tileiras"  # what a tuned row is stale after
+COMPILER = "tileiras"  # tools whose change makes a tuned row stale
 _HALF = ("f16", "bf16")
 
 
@@ -39,8 +41,8 @@ class Compiler:
     progress: Progress = silent
 
     def run(self, spaces: Sequence[Space], folder: Path) -> Catalogue:
-        """Compiles all variants of the spaces. Writes `variants.json` and two bundles to `folder`: the variants, and
-        the sources' own entries of the same ops. Raises ToolchainError if no variant is left."""
+        """Compile all variants of the spaces. Writes `variants.json` and two bundles to `folder`: one of the variants,
+        one of the sources' own entries of the same ops. Raises ToolchainError if no variant is left."""
         for name in (VARIANTS, OWN):
             bundle.check_replaceable(folder / name)
         own = self._own(spaces)
@@ -65,7 +67,7 @@ class Compiler:
             tuple(candidates),
         )
         good = {(c.spec.source, c.spec.symbol) for c in candidates if c.status == "compiled"}
-        (folder / FILE).unlink(missing_ok=True)  # it comes last: a folder that has it is whole
+        (folder / FILE).unlink(missing_ok=True)  # written last: a folder that has this file is complete
         bundle.write(folder / VARIANTS, [c for c in made if (c.spec.source, c.spec.symbol) in good], used)
         bundle.write(folder / OWN, own, used)
         catalogue.save(folder)
@@ -77,10 +79,10 @@ class Compiler:
         return catalogue
 
     def _attempt(self, source: str, specs: Sequence[EntrySpec], failures: dict[str, str]) -> Sequence[Compiled]:
-        """Compiles entries; `failures` gets why the others did not, by symbol."""
+        """Compile entries. For those that fail, `failures` gets the reason by symbol."""
         try:
             outcome = self._pipeline([(self.modules[source], spec) for spec in specs])
-        except TilestackError:  # no toolchain, no room for the cache: that is not the variants' fault
+        except TilestackError:  # a missing toolchain or a full disk, which is not the fault of the variants
             raise
         except Exception as error:  # noqa: BLE001 - of the exporter itself, for sizes that nobody tried before
             failures |= self._raising(source, specs) or {spec.symbol: told(error) for spec in specs}
@@ -94,13 +96,13 @@ class Compiler:
         return compile_entries(entries, [self.target], self.cache, jobs=self.jobs, progress=self.progress)
 
     def _raising(self, source: str, specs: Sequence[EntrySpec]) -> dict[str, str]:
-        """The entries whose export raises what is no error of ours, and what."""
+        """The entries whose export raises an exception that is not a TilestackError, each with the exception."""
         found: dict[str, str] = {}
         for spec in specs:
             try:
                 load_source(self.modules[source]).artifact(spec)
             except TilestackError:
-                continue  # the pipeline says it
+                continue  # the pipeline reports these
             except Exception as error:  # noqa: BLE001 - as above
                 found[spec.symbol] = told(error)
         return found
@@ -112,7 +114,7 @@ class Compiler:
 
     def _own(self, spaces: Sequence[Space]) -> Sequence[Compiled]:
         """The sources' own entries of the spaces' ops and dtypes, without the tuned ones. Raises ToolchainError if one
-        does not compile: there is then nothing to compare the variants with."""
+        does not compile, because variants are compared with it."""
         wanted = {(space.op, dtype) for space in spaces for dtype in space.dtypes}
         entries: list[tuple[str, EntrySpec]] = []
         for source, module in self.modules.items():
@@ -140,7 +142,7 @@ def _candidate(variant: Variant, usage: Usage | None, failure: str, *, needs: bo
 
 
 def _useless(spec: EntrySpec, usage: Usage, *, needs: bool) -> str:
-    """Why a kernel that uses the GPU so is not worth a measurement, or nothing."""
+    """Why a kernel with this usage is not worth a measurement; "" if it is."""
     if usage.spills:
         return f"{usage.spills} spills to memory"
     if needs and ops()[spec.op].products and spec.dtype in _HALF and not usage.tensor_core:
@@ -165,9 +167,8 @@ class Faults:
     progress: Progress = silent
 
     def __call__(self, row: Mapping[str, Any]) -> str:
-        """Why one of the entries that a row of entries/<target>.toml gives is slower than it says, or nothing: it does
-        not compile, spills registers, or its products wait for one another. Raises ToolchainError without a compiler.
-        """
+        """Say what is wrong with the entries that a row of entries/<target>.toml gives: one does not compile, spills
+        registers, or its products wait for one another. "" if nothing is. Raises ToolchainError without a compiler."""
         entries = [
             (self.modules[source], spec)
             for source in row["sources"]

@@ -1,5 +1,5 @@
-"""`variants.json`: what was compiled to be measured, and what was not and why. All that measuring and applying need to
-know of the search, so that a GPU machine takes the folder alone."""
+"""`variants.json`: lists the variants that were compiled, and the others with the reason. It holds all that measuring
+and applying need to know about the search, so that a GPU machine only needs the folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .spaces import MODEL, Dims
 
 
 def document(version: int, head: Mapping[str, Any], rows: Sequence[str]) -> str:
-    """JSON of a format's version, a head and rows that are JSON already: a line for each."""
+    """JSON of the format's version, the head, and rows that are JSON text already, one per line."""
     opening = json.dumps({"format": version, **head})[:-1]
     return f'{opening}, "rows": [\n' + ",\n".join(rows) + "\n]}\n"
 
@@ -26,15 +26,16 @@ def document(version: int, head: Mapping[str, Any], rows: Sequence[str]) -> str:
 FORMAT = 2
 FILE = "variants.json"
 VARIANTS = "bundle"  # of the compiled variants, in the same folder
-OWN = "own"  # and of the source's own entries: what a variant must be equal to, and faster than
+OWN = "own"  # the bundle of the sources' own entries: a variant must give the same results, faster
 
 Status = Literal["compiled", "failed", "pruned"]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A variant and what became of it: `failed` to compile, `pruned` for what it compiled to, or `compiled`: to be
-    measured. `why` says which. `usage`: registers a thread, bytes of shared memory, spills."""
+    """A variant and its status. `failed`: it does not compile. `pruned`: its code is not worth a measurement.
+    `compiled`: to be measured. `why`: the reason for the first two. `usage`: registers per thread, bytes of shared
+    memory, spills."""
 
     space: str
     classes: tuple[str, ...]
@@ -46,8 +47,8 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Contest:
-    """A class of an op and dtype: the entries that are tried for it are measured on the same shapes, one wins. `cold`:
-    see ShapeClass."""
+    """A class of sizes of an op and dtype. All entries that are tried for it are measured on the same shapes, and one
+    wins. `cold`: see ShapeClass."""
 
     op: str
     dtype: str
@@ -63,7 +64,7 @@ class Contest:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """`tools`: name to sha256 of what compiled."""
+    """All candidates and contests. `tools`: the sha256 of each tool that compiled them, by name."""
 
     target: str
     tools: Mapping[str, str]
@@ -83,8 +84,8 @@ class Catalogue:
                 yield candidate
 
     def only(self, what: str = MODEL, classes: re.Pattern[str] | None = None) -> Catalogue:
-        """With the contests of one op (or of all), in the classes whose name has a match. Raises UsageError if there
-        are none."""
+        """The catalogue with only the contests of one op (or of all ops), in classes whose name matches. Raises
+        UsageError if none is left."""
         kept = tuple(
             contest
             for contest in self.contests
@@ -107,7 +108,7 @@ class Catalogue:
 
     @classmethod
     def load(cls, folder: Path) -> Catalogue:
-        """Raises UsageError if there is none, or none that we can read."""
+        """Read the catalogue of a folder. Raises UsageError if it is missing or cannot be read."""
         path = folder / FILE
         try:
             found: Any = json.loads(path.read_text())

@@ -1,9 +1,9 @@
-"""The arguments of a launch, and whether its result is right: no variant is timed before it is.
+"""Makes the arguments of a launch and checks its result. A variant is only timed after its result was found right.
 
-Small shapes are held against the float64 reference, with the bounds of the conformance matrix. For large ones numpy
-takes too long: there the result must be, in the relative Frobenius norm, that of an entry which the conformance matrix
-tests: the last of the source's own that takes the shape, which is its most general one. The norm is taken of a million
-elements at a time, so that one wrong tile shows in the largest result.
+Results of small shapes are compared with the float64 reference, with the bounds of the conformance matrix. For large
+shapes numpy takes too long. There the result is compared, in the relative Frobenius norm, with that of an entry that
+the conformance matrix tests: the last of the source's own entries that takes the shape, which is its most general one.
+The norm is taken over a million elements at a time, so that one wrong tile shows even in the largest result.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from toolchain.runtime.layout import dtype_name
 from .spaces import Dims
 
 Arguments = Mapping[str, "DeviceBuffer | float"]
-_POISON = {"i32": float(np.iinfo(np.int32).min)}  # of other dtypes NaN
+_POISON = {"i32": float(np.iinfo(np.int32).min)}  # for integer outputs; other dtypes get NaN
 BATCH = "B"
 
 
 def inputs_for(op: str, dtype: str, dims: Dims, seed: int) -> tuple[Case, Inputs]:
-    """Seeded inputs. In decoding, sequences are from 1 / B of the cache long to all of it: the conformance matrix has
-    an empty one too, which alone (B = 1) would test and cost nothing."""
+    """Seeded inputs. In decoding, the lengths of the B sequences go from 1 / B of the cache to all of it. An empty
+    sequence, as the conformance matrix has, would be the only one if B = 1, and test nothing."""
     case = Case(op, dims, "tuning")
     if op not in DECODING:
         return case, make_inputs(case, dtype, seed)
@@ -47,7 +47,7 @@ def inputs_for(op: str, dtype: str, dims: Dims, seed: int) -> tuple[Case, Inputs
 
 
 def for_timing(case: Case, inputs: Inputs) -> Inputs:
-    """The same with full caches: what a length costs is not to be averaged over lengths."""
+    """The same inputs with full caches, so that the time is that of one length, not an average over several."""
     if case.op not in DECODING:
         return inputs
     full = np.full_like(inputs.arrays["positions"], case.dims["P"] - 1)
@@ -55,7 +55,7 @@ def for_timing(case: Case, inputs: Inputs) -> Inputs:
 
 
 def upload(case: Case, inputs: Inputs, executor: Executor) -> dict[str, DeviceBuffer | float]:
-    """Arguments with memory of their own; outputs undefined, but those that are read too."""
+    """The arguments on the executor. Outputs are uninitialised unless the op also reads them."""
     buffers: dict[str, DeviceBuffer | float] = {}
     if case.op == "attention" and case.dims["T"] == case.dims["S"]:
         buffers |= fused_qkv(inputs, executor)
@@ -69,8 +69,8 @@ def upload(case: Case, inputs: Inputs, executor: Executor) -> dict[str, DeviceBu
 
 
 def poison(case: Case, inputs: Inputs, arguments: Arguments) -> None:
-    """Makes outputs what they must be before a checked launch: nothing that a right result has, or, where the op reads
-    them too, what they were."""
+    """Prepare the outputs for a checked launch: fill them with a value that no right result has. An output that the op
+    also reads gets its former values instead."""
     for name, buffer in results(inputs, arguments).items():
         if name in IN_OUT.get(case.op, ()):
             buffer.copy_from(np.ascontiguousarray(inputs.outputs[name]))
@@ -85,7 +85,7 @@ def results(inputs: Inputs, arguments: Arguments) -> dict[str, DeviceBuffer]:
 
 
 def nbytes(arguments: Arguments) -> int:
-    """Of the device memory that a launch with these may touch."""
+    """Bytes of device memory that a launch with these arguments may touch."""
     return sum(value.nbytes for value in arguments.values() if isinstance(value, DeviceBuffer))
 
 
@@ -94,19 +94,19 @@ F32 = NDArray[np.float32]
 
 SMALL = 1 << 24  # a shape whose sizes multiply to at most this has a float64 reference
 BOUNDS = {"f32": 1e-4, "tf32": 1e-4, "f16": 1e-2, "bf16": 1e-2}  # relative, in the Frobenius norm
-_NO_NUMBER = 1e29  # a reference beyond this is none to compare with: LEAST, or what lay in a cache before
-_CHUNK = 1 << 20  # elements, about: few enough that a tile of 16 x 64 wrong ones is beyond the bounds
+_NO_NUMBER = 1e29  # larger magnitudes are not compared: LEAST, or unused places of a cache
+_CHUNK = 1 << 20  # elements, about: few enough that a wrong tile of 16 x 64 exceeds the bounds
 _THREADS = 8
 
 
 class Oracle(Protocol):
-    """What a result is compared with. `name` for people."""
+    """The expected results of a shape. `name` is shown to the user."""
 
     @property
     def name(self) -> str: ...
 
     def check(self, outputs: Mapping[str, DeviceBuffer]) -> float:
-        """The largest share of its bound that an output's error is. Raises ConformanceError if one is beyond it."""
+        """Compare the outputs. Returns the largest error as a share of its bound. Raises ConformanceError above 1."""
         ...
 
 
@@ -133,7 +133,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Trusted:
-    """What an entry that is known to be right made of the same inputs. `name`: its symbol."""
+    """The results of a trusted entry for the same inputs. `name`: its symbol."""
 
     name: str
     dtype: str
@@ -141,7 +141,8 @@ class Trusted:
 
     @classmethod
     def of(cls, symbol: str, case: Case, dtype: str, outputs: Mapping[str, DeviceBuffer]) -> Trusted:
-        """Raises ConformanceError if the entry left an output unwritten, or made what is no number."""
+        """Take the outputs of the entry `symbol`. Raises ConformanceError if it left an output unwritten, or not
+        finite."""
         wanted = {name: buffer.numpy() for name, buffer in outputs.items()}
         for name, array in wanted.items():
             pure = name not in IN_OUT.get(case.op, ())
@@ -161,8 +162,8 @@ class Trusted:
 
 
 def relative_error(got: Array, wanted: Array) -> float:
-    """|got - wanted| / |wanted| in the Frobenius norm, the largest of all chunks; of integers 0 if all are equal. Where
-    `wanted` has no number, it must be the same there. Infinite for what is not finite or not the same."""
+    """|got - wanted| / |wanted| in the Frobenius norm, the largest of all chunks; 0 for equal integers. Where `wanted`
+    holds a marker instead of a number, `got` must hold the same. Infinite if it does not, or is not finite."""
     if got.shape != wanted.shape or got.dtype != wanted.dtype:
         return math.inf
     if got.dtype == np.int32:

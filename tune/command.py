@@ -1,6 +1,6 @@
-"""The measuring half as a command, on a folder that the compiling half wrote, and its options.
+"""The measuring half of tuning as a command, with its options. It works on a folder that the compiling half wrote.
 
-`tilestack tune` and `python -m tune` have both in common.
+`tilestack tune` and `python -m tune` share it.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def seconds(text: str) -> float:
 
 
 def measure(folder: Path, args: argparse.Namespace, what: str, say: Callable[[str], object]) -> bool:
-    """Measures what was compiled to a folder, as far as it is not measured yet; whether all of it is now."""
-    # Here, for they want packages that a machine without a GPU may lack.
+    """Measure the variants in a folder that are not measured yet. Returns True if none is left."""
+    # Imported here, because they need packages that a machine without a GPU may lack.
     from toolchain.bundle import Bundle
 
     from .bench import GpuBench, Setup
@@ -67,7 +67,7 @@ def measure(folder: Path, args: argparse.Namespace, what: str, say: Callable[[st
     measured = Measured.load(args.measured or folder / FILE, catalogue.target)
     launched = Launched.load(folder, catalogue)
     if args.baseline:
-        Bundle.load(args.baseline)  # what is wrong with it is better said here than by the process that launches
+        Bundle.load(args.baseline)  # report its errors here, before the process that launches is started
     setup = Setup(folder / VARIANTS, folder / OWN, args.executor, baseline=args.baseline)
     with Worker(partial(GpuBench, setup), args.timeout) as worker:
         return Run(catalogue, launched, measured, worker, say, args.stop_after).run()

@@ -1,6 +1,6 @@
-"""The second phase, where the GPU is: every contest's entries on its shapes, each checked and then timed.
+"""The second phase, on a machine with a GPU: checks and times every contest's entries on the contest's shapes.
 
-What is slow, wrong, or ends its process on one shape is not tried on the contest's others.
+An entry that is slow, wrong, or crashes its process on one shape is not tried on the other shapes of the contest.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .worker import Lost, Outcome, Refused, Shape, Task, Worker
 
 
 class _Unprepared(Exception):
-    """There are no arguments of a shape, or nothing to compare results with: none of its entries can be measured."""
+    """A shape whose arguments or expected results could not be made: none of its entries can be measured."""
 
 
 @dataclass
 class Run:
-    """One run over a catalogue. `launched`: what `worker` launches. `stop_after_s`: start no measurement after that
-    time."""
+    """One run over a catalogue. `launched`: the bundles that `worker` launches from. `stop_after_s`: no measurement is
+    started after that time."""
 
     catalogue: Catalogue
     launched: Launched
@@ -37,7 +37,8 @@ class Run:
     _started: float = field(default_factory=time.monotonic)
 
     def run(self) -> bool:
-        """Measures what is not measured yet; whether all of it is now. Raises WrongTarget, DeviceError, UsageError."""
+        """Measure what is not measured yet. Returns True if nothing is left. Raises WrongTarget, DeviceError,
+        UsageError."""
         machine = self.worker.describe()
         if machine.kind == "cuda" and machine.target != self.catalogue.target:
             raise WrongTarget(
@@ -54,7 +55,7 @@ class Run:
         return self._is_finished()
 
     def _shape(self, contest: Contest, dims: Dims) -> bool:
-        """All entries of a contest on one shape; False if the time is up."""
+        """Measure all entries of a contest on one shape. Returns False if the time is up."""
         shape = Shape(contest.op, contest.dtype, dims, contest.cold)
         problem = ""
         for source, symbol in self._due(contest, dims):
@@ -78,7 +79,7 @@ class Run:
         return True
 
     def _is_finished(self) -> bool:
-        """Whether all contests can be decided; says which cannot."""
+        """True if all contests can be decided; tells the user which cannot."""
         found = [
             decide(self.catalogue, self.measured, contest, source)
             for contest in self.catalogue.contests
@@ -90,8 +91,8 @@ class Run:
         return not unfinished
 
     def _due(self, contest: Contest, dims: Dims) -> Iterator[tuple[str, str]]:
-        """Source and symbol of what is still to be measured on a shape: the source's own choice first, which the
-        variants have to beat. What raised an error is tried again."""
+        """Source and symbol of the entries to measure on a shape. The source's own entry comes first, because variants
+        have to beat it. Entries that raised an error are tried again."""
         for source in self.catalogue.sources:
             rows = {(row.symbol, row.shape): row for row in self.measured.of(contest, source)}
             symbols = [candidate.spec.symbol for candidate in self.catalogue.entrants(contest, source)]

@@ -1,6 +1,5 @@
-"""`measured.json`: a row for every entry and shape that was measured, written anew after each, so that a run that was
-stopped goes on where it was. By a hash of what was launched, measurements of other code are told from those that count.
-"""
+"""`measured.json`: a row for every entry and shape that was measured. The file is rewritten after each measurement, so
+that an interrupted run can continue. Each row has a hash of the launched code; rows of older code are ignored."""
 
 from __future__ import annotations
 
@@ -23,15 +22,15 @@ from .worker import Machine, Outcome, Status
 
 FORMAT = 1
 FILE = "measured.json"
-OWN = "own"  # the symbol of what a launch by name takes of a source's own entries
+OWN = "own"  # stands for the symbol of the own entry that a normal launch chooses
 
 Key = tuple[str, str, str, str, str, str]  # source, op, dtype, class, symbol, shape
 
 
 @dataclass(frozen=True)
 class Row:
-    """An entry on one shape of a contest. `file`: a hash of what was launched, see Launched; see Outcome for the
-    rest."""
+    """The measurement of an entry on one shape of a contest. `file`: a hash of the launched code, see Launched. For the
+    other fields see Outcome."""
 
     source: str
     op: str
@@ -68,11 +67,14 @@ class Measured:
     machine: Machine | None = None
     date: str = ""
     rows: dict[Key, Row] = field(default_factory=dict)
-    _lines: dict[Key, str] = field(default_factory=dict, repr=False)  # each row as JSON: only the new one is made
+    _lines: dict[Key, str] = field(
+        default_factory=dict, repr=False
+    )  # each row as JSON text, so that a save only formats the new one
 
     @classmethod
     def load(cls, path: Path, target: str) -> Measured:
-        """Raises UsageError if the file is of another target or none that we can read; where there is none, no rows."""
+        """Read the rows of a file; none if it does not exist. Raises UsageError if it is for another target, or cannot
+        be read."""
         try:
             found: Any = json.loads(path.read_text())
         except FileNotFoundError:
@@ -93,7 +95,7 @@ class Measured:
         return made
 
     def on(self, machine: Machine, date: str) -> None:
-        """What is measured from now on is so here. Raises UsageError if the rows so far are of another machine."""
+        """Set the machine of the rows to come. Raises UsageError if the rows so far are from another machine."""
         if self.rows and self.machine is not None and self.machine != machine:
             raise UsageError(f"{self.path} was measured on {self.machine}, this is {machine}", hint=_REMOVE)
         self.machine, self.date = machine, date
@@ -105,7 +107,7 @@ class Measured:
         write_whole(self.path, document(FORMAT, head, list(self._lines.values())), parents=True)
 
     def forget(self, is_old: Callable[[Row], bool]) -> int:
-        """Drops rows, but for the file; returns how many."""
+        """Drop the rows for which `is_old` is true, without writing the file. Returns how many there were."""
         old = [key for key, row in self.rows.items() if is_old(row)]
         for key in old:
             del self.rows[key], self._lines[key]
@@ -129,7 +131,7 @@ _WHOLE = "tilestack tune --phase compile writes it; measuring and applying want 
 
 @dataclass(frozen=True)
 class Launched:
-    """The bundles of a search: the compiled `variants`, and the sources' `own` entries. `target`: what they are for."""
+    """The bundles of a search: the compiled `variants`, and the sources' `own` entries, both for `target`."""
 
     target: str
     variants: Bundle
@@ -137,7 +139,7 @@ class Launched:
 
     @classmethod
     def load(cls, folder: Path, catalogue: Catalogue) -> Launched:
-        """Raises BundleError if there is no such bundle, or none that has all that compiled of the catalogue."""
+        """Open the bundles of a folder. Raises BundleError if one is missing, or lacks a variant of the catalogue."""
         try:
             found = cls(catalogue.target, Bundle.load(folder / VARIANTS), Bundle.load(folder / OWN_FOLDER))
         except BundleError as error:
@@ -149,19 +151,21 @@ class Launched:
         return found
 
     def file(self, source: str, op: str, dtype: str, symbol: str) -> str:
-        """A hash of what is launched for a row, empty if there is no such entry."""
+        """A hash of the code that is launched for a row; "" if there is no such entry."""
         if symbol != OWN:
             return self._hashes.get((source, symbol), "")
         own = self.own.entries_of(source, op, dtype)
-        return cache.key(*map(self._hash, own)) if own else ""  # another entry may be chosen among others
+        return (
+            cache.key(*map(self._hash, own)) if own else ""
+        )  # with different entries in the bundle, a launch may choose another one
 
     def is_old(self, row: Row) -> bool:
-        """Whether what was measured is other code by now. Of what is not here at all, no row is old."""
+        """True if the entry's code has changed since the row was measured. False if the entry is not here at all."""
         now = self.file(row.source, row.op, row.dtype, row.symbol)
         return bool(now) and now != row.file
 
     def forget_old(self, measured: Measured) -> int:
-        """Drops the rows of other code; returns how many."""
+        """Drop the rows that were measured with other code. Returns how many there were."""
         return measured.forget(self.is_old)
 
     @functools.cached_property
@@ -169,6 +173,6 @@ class Launched:
         return {(e.spec.source, e.spec.symbol): self._hash(e) for e in self.variants.entries}
 
     def _hash(self, entry: BundleEntry) -> str:
-        """Of the code, and of the expressions beside it that say how many blocks are launched, and for which sizes."""
+        """A hash of the code, the grid's expressions and the conditions on sizes."""
         code = entry.cubins.get(self.target, entry.code).sha256
         return cache.key(code, *entry.spec.grid, *entry.spec.where)

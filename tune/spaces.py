@@ -1,7 +1,7 @@
-"""`tune/spaces.toml`: what is searched for each op, as data.
+"""Reads `tune/spaces.toml`, which says what is searched for each op.
 
 A space is a kernel, the values that its constants and compiler hints may take, and the classes of sizes that are tuned
-apart, each with the sizes that stand for it. docs/tuning.md describes the file.
+separately, each with sample sizes to measure. docs/tuning.md describes the file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def shape_name(dims: Dims) -> str:
 
 
 def parse_shape(written: str) -> dict[str, int]:
-    """Raises UsageError."""
+    """The sizes in `M=8192 K=768 N=2304`. Raises UsageError for another form."""
     parts = [part.partition("=") for part in written.split()]
     if not parts or not all(name.isidentifier() and size.isdecimal() for name, _, size in parts):
         raise UsageError(f"{written!r} is no shape", hint="write it as 'M=8192 K=768 N=2304'")
@@ -45,8 +45,12 @@ ITEMSIZE = "itemsize"  # bytes of an element, for `keep`
 
 @dataclass(frozen=True)
 class ShapeClass:
-    """Sizes that one entry shall serve: those for which `where` holds. `shapes` stand for them; of the variants, those
-    are tried for which `keep` holds too. `cold`: whether a launch finds nothing of its inputs in the L2 cache."""
+    """A class of sizes that gets an entry of its own: all sizes for which `where` holds.
+
+    `shapes`: the sizes that are measured.
+    `keep`: conditions that a variant must meet to be tried for this class.
+    `cold`: launches are measured with none of their inputs in the L2 cache.
+    """
 
     name: str
     where: tuple[str, ...]
@@ -64,10 +68,13 @@ class ShapeClass:
 
 @dataclass(frozen=True)
 class Space:
-    """A kernel and what may be chosen for it. `constants` and `hints`: the values of each name, in the kernel's order;
-    the rest is as in a row of entries, but `grid` may use hints too, and `sizes` are dimensions: what a class's
-    shapes have is compiled in. `tensor_cores`: whether a product in 16 bits that does without is not worth a
-    measurement."""
+    """A kernel and the values that may be chosen for it.
+
+    `constants` and `hints`: the possible values of each name, in the kernel's order.
+    `sizes`: dimensions whose size, which all shapes of a class must share, is compiled in.
+    `tensor_cores`: a variant with 16-bit products that does not use them is not measured.
+    The other fields are as in a row of entries, but `grid` may use hints too.
+    """
 
     name: str
     op: str
@@ -87,13 +94,13 @@ class Space:
 
 @dataclass(frozen=True)
 class Spaces:
-    """All of a file. `model`: the ops that `tune model` means."""
+    """All spaces of a file. `model`: the ops that `tune model` searches."""
 
     model: tuple[str, ...]
     spaces: tuple[Space, ...]
 
     def of(self, what: str) -> list[Space]:
-        """The spaces of an op, or of all of the model's. Raises UsageError if there are none."""
+        """The spaces of an op, or of all ops of the model. Raises UsageError if there are none."""
         found = [space for space in self.spaces if space.op == what or (what == MODEL and space.op in self.model)]
         if not found:
             known = dict.fromkeys(space.op for space in self.spaces)
@@ -101,20 +108,20 @@ class Spaces:
         return found
 
     def joined(self, others: Spaces) -> Spaces:
-        """With others after them."""
+        """These spaces, followed by others."""
         return replace(self, spaces=(*self.spaces, *others.spaces))
 
     def classes_of(self, op: str) -> set[str]:
         return {made.name for space in self.spaces if space.op == op for made in space.classes}
 
     def position(self, op: str, shape_class: str) -> int:
-        """Where a class stands among those of its op; after all of them if it is not there any more."""
+        """The index of a class among those of its op; the number of all if the class no longer exists."""
         names = [made.name for space in self.spaces if space.op == op for made in space.classes]
         return names.index(shape_class) if shape_class in names else len(names)
 
 
 def load_spaces(path: Path = PATH) -> Spaces:
-    """Raises UsageError naming the file and the space that is wrong."""
+    """Read a file of spaces. Raises UsageError that names the file and the wrong space."""
     table = read_table(path)
     check_keys(table, {"model": texts, "classes": _classes, "space": tables}, str(path), ("classes",))
     rows = {row["name"]: row for row in table["space"] if text(row.get("name")) is None}
@@ -130,15 +137,15 @@ def load_spaces(path: Path = PATH) -> Spaces:
 
 
 def only_classes(spaces: Iterable[Space], pattern: re.Pattern[str]) -> list[Space]:
-    """The spaces with only those classes whose name has a match; those without any are left out."""
+    """The spaces with only the classes whose name matches. Spaces without such a class are left out."""
     kept = (replace(s, classes=tuple(c for c in s.classes if pattern.search(c.name))) for s in spaces)
     return [space for space in kept if space.classes]
 
 
 def only_shapes(spaces: Sequence[Space], shapes: Sequence[Dims]) -> list[Space]:
-    """The spaces with these shapes instead of their classes' own, each in the classes whose conditions it meets.
+    """The spaces with these shapes instead of those of the file. A shape is in each class whose conditions it meets.
 
-    Raises UsageError for a shape that is in no class.
+    Raises UsageError for a shape that does not belong to any class.
     """
 
     def within(space: Space, made: ShapeClass) -> tuple[Dims, ...]:
@@ -187,8 +194,8 @@ _CLASS = {"where": texts, "shapes": _shapes, "keep": texts, "cold": flag}
 def _like(
     row: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]], where: str, asked: tuple[str, ...] = ()
 ) -> Mapping[str, Any]:
-    """A space with what it does not say itself taken from the one that it is `like`, which may be like another itself.
-    `asked`: the spaces that come from this one, of which it cannot be like any."""
+    """The row of a space, with missing keys taken from the space that it is `like`, which may be `like` another one.
+    `asked`: the spaces on the way here; a space that is `like` one of these would be a circle."""
     if "like" not in row:
         return row
     if wanted := text(row["like"]):
@@ -268,7 +275,7 @@ def _class(space: Space, name: str, row: Mapping[str, Any], parts: Sequence[Dims
 
 
 def _check_equal_classes(path: Path, spaces: Sequence[Space]) -> None:
-    """Spaces of one op and dtype compete in classes of one name: these must then be the same sizes."""
+    """Check that classes with the same name, in spaces of the same op and dtype, have the same sizes: they compete."""
     seen: dict[tuple[str, str, str], tuple[Space, ShapeClass]] = {}
     for space in spaces:
         for dtype in space.dtypes:

@@ -1,4 +1,4 @@
-"""Writing TOML: as much of it as tuned rows need, always the same text for the same rows."""
+"""Writes the subset of TOML that tuned rows need. The same rows always give the same text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The variants of a space: one for each choice of constants and hints that is kept and that some class can use."""
+"""Makes the variants of a space: one for each choice of constants and hints that some class can use."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 
 @dataclass(frozen=True)
 class Variant:
-    """An entry to try, for the classes of its space that it is tried in. Its `where` is the space's: what is compiled
-    does not depend on the class."""
+    """An entry to try, and the classes of its space that it is tried for. Its `where` is the space's, so that the
+    compiled code does not depend on the class."""
 
     space: str
     classes: tuple[str, ...]
@@ -28,8 +28,8 @@ class Variant:
 
 
 def variants(space: Space, source: str, target: str) -> list[Variant]:
-    """All variants of a space for one target, in order. Raises UsageError if there are none for a class, or if a
-    condition or an entry of the space is none."""
+    """All variants of a space for one target, in order. Raises UsageError if a class gets none, or if a condition or an
+    entry of the space is invalid."""
     try:
         found = [variant for dtype in space.dtypes for variant in _of_dtype(space, dtype, source, target)]
     except UsageError as error:
@@ -57,7 +57,7 @@ def _of_dtype(space: Space, dtype: str, source: str, target: str) -> Iterator[Va
 
 
 def _by_sizes(space: Space) -> list[tuple[Dims, list[ShapeClass]]]:
-    """The space's classes, those together for which the same sizes are compiled in."""
+    """The space's classes, grouped by the sizes that are compiled in."""
     found: list[tuple[Dims, list[ShapeClass]]] = []
     for made in space.classes:
         sizes = made.sizes(space.sizes)
@@ -96,4 +96,4 @@ def _spec(
         "where": space.where,
         "grid": [_NAME.sub(lambda match: str(hints.get(match[0], match[0])), text) for text in space.grid],
     }
-    return specs_of(row, source, target)[0]  # the one with the sizes compiled in
+    return specs_of(row, source, target)[0]  # the entry with the sizes compiled in

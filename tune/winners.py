@@ -1,5 +1,5 @@
-"""Who won: of the entries that were right on all shapes of a contest, the one with the lowest geometric mean of its
-times relative to each shape's best."""
+"""Decides contests. Each entry that was right on all shapes gets a score: the geometric mean of its times, each divided
+by the best time of that shape. The lowest score wins."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .measured import OWN, Measured, Row
 from .spaces import shape_name
 
 Times = Mapping[str, float]  # microseconds by shape
-GAIN = 0.01  # what a variant must gain over the source's own entries, to be worth a row
+GAIN = 0.01  # a variant must be faster than the source's own entries by this share to get a row
 
 
 @dataclass(frozen=True)
 class Placed:
-    """An entry that was right on all shapes. `score`: 1 if it is the best on each."""
+    """An entry that was right on all shapes. `score` is 1 if it is the best on each shape."""
 
     symbol: str
     times_us: Times
@@ -26,8 +26,8 @@ class Placed:
 
 @dataclass(frozen=True)
 class Winner:
-    """What a contest came to for one source. `candidate` is None where no variant was right, or none GAIN faster than
-    the source's own entries. `own`: what they took, if they were right."""
+    """The outcome of a contest for one source. `candidate` is None if no variant was right, or none was faster than the
+    source's own entries by GAIN. `own`: the times of these entries, if they were right."""
 
     contest: Contest
     source: str
@@ -39,7 +39,7 @@ class Winner:
 
     @property
     def slower_on(self) -> list[str]:
-        """The shapes on which the winner is slower than what it replaces."""
+        """The shapes on which the winner is slower than the source's own entries."""
         if self.candidate is None or self.first is None or self.own is None:
             return []
         own = self.own.times_us
@@ -48,7 +48,7 @@ class Winner:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A contest of which `missing` measurements are lacking."""
+    """A contest that cannot be decided yet: `missing` measurements are lacking."""
 
     contest: Contest
     source: str
@@ -58,7 +58,7 @@ class Unfinished:
 def decide(
     catalogue: Catalogue, measured: Measured, contest: Contest, source: str, without: Collection[str] = ()
 ) -> Winner | Unfinished | None:
-    """None if the source has no entrant. `without`: symbols that cannot win."""
+    """The outcome of a contest for one source; None if it has no entrant. `without`: symbols that must not win."""
     entrants = {c.spec.symbol: c for c in catalogue.entrants(contest, source) if c.spec.symbol not in without}
     if not entrants:
         return None
@@ -70,7 +70,7 @@ def decide(
         found = [rows[symbol, shape] for shape in shapes if (symbol, shape) in rows]
         seen = [row for row in found if _tells(row)]
         if any(row.status != "ok" for row in seen):
-            continue  # out, whatever its other times are
+            continue  # it cannot win, whatever its other times are
         missing += len(shapes) - len(seen)
         times[symbol] = {row.shape: row.us for row in seen if row.us is not None}
     if missing:
@@ -85,13 +85,13 @@ def decide(
 
 
 def _tells(row: Row) -> bool:
-    """Whether something was learnt of the entry. An error is no verdict on the source's own: it may have been the
-    machine's, and no variant wins without having beaten them."""
+    """True if the row decides about the entry. An error of the source's own entries does not, because the machine may
+    have caused it, and a variant can only win by comparison with them."""
     return row.status != "unprepared" and not (row.symbol == OWN and row.status == "error")
 
 
 def _placed(times: Mapping[str, Times], shapes: Sequence[str]) -> list[Placed]:
-    """The best first; of equals, the first by name."""
+    """The best first; entries with equal scores in the order of their names."""
     best = {shape: min(found[shape] for found in times.values()) for shape in shapes} if times else {}
 
     def score(found: Times) -> float:

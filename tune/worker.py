@@ -1,6 +1,6 @@
-"""A bench in a process of its own, with a watchdog: what crashes or hangs there costs one variant, not the search.
+"""Runs a bench in a separate process with a watchdog, so that a crash or a hang costs one variant and not the search.
 
-First what that process is asked for and what it answers: all of it passes between processes.
+The first classes here are the requests to that process and its answers; all of them must be picklable.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from toolchain.errors import DeviceError, TilestackError
 
 from .spaces import Dims
 
-# ok: right and timed. dropped: right, and timed until it was clear that it is no winner. wrong: not right. error: the
-# launch raised. crashed: its process ended. hung: its process did not answer in time. unprepared: not launched, as
-# there were no arguments or nothing to compare results with.
+# ok: right and timed. dropped: right, and timed until it was clear that it cannot win. wrong: the result is not right.
+# error: the launch raised. crashed: its process ended. hung: its process did not answer in time. unprepared: not
+# launched, because its arguments or expected results could not be made.
 Status = Literal["ok", "dropped", "wrong", "error", "crashed", "hung", "unprepared"]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What to make arguments for. `cold`: so many that a launch finds none of its own in the L2 cache."""
+    """The shape to make arguments for. `cold`: make so many sets that a launch finds none of its own in the L2
+    cache."""
 
     op: str
     dtype: str
@@ -36,8 +37,8 @@ class Shape:
 
 @dataclass(frozen=True)
 class Task:
-    """One entry on the shape that was prepared last. `symbol`: a variant's; none means what a launch by name would take
-    of the source's own. `best_us`: the fastest so far, where there is one."""
+    """Measure one entry on the shape that was prepared last. `symbol`: that of a variant; None means the entry that a
+    normal launch would choose among the source's own. `best_us`: the fastest time so far, if any."""
 
     source: str
     symbol: str | None
@@ -46,8 +47,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`us`: the median of a launch's device time over `samples`, from `low` to `high`. `share`: its error by its bound.
-    `entry`: the symbol of what was launched. `lost`: this process can launch nothing any more."""
+    """`us`: the median of a launch's device time over `samples`, which range from `low` to `high`. `share`: the error
+    divided by its bound. `entry`: the symbol that was launched. `lost`: this process cannot launch any more."""
 
     status: Status
     why: str = ""
@@ -62,7 +63,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where it was measured. `kind`: cuda or cpu; `target`: what the device is, "sm_90"."""
+    """The machine that measures. `kind`: cuda or cpu. `target`: the device's, such as "sm_90"."""
 
     kind: str
     gpu: str
@@ -71,24 +72,24 @@ class Machine:
 
 
 class Bench(Protocol):
-    """What runs in the other process."""
+    """The object that runs in the other process."""
 
     def describe(self) -> Machine: ...
 
     def prepare(self, shape: Shape) -> str:
-        """Makes arguments of a shape and what results are compared with; returns that in words."""
+        """Make the arguments and the expected results of a shape. Returns a description of them."""
         ...
 
     def measure(self, task: Task) -> Outcome: ...
 
 
 START_S = 120.0  # for a process to open its device
-PREPARE_S = 300.0  # to make arguments and what results are compared with
-END_S = 30.0  # to end; one that waits in the driver may take longer, and is left to it
+PREPARE_S = 300.0  # to make arguments and expected results
+END_S = 30.0  # to end; a process that waits in the driver may take longer, and is not waited for
 
 
 def told(error: Exception) -> str:
-    """An error for people: what it is, and where it was raised unless it is one of ours, which says so itself."""
+    """The text of an error for the user, with the place where it was raised unless the error is one of ours."""
     what = f"{type(error).__name__}: {error}"
     return (
         what if isinstance(error, TilestackError) else f"{what}\n{''.join(traceback.format_exception(error))}".rstrip()
@@ -104,18 +105,18 @@ class Lost(DeviceError):
 
 
 class Refused(DeviceError):
-    """The process answered that it cannot do what was asked, and why."""
+    """The process answered that it cannot do the request, and why."""
 
 
 class Worker:
-    """Asks a bench that `open_bench` makes in another process, which is started when it is first needed and again after
-    each loss. `open_bench` must be picklable. `timeout_s`: for the measurement of one entry on one shape."""
+    """Sends requests to a bench in another process, where `open_bench` (which must be picklable) makes it. The process
+    is started at the first request, and again after it was lost. `timeout_s`: for measuring one entry on one shape."""
 
     def __init__(self, open_bench: Callable[[], Bench], timeout_s: float) -> None:
         self.open_bench, self.timeout_s = open_bench, timeout_s
         self._process: Any = None
         self._connection: Connection[Any, Any] | None = None
-        self._shape: Shape | None = None  # what the running process has prepared
+        self._shape: Shape | None = None  # the shape that the running process has prepared
 
     def __enter__(self) -> Worker:
         return self
@@ -128,7 +129,8 @@ class Worker:
         return cast("Machine", self._ask("describe", START_S))
 
     def prepare(self, shape: Shape) -> str | None:
-        """Sees that the process has prepared this shape; in words with what, if it had not. Raises Lost or Refused."""
+        """Make the process prepare this shape unless it has. Returns its description if it was prepared now. Raises
+        Lost or Refused."""
         if self._process is not None and self._shape == shape:
             return None
         said = cast("str", self._ask("prepare", PREPARE_S, shape))
@@ -143,7 +145,8 @@ class Worker:
         return outcome
 
     def stop(self) -> None:
-        """Ends the process, if there is one. A process that waits for a GPU hears no polite request."""
+        """End the process, if there is one. It is killed, because a process that waits for a GPU ignores other
+        signals."""
         if self._process is not None:
             self._process.kill()
             self._process.join(END_S)
@@ -171,7 +174,7 @@ class Worker:
 
     def _start(self) -> Connection[Any, Any]:
         if self._connection is None:
-            # Not fork: a driver that was initialised does not work in a copy of its process.
+            # Not fork: an initialised driver does not work in a forked process.
             context = multiprocessing.get_context("spawn")
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(theirs, self.open_bench), daemon=True)
@@ -190,7 +193,7 @@ class Worker:
 
 
 def _serve(connection: Connection[Any, Any], open_bench: Callable[[], Bench]) -> None:
-    """The other process: answers one request after another with (answer, "") or (None, why not)."""
+    """Runs in the other process: answers one request after another with (answer, "") or (None, the reason)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     bench: Bench | None = None
     with contextlib.suppress(EOFError, BrokenPipeError):
