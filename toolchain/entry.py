@@ -60,7 +60,7 @@ class Param:
 @dataclass(frozen=True)
 class OpSpec:
     """An op's signature, its parameters in ABI order. `products`: it multiplies matrices, so tf32 differs from f32.
-    `early`: the arrays that its kernels may read before they wait for the launch before them. `updates`: the outputs
+    `pdl_reads`: the arrays that its kernels may read before they wait for the previous launch. `updates`: the outputs
     that are read as well, or of which a part stays as it was. `aliases`: pairs of an input and the output that may be
     the very same array. `static`: dimensions whose size is a constant of every entry, and part of the arrays' types."""
 
@@ -68,14 +68,14 @@ class OpSpec:
     params: tuple[Param, ...]
     doc: str
     products: bool
-    early: tuple[str, ...] = ()
+    pdl_reads: tuple[str, ...] = ()
     updates: tuple[str, ...] = ()
     aliases: frozenset[tuple[str, str]] = frozenset()
     static: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if unknown := set(self.early) - {p.name for p in self.params if p.dims}:
-            raise UsageError(f"ops.toml: {self.name}: early names no array: {', '.join(sorted(unknown))}")
+        if unknown := set(self.pdl_reads) - {p.name for p in self.params if p.dims}:
+            raise UsageError(f"ops.toml: {self.name}: pdl_reads names no array: {', '.join(sorted(unknown))}")
         if unknown := set(self.updates) - {p.name for p in self.params if p.role == "output"}:
             raise UsageError(f"ops.toml: {self.name}: updates names no output: {', '.join(sorted(unknown))}")
         roles = {p.name: p.role for p in self.params if p.dims}
@@ -92,7 +92,8 @@ class OpSpec:
     def signature(self) -> list[str]:
         """Its parameters in words, in ABI order. A kernel is compiled for exactly these."""
         return [
-            f"{'early ' * (p.name in self.early)}{p.role} {p.name}: {p.dtype}[{', '.join(p.dims)}]" for p in self.params
+            f"{'pdl_reads ' * (p.name in self.pdl_reads)}{p.role} {p.name}: {p.dtype}[{', '.join(p.dims)}]"
+            for p in self.params
         ]
 
 
@@ -106,7 +107,7 @@ def ops() -> Mapping[str, OpSpec]:
             ("inputs", "input"), ("outputs", "output"), ("scalars", "scalar"))  # fmt: skip
         params = tuple(Param.parse(text, role) for key, role in roles for text in row.get(key, ()))
         found[name] = OpSpec(
-            name, params, row["doc"], row.get("products", False), tuple(row.get("early", ())),
+            name, params, row["doc"], row.get("products", False), tuple(row.get("pdl_reads", ())),
             tuple(row.get("updates", ())), frozenset((first, second) for first, second in row.get("aliases", ())),
             tuple(row.get("static", ())),
         )  # fmt: skip

@@ -133,7 +133,7 @@ def compile_entries(
 
     for i, (package, spec) in enumerate(entries):
         # The export checks which arrays the kernel reads before its PDL wait, so the op's list is part of the key.
-        name = key("artifact", fingerprints[i], version, *spec.op_spec.early)
+        name = key("artifact", fingerprints[i], version, *spec.op_spec.pdl_reads)
         order = (min(chosen[i], default=len(targets)), 1)
         step = Step(name, _cell(spec, "export"), export, (package, spec, version), order, in_process=True)
         run.add(step, functools.partial(exported, i))

@@ -76,15 +76,15 @@ class CudaCommand:
         self.plain = executor.launch_config(grid, entry.form, ahead=False)
         self.ahead = executor.launch_config(grid, entry.form, ahead=True) if self.waits else self.plain
         params = [p for p in entry.spec.params if p.dims]
-        early = entry.spec.op_spec.early
-        self._early = [i for i, p in enumerate(params) if p.name in early]
+        pdl_reads = entry.spec.op_spec.pdl_reads
+        self._pdl_reads = [i for i, p in enumerate(params) if p.name in pdl_reads]
         self._outputs = [i for i, p in enumerate(params) if p.role == "output"]
 
     def __call__(self, arrays: Sequence[DeviceBuffer], scalars: Sequence[int | float]) -> None:
         executor = self._executor
         with executor.lock:
             self._head.pack_into(self._content, 0, *[a.pointer for a in arrays], *scalars)
-            early, written = ([_addresses(arrays[i]) for i in which] for which in (self._early, self._outputs))
+            early, written = ([_addresses(arrays[i]) for i in which] for which in (self._pdl_reads, self._outputs))
             executor.start(self, arrays, early, written)
 
 

@@ -167,7 +167,7 @@ def test_a_bundle_of_an_op_that_took_other_parameters_is_to_be_compiled_again(bu
     file = bundle.root / "manifest.json"
     manifest = json.loads(file.read_text())
     assert manifest["ops"] == {"gelu": ["input x: T[M, N]", "output out: T[M, N]"]}
-    for other in (manifest["ops"]["gelu"][::-1], ["early input x: T[M, N]", "output out: T[M, N]"], []):
+    for other in (manifest["ops"]["gelu"][::-1], ["pdl_reads input x: T[M, N]", "output out: T[M, N]"], []):
         file.write_text(json.dumps({**manifest, "ops": {"gelu": other}}))
         with pytest.raises(BundleError, match=r"(?s)another version: gelu had other parameters.*next: compile it"):
             Bundle.load(bundle.root)

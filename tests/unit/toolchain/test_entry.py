@@ -103,12 +103,12 @@ def test_an_entry_with_a_cost_is_taken_where_its_tile_is_the_cheapest() -> None:
 
 def test_an_op_names_arrays_that_are_read_early() -> None:
     assert made().op_spec is ops()["linear"]
-    assert made().op_spec.early == ("weight", "bias")
-    assert ops()["gelu"].early == ()
+    assert made().op_spec.pdl_reads == ("weight", "bias")
+    assert ops()["gelu"].pdl_reads == ()
     params = ops()["layernorm"].params
-    assert OpSpec("layernorm", params, "", False, ("weight",)).early == ("weight",)
+    assert OpSpec("layernorm", params, "", False, ("weight",)).pdl_reads == ("weight",)
     for name in ("wait", "C", "eps"):  # no parameter, a dimension, a scalar
-        with pytest.raises(UsageError, match=f"ops.toml: layernorm: early names no array: {name}$"):
+        with pytest.raises(UsageError, match=f"ops.toml: layernorm: pdl_reads names no array: {name}$"):
             OpSpec("layernorm", params, "", False, ("weight", name))
 
 

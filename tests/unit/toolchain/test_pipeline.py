@@ -114,8 +114,8 @@ def test_a_kernel_is_checked_again_when_its_op_may_read_other_arrays_early(
     compile_: Compile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compile_("a")
-    early = replace(ops()["gelu"], early=("x",))
-    monkeypatch.setattr(EntrySpec, "op_spec", property(lambda _: early))
+    changed = replace(ops()["gelu"], pdl_reads=("x",))
+    monkeypatch.setattr(EntrySpec, "op_spec", property(lambda _: changed))
     assert compile_("a").made == 1
 
 

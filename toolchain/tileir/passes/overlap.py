@@ -10,7 +10,7 @@ that cannot overlap launches, neither does anything. `settle` makes every kernel
 - It waits exactly once, outside of any loop or branch, and before it ends. A kernel without a wait of its own waits
   before its first access to memory.
 - Accesses after the wait are ordered behind it by tokens. Before the wait a kernel may only read, and only the arrays
-  that its op lists as `early`.
+  that its op lists as `pdl_reads`.
 
 Every kernel waits before it ends. Therefore, after its wait, a kernel knows that all earlier launches have ended, not
 only the previous one. But an array that it reads before the wait may still be written by any launch that overlaps it:
@@ -175,7 +175,7 @@ def _accesses_before(op: Operation) -> set[SSAValue]:
 def _check(entry: EntryOp, spec: EntrySpec) -> None:
     after = _after_wait(entry)
     names = [param.name for param in spec.params for _ in range(1 + 2 * len(param.dims))]
-    early = spec.op_spec.early
+    pdl_reads = spec.op_spec.pdl_reads
     passed = False
     for op in entry.walk():
         passed = passed or isinstance(op, GdcWaitTkoOp)
@@ -186,11 +186,11 @@ def _check(entry: EntryOp, spec: EntrySpec) -> None:
             source = _argument(op.view if isinstance(op, LoadViewTkoOp) else op.source, entry)
         elif not passed:
             raise _fails(op, spec, "only reads are allowed before the wait for the previous launch")
-        if source is None or names[source] not in early:
+        if source is None or names[source] not in pdl_reads:
             if passed:
                 raise _fails(op, spec, "its token must come from the wait for the previous launch, above it")
             what = "this" if source is None else f"{names[source]}"
-            can = f"; before the wait it may read {', '.join(early)}" if early else ""
+            can = f"; before the wait it may read {', '.join(pdl_reads)}" if pdl_reads else ""
             raise _fails(op, spec, f"{what} is read without waiting for the previous launch, which may write it{can}")
 
 
