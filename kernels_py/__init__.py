@@ -136,7 +136,7 @@ def _constraint(param: Param, spec: EntrySpec) -> Any:
         stride_divisible_by=[step] * (rank - 1) + [1],
         shape_constant=[spec.constants[dim] if dim in static else None for dim in param.dims] if static else None,
         shape_divisible_by=[spec.multiples.get(dim, 1) for dim in param.dims],
-        base_addr_divisible_by=ALIGNMENT if aligned or param.name in spec.dense else 1,
+        base_addr_divisible_by=ALIGNMENT if aligned or param.name in spec.contiguous else 1,
     )
 
 

@@ -29,7 +29,7 @@ from .errors import BundleError, LaunchError, NotInterpretable, UsageError
 from .files import check_makable
 from .policy import Policy
 
-FORMAT = 3
+FORMAT = 4
 MANIFEST = "manifest.json"
 _AGAIN = "compile it again with `tilestack compile`"
 

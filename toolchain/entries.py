@@ -35,7 +35,7 @@ ROW: Mapping[str, Check] = {
     "ops": texts, "dtypes": texts, "sources": texts, "variant": text, "kernel": text,
     "each": table_of(lambda value: isinstance(value, list), "lists of integers"),
     "constants": integers, "sizes": integers, "only": one_of("sized", "any"),
-    "hints": table_of(lambda _: True, "hints"), "aligned": texts, "dense": texts,
+    "hints": table_of(lambda _: True, "hints"), "aligned": texts, "contiguous": texts,
     "multiples": integers, "where": texts, "tiles": text, "rounds": natural, "grid": texts,
 }  # fmt: skip
 REQUIRED = ("ops", "dtypes", "grid")
@@ -307,7 +307,7 @@ def _specs(row: Mapping[str, Any], source: str, target: str | None, policy: Poli
             kernel=row.get("kernel", ""),
             targets=(target,) if target else (),
             sizes=sizes,
-            dense=tuple(row.get("dense", ())),
+            contiguous=tuple(row.get("contiguous", ())),
             cost=cost,
         )
 

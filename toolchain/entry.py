@@ -59,10 +59,10 @@ class Param:
 
 @dataclass(frozen=True)
 class OpSpec:
-    """An op's signature, its parameters in ABI order. `products`: it multiplies matrices, so tf32 differs from f32.
-    `pdl_reads`: the arrays that its kernels may read before they wait for the previous launch. `updates`: the outputs
-    that are read as well, or of which a part stays as it was. `aliases`: pairs of an input and the output that may be
-    the very same array. `static`: dimensions whose size is a constant of every entry, and part of the arrays' types."""
+    """An op's signature, with its parameters in ABI order. `products`: it multiplies matrices, so tf32 differs from
+    f32. `pdl_reads`: the arrays that its kernels may read before they wait for the previous launch. `updates`: the
+    outputs that are also read, or of which a part stays unchanged. `aliases`: pairs of an input and an output that may
+    be the same array. `static`: dimensions whose size is a constant of every entry, and part of the arrays' types."""
 
     name: str
     params: tuple[Param, ...]
@@ -119,15 +119,14 @@ class EntrySpec:
     """One exported symbol of a kernel source.
 
     `constants`: what was baked in (tile sizes). `aligned`: the array parameters whose base address and outer strides
-    must be multiples of 16 bytes. `dense`: those whose base address must be, and whose elements must lie without gaps:
-    their rows may then begin anywhere. `multiples`: dimension symbols that must be multiples of a number, which the
-    compiler then takes for granted. `where`: conditions on dimension symbols, such as "D == 64", which may use `cdiv`,
-    `min` and `max` (see below): the same on every device. `cost`: the entry is taken only where its tile is the
-    cheapest. `grid`: three expressions in dimension symbols, constants, these functions and `SMS` (multiprocessors of
-    the device). `hints`: compiler hints by target (or
-    "default"): occupancy, num_ctas, num_worker_warps, latency. `kernel`: the kernel's name in its source, where it is
-    not the op's. `targets`: those that it is compiled for; none means all. `sizes`: dimension symbols that have one
-    size, which is compiled in.
+    must be multiples of 16 bytes. `contiguous`: those whose base address must be such a multiple and whose elements
+    must have no gaps between them; their rows may then begin at any address. `multiples`: dimension symbols that must
+    be multiples of a number; the compiler relies on it. `where`: conditions on dimension symbols, such as "D == 64",
+    which may use `cdiv`, `min` and `max` (see below) and are the same on every device. `cost`: the entry is taken only
+    if its tile is the cheapest. `grid`: three expressions in dimension symbols, constants, these functions and `SMS`
+    (the device's multiprocessors). `hints`: compiler hints by target (or "default"): occupancy, num_ctas,
+    num_worker_warps, latency. `kernel`: the kernel's name in its source, if it is not the op's. `targets`: those that
+    it is compiled for; an empty tuple means all. `sizes`: dimension symbols with a single size, which is compiled in.
     """
 
     symbol: str
@@ -143,7 +142,7 @@ class EntrySpec:
     kernel: str = ""
     targets: tuple[str, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
-    dense: tuple[str, ...] = ()
+    contiguous: tuple[str, ...] = ()
     cost: TileCost | None = None
 
     def __post_init__(self) -> None:
@@ -156,8 +155,8 @@ class EntrySpec:
         arrays = {p.name for p in self.params if p.dims}
         if unknown := set(self.aligned) - arrays:
             raise UsageError(f"{self.symbol}: aligned names no array parameter: {', '.join(sorted(unknown))}")
-        if unknown := set(self.dense) - arrays:
-            raise UsageError(f"{self.symbol}: dense names no array parameter: {', '.join(sorted(unknown))}")
+        if unknown := set(self.contiguous) - arrays:
+            raise UsageError(f"{self.symbol}: contiguous names no array parameter: {', '.join(sorted(unknown))}")
         dims = {d for p in self.params for d in p.dims}
         if unknown := set(self.multiples) - dims:
             raise UsageError(f"{self.symbol}: multiples names no dimension: {', '.join(sorted(unknown))}")
@@ -213,7 +212,7 @@ class EntrySpec:
         for name in self.aligned:
             if name in misaligned:
                 return f"{name} must be aligned to {ALIGNMENT} bytes in address and strides"
-        for name in self.dense:
+        for name in self.contiguous:
             if name in gapped:
                 return f"{name} must be without gaps, at a multiple of {ALIGNMENT} bytes"
         for name, step in self.multiples.items():
@@ -250,7 +249,7 @@ class EntrySpec:
         fields: dict[str, Any] = dict(row)
         fields.update(
             aligned=tuple(row["aligned"]), where=tuple(row["where"]), grid=(x, y, z), targets=tuple(row["targets"]),
-            dense=tuple(row.get("dense", ())),
+            contiguous=tuple(row.get("contiguous", ())),
             cost=TileCost.from_json(row["cost"]) if row.get("cost") else None,
         )  # fmt: skip
         return cls(**fields)

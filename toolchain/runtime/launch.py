@@ -173,7 +173,7 @@ def check_layouts(spec: EntrySpec, args: Args) -> tuple[dict[str, int], frozense
             _check_layout(spec, param, value.layout)
     dims = spec.bind({name: view.shape for name, view in layouts.items()})
     misaligned = frozenset(name for name, view in layouts.items() if not view.aligned)
-    return dims, misaligned, frozenset(name for name, view in layouts.items() if not view.dense)
+    return dims, misaligned, frozenset(name for name, view in layouts.items() if not view.aligned_contiguous)
 
 
 def _check_layout(spec: EntrySpec, param: Param, view: Layout) -> None:

@@ -37,15 +37,16 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 class Layout:
     """Equal layouts are the same object (see `layout`), so they are compared and hashed by identity.
 
-    `strides`: in elements. `aligned`: the address and the outer strides are multiples of 16 bytes. `contiguous`: the
-    address is, and there are no gaps between elements. `span`: bytes from the first element to the end of the last.
+    `strides`: in elements. `aligned`: the address and the outer strides are multiples of 16 bytes.
+    `aligned_contiguous`: the address is, and there are no gaps between elements. `span`: bytes from the first element
+    to the end of the last.
     """
 
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     aligned: bool
-    dense: bool
+    aligned_contiguous: bool
     itemsize: int
     span: int
 
@@ -105,10 +106,10 @@ def layout(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], address
     if shape and shape[-1] <= 1:
         strides = (*strides[:-1], 1)
     aligned = address_aligned and all(stride * itemsize % ALIGNMENT == 0 for stride in strides[:-1])
-    dense = address_aligned and _contiguous(shape, strides)
+    aligned_contiguous = address_aligned and _contiguous(shape, strides)
     empty = 0 in shape
     reach = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-    return Layout(dtype, shape, strides, aligned, dense, itemsize, 0 if empty else (reach + 1) * itemsize)
+    return Layout(dtype, shape, strides, aligned, aligned_contiguous, itemsize, 0 if empty else (reach + 1) * itemsize)
 
 
 class Chunk(NamedTuple):

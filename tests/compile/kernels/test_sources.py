@@ -139,9 +139,9 @@ def test_both_sources_have_the_same_abi_promises_hints_and_precision(name: str) 
 
 
 def test_of_a_dense_array_the_address_alone_is_promised() -> None:
-    dense = [spec for spec in ENTRIES if spec.dense]
-    assert {spec.source for spec in dense} == set(SOURCES)
-    for spec in dense:  # softmax: address, two sizes and two strides of x, then of out
+    contiguous = [spec for spec in ENTRIES if spec.contiguous]
+    assert {spec.source for spec in contiguous} == set(SOURCES)
+    for spec in contiguous:  # softmax: address, two sizes and two strides of x, then of out
         assert divisors(bytecode.read(exported(spec)).entries[spec.symbol]) == {0: 16, 5: 16}
 
 

@@ -56,7 +56,7 @@ def test_one_dimension_as_several(cpu: CpuExecutor) -> None:
     assert np.array_equal(buffer.unflatten(1, 2, 3).numpy(), array.reshape(4, 2, 3, 8))
     assert np.array_equal(buffer.unflatten(-1, 2, 2, 2).numpy(), array.reshape(4, 6, 2, 2, 2))
     assert np.array_equal(buffer.unflatten(0, 4).numpy(), array)
-    cut = buffer.slice(2, 1, 5)  # no dense buffer, so no reshape of it
+    cut = buffer.slice(2, 1, 5)  # not contiguous, so it cannot be reshaped
     assert np.array_equal(cut.unflatten(1, 3, 2).numpy(), array[:, :, 1:5].reshape(4, 3, 2, 4))
     assert cut.unflatten(1, 3, 2).strides == (48, 16, 8, 1)
     assert buffer.slice(0, 0, 0).unflatten(0, 0, 5).shape == (0, 5, 6, 8)

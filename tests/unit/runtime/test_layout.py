@@ -89,10 +89,12 @@ def test_alignment_is_of_outer_strides_in_bytes(dtype: str, strides: tuple[int, 
 
 
 def test_a_dense_array_has_no_gaps_and_an_aligned_address() -> None:
-    assert layout("bf16", (3, 5), (5, 1), address_aligned=True).dense
-    assert not layout("bf16", (3, 5), (5, 1), address_aligned=False).dense
-    assert not layout("bf16", (3, 5), (6, 1), address_aligned=True).dense
-    assert layout("bf16", (1, 5), (6, 1), address_aligned=True).dense  # one row: nothing comes after the gap
+    assert layout("bf16", (3, 5), (5, 1), address_aligned=True).aligned_contiguous
+    assert not layout("bf16", (3, 5), (5, 1), address_aligned=False).aligned_contiguous
+    assert not layout("bf16", (3, 5), (6, 1), address_aligned=True).aligned_contiguous
+    assert layout(
+        "bf16", (1, 5), (6, 1), address_aligned=True
+    ).aligned_contiguous  # one row: nothing comes after the gap
 
 
 def test_a_single_element_row_counts_as_unit_stride() -> None:

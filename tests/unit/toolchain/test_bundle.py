@@ -123,10 +123,10 @@ def test_a_damaged_or_missing_file_is_named(bundle: Bundle) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '{"format": 1}', '{"format": 3}', '{"format": 3, "tools": {}, "entries": [{}]}',
-     '{"format": 3, "tools": [], "entries": []}', '{"format": 3, "tools": {}, "entries": 3}',
-     '{"format": 3, "tools": {"ptxas": {"version": "1"}}, "entries": []}',
-     '{"format": 3, "tools": {"ptxas": {"version": "1", "sha256": null}}, "entries": []}', "[" * 100_000],
+    ["", "{", "[]", '{"format": 1}', '{"format": 4}', '{"format": 4, "tools": {}, "entries": [{}]}',
+     '{"format": 4, "tools": [], "entries": []}', '{"format": 4, "tools": {}, "entries": 3}',
+     '{"format": 4, "tools": {"ptxas": {"version": "1"}}, "entries": []}',
+     '{"format": 4, "tools": {"ptxas": {"version": "1", "sha256": null}}, "entries": []}', "[" * 100_000],
     ids=lambda text: text[:60],
 )  # fmt: skip
 def test_a_bad_manifest(bundle: Bundle, text: str) -> None:

@@ -50,7 +50,7 @@ def test_a_manifest_keeps_all_of_it() -> None:
         ({"sizes": {"M": 8, "N": 100}}, "sizes has N = 100, which it could not take"),
         ({"sizes": {"M": 0}}, "sizes has M = 0, which it could not take"),
         ({"aligned": ["y"]}, "aligned names no array parameter: y"),
-        ({"dense": ["y"]}, "dense names no array parameter: y"),
+        ({"contiguous": ["y"]}, "contiguous names no array parameter: y"),
         ({"where": ["Q == 1"]}, "'Q == 1' uses unknown Q"),
         ({"where": ["M > SMS"]}, "'M > SMS' uses unknown SMS"),
         ({"grid": ["M", "Z", "1"]}, "'Z' uses unknown Z"),
@@ -83,7 +83,7 @@ def test_why_an_entry_cannot_take_arguments(dims: dict[str, int], misaligned: tu
 
 
 def test_an_entry_of_dense_arrays_takes_none_with_gaps() -> None:
-    (spec,) = specs_of({**ROW, "dtypes": ["bf16"], "aligned": [], "dense": ["x"]}, "py", None)
+    (spec,) = specs_of({**ROW, "dtypes": ["bf16"], "aligned": [], "contiguous": ["x"]}, "py", None)
     assert spec.unmet(FITS, frozenset({"x"}), frozenset({"out"})) is None
     assert spec.unmet(FITS, frozenset(), frozenset({"x"})) == "x must be without gaps, at a multiple of 16 bytes"
     assert EntrySpec.from_json(spec.to_json()) == spec

@@ -15,8 +15,8 @@ from ..dialect.ops import AssumeOp
 
 def assume_divisors(entry: EntryOp, spec: EntrySpec) -> None:
     """`cutile_python_v2` passes an array as pointer, sizes, strides. If the array is aligned, the pointer and all
-    strides but the last, which is 1, are multiples of 16 bytes. If it is dense, the pointer is. Sizes are multiples of
-    the numbers that the entry names."""
+    strides but the last, which is 1, are multiples of 16 bytes. If it is contiguous, the pointer is. Sizes are
+    multiples of the numbers that the entry names."""
     arguments = list(entry.body.block.args)
     promised: list[tuple[SSAValue, int]] = []
     at = 0
@@ -30,7 +30,7 @@ def assume_divisors(entry: EntryOp, spec: EntrySpec) -> None:
             step = ALIGNMENT // ITEMSIZE[param.storage(spec.dtype)]
             promised.append((arguments[at], ALIGNMENT))
             promised += [(stride, step) for stride in arguments[at + 1 + rank : at + 2 * rank]]
-        elif param.name in spec.dense:
+        elif param.name in spec.contiguous:
             promised.append((arguments[at], ALIGNMENT))
         at += 1 + 2 * rank
     if at != len(arguments):

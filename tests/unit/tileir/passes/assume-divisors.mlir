@@ -1,5 +1,5 @@
-// The pointer and the outer stride of an aligned array, the pointer of a dense one, and a size that is a multiple.
-// entry: { aligned = ["x"], dense = ["out"], multiples = { N = 8 } }
+// The pointer and the outer stride of an aligned array, the pointer of a contiguous one, and a size that is a multiple.
+// entry: { aligned = ["x"], contiguous = ["out"], multiples = { N = 8 } }
 entry @k(%x: tile<ptr<f32>>, %m: tile<i32>, %n: tile<i32>, %row: tile<i32>, %unit: tile<i32>, %out: tile<ptr<f32>>, %out_m: tile<i32>, %out_n: tile<i32>, %out_row: tile<i32>, %out_unit: tile<i32>) {
   %value, %token = load_ptr_tko weak %x : tile<ptr<f32>> -> tile<f32>, token
   %sum = addi %row, %n : tile<i32>

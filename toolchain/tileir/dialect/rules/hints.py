@@ -1,8 +1,8 @@
 """The rules for compiler hints: their targets, names and values.
 
 tileiras accepts any name and value in bytecode and ignores those that it does not know, so a misspelt hint would have
-no effect and give no message. The names and ranges are those of cuda-tile 13.3; `num_worker_warps_per_cta` and its values
-are cuTile's.
+no effect and give no message. The names and ranges are those of cuda-tile 13.3; `num_worker_warps_per_cta` and its
+values are cuTile's.
 """
 
 from __future__ import annotations
