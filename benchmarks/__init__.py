@@ -1,1 +1,1 @@
-"""How fast: our kernels and model beside PyTorch's on a GPU, and the toolchain on a CPU. See docs/benchmarks.md."""
+"""Measures our kernels and model beside PyTorch's on a GPU, and the toolchain on a CPU. See docs/benchmarks.md."""

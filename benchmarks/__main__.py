@@ -1,5 +1,5 @@
-"""`python -m benchmarks [gpu | cpu | list | merge | table | plot | stamp]`; by default gpu where there is a GPU, else
-cpu."""
+"""`python -m benchmarks [gpu | cpu | list | merge | table | plot | stamp]`; the default is gpu on a machine with a GPU,
+else cpu."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _named(text: str) -> tuple[str, Path]:
-    """A folder by a name, or by its own."""
+    """NAME=DIR, or DIR, whose last part is then the name."""
     word = r"[\w.+-]+"
     found = re.fullmatch(rf"(?:({word})=)?(.+)", text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no folder")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a folder")
     path = Path(found[2])
     name = found[1] or path.resolve().name
     if not re.fullmatch(word, name):
@@ -66,13 +66,14 @@ def _named(text: str) -> tuple[str, Path]:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no count from 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
     return int(text)
 
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="How fast: see docs/benchmarks.md.", epilog=EXAMPLES,
+        prog="python -m benchmarks", epilog=EXAMPLES,
+        description="Measure the speed of kernels, model and toolchain: see docs/benchmarks.md.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
@@ -126,7 +127,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _auto(_: argparse.Namespace) -> int:
-    """On a GPU: compile what it needs, then measure."""
+    """With a GPU: compile the kernels that it needs, then measure. Without one: measure the CPU part."""
     from toolchain.runtime import gpus
 
     found = gpus()
@@ -154,7 +155,7 @@ def _gpu(args: argparse.Namespace) -> int:
 
 
 def options(args: argparse.Namespace) -> Options:
-    """Of `gpu`'s words. Raises UsageError."""
+    """The options of `gpu`. Raises UsageError for options that contradict each other."""
     names = [name for name, _ in args.against]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"two bundles called {twice[0]}", hint="--against NAME=DIR gives one another name")
@@ -212,7 +213,7 @@ def _stamp(args: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command; returns its exit code."""
+    """Run a command. Returns its exit code."""
     command.settle_streams()
     args = parser().parse_args(argv)
     return command.run(lambda: args.run(args), set_up=SET_UP)

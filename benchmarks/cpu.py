@@ -1,4 +1,4 @@
-"""`cpu`: what can be measured without a GPU: the interpreter, compiling, assembling."""
+"""The command `cpu`, for a machine without a GPU: measures the interpreter, compiling and assembling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ FILE = "cpu.json"
 
 @dataclass(frozen=True)
 class Options:
-    """`only`: of PARTS. `targets`: of the compiles, none for the default ones; kernels are assembled for the first."""
+    """`only`: the names in PARTS to run. `targets`: those to compile for, none means the default ones; single kernels
+    are assembled for the first."""
 
     output: Path
     only: Sequence[str] = PARTS
@@ -30,7 +31,7 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Prints what was measured and writes it to cpu.json, after each. Raises OSError."""
+    """Print each measurement, and write cpu.json after each. Raises OSError."""
     found = {**environment.host(), "processor": _processor(), **environment.commit(Path())}
     made: list[Measurement] = []
     path = options.output / FILE

@@ -1,4 +1,5 @@
-"""`gpu`: ours and PyTorch's in one process on one GPU, checked and then timed in turns; saved after every case."""
+"""The command `gpu`: checks our kernels and PyTorch's in one process on one GPU, then times them in turns. Results are
+saved after every case."""
 
 from __future__ import annotations
 
@@ -41,14 +42,14 @@ def say(text: str) -> None:
 
 
 def run(options: Options) -> int:
-    """Measures the chosen cases. Returns the exit code: that of ConformanceError if an output was wrong, 1 if one of
-    ours did not run, or is slower than was asked for."""
+    """Measure the chosen cases. Returns the exit code: that of ConformanceError if an output was wrong, 1 if a kernel
+    of ours did not run or is slower than `at_least` allows."""
     cases = chosen(options)
     bundle = Bundle.load(options.bundle)
     others = {name: Bundle.load(folder) for name, folder in options.against.items()}
     kernels = choose(bundle, others, options.sources)
-    driver.load()  # without a GPU that is said once, not by each process
-    # Asked once: the files that a run of several processes writes must not make another tree of it.
+    driver.load()  # so that a missing GPU is reported once, not by each process
+    # Asked only once, because files that a run with several processes writes would change the answer.
     options = replace(options, tree=options.tree or environment.commit(bundle.root))
     if len(found := apart.parts(cases, options.peers)) > 1:
         return apart.run(options, found)
@@ -94,7 +95,7 @@ def measure_all(rig: Rig, cases: Sequence[Case], results: Results, options: Opti
 
 
 def measure(rig: Rig, zoo: Zoo, case: Case, uuid: str) -> list[Row]:
-    """The rows of one case, with the GPU's state before and after it. What fails is in the rows."""
+    """The rows of one case, with the GPU's state before and after it. Failures are recorded in the rows."""
     before = smi.read(uuid)
     sizes: dict[str, int] = {}
     least: dict[str, Any] = {}
@@ -122,7 +123,7 @@ def _unbuilt(_: Kernels) -> Any:
 
 
 def _with(results: Results, made: Sequence[Row]) -> Results:
-    """More rows, and the clocks seen so far."""
+    """The results with more rows, and with the range of clocks seen so far."""
     everything = mark_best([*results.rows, *made])
     readings: list[Mapping[str, str]] = [r for row in everything for r in (row.gpu_before, row.gpu_after)]
     seen: dict[str, Any] = {**results.environment, "sm_clock_mhz": smi.clock_range(readings)}
@@ -130,7 +131,7 @@ def _with(results: Results, made: Sequence[Row]) -> Results:
 
 
 def _smi_name(side: TorchSide) -> str:
-    """What nvidia-smi knows our GPU by: it numbers them in its own way, so by UUID where it takes that."""
+    """The name of our GPU for nvidia-smi: its UUID if nvidia-smi accepts it, because it numbers GPUs differently."""
     uuid = f"GPU-{torch.cuda.get_device_properties(side.device).uuid}"
     return uuid if smi.read(uuid) else str(side.device.index)
 

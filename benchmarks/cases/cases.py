@@ -1,4 +1,4 @@
-"""What is measured. Each case has a name that `--case` can match, and the work that it cannot do without."""
+"""The cases that are measured. Each has a name that `--case` can match, and states the least work it needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .roofline import Work, decode_work, forward_work, op_work
 Group = Literal["forward", "decode", "ops", "scaling", "larger"]
 GROUPS: tuple[Group, ...] = ("forward", "decode", "ops", "scaling", "larger")
 DTYPE = "bf16"
-# As GPT-2 124M, for longer texts than it was made for: there are no trained weights of it, time does not ask for them.
+# GPT-2 124M with a longer context. There are no trained weights for it, but times do not depend on the weights.
 LONG = replace(PRESETS["gpt2"], n_ctx=8192)
 MODELS: Mapping[str, GPTConfig] = {**PRESETS, "gpt2-8k": LONG}
 
@@ -41,8 +41,8 @@ class OpCase:
 
 @dataclass(frozen=True)
 class ForwardCase:
-    """Logits at all positions. `axis`: what a scaling case varies. `folded`: whether norms are part of the products;
-    None: as the model decides."""
+    """Logits at all positions. `axis`: the size that a scaling case varies. `folded`: norms are part of the products;
+    None leaves the choice to the model."""
 
     model: str
     batch: int
@@ -75,7 +75,7 @@ class ForwardCase:
 
 @dataclass(frozen=True)
 class DecodeCase:
-    """One token per sequence with a cache of `positions`, all of which it attends to, its own the last."""
+    """One token per sequence. It attends to a full cache of `positions`, of which its own is the last."""
 
     model: str
     batch: int
@@ -121,7 +121,7 @@ LAYERS: Mapping[str, Sequence[tuple[int, int]]] = {
     "linear_gelu": ((768, 2304), (768, 3072), (3072, 768), (768, 768)),
     "linear_residual": ((768, 2304), (768, 3072), (3072, 768), (768, 768)),
 }
-# The products as the model has them, at the rows of its shorter forwards: so few that the last round of tiles counts.
+# The model's products at the rows of its shorter forwards. With these few tiles, a partly filled last round matters.
 IN_MODEL = (
     ("linear", 768, 2304),
     ("linear_gelu", 768, 3072),
@@ -141,7 +141,7 @@ OPS = (
     _op("softmax", M=8192, N=1024),
     _op("gelu", M=8192, N=3072),
     _op("gelu", "f32", M=32 * 512, N=768),
-    # At the rows of a forward at B=32 T=1024 what starting a kernel costs no longer counts: what is left is bandwidth.
+    # At the rows of a forward at B=32 T=1024 the cost of starting a kernel is negligible; bandwidth is the limit.
     _op("layernorm", N=32768, C=768),
     _op("embedding", N=32768, V=50257, P=1024, C=768),
     _op("softmax", M=32768, N=1024),
@@ -152,7 +152,7 @@ SCALING = (
     *(ForwardCase("gpt2", 2**n, 64, group="scaling", axis="B") for n in range(9)),
     *(ForwardCase(name, 1, 1024, group="scaling", axis="size") for name in ("gpt2", "medium", "large", "xl")),
 )
-# The larger GPT-2s at more rows than they are tuned for, and their products; and round sizes.
+# The larger GPT-2s at more rows than they are tuned for, their products, and round sizes.
 LARGER = (
     *(
         ForwardCase(name, batch, length, group="larger", folded=folded)

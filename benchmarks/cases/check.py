@@ -1,9 +1,9 @@
-"""Is a result right? Finite everywhere, then bounds on the error of the whole (Frobenius norm) and of the worst
-element.
+"""Decides if a result is right: it must be finite, and within bounds on the error of the whole (Frobenius norm) and of
+the worst element.
 
-The bounds follow the conformance tests': twice the error of the same computation done op by op in the same dtype, plus
-a rounding term (`conformance/tolerances.toml`). Errors are sums over pieces, so that a large result is never copied
-to float64 as a whole.
+The bounds are as in the conformance tests: twice the error of the same computation done op by op in the same dtype,
+plus a rounding term (`conformance/tolerances.toml`). Errors are summed over pieces, so that a large result is never
+copied to float64 as a whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FROBENIUS = {"f32": 1e-3, "tf32": 1e-3, "f16": 2e-3, "bf16": 1e-2}
 
 @dataclass(frozen=True)
 class Errors:
-    """Of a result against its reference: sums of squares, largest magnitudes, and how many elements are not finite."""
+    """The errors of a result: sums of squares, largest magnitudes, and the number of elements that are not finite."""
 
     error_sq: float = 0.0
     reference_sq: float = 0.0
@@ -51,19 +51,20 @@ def total(pieces: Iterable[Errors]) -> Errors:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a result may be off by: relative to the reference's norm, and absolutely for each element."""
+    """The allowed errors: of the whole, relative to the reference's norm, and of each element, absolute."""
 
     frobenius: float
     worst: float
 
 
 def op_bounds(op: str, dtype: str, eager: Errors) -> Bounds:
-    """For one op, given the errors of the op-by-op computation in its dtype."""
+    """The bounds of one op, from the errors of the op-by-op computation in its dtype."""
     return Bounds(FROBENIUS[dtype], _worst(op, dtype, eager))
 
 
 def model_bounds(dtype: str, eager: Errors) -> Bounds:
-    """For the whole model: the roundings of all its layers add up, in the op-by-op computation as in any other."""
+    """The bounds of the whole model, where the roundings of all layers add up, in the op-by-op computation too. So the
+    bound in the norm grows with its error."""
     return Bounds(max(FROBENIUS[dtype], 2 * eager.frobenius), _worst("forward", dtype, eager))
 
 
@@ -88,7 +89,7 @@ class Verdict:
 
 
 def judge(what: str, found: Errors, bounds: Bounds) -> Verdict:
-    """Raises ConformanceError for a result that is not finite or outside of a bound; one of nothing is wrong too."""
+    """The verdict on a result. Raises ConformanceError if it is empty, not finite, or outside a bound."""
     if not found.elements:
         raise ConformanceError(f"{what}: there is nothing to compare")
     if found.not_finite:
@@ -102,7 +103,7 @@ def judge(what: str, found: Errors, bounds: Bounds) -> Verdict:
 
 
 def loosest(verdicts: Iterable[Verdict]) -> Verdict:
-    """Of several, the one that used most of its bounds."""
+    """The verdict that takes the largest share of its bounds."""
     return max(verdicts, key=lambda v: max(_share(v.frobenius, v.frobenius_bound), _share(v.worst, v.worst_bound)))
 
 

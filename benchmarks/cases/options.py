@@ -1,4 +1,4 @@
-"""What `gpu` is asked for."""
+"""The options of the command `gpu`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ PEERS: tuple[Kind, ...] = ("eager", "graph", "compile")
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for. `limit_s`: for one peer; `stop_after_s`: no case is begun after it. `against`:
-    bundles to compare with, by name. `at_least`: a ratio beside one of them that lies wholly below it fails the run.
-    `tree`: what `environment.commit` said as the run began, where this is a process of a run in several; else it is
-    asked here."""
+    """The options of a run.
+
+    `limit_s`: the limit for building and checking one peer.
+    `stop_after_s`: no case is begun after this time.
+    `against`: bundles to compare with, by name.
+    `at_least`: the run fails if the ratio to one of these lies below it with its whole interval.
+    `tree`: the answer of `environment.commit` at the start of a run that uses several processes; else None.
+    """
 
     bundle: Path
     output: Path

@@ -1,4 +1,5 @@
-"""An op as our model launches it: mostly one kernel; decoding's attention is the cache's spans, then their merging."""
+"""An op as our model launches it. Mostly that is one kernel; attention in decoding may be two, spans and their
+merge."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ Value = DeviceBuffer | float
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: of `op`, with all its arguments."""
+    """One launch of `op` with all its arguments."""
 
     op: str
     args: Mapping[str, Value]
@@ -24,7 +25,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Program:
-    """What computes one result: launches in order, and the buffer that holds it then."""
+    """The launches that compute one result, in order, and the buffer that holds it afterwards."""
 
     launches: Sequence[Launch]
     result: DeviceBuffer
@@ -39,8 +40,8 @@ class Program:
 
 
 def programs(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> list[Program]:
-    """The ways to launch a case of which the fastest is ours: more than one where the caller chooses how to split.
-    Raises UsageError where an op takes what the case does not name."""
+    """The ways to launch a case; the fastest one is reported as ours. There are several if the caller chooses how to
+    split the work. Raises UsageError if the case does not state a size that the op needs."""
     if case.op == "decode_attention":
         whole = _whole_attention(case, launcher, inputs)
         spans = launcher.bundle.policy(launcher.target).spans
@@ -63,7 +64,7 @@ def _single(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> Pr
 
 
 def _logits(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> Program:
-    """With the vocabulary padded, as the model has it; the result is without the padding."""
+    """Logits with a padded vocabulary, as in the model; the padding is not part of the result."""
     weight = inputs["padded_weight"]
     if not isinstance(weight, DeviceBuffer):
         raise UsageError(f"{case.name}: no padded weight")
@@ -73,14 +74,14 @@ def _logits(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> Pr
 
 
 def _whole_attention(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> Program:
-    """The new token's key and value are those that the cache has at its place already."""
+    """Attention in decoding without spans. The new token's key and value are already in the cache at its position."""
     out = launcher.executor.empty([case.dims[name] for name in "BHD"], case.dtype)
     op = "decode_attention_unsplit"
     return Program([Launch(op, {**_named(op, inputs), "out": out})], out)
 
 
 def _decode_attention(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value], span: int) -> Program:
-    """The same in spans, and what puts them together."""
+    """Attention in decoding over spans of the cache, and the merge of their results."""
     spans = {"Z": -(-case.dims["P"] // span), "TWO": 2}
     partial, stats = (_empty(launcher, case, name, spans) for name in ("partial", "stats"))
     first = {**_named(case.op, inputs), "partial": partial, "stats": stats}
@@ -90,7 +91,7 @@ def _decode_attention(case: OpCase, launcher: Launcher, inputs: Mapping[str, Val
 
 
 def _named(op: str, inputs: Mapping[str, Value]) -> dict[str, Value]:
-    """The inputs that an op takes, and caches that it writes to."""
+    """The inputs of an op, and the caches that it writes to."""
     return {param.name: inputs[param.name] for param in ops()[op].params if param.name in inputs}
 
 

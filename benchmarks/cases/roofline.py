@@ -19,7 +19,7 @@ Bound = Literal["memory", "compute"]
 
 @dataclass(frozen=True)
 class Work:
-    """`nbytes` that must cross the memory bus; `flops` of matrix products, a multiply-add as two."""
+    """`nbytes`: bytes that must cross the memory bus. `flops`: of matrix products; a multiply-add counts as two."""
 
     nbytes: int
     flops: int = 0
@@ -41,12 +41,12 @@ class Ceilings:
         return 1e3 * max(work.nbytes / self.bytes_per_s, work.flops / self.flops_per_s)
 
     def bound(self, work: Work) -> Bound:
-        """What the floor comes from."""
+        """The rate that limits the work: memory or matrix units."""
         return "memory" if work.nbytes / self.bytes_per_s >= work.flops / self.flops_per_s else "compute"
 
 
 def op_work(op: str, dtype: str, dims: Mapping[str, int]) -> Work:
-    """The work of an op: what its result cannot do without, in however many launches it is computed."""
+    """The least work of an op, independent of the number of launches that compute it."""
     if op == "decode_attention":  # the cache, the token's query, key and value, and the result
         per_head = 2 * dims["P"] + 4
         return Work(ITEMSIZE[dtype] * dims["B"] * dims["H"] * dims["D"] * per_head, _flops(op, dims))
@@ -78,7 +78,7 @@ def _flops(op: str, d: Mapping[str, int]) -> int:
 
 
 def visible(queries: int, keys: int) -> int:
-    """How many (query, key) pairs the causal mask leaves of the last `queries` of `keys` positions."""
+    """The number of (query, key) pairs that the causal mask leaves for the last `queries` of `keys` positions."""
     return queries * keys - queries * (queries - 1) // 2
 
 
@@ -88,7 +88,8 @@ def parameters(config: GPTConfig) -> int:
 
 
 def forward_work(config: GPTConfig, batch: int, length: int, dtype: str) -> Work:
-    """Logits at every position of (batch, length) tokens. Of the positions' table only the rows in use are read."""
+    """The work of logits at every position of (batch, length) tokens. Only the used rows of the table of positions are
+    read."""
     rows, c = batch * length, config.n_embd
     weights = parameters(config) - (config.n_ctx - length) * c
     nbytes = ITEMSIZE["i32"] * rows + ITEMSIZE[dtype] * (weights + rows * config.vocab_size)
@@ -97,7 +98,8 @@ def forward_work(config: GPTConfig, batch: int, length: int, dtype: str) -> Work
 
 
 def decode_work(config: GPTConfig, batch: int, attended: int, dtype: str) -> Work:
-    """One token per sequence over a cache in which it sees `attended` positions, itself among them."""
+    """The work of decoding one token per sequence. It attends to `attended` positions of the cache, its own
+    included."""
     c, element = config.n_embd, ITEMSIZE[dtype]
     cache = config.n_layer * 2 * batch * attended * c  # one row of it is written, the others are read
     weights = parameters(config) - max(0, config.n_ctx - batch) * c

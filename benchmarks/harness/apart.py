@@ -1,7 +1,7 @@
-"""A run in several processes: each case that torch.compile takes part in has its own.
+"""Runs a benchmark in several processes: each case with torch.compile as a peer gets its own.
 
-After two compiled forwards in one process the driver reported a launch failure in PyTorch's own graph, and a lost
-device takes every case after it along. The results are merged after each process.
+After two compiled forwards in one process the driver reported a launch failure in PyTorch's own graph. A lost device
+makes every later case in that process fail. The results are merged after each process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Start = Callable[[Sequence[str]], int]
 
 
 def parts(cases: Sequence[Case], peers: Sequence[str]) -> list[list[Case]]:
-    """The cases of each process, in their order: those of a model beside torch.compile are alone."""
+    """The cases of each process, in their order. A case with a model and torch.compile gets a process of its own."""
     found: list[list[Case]] = []
     together = False  # whether the last part takes more
     for case in cases:
@@ -37,7 +37,7 @@ def parts(cases: Sequence[Case], peers: Sequence[str]) -> list[list[Case]]:
 
 
 def command(options: Options, part: Sequence[Case], output: Path, left_s: float) -> list[str]:
-    """What measures one part. `left_s`: no case is begun after so many seconds; 0: all are."""
+    """The command that measures one part. `left_s`: no case is begun after this many seconds; 0 means no limit."""
     names = "|".join(re.escape(case.name) for case in part)
     groups = dict.fromkeys(case.group for case in part)
     sources = ["--sources", ",".join(options.sources)] if options.sources else []
@@ -56,8 +56,8 @@ def _start(argv: Sequence[str]) -> int:
 
 
 def run(options: Options, found: Sequence[Sequence[Case]], start: Start = _start) -> int:
-    """Measures the parts one after the other; saves what they have so far after each. Returns the exit code: that of
-    ConformanceError if an output was wrong, 1 if a process or one of ours failed or a case was lost."""
+    """Measure the parts one after the other, and save the merged results after each. Returns the exit code: that of
+    ConformanceError if an output was wrong, 1 if a process or a kernel of ours failed, or a case was not measured."""
     began, codes = time.perf_counter(), set[int]()
     paths: list[Path] = []
     for number, part in enumerate(found):
@@ -68,7 +68,7 @@ def run(options: Options, found: Sequence[Sequence[Case]], start: Start = _start
                 print(f"stopped: {sum(map(len, found[number:]))} cases are not measured", flush=True)
                 break
         output = options.output / "parts" / str(number)
-        for old in output.glob("*.json"):  # of an earlier run
+        for old in output.glob("*.json"):  # the results of an earlier run
             old.unlink()
         code = start(command(options, part, output, left))
         codes.add(code)
@@ -76,7 +76,7 @@ def run(options: Options, found: Sequence[Sequence[Case]], start: Start = _start
         if lost := _lost(part, made):
             print(f"not measured, their process ended with code {code}:", *lost, sep="\n  ", flush=True)
             over = options.stop_after_s and time.perf_counter() - began > options.stop_after_s
-            codes.add(0 if over else 1)  # one that began no more cases after its time did as it was told
+            codes.add(0 if over else 1)  # a process that stopped because its time was over did not fail
         if not made:
             continue
         paths += made
@@ -88,6 +88,6 @@ def run(options: Options, found: Sequence[Sequence[Case]], start: Start = _start
 
 
 def _lost(part: Sequence[Case], made: Sequence[Path]) -> list[str]:
-    """The names of the cases that have no row in what their process left."""
+    """The names of the cases without a row in the results of their process."""
     measured = {row.case for path in made for row in Results.load(path).rows}
     return [case.name for case in part if case.name not in measured]

@@ -1,4 +1,4 @@
-"""How long compiling takes: the default matrix with an empty and with a full cache, and each kernel's assembling."""
+"""Measures how long compiling takes: the default matrix with an empty and a full cache, and assembling each kernel."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from .measurement import Measurement
 
 
 def compile_times(names: Sequence[str], repeats: int) -> tuple[list[Measurement], Sequence[Compiled]]:
-    """Cold and warm compiles of both sources for these targets (none: the default ones), each cold one with a temporary
-    cache of its own. Also what was compiled. Raises ToolchainError if a cell does not compile."""
+    """Times of cold and warm compiles of both sources for these targets (none means the default ones). Each cold
+    compile has an empty temporary cache. Also returns the compiled entries. Raises ToolchainError if a cell does not
+    compile."""
     wanted = targets.select(names)
     entries = [(module, spec) for module in packages().values() for spec in pipeline.load_source(module).entries()]
     cold: list[float] = []
@@ -44,8 +45,8 @@ def compile_times(names: Sequence[str], repeats: int) -> tuple[list[Measurement]
 
 
 def assemble_times(compiled: Sequence[Compiled], target: str, repeats: int) -> Iterator[Measurement]:
-    """Milliseconds that tileiras takes for each kernel that there is for this target, one at a time; first the median
-    and the slowest of all."""
+    """Milliseconds that tileiras takes for each kernel of this target, one at a time. The first rows are the median and
+    the slowest of all."""
     each: list[Measurement] = []
     for entry in (one for one in compiled if one.spec.runs_on(target)):
         times: list[float] = []

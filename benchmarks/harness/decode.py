@@ -1,7 +1,7 @@
 """One token per sequence over a full key-value cache, beside PyTorch's static cache in a graph, eager and compiled.
 
-Both sides start from the same cache, which PyTorch filled from a random text, and the reference takes its step from it
-in f32. Before every sample the state is set back by one position, so that each sample is the same step.
+Both sides start from the same cache, which PyTorch filled from a random text. The reference computes the step from this
+cache in f32. Before every sample the state is set back by one position, so that each sample is the same step.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PREFILL_SEQUENCES = 8  # at a time
 
 
 class DecodeBench:
-    """The cache as it is before the step, the reference step, and everybody who takes it."""
+    """The cache before the step, the result of the reference step, and the contenders."""
 
     def __init__(self, rig: Rig, models: Models, case: DecodeCase, seed: int = 1) -> None:
         self.rig, self.models, self.case = rig, models, case
@@ -61,12 +61,12 @@ class DecodeBench:
         return Cache(*([layer.clone() for layer in layers] for layers in self.before))
 
     def written(self, cache: Cache) -> tuple[Tensor, Tensor]:
-        """The keys and values of the step, each (L, B, H, D), as they are now."""
+        """The keys and values that the step wrote to a cache, each (L, B, H, D)."""
         k, v = (torch.stack([layer[:, :, self.last] for layer in layers]) for layers in cache)
         return k, v
 
     def clear_row(self, cache: Cache) -> None:
-        """The step has to write it."""
+        """Clear the row of the cache that the step has to write."""
         for layers in cache:
             for layer in layers:
                 layer[:, :, self.last] = float("nan")
@@ -110,7 +110,8 @@ class DecodeBench:
         return contender
 
     def peer(self, backend: str, mode: str = "", *, masked: bool = False) -> Callable[[], Contender]:
-        """In a CUDA graph. Without a mask the step is for a cache that it fills; with one, for any position."""
+        """PyTorch's step in a CUDA graph. Without a mask it only works for a cache that the step fills; with a mask,
+        for any position."""
 
         def build() -> Contender:
             side, model, cut = self.rig.torch, self.models.eager, self.models.cut
@@ -144,7 +145,7 @@ class DecodeBench:
         return build
 
     def judge(self, logits: Tensor, tokens: Tensor, after: Cache) -> Verdict:
-        """Logits, the row of the cache that was written, the rows that were not, and the next tokens."""
+        """Check the logits, the row of the cache that was written, the other rows, and the next tokens."""
         self.rig.torch.synchronize()
         pairs = zip((logits, *self.written(after)), (self.logits, *self.row), strict=True)
         found = [self.rig.torch.errors(got, wanted) for got, wanted in pairs]

@@ -1,4 +1,4 @@
-"""What a run ran on and with: GPU, driver, libraries, commit, the bundle and the tools that compiled it."""
+"""Records the environment of a run: GPU, driver, libraries, commit, the bundle and the tools that compiled it."""
 
 from __future__ import annotations
 
@@ -20,23 +20,27 @@ from toolchain.errors import UsageError
 from toolchain.files import write_whole
 from toolchain.knobs import ROOT
 
-COMMIT = "commit.json"  # in a bundle: the tree that it is of, for a machine without git
+COMMIT = "commit.json"  # a file in a bundle that names the commit it was compiled from, for a machine without git
 UNMEASURED = (":!benchmarks/results", ":!docs", ":!tests")  # as git's pathspecs
 PACKAGES = ("torch", "triton", "cupy-cuda13x", "cuda-bindings", "numpy", "ml-dtypes")
 
 
 def commit(bundle: Path) -> dict[str, str]:
-    """`commit`, and `changes`: the digest of what differs from it, empty for a clean tree. From git; where there is no
-    checkout, from what `stamp` wrote into the bundle; else empty. `bundle_commit`, `bundle_changes`: what `stamp`
-    wrote, where it did: a tree that was copied to the GPU may stand on an older checkout there. Raises UsageError if
-    git fails."""
+    """Which tree is measured, and which one the bundle was compiled from.
+
+    `commit`, and `changes`: the digest of uncommitted changes, empty for a clean tree. They come from git; without a
+    checkout, from the note of `stamp` in the bundle; without either they are empty.
+    `bundle_commit`, `bundle_changes`: the note of `stamp`, if there is one. It can differ from the checkout if a bundle
+    was copied to a machine with an older checkout.
+    Raises UsageError if git fails.
+    """
     here, stamped = _git(), _stamped(bundle)
     tree = here or stamped or {"commit": "", "changes": ""}
     return {**tree, **{f"bundle_{name}": value for name, value in stamped.items()}}
 
 
 def _stamped(bundle: Path) -> dict[str, str]:
-    """What `stamp` noted in a bundle, empty where it did not."""
+    """The note of `stamp` in a bundle; empty if there is none."""
     try:
         written = json.loads((bundle / COMMIT).read_text())
         return {"commit": str(written["commit"]), "changes": str(written["changes"])}
@@ -45,7 +49,7 @@ def _stamped(bundle: Path) -> dict[str, str]:
 
 
 def stamp(bundle: Path) -> Path:
-    """Notes the checkout's commit in a bundle. Raises UsageError outside of a checkout, OSError."""
+    """Write the checkout's commit into a bundle. Raises UsageError outside a checkout, and OSError."""
     found = _git()
     if found is None:
         raise UsageError(f"{ROOT} is not a git checkout, or git is not installed: the commit is unknown")
@@ -57,8 +61,9 @@ def stamp(bundle: Path) -> Path:
 
 
 def _git() -> dict[str, str] | None:
-    """None where there is no checkout, or no git. Results that are written into the tree do not change what was
-    measured; nor does what is new beside the commit's folders: the output of this run, its log, results of others."""
+    """The commit and its changes; None without a checkout or git. Two kinds of changes do not count, because they do
+    not affect what is measured: results written into the tree, and new files outside the commit's folders, such as the
+    output and the log of this run."""
     if not (ROOT / ".git").exists() or shutil.which("git") is None:
         return None
     head = _run("rev-parse", "HEAD").decode().strip()
@@ -74,14 +79,14 @@ def _git() -> dict[str, str] | None:
 
 
 def _content(path: Path) -> bytes:
-    """Of what git lists: a file, a link that may lead nowhere, or a whole checkout, which is a name alone."""
+    """The content of a path that git lists: of a file, or the target of a link. A nested checkout has none."""
     if path.is_symlink():
         return b"link to " + os.fsencode(path.readlink())
     return b"a checkout of its own" if path.is_dir() else path.read_bytes()
 
 
 def _names(*words: str) -> list[str]:
-    """What git lists with -z: without it, names that are not ASCII would come quoted."""
+    """The names that git lists with -z. Without that option, git quotes names that are not ASCII."""
     return [os.fsdecode(name) for name in _run(*words).split(b"\0") if name]
 
 
@@ -97,7 +102,7 @@ def _run(*words: str) -> bytes:
 
 
 def tools(bundle: Bundle) -> dict[str, Any]:
-    """The bundle's identity and what compiled it."""
+    """The bundle's hash and the tools that compiled it."""
     manifest = (bundle.root / MANIFEST).read_bytes()
     return {
         "bundle": hashlib.sha256(manifest).hexdigest(),
@@ -124,7 +129,7 @@ def host() -> dict[str, Any]:
 def describe(
     bundle: Bundle, others: Mapping[str, Bundle], gpu: Mapping[str, Any], tree: Mapping[str, str]
 ) -> dict[str, Any]:
-    """All of it. `others`: what it is compared with, by name; `gpu`: its name, driver and so on, from who asked the
-    device; `tree`: what `commit` said."""
+    """The whole environment. `others`: bundles to compare with, by name. `gpu`: the GPU's name, driver and so on, as
+    the caller read them. `tree`: the answer of `commit`."""
     against = {name: {**_stamped(other.root), **tools(other)} for name, other in others.items()}
     return {**gpu, **host(), **tree, **tools(bundle), **({"against": against} if against else {})}

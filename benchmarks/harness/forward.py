@@ -1,4 +1,4 @@
-"""The forward pass of a GPT-2, logits at all positions, beside PyTorch's: eagerly, as a graph, and compiled."""
+"""Measures the forward pass of a GPT-2, logits at all positions, beside PyTorch's: eager, as a graph, and compiled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REFERENCE_ROWS = 8192  # tokens that the f32 reference takes at a time
 
 
 class ForwardBench:
-    """Tokens, the reference logits of them, and everybody who computes them."""
+    """The tokens, their reference logits, and the contenders."""
 
     def __init__(self, rig: Rig, models: Models, case: ForwardCase, seed: int = 1) -> None:
         self.rig, self.models, self.case = rig, models, case
@@ -39,7 +39,7 @@ class ForwardBench:
         side.synchronize()
 
     def errors(self, logits: Tensor) -> Errors:
-        """Of logits (B, T, V or Vp)."""
+        """The errors of logits (B, T, V or Vp)."""
         step = max(1, REFERENCE_ROWS // self.case.length)
         pieces = zip(self.models.cut(logits).split(step), self.reference, strict=True)
         return total(self.rig.torch.errors(got, wanted) for got, wanted in pieces)
@@ -49,7 +49,7 @@ class ForwardBench:
         peers = [Maker(f"eager, {best}", "eager", self.peer(models.eager, best, "each"))]
         peers += [Maker(f"graph, {b}", "graph", self.peer(models.eager, b, "graph")) for b in BACKENDS]
         peers += [Maker(f"graph, {best}, fused GELU", "graph", self.peer(models.fused_gelu, best, "graph"))]
-        if self.case.group == "scaling":  # one point of a curve: the cheap peer alone
+        if self.case.group == "scaling":  # a scaling case, one point of a curve: only the cheap peer
             peers = [Maker(f"graph, {best}", "graph", self.peer(models.eager, best, "graph"))]
         else:
             for mode, how in (("reduce-overhead", "steps"), (MAX_AUTOTUNE, "graph")):
@@ -78,7 +78,7 @@ class ForwardBench:
         return contender
 
     def peer(self, model: TorchGPT, backend: str, how: str, mode: str = "") -> Callable[[], Contender]:
-        """`how`: `each` call by itself, `steps` of a compiler that makes its own graphs, or one `graph` of ours."""
+        """A peer. `how`: `each` launches every call, `steps` leaves graphs to the compiler, `graph` captures one."""
 
         def build() -> Contender:
             side = self.rig.torch

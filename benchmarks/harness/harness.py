@@ -1,6 +1,6 @@
-"""One case: build every contender, check each one's output, then time the right ones in turns, and make the rows.
+"""Measures one case: builds every contender, checks its output, times those that are right in turns, makes the rows.
 
-Knows neither a GPU nor PyTorch: a contender is a few calls.
+This module does not know of GPUs or PyTorch: a contender is a few callables.
 """
 
 from __future__ import annotations
@@ -30,10 +30,14 @@ TRACE_CHARACTERS = 20_000  # the end of a traceback, where the error is
 
 @dataclass
 class Contender:
-    """Something ready to run. `check` runs it once on poisoned outputs and compares, or raises ConformanceError.
-    `time_us` gives the device time of one sample, which is `calls` calls over `sets` sets of inputs. `entry`: the
-    kernel, where it is one. `peak_bytes`: the device memory that it took at most, where a check watches it. `host`: the
-    host's time to start one call, where a check takes it."""
+    """Something ready to run.
+
+    `check`: runs it once on poisoned outputs and compares; raises ConformanceError if an output is wrong.
+    `time_us`: the device time of one sample, which is `calls` calls over `sets` sets of inputs.
+    `entry`: the kernel, if it is a single one.
+    `peak_bytes`: the most device memory that it used, if the check measures that.
+    `host`: the host's time to start one call, if the check measures that.
+    """
 
     check: Callable[[], Verdict]
     time_us: Callable[[], float]
@@ -46,9 +50,12 @@ class Contender:
 
 @dataclass(frozen=True)
 class Maker:
-    """A contender by name, not built yet: building one may take minutes, or fail. `kind`: how it runs; `against`: our
-    kernels of another bundle; `copy` is none of the peers, it just moves as many bytes. `beside`: the one of ours that
-    it is a peer of, if not of all."""
+    """A contender that is not built yet: building may take minutes, or fail.
+
+    `kind`: how it runs. `against` means our kernels of another bundle; `copy` is not a peer, it only moves as many
+    bytes.
+    `beside`: the contender of ours that it is compared with; by default all of ours.
+    """
 
     name: str
     kind: Kind
@@ -58,7 +65,7 @@ class Maker:
 
 @dataclass
 class Outcome:
-    """What became of a contender. `samples`: microseconds of each round. `trace`: the traceback of what it raised."""
+    """The result of a contender. `samples`: microseconds of each round. `trace`: the traceback of its exception."""
 
     maker: Maker
     status: Status = "ok"
@@ -76,7 +83,7 @@ class Outcome:
 
     @property
     def ms(self) -> stats.Interval | None:
-        """Of one call."""
+        """Milliseconds of one call."""
         if not self.samples or self.contender is None:
             return None
         return stats.median(self.samples).scaled(1e-3 / self.contender.calls)
@@ -89,7 +96,7 @@ class Outcome:
 
 
 def shorten(text: str) -> str:
-    """An error's text without the middle of a long one: compilers quote whole programs."""
+    """The text of an error. The middle of a long one is left out, because compilers quote whole programs."""
     text = text.strip()
     half = DETAIL_CHARACTERS // 2
     return text if len(text) <= DETAIL_CHARACTERS else f"{text[:half]} ... {text[-half:]}"
@@ -97,8 +104,8 @@ def shorten(text: str) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """`samples` rounds; `limit_s` for building and checking one peer. `healthy`: whether the device still works: after
-    some errors nothing can run on it. `say` is told what is done."""
+    """How to run a case: `samples` rounds, at most `limit_s` for building and checking one peer. `healthy` tells if the
+    device still works; after some errors nothing can run on it. `say` is called with progress messages."""
 
     samples: int
     limit_s: float
@@ -107,9 +114,9 @@ class Plan:
 
 
 def run_contenders(makers: Sequence[Maker], plan: Plan) -> list[Outcome]:
-    """Checks all, then times those that are right, one sample of each a round, in an order that is drawn anew for each:
-    under a power limit the clock depends on what ran before. Fails none but the one that raised, and all the others if
-    it took the device with it."""
+    """Check all contenders, then time those that are right. A round takes one sample of each, in a random order,
+    because under a power limit the clock depends on what ran before. If a contender raises, only that one fails; if the
+    device is lost, all others fail too."""
     outcomes = [Outcome(maker) for maker in makers]
     for outcome in outcomes:
         started = time.perf_counter()
@@ -155,8 +162,8 @@ def _check(outcome: Outcome, plan: Plan) -> None:
 
 
 def rows(case: Case, outcomes: Sequence[Outcome], least: Mapping[str, Any], **also: Any) -> list[Row]:
-    """A row for each of ours and each peer; one with an empty peer where there is none. `least`: what `floor` gives.
-    `also`: more of the row."""
+    """A row for each pair of a contender of ours and a peer; without peers, a row with an empty peer. `least`: the
+    result of `floor`. `also`: further fields of the row."""
     ours = [o for o in outcomes if o.maker.kind == "ours"]
     peers = [o for o in outcomes if o.maker.kind not in ("ours", "copy")]
     same: dict[str, Any] = {
@@ -172,7 +179,7 @@ def rows(case: Case, outcomes: Sequence[Outcome], least: Mapping[str, Any], **al
 
 
 def floor(case: Case, ceilings: Ceilings) -> dict[str, Any]:
-    """The least time of a case, and what it comes from."""
+    """The least time that a case can take, and the rate that limits it."""
     work = case.work()
     return {
         "floor_ms": ceilings.floor_ms(work), "bound": ceilings.bound(work), "nbytes": work.nbytes, "flops": work.flops,
@@ -180,7 +187,7 @@ def floor(case: Case, ceilings: Ceilings) -> dict[str, Any]:
 
 
 def _copy(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The time of a copy of as many bytes, where there is one, or why it has none."""
+    """The time of a copy of as many bytes, or the reason why there is none."""
     for outcome in outcomes:
         if outcome.maker.kind == "copy":
             ms = outcome.ms

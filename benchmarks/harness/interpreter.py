@@ -1,4 +1,4 @@
-"""How fast the CPU interpreter is: microseconds per operation, and the GPT-2 forward."""
+"""Measures the CPU interpreter: microseconds per operation, and the forward pass of GPT-2."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolchain.tileir.interpreter import Allocation, Pointer, Prepared
 
 from .measurement import Measurement
 
-STEPS = 2000  # of the loop that an operation is timed in
+STEPS = 2000  # iterations of the loop that times an operation
 OPERATIONS = {
     "addi, scalar": "%r = addi %i, %one : tile<i32>",
     "cmpi, scalar": "%r = cmpi less_than %i, %one, signed : tile<i32> -> tile<i1>",
@@ -66,7 +66,7 @@ TAIL = """
 
 
 def seconds(run: Callable[[], object], repeats: int) -> list[float]:
-    """The wall time of each of some runs after one to warm up."""
+    """The wall time of each run, after one run to warm up."""
     run()
     times: list[float] = []
     for _ in range(repeats):
@@ -77,14 +77,15 @@ def seconds(run: Callable[[], object], repeats: int) -> list[float]:
 
 
 def _loop(body: str, sanitize: bool, repeats: int) -> list[float]:
-    """Seconds of STEPS steps of a loop over `body`, without checking for races, which depends on the kernel."""
+    """Seconds of a loop of STEPS steps over `body`. Races are not checked, because that time depends on the kernel."""
     prepared = Prepared(text.parse(f"{HEAD}{body}{TAIL}", filename="benchmark"))
     args = [Pointer(Allocation(np.ones(64 * 64, np.float32))), Pointer(Allocation(np.ones(64 * 64, np.uint16)))]
     return seconds(lambda: prepared.launch("k", [*args, STEPS], (1, 1, 1), sanitize), repeats)
 
 
 def operations(repeats: int) -> Iterator[Measurement]:
-    """Microseconds of each operation, sanitizing and not: a loop over it, less the fastest loop over nothing."""
+    """Microseconds of each operation, with and without the sanitizer: the time of a loop over it, minus that of an
+    empty loop."""
     empty = {sanitize: min(_loop("", sanitize, repeats)) for sanitize in (False, True)}
     for name, body in OPERATIONS.items():
         # A store in a loop without a token from step to step would race with itself: only its plain time is measured.
@@ -94,7 +95,7 @@ def operations(repeats: int) -> Iterator[Measurement]:
 
 
 def forward(module: str, config_name: str, dtype: str, tokens: int, repeats: int) -> Iterator[Measurement]:
-    """The public path: the source's bytecode in a bundle, a launcher, the CPU executor, sanitizing and not."""
+    """The forward pass as a user runs it: a bundle, a launcher and the CPU executor, with and without the sanitizer."""
     source, config = load_source(module), preset(config_name)
     entries = [spec for spec in source.entries() if spec.dtype == dtype]
     compiled = [bundle.Compiled(spec, source.artifact(spec), {}) for spec in entries]

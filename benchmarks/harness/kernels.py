@@ -1,4 +1,4 @@
-"""Whose kernels a contender of ours launches: those of a source in the bundle that is measured, or in one that it is
+"""Chooses the kernels of our contenders: those of each source in the measured bundle, and in the bundles that it is
 compared with."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .harness import Contender, Maker
 
 @dataclass(frozen=True)
 class Kernels:
-    """One source of a bundle. `against`: what the bundle is called, where it is not the one that is measured."""
+    """The kernels of one source of a bundle. `against`: the bundle's name, empty for the bundle that is measured."""
 
     bundle: Bundle
     source: str
@@ -30,14 +30,14 @@ class Kernels:
         return Launcher(self.bundle, self.source, executor)
 
     def maker(self, build: Callable[[Kernels], Contender]) -> Maker:
-        """A contender of them; beside ours of the same source alone, where they are of another bundle."""
+        """A contender with these kernels. Kernels of another bundle are only compared with ours of the same source."""
         made = functools.partial(build, self)
         return Maker(self.name, "against", made, beside=self.source) if self.against else Maker(self.name, "ours", made)
 
 
 def choose(bundle: Bundle, others: Mapping[str, Bundle], sources: Sequence[str]) -> list[Kernels]:
-    """The kernels of a run: of the bundle, then of each that it is compared with, by name. `sources`: which; none means
-    all. Raises UsageError if one is not in the bundle, or if another bundle has none of them."""
+    """The kernels of a run: those of the bundle, then those of each bundle that it is compared with. `sources`: none
+    means all. Raises UsageError if a source is not in the bundle, or if another bundle has none of them."""
     if unknown := [source for source in sources if source not in bundle.sources]:
         raise UsageError(f"{bundle.root} has no source {', '.join(unknown)}")
     wanted = [source for source in bundle.sources if not sources or source in sources]

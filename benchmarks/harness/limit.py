@@ -1,4 +1,4 @@
-"""A time limit on a call of this process: compiling a peer can take minutes."""
+"""A time limit for a call in this process, because compiling a peer can take minutes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
-AGAIN_S = 5.0  # library code may swallow what we raise in it: raise it again
+AGAIN_S = 5.0  # library code may swallow the exception, so it is raised again and again
 
 
 class TimedOut(BaseException):
-    """The limit is over. No Exception: libraries catch these, to try the next way."""
+    """The time limit was reached. It does not derive from Exception, which libraries catch to try something else."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Generator[None]:
-    """Raises TimedOut in the block after `seconds`, as soon as Python runs again. Zero is no limit; nor is there one
-    outside of the main thread, where signals are not delivered."""
+    """Raise TimedOut in the block after `seconds`, as soon as Python code runs again. Zero means no limit. Outside the
+    main thread there is no limit either, because signals are not delivered there."""
     if seconds <= 0 or threading.current_thread() is not threading.main_thread():
         yield
         return

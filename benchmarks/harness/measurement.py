@@ -1,4 +1,4 @@
-"""What the CPU part measures: a name, a unit, and the spread of some samples."""
+"""A measurement of the CPU part: a name, a unit, and the spread of its samples."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from . import stats
 
 @dataclass(frozen=True)
 class Measurement:
-    """The median of `samples` times and its 95 % interval (of fewer than six samples, their extremes). `detail`: one of
-    many, which stand in the file and are not printed."""
+    """The median of `samples` times and its 95 % interval (with fewer than six samples, their extremes). `detail`: True
+    for one of many rows that are written to the file and not printed."""
 
     name: str
     unit: str

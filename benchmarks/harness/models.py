@@ -1,4 +1,4 @@
-"""One model at a time on both sides, from the same weights: building a large one takes longer than measuring it."""
+"""Keeps one model at a time on both sides, with the same weights: building a large one takes longer than measuring."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ BACKENDS = ("flash", "cudnn")
 
 
 class Models:
-    """A config's models, each made when first asked for. All have the weights of `dtype`, which the f32 reference takes
-    as they are: what is compared is the computation."""
+    """The models of a config, each made when it is first needed. All have weights rounded to `dtype`, also the f32
+    reference, so that only the computation is compared."""
 
     def __init__(self, rig: Rig, config: GPTConfig, dtype: str) -> None:
         self.rig, self.config, self.dtype = rig, config, dtype
@@ -37,11 +37,11 @@ class Models:
 
     @functools.cached_property
     def bytes(self) -> int:
-        """Of the weights, without padding."""
+        """Bytes of the weights, without padding."""
         return parameters(self.config) * next(iter(self.weights.values())).itemsize
 
     def ours(self, kernels: Kernels, folded: bool | None = None) -> GPT:
-        """`folded`: whether norms are part of the products; None: as the model decides."""
+        """Our model. `folded`: norms are part of the products; None leaves the choice to the model."""
         key = (kernels.name, folded)
         if key not in self._ours:
             launcher = kernels.launcher(self.rig.executor)
@@ -49,12 +49,12 @@ class Models:
         return self._ours[key]
 
     def forget_ours(self) -> None:
-        """Frees our models: what the next ones take can be watched from the start."""
+        """Free our models, so that the memory of the next ones can be measured from the start."""
         self._ours.clear()
 
     @functools.cached_property
     def peer_bytes(self) -> int:
-        """Of PyTorch's weights, whose vocabulary is padded."""
+        """Bytes of PyTorch's weights, whose vocabulary is padded."""
         return sum(value.numel() * value.element_size() for value in self.tensors.values())
 
     @functools.cached_property
@@ -67,11 +67,11 @@ class Models:
 
     @functools.cached_property
     def reference(self) -> TorchGPT:
-        """In f32, of the same weights."""
+        """PyTorch's model in f32, with the same weights."""
         return torch_gpt.build(self.config, self.tensors, torch.float32)
 
     def fastest_attention(self, batch: int, queries: int, keys: int, *, causal: bool) -> str:
-        """The SDPA backend that a peer of this size is given where only one is tried."""
+        """The fastest SDPA backend for this size, for peers that only try one."""
         side, h, d = self.rig.torch, self.config.n_head, self.config.head_size
         q = side.normal((batch, h, queries, d), self.dtype)
         k, v = (side.normal((batch, h, keys, d), self.dtype) for _ in range(2))
@@ -84,7 +84,7 @@ class Models:
 
 
 class Zoo:
-    """The models of the last config that was asked for."""
+    """Holds the models of the last config that was asked for."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig

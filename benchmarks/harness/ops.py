@@ -1,7 +1,7 @@
 """One op at GPT-2's sizes beside PyTorch's best: graphs of back-to-back calls over several sets of inputs.
 
-The sets take turns, so that between two uses of one more than twice the L2 cache has passed: what is measured is what a
-model sees, whose inputs are not in the cache either.
+The sets take turns. Between two uses of a set, more data than twice the L2 cache has been read, so its inputs are not
+in the cache, as in a model.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from .kernels import Kernels
 from .our_side import poison
 from .rig import Rig
 
-SAMPLE_US = 200.0  # at least this much work in a sample: what starting it costs must not be seen
+SAMPLE_US = 200.0  # the least work in a sample, so that the cost of starting it does not matter
 CALLS_MAX = 256
 COPIED = 1 << 17
 
 
 def sets_and_calls(case: OpCase, floor_ms: float, l2_bytes: int) -> tuple[int, int]:
-    """How many sets of inputs, and how many calls in a sample: a multiple of the sets, and enough that even at the
-    floor's speed they take SAMPLE_US."""
+    """The number of sets of inputs, and of calls in a sample. The calls are a multiple of the sets, and take at least
+    SAMPLE_US even at the highest possible speed."""
     sets = max(1, math.ceil(2 * l2_bytes / case.work().nbytes))
     calls = min(CALLS_MAX, math.ceil(SAMPLE_US / (1e3 * floor_ms)))
     return sets, sets * math.ceil(calls / sets)
 
 
 class OpBench:
-    """The shared inputs of a case, and what is expected of each set."""
+    """The shared inputs of a case, and the expected results of each set."""
 
     def __init__(self, rig: Rig, case: OpCase, seed: int = 1) -> None:
         self.rig, self.case = rig, case
@@ -79,7 +79,8 @@ class OpBench:
         return Contender(check, clock, self.calls, self.sets, sets[0].entries(launcher, case.dtype))
 
     def _graph(self, launcher: Launcher, sets: Sequence[Program]) -> Graph:
-        """A sample's calls, each set in turn; after a run of each, which loads the kernels: a capture must not."""
+        """A graph of a sample's calls, over the sets in turns. Each is run once before, because a capture must not load
+        kernels."""
         for one in sets:
             one.run(launcher, self.case.dtype)
         self.rig.executor.synchronize()
@@ -108,8 +109,8 @@ class OpBench:
         return Contender(check, functools.partial(side.time_us, replay.run), self.calls, self.sets)
 
     def copy(self) -> Contender:
-        """Reads half of the case's bytes and writes the other half, over as many sets in as many calls. In pieces of
-        COPIED bytes: what is left over costs a copy another launch."""
+        """A copy that reads half of the case's bytes and writes the other half, with the same numbers of sets and
+        calls. It is made in whole pieces of COPIED bytes, because a remainder would cost another launch."""
         side = self.rig.torch
         elements = max(1, round(self.case.work().nbytes / 2 / COPIED)) * COPIED // torch.int32.itemsize
         sources = [side.integers(2**31 - 1, (elements,)) for _ in self.inputs]
@@ -127,7 +128,7 @@ class OpBench:
         return Contender(check, functools.partial(side.time_us, replay.run), self.calls, self.sets)
 
     def judge(self, results: Sequence[Any]) -> Verdict:
-        """Every set's output. Raises ConformanceError."""
+        """Check the output of every set. Raises ConformanceError."""
         self.rig.torch.synchronize()
         verdicts: list[Verdict] = []
         for index, (result, wanted) in enumerate(zip(results, self.expected, strict=True)):

@@ -15,14 +15,14 @@ HOST_SAMPLES = 100
 
 @dataclass(frozen=True)
 class HostTime:
-    """The host's time to start something, in µs, and of it what the driver takes to launch its graph."""
+    """The host's time to start something, in µs, and the part of it that the driver takes to launch the graph."""
 
     us: float
     launch_us: float
 
 
 class OurSide:
-    """The executor's stream beside PyTorch's: a sample is taken on one while the other is idle."""
+    """Our executor with its own stream. A sample is taken on it while PyTorch's stream is idle."""
 
     def __init__(self, executor: Executor, flush_bytes: int) -> None:
         """`flush_bytes`: what is written between samples to empty the L2 cache."""
@@ -42,8 +42,8 @@ class OurSide:
     def host_time(
         self, run: Callable[[], object], prepare: Callable[[], object], samples: int = HOST_SAMPLES
     ) -> HostTime | None:
-        """The host's time in `run`, which launches a graph on a GPU and does not wait for it: the medians of some, the
-        device idle before each. None on a CPU, where the host does the work."""
+        """The host's time in `run`, which launches a graph on a GPU without waiting for it: medians of `samples` runs,
+        each started on an idle device. None on a CPU, where the host does the work."""
         if self.executor.kind != "cuda":
             return None
         times: list[float] = []
@@ -58,23 +58,23 @@ class OurSide:
         return HostTime(1e6 * statistics.median(times), 1e6 * statistics.median(launches))
 
     def share(self, tensor: Any) -> DeviceBuffer:
-        """A tensor of another library as a buffer on the same memory. DLPack says 1 for the stride of a dimension of
-        one element: the true ones are taken from the tensor, for alignment is judged by them."""
+        """A tensor of another library as a buffer on the same memory. The strides are taken from the tensor itself:
+        DLPack says 1 for a dimension with one element, but alignment is judged by the true stride."""
         taken = self.executor.from_dlpack(tensor)
         shape, strides = tuple(tensor.shape), tuple(tensor.stride())
         return DeviceBuffer(self.executor, taken.allocation, taken.offset, taken.dtype, shape, strides)
 
     def start_peak(self) -> int:
-        """Starts to watch the executor's memory; the bytes in use already."""
+        """Start to record the executor's memory use. Returns the bytes in use now."""
         self.executor.most_used_bytes(reset=True)
         return self.executor.used_bytes() or 0
 
     def peak(self, since: int) -> int | None:
-        """The most bytes in use since `start_peak`, beyond those that were then. None on a CPU."""
+        """The most bytes in use since `start_peak`, minus those in use then. None on a CPU."""
         most = self.executor.most_used_bytes()
         return None if most is None else most - since
 
 
 def poison(buffer: DeviceBuffer) -> None:
-    """Fills an output with what no right result holds, so that an element nobody writes cannot pass."""
+    """Fill an output with a value that no right result has, so that an element that is never written cannot pass."""
     buffer.fill(-(2**31) if buffer.dtype == "i32" else float("nan"))

@@ -1,4 +1,4 @@
-"""What all cases of a run share: the device from both sides, our kernels, and what was asked for."""
+"""Shared by all cases of a run: the device as both sides use it, our kernels, and the options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .our_side import OurSide
 
 @dataclass(frozen=True)
 class Rig:
-    """`kernels`: ours, of the bundle that is measured and of those that it is compared with."""
+    """`kernels`: ours, of the measured bundle and of the bundles that it is compared with."""
 
     executor: Executor
     kernels: Sequence[Kernels]
@@ -28,7 +28,7 @@ class Rig:
     plan: Plan
 
     def makers(self, build: Callable[[Kernels], Contender]) -> list[Maker]:
-        """A contender of each of ours."""
+        """A maker of a contender for each of our kernels."""
         return [kernels.maker(build) for kernels in self.kernels]
 
 
@@ -36,7 +36,7 @@ def open_rig(
     executor: Executor, kernels: Sequence[Kernels], torch: TorchSide, ceilings: Ceilings, options: Options,
     say: Callable[[str], object],
 ) -> Rig:  # fmt: skip
-    """Both sides of one device."""
+    """Make a rig with both sides on one device."""
     plan = Plan(options.samples, options.limit_s, torch.healthy, say)
     return Rig(
         executor, kernels, options.peers, OurSide(executor, torch.flush_bytes), torch, ceilings, plan,

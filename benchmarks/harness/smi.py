@@ -1,4 +1,4 @@
-"""The GPU's clocks, temperature, power and what holds its clocks down, read by `nvidia-smi`. Nothing is ever set."""
+"""Reads the GPU's clocks, temperature, power and throttle reasons with `nvidia-smi`. It never changes a setting."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REASONS = {
 
 
 def query(fields: Iterable[str], gpu: str) -> list[str] | None:
-    """The values of some fields, or None where there is no nvidia-smi or it does not know one of them."""
+    """The values of some fields; None if there is no nvidia-smi, or if it does not know one of them."""
     command = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits", "-i", gpu]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
@@ -32,7 +32,7 @@ def query(fields: Iterable[str], gpu: str) -> list[str] | None:
 
 
 def read(gpu: str = "0") -> Mapping[str, str]:
-    """What can be read now; `gpu`: its index or UUID. Empty where nothing can."""
+    """All fields that can be read now; empty if none can. `gpu`: its index or UUID."""
     for generation in (0, -1):
         values = query([names[generation] for names in FIELDS.values()], gpu)
         if values is not None and len(values) == len(FIELDS):
@@ -42,7 +42,7 @@ def read(gpu: str = "0") -> Mapping[str, str]:
 
 
 def reasons(bits: str) -> str:
-    """The names of what holds the clocks down, of nvidia-smi's hexadecimal number."""
+    """The names of the throttle reasons in nvidia-smi's hexadecimal number."""
     try:
         number = int(bits, 16)
     except ValueError:

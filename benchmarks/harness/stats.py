@@ -1,4 +1,4 @@
-"""Medians with intervals that assume nothing about how samples are distributed."""
+"""Medians, with intervals that do not assume any distribution of the samples."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ class Interval(NamedTuple):
 
 
 def median(samples: Sequence[float]) -> Interval:
-    """The median. Its interval are the order statistics that hold the true median with a probability of at least 95 %,
-    which follows from the binomial distribution alone; of fewer than six samples, which no two do, the extremes."""
+    """The median and its interval. The ends of the interval are two samples that enclose the true median with a
+    probability of at least 95 %, by the binomial distribution. With fewer than six samples there are no such two, and
+    the ends are the extremes."""
     if not samples:
         raise ValueError("no samples, no median")
     ordered = sorted(samples)
@@ -33,8 +34,8 @@ def median(samples: Sequence[float]) -> Interval:
 
 
 def _ranks_outside(count: int, confidence: float = 0.95) -> int:
-    """How many samples may be left out at each end: the largest s with P(at most s of `count` are below the median)
-    <= (1 - confidence) / 2, for that is when the one after them lies above it."""
+    """How many samples to leave out at each end: the largest s for which the sample after them is above the median with
+    a probability of at most (1 - confidence) / 2, that is P(at most s of `count` samples are below the median)."""
     tail, at_most = (1 - confidence) / 2, 0.0
     for k in range(count // 2 + 1):
         at_most += math.comb(count, k) / 2**count
@@ -44,8 +45,8 @@ def _ranks_outside(count: int, confidence: float = 0.95) -> int:
 
 
 def ratio(above: Sequence[float], below: Sequence[float], seed: int = 0) -> Interval:
-    """median(above) / median(below) of samples that were taken in turns: a paired bootstrap, which draws whole rounds,
-    so that what slowed a round down (a clock, a temperature) slows both."""
+    """median(above) / median(below) of samples that were taken in turns. The interval comes from a paired bootstrap. It
+    draws whole rounds, so that anything that slowed a round down (a clock, a temperature) slows both sides."""
     if len(above) != len(below) or not above:
         raise ValueError(
             f"{len(above)} and {len(below)} samples: a paired ratio needs the same number of both, at least one"

@@ -1,4 +1,4 @@
-"""PyTorch without its types: only a machine that measures has it, and type checking must not need it."""
+"""PyTorch without its types, because only machines that measure have it, and type checking must work without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""GPT-2 in PyTorch as its users write it: what our forward and decode are compared with, and in f32 their reference.
+"""GPT-2 in PyTorch, written as PyTorch's users do. Our forward and decode are compared with it; in f32 it is also the
+reference.
 
 B sequences of T tokens, C = n_embd = H heads of D, V tokens in a vocabulary that may be padded to Vp, P positions in a
 cache.
@@ -17,7 +18,8 @@ from .pytorch import Tensor, functional, nn, torch
 
 
 def padded(vocab_size: int, multiple: int = 128) -> int:
-    """The vocabulary's size as PyTorch wants it: 50304 for GPT-2's 50257 makes its last product much faster."""
+    """The vocabulary's size, padded for PyTorch: with 50304 instead of GPT-2's 50257 the last product is much
+    faster."""
     return -(-vocab_size // multiple) * multiple
 
 
@@ -33,8 +35,8 @@ class Linear(nn.Linear):
 
 
 class Cache(NamedTuple):
-    """Keys and values of each layer, (B, H, P, D). Tensors of their own: a compiler that is given views of one would
-    copy the whole for a row that is written."""
+    """Keys and values of each layer, (B, H, P, D). They are separate tensors: with views of one tensor, a compiler
+    would copy all of it when a row is written."""
 
     k: Sequence[Tensor]
     v: Sequence[Tensor]
@@ -55,7 +57,7 @@ class Block(nn.Module):
         return self.attn["c_attn"](self.ln_1(x)).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
 
     def rest(self, x: Tensor, attended: Tensor) -> Tensor:
-        """What follows attention (B, H, T, D): the projection, and the MLP."""
+        """The rest of a layer after attention (B, H, T, D): the projection, and the MLP."""
         x = x + self.attn["c_proj"](attended.transpose(1, 2).reshape(x.shape))
         hidden = self.mlp["c_fc"].gelu(self.ln_2(x), fused=self.fused_gelu)
         return x + self.mlp["c_proj"](hidden)
@@ -78,7 +80,7 @@ class TorchGPT(nn.Module):
         return self.logits(x)
 
     def fill(self, tokens: Tensor, cache: Cache) -> None:
-        """Keys and values of tokens (B, T) to the first T positions of a cache."""
+        """Write keys and values of tokens (B, T) to the first T positions of a cache."""
         x, length = self.embed(tokens, torch.arange(tokens.shape[1], device=tokens.device)), tokens.shape[1]
         for layer, block in enumerate(self.h):
             q, k, v = block.qkv(x).unbind(0)
@@ -89,7 +91,7 @@ class TorchGPT(nn.Module):
         """Logits (B, Vp) after one more token (B,) of each sequence at one position (1,), which is written to the
         cache.
 
-        Attends to the whole cache: `masked` up to `position`, else to all of it, for a cache that this token fills.
+        If `masked`, the token attends to positions up to `position`; otherwise to all, for a cache that it fills.
         """
         x = self.embed(tokens[:, None], position)
         mask = (torch.arange(cache.k[0].shape[2], device=x.device) <= position)[None] if masked else None  # (1, P)
@@ -109,7 +111,7 @@ class TorchGPT(nn.Module):
 
 
 def tensor(array: np.ndarray[Any, Any]) -> Tensor:
-    """A host array as a tensor; numpy's own bfloat16 is unknown to PyTorch, so its bits are taken."""
+    """A host array as a tensor. PyTorch does not know numpy's bfloat16 type, so the bits are reinterpreted."""
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
@@ -129,7 +131,7 @@ def state(config: GPTConfig, weights: Mapping[str, Any], device: Any) -> dict[st
 
 
 def build(config: GPTConfig, tensors: Mapping[str, Tensor], dtype: Any, *, fused_gelu: bool = False) -> TorchGPT:
-    """A model over these tensors in `dtype`: they are shared where they have it already."""
+    """A model with these tensors in `dtype`. Tensors that already have this dtype are shared, not copied."""
     with torch.device("meta"):
         model = TorchGPT(config, fused_gelu=fused_gelu)
     model.load_state_dict({name: value.to(dtype) for name, value in tensors.items()}, assign=True)

@@ -1,4 +1,4 @@
-"""What PyTorch and CuPy offer for each op: several ways where it is not plain which is the fastest."""
+"""The ways in which PyTorch and CuPy compute each op; several if it is not obvious which one is the fastest."""
 
 from __future__ import annotations
 
@@ -22,8 +22,13 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class OpPeer:
-    """`call` is what is timed. `arrange` makes copies of a set in the layout that it likes best, before. `result`
-    brings what it returns into the op's layout, after. `attention`: the backend that it is captured under."""
+    """One way to compute an op.
+
+    `arrange`: copies a set of inputs to the layout that suits it best, before it is timed.
+    `call`: the timed part.
+    `result`: brings the value that `call` returns into the op's layout, after timing.
+    `attention`: the SDPA backend to capture it with.
+    """
 
     name: str
     kind: Kind
@@ -34,7 +39,7 @@ class OpPeer:
 
 
 def op_peers(case: OpCase) -> Sequence[OpPeer]:
-    """All peers of a case's op, none for an op that PyTorch has not."""
+    """All peers of a case's op; empty for an op that PyTorch does not have."""
     make = _PEERS.get(case.op)
     return make(case) if make else ()
 
@@ -113,7 +118,7 @@ def _logits(case: OpCase) -> Sequence[OpPeer]:
     )
 
 
-# Attention. PyTorch's is over (B, H, T, D): a view of what the model has, or a copy of its own.
+# Attention. PyTorch's operands are (B, H, T, D): a view of the model's arrays, or a contiguous copy.
 
 
 def _heads(a: Args) -> Args:
@@ -143,8 +148,8 @@ def _attention(_: OpCase) -> Sequence[OpPeer]:
 
 
 def _decode_attention(_: OpCase) -> Sequence[OpPeer]:
-    """Without lengths, for every sequence fills its cache: a mask would cost PyTorch more. Nor does it write the
-    token's key and value to the cache, as ours do."""
+    """Attention without lengths, because every sequence fills its cache; a mask would cost PyTorch more. Unlike ours,
+    it does not write the token's key and value to the cache."""
 
     def views(a: Args) -> Args:
         cache = {"k": a["k_cache"].transpose(1, 2), "v": a["v_cache"].transpose(1, 2)}  # (B, H, P, D)
@@ -199,7 +204,7 @@ def _gelu(case: OpCase) -> Sequence[OpPeer]:
 
 
 def _cupy_gelu() -> Sequence[OpPeer]:
-    """As an expression, one kernel per operation, and fused into one; CuPy has no bfloat16."""
+    """GELU in CuPy: as an expression, with one kernel per operation, and fused into one kernel. CuPy lacks bfloat16."""
 
     @functools.cache
     def library() -> Any:

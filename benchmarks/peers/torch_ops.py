@@ -1,4 +1,4 @@
-"""Every op in plain PyTorch: in float64 the reference, in the op's dtype what a kernel's error is measured by.
+"""Every op in plain PyTorch. In float64 it is the reference; in the op's dtype, its error sets a kernel's bound.
 
 Arguments have the names of `ops.toml`; a large result is computed in pieces of its first dimension.
 """
@@ -83,8 +83,8 @@ _OPS: Mapping[str, Callable[..., Tensor]] = {
 
 
 def compute(op: str, args: Args) -> Tensor:
-    """The op's output in the dtype of its arguments. What an op takes beside what it means (memory to work in, say) is
-    left out."""
+    """The op's output in the dtype of its arguments. Arguments that do not affect the result, such as work memory, are
+    ignored."""
     if op not in _OPS:
         raise UsageError(f"there is no reference for {op} in PyTorch", hint="add it to benchmarks/torch_ops.py")
     function = _OPS[op]
@@ -92,7 +92,7 @@ def compute(op: str, args: Args) -> Tensor:
 
 
 def make_inputs(side: TorchSide, case: OpCase) -> dict[str, Any]:
-    """The inputs and scalars of one launch, drawn anew by each call; their sizes are those of `case`."""
+    """The inputs and scalars of one launch, with the sizes of `case`. Each call draws new random numbers."""
     if case.op == "decode_attention":
         return _decode_inputs(side, case)
     made: dict[str, Any] = {}
@@ -119,8 +119,8 @@ def make_inputs(side: TorchSide, case: OpCase) -> dict[str, Any]:
 
 
 def _decode_inputs(side: TorchSide, case: OpCase) -> dict[str, Any]:
-    """A token at the last position of a full cache, which has its key and value already: that an op writes them there
-    again changes nothing for who only reads."""
+    """A token at the last position of a full cache, which already holds its key and value. So an op that writes them
+    again gives the same result as one that only reads."""
     b, p, h, d = (case.dims[name] for name in "BPHD")
     caches = {name: side.normal((b, p, h, d), case.dtype) for name in ("k_cache", "v_cache")}
     new = {"k": caches["k_cache"][:, -1].contiguous(), "v": caches["v_cache"][:, -1].contiguous()}
@@ -130,7 +130,8 @@ def _decode_inputs(side: TorchSide, case: OpCase) -> dict[str, Any]:
 
 
 def _spread(case: OpCase, name: str) -> float:
-    """What a standard normal input is scaled by: products come out of unit size, nonlinear ops see their tails."""
+    """The factor for a standard normal input. It makes products of about 1, and gives nonlinear ops values in their
+    tails."""
     if name == "weight" and case.op.startswith(("linear", "logits")):
         return case.dims["K" if "K" in case.dims else "C"] ** -0.5
     return 3.0 if case.op in ("gelu", "softmax") else 1.0
@@ -165,7 +166,7 @@ class Expected:
 
 
 def expected(side: TorchSide, case: OpCase, inputs: Args) -> Expected:
-    """In pieces of the output's first dimension: what a piece takes in float64 stays small."""
+    """Compute in pieces of the output's first dimension, so that the float64 memory of a piece stays small."""
     rows, step, sliced = _pieces(case)
     exact: list[Tensor] = []
     errors: list[Errors] = []

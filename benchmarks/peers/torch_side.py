@@ -1,6 +1,6 @@
-"""PyTorch on the device that we run on: its stream, its clock, its graphs, and errors of tensors too large to copy.
+"""PyTorch on the device that our executor uses: its stream, its timing, its graphs, and errors of large tensors.
 
-On a CPU it does the same without streams and graphs, so that all of it but them can be tested anywhere.
+On a CPU it works without streams and graphs, so that everything else can be tested anywhere.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_AUTOTUNE = (
 WARM_UP_CALLS = 3
 WARM_UP_S = 0.2
 REST_S = 0.02
-PIECE = 1 << 27  # elements that are compared at a time: 1 GiB in float64
+PIECE = 1 << 27  # elements that are compared at once: 1 GiB in float64
 TORCH_DTYPES = {"f32": torch.float32, "tf32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
                 "i32": torch.int32}  # fmt: skip
 ATTENTION = {"flash": attention.SDPBackend.FLASH_ATTENTION, "cudnn": attention.SDPBackend.CUDNN_ATTENTION,
@@ -34,8 +34,8 @@ ATTENTION = {"flash": attention.SDPBackend.FLASH_ATTENTION, "cudnn": attention.S
 
 @dataclass(frozen=True)
 class Replay:
-    """Calls as one thing to run; `outputs` after a run: of the last call over each set. `calls`: a graph knows only
-    addresses, so what it was made of must stay alive beside it."""
+    """Calls that run together. `outputs`, after a run: those of the last call over each set. `calls` keeps the captured
+    objects alive, because a graph only knows addresses."""
 
     run: Callable[[], object]
     outputs: Callable[[], Sequence[Tensor]]
@@ -44,7 +44,7 @@ class Replay:
 
 
 class TorchSide:
-    """All of PyTorch's work is on one stream of its own, as all of ours is on the executor's."""
+    """PyTorch with a stream of its own for all of its work, as the executor has one for ours."""
 
     def __init__(self, device: str, flush_bytes: int | None = None) -> None:
         """`flush_bytes`: what is written between samples to empty the L2 cache. By default four times its size: twice
@@ -79,7 +79,7 @@ class TorchSide:
         return torch.randint(stop, tuple(shape), generator=self._generator, device=self.device, dtype=dtype)
 
     def errors(self, result: Tensor, reference: Tensor) -> Errors:
-        """Of a tensor of any strides against a reference of its shape, a piece at a time."""
+        """The errors of a tensor of any strides, compared with a reference of the same shape piece by piece."""
         if tuple(result.shape) != tuple(reference.shape):
             raise ConformanceError(f"shape {tuple(result.shape)}, wants {tuple(reference.shape)}")
         rows = max(1, PIECE // max(1, reference[0].numel())) if reference.dim() and reference.numel() else 1
@@ -99,12 +99,12 @@ class TorchSide:
     # Running
 
     def synchronize(self) -> None:
-        """Waits for the whole device, our executor's stream too."""
+        """Wait for the whole device, including our executor's stream."""
         if self.on_gpu:
             torch.cuda.synchronize()
 
     def healthy(self) -> bool:
-        """Whether the device still answers: some errors end every use of it in this process."""
+        """True if the device still works. After some errors this process cannot use it any more."""
         try:
             self.synchronize()
             return bool((torch.ones(1, device=self.device) + 1).item() == 2)
@@ -112,8 +112,8 @@ class TorchSide:
             return False
 
     def time_us(self, run: Callable[[], object], prepare: Callable[[], object] = lambda: None) -> float:
-        """The device time of `run`, with a cold L2. What is prepared and flushed is queued before it, which also gives
-        the host time to queue all of `run`: of a graph no launch is waited for."""
+        """The device time of `run`, with a cold L2 cache. `prepare` and the flush of the cache are queued first. While
+        the device works on them, the host can queue all of `run`, so that the device never waits for the host."""
         prepare()
         self._flushed.zero_()
         if not self.on_gpu:
@@ -128,16 +128,16 @@ class TorchSide:
         return 1e3 * start.elapsed_time(end)
 
     def capture(self, calls: Sequence[Call], sets: int, prepare: Callable[[], object] = lambda: None) -> Replay:
-        """One CUDA graph of all calls, over `sets` sets of inputs in turns; `prepare` comes before each call that
-        warms up. An output lives until the next call over its set, so the graph's memory is reused as an eager
-        program's is."""
+        """Capture one CUDA graph of all calls, over `sets` sets of inputs in turns. `prepare` is called before each
+        warm-up call. An output lives until the next call over its set, so the graph reuses memory as an eager program
+        does."""
         if not self.on_gpu:
             return self.each(calls, sets, prepare)
         self.warm_up(calls[:sets], prepare)
         outputs: list[Tensor] = [None] * sets
         graph = torch.cuda.CUDAGraph()
         gc.collect()
-        # Relaxed: what another library does meanwhile, as when an object is collected, must not end the capture.
+        # Relaxed: calls of another library meanwhile, such as freeing a collected object, must not end the capture.
         with torch.cuda.graph(graph, capture_error_mode="relaxed"):
             for index, call in enumerate(calls):
                 outputs[index % sets] = None
@@ -145,9 +145,8 @@ class TorchSide:
         return Replay(graph.replay, lambda: outputs, lambda: _poison(outputs), calls)
 
     def each(self, calls: Sequence[Call], sets: int, prepare: Callable[[], object] = lambda: None) -> Replay:
-        """The same calls one by one, as a program without graphs makes them. A compiler with graphs of its own writes
-        its outputs to where the last ones were, and an allocator gives their memory away again: so the last outputs are
-        what is poisoned, and then let go of."""
+        """The same calls one by one, as in a program without graphs. A compiler with its own graphs, or an allocator,
+        reuses the memory of the last outputs for the next ones. So the last outputs are poisoned and then released."""
         outputs = self.warm_up(calls[:sets], prepare)
 
         def run() -> None:
@@ -161,23 +160,24 @@ class TorchSide:
         return Replay(run, lambda: outputs, poison, calls)
 
     def compile(self, function: Callable[..., Any], mode: str) -> Callable[..., Any]:
-        """By `torch.compile` for the shapes that it is called with; which tilings it tried is not printed."""
+        """Compile with `torch.compile` for the shapes of the call, without printing the tilings that it tries."""
         inductor.autotune_num_choices_displayed = 0
         return torch.compile(function, mode=mode, dynamic=False)
 
     def warm_up(self, calls: Sequence[Call], prepare: Callable[[], object]) -> list[Tensor]:
-        """Also compiles what is compiled at its first call. The last output of each call."""
+        """Run the calls; functions that compile at their first call do so here. Returns the last output of each
+        call."""
         outputs: list[Tensor] = [None] * len(calls)
         for _ in range(WARM_UP_CALLS):
             for index, call in enumerate(calls):
-                outputs[index] = None  # its memory is free for the next, as in a program
+                outputs[index] = None  # free its memory for the next call, as in a program
                 prepare()
                 outputs[index] = call()
         self.synchronize()
         return outputs
 
     def sdpa(self, backend: str) -> AbstractContextManager[object]:
-        """Only this implementation of scaled dot product attention; `any` leaves the choice to PyTorch."""
+        """Use only this implementation of scaled dot product attention; `any` leaves the choice to PyTorch."""
         return attention.sdpa_kernel(list(ATTENTION.values()) if backend == "any" else [ATTENTION[backend]])
 
     def fastest_attention(self, attend: Callable[[], Tensor], backends: Sequence[str]) -> str:
@@ -200,7 +200,7 @@ class TorchSide:
         return min(times, key=lambda backend: times[backend])
 
     def release(self) -> None:
-        """Gives back what the last case held."""
+        """Free the memory that the last case held."""
         torch.compiler.reset()
         gc.collect()
         if self.on_gpu:
@@ -209,7 +209,7 @@ class TorchSide:
     # Memory
 
     def start_peak(self) -> int:
-        """Starts to watch; the bytes that are held already."""
+        """Start to record memory use. Returns the bytes in use now."""
         if not self.on_gpu:
             return 0
         torch.cuda.reset_peak_memory_stats()
@@ -220,16 +220,16 @@ class TorchSide:
 
 
 def _poison(outputs: Sequence[Any]) -> None:
-    """Fills outputs, of PyTorch or of another library, with what no right result holds."""
+    """Fill outputs, of PyTorch or of another library, with a value that no right result has."""
     for output in outputs:
         held = output if isinstance(output, torch.Tensor) else torch.from_dlpack(output)
         held.fill_(float("nan") if held.is_floating_point() else -(2**31))
 
 
 def measure_ceilings(side: TorchSide, copy_bytes: int = 1 << 32, size: int = 8192, repeats: int = 20) -> Ceilings:
-    """The rates of a large copy, of bytes read and written, and of a large bf16 product of random numbers: of each
-    the fastest of some with rests before them. A GPU that has worked for a while lowers its clock; what it can do at
-    most is what the floor asks for."""
+    """Measure the rate of a large copy (bytes read and written) and of a large bf16 product of random numbers. Each is
+    the fastest of several runs with pauses between them: a GPU that has worked for a while lowers its clock, but the
+    floor needs the highest rates."""
     a, b = side.normal((size, size), "bf16"), side.normal((size, size), "bf16")
     product_us = _fastest_us(side, lambda: torch.matmul(a, b), repeats)
     source = torch.empty(copy_bytes, dtype=torch.uint8, device=side.device).random_()

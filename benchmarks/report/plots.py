@@ -1,4 +1,4 @@
-"""Pictures of results: how much faster than PyTorch, how near to the floor, and how time and memory grow."""
+"""Draws results: the speed relative to PyTorch, the distance to the roofline, and how time and memory grow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DASH = "6 4"
 
 
 def write_plots(results: Results, folder: Path) -> list[Path]:
-    """Writes an SVG for each question that the results answer. Raises UsageError if they answer none, OSError."""
+    """Write each SVG for which the results have data. Raises UsageError if there is none, and OSError."""
     drawn = {"ratios.svg": ratios(results), "roofline.svg": roofline(results), "scaling.svg": scaling(results)}
     found = {name: picture for name, picture in drawn.items() if picture is not None}
     if not found:
@@ -40,7 +40,7 @@ def _sources(rows: Sequence[Row]) -> Mapping[str, str]:
 
 
 def _lines(results: Results) -> list[Row]:
-    """A row per case and source, beside PyTorch's fastest: what another bundle's kernels take is in the table alone."""
+    """A row per case and source, beside PyTorch's fastest. Times of another bundle's kernels are only in the table."""
     return headline([row for row in results.rows if row.peer_kind != AGAINST])
 
 
@@ -90,7 +90,7 @@ def _interval(picture: Picture, scale: Scale, y: float, row: Row) -> None:
 
 
 def roofline(results: Results) -> Picture | None:
-    """Each case with products: what it reached over how many FLOP it has per byte, under the two measured rates."""
+    """The roofline: for each case with products, its speed over its FLOP per byte, below the two measured rates."""
     rows = [row for row in _lines(results) if row.ours_ms and row.flops and row.group != "scaling"]
     if not rows or not results.ceilings:
         return None
@@ -103,7 +103,7 @@ def roofline(results: Results) -> Picture | None:
     peers = [(row, *reached(row, row.peer_ms)) for row in rows if row.peer_ms and row.best]
     points = [*ours, *peers]
     picture = Picture(860, 560, "Roofline")
-    picture.text(12, 22, "What was reached under the measured rates of memory and matrix units", size=FONT + 2)
+    picture.text(12, 22, "Roofline: each case below the measured rates of memory and matrix units", size=FONT + 2)
     picture.text(12, 40, _subtitle(results), color=PEER)
     low, high = around([x for _, x, _ in points])
     bottom, top = around([*(y for _, _, y in points), compute, memory * low])
@@ -125,7 +125,7 @@ def roofline(results: Results) -> Picture | None:
 
 @dataclass(frozen=True)
 class _Axis:
-    """What a scaling panel varies: where a row has it, and its name."""
+    """The size that a scaling panel varies: how to read it from a row, and its name."""
 
     name: str
     label: str

@@ -1,4 +1,4 @@
-"""What a run found: its environment and one row per case, source and peer; written after every case."""
+"""The results of a run: its environment, and one row per case, source and peer. They are written after every case."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ..cases.roofline import Ceilings, Work
 FORMAT = 1
 AGAINST = "against"
 Status = Literal["ok", "wrong", "error"]
-# What must be the same for rows of two runs to stand in one file: the machine, the tree that measures, and the kernels,
-# which `bundle` is the hash of, with the tools that compiled them. `changes` is empty for a clean tree.
+# Rows of two runs may only be in one file if these are the same: the machine, the tree that measures, and the kernels.
+# `bundle` is a hash of the kernels and the tools that compiled them. `changes` is empty for a clean tree.
 IDENTITY = ("gpu", "driver", "commit", "changes", "bundle")
 UNKNOWN = {
     "driver": "nvidia-smi gives it, where it is installed",
@@ -31,20 +31,22 @@ LIST_OF_NUMBERS = re.compile(r"\[\n([-+.\de,\s]+)\]")
 
 @dataclass(frozen=True)
 class Row:
-    """Ours from one `source` beside one peer, measured in turns. Times are of one call, in ms: median and 95 %
-    interval.
+    """Our kernels of one `source` beside one peer, measured in turns. Times are those of one call in ms: median and
+    95 % interval. None means not measured.
 
-    `status`: `wrong`: an output of ours or of the peer is outside its bound (`detail` says which); `error`: one of them
-    did not run, and `traceback` is where it failed.
-    Neither has a ratio. What is None was not measured. `ratio`: the peer's time over ours, above 1 where
-    we are faster. `best`: the fastest peer of its case and source; never one of `peer_kind` `against`, which are our
-    kernels of another bundle. `floor_ms`: the least time that its `nbytes` and
-    `flops` take at the measured rates, and `bound` which of the two it is. `copy_ms`: of an op that just moves bytes, a
-    copy of as many, in turns with the others; `copy_detail`: why that has no time. `calls`: how many calls a sample
-    was; they rotate over `sets` sets of inputs. `entry`: the kernel that was launched, where it is one. `host_us`: of a
-    decoding step the host's time to start it, in µs, all that a token costs it; `launch_us`: of that, the driver's to
-    launch its graph. `ours_rounds_us`, `peer_rounds_us`: beside another bundle's kernels, the times of one call in each
-    round, in µs, so that both lists pair.
+    `status`: `wrong` if an output of ours or of the peer is outside its bound (`detail` says which); `error` if one of
+    them did not run (`traceback` says where it failed). Neither has a ratio.
+    `ratio`: the peer's time over ours, above 1 if we are faster.
+    `best`: True for the fastest peer of its case and source. Peers of `peer_kind` `against` never are: they are our
+    kernels of another bundle.
+    `floor_ms`: the least time for `nbytes` and `flops` at the measured rates; `bound` says which of the two limits it.
+    `copy_ms`: for an op that only moves bytes, the time of a copy of as many bytes, measured in turns with the others;
+    `copy_detail`: why there is no such time.
+    `calls`: the number of calls in a sample; they rotate over `sets` sets of inputs.
+    `entry`: the kernel that was launched, if it is a single one.
+    `host_us`: the host's time to start a decoding step, in µs; `launch_us`: the driver's part of it, to launch the
+    graph. `ours_rounds_us`, `peer_rounds_us`: beside another bundle's kernels, the times of one call in each round, in
+    µs, so that both lists pair.
     """
 
     group: str
@@ -103,8 +105,9 @@ def _on_one_line(found: re.Match[str]) -> str:
 
 
 def mark_best(rows: Iterable[Row]) -> list[Row]:
-    """The rows with `best` on the fastest right peer of each case and source: the lowest ratio, which is free of what
-    differed between runs that were merged; where ours has no time, the lowest time."""
+    """The rows, with `best` set on the fastest correct peer of each case and source. That is the one with the lowest
+    ratio, which does not depend on differences between merged runs; if ours has no time, the one with the lowest
+    time."""
     rows = list(rows)
     best: dict[tuple[str, str], Row] = {}
     for row in rows:
@@ -122,7 +125,7 @@ def _cost(row: Row) -> tuple[bool, float]:
 
 @dataclass(frozen=True)
 class Results:
-    """A run. `environment`: what it ran on and with; `ceilings`: the measured rates."""
+    """The results of a run. `environment`: machine, libraries and commit. `ceilings`: the measured rates."""
 
     environment: Mapping[str, Any]
     ceilings: Mapping[str, float]
@@ -130,12 +133,13 @@ class Results:
 
     @property
     def failures(self) -> list[Row]:
-        """Rows that fail the run: an output that is wrong, or ours that did not run; not a peer that did not."""
+        """Rows that fail the run: a wrong output, or a kernel of ours that did not run. A peer that did not run does
+        not fail it."""
         return [row for row in self.rows if row.status == "wrong" or row.ours_ms is None]
 
     def slower(self, at_least: float) -> list[Row]:
-        """Rows beside another bundle's kernels whose ratio lies below `at_least`, the whole interval, or that have no
-        ratio: what could not be compared is no proof."""
+        """Rows beside another bundle's kernels whose ratio lies below `at_least` with its whole interval. Rows without
+        a ratio count too, because they prove nothing."""
         return [row for row in self.rows if row.peer_kind == AGAINST and (row.ratio_high or 0) < at_least]
 
     @property
@@ -154,7 +158,7 @@ class Results:
 
     @classmethod
     def load(cls, path: Path) -> Results:
-        """Raises UsageError if it is missing or is none."""
+        """Read a file of results. Raises UsageError if it is missing or not a file of results."""
         try:
             document: Any = json.loads(path.read_text())
             if document["format"] != FORMAT:
@@ -168,8 +172,8 @@ class Results:
 
 
 def merge(runs: Sequence[Results], names: Sequence[str]) -> Results:
-    """All rows of several runs, as `join` puts them together. Raises UsageError if the runs are not of one GPU, driver,
-    tree and bundle, or one does not say of which: such rows say nothing about each other."""
+    """All rows of several runs, put together by `join`. Raises UsageError if the runs differ in GPU, driver, tree or
+    bundle, or if one does not state them, because such rows cannot be compared."""
     for run, name in zip(runs, names, strict=True):
         for key in IDENTITY:
             if not run.environment.get(key) and key != "changes":
@@ -180,9 +184,9 @@ def merge(runs: Sequence[Results], names: Sequence[str]) -> Results:
 
 
 def join(runs: Sequence[Results], names: Sequence[str]) -> Results:
-    """One file of the parts of one run, which are of one machine and tree, be they known or not; of rows with the same
-    case, source and peer the last. Floors are taken anew from the highest rates of all, for one of them may have been
-    measured while the GPU ran slower. Raises UsageError if the parts say that something changed meanwhile."""
+    """Put the parts of one run together. Of rows with the same case, source and peer, the last one is kept. Floors are
+    computed again from the highest rates of all parts, because one part may have been measured while the GPU was
+    slower. The parts need not state their machine and tree; raises UsageError if they state different ones."""
     first = runs[0]
     for other, name in zip(runs[1:], names[1:], strict=True):
         pairs = {key: (first.environment.get(key), other.environment.get(key)) for key in IDENTITY}
@@ -210,7 +214,7 @@ def join(runs: Sequence[Results], names: Sequence[str]) -> Results:
 
 
 def _pytorch(run: Results) -> str | None:
-    """Its version, for the peers are its."""
+    """The version of PyTorch in a run, since the peers depend on it."""
     return run.environment.get("packages", {}).get("torch")
 
 

@@ -16,7 +16,7 @@ HALO = 'stroke="white" stroke-width="3" paint-order="stroke"'  # text stays read
 
 @dataclass(frozen=True)
 class Scale:
-    """Values low .. high to pixels start .. stop, evenly or by their logarithm."""
+    """Maps values low .. high to pixels start .. stop, linearly or by their logarithm."""
 
     low: float
     high: float
@@ -36,7 +36,7 @@ class Scale:
         return math.log(value) if self.log else value
 
     def ticks(self, room: float = 50) -> list[float]:
-        """Round values on the scale. Of a logarithmic one 2 and 5 as well as 1 where a decade has `room` pixels."""
+        """Round values on the scale. On a logarithmic one, 2 and 5 as well as 1 if a decade has `room` pixels."""
         if not self.log:
             step = 10 ** math.floor(math.log10((self.high - self.low) / 4))
             step *= next(m for m in (1, 2, 5, 10) if (self.high - self.low) / (m * step) <= 8)

@@ -10,9 +10,9 @@ HEADER = ("case", "source", "ours ms", "95 %", "best peer", "peer ms", "ratio", 
 
 
 def table(results: Results) -> str:
-    """Columns: median and 95 % interval of ours, of the fastest peer; the peer's time over ours, above 1 where we are
-    faster; and of our time the share of the floor, and of a copy of as many bytes. Then what starting a step costs the
-    host, and what failed."""
+    """The table. Columns: median and 95 % interval of ours and of the fastest peer; the peer's time over ours, above 1
+    if we are faster; the floor, and the time of a copy of as many bytes, both as a share of our time. Below it: the
+    host's time to start a step, and failures."""
     lines = [HEADER, *(_line(row) for row in headline(results.rows))]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
     text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
@@ -43,8 +43,8 @@ def _launch(row: Row) -> str:
 
 
 def headline(rows: Sequence[Row]) -> list[Row]:
-    """One row per case and source: the best peer's, else a right one, else the first. And one for each other bundle
-    that it is compared with."""
+    """One row per case and source: that of the best peer, else of a correct one, else the first. Also one row for each
+    other bundle that it is compared with."""
     found: dict[tuple[str, str, str], Row] = {}
     for row in rows:
         place = (row.case, row.source, row.peer if row.peer_kind == AGAINST else "")
@@ -58,7 +58,7 @@ def _rank(row: Row) -> tuple[bool, bool]:
 
 
 def _first_sources(rows: Sequence[Row]) -> list[Row]:
-    """A failed peer stands in a row of each source: one of them is enough."""
+    """A failed peer has a row for each source; only the first one is shown."""
     seen: dict[tuple[str, str], Row] = {}
     for row in rows:
         seen.setdefault((row.case, row.peer), row)
