@@ -4,14 +4,10 @@
 // sum for each query, and rescales both the sum and the output when the maximum rises. Scores are scaled by log2(e) too, so
 // that exp2 serves as exp; powers below 2^-126 become 0. The head size D is a constant of the entry.
 
+include "common.mlir"
+
 sizes BT = 64, BS = 64, D = 64, GROUP = 8
 
-!int = !cuda_tile.tile<i32>
-!int_1x1 = !cuda_tile.tile<1x1xi32>
-!flag = !cuda_tile.tile<i1>
-!real = !cuda_tile.tile<f32>
-!real_1x1 = !cuda_tile.tile<1x1xf32>
-!batch = !cuda_tile.tensor_view<?x?x?x?xT, strides=[?,?,?,1]>
 
 !q_part = !cuda_tile.partition_view<tile=(1xBTx1xD), padding_value = zero, !batch>
 !kv_part = !cuda_tile.partition_view<tile=(1xBSx1xD), padding_value = zero, !batch>
@@ -81,25 +77,10 @@ fragment @causal(%scores: !scores, %j: !int, %q_places: !places, %k_lanes: !k_pl
   yield %masked : !scores
 }
 
-fragment @score_sums(%weights: !scores) -> !column {
-  %sums = reduce %weights dim=1 identities=[0.0 : f32] : !scores -> !row
-  (%a: !real, %b: !real) {
-    %ab = addf %a, %b : !real
-    yield %ab : !real
-  }
-  %column = reshape %sums : !row -> !column
-  yield %column : !column
-}
-
 // A step of the online softmax: weights 2^(scale * scores - maximum), the new maximum and sum, the factor of older results
 fragment @online_softmax(%scores: !scores, %scale_column: !column, %scale_full: !scores, %max_old: !column,
     %sum_old: !column) -> (!scores, !column, !column, !column) {
-  %top = reduce %scores dim=1 identities=[0xFF800000 : f32] : !scores -> !row
-  (%a: !real, %b: !real) {
-    %larger = maxf %a, %b : !real
-    yield %larger : !real
-  }
-  %top_column = reshape %top : !row -> !column
+  %top_column = call @max_in_rows<R = BT, BC = BS>(%scores)
   %top_scaled = mulf %top_column, %scale_column : !column
   %max = maxf %max_old, %top_scaled : !column
   %fall = subf %max_old, %max : !column
@@ -108,7 +89,7 @@ fragment @online_softmax(%scores: !scores, %scale_column: !column, %scale_full: 
   %max_below = negf %max_full : !scores
   %below = fma %scores, %scale_full, %max_below : !scores
   %weights = exp2 %below flush_to_zero : !scores
-  %tile_sum = call @score_sums(%weights)
+  %tile_sum = call @sum_in_rows<R = BT, BC = BS>(%weights)
   %sum = fma %sum_old, %rescale, %tile_sum : !column
   yield %weights, %max, %sum, %rescale : !scores, !column, !column, !column
 }
@@ -267,7 +248,7 @@ kernel @attention_fixed_max op = attention, skeleton = @attention {
       %scores = call @scores(%q, %k)
       %below = fma %scores, %scale_full, %fixed_below : !scores
       %weights = exp2 %below flush_to_zero : !scores
-      %tile_sum = call @score_sums(%weights)
+      %tile_sum = call @sum_in_rows<R = BT, BC = BS>(%weights)
       %sum_new = addf %sum_old, %tile_sum : !column
       %v, %v_read = call @load_kv(%v_tiles, %b, %j, %h)
       %rounded = ftof %weights : !scores -> !weights
@@ -301,14 +282,10 @@ kernel @attention_fixed_max op = attention, skeleton = @attention {
 fragment @fits(%sum: !column, %acc: !acc) -> !flag {
   %nothing = constant <f32: 0.0> : !column
   %most = constant <f32: 1.329227995784916e36> : !real
-  %acc_column = call @score_sums<BS = D>(%acc)
+  %acc_column = call @sum_in_rows<R = BT, BC = D>(%acc)
   %totals_column = fma %acc_column, %nothing, %sum : !column
   %totals = reshape %totals_column : !column -> !row
-  %total = reduce %totals dim=0 identities=[0.0 : f32] : !row -> !real
-  (%a: !real, %b: !real) {
-    %ab = addf %a, %b : !real
-    yield %ab : !real
-  }
+  %total = call @line_sum<BC = BT>(%totals)
   %fits = cmpf less_than ordered %total, %most : !real -> !flag
   yield %fits : !flag
 }

@@ -9,13 +9,7 @@ include "attention.mlir"
 
 sizes BS = 64, D = 64, SPAN = 128, R = 16
 
-!int_1 = !cuda_tile.tile<1xi32>
-!real_1 = !cuda_tile.tile<1xf32>
-!indices = !cuda_tile.tensor_view<?xi32, strides=[1]>
-!heads = !cuda_tile.tensor_view<?x?x?xT, strides=[?,?,1]>
-!spans = !cuda_tile.tensor_view<?x?x?x?xf32, strides=[?,?,?,1]>
 
-!index_part = !cuda_tile.partition_view<tile=(1), !indices>
 !head_part = !cuda_tile.partition_view<tile=(1x1xD), !heads>
 !cache_row_part = !cuda_tile.partition_view<tile=(1x1x1xD), !batch>
 !span_part = !cuda_tile.partition_view<tile=(1xSPANx1xD), padding_value = zero, !batch>
@@ -45,7 +39,6 @@ sizes BS = 64, D = 64, SPAN = 128, R = 16
 !c_scores = !cuda_tile.tile<BSxRxf32>
 !c_weights = !cuda_tile.tile<BSxRxT>
 !c_visible = !cuda_tile.tile<BSxRxi1>
-!c_flat = !cuda_tile.tile<Rxf32>
 !c_row = !cuda_tile.tile<1xRxf32>
 !c_acc = !cuda_tile.tile<DxRxf32>
 !c_first = !cuda_tile.tile<Dx1xf32>
@@ -247,32 +240,12 @@ fragment @column_scores(%k: !kv, %queries: !c_queries, %scale: !c_scores) -> !c_
   yield %scores : !c_scores
 }
 
-fragment @column_max(%scores: !c_scores) -> !c_row {
-  %top = reduce %scores dim=0 identities=[0xFF800000 : f32] : !c_scores -> !c_flat
-  (%a: !real, %b: !real) {
-    %larger = maxf %a, %b : !real
-    yield %larger : !real
-  }
-  %max = reshape %top : !c_flat -> !c_row
-  yield %max : !c_row
-}
-
 // 2^(scores - max)
 fragment @column_powers(%scores: !c_scores, %max: !c_row) -> !c_scores {
   %max_full = broadcast %max : !c_row -> !c_scores
   %below = subf %scores, %max_full : !c_scores
   %powers = exp2 %below flush_to_zero : !c_scores
   yield %powers : !c_scores
-}
-
-fragment @column_sum(%weights: !c_scores) -> !c_row {
-  %total = reduce %weights dim=0 identities=[0.0 : f32] : !c_scores -> !c_flat
-  (%a: !real, %b: !real) {
-    %ab = addf %a, %b : !real
-    yield %ab : !real
-  }
-  %sum = reshape %total : !c_flat -> !c_row
-  yield %sum : !c_row
 }
 
 // acc + (weights @ v).T
@@ -289,12 +262,7 @@ fragment @new_scores(%q: !head, %key: !head, %scale: !real_1x1, %there: !k_mask)
   %q_f32 = ftof %q : !head -> !head_f32
   %key_f32 = ftof %key : !head -> !head_f32
   %products = mulf %q_f32, %key_f32 : !head_f32
-  %product = reduce %products dim=1 identities=[0.0 : f32] : !head_f32 -> !real_1
-  (%a: !real, %b: !real) {
-    %ab = addf %a, %b : !real
-    yield %ab : !real
-  }
-  %product_1x1 = reshape %product : !real_1 -> !real_1x1
+  %product_1x1 = call @sum_in_rows<R = 1, BC = D>(%products)
   %new = mulf %product_1x1, %scale : !real_1x1
   %new_full = broadcast %new : !real_1x1 -> !c_scores
   // Below every score, and finite: the difference of two of them is 0 and not NaN.
@@ -317,11 +285,11 @@ fragment @masked_tile(%scores: !c_scores, %v: !kv, %value: !head, %older: !k_mas
     -> (!c_row, !c_row, !c_acc) {
   %nothing = constant <f32: 0.0> : !c_scores
   %empty = constant <f32: 0.0> : !c_acc
-  %max = call @column_max(%scores)
+  %max = call @max_in_columns<R = BS, BC = R>(%scores)
   %powers = call @column_powers(%scores, %max)
   %weighing_full = broadcast %weighing : !k_mask -> !c_visible
   %weights = select %weighing_full, %powers, %nothing : !c_visible, !c_scores
-  %sum = call @column_sum(%weights)
+  %sum = call @sum_in_columns<R = BS, BC = R>(%weights)
   %older_full = broadcast %older : !k_mask -> !kv_mask
   %value_full = broadcast %value : !head -> !kv
   %new_or_nothing = call @written(%value_full, %there)
@@ -379,12 +347,12 @@ skeleton @decode_looped {
     %k, %k_token = call @load_kv(%k_tiles, %b, %j, %h)
     %v, %v_token = call @load_kv(%v_tiles, %b, %j, %h)
     %scores = call @column_scores(%k, %queries, %scale_full)
-    %top = call @column_max(%scores)
+    %top = call @max_in_columns<R = BS, BC = R>(%scores)
     %max_new = maxf %max_old, %top : !c_row
     %fall = subf %max_old, %max_new : !c_row
     %rescale = exp2 %fall flush_to_zero : !c_row
     %weights = call @column_powers(%scores, %max_new)
-    %tile_sum = call @column_sum(%weights)
+    %tile_sum = call @sum_in_columns<R = BS, BC = R>(%weights)
     %sum_new = fma %sum_old, %rescale, %tile_sum : !c_row
     %rescale_full = broadcast %rescale : !c_row -> !c_acc
     %rescaled = mulf %acc_old, %rescale_full : !c_acc
@@ -499,9 +467,9 @@ kernel @decode_attention_swap_ab op = decode_attention, skeleton = @decode_one_t
     %empty = constant <f32: 0.0> : !c_acc
     %old = cmpi less_than_or_equal %behind, %position, signed : !int -> !flag
     %max, %sum, %acc = if %old -> (!c_row, !c_row, !c_acc) {
-      %old_max = call @column_max<BS = SPAN>(%scores)
+      %old_max = call @max_in_columns<R = SPAN, BC = R>(%scores)
       %old_weights = call @column_powers<BS = SPAN>(%scores, %old_max)
-      %old_sum = call @column_sum<BS = SPAN>(%old_weights)
+      %old_sum = call @sum_in_columns<R = SPAN, BC = R>(%old_weights)
       %old_acc = call @add_column_values<BS = SPAN>(%old_weights, %v, %empty)
       yield %old_max, %old_sum, %old_acc : !c_row, !c_row, !c_acc
     } else {
@@ -530,7 +498,7 @@ kernel @decode_attention_one_head op = decode_attention, skeleton = @decode_one_
     // With the sum made before these stores the compiler allocates other registers.
     call @store_partial(%partial_view, %b, %h, %z, %acc)
     call @store_stat(%stats_view, %b, %h, %z, %zero, %max)
-    %sum = call @element_sum<BS = SPAN>(%weights)
+    %sum = call @sum_in_columns<R = SPAN, BC = 1>(%weights)
     call @store_stat(%stats_view, %b, %h, %z, %one, %sum)
     %ours = call @in_span(%position, %first, %behind)
     if %ours {
@@ -553,12 +521,12 @@ fragment @attend_by_element(%q: !head, %k: !kv, %v: !kv, %key: !head, %value: !h
   %scale_full = broadcast %scale : !real_1x1 -> !e_scores
   %q_full = broadcast %q_f32 : !head_f32 -> !kv_f32
   %products = mulf %keys_f32, %q_full : !kv_f32
-  %dots = call @score_sums<BT = BS, BS = D>(%products)
+  %dots = call @sum_in_rows<R = BS, BC = D>(%products)
   %scaled = mulf %dots, %scale_full : !e_scores
   // Below every score, and finite: the difference of two of them is 0 and not NaN.
   %least = constant <f32: -1.0e30> : !e_scores
   %scores = select %there, %scaled, %least : !k_mask, !e_scores
-  %max = call @element_max(%scores)
+  %max = call @max_in_columns<R = BS, BC = 1>(%scores)
   %max_full = broadcast %max : !real_1x1 -> !e_scores
   %below = subf %scores, %max_full : !e_scores
   %powers = exp2 %below flush_to_zero : !e_scores
@@ -567,28 +535,7 @@ fragment @attend_by_element(%q: !head, %k: !kv, %v: !kv, %key: !head, %value: !h
   %weights = select %there, %powers, %nothing : !k_mask, !e_scores
   %weights_full = broadcast %weights : !e_scores -> !kv_f32
   %weighted = mulf %weights_full, %values_f32 : !kv_f32
-  %acc = call @column_sum<R = D>(%weighted)
+  %acc = call @sum_in_columns<R = BS, BC = D>(%weighted)
   %acc_tile = reshape %acc : !head_f32 -> !partial_tile
   yield %acc_tile, %max, %weights : !partial_tile, !real_1x1, !e_scores
-}
-
-// Of one column: the maximum, and the sum
-fragment @element_max(%scores: !e_scores) -> !real_1x1 {
-  %top = reduce %scores dim=0 identities=[0xFF800000 : f32] : !e_scores -> !real_1
-  (%a: !real, %b: !real) {
-    %larger = maxf %a, %b : !real
-    yield %larger : !real
-  }
-  %max = reshape %top : !real_1 -> !real_1x1
-  yield %max : !real_1x1
-}
-
-fragment @element_sum(%weights: !e_scores) -> !real_1x1 {
-  %total = reduce %weights dim=0 identities=[0.0 : f32] : !e_scores -> !real_1
-  (%a: !real, %b: !real) {
-    %ab = addf %a, %b : !real
-    yield %ab : !real
-  }
-  %sum = reshape %total : !real_1 -> !real_1x1
-  yield %sum : !real_1x1
 }

@@ -11,20 +11,12 @@ include "rows.mlir"
 !start = !cuda_tile.tile<Rx1xi64>
 !offset = !cuda_tile.tile<RxBCxi64>
 !column_wide = !cuda_tile.tile<1xBCxi64>
-!indices = !cuda_tile.tensor_view<?xi32, strides=[1]>
-!index_part = !cuda_tile.partition_view<tile=(R), padding_value = zero, !indices>
+!indices_part = !cuda_tile.partition_view<tile=(R), padding_value = zero, !indices>
 !index = !cuda_tile.tile<Rxi32>
 !index_column = !cuda_tile.tile<Rx1xi32>
-!one_part = !cuda_tile.partition_view<tile=(1), !indices>
-!one_index = !cuda_tile.tile<1xi32>
-!row_in = !cuda_tile.partition_view<tile=(1xBC), padding_value = zero, !matrix>
-!row_out = !cuda_tile.partition_view<tile=(1xBC), !matrix>
-!row = !cuda_tile.tile<1xBCxT>
-!row_f32 = !cuda_tile.tile<1xBCxf32>
-!squares = !cuda_tile.tensor_view<?x?xf32, strides=[?,1]>
-!squares_part = !cuda_tile.partition_view<tile=(1xR), !squares>
+!squares_part = !cuda_tile.partition_view<tile=(1xR), !reals>
 !squares_row = !cuda_tile.tile<1xRxf32>
-!square_part = !cuda_tile.partition_view<tile=(1x1), !squares>
+!square_part = !cuda_tile.partition_view<tile=(1x1), !reals>
 
 // The sum of two embeddings in f32
 fragment @add(%word: !rows, %place: !rows) -> !f32 {
@@ -35,11 +27,11 @@ fragment @add(%word: !rows, %place: !rows) -> !f32 {
 }
 
 // The token and the position of one row
-fragment @lookup(%tokens: !one_part, %positions: !one_part, %n: !int) -> (!int, !int) {
-  %token_tile, %t0 = load_view_tko weak %tokens[%n] : !one_part, !int -> !one_index, token
-  %position_tile, %t1 = load_view_tko weak %positions[%n] : !one_part, !int -> !one_index, token
-  %token = reshape %token_tile : !one_index -> !int
-  %position = reshape %position_tile : !one_index -> !int
+fragment @lookup(%tokens: !index_part, %positions: !index_part, %n: !int) -> (!int, !int) {
+  %token_tile, %t0 = load_view_tko weak %tokens[%n] : !index_part, !int -> !int_1, token
+  %position_tile, %t1 = load_view_tko weak %positions[%n] : !index_part, !int -> !int_1, token
+  %token = reshape %token_tile : !int_1 -> !int
+  %position = reshape %position_tile : !int_1 -> !int
   yield %token, %position : !int, !int
 }
 
@@ -74,8 +66,8 @@ fragment @gather(%table: !ptr, %row_step: !int, %index: !index, %columns: !colum
 
 // One block makes BC columns of one row.
 kernel @embedding op = embedding {
-  %token_tiles = make_partition_view %tokens_view : !one_part
-  %position_tiles = make_partition_view %positions_view : !one_part
+  %token_tiles = make_partition_view %tokens_view : !index_part
+  %position_tiles = make_partition_view %positions_view : !index_part
   %wte_tiles = make_partition_view %wte_view : !row_in
   %wpe_tiles = make_partition_view %wpe_view : !row_in
   %out_tiles = make_partition_view %out_view : !row_out
@@ -89,12 +81,12 @@ kernel @embedding op = embedding {
 
 // One block makes BC columns of R rows. Behind the last token it reads row 0, and stores nothing.
 kernel @embedding_rows op = embedding {
-  %token_tiles = make_partition_view %tokens_view : !index_part
-  %position_tiles = make_partition_view %positions_view : !index_part
+  %token_tiles = make_partition_view %tokens_view : !indices_part
+  %position_tiles = make_partition_view %positions_view : !indices_part
   %out_tiles = make_partition_view %out_view : !out_part
   %n, %j, %unused = get_tile_block_id : !int
-  %token, %t0 = load_view_tko weak %token_tiles[%n] : !index_part, !int -> !index, token
-  %position, %t1 = load_view_tko weak %position_tiles[%n] : !index_part, !int -> !index, token
+  %token, %t0 = load_view_tko weak %token_tiles[%n] : !indices_part, !int -> !index, token
+  %position, %t1 = load_view_tko weak %position_tiles[%n] : !indices_part, !int -> !index, token
   %BC = constant <i32: BC> : !int
   %first = muli %j, %BC : !int
   %columns = call @columns_from(%first)
@@ -109,8 +101,8 @@ kernel @embedding_rows op = embedding {
 // One block makes one row in tiles of BC columns, in two passes.
 kernel @embedding_centred op = embedding_centred {
   %square_tiles = make_partition_view %squares_view : !square_part
-  %token_tiles = make_partition_view %tokens_view : !one_part
-  %position_tiles = make_partition_view %positions_view : !one_part
+  %token_tiles = make_partition_view %tokens_view : !index_part
+  %position_tiles = make_partition_view %positions_view : !index_part
   %wte_tiles = make_partition_view %wte_view : !row_in
   %wpe_tiles = make_partition_view %wpe_view : !row_in
   %out_tiles = make_partition_view %out_view : !row_out
@@ -162,13 +154,13 @@ fragment @store_part(%part: !squares_row, %tiles: !squares_part, %z: !int, %n: !
 // Register-resident: one block makes R rows of at most BC columns.
 kernel @embedding_centred_rows op = embedding_centred {
   %square_tiles = make_partition_view %squares_view : !squares_part
-  %token_tiles = make_partition_view %tokens_view : !index_part
-  %position_tiles = make_partition_view %positions_view : !index_part
+  %token_tiles = make_partition_view %tokens_view : !indices_part
+  %position_tiles = make_partition_view %positions_view : !indices_part
   %out_tiles = make_partition_view %out_view : !out_part
   %n, %unused_y, %unused_z = get_tile_block_id : !int
   %zero = constant <i32: 0> : !int
-  %token, %t0 = load_view_tko weak %token_tiles[%n] : !index_part, !int -> !index, token
-  %position, %t1 = load_view_tko weak %position_tiles[%n] : !index_part, !int -> !index, token
+  %token, %t0 = load_view_tko weak %token_tiles[%n] : !indices_part, !int -> !index, token
+  %position, %t1 = load_view_tko weak %position_tiles[%n] : !indices_part, !int -> !index, token
   %columns = call @first_columns()
   %mask = call @inside(%columns, %C)
   %word = call @gather(%wte_ptr, %wte_row, %token, %columns, %mask)
@@ -182,7 +174,7 @@ kernel @embedding_centred_rows op = embedding_centred {
   %zeros = constant <f32: 0.0> : !f32
   %centred = select %mask, %deviation, %zeros : !inside, !f32
   %square = mulf %centred, %centred : !f32
-  %square_sum = call @sum_of_row(%square)
+  %square_sum = call @row_sums(%square)
   call @store_rows(%centred, %out_tiles, %n, %zero)
   // All of a row's squares are its first part.
   %square_line = reshape %square_sum : !stat -> !squares_row

@@ -5,23 +5,14 @@ include "rows.mlir"
 
 sizes BR = 256, BZ = 4
 
-!pair_first = !cuda_tile.partition_view<tile=(RxBR), padding_value = zero, !matrix>
-!parts = !cuda_tile.tensor_view<?x?x?xf32, strides=[?,?,1]>
 !partial_part = !cuda_tile.partition_view<tile=(BZx1xBC), padding_value = zero, !parts>
 !partial_one_part = !cuda_tile.partition_view<tile=(1x1xBC), padding_value = zero, !parts>
 !partial = !cuda_tile.tile<BZx1xBCxf32>
 !partial_flat = !cuda_tile.tile<BZxBCxf32>
 !partial_one = !cuda_tile.tile<1x1xBCxf32>
-!row = !cuda_tile.tile<1xBCxT>
-!row_f32 = !cuda_tile.tile<1xBCxf32>
-!row_stat_1 = !cuda_tile.tile<1x1xf32>
-!row_in = !cuda_tile.partition_view<tile=(1xBC), padding_value = zero, !matrix>
-!row_out = !cuda_tile.partition_view<tile=(1xBC), !matrix>
 !right_in = !cuda_tile.partition_view<tile=(RxBR), padding_value = zero, !matrix>
 !right_out = !cuda_tile.partition_view<tile=(RxBR), !matrix>
 !right_vector = !cuda_tile.partition_view<tile=(BR), padding_value = zero, !vector>
-!right_rows = !cuda_tile.tile<RxBRxT>
-!right_f32 = !cuda_tile.tile<RxBRxf32>
 
 // 1 / sqrt(variance + eps)
 fragment @inverse_deviation(%variance: !stat_1, %eps: !real) -> !stat_1 {
@@ -56,18 +47,6 @@ fragment @two_pass(%value: !f32, %C: !int, %eps: !real) -> (!f32, !stat_1) {
   %variance = divf %square_sum, %width : !stat_1
   %inverse = call @inverse_deviation(%variance, %eps)
   yield %deviation, %inverse : !f32, !stat_1
-}
-
-// The sums of some differences from each row's first element and of their squares
-fragment @sums_and_squares(%difference: !f32) -> (!stat, !stat) {
-  %square = mulf %difference, %difference : !f32
-  %sum, %square_sum = reduce %difference, %square dim=1 identities=[0.0 : f32, 0.0 : f32] : !f32, !f32 -> !stat, !stat
-  (%a: !real, %b: !real, %square_a: !real, %square_b: !real) {
-    %ab = addf %a, %b : !real
-    %square_ab = addf %square_a, %square_b : !real
-    yield %ab, %square_ab : !real, !real
-  }
-  yield %sum, %square_sum : !stat, !stat
 }
 
 // Mean and inverse of the standard deviation from such sums. The mean is at most sqrt(C) standard deviations from the first
@@ -106,7 +85,7 @@ kernel @layernorm op = layernorm {
     continue %next : !row_f32
   }
   %sum_1x1 = call @sum_in_rows<R = 1>(%sums)
-  %sum = reshape %sum_1x1 : !row_stat_1 -> !real
+  %sum = reshape %sum_1x1 : !real_1x1 -> !real
   %mean = divf %sum, %width : !real
   %means = call @for_elements<R = 1>(%mean)
   %squares = for %j in (%zero to %steps, step %one) : !int iter_values(%acc = %nothing) -> (!row_f32) {
@@ -121,7 +100,7 @@ kernel @layernorm op = layernorm {
     continue %next : !row_f32
   }
   %square_1x1 = call @sum_in_rows<R = 1>(%squares)
-  %square_sum = reshape %square_1x1 : !row_stat_1 -> !real
+  %square_sum = reshape %square_1x1 : !real_1x1 -> !real
   %variance = divf %square_sum, %width : !real
   %shifted = addf %variance, %eps : !real
   %standard = sqrt %shifted : !real
@@ -144,72 +123,9 @@ kernel @layernorm op = layernorm {
   return
 }
 
-// Register-resident: one block makes R rows of at most BC columns, reading x once, with a variance of two passes.
-kernel @layernorm_two_pass op = layernorm {
-  %x_tiles = make_partition_view %x_view : !in_part
-  %w_tiles = make_partition_view %weight_view : !vector_part
-  %b_tiles = make_partition_view %bias_view : !vector_part
-  %out_tiles = make_partition_view %out_view : !out_part
-  %n, %unused_y, %unused_z = get_tile_block_id : !int
-  %zero = constant <i32: 0> : !int
-  %w, %t0 = call @load_line(%w_tiles, %zero)
-  %b, %t1 = call @load_line(%b_tiles, %zero)
-  %weight = call @for_each_row(%w)
-  %bias = call @for_each_row(%b)
-  // The wait comes after these reads by their tokens: else the compiler may put it first.
-  %read = join_tokens %t0, %t1 : token
-  %ready = gdc_wait_tko token = %read -> token
-  %tile, %t2 = load_view_tko weak %x_tiles[%n, %zero] optimization_hints = <default = {allow_tma = false}>
-      : !in_part, !int -> !rows, token
-  %value = ftof %tile : !rows -> !f32
-  %deviation, %inverse = call @two_pass(%value, %C, %eps)
-  %scaled = call @normed(%deviation, %inverse, %weight, %bias)
-  call @store_rows(%scaled, %out_tiles, %n, %zero)
-  return
-}
-
-// Register-resident, with mean and variance in one pass over the differences from each row's first element.
-kernel @layernorm_single_pass op = layernorm {
-  %x_tiles = make_partition_view %x_view : !in_part
-  %x_firsts = make_partition_view %x_view : !first_part
-  %w_tiles = make_partition_view %weight_view : !vector_part
-  %b_tiles = make_partition_view %bias_view : !vector_part
-  %out_tiles = make_partition_view %out_view : !out_part
-  %n, %unused_y, %unused_z = get_tile_block_id : !int
-  %zero = constant <i32: 0> : !int
-  %w, %t0 = call @load_line(%w_tiles, %zero)
-  %b, %t1 = call @load_line(%b_tiles, %zero)
-  %weight = call @for_each_row(%w)
-  %bias = call @for_each_row(%b)
-  // The wait comes after these reads by their tokens: else the compiler may put it first.
-  %read = join_tokens %t0, %t1 : token
-  %ready = gdc_wait_tko token = %read -> token
-  %tile, %t2 = load_view_tko weak %x_tiles[%n, %zero] optimization_hints = <default = {allow_tma = false}>
-      : !in_part, !int -> !rows, token
-  %first, %t3 = load_view_tko weak %x_firsts[%n, %zero] optimization_hints = <default = {allow_tma = false}>
-      : !first_part, !int -> !first, token
-  %value = ftof %tile : !rows -> !f32
-  %first_f32 = ftof %first : !first -> !stat_1
-  %firsts = broadcast %first_f32 : !stat_1 -> !f32
-  // Columns past C were padded with zeros, which differ from the first element: they must not count.
-  %columns = call @first_columns()
-  %inside = call @inside(%columns, %C)
-  %nothing = constant <f32: 0.0> : !f32
-  %from_first = subf %value, %firsts : !f32
-  %difference = select %inside, %from_first, %nothing : !inside, !f32
-  %sum, %square_sum = call @sums_and_squares(%difference)
-  %mean, %inverse = call @one_pass(%sum, %square_sum, %C, %eps)
-  %means = broadcast %mean : !stat_1 -> !f32
-  %deviation = subf %difference, %means : !f32
-  %scaled = call @normed(%deviation, %inverse, %weight, %bias)
-  call @store_rows(%scaled, %out_tiles, %n, %zero)
-  return
-}
-
 // The differences of a tile's elements from the first of each row
 fragment @from_first(%tiles: !in_part, %n: !int, %j: !int, %first: !stat_1) -> !f32 {
-  %tile, %token = load_view_tko weak %tiles[%n, %j] optimization_hints = <default = {allow_tma = false}>
-      : !in_part, !int -> !rows, token
+  %tile = call @load_rows(%tiles, %n, %j)
   %value = ftof %tile : !rows -> !f32
   %firsts = broadcast %first : !stat_1 -> !f32
   %difference = subf %value, %firsts : !f32
@@ -222,6 +138,56 @@ fragment @norm_part(%difference: !f32, %mean: !stat_1, %inverse: !stat_1, %weigh
   %deviation = subf %difference, %means : !f32
   %scaled = call @normed(%deviation, %inverse, %weight, %bias)
   call @store_rows(%scaled, %tiles, %n, %j)
+}
+
+// Register-resident: one block makes R rows of at most BC columns, reading x once. `norm` makes and stores the result.
+skeleton @resident_norm {
+  %x_tiles = make_partition_view %x_view : !in_part
+  hole @setup
+  %w_tiles = make_partition_view %weight_view : !vector_part
+  %b_tiles = make_partition_view %bias_view : !vector_part
+  %out_tiles = make_partition_view %out_view : !out_part
+  %n, %unused_y, %unused_z = get_tile_block_id : !int
+  %zero = constant <i32: 0> : !int
+  %w, %t0 = call @load_line(%w_tiles, %zero)
+  %b, %t1 = call @load_line(%b_tiles, %zero)
+  %weight = call @for_each_row(%w)
+  %bias = call @for_each_row(%b)
+  // The wait comes after these reads by their tokens: else the compiler may put it first.
+  %read = join_tokens %t0, %t1 : token
+  %ready = gdc_wait_tko token = %read -> token
+  %tile = call @load_rows(%x_tiles, %n, %zero)
+  hole @norm(%tile, %weight, %bias, %out_tiles, %n, %zero)
+  return
+}
+
+kernel @layernorm_two_pass op = layernorm, skeleton = @resident_norm {
+  @norm(%tile, %weight, %bias, %out_tiles, %n, %zero) {
+    %value = ftof %tile : !rows -> !f32
+    %deviation, %inverse = call @two_pass(%value, %C, %eps)
+    %scaled = call @normed(%deviation, %inverse, %weight, %bias)
+    call @store_rows(%scaled, %out_tiles, %n, %zero)
+  }
+}
+
+// With mean and variance in one pass over the differences from each row's first element
+kernel @layernorm_single_pass op = layernorm, skeleton = @resident_norm {
+  @setup { %x_firsts = make_partition_view %x_view : !first_part }
+  @norm(%tile, %weight, %bias, %out_tiles, %n, %zero) {
+    %first = call @load_rows<BC = 1>(%x_firsts, %n, %zero)
+    %value = ftof %tile : !rows -> !f32
+    %first_f32 = ftof %first : !first -> !stat_1
+    %firsts = broadcast %first_f32 : !stat_1 -> !f32
+    // Columns past C were padded with zeros, which differ from the first element: they must not count.
+    %columns = call @first_columns()
+    %inside = call @inside(%columns, %C)
+    %nothing = constant <f32: 0.0> : !f32
+    %from_first = subf %value, %firsts : !f32
+    %difference = select %inside, %from_first, %nothing : !inside, !f32
+    %sum, %square_sum = call @sums_and_squares(%difference)
+    %mean, %inverse = call @one_pass(%sum, %square_sum, %C, %eps)
+    call @norm_part(%difference, %mean, %inverse, %weight, %bias, %out_tiles, %n, %zero)
+  }
 }
 
 // As layernorm_single_pass, for rows of just BC + BR columns in two tiles: GPT-2's 768 columns are no power of two. BC is a
@@ -252,8 +218,7 @@ kernel @layernorm_two_tiles op = layernorm {
   // The wait comes after these reads by their tokens: else the compiler may put it first.
   %read = join_tokens %t0, %t1, %t2, %t3 : token
   %ready = gdc_wait_tko token = %read -> token
-  %first_tile, %t4 = load_view_tko weak %x_firsts[%n, %zero] optimization_hints = <default = {allow_tma = false}>
-      : !first_part, !int -> !first, token
+  %first_tile = call @load_rows<BC = 1>(%x_firsts, %n, %zero)
   %first = ftof %first_tile : !first -> !stat_1
   %difference_left = call @from_first(%x_left, %n, %zero, %first)
   %difference_right = call @from_first<BC = BR>(%x_right, %n, %right, %first)
@@ -315,12 +280,7 @@ kernel @residual_layernorm op = residual_layernorm, skeleton = @residual_norm {
       %tile, %token = load_view_tko weak %partial_tiles[%z, %n, %zero] optimization_hints = <default = {allow_tma = false}>
           : !partial_part, !int -> !partial, token
       %flat = reshape %tile : !partial -> !partial_flat
-      %parts = reduce %flat dim=0 identities=[0.0 : f32] : !partial_flat -> !line_f32
-      (%a: !real, %b: !real) {
-        %ab = addf %a, %b : !real
-        yield %ab : !real
-      }
-      %line = reshape %parts : !line_f32 -> !row_f32
+      %line = call @sum_in_columns<R = BZ>(%flat)
       %next = addf %so_far, %line : !row_f32
       continue %next : !row_f32
     }
@@ -345,18 +305,16 @@ fragment @add_partial(%sum: !row_f32, %tile: !partial_one) -> !row_f32 {
 kernel @residual_layernorm_four op = residual_layernorm, skeleton = @residual_norm {
   @parts { %partial_tiles = make_partition_view %partial_view : !partial_one_part }
   @sum(%biased, %n) {
-    %zero = constant <i32: 0> : !int
-    %one = constant <i32: 1> : !int
-    %two = constant <i32: 2> : !int
-    %three = constant <i32: 3> : !int
-    %p0 = call @load_partial(%partial_tiles, %zero, %n)
-    %p1 = call @load_partial(%partial_tiles, %one, %n)
-    %p2 = call @load_partial(%partial_tiles, %two, %n)
-    %p3 = call @load_partial(%partial_tiles, %three, %n)
-    %sum0 = call @add_partial(%biased, %p0)
-    %sum1 = call @add_partial(%sum0, %p1)
-    %sum2 = call @add_partial(%sum1, %p2)
-    %sum3 = call @add_partial(%sum2, %p3)
-    yield %sum3 : !row_f32
+    repeat Z = 0 to 3 {
+      %z.Z = constant <i32: Z> : !int
+    }
+    repeat Z = 0 to 3 {
+      %part.Z = call @load_partial(%partial_tiles, %z.Z, %n)
+    }
+    %sum.0 = call @add_partial(%biased, %part.0)
+    repeat Z = 1 to 3 {
+      %sum.Z = call @add_partial(%sum.Z-1, %part.Z)
+    }
+    yield %sum.3 : !row_f32
   }
 }

@@ -2,14 +2,10 @@
 // over the spans z. `decode_attention` makes partial[z] and stats[z] = (max[z], sum[z]). A block makes one head of one
 // sequence, BZ spans at a time: grid (H, B). The head size D is a constant of the entry.
 
+include "common.mlir"
+
 sizes BZ = 8, D = 64
 
-!int = !cuda_tile.tile<i32>
-!int_1 = !cuda_tile.tile<1xi32>
-!real = !cuda_tile.tile<f32>
-!real_1x1 = !cuda_tile.tile<1x1xf32>
-!heads = !cuda_tile.tensor_view<?x?x?xT, strides=[?,?,1]>
-!spans = !cuda_tile.tensor_view<?x?x?x?xf32, strides=[?,?,?,1]>
 !partial_part = !cuda_tile.partition_view<tile=(1x1xBZxD), padding_value = zero, !spans>
 !stat_part = !cuda_tile.partition_view<tile=(1x1xBZx1), padding_value = zero, !spans>
 !head_part = !cuda_tile.partition_view<tile=(1x1xD), !heads>
@@ -73,7 +69,7 @@ fragment @maximum(%maxima: !stat, %lanes: !lanes, %behind: !lanes) -> (!stat, !r
   %there = reshape %within : !lane_mask -> !mask
   %least = constant <f32: -1.0e30> : !stat
   %tops = select %there, %maxima, %least : !mask, !stat
-  %top = call @element_max<BS = BZ>(%tops)
+  %top = call @max_in_columns<R = BZ, BC = 1>(%tops)
   yield %tops, %top : !stat, !real_1x1
 }
 
@@ -83,10 +79,10 @@ fragment @weighted(%tops: !stat, %max: !real_1x1, %sums: !stat, %partials: !part
   %below = subf %tops, %max_full : !stat
   %weights = exp2 %below : !stat
   %sums_weighted = mulf %sums, %weights : !stat
-  %sum = call @element_sum<BS = BZ>(%sums_weighted)
+  %sum = call @sum_in_columns<R = BZ, BC = 1>(%sums_weighted)
   %weights_full = broadcast %weights : !stat -> !partial
   %partials_weighted = mulf %partials, %weights_full : !partial
-  %acc = call @column_sum<BS = BZ, R = D>(%partials_weighted)
+  %acc = call @sum_in_columns<R = BZ, BC = D>(%partials_weighted)
   yield %sum, %acc : !real_1x1, !acc
 }
 

@@ -1,31 +1,75 @@
-sizes BZ = 64
+// The likeliest token of each row of logits, in two steps: of each part of a row, and of the parts.
 
-!int = !cuda_tile.tile<i32>
-!int_1 = !cuda_tile.tile<1xi32>
-!int_1x1 = !cuda_tile.tile<1x1xi32>
-!real = !cuda_tile.tile<f32>
-!real_1 = !cuda_tile.tile<1xf32>
-!real_1x1 = !cuda_tile.tile<1x1xf32>
+include "common.mlir"
+
+sizes BV = 2048, BZ = 64
+
 !bit_1x1 = !cuda_tile.tile<1x1xi1>
-!int_ptr = !cuda_tile.tile<ptr<i32>>
-!real_ptr = !cuda_tile.tile<ptr<f32>>
-!reals = !cuda_tile.tensor_view<?x?xf32, strides=[?,1]>
 !ints = !cuda_tile.tensor_view<?x?xi32, strides=[?,1]>
-!indices = !cuda_tile.tensor_view<?xi32, strides=[1]>
-!value_part_1xBZ = !cuda_tile.partition_view<tile=(1xBZ), padding_value = neg_inf, !reals>
-!place_part_1xBZ = !cuda_tile.partition_view<tile=(1xBZ), padding_value = zero, !ints>
-!index_part = !cuda_tile.partition_view<tile=(1), !indices>
-!value_1xBZ = !cuda_tile.tile<1xBZxf32>
-!place_1xBZ = !cuda_tile.tile<1xBZxi32>
-!mask_1xBZ = !cuda_tile.tile<1xBZxi1>
+!x_part = !cuda_tile.partition_view<tile=(1xBV), padding_value = neg_inf, !matrix>
+!value_part = !cuda_tile.partition_view<tile=(1x1), !reals>
+!place_part = !cuda_tile.partition_view<tile=(1x1), !ints>
+!values_part = !cuda_tile.partition_view<tile=(1xBZ), padding_value = neg_inf, !reals>
+!places_part = !cuda_tile.partition_view<tile=(1xBZ), padding_value = zero, !ints>
+!row = !cuda_tile.tile<1xBVxT>
+!lane = !cuda_tile.tile<BVxi32>
+!values = !cuda_tile.tile<1xBVxf32>
+!places = !cuda_tile.tile<1xBVxi32>
+!mask = !cuda_tile.tile<1xBVxi1>
+!part_values = !cuda_tile.tile<1xBZxf32>
+!part_places = !cuda_tile.tile<1xBZxi32>
+
+// The largest value of a row, then the least place that has it: two plain reductions are faster than one of pairs.
+fragment @best_of(%value: !values, %place: !places) -> (!real_1x1, !int_1x1) {
+  %largest = call @max_in_rows<R = 1, BC = BV>(%value)
+  %largest_full = broadcast %largest : !real_1x1 -> !values
+  %has_it = cmpf equal ordered %value, %largest_full : !values -> !mask
+  %nowhere = constant <i32: 2147483647> : !places
+  %candidate = select %has_it, %place, %nowhere : !mask, !places
+  %first = reduce %candidate dim=1 identities=[2147483647 : i32] : !places -> !int_1
+  (%a: !int, %b: !int) {
+    %earlier = mini %a, %b signed : !int
+    yield %earlier : !int
+  }
+  %first_1x1 = reshape %first : !int_1 -> !int_1x1
+  yield %largest, %first_1x1 : !real_1x1, !int_1x1
+}
+
+// values[m, z] = the largest of x[m, z BV : (z + 1) BV], places[m, z] = the first index in x[m, :] that has it
+//
+// One block makes one part of one row: grid (Z, M). Columns past V are padded with -inf and never win. `next_token` takes
+// the best of the parts.
+kernel @argmax_parts op = argmax_parts {
+  %x_tiles = make_partition_view %x_view : !x_part
+  %value_tiles = make_partition_view %values_view : !value_part
+  %place_tiles = make_partition_view %places_view : !place_part
+
+  %z, %m, %unused = get_tile_block_id : !int
+  %BV = constant <i32: BV> : !int
+  %tile, %t0 = load_view_tko weak %x_tiles[%m, %z] optimization_hints = <default = {allow_tma = false}>
+      : !x_part, !int -> !row, token
+  %value = ftof %tile : !row -> !values
+  %first = muli %z, %BV : !int
+  %first_1x1 = reshape %first : !int -> !int_1x1
+  %first_full = broadcast %first_1x1 : !int_1x1 -> !places
+  %lane = iota : !lane
+  %lane_line = reshape %lane : !lane -> !places
+  %column = addi %first_full, %lane_line : !places
+  %largest, %place = call @best_of(%value, %column)
+  %t1 = store_view_tko weak %largest, %value_tiles[%m, %z] optimization_hints = <default = {allow_tma = false}>
+      : !real_1x1, !value_part, !int -> token
+  %t2 = store_view_tko weak %place, %place_tiles[%m, %z] optimization_hints = <default = {allow_tma = false}>
+      : !int_1x1, !place_part, !int -> token
+  return
+}
 
 // tokens[m] = the place of the largest value of row m, of equals the first; positions[m] is counted up by one
 //
 // One block makes one row: the best of the parts that `argmax_parts` made, BZ at a time. The parts stand in order, so
 // that a later one wins only if it is larger. Values past Z are padded with -inf and never win.
 kernel @next_token op = next_token {
-  %value_tiles = make_partition_view %values_view : !value_part_1xBZ
-  %place_tiles = make_partition_view %places_view : !place_part_1xBZ
+  %value_tiles = make_partition_view %values_view : !values_part
+  %place_tiles = make_partition_view %places_view : !places_part
   %token_tiles = make_partition_view %tokens_view : !index_part
   %position_tiles = make_partition_view %positions_view : !index_part
 
@@ -36,31 +80,17 @@ kernel @next_token op = next_token {
   %steps = divi %Z, %BZ signed rounding<positive_inf> : !int
   %lowest = constant <f32: 0xFF800000> : !real_1x1  // -inf
   %no_token = constant <i32: 0> : !int_1x1
-  %nowhere = constant <i32: 2147483647> : !place_1xBZ
 
-  %best, %token = for %j in (%zero to %steps, step %one) : !int iter_values(%best_old = %lowest, %token_old = %no_token) -> (!real_1x1, !int_1x1) {
+  %best, %token = for %j in (%zero to %steps, step %one) : !int iter_values(%best_old = %lowest, %token_old = %no_token)
+      -> (!real_1x1, !int_1x1) {
     %value, %t0 = load_view_tko weak %value_tiles[%m, %j] optimization_hints = <default = {allow_tma = false}>
-        : !value_part_1xBZ, !int -> !value_1xBZ, token
+        : !values_part, !int -> !part_values, token
     %place, %t1 = load_view_tko weak %place_tiles[%m, %j] optimization_hints = <default = {allow_tma = false}>
-        : !place_part_1xBZ, !int -> !place_1xBZ, token
-    %largest = reduce %value dim=1 identities=[0xFF800000 : f32] : !value_1xBZ -> !real_1
-    (%max_a: !real, %max_b: !real) {
-      %max = maxf %max_a, %max_b : !real
-      yield %max : !real
-    }
-    %largest_1x1 = reshape %largest : !real_1 -> !real_1x1
-    %largest_full = broadcast %largest_1x1 : !real_1x1 -> !value_1xBZ
-    %has_it = cmpf equal ordered %value, %largest_full : !value_1xBZ -> !mask_1xBZ
-    %candidate = select %has_it, %place, %nowhere : !mask_1xBZ, !place_1xBZ
-    %first = reduce %candidate dim=1 identities=[2147483647 : i32] : !place_1xBZ -> !int_1
-    (%place_a: !int, %place_b: !int) {
-      %earlier = mini %place_a, %place_b signed : !int
-      yield %earlier : !int
-    }
-    %first_1x1 = reshape %first : !int_1 -> !int_1x1
-    %larger = cmpf greater_than ordered %largest_1x1, %best_old : !real_1x1 -> !bit_1x1
-    %token_new = select %larger, %first_1x1, %token_old : !bit_1x1, !int_1x1
-    %best_new = select %larger, %largest_1x1, %best_old : !bit_1x1, !real_1x1
+        : !places_part, !int -> !part_places, token
+    %largest, %first = call @best_of<BV = BZ>(%value, %place)
+    %larger = cmpf greater_than ordered %largest, %best_old : !real_1x1 -> !bit_1x1
+    %token_new = select %larger, %first, %token_old : !bit_1x1, !int_1x1
+    %best_new = select %larger, %largest, %best_old : !bit_1x1, !real_1x1
     continue %best_new, %token_new : !real_1x1, !int_1x1
   }
   %token_tile = reshape %token : !int_1x1 -> !int_1

@@ -7,7 +7,6 @@ include "split_n.mlir"
 !index_BRx1 = !cuda_tile.tile<BRx1xi32>
 !index_BN = !cuda_tile.tile<BNxi32>
 !index_1xBN = !cuda_tile.tile<1xBNxi32>
-!index_1x1 = !cuda_tile.tile<1x1xi32>
 !index_BRxBN = !cuda_tile.tile<BRxBNxi32>
 !same_BRxBN = !cuda_tile.tile<BRxBNxi1>
 !ones_BRxBN = !cuda_tile.tile<BRxBNxT>
@@ -140,8 +139,8 @@ fragment @shifted_identity(%offset: !int) -> !ones_BRxBN {
   %columns_flat = iota : !index_BN
   %columns_row = reshape %columns_flat : !index_BN -> !index_1xBN
   %columns = broadcast %columns_row : !index_1xBN -> !index_BRxBN
-  %offset_1x1 = reshape %offset : !int -> !index_1x1
-  %offsets = broadcast %offset_1x1 : !index_1x1 -> !index_BRxBN
+  %offset_1x1 = reshape %offset : !int -> !int_1x1
+  %offsets = broadcast %offset_1x1 : !int_1x1 -> !index_BRxBN
   %shifted = addi %rows, %offsets : !index_BRxBN
   %same = cmpi equal %shifted, %columns, signed : !index_BRxBN -> !same_BRxBN
   %ones = constant <T: 1.0> : !ones_BRxBN

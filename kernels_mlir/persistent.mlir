@@ -3,9 +3,6 @@
 
 include "products.mlir"
 
-!w_turned_part = !cuda_tile.partition_view<tile=(BNxBK), padding_value = zero, !matrix>
-!w_turned = !cuda_tile.tile<BNxBKxT>
-
 // The holes: `rows` (what scales the rows of x) and `setup` once a block; `prologue` before a tile's K loop; `epilogue` after
 // it. The epilogue gets the product in f32, the tile's place, and a token of the tile before, and yields its own: stores that
 // follow it are made in order from tile to tile. Tiles do not overlap, but without that order the compiler starts the next
@@ -33,9 +30,7 @@ skeleton @persistent {
     %m, %n = call @tile_place(%tile, %m_tiles, %n_tiles)
     hole @prologue(%n)
     %product = for %k in (%zero to %steps, step %one) : !int iter_values(%acc = %empty) -> (!acc) {
-      %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part, !int -> !x, token
-      %w_tile, %w_token = load_view_tko weak %w_tiles[%k, %n] : !w_part, !int -> !w, token
-      %next = mmaf %x_tile, %w_tile, %acc : !x, !w, !acc
+      %next = call @step(%x_tiles, %w_tiles, %m, %n, %k, %acc)
       continue %next : !acc
     }
     %after = hole @epilogue(%product, %out_tiles, %m, %n, %before) -> token
@@ -44,116 +39,88 @@ skeleton @persistent {
   return
 }
 
-// out = x @ weight + bias
-kernel @linear op = linear, skeleton = @persistent {
+// With a bias, read before the K loop. The holes: `bias` makes its rows; `value` makes the result.
+skeleton @persistent_bias, skeleton = @persistent {
   @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
   @prologue(%n) {
-    %bias, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
-    %bias_rows = call @bias_rows(%bias)
+    %bias, %read = call @load_bias(%bias_tiles, %n)
+    %bias_rows = hole @bias(%bias) -> !acc
   }
   @epilogue(%product, %out_tiles, %m, %n, %before) {
-    %value = addf %product, %bias_rows : !acc
-    %result = call @rounded(%value)
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out, !out_part, !int -> token
+    %value = hole @value(%product, %bias_rows) -> !acc
+    call @store(%value, %out_tiles, %m, %n)
     yield %before : token
   }
 }
 
-// out = gelu(x @ weight + bias)
-kernel @linear_gelu op = linear_gelu, skeleton = @persistent {
-  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
-  @prologue(%n) {
-    %bias, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
-    %half_bias = call @half_bias_rows(%bias)
-  }
-  @epilogue(%product, %out_tiles, %m, %n, %before) {
-    %value = call @gelu(%product, %half_bias)
-    %result = call @rounded(%value)
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out, !out_part, !int -> token
-    yield %before : token
-  }
-}
-
-// out = residual + x @ weight + bias. The residual may be the output itself: it is stored after it is read.
-kernel @linear_residual op = linear_residual, skeleton = @persistent {
+// With a bias and a residual, which may be the output itself: it is stored after it is read. The holes: `setup_after`, and
+// `after`, which gets the result once it is stored.
+skeleton @persistent_residual, skeleton = @persistent {
   @setup {
     %bias_tiles = make_partition_view %bias_view : !bias_part
     %residual_tiles = make_partition_view %residual_view : !residual_part
+    hole @setup_after
   }
   @prologue(%n) {
-    %bias, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
+    %bias, %bias_read = call @load_bias(%bias_tiles, %n)
     %bias_rows = call @bias_rows(%bias)
   }
   @epilogue(%product, %out_tiles, %m, %n, %before) {
     %biased = addf %product, %bias_rows : !acc
     %residual, %read = load_view_tko weak %residual_tiles[%m, %n] token = %before : !residual_part, !int -> !out, token
     %value = call @add_residual(%biased, %residual)
-    %result = call @rounded(%value)
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %read : !out, !out_part, !int -> token
+    %stored = call @store_after(%value, %out_tiles, %m, %n, %read)
+    hole @after(%value, %m, %n)
     yield %stored : token
   }
 }
 
-// linear_residual, and the sum of squares of each row's result over the tile's columns, which are one part of them
-kernel @linear_residual_squares_persistent op = linear_residual_squares, skeleton = @persistent {
-  @setup {
-    %bias_tiles = make_partition_view %bias_view : !bias_part
-    %residual_tiles = make_partition_view %residual_view : !residual_part
-    %squares_tiles = make_partition_view %squares_view : !squares_out_part
+// With rows scaled by 1 / rms, where the squares are those of linear_residual_squares. The holes: `bias` makes rows of the
+// bias, `scale` changes the scale, `activation` comes last.
+skeleton @persistent_rms, skeleton = @persistent {
+  @rows {
+    %squares_tiles = make_partition_view %squares_view : !squares_in_part
+    %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
   }
-  @prologue(%n) {
-    %bias, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
-    %bias_rows = call @bias_rows(%bias)
-  }
+  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
   @epilogue(%product, %out_tiles, %m, %n, %before) {
-    %biased = addf %product, %bias_rows : !acc
-    %residual, %read = load_view_tko weak %residual_tiles[%m, %n] token = %before : !residual_part, !int -> !out, token
-    %value = call @add_residual(%biased, %residual)
-    %result = call @rounded(%value)
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %read : !out, !out_part, !int -> token
+    %bias, %read = call @load_bias(%bias_tiles, %n)
+    %bias_rows = hole @bias(%bias) -> !acc
+    %sum = call @sum_of_parts(%squares_tiles, %m, %four_parts)
+    %inverse = call @inverse_rms(%sum, %units, %epsilons)
+    %scale = hole @scale(%inverse) -> !column
+    %scaled = call @scale_rows(%product, %scale, %bias_rows)
+    %value = hole @activation(%scaled) -> !acc
+    call @store(%value, %out_tiles, %m, %n)
+    yield %before : token
+  }
+}
+
+// out = x @ weight + bias
+kernel @linear op = linear, skeleton = @persistent_bias { @bias = @bias_rows  @value = @add_bias }
+
+// out = gelu(x @ weight + bias)
+kernel @linear_gelu op = linear_gelu, skeleton = @persistent_bias { @bias = @half_bias_rows  @value = @gelu }
+
+// out = residual + x @ weight + bias
+kernel @linear_residual op = linear_residual, skeleton = @persistent_residual {}
+
+// linear_residual, and the sum of squares of each row's result over the tile's columns, which are one part of them
+kernel @linear_residual_squares_persistent op = linear_residual_squares, skeleton = @persistent_residual {
+  @setup_after { %squares_tiles = make_partition_view %squares_view : !squares_out_part }
+  @after(%value, %m, %n) {
     %squares = call @row_squares(%value)
     %square_row = reshape %squares : !column -> !square_1
     %written = store_view_tko weak %square_row, %squares_tiles[%n, %m] : !square_1, !squares_out_part, !int -> token
-    yield %stored : token
   }
 }
 
-// out = (x @ weight) / rms + bias, where the squares are those of linear_residual_squares
-kernel @rms_linear op = rms_linear, skeleton = @persistent {
-  @rows {
-    %squares_tiles = make_partition_view %squares_view : !squares_in_part
-    %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
-  }
-  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
-  @epilogue(%product, %out_tiles, %m, %n, %before) {
-    %bias, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
-    %bias_rows = call @bias_rows(%bias)
-    %sum = call @sum_of_parts(%squares_tiles, %m, %four_parts)
-    %inverse = call @inverse_rms(%sum, %units, %epsilons)
-    %value = call @scale_rows(%product, %inverse, %bias_rows)
-    %result = call @rounded(%value)
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out, !out_part, !int -> token
-    yield %before : token
-  }
+// out = (x @ weight) / rms + bias
+kernel @rms_linear op = rms_linear, skeleton = @persistent_rms {
+  @bias = @bias_rows  @scale = @unscaled  @activation = @identity
 }
 
 // out = gelu(rms_linear)
-kernel @rms_linear_gelu op = rms_linear_gelu, skeleton = @persistent {
-  @rows {
-    %squares_tiles = make_partition_view %squares_view : !squares_in_part
-    %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
-  }
-  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
-  @epilogue(%product, %out_tiles, %m, %n, %before) {
-    %bias, %bias_token = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
-    %half_bias = call @half_bias_rows(%bias)
-    %sum = call @sum_of_parts(%squares_tiles, %m, %four_parts)
-    %inverse = call @inverse_rms(%sum, %units, %epsilons)
-    %half_inverse = call @halved(%inverse)
-    %h = call @scale_rows(%product, %half_inverse, %half_bias)
-    %value = call @gelu_of_half(%h)
-    %result = call @rounded(%value)
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out, !out_part, !int -> token
-    yield %before : token
-  }
+kernel @rms_linear_gelu op = rms_linear_gelu, skeleton = @persistent_rms {
+  @bias = @half_bias_rows  @scale = @halved  @activation = @gelu_of_half
 }

@@ -2,17 +2,9 @@
 //
 // A tile of the result has BM rows and BN columns; K is walked in steps of BK. Results add up in f32.
 
-sizes BM = 128, BN = 128, BK = 64, BR = 64, GROUP = 8
+include "common.mlir"
 
-!int = !cuda_tile.tile<i32>
-!flag = !cuda_tile.tile<i1>
-!real = !cuda_tile.tile<f32>
-!real_1 = !cuda_tile.tile<1xf32>
-!real_1x1 = !cuda_tile.tile<1x1xf32>
-!matrix = !cuda_tile.tensor_view<?x?xT, strides=[?,1]>
-!vector = !cuda_tile.tensor_view<?xT, strides=[1]>
-!squares = !cuda_tile.tensor_view<?x?xf32, strides=[?,1]>
-!parts = !cuda_tile.tensor_view<?x?x?xf32, strides=[?,?,1]>
+sizes BM = 128, BN = 128, BK = 64, BR = 64, GROUP = 8
 
 !x_part = !cuda_tile.partition_view<tile=(BMxBK), padding_value = zero, !matrix>
 !w_part = !cuda_tile.partition_view<tile=(BKxBN), padding_value = zero, !matrix>
@@ -20,8 +12,8 @@ sizes BM = 128, BN = 128, BK = 64, BR = 64, GROUP = 8
 !residual_part = !cuda_tile.partition_view<tile=(BMxBN), padding_value = zero, !matrix>
 !out_part = !cuda_tile.partition_view<tile=(BMxBN), !matrix>
 !partial_part = !cuda_tile.partition_view<tile=(1xBMxBN), !parts>
-!squares_in_part = !cuda_tile.partition_view<tile=(1xBM), padding_value = zero, !squares>
-!squares_out_part = !cuda_tile.partition_view<tile=(1xBM), !squares>
+!squares_in_part = !cuda_tile.partition_view<tile=(1xBM), padding_value = zero, !reals>
+!squares_out_part = !cuda_tile.partition_view<tile=(1xBM), !reals>
 
 !x = !cuda_tile.tile<BMxBKxT>
 !w = !cuda_tile.tile<BKxBNxT>
@@ -58,6 +50,31 @@ fragment @tile_place(%tile: !int, %m_tiles: !int, %n_tiles: !int) -> (!int, !int
     yield %m_in_group, %n_in_group : !int, !int
   }
   yield %m, %n : !int, !int
+}
+
+// Loads, stores and steps of K
+
+fragment @load_bias(%tiles: !bias_part, %n: !int) -> (!bias, token) {
+  %bias, %read = load_view_tko weak %tiles[%n] : !bias_part, !int -> !bias, token
+  yield %bias, %read : !bias, token
+}
+
+fragment @step(%x_tiles: !x_part, %w_tiles: !w_part, %m: !int, %n: !int, %k: !int, %acc: !acc) -> !acc {
+  %x_tile, %x_token = load_view_tko weak %x_tiles[%m, %k] : !x_part, !int -> !x, token
+  %w_tile, %w_token = load_view_tko weak %w_tiles[%k, %n] : !w_part, !int -> !w, token
+  %next = mmaf %x_tile, %w_tile, %acc : !x, !w, !acc
+  yield %next : !acc
+}
+
+fragment @store(%value: !acc, %tiles: !out_part, %m: !int, %n: !int) {
+  %result = ftof %value : !acc -> !out
+  %stored = store_view_tko weak %result, %tiles[%m, %n] : !out, !out_part, !int -> token
+}
+
+fragment @store_after(%value: !acc, %tiles: !out_part, %m: !int, %n: !int, %before: token) -> token {
+  %result = ftof %value : !acc -> !out
+  %stored = store_view_tko weak %result, %tiles[%m, %n] token = %before : !out, !out_part, !int -> token
+  yield %stored : token
 }
 
 // Prologues
@@ -145,6 +162,11 @@ fragment @gelu_of_half(%h: !acc) -> !acc {
   yield %gelu : !acc
 }
 
+fragment @add_bias(%product: !acc, %bias: !acc) -> !acc {
+  %biased = addf %product, %bias : !acc
+  yield %biased : !acc
+}
+
 // gelu(product + bias) from half the bias
 fragment @gelu(%product: !acc, %half_bias: !acc) -> !acc {
   %half = constant <f32: 0.5> : !acc
@@ -167,6 +189,10 @@ fragment @halved(%column: !column) -> !column {
   yield %halved : !column
 }
 
+fragment @unscaled(%column: !column) -> !column { yield %column : !column }
+
+fragment @identity(%value: !acc) -> !acc { yield %value : !acc }
+
 fragment @add_residual(%value: !acc, %residual: !out) -> !acc {
   %residual_f32 = ftof %residual : !out -> !acc
   %sum = addf %value, %residual_f32 : !acc
@@ -181,22 +207,12 @@ fragment @rounded(%value: !acc) -> !out {
 // The sum of squares of each row. The plain sum costs nothing and decides how the compiler arranges the products before it:
 // without it they wait for one another.
 fragment @row_squares(%value: !acc) -> !column {
-  %square = mulf %value, %value : !acc
-  %plain, %sum = reduce %value, %square dim=1 identities=[0.0 : f32, 0.0 : f32] : !acc, !acc -> !column, !column
-  (%a: !real, %b: !real, %square_a: !real, %square_b: !real) {
-    %ab = addf %a, %b : !real
-    %square_ab = addf %square_a, %square_b : !real
-    yield %ab, %square_ab : !real, !real
-  }
+  %plain, %sum = call @sums_and_squares<R = BM, BC = BN>(%value)
   yield %sum : !column
 }
 
 fragment @row_squares_alone(%value: !acc) -> !column {
   %square = mulf %value, %value : !acc
-  %sum = reduce %square dim=1 identities=[0.0 : f32] : !acc -> !column
-  (%a: !real, %b: !real) {
-    %ab = addf %a, %b : !real
-    yield %ab : !real
-  }
+  %sum = call @row_sums<R = BM, BC = BN>(%square)
   yield %sum : !column
 }

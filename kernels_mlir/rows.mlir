@@ -1,25 +1,21 @@
-// What kernels over rows share: R rows of at most BC columns in registers, and the fragments for their sums and masks.
+// What kernels over rows share: R rows of at most BC columns in registers, and the fragments for their masks, loads and
+// stores.
+
+include "common.mlir"
 
 sizes R = 2, BC = 1024
 
-!int = !cuda_tile.tile<i32>
-!int_1x1 = !cuda_tile.tile<1x1xi32>
-!real = !cuda_tile.tile<f32>
-!real_1x1 = !cuda_tile.tile<1x1xf32>
-!matrix = !cuda_tile.tensor_view<?x?xT, strides=[?,1]>
-!vector = !cuda_tile.tensor_view<?xT, strides=[1]>
 !in_part = !cuda_tile.partition_view<tile=(RxBC), padding_value = zero, !matrix>
 !out_part = !cuda_tile.partition_view<tile=(RxBC), !matrix>
 !first_part = !cuda_tile.partition_view<tile=(Rx1), padding_value = zero, !matrix>
 !vector_part = !cuda_tile.partition_view<tile=(BC), padding_value = zero, !vector>
 !rows = !cuda_tile.tile<RxBCxT>
+!row_in = !cuda_tile.partition_view<tile=(1xBC), padding_value = zero, !matrix>
+!row_out = !cuda_tile.partition_view<tile=(1xBC), !matrix>
+!row = !cuda_tile.tile<1xBCxT>
+!row_f32 = !cuda_tile.tile<1xBCxf32>
 !first = !cuda_tile.tile<Rx1xT>
 !line = !cuda_tile.tile<BCxT>
-!line_f32 = !cuda_tile.tile<BCxf32>
-!line_f32_1 = !cuda_tile.tile<1xBCxf32>
-!f32 = !cuda_tile.tile<RxBCxf32>
-!stat = !cuda_tile.tile<Rxf32>
-!stat_1 = !cuda_tile.tile<Rx1xf32>
 !lane = !cuda_tile.tile<BCxi32>
 !column = !cuda_tile.tile<1xBCxi32>
 !inside_1 = !cuda_tile.tile<1xBCxi1>
@@ -69,21 +65,6 @@ fragment @width_of(%C: !int) -> !stat_1 {
   yield %widths : !stat_1
 }
 
-fragment @sum_of_row(%value: !f32) -> !stat {
-  %sum = reduce %value dim=1 identities=[0.0 : f32] : !f32 -> !stat
-  (%a: !real, %b: !real) {
-    %ab = addf %a, %b : !real
-    yield %ab : !real
-  }
-  yield %sum : !stat
-}
-
-fragment @sum_in_rows(%value: !f32) -> !stat_1 {
-  %sum = call @sum_of_row(%value)
-  %column = reshape %sum : !stat -> !stat_1
-  yield %column : !stat_1
-}
-
 // A vector of BC columns, read by the threads themselves, and the token of its load
 fragment @load_line(%tiles: !vector_part, %j: !int) -> (!line, token) {
   %tile, %token = load_view_tko weak %tiles[%j] optimization_hints = <default = {allow_tma = false}>
@@ -97,6 +78,13 @@ fragment @for_each_row(%line: !line) -> !f32 {
   %row = reshape %f32 : !line_f32 -> !line_f32_1
   %rows = broadcast %row : !line_f32_1 -> !f32
   yield %rows : !f32
+}
+
+// BC columns of R rows, read and written by the threads themselves
+fragment @load_rows(%tiles: !in_part, %n: !int, %j: !int) -> !rows {
+  %tile, %token = load_view_tko weak %tiles[%n, %j] optimization_hints = <default = {allow_tma = false}>
+      : !in_part, !int -> !rows, token
+  yield %tile : !rows
 }
 
 fragment @store_rows(%value: !f32, %tiles: !out_part, %n: !int, %j: !int) {

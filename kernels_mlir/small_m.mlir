@@ -7,7 +7,7 @@ include "products.mlir"
 !x_swapped = !cuda_tile.tile<BKxBMxT>
 !w_swapped = !cuda_tile.tile<BNxBKxT>
 !acc_swapped = !cuda_tile.tile<BNxBMxf32>
-!squares_16_part = !cuda_tile.partition_view<tile=(16xBM), padding_value = zero, !squares>
+!squares_16_part = !cuda_tile.partition_view<tile=(16xBM), padding_value = zero, !reals>
 !squares_16 = !cuda_tile.tile<16xBMxf32>
 
 // Three tiles of the weight, and the tokens of their loads
@@ -53,11 +53,7 @@ fragment @inverse_rms_of_16(%squares: !squares_16_part, %m: !int, %units: !colum
   %zero = constant <i32: 0> : !int
   %parts, %token = load_view_tko weak %squares[%zero, %m] optimization_hints = <default = {allow_tma = false}>
       : !squares_16_part, !int -> !squares_16, token
-  %sum = reduce %parts dim=0 identities=[0.0 : f32] : !squares_16 -> !column
-  (%a: !real, %b: !real) {
-    %ab = addf %a, %b : !real
-    yield %ab : !real
-  }
+  %sum = call @column_sums<R = 16, BC = BM>(%parts)
   %inverse = call @inverse_rms(%sum, %units, %epsilons)
   yield %inverse : !column
 }
@@ -78,6 +74,17 @@ fragment @load_bias_directly(%tiles: !bias_part, %n: !int) -> (!bias, token) {
   yield %bias, %token : !bias, token
 }
 
+fragment @load_residual(%tiles: !residual_part, %m: !int, %n: !int) -> (!out, token) {
+  %residual, %read = load_view_tko weak %tiles[%m, %n] : !residual_part, !int -> !out, token
+  yield %residual, %read : !out, token
+}
+
+fragment @load_residual_directly(%tiles: !residual_part, %m: !int, %n: !int) -> (!out, token) {
+  %residual, %read = load_view_tko weak %tiles[%m, %n] optimization_hints = <default = {allow_tma = false}>
+      : !residual_part, !int -> !out, token
+  yield %residual, %read : !out, token
+}
+
 fragment @store_directly(%value: !acc, %tiles: !out_part, %m: !int, %n: !int, %before: token) -> token {
   %result = ftof %value : !acc -> !out
   %stored = store_view_tko weak %result, %tiles[%m, %n] token = %before optimization_hints = <default = {allow_tma = false}>
@@ -85,10 +92,24 @@ fragment @store_directly(%value: !acc, %tiles: !out_part, %m: !int, %n: !int, %b
   yield %stored : token
 }
 
-// The holes: `ahead` reads the bias before the wait and yields the token of that load; `behind` comes after the wait.
+// The wait comes after the reads before it by their tokens: else the compiler may put it first.
+fragment @after_all(%t0: token, %t1: token, %t2: token, %bias_read: token) -> token {
+  %read = join_tokens %t0, %t1, %t2, %bias_read : token
+  yield %read : token
+}
+
+// The same by the last one's token: with a token of each they would be made one after the other.
+fragment @after_last(%t0: token, %t1: token, %t2: token, %bias_read: token) -> token {
+  %read = join_tokens %t2, %bias_read : token
+  yield %read : token
+}
+
+// The holes of the schedule: `multiply`, plain or swapped; `reads`, what the wait comes after; `load_bias`, `load_residual`
+// and `store`. The others: `setup`; `bias` makes rows of the bias; `behind` comes after the wait, `epilogue` after the product.
 skeleton @small_m {
   %x_tiles = make_partition_view %x_view : !x_part
   %w_tiles = make_partition_view %weight_view : !w_part
+  %bias_tiles = make_partition_view %bias_view : !bias_part
   hole @setup
   %out_tiles = make_partition_view %out_view : !out_part
   %n, %m, %unused = get_tile_block_id : !int
@@ -96,172 +117,91 @@ skeleton @small_m {
   %one = constant <i32: 1> : !int
   %two = constant <i32: 2> : !int
   %w0, %w1, %w2, %t0, %t1, %t2 = call @load_weight(%w_tiles, %zero, %one, %two, %n)
-  %bias_read = hole @ahead(%n) -> token
-  // The wait comes after these reads by their tokens: else the compiler may put it first.
-  %read = join_tokens %t0, %t1, %t2, %bias_read : token
+  %bias, %bias_read = hole @load_bias(%bias_tiles, %n) -> (!bias, token)
+  %bias_rows = hole @bias(%bias) -> !acc
+  %read = hole @reads(%t0, %t1, %t2, %bias_read) -> token
   %ready = gdc_wait_tko token = %read -> token
   hole @behind(%m, %n)
-  %product = call @multiply(%x_tiles, %m, %zero, %one, %two, %w0, %w1, %w2)
-  hole @epilogue(%product, %out_tiles, %m, %n, %ready)
+  %product = hole @multiply(%x_tiles, %m, %zero, %one, %two, %w0, %w1, %w2) -> !acc
+  hole @epilogue(%product, %bias_rows, %out_tiles, %m, %n, %ready)
   return
 }
 
-skeleton @swap_ab {
-  %x_tiles = make_partition_view %x_view : !x_part
-  %w_tiles = make_partition_view %weight_view : !w_part
-  hole @setup
-  %out_tiles = make_partition_view %out_view : !out_part
-  %n, %m, %unused = get_tile_block_id : !int
-  %zero = constant <i32: 0> : !int
-  %one = constant <i32: 1> : !int
-  %two = constant <i32: 2> : !int
-  %w0, %w1, %w2, %t0, %t1, %t2 = call @load_weight(%w_tiles, %zero, %one, %two, %n)
-  %bias_read = hole @ahead(%n) -> token
-  // The wait comes after these reads by the last one's token: else the compiler may put it first. With a token of each they
-  // would be made one after the other.
-  %read = join_tokens %t2, %bias_read : token
-  %ready = gdc_wait_tko token = %read -> token
-  hole @behind(%m, %n)
-  %product = call @multiply_swapped(%x_tiles, %m, %zero, %one, %two, %w0, %w1, %w2)
-  hole @epilogue(%product, %out_tiles, %m, %n, %ready)
-  return
-}
-
-kernel @linear_small_m op = linear, skeleton = @small_m {
-  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
-  @ahead(%n) {
-    %bias, %read = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
-    %bias_rows = call @bias_rows(%bias)
-    yield %read : token
-  }
-  @epilogue(%product, %out_tiles, %m, %n, %ready) {
-    %value = addf %product, %bias_rows : !acc
-    %result = call @rounded(%value)
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out, !out_part, !int -> token
+skeleton @small_m_bias, skeleton = @small_m {
+  @epilogue(%product, %bias_rows, %out_tiles, %m, %n, %ready) {
+    %value = hole @value(%product, %bias_rows) -> !acc
+    %stored = hole @store(%value, %out_tiles, %m, %n, %ready) -> token
   }
 }
 
-kernel @linear_residual_small_m op = linear_residual, skeleton = @small_m {
+// The residual is read before the product. `after` gets the result once it is stored.
+skeleton @small_m_residual, skeleton = @small_m {
   @setup {
-    %bias_tiles = make_partition_view %bias_view : !bias_part
     %residual_tiles = make_partition_view %residual_view : !residual_part
+    hole @setup_after
   }
-  @ahead(%n) {
-    %bias, %read = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
-    %bias_rows = call @bias_rows(%bias)
-    yield %read : token
-  }
-  @behind(%m, %n) {
-    %residual, %residual_read = load_view_tko weak %residual_tiles[%m, %n] : !residual_part, !int -> !out, token
-  }
-  @epilogue(%product, %out_tiles, %m, %n, %ready) {
+  @behind(%m, %n) { %residual, %residual_read = hole @load_residual(%residual_tiles, %m, %n) -> (!out, token) }
+  @epilogue(%product, %bias_rows, %out_tiles, %m, %n, %ready) {
     %biased = addf %product, %bias_rows : !acc
     %value = call @add_residual(%biased, %residual)
-    %result = call @rounded(%value)
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %residual_read : !out, !out_part, !int -> token
+    %stored = hole @store(%value, %out_tiles, %m, %n, %residual_read) -> token
+    hole @after(%value, %m, %n)
   }
 }
 
-kernel @linear_residual_squares_small_m op = linear_residual_squares, skeleton = @small_m {
+// The scale of the rows is made before the product. The holes are those of @persistent_rms.
+skeleton @small_m_rms, skeleton = @small_m {
   @setup {
-    %bias_tiles = make_partition_view %bias_view : !bias_part
-    %residual_tiles = make_partition_view %residual_view : !residual_part
-    %squares_tiles = make_partition_view %squares_view : !squares_out_part
-  }
-  @ahead(%n) {
-    %bias, %read = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
-    %bias_rows = call @bias_rows(%bias)
-    yield %read : token
-  }
-  @behind(%m, %n) {
-    %residual, %residual_read = load_view_tko weak %residual_tiles[%m, %n] : !residual_part, !int -> !out, token
-  }
-  @epilogue(%product, %out_tiles, %m, %n, %ready) {
-    %biased = addf %product, %bias_rows : !acc
-    %value = call @add_residual(%biased, %residual)
-    %result = call @rounded(%value)
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %residual_read : !out, !out_part, !int -> token
-    %squares_stored = call @store_squares(%value, %squares_tiles, %m, %n)
-  }
-}
-
-kernel @rms_linear_gelu_small_m op = rms_linear_gelu, skeleton = @small_m {
-  @setup {
-    %bias_tiles = make_partition_view %bias_view : !bias_part
     %squares_tiles = make_partition_view %squares_view : !squares_16_part
     %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
   }
-  @ahead(%n) {
-    %bias, %read = load_view_tko weak %bias_tiles[%n] : !bias_part, !int -> !bias, token
-    %half_bias = call @half_bias_rows(%bias)
-    yield %read : token
-  }
   @behind(%m, %n) {
     %inverse = call @inverse_rms_of_16(%squares_tiles, %m, %units, %epsilons)
-    %half_inverse = call @halved(%inverse)
+    %scale = hole @scale(%inverse) -> !column
   }
-  @epilogue(%product, %out_tiles, %m, %n, %ready) {
-    %h = call @scale_rows(%product, %half_inverse, %half_bias)
-    %value = call @gelu_of_half(%h)
-    %result = call @rounded(%value)
-    %stored = store_view_tko weak %result, %out_tiles[%m, %n] : !out, !out_part, !int -> token
-  }
-}
-
-kernel @linear_swap_ab op = linear, skeleton = @swap_ab {
-  @setup { %bias_tiles = make_partition_view %bias_view : !bias_part }
-  @ahead(%n) {
-    %bias, %read = call @load_bias_directly(%bias_tiles, %n)
-    %bias_rows = call @bias_rows(%bias)
-    yield %read : token
-  }
-  @epilogue(%product, %out_tiles, %m, %n, %ready) {
-    %value = addf %product, %bias_rows : !acc
-    %stored = call @store_directly(%value, %out_tiles, %m, %n, %ready)
+  @epilogue(%product, %bias_rows, %out_tiles, %m, %n, %ready) {
+    %scaled = call @scale_rows(%product, %scale, %bias_rows)
+    %value = hole @activation(%scaled) -> !acc
+    %stored = hole @store(%value, %out_tiles, %m, %n, %ready) -> token
   }
 }
 
-kernel @linear_residual_squares_swap_ab op = linear_residual_squares, skeleton = @swap_ab {
-  @setup {
-    %bias_tiles = make_partition_view %bias_view : !bias_part
-    %residual_tiles = make_partition_view %residual_view : !residual_part
-    %squares_tiles = make_partition_view %squares_view : !squares_out_part
-  }
-  @ahead(%n) {
-    %bias, %read = call @load_bias_directly(%bias_tiles, %n)
-    %bias_rows = call @bias_rows(%bias)
-    yield %read : token
-  }
-  @behind(%m, %n) {
-    %residual, %residual_read = load_view_tko weak %residual_tiles[%m, %n] optimization_hints = <default = {allow_tma = false}>
-        : !residual_part, !int -> !out, token
-  }
-  @epilogue(%product, %out_tiles, %m, %n, %ready) {
-    %biased = addf %product, %bias_rows : !acc
-    %value = call @add_residual(%biased, %residual)
-    %stored = call @store_directly(%value, %out_tiles, %m, %n, %residual_read)
-    %squares_stored = call @store_squares(%value, %squares_tiles, %m, %n)
-  }
+kernel @linear_small_m op = linear, skeleton = @small_m_bias {
+  @multiply = @multiply  @reads = @after_all  @load_bias = @load_bias  @store = @store_after
+  @bias = @bias_rows  @value = @add_bias
 }
 
-kernel @rms_linear_gelu_swap_ab op = rms_linear_gelu, skeleton = @swap_ab {
-  @setup {
-    %bias_tiles = make_partition_view %bias_view : !bias_part
-    %squares_tiles = make_partition_view %squares_view : !squares_16_part
-    %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
-  }
-  @ahead(%n) {
-    %bias, %read = call @load_bias_directly(%bias_tiles, %n)
-    %half_bias = call @half_bias_rows(%bias)
-    yield %read : token
-  }
-  @behind(%m, %n) {
-    %inverse = call @inverse_rms_of_16(%squares_tiles, %m, %units, %epsilons)
-    %half_inverse = call @halved(%inverse)
-  }
-  @epilogue(%product, %out_tiles, %m, %n, %ready) {
-    %h = call @scale_rows(%product, %half_inverse, %half_bias)
-    %value = call @gelu_of_half(%h)
-    %stored = call @store_directly(%value, %out_tiles, %m, %n, %ready)
-  }
+kernel @linear_residual_small_m op = linear_residual, skeleton = @small_m_residual {
+  @multiply = @multiply  @reads = @after_all  @load_bias = @load_bias  @load_residual = @load_residual  @store = @store_after
+  @bias = @bias_rows
+}
+
+kernel @linear_residual_squares_small_m op = linear_residual_squares, skeleton = @small_m_residual {
+  @multiply = @multiply  @reads = @after_all  @load_bias = @load_bias  @load_residual = @load_residual  @store = @store_after
+  @bias = @bias_rows
+  @setup_after { %squares_tiles = make_partition_view %squares_view : !squares_out_part }
+  @after(%value, %m, %n) { %squares_stored = call @store_squares(%value, %squares_tiles, %m, %n) }
+}
+
+kernel @rms_linear_gelu_small_m op = rms_linear_gelu, skeleton = @small_m_rms {
+  @multiply = @multiply  @reads = @after_all  @load_bias = @load_bias  @store = @store_after
+  @bias = @half_bias_rows  @scale = @halved  @activation = @gelu_of_half
+}
+
+kernel @linear_swap_ab op = linear, skeleton = @small_m_bias {
+  @multiply = @multiply_swapped  @reads = @after_last  @load_bias = @load_bias_directly  @store = @store_directly
+  @bias = @bias_rows  @value = @add_bias
+}
+
+kernel @linear_residual_squares_swap_ab op = linear_residual_squares, skeleton = @small_m_residual {
+  @multiply = @multiply_swapped  @reads = @after_last  @load_bias = @load_bias_directly
+  @load_residual = @load_residual_directly  @store = @store_directly
+  @bias = @bias_rows
+  @setup_after { %squares_tiles = make_partition_view %squares_view : !squares_out_part }
+  @after(%value, %m, %n) { %squares_stored = call @store_squares(%value, %squares_tiles, %m, %n) }
+}
+
+kernel @rms_linear_gelu_swap_ab op = rms_linear_gelu, skeleton = @small_m_rms {
+  @multiply = @multiply_swapped  @reads = @after_last  @load_bias = @load_bias_directly  @store = @store_directly
+  @bias = @half_bias_rows  @scale = @halved  @activation = @gelu_of_half
 }

@@ -77,6 +77,7 @@ fragment @store_split(%value: !acc, %rest_value: !rest_acc, %out_left: !out_left
   yield %rest_stored : token
 }
 
+// In any order, also from tile to tile
 fragment @store_split_unordered(%value: !acc, %rest_value: !rest_acc, %out_left: !out_left, %out_right: !out_right,
     %m: !int, %left: !int, %right: !int) {
   %result = call @rounded(%value)
@@ -95,14 +96,17 @@ fragment @split_row_squares(%value: !acc, %rest_value: !rest_acc) -> !column {
     %half_ab = addf %half_a, %half_b : !real
     yield %half_ab : !real
   }
-  %left_sum = reduce %half_sums dim=1 identities=[0.0 : f32] : !half_sums -> !column
-  (%left_a: !real, %left_b: !real) {
-    %left_ab = addf %left_a, %left_b : !real
-    yield %left_ab : !real
-  }
+  %left_sum = call @row_sums<R = BM, BC = 2>(%half_sums)
   %right_sum = call @row_squares_alone<BN = BR>(%rest_value)
   %sum = addf %left_sum, %right_sum : !column
   yield %sum : !column
+}
+
+fragment @store_split_squares(%value: !acc, %rest: !rest_acc, %squares: !squares_out_part, %m: !int, %n: !int) {
+  %sum = call @split_row_squares(%value, %rest)
+  %row = reshape %sum : !column -> !square_1
+  %stored = store_view_tko weak %row, %squares[%n, %m] optimization_hints = <default = {allow_tma = false}>
+      : !square_1, !squares_out_part, !int -> token
 }
 
 // The holes are those of persistent.mlir.
@@ -142,48 +146,34 @@ skeleton @split_n {
   return
 }
 
-kernel @linear_split_n op = linear, skeleton = @split_n {
+// With a bias, read before the K loop. The holes: `bias` makes its rows and `value` the result, each for both parts; `store`.
+skeleton @split_n_bias, skeleton = @split_n {
   @setup {
     %bias_left = make_strided_view %bias_view : !bias_left
     %bias_right = make_partition_view %bias_view : !bias_right
   }
   @prologue(%left, %right) {
     %bias, %rest_bias = call @load_split_bias(%bias_left, %bias_right, %left, %right)
-    %bias_rows = call @bias_rows(%bias)
-    %rest_bias_rows = call @bias_rows<BN = BR>(%rest_bias)
+    %bias_rows = hole @bias(%bias) -> !acc
+    %rest_bias_rows = hole @bias<BN = BR>(%rest_bias) -> !rest_acc
   }
   @epilogue(%product, %rest_product, %out_left, %out_right, %m, %n, %left, %right, %before) {
-    %value = addf %product, %bias_rows : !acc
-    %rest = addf %rest_product, %rest_bias_rows : !rest_acc
-    %stored = call @store_split(%value, %rest, %out_left, %out_right, %m, %left, %right, %before)
+    %value = hole @value(%product, %bias_rows) -> !acc
+    %rest = hole @value<BN = BR>(%rest_product, %rest_bias_rows) -> !rest_acc
+    %stored = hole @store(%value, %rest, %out_left, %out_right, %m, %left, %right, %before) -> token
     yield %stored : token
   }
 }
 
-kernel @linear_gelu_split_n op = linear_gelu, skeleton = @split_n {
-  @setup {
-    %bias_left = make_strided_view %bias_view : !bias_left
-    %bias_right = make_partition_view %bias_view : !bias_right
-  }
-  @prologue(%left, %right) {
-    %bias, %rest_bias = call @load_split_bias(%bias_left, %bias_right, %left, %right)
-    %half_bias = call @half_bias_rows(%bias)
-    %rest_half_bias = call @half_bias_rows<BN = BR>(%rest_bias)
-  }
-  @epilogue(%product, %rest_product, %out_left, %out_right, %m, %n, %left, %right, %before) {
-    %value = call @gelu(%product, %half_bias)
-    %rest = call @gelu<BN = BR>(%rest_product, %rest_half_bias)
-    call @store_split_unordered(%value, %rest, %out_left, %out_right, %m, %left, %right)
-    yield %before : token
-  }
-}
-
-kernel @linear_residual_split_n op = linear_residual, skeleton = @split_n {
+// With a bias and a residual, which may be the output itself: the stores come after the loads of both parts by the token.
+// The holes: `setup_after`, and `after`, which gets the results once they are stored.
+skeleton @split_n_residual, skeleton = @split_n {
   @setup {
     %bias_left = make_strided_view %bias_view : !bias_left
     %bias_right = make_partition_view %bias_view : !bias_right
     %residual_left = make_strided_view %residual_view : !residual_left
     %residual_right = make_partition_view %residual_view : !residual_right
+    hole @setup_after
   }
   @prologue(%left, %right) {
     %bias, %rest_bias = call @load_split_bias(%bias_left, %bias_right, %left, %right)
@@ -191,58 +181,22 @@ kernel @linear_residual_split_n op = linear_residual, skeleton = @split_n {
     %rest_bias_rows = call @bias_rows<BN = BR>(%rest_bias)
   }
   @epilogue(%product, %rest_product, %out_left, %out_right, %m, %n, %left, %right, %before) {
-    %value, %rest, %read = call @add_split_residual(%product, %rest_product, %bias_rows, %rest_bias_rows,
-        %residual_left, %residual_right, %m, %left, %right, %before)
-    %stored = call @store_split(%value, %rest, %out_left, %out_right, %m, %left, %right, %read)
+    %biased = addf %product, %bias_rows : !acc
+    %rest_biased = addf %rest_product, %rest_bias_rows : !rest_acc
+    %residual, %read = load_view_tko weak %residual_left[%m, %left] token = %before : !residual_left, !int -> !out, token
+    %value = call @add_residual(%biased, %residual)
+    %rest_residual, %rest_read = load_view_tko weak %residual_right[%m, %right] token = %before
+        : !residual_right, !int -> !rest_out, token
+    %rest = call @add_residual<BN = BR>(%rest_biased, %rest_residual)
+    %both_read = join_tokens %read, %rest_read : token
+    %stored = call @store_split(%value, %rest, %out_left, %out_right, %m, %left, %right, %both_read)
+    hole @after(%value, %rest, %m, %n)
     yield %stored : token
   }
 }
 
-// The residual may be the output itself: the stores come after the loads of both parts by the token.
-fragment @add_split_residual(%product: !acc, %rest_product: !rest_acc, %bias: !acc, %rest_bias: !rest_acc,
-    %residual_left: !residual_left, %residual_right: !residual_right, %m: !int, %left: !int, %right: !int, %before: token)
-    -> (!acc, !rest_acc, token) {
-  %biased = addf %product, %bias : !acc
-  %rest_biased = addf %rest_product, %rest_bias : !rest_acc
-  %residual, %read = load_view_tko weak %residual_left[%m, %left] token = %before : !residual_left, !int -> !out, token
-  %value = call @add_residual(%biased, %residual)
-  %rest_residual, %rest_read = load_view_tko weak %residual_right[%m, %right] token = %before
-      : !residual_right, !int -> !rest_out, token
-  %rest = call @add_residual<BN = BR>(%rest_biased, %rest_residual)
-  %both = join_tokens %read, %rest_read : token
-  yield %value, %rest, %both : !acc, !rest_acc, token
-}
-
-kernel @linear_residual_squares_split_n op = linear_residual_squares, skeleton = @split_n {
-  @setup {
-    %bias_left = make_strided_view %bias_view : !bias_left
-    %bias_right = make_partition_view %bias_view : !bias_right
-    %residual_left = make_strided_view %residual_view : !residual_left
-    %residual_right = make_partition_view %residual_view : !residual_right
-    %squares_tiles = make_partition_view %squares_view : !squares_out_part
-  }
-  @prologue(%left, %right) {
-    %bias, %rest_bias = call @load_split_bias(%bias_left, %bias_right, %left, %right)
-    %bias_rows = call @bias_rows(%bias)
-    %rest_bias_rows = call @bias_rows<BN = BR>(%rest_bias)
-  }
-  @epilogue(%product, %rest_product, %out_left, %out_right, %m, %n, %left, %right, %before) {
-    %value, %rest, %read = call @add_split_residual(%product, %rest_product, %bias_rows, %rest_bias_rows,
-        %residual_left, %residual_right, %m, %left, %right, %before)
-    %stored = call @store_split(%value, %rest, %out_left, %out_right, %m, %left, %right, %read)
-    call @store_split_squares(%value, %rest, %squares_tiles, %m, %n)
-    yield %stored : token
-  }
-}
-
-fragment @store_split_squares(%value: !acc, %rest: !rest_acc, %squares: !squares_out_part, %m: !int, %n: !int) {
-  %sum = call @split_row_squares(%value, %rest)
-  %row = reshape %sum : !column -> !square_1
-  %stored = store_view_tko weak %row, %squares[%n, %m] optimization_hints = <default = {allow_tma = false}>
-      : !square_1, !squares_out_part, !int -> token
-}
-
-kernel @rms_linear_split_n op = rms_linear, skeleton = @split_n {
+// With rows scaled by 1 / rms. The holes are those of @persistent_rms.
+skeleton @split_n_rms, skeleton = @split_n {
   @rows {
     %squares_tiles = make_partition_view %squares_view : !squares_in_part
     %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
@@ -253,38 +207,43 @@ kernel @rms_linear_split_n op = rms_linear, skeleton = @split_n {
   }
   @epilogue(%product, %rest_product, %out_left, %out_right, %m, %n, %left, %right, %before) {
     %bias, %rest_bias = call @load_split_bias(%bias_left, %bias_right, %left, %right)
-    %bias_rows = call @bias_rows(%bias)
-    %rest_bias_rows = call @bias_rows<BN = BR>(%rest_bias)
+    %bias_rows = hole @bias(%bias) -> !acc
+    %rest_bias_rows = hole @bias<BN = BR>(%rest_bias) -> !rest_acc
     %sum = call @sum_of_parts(%squares_tiles, %m, %four_parts)
     %inverse = call @inverse_rms(%sum, %units, %epsilons)
-    %value = call @scale_rows(%product, %inverse, %bias_rows)
-    %rest = call @scale_rows<BN = BR>(%rest_product, %inverse, %rest_bias_rows)
+    %scale = hole @scale(%inverse) -> !column
+    %scaled = call @scale_rows(%product, %scale, %bias_rows)
+    %rest_scaled = call @scale_rows<BN = BR>(%rest_product, %scale, %rest_bias_rows)
+    %value = hole @activation(%scaled) -> !acc
+    %rest = hole @activation<BN = BR>(%rest_scaled) -> !rest_acc
     call @store_split_unordered(%value, %rest, %out_left, %out_right, %m, %left, %right)
     yield %before : token
   }
 }
 
-kernel @rms_linear_gelu_split_n op = rms_linear_gelu, skeleton = @split_n {
-  @rows {
-    %squares_tiles = make_partition_view %squares_view : !squares_in_part
-    %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
-  }
-  @setup {
-    %bias_left = make_strided_view %bias_view : !bias_left
-    %bias_right = make_partition_view %bias_view : !bias_right
-  }
-  @epilogue(%product, %rest_product, %out_left, %out_right, %m, %n, %left, %right, %before) {
-    %bias, %rest_bias = call @load_split_bias(%bias_left, %bias_right, %left, %right)
-    %half_bias = call @half_bias_rows(%bias)
-    %rest_half_bias = call @half_bias_rows<BN = BR>(%rest_bias)
-    %sum = call @sum_of_parts(%squares_tiles, %m, %four_parts)
-    %inverse = call @inverse_rms(%sum, %units, %epsilons)
-    %half_inverse = call @halved(%inverse)
-    %h = call @scale_rows(%product, %half_inverse, %half_bias)
-    %rest_h = call @scale_rows<BN = BR>(%rest_product, %half_inverse, %rest_half_bias)
-    %value = call @gelu_of_half(%h)
-    %rest = call @gelu_of_half<BN = BR>(%rest_h)
+kernel @linear_split_n op = linear, skeleton = @split_n_bias {
+  @bias = @bias_rows  @value = @add_bias  @store = @store_split
+}
+
+kernel @linear_gelu_split_n op = linear_gelu, skeleton = @split_n_bias {
+  @bias = @half_bias_rows  @value = @gelu
+  @store(%value, %rest, %out_left, %out_right, %m, %left, %right, %before) {
     call @store_split_unordered(%value, %rest, %out_left, %out_right, %m, %left, %right)
     yield %before : token
   }
+}
+
+kernel @linear_residual_split_n op = linear_residual, skeleton = @split_n_residual {}
+
+kernel @linear_residual_squares_split_n op = linear_residual_squares, skeleton = @split_n_residual {
+  @setup_after { %squares_tiles = make_partition_view %squares_view : !squares_out_part }
+  @after(%value, %rest, %m, %n) { call @store_split_squares(%value, %rest, %squares_tiles, %m, %n) }
+}
+
+kernel @rms_linear_split_n op = rms_linear, skeleton = @split_n_rms {
+  @bias = @bias_rows  @scale = @unscaled  @activation = @identity
+}
+
+kernel @rms_linear_gelu_split_n op = rms_linear_gelu, skeleton = @split_n_rms {
+  @bias = @half_bias_rows  @scale = @halved  @activation = @gelu_of_half
 }

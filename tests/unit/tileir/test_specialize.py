@@ -105,7 +105,7 @@ def test_a_constant_that_no_part_uses() -> None:
 
 def test_a_constant_that_the_entry_lacks() -> None:
     spec = dataclasses.replace(spec_of("gelu_1024_bf16"), constants={"R": 1}, grid=("1", "1", "1"))
-    with pytest.raises(SourceError, match=r"kernels_mlir/gelu.mlir:\d+:\d+: error: the entry has no constant BN"):
+    with pytest.raises(SourceError, match=r"kernels_mlir/products.mlir:\d+:\d+: error: the entry has no constant BN"):
         module_of(spec)
 
 

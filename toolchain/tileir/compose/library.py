@@ -7,7 +7,8 @@ A file holds type aliases and items:
 - `sizes BM = 128, BN = 128` gives sample sizes, with which the file is verified if no entry is named;
 - `fragment @name(%a: type, ...) -> (types) { ... yield ... }` is a function that is inlined into its callers;
 - `skeleton @name { ... }` is the body of an entry with holes;
-- `kernel @name op = OP, skeleton = @name { ... }` fills the holes; a kernel without a skeleton is a whole body.
+- `kernel @name op = OP, skeleton = @name { ... }` fills the holes; a kernel without a skeleton is a whole body;
+- `repeat I = 0 to 6 { ... }` in a body repeats operations; see `repeat.py`.
 
 Names of fragments, skeletons and kernels are unique in the folder. Aliases belong to their file.
 """
@@ -22,8 +23,9 @@ from pathlib import Path
 from toolchain.errors import SourceError
 
 from ..text.cursor import Cursor
-from ..text.lexer import Token
+from ..text.lexer import Token, tokenize
 from ..text.source import Source
+from .repeat import write_out
 
 KINDS = ("fragment", "skeleton", "kernel")
 
@@ -41,6 +43,11 @@ class Item:
     @property
     def tokens(self) -> list[Token]:
         return self.file.tokens[self.start : self.end]
+
+    @property
+    def place(self) -> str:
+        """`file:line:col` of its name."""
+        return str(self.file.source.location(self.file.tokens[self.start - 1].at))
 
     @property
     def text(self) -> str:
@@ -70,19 +77,20 @@ class PartFile:
 
 
 class Library:
-    """All parts of a folder. Raises SourceError with file:line:col if a file cannot be split into items, or if two
-    items have the same name."""
+    """All parts of a folder. Raises SourceError with file:line:col if a file cannot be split into items. A name that is
+    defined twice is an error only for who asks for that part."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.files = {name: _indexed(Source(text, name)) for name, text in texts.items()}
         self.items: dict[tuple[str, str], Item] = {}
+        self.twice: dict[tuple[str, str], SourceError] = {}
         for file in self.files.values():
             for item in file.items:
-                if (item.kind, item.name) in self.items:
-                    other = self.items[item.kind, item.name].file.name
+                first = self.items.setdefault((item.kind, item.name), item)
+                if first is not item:
+                    message = f"{item.kind} @{item.name} is defined twice, also at {first.place}"
                     at = file.tokens[item.start - 1].at
-                    raise file.source.error(at, f"{item.kind} @{item.name} is also defined in {other}")
-                self.items[item.kind, item.name] = item
+                    self.twice[item.kind, item.name] = file.source.error(at, message, hint="rename one of the two")
 
     @property
     def texts(self) -> dict[str, str]:
@@ -95,6 +103,9 @@ class Library:
         return cls({f"{folder.name}/{path.name}": path.read_text() for path in sorted(folder.glob("*.mlir"))})
 
     def find(self, kind: str, name: str) -> Item | None:
+        """The part of this name. Raises SourceError, which names both places, if there are two."""
+        if twice := self.twice.get((kind, name)):
+            raise twice
         return self.items.get((kind, name))
 
     def near(self, kind: str, name: str) -> str | None:
@@ -168,7 +179,7 @@ class Library:
 
 def _indexed(source: Source) -> PartFile:
     """Finds the aliases and items of a file without parsing them."""
-    cursor = Cursor(source)
+    cursor = Cursor(source, write_out(source, tokenize(source)))
     file = PartFile(source, cursor.tokens)
     while cursor.token.kind != "end":
         if cursor.token.kind == "type_alias":

@@ -4,12 +4,21 @@ A kernel is read from several files: its skeleton, its own sections, which fill 
 that both call. Names do not leak from one part to another:
 
 - a skeleton sees the entry's head (see `signature.py`) and the values that it defines itself;
-- a section sees the head, the values that its hole passes, and the values of earlier sections of the same kernel;
+- a section sees the head, the values that its hole passes, and the values of earlier sections of the same part;
 - a fragment sees its parameters.
 
-`%v = hole @name(%a, %b) -> (types)` is a hole; the kernel's `@name(%x, %y) { ... yield %r : types }` fills it. A hole
-without results may stay empty. `%v = call @fragment(%a, %b)` calls a fragment. `call @fragment<BN = BR>(...)` calls it
-with BN replaced by the constant BR or by a number.
+`%v = hole @name(%a, %b) -> (types)` is a hole. A kernel fills it in one of two ways:
+
+- `@name(%x, %y) { ... yield %r : types }`, a section, for a hole that appears once;
+- `@name = @fragment`, which calls the fragment with the hole's operands wherever the hole stands.
+
+A hole without results may stay empty. A skeleton may fill holes of another one in the same ways: `skeleton @s, skeleton
+= @base { ... }`. Its sections may have holes. The holes that it does not fill are left to the kernel.
+
+Parts may name the same size differently: `kernel @name op = OP, BC = BN { ... }` makes BC stand for the entry's BN.
+
+`%v = call @fragment(%a, %b)` calls a fragment; `call @fragment<BN = BR>(...)` calls it with the constant BR, or a
+number, in the place of BN. A hole that a fragment fills takes sizes in the same way.
 """
 
 from __future__ import annotations
@@ -71,6 +80,18 @@ class Sizes:
         return Sizes({**self.constants, **others}, self.dtype, self.used)
 
 
+@dataclass(frozen=True)
+class _Hole:
+    """A hole as it stands in a skeleton: its operands, the types of its results, and the sizes for what fills it."""
+
+    skeleton: KernelParser
+    token: Token
+    name: str
+    sizes: Sizes
+    arguments: list[SSAValue]
+    results: list[Attribute]
+
+
 class KernelParser(Parser):
     """Reads one item of a library, and the items that it names."""
 
@@ -79,10 +100,12 @@ class KernelParser(Parser):
         self.library, self.item, self.sizes = library, item, sizes
         self.position = item.start
         self.more_operations = {"call": self._call, "hole": self._hole}
+        self.filler: KernelParser | None = None  # of a skeleton: what fills its holes
         self.fragments: dict[str, FragmentOp] = {}  # by name and sizes; the parsers of called fragments share it
         self.depth = 0
-        # Used for a kernel: its sections by name, and the values that its sections see.
+        # Of what fills holes: its sections and fragments by the hole's name, and the values that its sections see.
         self.sections: dict[str, int] = {}
+        self.filling: dict[str, tuple[Item, Token]] = {}
         self.shared: dict[str, SSAValue] = {}
         self.filled: set[str] = set()
 
@@ -119,8 +142,7 @@ class KernelParser(Parser):
             self.scopes = [dict(head.names)]
             self._body(block, "return")
         else:
-            self._index_sections()
-            self._skeleton(skeleton, block, head.names)
+            self.onto(skeleton, block, head.names)
         unused = [name for name in self.sizes.constants if name not in self.sizes.used]
         if unused:
             self.fail(f"@{self.item.name} does not use the constant {unused[0]} of {symbol}", start)
@@ -130,7 +152,7 @@ class KernelParser(Parser):
         )
 
     def _header(self, wanted: str | None, start: Token) -> tuple[OpSpec, Item | None]:
-        """`op = NAME, skeleton = @NAME`; the skeleton may be left out."""
+        """`op = NAME, BC = BN, skeleton = @NAME`; sizes and skeleton may be left out."""
         self.expect("op")
         self.expect("=")
         token = self.kind("word", "an op of ops.toml")
@@ -138,25 +160,37 @@ class KernelParser(Parser):
             self.fail(f"ops.toml has no op {token.text!r}", token)
         if wanted not in (None, token.text):
             self.fail(f"@{self.item.name} implements {token.text}, but the entry is for {wanted}", start)
-        if not self.accept(","):
-            return ops()[token.text], None
-        self.expect("skeleton")
+        return ops()[token.text], self.base()
+
+    def base(self) -> Item | None:
+        """`, BC = BN`, a size by another name, and `, skeleton = @NAME`; both may be left out."""
+        while self.accept(",") and not self.accept("skeleton"):
+            self.sizes = self.sizes.changed(dict([self._other_size()]))
+        if self.tokens[self.position - 1].text != "skeleton":
+            return None
         self.expect("=")
+        return self._named("skeleton")
+
+    def _named(self, kind: str) -> Item:
+        """A part of this kind, whose name comes next."""
         place = self.token
         name = self.symbol()
-        found = self.library.find("skeleton", name)
+        found = self.library.find(kind, name)
         if found is None:
-            self.fail(f"there is no skeleton @{name}", place, hint=self.library.near("skeleton", name))
-        return ops()[token.text], found
+            self.fail(f"there is no {kind} @{name}", place, hint=self.library.near(kind, name))
+        return found
 
     def _index_sections(self) -> None:
-        """The position of each section of a kernel's body, after the section's name."""
+        """The position of each section, after its name, and the fragments that fill holes."""
         self.expect("{")
         while not self.accept("}"):
             token = self.token
             name = self.symbol()
-            if name in self.sections:
+            if name in self.sections or name in self.filling:
                 self.fail(f"section @{name} is defined twice", token)
+            if self.accept("="):
+                self.filling[name] = (self._named("fragment"), token)
+                continue
             self.sections[name] = self.position
             depth = 0
             while depth or self.token.text != "{":
@@ -169,41 +203,67 @@ class KernelParser(Parser):
                 if not depth:
                     break
 
-    def _skeleton(self, skeleton: Item, block: Block, names: Mapping[str, SSAValue]) -> None:
+    def onto(self, skeleton: Item, block: Block, names: Mapping[str, SSAValue]) -> None:
+        """This part's sections, which come next, put into the skeleton's holes, and the whole into `block`."""
+        self._index_sections()
         inner = KernelParser(self.library, skeleton, self.sizes)
-        inner.fragments = self.fragments
-        inner.more_operations = {"call": inner._call, "hole": lambda: self._fill(inner)}
-        inner.scopes = [dict(names)]
-        inner._body(block, "return")
-        if unfilled := [name for name in self.sections if name not in self.filled]:
-            at = self.tokens[self.sections[unfilled[0]] - 1]
-            self.fail(f"skeleton @{skeleton.name} has no hole @{unfilled[0]}", at)
+        inner.fragments, inner.filler = self.fragments, self
+        if base := inner.base():
+            inner.shared = dict(names)
+            inner.onto(base, block, names)
+        else:
+            inner.scopes = [dict(names)]
+            inner._body(block, "return")
+        places = {name: self.tokens[at - 1] for name, at in self.sections.items()}
+        places |= {name: token for name, (_, token) in self.filling.items()}
+        if unfilled := [name for name in places if name not in self.filled]:
+            self.fail(f"skeleton @{skeleton.name} has no hole @{unfilled[0]}", places[unfilled[0]])
 
     def _hole(self) -> Operation:
-        self.fail("only a skeleton may have holes", self.tokens[self.position - 1])
-
-    def _fill(self, skeleton: KernelParser) -> Operation:
-        """Reads a hole of the skeleton, from its name on, and fills it with this kernel's section."""
-        token = skeleton.token
-        name = skeleton.symbol()
-        arguments = skeleton.listed(skeleton.value, ")") if skeleton.accept("(") else []
+        if self.filler is None:
+            self.fail("only a skeleton may have holes", self.tokens[self.position - 1])
+        token = self.token
+        name = self.symbol()
+        sizes = self._other_sizes()
+        arguments = self.listed(self.value, ")") if self.accept("(") else []
         results: list[Attribute] = []
-        if skeleton.accept("->"):
-            results = skeleton.listed(skeleton.type, ")") if skeleton.accept("(") else [skeleton.type()]
+        if self.accept("->"):
+            results = self.listed(self.type, ")") if self.accept("(") else [self.type()]
+        return self.filler.fill(_Hole(self, token, name, sizes, arguments, results))
+
+    def fill(self, hole: _Hole) -> Operation:
+        """What stands in the place of a hole: a call of the fragment that fills it, or the section."""
+        name, skeleton = hole.name, hole.skeleton
+        if name in self.filling:
+            self.filled.add(name)
+            return self._filled_by(self.filling[name][0], hole)
+        if name not in self.sections and self.filler is not None:
+            return self.filler.fill(hole)
         if name in self.filled:
-            skeleton.fail(f"hole @{name} appears twice", token)
+            skeleton.fail(f"hole @{name} appears twice: a fragment can fill both, a section cannot", hole.token)
+        if hole.sizes is not skeleton.sizes:
+            skeleton.fail(f"hole @{name} has other sizes: a fragment can fill it, a section cannot", hole.token)
         self.filled.add(name)
-        block = Block(arg_types=[value.type for value in arguments])
+        block = Block(arg_types=[value.type for value in hole.arguments])
         if name in self.sections:
-            self._section(name, block, results)
-        elif results:
-            skeleton.fail(f"kernel @{self.item.name} does not fill @{name}", token)
+            self._section(name, block, hole.results)
+        elif hole.results:
+            skeleton.fail(f"kernel @{self.item.name} does not fill @{name}", hole.token)
         else:
             block.add_op(_yield(self, []))
         return HoleOp.create(
-            operands=arguments, result_types=results, properties={"sym_name": attrs.StrAttr(name)},
+            operands=hole.arguments, result_types=hole.results, properties={"sym_name": attrs.StrAttr(name)},
             regions=[Region(block)],
         )  # fmt: skip
+
+    def _filled_by(self, fragment: Item, hole: _Hole) -> Operation:
+        skeleton = hole.skeleton
+        call = skeleton.call_of(fragment, hole.sizes, hole.arguments, hole.token)
+        found = [value.type for value in call.outputs]
+        if found != hole.results:
+            given, wanted = (", ".join(map(t.spell, kinds)) or "nothing" for kinds in (found, hole.results))
+            skeleton.fail(f"hole @{hole.name} wants {wanted}, @{fragment.name} gives {given}", hole.token)
+        return call
 
     def _section(self, name: str, block: Block, results: list[Attribute]) -> None:
         with _Elsewhere(self, self.item.file, self.sections[name]):
@@ -232,15 +292,13 @@ class KernelParser(Parser):
 
     def _call(self) -> Operation:
         token = self.token
-        name = self.symbol()
-        fragment = self.library.find("fragment", name)
-        if fragment is None:
-            self.fail(f"there is no fragment @{name}", token, hint=self.library.near("fragment", name))
-        sizes = self.sizes
-        if self.accept("<"):
-            sizes = sizes.changed(dict(self.listed(self._other_size, ">")))
+        fragment = self._named("fragment")
+        sizes = self._other_sizes()
         self.expect("(")
-        arguments = self.listed(self.value, ")")
+        return self.call_of(fragment, sizes, self.listed(self.value, ")"), token)
+
+    def call_of(self, fragment: Item, sizes: Sizes, arguments: list[SSAValue], token: Token) -> CallOp:
+        name = fragment.name
         made = self._fragment(fragment, sizes, token)
         body = made.body.block
         if len(arguments) != len(body.args):
@@ -257,6 +315,10 @@ class KernelParser(Parser):
         return CallOp.create(
             operands=arguments, result_types=results, properties={"callee": attrs.StrAttr(made.sym_name.data)}
         )
+
+    def _other_sizes(self) -> Sizes:
+        """`<BN = BR, R = 1>`, which may be left out"""
+        return self.sizes.changed(dict(self.listed(self._other_size, ">"))) if self.accept("<") else self.sizes
 
     def _other_size(self) -> tuple[str, int]:
         """`BN = BR`, or `R = 1`"""

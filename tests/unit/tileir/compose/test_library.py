@@ -57,11 +57,6 @@ def test_what_a_kernel_is_written_in_changes_with_its_parts_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        (
-            "k/more.mlir",
-            "fragment @double() {\n}\n",
-            "k/parts.mlir:3:10: error: fragment @double is also defined in k/more.mlir",
-        ),
         ("k/more.mlir", "fragment @open() {\n", "k/more.mlir:1:18: error: '{' is never closed"),
         ("k/more.mlir", "kernel @k2 op = gelu\n", "expected '{' after this"),
         ("k/more.mlir", "!a = !cuda_tile.tile<2xf32>\n!a = i32\n", "k/more.mlir:2:1: error: alias !a is defined twice"),
@@ -72,6 +67,16 @@ def test_what_a_kernel_is_written_in_changes_with_its_parts_alone() -> None:
 def test_files_that_cannot_be_told_apart(name: str, text: str, message: str) -> None:
     with pytest.raises(SourceError, match=re.escape(message)):
         Library({name: text, "k/types.mlir": TYPES, "k/parts.mlir": PARTS})
+
+
+def test_a_name_that_stands_twice_is_an_error_for_its_users_alone() -> None:
+    other = "kernel @other op = gelu {\n  return\n}\n"
+    found = library(**{"k/more.mlir": f"fragment @double() {{\n}}\n{other}"})
+    assert found.written("other").keys() == {"kernel @other"}
+    twice = "k/more.mlir:1:10: error: fragment @double is defined twice, also at k/parts.mlir:3:10"
+    for ask in (lambda: found.written("k"), lambda: found.find("fragment", "double")):
+        with pytest.raises(SourceError, match=re.escape(twice)):
+            ask()
 
 
 def test_an_included_file_that_is_not_there() -> None:

@@ -110,3 +110,80 @@ def test_fragments_that_call_each_other_for_ever() -> None:
     text = TEXT.replace("addf %a, %a : !line", "call @double(%a)")
     with pytest.raises(SourceError, match="fragments call one another more than 8 deep"):
         compose(Library({"k.mlir": text}), "k", symbol="k", dtype="f16", constants={"BN": 8, "BR": 4})
+
+
+FILLED = """!line = !cuda_tile.tile<BNxT>
+!rest = !cuda_tile.tile<BRxT>
+fragment @double(%a: !line) -> !line {
+  %b = addf %a, %a : !line
+  yield %b : !line
+}
+skeleton @base {
+  %one = constant <T: 1.0> : !line
+  %rest = constant <T: 1.0> : !rest
+  %y = hole @body(%one, %rest) -> !line
+  hole @end(%y)
+  return
+}
+skeleton @derived, skeleton = @base {
+  @body(%one, %rest) {
+    %a = hole @value(%one) -> !line
+    %b = hole @value<BN = BR>(%rest) -> !rest
+    hole @after(%b)
+    yield %a : !line
+  }
+}
+kernel @k op = gelu, skeleton = @derived {
+  @value = @double
+  @end(%y) { %z = mulf %y, %y : !line }
+}
+"""
+
+
+def filled(old: str = "", new: str = "") -> str:
+    """The composed operations' names and the first size of what they make."""
+    assert old in FILLED
+    library = Library({"k.mlir": FILLED.replace(old, new, 1) if old else FILLED})
+    module = compose(library, "k", symbol="k", dtype="f16", constants={"BN": 8, "BR": 4}, op="gelu")
+    inline(module)
+    (entry,) = module.entries.values()
+    kinds = [(op.name, op.results[0].type) for op in entry.walk() if op.name.endswith(("addf", "mulf"))]
+    return " ".join(f"{name[10:]}:{kind.shape[0]}" for name, kind in kinds if isinstance(kind, TileType))
+
+
+def test_a_fragment_fills_a_hole_wherever_it_stands_and_a_skeleton_fills_another_ones_holes() -> None:
+    assert filled() == "addf:8 addf:4 mulf:8"
+    assert filled("    hole @after(%b)\n") == "addf:8 addf:4 mulf:8", "an empty hole changes nothing"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("@value = @double", "@value = @triple", "k.mlir:23:12: error: there is no fragment @triple"),
+        ("@value = @double", "", "k.mlir:16:15: error: kernel @k does not fill @value"),
+        ("@value = @double", "@value(%x) { yield %x : !line }", "hole @value appears twice: a fragment can fill both"),
+        ("@value = @double", "@value = @double  @value = @double", "section @value is defined twice"),
+        ("@value = @double", "@value = @double  @more = @double", "skeleton @derived has no hole @more"),
+        ("@end(%y) {", "@ends(%y) {", "skeleton @derived has no hole @ends"),
+        ("(%one) -> !line", "(%one) -> !rest", "hole @value wants tile<4xf16>, @double gives tile<8xf16>"),
+        ("hole @value(%one)", "hole @value(%rest)", "%a of @double is tile<8xf16>, %rest is tile<4xf16>"),
+        ("%z = mulf %y, %y", "%z = mulf %y, %one", "k.mlir:24:28: error: %one is not defined here"),
+        ("hole @after(%b)", "hole @after(%b)\n    hole @after(%b)", "hole @after appears twice"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fill_a_hole(old: str, new: str, message: str) -> None:
+    with pytest.raises(SourceError, match=re.escape(message)):
+        filled(old, new)
+
+
+def test_a_section_cannot_fill_a_hole_of_other_sizes() -> None:
+    text = FILLED.replace("    %a = hole @value(%one) -> !line\n", "    %a = addf %one, %one : !line\n")
+    text = text.replace("@value = @double", "@value(%x) { yield %x : !rest }")
+    with pytest.raises(SourceError, match=r"k.mlir:17:15: error: hole @value has other sizes"):
+        compose(Library({"k.mlir": text}), "k", symbol="k", dtype="f16", constants={"BN": 8, "BR": 4})
+
+
+def test_a_size_by_another_name() -> None:
+    assert filled("op = gelu,", "op = gelu, BN = BR,") == "addf:4 addf:4 mulf:4"
+    with pytest.raises(SourceError, match="the entry has no constant BX"):
+        filled("op = gelu,", "op = gelu, BN = BX,")
