@@ -26,7 +26,7 @@ class Suite:
     """Jobs of more than one op, such as a model's forward pass. The caller brings them: conformance knows no model.
     `needs`: ops that each of the jobs launches."""
 
-    jobs: Callable[[Sequence[str]], Sequence[Job]]  # of some dtypes
+    jobs: Callable[[Sequence[str], str], Sequence[Job]]  # of some dtypes, on a kind of executor
     needs: Sequence[str] = ()
 
 

@@ -30,6 +30,8 @@ from .smallest import Wanted, cost, smallest
 FEW = 12  # jobs: with fewer, starting processes would cost more than it saves
 
 
+LAUNCH = 1e7  # in units of `cost`: what a launch takes on the interpreter however small it is
+
 NATIVE = "native"  # the journal's name for what the C++ tools do
 
 
@@ -95,7 +97,8 @@ def run_matrix(
         small = executor.kind == "cpu" and not full
         jobs = op_jobs(cases, run_dtypes, smallest(bundle, executor, cases, use_sources) if small else None)
         for name, suite in suites.items():
-            jobs += suite.jobs([d for d in run_dtypes if (name, d) not in lacks.cells]) if name in use_names else []
+            if name in use_names:
+                jobs += suite.jobs([d for d in run_dtypes if (name, d) not in lacks.cells], executor.kind)
         work[executor.name] = dict(enumerate(jobs))
     if not any(work.values()):
         where = ", ".join(executor.name for executor in executors)
@@ -181,7 +184,8 @@ def op_jobs(cases: Sequence[Case], dtypes: Sequence[str], wanted: Wanted | None)
                     (d, source): symbols for (n, d, source), symbols in wanted.items() if n == number and d in group
                 }
             if only or wanted is None:
-                jobs.append(Job(cost(case), OpRows(case, group, only), case.op, case.shape, group))
+                runs = sum(map(len, only.values())) if only else len(group)
+                jobs.append(Job(runs * (LAUNCH + cost(case)), OpRows(case, group, only), case.op, case.shape, group))
     return jobs
 
 

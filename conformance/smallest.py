@@ -96,7 +96,7 @@ def _tiles(spec: EntrySpec, case: Case) -> dict[str, int]:
 def cost(case: Case) -> float:
     """Estimates how long the case takes, from the products it computes and the elements it reads and writes."""
     arrays = sum(math.prod(case.dims[dim] for dim in p.dims) for p in ops()[case.op].params if p.dims)
-    products = math.prod(case.dims.get(dim, 1) for dim in ("M", "N", "K", "V" if case.op == "logits" else "K"))
+    products = math.prod(case.dims.get(dim, 1) for dim in ("M", "N", "K", "C", "V"))  # logits has C and V for K and N
     attended = math.prod(case.dims.get(dim, 1) for dim in "BTSPHD")
     return 10.0 * arrays + (products if ops()[case.op].products else 0) + attended
 

@@ -67,14 +67,26 @@ class ForwardRows:
         return run_forward(site, case, self.dtype)
 
 
-COST = {"nano": 3e7, "shipped": 1e9, "wide": 1e9, "gpt2": 1e12}  # beside an op's products
+CONTINUED = 1e9  # what the greedy continuation of a prompt costs, in the same unit as `cost`
 
 
-def forward_jobs(dtypes: Sequence[str]) -> Sequence[Job]:
-    """The `forward` cells of the conformance matrix."""
-    models = [case.model for case in forward_cases()]
+def cost(case: ForwardCase, dtype: str, kind: str) -> float:
+    """Estimates how long a model takes in one dtype on a kind of executor: the products of its passes, in the unit of
+    an op's cost. The sizes that the interpreter is too slow for cost nothing there."""
+    if kind == "cpu" and dtype not in case.cpu_dtypes:
+        return 1.0
+    config = case.config
+    tokens = sum(batch * length for batch, length in (case.cpu_sizes if kind == "cpu" else case.sizes))
+    products = (12 * config.n_layer * config.n_embd + config.vocab_size) * config.n_embd  # a token's, but for attention
+    return tokens * products + CONTINUED * bool(case.prompt)
+
+
+def forward_jobs(dtypes: Sequence[str], kind: str) -> Sequence[Job]:
+    """The `forward` cells of the conformance matrix, on a kind of executor: "cpu" or "cuda"."""
     return [
-        Job(COST[model], ForwardRows(model, dtype), "forward", model, (dtype,)) for model in models for dtype in dtypes
+        Job(cost(case, dtype, kind), ForwardRows(case.model, dtype), "forward", case.model, (dtype,))
+        for case in forward_cases()
+        for dtype in dtypes
     ]
 
 

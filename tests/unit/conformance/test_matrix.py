@@ -33,7 +33,8 @@ class Three:
     ends: type[BaseException] | None = None
     ran: list[str] = field(default_factory=list)
 
-    def __call__(self, dtypes: Sequence[str]) -> Sequence[Job]:
+    def __call__(self, dtypes: Sequence[str], kind: str) -> Sequence[Job]:
+        assert kind == "cpu"
         return [Job(1, self._rows(name), "three", name, ("f32",)) for name in "abc" if "f32" in dtypes]
 
     def _rows(self, name: str) -> Callable[[Site], Iterator[Row]]:
@@ -158,10 +159,15 @@ def test_a_selection_of_what_the_bundle_lacks_is_refused(
     assert not journal.path.exists()
 
 
+def nothing(dtypes: Sequence[str], kind: str) -> Sequence[Job]:
+    assert (list(dtypes), kind) == (["f32"], "cpu")
+    return []
+
+
 def test_a_selection_without_cases_says_so(bundle: Bundle, journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coverage, "CASES", [case for case in CASES if case.op != "gelu"])
     with pytest.raises(UsageError, match="gelu: no cases, so nothing checks it"):
         run_matrix(bundle, [CpuExecutor()], journal, selected=["gelu"])
     with pytest.raises(UsageError, match="no case of three in f32 runs on cpu interpreter"):
-        run_matrix(bundle, [CpuExecutor()], journal, selected=["three"], suites={"three": Suite(lambda _: [])},
+        run_matrix(bundle, [CpuExecutor()], journal, selected=["three"], suites={"three": Suite(nothing)},
                    dtypes=["f32"])  # fmt: skip

@@ -50,6 +50,14 @@ def test_what_a_case_can_show() -> None:
     assert ("misaligned", True) in features(spec, Case("linear", SIZES, "", misaligned=True))
 
 
+def test_a_cost_goes_by_the_products() -> None:
+    """K counts once, or long products would seem to take longer than all else."""
+    large = {"M": 1000, "N": 1000, "K": 1000}
+    assert cost(case(**large | {"K": 2000})) == pytest.approx(2 * cost(case(**large)), rel=0.02)
+    logits = {"M": 1000, "C": 1000, "V": 1000}
+    assert cost(Case("logits", logits, "")) == pytest.approx(1e9, rel=0.05)
+
+
 def test_the_cheapest_cases_that_show_everything() -> None:
     shows = {0: frozenset("a"), 1: frozenset("ab"), 2: frozenset("bc"), 3: frozenset("abc")}
     assert cheapest(shows, {0: 1, 1: 2, 2: 3, 3: 9}) == [0, 2]
