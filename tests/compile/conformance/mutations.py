@@ -35,7 +35,7 @@ class Mutation:
             raise ValueError(f"{self.old!r} stands {text.count(self.old)} times in {self.part}: say the bug anew")
         parts = text.split(self.old)
         changed = self.old.join(parts[: self.nth]) + self.new + self.old.join(parts[self.nth :])
-        return Library({**texts, file: texts[file][:start] + changed + texts[file][end:]})
+        return library.with_file(file, texts[file][:start] + changed + texts[file][end:])
 
 
 def place(library: Library, part: str) -> tuple[str, int, int]:

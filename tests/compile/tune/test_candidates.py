@@ -37,8 +37,9 @@ def test_a_row_whose_entry_for_other_sizes_is_serialised_has_a_fault(faults: Fau
 
 def test_a_row_whose_entries_are_all_as_good_has_none(faults: Faults) -> None:
     wider = {"BM": 128, "BN": 64, "BR": 32, "BK": 64, "GROUP": 1}
-    row = {**ROW, "sources": ["mlir", "py"], "constants": wider, "sizes": {"N": 3072, "K": 768}}
+    row = {**ROW, "sources": ["mlir"], "constants": wider, "sizes": {"N": 3072, "K": 768}}
     assert faults({**row, "dtypes": ["bf16", "f16"]}) == ""
+    assert faults({**row, "sources": ["mlir", "py"], "only": "sized"}) == ""
 
 
 def test_an_entry_that_does_not_compile_is_a_fault(faults: Faults) -> None:

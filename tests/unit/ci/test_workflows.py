@@ -57,3 +57,12 @@ def test_jobs_may_read_the_commit_and_no_more(path: Path) -> None:
     workflow = load(path)
     assert workflow["permissions"] == {}
     assert all(job["permissions"] == {"contents": "read"} for job in workflow["jobs"].values())
+
+
+def test_every_night_all_tests_run() -> None:
+    nightly = load(ROOT / ".github/workflows/nightly.yml")
+    assert nightly[True]["schedule"]
+    (job,) = nightly["jobs"].values()
+    assert any(".ci/run" in step.get("run", "") for step in job["steps"])
+    (tests,) = re.findall(r"nox -s tests -- (.*)", (ROOT / ".ci/run").read_text())
+    assert "--all" in tests.split()

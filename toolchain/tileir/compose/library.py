@@ -80,8 +80,9 @@ class Library:
     """All parts of a folder. Raises SourceError with file:line:col if a file cannot be split into items. A name that is
     defined twice is an error only for who asks for that part."""
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self.files = {name: _indexed(Source(text, name)) for name, text in texts.items()}
+    def __init__(self, texts: Mapping[str, str], known: Mapping[str, PartFile] | None = None) -> None:
+        """`known`: files that are indexed already, by name."""
+        self.files = {**(known or {}), **{name: _indexed(Source(text, name)) for name, text in texts.items()}}
         self.items: dict[tuple[str, str], Item] = {}
         self.twice: dict[tuple[str, str], SourceError] = {}
         for file in self.files.values():
@@ -96,6 +97,10 @@ class Library:
     def texts(self) -> dict[str, str]:
         """The text of each file by name, so that errors can show a line."""
         return {name: file.source.text for name, file in self.files.items()}
+
+    def with_file(self, name: str, text: str) -> Library:
+        """This library with another text of one file. Raises SourceError."""
+        return Library({name: text}, self.files)
 
     @classmethod
     def load(cls, folder: Path) -> Library:

@@ -88,3 +88,11 @@ def test_an_included_file_that_is_not_there() -> None:
 def test_a_kernel_that_is_not_there() -> None:
     with pytest.raises(SourceError, match="there is no kernel @kk"):
         library().written("kk")
+
+
+def test_another_text_of_one_file() -> None:
+    before = library()
+    after = before.with_file("k/parts.mlir", PARTS.replace("addf", "mulf"))
+    assert "mulf" in after.written("k")["fragment @double"]
+    assert "addf" in before.written("k")["fragment @double"]
+    assert after.files["k/types.mlir"] is before.files["k/types.mlir"], "the others are not indexed again"

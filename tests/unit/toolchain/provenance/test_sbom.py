@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from toolchain.bundle import Bundle
 from toolchain.errors import BundleError, UsageError
@@ -25,6 +23,9 @@ ROWS = [DebianPackage("libc6", "2.41-12", "1" * 64, "amd64"), DebianPackage("tar
 
 def valid(text: bytes) -> dict[str, Any]:
     """The document, if it is CycloneDX 1.6 by the published schema."""
+    from cyclonedx.schema import SchemaVersion  # not above: it takes seconds, and every process collects all tests
+    from cyclonedx.validation.json import JsonStrictValidator
+
     problem = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text.decode())
     assert problem is None, problem
     made = json.loads(text)
