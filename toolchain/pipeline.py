@@ -23,7 +23,7 @@ from . import artifact, stages
 from .bundle import Compiled
 from .cache import Cache, key
 from .entry import EntrySpec
-from .errors import TilestackError, ToolchainError, UsageError
+from .errors import SourceError, TilestackError, ToolchainError, UsageError
 from .sources import Source, load_source
 from .stages import assemble, tools_used
 from .targets import BYTECODE, Target
@@ -73,6 +73,15 @@ def export(package: str, spec: EntrySpec, version: str) -> bytes:
 
         block_zero.check(made.payload, spec)
     return artifact.dump(made)
+
+
+def export_unchanged(package: str, spec: EntrySpec, version: str, fingerprint: str) -> bytes:
+    """`export` in a process that has just read the source, for a key made with this fingerprint. Raises SourceError
+    where files were changed in between: another version's code would be kept under that key."""
+    made = export(package, spec, version)
+    if load_source(package).fingerprint(spec) != fingerprint:
+        raise SourceError(f"{package}: {spec.symbol}: files changed during the compile", hint="compile again")
+    return made
 
 
 def check_targets(targets: Iterable[Target], version: str) -> None:
@@ -135,7 +144,8 @@ def compile_entries(
         # The export checks which arrays the kernel reads before its PDL wait, so the op's list is part of the key.
         name = key("artifact", fingerprints[i], version, *spec.op_spec.pdl_reads)
         order = (min(chosen[i], default=len(targets)), 1)
-        step = Step(name, _cell(spec, "export"), export, (package, spec, version), order, in_process=True)
+        arguments = (package, spec, version, fingerprints[i])
+        step = Step(name, _cell(spec, "export"), export_unchanged, arguments, order, in_process=True)
         run.add(step, functools.partial(exported, i))
     run.finish()
     compiled = [

@@ -33,6 +33,8 @@ class Source:
     def artifact(self, spec, version="13.3"):
         if "bad" in spec.symbol:
             raise SourceError(f"k.mlir:1:2: {spec.symbol}", hint="mend it")
+        if "edited" in spec.symbol:  # as if by somebody else, meanwhile
+            Path(__file__).with_name("revision").write_text("2")
         if "bug" in spec.symbol:
             raise ZeroDivisionError("in the source")
         if "dies" in spec.symbol:
@@ -100,6 +102,14 @@ def test_a_second_compile_exports_nothing_and_starts_no_process(
     assert (again.made, again.cached) == (0, 2)
     assert again.compiled == first.compiled
     assert sorted((package / "made").read_text().split()) == ["a", "b"]
+
+
+def test_code_that_is_not_of_the_fingerprint_is_not_kept(compile_: Compile, package: Path) -> None:
+    (failure,) = compile_("edited").failures
+    assert isinstance(failure.error, SourceError)
+    assert "edited: files changed during the compile" in str(failure.error)
+    (package / "revision").write_text("1")  # as a checkout of the commit before does
+    assert compile_("edited").cached == 0
 
 
 def test_another_fingerprint_or_version_is_compiled_again(compile_: Compile, package: Path) -> None:
