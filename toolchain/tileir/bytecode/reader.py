@@ -8,7 +8,7 @@ from typing import TypeVar
 from xdsl.dialects.builtin import DenseArrayBase, FunctionType, UnitAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ..dialect import attrs, location
+from ..dialect import attrs, debug
 from ..dialect import types as t
 from ..dialect.base import Version
 from ..dialect.control import DebugInfo, EntryOp, GlobalOp, ModuleOp
@@ -22,7 +22,7 @@ from .layout import Field, Layout, layout
 T = TypeVar("T")
 MAGIC = b"\x7fTileIR\x00"
 VERSIONS: tuple[Version, ...] = ((13, 1), (13, 2), (13, 3), (13, 4))
-SECTION_END, STRINGS, FUNCTIONS, DEBUG, CONSTANTS, TYPES, GLOBALS = range(7)
+SECTION_END, STRINGS, FUNCTIONS, DEBUG, CONSTANTS, TYPES, GLOBALS, PRODUCER = range(8)
 ENTRY_POINT, HAS_HINTS = 0x02, 0x04
 MAX_DEPTH = 64  # of nested regions: damaged data that nests deeper would exhaust the stack
 
@@ -71,7 +71,7 @@ def _sections(reader: Reader) -> tuple[dict[int, Reader], Version]:
     found: dict[int, Reader] = {}
     while (tag := reader.byte()) != SECTION_END:
         kind = tag & 0x7F
-        if kind > GLOBALS or kind in found:
+        if kind > PRODUCER or kind in found:
             raise reader.fail(f"section {kind} is unknown or appears twice", reader.at - 1)
         length = reader.varint()
         if tag & 0x80:
@@ -141,7 +141,7 @@ class _ModuleReader:
 
     def module(self) -> ModuleOp:
         debug_section = self.sections.get(DEBUG)
-        debug = read_debug(debug_section, self.strings) if debug_section else None
+        places = read_debug(debug_section, self.strings) if debug_section else None
         body = Block()
         if GLOBALS in self.sections:
             reader = self.sections[GLOBALS]
@@ -153,11 +153,16 @@ class _ModuleReader:
             entry, debug_index = self._function(reader)
             first.append(debug_index)
             body.add_op(entry)
-            if debug is not None and debug_index:
-                if debug_index > len(debug.starts):
-                    raise reader.fail(f"{entry.symbol}: part {debug_index} of {len(debug.starts)} of the debug section")
-                _locate(entry, debug.locations(debug_index - 1))
-        module = ModuleOp.create(properties={"sym_name": attrs.StrAttr("kernels")}, regions=[Region(body)])
+            if places is not None and debug_index:
+                if debug_index > len(places.starts):
+                    raise reader.fail(
+                        f"{entry.symbol}: part {debug_index} of {len(places.starts)} of the debug section"
+                    )
+                _locate(entry, places.places(debug_index - 1))
+        properties: dict[str, Attribute] = {"sym_name": attrs.StrAttr("kernels")}
+        if (producer := self.sections.get(PRODUCER)) is not None:
+            properties["producer"] = attrs.StrAttr(self.string_at(producer))
+        module = ModuleOp.create(properties=properties, regions=[Region(body)])
         module.debug_info = DebugInfo(
             version=self.version,
             strings=tuple(self.strings),
@@ -333,8 +338,8 @@ def _segments(sizes: tuple[int, ...]) -> DenseArrayBase:
     return found
 
 
-def _locate(entry: EntryOp, places: Sequence[location.Location | None]) -> None:
-    """Sets the locations of an entry and its operations. `places`: the entry's, then the operations' in file order."""
+def _locate(entry: EntryOp, places: Sequence[debug.Place | None]) -> None:
+    """Attach places, which debug information lists in the order of the file, the entry first."""
     for op, place in zip(entry.walk(), places, strict=False):
         if place is not None:
-            location.set(op, place)
+            debug.attach(op, place)

@@ -12,11 +12,12 @@ from toolchain.errors import BytecodeError, UsageError
 
 from ..dialect import attrs, location
 from ..dialect import types as t
-from ..dialect.base import TileOp, Version
+from ..dialect.base import V13_3, TileOp, Version
 from ..dialect.control import DebugInfo, EntryOp, GlobalOp, ModuleOp
+from ..dialect.debug import scoped_places
 from .attributes import AttributeWriter
 from .codec import ENUM_BYTES, ENUM_SINCE, ENUMS, type_since, write_type
-from .debug import empty_debug
+from .debug import DebugWriter, empty_debug
 from .encoding import ints, padding, table, varint
 from .layout import Field, Layout, layout
 from .reader import (
@@ -27,6 +28,7 @@ from .reader import (
     GLOBALS,
     HAS_HINTS,
     MAGIC,
+    PRODUCER,
     SECTION_END,
     STRINGS,
     TYPES,
@@ -49,7 +51,8 @@ def write(module: ModuleOp, version: str = "13.3", *, debug_info: bool = False) 
     """The bytecode of a module. Raises BytecodeError, naming the operation, if that version lacks something it uses.
 
     Without `debug_info` the bytecode contains no path, file name or line. With it, a module that was read from bytecode
-    of the same version is written to the same bytes. A module from elsewhere has no debug information to write.
+    of the same version is written to the same bytes. Of a module from text each operation's place is written: what its
+    `loc(...)` says, otherwise where it stands in the text.
     """
     target = parse_version(version)
     kept = module.debug_info if debug_info else None
@@ -58,7 +61,7 @@ def write(module: ModuleOp, version: str = "13.3", *, debug_info: bool = False) 
             f"debug information of bytecode {kept.version[0]}.{kept.version[1]} cannot be kept in {version}",
             hint="write the same version, or drop the debug information",
         )
-    return _ModuleWriter(target, kept).write(module)
+    return _ModuleWriter(target, kept, located=debug_info).write(module)
 
 
 def strip_debug(data: bytes, *, name: str = "<bytecode>") -> bytes:
@@ -82,8 +85,8 @@ class _Table(Generic[K]):
 
 
 class _ModuleWriter:
-    def __init__(self, version: Version, kept: DebugInfo | None) -> None:
-        self.version, self.kept = version, kept
+    def __init__(self, version: Version, kept: DebugInfo | None, *, located: bool) -> None:
+        self.version, self.kept, self.located = version, kept, located
         self.strings: _Table[str] = _Table(kept.strings if kept else ())
         self.constants: _Table[bytes] = _Table(kept.constants if kept else ())
         self.types: dict[Attribute, int] = {}
@@ -115,7 +118,7 @@ class _ModuleWriter:
         variables = [op for op in module.body.block.ops if isinstance(op, GlobalOp)]
         for op in variables:
             globals_ += self._global(op)
-        debug = self.kept.section if self.kept else empty_debug(counts)
+        debug = self.kept.section if self.kept else self._debug(module) if self.located else empty_debug(counts)
         sections = [(FUNCTIONS, 8, bytes(functions))]
         if variables:
             sections.append((GLOBALS, 1, varint(len(variables)) + bytes(globals_)))
@@ -124,6 +127,7 @@ class _ModuleWriter:
             (CONSTANTS, 8, table(raw, 8)),
             (DEBUG, 8, debug),
             (TYPES, 4, table(self.type_items, 4)),
+            *self._producer(module),
             (STRINGS, 4, table([s.encode() for s in self.strings.items], 4)),
         ]
         out = bytearray(MAGIC + bytes(self.version) + bytes(2))
@@ -137,6 +141,17 @@ class _ModuleWriter:
             out += content
         out += bytes((SECTION_END,))
         return bytes(out)
+
+    def _debug(self, module: ModuleOp) -> bytes:
+        places = scoped_places(module)
+        functions = [[places[op] for op in entry.walk()] for entry in module.entries.values()]
+        return DebugWriter(self.strings.index).section(functions)
+
+    def _producer(self, module: ModuleOp) -> list[tuple[int, int, bytes]]:
+        """The section that names the tool which made the module. Older bytecode has none, and nothing depends on it."""
+        if module.producer is None or self.version < V13_3:
+            return []
+        return [(PRODUCER, 1, varint(self.strings.index(module.producer.data)))]
 
     def _function(self, entry: EntryOp, debug_index: int) -> bytes:
         hints = entry.optimization_hints

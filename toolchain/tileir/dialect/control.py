@@ -40,10 +40,12 @@ class DebugInfo:
 
 @irdl_op_definition
 class ModuleOp(IRDLOperation):
-    """A module of entries and globals."""
+    """A module of entries and globals. `producer`: the tool that made it, in free words. The values of other attributes
+    are kept as they are spelled."""
 
     name = "cuda_tile.module"
     sym_name = prop_def(StrAttr)
+    producer = opt_prop_def(StrAttr)
     body = region_def("single_block")
 
     @property

@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from toolchain.errors import SourceError
 
-from . import location
+from . import debug, location
 from .attrs import is_dense
 from .base import TileOp
 from .control import (
@@ -33,6 +33,7 @@ from .control import (
 from .memory import GetGlobalOp
 from .rules import RULES, Invalid, need
 from .rules.base import check_tile
+from .rules.debug import check_inner_scope, check_scope
 from .rules.hints import check_hints
 from .shaping import ReduceOp, ScanOp
 from .types import PtrType, TileType, spell
@@ -47,8 +48,6 @@ def verify(
     """Raises SourceError if the compiler would refuse the module. The error names the operation's place. Given `text`,
     or `texts` by file name, it also shows the line with a caret. An operation without a place, such as one read from
     bytecode without debug information, is reported in `filename`."""
-    if not module.entries:
-        raise SourceError(f"{filename}:0:0: error: the module has no entries, so there is nothing to run")
     verifier = _Verifier(text, filename, texts or {})
     for op in module.body.block.ops:
         verifier.symbol(op)
@@ -77,6 +76,7 @@ class _Verifier:
         from ..text.source import Source  # not above: the text form imports the dialect
 
         place = location.get(op)
+        origin = debug.attached(op)
         message = f"{_name(op)}: {problem}"
         if place is None:
             entry: Operation | None = op
@@ -84,7 +84,9 @@ class _Verifier:
                 entry = entry.parent_op()
             inside = "" if entry is None else f" (in @{entry.symbol})"
             return SourceError(f"{self.filename}:0:0: error: {message}{inside}")
-        text = self.text if self.text is not None else self.texts.get(place.file)
+        # What `loc(...)` names need not be this text.
+        elsewhere = self.text is None or (origin is not None and debug.position(origin) == place)
+        text = self.texts.get(place.file) if elsewhere else self.text
         if text is None:
             return SourceError(f"{place}: error: {message}")
         return Source(text, place.file).error_at(place, message)
@@ -99,6 +101,7 @@ class _Verifier:
             self.symbols[name] = op
             op.get_irdl_definition().verify(op)
             need(bool(name), "its name is empty")
+            check_scope(op)
             if isinstance(op, EntryOp):
                 _check_entry(op)
                 self.tiles(op.body.block.args)
@@ -143,6 +146,7 @@ class _Verifier:
                 self.tiles(block.args)
         check_hints(op, op.properties.get("optimization_hints"))
         _check_effects(op)
+        check_inner_scope(op)
         if _name(op) in RULES:
             RULES[_name(op)](op)
         if isinstance(op, TERMINATORS):

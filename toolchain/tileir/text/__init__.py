@@ -1,8 +1,8 @@
 """Tile IR's own assembly format: parsed into the dialect, printed from it."""
 
-from . import irregular, structured
-from .parser import parse
-from .printer import print_module
+from . import generic, irregular, structured
+from .printer import print_module, print_modules
+from .toplevel import parse, parse_all
 
-# Importing irregular and structured registers their operations with the parser.
-__all__ = ["irregular", "parse", "print_module", "structured"]
+# Importing generic, irregular and structured registers their operations with the parser.
+__all__ = ["generic", "irregular", "parse", "parse_all", "print_module", "print_modules", "structured"]

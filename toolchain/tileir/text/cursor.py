@@ -88,7 +88,7 @@ class Cursor:
         if self.token.kind == "word" and self.token.text.isupper():
             token = self.take()
             return self.constant(token.text, token)
-        token = self.kind("int", what)
+        token = self.take() if self.token.kind == "hex" else self.kind("int", what)
         return self._whole(token.text, token)
 
     def constant(self, name: str, token: Token) -> int:
@@ -97,9 +97,9 @@ class Cursor:
 
     def _whole(self, text: str, token: Token) -> int:
         """The number that digits spell. It must fit into 64 bits, as bytecode cannot store larger ones."""
-        if len(text) > 20 or not -(1 << 63) <= int(text) < 1 << 64:
+        if len(text) > 20 or not -(1 << 63) <= (value := int(text, 16 if token.kind == "hex" else 10)) < 1 << 64:
             self.fail(f"{text if len(text) < 40 else f'a number of {len(text)} digits'} has more than 64 bits", token)
-        return int(text)
+        return value
 
     def optional_integer(self) -> int | None:
         """An integer, or `?`."""

@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, SSAValue
 from ..dialect import attrs
 from ..dialect import types as t
 from ..dialect.base import TileOp
+from .attributes import PREDICATES
 from .parser import Parser, spelled
 
 
@@ -47,26 +48,14 @@ def _assume(p: Parser, op: type[TileOp]) -> TileOp:
 
 
 def _predicate(p: Parser) -> Attribute:
-    name = p.word_of(("div_by", "bounded", "same_elements"), "predicate")
-    p.expect("<")
-    match name:
-        case "div_by":
-            divisor = p.integer()
-            every = along = None
-            if p.accept(","):
-                p.expect("every")
-                every = p.integer()
-                p.expect("along")
-                along = p.integer()
-            predicate: Attribute = attrs.DivByAttr(divisor, every, along)
-        case "bounded":
-            low = p.optional_integer()
-            p.expect(",")
-            predicate = attrs.BoundedAttr(low, p.optional_integer())
-        case _:
-            predicate = attrs.SameElementsAttr(p.bracketed())
-    p.expect(">")
-    return predicate
+    """What is promised: `div_by<16>`, or any attribute that is one of these."""
+    token = p.token
+    if token.kind != "attr_alias":
+        return p.predicate(p.word_of(PREDICATES, "predicate"))
+    found = p.attribute()
+    if not isinstance(found, attrs.DivByAttr | attrs.BoundedAttr | attrs.SameElementsAttr):
+        p.fail(f"expected one of {', '.join(PREDICATES)}", token)
+    return found
 
 
 @spelled("assert")
@@ -199,14 +188,20 @@ def _tile_and_token(p: Parser) -> list[Attribute]:
     p.expect("->")
     tile = p.type()
     p.expect(",")
-    p.expect("token")
+    _token_type(p)
     return [tile, t.token]
 
 
 def _token_result(p: Parser) -> list[Attribute]:
     p.expect("->")
-    p.expect("token")
+    _token_type(p)
     return [t.token]
+
+
+def _token_type(p: Parser) -> None:
+    token = p.token
+    if p.type() != t.token:
+        p.unexpected("'token'", token)
 
 
 def _indices(p: Parser) -> list[SSAValue]:

@@ -9,7 +9,7 @@ from .source import Source
 
 
 class Token(NamedTuple):
-    """`kind`: value, symbol, type_alias, attr_alias, string, hex, float, int, shape, word, punct or end."""
+    """`kind`: value, symbol, type_alias, attr_alias, block, string, hex, float, int, shape, word, punct or end."""
 
     kind: str
     text: str
@@ -23,7 +23,8 @@ _TOKEN = re.compile(
     |(?P<value>%[A-Za-z0-9_$.-]+(?:\#\d+)?)
     |(?P<symbol>@[A-Za-z0-9_$.-]+|@"(?:[^"\\\n]|\\.)*")
     |(?P<type_alias>![A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z0-9_$]+)*)
-    |(?P<attr_alias>\#[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z0-9_$]+)*)
+    |(?P<attr_alias>\#(?:\d+|[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z0-9_$]+)*))
+    |(?P<block>\^[A-Za-z0-9_$.-]+)
     |(?P<string>"(?:[^"\\\n]|\\.)*")
     |(?P<hex>0x[0-9A-Fa-f]+\b)
     |(?P<shape>(?:(?:\d+|\?|[A-Z][A-Z0-9]*)x)+(?=[A-Za-z0-9?!]))

@@ -7,6 +7,7 @@ from xdsl.ir import Attribute
 from ..dialect import attrs
 from ..dialect import types as t
 from .cursor import Cursor
+from .lexer import Token
 from .numbers import dense_bytes, parse_number, splat_bytes
 
 MAX_DEPTH = 64  # of nested brackets
@@ -43,6 +44,16 @@ class Literals(Cursor):
         kind = self.tile_type()
         if kind.element_type != element:
             self.fail(f"the value is {t.spell(element)}, but its type has {t.spell(kind.element_type)}", token)
+        return self._dense(start, shape, elements, kind)
+
+    def elements(self, kind: t.TileType) -> attrs.DenseAttr:
+        """The value of a constant whose type is known already."""
+        start = self.token
+        shape: list[int] = []
+        return self._dense(start, shape, self._nested(kind.element_type, shape, 0), kind)
+
+    def _dense(self, start: Token, shape: list[int], elements: list[int], kind: t.TileType) -> attrs.DenseAttr:
+        element = kind.element_type
         if start.text != "[":
             return attrs.DenseAttr(splat_bytes(elements[0], element), kind)
         if tuple(shape) != kind.shape:

@@ -54,12 +54,12 @@ def float_value(bits: int, kind: Attribute) -> float:
 def parse_number(text: str, token_kind: str, kind: Attribute) -> int:
     """The bits of a literal. Raises ValueError saying what is wrong with it."""
     name, width = t.SCALARS[kind]
+    if token_kind == "hex":
+        bits = int(text, 16)
+        if bits >> width:
+            raise ValueError(f"{text} has more than the {width} bits of {name}")
+        return bits
     if kind in t.FLOATS:
-        if token_kind == "hex":
-            bits = int(text, 16)
-            if bits >> width:
-                raise ValueError(f"{text} has more than the {width} bits of {name}")
-            return bits
         if token_kind not in ("float", "int"):
             raise ValueError(f"{text!r} is not a number of type {name}")
         if float(text) < 0 and kind in (t.f8e5m3fnu, t.f8e8m0fnu):

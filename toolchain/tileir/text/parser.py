@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, Protocol
+from typing import Any
 
-from xdsl.dialects.builtin import DenseArrayBase, FunctionType, UnitAttr
+from xdsl.dialects.builtin import DenseArrayBase, UnitAttr
 from xdsl.dialects.builtin import i32 as builtin_i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import OptionalDef, OptPropertyDef, VarOperandDef, VarResultDef
 
-from toolchain.errors import SourceError
-
-from ..dialect import attrs, location
+from ..dialect import attrs, debug, location
 from ..dialect import types as t
 from ..dialect.base import TileOp
-from ..dialect.control import EntryOp, GlobalOp, ModuleOp
 from ..dialect.ops import OPS
+from .attributes import Attributes
 from .formats import ENUMS, FORMATS, KEYWORDS, default
 from .lexer import Token
-from .literals import Literals
 from .source import Source
 
 MAX_DEPTH = 64  # of nested regions
 MAX_RESULTS = 2**16  # of an operation: some have as many results as the text names
 
 
-class DefineAlias(Protocol):
-    """Called for each alias at a file's head with the type that it names; returns the type to use for it."""
-
-    def __call__(self, name: str, value: Attribute, fail: Callable[[str], SourceError]) -> Attribute: ...
-
-
-def parse(text: str, *, filename: str, define_alias: DefineAlias | None = None) -> ModuleOp:
-    """The module in `text`: `cuda_tile.module @m { entry @k(...) { ... } }`, or entries without a module around them,
-    as the disassembler prints them. Operations get their source locations. The module is not verified.
-
-    Raises SourceError, `file:line:col: error: ...` with the line and a caret, if the text does not parse.
-    """
-    return Parser(Source(text, filename), define_alias).module()
-
-
+SPELLINGS: dict[str, Callable[[Parser], Operation]] = {}  # other forms of any operation; generic.py fills it
 Build = Callable[["Parser", type[TileOp]], TileOp]
 # Parsers for the operations that the table of formats cannot describe; irregular.py and structured.py fill it.
 IRREGULAR: dict[str, Build] = {}
@@ -57,114 +41,38 @@ def spelled(*names: str) -> Callable[[Build], Build]:
     return register
 
 
-class Parser(Literals):
+class Parser(Attributes):
     """A cursor that also knows the values in scope and builds operations."""
 
-    def __init__(
-        self, source: Source, define_alias: DefineAlias | None = None, tokens: list[Token] | None = None
-    ) -> None:
+    def __init__(self, source: Source, tokens: list[Token] | None = None) -> None:
         super().__init__(source, tokens)
-        self.define_alias = define_alias
         self.scopes: list[dict[str, SSAValue]] = []
         self.more_operations: Mapping[str, Callable[[], Operation]] = {}  # of a language on top of Tile IR
 
-    # The module
-
-    def module(self) -> ModuleOp:
-        while self.token.kind in ("type_alias", "attr_alias"):
-            self._alias()
-        name = "kernels"
-        start = self.token
-        wrapped = self.accept("cuda_tile.module") or self.accept("module")
-        if wrapped:
-            if self.token.kind == "symbol":
-                name = self.symbol()
-            self.expect("{")
-        body = Block()
-        symbols: set[str] = set()
-        while not (self.token.text == "}" if wrapped else self.token.kind == "end"):
-            token = self.token
-            op = self._top_level()
-            if op.sym_name.data in symbols:
-                self.fail(f"@{op.sym_name.data} is defined twice", token)
-            symbols.add(op.sym_name.data)
-            body.add_op(op)
-        if wrapped:
-            self.expect("}")
-        if self.token.kind != "end":
-            self.unexpected("the end of the file")
-        if not symbols:
-            self.fail("no entry in this file", start)
-        return ModuleOp.create(properties={"sym_name": attrs.StrAttr(name)}, regions=[Region(body)])
-
-    def _alias(self) -> None:
-        token = self.take()
-        name = token.text[1:]
-        if token.kind == "attr_alias":
-            self.fail("attribute aliases are not used by this dialect", token)
-        if name in self.aliases:
-            self.fail(f"alias {token.text} is defined twice", token)
-        if "." in name:
-            self.fail("the name of an alias cannot contain '.'", token)
-        self.expect("=")
-        value = self.type()
-        if self.define_alias is not None:
-            value = self.define_alias(name, value, lambda message: self.source.error(token.at, message))
-        self.aliases[name] = value
-
-    def _top_level(self) -> EntryOp | GlobalOp:
-        token = self.kind("word", "'entry' or 'global'")
-        match token.text.removeprefix("cuda_tile."):
-            case "entry":
-                op = self._entry()
-            case "global":
-                op = self._global()
-            case _:
-                self.unexpected("'entry' or 'global'", token)
-        location.set(op, self.source.location(token.at))
-        return op
-
-    def _entry(self) -> EntryOp:
-        symbol = self.symbol()
-        self.expect("(")
-        scope: dict[str, SSAValue] = {}
-        arguments = self.listed(self.typed_name, ")")
-        block = Block(arg_types=[kind for _, kind in arguments])
-        properties: dict[str, Attribute] = {
-            "sym_name": attrs.StrAttr(symbol),
-            "function_type": FunctionType.from_lists([kind for _, kind in arguments], []),
-        }
-        if self.accept("optimization_hints"):
-            self.expect("=")
-            properties["optimization_hints"] = self.hints()
-        self.scopes.append(scope)
-        for (name, _), value in zip(arguments, block.args, strict=True):
-            self.define(name, value)
-        self._body(block, "return")
-        self.scopes.pop()
-        return EntryOp.create(properties=properties, regions=[Region(block)])
+    def place_of(self, op: Operation, start: Token) -> None:
+        """Where an operation stands, which `loc(...)` behind it may say otherwise."""
+        location.set(op, self.source.location(start.at))
+        if (place := self.trailing_location()) is not None:
+            debug.attach(op, place)
 
     def typed_name(self) -> tuple[Token, Attribute]:
-        """`%name: type`"""
+        """`%name: type`, perhaps with a location, which nothing can use"""
         name = self.kind("value", "a value name such as %x")
         self.expect(":")
-        return name, self.type()
-
-    def _global(self) -> GlobalOp:
-        properties: dict[str, Attribute] = {}
-        if self.accept("private"):
-            properties["private"] = UnitAttr()
-        if self.accept("constant"):
-            properties["constant"] = UnitAttr()
-        properties["sym_name"] = attrs.StrAttr(self.symbol())
-        properties["alignment"] = attrs.IntAttr(0)
-        if self.accept("alignment"):
-            self.expect("=")
-            properties["alignment"] = attrs.IntAttr(self.integer())
-        properties["value"] = self.dense()
-        return GlobalOp.create(properties=properties)
+        kind = self.type()
+        self.trailing_location()
+        return name, kind
 
     # Values
+
+    @contextmanager
+    def scope(self, values: Iterable[tuple[Token, SSAValue]] = ()) -> Generator[None]:
+        """Values that are known inside a region, and those that it defines."""
+        self.scopes.append({})
+        for name, value in values:
+            self.define(name, value)
+        yield
+        self.scopes.pop()
 
     def define(self, name: Token, value: SSAValue) -> None:
         text = name.text[1:]
@@ -187,7 +95,7 @@ class Parser(Literals):
 
     # Operations
 
-    def _body(self, block: Block, implied: str | None) -> None:
+    def _body(self, block: Block, implied: str | None, start: Token | None = None) -> None:
         """`{ operations }`. `implied`: the terminator that may be left out if it has no operands."""
         opening = self.expect("{")
         last: Operation | None = None
@@ -199,10 +107,12 @@ class Parser(Literals):
             last = self.operation()
             block.add_op(last)
         if last is None or last.name not in _TERMINATORS:
-            if implied in (None, "return"):
-                close = self.tokens[self.position - 1]
-                self.fail(f"a body must end with {'return' if implied else 'a terminator'}", close)
-            block.add_op(OPS[implied].create())
+            close = self.tokens[self.position - 1]
+            if implied is None:
+                self.fail("a body must end with a terminator", close)
+            end = OPS[implied].create()
+            location.set(end, self.source.location((start or close).at))
+            block.add_op(end)
 
     def region(
         self, names: Sequence[Token] = (), types: Sequence[Attribute] = (), *, implied: str | None = None
@@ -211,11 +121,8 @@ class Parser(Literals):
         if len(self.scopes) > MAX_DEPTH:
             self.fail(f"regions nested deeper than {MAX_DEPTH}")
         block = Block(arg_types=types)
-        self.scopes.append({})
-        for name, value in zip(names, block.args, strict=True):
-            self.define(name, value)
-        self._body(block, implied)
-        self.scopes.pop()
+        with self.scope(zip(names, block.args, strict=True)):
+            self._body(block, implied)
         return Region(block)
 
     def operation(self) -> Operation:
@@ -232,27 +139,29 @@ class Parser(Literals):
                 if self.token.kind != "value":
                     self.unexpected("a value name")
             self.expect("=")
+        token = self.token
+        op = SPELLINGS["generic"](self) if token.kind == "string" else self._named_operation(results)
+        self.place_of(op, token)
+        self._name_results(op, results)
+        return op
+
+    def _named_operation(self, results: Sequence[tuple[Token, int | None]]) -> Operation:
         token = self.kind("word", "an operation")
         name = token.text.removeprefix("cuda_tile.")
+        name = _RENAMED.get(name, name)
         if name not in OPS and name not in self.more_operations:
             near = get_close_matches(name, OPS, 1)
             self.fail(f"there is no operation {name!r}", token, hint=f"did you mean {near[0]!r}?" if near else None)
         build = IRREGULAR.get(name)
         named = sum(1 if count is None else count for _, count in results)
         if name in self.more_operations:
-            op = self.more_operations[name]()
-        else:
-            op = build(self, OPS[name]) if build else self._regular(name, named)
-        location.set(op, self.source.location(token.at))
-        self._name_results(op, results, token)
-        return op
+            return self.more_operations[name]()
+        return build(self, OPS[name]) if build else self._regular(name, named)
 
-    def _name_results(self, op: Operation, names: Sequence[tuple[Token, int | None]], token: Token) -> None:
+    def _name_results(self, op: Operation, names: Sequence[tuple[Token, int | None]]) -> None:
         wanted = sum(count or 1 for _, count in names)
         if names and wanted != len(op.results):
             self.fail(f"{op.name} has {len(op.results)} results, {wanted} are named", names[0][0])
-        if not names and len(op.results) and not op.name.endswith(_UNNAMED):
-            self.fail(f"the result of {op.name} has no name", token)
         at = 0
         for name, count in names:
             if count is None:
@@ -314,7 +223,7 @@ class Parser(Literals):
                 self.expect(word)
         # A variadic group has as many results as the text names; every other group has one.
         variadic = isinstance(definition.results[0][1], VarResultDef) if definition.results else False
-        count = max(named, 1) if variadic else 1
+        count = (named or _rank(types.get("src"))) if variadic else 1
         results = [types[n] for n in result_names for _ in range(count)]
         return self.create(op, operands, results, properties)
 
@@ -360,5 +269,12 @@ class Parser(Literals):
         return value
 
 
+def _rank(view: Attribute | None) -> int:
+    """How many sizes a tensor view or a view of tiles has."""
+    if isinstance(view, t.TileViewType):
+        return view.index_rank
+    return len(view.shape) if isinstance(view, t.TensorViewType) else 1
+
+
 _TERMINATORS = frozenset(f"cuda_tile.{name}" for name in ("break", "continue", "return", "yield"))
-_UNNAMED = ("_tko", ".for", ".loop", ".if")  # operations whose results need no name
+_RENAMED = {"pow": "fpowf"}  # its name until cuda-tile 13.3

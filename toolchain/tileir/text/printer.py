@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import OptionalDef, VarOperandDef
 
-from ..dialect import attrs
+from ..dialect import attrs, debug
 from ..dialect import types as t
 from ..dialect.base import TileOp
 from ..dialect.control import EntryOp, GlobalOp, ModuleOp
 from .formats import FORMATS, KEYWORDS, default
+from .names import quote, spell_name
 from .numbers import elements_of, spell_number
+from .places import Places
 
 INDENT = "  "
 
 
-def print_module(module: ModuleOp) -> str:
-    """The text of a verified module; `parse` reads it back to an equal module. Values keep their names if they have
-    any."""
-    return Printer().module(module)
+def print_module(module: ModuleOp, *, locations: bool = False) -> str:
+    """The text of a verified module: `parse` reads it back to an equal one. Values keep the names that are known.
+
+    With `locations` each operation is followed by what its own text said of its origin, `loc(...)`.
+    """
+    return Printer(Places() if locations else None).module(module)
 
 
-def quote(text: str) -> str:
-    r"""A string literal; a byte that is not printable ASCII is spelled `\0A`."""
-    return '"' + "".join(
-        chr(b) if 0x20 <= b < 0x7F and b not in b'"\\' else f"\\{b:02X}" for b in text.encode()
-    ) + '"'  # fmt: skip
-
-
-def spell_name(text: str) -> str:
-    """A name in MLIR's spelling: in quotes unless it is a word."""
-    return text if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$.]*", text, re.ASCII) else quote(text)
+def print_modules(modules: Sequence[ModuleOp], *, locations: bool = False) -> str:
+    """The text of several modules, MLIR's own `module` around them. Of one, `print_module`."""
+    if len(modules) == 1:
+        return print_module(modules[0], locations=locations)
+    printer = Printer(Places() if locations else None)
+    printer.line("module {")
+    printer.depth += 1
+    for module in modules:
+        printer.one(module)
+    printer.depth -= 1
+    printer.line("}")
+    return printer.text()
 
 
 def spell_hints(hints: attrs.HintsAttr) -> str:
@@ -77,7 +82,8 @@ def spell_predicate(predicate: Attribute) -> str:
 class Printer:
     """Collects the printed lines, and keeps the names of the values of the current entry."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: Places | None = None) -> None:
+        self.places = places
         self.lines: list[str] = []
         self.names: dict[SSAValue, str] = {}
         self.taken: set[str] = set()
@@ -87,8 +93,27 @@ class Printer:
     def line(self, text: str) -> None:
         self.lines.append(INDENT * self.depth + text)
 
+    def text(self) -> str:
+        """All lines, after the debug scopes that they name."""
+        return "\n".join([*(self.places.definitions if self.places else ()), *self.lines]) + "\n"
+
+    def origin(self, op: Operation) -> str:
+        """` loc(...)` behind an operation, or nothing."""
+        place = None if self.places is None else debug.attached(op)
+        return "" if place is None or self.places is None else f" loc({self.places.spell(place)})"
+
     def module(self, module: ModuleOp) -> str:
-        self.line(f"cuda_tile.module @{spell_name(module.sym_name.data)} {{")
+        self.one(module)
+        return self.text()
+
+    def one(self, module: ModuleOp) -> None:
+        given = {"producer": quote(module.producer.data)} if module.producer is not None else {}
+        given |= {name: value.data for name, value in module.attributes.items() if isinstance(value, attrs.StrAttr)}
+        listed = ", ".join(
+            f"{spell_name(name)} = {value}" if value else spell_name(name) for name, value in given.items()
+        )
+        attributes = f" attributes {{{listed}}}" if given else ""
+        self.line(f"cuda_tile.module @{spell_name(module.sym_name.data)}{attributes} {{")
         self.depth += 1
         for op in module.body.block.ops:
             if isinstance(op, GlobalOp):
@@ -96,14 +121,13 @@ class Printer:
             elif isinstance(op, EntryOp):
                 self._entry(op)
         self.depth -= 1
-        self.line("}")
-        return "\n".join(self.lines) + "\n"
+        self.line(f"}}{self.origin(module)}")
 
     def _global(self, op: GlobalOp) -> None:
         words = [word for word, flag in (("private", op.private), ("constant", op.constant)) if flag is not None]
         alignment = [f"alignment = {op.alignment.data}"] if op.alignment.data else []
         words = ["global", *words, f"@{spell_name(op.sym_name.data)}", *alignment]
-        self.line(f"{' '.join(words)} {spell_dense(op.value)} : {t.spell(op.value.type)}")
+        self.line(f"{' '.join(words)} {spell_dense(op.value)} : {t.spell(op.value.type)}{self.origin(op)}")
 
     def _entry(self, op: EntryOp) -> None:
         self.names, self.taken, self.following = {}, set(), {}
@@ -111,7 +135,7 @@ class Printer:
         hints = "" if op.optimization_hints is None else f" optimization_hints={spell_hints(op.optimization_hints)}"
         self.line(f"entry @{spell_name(op.symbol)}({arguments}){hints} {{")
         self.block(op.body.block)
-        self.line("}")
+        self.line(f"}}{self.origin(op)}")
 
     # Values
 
@@ -139,7 +163,7 @@ class Printer:
     def block(self, block: Block, *, implied: str | None = None) -> None:
         self.depth += 1
         for op in block.ops:
-            if not (op.name == f"cuda_tile.{implied}" and not op.operands):
+            if op.name != f"cuda_tile.{implied}" or op.operands or self.origin(op):
                 self._operation(op)
         self.depth -= 1
 
@@ -150,7 +174,7 @@ class Printer:
             _STRUCTURED[name](self, op, name)
             return
         body = self._regular(op, name) if name in FORMATS else _irregular(self, op, name)
-        self.line(f"{self.results(op)}{name} {body}".rstrip())
+        self.line(f"{self.results(op)}{name} {body}".rstrip() + self.origin(op))
 
     def results(self, op: Operation) -> str:
         return f"{', '.join(self.define(r) for r in op.results)} = " if op.results else ""
@@ -317,16 +341,16 @@ def _for(p: Printer, op: TileOp, name: str) -> None:
     p.region(
         f"{head} : {t.spell(low.type)}{_carried(p, block.args[1:], initial)}{types}", op.regions[0], implied="continue"
     )
-    p.line("}")
+    p.line(f"}}{p.origin(op)}")
 
 
 def _loop(p: Printer, op: TileOp, name: str) -> None:
     results = p.results(op)
     carried = _carried(p, op.regions[0].block.args, op.operands)
     types = f" : {p.types(op.operands)}" if op.operands else ""
-    types += f" -> {p.types(op.results)}" if op.results else ""
+    types += f" {'->' if op.operands else ':'} {p.types(op.results)}" if op.results else ""
     p.region(f"{results}{name}{carried}{types}", op.regions[0], implied="continue")
-    p.line("}")
+    p.line(f"}}{p.origin(op)}")
 
 
 def _if(p: Printer, op: TileOp, name: str) -> None:
@@ -335,7 +359,7 @@ def _if(p: Printer, op: TileOp, name: str) -> None:
     p.region(f"{results}{name} {p.use(op.operands)}{types}", op.regions[0], implied="yield")
     if op.regions[1].blocks:
         p.region("} else", op.regions[1], implied="yield")
-    p.line("}")
+    p.line(f"}}{p.origin(op)}")
 
 
 def _fold(p: Printer, op: TileOp, name: str) -> None:
@@ -355,7 +379,7 @@ def _fold(p: Printer, op: TileOp, name: str) -> None:
     p.line(f"{head} : {p.types(op.operands)} -> {p.types(op.results)}")
     arguments = ", ".join(f"{p.define(a, 'arg')}: {t.spell(a.type)}" for a in op.regions[0].block.args)
     p.region(f"({arguments})", op.regions[0])
-    p.line("}")
+    p.line(f"}}{p.origin(op)}")
 
 
 _STRUCTURED = {"for": _for, "loop": _loop, "if": _if, "reduce": _fold, "scan": _fold}

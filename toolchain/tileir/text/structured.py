@@ -90,6 +90,8 @@ def _loop(p: Parser, op: type[TileOp]) -> TileOp:
         kinds = [p.type()]
         while p.accept(","):
             kinds.append(p.type())
+        if not carried and p.token.text != "->":  # a loop that carries nothing has the types of its results here
+            kinds, results = [], kinds
         if len(kinds) != len(carried):
             p.fail(f"{len(carried)} carried values need as many types, not {len(kinds)}", token)
         for value, kind in zip(carried, kinds, strict=True):

@@ -57,7 +57,6 @@ ROW = types.TileType((4,), types.i32)
         (lambda: assembled(entry(end()), entry(end())), "entry: symbol @k is already taken"),
         (lambda: assembled(entry(iota(3), end())), r"iota: the extents of tile<3xi32> must be powers of two"),
         (lambda: assembled(entry(iota(1 << 25), end())), r"iota: .* has more than 2\^24 elements"),
-        (lambda: assembled(), "the module has no entries"),
         (lambda: assembled(entry(end(), name="")), "entry: its name is empty"),
         (lambda: assembled(hinted(-1)), r"entry: optimization_hints: sm_90: occupancy = -1 is not from 1 to 32"),
         (lambda: assembled(hinted(1 << 31)), "entry: optimization_hints: sm_90: occupancy = 2147483648 is not"),

@@ -87,7 +87,6 @@ BAD = [
     ("tile<4x!elem>", "tile<3x!elem>", "3:8", "powers of two"),
     ("[1.0, 2.5e-1, 0x7F800000, -3]", "[1.0, 2.5e-1, -3]", "6:25", "shape [3], but the type has [4]"),
     ("0x7F800000", "0x7F8000000", "6:39", "32 bits of f32"),
-    ("    return\n", "", "11:3", "a body must end with return"),
     ("    return\n  }\n}\n", "    return\n", "5:117", "'{' is never closed"),
     ("%c = addi", "%c, %d = addi", "10:5", "has 1 results, 2 are named"),
     ("@m {", "@m $ {", "4:21", "unexpected character '$'"),
@@ -135,6 +134,45 @@ HOSTILE = [
     ("entry @k() { %a = constant <i32: \u0663> : tile<i32> return }", "unexpected character '\u0663'"),
     (EMPTY.format('%t = print_tko "\\+f" -> token'), "unknown escape \\+"),
     (EMPTY.format('%t = print_tko "\\4" -> token'), "unknown escape \\4"),
+    (
+        EMPTY.format(
+            "%z = iota : tile<2xi32>\n"
+            "%a = reduce %z dim=0 identities=[0 : i32] : tile<2xi32> -> tile<i32> (%x: tile<i32>, %y: tile<i32>) {}"
+        ),
+        "a body must end with a terminator",
+    ),
+    ("#a = #b\n#b = #a\nentry @k() { return }", "attribute alias #b stands for itself"),
+    ("#a = unit\n#a = unit\nentry @k() { return }", "alias #a is defined twice"),
+    ("#a = " + "[" * 5000, "attributes nested deeper than 64"),
+    ("#a = #cuda_tile.div<3>\nentry @k() { return }", "no attribute #cuda_tile.div"),
+    (EMPTY.format("%a = assume #a, %n : tile<i32>"), "no attribute alias #a"),
+    (EMPTY.format("%a = addi %n, %n : tile<i32> loc(3)"), "'3' does not begin a location"),
+    (EMPTY.format("%a = addi %n, %n : tile<i32> loc(#cuda_tile.rounding<zero>)"), "expected a location"),
+    ('#a = #cuda_tile.di_compile_unit<file = "a">\nentry @k() { return }', "expected a di_file"),
+    ("#a = #cuda_tile.di_compile_unit<line = 3>\nentry @k() { return }", "does not have the fields line"),
+    ("#a = #cuda_tile.di_compile_unit<lines = 3>\nentry @k() { return }", "di_compile_unit has no field lines"),
+    (EMPTY.format('%a = "cuda_tile.addi"(%n) : (tile<f32>) -> tile<i32>'), "%n is of type tile<i32>, not tile<f32>"),
+    (EMPTY.format('%a = "cuda_tile.addi"(%n) : () -> tile<i32>'), "1 operands, but 0 operand types"),
+    (EMPTY.format('"cuda_tile.addg"() : () -> ()'), "no operation 'addg'"),
+    (EMPTY.format('%a = "cuda_tile.absi"(%n) {way = 1} : (tile<i32>) -> tile<i32>'), "has no property 'way'"),
+    (
+        EMPTY.format('%a = "cuda_tile.negi"(%n) {overflow = 9 : i32} : (tile<i32>) -> tile<i32>'),
+        "overflow = 9 is not from 0 to 3",
+    ),
+    (EMPTY.format('%a = "cuda_tile.iota"() ({}) : () -> tile<2xi32>'), "has 0 regions, 1 are given"),
+    (EMPTY.format('%a = "cuda_tile.get_global"() : () -> tile<ptr<i32>>'), "lacks its global_name"),
+    (
+        EMPTY.format(
+            '%a:2 = "cuda_tile.load_ptr_tko"(%p) {memory_ordering_semantics = 0} : (tile<ptr<f32>>) -> '
+            "(tile<f32>, token)"
+        ),
+        "needs operandSegmentSizes",
+    ),
+    (EMPTY.format('"cuda_tile.loop"() ({^a: "cuda_tile.break"() : () -> () ^b:}) : () -> ()'), "has one block"),
+    ('"cuda_tile.entry"() <{sym_name = "k"}> ({}) : () -> ()', "lacks its function_type"),
+    ("module { entry @k() {} cuda_tile.module @m {} }", "entries stand beside a module"),
+    ("cuda_tile.module @a {}\ncuda_tile.module @b {}", "the file has 2 modules; here one is expected"),
+    ("cuda_tile.module @a attributes {producer = 3} {}", "the producer must be a string"),
 ]
 
 

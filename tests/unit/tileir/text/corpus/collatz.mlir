@@ -1,4 +1,4 @@
-// A loop whose results differ in number from what it carries: how many steps each number takes to reach 1.
+// form: a loop that gives another number of values than it carries
 entry @collatz(%numbers: tile<ptr<i32>>, %steps: tile<ptr<i32>>) {
   %x, %y, %z = get_tile_block_id : tile<i32>
   %zero = constant <i32: 0> : tile<i32>
