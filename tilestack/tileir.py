@@ -40,6 +40,11 @@ def add(commands: Any) -> None:
     assemble.add_argument(
         "--bytecode", default=BYTECODE, metavar="VERSION", help=f"bytecode version (default {BYTECODE})"
     )
+    assemble.add_argument(
+        "--debug-info",
+        action="store_true",
+        help="say where operations come from: files and lines",
+    )
     assemble.add_argument("-o", "--output", type=Path, help="default: standard output")
 
     disassemble = command(
@@ -77,14 +82,22 @@ def add(commands: Any) -> None:
 
 
 def load(path: Path) -> ModuleOp:
-    """A module from text, a file of a kernel source or bytecode, told apart by content; verified."""
+    """The module of a file, see `load_all`. Raises UsageError if the file has several."""
+    modules = load_all(path)
+    if len(modules) > 1:
+        raise UsageError(f"{path} has {len(modules)} modules", hint="keep each module in a file of its own")
+    return modules[0]
+
+
+def load_all(path: Path) -> list[ModuleOp]:
+    """The modules of text, or the one of a file of a kernel source or of bytecode, told apart by content; verified."""
     from toolchain.tileir import bytecode, text
     from toolchain.tileir.compose.sample import is_kernel_source, sample
     from toolchain.tileir.dialect.verify import verify as check
 
     raw = read(path)
     if raw.startswith(MAGIC):
-        module = bytecode.read(raw, name=str(path))
+        modules = [bytecode.read(raw, name=str(path))]
         source = None
     else:
         try:
@@ -92,10 +105,11 @@ def load(path: Path) -> ModuleOp:
         except UnicodeDecodeError as error:
             raise UsageError(f"{path} is neither Tile IR text nor bytecode: {error}") from error
         if is_kernel_source(source, filename=str(path)):
-            return sample(path.absolute())
-        module = text.parse(source, filename=str(path))
-    check(module, text=source, filename=str(path))
-    return module
+            return [sample(path.absolute())]
+        modules = text.parse_all(source, filename=str(path))
+    for module in modules:
+        check(module, text=source, filename=str(path))
+    return modules
 
 
 def assemble_(args: argparse.Namespace) -> int:
@@ -103,6 +117,7 @@ def assemble_(args: argparse.Namespace) -> int:
     from toolchain.artifact import tile_ir
     from toolchain.stages import STAGES
     from toolchain.tileir import bytecode, text
+    from toolchain.tileir.dialect.debug import attach_all
 
     if (args.file is None) == (args.entry is None):
         raise UsageError("name either a file or an --entry")
@@ -116,8 +131,12 @@ def assemble_(args: argparse.Namespace) -> int:
         if compose := getattr(source, "module", None):
             composed = partial(compose, specs[args.entry], args.bytecode)
     else:
-        artifact = tile_ir(bytecode.write(load(args.file), args.bytecode), args.bytecode)
+        code = bytecode.write(load(args.file), args.bytecode, debug_info=args.debug_info)
+        artifact = tile_ir(code, args.bytecode)
     data = artifact.payload
+    if args.debug_info:
+        _check_debug_info(args, composed is not None)
+        data = bytecode.write(composed(), args.bytecode, debug_info=True) if composed else data
     if args.target is not None:
         chosen = targets.select([args.target])
         if len(chosen) > 1:
@@ -133,9 +152,19 @@ def assemble_(args: argparse.Namespace) -> int:
             raise UsageError(f"{args.entry} is {artifact.form.kind}, which has no Tile IR text")
         # A composed module has the names that its source gives the values; bytecode has none.
         module = composed() if composed else bytecode.read(data, name=args.entry or str(args.file))
-        data = text.print_module(module).encode()
+        if args.debug_info:
+            attach_all(module)
+        data = text.print_module(module, locations=args.debug_info).encode()
     emit(args.output, data)
     return 0
+
+
+def _check_debug_info(args: argparse.Namespace, has_places: bool) -> None:
+    """Raises UsageError for what debug information cannot be had of."""
+    if args.target is not None:
+        raise UsageError("--debug-info is for bytecode and text: a cubin is made without it", hint="leave out --target")
+    if args.entry is not None and not has_places:
+        raise UsageError(f"--debug-info: the entries of source {args.source} do not say where their operations stand")
 
 
 def disassemble_(args: argparse.Namespace) -> int:
@@ -150,8 +179,8 @@ def disassemble_(args: argparse.Namespace) -> int:
 
 def verify_(args: argparse.Namespace) -> int:
     for path in args.files:
-        module = load(path)
-        entries = ", ".join(f"@{symbol}" for symbol in module.entries) or "fragments alone"
+        symbols = [symbol for module in load_all(path) for symbol in module.entries]
+        entries = ", ".join(f"@{symbol}" for symbol in symbols) or "no entries"
         print(f"{path}: ok: {entries}")
     return 0
 
@@ -199,7 +228,9 @@ def interpret_(args: argparse.Namespace) -> int:
 
 def _entry(path: Path, module: ModuleOp, name: str | None) -> str:
     """The entry of that name, or where none is named the only one. Raises UsageError."""
-    symbols = list(module.entries)  # at least one, or the module is not valid
+    symbols = list(module.entries)
+    if not symbols:
+        raise UsageError(f"{path} has no entries, so there is nothing to run")
     if name is None and len(symbols) > 1:
         raise UsageError(f"{path} has {len(symbols)} entries", hint=f"--entry, one of {', '.join(symbols)}")
     if name is not None and name not in symbols:

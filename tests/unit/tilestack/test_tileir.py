@@ -75,7 +75,7 @@ def test_verify_points_at_what_is_wrong(run: Run, add_one: Path) -> None:
         (b"\xff\xfe\x00", 2, "neither Tile IR text nor bytecode"),
         (b"\x7fTileIR\x00\x0d\x03", 3, "byte 0x"),
         (b"cuda_tile.module @m {\n", 3, ":2:1"),
-        (b"global @g <i32: 1> : tile<4xi32>\n", 3, "the module has no entries"),
+        (b"// nothing\n", 3, "no entry in this file"),
     ],
 )
 def test_files_that_are_no_kernel(run: Run, tmp_path: Path, content: bytes, code: int, said: str) -> None:
@@ -190,7 +190,7 @@ def test_interpret_runs_no_entry_that_was_not_chosen(run: Run, add_one: Path) ->
     add_one.write_text(one.replace(entry, ""))
     for more in ([], ["--entry", "add_one"]):
         ran = run(*words, *more)
-        assert ran.code == 3 and f"{add_one}:1:1: error: no entry in this file" in ran.err
+        assert ran.code == 2 and f"{add_one} has no entries, so there is nothing to run" in ran.err
 
 
 def _npy(header: str) -> bytes:
@@ -244,3 +244,23 @@ def test_an_argument_is_saved_as_often_as_asked_for(run: Run, add_one: Path, tmp
 def test_text_is_what_the_printer_prints(run: Run, add_one: Path, tmp_path: Path) -> None:
     run("assemble", add_one, "-o", tmp_path / "k")
     assert run("disassemble", tmp_path / "k").out == text.print_module(bytecode.read((tmp_path / "k").read_bytes()))
+
+
+def test_debug_information_is_written_when_asked_for(run: Run, add_one: Path, tmp_path: Path) -> None:
+    code = tmp_path / "k.tilebc"
+    assert run("assemble", add_one, "-o", code).code == 0
+    assert add_one.name.encode() not in code.read_bytes()
+    assert run("assemble", add_one, "--debug-info", "-o", code).code == 0
+    assert add_one.name.encode() in code.read_bytes()
+    printed = run("assemble", add_one, "--debug-info", "--emit", "mlir").out
+    assert f'in "{tmp_path}">' in printed and " loc(#cuda_tile.di_loc<loc(" in printed
+    ran = run("assemble", add_one, "--debug-info", "--target", "sm_90")
+    assert ran.code == 2 and "a cubin is made without it" in ran.err
+
+
+def test_a_file_of_several_modules_is_verified_but_not_assembled(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "two.mlir"
+    path.write_text("module {\ncuda_tile.module @a { entry @k() {} }\ncuda_tile.module @b {}\n}\n")
+    assert run("verify", path).out == f"{path}: ok: @k\n"
+    ran = run("assemble", path)
+    assert ran.code == 2 and "has 2 modules\n  next: keep each module in a file of its own" in ran.err

@@ -171,6 +171,12 @@ def scoped_places(module: ModuleOp) -> Mapping[Operation, Place]:
     return found
 
 
+def attach_all(module: ModuleOp) -> None:
+    """Attach to each operation the place that `scoped_places` gives it, so that it is printed."""
+    for op, place in scoped_places(module).items():
+        attach(op, place)
+
+
 def _subprogram(entry: EntryOp, place: Location) -> Subprogram:
     directory, name = os.path.split(place.file)
     file = File(name, directory)
