@@ -98,7 +98,7 @@ def _scalar(case: Case, name: str) -> float:
 def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     count = shape[0]
     match case.op, name:
-        case "next_token", "places":  # sorted, because the parts of a row follow one another
+        case "next_token", "indices":  # sorted, because the parts of a row follow one another
             return np.sort(rng.integers(0, 50257, shape), axis=1).astype(np.int32)
         case (("embedding" | "embedding_centred"), "tokens"):
             tokens = rng.integers(0, case.dims["V"], count)

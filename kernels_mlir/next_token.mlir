@@ -35,14 +35,14 @@ fragment @best_of(%value: !values, %place: !places) -> (!real_1x1, !int_1x1) {
   yield %largest, %first_1x1 : !real_1x1, !int_1x1
 }
 
-// values[m, z] = the largest of x[m, z BV : (z + 1) BV], places[m, z] = the first index in x[m, :] that has it
+// values[m, z] = the largest of x[m, z BV : (z + 1) BV], indices[m, z] = the first index in x[m, :] that has it
 //
 // One block makes one part of one row: grid (Z, M). Columns past V are padded with -inf and never win. `next_token` takes
 // the best of the parts.
 kernel @argmax_parts op = argmax_parts {
   %x_tiles = make_partition_view %x_view : !x_part
   %value_tiles = make_partition_view %values_view : !value_part
-  %place_tiles = make_partition_view %places_view : !place_part
+  %place_tiles = make_partition_view %indices_view : !place_part
 
   %z, %m, %unused = get_tile_block_id : !int
   %BV = constant <i32: BV> : !int
@@ -63,13 +63,13 @@ kernel @argmax_parts op = argmax_parts {
   return
 }
 
-// tokens[m] = the place of the largest value of row m, of equals the first; positions[m] is counted up by one
+// tokens[m] = the index of the largest value of row m, the first one if several are equal; positions[m] += 1
 //
 // One block makes one row: the best of the parts that `argmax_parts` made, BZ at a time. The parts stand in order, so
 // that a later one wins only if it is larger. Values past Z are padded with -inf and never win.
 kernel @next_token op = next_token {
   %value_tiles = make_partition_view %values_view : !values_part
-  %place_tiles = make_partition_view %places_view : !places_part
+  %place_tiles = make_partition_view %indices_view : !places_part
   %token_tiles = make_partition_view %tokens_view : !index_part
   %position_tiles = make_partition_view %positions_view : !index_part
 

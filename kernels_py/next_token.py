@@ -7,32 +7,32 @@ import cuda.tile as ct
 ConstInt = ct.Constant[int]
 
 
-def best_of(value, place):
-    """The largest of value (1, N) and the least place (1, N) that has it, each (1, 1)."""
+def best_of(value, index):
+    """The largest of value (1, N), and the least of index (1, N) among the elements that have it; each (1, 1)."""
     largest = ct.max(value, axis=1, keepdims=True)
-    return largest, ct.min(ct.where(value == largest, place, 2147483647), axis=1, keepdims=True)
+    return largest, ct.min(ct.where(value == largest, index, 2147483647), axis=1, keepdims=True)
 
 
 @ct.kernel
-def argmax_parts(x, values, places, BV: ConstInt):
-    """One block makes BV columns of one row: their largest value, and where it stands."""
+def argmax_parts(x, values, indices, BV: ConstInt):
+    """One block makes BV columns of one row: their largest value, and its index."""
     z, m = ct.bid(0), ct.bid(1)
     value = ct.load(x, index=(m, z), shape=(1, BV), padding_mode=ct.PaddingMode.NEG_INF, allow_tma=False)
-    largest, place = best_of(value.astype(ct.float32), (z * BV + ct.arange(BV, dtype=ct.int32))[None, :])
+    largest, first = best_of(value.astype(ct.float32), (z * BV + ct.arange(BV, dtype=ct.int32))[None, :])
     ct.store(values, index=(m, z), tile=largest, allow_tma=False)
-    ct.store(places, index=(m, z), tile=place, allow_tma=False)
+    ct.store(indices, index=(m, z), tile=first, allow_tma=False)
 
 
 @ct.kernel
-def next_token(values, places, tokens, positions, BZ: ConstInt):
+def next_token(values, indices, tokens, positions, BZ: ConstInt):
     """One block makes one row: the best of its parts, BZ at a time, a later one only if it is larger."""
     m = ct.bid(0)
     best = ct.full((1, 1), -float("inf"), ct.float32)
     token = ct.zeros((1, 1), ct.int32)
     for j in range(ct.cdiv(values.shape[1], BZ)):
         value = ct.load(values, index=(m, j), shape=(1, BZ), padding_mode=ct.PaddingMode.NEG_INF, allow_tma=False)
-        place = ct.load(places, index=(m, j), shape=(1, BZ), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
-        largest, first = best_of(value, place)
+        index = ct.load(indices, index=(m, j), shape=(1, BZ), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+        largest, first = best_of(value, index)
         larger = largest > best
         token = ct.where(larger, first, token)
         best = ct.where(larger, largest, best)

@@ -200,12 +200,12 @@ def decode_attention_unsplit(
 
 
 def argmax_parts(x: Array, values: Array, *, dtype: str) -> tuple[F32, NDArray[np.int32]]:
-    largest, places = float64.argmax_parts(rounded(x, dtype), values)
-    return f32(largest), places
+    largest, indices = float64.argmax_parts(rounded(x, dtype), values)
+    return f32(largest), indices
 
 
 def next_token(
-    values: Array, places: Array, positions: Array, *, dtype: str
+    values: Array, indices: Array, positions: Array, *, dtype: str
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     del dtype
-    return float64.next_token(values, places, positions)
+    return float64.next_token(values, indices, positions)

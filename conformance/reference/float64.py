@@ -182,14 +182,14 @@ def argmax_parts(x: Array, values: Array) -> tuple[F64, NDArray[np.int32]]:
     if len(parts) != values.shape[1]:
         raise ValueError(f"{x.shape[1]} columns are {len(parts)} parts, not {values.shape[1]}")
     largest = np.stack([part.max(axis=1) for part in parts], axis=1)  # (M, Z)
-    places = np.stack([part.argmax(axis=1) + PART * z for z, part in enumerate(parts)], axis=1)
-    return largest, places.astype(np.int32)
+    indices = np.stack([part.argmax(axis=1) + PART * z for z, part in enumerate(parts)], axis=1)
+    return largest, indices.astype(np.int32)
 
 
 PART = 2048
 
 
-def next_token(values: Array, places: Array, positions: Array) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def next_token(values: Array, indices: Array, positions: Array) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The token of each row, and the positions counted up."""
     best = np.argmax(f64(values), axis=1)
-    return places[np.arange(len(places)), best].astype(np.int32), (positions + 1).astype(np.int32)
+    return indices[np.arange(len(indices)), best].astype(np.int32), (positions + 1).astype(np.int32)

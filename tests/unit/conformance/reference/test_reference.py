@@ -54,8 +54,8 @@ def test_the_likeliest_token(rng: np.random.Generator) -> None:
     x = rng.standard_normal((3, 5000))
     x[0, [7, 4999]] = 9  # of equals the first
     x[1, 4100] = 9
-    values, places = float64.argmax_parts(x, np.empty((3, 3)))
-    tokens, positions = float64.next_token(values, places, np.array([0, 5, 6], np.int32))
+    values, indices = float64.argmax_parts(x, np.empty((3, 3)))
+    tokens, positions = float64.next_token(values, indices, np.array([0, 5, 6], np.int32))
     assert tokens.tolist() == x.argmax(axis=1).tolist()
     assert tokens[:2].tolist() == [7, 4100]
     assert positions.tolist() == [1, 6, 7]
