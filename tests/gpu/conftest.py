@@ -1,4 +1,4 @@
-"""What the tests on a GPU launch: a bundle that was compiled before, perhaps on another machine."""
+"""The bundle for the tests on a GPU. It was compiled before, perhaps on another machine."""
 
 from __future__ import annotations
 

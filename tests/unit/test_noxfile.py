@@ -1,4 +1,4 @@
-"""The menu, with a stand-in for nox, which the toolchain does not have."""
+"""The sessions of noxfile.py, with a stand-in for nox, which the toolchain's environment does not have."""
 
 from __future__ import annotations
 

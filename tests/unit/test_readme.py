@@ -1,4 +1,4 @@
-"""The README's two lines, which are what CI runs and what the menu offers."""
+"""The command lines of the README are sessions of noxfile.py, and CI runs the tests line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cases, held against the entries: on a CPU the matrix runs each of them."""
+"""Compares cases and entries: on a CPU the matrix runs every entry."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def cpu() -> Executor:
 
 @functools.cache
 def entries_of(kernel: str, dtype: str) -> list[EntrySpec]:
-    """A kernel's entries, one of each set of constants, whatever tile would be taken for a size."""
+    """A kernel's entries, one for each set of constants, even those that no size would choose."""
     found: dict[str, EntrySpec] = {}
     for spec in ENTRIES:
         if (kernel_of(spec), spec.dtype) == (kernel, dtype):
@@ -106,7 +106,7 @@ def _takes(spec: EntrySpec, case: Case) -> bool:
 
 @functools.cache
 def drawn(number: int, dtype: str) -> tuple[Inputs, Expected]:
-    """A case's inputs and what is expected of them; the case by its number, for it has no hash."""
+    """A case's inputs and expected results. The case is given by its number, because it cannot be hashed."""
     inputs = make_inputs(CASES[number], dtype, SEED)
     return inputs, references(CASES[number], dtype, inputs)
 
@@ -135,7 +135,7 @@ class Kernels:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Kernels:
-    """The kernels as they stand."""
+    """The kernels without a bug."""
     return Kernels(SOURCE.library, tmp_path_factory.mktemp("sound"))
 
 

@@ -214,7 +214,7 @@ def test_forbidden_tma_as_an_integer_hides_no_other_difference(bundle: Bundle, t
 
 
 def dense(bundle: Bundle, folder: Path, value: str) -> Bundle:
-    """A bundle of one entry of which the bytecode has an i1 constant as well."""
+    """A bundle of one entry, with an i1 constant added to its bytecode."""
     entry = bundle.find("mlir", "gelu_any_f32")
     text = print_module(read(bundle.read(entry.bytecode), name="k"))
     head, brace, rest = text.partition(") {\n") if ") {\n" in text else text.partition("{\n")

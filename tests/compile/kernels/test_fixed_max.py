@@ -1,4 +1,4 @@
-"""Attention relative to an anchor, on scores that the conformance cases do not draw."""
+"""Attention with a fixed maximum, on scores that the conformance cases do not draw."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def attention(request: pytest.FixtureRequest, tmp_path: Path) -> Attention:
 
 
 def drawn(score: float, values: float) -> tuple[NDArray, NDArray, NDArray]:
-    """320 queries; key 5 has about this score for all of them, the others about 0. Values are so large."""
+    """320 queries. Key 5 has about this `score` for all of them, the other keys about 0. `values`: their magnitude."""
     rng = np.random.default_rng(4)
     q, k, v = (rng.standard_normal((1, 320, 1, 64)) / 8 for _ in range(3))
     q[..., 0] = 1.0

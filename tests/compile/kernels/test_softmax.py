@@ -33,7 +33,8 @@ def test_a_row_far_below_zero_still_adds_up_to_one(module: str, tmp_path: Path) 
 @pytest.mark.needs("toolchain")
 @pytest.mark.parametrize("module", ["kernels_mlir", "kernels_py"])
 def test_two_blocks_of_wide_rows_fit_a_multiprocessor(module: str, tmp_path: Path) -> None:
-    """And keep their rows in registers: a compiler that saw through the 0 which is added would keep values in f32."""
+    """They keep their rows in registers in 16 bits. A compiler that removed the added 0 would keep the values in
+    f32."""
     contiguous = [e for e in importlib.import_module(module).SOURCE.entries() if e.kernel == "softmax_contiguous"]
     made = compile_entries([(module, spec) for spec in contiguous], select(["sm_90"]), Cache(tmp_path), jobs=2)
     assert not made.failures

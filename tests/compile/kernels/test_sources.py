@@ -52,7 +52,7 @@ Exported = Callable[[EntrySpec], bytes]
 
 
 def test_tiles_of_two_parts_have_a_grid_of_one_row() -> None:
-    """Their accumulators start with the number of the block's row: only that of the first row is 0."""
+    """Their accumulators start with the block index in y, which is 0 only in the first row of the grid."""
     pairs = [spec for spec in ENTRIES if "BR" in spec.constants and spec.op_spec.products]
     assert {"linear_split_n", "linear_residual_squares_split_n_mma"} <= {spec.kernel for spec in pairs}
     assert {spec.op for spec in pairs} == {
@@ -83,7 +83,7 @@ def test_every_part_of_a_kernel_in_python_is_used() -> None:
 
 
 def dtypes_of(op: OpSpec) -> list[str]:
-    """tf32 where there are products; f32 alone where the op names no dtype."""
+    """The dtypes of an op: tf32 only if it has products, and only f32 if its signature leaves no dtype open."""
     if not any(param.dtype == "T" for param in op.params):
         return ["f32"]
     return [dtype for dtype in DTYPES if op.products or dtype != "tf32"]
@@ -173,7 +173,8 @@ def test_of_a_contiguous_array_the_address_alone_is_promised(exported: Exported)
 
 @pytest.mark.parametrize("source", list(SOURCES))
 def test_an_entry_without_one_of_its_kernels_constants_is_refused(source: str) -> None:
-    """As one is that was tuned before the kernel took it: it would run with what the file happens to have."""
+    """For example one tuned before the kernel had this constant: it would run with the value that stands in the
+    file."""
     spec = next(spec for spec in ENTRIES if (spec.op, spec.source) == ("attention", source))
     fewer = {name: size for name, size in spec.constants.items() if name != "GROUP"}
     with pytest.raises(SourceError, match="GROUP"):
@@ -214,7 +215,7 @@ def test_every_entry_reads_back(source: str, exported: Exported) -> None:
 
 
 def waits(module: ModuleOp) -> tuple[int, int]:
-    """How often it waits for the launch before it, and lets the one after it begin."""
+    """How often it waits for the previous launch, and how often it lets the next one begin."""
     names = [op.name for op in module.walk()]
     return names.count(GdcWaitTkoOp.name), names.count(GdcLaunchDependentsTkoOp.name)
 
@@ -223,7 +224,7 @@ def waits(module: ModuleOp) -> tuple[int, int]:
 @pytest.mark.parametrize("symbol", ["gelu_1024_f32", "layernorm_two_pass_wide_f32"])
 @pytest.mark.parametrize("source", list(SOURCES))
 def test_a_kernel_waits_on_a_gpu_that_overlaps_launches(source: str, symbol: str, tmp_path: Path) -> None:
-    """One that says nothing of it, and one that reads its weight and bias before it waits."""
+    """A kernel that does not mention waiting, and one that reads its weight and bias before it waits."""
     spec = next(s for s in ENTRIES if (s.source, s.symbol) == (source, symbol))
     for version, target, wanted in (("13.3", "sm_90", 0), ("13.4", "sm_80", 0), ("13.4", "sm_90", 1)):
         data = SOURCES[source].bytecode(spec, version)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.needs("toolchain")
 
 
 def tilestack(*words: str | Path, code: int = 0, cwd: Path = ROOT) -> str:
-    """What the command printed; standard error where it should fail."""
+    """Run the command. Returns its output, or standard error if it should fail."""
     done = subprocess.run(
         [sys.executable, "-m", "tilestack", *map(str, words)],
         cwd=cwd, capture_output=True, text=True, check=False,

@@ -1,4 +1,4 @@
-"""pack, unpack and verify-bundle: what was published is made again, and what was changed is found."""
+"""pack, unpack and verify-bundle: a published bundle is made again, and changes to it are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `inspect` counts, on kernels written so that we know: PTX through the toolchain's own ptxas."""
+"""The counts of `inspect`, on kernels whose counts are known: PTX compiled by the toolchain's own ptxas."""
 
 from __future__ import annotations
 

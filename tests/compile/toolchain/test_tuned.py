@@ -1,4 +1,4 @@
-"""What one source's measurements chose, as the other source compiles it."""
+"""Entries that one source's measurements chose, compiled from the other source."""
 
 from __future__ import annotations
 

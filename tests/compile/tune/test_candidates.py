@@ -1,4 +1,4 @@
-"""What a tuned row gives beside the entry that was measured, as the compiler makes it."""
+"""The entries that a tuned row gives besides the measured one, as the compiler makes them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def faults(tmp_path: Path) -> Faults:
 
 @pytest.mark.parametrize("source", ["mlir", "py"])
 def test_a_row_whose_entry_for_other_sizes_is_serialised_has_a_fault(faults: Faults, source: str) -> None:
-    """That for its own sizes, which was the fastest on an H200, is not."""
+    """The row's entry for its own sizes, the fastest on an H200, is not serialised."""
     found = faults({**ROW, "sources": [source], "sizes": {"N": 3072, "K": 768}})
     assert found == f"{source}/linear_gelu_sm_90_m256_bf16 is serialised: its products wait for one another"
 

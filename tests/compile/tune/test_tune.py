@@ -1,4 +1,4 @@
-"""A whole search but for the GPU: compiled with the pinned tools, measured on the interpreter."""
+"""A whole search without a GPU: compiled with the pinned tools, measured on the interpreter."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_search_up_to_what_only_a_gpu_can_tell(tmp_path: Path, monkeypatch: py
 def test_times_of_what_was_compiled_are_applied_and_of_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the two commands stand times that a GPU could have given."""
+    """Between the two commands the test writes times that a GPU could have measured."""
     monkeypatch.setenv("TILESTACK_CACHE_DIR", str(tmp_path / "cache"))
     folder, spaces = tmp_path / "tune", tmp_path / "spaces.toml"
     spaces.write_text(GELU)

@@ -1,4 +1,4 @@
-"""The model as graphs: what a replay gives is what its launches give, bit for bit."""
+"""The model as graphs: a replay gives the same bits as separate launches."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_each_gpu_has_its_own_memory(cuda: Executor) -> None:
 
 
 def _default_pool() -> tuple[int, int]:
-    """What the process's default pool keeps, in bytes, and the most that it may keep."""
+    """The bytes that the process's default pool keeps, and the most that it may keep."""
     from cuda.bindings import driver
 
     (status, device) = driver.cuDeviceGet(0)

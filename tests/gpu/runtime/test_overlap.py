@@ -59,7 +59,7 @@ def step(launcher: Launcher, dtype: str, on: Arrays, n: int) -> None:
 
 
 def step_with_new_weights(launcher: Launcher, dtype: str, on: Arrays, n: int) -> None:
-    """Of three launches the first makes a matrix that the third may read before it waits."""
+    """Launch `n` of a chain of threes: the first makes a matrix that the third may read before it waits."""
     old, new = (on["v"], on["w"]) if n // 3 % 2 == 0 else (on["w"], on["v"])
     if n % 3 == 0:
         launcher("layernorm", dtype, x=old, weight=on["weight"], bias=on["bias"], out=new, eps=1e-5)
@@ -73,7 +73,7 @@ Step = Callable[[Launcher, str, Arrays, int], None]
 
 
 def chain(launcher: Launcher, dtype: str, on: Arrays, one: Step) -> bool:
-    """Launches it. True if any of its launches ran ahead of the one before it."""
+    """Launch a chain. True if any launch began before the previous one ended."""
     executor, ahead = launcher.executor, False
     assert isinstance(executor, CudaExecutor)
     for n in range(LENGTH):

@@ -70,7 +70,7 @@ class Bench:
         return self.engine.run(container(self.image, mounts, environment), command)
 
     def fetch(self, call: str, *, mirror: bool = True) -> str:
-        """What Conan says of a recipe that makes this call; raises ToolFailed where it fails."""
+        """The output of Conan for a recipe that makes this call. Raises ToolFailed if it fails."""
         # Conan gets the sources of a recipe once: each call is a recipe of its own.
         self._calls += 1
         (self.recipe / "conanfile.py").write_text(RECIPE.format(call=call) + f"# {self._calls}\n")

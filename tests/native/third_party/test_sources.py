@@ -29,7 +29,7 @@ def archive(bench: Bench) -> Path:
 
 @pytest.fixture(scope="module")
 def clone(bench: Bench) -> tuple[Path, str, str]:
-    """A clone in the mirror, the commit and the tree of what is in it; one file is one that .gitignore names."""
+    """A clone in the mirror, with its commit and tree. Its .gitignore excludes one of its files."""
     folder = bench.mirror / "thing"
     folder.mkdir()
     git(folder, "init", "-q")

@@ -48,7 +48,7 @@ def row() -> MakeRow:
 
 @pytest.fixture
 def results(row: MakeRow) -> Results:
-    """Of every kind of case, from two sources."""
+    """Results with every kind of case, from two sources."""
     rows = [
         row(source=source, group=group, case=f"{group} {size}", dims={"B": 1, "T": size}, axis=axis,
             model_bytes=10**8, ours_peak_bytes=2 * 10**8 + size, peer_peak_bytes=3 * 10**8 + size,

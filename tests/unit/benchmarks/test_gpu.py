@@ -1,4 +1,4 @@
-"""The whole of `gpu` at tiny sizes, on the interpreter and PyTorch's CPU: all but streams, graphs and clocks."""
+"""The whole command `gpu` at tiny sizes, on the interpreter and PyTorch's CPU: without streams, graphs and clocks."""
 
 from __future__ import annotations
 
@@ -127,7 +127,8 @@ def test_a_wrong_kernel_is_found_and_the_run_goes_on(rig: Any, tmp_path: Path, m
 def test_a_peer_that_leaves_its_output_as_it_was_is_wrong(
     rig: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has its outputs at one place, as a compiler with graphs of its own, and wrote them while it was warmed up."""
+    """Its outputs are always at the same address, as with a compiler's own graphs, and hold the results of the
+    warm-up."""
     from benchmarks.harness import ops
     from benchmarks.peers import torch_op_peers
 
@@ -202,7 +203,7 @@ def test_no_peers_leave_ours_alone(rig: Any, tmp_path: Path) -> None:
 
 
 def test_every_process_of_a_run_is_told_what_tree_it_is_of(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each would else ask git for itself, and find what the others wrote."""
+    """Otherwise each would ask git itself, and find the files that the others wrote."""
     from benchmarks import gpu
     from benchmarks.harness import apart, environment
 
@@ -280,7 +281,7 @@ class FakeEvent:
 
 
 def test_a_graph_keeps_the_last_output_of_each_set_and_can_poison_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is done on a GPU, without one: the calls run once, while they would be recorded."""
+    """As on a GPU, but without one: the calls run once, at the time when a GPU would record them."""
     from contextlib import nullcontext
     from types import SimpleNamespace
 

@@ -64,7 +64,7 @@ def test_bundles_to_compare_with_have_names() -> None:
 def test_a_comparison_that_says_nothing_is_refused(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Before anything is loaded: this machine may have no PyTorch."""
+    """It is refused before anything is loaded, because this machine may have no PyTorch."""
     assert command.main(["gpu", *words]) == UsageError.exit_code
     assert message in capsys.readouterr().err
 
@@ -103,7 +103,7 @@ def test_a_package_that_is_missing_is_named(
 
 
 def test_without_pytorch_the_gpu_part_says_so() -> None:
-    """In a Python of its own, where importing it fails whatever is installed."""
+    """This runs in a separate Python process, where the import of PyTorch always fails."""
     program = "import sys; sys.modules['torch'] = None; from benchmarks.__main__ import main; sys.exit(main(['gpu']))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 4

@@ -1,4 +1,4 @@
-"""What helps a contributor calls things that are there: hooks, the development container, forms, CONTRIBUTING.md."""
+"""Files for contributors only name things that exist: hooks, the development container, forms, CONTRIBUTING.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nox -s new_op`: names that it refuses, all or nothing, and that no place of this tree is left unfilled."""
+"""`nox -s new_op` refuses bad names, writes all places or none; and this tree has no unfilled place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that leak what differs between two builds are found and the leak is named; those that do not, pass."""
+"""Commands whose output depends on a varied condition are found and the condition is named; other commands pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workflows of .github: what they call is there, and no runner of ours runs a pull request."""
+"""The workflows of .github: the commands that they call exist, and our own runner never runs a pull request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def load(path: Path) -> dict[Any, Any]:
 
 
 def called(pattern: str) -> list[Any]:
-    """What the scripts of all workflows call, by a pattern of it."""
+    """All matches of a pattern in the scripts of the workflows."""
     jobs = [job for path in WORKFLOWS for job in load(path)["jobs"].values()]
     found = [match for job in jobs for step in job["steps"] for match in re.findall(pattern, step.get("run", ""))]
     assert found

@@ -1,4 +1,4 @@
-"""What passes and what does not, against hand-made numbers."""
+"""Results that pass and results that do not, with numbers made by hand."""
 
 from __future__ import annotations
 

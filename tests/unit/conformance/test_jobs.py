@@ -1,4 +1,4 @@
-"""The matrix in processes: the same rows as in one, and an end that says what happened."""
+"""The matrix in several processes: the same rows as in one, and a clear error if a process dies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CASES = [Case("gelu", {"M": rows, "N": 8}, "") for rows in (1, 2, 3)]
 
 @dataclass(frozen=True)
 class Dies:
-    """Its process ends as it is unpacked there."""
+    """A job whose process ends while it is unpickled there."""
 
     def __reduce__(self) -> tuple[object, tuple[int]]:
         return os._exit, (3,)
@@ -48,7 +48,7 @@ def journal(tmp_path: Path) -> Journal:
 
 
 def test_processes_give_the_rows_of_one(bundle: Bundle, journal: Journal) -> None:
-    """Of an empty bundle: each row is an error that names its case."""
+    """With an empty bundle, so that each row is an error that names its case."""
     jobs = dict(enumerate(op_jobs(CASES, ["f32", "bf16"], None)))
     here = dict(run_here(jobs, Site(bundle, CpuExecutor(), ["mlir", "py"], 7, nullcontext()), journal))
     assert {number: len(rows) for number, rows in here.items()} == dict.fromkeys(range(6), 2)

@@ -1,4 +1,4 @@
-"""The journal of a run: what is read back after a kill, and that nothing of another run is."""
+"""The journal of a run: finished jobs are read back after a kill, and rows of another run are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run of the matrix that is interrupted, and one that goes on with it."""
+"""A run of the matrix that is interrupted, and a run that continues it."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_another_bundle_is_not_resumed(run: Run, bundle: Bundle) -> None:
 
 
 def test_what_the_bundle_lacks_is_not_run_and_said_once(bundle: Bundle, journal: Journal) -> None:
-    """It has gelu in f32 alone, from one source."""
+    """The bundle only has gelu in f32, from one source."""
     suite = Three()
     results = run_matrix(
         bundle, [CpuExecutor()], journal, suites={"three": Suite(suite, needs=("linear",))}, full=False

@@ -1,4 +1,4 @@
-"""What a case is launched with, and how its arrays lie in memory."""
+"""The arguments of a case's launch, and their layout in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cases the interpreter runs by default."""
+"""The cases that the interpreter runs by default."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def case(**dims: int) -> Case:
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_layouts_are_those_of_the_arrays(dtype: str) -> None:
-    """So that the entry that is chosen beforehand is the one that runs."""
+    """Then the entry that is chosen beforehand is the one that runs."""
     executor = CpuExecutor()
     for one in (c for c in CASES if not c.gpu_only and cost(c) < 3e6 and dtype in c.dtypes()):
         virtual, real = layouts(one, dtype, executor), upload(one, make_inputs(one, dtype, 1), executor)

@@ -1,4 +1,4 @@
-"""The training script: what it writes is a checkpoint, and computes here what it computed in PyTorch."""
+"""The training script writes a checkpoint, and our model computes the same with it as PyTorch."""
 
 from __future__ import annotations
 

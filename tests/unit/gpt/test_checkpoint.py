@@ -1,4 +1,4 @@
-"""The checkpoint that comes with the repository, and how little it takes to read it."""
+"""The checkpoint that comes with the repository, and the few packages needed to read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the layers launch, each op computed by the reference."""
+"""The launches of the layers; each op is computed by the reference."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_norms_of_many_rows_are_part_of_the_products(
 def test_of_few_rows_the_norm_between_products_is_part_of_them(
     launcher: Any, width: int, rows: int, within: bool
 ) -> None:
-    """Where a block reads its weights for a whole row at once."""
+    """This is so if a block reads its weights for a whole row at once."""
     config = replace(FOLDED, n_layer=1, n_embd=width, n_head=width // 64)
     weights = random_weights(config, seed=5)
     tokens = np.random.default_rng(8).integers(0, config.vocab_size, (1, rows)).astype(np.int32)
@@ -112,7 +112,7 @@ def test_norms_are_folded_only_where_the_policy_of_the_launchers_target_has_it(l
 
 
 def test_a_folded_model_prefills_and_decodes_as_it_goes_forward(launcher: Any) -> None:
-    """The prompt's rows are many, a decoding step's few: one with norms as launches, the other without."""
+    """A prompt has many rows and uses folded norms; a decoding step has few and launches its norms."""
     model = GPT(FOLDED, random_weights(FOLDED, seed=5), launcher, "f16")
     tokens = np.random.default_rng(8).integers(0, FOLDED.vocab_size, (2, 299)).astype(np.int32)
     wanted = model.forward(tokens).numpy().astype(np.float32)

@@ -1,4 +1,4 @@
-"""The layout of a workspace follows what the passes launch."""
+"""The layout of a workspace follows from the launches of the passes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def meet(placed: Arena, shapes: dict[str, Shape], a: str, b: str) -> bool:
 
 
 def layout(*launches: tuple[str, str], passes: int = 1) -> Arena:
-    """Of launches that read all of one buffer and write all of another."""
+    """The layout for launches that each read all of one buffer and write all of another."""
     recorder = Recorder(CpuExecutor(), SHAPES)
     flat = {name: getattr(recorder.work, name).reshape(-1) for name in ALL}
     for _ in range(passes):
@@ -55,7 +55,7 @@ def test_a_longer_pass_is_another_layout() -> None:
 
 
 def test_contents_matter_only_until_they_are_written_anew() -> None:
-    """As in one layer after another: between its last read and the next write a buffer's memory is free."""
+    """Between its last read and the next write, as from one layer to the next, a buffer's memory is free."""
     layer = (("x", "qkv"), ("qkv", "attended"), ("attended", "hidden"), ("hidden", "x"))
     one, three = layout(*layer), layout(*(3 * layer))
     assert meet(three, SHAPES, "qkv", "hidden")
@@ -68,7 +68,7 @@ def test_what_the_host_gave_stays_for_the_next_replay() -> None:
 
 
 def test_a_pass_of_its_own_starts_anew() -> None:
-    """What one pass leaves in a buffer, the next never reads: the buffer does not live in between."""
+    """A pass never reads what an earlier pass left in a buffer, so the buffer's contents do not matter in between."""
     one, two = (layout(("x", "qkv"), ("qkv", "hidden"), ("hidden", "normed"), passes=n) for n in (1, 2))
     assert one.offsets == two.offsets
 
@@ -98,7 +98,7 @@ def test_columns_that_are_written_leave_the_others() -> None:
 
 
 def late_projection(self: Layers, w: Any, y: Any, x: Any, normed: Any, hidden: Any, squares: Any) -> None:
-    """As where the MLP runs beside attention: attention's result is read after the hidden layer is made."""
+    """A model whose MLP runs beside attention: attention's result is read after the hidden layer was computed."""
     del squares
     self.launch("layernorm", x=x, **w("ln_2"), out=normed, eps=self._config.eps)
     self.launch("linear_gelu", x=normed, **w("mlp.c_fc"), out=hidden)

@@ -14,7 +14,7 @@ from toolchain.runtime.cpu import CpuExecutor
 
 
 class Recorder(CpuExecutor):
-    """The CPU executor's memory; a launch is written down instead of run."""
+    """A CPU executor that records launches instead of running them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Recorder(CpuExecutor):
 
 @dataclass
 class Entries:
-    """As much of a bundle as a launch touches before the device: the choice of an entry."""
+    """The part of a bundle that a launch needs before it reaches the device: the choice of an entry."""
 
     specs: list[EntrySpec]
     asked: list[tuple[str, str, str, Mapping[str, int], frozenset[str]]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A CUDA driver without a GPU: the real types and constants, and calls that are written down and succeed."""
+"""A CUDA driver without a GPU: it has the real types and constants, records calls, and lets them succeed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FakeDriver:
 
     @property
     def left(self) -> dict[str, int]:
-        """How much was made and not given back."""
+        """How many handles were made and not given back."""
         return {back: len(handles) for back, handles in self.made.items() if handles}
 
     def names(self) -> list[str]:

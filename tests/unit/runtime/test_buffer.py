@@ -176,7 +176,7 @@ def test_use_after_free_is_an_error_in_every_view(cpu: CpuExecutor) -> None:
 
 
 def test_overlapping_buffers_are_not_copied(cpu: CpuExecutor) -> None:
-    """A GPU copies them in no order that anybody has promised."""
+    """A GPU copies them in an unspecified order."""
     buffer = cpu.from_numpy(counted(8))
     for target, source in (((1, 8), (0, 7)), ((0, 5), (3, 8))):
         with pytest.raises(UsageError, match="they overlap"):

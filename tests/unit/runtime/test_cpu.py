@@ -39,7 +39,7 @@ def test_a_graph_keeps_its_buffers_alive(cpu: CpuExecutor) -> None:
 
 
 def test_a_graph_minds_its_own_buffers(cpu: CpuExecutor) -> None:
-    """A view's memory counts, whichever view of it was launched; what the graph does not use may go."""
+    """The memory of each view it uses must stay alive; memory that the graph does not use may be freed."""
     memory = cpu.allocate(64)
     first, second, other = cpu.view(memory, 0, (4,), "i32"), cpu.view(memory, 32, (4,), "i32"), cpu.empty((4,), "i32")
     with cpu.capture() as graph:

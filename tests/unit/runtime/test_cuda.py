@@ -1,4 +1,4 @@
-"""What a CUDA executor takes from the driver, gives back, and does under its lock; the driver is a fake."""
+"""The handles that a CUDA executor takes and gives back, and the calls it makes under its lock, with a fake driver."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
 
 
 def used() -> tuple[CudaExecutor, list[Any]]:
-    """An executor that has been used for everything, and what it handed out."""
+    """An executor on which everything has been used once, and the objects that it handed out."""
     cuda = CudaExecutor()
     x, out = cuda.empty((4, 4), "f32"), cuda.empty((4, 4), "f32")
     EntryLauncher(cuda)(BUNDLE, ENTRY, {"x": x, "out": out})
@@ -154,7 +154,7 @@ LOCKED = {
 
 
 def test_work_is_put_on_the_stream_under_the_lock(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As another thread sees it: while such a call runs, it cannot take the lock."""
+    """While such a call runs, another thread cannot take the lock."""
     cuda = CudaExecutor()
     unlocked: list[str] = []
     waited_with_lock: list[str] = []
@@ -235,7 +235,7 @@ def test_a_launch_takes_block_and_shared_memory_from_the_entry(fake: FakeDriver,
 def test_a_lost_context_is_closed_without_a_word_to_the_driver(
     fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error that lost it is the one to show; what was in it is gone."""
+    """The error that lost it must be the one that is shown, and its handles no longer exist."""
     cuda, _handed_out = used()
     ordinary = fake.called
 

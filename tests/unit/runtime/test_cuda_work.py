@@ -29,7 +29,7 @@ def test_parameters_are_packed_in_abi_order(cpu: CpuExecutor) -> None:
 
 
 class Driverless:
-    """As much of the CUDA executor as a graph uses; `frees` counts as its own does."""
+    """The part of the CUDA executor that a graph uses; `frees` counts as the real one does."""
 
     def __init__(self) -> None:
         self.frees = 0
@@ -52,7 +52,7 @@ class Driverless:
 
 
 class Counted(Allocation):
-    """Counts how often somebody asks whether it was freed."""
+    """Counts how often it is asked if it was freed."""
 
     asked = 0
 

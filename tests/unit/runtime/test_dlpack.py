@@ -36,7 +36,7 @@ def test_a_reader_keeps_the_memory_alive(cpu: CpuExecutor, array: np.ndarray) ->
 
 
 def test_freeing_takes_nothing_from_a_reader(cpu: CpuExecutor) -> None:
-    """Neither the executor's own memory nor what it adopted from yet another library."""
+    """This holds for the executor's own memory, and for memory that it adopted from another library."""
 
     class Source(np.ndarray):
         pass

@@ -1,4 +1,4 @@
-"""When a launch begins before the one before it ends, with a driver that only writes down what it is asked."""
+"""Which launches may begin before the previous one ends, tested with a driver that only records calls."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_a_graph_begins_and_ends_on_its_own(chain: Chain, fake: FakeDriver) -> N
 
 @pytest.mark.parametrize("failing", [(), ("cuStreamEndCapture",)])
 def test_after_a_capture_that_broke(chain: Chain, fake: FakeDriver, failing: tuple[str, ...]) -> None:
-    """What was captured is no launch: before the next one are those before the capture, whatever they write."""
+    """The captured launches did not run. So the next launch comes after those before the capture."""
     chain.gelu("x", "weight")
     fake.failing.update(failing)
 

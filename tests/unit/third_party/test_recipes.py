@@ -1,4 +1,4 @@
-"""The recipes against the pins, as far as it can be seen without Conan."""
+"""Compares the recipes with the pins, as far as that is possible without Conan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCRIPTS = sorted([ROOT / "conanfile.py", *RECIPES.rglob("*.py")])
 
 
 def locked(kind: str = "requires") -> dict[str, str]:
-    """What conan.lock names: revision by name/version."""
+    """The revisions in conan.lock, by name/version."""
     return {reference.partition("#")[0]: reference.partition("#")[2] for reference in LOCK[kind]}
 
 

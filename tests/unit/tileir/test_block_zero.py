@@ -1,4 +1,4 @@
-"""An accumulator that starts at a block index, and the grids for which that is a zero."""
+"""Accumulators that start at a block index, and the grids for which that index is always 0."""
 
 from __future__ import annotations
 

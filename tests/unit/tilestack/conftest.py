@@ -23,7 +23,7 @@ cuda_tile.module @m {
 
 
 class Ran(NamedTuple):
-    """What a command did: its exit code and what it printed."""
+    """The result of a command: its exit code and its output."""
 
     code: int
     out: str

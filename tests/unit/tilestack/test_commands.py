@@ -159,7 +159,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_run(run: Run, bun
 
 
 def test_what_the_bundle_lacks_is_said_once(run: Run, bundle: Path, tmp_path: Path) -> None:
-    """It has gelu in f32 alone."""
+    """The bundle only has gelu in f32."""
     words = ["matrix", "run", "--bundle", bundle, "--executor", "cpu", "--report", tmp_path / "report"]
     ran = run(*words)
     assert ran.code == 0, ran.out

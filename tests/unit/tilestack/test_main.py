@@ -1,4 +1,4 @@
-"""What every command shares: help, errors, exit codes, signals, a reader that goes away."""
+"""Behaviour that all commands share: help, errors, exit codes, signals, a reader that goes away."""
 
 from __future__ import annotations
 

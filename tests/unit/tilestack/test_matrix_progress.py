@@ -1,4 +1,4 @@
-"""What a run of the matrix says while it runs."""
+"""The progress messages of a run of the matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `compile` selects of the kernels that are here. Nothing is compiled."""
+"""The kernels that `compile` selects. Nothing is compiled here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tilestack stack`: what is said of an LLVM, to people and to scripts."""
+"""`tilestack stack`: its answers about an LLVM, for people and for scripts."""
 
 from __future__ import annotations
 

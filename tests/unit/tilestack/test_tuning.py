@@ -1,4 +1,4 @@
-"""tune, as far as neither the compiler nor a GPU is needed."""
+"""The parts of `tune` that need neither the compiler nor a GPU."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def searched(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def kept(searched: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of what was kept of it, whatever a compiler says of it."""
+    """The folder with the rows that were kept from that search; faults that a compiler would find are ignored."""
     monkeypatch.setattr(Faults, "__call__", lambda *_: "")
     words = [
         "tune",

@@ -1,4 +1,4 @@
-"""`tilestack --version`: of a checkout, of an installed package, of neither."""
+"""`tilestack --version` in a checkout, in an installed package, and in neither."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an entry says of itself, and the launch conditions that follow."""
+"""The fields of an entry, and the launch conditions that follow from them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_an_entry_of_dense_arrays_takes_none_with_gaps() -> None:
 
 
 def test_a_constant_of_a_dimensions_name_is_that_size() -> None:
-    """As attention's D. Of another that happens to be called alike, such as a tile's rows, the grid would be wrong."""
+    """For example attention's D. A constant with the same name but another meaning would give a wrong grid."""
     alike = made(constants={"BM": 64, "BN": 32, "M": 100})
     assert (alike.unmet(FITS), alike.unmet({**FITS, "M": 101})) == (None, "M must be 100")
 

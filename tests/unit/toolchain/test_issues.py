@@ -1,4 +1,4 @@
-"""Known defects of the native stacks: of which versions, and that each has its report."""
+"""Known defects of the native stacks: the versions that have them, and a report for each."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ PACKAGES = (
 
 
 def reads_environment(path: Path) -> bool:
-    """Whether a module names os.environ or os.getenv, however it imported it."""
+    """True if a module uses os.environ or os.getenv, however it imported them."""
     names = {"environ", "environb", "getenv", "getenvb"}
     nodes = list(ast.walk(ast.parse(path.read_text())))
     return any(isinstance(n, ast.Attribute) and n.attr in names for n in nodes) or any(

@@ -1,4 +1,4 @@
-"""What fits what, by a table of our own: the real one is moved now and then."""
+"""Which versions fit together, by a table of the test, because the real one changes now and then."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ TABLE: dict[str, Any] = {
 
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[Stacks], None]:
-    """Has check() go by other stacks."""
+    """Makes check() use other stacks."""
     return lambda known: monkeypatch.setattr(module, "stacks", lambda: known)
 
 
 @pytest.fixture
 def table(use: Callable[[Stacks], None]) -> Stacks:
-    """The stacks of TABLE, which check() goes by."""
+    """The stacks of TABLE, which check() then uses."""
     use(parse(TABLE))
     return parse(TABLE)
 

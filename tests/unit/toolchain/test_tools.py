@@ -13,7 +13,7 @@ from toolchain.tools import Tool, tool
 
 @pytest.fixture
 def forgotten() -> Iterator[None]:
-    """The tools that were found before are looked for again, and so are those found in the test."""
+    """Forgets the tools found so far, before and after the test, so that they are looked for again."""
     tool.cache_clear()
     yield
     tool.cache_clear()

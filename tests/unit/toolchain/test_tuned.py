@@ -1,4 +1,4 @@
-"""Tuned rows are found stale by their compiler and by what was measured."""
+"""Tuned rows are stale if their compiler or the measured code has changed."""
 
 from __future__ import annotations
 

@@ -87,13 +87,14 @@ def catalogue() -> Catalogue:
 
 
 def bundle_of(folder: Path, *symbols: str, cubin: str = "cubin") -> Bundle:
-    """A bundle of entries whose cubins are no cubins."""
+    """A bundle of entries with bytes that are not real cubins."""
     made = [Compiled(spec(s), tile_ir(b"bytecode", "13.3"), {"sm_90": f"{cubin} of {s}".encode()}) for s in symbols]
     return write(folder, made, {})
 
 
 def compiled_to(folder: Path, cubin: str = "cubin") -> Launched:
-    """The bundles of a search, in place of those that were there; `cubin`: another one for other variants."""
+    """Write the bundles of a search, replacing older ones. `cubin`: the code; a different one makes different
+    variants."""
     variants = bundle_of(folder / "bundle", "a", "b", "c", cubin=cubin)
     return Launched("sm_90", variants, bundle_of(folder / "own", "own entry"))
 

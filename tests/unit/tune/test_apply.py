@@ -1,4 +1,4 @@
-"""Winners to entries/<target>.toml: what is written, what is replaced, what stays."""
+"""Writing winners to entries/<target>.toml: the rows that are written, replaced and kept."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_class_that_is_in_no_space_any_more_goes(keep: Keep, fill: Fill, folde
 def test_a_class_of_the_search_itself_never_goes(
     keep: Keep, fill: Fill, folder: Path, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when trial spaces were compiled, and are not named again when their winners are written."""
+    """This happens if trial spaces were compiled, and are not given again when their winners are written."""
     monkeypatch.setattr(Spaces, "classes_of", lambda *_: set[str]())
     keep(fill(TIMES), classes="few")
     keep(fill(TIMES), classes="many")

@@ -1,4 +1,4 @@
-"""The process that launches, on the interpreter: what it checks, what it times, and with how much."""
+"""The process that launches, here on the interpreter: its checks, its times, and the number of samples."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def last(op: str) -> EntrySpec:
 
 @pytest.fixture(scope="module")
 def setup(tmp_path_factory: pytest.TempPathFactory) -> Setup:
-    """gelu as it is, one that is another kernel, and one that does not take the shape."""
+    """gelu's own entry, a variant that is another kernel, and a variant that does not take the shape."""
     folder = tmp_path_factory.mktemp("bench")
     good = replace(last("gelu"), symbol="good")
     wrong = replace(last("softmax"), symbol="wrong", op="gelu", kernel=last("softmax").kernel or "softmax")
@@ -51,7 +51,7 @@ def made(setup: Setup) -> GpuBench:
 
 @pytest.fixture(params=["float64 reference", "an entry"])
 def prepared(request: pytest.FixtureRequest, made: GpuBench, monkeypatch: pytest.MonkeyPatch) -> GpuBench:
-    """With either thing to compare with."""
+    """A prepared bench, once for each kind of expected result."""
     if request.param == "an entry":
         monkeypatch.setattr(check, "SMALL", 0)
     compared_with = last("gelu").symbol if request.param == "an entry" else request.param

@@ -1,4 +1,4 @@
-"""Compiling variants, with a pipeline that compiles nothing: what becomes of each."""
+"""Compiling variants, with a pipeline that compiles nothing: the status that each variant gets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RUN = Callable[[], Catalogue]
 
 
 class Source:
-    """A source whose kernel is one file; entries in `raising` are what its exporter does not survive."""
+    """A source whose kernel is one file. Its exporter raises for the entries in `raising`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -47,7 +47,7 @@ class Source:
 
 
 class Pipeline:
-    """compile_entries, inspect and the tools, as far as the compiler of variants sees them."""
+    """Stands in for compile_entries, inspect and the tools, as the compiler of variants uses them."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

@@ -1,4 +1,4 @@
-"""variants.json: read back as it was written, and what part of it is measured."""
+"""variants.json is read back as it was written, and a part of it can be chosen to measure."""
 
 from __future__ import annotations
 

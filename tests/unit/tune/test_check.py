@@ -1,4 +1,4 @@
-"""Is a result right, where numpy's float64 would take too long: against a trusted result, piece by piece."""
+"""Results too large for numpy's float64 are compared with a trusted result, piece by piece."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""python -m tune: what it says and ends with when it cannot measure."""
+"""python -m tune: its message and exit code when it cannot measure."""
 
 from __future__ import annotations
 

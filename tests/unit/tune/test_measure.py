@@ -1,4 +1,4 @@
-"""The search itself, with a worker that answers from a table: what is asked, what is kept, how it goes on."""
+"""The search, with a worker that answers from a table: its requests, the rows it keeps, how it continues."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def said() -> list[str]:
 
 @pytest.fixture
 def search(worker: FakeWorker, catalogue: Catalogue, tmp_path: Path, said: list[str]) -> Search:
-    """Runs a search over the folder's bundles, each time anew."""
+    """Runs a new search over the folder's bundles at each call."""
 
     def run(
         catalogue: Catalogue = catalogue, cubin: str = "cubin", launched: Launched | None = None, **options: Any

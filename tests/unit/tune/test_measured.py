@@ -1,4 +1,4 @@
-"""Which measurements are of what is launched now."""
+"""Which measurements were taken with the current code."""
 
 from __future__ import annotations
 

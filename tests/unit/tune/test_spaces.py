@@ -1,4 +1,4 @@
-"""Search spaces: what a file means, and what is wrong with one."""
+"""Search spaces: reading a file, and the errors for a wrong one."""
 
 from __future__ import annotations
 

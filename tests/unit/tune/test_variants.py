@@ -1,4 +1,4 @@
-"""What is tried: every choice that is kept, in the classes that it can serve."""
+"""The variants that are tried: every choice that meets the conditions, in the classes that can use it."""
 
 from __future__ import annotations
 

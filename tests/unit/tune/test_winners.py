@@ -1,4 +1,4 @@
-"""Who wins a contest."""
+"""Deciding which entry wins a contest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The watchdog, with real processes: what crashes one or hangs in it is told, and the next request has a fresh one."""
+"""The watchdog, with real processes: a crash or a hang is reported, and the next request gets a new process."""
 
 from __future__ import annotations
 

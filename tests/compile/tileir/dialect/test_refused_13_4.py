@@ -1,4 +1,5 @@
-"""What the verifier refuses of bytecode 13.4, each with its message; the disassembler refuses it too."""
+"""Modules with ops of bytecode 13.4 that the verifier must refuse, with its message; the disassembler refuses them
+too."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ def test_verifier_names_what_is_wrong(body: str, error: str) -> None:
 
 
 def test_an_insert_gives_the_type_of_its_destination() -> None:
-    """Which the text cannot say otherwise."""
+    """The text has no other way to give the type."""
     module = parsed(GOOD[0])
     op = next(op for op in module.walk() if isinstance(op, ops.InsertOp))
     op.results[0]._type = op.source.type  # pyright: ignore[reportPrivateUsage]

@@ -24,7 +24,7 @@ PLAN = Plan("13.1", "system", only_llvm=True)
 
 @pytest.fixture
 def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Has builds start from nothing, in folders of the test's own; gets their output."""
+    """Makes builds start with empty folders of the test, and collects their output."""
     monkeypatch.setattr(module, "prefixes", lambda: tmp_path / "native")
     monkeypatch.setattr(module, "cache_dir", lambda: tmp_path / "cache")
     return []
@@ -37,7 +37,7 @@ def make(tmp_path: Path, lines: list[str]) -> Path:
 
 
 def forget(tmp_path: Path) -> None:
-    """All but the kept packages, and Conan itself."""
+    """Remove everything except the kept packages and Conan itself."""
     shutil.rmtree(tmp_path / "native")
     shutil.rmtree(tmp_path / "cache/native/llvm-22/home")
 

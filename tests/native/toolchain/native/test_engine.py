@@ -1,4 +1,4 @@
-"""A real container engine: output as it comes, exit codes, who owns what is written, what is left behind."""
+"""A real container engine: streamed output, exit codes, the owner of written files, and no leftovers."""
 
 from __future__ import annotations
 
@@ -96,6 +96,6 @@ def test_the_container_of_a_killed_command_goes_before_the_next_one(engine: Engi
 
 
 def _containers(engine: Engine) -> list[str]:
-    """Those of these tests: others run beside."""
+    """The containers of these tests; others may be running too."""
     found = engine._client.containers.list(all=True, filters={"label": owner.LABEL}, ignore_removed=True)
     return sorted(container.id for container in found if "echo started" in " ".join(container.attrs["Config"]["Cmd"]))

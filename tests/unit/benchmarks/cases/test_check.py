@@ -21,7 +21,7 @@ from toolchain.errors import ConformanceError
 
 
 def off(**changes: float) -> Errors:
-    """Of a result of 600 elements whose reference is about 1; all its elements are right but for what is given."""
+    """Errors of a result of 600 elements whose reference is about 1. All elements are right except those given."""
     return replace(Errors(reference_sq=600, largest=3, elements=600), **changes)
 
 

@@ -17,7 +17,7 @@ SPANS = POLICY.spans
 
 
 class Recorder:
-    """A launcher that notes what it is told to launch."""
+    """A launcher that records its launches."""
 
     target = None
 

@@ -45,7 +45,8 @@ PARTS: list[list[Case]] = [[FORWARD], [DECODE], OPS]
 
 
 class Processes:
-    """Stands for the processes: each saves a row of as many of its cases as `saves` says, and ends with its code."""
+    """Stands in for the processes. Each saves rows for the first of its cases, as many as `saves` says, and exits with
+    its code."""
 
     def __init__(self, codes: Sequence[int], saves: Sequence[int]) -> None:
         self.codes, self.saves, self.started = list(codes), list(saves), 0
@@ -96,7 +97,7 @@ def test_what_one_process_loses_the_others_keep(
 def test_a_process_that_stops_in_time_has_lost_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It began no case after `--stop-after`: what it left out is told, and is no failure."""
+    """It began no case after `--stop-after`. The cases left out are reported and do not count as failures."""
     clock = itertools.count()  # a second passes at each look
     monkeypatch.setattr(apart.time, "perf_counter", lambda: next(clock))
     processes = Processes([0] * 3, [1, 1, 1])
@@ -105,7 +106,7 @@ def test_a_process_that_stops_in_time_has_lost_nothing(
 
 
 def test_parts_that_are_written_into_a_checkout_are_of_one_tree(checkout: Path) -> None:
-    """Not ignored, and in a folder whose content counts: what one part writes is new to the next."""
+    """The folder is not ignored and its content counts, so the files of one part are new files for the next."""
     output = checkout / "kernels/out"
     options = Options(checkout, output, tree=environment.commit(checkout))
     assert apart.run(options, PARTS[:2], Processes([0, 0], [1, 1])) == 0

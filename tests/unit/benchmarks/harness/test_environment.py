@@ -37,7 +37,7 @@ def test_changes_have_a_digest(checkout: Path, bundle: Bundle) -> None:
 
 
 def test_what_is_new_beside_the_folders_of_the_commit_changes_nothing(checkout: Path, bundle: Bundle) -> None:
-    """The output of a run, and whatever else is written beside the sources while it runs."""
+    """For example the output of a run, and other files that are written while it runs."""
     (checkout / "out/parts/0").mkdir(parents=True)
     (checkout / "out/parts/0/gpu.json").write_text("{}")
     (checkout / "run.log").write_text("[1/2]")

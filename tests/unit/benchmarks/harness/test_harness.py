@@ -32,7 +32,7 @@ RATES = Ceilings(1e9, 1e12)
 
 @dataclass
 class Bench:
-    """Contenders that note when they are sampled. `lost`: from when on the device is gone."""
+    """Contenders that record when they are sampled. `lost`: the sample from which on the device is lost."""
 
     said: list[str] = field(default_factory=list)
     order: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Bench:
 
     @staticmethod
     def _drift() -> Iterator[float]:
-        """The same for every contender: whole rounds are slower."""
+        """A factor that slows down whole rounds, and so all contenders alike."""
         step = 0
         while True:
             yield 1 + (step % 7) / 10
@@ -173,7 +173,7 @@ def test_a_peer_that_fails_is_a_row(bench: Bench, error: Exception) -> None:
 
 
 def test_a_traceback_is_kept_in_the_row_and_shown(bench: Bench) -> None:
-    """Where a peer failed: in building it, or later as it was timed."""
+    """It says where a peer failed: while it was built, or later while it was timed."""
     said: list[str] = []
     plan = replace(bench.plan(), say=said.append)
     count = iter(range(100))

@@ -53,7 +53,7 @@ class Foreign:
 
 
 def test_a_shared_tensor_keeps_its_strides(executor: Executor) -> None:
-    """Else a batch of one would count as misaligned, and a slower kernel would be chosen."""
+    """Otherwise a batch of one would count as misaligned, and a slower kernel would be chosen."""
     array = np.arange(32, dtype=np.float32).reshape(1, 4, 8)
     tensor = Foreign(array, (32, 8, 1))
     assert executor.from_dlpack(tensor).strides[0] == 1
@@ -94,7 +94,7 @@ def test_poison_is_nan_in_the_dtype_of_the_kernels(executor: Executor) -> None:
 
 
 def test_the_hosts_time_is_that_of_starting_alone(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is prepared and waited for is outside of it: the clock stands in for them, a second each."""
+    """Preparing and waiting do not count. Here each of them advances the fake clock by a second."""
     side, now = OurSide(executor, 0), [0.0]
     assert side.host_time(lambda: None, lambda: None) is None, "a CPU"
 

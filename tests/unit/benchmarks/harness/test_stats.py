@@ -7,7 +7,7 @@ from benchmarks.harness import stats
 
 
 def test_the_interval_of_30_samples_are_the_10th_and_the_21st() -> None:
-    """As tables of order statistics have it."""
+    """These ranks are in published tables of order statistics."""
     found = stats.median([float(n) for n in range(1, 31)])
     assert found == (15.5, 10, 21)
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.needs("torch")
 
 @pytest.fixture
 def side(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """One that compares three rows of 30 at a time."""
+    """A TorchSide that compares three rows of 30 elements at a time."""
     from benchmarks.peers import torch_side
 
     monkeypatch.setattr(torch_side, "PIECE", 100)

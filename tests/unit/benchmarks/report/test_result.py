@@ -142,7 +142,7 @@ def test_runs_beside_another_pytorch_are_not_merged(results: Results) -> None:
 @pytest.mark.parametrize("key", ["gpu", "driver", "commit", "bundle"])
 @pytest.mark.parametrize("empty", [True, False])
 def test_runs_that_do_not_say_what_they_are_of_are_not_merged(results: Results, key: str, empty: bool) -> None:
-    """That neither of two says it does not make them the same; but the parts of one run are."""
+    """If two runs both leave a key out, that does not make them equal. The parts of one run may leave it out."""
     said = {name: value for name, value in results.environment.items() if name != key}
     silent = replace(results, environment={**said, key: ""} if empty else said)
     with pytest.raises(UsageError, match=rf"1\.json does not say its {key}"):

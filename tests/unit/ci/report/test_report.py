@@ -1,4 +1,4 @@
-"""What a report says of a run, read back from its three files."""
+"""The content of a report, read back from its three files."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_page_escapes_and_shows_the_worst_of_a_square() -> None:
 
 
 def test_a_square_counts_what_did_not_run_apart() -> None:
-    """So that a run without a failure reads n/n."""
+    """Then a run without a failure reads n/n."""
     rows = [row("passed", error=0.01, bound=0.04), row("passed"), row("not run", shape="M=9")]
     page = render_html(Results({}, [*rows, row("not run", op="softmax")])).replace("\n", "")
     assert '<button class="passed" data-square="gelu-mlir-bf16">2/2<small>25 % &middot; 1 not run</small>' in page

@@ -1,4 +1,4 @@
-"""Writing and reading bytecode: nothing is lost, and damage is a BytecodeError whatever it is."""
+"""Writing and reading bytecode: nothing is lost, and any damage raises a BytecodeError."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def test_what_is_no_bytecode(data: bytes) -> None:
 
 
 def reads_or_refuses(data: bytes) -> None:
-    """Damage is either noticed, as a BytecodeError and nothing else, or gives a module that can be written."""
+    """Read damaged data: it either raises BytecodeError, or gives a module that can be written."""
     try:
         module = bytecode.read(data)
     except BytecodeError:

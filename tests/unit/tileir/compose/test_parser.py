@@ -55,7 +55,7 @@ def test_a_fragment_is_made_for_the_sizes_that_it_is_called_with() -> None:
 
 
 def test_a_file_is_split_into_tokens_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the library. Doing it again for each part took half the time of an export."""
+    """The library does it. Splitting it again for each part took half the time of an export."""
     library = Library({"k.mlir": TEXT})
     monkeypatch.setattr(cursor, "tokenize", lambda _: pytest.fail("a file was split into tokens again"))
     compose(library, "k", symbol="gelu_f16", dtype="f16", constants={"BN": 8, "BR": 4})

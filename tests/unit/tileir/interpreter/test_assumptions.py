@@ -1,4 +1,4 @@
-"""Assumptions that hold, and that do not."""
+"""Assumptions that hold, and others that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accesses outside an allocation or a tensor, misaligned ones, and parts of tiles that there are not."""
+"""Accesses outside an allocation or a tensor, misaligned accesses, and indices of parts that a tile does not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control flow, grids, arguments, and what an unknown op or a wrong argument says."""
+"""Control flow, grids, arguments, and the errors for an unknown op or a wrong argument."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_saturating_conversion_takes_every_float(elementwise: Any, signedness: s
 @pytest.mark.parametrize("source", [np.float16, BF16, np.float32, np.float64])
 @pytest.mark.parametrize(("target", "largest"), [(ml_dtypes.float8_e4m3fn, 448), (ml_dtypes.float8_e5m2, 57344)])
 def test_conversion_to_8_bits_saturates(elementwise: Any, source: Any, target: Any, largest: float) -> None:
-    """As F2FP.SATFINITE does, the GPU's one instruction for it."""
+    """The GPU's only instruction for it, F2FP.SATFINITE, does the same."""
     x = np.array([largest, largest * 1.125, np.inf, -np.inf, np.nan, 1.5, -0.0, 2.0**-20], source)
     got = elementwise("ftof", x, dtype=target, rounding_mode="nearest_even").astype(np.float64)
     assert got[:4].tolist() == [largest, largest, largest, -largest] and np.isnan(got[4])

@@ -166,7 +166,7 @@ def test_a_pointer_into_the_middle_of_an_allocation(builder: Any) -> None:
 
 @pytest.mark.parametrize("shape", [(), (2,)])
 def test_addresses_wrap_around(builder: Any, shape: tuple[int, ...]) -> None:
-    """2^62 elements of four bytes further on is where one was."""
+    """2^62 elements of four bytes further on is the same address again."""
     k = builder(INTS, types.i64)
     places, far = (k.spread(v, shape) if shape else v for v in k.args)
     moved = k.op("offset", places, far, out=[places.type])

@@ -1,4 +1,4 @@
-"""Integers that leave their range where an operation promises that they do not, and undefined arithmetic."""
+"""Integer overflow in operations that promise none, and undefined arithmetic."""
 
 from __future__ import annotations
 

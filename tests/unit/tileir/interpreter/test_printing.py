@@ -1,4 +1,4 @@
-"""What kernels print."""
+"""The output of kernels that print."""
 
 from __future__ import annotations
 

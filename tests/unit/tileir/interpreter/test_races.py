@@ -1,4 +1,4 @@
-"""Which accesses conflict, and what orders them."""
+"""Accesses that conflict, and ways to order them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_overlapping_tiles(builder: Any, step: int, conflict: bool) -> None:
 
 @pytest.mark.parametrize("reader", [0, 1])
 def test_one_block_reads_what_another_writes(builder: Any, reader: int) -> None:
-    """Whichever comes first."""
+    """The order of the two does not matter."""
     k = builder(INTS)
     x = k.block_id()[0]
     reads = k.op(
@@ -250,7 +250,7 @@ def test_a_fence_between_aliases_orders_what_its_token_does(builder: Any) -> Non
 @pytest.mark.parametrize("name", ["gdc_wait_tko", "gdc_launch_dependents_tko"])
 @pytest.mark.parametrize("waits", [True, False])
 def test_grid_dependency_control_orders_what_its_token_does(builder: Any, name: str, waits: bool) -> None:
-    """And nothing else: launches run one after the other."""
+    """It orders nothing else, because launches run one after the other."""
     k = builder(INTS)
     first = k.store_pointer(k.args[0], k.i32(1))
     passed = k.op(name, [first] if waits else [], out=[types.token])

@@ -1,4 +1,4 @@
-"""What unspecified elements reach: one kernel per trap, and for each the closest kernel that is right and must run."""
+"""Uses of unspecified elements: one kernel for each trap, and the most similar kernel that is right and must run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tile(shape: tuple[int, ...] = (), element: Any = F32) -> types.TileType:
 
 
 def stores(k: Any, wanted: list[int] | None, trapped: Any) -> None:
-    """What the kernel makes of X; None: it stores an unspecified element, which is trapped."""
+    """The kernel stores `wanted` for the input X. None: it stores an unspecified element, which is trapped."""
     out = OUT.copy()
     if wanted is None:
         trapped(k, "a stored element", X, out)
@@ -91,7 +91,7 @@ def test_a_sum_over_an_unspecified_element(builder: Any, trapped: Any) -> None:
 
 
 def test_a_sum_over_unpacked_elements(builder: Any) -> None:
-    """Unpacking forbids unspecified elements: what it gives has none."""
+    """Unpacking traps unspecified elements, so its result has none."""
     k = builder(types.PtrType(types.i8), FLOATS)
     raw = k.load(k.view(k.args[0], (16,), (16,), padding=None), 0)[0]
     k.store_pointer(k.args[1], total(k, k.op("unpack", raw, out=[tile((4,))])))

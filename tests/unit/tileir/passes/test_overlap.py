@@ -1,4 +1,4 @@
-"""Kernels wait for the launch before them: where the wait is put, and what a kernel that places it may not do."""
+"""Kernels wait for the previous launch: where the wait is put, and errors in kernels that place it themselves."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def found(module: ops.ModuleOp, kind: Any) -> list[Any]:
 
 
 def names(of: ops.ModuleOp) -> list[str]:
-    """What stands in the entry's own block."""
+    """The names of the operations in the entry's own block."""
     return [op.name.removeprefix("cuda_tile.") for op in of.entries["k"].body.block.ops]
 
 
@@ -135,7 +135,8 @@ def test_the_wait_takes_the_place_of_tokens_that_are_made() -> None:
 
 
 def test_what_a_kernel_says_itself_is_kept() -> None:
-    """A wait, behind reads of what its op calls early, however it points there; and where it lets others begin."""
+    """It may have a wait after reads of arguments that its op lists as early, and say where the next launch may
+    begin."""
     wide = "tile<4xptr<f32>>"
     module = settled(
         READ_W,
@@ -166,7 +167,7 @@ def test_what_a_kernel_says_itself_is_kept() -> None:
 
 
 def test_what_the_wait_has_taken_need_not_be_taken_again() -> None:
-    """The wait comes after it; what it did not take, or what is not after it, stays."""
+    """A token that the wait took is not needed after it. Other tokens are kept."""
     module = settled(
         READ_W,
         read("b", "bias"),
@@ -189,7 +190,7 @@ def test_what_the_wait_has_taken_need_not_be_taken_again() -> None:
 
 
 def test_what_the_wait_has_taken_is_found_however_it_is_joined() -> None:
-    """Each join takes the one before twice: as many ways back as there are powers of two."""
+    """Each join takes the previous one twice, so the number of paths back doubles with each."""
     joins = [f"%j{i + 1} = join_tokens %j{i}, %j{i} : token" for i in range(1, 40)]
     module = settled(
         READ_W,

@@ -1,4 +1,4 @@
-"""What parses, what does not, and where an error points."""
+"""Text that parses, text that does not, and the places that errors point to."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from toolchain.native.conan import Conan
 
 
 class Stub(NamedTuple):
-    """A Conan whose program is a script: it writes down each call in `log`, and does what was set with `does`."""
+    """A Conan whose program is a script: it records each call in `log` and runs the code set with `does`."""
 
     conan: Conan
     log: Path

@@ -1,4 +1,4 @@
-"""Built packages in a folder: what was saved comes back, and nothing else does."""
+"""Built packages in a folder: a saved package can be restored, anything else is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is around a native build: its name, its folders, what stays of a failed one. The work itself is a stub's."""
+"""The frame of a native build: its name, its folders, the leftovers of a failed one. A stub does the work itself."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def here(tmp_path: Path, plan: Plan = PLAN, on_line: Callable[[str], None] = lam
 
 
 def left() -> list[str]:
-    """What is in the folder of prefixes, but for the log."""
+    """The content of the folder of prefixes, without the log."""
     return sorted(path.name for path in prefixes().iterdir() if path.name != "build.log")
 
 
@@ -279,7 +279,7 @@ def test_a_link_in_the_source_mirror_that_leads_nowhere_is_said_before_anything_
 
 
 class Engine:
-    """Stands in for a container engine: writes down what it is to run, and makes a prefix."""
+    """Stands in for a container engine: records the command it should run, and makes a prefix."""
 
     version = "Stub 1"
 

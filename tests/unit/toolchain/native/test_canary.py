@@ -1,4 +1,4 @@
-"""The search for the LLVM that breaks a stack: which versions are tried, and what is written down."""
+"""The search for the LLVM that breaks a stack: the versions that are tried, and the report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_what_could_not_be_tried_is_neither_good_nor_bad():
 
 
 def outcomes(version: str) -> dict[str, Outcome]:
-    """Of LLVM 1 to 4: the barrier breaks from 3 on, the tool from 4; cuda-tile cannot be had."""
+    """The outcomes for LLVM 1 to 4: the barrier fails from 3 on, the tool from 4; cuda-tile is not available."""
     if version == "4":
         return {TOOL: Outcome(False, "no member named x")}
     return {

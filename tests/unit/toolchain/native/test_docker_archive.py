@@ -15,7 +15,7 @@ EPOCH = 1767225600  # 2026-01-01
 
 @pytest.fixture
 def layer(tmp_path: Path) -> Path:
-    """A root file system; what is in it is none of the archive's concern."""
+    """A root file system; its content does not matter for the archive."""
     path = tmp_path / "layer.tar"
     path.write_bytes(b"a layer" * 2000)
     return path

@@ -1,4 +1,4 @@
-"""Where an engine is looked for, and what one is asked to do, told from a client that writes it down."""
+"""The places where an engine is looked for, and the requests to it, recorded by a fake client."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def terminated() -> Generator[None]:
-    """What signals do is the process's."""
+    """Restores the signal handlers, which belong to the whole process."""
     before = {number: signal.signal(number, signal.SIG_DFL) for number in ENDS}
     yield
     for number, handler in before.items():
@@ -230,7 +230,7 @@ def test_a_failure_shows_the_end_of_the_output():
 
 
 def test_an_image_is_known_by_its_tag_where_the_engine_gives_it_another_id():
-    """As Docker does with containerd's image store: there an id is that of a manifest, which the engine writes."""
+    """Docker does so with containerd's image store: the id there is that of a manifest that the engine writes."""
     client = Client()
     client.known = {"tilestack:1": "sha256:manifest"}
     engine = Engine(client, "")

@@ -1,4 +1,4 @@
-"""The matrix in the runtime container, as far as it goes without one: what is asked of the engine."""
+"""The matrix in the runtime container, tested without a container: the requests to the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which packages an image has, told from the lock, from apt's preferences and from dpkg's status; none is made here."""
+"""The packages of an image, according to the lock, apt's preferences and dpkg's status. No image is made here."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DEBS = ("libc6_2.41-12_amd64.deb", "bsdutils_1%3a2.41.5-1_amd64.deb", "adduser_3
 
 @pytest.fixture
 def layer(tmp_path: Path) -> Path:
-    """A root file system that has nothing but dpkg's status."""
+    """A root file system that only has dpkg's status."""
     with tarfile.open(tmp_path / "layer.tar", "w") as tar:
         member = tarfile.TarInfo("./var/lib/dpkg/status")
         member.size = len(STATUS.encode())

@@ -1,4 +1,4 @@
-"""Which image an engine has in the end; none is made here."""
+"""The image that an engine has in the end. No image is made here."""
 
 from __future__ import annotations
 

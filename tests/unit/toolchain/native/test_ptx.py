@@ -1,4 +1,4 @@
-"""What of the way to PTX needs no LLVM: options, and taking the text out of what mlir-opt prints."""
+"""The steps to PTX that need no LLVM: options, and taking the PTX out of mlir-opt's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tool's container sees of this machine. Containers are run in tests/native."""
+"""The folders of this machine that a tool's container sees. Containers are run in tests/native."""
 
 from __future__ import annotations
 

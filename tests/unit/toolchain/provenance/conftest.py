@@ -89,7 +89,7 @@ def install(packages: Path, name: str, version: str, says: str, files: Mapping[s
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    """A package that may be bundled, and one that may not, which has a file in common with it."""
+    """A package that may be bundled, and one that may not. Both have one file in common."""
     made = Site(tmp_path / "site", tmp_path / "requirements.lock", tmp_path / "policy.toml")
     made.lock.write_text(LOCK)
     made.policy.write_text(POLICY)

@@ -1,4 +1,4 @@
-"""What an audit makes of what its tools say; the services themselves are asked by `nox -s audit` alone."""
+"""How an audit reads the output of its tools. Only `nox -s audit` asks the real services."""
 
 from __future__ import annotations
 

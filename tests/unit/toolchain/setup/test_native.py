@@ -1,4 +1,4 @@
-"""[native] of pins.toml and the recipes' data: that they agree, and moving a stack with a mirror of our own."""
+"""[native] of pins.toml and the recipes' data agree, and a stack can be moved, with a mirror of our own."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_nothing_is_written_for_what_the_mirror_lacks(place: Place, arguments: t
 
 
 class _Early(http.server.BaseHTTPRequestHandler):
-    """Promises ten bytes. For `cut` it gives three; for `none` it ends before it has said anything."""
+    """A server that promises ten bytes. For `cut` it sends three, for `none` it closes before it sends anything."""
 
     def do_GET(self) -> None:
         if "none" not in self.path:

@@ -75,7 +75,7 @@ def test_a_wheel_installs_one_name(wheel: Path) -> None:
 
 
 def test_a_wheel_has_the_entries_of_the_checkout(installed: Path) -> None:
-    """The tuned ones too: without their tables it would compile slower kernels and say nothing."""
+    """This includes the tuned ones: without their tables a wheel would silently compile slower kernels."""
     here, there = _entries(ROOT), _entries(installed)
     assert sorted(there) == sorted(here)
     assert all(there[name] == here[name] for name in here)
