@@ -44,7 +44,7 @@ def inspect_(args: argparse.Namespace) -> int:
         return 0
     heading = f"{'entry':40} {'regs':>4} {'shared':>7} {'spills':>6} {'instr':>6}  tensor cores, copy engine"
     for source, usage in rows:
-        if heading:  # not before the first is there: an error is no table
+        if heading:  # only with the first row, so that an error prints no empty table
             print(heading)
             heading = ""
         print(_line(source, usage), flush=True)
@@ -66,7 +66,7 @@ def _cubins(args: argparse.Namespace) -> list[tuple[str, bytes]]:
     if not args.path.is_dir():
         data = read(args.path)
         if not is_cubin(data):
-            raise UsageError(f"{args.path} is no cubin", hint="tilestack assemble --target SM makes one")
+            raise UsageError(f"{args.path} is not a cubin", hint="tilestack assemble --target SM makes one")
         if given := [f"--{name}" for name in ("target", "op", "source") if getattr(args, name) is not None]:
             raise UsageError(f"{args.path} is one cubin: {', '.join(given)} select from a bundle")
         return [("", data)]

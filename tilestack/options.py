@@ -48,7 +48,7 @@ def seed(text: str) -> int:
 def positive(text: str) -> int:
     """An argparse type: a count of at least one."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no integer from 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 1")
     return int(text)
 
 

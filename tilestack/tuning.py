@@ -153,7 +153,7 @@ def chosen_spaces(args: argparse.Namespace) -> Sequence[Space]:
 
 
 def measure(args: argparse.Namespace) -> bool:
-    """The second phase; whether all is measured."""
+    """The second phase. Returns True if everything is measured."""
     from tune.command import measure as measure_folder
 
     if args.shapes and args.phase:
@@ -199,7 +199,7 @@ def apply(args: argparse.Namespace) -> None:
 
 
 def compiled(args: argparse.Namespace) -> Catalogue:
-    """What was compiled to the folder. Raises UsageError if that is nothing, or for another target."""
+    """The variants that were compiled to the folder. Raises UsageError if there are none or for another target."""
     from tune.catalogue import Catalogue
 
     found = Catalogue.load(args.output)
@@ -221,7 +221,7 @@ def check(args: argparse.Namespace) -> int:
 
 
 def stale_rows(rows: Sequence[TunedRow], jobs: int) -> list[tuned.Stale]:
-    """The stale ones of some rows: what was measured is exported as it is now, through the cache."""
+    """The stale rows among these. The measured entries are exported again, through the cache, and compared."""
     from toolchain.cache import Cache
     from toolchain.pipeline import compile_entries
 

@@ -47,12 +47,12 @@ INPUTS = (
 
 
 class DoesNotBuildError(ToolchainError):
-    """A package that does not build, or fails its test: the fault of its source or of what it is built with."""
+    """A package does not build or fails its test, because of its source or of the tools that it is built with."""
 
 
 @dataclass(frozen=True)
 class Folders:
-    """Of a build: where the tools go, Conan's home and ccache, built packages, and sources that need no download."""
+    """The folders of a build: for the tools, Conan's home and ccache, built packages, and sources already there."""
 
     prefix: Path
     work: Path
@@ -109,7 +109,7 @@ def prefixes() -> Path:
 def build(
     plan: Plan, *, engine: Engine | None, sources: Path | None, packages: Path, on_line: Callable[[str], None]
 ) -> Path:
-    """Have the plan's prefix, by building it if it is not there; returns it. `engine` None builds on this machine.
+    """Returns the plan's prefix, and builds it if it is not there. With `engine` None it builds on this machine.
 
     Raises ToolchainError; the prefix is whole or not there.
     """
@@ -294,7 +294,7 @@ def _main(args: argparse.Namespace) -> None:
 
 
 def _make_current(prefix: Path) -> None:
-    """Have the link `current` lead to a prefix, at once, whatever it led to before."""
+    """Makes the link `current` lead to a prefix, in one step, whatever it led to before."""
     beside = prefix.with_name(f".current-{secrets.token_hex(4)}")
     beside.symlink_to(prefix.name)
     try:

@@ -37,8 +37,8 @@ TOOL, CUDA_TILE = "out-of-tree tool", "cuda-tile"
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one thing that was tried with one LLVM: True it works, False it breaks, None it could not be tried; what the
-    tools said."""
+    """The result of one thing tried with one LLVM: True if it works, False if it breaks, None if it could not be tried,
+    and the output of the tools."""
 
     works: bool | None
     said: str = ""
@@ -48,7 +48,7 @@ Outcomes = Mapping[str, Outcome]
 
 
 def provider(version: str) -> str:
-    """Where an LLVM of that version comes from: a Debian package that an image pins, or source."""
+    """The provider of an LLVM version: a Debian package that an image pins, or source."""
     for image in images().values():
         for source, pinned in image.pinned.items():
             if source.startswith("llvm-toolchain-") and re.sub(r"^\d+:|-.*$", "", pinned) == version:

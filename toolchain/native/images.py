@@ -28,7 +28,7 @@ from .mirror import mirror
 
 IMAGES = ROOT / "containers/images.toml"
 LOCK = ROOT / "containers/packages.lock"
-# What nobody reads in a container; licences stay.
+# Files that nobody reads in a container; licences stay.
 EXCLUDED = ("/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*", "/usr/share/doc/*")
 INCLUDED = ("/usr/share/doc/*/copyright",)
 
@@ -48,8 +48,7 @@ class Package:
 
 @dataclass(frozen=True)
 class Image:
-    """An image as images.toml has it, and its packages as packages.lock has them. `digest` is empty before it was
-    made for the first time."""
+    """An image of images.toml, with its packages of packages.lock. `digest` is empty until it is first made."""
 
     name: str
     about: str
@@ -108,7 +107,7 @@ def image(name: str) -> Image:
 
 
 def cached(wanted: Image) -> Path:
-    """Where the archive of an image is kept: by all that decides what is in it."""
+    """The path of an image's archive. Its name is a hash of everything that decides its content."""
     decides = f"{docker_archive.FORMAT} {dataclasses.replace(wanted, digest='')!r}"
     key = hashlib.sha256(decides.encode()).hexdigest()
     return cache_dir() / "images" / f"{wanted.name}-{key[:16]}.tar"
@@ -184,7 +183,7 @@ def _debootstrap(wanted: Image, layer: Path, debs: Path, address: str) -> None:
 
 
 def _preferences(wanted: Image) -> str:
-    """What makes apt take the locked versions, before others of the pinned ones, and these whatever else there is."""
+    """apt preferences: the locked versions first, then others of the pinned source packages, then everything else."""
     rows = [(package.name, package.version, 1002) for package in wanted.locked]
     rows += [(f"src:{source}", f"{version}-*", 1001) for source, version in wanted.pinned.items() if version]
     return "\n".join(f"Package: {name}\nPin: version {at}\nPin-Priority: {first}\n" for name, at, first in rows)

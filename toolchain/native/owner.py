@@ -1,7 +1,7 @@
-"""Whose a container is: a process that is killed cannot remove its own, so that the next one does.
+"""The owner of a container. A killed process cannot remove its containers, so the next process does.
 
-A container outlives who started it, and an orphan goes on writing to its mounts: beside the next build, to the same
-folders.
+A container outlives the process that started it. An orphan would go on writing to its mounts, into the same folders as
+the next build.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ _PROC = Path("/proc")
 
 
 def this_process() -> str:
-    """This process, as no other of any machine is called: boot, PID namespace, PID and when it began."""
+    """A name of this process that is unique over all machines: boot, PID namespace, PID and start time."""
     began = _began(os.getpid())
     assert began is not None
     return f"{_here()} {os.getpid()} {began}"
 
 
 def is_gone(owner: str) -> bool:
-    """Whether a process is known to have ended: one of another machine or PID namespace is not."""
+    """True if a process is known to have ended; False for one of another machine or PID namespace."""
     where, _, began = owner.rpartition(" ")
     where, _, pid = where.rpartition(" ")
     if where != _here() or not pid.isdecimal():

@@ -1,4 +1,4 @@
-"""What a build prints, as a progress bar, and all of it in a log file."""
+"""Shows the output of a build as a progress bar, and writes all of it to a log file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Known vulnerabilities of what the locks pin: `nox -s audit`.
 
 Python packages through pip-audit, the native ones through `conan audit list`. Nothing is installed from the locks for
-it but the two tools. An advisory appears without a change of ours: this is no gate, it runs once a week.
+it but the two tools. An advisory can appear without a change of ours, so this runs once a week and is not a gate.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class Policy:
     def _stated(self, name: str, version: str, metadata: Message) -> tuple[str, str]:
         """The expression that METADATA states, and in which field."""
         if expression := metadata["License-Expression"]:
-            return str(expression), "License-Expression"  # of bytes that are no ASCII it is no string
+            return str(expression), "License-Expression"  # not a string if the bytes are not ASCII
         said = " ".join(str(metadata["License"] or "").split())
         if said in self.words or self._knows(said):
             return self.words.get(said, said), "License"

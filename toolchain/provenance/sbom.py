@@ -194,7 +194,7 @@ def _add(bom: Made, parts: Iterable[Made]) -> None:
 def _merge(table: dict[str, Any], path: Path) -> None:
     """Adds another file's components and what they depend on; our root depends on what that file describes.
 
-    Raises UsageError if it is no CycloneDX file that we read, or names what is named here.
+    Raises UsageError if it is not a CycloneDX file that we can read, or has a component that is already named here.
     """
     try:
         top, added, needs = _foreign(json.loads(path.read_text()))

@@ -47,7 +47,7 @@ class Row:
 
 
 def checkout(folder: Path = ROOT) -> Checkout:
-    """Raises ToolchainError if the folder is no git checkout, or git cannot be asked."""
+    """Raises ToolchainError if the folder is not a git checkout, or if git cannot be run."""
 
     def git(*args: str) -> str:
         command = ["git", "-C", str(folder), *args]
@@ -189,7 +189,7 @@ def _subjects(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         if path.is_absolute() or ".." in path.parts or not path.parts:
             raise ValueError(f"{name!r} is not a path in a bundle")
         if name in found:
-            raise ValueError(f"{name!r} stands there twice")
+            raise ValueError(f"{name!r} is listed twice")
         found[name] = sha256
     return found
 

@@ -42,7 +42,7 @@ def test_inspect_names_the_file_that_is_no_cubin(run: Run, tmp_path: Path, conte
     path = tmp_path / "k.cubin"
     path.write_bytes(content)
     ran = run("inspect", path)
-    assert ran.code == 2 and f"{path} is no cubin" in ran.err and ran.out == ""
+    assert ran.code == 2 and f"{path} is not a cubin" in ran.err and ran.out == ""
 
 
 def test_inspect_has_nothing_to_choose_of_one_cubin(run: Run, tmp_path: Path) -> None:

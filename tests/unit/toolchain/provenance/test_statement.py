@@ -129,7 +129,7 @@ def test_a_damaged_statement_is_named(bundle: Bundle) -> None:
         ({"subject": []}, "no subjects"),
         ({"subject": 3}, "damaged"),
         ({"subject": [{"name": "x", "digest": {"md5": "0"}}]}, "KeyError: 'sha256'"),
-        ({"subject": [subject, subject]}, "'manifest.json' stands there twice"),
+        ({"subject": [subject, subject]}, "'manifest.json' is listed twice"),
         ({"subject": [{**subject, "name": "../x"}]}, "'../x' is not a path in a bundle"),
         ({"subject": [{**subject, "name": "/x"}]}, "'/x' is not a path in a bundle"),
     ):
