@@ -63,11 +63,7 @@ def _region(p: Parser) -> Region:
     p.expect("{")
     if p.accept("}"):
         return Region()
-    arguments: list[tuple[Token, Attribute]] = []
-    if p.token.kind == "block":
-        p.take()
-        arguments = p.listed(p.typed_name, ")") if p.accept("(") else []
-        p.expect(":")
+    arguments = p.block_arguments()
     block = Block(arg_types=[kind for _, kind in arguments])
     with p.scope(zip((name for name, _ in arguments), block.args, strict=True)):
         while not p.accept("}"):

@@ -63,6 +63,15 @@ class Parser(Attributes):
         self.trailing_location()
         return name, kind
 
+    def block_arguments(self) -> list[tuple[Token, Attribute]]:
+        """`^name(%a: type):` at the head of a block, or nothing."""
+        if self.token.kind != "block":
+            return []
+        self.take()
+        arguments = self.listed(self.typed_name, ")") if self.accept("(") else []
+        self.expect(":")
+        return arguments
+
     # Values
 
     @contextmanager

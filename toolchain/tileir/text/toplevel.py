@@ -114,6 +114,8 @@ class FileParser(Parser):
             written, given = self.position, dict(self.dictionary())
         spelled = self._spelled_attributes(written) if given else {}
         self.expect("{")
+        if is_generic and self.block_arguments():
+            self.fail("a module takes no arguments", start)
         inside: list[ModuleOp] = []
         body = self._items(inside)
         self.expect("}")

@@ -72,6 +72,19 @@ def test_text_is_read_and_printed(file: Path) -> None:
             assert bytecode.write(bytecode.read(code), "13.4") == code
 
 
+def test_the_table_of_the_docs_has_each_form() -> None:
+    lines = DOCS.read_text().partition("| form |")[2].partition("\n\n")[0].splitlines()[2:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    forms = {
+        line.removeprefix("// form: ")
+        for file in FILES
+        for line in file.read_text().splitlines()
+        if line.startswith("// form: ")
+    }
+    assert {form for form, _, _ in rows} == forms and len(rows) == len(FILES)
+    assert all(read and printed for _, read, printed in rows)
+
+
 def test_every_operation_is_in_the_corpus() -> None:
     used = {
         op.name.removeprefix("cuda_tile.")
