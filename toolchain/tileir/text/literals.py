@@ -14,7 +14,10 @@ MAX_DEPTH = 64  # of nested brackets
 
 
 class Literals(Cursor):
-    """A cursor that also reads the values of constants and hints."""
+    """A cursor that also reads the values of constants and hints. `overflows`: whether a float that is too large for
+    its type is read as an infinity, as MLIR does; otherwise it is an error."""
+
+    overflows = False
 
     def number(self, kind: Attribute) -> int:
         """The bits of a literal of a scalar type."""
@@ -23,7 +26,7 @@ class Literals(Cursor):
         if spelled == "word" and text.isupper():
             text, spelled = str(self.constant(text, token)), "int"
         try:
-            return parse_number(text, spelled, kind)
+            return parse_number(text, spelled, kind, overflows=self.overflows)
         except ValueError as error:
             self.fail(str(error), token)
 
@@ -101,4 +104,7 @@ class Literals(Cursor):
         self.expect("=")
         if self.token.kind == "word":
             return name, self.word_of(("true", "false"), "hint's value") == "true"
-        return name, self.integer()
+        value = self.integer()
+        if self.accept(":"):  # MLIR may write its type; hints have none here
+            self.type()
+        return name, value

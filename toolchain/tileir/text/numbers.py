@@ -51,8 +51,9 @@ def float_value(bits: int, kind: Attribute) -> float:
     return float(np.frombuffer(raw, _NUMPY[kind])[0])
 
 
-def parse_number(text: str, token_kind: str, kind: Attribute) -> int:
-    """The bits of a literal. Raises ValueError saying what is wrong with it."""
+def parse_number(text: str, token_kind: str, kind: Attribute, *, overflows: bool = False) -> int:
+    """The bits of a literal. `overflows`: a float that is too large for its type is an infinity, if the type has one.
+    Raises ValueError saying what is wrong with the literal."""
     name, width = t.SCALARS[kind]
     if token_kind == "hex":
         bits = int(text, 16)
@@ -65,7 +66,8 @@ def parse_number(text: str, token_kind: str, kind: Attribute) -> int:
         if float(text) < 0 and kind in (t.f8e5m3fnu, t.f8e8m0fnu):
             raise ValueError(f"{text} is negative, and {name} has no sign")
         bits = float_bits(float(text), kind)
-        if not math.isfinite(float_value(bits, kind)):
+        value = float_value(bits, kind)
+        if not math.isfinite(value) and not (overflows and math.isinf(value)):
             raise ValueError(f"{text} does not fit into {name}: write an infinity or NaN as its bits, in hexadecimal")
         return bits
     if kind == t.i1 and text in ("true", "false"):

@@ -51,6 +51,8 @@ def parse_all(text: str, *, filename: str, define_alias: DefineAlias | None = No
 class FileParser(Parser):
     """Parses a whole file."""
 
+    overflows = True
+
     def __init__(self, source: Source, define_alias: DefineAlias | None = None) -> None:
         super().__init__(source)
         self.define_alias = define_alias

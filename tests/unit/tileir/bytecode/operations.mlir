@@ -107,10 +107,10 @@ cuda_tile.module @kernels {
     %12 = make_token : token
     %13 = join_tokens %12, %12 : token
     %14, %15 = load_ptr_tko weak %11 : tile<4x8xptr<f32>> -> tile<4x8xf32>, token
-    %16, %17 = load_ptr_tko relaxed device %11, %4, %0 token = %12 optimization_hints = <default = {}, sm_90 = {allow_tma = false, latency = 3}> : tile<4x8xptr<f32>>, tile<4x8xi1>, tile<4x8xf32> -> tile<4x8xf32>, token
+    %16, %17 = load_ptr_tko relaxed device %11, %4, %0 token = %12 optimization_hints = <default = {}, sm_90 = {latency = 3}> : tile<4x8xptr<f32>>, tile<4x8xi1>, tile<4x8xf32> -> tile<4x8xf32>, token
     %18, %19 = load_ptr_tko relaxed device %11, %4 token = %12 : tile<4x8xptr<f32>>, tile<4x8xi1> -> tile<4x8xf32>, token
     %20 = store_ptr_tko weak %11, %0 : tile<4x8xptr<f32>>, tile<4x8xf32> -> token
-    %21 = store_ptr_tko relaxed device %11, %0, %4 token = %12 optimization_hints = <default = {}, sm_90 = {allow_tma = false, latency = 3}> : tile<4x8xptr<f32>>, tile<4x8xf32>, tile<4x8xi1> -> token
+    %21 = store_ptr_tko relaxed device %11, %0, %4 token = %12 optimization_hints = <default = {}, sm_90 = {latency = 3}> : tile<4x8xptr<f32>>, tile<4x8xf32>, tile<4x8xi1> -> token
     %22, %23 = atomic_rmw_tko relaxed device %11, addf, %0 : tile<4x8xptr<f32>>, tile<4x8xf32> -> tile<4x8xf32>, token
     %24, %25 = atomic_rmw_tko relaxed device %11, addf, %0, %4 token = %12 : tile<4x8xptr<f32>>, tile<4x8xf32>, tile<4x8xi1> -> tile<4x8xf32>, token
     %26 = ptr_to_ptr %11 : tile<4x8xptr<f32>> -> tile<4x8xptr<i32>>

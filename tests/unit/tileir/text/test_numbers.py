@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xdsl.ir import Attribute
 
 from toolchain.tileir.dialect import types as t
 from toolchain.tileir.dialect.attrs import DenseAttr
@@ -105,3 +106,14 @@ def test_packed_bits_and_splats() -> None:
     halves = np.array([1.5, -2.0], ml_dtypes.bfloat16)
     packed = dense_bytes([int(v) for v in halves.view(np.uint16)], t.bf16)
     assert packed == halves.tobytes()
+
+
+@pytest.mark.parametrize(("kind", "infinity"), [(t.f32, 0x7F800000), (t.bf16, 0x7F80), (t.f8e4m3fn, None)])
+def test_a_float_that_is_too_large(kind: Attribute, infinity: int | None) -> None:
+    with pytest.raises(ValueError, match="does not fit into"):
+        parse_number("1.0e40", "float", kind)
+    if infinity is not None:
+        assert parse_number("1.0e40", "float", kind, overflows=True) == infinity
+        return
+    with pytest.raises(ValueError, match="does not fit into"):  # this type has no infinity
+        parse_number("1.0e40", "float", kind, overflows=True)

@@ -1,8 +1,8 @@
 """The rules for compiler hints: their targets, names and values.
 
 tileiras accepts any name and value in bytecode and ignores those that it does not know, so a misspelt hint would have
-no effect and give no message. The names and ranges are those of cuda-tile 13.3; `num_worker_warps_per_cta` and its
-values are cuTile's.
+no effect and give no message. cuda-tile 13.3 ignores them as well, but `cuda-tile-opt -Wunsupported-hints -Werr-hints`
+refuses what is refused here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ ENTRY: Mapping[str, Collection[int]] = {
     "occupancy": range(1, 33),
     "num_worker_warps_per_cta": (1, 2, 4, 8, 16, 32),
 }
-ACCESS: Mapping[str, Collection[int]] = {"latency": range(1, 11), "allow_tma": (0, 1)}
+POINTER_ACCESS: Mapping[str, Collection[int]] = {"latency": range(1, 11)}
+VIEW_ACCESS: Mapping[str, Collection[int]] = {**POINTER_ACCESS, "allow_tma": (0, 1)}
 SINGLE_CTA = "sm_8"  # these targets have no clusters of CTAs
 
 
@@ -30,7 +31,7 @@ def check_hints(op: Operation, hints: Attribute | None) -> None:
     """Raises Invalid for a hint of an entry or memory access that the compiler would ignore."""
     if not isinstance(hints, HintsAttr):
         return
-    known = ENTRY if op.name.endswith("entry") else ACCESS
+    known = ENTRY if op.name.endswith("entry") else VIEW_ACCESS if "_view_" in op.name else POINTER_ACCESS
     for names in ([name for name, _ in hints.data], *([key for key, _ in pairs] for _, pairs in hints.data)):
         need(len(names) == len(set(names)), f"optimization_hints: {', '.join(names)} contains a name twice")
     for target, pairs in hints.data:
