@@ -19,6 +19,7 @@ from .numbers import parse_number
 
 DIALECT = "#cuda_tile."
 ENUM_NAMES = {kind.name.removeprefix("cuda_tile."): kind for kind in ENUMS.values()}
+MAX_PARTS = 10_000  # that an alias may stand for: aliases of aliases can double with every line
 PREDICATES = ("div_by", "bounded", "same_elements")
 
 
@@ -39,7 +40,13 @@ class Attributes(Locations):
     """A cursor that also reads attributes as MLIR spells them. `#name` may stand before or after its definition."""
 
     depth = 0
+    parts = 0  # attributes read so far, those inside of aliases each time
     resolving: tuple[str, ...] = ()
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[Value, int]]:
+        """What aliases that were read stand for, and how many attributes that is."""
+        return {}
 
     @cached_property
     def attribute_aliases(self) -> dict[str, int]:
@@ -63,6 +70,7 @@ class Attributes(Locations):
 
     def attribute(self) -> Value:
         self.depth += 1
+        self.parts += 1
         if self.depth > MAX_DEPTH:
             self.fail(f"attributes nested deeper than {MAX_DEPTH}")
         found = self._attribute()
@@ -165,10 +173,17 @@ class Attributes(Locations):
             self.fail(f"no attribute alias {token.text}", token)
         if token.text in self.resolving:
             self.fail(f"attribute alias {token.text} stands for itself", token)
-        here, outer = self.position, self.resolving
-        self.position, self.resolving = self.attribute_aliases[token.text], (*outer, token.text)
-        found = self.attribute()
-        self.position, self.resolving = here, outer
+        if token.text not in self._known:
+            here, outer, parts = self.position, self.resolving, self.parts
+            self.position, self.resolving = self.attribute_aliases[token.text], (*outer, token.text)
+            found = self.attribute()
+            self.position, self.resolving = here, outer
+            self._known[token.text] = found, self.parts - parts
+            self.parts = parts
+        found, parts = self._known[token.text]
+        self.parts += parts
+        if parts > MAX_PARTS:
+            self.fail(f"{token.text} stands for more than {MAX_PARTS} attributes", token)
         return found
 
     # Attributes of the dialect

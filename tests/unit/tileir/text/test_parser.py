@@ -144,6 +144,12 @@ HOSTILE = [
     ("#a = #b\n#b = #a\nentry @k() { return }", "attribute alias #b stands for itself"),
     ("#a = unit\n#a = unit\nentry @k() { return }", "alias #a is defined twice"),
     ("#a = " + "[" * 5000, "attributes nested deeper than 64"),
+    (
+        "#0 = loc(unknown)\n"
+        + "".join(f"#{n + 1} = loc(callsite(#{n} at #{n}))\n" for n in range(40))
+        + "entry @k() { return loc(#40) }",
+        "stands for more than 10000 attributes",
+    ),
     ("#a = #cuda_tile.div<3>\nentry @k() { return }", "no attribute #cuda_tile.div"),
     (EMPTY.format("%a = assume #a, %n : tile<i32>"), "no attribute alias #a"),
     (EMPTY.format("%a = addi %n, %n : tile<i32> loc(3)"), "'3' does not begin a location"),
