@@ -13,7 +13,7 @@ def test_a_call_that_takes_too_long_ends() -> None:
     start = time.perf_counter()
     with pytest.raises(TimedOut, match=r"0\.05 s"), time_limit(0.05):
         time.sleep(5)
-    assert time.perf_counter() - start < 2
+    assert time.perf_counter() - start < 4
 
 
 def test_a_library_that_catches_exceptions_does_not_stop_it() -> None:
@@ -32,10 +32,10 @@ def test_a_library_that_catches_exceptions_does_not_stop_it() -> None:
 
 def test_what_is_in_time_is_left_alone() -> None:
     before = signal.getsignal(signal.SIGALRM)
-    with time_limit(0.1):
-        pass
+    with time_limit(60):
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
     assert signal.getsignal(signal.SIGALRM) is before
-    time.sleep(0.15)  # no alarm comes after
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)  # no alarm comes after
 
 
 def test_zero_is_no_limit() -> None:
