@@ -128,7 +128,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if (long := item.get_closest_marker("long")) and not item.config.getoption("--all"):
+    long = item.get_closest_marker("long")
+    if long and not long.args:
+        pytest.fail('say why it is long, and what stands in for it: @pytest.mark.long("...")', pytrace=False)
+    if long and not item.config.getoption("--all"):
         item.user_properties.append((PROPERTY, LONG))
         pytest.skip(f"takes minutes, runs with --all: {long.args[0]}")
     required: list[str] = item.config.getoption("--require")

@@ -44,6 +44,14 @@ def test_a_required_capability_that_is_missing_fails(run):
     assert result.ret == 1
 
 
+def test_a_long_test_runs_with_all_and_says_why_it_is_long(run):
+    run('@pytest.mark.long("why")\ndef test_a(): pass').assert_outcomes(skipped=1)
+    run('@pytest.mark.long("why")\ndef test_a(): pass', "--all").assert_outcomes(passed=1)
+    result = run("@pytest.mark.long\ndef test_a(): pass")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*say why it is long*"])
+
+
 def test_network_counts_as_there_only_if_required(run):
     source = '@pytest.mark.needs("network")\ndef test_a(): pass'
     run(source).assert_outcomes(skipped=1)

@@ -14,7 +14,9 @@ import pytest
 
 from toolchain.knobs import ROOT
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long(
+    "waits for the moments of a run; by default a run is interrupted once, in tests/unit/conformance/test_matrix.py"
+)
 
 TILESTACK = [sys.executable, "-m", "tilestack"]
 MOMENTS = (0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0)  # seconds: importing, planning, starting processes, running
