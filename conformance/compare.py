@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.reference.float64 import LEAST
+from toolchain import tables
 from toolchain.errors import ConformanceError, UsageError
 
 Array = NDArray[np.generic]
@@ -50,22 +50,46 @@ def loosest(verdicts: Iterable[Verdict]) -> Verdict:
     return max(verdicts, key=lambda v: (v.share, v.bound))
 
 
+TOLERANCES = Path(__file__).parent / "tolerances.toml"
+ROW: dict[str, tables.Check] = {
+    "f32_ulps": lambda value: None if tables.is_number(value) else "a number",
+    "exact": tables.flag,
+    "exact_outputs": tables.texts,
+    "why": tables.text,
+}
+
+
 @functools.cache
 def _table() -> dict[str, dict[str, dict[str, object]]]:
-    return tomllib.loads((Path(__file__).parent / "tolerances.toml").read_text())
+    """All of `tolerances.toml`. Raises UsageError that begins with the file and line of a row that is wrong."""
+    table = tables.read_table(TOLERANCES)
+    keys = {"unit_roundoff": tables.table_of(tables.is_number, "numbers"), "op": tables.is_table}
+    tables.check_keys(table, keys, str(TOLERANCES))
+    for op, row in table["op"].items():
+        where = f"{tables.place(TOLERANCES, tables.header(f'op.{op}'))}: op.{op}"
+        if wanted := tables.is_table(row):
+            raise UsageError(f"{where} is {row!r}, not {wanted}")
+        tables.check_keys(row, ROW, where, ("f32_ulps", "exact", "exact_outputs"))
+    return table
 
 
 def tolerance(op: str) -> Tolerance:
     """The row of an op. Raises UsageError if the op has none: no op passes without a stated tolerance."""
     row = _table()["op"].get(op)
     if row is None:
-        raise UsageError(f"tolerances.toml has no row [op.{op}]", hint="add one, with its reason")
+        raise UsageError(f"{TOLERANCES} has no row [op.{op}]", hint="add one, with its reason")
     outputs = tuple(cast("list[str]", row.get("exact_outputs", [])))
     return Tolerance(float(str(row.get("f32_ulps", 0))), bool(row.get("exact", False)), outputs, str(row["why"]))
 
 
 def unit_roundoff(dtype: str) -> float:
-    return float(str(_table()["unit_roundoff"][dtype]))
+    """Raises UsageError if the table has none for the dtype."""
+    found = _table()["unit_roundoff"].get(dtype)
+    if found is None:
+        raise UsageError(
+            f"{TOLERANCES}: [unit_roundoff] has no {dtype}", hint="add it: half the gap between 1 and the next number"
+        )
+    return float(str(found))
 
 
 def bound_for(op: str, dtype: str, reference: Array, eager: Array, output: str = "") -> float:

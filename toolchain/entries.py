@@ -19,14 +19,29 @@ from . import knobs
 from .entry import EntrySpec, ops
 from .errors import UsageError
 from .policy import Policy, TileCost
-from .tables import Check, check_keys, integers, is_integer, natural, one_of, read_table, table_of, tables, text, texts
+from .tables import (
+    Check,
+    check_keys,
+    header,
+    integers,
+    is_number,
+    is_table,
+    natural,
+    one_of,
+    place,
+    read_table,
+    table_of,
+    tables,
+    text,
+    texts,
+)  # fmt: skip
 from .targets import targets
 
 PORTABLE = "portable"
 DEFAULT = "default"  # the name of the portable table's policy, among those of targets
 ALL_ARRAYS = "*"  # in `aligned`: every array but those of i32
 
-times = table_of(lambda value: is_integer(value) or isinstance(value, float), "times in microseconds")
+times = table_of(is_number, "times in microseconds")
 hashes = table_of(lambda value: isinstance(value, str), "hashes")
 hints_by_target = table_of(lambda value: integers(value) is None, "tables of integers")
 
@@ -201,7 +216,7 @@ def load_table(path: Path) -> Table:
     if not path.exists():
         return Table(path, target, (), (), None)
     found = read_table(path)
-    check_keys(found, {"policy": _any_table, "group": tables, "tuned": tables}, str(path), ["policy", "group", "tuned"])
+    check_keys(found, {"policy": is_table, "group": tables, "tuned": tables}, str(path), ["policy", "group", "tuned"])
     policy = Policy.from_table(found["policy"], f"{path}: policy") if "policy" in found else None
     if target is None and found.get("tuned"):
         raise UsageError(f"{path}: a tuned row is for one target", hint=_AGAIN)
@@ -210,25 +225,23 @@ def load_table(path: Path) -> Table:
     return Table(path, target, tuned, rows, policy)
 
 
-def _any_table(value: Any) -> str | None:
-    return None if isinstance(value, dict) else "a table"
-
-
 def _rows(path: Path, number: int, group: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The rows of a group. The group's own keys hold for each of its entries; without entries it is one row."""
-    where = f"{path}: group {number}"
+    headers = [header("[group]")] * number
+    where = f"{place(path, *headers)}: group {number}"
     check_keys(group, {**ROW, "entry": tables}, where, (*ROW, "entry"))
     shared = {key: value for key, value in group.items() if key != "entry"}
-    for place, own in enumerate(group.get("entry", [{}]), 1):
+    for index, own in enumerate(group.get("entry", [{}]), 1):
         row = {**shared, **own}
-        at = f"{where}, entry {place}" if "entry" in group else where
+        entry = place(path, *headers, *[header("[group.entry]")] * index)
+        at = f"{entry}: group {number}, entry {index}" if "entry" in group else where
         check_keys(row, ROW, at, OPTIONAL)
         check_row(row, at)
         yield f"{at} ({', '.join(row['ops'])})", row
 
 
 def _tuned(path: Path, number: int, target: str, table: Mapping[str, Any]) -> TunedRow:
-    where = f"{path}: tuned {number}"
+    where = f"{place(path, *[header('[tuned]')] * number)}: tuned {number}"
     check_keys(table, TUNED, where, TUNED_OPTIONAL)
     check_keys(table["measured"], MEASURED, f"{where}: measured", MEASURED_OPTIONAL)
     where = f"{where} ({table['op']} {table['class']})"

@@ -12,7 +12,6 @@ import ast
 import functools
 import operator
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,12 +19,21 @@ from typing import Any, Literal
 
 from .errors import LaunchError, UsageError
 from .policy import TileCost
+from .tables import Check, check_keys, flag, header, is_table, pairs, place, read_table, text, texts
 from .targets import targets
 
 CALLING_CONVENTION = "cutile_python_v2"
 DTYPES = ("f32", "tf32", "f16", "bf16")  # of an entry; tf32 is f32 storage with tf32 tensor-core inputs
 ALIGNMENT = 16  # bytes: base address and outer strides of an entry's `aligned` parameters are multiples of it
 ITEMSIZE = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "i32": 4}
+PARAM_DTYPES = ("T", "f32", "f16", "bf16", "i32")  # of a parameter in ops.toml
+
+OPS = Path(__file__).parent / "ops.toml"
+# The keys of an op; the head of ops.toml explains them.
+OP_KEYS: Mapping[str, Check] = {
+    "doc": text, "products": flag, "inputs": texts, "outputs": texts, "scalars": texts, "pdl_reads": texts,
+    "updates": texts, "aliases": pairs, "static": texts,
+}  # fmt: skip
 
 LONGEST = 500  # characters of an expression: three times the longest in use, and too few to nest beyond Python's limit
 
@@ -45,8 +53,11 @@ class Param:
     def parse(cls, text: str, role: Literal["input", "output", "scalar"]) -> Param:
         match = _PARAM.fullmatch(text)
         if match is None or (role == "scalar") != (match["dims"] is None):
+            wanted = "name: dtype" if role == "scalar" else "name: dtype[DIM, DIM]"
+            raise UsageError(f"ops.toml: {text!r} is not a valid {role} parameter", hint=f"write {wanted!r}")
+        if match["dtype"] not in PARAM_DTYPES:
             raise UsageError(
-                f"ops.toml: {text!r} is not a valid {role} parameter", hint="write 'name: dtype[DIM, DIM]'"
+                f"ops.toml: {text!r} has the unknown dtype {match['dtype']}", hint=f"one of {', '.join(PARAM_DTYPES)}"
             )
         dims = tuple(match["dims"].split(", ")) if match["dims"] else ()
         return cls(match["name"], match["dtype"], dims, role)
@@ -99,19 +110,31 @@ class OpSpec:
 
 @functools.cache
 def ops() -> Mapping[str, OpSpec]:
-    """All ops of `ops.toml` by name."""
-    table = tomllib.loads((Path(__file__).parent / "ops.toml").read_text())
-    found: dict[str, OpSpec] = {}
-    for name, row in table.items():
-        roles: tuple[tuple[str, Literal["input", "output", "scalar"]], ...] = (
-            ("inputs", "input"), ("outputs", "output"), ("scalars", "scalar"))  # fmt: skip
-        params = tuple(Param.parse(text, role) for key, role in roles for text in row.get(key, ()))
-        found[name] = OpSpec(
-            name, params, row["doc"], row.get("products", False), tuple(row.get("pdl_reads", ())),
+    """All ops of `ops.toml` by name. Raises UsageError that begins with the file and line of an op that is wrong."""
+    return {name: _op(name, row) for name, row in read_table(OPS).items()}
+
+
+def _op(name: str, row: Any) -> OpSpec:
+    where = place(OPS, header(name))
+    if wanted := is_table(row):
+        raise UsageError(f"{where}: {name} is {row!r}, not {wanted}")
+    check_keys(row, OP_KEYS, f"{where}: {name}", [key for key in OP_KEYS if key != "doc"])
+    roles: tuple[tuple[str, Literal["input", "output", "scalar"]], ...] = (
+        ("inputs", "input"), ("outputs", "output"), ("scalars", "scalar"))  # fmt: skip
+    params: list[Param] = []
+    try:
+        for key, role in roles:
+            for written in row.get(key, ()):
+                where = place(OPS, header(name), written)
+                params.append(Param.parse(written, role))
+        where = place(OPS, header(name))
+        return OpSpec(
+            name, tuple(params), row["doc"], row.get("products", False), tuple(row.get("pdl_reads", ())),
             tuple(row.get("updates", ())), frozenset((first, second) for first, second in row.get("aliases", ())),
             tuple(row.get("static", ())),
         )  # fmt: skip
-    return found
+    except UsageError as error:
+        raise UsageError(f"{where}: {error.args[0].removeprefix('ops.toml: ')}", hint=error.hint) from error
 
 
 @dataclass(frozen=True)

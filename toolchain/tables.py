@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,12 +13,39 @@ from .errors import UsageError
 Check = Callable[[Any], "str | None"]
 
 
+_AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")  # how tomllib ends its messages
+
+
 def read_table(path: Path) -> dict[str, Any]:
-    """A TOML file's content. Raises UsageError."""
+    """A TOML file's content. Raises UsageError that begins with `file:line:column` where the TOML is broken."""
     try:
-        return tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
+    try:
+        return tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        at = _AT.search(str(error))
+        line, column = (at[1], at[2]) if at and at[1] else (content.count("\n") + 1, 1)
+        why = _AT.sub("", str(error))
+        raise UsageError(f"{path}:{line}:{column}: not valid TOML: {why}", hint="correct this line") from error
+
+
+def place(path: Path, *texts: str) -> str:
+    """`file:line` of the last of these texts, each looked for after the one before it; the file alone where one of them
+    does not stand there."""
+    content, at = path.read_text(encoding="utf-8"), 0
+    for text in texts:
+        at = content.find(text, at)
+        if at < 0:
+            return str(path)
+        at += len(text)
+    return f"{path}:{content.count(chr(10), 0, at) + 1}"
+
+
+def header(name: str) -> str:
+    """How a table of this name begins in a TOML file that is written by hand; `[name]` is one of several."""
+    return f"\n[{name}]"
 
 
 def check_keys(table: Mapping[str, Any], keys: Mapping[str, Check], where: str, optional: Sequence[str] = ()) -> None:
@@ -49,6 +77,15 @@ def tables(value: Any) -> str | None:
     return None if good else "a list of tables"
 
 
+def is_table(value: Any) -> str | None:
+    return None if isinstance(value, dict) else "a table"
+
+
+def pairs(value: Any) -> str | None:
+    rows = cast("list[list[Any]]", value) if isinstance(value, list) else [[]]
+    return None if all(texts(row) is None and len(row) == 2 for row in rows) else "a list of pairs of texts"
+
+
 def table_of(item: Callable[[Any], bool], what: str) -> Check:
     """Checks for a table whose values are all `what`."""
 
@@ -66,6 +103,10 @@ def one_of(*values: str) -> Check:
 
 def is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    return is_integer(value) or isinstance(value, float)
 
 
 integers = table_of(is_integer, "integers")

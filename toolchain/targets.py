@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import UsageError
+from .tables import Check, check_keys, flag, header, integers_list, is_table, place, read_table, text, texts
 
 BYTECODE = "13.4"  # the version that is compiled by default: the first in which kernels wait for the previous launch
+TARGETS = Path(__file__).parent / "targets.toml"
+KEYS: Mapping[str, Check] = {
+    "compute_capability": lambda value: None if not integers_list(value) and len(value) == 2 else "[major, minor]",
+    "min_bytecode": text, "exact": flag, "features": texts, "default": flag,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,10 +39,13 @@ class Target:
 
 @functools.cache
 def targets() -> Mapping[str, Target]:
-    """All targets by name."""
-    table = tomllib.loads((Path(__file__).parent / "targets.toml").read_text())
+    """All targets by name. Raises UsageError that begins with the file and line of a target that is wrong."""
     found: dict[str, Target] = {}
-    for name, row in table.items():
+    for name, row in read_table(TARGETS).items():
+        where = f"{place(TARGETS, header(name))}: {name}"
+        if wanted := is_table(row):
+            raise UsageError(f"{where} is {row!r}, not {wanted}")
+        check_keys(row, KEYS, where)
         major, minor = row["compute_capability"]
         found[name] = Target(
             name, (major, minor), row["min_bytecode"], row["exact"], frozenset(row["features"]), row["default"]

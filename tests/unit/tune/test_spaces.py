@@ -75,7 +75,7 @@ def test_trial_spaces_come_after_the_others(spaces: Spaces, write_spaces: WriteS
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("[[space]]", "[[space", r"spaces\.toml cannot be read"),
+        ("[[space]]", "[[space", r"spaces\.toml:12:8: not valid TOML: "),
         ('model = ["gelu"]', "", r"spaces\.toml: it has no model"),
         ('model = ["gelu"]', 'model = ["softmax"]', r"model names softmax, for which there is no space"),
         ('op = "gelu"', 'op = "nope"', r"space 1 \(gelu\): there is no op nope\n  next: one of embedding"),
