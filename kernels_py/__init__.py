@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import importlib
 import io
+import traceback
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from toolchain.artifact import Artifact, tile_ir
@@ -42,7 +44,7 @@ class PythonSource:
         from toolchain.tileir.specialize import finish
 
         name, file = spec.kernel or spec.op, _module_of(spec)
-        kernel: Any = getattr(importlib.import_module(f"{__name__}.{file}"), name)
+        kernel: Any = getattr(_imported(file), name)
         taken = _constants(file, name, spec)
         constants: list[Any] = list(spec.constants.values())
         if TF32 in taken:
@@ -85,9 +87,19 @@ def _constants(module: str, name: str, spec: EntrySpec) -> list[str]:
 def _module_of(spec: EntrySpec) -> str:
     """The file that defines an entry's kernel. Raises SourceError where there is none, or more than one."""
     name = spec.kernel or spec.op
-    found = [path.stem for path in sorted(HERE.glob("*.py")) if name in _kernels(path.stem)]
+    found: list[str] = []
+    broken: SourceError | None = None
+    for path in sorted(HERE.glob("*.py")):
+        try:
+            if name in _kernels(path.stem):
+                found.append(path.stem)
+        except SourceError as error:  # kernels of the other files can be compiled all the same
+            broken = error
     if not found:
-        raise SourceError(f"{HERE.name}: {spec.symbol}: no file here defines a kernel {name}")
+        raise broken or SourceError(
+            f"{HERE.name}: {spec.symbol}: no file here defines a kernel {name}",
+            hint="a kernel has the decorator ct.kernel; `kernel` of the entry names it where it is not the op's name",
+        )
     if len(found) > 1:
         raise SourceError(f"{HERE.name}: {spec.symbol}: kernel {name} is defined in each of {', '.join(found)}")
     return found[0]
@@ -103,13 +115,30 @@ def _kernels(module: str) -> set[str]:
 
 
 def _functions(module: str) -> Mapping[str, ast.FunctionDef]:
-    """The functions of a file by name."""
-    return _parsed((HERE / f"{module}.py").read_text())
+    """The functions of a file by name. Raises SourceError with file:line:col for what is not Python."""
+    try:
+        return _parsed((HERE / f"{module}.py").read_text())
+    except SyntaxError as error:
+        where = f"{HERE.name}/{module}.py:{error.lineno or 1}:{error.offset or 1}"
+        shown = f"\n  {error.text.rstrip()}" if error.text else ""
+        raise SourceError(f"{where}: error: {error.msg}{shown}") from error
 
 
 @cache
 def _parsed(text: str) -> Mapping[str, ast.FunctionDef]:
     return {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+
+
+def _imported(module: str) -> ModuleType:
+    """A file of this folder. Raises SourceError with file:line for one that cannot be imported."""
+    try:
+        return importlib.import_module(f"{__name__}.{module}")
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith(__name__):
+            raise  # a package that is not installed
+        ours = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).parent == HERE]
+        where = f"{HERE.name}/{Path(ours[-1].filename).name}:{ours[-1].lineno}"
+        raise SourceError(f"{where}: error: {type(error).__name__}: {error}\n  {ours[-1].line}") from error
 
 
 def _constraint(param: Param, spec: EntrySpec) -> Any:
