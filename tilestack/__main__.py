@@ -28,7 +28,7 @@ exit codes:
   0 all well   2 bad input      3 kernel source or bytecode   4 toolchain   5 bundle
   6 launch     7 GPU or driver  8 undefined behaviour caught  9 a result outside its bound
   10 licences: one that is unknown, or a file that may not be given away
-  1 anything else   130 interrupted   141 cut off: nobody reads the output
+  1 anything else   130 interrupted   141 cut off: nobody reads the output   143 terminated
 """
 
 

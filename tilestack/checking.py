@@ -70,13 +70,6 @@ def list_(args: argparse.Namespace) -> int:
 
 
 def run_(args: argparse.Namespace) -> int:
-    from toolchain.command import termination_raises
-
-    with termination_raises():
-        return _run(args)
-
-
-def _run(args: argparse.Namespace) -> int:
     from ci.report import write_report
     from conformance.journal import FILE, Journal
     from conformance.matrix import run_matrix

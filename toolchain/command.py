@@ -4,36 +4,23 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import sys
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
+from types import FrameType
 
 from .errors import TilestackError, ToolchainError
+from .manifest import CHECKOUT
 
 CUT_OFF = 128 + 13  # the exit code that a shell reports for a program ended by SIGPIPE
 OURS = frozenset(
     {"benchmarks", "ci", "conformance", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain", "tune"}
 )
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, where it was asked to be an exception: a cancelled job, a machine that shuts down."""
-
-
-@contextmanager
-def termination_raises() -> Generator[None]:
-    """Inside, SIGTERM raises Terminated, as Ctrl-C raises KeyboardInterrupt. To be used in the main thread."""
-
-    def raise_it(*_: object) -> None:
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, raise_it)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def settle_streams() -> None:
@@ -47,6 +34,34 @@ def settle_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+class Terminated(KeyboardInterrupt):
+    """A signal that ends a process, as an exception: what is begun is cleaned up as after Ctrl-C."""
+
+    def __init__(self, number: int = signal.SIGTERM) -> None:
+        super().__init__(signal.strsignal(number))
+        self.exit_code = 128 + number
+
+
+@contextmanager
+def termination_raises() -> Generator[None]:
+    """SIGTERM and SIGHUP, with which a cancelled job and a closed terminal end, are exceptions in here, unless somebody
+    catches or ignores them already. Signals can be caught in the main thread alone."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        raise Terminated(number)
+
+    caught: list[signal.Signals] = []
+    if threading.current_thread() is threading.main_thread():
+        caught = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    for each in caught:
+        signal.signal(each, end)
+    try:
+        yield
+    finally:
+        for each in caught:
+            signal.signal(each, signal.SIG_DFL)
+
+
 def run(work: Callable[[], int | None], *, set_up: str, debug: bool = False) -> int:
     """Runs `work` and returns the command's exit code: that of `work`, that of an error, which is printed, or 141 if
     nobody reads the output any more. `set_up`: the advice to print if a package is missing. With `debug` an error is
@@ -54,7 +69,8 @@ def run(work: Callable[[], int | None], *, set_up: str, debug: bool = False) -> 
     settle_streams()
     code = CUT_OFF
     try:
-        code = int(work() or 0)
+        with termination_raises():
+            code = int(work() or 0)
         sys.stdout.flush()  # flush here, where a closed pipe can be told from other errors
         return code
     except TilestackError as error:
@@ -67,12 +83,14 @@ def run(work: Callable[[], int | None], *, set_up: str, debug: bool = False) -> 
         if debug or package in OURS:
             raise
         print(
-            f"error: this command needs {error.name}, which {sys.executable} lacks\n  next: {set_up}", file=sys.stderr
+            f"error: this command needs {error.name}, which {sys.executable} lacks\n"
+            f"  next: {set_up if CHECKOUT else install(error.name or '')}",
+            file=sys.stderr,
         )
         return ToolchainError.exit_code
-    except Terminated:
-        print("terminated", file=sys.stderr)
-        return 128 + signal.SIGTERM
+    except Terminated as error:
+        print(str(error).lower(), file=sys.stderr)
+        return error.exit_code
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
@@ -84,6 +102,19 @@ def run(work: Callable[[], int | None], *, set_up: str, debug: bool = False) -> 
             raise
         print(f"error: {error}", file=sys.stderr)
         return 1
+
+
+def install(module: str) -> str:
+    """How to install a module that an installed wheel lacks: it is one of the distribution's dependencies, or of an
+    extra's."""
+    whole = re.sub(r"[._]", "-", module)
+    for name in (whole, whole.partition("-")[0]):  # cuda.tile is cuda-tile, xdsl.ir is of xdsl
+        for requirement in metadata.requires("tilestack") or ():
+            wanted, _, condition = requirement.partition(";")
+            extra = re.search(r"extra == ['\"](\w+)['\"]", condition)
+            if re.match(rf"{re.escape(name)}\b", wanted):
+                return f"pip install 'tilestack[{extra[1]}]'" if extra else "pip install tilestack"
+    return f"pip install {module}"
 
 
 def forget_output() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .cache import Cache, key
 from .errors import ToolchainError
-from .tools import tool
+from .tools import stop_all, tool
 
 # Instructions that show the use of tensor cores, of the copy engine, and spills.
 TENSOR_CORE = re.compile(r"^(?:[A-Z]*MMA|UTC[A-Z]*MMA)$")
@@ -61,7 +61,11 @@ def inspect_all(cubins: Sequence[bytes], cache: Cache, jobs: int) -> Iterator[li
         return [Usage(**row) for row in json.loads(content)]
 
     with ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(look, cubins)
+        try:
+            yield from pool.map(look, cubins)
+        except BaseException:  # interrupted, say: the tools that still run would be waited for
+            stop_all()
+            raise
 
 
 def inspect(cubin: bytes) -> list[Usage]:

@@ -9,9 +9,11 @@ import hashlib
 import json
 import platform
 import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from .errors import ToolchainError
 from .files import write_whole
@@ -19,7 +21,8 @@ from .knobs import ROOT
 from .pins import PINS, file_sha256, pins
 
 FORMAT = 1
-REPAIR = "run: .venv/bin/nox -s build_toolchain"
+CHECKOUT = (ROOT / "requirements.lock").is_file()  # an installed wheel has none, and no nox
+REPAIR = "run: .venv/bin/nox -s build_toolchain" if CHECKOUT else "run: pip install 'tilestack[compile]'"
 
 
 @dataclass(frozen=True)
@@ -75,13 +78,23 @@ def site_packages(folder: Path) -> Path:
 
 
 def identity(python: str) -> str:
-    """sha256 over everything that decides a toolchain's content: lock, pins, path of the checkout, Python's version and
-    the kind of machine."""
+    """sha256 over everything that decides a toolchain's content: lock, pins, how this checkout is installed, its path,
+    Python's version and the kind of machine."""
     digest = hashlib.sha256()
-    for path in (ROOT / "pyproject.toml", ROOT / "requirements.lock", PINS):
+    for path in (ROOT / "requirements.lock", PINS):
         digest.update(path.read_bytes())
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    digest.update(json.dumps(installation(pyproject), sort_keys=True).encode())
     digest.update(repr((str(ROOT), python, platform.machine(), FORMAT)).encode())
     return digest.hexdigest()
+
+
+def installation(pyproject: Mapping[str, Any]) -> dict[str, Any]:
+    """What an installation of the checkout takes from pyproject.toml: not the settings of tools, nor any comment."""
+    tables = ("project", "dependency-groups", "build-system")
+    found = {name: pyproject.get(name, {}) for name in tables}
+    unread = ("description", "readme", "license", "license-files")
+    return {**found, "project": {key: value for key, value in found["project"].items() if key not in unread}}
 
 
 def survey(folder: Path, packages: Path) -> dict[str, InstalledFile]:

@@ -28,6 +28,7 @@ from .sources import Source, load_source
 from .stages import assemble, tools_used
 from .targets import BYTECODE, Target
 from .tileir.bytecode.writer import parse_version
+from .tools import stop_all
 
 __all__ = [
     "Failure", "Outcome", "Progress", "Source", "assemble", "check_targets", "compile_entries", "export", "load_source",
@@ -187,9 +188,13 @@ class LazyPool:
     def __enter__(self) -> LazyPool:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self.started is not None:
-            self.started.shutdown(cancel_futures=True)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self.started is None:
+            return
+        if kind is not None:  # interrupted, say: nobody takes what the tools make
+            self.started.shutdown(wait=False, cancel_futures=True)
+            stop_all()
+        self.started.shutdown(cancel_futures=True)
 
     def submit(self, step: Step) -> Future[bytes]:
         if self.started is None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
+import os
+import signal
 import subprocess
 import sysconfig
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,26 +39,70 @@ class Tool:
         input: str | None = None,  # noqa: A002, as subprocess.run has it
         cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Runs it and returns its output. Raises ToolFailed with its stderr if its exit code is not 0.
+        """Runs it and returns its output. Raises ToolFailed with its stderr if its exit code is not 0, ToolchainError
+        if it cannot be started.
 
-        Of the caller's environment it gets only TMPDIR, and it finds other tools only in its own folder.
+        It gets nothing of the caller's environment, and it finds other tools only in its own folder. Its temporary
+        files are in a folder of their own. However the run ends, the folder is removed and the processes that the tool
+        started are ended.
         """
         command = [str(self.path), *args]
-        done = subprocess.run(
-            command,
-            input=input,
-            stdin=subprocess.DEVNULL if input is None else None,
-            cwd=cwd,
-            env={**tool_environment(), "PATH": str(self.path.parent)},
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
+        with tempfile.TemporaryDirectory(prefix="tilestack-") as own:
+            try:
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    cwd=cwd,
+                    env={**tool_environment(), "TMPDIR": own, "PATH": str(self.path.parent)},
+                    text=True,
+                    errors="replace",
+                    process_group=0,
+                )
+            except OSError as error:
+                raise self._unstartable(error) from error
+            with process, _running(process):
+                out, err = process.communicate(input)
+        if process.returncode:
+            raise ToolFailed(command, process.returncode, err or out, version=f"{self.name} {self.version}")
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+    def _unstartable(self, error: OSError) -> ToolchainError:
+        hints = {
+            errno.EACCES: f"chmod +x {self.path}; if it is executable, its file system is mounted noexec",
+            errno.ENOEXEC: "it is for another kind of machine, or damaged: tilestack doctor",
+        }
+        why = error.strerror or str(error)
+        return ToolchainError(
+            f"{self.path} ({self.name} {self.version}) cannot be started: {why}",
+            hint=hints.get(error.errno or 0, "tilestack doctor"),
         )
-        if done.returncode:
-            said = done.stderr or done.stdout
-            raise ToolFailed(command, done.returncode, said, version=f"{self.name} {self.version}")
-        return done
+
+
+_processes: set[subprocess.Popen[str]] = set()  # of the tools that run now
+
+
+@contextmanager
+def _running(process: subprocess.Popen[str]) -> Generator[None]:
+    """Where this is left early, or by `stop_all`, the tool and the processes that it started end at once."""
+    _processes.add(process)
+    try:
+        yield
+    finally:
+        _processes.discard(process)
+        _kill(process)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):  # all have ended
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def stop_all() -> None:
+    """Ends the tools that run now, in whichever thread: each fails with ToolFailed."""
+    for process in list(_processes):
+        _kill(process)
 
 
 @functools.cache

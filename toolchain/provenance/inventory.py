@@ -49,6 +49,8 @@ def inventory(lock: Path = LOCK, packages: Path | None = None) -> dict[str, Whee
 
     Raises ToolchainError if one is installed at another version than the lock's, or if there is no such folder.
     """
+    if not lock.is_file():
+        raise ToolchainError(f"there is no {lock}: an installed wheel has no lock", hint="run it in a checkout")
     packages = packages or site_packages(toolchain_dir())
     if not packages.is_dir():
         raise ToolchainError(f"{packages}: missing: the toolchain is not built", hint=REPAIR)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -36,6 +37,31 @@ def test_an_error_is_printed(error: BaseException, code: int, said: str, capsys:
     assert capsys.readouterr() == ("", said)
 
 
+@pytest.mark.parametrize(("number", "said"), [(signal.SIGTERM, "terminated\n"), (signal.SIGHUP, "hangup\n")])
+def test_a_signal_that_ends_a_process_is_an_exception_of_its_work(
+    number: signal.Signals, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cleaned: list[bool] = []
+
+    def work() -> None:
+        try:
+            signal.raise_signal(number)
+        finally:
+            cleaned.append(True)
+
+    assert command.run(work, set_up="") == 128 + number
+    assert (cleaned, capsys.readouterr()) == ([True], ("", said))
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        assert command.run(lambda: signal.raise_signal(signal.SIGHUP), set_up="") == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_work_that_a_closed_pipe_cuts_off_is_no_success(capfd: pytest.CaptureFixture[str]) -> None:
     assert command.run(raises(BrokenPipeError()), set_up="") == 141
     assert capfd.readouterr() == ("", "")
@@ -46,6 +72,23 @@ def test_a_missing_package_is_named_with_what_to_do(capsys: pytest.CaptureFixtur
     said = capsys.readouterr().err
     assert "needs xdsl.ir" in said
     assert said.endswith("next: install it\n")
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("xdsl.ir", "'tilestack[compile]'"), ("cuda.tile", "'tilestack[compile]'"), ("jinja2", "'tilestack[report]'"),
+        ("license_expression", "'tilestack[provenance]'"), ("huggingface_hub", "'tilestack[model]'"),
+        ("docker", "'tilestack[native]'"), ("ml_dtypes", "tilestack"), ("cuda.bindings", "tilestack"),
+        ("torch", "torch"),
+    ],
+)  # fmt: skip
+def test_an_installed_wheel_names_the_extra(
+    module: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "CHECKOUT", False)
+    assert command.run(raises(ModuleNotFoundError(name=module)), set_up="nox") == 4
+    assert capsys.readouterr().err.endswith(f"next: pip install {said}\n")
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from toolchain.errors import ToolchainError
-from toolchain.manifest import InstalledFile, Manifest, check_file, check_installed
+from toolchain.knobs import ROOT
+from toolchain.manifest import InstalledFile, Manifest, check_file, check_installed, installation
 from toolchain.pins import file_sha256
 
 
@@ -24,6 +26,21 @@ def test_what_is_saved_is_loaded(tmp_path: Path, installed: InstalledFile):
     manifest.save(tmp_path)
     assert Manifest.load(tmp_path) == manifest
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bin", "manifest.json"]
+
+
+def test_only_what_is_installed_makes_another_toolchain():
+    """An edit of a linter's settings must not install everything anew."""
+    written = (ROOT / "pyproject.toml").read_text()
+    now = installation(tomllib.loads(written))
+    for edit in ("# a comment\n", "[tool.new]\nx = 1\n"):
+        assert installation(tomllib.loads(written + edit)) == now
+    for old, new in (("line-length = 120", "line-length = 100"), ('readme = "README.md"', 'readme = "R.md"')):
+        assert old in written and installation(tomllib.loads(written.replace(old, new))) == now
+    for old, new in (
+        ('"xdsl>=0.74"', '"xdsl>=0.75"'), ('version = "0.1.0"', 'version = "0.2.0"'), ('"zizmor"', '"zizmor>=1"'),
+        ('build-backend = "', 'build-backend = "x.'), ('tilestack = "tilestack.', 'other = "tilestack.'),
+    ):  # fmt: skip
+        assert old in written and installation(tomllib.loads(written.replace(old, new))) != now, old
 
 
 @pytest.mark.parametrize(
