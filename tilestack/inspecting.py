@@ -42,7 +42,8 @@ def inspect_(args: argparse.Namespace) -> int:
     if args.json:
         print_json([{"source": source, **asdict(usage)} for source, usage in rows])
         return 0
-    heading = f"{'entry':40} {'regs':>4} {'shared':>7} {'spills':>6} {'instr':>6}  tensor cores, copy engine"
+    columns = f"{'regs/thread':>11} {'shared bytes':>12} {'spill instrs':>12} {'instrs':>6}"
+    heading = f"{'entry':40} {columns}  instrs of tensor cores and copy engine"
     for source, usage in rows:
         if heading:  # only with the first row, so that an error prints no empty table
             print(heading)
@@ -56,7 +57,7 @@ def _line(source: str, usage: Usage) -> str:
     listed = " ".join(f"{name}:{count}" for name, count in units.items()) or "none"
     listed += " (serialised)" if usage.serialised else ""
     name = f"{source} {usage.symbol}".strip()
-    return f"{name:40} {usage.registers:4} {usage.shared:7} {usage.spills:6} {usage.instructions:6}  {listed}"
+    return f"{name:40} {usage.registers:11} {usage.shared:12} {usage.spills:12} {usage.instructions:6}  {listed}"
 
 
 def _cubins(args: argparse.Namespace) -> list[tuple[str, bytes]]:

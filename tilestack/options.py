@@ -35,7 +35,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def print_json(value: object) -> None:
-    print(json.dumps(value, indent=1))
+    print(json.dumps(value, indent=1, allow_nan=False))
 
 
 def seed(text: str) -> int:

@@ -185,10 +185,23 @@ def test_an_interrupt_ends_a_compile_quietly(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
 
 
+def test_help_needs_no_package_at_all_and_a_command_says_what_it_lacks() -> None:
+    def bare(*words: str) -> subprocess.CompletedProcess[str]:
+        """Without site-packages, as where nothing has been installed yet."""
+        command = [sys.executable, "-S", "-m", "tilestack", *words]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    helped = bare("--help")
+    assert (helped.returncode, helped.stderr) == (0, "") and "interpret" in helped.stdout
+    for words in (["interpret", "kernels_mlir/gelu.mlir"], ["matrix", "run"], ["generate"]):
+        ran = bare(*words)
+        assert ran.returncode == 4 and re.match(r"error: this command needs \w+, which .* lacks\n  next: ", ran.stderr)
+
+
 def test_help_needs_no_heavy_package() -> None:
     code = (
-        "import sys; from tilestack.__main__ import parser; parser().format_help(); "
-        "print([m for m in ('xdsl', 'cuda.tile', 'rich', 'jinja2', 'torch', 'tokenizers') if m in sys.modules])"
+        "import sys; from tilestack.__main__ import parser; parser().format_help(); print([m for m in "
+        "('numpy', 'xdsl', 'cuda.tile', 'rich', 'jinja2', 'torch', 'tokenizers') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -117,7 +117,33 @@ def test_interpret_runs_and_saves(run: Run, add_one: Path, tmp_path: Path) -> No
     assert np.load(out).tolist() == [42, 7]
     shown = json.loads(ran.out)
     assert (shown["entry"], shown["grid"]) == ("add_one", [1, 1, 1])
-    assert shown["arguments"]["0"].startswith("float32 2  sum 49  [42, 7]")
+    assert shown["arguments"] == [
+        {"name": "x", "kind": "array", "dtype": "f32", "shape": [2], "first": [42, 7], "sum": 49},
+        {"name": "n", "kind": "number", "value": 2},
+    ]
+
+
+def test_json_is_json_whatever_a_kernel_prints_and_leaves(run: Run, add_one: Path, tmp_path: Path) -> None:
+    printing = '    %t2 = print_tko "x is %f", %new : tile<f32> -> token\n    return'
+    add_one.write_text(add_one.read_text().replace("    return", printing))
+    np.save(tmp_path / "x.npy", np.array([np.inf, 7], np.float32))
+    words = ["interpret", add_one, "--arg", tmp_path / "x.npy", "--pointers", "--arg", "2"]
+    plain, shown = run(*words), run(*words, "--json")
+    assert plain.code == shown.code == 0, plain.err
+    assert plain.out.startswith("x is inf") and shown.err.startswith("x is inf")
+
+    def refuse(name: str) -> None:
+        pytest.fail(f"{name} is no JSON")
+
+    row, _ = json.loads(shown.out, parse_constant=refuse)["arguments"]
+    assert (row["first"], row["sum"]) == ([None, 7], None)
+
+
+def test_json_counts_arrays_as_cutile_passes_them(run: Run) -> None:
+    ran = run("interpret", GELU, "--grid", "1,2", "--arg", "bf16:2x8", "--arg", "zeros:bf16:2x8", "--json")
+    x, out = json.loads(ran.out)["arguments"]
+    assert (x["dtype"], x["shape"], len(x["first"]), out["shape"]) == ("bf16", [2, 8], 6, [2, 8])
+    assert x["name"] != out["name"]
 
 
 def test_interpret_passes_arrays_as_cutile_does(run: Run, tmp_path: Path) -> None:
