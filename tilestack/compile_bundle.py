@@ -6,13 +6,14 @@ import argparse
 import re
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolchain import bundle, knobs
 from toolchain.cache import Cache
 from toolchain.entry import DTYPES, EntrySpec, ops
-from toolchain.errors import ToolchainError, UsageError
+from toolchain.errors import BundleError, SourceError, TilestackError, ToolchainError, UsageError
 from toolchain.targets import BYTECODE
 
 from .options import SOURCES, add_json, command, print_json
@@ -20,9 +21,12 @@ from .progress import progress_bar
 from .tuning import warn_of_stale
 
 if TYPE_CHECKING:
+    from toolchain.pipeline import Failure
     from toolchain.targets import Target
 
     from .selection import Selection
+
+LISTED = 3  # ops that a message names
 
 EXAMPLES = """\
   tilestack compile                                    what this machine can use or check, to build/bundle
@@ -46,6 +50,7 @@ def add(commands: Any) -> None:
     made.add_argument("--dtype", action="append", default=[], help="only this dtype; repeat")
     made.add_argument("--entries", type=_pattern, metavar="REGEX", help="only entries whose SOURCE/SYMBOL has a match")
     made.add_argument("--output", type=Path, default=Path("build/bundle"), metavar="DIR", help="default build/bundle")
+    made.add_argument("--force", action="store_true", help="replace a bundle that holds more than this selection")
     made.add_argument("--jobs", type=int, help="how many compiles run at once (default: the CPU cores)")
     made.add_argument("--bytecode", default=BYTECODE, metavar="VERSION", help=f"bytecode version (default {BYTECODE})")
     add_json(made)
@@ -99,6 +104,45 @@ def chosen(args: argparse.Namespace) -> tuple[list[Target], Selection]:
     return wanted, selection.by_default(entries, wanted, list(own))
 
 
+def check_lost(args: argparse.Namespace, entries: Iterable[tuple[str, EntrySpec]]) -> None:
+    """Raises UsageError where a part of the entries would take the place of a bundle that has others of today's entries
+    too. A compile of everything replaces any bundle: that is how one is kept up to date."""
+    from toolchain.pipeline import load_source
+
+    narrowed = args.source != "all" or args.op or args.dtype or args.entries
+    if not narrowed or not args.output.is_dir() or not any(args.output.iterdir()):
+        return
+    try:
+        there = bundle.Bundle.load(args.output).entries
+    except BundleError:  # damaged, or of another version: of no use as it is
+        return
+    known = {(s.source, s.symbol) for module in SOURCES.values() for s in load_source(module).entries()}
+    kept = {(spec.source, spec.symbol) for _, spec in entries}
+    lost = [e.spec for e in there if (e.spec.source, e.spec.symbol) in known - kept]
+    if not lost:
+        return
+    named = list(dict.fromkeys(f"{spec.source}/{spec.op}" for spec in lost))
+    listed = ", ".join(named[:LISTED]) + (f" and {len(named) - LISTED} more ops" if len(named) > LISTED else "")
+    raise UsageError(
+        f"{args.output} holds {len(lost)} entries that this selection leaves out ({listed}): they would be lost",
+        hint="write to another folder with --output, or replace this bundle with --force",
+    )
+
+
+def by_error(failures: Iterable[Failure]) -> dict[str, list[str]]:
+    """Cells by what is wrong with them: one mistake in a kernel fails all its entries."""
+    found: dict[str, list[str]] = {}
+    for failure in failures:
+        found.setdefault(str(failure.error), []).append(failure.cell)
+    return found
+
+
+def failed(failures: Iterable[Failure]) -> type[TilestackError]:
+    """The kind of error that a compile ends with: the kernels' where one of them is at fault, else the toolchain's."""
+    codes = {failure.error.exit_code for failure in failures}
+    return SourceError if SourceError.exit_code in codes else ToolchainError
+
+
 def compile_(args: argparse.Namespace) -> int:
     from toolchain import pipeline
 
@@ -109,6 +153,8 @@ def compile_(args: argparse.Namespace) -> int:
     bundle.check_replaceable(args.output)
     started = time.perf_counter()
     wanted, selection = chosen(args)
+    if not args.force:
+        check_lost(args, selection.entries)
     for reason, count in selection.skipped.items():
         print(f"not compiled: {count} {reason}", file=sys.stderr)
     if selection.skipped:
@@ -125,11 +171,12 @@ def compile_(args: argparse.Namespace) -> int:
         )
     if args.bytecode == BYTECODE:  # another version is other code
         warn_of_stale(outcome.compiled, wanted)
-    for failure in outcome.failures:
-        print(f"failed: {failure.cell}\n{failure.error}\n", file=sys.stderr)
     seconds = time.perf_counter() - started
     if outcome.failures:
-        raise ToolchainError(
+        for error, cells in by_error(outcome.failures).items():
+            more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
+            print(f"failed: {cells[0]}{more}\n{error}\n", file=sys.stderr)
+        raise failed(outcome.failures)(
             f"{len(outcome.failures)} cells did not compile; {args.output} was not written",
             hint="the failures are listed above; --source, --op and --dtype choose cells",
         )

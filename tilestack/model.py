@@ -74,9 +74,11 @@ def generate(args: argparse.Namespace) -> int:
                 yield token
 
         print(args.prompt, end="", flush=True)
-        for piece in tokenizer.stream(counted()):
-            print(piece, end="", flush=True)
-        print()
+        try:
+            for piece in tokenizer.stream(counted()):
+                print(piece, end="", flush=True)
+        finally:
+            print(flush=True)  # an error begins a line of its own
         seconds = time.perf_counter() - started
         rate = f"{count / seconds:.1f} tokens/s" if count else "no tokens"
         print(f"{executor.name}, source {args.source}, {args.dtype}: {rate}", file=sys.stderr)

@@ -101,9 +101,40 @@ def test_a_cell_that_fails_is_shown_and_no_bundle_written(
 
     monkeypatch.setattr(pipeline, "compile_entries", outcome)
     ran = run("compile", "--source", "mlir", "--op", "gelu", "--dtype", "f32", "--output", tmp_path / "b")
-    assert ran.code == 4 and ran.out == ""
+    assert ran.code == 3 and ran.out == ""
     assert "failed: cell 0\nk.mlir:0:1: no\n" in ran.err and "did not compile" in ran.err
     assert not (tmp_path / "b").exists()
+
+
+def test_a_part_does_not_replace_a_bundle_of_more(run: Run, tmp_path: Path) -> None:
+    words = ["compile", "--source", "mlir", "--dtype", "f32", "--no-targets", "--output", tmp_path / "b"]
+    assert run(*words, "--op", "gelu", "--op", "softmax").code == 0
+    ran = run(*words, "--op", "gelu")
+    assert ran.code == 2 and ran.out == "" and "(mlir/softmax): they would be lost\n  next: write to another" in ran.err
+    assert {entry.spec.op for entry in Bundle.load(tmp_path / "b").entries} == {"gelu", "softmax"}
+    assert run(*words, "--op", "gelu", "--op", "softmax", "--op", "kv_append").code == 0  # more than was there
+    assert run(*words, "--op", "gelu", "--force").code == 0
+    assert {entry.spec.op for entry in Bundle.load(tmp_path / "b").entries} == {"gelu"}
+    (tmp_path / "b" / "manifest.json").write_text("{")
+    assert run(*words, "--op", "softmax").code == 0  # nothing is lost that could be used
+
+
+def test_a_compile_ends_with_the_code_of_what_failed_and_names_a_mistake_once(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toolchain import pipeline
+    from toolchain.errors import BytecodeError, SourceError, TilestackError, ToolchainError
+
+    def ends(*errors: TilestackError) -> tuple[int, str]:
+        failures = [pipeline.Failure(f"cell {i}", error) for i, error in enumerate(errors)]
+        monkeypatch.setattr(pipeline, "compile_entries", lambda *_, **__: pipeline.Outcome([], failures, 0, 0))
+        ran = run("compile", "--op", "gelu", "--dtype", "f32", "--no-targets", "--output", tmp_path / "b")
+        return ran.code, ran.err
+
+    assert ends(SourceError("k.mlir:1:1: no"), ToolchainError("no tool"))[0] == 3
+    assert ends(BytecodeError("byte 7"))[0] == 3
+    code, said = ends(*[ToolchainError("no tool")] * 3, ToolchainError("none"))
+    assert code == 4 and "failed: cell 0 and 2 more\nno tool\n\nfailed: cell 3\nnone\n\n" in said
 
 
 def test_inspect_says_what_is_missing(run: Run, bundle: Path, tmp_path: Path) -> None:
@@ -235,6 +266,11 @@ def test_results_that_are_none(run: Run, tmp_path: Path, content: str) -> None:
 def test_generate_refuses_before_any_launch(run: Run, bundle: Path, words: list[str], said: str) -> None:
     ran = run("generate", "--executor", "cpu", "--bundle", bundle, *words)
     assert ran.code == 2 and said in ran.err
+
+
+def test_an_error_behind_a_text_begins_a_line(run: Run, bundle: Path) -> None:
+    ran = run("generate", "Once", "--executor", "cpu", "--bundle", bundle)  # the bundle has gelu alone
+    assert (ran.code, ran.out) == (5, "Once\n") and ran.err.startswith("error: ")
 
 
 def test_generate_refuses_a_text_before_it_looks_for_kernels(run: Run, tmp_path: Path) -> None:
