@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,10 @@ SPEC = EntrySpec("gelu_f32", "gelu", "mlir", "f32", grid=("M", "1", "1"))
 
 
 @pytest.fixture(autouse=True)
-def fresh() -> None:
+def fresh() -> Iterator[None]:
+    """The hash is made anew in each test, and what these tests leave is not kept for others."""
+    module._compiler.cache_clear()
+    yield
     module._compiler.cache_clear()
 
 
