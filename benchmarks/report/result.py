@@ -100,6 +100,11 @@ class Row:
         return self.case, self.source, self.peer
 
 
+def indented(document: Mapping[str, Any]) -> str:
+    """JSON to read and to compare: a value a line, but a list of numbers on one."""
+    return LIST_OF_NUMBERS.sub(_on_one_line, json.dumps(document, indent=1)) + "\n"
+
+
 def _on_one_line(found: re.Match[str]) -> str:
     return f"[{' '.join(found[1].split())}]"
 
@@ -150,7 +155,7 @@ class Results:
     def to_json(self) -> str:
         rows = [asdict(row) for row in self.rows]
         document = {"format": FORMAT, "environment": self.environment, "ceilings": self.ceilings, "rows": rows}
-        return LIST_OF_NUMBERS.sub(_on_one_line, json.dumps(document, indent=1)) + "\n"
+        return indented(document)
 
     def save(self, path: Path) -> None:
         """Raises OSError."""
