@@ -6,6 +6,7 @@ leaves the kernels as they are, and it says nothing of any later kernel: that is
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Sequence
@@ -85,7 +86,8 @@ def accept(document: dict[str, Any], pattern: str, reason: str, date: str, path:
     made = [
         Accepted(
             document["gpu"], cell["case"], cell["source"], document["bundle"], document["commit"],
-            document["base_commit"], round(cell["change"], 4), round(cell["high"], 4), reason.strip(), date,
+            document["base_commit"], round(cell["change"], 4), math.ceil(1e4 * cell["high"]) / 1e4,
+            reason.strip(), date,
         )
         for cell in cells
     ]  # fmt: skip

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ci.gate import noise, simulate, thresholds
+from ci.gate.measurement import Measurement
+from ci.gate.simulate import Cell, Rate, verdicts
+from ci.gate.verdict import judge
+
+RULES = thresholds.load()
+STATE = {"sm_clock_mhz": "1980", "temperature_c": "50", "throttle": "none"}
+
+
+@pytest.mark.parametrize(("slow_down", "scale"), [(0.0, 1), (0.03, 2), (0.05, 4), (-0.04, 1)])
+def test_the_simulation_judges_as_the_gate_does(slow_down: float, scale: float) -> None:
+    draw = np.random.default_rng(7)
+    first, again = (0.02 * draw.standard_normal((60, 30)) + 0.03 * draw.integers(0, 2, (60, 1)) for _ in range(2))
+    first[:20, ::2] += 0.04  # some of two modes
+    cell = Cell(simulate._judged(first, RULES), simulate._judged(again, RULES))
+    found = cell.verdicts(RULES, slow_down, scale)
+    for run in range(60):
+        one, two = (
+            Measurement("a", "mlir", (np.exp(scale * x[run]) * (1 + slow_down)).tolist(), [1.0] * 30, states=[STATE])
+            for x in (first, again)
+        )
+        (real,) = judge({one.key: one}, {two.key: two}, RULES)
+        said = next((name for name, mask in found.items() if mask[run]), "inconclusive")
+        assert said == real.verdict
+
+
+def test_quiet_noise_raises_no_alarm_and_hides_no_slow_down() -> None:
+    quiet = {("a", "mlir"): 0.003 * np.random.default_rng(8).standard_normal((3, 30))}
+    cells = simulate.drawn(quiet, RULES, 50)
+    assert simulate.false_alarms(verdicts(cells, RULES, 0, 1)).value == 0
+    assert verdicts(cells, RULES, 0.05, 1)["regression"].all()
+    assert not verdicts(cells, RULES, 0.0, 1)["regression"].any()
+
+
+def test_the_kept_noise_is_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulate, "SCALES", (1,))
+    monkeypatch.setattr(simulate, "COLORS", ("red",))
+    made = simulate.simulate(RULES, 4, tmp_path)
+    assert [path.name for path in made] == ["nvidia-h200.json", "nvidia-h200.md", "nvidia-h200.svg"]
+    about, recorded = noise.load(simulate.NOISE / "nvidia-h200.json")
+    assert about["gpu"] == "NVIDIA H200"
+    assert {rounds.shape for rounds in recorded.values()} == {(5, 30)}
+
+
+def test_wilsons_interval() -> None:
+    found = Rate.of(0, 100)
+    assert (found.value, found.low, found.high) == (0, 0, pytest.approx(0.037, abs=1e-3))
