@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tomllib
 import zipfile
@@ -96,6 +97,28 @@ def test_the_command_of_a_wheel_runs(installed: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.long("makes an environment and exports the tuned kernels; the tests above look into an extracted wheel")
+def test_an_installation_in_a_fresh_environment(tmp_path: Path) -> None:
+    """`pip install .` without network: the packages that it depends on are this environment's."""
+
+    def ran(*words: str | Path, code: int = 0) -> str:
+        done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode == code, f"{words}\n{done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    ran(sys.executable, "-m", "venv", tmp_path / "venv")
+    python, command = tmp_path / "venv/bin/python", tmp_path / "venv/bin/tilestack"
+    ran(python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", ROOT)
+    assert "pip install 'tilestack[compile]'" in ran(command, "verify", ROOT / "kernels_mlir/gelu.mlir", code=4)
+    (packages,) = (tmp_path / "venv/lib").glob("python*/site-packages")
+    # A path alone: the .pth files in that folder, ours that leads to the checkout among them, are not read.
+    (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    here = ran(sys.executable, "-m", "tilestack", "matrix", "list", "--json")
+    assert json.loads(ran(command, "matrix", "list", "--json")) == json.loads(here)
+    assert ran(command, "tune", "--check").startswith("0 of ")
 
 
 def test_a_wheel_of_the_sdist_is_the_wheel_of_the_checkout(wheel: Path, tmp_path: Path) -> None:

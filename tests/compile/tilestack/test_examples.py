@@ -1,0 +1,88 @@
+"""Every example of every --help runs, in the order of the help, or stands here with the reason why it does not."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tilestack.__main__ import main, parser
+from toolchain.knobs import ROOT
+from toolchain.setup import packaging
+
+pytestmark = pytest.mark.needs("toolchain")
+
+# Enough for the examples that read a bundle: what the help names, and all that one op needs for a conformance run.
+SOME = r"^mlir/(linear_128x128x64_bf16|gelu_1024_f32|attention_\w*_bf16)$"
+NOT_RUN = {
+    "compiles for minutes; tests/unit/tilestack/test_commands.py compiles less": (
+        "tilestack compile", "tilestack compile --full", "tilestack compile --target sm_90",
+        "tilestack compile --target sm_90 --target sm_120", "tilestack compile --no-targets",
+        "tilestack compile --source mlir --op linear --dtype bf16 --output /tmp/linear",
+        'tilestack compile --entries "py/gelu|f32$" --output /tmp/some',
+    ),
+    "needs all kernels of a model; tests/unit/tilestack/test_commands.py generates less": (
+        'tilestack generate "Once"', 'tilestack generate "In the beginning" --temperature 0 --max-new-tokens 60',
+    ),
+    "runs every cell of a bundle": ("tilestack matrix run --bundle build/bundle",),
+    "exports all tuned kernels; tests/compile/toolchain/test_tuned.py does": ("tilestack tune --check",),
+    "needs a GPU": (
+        "python3 -m tune measure build/tune",
+        "tilestack tune linear --target sm_90 --dtype bf16",
+        "tilestack tune model --target sm_90 --phase compile --output build/tune",
+        "tilestack tune model --target sm_90 --phase apply --output build/tune",
+        'tilestack tune linear --target sm_90 --shapes "M=8192 K=768 N=2304" --classes "^large$"',
+        'tilestack generate "Hello" --checkpoint ~/gpt2 --executor cuda --dtype bf16',
+    ),
+    "needs a clone of LLVM": ("tilestack stack check 0123abc --llvm-clone ~/llvm-project",),
+}  # fmt: skip
+
+
+def helps(top: argparse.ArgumentParser) -> Iterator[str]:
+    yield top.format_help()
+    for action in top._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for sub in action.choices.values():
+                yield from helps(sub)
+
+
+def examples() -> list[str]:
+    lines = [line.strip() for text in helps(parser()) for line in text.splitlines()]
+    found = [re.split(r" {3,}", line)[0] for line in lines if line.startswith(("tilestack ", "python3 -m "))]
+    return list(dict.fromkeys(found))
+
+
+def test_what_is_not_run_is_an_example() -> None:
+    listed = [line for lines in NOT_RUN.values() for line in lines]
+    assert set(listed) <= set(examples()) and len(listed) == len(set(listed))
+
+
+def words(line: str) -> list[str]:
+    """As a shell splits them, with the names that a pattern stands for."""
+    _, *rest = shlex.split(line)
+    return [name for word in rest for name in (sorted(map(str, Path().glob(word))) if "*" in word else [word])]
+
+
+@pytest.mark.long("runs thirty commands in 40 s; tests/unit/tilestack/test_main.py parses all examples")
+def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    left_out = {line for lines in NOT_RUN.values() for line in lines}
+    (tmp_path / "dist").mkdir()
+    monkeypatch.chdir(ROOT)
+    made = packaging.build_wheel(str(tmp_path / "dist"))
+    (tmp_path / "dist" / made).rename(tmp_path / "dist" / "tilestack.whl")
+    with tarfile.open(tmp_path / "image.tar", "w") as image:
+        image.add(ROOT / "LICENSE", "LICENSE")
+    (tmp_path / "kernels_mlir").symlink_to(ROOT / "kernels_mlir")
+    monkeypatch.chdir(tmp_path)
+    assert main(["compile", "--target", "sm_90", "--entries", SOME, "--output", "build/bundle"]) == 0
+    for line in examples():
+        if line in left_out:
+            continue
+        capsys.readouterr()
+        code = main(words(line))
+        assert code == 0, f"{line}\n{capsys.readouterr().err}"
