@@ -61,7 +61,7 @@ class MlirSource:
         try:
             texts = self.written(spec)
         except SourceError:  # the export of this entry will raise it; until then every file counts
-            texts = {path.name: path.read_text() for path in HERE.glob("*.mlir")}
+            texts = {path.name: path.read_text(errors="backslashreplace") for path in HERE.glob("*.mlir")}
         return fingerprint(spec, [Path(__file__)], texts)
 
 

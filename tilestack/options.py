@@ -75,8 +75,13 @@ def emit(path: Path | None, data: bytes) -> None:
         return
     if b"\x00" in data and sys.stdout.isatty():
         raise UsageError("the output is binary, not text for a terminal", hint="name a file with --output")
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # nobody reads on: not an error of the file
+        raise
+    except OSError as error:
+        _cannot(Path("standard output"), "written", error)
 
 
 def _cannot(path: Path, what: str, error: OSError) -> NoReturn:

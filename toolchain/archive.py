@@ -12,14 +12,13 @@ import io
 import lzma
 import os
 import tarfile
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
 from .bundle import MANIFEST, Bundle, FileRef, check_replaceable, replace_folder
 from .errors import BundleError, UsageError
-from .files import everything, replacing
+from .files import everything, folder_beside, replacing
 from .pins import file_sha256
 
 SUFFIX = ".tar.xz"
@@ -98,9 +97,8 @@ def unpack(path: Path, folder: Path) -> Bundle:
     """
     folder = Path(os.path.realpath(folder))  # the target of a link is replaced, not the link
     check_replaceable(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
-        fresh = Path(scratch) / "new"
+    with folder_beside(folder) as scratch:
+        fresh = scratch / "new"
         (fresh / "files").mkdir(parents=True)
         try:
             with path.open("rb") as file:
@@ -109,7 +107,7 @@ def unpack(path: Path, folder: Path) -> Bundle:
             raise UsageError(f"{path} cannot be unpacked: {error.strerror or error}") from error
         except (lzma.LZMAError, tarfile.TarError, EOFError) as error:
             raise BundleError(f"{path} is damaged, or not a {SUFFIX}: {error}", hint=_AGAIN) from error
-        replace_folder(folder, fresh, Path(scratch) / "old")
+        replace_folder(folder, fresh, scratch / "old")
     return Bundle.load(folder)
 
 

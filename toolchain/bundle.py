@@ -14,7 +14,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from .artifact import SUFFIXES, Artifact, Form
 from .entries import DEFAULT, committed
 from .entry import EntrySpec, ops
 from .errors import BundleError, LaunchError, NotInterpretable, UsageError
-from .files import check_makable
+from .files import check_makable, folder_beside
 from .policy import Policy
 
 FORMAT = 4
@@ -230,16 +229,15 @@ def write(root: str | Path, compiled: Sequence[Compiled], tools: Mapping[str, Ma
     names = [(c.spec.source, c.spec.symbol) for c in compiled]
     if twice := {name for name in names if names.count(name) > 1}:
         raise UsageError(f"several entries have the same source and symbol: {', '.join(map('/'.join, sorted(twice)))}")
-    root.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{root.name}.", dir=root.parent) as scratch:
-        fresh = Path(scratch) / "new"
+    with folder_beside(root) as scratch:
+        fresh = scratch / "new"
         (fresh / "files").mkdir(parents=True)
         rows = [_row(fresh, entry) for entry in compiled]
         signatures = {entry.spec.op: ops()[entry.spec.op].signature for entry in compiled}
         policies = _policies(compiled)
         manifest = {"format": FORMAT, "ops": signatures, "policies": policies, "entries": rows, "tools": tools}
         (fresh / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
-        replace_folder(root, fresh, Path(scratch) / "old")
+        replace_folder(root, fresh, scratch / "old")
     return Bundle.load(root)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,6 +54,18 @@ def replacing(path: Path) -> Generator[Path]:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def folder_beside(folder: Path) -> Generator[Path]:
+    """A scratch folder beside `folder`, to be renamed into its place; it is removed at the end. The folder above is
+    made if need be. Raises UsageError, which names `folder`, for what cannot be written there."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
+            yield Path(scratch)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
 
 
 def write_whole(path: Path, content: str | bytes, *, parents: bool = False) -> None:

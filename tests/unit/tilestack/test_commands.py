@@ -119,6 +119,15 @@ def test_a_part_does_not_replace_a_bundle_of_more(run: Run, tmp_path: Path) -> N
     assert run(*words, "--op", "softmax").code == 0  # nothing is lost that could be used
 
 
+def test_an_output_that_cannot_be_made_is_named_as_it_was_given(run: Run, bundle: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "b.tar.xz"
+    assert run("pack", bundle, "-o", packed).code == 0
+    compiles = ["compile", "--source", "mlir", "--op", "gelu", "--dtype", "f32", "--no-targets"]
+    for words in (compiles, ["unpack", packed]):
+        ran = run(*words, "--output", "/proc/bundle")
+        assert ran.code == 2 and "error: /proc/bundle cannot be written: No such file or directory\n" in ran.err
+
+
 def test_a_compile_ends_with_the_code_of_what_failed_and_names_a_mistake_once(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

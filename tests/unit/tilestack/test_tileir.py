@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +89,25 @@ def test_files_that_are_no_kernel(run: Run, tmp_path: Path, content: bytes, code
         assert ran.code == code and ran.err.startswith("error: ") and str(path) in ran.err and said in ran.err
     assert not (tmp_path / "out").exists()
     assert run("disassemble", path).code == 3
+
+
+def test_a_file_beside_a_kernel_that_is_no_text(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "gelu.mlir").write_text("fragment @f() { yield }\n")
+    (tmp_path / "other.mlir").write_bytes(b"// a comment\nab\xa8")
+    ran = run("verify", tmp_path / "gelu.mlir")
+    said = rf"error: {tmp_path.name}/other\.mlir:2:3: error: it is not UTF-8 text: .*\n  next: "
+    assert ran.code == 3 and re.match(said, ran.err)
+    (tmp_path / "other.mlir").unlink()
+    (tmp_path / "other.mlir").mkdir()
+    ran = run("verify", tmp_path / "gelu.mlir")
+    assert ran.code == 3 and "other.mlir:1:1: error: it cannot be read: Is a directory" in ran.err
+
+
+def test_output_that_cannot_be_written() -> None:
+    for output in ("-o /dev/full", "> /dev/full"):
+        command = f"exec {sys.executable} -m tilestack assemble {GELU} {output}"
+        done = subprocess.run(["/bin/sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and "cannot be written: No space left on device" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["verify", "assemble", "disassemble", "interpret"])

@@ -251,9 +251,20 @@ def test_writing_replaces_a_bundle_and_nothing_else(bundle: Bundle, tmp_path: Pa
     assert {p.name for p in tmp_path.iterdir()} == {"b", "precious"}
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    ("error", "raised", "said"),
+    [
+        (OSError(28, "No space left on device"), UsageError, "b cannot be written: No space left on device$"),
+        (KeyboardInterrupt(), KeyboardInterrupt, ""),
+    ],
+)
 def test_a_write_that_does_not_finish_leaves_the_older_bundle(
-    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+    bundle: Bundle,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    raised: type[BaseException],
+    said: str,
 ) -> None:
     rename = Path.rename
 
@@ -263,7 +274,7 @@ def test_a_write_that_does_not_finish_leaves_the_older_bundle(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", fails)
-    with pytest.raises(type(error)):
+    with pytest.raises(raised, match=said):
         write(bundle.root, [compiled("only_f32")], TOOLS)
     assert Bundle.load(bundle.root).entries == bundle.entries
     assert bundle.read(bundle.entries[0].bytecode)

@@ -104,8 +104,11 @@ class Library:
 
     @classmethod
     def load(cls, folder: Path) -> Library:
-        """All `.mlir` files of a folder; errors call them `<folder>/<file>`."""
-        return cls({f"{folder.name}/{path.name}": path.read_text() for path in sorted(folder.glob("*.mlir"))})
+        """All `.mlir` files of a folder; errors call them `<folder>/<file>`. Raises SourceError for one that is not
+        UTF-8 text."""
+        return cls(
+            {(name := f"{folder.name}/{path.name}"): _read(path, name) for path in sorted(folder.glob("*.mlir"))}
+        )
 
     def find(self, kind: str, name: str) -> Item | None:
         """The part of this name. Raises SourceError, which names both places, if there are two."""
@@ -180,6 +183,21 @@ class Library:
         if key not in self.files:
             raise SourceError(f"{file.name}:1:1: error: it includes {included!r}, which is not in its folder")
         return key
+
+
+def _read(path: Path, name: str) -> str:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SourceError(f"{name}:1:1: error: it cannot be read: {error.strerror}") from error
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line, column = data.count(b"\n", 0, error.start) + 1, error.start - data.rfind(b"\n", 0, error.start)
+        raise SourceError(
+            f"{name}:{line}:{column}: error: it is not UTF-8 text: {error.reason}",
+            hint="a kernel may use the parts of all .mlir files in its folder, so all are read: mend it, or move it away",
+        ) from error
 
 
 def _indexed(source: Source) -> PartFile:
