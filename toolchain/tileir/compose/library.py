@@ -196,7 +196,7 @@ def _read(path: Path, name: str) -> str:
         line, column = data.count(b"\n", 0, error.start) + 1, error.start - data.rfind(b"\n", 0, error.start)
         raise SourceError(
             f"{name}:{line}:{column}: error: it is not UTF-8 text: {error.reason}",
-            hint="a kernel may use the parts of all .mlir files in its folder, so all are read: mend it, or move it away",
+            hint="mend it or move it away: a kernel may use parts of every .mlir file in its folder",
         ) from error
 
 
