@@ -10,7 +10,7 @@ LOG2_E = 1.4426950408889634
 LEAST = -1e30  # below every score; finite, so that the difference of two of them is 0 and not NaN
 
 
-def rows(array, b, i, h, count, D):
+def load_kv(array, b, i, h, count, D):
     """Tile i of `count` positions of one head, (count, D), zeros past the end."""
     shape = (1, count, 1, D)
     return ct.load(array, index=(b, i, h, 0), shape=shape, padding_mode=ct.PaddingMode.ZERO).reshape((count, D))
@@ -38,7 +38,7 @@ def accumulate(score, values, scale_log2, maximum, total, acc, TF32):
     return risen, total, acc
 
 
-def by_threads(array, b, i, h, count, D):
+def load_kv_directly(array, b, i, h, count, D):
     """As `rows`, without the copy engine."""
     shape, zero = (1, count, 1, D), ct.PaddingMode.ZERO
     return ct.load(array, index=(b, i, h, 0), shape=shape, padding_mode=zero, allow_tma=False).reshape((count, D))
@@ -54,18 +54,47 @@ def block(q, k, BT, GROUP):
     return h, b, i, k.shape[1] - q.shape[1] + i * BT, ct.where(b < q.shape[0], 1, 0)
 
 
-def masked(queries, k, v, b, h, first, start, stop, scale_log2, maximum, total, acc, BS, D, COPIED, TF32):
+def masked_tiles(queries, k, v, b, h, first, start, stop, scale_log2, maximum, total, acc, BS, D, COPIED, TF32):
     """The online softmax over the tiles from `start` to `stop`, with the causal mask. The first of them has a key for
     each query, so that the maximum is finite from there on. COPIED: by the copy engine, or by the threads."""
     q_place = (first + ct.arange(queries.shape[0], dtype=ct.int32))[:, None]
     for j in range(start, stop):
-        keys = rows(k, b, j, h, BS, D) if COPIED else by_threads(k, b, j, h, BS, D)
+        keys = load_kv(k, b, j, h, BS, D) if COPIED else load_kv_directly(k, b, j, h, BS, D)
         score = scores(queries, keys, TF32)
         k_place = (j * BS + ct.arange(BS, dtype=ct.int32))[None, :]
         score = ct.where(k_place <= q_place, score, -float("inf"))
-        values = rows(v, b, j, h, BS, D) if COPIED else by_threads(v, b, j, h, BS, D)
+        values = load_kv(v, b, j, h, BS, D) if COPIED else load_kv_directly(v, b, j, h, BS, D)
         maximum, total, acc = accumulate(score, values, scale_log2, maximum, total, acc, TF32)
     return maximum, total, acc
+
+
+def load_position(positions, b):
+    """The position of a sequence's new token."""
+    return ct.load(positions, index=(b,), shape=(1,), allow_tma=False).item()
+
+
+def load_head(heads, b, h, D):
+    """One head of one sequence's token, (1, D)."""
+    return ct.load(heads, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+
+
+def load_new(q, k, v, b, h, D):
+    """The query, and the new key and value, (1, D) each."""
+    return load_head(q, b, h, D), load_head(k, b, h, D), load_head(v, b, h, D)
+
+
+def append(k_cache, v_cache, key, value, b, position, h, D):
+    """Store the new key and value."""
+    ct.store(k_cache, index=(b, position, h, 0), tile=key.reshape((1, 1, 1, D)), allow_tma=False)
+    ct.store(v_cache, index=(b, position, h, 0), tile=value.reshape((1, 1, 1, D)), allow_tma=False)
+
+
+def store_span(partial, stats, b, h, z, acc, maximum, total, shape, D):
+    """A span's result for `merge_attention`: the first row or column, of this shape, of the weighted sum of values; the
+    maximum (stat 0) and the sum of weights (stat 1)."""
+    ct.store(partial, index=(b, h, z, 0), tile=ct.extract(acc, (0, 0), shape).reshape((1, 1, 1, D)), allow_tma=False)
+    ct.store(stats, index=(b, h, z, 0), tile=ct.extract(maximum, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
+    ct.store(stats, index=(b, h, z, 1), tile=ct.extract(total, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
 
 
 @ct.kernel
@@ -77,7 +106,7 @@ def attention(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROU
     whole = there * ((first + 1) // BS)
     steps = there * ct.cdiv(ct.minimum(first + BT, k.shape[1]), BS)
 
-    queries = rows(q, b, i, h, BT, D)
+    queries = load_kv(q, b, i, h, BT, D)
     if TF32:
         queries = queries.astype(ct.tfloat32)
     scale_log2 = scale * LOG2_E
@@ -85,10 +114,10 @@ def attention(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: ConstInt, GROU
     total = ct.zeros((BT, 1), ct.float32)
     acc = ct.zeros((BT, D), ct.float32)
     for j in range(whole):
-        score = scores(queries, rows(k, b, j, h, BS, D), TF32)
-        values = rows(v, b, j, h, BS, D)
+        score = scores(queries, load_kv(k, b, j, h, BS, D), TF32)
+        values = load_kv(v, b, j, h, BS, D)
         maximum, total, acc = accumulate(score, values, scale_log2, maximum, total, acc, TF32)
-    _, total, acc = masked(
+    _, total, acc = masked_tiles(
         queries, k, v, b, h, first, whole, steps, scale_log2, maximum, total, acc, BS, D, True, TF32
     )  # fmt: skip
     ct.store(out, index=(b, i, h, 0), tile=(acc * (1.0 / total)).astype(out.dtype).reshape((1, BT, 1, D)))
@@ -102,9 +131,9 @@ def decode_attention(
     together. The block of the new position appends its key and value. The query is repeated R times, as many rows as
     the tensor cores want."""
     z, h, b = ct.bid(0), ct.bid(1), ct.bid(2)
-    position = ct.load(positions, index=(b,), shape=(1,), allow_tma=False).item()
+    position = load_position(positions, b)
     first = z * SPAN
-    query = ct.broadcast_to(ct.load(q, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D)), (R, D))
+    query = ct.broadcast_to(load_head(q, b, h, D), (R, D))
     scale_log2 = scale * LOG2_E
     maximum = ct.full((R, 1), LEAST, ct.float32)
     total = ct.zeros((R, 1), ct.float32)
@@ -112,27 +141,24 @@ def decode_attention(
 
     before = ct.minimum(first + SPAN, position)  # positions of this span that were there before
     for j in range(first // BS, before // BS):
-        score = scores(query, rows(k_cache, b, j, h, BS, D), False)
-        values = rows(v_cache, b, j, h, BS, D)
+        score = scores(query, load_kv(k_cache, b, j, h, BS, D), False)
+        values = load_kv(v_cache, b, j, h, BS, D)
         maximum, total, acc = accumulate(score, values, scale_log2, maximum, total, acc, False)
     if first <= position and position < first + SPAN:
-        key = ct.load(k, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
-        value = ct.load(v, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+        key = load_head(k, b, h, D)
+        value = load_head(v, b, h, D)
         # The tile with the new position. What lies past it is not ours and may be anything, NaN too.
         j = position // BS
         place = j * BS + ct.arange(BS, dtype=ct.int32)
         column = place[:, None]
-        keys = ct.where(column == position, key, rows(k_cache, b, j, h, BS, D))
-        values = ct.where(column == position, value, rows(v_cache, b, j, h, BS, D))
+        keys = ct.where(column == position, key, load_kv(k_cache, b, j, h, BS, D))
+        values = ct.where(column == position, value, load_kv(v_cache, b, j, h, BS, D))
         score = ct.where((place <= position)[None, :], scores(query, keys, False), -float("inf"))
         values = ct.where(column <= position, values, 0.0)
         maximum, total, acc = accumulate(score, values, scale_log2, maximum, total, acc, False)
-        ct.store(k_cache, index=(b, position, h, 0), tile=key.reshape((1, 1, 1, D)), allow_tma=False)
-        ct.store(v_cache, index=(b, position, h, 0), tile=value.reshape((1, 1, 1, D)), allow_tma=False)
+        append(k_cache, v_cache, key, value, b, position, h, D)
 
-    ct.store(partial, index=(b, h, z, 0), tile=ct.extract(acc, (0, 0), (1, D)).reshape((1, 1, 1, D)), allow_tma=False)
-    ct.store(stats, index=(b, h, z, 0), tile=ct.extract(maximum, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
-    ct.store(stats, index=(b, h, z, 1), tile=ct.extract(total, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
+    store_span(partial, stats, b, h, z, acc, maximum, total, (1, D), D)
 
 
 @ct.kernel
@@ -141,15 +167,15 @@ def decode_attention_one_head(q, k, v, positions, k_cache, v_cache, partial, sta
     wait, for only this kernel writes them. What lies past the new position is not ours and may be anything, NaN too;
     blocks whose span is all past it read the first such span, which costs the memory's traffic once."""
     z, h, b = ct.bid(0), ct.bid(1), ct.bid(2)
-    position = ct.load(positions, index=(b,), shape=(1,), allow_tma=False).item()
+    position = load_position(positions, b)
     near = ct.minimum(z, position // SPAN + 1)
-    keys, values = rows(k_cache, b, near, h, SPAN, D), rows(v_cache, b, near, h, SPAN, D)
+    keys, values = load_kv(k_cache, b, near, h, SPAN, D), load_kv(v_cache, b, near, h, SPAN, D)
     place = (z * SPAN + ct.arange(SPAN, dtype=ct.int32))[:, None]
     there = place <= position
     ct.grid_dependency_control_wait()
-    query = ct.load(q, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D)).astype(ct.float32)
-    key = ct.load(k, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
-    value = ct.load(v, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+    query = load_head(q, b, h, D).astype(ct.float32)
+    key = load_head(k, b, h, D)
+    value = load_head(v, b, h, D)
     keys = ct.where(place == position, key, keys).astype(ct.float32)
     values = ct.where(there, ct.where(place == position, value, values), 0.0).astype(ct.float32)
     score = ct.sum(keys * query, axis=1, keepdims=True) * (scale * LOG2_E)
@@ -162,8 +188,23 @@ def decode_attention_one_head(q, k, v, positions, k_cache, v_cache, partial, sta
     total = ct.sum(p, axis=0, keepdims=True)
     ct.store(stats, index=(b, h, z, 1), tile=total.reshape((1, 1, 1, 1)), allow_tma=False)
     if z * SPAN <= position and position < z * SPAN + SPAN:
-        ct.store(k_cache, index=(b, position, h, 0), tile=key.reshape((1, 1, 1, D)), allow_tma=False)
-        ct.store(v_cache, index=(b, position, h, 0), tile=value.reshape((1, 1, 1, D)), allow_tma=False)
+        append(k_cache, v_cache, key, value, b, position, h, D)
+
+
+def load_spans(stats, partial, b, h, j, D, BZ):
+    """The maxima and sums (BZ, 1) and the partial results (1, 1, BZ, D) of spans BZ j and on; zeros past the
+    last span."""
+    zero = ct.PaddingMode.ZERO
+    at = (1, 1, BZ, 1)
+    tops = ct.load(stats, index=(b, h, j, 0), shape=at, padding_mode=zero, allow_tma=False).reshape((BZ, 1))
+    sums = ct.load(stats, index=(b, h, j, 1), shape=at, padding_mode=zero, allow_tma=False).reshape((BZ, 1))
+    part = ct.load(partial, index=(b, h, j, 0), shape=(1, 1, BZ, D), padding_mode=zero, allow_tma=False)
+    return tops, sums, part
+
+
+def store_head(out, b, h, result, D):
+    stored = result.astype(out.dtype)
+    ct.store(out, index=(b, h, 0), tile=stored.reshape((1, 1, D)), allow_tma=False)
 
 
 @ct.kernel
@@ -176,19 +217,14 @@ def merge_attention(partial, stats, out, D: ConstInt, BZ: ConstInt):
     acc = ct.zeros((1, D), ct.float32)
     for j in range(ct.cdiv(spans, BZ)):
         there = ((j * BZ + ct.arange(BZ, dtype=ct.int32)) < spans)[:, None]
-        zero = ct.PaddingMode.ZERO
-        at = (1, 1, BZ, 1)
-        tops = ct.load(stats, index=(b, h, j, 0), shape=at, padding_mode=zero, allow_tma=False).reshape((BZ, 1))
-        sums = ct.load(stats, index=(b, h, j, 1), shape=at, padding_mode=zero, allow_tma=False).reshape((BZ, 1))
-        part = ct.load(partial, index=(b, h, j, 0), shape=(1, 1, BZ, D), padding_mode=zero, allow_tma=False)
+        tops, sums, part = load_spans(stats, partial, b, h, j, D, BZ)
         tops = ct.where(there, tops, LEAST)
         risen = ct.maximum(maximum, ct.max(tops, axis=0, keepdims=True))
         rescale, weights = ct.exp2(maximum - risen), ct.exp2(tops - risen)
         total = total * rescale + ct.sum(sums * weights, axis=0, keepdims=True)
         acc = acc * rescale + ct.sum(part.reshape((BZ, D)) * weights, axis=0, keepdims=True)
         maximum = risen
-    result = (acc * (1.0 / total)).astype(out.dtype)
-    ct.store(out, index=(b, h, 0), tile=result.reshape((1, 1, D)), allow_tma=False)
+    store_head(out, b, h, acc * (1.0 / total), D)
 
 
 @ct.kernel

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .attention import LEAST, LOG2_E, rows
+from .attention import (
+    LEAST,
+    LOG2_E,
+    append,
+    load_kv,
+    load_new,
+    load_position,
+    store_head,
+    store_span,
+)
 
 ConstInt = ct.Constant[int]
-
-
-def append(k_cache, v_cache, key, value, b, position, h, D):
-    ct.store(k_cache, index=(b, position, h, 0), tile=key.reshape((1, 1, 1, D)), allow_tma=False)
-    ct.store(v_cache, index=(b, position, h, 0), tile=value.reshape((1, 1, 1, D)), allow_tma=False)
 
 
 @ct.kernel
@@ -22,14 +26,12 @@ def decode_attention_swap_ab(
     the tile; its columns are the query, repeated R times, the fewest that the cores take. Only blocks from the new
     position on mask anything."""
     z, h, b = ct.bid(0), ct.bid(1), ct.bid(2)
-    position = ct.load(positions, index=(b,), shape=(1,), allow_tma=False).item()
+    position = load_position(positions, b)
     near = ct.minimum(z, position // SPAN + 1)
-    keys, values = rows(k_cache, b, near, h, SPAN, D), rows(v_cache, b, near, h, SPAN, D)
+    keys, values = load_kv(k_cache, b, near, h, SPAN, D), load_kv(v_cache, b, near, h, SPAN, D)
     first = z * SPAN
     ct.grid_dependency_control_wait()
-    query = ct.load(q, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
-    key = ct.load(k, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
-    value = ct.load(v, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+    query, key, value = load_new(q, k, v, b, h, D)
     queries = ct.permute(ct.broadcast_to(query, (R, D)), (1, 0))
     score = ct.mma(keys, queries, ct.zeros((SPAN, R), ct.float32)) * (scale * LOG2_E)
     if first + SPAN <= position:
@@ -49,9 +51,7 @@ def decode_attention_swap_ab(
         acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), ct.zeros((D, R), ct.float32))
         if first <= position:
             append(k_cache, v_cache, key, value, b, position, h, D)
-    ct.store(partial, index=(b, h, z, 0), tile=ct.extract(acc, (0, 0), (D, 1)).reshape((1, 1, 1, D)), allow_tma=False)
-    ct.store(stats, index=(b, h, z, 0), tile=ct.extract(maximum, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
-    ct.store(stats, index=(b, h, z, 1), tile=ct.extract(total, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
+    store_span(partial, stats, b, h, z, acc, maximum, total, (D, 1), D)
 
 
 def walk(q, k, v, positions, k_cache, v_cache, scale, z, h, b, D, BS, TILES, R):
@@ -59,17 +59,15 @@ def walk(q, k, v, positions, k_cache, v_cache, scale, z, h, b, D, BS, TILES, R):
     key and value if the span has their position. That tile, or the span's last before it, comes first: it alone is
     masked, and read before the wait. The query is repeated R times. Returns the maximum (1, R), the sum (1, R) and the
     result (D, R) before it is divided by that."""
-    position = ct.load(positions, index=(b,), shape=(1,), allow_tma=False).item()
+    position = load_position(positions, b)
     first = z * TILES
     last = position // BS
     if TILES > 0:
         last = ct.maximum(ct.minimum(last, first + TILES - 1), first)
-    keys, values = rows(k_cache, b, last, h, BS, D), rows(v_cache, b, last, h, BS, D)
+    keys, values = load_kv(k_cache, b, last, h, BS, D), load_kv(v_cache, b, last, h, BS, D)
     place = (last * BS + ct.arange(BS, dtype=ct.int32))[:, None]
     ct.grid_dependency_control_wait()
-    query = ct.load(q, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
-    key = ct.load(k, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
-    value = ct.load(v, index=(b, h, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+    query, key, value = load_new(q, k, v, b, h, D)
     # Before the loop reads its caches: were it behind, each load's end would be waited for.
     if TILES == 0 or (first * BS <= position and position < (first + TILES) * BS):
         append(k_cache, v_cache, key, value, b, position, h, D)
@@ -89,7 +87,7 @@ def walk(q, k, v, positions, k_cache, v_cache, scale, z, h, b, D, BS, TILES, R):
     values = ct.where(place < position, values, ct.where(place == position, value, nothing))
     acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), ct.zeros((D, R), ct.float32))
     for j in range(first, last):
-        keys, values = rows(k_cache, b, j, h, BS, D), rows(v_cache, b, j, h, BS, D)
+        keys, values = load_kv(k_cache, b, j, h, BS, D), load_kv(v_cache, b, j, h, BS, D)
         score = ct.mma(keys, queries, none) * scale_log2
         risen = ct.maximum(maximum, ct.max(score, axis=0, keepdims=True))
         rescale = ct.exp2(maximum - risen, flush_to_zero=True)
@@ -107,9 +105,7 @@ def decode_attention_looped(
     """decode_attention over long spans, in several tiles."""
     z, h, b = ct.bid(0), ct.bid(1), ct.bid(2)
     maximum, total, acc = walk(q, k, v, positions, k_cache, v_cache, scale, z, h, b, D, BS, SPAN // BS, R)
-    ct.store(partial, index=(b, h, z, 0), tile=ct.extract(acc, (0, 0), (D, 1)).reshape((1, 1, 1, D)), allow_tma=False)
-    ct.store(stats, index=(b, h, z, 0), tile=ct.extract(maximum, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
-    ct.store(stats, index=(b, h, z, 1), tile=ct.extract(total, (0, 0), (1, 1)).reshape((1, 1, 1, 1)), allow_tma=False)
+    store_span(partial, stats, b, h, z, acc, maximum, total, (D, 1), D)
 
 
 @ct.kernel
@@ -117,5 +113,4 @@ def decode_attention_unsplit(q, k, v, positions, k_cache, v_cache, out, scale, D
     """One block makes one head's query of one sequence over all of its cache."""
     h, b = ct.bid(0), ct.bid(1)
     _, total, acc = walk(q, k, v, positions, k_cache, v_cache, scale, 0, h, b, D, BS, 0, R)
-    result = ct.extract(acc * (1.0 / total), (0, 0), (D, 1)).astype(out.dtype)
-    ct.store(out, index=(b, h, 0), tile=result.reshape((1, 1, D)), allow_tma=False)
+    store_head(out, b, h, ct.extract(acc * (1.0 / total), (0, 0), (D, 1)), D)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
-from .attention import LOG2_E, block, masked, rows, scores
+from .attention import LOG2_E, block, load_kv, masked_tiles, scores
 
 ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
@@ -24,21 +24,21 @@ def attention_fixed_max(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: Cons
     whole = there * (first // BS)  # a query's own key is in the first tile behind these
     steps = there * ct.cdiv(ct.minimum(first + BT, k.shape[1]), BS)
 
-    queries = rows(q, b, i, h, BT, D)
+    queries = load_kv(q, b, i, h, BT, D)
     if TF32:
         queries = queries.astype(ct.tfloat32)
     scale_log2 = scale * LOG2_E
     lowest = ct.full((BT, 1), -float("inf"), ct.float32)
     nothing = ct.zeros((BT, 1), ct.float32)
     empty = ct.zeros((BT, D), ct.float32)
-    anchor, total, acc = masked(
+    anchor, total, acc = masked_tiles(
         queries, k, v, b, h, first, whole, steps, scale_log2, lowest, nothing, empty, BS, D, True, TF32
     )  # fmt: skip
     for j in range(whole):
-        score = scores(queries, rows(k, b, j, h, BS, D), TF32)
+        score = scores(queries, load_kv(k, b, j, h, BS, D), TF32)
         p = ct.exp2(score * scale_log2 - anchor, flush_to_zero=True)
         total = total + ct.sum(p, axis=1, keepdims=True)
-        values = rows(v, b, j, h, BS, D)
+        values = load_kv(v, b, j, h, BS, D)
         if TF32:
             acc = ct.mma(p.astype(ct.tfloat32), values.astype(ct.tfloat32), acc)
         else:
@@ -46,7 +46,7 @@ def attention_fixed_max(q, k, v, out, scale, D: ConstInt, BT: ConstInt, BS: Cons
     # What is not finite in the result makes the level NaN
     level = ct.sum(total + 0.0 * ct.sum(acc, axis=1, keepdims=True))
     if not level < MOST:
-        _, total, acc = masked(
+        _, total, acc = masked_tiles(
             queries, k, v, b, h, first, 0, steps, scale_log2, lowest, nothing, empty, BS, D, False, TF32
         )  # fmt: skip
     ct.store(out, index=(b, i, h, 0), tile=(acc * (1.0 / total)).astype(out.dtype).reshape((1, BT, 1, D)))
