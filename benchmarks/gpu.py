@@ -53,16 +53,17 @@ def run(options: Options) -> int:
     options = replace(options, tree=options.tree or environment.commit(bundle.root))
     if len(found := apart.parts(cases, options.peers)) > 1:
         return apart.run(options, found)
-    executor = open_executor("cuda")
-    side = TorchSide(f"cuda:{executor.device[1]}")
-    uuid = _smi_name(side)
-    ceilings = measure_ceilings(side)
-    say(f"{executor.name}: copy {ceilings.bytes_per_s / 1e12:.2f} TB/s, bf16 {ceilings.flops_per_s / 1e12:.0f} TFLOP/s")
-    results = Results(
-        environment.describe(bundle, others, _gpu(executor, side, uuid), options.tree), vars(ceilings), []
-    )
-    rig = open_rig(executor, kernels, side, ceilings, options, say)
-    return measure_all(rig, cases, results, options, uuid)
+    with open_executor("cuda") as executor:
+        side = TorchSide(f"cuda:{executor.device[1]}")
+        uuid = _smi_name(side)
+        ceilings = measure_ceilings(side)
+        copied, computed = ceilings.bytes_per_s / 1e12, ceilings.flops_per_s / 1e12
+        say(f"{executor.name}: copy {copied:.2f} TB/s, bf16 {computed:.0f} TFLOP/s")
+        results = Results(
+            environment.describe(bundle, others, _gpu(executor, side, uuid), options.tree), vars(ceilings), []
+        )
+        rig = open_rig(executor, kernels, side, ceilings, options, say)
+        return measure_all(rig, cases, results, options, uuid)
 
 
 def measure_all(rig: Rig, cases: Sequence[Case], results: Results, options: Options, uuid: str) -> int:

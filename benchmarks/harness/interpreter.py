@@ -104,8 +104,8 @@ def forward(module: str, config_name: str, dtype: str, tokens: int, repeats: int
     with tempfile.TemporaryDirectory() as folder:
         made = bundle.write(Path(folder) / "bundle", compiled, {})
         for sanitize in (True, False):
-            executor = open_executor("cpu", sanitize=sanitize)
-            model = GPT(config, weights, Launcher(made, source.name, executor), dtype)
-            times = seconds(lambda model=model: model.forward(ids).numpy(), repeats)
+            with open_executor("cpu", sanitize=sanitize) as executor:
+                model = GPT(config, weights, Launcher(made, source.name, executor), dtype)
+                times = seconds(lambda model=model: model.forward(ids).numpy(), repeats)
             how = ", sanitized" if sanitize else ""
             yield Measurement.of(f"forward {config_name} {source.name} {dtype} B=1 T={tokens}{how}", "s", times)
