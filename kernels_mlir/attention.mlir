@@ -21,11 +21,11 @@ sizes BT = 64, BS = 64, D = 64, GROUP = 8
 !scores = !cuda_tile.tile<BTxBSxf32>
 !weights = !cuda_tile.tile<BTxBSxT>
 !visible = !cuda_tile.tile<BTxBSxi1>
-!places = !cuda_tile.tile<BTxBSxi32>
+!positions = !cuda_tile.tile<BTxBSxi32>
 !q_lanes = !cuda_tile.tile<BTxi32>
-!q_places = !cuda_tile.tile<BTx1xi32>
+!q_positions = !cuda_tile.tile<BTx1xi32>
 !k_lanes = !cuda_tile.tile<BSxi32>
-!k_places = !cuda_tile.tile<1xBSxi32>
+!k_positions = !cuda_tile.tile<1xBSxi32>
 !row = !cuda_tile.tile<BTxf32>
 !column = !cuda_tile.tile<BTx1xf32>
 !acc = !cuda_tile.tile<BTxDxf32>
@@ -64,15 +64,15 @@ fragment @scores(%q: !q, %k: !kv) -> !scores {
 }
 
 // -inf where the key of tile j stands behind the query
-fragment @causal(%scores: !scores, %j: !int, %q_places: !places, %k_lanes: !k_places) -> !scores {
+fragment @causal(%scores: !scores, %j: !int, %q_positions: !positions, %k_lanes: !k_positions) -> !scores {
   %BS = constant <i32: BS> : !int
   %hidden = constant <f32: 0xFF800000> : !scores  // -inf
   %first = muli %j, %BS : !int
   %first_1x1 = reshape %first : !int -> !int_1x1
-  %first_row = broadcast %first_1x1 : !int_1x1 -> !k_places
-  %k_row = addi %first_row, %k_lanes : !k_places
-  %k_places = broadcast %k_row : !k_places -> !places
-  %visible = cmpi less_than_or_equal %k_places, %q_places, signed : !places -> !visible
+  %first_row = broadcast %first_1x1 : !int_1x1 -> !k_positions
+  %k_row = addi %first_row, %k_lanes : !k_positions
+  %k_positions = broadcast %k_row : !k_positions -> !positions
+  %visible = cmpi less_than_or_equal %k_positions, %q_positions, signed : !positions -> !visible
   %masked = select %visible, %scores, %hidden : !visible, !scores
   yield %masked : !scores
 }
@@ -124,15 +124,15 @@ fragment @seen_tiles(%q: !q, %k_tiles: !kv_part, %v_tiles: !kv_part, %b: !int, %
 }
 
 // The same with the causal mask. Each query has seen a key after the first tile, here or before: its maximum is finite.
-fragment @masked_tiles(%q: !q, %k_tiles: !kv_part, %v_tiles: !kv_part, %b: !int, %h: !int, %q_places: !places,
-    %k_lanes: !k_places, %scale_column: !column, %scale_full: !scores, %first: !int, %last: !int, %max_start: !column,
+fragment @masked_tiles(%q: !q, %k_tiles: !kv_part, %v_tiles: !kv_part, %b: !int, %h: !int, %q_positions: !positions,
+    %k_lanes: !k_positions, %scale_column: !column, %scale_full: !scores, %first: !int, %last: !int, %max_start: !column,
     %sum_start: !column, %acc_start: !acc) -> (!column, !column, !acc) {
   %one = constant <i32: 1> : !int
   %max, %sum, %acc = for %j in (%first to %last, step %one) : !int
       iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!column, !column, !acc) {
     %k, %k_read = call @load_kv(%k_tiles, %b, %j, %h)
     %products = call @scores(%q, %k)
-    %scores = call @causal(%products, %j, %q_places, %k_lanes)
+    %scores = call @causal(%products, %j, %q_positions, %k_lanes)
     %weights, %max_new, %sum_new, %rescale = call @online_softmax(%scores, %scale_column, %scale_full, %max_old, %sum_old)
     %v, %v_read = call @load_kv(%v_tiles, %b, %j, %h)
     %acc_new = call @add_values(%weights, %v, %acc_old, %rescale)
@@ -174,13 +174,13 @@ skeleton @attention {
   %i_first = muli %i, %BT : !int
   %first = addi %past, %i_first : !int
   %q_lanes = iota : !q_lanes
-  %q_lanes_column = reshape %q_lanes : !q_lanes -> !q_places
+  %q_lanes_column = reshape %q_lanes : !q_lanes -> !q_positions
   %first_1x1 = reshape %first : !int -> !int_1x1
-  %first_column = broadcast %first_1x1 : !int_1x1 -> !q_places
-  %q_column = addi %first_column, %q_lanes_column : !q_places
-  %q_places = broadcast %q_column : !q_places -> !places
+  %first_column = broadcast %first_1x1 : !int_1x1 -> !q_positions
+  %q_column = addi %first_column, %q_lanes_column : !q_positions
+  %q_positions = broadcast %q_column : !q_positions -> !positions
   %k_lanes_flat = iota : !k_lanes
-  %k_lanes = reshape %k_lanes_flat : !k_lanes -> !k_places
+  %k_lanes = reshape %k_lanes_flat : !k_lanes -> !k_positions
 
   // The block's first query sees first + 1 keys, its last one those before first + BT, and there are S of them.
   %seen_by_first = addi %first, %one : !int
@@ -201,7 +201,7 @@ skeleton @attention {
   %max_start = constant <f32: 0xFF800000> : !column  // -inf
   %sum_start = constant <f32: 0.0> : !column
   %acc_start = constant <f32: 0.0> : !acc
-  %sum, %acc = hole @walk(%q, %k_tiles, %v_tiles, %b, %h, %q_places, %k_lanes, %scale_column, %scale_full, %unmasked, %steps,
+  %sum, %acc = hole @walk(%q, %k_tiles, %v_tiles, %b, %h, %q_positions, %k_lanes, %scale_column, %scale_full, %unmasked, %steps,
       %max_start, %sum_start, %acc_start) -> (!column, !acc)
   %unit = constant <f32: 1.0> : !column
   %inverse = divf %unit, %sum : !column
@@ -216,12 +216,12 @@ skeleton @attention {
 // First the tiles that all queries of the block see, then those that the causal mask cuts
 kernel @attention op = attention, skeleton = @attention {
   @unmasked(%first, %seen_by_first) { yield %seen_by_first : !int }
-  @walk(%q, %k_tiles, %v_tiles, %b, %h, %q_places, %k_lanes, %scale_column, %scale_full, %unmasked, %steps,
+  @walk(%q, %k_tiles, %v_tiles, %b, %h, %q_positions, %k_lanes, %scale_column, %scale_full, %unmasked, %steps,
       %max_start, %sum_start, %acc_start) {
     %zero = constant <i32: 0> : !int
     %max_seen, %sum_seen, %acc_seen, %read = call @seen_tiles(%q, %k_tiles, %v_tiles, %b, %h, %scale_column, %scale_full,
         %zero, %unmasked, %max_start, %sum_start, %acc_start)
-    %max, %sum, %acc = call @masked_tiles(%q, %k_tiles, %v_tiles, %b, %h, %q_places, %k_lanes, %scale_column,
+    %max, %sum, %acc = call @masked_tiles(%q, %k_tiles, %v_tiles, %b, %h, %q_positions, %k_lanes, %scale_column,
         %scale_full, %unmasked, %steps, %max_seen, %sum_seen, %acc_seen)
     yield %sum, %acc : !column, !acc
   }
@@ -234,11 +234,11 @@ kernel @attention op = attention, skeleton = @attention {
 kernel @attention_fixed_max op = attention, skeleton = @attention {
   // Without the tile of the first query's own key: each query has a key in that one.
   @unmasked(%first, %seen_by_first) { yield %first : !int }
-  @walk(%q, %k_tiles, %v_tiles, %b, %h, %q_places, %k_lanes, %scale_column, %scale_full, %unmasked, %steps,
+  @walk(%q, %k_tiles, %v_tiles, %b, %h, %q_positions, %k_lanes, %scale_column, %scale_full, %unmasked, %steps,
       %max_start, %sum_start, %acc_start) {
     %zero = constant <i32: 0> : !int
     %one = constant <i32: 1> : !int
-    %fixed, %sum_masked, %acc_masked = call @masked_tiles(%q, %k_tiles, %v_tiles, %b, %h, %q_places, %k_lanes, %scale_column,
+    %fixed, %sum_masked, %acc_masked = call @masked_tiles(%q, %k_tiles, %v_tiles, %b, %h, %q_positions, %k_lanes, %scale_column,
         %scale_full, %unmasked, %steps, %max_start, %sum_start, %acc_start)
     %fixed_full = broadcast %fixed : !column -> !scores
     %fixed_below = negf %fixed_full : !scores
@@ -265,7 +265,7 @@ kernel @attention_fixed_max op = attention, skeleton = @attention {
           iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!column, !column, !acc) {
         %k = call @load_kv_directly(%k_tiles, %b, %j, %h)
         %products = call @scores(%q, %k)
-        %scores = call @causal(%products, %j, %q_places, %k_lanes)
+        %scores = call @causal(%products, %j, %q_positions, %k_lanes)
         %weights, %max_new, %sum_new, %rescale = call @online_softmax(%scores, %scale_column, %scale_full, %max_old, %sum_old)
         %v = call @load_kv_directly(%v_tiles, %b, %j, %h)
         %acc_new = call @add_values(%weights, %v, %acc_old, %rescale)

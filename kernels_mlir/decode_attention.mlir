@@ -123,13 +123,13 @@ fragment @masks(%first: !int, %position: !int) -> (!k_mask, !k_mask, !k_mask) {
   %first_1 = reshape %first : !int -> !int_1
   %first_full = broadcast %first_1 : !int_1 -> !k_lanes
   %lanes = iota : !k_lanes
-  %places_flat = addi %first_full, %lanes : !k_lanes
-  %places = reshape %places_flat : !k_lanes -> !k_column
+  %key_positions_flat = addi %first_full, %lanes : !k_lanes
+  %key_positions = reshape %key_positions_flat : !k_lanes -> !k_column
   %position_1x1 = reshape %position : !int -> !int_1x1
   %positions = broadcast %position_1x1 : !int_1x1 -> !k_column
-  %older = cmpi less_than %places, %positions, signed : !k_column -> !k_mask
-  %new = cmpi equal %places, %positions, signed : !k_column -> !k_mask
-  %written = cmpi less_than_or_equal %places, %positions, signed : !k_column -> !k_mask
+  %older = cmpi less_than %key_positions, %positions, signed : !k_column -> !k_mask
+  %new = cmpi equal %key_positions, %positions, signed : !k_column -> !k_mask
+  %written = cmpi less_than_or_equal %key_positions, %positions, signed : !k_column -> !k_mask
   yield %older, %new, %written : !k_mask, !k_mask, !k_mask
 }
 

@@ -59,8 +59,8 @@ fragment @gather(%table: !ptr, %row_step: !int, %index: !index, %columns: !colum
   %offsets = addi %starts, %column_offset : !offset
   %table_1x1 = reshape %table : !ptr -> !ptr_1x1
   %tables = broadcast %table_1x1 : !ptr_1x1 -> !place
-  %places = offset %tables, %offsets : !place, !offset -> !place
-  %rows, %token = load_ptr_tko weak %places, %mask, %nothing : !place, !inside, !rows -> !rows, token
+  %pointers = offset %tables, %offsets : !place, !offset -> !place
+  %rows, %token = load_ptr_tko weak %pointers, %mask, %nothing : !place, !inside, !rows -> !rows, token
   yield %rows : !rows
 }
 

@@ -10,23 +10,23 @@ sizes BV = 2048, BZ = 64
 !value_part = !cuda_tile.partition_view<tile=(1x1), !reals>
 !place_part = !cuda_tile.partition_view<tile=(1x1), !ints>
 !values_part = !cuda_tile.partition_view<tile=(1xBZ), padding_value = neg_inf, !reals>
-!places_part = !cuda_tile.partition_view<tile=(1xBZ), padding_value = zero, !ints>
+!indices_part = !cuda_tile.partition_view<tile=(1xBZ), padding_value = zero, !ints>
 !row = !cuda_tile.tile<1xBVxT>
 !lane = !cuda_tile.tile<BVxi32>
 !values = !cuda_tile.tile<1xBVxf32>
-!places = !cuda_tile.tile<1xBVxi32>
+!indices = !cuda_tile.tile<1xBVxi32>
 !mask = !cuda_tile.tile<1xBVxi1>
 !part_values = !cuda_tile.tile<1xBZxf32>
-!part_places = !cuda_tile.tile<1xBZxi32>
+!part_indices = !cuda_tile.tile<1xBZxi32>
 
 // The largest value of a row, then the least place that has it: two plain reductions are faster than one of pairs.
-fragment @best_of(%value: !values, %place: !places) -> (!real_1x1, !int_1x1) {
+fragment @best_of(%value: !values, %place: !indices) -> (!real_1x1, !int_1x1) {
   %largest = call @max_in_rows<R = 1, BC = BV>(%value)
   %largest_full = broadcast %largest : !real_1x1 -> !values
   %has_it = cmpf equal ordered %value, %largest_full : !values -> !mask
-  %nowhere = constant <i32: 2147483647> : !places
-  %candidate = select %has_it, %place, %nowhere : !mask, !places
-  %first = reduce %candidate dim=1 identities=[2147483647 : i32] : !places -> !int_1
+  %nowhere = constant <i32: 2147483647> : !indices
+  %candidate = select %has_it, %place, %nowhere : !mask, !indices
+  %first = reduce %candidate dim=1 identities=[2147483647 : i32] : !indices -> !int_1
   (%a: !int, %b: !int) {
     %earlier = mini %a, %b signed : !int
     yield %earlier : !int
@@ -51,10 +51,10 @@ kernel @argmax_parts op = argmax_parts {
   %value = ftof %tile : !row -> !values
   %first = muli %z, %BV : !int
   %first_1x1 = reshape %first : !int -> !int_1x1
-  %first_full = broadcast %first_1x1 : !int_1x1 -> !places
+  %first_full = broadcast %first_1x1 : !int_1x1 -> !indices
   %lane = iota : !lane
-  %lane_line = reshape %lane : !lane -> !places
-  %column = addi %first_full, %lane_line : !places
+  %lane_line = reshape %lane : !lane -> !indices
+  %column = addi %first_full, %lane_line : !indices
   %largest, %place = call @best_of(%value, %column)
   %t1 = store_view_tko weak %largest, %value_tiles[%m, %z] optimization_hints = <default = {allow_tma = false}>
       : !real_1x1, !value_part, !int -> token
@@ -69,7 +69,7 @@ kernel @argmax_parts op = argmax_parts {
 // that a later one wins only if it is larger. Values past Z are padded with -inf and never win.
 kernel @next_token op = next_token {
   %value_tiles = make_partition_view %values_view : !values_part
-  %place_tiles = make_partition_view %indices_view : !places_part
+  %place_tiles = make_partition_view %indices_view : !indices_part
   %token_tiles = make_partition_view %tokens_view : !index_part
   %position_tiles = make_partition_view %positions_view : !index_part
 
@@ -86,7 +86,7 @@ kernel @next_token op = next_token {
     %value, %t0 = load_view_tko weak %value_tiles[%m, %j] optimization_hints = <default = {allow_tma = false}>
         : !values_part, !int -> !part_values, token
     %place, %t1 = load_view_tko weak %place_tiles[%m, %j] optimization_hints = <default = {allow_tma = false}>
-        : !places_part, !int -> !part_places, token
+        : !indices_part, !int -> !part_indices, token
     %largest, %first = call @best_of<BV = BZ>(%value, %place)
     %larger = cmpf greater_than ordered %largest, %best_old : !real_1x1 -> !bit_1x1
     %token_new = select %larger, %first, %token_old : !bit_1x1, !int_1x1

@@ -6,7 +6,7 @@ import cuda.tile as ct
 
 ConstInt = ct.Constant[int]
 LOG2_E = 1.4426950408889634
-HELD, DENSE = 7, 13  # tiles of a row that softmax_resident and softmax_contiguous keep in registers
+RESIDENT, CONTIGUOUS = 7, 13  # tiles of a row that softmax_resident and softmax_contiguous keep in registers
 VECTOR = 8  # elements of 16 bits that are read and written together
 LEAST = -3.4028234663852886e38  # f32's least: not above any value, and the difference of two of them is 0, not NaN
 
@@ -52,22 +52,22 @@ def softmax_rows(x, out, R: ConstInt, BN: ConstInt):
 
 @ct.kernel
 def softmax_resident(x, out, BN: ConstInt):
-    """One block makes one row of at most HELD * BN columns, which stays in registers in its storage type: x is read
+    """One block makes one row of at most RESIDENT * BN columns, which stays in registers in its storage type: x is read
     once, the exponentials are taken twice."""
     m = ct.bid(0)
     tiles = ()
-    for j in ct.static_iter(range(HELD)):
+    for j in ct.static_iter(range(RESIDENT)):
         tile = ct.load(x, index=(m, j), shape=(1, BN), padding_mode=ct.PaddingMode.NEG_INF, allow_tma=False)
         tiles = (*tiles, tile)
     maxima = tiles[0]
-    for j in ct.static_iter(range(1, HELD)):
+    for j in ct.static_iter(range(1, RESIDENT)):
         maxima = ct.maximum(maxima, tiles[j])
     largest = ct.max(maxima.astype(ct.float32), axis=1, keepdims=True)
     sums = ct.zeros((1, BN), ct.float32)
-    for j in ct.static_iter(range(HELD)):
+    for j in ct.static_iter(range(RESIDENT)):
         sums = sums + ct.exp2((tiles[j].astype(ct.float32) - largest) * LOG2_E, flush_to_zero=True)
     inverse = 1.0 / ct.sum(sums, axis=1, keepdims=True)
-    for j in ct.static_iter(range(HELD)):
+    for j in ct.static_iter(range(RESIDENT)):
         share = ct.exp2((tiles[j].astype(ct.float32) - largest) * LOG2_E, flush_to_zero=True) * inverse
         ct.store(out, index=(m, j), tile=share.astype(out.dtype), allow_tma=False)
 
@@ -85,7 +85,7 @@ def inner(first, j, BN, last):
 
 @ct.kernel
 def softmax_contiguous(x, out, BN: ConstInt):
-    """softmax_resident of arrays without gaps, whose rows begin at any element and have at most DENSE * BN: read and
+    """softmax_resident of arrays without gaps, whose rows begin at any element and have at most CONTIGUOUS * BN: read and
     written in vectors, but for what is in the vector that a row's first element is in, and in the one that its end is
     in. A tile in its storage type takes half the registers of its values in f32, which is what the compiler keeps if
     they are the same both times: adding 0 makes them others. So two blocks share a multiprocessor."""
@@ -101,23 +101,23 @@ def softmax_contiguous(x, out, BN: ConstInt):
     begins = ct.gather(values, first + few, mask=begins_mask, padding_value=least, check_bounds=False)
     ends = ct.gather(values, last + few, mask=ends_mask, padding_value=least, check_bounds=False)
     tiles = ()
-    for j in ct.static_iter(range(DENSE)):
+    for j in ct.static_iter(range(CONTIGUOUS)):
         index, mask = inner(first, j, BN, last)
         tiles = (*tiles, ct.gather(values, index, mask=mask, padding_value=least, check_bounds=False))
     maxima = tiles[0]
-    for j in ct.static_iter(range(1, DENSE)):
+    for j in ct.static_iter(range(1, CONTIGUOUS)):
         maxima = ct.maximum(maxima, tiles[j])
     of_both = ct.maximum(begins, ends)
     largest = ct.maximum(ct.max(maxima.astype(ct.float32)), ct.max(of_both.astype(ct.float32)))
 
     sums = ct.zeros((BN,), ct.float32)
-    for j in ct.static_iter(range(DENSE)):
+    for j in ct.static_iter(range(CONTIGUOUS)):
         sums = sums + ct.exp2(below(tiles[j], largest), flush_to_zero=True)
     begins, ends = below(begins, largest), below(ends, largest)
     of_both = ct.exp2(begins, flush_to_zero=True) + ct.exp2(ends, flush_to_zero=True)
     scale = ct.log2(ct.sum(sums) + ct.sum(of_both))
 
-    for j in ct.static_iter(range(DENSE)):
+    for j in ct.static_iter(range(CONTIGUOUS)):
         index, mask = inner(first, j, BN, last)
         share = ct.exp2(below(tiles[j] + 0, largest) - scale, flush_to_zero=True)
         ct.scatter(results, index, share.astype(out.dtype), mask=mask, check_bounds=False)

@@ -322,14 +322,14 @@ class CudaExecutor(Executor):
             return function
 
     def start(
-        self, command: CudaCommand, arrays: Sequence[DeviceBuffer], early: Sequence[range], written: Sequence[range]
+        self, command: CudaCommand, arrays: Sequence[DeviceBuffer], pdl_reads: Sequence[range], written: Sequence[range]
     ) -> None:
-        """Launches on our stream; the caller holds `lock`. `written`: the addresses that the kernel writes; `early`:
+        """Launches on our stream; the caller holds `lock`. `written`: the addresses that the kernel writes; `pdl_reads`:
         those that it may read before it waits for the launches before it (if `command.waits`). Unless one of them
         writes there, it begins before they end."""
         self._hold(arrays)
         before = self._written
-        ahead = command.waits and before is not None and len(before) <= _WRITTEN_MAX and not _meet(early, before)
+        ahead = command.waits and before is not None and len(before) <= _WRITTEN_MAX and not _meet(pdl_reads, before)
         self._current()
         result = self._driver.cuLaunchKernelEx(command.ahead if ahead else command.plain, *command.call, 0)
         if int(result[0]):

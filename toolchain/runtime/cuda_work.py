@@ -45,7 +45,7 @@ class Stream(Protocol):
     def launch_config(self, grid: tuple[int, int, int], form: Form, *, ahead: bool) -> Any: ...
 
     def start(
-        self, command: CudaCommand, arrays: Sequence[DeviceBuffer], early: Sequence[range], written: Sequence[range]
+        self, command: CudaCommand, arrays: Sequence[DeviceBuffer], pdl_reads: Sequence[range], written: Sequence[range]
     ) -> None: ...
 
     def new_event(self) -> Any: ...
@@ -84,8 +84,8 @@ class CudaCommand:
         executor = self._executor
         with executor.lock:
             self._head.pack_into(self._content, 0, *[a.pointer for a in arrays], *scalars)
-            early, written = ([_addresses(arrays[i]) for i in which] for which in (self._pdl_reads, self._outputs))
-            executor.start(self, arrays, early, written)
+            pdl_reads, written = ([_addresses(arrays[i]) for i in which] for which in (self._pdl_reads, self._outputs))
+            executor.start(self, arrays, pdl_reads, written)
 
 
 def _addresses(buffer: DeviceBuffer) -> range:
