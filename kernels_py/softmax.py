@@ -85,8 +85,8 @@ def inner(first, j, BN, last):
 
 @ct.kernel
 def softmax_contiguous(x, out, BN: ConstInt):
-    """softmax_resident of arrays without gaps, whose rows begin at any element and have at most CONTIGUOUS * BN: read and
-    written in vectors, but for what is in the vector that a row's first element is in, and in the one that its end is
+    """softmax_resident of arrays without gaps, whose rows begin at any element and have at most CONTIGUOUS * BN:
+    read and written in vectors, but for what is in the vector that a row's first element is in, and in the one that its end is
     in. A tile in its storage type takes half the registers of its values in f32, which is what the compiler keeps if
     they are the same both times: adding 0 makes them others. So two blocks share a multiprocessor."""
     m = ct.bid(0)

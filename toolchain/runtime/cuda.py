@@ -324,9 +324,9 @@ class CudaExecutor(Executor):
     def start(
         self, command: CudaCommand, arrays: Sequence[DeviceBuffer], pdl_reads: Sequence[range], written: Sequence[range]
     ) -> None:
-        """Launches on our stream; the caller holds `lock`. `written`: the addresses that the kernel writes; `pdl_reads`:
-        those that it may read before it waits for the launches before it (if `command.waits`). Unless one of them
-        writes there, it begins before they end."""
+        """Launches on our stream; the caller holds `lock`. `written`: the addresses that the kernel writes.
+        `pdl_reads`: those that it may read before it waits for the launches before it (if `command.waits`). It begins
+        before they end, unless one of them writes there."""
         self._hold(arrays)
         before = self._written
         ahead = command.waits and before is not None and len(before) <= _WRITTEN_MAX and not _meet(pdl_reads, before)
