@@ -86,9 +86,9 @@ def inner(first, j, BN, last):
 @ct.kernel
 def softmax_contiguous(x, out, BN: ConstInt):
     """softmax_resident of arrays without gaps, whose rows begin at any element and have at most CONTIGUOUS * BN:
-    read and written in vectors, but for what is in the vector that a row's first element is in, and in the one that its end is
-    in. A tile in its storage type takes half the registers of its values in f32, which is what the compiler keeps if
-    they are the same both times: adding 0 makes them others. So two blocks share a multiprocessor."""
+    read and written in vectors, except for the vectors that hold a row's first element and its end. A tile in its
+    storage type takes half the registers of its values in f32. The compiler would keep the latter if the tile were the
+    same both times: adding 0 makes it another. So two blocks share a multiprocessor."""
     m = ct.bid(0)
     rows, columns = x.shape[0], x.shape[1]
     values = ct.Array.from_foreign(x.foreign_pointer, (rows * columns,), (1,))
