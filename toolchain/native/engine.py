@@ -6,10 +6,8 @@ Podman's socket is there after `systemctl --user start podman.socket`. Rootless 
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import sys
-import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -138,7 +136,6 @@ class Engine:
             "nvidia": [request(count=-1, capabilities=[["gpu"]])],
             "none": None,
         }[container.gpus]
-        _raise_when_terminated()
         try:
             self._remove_orphans()
             made = self._client.containers.create(
@@ -241,15 +238,6 @@ def execute(started: Any, command: Sequence[str], folder: str, seen: Path) -> tu
         time.sleep(0.01)
     stdout, stderr = ((seen / name).read_text(errors="replace") for name in (".stdout", ".stderr"))
     return int(state["ExitCode"]), stdout, stderr
-
-
-def _raise_when_terminated() -> None:
-    """Signals can be caught in the main thread alone; and whoever catches one of these already knows better."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for ends in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(ends) is signal.SIG_DFL:
-            signal.signal(ends, lambda number, _: sys.exit(128 + number))
 
 
 def addresses() -> list[str]:

@@ -276,7 +276,7 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("fragment @scale_log2", "attention", "the scale is squared", "mulf %scale, %log2e", "mulf %scale, %scale"),
     ("fragment @load_kv", "attention", "every head is the first", "[%b, %j, %h, %zero]", "[%b, %j, %zero, %zero]"),
     ("fragment @load_kv_directly", "attention_fixed_max", "every tile is the first", "[%b, %j, %h, %zero]", "[%b, %zero, %h, %zero]", "bf16"),
-    ("fragment @causal", "attention", "off-by-one mask", "less_than_or_equal %k_places, %q_places", "less_than %k_places, %q_places"),
+    ("fragment @causal", "attention", "off-by-one mask", "less_than_or_equal %k_positions, %q_positions", "less_than %k_positions, %q_positions"),
     ("fragment @causal", "attention", "no mask", "select %visible, %scores, %hidden", "select %visible, %scores, %scores"),
     ("fragment @online_softmax", "attention", "the sum is not rescaled", "fma %sum_old, %rescale, %tile_sum", "addf %sum_old, %tile_sum"),
     ("fragment @online_softmax", "attention", "the maximum in natural units", "mulf %top_column, %scale_column", "maxf %top_column, %top_column"),

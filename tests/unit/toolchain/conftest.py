@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,12 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr(os, "scandir", refuse)
     return folder
+
+
+@pytest.fixture
+def signals_end_the_process() -> Generator[None]:
+    """SIGTERM and SIGHUP do what they do in a new process, also under nohup; handlers belong to the whole process."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)

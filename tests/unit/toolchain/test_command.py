@@ -37,6 +37,7 @@ def test_an_error_is_printed(error: BaseException, code: int, said: str, capsys:
     assert capsys.readouterr() == ("", said)
 
 
+@pytest.mark.usefixtures("signals_end_the_process")
 @pytest.mark.parametrize(("number", "said"), [(signal.SIGTERM, "terminated\n"), (signal.SIGHUP, "hangup\n")])
 def test_a_signal_that_ends_a_process_is_an_exception_of_its_work(
     number: signal.Signals, said: str, capsys: pytest.CaptureFixture[str]

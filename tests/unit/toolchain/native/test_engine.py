@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from docker.errors import APIError, ImageLoadError, ImageNotFound
 
+from toolchain import command
 from toolchain.errors import ToolchainError, ToolFailed
 from toolchain.native import engine, owner
 from toolchain.native.engine import Container, Engine, _lines, addresses
@@ -24,15 +25,6 @@ ENDS = (signal.SIGTERM, signal.SIGHUP)
 def unset(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TILESTACK_ENGINE", "DOCKER_HOST", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(autouse=True)
-def terminated() -> Generator[None]:
-    """Restores the signal handlers, which belong to the whole process."""
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in ENDS}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def test_the_usual_sockets_are_tried_the_machines_first(monkeypatch: pytest.MonkeyPatch):
@@ -272,22 +264,16 @@ def test_an_interrupted_command_leaves_no_container():
     assert client.removed == [True]
 
 
+@pytest.mark.usefixtures("signals_end_the_process")
 @pytest.mark.parametrize("number", ENDS)
 def test_a_command_that_is_terminated_leaves_no_container(number: signal.Signals):
     client = Client(chunks=[b"one\n"])
-    with pytest.raises(SystemExit) as ended:
+
+    def work() -> None:
         Engine(client, "").run(Container("sha256:1"), ["x"], on_line=lambda _: signal.raise_signal(number))
-    assert ended.value.code == 128 + number
+
+    assert command.run(work, set_up="") == 128 + number
     assert client.removed == [True]
-
-
-@pytest.mark.parametrize("number", ENDS)
-def test_whoever_catches_the_signal_already_keeps_it(number: signal.Signals):
-    seen: list[int] = []
-    signal.signal(number, lambda number, _: seen.append(number))
-    engine = Engine(Client(chunks=[b"one\n"]), "")
-    engine.run(Container("sha256:1"), ["x"], on_line=lambda _: signal.raise_signal(number))
-    assert seen == [number]
 
 
 def orphan(started_by: str, removed: list[str], error: int | None = None) -> Any:
