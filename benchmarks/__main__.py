@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
-    top.set_defaults(run=_auto)
+    top.set_defaults(run=_auto, words=())
     gpu = commands.add_parser("gpu", help="ours beside PyTorch's, on a GPU; needs PyTorch")
     gpu.add_argument("--bundle", type=Path, default=BUNDLE, metavar="DIR", help=f"default {BUNDLE}")
     gpu.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help=f"default {OUTPUT}")
@@ -137,7 +137,7 @@ def _auto(_: argparse.Namespace) -> int:
     words = [sys.executable, "-m", "tilestack", "compile", "--target", found[0].target, "--output", str(BUNDLE)]
     if code := subprocess.run(words, check=False).returncode:
         return code
-    return _gpu(parser().parse_args(["gpu"]))
+    return main(["gpu"])
 
 
 def _gpu(args: argparse.Namespace) -> int:
@@ -164,7 +164,7 @@ def options(args: argparse.Namespace) -> Options:
     return Options(
         bundle=args.bundle, output=args.output, only=args.only, case=args.case, samples=args.samples,
         sources=args.sources, peers=args.peers, limit_s=args.limit, stop_after_s=args.stop_after, tree=args.tree,
-        against=dict(args.against), at_least=args.at_least,
+        against=dict(args.against), at_least=args.at_least, words=args.words,
     )  # fmt: skip
 
 
@@ -206,7 +206,7 @@ def _plot(args: argparse.Namespace) -> int:
 
 
 def _stamp(args: argparse.Namespace) -> int:
-    from .harness.environment import stamp
+    from toolchain.checkout import stamp
 
     print(f"wrote {stamp(args.bundle)}")
     return 0
@@ -216,6 +216,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. Returns its exit code."""
     command.settle_streams()
     args = parser().parse_args(argv)
+    args.words = ["python", "-m", "benchmarks", *(sys.argv[1:] if argv is None else argv)]
     return command.run(lambda: args.run(args), set_up=SET_UP)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolchain import checkout
 from toolchain.files import write_whole
 
 from .harness import environment
@@ -32,7 +33,7 @@ class Options:
 
 def run(options: Options) -> int:
     """Print each measurement, and write cpu.json after each. Raises OSError."""
-    found = {**environment.host(), "processor": _processor(), **environment.commit(Path())}
+    found = {**environment.host(), "processor": _processor(), **checkout.commit(Path())}
     made: list[Measurement] = []
     path = options.output / FILE
     for one in measurements(options):

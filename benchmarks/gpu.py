@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from conformance import origin
+from toolchain import checkout
 from toolchain.bundle import Bundle
 from toolchain.errors import ConformanceError, DeviceError, UsageError
-from toolchain.runtime import Executor, driver, open_executor
+from toolchain.runtime import Executor, driver, open_executor, smi
 
 from .cases.cases import CASES, Case, DecodeCase, ForwardCase, OpCase
 from .cases.options import Options
-from .harness import apart, decode, environment, forward, ops, smi
+from .harness import apart, decode, environment, forward, ops
 from .harness.harness import Outcome, floor, rows
 from .harness.kernels import Kernels, choose
 from .harness.models import Zoo
@@ -50,7 +52,7 @@ def run(options: Options) -> int:
     kernels = choose(bundle, others, options.sources)
     driver.load()  # so that a missing GPU is reported once, not by each process
     # Asked only once, because files that a run with several processes writes would change the answer.
-    options = replace(options, tree=options.tree or environment.commit(bundle.root))
+    options = replace(options, tree=options.tree or checkout.commit(bundle.root))
     if len(found := apart.parts(cases, options.peers)) > 1:
         return apart.run(options, found)
     with open_executor("cuda") as executor:
@@ -60,7 +62,10 @@ def run(options: Options) -> int:
         copied, computed = ceilings.bytes_per_s / 1e12, ceilings.flops_per_s / 1e12
         say(f"{executor.name}: copy {copied:.2f} TB/s, bf16 {computed:.0f} TFLOP/s")
         results = Results(
-            environment.describe(bundle, others, _gpu(executor, side, uuid), options.tree), vars(ceilings), []
+            environment.describe(bundle, others, _gpu(executor, side, uuid), options.tree),
+            vars(ceilings),
+            [],
+            origin.describe(bundle, [executor], options.words, options.tree),
         )
         rig = open_rig(executor, kernels, side, ceilings, options, say)
         return measure_all(rig, cases, results, options, uuid)
@@ -78,7 +83,7 @@ def measure_all(rig: Rig, cases: Sequence[Case], results: Results, options: Opti
         made = measure(rig, zoo, case, uuid)
         for row in headline(made):
             say(f"  = {summary(row)}")
-        results = _with(results, made)
+        results = _ran(_with(results, made), rig, made)
         results.save(path)
         if not rig.torch.healthy():
             say("the device is lost: no further case can run in this process")
@@ -129,6 +134,16 @@ def _with(results: Results, made: Sequence[Row]) -> Results:
     readings: list[Mapping[str, str]] = [r for row in everything for r in (row.gpu_before, row.gpu_after)]
     seen: dict[str, Any] = {**results.environment, "sm_clock_mhz": smi.clock_range(readings)}
     return replace(results, environment=seen, rows=everything)
+
+
+def _ran(results: Results, rig: Rig, made: Sequence[Row]) -> Results:
+    """The results with the kernels of the measured bundle that ran so far, and the GPU's state after these rows."""
+    if results.origin is None:
+        return results
+    own = {file.sha256 for entry in rig.kernels[0].bundle.entries for file in entry.cubins.values()}
+    ran = [kernel for kernel in rig.executor.ran if kernel.sha256 in own]
+    devices = [{**device, "after": made[-1].gpu_after} if made else device for device in results.origin.devices]
+    return replace(results, origin=replace(results.origin, devices=devices).with_kernels(ran))
 
 
 def _smi_name(side: TorchSide) -> str:

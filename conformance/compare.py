@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -31,10 +31,11 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The largest error of a result and what was allowed, both absolute."""
+    """The largest error of a result and what was allowed, both absolute. `worst`: the element with that error."""
 
     error: float
     bound: float
+    worst: str = field(default="", compare=False)
 
     @property
     def share(self) -> float:
@@ -142,10 +143,13 @@ def compare(op: str, dtype: str, result: Array, reference: Array, eager: Array, 
     bound = bound_for(op, dtype, reference, eager, output)
     errors = np.abs(got - np.asarray(reference, np.float64))
     worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(errors)), errors.shape))
-    verdict = Verdict(float(errors[worst]), bound)
+    wants = float(reference[worst])
+    verdict = Verdict(
+        float(errors[worst]), bound, f"{output or 'out'}{list(worst)} is {got[worst]:.9g}, wants {wants:.9g}"
+    )
     if verdict.error > bound:
         raise ConformanceError(
-            f"{op} {dtype}: {got[worst]:.9g} at {worst}, wants {float(reference[worst]):.9g}: "
+            f"{op} {dtype}: {got[worst]:.9g} at {worst}, wants {wants:.9g}: "
             f"off by {verdict.error:.3g}, allowed {bound:.3g} ({int((errors > bound).sum())} of {errors.size} outside)"
         )
     return verdict

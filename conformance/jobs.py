@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from toolchain.bundle import Bundle
 from toolchain.errors import ConformanceError
 from toolchain.knobs import one_numpy_thread
 from toolchain.runtime import Executor, open_executor
+from toolchain.runtime.executor import Loaded
 
 from .journal import Journal
 from .result import Row
@@ -161,10 +162,17 @@ def _run(number: int, job: Job) -> list[Row]:
 
 
 def _written(job: Job, site: Site, journal: Journal, key: tuple[str, int]) -> list[Row]:
-    """A job's rows, each in the journal before the next is computed."""
+    """A job's rows, each with the entries that it launched, and in the journal before the next is computed."""
     rows: list[Row] = []
-    for row in job.rows(site):
+    known: set[Loaded] = set()
+    ran = site.executor.ran
+    ran.clear()
+    for found in job.rows(site):
+        row = replace(found, entries=tuple(sorted({loaded.symbol for loaded in ran})))
+        journal.ran(sorted(ran - known))
         journal.add(key, row)
         rows.append(row)
+        known |= ran
+        ran.clear()
     journal.end(key)
     return rows

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from toolchain.bundle import MANIFEST, Bundle
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
+from toolchain.runtime.executor import Loaded
 
 from .result import Row, row_of
 
@@ -28,11 +29,12 @@ JobKey = tuple[str, int]  # the executor's name, the job's number
 
 @dataclass(frozen=True)
 class Record:
-    """What a journal holds: `run` describes the run; rows by job, and which jobs have ended."""
+    """What a journal holds: `run` describes the run; rows by job, which jobs have ended, and the kernels that ran."""
 
     run: Mapping[str, str]
     rows: Mapping[JobKey, Sequence[Row]] = field(default_factory=dict)
     ended: frozenset[JobKey] = frozenset()
+    kernels: frozenset[Loaded] = frozenset()
 
     def of(self, key: JobKey) -> Sequence[Row]:
         return self.rows.get(key, ())
@@ -47,6 +49,7 @@ class Journal:
     def start(self, run: Mapping[str, str], keep: Record | None = None) -> None:
         """Begins the file anew, with the jobs of `keep` that have ended."""
         lines = [_line({"run": dict(run)})]
+        lines += [_line({"kernel": kernel}) for kernel in sorted(keep.kernels)] if keep else []
         for key in sorted(keep.ended) if keep else ():
             lines += [_row_line(key, row) for row in keep.of(key)] if keep else []
             lines.append(_end_line(key))
@@ -55,6 +58,10 @@ class Journal:
     def add(self, key: JobKey, row: Row) -> None:
         """Writes a row of a job."""
         self._append(_row_line(key, row))
+
+    def ran(self, kernels: Iterable[Loaded]) -> None:
+        """Writes which kernels a row launched. One that stands there already may come again."""
+        self._append(b"".join(_line({"kernel": kernel}) for kernel in kernels))
 
     def end(self, key: JobKey) -> None:
         """Writes that a job has no more rows."""
@@ -76,10 +83,14 @@ class Journal:
             return None
         rows: dict[JobKey, list[Row]] = {}
         ended: set[JobKey] = set()
+        kernels: set[Loaded] = set()
         try:
             documents: list[dict[str, Any]] = [json.loads(line) for line in lines]
             run = {str(name): str(value) for name, value in documents[0]["run"].items()}
             for document in documents[1:]:
+                if "kernel" in document:
+                    kernels.add(Loaded(*map(str, document["kernel"])))
+                    continue
                 key = (str(document["executor"]), int(document["job"]))
                 if "row" in document:
                     rows.setdefault(key, []).append(row_of(document["row"]))
@@ -88,7 +99,7 @@ class Journal:
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             why = f"{self.path}: not a journal of the matrix ({type(error).__name__}: {error})"
             raise UsageError(why, hint="run without --resume") from error
-        return Record(run, rows, frozenset(ended))
+        return Record(run, rows, frozenset(ended), frozenset(kernels))
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)

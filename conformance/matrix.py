@@ -21,8 +21,9 @@ from toolchain.runtime import Executor, open_executor
 from .cases import CASES, Case
 from .coverage import NO_SUITES, Suite, check_selected, lacking
 from .jobs import Job, Plan, Site, run_here, run_in_processes
-from .journal import Journal, bundle_hash, check_same, code_hash
+from .journal import Journal, Record, bundle_hash, check_same, code_hash
 from .native import native_rows
+from .origin import describe, ended
 from .result import Results, Row
 from .run import Cell, OpRows, same_inputs
 from .smallest import Wanted, cost, smallest
@@ -68,6 +69,7 @@ def run_matrix(
     full: bool = True,
     processes: int = 1,
     resume: bool = False,
+    command: Sequence[str] = (),
     progress: Progress = nobody,
 ) -> Results:
     """Run the chosen cells (all cells if nothing is chosen) and return every row with the environment.
@@ -77,6 +79,7 @@ def run_matrix(
     `suites`: further cells beside those of the ops, by the name that selects them.
     `native`: the open C++ tools to compare with, or a text that says why there are none; None leaves these cells out.
     `full`: the interpreter runs every case; otherwise only the cases that `smallest` picks for each entry.
+    `command`: the words that started the run, for the results.
     `progress`: called with the rows of each job that has ended, and how much of the work is done.
     A KeyboardInterrupt ends the run early: each cell without a result gets a "not run" row, and the results are
     `interrupted`.
@@ -113,7 +116,7 @@ def run_matrix(
         check_same(journal, before.run, run)
     journal.start(run, before)
     done = before.ended if before else frozenset[tuple[str, int]]()
-    stopped = ""
+    stopped, origin = "", describe(bundle, executors, command)
     try:
         for executor in executors:
             jobs = {n: job for n, job in work[executor.name].items() if (executor.name, n) not in done}
@@ -128,7 +131,8 @@ def run_matrix(
             journal.end((NATIVE, 0))
     except KeyboardInterrupt as error:
         stopped = "SIGTERM" if isinstance(error, Terminated) else "SIGINT"
-    rows = _all_rows(journal, executors, work, use_sources)
+    record = _read(journal)
+    rows = _all_rows(record, executors, work, use_sources)
     rows += [row for executor in executors for row in lacks.rows(executor, use_sources)]
     environment = {
         **({"interrupted": stopped} if stopped else {}),
@@ -142,16 +146,20 @@ def run_matrix(
         "machine": platform.platform(),
         **{name: f"{tool['version']} sha256 {tool['sha256'][:16]}" for name, tool in bundle.tools.items()},
     }
-    return Results(environment, rows)
+    return Results(environment, rows, ended(origin, record.kernels))
 
 
-def _all_rows(
-    journal: Journal, executors: Sequence[Executor], work: Mapping[str, Mapping[int, Job]], sources: Sequence[str]
-) -> list[Row]:
-    """The rows of the journal in the order of the jobs, and those of jobs that were cut off."""
+def _read(journal: Journal) -> Record:
     record = journal.read()
     if record is None:
         raise UsageError(f"{journal.path} is gone: another run, or a person, removed it", hint="run it again")
+    return record
+
+
+def _all_rows(
+    record: Record, executors: Sequence[Executor], work: Mapping[str, Mapping[int, Job]], sources: Sequence[str]
+) -> list[Row]:
+    """The rows of the journal in the order of the jobs, and those of jobs that were cut off."""
     rows: list[Row] = []
     for executor in executors:
         for number, job in work[executor.name].items():

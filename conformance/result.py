@@ -11,12 +11,19 @@ from typing import Any, Literal, get_args
 
 from toolchain.errors import UsageError
 
+from .origin import Origin
+
+FORMAT = 2
+KIND = "matrix"
 Status = Literal["passed", "failed", "error", "not run"]
+NUMBERS = ("error", "bound", "time_us", "time_low_us", "time_high_us")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A cell's outcome. `error` and `bound` are absolute. `time_us` is one launch, None if nothing was timed.
+    """A cell's outcome. `error` and `bound` are absolute; `worst` is the element with that error. `time_us` is the
+    median of one launch, with its 95 % interval on a GPU; None if nothing was timed. `entries`: the symbols of what was
+    launched.
 
     Status `failed`: the result is outside its bound. Status `error`: the launch itself raised. `detail` says why.
     """
@@ -33,6 +40,10 @@ class Row:
     bound: float | None = None
     time_us: float | None = None
     detail: str = ""
+    worst: str = ""
+    time_low_us: float | None = None
+    time_high_us: float | None = None
+    entries: Sequence[str] = ()
 
     @property
     def percent(self) -> float | None:
@@ -47,10 +58,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Results:
-    """A run: its environment and its rows."""
+    """A run: its environment, its rows, and where they come from. `origin`: None in a file of format 1."""
 
     environment: Mapping[str, str]
     rows: Sequence[Row]
+    origin: Origin | None = None
 
     @property
     def interrupted(self) -> str:
@@ -72,7 +84,12 @@ class Results:
         return ", ".join([*parts, *["interrupted"] * bool(self.interrupted)])
 
     def to_json(self) -> str:
-        document = {"format": 1, "environment": dict(self.environment), "rows": [asdict(row) for row in self.rows]}
+        """The document that results.schema.json describes."""
+        origin = self.origin.to_json() if self.origin else None
+        rows = [asdict(row) for row in self.rows]
+        document = {
+            "format": FORMAT, "kind": KIND, "environment": dict(self.environment), "origin": origin, "rows": rows,
+        }  # fmt: skip
         return json.dumps(document, indent=1) + "\n"
 
     @classmethod
@@ -80,10 +97,14 @@ class Results:
         """Read a `results.json`. Raises UsageError if it is missing, unreadable or not a file of ours."""
         try:
             document: Any = json.loads(path.read_text())
-            if document["format"] != 1:
-                raise UsageError(f"{path}: results of format {document['format']}, this version reads 1")
+            old = document["format"] == 1  # has no origin
+            if not old and document["format"] != FORMAT:
+                raise UsageError(f"{path}: results of format {document['format']}, this version reads 1 and {FORMAT}")
+            if not old and document["kind"] != KIND:
+                raise UsageError(f"{path}: results of {document['kind']}, not of the matrix")
+            origin = None if old or document["origin"] is None else Origin.from_json(document["origin"])
             environment = {str(name): str(value) for name, value in document["environment"].items()}
-            return cls(environment, [row_of(row) for row in document["rows"]])
+            return cls(environment, [row_of(row) for row in document["rows"]], origin)
         except FileNotFoundError as error:
             raise UsageError(f"{path}: no such file", hint="tilestack matrix run writes it") from error
         except OSError as error:
@@ -94,11 +115,16 @@ class Results:
 
 def row_of(table: Mapping[str, Any]) -> Row:
     """A row from its fields as JSON has them. Raises TypeError or ValueError for anything else."""
-    row = Row(**table)
+    fields: dict[str, Any] = {**table, "entries": tuple(table.get("entries", ()))}
+    row = Row(**fields)
     if row.status not in get_args(Status):
         raise ValueError(f"status {row.status!r}")
     for name, value in asdict(row).items():
-        number = name in ("error", "bound", "time_us")
+        if name == "entries":
+            if not all(isinstance(symbol, str) for symbol in value):
+                raise TypeError(f"{name} is {value!r}")
+            continue
+        number = name in NUMBERS
         if not (value is None or isinstance(value, int | float) if number else isinstance(value, str)):
             raise TypeError(f"{name} is {value!r}")
     return row

@@ -11,7 +11,7 @@ import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import Any, TypeVar
@@ -32,6 +32,7 @@ from .compare import Verdict, compare, loosest, set_aside
 from .inputs import Inputs, make_inputs
 from .jobs import Site
 from .result import Row
+from .stats import median
 
 Array = NDArray[np.generic]
 Expected = Mapping[str, tuple[Array, Array]]  # per output: float64 and the same-dtype eager result
@@ -62,17 +63,23 @@ class Cell:
         )  # fmt: skip
 
 
-def attempt(cell: Cell, shape: str, check: Callable[..., tuple[Verdict, float | None]], *args: object) -> Row:
-    """The row of one check, made from what `check` returns or raises."""
+def attempt(cell: Cell, shape: str, check: Callable[..., tuple[Verdict, Sequence[float]]], *args: object) -> Row:
+    """The row of one check, made from what `check` returns or raises. `check` returns the verdict and the times of some
+    launches in microseconds: none, one of the interpreter, or several of a GPU."""
     try:
-        verdict, time_us = check(*args)
+        verdict, times_us = check(*args)
     except ConformanceError as error:
         return cell.row(shape, status="failed", detail=str(error))
     except NotInterpretable as error:
         return cell.row(shape, status="not run", detail=str(error.args[0]))
     except TilestackError as error:
         return cell.row(shape, status="error", detail=f"{type(error).__name__}: {error}")
-    return cell.row(shape, status="passed", error=verdict.error, bound=verdict.bound, time_us=time_us)
+    row = cell.row(shape, status="passed", error=verdict.error, bound=verdict.bound, worst=verdict.worst)
+    if not times_us:
+        return row
+    time = median(times_us)
+    ends = (time.low, time.high) if len(times_us) > 1 else (None, None)
+    return replace(row, time_us=time.value, time_low_us=ends[0], time_high_us=ends[1])
 
 
 def run_ops(
@@ -200,8 +207,8 @@ def check_op(
     launcher: Launcher,
     executor: Executor,
     gate: AbstractContextManager[Any] | None = None,
-) -> tuple[Verdict, float | None]:
-    """Launch once on poisoned outputs, compare each output, then time. Returns the loosest verdict and microseconds.
+) -> tuple[Verdict, Sequence[float]]:
+    """Launch once on poisoned outputs, compare each output, then time. Returns the loosest verdict and the times in µs.
     `gate` is held while the device works."""
     gate = gate or nullcontext()
     buffers = upload(case, inputs, executor)
@@ -214,9 +221,9 @@ def check_op(
         results = {name: buffers[name].numpy() for name in expected}
     verdicts = [verdict(case.op, dtype, name, results[name], *pair) for name, pair in expected.items()]
     if executor.kind == "cpu":  # the interpreter has no warm-up worth repeating
-        return loosest(verdicts), first_us
+        return loosest(verdicts), [first_us]
     with gate:  # the first launch also loaded the module
-        return loosest(verdicts), executor.time_us(launch, repeats=20)
+        return loosest(verdicts), executor.times_us(launch, repeats=20)
 
 
 def verdict(op: str, dtype: str, output: str, result: Array, exact: Array, rounded: Array) -> Verdict:

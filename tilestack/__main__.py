@@ -66,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    args.words = ["tilestack", *(sys.argv[1:] if argv is None else argv)]
     return command.run(lambda: args.run(args), set_up=SET_UP, debug=args.debug)
 
 

@@ -22,7 +22,8 @@ class Options:
     `stop_after_s`: no case is begun after this time.
     `against`: bundles to compare with, by name.
     `at_least`: the run fails if the ratio to one of these lies below it with its whole interval.
-    `tree`: the answer of `environment.commit` at the start of a run that uses several processes; else None.
+    `tree`: the answer of `checkout.commit` at the start of a run that uses several processes; else None.
+    `words`: the command line.
     """
 
     bundle: Path
@@ -37,3 +38,4 @@ class Options:
     against: Mapping[str, Path] = field(default_factory=dict)
     at_least: float = 0.0
     tree: Mapping[str, str] = field(default_factory=dict)
+    words: Sequence[str] = ()

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from toolchain.errors import ConformanceError
@@ -81,7 +82,10 @@ def run(options: Options, found: Sequence[Sequence[Case]], start: Start = _start
             continue
         paths += made
         runs = [Results.load(path) for path in paths]
-        join(runs, [str(path) for path in paths]).save(options.output / runs[0].file_name)
+        joined = join(runs, [str(path) for path in paths])
+        if joined.origin:  # the command of all parts, not that of the last
+            joined = replace(joined, origin=replace(joined.origin, command=options.words))
+        joined.save(options.output / joined.file_name)
     if paths:
         print(f"wrote {options.output / Results.load(paths[0]).file_name}, of {len(paths)} processes", flush=True)
     return ConformanceError.exit_code if ConformanceError.exit_code in codes else int(codes != {0})

@@ -9,12 +9,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from conformance.origin import Origin
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
 
 from ..cases.roofline import Ceilings, Work
 
-FORMAT = 1
+FORMAT = 2
+KIND = "benchmarks"
 AGAINST = "against"
 Status = Literal["ok", "wrong", "error"]
 # Rows of two runs may only be in one file if these are the same: the machine, the tree that measures, and the kernels.
@@ -130,11 +132,13 @@ def _cost(row: Row) -> tuple[bool, float]:
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a run. `environment`: machine, libraries and commit. `ceilings`: the measured rates."""
+    """The results of a run. `environment`: machine, libraries and commit. `ceilings`: the measured rates. `origin`:
+    where the rows come from; None in a file of format 1."""
 
     environment: Mapping[str, Any]
     ceilings: Mapping[str, float]
     rows: Sequence[Row]
+    origin: Origin | None = None
 
     @property
     def failures(self) -> list[Row]:
@@ -153,8 +157,12 @@ class Results:
         return f"{slug}.json"
 
     def to_json(self) -> str:
+        """The document that conformance/results.schema.json describes."""
         rows = [asdict(row) for row in self.rows]
-        document = {"format": FORMAT, "environment": self.environment, "ceilings": self.ceilings, "rows": rows}
+        document = {
+            "format": FORMAT, "kind": KIND, "environment": self.environment,
+            "origin": self.origin.to_json() if self.origin else None, "ceilings": self.ceilings, "rows": rows,
+        }  # fmt: skip
         return indented(document)
 
     def save(self, path: Path) -> None:
@@ -166,10 +174,14 @@ class Results:
         """Read a file of results. Raises UsageError if it is missing or not a file of results."""
         try:
             document: Any = json.loads(path.read_text())
-            if document["format"] != FORMAT:
-                raise UsageError(f"{path}: results of format {document['format']}, this version reads {FORMAT}")
+            old = document["format"] == 1  # has no origin
+            if not old and document["format"] != FORMAT:
+                raise UsageError(f"{path}: results of format {document['format']}, this version reads 1 and {FORMAT}")
+            if not old and document["kind"] != KIND:
+                raise UsageError(f"{path}: results of {document['kind']}, not of the benchmarks")
+            origin = None if old or document["origin"] is None else Origin.from_json(document["origin"])
             rows = [Row(**row) for row in document["rows"]]
-            return cls(document["environment"], document["ceilings"], rows)
+            return cls(document["environment"], document["ceilings"], rows, origin)
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error}", hint="python -m benchmarks gpu writes it") from error
         except (ValueError, KeyError, TypeError) as error:
@@ -215,7 +227,9 @@ def join(runs: Sequence[Results], names: Sequence[str]) -> Results:
     if seen:
         environment["sm_clock_mhz"] = [min(low for low, _ in seen), max(high for _, high in seen)]
     rates = {name: max(run.ceilings[name] for run in runs) for name in runs[0].ceilings}
-    return Results(environment, rates, mark_best(_floored(row, rates) for row in rows.values()))
+    made = [run.origin for run in runs if run.origin]
+    origin = made[-1].with_kernels(kernel for each in made for kernel in each.kernels) if made else None
+    return Results(environment, rates, mark_best(_floored(row, rates) for row in rows.values()), origin)
 
 
 def _pytorch(run: Results) -> str | None:

@@ -77,16 +77,16 @@ def _check_logits(
     expected: Callable[[], Expected],
     dtype: str,
     site: Site,
-) -> tuple[Verdict, float | None]:
+) -> tuple[Verdict, Sequence[float]]:
     executor = site.executor
     with site.gate:
         logits, first_us = timed(lambda: model.forward(tokens), executor)
         found = logits.numpy()
     verdict = compare("forward", dtype, found, *expected())
     if executor.kind == "cpu":
-        return verdict, first_us
+        return verdict, [first_us]
     with site.gate:
-        return verdict, executor.time_us(lambda: model.forward(tokens), repeats=10)
+        return verdict, executor.times_us(lambda: model.forward(tokens), repeats=10)
 
 
 def _greedy(
@@ -102,7 +102,7 @@ def _greedy(
     the bound on a logit's error, the model must choose it, so there the sources agree token for token."""
     prompt = np.frombuffer(case.prompt, np.uint8).astype(np.int32)
 
-    def check(model: GPT) -> tuple[Verdict, float | None]:
+    def check(model: GPT) -> tuple[Verdict, Sequence[float]]:
         with site.gate:
             continuation = list(generate(model, prompt, max_new_tokens=count, temperature=0.0))
         if len(continuation) != count:
@@ -120,7 +120,7 @@ def _greedy(
                 f"token {worst} is {continuation[worst]}, the reference takes {best} "
                 f"by {regret[worst]:.3g} (allowed {2 * bound:.3g})"
             )
-        return Verdict(float(regret[worst]), 2 * bound), None
+        return Verdict(float(regret[worst]), 2 * bound, f"token {worst} is {continuation[worst]}"), []
 
     for cell in cells:
         shape = f"{case.model} greedy {count} tokens after {case.prompt.decode()!r}"

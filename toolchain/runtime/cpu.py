@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import LaunchError, OutOfMemory, UsageError
 from . import dlpack
 from .buffer import Allocation, DeviceBuffer
-from .executor import Command, Event, Executor
+from .executor import Command, Event, Executor, Loaded
 from .layout import NUMPY
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ class CpuExecutor(Executor):
 
         prepared = interpreter.prepare(bundle.read(entry.bytecode))
         spec = entry.spec
+        loaded = Loaded(spec.source, spec.symbol, "cpu", entry.bytecode.sha256)
         symbol, params = spec.symbol, spec.params
         sizes = [(*array.shape, *array.strides) for array in arrays]
 
@@ -111,6 +112,7 @@ class CpuExecutor(Executor):
                     args += [pointer, *numbers]
                 else:
                     args.append(next(rest))
+            self.ran.add(loaded)
             self.submit(arrays, lambda: prepared.launch(symbol, args, grid, sanitize=self.sanitize))
 
         return command

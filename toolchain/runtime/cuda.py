@@ -22,12 +22,12 @@ from . import dlpack
 from .buffer import Allocation, DeviceBuffer
 from .cuda_work import CudaCommand, CudaEvent, CudaGraph
 from .driver import check, check_grid, choose_target, describe, is_sticky, load, out_of_memory
-from .executor import Command, Event, Executor
+from .executor import Command, Event, Executor, Loaded
 from .layout import NUMPY, Chunk, chunks
 
 if TYPE_CHECKING:
     from ..artifact import Form
-    from ..bundle import Bundle, BundleEntry
+    from ..bundle import Bundle, BundleEntry, FileRef
 
 _SHARED_UNASKED = 48 * 1024  # bytes of dynamic shared memory that every kernel may have
 _WRITTEN_MAX = 128  # address ranges that a launch is compared with before one waits for all before it
@@ -304,11 +304,13 @@ class CudaExecutor(Executor):
         self, bundle: Bundle, entry: BundleEntry, arrays: Sequence[DeviceBuffer], grid: tuple[int, int, int]
     ) -> Command:
         check_grid(entry.spec.symbol, grid)
-        return CudaCommand(self, self._function(bundle, entry), entry, arrays, grid)
+        target = choose_target(self.gpu, entry.cubins, entry.spec.symbol)
+        cubin = entry.cubins[target]
+        loaded = Loaded(entry.spec.source, entry.spec.symbol, target, cubin.sha256)
+        return CudaCommand(self, self._function(bundle, entry, cubin), entry, arrays, grid, loaded)
 
-    def _function(self, bundle: Bundle, entry: BundleEntry) -> Any:
+    def _function(self, bundle: Bundle, entry: BundleEntry, cubin: FileRef) -> Any:
         symbol = entry.spec.symbol
-        cubin = entry.cubins[choose_target(self.gpu, entry.cubins, symbol)]
         doing = f"loading {symbol} from {cubin.path}"
         with self.lock:
             if cubin.sha256 not in self._modules:
@@ -336,6 +338,7 @@ class CudaExecutor(Executor):
             doing = f"launching {command.symbol} with grid {command.grid}{self._after()}"
             self._check("cuLaunchKernelEx", result, doing)
         self._last_entry = command.symbol
+        self.ran.add(command.loaded)
         self._written = {*written, *(before if ahead and before is not None else ())}
 
     def launch_config(self, grid: tuple[int, int, int], form: Form, *, ahead: bool) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..errors import LaunchError, UsageError
 from .buffer import Allocation, DeviceBuffer
 from .driver import GPU
-from .executor import Event
+from .executor import Event, Loaded
 
 if TYPE_CHECKING:
     from ..artifact import Form
@@ -65,8 +65,9 @@ class CudaCommand:
         entry: BundleEntry,
         arrays: Sequence[DeviceBuffer],
         grid: tuple[int, int, int],
+        loaded: Loaded,
     ) -> None:
-        self._executor, self.grid, self.symbol = executor, grid, entry.spec.symbol
+        self._executor, self.grid, self.symbol, self.loaded = executor, grid, entry.spec.symbol, loaded
         self._head, content, offsets = pack(entry.spec.params, arrays)
         self._content = ctypes.create_string_buffer(content, len(content))
         base = ctypes.addressof(self._content)

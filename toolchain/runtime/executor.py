@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -22,6 +22,16 @@ if TYPE_CHECKING:
     from ..bundle import Bundle, BundleEntry
 
 _NO_ROOM = 2**62  # bytes: no address reaches as far
+
+
+class Loaded(NamedTuple):
+    """What an executor loaded of an entry: the cubin for a `target`, or on the interpreter (target "cpu") the
+    bytecode. `sha256`: of that file."""
+
+    source: str
+    symbol: str
+    target: str
+    sha256: str
 
 
 class Command(Protocol):
@@ -51,7 +61,8 @@ class Executor(ABC):
 
     `name`: for people. `target`: the device's target ("sm_90"; None for the interpreter). `sms`: its multiprocessors.
     `device`: DLPack's number of it, (type, index). `stream`: the handle of the CUDA stream that its work is on, or
-    None. `closed`: it was closed, and every use other than another `close()` is an error.
+    None. `closed`: it was closed, and every use other than another `close()` is an error. `ran`: what was launched
+    so far; who wants to know what a piece of work launches clears it before.
     """
 
     kind: Literal["cuda", "cpu"]
@@ -63,6 +74,7 @@ class Executor(ABC):
 
     def __init__(self) -> None:
         self.closed = False
+        self.ran: set[Loaded] = set()
         self._allocations: weakref.WeakSet[Allocation] = weakref.WeakSet()  # freed when the executor is closed
 
     def __enter__(self) -> Self:

@@ -1,32 +1,15 @@
-"""A checkout to measure in; rows and results as a run makes them."""
+"""Rows and results as a run makes them."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.harness import environment
 from benchmarks.report.result import Results, Row
 
 MakeRow = Callable[..., Row]
-WHO = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A git checkout of one commit, which stands for ours."""
-    root = tmp_path / "checkout"
-    (root / "benchmarks/results").mkdir(parents=True)
-    (root / "kernels").mkdir()
-    (root / "kernels/one.mlir").write_text("one")
-    for command in (("init", "-q"), ("add", "-A"), (*WHO, "commit", "-q", "-m", "first")):
-        subprocess.run(["git", *command], cwd=root, check=True)
-    monkeypatch.setattr(environment, "ROOT", root)
-    return root
 
 
 @pytest.fixture

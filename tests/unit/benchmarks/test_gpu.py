@@ -13,6 +13,7 @@ from benchmarks.cases.cases import Case, DecodeCase, ForwardCase, OpCase
 from benchmarks.cases.options import Options
 from benchmarks.cases.roofline import Ceilings
 from benchmarks.report.result import Results
+from toolchain import checkout as checkouts
 from toolchain.bundle import Bundle, Compiled, write
 from toolchain.errors import ConformanceError
 from toolchain.runtime import open_executor
@@ -205,7 +206,7 @@ def test_no_peers_leave_ours_alone(rig: Any, tmp_path: Path) -> None:
 def test_every_process_of_a_run_is_told_what_tree_it_is_of(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise each would ask git itself, and find the files that the others wrote."""
     from benchmarks import gpu
-    from benchmarks.harness import apart, environment
+    from benchmarks.harness import apart
 
     told: list[Options] = []
     monkeypatch.setattr(gpu.driver, "load", lambda: None)
@@ -213,7 +214,7 @@ def test_every_process_of_a_run_is_told_what_tree_it_is_of(bundle: Bundle, monke
     options = Options(bundle.root, Path("unused"), only=("forward", "ops"), peers=("compile",))
     gpu.run(options)
     gpu.run(replace(options, tree={"commit": "of the first process"}))
-    assert [one.tree for one in told] == [environment.commit(bundle.root), {"commit": "of the first process"}]
+    assert [one.tree for one in told] == [checkouts.commit(bundle.root), {"commit": "of the first process"}]
 
 
 def test_the_model_in_pytorch_is_the_reference() -> None:

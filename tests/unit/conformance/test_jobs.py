@@ -17,9 +17,11 @@ from conformance.jobs import Job, Plan, Site, run_here, run_in_processes
 from conformance.journal import Journal
 from conformance.matrix import op_jobs
 from conformance.result import Row
+from conformance.run import Cell
 from toolchain.bundle import Bundle, write
 from toolchain.errors import ConformanceError
 from toolchain.runtime import CpuExecutor
+from toolchain.runtime.executor import Loaded
 
 CASES = [Case("gelu", {"M": rows, "N": 8}, "") for rows in (1, 2, 3)]
 
@@ -92,3 +94,22 @@ def test_no_process_is_left_behind(bundle: Bundle, journal: Journal) -> None:
         next(rows)
         assert multiprocessing.active_children()
     assert not multiprocessing.active_children()
+
+
+def test_a_row_names_what_it_launched(bundle: Bundle, journal: Journal) -> None:
+    one, two = (Loaded("mlir", name, "cpu", name * 2) for name in ("a", "b"))
+
+    def rows(site: Site) -> Iterator[Row]:
+        for launched in ([one], [two, one], []):
+            site.executor.ran.update(launched)
+            yield Cell("gelu", "mlir", "f32", site.executor).row("M=1", status="passed")
+
+    executor = CpuExecutor()
+    executor.ran.add(Loaded("mlir", "before", "cpu", ""))
+    ((_, found),) = run_here(
+        {0: Job(1, rows, "gelu", "", ("f32",))}, Site(bundle, executor, ["mlir"], 1, nullcontext()), journal
+    )
+    assert [row.entries for row in found] == [("a",), ("a", "b"), ()]
+    record = journal.read()
+    assert record is not None
+    assert record.kernels == {one, two}

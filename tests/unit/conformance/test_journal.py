@@ -9,6 +9,7 @@ import pytest
 from conformance.journal import Journal, Record, check_same
 from conformance.result import Row
 from toolchain.errors import UsageError
+from toolchain.runtime.executor import Loaded
 
 ROW = Row("gelu-py-f32-cpu", "py", "gelu", "f32", "cpu", "cpu interpreter", "M=1", "passed", 0.1, 0.2)
 RUN = {"bundle": "12ab", "seed": "1"}
@@ -60,3 +61,16 @@ def test_what_is_not_a_journal(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(UsageError, match="not a journal"):
         Journal(path).read()
+
+
+def test_the_kernels_that_ran_are_kept(journal: Journal) -> None:
+    ran = {Loaded("py", "gelu", "sm_90", "ab"), Loaded("mlir", "gelu", "sm_90", "cd")}
+    journal.ran(ran)
+    journal.ran([Loaded("py", "gelu", "sm_90", "ab")])
+    record = journal.read()
+    assert record is not None
+    assert record.kernels == ran
+    journal.start(RUN, record)
+    again = journal.read()
+    assert again is not None
+    assert again.kernels == ran

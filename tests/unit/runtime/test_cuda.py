@@ -18,6 +18,7 @@ from toolchain.errors import DeviceError, LaunchError, UsageError
 from toolchain.runtime import GPU
 from toolchain.runtime import cuda as module
 from toolchain.runtime.cuda import CudaExecutor
+from toolchain.runtime.executor import Loaded
 from toolchain.runtime.launch import EntryLauncher
 
 from .fake_driver import FakeDriver
@@ -230,6 +231,15 @@ def test_a_launch_takes_block_and_shared_memory_from_the_entry(fake: FakeDriver,
     (config,) = [args[0] for name, args in fake.calls if name == "cuLaunchKernelEx"]
     assert (config.blockDimX, config.blockDimY, config.blockDimZ, config.sharedMemBytes) == (32, 4, 1, shared)
     assert [args[-1] for name, args in fake.calls if name == "cuFuncSetAttribute"] == [shared] * asked
+
+
+@pytest.mark.usefixtures("fake")
+def test_what_was_launched_is_known_by_the_hash_of_its_cubin() -> None:
+    cuda, _handed_out = used()
+    assert cuda.ran == {Loaded("py", "gelu_f32", "sm_90", "cubin")}
+    cuda.ran.clear()
+    cuda.synchronize()
+    assert cuda.ran == set()
 
 
 def test_a_lost_context_is_closed_without_a_word_to_the_driver(

@@ -10,8 +10,9 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks.cases.cases import Case, DecodeCase, ForwardCase, OpCase
 from benchmarks.cases.options import Options
-from benchmarks.harness import apart, environment
+from benchmarks.harness import apart
 from benchmarks.report.result import Results, Row
+from toolchain import checkout as checkouts
 from toolchain.errors import ConformanceError
 
 OPS: list[Case] = [OpCase("gelu", {"M": 8, "N": 256}), OpCase("softmax", {"M": 8, "N": 257})]
@@ -53,7 +54,7 @@ class Processes:
 
     def __call__(self, argv: Sequence[str]) -> int:
         options, number = options_of(argv), self.started
-        tree = options.tree or environment.commit(options.bundle)
+        tree = options.tree or checkouts.commit(options.bundle)
         rows = [
             Row("forward", case.name, "py", "bf16", "", {}, "ok", ours_ms=1.0)
             for case in PARTS[number][: self.saves[number]]
@@ -108,10 +109,10 @@ def test_a_process_that_stops_in_time_has_lost_nothing(
 def test_parts_that_are_written_into_a_checkout_are_of_one_tree(checkout: Path) -> None:
     """The folder is not ignored and its content counts, so the files of one part are new files for the next."""
     output = checkout / "kernels/out"
-    options = Options(checkout, output, tree=environment.commit(checkout))
+    options = Options(checkout, output, tree=checkouts.commit(checkout))
     assert apart.run(options, PARTS[:2], Processes([0, 0], [1, 1])) == 0
     assert [row.case for row in Results.load(output / "none.json").rows] == [FORWARD.name, DECODE.name]
-    assert environment.commit(checkout)["changes"] != Results.load(output / "none.json").environment["changes"] == ""
+    assert checkouts.commit(checkout)["changes"] != Results.load(output / "none.json").environment["changes"] == ""
 
 
 def test_no_process_is_begun_after_the_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

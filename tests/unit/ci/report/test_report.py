@@ -126,6 +126,7 @@ def results(*rows: dict[str, object]) -> bytes:
         b"\x7fELF\xff\x00",
         b"[" * 100_000,
         b'{"format": 2, "environment": {}, "rows": []}',
+        b'{"format": 3, "environment": {}, "rows": []}',
         b'{"format": 1, "environment": [], "rows": []}',
         results({"x": 1}),
         results(dataclasses.asdict(row("passed", error="much"))),

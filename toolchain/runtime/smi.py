@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable, Mapping
 
+from .driver import check, load
+
 # Our names of nvidia-smi's fields; clocks_throttle_reasons is what drivers before 535 call clocks_event_reasons.
 FIELDS = {
     "sm_clock_mhz": ("clocks.sm",),
@@ -29,6 +31,16 @@ def query(fields: Iterable[str], gpu: str) -> list[str] | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return [value.strip() for value in done.stdout.strip().split(",")] if done.returncode == 0 else None
+
+
+def name_of(index: int) -> str:
+    """The name of the driver's GPU `index` for nvidia-smi, which numbers GPUs differently: its PCI address, or the
+    index where nvidia-smi does not know the address. Raises DeviceError."""
+    api = load()
+    device = check("cuDeviceGet", api.cuDeviceGet(index))
+    address: bytes = check("cuDeviceGetPCIBusId", api.cuDeviceGetPCIBusId(32, device))
+    name = address.split(b"\0", 1)[0].decode()
+    return name if query(["name"], name) else str(index)
 
 
 def read(gpu: str = "0") -> Mapping[str, str]:

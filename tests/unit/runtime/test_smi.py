@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from cuda.bindings import driver as real
 
-from benchmarks.harness import smi
+from toolchain.runtime import smi
 
 SCRIPT = """#!/bin/sh
 case "$1" in *{refused}*) exit 2;; esac
@@ -36,6 +38,17 @@ def test_without_nvidia_smi_nothing_is_known(tool: Path) -> None:
     assert smi.read() == {}
     write(tool, "1980", refused="query")
     assert smi.read() == {}
+
+
+@pytest.mark.parametrize(("known", "name"), [(True, "0000:0F:00.0"), (False, "1")])
+def test_a_gpu_is_named_by_its_pci_address(
+    tool: Path, monkeypatch: pytest.MonkeyPatch, *, known: bool, name: str
+) -> None:
+    ok = real.CUresult.CUDA_SUCCESS
+    calls = {"cuDeviceGet": lambda index: (ok, index), "cuDeviceGetPCIBusId": lambda *_: (ok, b"0000:0F:00.0\0\0")}
+    monkeypatch.setattr(smi, "load", lambda: SimpleNamespace(**calls))
+    write(tool, "NVIDIA H200", refused="nothing" if known else "query")
+    assert smi.name_of(1) == name
 
 
 @pytest.mark.parametrize(
