@@ -67,6 +67,18 @@ def generate(session: nox.Session) -> None:
 
 
 @nox.session(requires=["build_toolchain"])
+def plan(session: nox.Session) -> None:
+    """Show which jobs CI runs for a change: `nox -s plan -- --event pull_request --base origin/main`."""
+    session.run(PYTHON, "-m", "tilestack", "matrix", "plan", *session.posargs)
+
+
+@nox.session(requires=["build_toolchain"])
+def compile(session: nox.Session) -> None:  # noqa: A001 - the name of the command that it runs
+    """Compile both kernel sources to build/bundle: `nox -s compile -- --target sm_90`."""
+    session.run(PYTHON, "-m", "tilestack", "compile", *session.posargs)
+
+
+@nox.session(requires=["build_toolchain"])
 def gpu_tests(session: nox.Session) -> None:
     """Compile both kernel sources and run the conformance matrix on every GPU, or on the CPU if there is none.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from toolchain.errors import ConformanceError
 
 from .options import add_json, command, positive, print_json, seed
+from .planning import add_plan
 
 if TYPE_CHECKING:
     from toolchain.native.tools import NativeTools
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
 
 MATRIX = """\
   tilestack matrix list                                every cell of a compile
+  tilestack matrix plan --base origin/main             which jobs CI runs for a branch
   tilestack matrix run --bundle build/bundle           every GPU here, or the CPU interpreter where there is none
   tilestack matrix run --bundle build/bundle --executor cpu --op attention --dtype bf16
 """
 
 
 def add(commands: Any) -> None:
-    matrix = command(commands, "matrix", None, "list or run the conformance matrix", MATRIX)
+    matrix = command(commands, "matrix", None, "list, run or plan the conformance matrix", MATRIX)
     actions = matrix.add_subparsers(title="actions", metavar="ACTION", required=True)
     listed = command(actions, "list", list_, "list the entries of both sources", "")
     add_json(listed)
@@ -44,6 +46,7 @@ def add(commands: Any) -> None:
         "--resume", action="store_true", help="go on with an interrupted run of the same bundle and options"
     )
     run.add_argument("--quiet", action="store_true", help="no line for a row that passes")
+    add_plan(actions)
     report = command(
         commands, "report", report_, "make the report of a run from its results.json",
         "  tilestack report build/report/results.json --output build/report\n"

@@ -1,0 +1,14 @@
+"""What CI runs for an event or a change, as jobs of GitHub Actions: `tilestack matrix plan`.
+
+`graph.py` finds what a changed file reaches, `jobs.py` makes jobs of it, `show.py` writes them. The document that
+`--json` prints:
+
+- `event`, `base` (a commit, or null), `full` (whether everything is run)
+- `reasons`: for each changed path the stages that it reaches, and why
+- `jobs`: by kind, `compile`, `interpret`, `gpu` and `tools`, a list of jobs. Every job has `name`, `runs_on` (labels),
+  `minutes` (estimated), `timeout` (minutes), `required` and `local` (the command that does the same on a laptop).
+  `compile`: also `target` and `artifact`. `interpret`: `options` of `tilestack matrix run`. `gpu`: `runner`, `gpu`,
+  `target`, `image`, `artifact` (the bundle's), `options`, `gate` (whether it compares the speed too), `cells`.
+  `tools`: `tileiras` (a version).
+- `estimate`: `gpu_minutes`, `hosted_minutes`, `jobs`, `cells`
+"""
