@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 try:
     from toolchain import command
 
-    from . import checking, compile_bundle, inspecting, model, provenance, publishing, stack, tileir, tuning
+    from . import checking, compile_bundle, inspecting, model, planning, provenance, publishing, stack, tileir, tuning
     from .version import version
 except KeyboardInterrupt:  # the first half second, before command.run() catches it
     print("interrupted", file=sys.stderr)
@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and end")
     top.add_argument("--debug", action="store_true", help="show a traceback with an error")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for group in (compile_bundle, tuning, tileir, inspecting, publishing, model, checking, provenance, stack):
+    for group in (compile_bundle, tuning, tileir, inspecting, publishing, model, checking, planning, provenance, stack):
         group.add(commands)
     return top
 

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from toolchain.errors import UsageError
+from toolchain.knobs import ROOT
+from toolchain.manifest import CHECKOUT
 
 from .options import add_json, command, print_json, write
 
@@ -12,6 +20,12 @@ PLAN = """\
   tilestack matrix plan --event pull_request --base origin/main    what this branch makes CI run
   tilestack matrix plan --event pull_request --changed kernels_mlir/gelu.mlir
   tilestack matrix plan --event nightly --json
+"""
+
+REPRODUCE = """\
+  tilestack reproduce gelu-mlir-bf16-sm_90             the commands that compile and check one cell
+  tilestack reproduce build/report/results.json        those of every cell that failed in a run
+  tilestack reproduce gelu-mlir-bf16-cpu --run         run them
 """
 
 
@@ -29,7 +43,43 @@ def add_plan(actions: Any) -> None:
     add_json(made)
 
 
+def add(commands: Any) -> None:
+    made = command(commands, "reproduce", reproduce, "show or run the commands that run a cell again", REPRODUCE)
+    made.add_argument("cell", metavar="CELL | results.json", help="OP-SOURCE-DTYPE-TARGET, or the results of a run")
+    made.add_argument("--run", action="store_true", dest="now", help="run the commands instead of showing them")
+    made.add_argument("--bundle", type=Path, metavar="DIR", help="a bundle that is there (default: compile one)")
+    made.add_argument("--executor", help="cpu, cuda, cuda:N (default: what the cell's target needs)")
+    made.add_argument("--container", action="store_true", help="run the cell in the runtime container")
+
+
+def reproduce(args: argparse.Namespace) -> int:
+    from ci.cells import Again, Cell, failed, grouped
+
+    if args.container and args.executor:
+        raise UsageError("--executor: the container takes every GPU that it is given", hint="leave one of the two out")
+    if args.cell.endswith(".json"):
+        cells, again = failed(Path(args.cell))
+    else:
+        cells, again = [Cell.parse(args.cell)], Again()
+    again = replace(again, executor=args.executor, bundle=args.bundle, container=args.container)
+    codes = [_shown(again.commands(group), now=args.now) for group in grouped(cells)]
+    return next((code for code in codes if code), 0)
+
+
+def _shown(commands: Sequence[Sequence[str]], *, now: bool) -> int:
+    """Shows commands and, with `now`, runs them up to the first that fails; returns its exit code."""
+    for words in commands:
+        print(shlex.join(words), flush=True)
+        if now and (code := subprocess.run(words, cwd=ROOT, check=False).returncode):
+            return code
+    return 0
+
+
 def plan(args: argparse.Namespace) -> int:
+    if not CHECKOUT:
+        raise UsageError(
+            "matrix plan plans the CI of a checkout; this is an installed package", hint="clone the sources"
+        )
     from ci.matrix import Matrix
     from ci.plan import show
     from ci.plan.graph import Graph, changed_since
