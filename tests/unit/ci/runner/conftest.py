@@ -1,0 +1,75 @@
+"""A machine for the health check: an `nvidia-smi` and a `journalctl` that are not the real ones, on PATH."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+RECORDED = Path(__file__).with_name("h200.csv")  # all that the check asks, as an H200 that is well answered
+# Answers --query-gpu from a table of fields, as the real one does with --format=csv,noheader,nounits.
+NVIDIA_SMI = """\
+#!{python} -IS
+import json, sys, time
+# This is not NVIDIA's program: it repeats what a test wrote.
+with open({answers!r}) as file:
+    answers = json.load(file)
+time.sleep(answers["sleeps"])
+what, fields = sys.argv[1].removeprefix("--query-").split("=")
+if what == "compute-apps":
+    sys.exit(print(*answers["processes"], sep="\\n") if answers["processes"] else 0)
+if answers["code"]:
+    sys.exit(print(answers["said"]) or answers["code"])
+for gpu in answers["gpus"]:
+    print(", ".join(gpu[field] for field in fields.split(",")))
+"""
+
+
+@dataclass
+class Machine:
+    """What the fakes say. `change` what is wrong before the check."""
+
+    folder: Path
+    answers: dict[str, object]
+    gpu: dict[str, str]
+
+    def write(self) -> None:
+        (self.folder / "answers.json").write_text(json.dumps(self.answers))
+
+    def set(self, **values: str) -> None:
+        """Other values of the GPU, by field; `__` stands for a full stop."""
+        self.gpu.update({name.replace("__", "."): value for name, value in values.items()})
+        self.write()
+
+    def says(self, **answers: object) -> None:
+        self.answers.update(answers)
+        self.write()
+
+    def program(self, name: str, text: str) -> None:
+        path = self.folder / "bin" / name
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def kernel_log(self, *lines: str) -> None:
+        (self.folder / "kernel.log").write_text("\n".join(["Linux version 6.12", *lines]) + "\n")
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    (tmp_path / "bin").mkdir()
+    header, values = csv.reader(RECORDED.read_text().splitlines(), skipinitialspace=True)
+    gpu = dict(zip((name.partition(" [")[0] for name in header), values, strict=True))
+    gpu = {name: value.removesuffix(" MiB").removesuffix(" MHz") for name, value in gpu.items()}
+    answers: dict[str, object] = {"gpus": [gpu], "processes": [], "code": 0, "said": "", "sleeps": 0}
+    made = Machine(tmp_path, answers, gpu)
+    made.write()
+    answers_file = str(tmp_path / "answers.json")
+    made.program("nvidia-smi", NVIDIA_SMI.format(python=sys.executable, answers=answers_file))
+    made.program("journalctl", f"#!/bin/sh\ncat {tmp_path}/kernel.log\n")
+    made.kernel_log()
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    return made
