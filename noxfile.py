@@ -73,9 +73,10 @@ def plan(session: nox.Session) -> None:
 
 
 @nox.session(requires=["build_toolchain"])
-def compile(session: nox.Session) -> None:  # noqa: A001 - the name of the command that it runs
-    """Compile both kernel sources to build/bundle: `nox -s compile -- --target sm_90`."""
-    session.run(PYTHON, "-m", "tilestack", "compile", *session.posargs)
+def bundles(session: nox.Session) -> None:
+    """Compile build/bundle, and with --base COMMIT also build/before: `nox -s bundles -- --target sm_90`."""
+    nox_path = Path(sys.executable).parent / "nox"
+    session.run(PYTHON, "-m", "ci.bundles", "--nox", str(nox_path), *session.posargs)
 
 
 @nox.session(requires=["build_toolchain"])
@@ -115,3 +116,9 @@ def reproduce(session: nox.Session) -> None:
     """Build everything twice under different conditions and compare: `nox -s reproduce -- --target sm_90`."""
     uv = str(Path(sys.executable).parent / "uv")
     session.run(PYTHON, "-m", "ci.reproduce", "--uv", uv, *session.posargs)
+
+
+@nox.session(requires=["build_toolchain"])
+def release_files(session: nox.Session) -> None:
+    """Make what is released: the wheel, packed bundles, SBOMs, provenance: `nox -s release_files -- build/bundle`."""
+    session.run(PYTHON, "-m", "ci.release", "--uv", str(Path(sys.executable).parent / "uv"), *session.posargs)

@@ -33,6 +33,7 @@ def commands() -> list[list[str]]:
         ["zizmor", "--offline", "--quiet", "--no-progress", *workflows],
         ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows],
         ["check-jsonschema", "--builtin-schema", "vendor.github-issue-forms", *forms],
+        ["python", "-m", "ci.scripts"],
         ["basedpyright"],
     ]
 

@@ -203,8 +203,9 @@ def _gpu(
 def _compile(matrix: Matrix, event: Event, target: str, every: Sequence[EntrySpec]) -> Job:
     entries = [spec for spec in every if spec.runs_on(target)]
     minutes = (matrix.seconds.hosted_start + matrix.seconds.cubin * len(entries)) / 60
-    what = {"target": target, "artifact": f"bundle-{target}"}
-    local = f"nox -s compile -- --target {target}"
+    options = f"--target {target}"
+    what = {"target": target, "artifact": f"bundle-{target}", "options": options}
+    local = f"nox -s bundles -- {options}"
     required = any(event.required.search(f"{s.op}-{s.source}-{s.dtype}-{target}") for s in entries)
     return Job(f"compile {target}", matrix.hosted.labels, minutes, required, local, what)
 

@@ -1,4 +1,4 @@
-"""The workflows of .github: the commands that they call exist, and our own runner never runs a pull request."""
+"""The workflows of .github: the commands that they call exist, and runners with a GPU run reviewed code alone."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from typing import Any
 import pytest
 import yaml
 
-import benchmarks.__main__
+import ci.gate.__main__
 import tilestack.__main__
+from ci.matrix import EVENTS, Matrix
+from ci.plan.jobs import plan
 from toolchain.knobs import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.y*ml"))
-PARSERS = {"tilestack": tilestack.__main__.parser, "benchmarks": benchmarks.__main__.parser}
+PARSERS = {"tilestack": tilestack.__main__.parser, "ci.gate": ci.gate.__main__.parser}
+MATRIX = "./.github/workflows/matrix.yml"
+WRITES = {("gpu.yml", "comment"): {"pull-requests": "write"},
+          ("release.yml", "publish"): {"contents": "write", "id-token": "write", "attestations": "write"}}  # fmt: skip
 SESSIONS = re.findall(r"@nox\.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text())
 
 
@@ -23,17 +28,39 @@ def load(path: Path) -> dict[Any, Any]:
     return yaml.safe_load(path.read_text())
 
 
+def steps() -> list[dict[str, Any]]:
+    jobs = [job for path in WORKFLOWS for job in load(path)["jobs"].values()]
+    return [step for job in jobs for step in job.get("steps", ())]
+
+
 def called(pattern: str) -> list[Any]:
     """All matches of a pattern in the scripts of the workflows."""
-    jobs = [job for path in WORKFLOWS for job in load(path)["jobs"].values()]
-    found = [match for job in jobs for step in job["steps"] for match in re.findall(pattern, step.get("run", ""))]
+    found = [match for step in steps() for match in re.findall(pattern, step.get("run", ""))]
     assert found
     return found
 
 
-@pytest.mark.parametrize(("module", "words"), called(r"-m (tilestack|benchmarks) (.*)"))
+@pytest.mark.parametrize(("module", "words"), called(r"-m (tilestack|ci\.gate) (.*?)(?: \|\| .*)?\n"))
 def test_what_they_call_takes_these_words(module: str, words: str) -> None:
-    PARSERS[module]().parse_args([word.replace("$TARGET", "sm_90") for word in shlex.split(words)])
+    options = "--source mlir --op gelu" if "matrix run" in words else ""
+    PARSERS[module]().parse_args(shlex.split(words.replace("$OPTIONS", options)))
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_the_options_of_planned_jobs_are_taken(event: str) -> None:
+    matrix = Matrix.load()
+    made = plan(matrix, matrix.events[event], None)
+    for words, jobs in (("compile", made.compile), ("matrix run", made.interpret), ("matrix run", made.gpu)):
+        for job in jobs:
+            PARSERS["tilestack"]().parse_args([*words.split(), *job.more["options"].split()])
+
+
+def test_every_field_that_a_job_reads_is_in_the_plan() -> None:
+    matrix = Matrix.load()
+    planned = plan(matrix, matrix.events["release"], None).to_json()["jobs"]
+    for name, job in load(ROOT / MATRIX)["jobs"].items():
+        read = set(re.findall(r"matrix\.(\w+)", yaml.safe_dump(job)))
+        assert all(read <= made.keys() for made in planned.get(name, ())), name
 
 
 @pytest.mark.parametrize("session", called(r"nox\"? -s (\w+)"))
@@ -42,27 +69,61 @@ def test_the_sessions_are_on_the_menu(session: str) -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_a_runner_of_ours_runs_no_pull_request(path: Path) -> None:
+def test_what_passes_gpu_runs_reviewed_code_alone(path: Path) -> None:
     workflow = load(path)
     triggers: dict[str, Any] = workflow[True]  # YAML takes the word `on` for that
-    ours = [job for job in workflow["jobs"].values() if "self-hosted" in job["runs-on"]]
-    if ours:
-        assert triggers.keys() <= {"push", "workflow_dispatch"}
-        assert triggers["push"] == {"branches": ["main"]}
-        assert all(job["if"] == "github.ref == 'refs/heads/main'" for job in ours)
+    if any(job.get("with", {}).get("gpu") for job in workflow["jobs"].values()):
+        assert triggers.keys() <= {"push", "schedule", "workflow_dispatch"}
+        branches = {"branches": ["main", "pull-request/[0-9]+"]}
+        assert triggers.get("push", branches) in (branches, {"tags": ["v[0-9]+.[0-9]+.[0-9]+"]})
+
+
+def test_only_the_gpu_job_of_the_matrix_runs_on_our_machines_and_it_checks_again() -> None:
+    for path in WORKFLOWS:
+        for name, job in load(path)["jobs"].items():
+            if name != "gpu" and "runs-on" in job:
+                assert job["runs-on"] == "ubuntu-24.04" or job["runs-on"] == "${{ matrix.runs_on }}"
+    matrix = Matrix.load()
+    planned = plan(matrix, matrix.events["release"], None)
+    assert {tuple(j.runs_on) for j in (*planned.compile, *planned.interpret)} == {tuple(matrix.hosted.labels)}
+    condition = load(ROOT / MATRIX)["jobs"]["gpu"]["if"]
+    assert condition.startswith("inputs.gpu && ") and "github.event_name != 'pull_request'" in condition
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_jobs_may_read_the_commit_and_no_more(path: Path) -> None:
+def test_jobs_may_do_what_they_must_and_no_more(path: Path) -> None:
     workflow = load(path)
     assert workflow["permissions"] == {}
-    assert all(job["permissions"] == {"contents": "read"} for job in workflow["jobs"].values())
+    for name, job in workflow["jobs"].items():
+        assert job["permissions"] == WRITES.get((path.name, name), {"contents": "read"})
+
+
+def test_a_job_that_may_write_runs_nothing_of_a_pull_request() -> None:
+    comment = load(ROOT / ".github/workflows/gpu.yml")["jobs"]["comment"]
+    assert not any("checkout" in step.get("uses", "") for step in comment["steps"])
+
+
+def test_actions_are_pinned_by_their_commit() -> None:
+    used = {step["uses"] for step in steps() if "uses" in step}
+    assert used and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action) for action in used)
+    assert len({action.split("@")[1] for action in used if "/cache/" in action}) == 1
+
+
+def test_a_job_that_fails_ends_with_the_command_for_a_laptop() -> None:
+    for path in WORKFLOWS:
+        for name, job in load(path)["jobs"].items():
+            if "steps" in job and name not in ("comment", "publish", "audit"):
+                assert job["steps"][-1].get("if") == "failure()", f"{path.name}: {name}"
+
+
+def test_caches_are_written_by_main_alone() -> None:
+    saves = [step for step in steps() if "/cache/save@" in step.get("uses", "") or "/cache@" in step.get("uses", "")]
+    assert [step["if"] for step in saves] == ["github.ref == 'refs/heads/main'"]
 
 
 def test_every_night_all_tests_run() -> None:
     nightly = load(ROOT / ".github/workflows/nightly.yml")
     assert nightly[True]["schedule"]
-    (job,) = nightly["jobs"].values()
-    assert any(".ci/run" in step.get("run", "") for step in job["steps"])
+    assert any(".ci/run" in step.get("run", "") for step in nightly["jobs"]["everything"]["steps"])
     (tests,) = re.findall(r"nox -s tests -- (.*)", (ROOT / ".ci/run").read_text())
     assert "--all" in tests.split()
