@@ -63,4 +63,4 @@ def test_a_linter_that_fails_stops_no_other(capfd: pytest.CaptureFixture[str]) -
 
 def test_every_linter_is_in_the_toolchain() -> None:
     names = {name for name, *_ in commands()}
-    assert names == {"ruff", "basedpyright", "lint-imports", "zizmor", "check-jsonschema"}
+    assert names == {"python", "ruff", "basedpyright", "lint-imports", "zizmor", "check-jsonschema"}
