@@ -104,6 +104,7 @@ CAPABILITIES: dict[str, Callable[[], str | None]] = {
     "llvm-images": functools.cache(_llvm_images),
     "native": functools.cache(_native),
     "cuda-tile": functools.cache(_cuda_tile),
+    "chromium": lambda: None if shutil.which("chromium") else "chromium is not installed",
     "network": lambda: "only with --require=network",
     "torch": functools.cache(_torch),
 }

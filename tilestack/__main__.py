@@ -10,7 +10,19 @@ from typing import Any, NoReturn
 try:
     from toolchain import command
 
-    from . import checking, compile_bundle, inspecting, model, planning, provenance, publishing, stack, tileir, tuning
+    from . import (
+        checking,
+        compile_bundle,
+        inspecting,
+        model,
+        planning,
+        provenance,
+        publishing,
+        reporting,
+        stack,
+        tileir,
+        tuning,
+    )
     from .version import version
 except KeyboardInterrupt:  # the first half second, before command.run() catches it
     print("interrupted", file=sys.stderr)
@@ -32,6 +44,9 @@ exit codes:
 """
 
 
+GROUPS = (
+    compile_bundle, tuning, tileir, inspecting, publishing, model, checking, reporting, planning, provenance, stack,
+)  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 
 
@@ -53,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and end")
     top.add_argument("--debug", action="store_true", help="show a traceback with an error")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for group in (compile_bundle, tuning, tileir, inspecting, publishing, model, checking, planning, provenance, stack):
+    for group in GROUPS:
         group.add(commands)
     return top
 

@@ -1,4 +1,4 @@
-"""`matrix`, `report` and `doctor`: is everything right?"""
+"""`matrix` and `doctor`: is everything right?"""
 
 from __future__ import annotations
 
@@ -47,17 +47,6 @@ def add(commands: Any) -> None:
     )
     run.add_argument("--quiet", action="store_true", help="no line for a row that passes")
     add_plan(actions)
-    report = command(
-        commands, "report", report_, "make the report of a run from its results.json",
-        "  tilestack report build/report/results.json --output build/report\n"
-        "  tilestack report --check build/report/results.json --bundle build/bundle\n",
-    )  # fmt: skip
-    report.add_argument("results", type=Path, help="results.json of `matrix run`")
-    report.add_argument("--output", type=Path, metavar="DIR", help="default: the folder of the results")
-    report.add_argument(
-        "--check", action="store_true", help="only check that each kernel of the results is in --bundle, byte for byte"
-    )
-    report.add_argument("--bundle", type=Path, metavar="DIR", help="of --check")
     command(commands, "doctor", doctor, "show what is installed here, and what to do", "")
 
 
@@ -149,42 +138,6 @@ def _native_tools() -> Generator[NativeTools | str]:
         return
     with found.open() as tools:
         yield tools
-
-
-def _check(path: Path, folder: Path | None) -> int:
-    """Is a bundle the one that results were measured with?"""
-    from conformance.origin import read, tools, unlike
-    from toolchain.bundle import Bundle
-    from toolchain.errors import BundleError, UsageError
-
-    if folder is None:
-        raise UsageError("--check compares with a bundle", hint="name it: --bundle DIR")
-    origin, bundle = read(path), Bundle.load(folder)
-    lines = unlike(origin, bundle)
-    for line in lines:
-        print(line)
-    count = len(origin.kernels)
-    if lines:
-        raise BundleError(
-            f"{folder} is not what {path} measured: {len(lines)} of {count} kernels differ",
-            hint=f"compile commit {origin.commit or '(unknown)'} with {tools(origin)}",
-        )
-    print(f"{folder} has each of the {count} kernels that {path} measured, byte for byte")
-    return 0
-
-
-def report_(args: argparse.Namespace) -> int:
-    from ci.report import write_report
-    from conformance.result import Results
-    from toolchain.files import check_makable
-
-    if args.check:
-        return _check(args.results, args.bundle)
-    folder = args.output or args.results.parent
-    check_makable(folder)
-    for line in write_report(Results.load(args.results), folder):
-        print(line)
-    return 0
 
 
 def doctor(_: argparse.Namespace) -> int:

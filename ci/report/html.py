@@ -1,48 +1,44 @@
-"""The report page: a grid of ops against sources and dtypes, then every row. One file, no network."""
+"""The report page: one file that works from disk, without a network. Its script draws it from the data in it."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from conformance.result import Results, Row
+from .data import page_data
+from .runs import Run
+from .summary import headline, verdict
 
-_WORST_FIRST = ("error", "failed", "not run", "passed")
-
-
-@dataclass(frozen=True)
-class Square:
-    """A square of the grid: all rows of one op, source and dtype. `ran` and `not_run` count its rows. `used`: the
-    largest share of a bound, in percent."""
-
-    status: str
-    passed: int
-    ran: int
-    not_run: int
-    used: float | None
+PAGE = Path(__file__).parent / "page"
+SCRIPTS = ("model.js", "grid.js", "drawer.js", "charts.js", "tables.js", "start.js")
 
 
-def _square(rows: list[Row]) -> Square:
-    ran = [row for row in rows if row.status != "not run"]
-    status = next(s for s in _WORST_FIRST if any(row.status == s for row in ran or rows))
-    used = max((row.percent for row in ran if row.percent is not None), default=None)
-    return Square(status, sum(row.status == "passed" for row in ran), len(ran), len(rows) - len(ran), used)
-
-
-def render_html(results: Results) -> str:
-    """The page. Raises ImportError without jinja2, which a bare GPU machine may lack."""
+def render_html(
+    runs: Sequence[Run], resources: Mapping[str, Any] | None = None, difference: Any = None, support: Any = None
+) -> str:
+    """The page. The arguments are those of `page_data`. Raises ImportError without jinja2, which a bare GPU machine may
+    lack."""
     import jinja2
 
-    groups: dict[tuple[str, tuple[str, str]], list[Row]] = defaultdict(list)
-    for row in results.rows:
-        groups[row.op, (row.source, row.dtype)].append(row)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    template = environment.from_string((Path(__file__).parent / "page.html.j2").read_text("utf-8"))
+    template = environment.from_string(_read("page.html.j2"))
     return template.render(
-        results=results,
-        counts=results.counts(),
-        ops=list(dict.fromkeys(op for op, _ in groups)),
-        columns=sorted(dict.fromkeys(column for _, column in groups)),
-        squares={key: _square(rows) for key, rows in groups.items()},
+        headline=headline(runs),
+        verdict=verdict(runs),
+        style=_read("uplot/uPlot.min.css") + _read("style.css"),
+        chart_script=_read("uplot/uPlot.iife.min.js"),
+        script="\n".join(_read(name) for name in SCRIPTS),
+        data=_embedded(page_data(runs, resources, difference, support)),
     )
+
+
+def _read(name: str) -> str:
+    return (PAGE / name).read_text("utf-8")
+
+
+def _embedded(data: Mapping[str, Any]) -> str:
+    """JSON inside a script element, which ends at the first `</script`."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

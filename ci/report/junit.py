@@ -1,11 +1,14 @@
-"""Writes JUnit XML, which CI systems can show: one test case per row."""
+"""Writes JUnit XML, which CI systems can show: a suite per file of results of the matrix, a test case per row."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from conformance.result import Results
+
+from .runs import Run
 
 # Characters that XML 1.0 cannot hold (https://www.w3.org/TR/xml/#charsets), such as colour codes and lone surrogates.
 UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -15,12 +18,22 @@ def _text(value: str) -> str:
     return UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", value)
 
 
-def render_junit(results: Results) -> str:
-    """The JUnit document of a run. `not run` rows are skipped cases, each with its reason."""
+def render_junit(runs: Sequence[Run]) -> str:
+    """The JUnit document. `not run` rows are skipped cases, each with its reason. Benchmarks have no cases."""
+    suites = ElementTree.Element("testsuites")
+    for run in runs:
+        if run.matrix:
+            _suite(suites, run.matrix, ", ".join(run.machines))
+    ElementTree.indent(suites)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suites, encoding="unicode") + "\n"
+
+
+def _suite(suites: ElementTree.Element, results: Results, machines: str) -> None:
     counts = results.counts()
-    suite = ElementTree.Element(
+    suite = ElementTree.SubElement(
+        suites,
         "testsuite",
-        name="tilestack conformance",
+        name=_text(f"tilestack conformance: {machines}"),
         tests=str(len(results.rows)),
         failures=str(counts["failed"]),
         errors=str(counts["error"]),
@@ -44,5 +57,3 @@ def render_junit(results: Results) -> str:
                 ElementTree.SubElement(case, "skipped", message=message)
             case "passed":
                 pass
-    ElementTree.indent(suite)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"

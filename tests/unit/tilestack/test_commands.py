@@ -180,22 +180,30 @@ def test_matrix_run_and_report(run: Run, bundle: Path, tmp_path: Path) -> None:
     assert full.code == 0
     assert {row["shape"] for row in rows} <= {row["shape"] for row in every}
 
-    again = run("report", tmp_path / "report" / "results.json", "--output", tmp_path / "again")
-    assert again.code == 0
-    names = ("results.json", "junit.xml", "index.html")
-    assert again.out.splitlines() == [str(tmp_path / "again" / name) for name in names]
-    assert json.loads((tmp_path / "again" / "results.json").read_text())["rows"]
+    results, page, junit, markdown = (
+        tmp_path / name for name in ("report/results.json", "again/a.html", "again/j.xml", "again/s.md")
+    )
+    again = run("report", results, results, "--output", page, "--junit", junit, "--markdown", markdown)
+    assert again == (0, f"{page}\n{junit}\n{markdown}\n", "")
+    assert all(path.read_text() for path in (page, junit, markdown))
+    same = run("report", "--check", results, "--bundle", bundle)
+    assert same.code == 0 and "has each of the 2 kernels" in same.out
+    words = ("report", "--check", results)
+    assert run(*words).code == 2
+    for file in (bundle / "files").iterdir():
+        file.write_bytes(b"another")
+    other = run(*words, "--bundle", bundle)
+    assert other.code == 5 and "2 of 2 kernels differ\n  next: compile commit " in other.err
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_the_run(run: Run, bundle: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    run("matrix", "run", "--bundle", bundle, "--executor", "cpu", "--op", "gelu", "--report", tmp_path / "report")
-    for words in (
-        ["matrix", "run", "--bundle", bundle, "--executor", "cpu", "--op", "gelu", "--report"],
-        ["report", tmp_path / "report" / "results.json", "--output"],
-    ):
-        ran = run(*words, tmp_path / "file")
-        assert ran == (2, "", f"error: {tmp_path / 'file'} cannot be created: {tmp_path / 'file'} is not a folder\n")
+    words = ["matrix", "run", "--bundle", bundle, "--executor", "cpu", "--op", "gelu", "--report"]
+    run(*words, tmp_path / "report")
+    wrong = f"error: {tmp_path / 'file'} cannot be created: {tmp_path / 'file'} is not a folder\n"
+    assert run(*words, tmp_path / "file") == (2, "", wrong)
+    folder = run("report", tmp_path / "report/results.json", "--output", tmp_path)
+    assert folder.code == 2 and f"{tmp_path} is a folder\n  next: name a file, such as" in folder.err
 
 
 def test_what_the_bundle_lacks_is_said_once(run: Run, bundle: Path, tmp_path: Path) -> None:
