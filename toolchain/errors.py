@@ -51,15 +51,30 @@ class ToolchainError(TilestackError):
 
 
 class ToolFailed(ToolchainError):
-    """A tool ran and failed. The error keeps the command and its stderr."""
+    """A tool ran and failed. The error keeps the command and its stderr. `why`: the parts that do not fit, if known."""
 
-    def __init__(self, command: Sequence[str], returncode: int, stderr: str, *, version: str, hint: str | None = None):
+    def __init__(
+        self,
+        command: Sequence[str],
+        returncode: int,
+        stderr: str,
+        *,
+        version: str,
+        hint: str | None = None,
+        why: str = "",
+    ):
         self.command, self.returncode, self.stderr, self.version = list(command), returncode, stderr, version
+        self.why = why
         shown = shlex.join(self.command)
-        super().__init__(f"{shown}\n  exited {returncode} ({version})\n{stderr.strip()}", hint=hint)
+        reason = f"{why}\n" if why else ""
+        super().__init__(f"{reason}{shown}\n  exited {returncode} ({version})\n{stderr.strip()}", hint=hint)
+
+    def because(self, why: str, hint: str) -> ToolFailed:
+        """The same failure with its reason."""
+        return ToolFailed(self.command, self.returncode, self.stderr, version=self.version, hint=hint, why=why)
 
     def __reduce__(self) -> tuple[Any, ...]:  # lets pickle pass it from one process to another
-        rebuild = functools.partial(ToolFailed, version=self.version, hint=self.hint)
+        rebuild = functools.partial(ToolFailed, version=self.version, hint=self.hint, why=self.why)
         return rebuild, (self.command, self.returncode, self.stderr)
 
 

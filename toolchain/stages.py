@@ -8,14 +8,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import compatibility
 from .artifact import SUFFIXES, Kind
-from .errors import ToolchainError
+from .errors import ToolchainError, ToolFailed
+from .pins import pins
 from .targets import Target
 from .tools import tool
 
 OPTIONS = (
     "--opt-level=3",
 )  # the options beside the target; no -g and no --lineinfo, which would write paths into the cubin
+NO_REASON = 5  # the exit code of tileiras if libnvvm or ptxas failed: it drops what they say
 _CHIP = re.compile(rb"^\s*\.target\s+(sm_\d+[af]?)\b", re.MULTILINE)
 
 
@@ -53,8 +56,26 @@ def _run(name: str, kind: Kind, code: bytes, gpu: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
         source, result = Path(folder, f"kernel.{SUFFIXES[kind]}"), Path(folder, "kernel.cubin")
         source.write_bytes(code)
-        tool(name).run([f"--gpu-name={gpu}", *OPTIONS, f"--output-file={result}", str(source)])
+        try:
+            tool(name).run([f"--gpu-name={gpu}", *OPTIONS, f"--output-file={result}", str(source)])
+        except ToolFailed as error:
+            raise explained(error, name, code, gpu) from None
         return result.read_bytes()
+
+
+def explained(error: ToolFailed, name: str, code: bytes, gpu: str) -> ToolFailed:
+    """A failure of tileiras or ptxas with the parts that do not fit, from compatibility.toml. tileiras gives no reason
+    where it exits with 5: if its parts fit, the error says so."""
+    versions = {part: tool(part).version for part in (name, *pins().tools[name].uses)}
+    if (misfit := compatibility.why_refused(name, versions, code, gpu)) is not None:
+        return error.because(misfit.pair, misfit.next)
+    if name == "tileiras" and error.returncode == NO_REASON:
+        parts = ", ".join(f"{part} {version}" for part, version in versions.items())
+        return error.because(
+            f"tileiras cannot compile this for {gpu}, and gives no reason; {parts} and the bytecode fit each other",
+            "tilestack doctor; if all is well there, it is a defect of this kernel, or of tileiras",
+        )
+    return error
 
 
 STAGES: Mapping[Kind, Stage] = {

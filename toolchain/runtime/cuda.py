@@ -24,12 +24,12 @@ from .cuda_work import CudaCommand, CudaEvent, CudaGraph
 from .driver import check, check_grid, choose_target, describe, is_sticky, load, out_of_memory
 from .executor import Command, Event, Executor, Loaded
 from .layout import NUMPY, Chunk, chunks
+from .modules import Modules
 
 if TYPE_CHECKING:
     from ..artifact import Form
-    from ..bundle import Bundle, BundleEntry, FileRef
+    from ..bundle import Bundle, BundleEntry
 
-_SHARED_UNASKED = 48 * 1024  # bytes of dynamic shared memory that every kernel may have
 _WRITTEN_MAX = 128  # address ranges that a launch is compared with before one waits for all before it
 
 
@@ -57,7 +57,7 @@ class CudaExecutor(Executor):
         self.sms = self.gpu.sms
         self.device = (dlpack.CUDA, index)
         device = self._check("cuDeviceGet", self._driver.cuDeviceGet(index))
-        self._modules: dict[str, Any] = {}  # by the cubin's sha256
+        self._modules = Modules()
         self._last_entry = ""  # for errors that surface after their launch
         # What is written by launches that may still run when the next one begins: all since the last that waited for
         # everything before it. None if the last work was no launch.
@@ -131,6 +131,15 @@ class CudaExecutor(Executor):
         """The same for a call that puts no work on a stream: launches before and after it may overlap."""
         self._current()
         return self._check(call, getattr(self._driver, call)(*args), doing)
+
+    @property
+    def driver(self) -> Any:
+        """cuda.bindings.driver, for its types and constants."""
+        return self._driver
+
+    def undo(self, call: str, handle: Any) -> None:
+        """Gives this handle back with this call when the executor is closed."""
+        self._undo.callback(self._destroy, call, handle)
 
     def hand_out(self, made: CudaEvent | CudaGraph) -> None:
         """Remembers what has a handle of the driver: it is closed before the executor is."""
@@ -305,23 +314,10 @@ class CudaExecutor(Executor):
     ) -> Command:
         check_grid(entry.spec.symbol, grid)
         target = choose_target(self.gpu, entry.cubins, entry.spec.symbol)
-        cubin = entry.cubins[target]
-        loaded = Loaded(entry.spec.source, entry.spec.symbol, target, cubin.sha256)
-        return CudaCommand(self, self._function(bundle, entry, cubin), entry, arrays, grid, loaded)
-
-    def _function(self, bundle: Bundle, entry: BundleEntry, cubin: FileRef) -> Any:
-        symbol = entry.spec.symbol
-        doing = f"loading {symbol} from {cubin.path}"
+        loaded = Loaded(entry.spec.source, entry.spec.symbol, target, entry.cubins[target].sha256)
         with self.lock:
-            if cubin.sha256 not in self._modules:
-                module = self.ask("cuModuleLoadData", bundle.read(cubin), doing=doing)
-                self._modules[cubin.sha256] = module
-                self._undo.callback(self._destroy, "cuModuleUnload", module)
-            function = self.ask("cuModuleGetFunction", self._modules[cubin.sha256], symbol.encode(), doing=doing)
-            if entry.form.shared_bytes > _SHARED_UNASKED:
-                limit = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-                self.ask("cuFuncSetAttribute", function, limit, entry.form.shared_bytes, doing=doing)
-            return function
+            function = self._modules.function(self, bundle, entry, target)
+        return CudaCommand(self, function, entry, arrays, grid, loaded)
 
     def start(
         self, command: CudaCommand, arrays: Sequence[DeviceBuffer], pdl_reads: Sequence[range], written: Sequence[range]

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from ..compatibility import driver_fits, table
 from ..errors import DeviceError, DriverTooOld, LaunchError, NoGPU, OutOfMemory, WrongTarget
 from ..targets import targets
 
-MIN_CUDA = (13, 0)  # what tileiras 13 cubins need; the driver that brings it is release 580
-MIN_DRIVER = "580"
-_UPGRADE = f"install NVIDIA driver {MIN_DRIVER} or newer, or run on the CPU"
+CUBINS = 13  # the CUDA major release of the tileiras that makes our cubins
+_UPGRADE = f"install NVIDIA driver {table().min_driver(CUBINS).minimum} or newer, or run on the CPU"
 _ON_CPU = "run on the CPU instead, or check that `nvidia-smi` lists a GPU here"
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 
@@ -62,19 +62,39 @@ def load() -> ModuleType:
         raise NoGPU(f"no NVIDIA driver on this machine: {error}", hint=_ON_CPU) from error
     if int(status):
         raise error_of("cuInit", status, "")
-    status, version = driver.cuDriverGetVersion()
-    check_driver((version // 1000, version % 1000 // 10))
+    check_driver(offered(driver))
     return driver
 
 
 def check_driver(cuda: tuple[int, int]) -> None:
     """Raises DriverTooOld if a driver that offers this CUDA version cannot run our cubins."""
-    if cuda < MIN_CUDA:
-        raise DriverTooOld(
-            f"the NVIDIA driver offers CUDA {cuda[0]}.{cuda[1]}; these cubins need CUDA {MIN_CUDA[0]}.{MIN_CUDA[1]}, "
-            f"driver {MIN_DRIVER} or newer",
+    if (misfit := driver_fits(cuda, CUBINS)) is not None:
+        raise DriverTooOld(misfit.pair, hint=misfit.next)
+
+
+def offered(driver: Any) -> tuple[int, int]:
+    """The CUDA version that the driver offers."""
+    version: int = check("cuDriverGetVersion", driver.cuDriverGetVersion())
+    return version // 1000, version % 1000 // 10
+
+
+def refused(error: DeviceError, gpu: GPU, target: str, cuda: tuple[int, int]) -> DeviceError:
+    """An error of loading a cubin, with the pair that does not fit: the cubin and the GPU, or the cubin and the driver.
+    Another error is returned as it is."""
+    major, minor = gpu.compute_capability
+    here = f"{gpu.name} has compute capability {major}.{minor}"
+    if isinstance(error, WrongTarget):
+        return WrongTarget(
+            f"this cubin for {target} does not run on {gpu.target}, {here}: {error.args[0]}",
+            hint=f"compile the bundle again with --target {gpu.target}",
+        )
+    if isinstance(error, DriverTooOld):
+        return DriverTooOld(
+            f"the driver offers CUDA {cuda[0]}.{cuda[1]}, which does not load this cubin for {target} "
+            f"(needs driver {table().min_driver(CUBINS).minimum} or newer); {here}: {error.args[0]}",
             hint=_UPGRADE,
         )
+    return error
 
 
 def check(call: str, result: tuple[Any, ...], doing: str = "") -> Any:

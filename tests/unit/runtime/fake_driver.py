@@ -9,7 +9,8 @@ from cuda.bindings import driver
 
 class FakeDriver:
     """Each call that makes something returns a new handle. `made`: the handles that nobody has given back, by the call
-    that gives them back. `failing`: the calls that fail."""
+    that gives them back. `failing`: the calls that fail, each with its status in `statuses` or as an invalid value.
+    `values`: what calls return that make nothing."""
 
     GIVES_BACK = {
         "cuDevicePrimaryCtxRetain": "cuDevicePrimaryCtxRelease",
@@ -25,6 +26,8 @@ class FakeDriver:
 
     def __init__(self) -> None:
         self.failing: set[str] = set()
+        self.statuses: dict[str, driver.CUresult] = {}
+        self.values: dict[str, int] = {}
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.made: dict[str, list[int]] = {back: [] for back in self.GIVES_BACK.values()}
         self._next = 0x1000
@@ -36,7 +39,7 @@ class FakeDriver:
     def called(self, name: str, args: tuple[Any, ...]) -> tuple[Any, Any]:
         self.calls.append((name, args))
         if name in self.failing:
-            return driver.CUresult.CUDA_ERROR_INVALID_VALUE, 0
+            return self.statuses.get(name, driver.CUresult.CUDA_ERROR_INVALID_VALUE), 0
         if back := self.GIVES_BACK.get(name):
             # The primary context is given back by its device, all else by the handle that was returned.
             self._next += 0x1000
@@ -45,7 +48,7 @@ class FakeDriver:
             return driver.CUresult.CUDA_SUCCESS, handle
         if name in self.made:
             self.made[name].remove(int(args[0]))  # ValueError: given back twice
-        return driver.CUresult.CUDA_SUCCESS, 1
+        return driver.CUresult.CUDA_SUCCESS, self.values.get(name, 1)
 
     @property
     def left(self) -> dict[str, int]:
