@@ -21,10 +21,10 @@ function content(square, view) {
   return {css, show: square.ran ? `${mark} ${square.passed}/${square.ran}` : mark};
 }
 
-// A line has its squares only while it is on the screen: thousands more would make each change of a filter slow.
+// A line has squares only where it is on the screen: thousands more would make each change of a filter slow.
 let hits = null;  // the squares that words or a state select; null for all
 let current = -1;  // the square that Tab reaches
-const filled = new Set(), elements = [], wideColumns = [];
+const filled = new Map(), elements = [], wideColumns = [];
 
 function draw() {
   const head = data.columns.map((_, column) => `<span role="columnheader" class="group column" data-column="${column}" title="${escaped(columnName(column))}">${escaped(columnName(column))}</span>`).join("");
@@ -44,37 +44,53 @@ function draw() {
   filled.clear();
 }
 
-function squaresOf(line, view) {
+function squaresOf(line, column, view) {
   let html = "";
-  for (let column = 0; column < data.columns.length; column++) {
-    const known = dtypes.some(d => line.cells[d] !== undefined && squares.has(place(line.cells[d], column)));
-    html += `<span role="presentation" class="column" data-column="${column}">`;
-    for (const d of known ? dtypes : []) {
-      const cell = line.cells[d], square = cell === undefined ? undefined : squares.get(place(cell, column));
-      if (!square) { html += `<span role="gridcell" class="sq" data-d="${d}"></span>`; continue; }
-      const {css, show, part} = content(square, view), key = place(cell, column);
-      html += `<span role="gridcell" tabindex="${key === current ? 0 : -1}" class="sq ${css}${hits && !hits.has(key) ? " dim" : ""}" data-d="${d}" data-s="${key}" aria-label="${escaped(label(square))}"${part === undefined ? "" : ` style="--part:${part.toFixed(2)}"`}>${show}</span>`;
-    }
-    html += "</span>";
+  const known = dtypes.some(d => line.cells[d] !== undefined && squares.has(place(line.cells[d], column)));
+  for (const d of known ? dtypes : []) {
+    const cell = line.cells[d], square = cell === undefined ? undefined : squares.get(place(cell, column));
+    if (!square) { html += `<span role="gridcell" class="sq" data-d="${d}"></span>`; continue; }
+    const {css, show, part} = content(square, view), key = place(cell, column);
+    html += `<span role="gridcell" tabindex="${key === current ? 0 : -1}" class="sq ${css}${hits && !hits.has(key) ? " dim" : ""}" data-d="${d}" data-s="${key}" aria-label="${escaped(label(square))}"${part === undefined ? "" : ` style="--part:${part.toFixed(2)}"`}>${show}</span>`;
   }
   return html;
 }
-function fillLine(element) {
-  if (filled.has(element)) return;
-  element.insertAdjacentHTML("beforeend", squaresOf(lines[element.dataset.line], VIEWS[control("view").value]));
-  filled.add(element);
+const COLUMNS = data.columns.map((_, column) => `<span role="presentation" class="column" data-column="${column}"></span>`).join("");
+// `within`: the columns to fill; without it all of them.
+function fillLine(element, within = null) {
+  if (!filled.has(element)) { element.insertAdjacentHTML("beforeend", COLUMNS); filled.set(element, new Set()); }
+  const done = filled.get(element), view = VIEWS[control("view").value];
+  for (let column = 0; column < data.columns.length; column++) {
+    if (done.has(column) || within && !within.has(column)) continue;
+    done.add(column);
+    const html = squaresOf(lines[element.dataset.line], column, view);
+    if (html) element.childNodes[column + 1].innerHTML = html;
+  }
 }
 function emptyLine(element) {
-  while (element.childNodes.length > 1) element.lastChild.remove();
+  element.replaceChildren(element.firstChild);
   filled.delete(element);
+}
+// The columns on the screen, from the widths that the style gives them.
+function columnsOnScreen(box) {
+  const rem = parseFloat(getComputedStyle(document.documentElement).fontSize), count = Number(grid.style.getPropertyValue("--dtypes")) || dtypes.length;
+  const found = new Set();
+  let left = 0;
+  for (let column = 0; column < data.columns.length; column++) {
+    const right = left + count * (wide[column] ? 4 : 2.6) * rem;
+    if (right >= box.scrollLeft - 100 && left <= box.scrollLeft + box.clientWidth) found.add(column);
+    left = right;
+  }
+  return found;
 }
 function fillVisible() {
   const box = control("scroll"), height = elements[0]?.offsetHeight || grid.querySelector(".line").offsetHeight || 28;
   const open = elements.filter(element => !element.hidden), from = Math.max(0, Math.floor(box.scrollTop / height) - 2);
   const near = new Set(open.slice(from, from + Math.ceil(box.clientHeight / height) + 4));
   const focused = document.activeElement?.closest?.("[data-line]");
-  for (const element of [...filled]) if (!near.has(element) && element !== focused) emptyLine(element);
-  near.forEach(fillLine);
+  for (const element of [...filled.keys()]) if (!near.has(element) && element !== focused) emptyLine(element);
+  const within = columnsOnScreen(box);
+  near.forEach(element => fillLine(element, within));
 }
 let waiting = false;
 control("scroll").addEventListener("scroll", () => { if (waiting) return; waiting = true; requestAnimationFrame(() => { waiting = false; fillVisible(); }); }, {passive: true});
@@ -166,7 +182,7 @@ function filter(viewChanged = false) {
     found ||= keys.includes(current);
   }
   if (!found) current = first;
-  if (hits || before || viewChanged) [...filled].forEach(emptyLine);  // else what they show is the same
+  if (hits || before || viewChanged) [...filled.keys()].forEach(emptyLine);  // else what they show is the same
   fillVisible();
   shown = 0;
   document.querySelector("#list tbody").innerHTML = "";
