@@ -11,6 +11,7 @@ try:
     from toolchain import command
 
     from . import (
+        caching,
         checking,
         compile_bundle,
         inspecting,
@@ -45,7 +46,8 @@ exit codes:
 
 
 GROUPS = (
-    compile_bundle, tuning, tileir, inspecting, publishing, model, checking, reporting, planning, provenance, stack,
+    compile_bundle, tuning, tileir, inspecting, publishing, model, checking, reporting, planning, caching, provenance,
+    stack,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 

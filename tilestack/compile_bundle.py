@@ -159,11 +159,12 @@ def compile_(args: argparse.Namespace) -> int:
         print(f"not compiled: {count} {reason}", file=sys.stderr)
     if selection.skipped:
         print(f"  {MORE}", file=sys.stderr, flush=True)
+    cache = Cache.configured()
     with progress_bar() as progress:
         outcome = pipeline.compile_entries(
             selection.entries,
             wanted,
-            Cache(knobs.cache_dir()),
+            cache,
             jobs=args.jobs or knobs.jobs(),
             version=args.bytecode,
             progress=progress,
@@ -172,6 +173,11 @@ def compile_(args: argparse.Namespace) -> int:
     if args.bytecode == BYTECODE:  # another version is other code
         warn_of_stale(outcome.compiled, wanted)
     seconds = time.perf_counter() - started
+    cache.record()
+    if cache.counts.trouble:
+        print(f"the cache: {cache.counts.trouble}", file=sys.stderr)
+        if cache.counts.errors:
+            print(f"  {cache.counts.errors} requests failed; what was not found was compiled", file=sys.stderr)
     if outcome.failures:
         for error, cells in by_error(outcome.failures).items():
             more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
@@ -185,7 +191,7 @@ def compile_(args: argparse.Namespace) -> int:
     report = {
         "bundle": str(args.output), "entries": len(outcome.compiled), "targets": [t.name for t in wanted],
         "made": outcome.made, "cached": outcome.cached, "seconds": round(seconds, 2),
-        "skipped": dict(selection.skipped),
+        "skipped": dict(selection.skipped), "cache": cache.counts.to_json(),
     }  # fmt: skip
     if args.json:
         print_json(report)
@@ -195,4 +201,5 @@ def compile_(args: argparse.Namespace) -> int:
             f"{args.output}: {len(outcome.compiled)} entries for {listed}; "
             f"{outcome.made} made, {outcome.cached} from the cache, {seconds:.1f} s"
         )
+        print(cache.counts)
     return 0

@@ -29,6 +29,17 @@ class Knob:
 CACHE_DIR = Knob(
     "TILESTACK_CACHE_DIR", "folder of the compile cache", "$XDG_CACHE_HOME/tilestack or ~/.cache/tilestack"
 )
+CACHE_URL = Knob(
+    "TILESTACK_CACHE_URL", "address of a compile cache that machines share, such as s3://bucket/folder", "none is used"
+)
+CACHE_PUBLIC_KEY = Knob(
+    "TILESTACK_CACHE_PUBLIC_KEY",
+    "the keys whose entries in the shared cache are trusted, with commas between them",
+    "the one that belongs to TILESTACK_CACHE_SIGNING_KEY",
+)
+CACHE_SIGNING_KEY = Knob(
+    "TILESTACK_CACHE_SIGNING_KEY", "the secret key that signs what we write to the shared cache", "it is only read"
+)
 TOOLCHAIN = Knob("TILESTACK_TOOLCHAIN", "folder of the toolchain", ".toolchain in the checkout")
 JOBS = Knob(
     "TILESTACK_JOBS", "how many compiles, or cells of the matrix, run at once", "the number of usable CPU cores"
@@ -64,6 +75,21 @@ def cache_dir() -> Path:
         return Path.home() / ".cache" / "tilestack"
     except RuntimeError as error:  # as in a container, of a user that it does not know
         raise UsageError("no home folder is known, so no place for the cache", hint=f"set {CACHE_DIR.name}") from error
+
+
+def cache_url() -> str | None:
+    """The address of the shared compile cache, if there is one."""
+    return os.environ.get(CACHE_URL.name) or None
+
+
+def cache_public_keys() -> list[str]:
+    """The public keys whose entries in the shared cache are trusted."""
+    return [each.strip() for each in os.environ.get(CACHE_PUBLIC_KEY.name, "").split(",") if each.strip()]
+
+
+def cache_signing_key() -> str | None:
+    """The secret key that signs entries, if we may write to the shared cache."""
+    return os.environ.get(CACHE_SIGNING_KEY.name, "").strip() or None
 
 
 def toolchain_dir() -> Path:

@@ -13,11 +13,13 @@ import functools
 import heapq
 import multiprocessing
 import signal
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from . import artifact, stages
 from .bundle import Compiled
@@ -35,6 +37,8 @@ __all__ = [
     "silent", "tools_used",
 ]  # fmt: skip
 
+REQUESTS = 16  # to the shared cache, at once
+T = TypeVar("T")
 Wanted = Callable[[EntrySpec, Target], bool]
 
 
@@ -174,6 +178,20 @@ class Step:
     in_process: bool = False
 
 
+@dataclass(frozen=True)
+class Made:
+    """A step's result, and the seconds that it took."""
+
+    content: bytes
+    seconds: float
+
+
+def _timed(function: Callable[..., bytes], *arguments: object) -> Made:
+    started = time.perf_counter()
+    content = function(*arguments)
+    return Made(content, time.perf_counter() - started)
+
+
 def _leave_interrupts_to_the_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -196,7 +214,7 @@ class LazyPool:
             stop_all()
         self.started.shutdown(cancel_futures=True)
 
-    def submit(self, step: Step) -> Future[bytes]:
+    def submit(self, function: Callable[..., T], *arguments: object) -> Future[T]:
         if self.started is None:
             if self.kind is ProcessPoolExecutor:
                 # Not fork, because this process may already have threads.
@@ -205,9 +223,9 @@ class LazyPool:
             else:
                 self.started = ThreadPoolExecutor(self.jobs)
         try:
-            return self.started.submit(step.function, *step.arguments)
+            return self.started.submit(function, *arguments)
         except BrokenProcessPool as error:  # a worker has died, so this step fails as the steps in it did
-            failed: Future[bytes] = Future()
+            failed: Future[T] = Future()
             failed.set_exception(error)
             return failed
 
@@ -223,36 +241,73 @@ class _Run:
     failures: list[Failure] = field(default_factory=list[Failure])
     made: int = 0
     cached: int = 0
+    _unknown: deque[int] = field(default_factory=deque[int])  # steps that the folder lacks
+    _sending: list[Future[None]] = field(default_factory=list[Future[None]])
     _ready: list[tuple[tuple[int, int], int]] = field(default_factory=list[tuple[tuple[int, int], int]])
     _steps: list[tuple[Step, Callable[[bytes], None]]] = field(
         default_factory=list[tuple[Step, Callable[[bytes], None]]]
     )
 
     def add(self, step: Step, then: Callable[[bytes], None]) -> None:
-        """Passes a step's result to `then`: at once if it is in the cache, else during `finish`."""
-        found = self.cache.get(step.key)
+        """Passes a step's result to `then`: at once if it is in the cache's folder, else during `finish`."""
+        found = self.cache.find(step.key)
         if found is not None:
-            self.cached += 1
-            self._tell(step)
-            then(found)
+            self._found(step, then, found)
             return
-        heapq.heappush(self._ready, (step.order, len(self._steps)))
+        self._unknown.append(len(self._steps))
         self._steps.append((step, then))
 
     def finish(self) -> None:
-        """Runs all steps, including those that are added meanwhile."""
-        running: dict[Future[bytes], int] = {}
-        with LazyPool(ProcessPoolExecutor, self.jobs) as processes, LazyPool(ThreadPoolExecutor, self.jobs) as threads:
-            while self._ready or running:
+        """Runs all steps, including those that are added meanwhile. Before that it looks for each in the shared cache,
+        while others run, and sends what was made there."""
+        running: dict[Future[Made], int] = {}
+        looking: dict[Future[bytes | None], int] = {}
+        with (
+            LazyPool(ThreadPoolExecutor, REQUESTS) as requests,
+            LazyPool(ProcessPoolExecutor, self.jobs) as processes,
+            LazyPool(ThreadPoolExecutor, self.jobs) as threads,
+        ):
+            while self._unknown or self._ready or running or looking:
+                self._look(requests, looking)
                 while self._ready and len(running) < self.jobs:
                     _, number = heapq.heappop(self._ready)
                     step, _ = self._steps[number]
-                    running[(processes if step.in_process else threads).submit(step)] = number
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    self._finished(running.pop(future), future)
+                    pool = processes if step.in_process else threads
+                    running[pool.submit(_timed, step.function, *step.arguments)] = number
+                waiting: list[Future[Any]] = [*running, *looking]
+                if not waiting:  # the last steps were found in the folder meanwhile
+                    continue
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    if future in running:
+                        self._finished(running.pop(future), future, requests)
+                    else:
+                        self._looked_up(looking.pop(future), future.result())
+            for sent in self._sending:
+                sent.result()
 
-    def _finished(self, number: int, future: Future[bytes]) -> None:
+    def _look(self, requests: LazyPool, looking: dict[Future[bytes | None], int]) -> None:
+        """Begins to look for steps in the shared cache. Without one they are ready to run."""
+        while self._unknown and len(looking) < REQUESTS:
+            number = self._unknown.popleft()
+            step, _ = self._steps[number]
+            if self.cache.shared:
+                looking[requests.submit(self.cache.fetch, step.key)] = number
+            else:
+                self._looked_up(number, self.cache.fetch(step.key))
+
+    def _looked_up(self, number: int, found: bytes | None) -> None:
+        step, then = self._steps[number]
+        if found is None:
+            heapq.heappush(self._ready, (step.order, number))
+        else:
+            self._found(step, then, found)
+
+    def _found(self, step: Step, then: Callable[[bytes], None], content: bytes) -> None:
+        self.cached += 1
+        self._tell(step)
+        then(content)
+
+    def _finished(self, number: int, future: Future[Made], requests: LazyPool) -> None:
         step, then = self._steps[number]
         try:
             result = future.result()
@@ -265,10 +320,12 @@ class _Run:
             error.add_note(f"while compiling {step.cell}")
             raise
         else:
-            self.cache.put(step.key, result)
+            self.cache.put(step.key, result.content, result.seconds)
+            if self.cache.shared:
+                self._sending.append(requests.submit(self.cache.share, step.key, result.content, result.seconds))
             self.made += 1
             self._tell(step)
-            then(result)
+            then(result.content)
             return
         self._tell(step)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import threading
 from pathlib import Path
@@ -111,3 +112,37 @@ def test_threads_may_share_a_cache(cache: Cache) -> None:
     for thread in threads:
         thread.join()
     assert sorted(made) == [b"0"] * 4 + [b"1"] * 4
+
+
+def test_an_entry_says_what_making_it_took(cache: Cache) -> None:
+    cache.put(key("x"), b"content", 1.5)
+    again = Cache(cache.root)
+    assert again.get(key("x")) == b"content"
+    assert (again.counts.hits, again.counts.saved, again.counts.read) == (1, 1.5, 56 + 7)
+    assert (cache.counts.spent, cache.counts.written) == (1.5, 56 + 7)
+
+
+def test_an_entry_without_a_head_is_read_and_says_no_time(cache: Cache) -> None:
+    path = cache._path(key("x"))
+    path.parent.mkdir(parents=True)
+    path.write_bytes(hashlib.sha256(b"old").digest() + b"old")
+    assert cache.get(key("x")) == b"old"
+    assert (cache.counts.hits, cache.counts.unknown, cache.counts.saved) == (1, 1, 0.0)
+
+
+def test_an_entry_under_another_key_is_not_used(cache: Cache) -> None:
+    cache.put(key("x"), b"content")
+    path = cache._path(key("y"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cache._path(key("x")).rename(path)
+    assert cache.get(key("y")) is None
+    assert cache.counts.damaged == 1
+
+
+def test_the_line_of_the_counts(cache: Cache) -> None:
+    counts = cache.counts
+    counts.add(hits=3, shared_hits=2, misses=1, read=1_500_000, received=500_000, saved=12.34, unknown=1, refused=4)
+    assert str(counts) == (
+        "cache: 5 of 6 found (2 in the shared cache); 2.0 MB read, 0.0 MB written; "
+        "12.3 s of compiling saved (1 do not say); 4 not signed by a trusted key, not used"
+    )

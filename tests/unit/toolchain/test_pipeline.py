@@ -13,9 +13,11 @@ import pytest
 
 from toolchain import pipeline, stages
 from toolchain.cache import Cache
+from toolchain.cache_counts import Counts
 from toolchain.entry import EntrySpec, ops
 from toolchain.errors import SourceError, ToolchainError, ToolFailed, UsageError
 from toolchain.pipeline import compile_entries, load_source
+from toolchain.shared_cache import Shared, new_keys
 from toolchain.targets import BYTECODE, targets
 
 SOURCE = """
@@ -248,3 +250,22 @@ def test_a_failed_tool_passes_between_processes_whole() -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert str(copy) == str(error) and "'/a b/tileiras' -x" in str(copy)
     assert (copy.command, copy.returncode, copy.stderr, copy.hint) == (error.command, 3, "said this\n", "do that")
+
+
+def test_a_compile_reads_and_writes_the_shared_cache(package: Path, tmp_path: Path) -> None:
+    signing, public = new_keys()
+    url = f"file://{tmp_path}/shared"
+    entries = [(package.name, spec(symbol)) for symbol in "abc"]
+
+    def run(folder: str, chosen: list[tuple[str, EntrySpec]], signing: str | None) -> tuple[pipeline.Outcome, Counts]:
+        cache = Cache(tmp_path / folder, Shared.open(url, [public], signing))
+        return compile_entries(chosen, [], cache, jobs=2, version="13.3"), cache.counts
+
+    _, counts = run("first", entries[:2], signing)
+    assert (counts.misses, counts.shared_hits) == (2, 0) and counts.sent > 0
+    outcome, counts = run("second", entries, None)
+    assert (outcome.made, outcome.cached) == (1, 2)
+    assert (counts.misses, counts.shared_hits, counts.hits, counts.sent) == (1, 2, 0, 0)
+    assert [c.artifact.payload for c in outcome.compiled] == [b"a 13.3", b"b 13.3", b"c 13.3"]
+    outcome, counts = run("second", entries, None)
+    assert (counts.misses, counts.shared_hits, counts.hits) == (0, 0, 3) and counts.saved > 0

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from toolchain.cache import Cache, key
+from toolchain.shared_cache import Shared, new_keys
+
+from .conftest import Run
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
+    monkeypatch.setenv("TILESTACK_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("TILESTACK_CACHE_URL", raising=False)
+    return Cache(tmp_path / "cache")
+
+
+def damage(path: Path) -> None:
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+
+
+def test_stats_of_a_cache_that_is_not_there(cache: Cache, run: Run) -> None:
+    ran = run("cache", "stats")
+    assert ran.code == 0 and f"{cache.root}: 0 entries" in ran.out
+
+
+def test_stats_tell_the_last_run_and_all(cache: Cache, run: Run) -> None:
+    for name in "ab":
+        cache.put(key(name), b"x" * 100, 2.0)
+    assert cache.get(key("a")) and cache.get(key("none")) is None
+    cache.record()
+    again = Cache(cache.root)
+    assert again.get(key("b"))
+    again.record()
+    found = json.loads(run("cache", "stats", "--json").out)
+    assert (found["entries"], found["bytes"], found["runs"]) == (2, 2 * 156, 2)
+    assert (found["last"]["hits"], found["last"]["misses"], found["last"]["saved"]) == (1, 0, 2.0)
+    assert (found["total"]["hits"], found["total"]["misses"], found["total"]["saved"]) == (2, 1, 4.0)
+    out = run("cache", "stats").out
+    assert "last compile: cache: 1 of 1 found" in out and "2 compiles: cache: 2 of 3 found" in out
+
+
+def test_verify_deletes_what_is_damaged(cache: Cache, run: Run) -> None:
+    for name in "abc":
+        cache.put(key(name), b"content")
+    paths = [path for _, path in cache.names()]
+    damage(paths[1])
+    assert "3 entries, 1 damaged and deleted" in run("cache", "verify").out
+    assert [path for _, path in cache.names()] == [paths[0], paths[2]]
+
+
+def test_clear_deletes_entries_and_nothing_else(cache: Cache, run: Run) -> None:
+    cache.put(key("a"), b"content")
+    other = cache.root / "images" / "base.tar"
+    other.parent.mkdir()
+    other.touch()
+    assert "1 entries deleted" in run("cache", "clear").out
+    assert not list(cache.names()) and other.exists()
+
+
+def test_verify_of_the_shared_cache_names_what_is_wrong(
+    cache: Cache, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del cache
+    assert run("cache", "verify", "--shared").code == 2
+    url, (signing, public) = f"file://{tmp_path}/shared", new_keys()
+    shared = Shared.open(url, [], signing)
+    for name in "abc":
+        shared.put(key(name), b"content", 1.0)
+    monkeypatch.setenv("TILESTACK_CACHE_URL", url)
+    monkeypatch.setenv("TILESTACK_CACHE_PUBLIC_KEY", public)
+    assert run("cache", "verify", "--shared").code == 0
+    damage(tmp_path / "shared" / key("b")[:2] / key("b")[2:])
+    Shared.open(url, [], new_keys()[0]).put(key("c"), b"evil", 1.0)
+    ran = run("cache", "verify", "--shared")
+    assert ran.code == 1 and "1 good, 1 damaged, 1 not signed by a trusted key" in ran.out
+
+
+def test_a_new_pair_of_keys_fits(cache: Cache, run: Run, tmp_path: Path) -> None:
+    del cache
+    found = dict(line.split("=", 1) for line in run("cache", "key").out.splitlines())
+    Shared.open(f"file://{tmp_path}/x", [found["TILESTACK_CACHE_PUBLIC_KEY"]], found["TILESTACK_CACHE_SIGNING_KEY"])
