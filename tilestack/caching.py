@@ -27,12 +27,16 @@ EXAMPLES = """\
 def add(commands: Any) -> None:
     made = command(commands, "cache", None, "look at the compile cache", EXAMPLES)
     whats = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    stats = command(whats, "stats", stats_, "show what the folder holds and what compiles found in it", "")
+    stats = _part(whats, "stats", stats_, "show what the folder holds and what compiles found in it", "stats --json")
     add_json(stats)
-    verify = command(whats, "verify", verify_, "check every entry; delete damaged ones of the folder", "")
+    verify = _part(whats, "verify", verify_, "check entries; delete damaged ones of the folder", "verify --shared")
     verify.add_argument("--shared", action="store_true", help="of the shared cache, where nothing is deleted")
-    command(whats, "clear", clear, "delete the entries of the folder", "")
-    command(whats, "key", key_, "make a pair of keys for a shared cache", "")
+    _part(whats, "clear", clear, "delete the entries of the folder", "clear")
+    _part(whats, "key", key_, "make a pair of keys for a shared cache", "key")
+
+
+def _part(whats: Any, name: str, run: Any, doc: str, example: str) -> argparse.ArgumentParser:
+    return command(whats, name, run, doc, f"  tilestack cache {example}\n")
 
 
 def runs(cache: Cache) -> list[dict[str, Any]]:
