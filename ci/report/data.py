@@ -169,7 +169,7 @@ def _run(run: Run) -> dict[str, Any]:
         "kind": "matrix" if run.matrix else "benchmarks",
         "date": run.date,
         "machines": run.machines,
-        "summary": run.matrix.summary() if run.matrix else f"{len(run.results.rows)} times",
+        "summary": run.matrix.summary() if run.matrix else f"{len(run.results.rows)} timed",
         "environment": {name: str(value) for name, value in run.environment.items() if isinstance(value, str | int)},
         "ceilings": dict(run.bench.ceilings) if run.bench else {},
     }

@@ -41,7 +41,7 @@ def headline(runs: Sequence[Run]) -> str:
     parts = [f"{found['passed']} of {ran} passed"] if found else []
     parts += [f"{found[status]} {status}" for status in ("failed", "error", "not run") if found[status]]
     if times := sum(len(run.bench.rows) for run in runs if run.bench):
-        parts.append(f"{times} times")
+        parts.append(f"{times} timed")
     if any(run.matrix and run.matrix.interrupted for run in runs):
         parts.append("interrupted")
     machines = dict.fromkeys(name for run in runs for name in run.machines)

@@ -27,7 +27,7 @@ let current = -1;  // the square that Tab reaches
 const filled = new Map(), elements = [], wideColumns = [];
 
 function draw() {
-  const head = data.columns.map((_, column) => `<span role="columnheader" class="group column" data-column="${column}" title="${escaped(columnName(column))}">${escaped(columnName(column))}</span>`).join("");
+  const head = data.columns.map((_, column) => `<span role="columnheader" class="group column" data-column="${column}" title="${escaped(columnName(column))}">${escaped(columnName(column).replace(/^NVIDIA /, ""))}</span>`).join("");
   const second = data.columns.map((_, column) => `<span role="presentation" class="column" data-column="${column}">${dtypes.map(d => `<span role="columnheader" class="sq" data-d="${d}">${d}</span>`).join("")}</span>`).join("");
   let html = `<div class="line head" role="row"><span class="name" role="columnheader"></span>${head}</div><div class="line head second" role="row"><span class="name" role="columnheader"><b>op</b><span class="muted">source</span></span>${second}</div>`, before = "";
   lines.forEach((line, number) => {

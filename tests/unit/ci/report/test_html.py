@@ -74,7 +74,7 @@ def browse(tmp_path: Path) -> Callable[[str, str], str]:
         path.write_text(page)
         command = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000",
                    f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()]  # fmt: skip
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
         assert "<body data-error" not in done.stdout
         assert "data-ready" in done.stdout
         return done.stdout

@@ -31,7 +31,7 @@ def test_a_machine_has_the_same_name_whatever_the_number_of_its_gpu(executor: st
 def test_a_line_says_it_all(save: Save, save_times: Save) -> None:
     runs = [*two_machines(save), *load([save_times("b.json", bench_row())])]
     assert verdict(runs) == "failed"
-    assert headline(runs) == "1 of 3 passed, 1 failed, 1 error, 1 not run, 1 times · NVIDIA H100, NVIDIA H200"
+    assert headline(runs) == "1 of 3 passed, 1 failed, 1 error, 1 not run, 1 timed · NVIDIA H100, NVIDIA H200"
 
 
 def test_of_a_shape_that_ran_twice_the_last_result_counts(save: Save) -> None:
