@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from toolchain.bundle import Bundle
-from toolchain.errors import ConformanceError
+from toolchain.errors import ConformanceError, DeviceError
 from toolchain.knobs import one_numpy_thread
 from toolchain.runtime import Executor, open_executor
 from toolchain.runtime.executor import Loaded
 
 from .journal import Journal
 from .result import Row
+from .retries import DeviceLost, declared
 
 STOPS = (signal.SIGINT, signal.SIGTERM)  # what ends a run from outside
 
@@ -57,7 +58,8 @@ class Job:
 @dataclass(frozen=True)
 class Plan:
     """The bundle and the executor that every process opens. `executor`: what open_executor() takes; `name`: the
-    executor's name in the journal."""
+    executor's name in the journal. `silent_s`: if no job ends for so many seconds, the processes are ended; None waits
+    for ever."""
 
     bundle: Path
     executor: str
@@ -65,27 +67,33 @@ class Plan:
     seed: int
     journal: Journal
     name: str
+    silent_s: float | None = None
 
 
 def run_here(jobs: Mapping[int, Job], site: Site, journal: Journal) -> Generator[tuple[int, list[Row]]]:
-    """Run the jobs in their order. Yields the number and the rows of each."""
+    """Run the jobs in their order. Yields the number and the rows of each. Raises DeviceLost."""
     site.executor.warm_up()
     for number, job in jobs.items():
-        yield number, _written(job, site, journal, (site.executor.name, number))
+        with _lost([number]):
+            rows = _written(job, site, journal, (site.executor.name, number))
+        yield number, rows
 
 
 def run_in_processes(jobs: Mapping[int, Job], plan: Plan, processes: int) -> Generator[tuple[int, list[Row]]]:
     """Run the jobs in processes, the longest first. Yields the number and the rows of each as it ends.
 
-    The processes are gone when this ends, in whatever way. Raises ConformanceError if one ends without an answer.
+    The processes are gone when this ends, in whatever way. Raises ConformanceError if one ends without an answer, and
+    DeviceLost after an error of the machine.
     """
     context = multiprocessing.get_context("spawn")  # a GPU's driver does not survive a fork
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processes, context, _open, (plan, context.Lock()))
     try:
         numbers = _submit(pool, jobs)
-        for future in as_completed(numbers):
-            yield numbers[future], future.result()
+        for future in _as_completed(numbers, processes, plan.silent_s):
+            with _lost([numbers[future]]):
+                rows = future.result()
+            yield numbers[future], rows
     except BrokenProcessPool as error:
         raise ConformanceError(
             "a process of the matrix ended without an answer: killed, or out of memory",
@@ -97,6 +105,29 @@ def run_in_processes(jobs: Mapping[int, Job], plan: Plan, processes: int) -> Gen
             for process in set(multiprocessing.active_children()) - others:
                 process.kill()
                 process.join()
+
+
+def _as_completed(
+    numbers: Mapping[Future[list[Row]], int], processes: int, silent_s: float | None
+) -> Iterator[Future[list[Row]]]:
+    left = set(numbers)
+    while left:
+        done, left = wait(left, timeout=silent_s, return_when=FIRST_COMPLETED)
+        if not done:  # they run in the order in which they were submitted
+            running = [number for future, number in numbers.items() if future in left][:processes]
+            raise DeviceLost(running, f"no job ended in {silent_s:g} s")
+        yield from done
+
+
+@contextmanager
+def _lost(numbers: Sequence[int]) -> Generator[None]:
+    """Raises DeviceLost for a declared error of the machine."""
+    try:
+        yield
+    except DeviceError as error:
+        if why := declared(error):
+            raise DeviceLost(numbers, f"{error.args[0]}: {why}") from error
+        raise
 
 
 def _submit(pool: ProcessPoolExecutor, jobs: Mapping[int, Job]) -> dict[Future[list[Row]], int]:
@@ -141,8 +172,12 @@ _here = threading.local()
 
 def _open(plan: Plan, gate: AbstractContextManager[Any]) -> None:
     threading.Thread(target=_leave_with_parent, daemon=True).start()
-    executor = open_executor(plan.executor)
-    executor.warm_up()
+    try:
+        executor = open_executor(plan.executor)
+        executor.warm_up()
+    except DeviceError as error:  # raised here it would only break the pool: the first job says it
+        _here.refused = error
+        return
     free = nullcontext() if executor.kind == "cpu" else gate
     site = Site(Bundle.load(plan.bundle), executor, plan.sources, plan.seed, free)
     _here.opened = _Here(site, plan.journal, plan.name)
@@ -157,6 +192,8 @@ def _leave_with_parent() -> None:
 
 
 def _run(number: int, job: Job) -> list[Row]:
+    if refused := getattr(_here, "refused", None):
+        raise refused
     opened: _Here = _here.opened
     return _written(job, opened.site, opened.journal, (opened.name, number))
 
@@ -167,6 +204,7 @@ def _written(job: Job, site: Site, journal: Journal, key: tuple[str, int]) -> li
     known: set[Loaded] = set()
     ran = site.executor.ran
     ran.clear()
+    journal.begin(key)
     for found in job.rows(site):
         row = replace(found, entries=tuple(sorted({loaded.symbol for loaded in ran})))
         journal.ran(sorted(ran - known))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -29,12 +30,14 @@ JobKey = tuple[str, int]  # the executor's name, the job's number
 
 @dataclass(frozen=True)
 class Record:
-    """What a journal holds: `run` describes the run; rows by job, which jobs have ended, and the kernels that ran."""
+    """What a journal holds: `run` describes the run; rows by job, which jobs have ended, the kernels that ran, and why
+    jobs were tried again."""
 
     run: Mapping[str, str]
     rows: Mapping[JobKey, Sequence[Row]] = field(default_factory=dict)
     ended: frozenset[JobKey] = frozenset()
     kernels: frozenset[Loaded] = frozenset()
+    retries: Mapping[JobKey, Sequence[str]] = field(default_factory=dict)
 
     def of(self, key: JobKey) -> Sequence[Row]:
         return self.rows.get(key, ())
@@ -47,13 +50,20 @@ class Journal:
     path: Path
 
     def start(self, run: Mapping[str, str], keep: Record | None = None) -> None:
-        """Begins the file anew, with the jobs of `keep` that have ended."""
+        """Begins the file anew, with all that `keep` holds: rows of a job that has not ended count until they are made
+        again."""
+        keep = keep or Record(run)
         lines = [_line({"run": dict(run)})]
-        lines += [_line({"kernel": kernel}) for kernel in sorted(keep.kernels)] if keep else []
-        for key in sorted(keep.ended) if keep else ():
-            lines += [_row_line(key, row) for row in keep.of(key)] if keep else []
-            lines.append(_end_line(key))
+        lines += [_line({"kernel": kernel}) for kernel in sorted(keep.kernels)]
+        lines += [_retry_line(key, why) for key, reasons in keep.retries.items() for why in reasons]
+        for key, rows in keep.rows.items():
+            lines += [_row_line(key, row) for row in rows]
+        lines += [_end_line(key) for key in sorted(keep.ended)]
         write_whole(self.path, b"".join(lines), parents=True)
+
+    def begin(self, key: JobKey) -> None:
+        """Writes that a job starts, perhaps not for the first time."""
+        self._append(_line({"executor": key[0], "job": key[1], "begin": True}))
 
     def add(self, key: JobKey, row: Row) -> None:
         """Writes a row of a job."""
@@ -62,6 +72,10 @@ class Journal:
     def ran(self, kernels: Iterable[Loaded]) -> None:
         """Writes which kernels a row launched. One that stands there already may come again."""
         self._append(b"".join(_line({"kernel": kernel}) for kernel in kernels))
+
+    def retry(self, key: JobKey, why: str) -> None:
+        """Writes that a job is tried again, and after which error of the machine."""
+        self._append(_retry_line(key, why))
 
     def end(self, key: JobKey) -> None:
         """Writes that a job has no more rows."""
@@ -75,13 +89,14 @@ class Journal:
             os.close(file)
 
     def read(self) -> Record | None:
-        """What was written so far, or None if there is no journal. An incomplete last line is left out. Raises
-        UsageError if the file is not a journal."""
+        """What was written so far, or None if there is no journal. An incomplete last line is left out. A cell that ran
+        again has its last row, but a wrong number stays. Raises UsageError if the file is not a journal."""
         try:
             *lines, _ = self.path.read_bytes().split(b"\n")  # behind the last line break: nothing, or a part of a line
         except FileNotFoundError:
             return None
-        rows: dict[JobKey, list[Row]] = {}
+        rows: dict[JobKey, _Rows] = {}
+        retries: dict[JobKey, list[str]] = {}
         ended: set[JobKey] = set()
         kernels: set[Loaded] = set()
         try:
@@ -93,13 +108,18 @@ class Journal:
                     continue
                 key = (str(document["executor"]), int(document["job"]))
                 if "row" in document:
-                    rows.setdefault(key, []).append(row_of(document["row"]))
+                    rows.setdefault(key, _Rows()).put(row_of(document["row"]))
+                elif "begin" in document:
+                    rows.setdefault(key, _Rows()).seen.clear()
+                elif "retry" in document:
+                    retries.setdefault(key, []).append(str(document["retry"]))
                 else:
                     ended.add(key)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             why = f"{self.path}: not a journal of the matrix ({type(error).__name__}: {error})"
             raise UsageError(why, hint="run without --resume") from error
-        return Record(run, rows, frozenset(ended), frozenset(kernels))
+        found = {key: list(of.kept.values()) for key, of in rows.items() if of.kept}
+        return Record(run, found, frozenset(ended), frozenset(kernels), retries)
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)
@@ -134,6 +154,26 @@ def code_hash() -> str:
             digest.update(f"{path.relative_to(root)}\n".encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+@dataclass
+class _Rows:
+    """The rows of a job while a journal is read. `seen`: how many of a cell and shape came since the job began last."""
+
+    kept: dict[tuple[str, str, int], Row] = field(default_factory=dict[tuple[str, str, int], Row])
+    seen: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+
+    def put(self, row: Row) -> None:
+        """Keeps a row in place of the one of an earlier try, unless that had a wrong number."""
+        place = (row.cell, row.shape)
+        key = (*place, self.seen[place])
+        self.seen[place] += 1
+        if key not in self.kept or self.kept[key].status != "failed":
+            self.kept[key] = row
+
+
+def _retry_line(key: JobKey, why: str) -> bytes:
+    return _line({"executor": key[0], "job": key[1], "retry": why})
 
 
 def _row_line(key: JobKey, row: Row) -> bytes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -22,9 +23,10 @@ from .cases import CASES, Case
 from .coverage import NO_SUITES, Suite, check_selected, lacking
 from .jobs import Job, Plan, Site, run_here, run_in_processes
 from .journal import Journal, Record, bundle_hash, check_same, code_hash
-from .native import native_rows
+from .native import cut_off_native, native_rows
 from .origin import describe, ended
-from .result import Results, Row
+from .result import Results, Row, Status
+from .retries import Rows, retries, with_retries
 from .run import Cell, OpRows, same_inputs
 from .smallest import Wanted, cost, smallest
 
@@ -111,18 +113,20 @@ def run_matrix(
         "sources": ", ".join(use_sources), "dtypes": ", ".join(use_dtypes), "ops": ", ".join(use_names),
         "seed": str(seed), "cases": "full" if full else "smallest",
     }  # fmt: skip
+    origin = describe(bundle, executors, command)
     before = journal.read() if resume else None
     if before is not None:
         check_same(journal, before.run, run)
     journal.start(run, before)
     done = before.ended if before else frozenset[tuple[str, int]]()
-    stopped, origin = "", describe(bundle, executors, command)
+    stopped = ""
     try:
         for executor in executors:
             jobs = {n: job for n, job in work[executor.name].items() if (executor.name, n) not in done}
             _run(jobs, bundle, executor, use_sources, seed, processes, journal, progress)
         if native is not None and (NATIVE, 0) not in done:
             interpreter = partial(open_executor, "cpu")
+            journal.begin((NATIVE, 0))
             for row in native_rows(
                 bundle, native, interpreter, cases, sources=use_sources, dtypes=use_dtypes, seed=seed
             ):
@@ -133,10 +137,13 @@ def run_matrix(
         stopped = "SIGTERM" if isinstance(error, Terminated) else "SIGINT"
     record = _read(journal)
     rows = _all_rows(record, executors, work, use_sources)
+    if native is not None and (NATIVE, 0) not in record.ended:
+        rows += cut_off_native(bundle, cases, record.of((NATIVE, 0)), sources=use_sources, dtypes=use_dtypes)
     rows += [row for executor in executors for row in lacks.rows(executor, use_sources)]
     environment = {
         **({"interrupted": stopped} if stopped else {}),
         **({"not run": lacks.words} if lacks.words else {}),
+        **({"retries": again} if (again := _retries(record, work)) else {}),
         "executors": ", ".join(executor.name for executor in executors),
         "sources": ", ".join(use_sources),
         "seed": str(seed),
@@ -156,6 +163,15 @@ def _read(journal: Journal) -> Record:
     return record
 
 
+def _retries(record: Record, work: Mapping[str, Mapping[int, Job]]) -> str:
+    """Which jobs were tried again, and why."""
+    lines = [
+        f"{work[name][number].op} {work[name][number].shape}: {why}"
+        for (name, number), reasons in record.retries.items() for why in reasons
+    ]  # fmt: skip
+    return f"{len(lines)}: {'; '.join(lines)}" if lines else ""
+
+
 def _all_rows(
     record: Record, executors: Sequence[Executor], work: Mapping[str, Mapping[int, Job]], sources: Sequence[str]
 ) -> list[Row]:
@@ -164,20 +180,23 @@ def _all_rows(
     for executor in executors:
         for number, job in work[executor.name].items():
             key = (executor.name, number)
-            rows += record.of(key)
+            rows += (replace(row, retries=len(record.retries.get(key, ()))) for row in record.of(key))
             if key not in record.ended:
                 rows += cut_off(job, executor, sources, record.of(key))
     return [*rows, *record.of((NATIVE, 0))]
 
 
-def cut_off(job: Job, executor: Executor, sources: Sequence[str], found: Sequence[Row]) -> list[Row]:
+def cut_off(
+    job: Job, executor: Executor, sources: Sequence[str], found: Sequence[Row],
+    status: Status = "not run", detail: str = "interrupted",
+) -> list[Row]:  # fmt: skip
     """A row for each cell of a job that did not end. How many shapes the cell has is not known before it runs."""
     rows: list[Row] = []
     for dtype in job.dtypes:
         for source in sources:
             began = any((row.source, row.dtype) == (source, dtype) for row in found)
             shape = f"{job.shape}, the rest" if began else job.shape
-            rows.append(Cell(job.op, source, dtype, executor).row(shape, status="not run", detail="interrupted"))
+            rows.append(Cell(job.op, source, dtype, executor).row(shape, status=status, detail=detail))
     return rows
 
 
@@ -207,12 +226,32 @@ def _run(
     journal: Journal,
     progress: Progress,
 ) -> None:
-    if processes == 1 or len(jobs) < FEW:
-        rows = run_here(jobs, Site(bundle, executor, sources, seed, nullcontext()), journal)
-    else:
-        opened = "cpu" if executor.kind == "cpu" else f"cuda:{executor.device[1]}"
-        plan = Plan(bundle.root, opened, sources, seed, journal, executor.name)
-        rows = run_in_processes(jobs, plan, min(processes, len(jobs)))
+    gpu = executor.kind != "cpu"
+    opened = f"cuda:{executor.device[1]}" if gpu else "cpu"
+    silent_s = retries().silent_s if gpu else None
+    plan = Plan(bundle.root, opened, sources, seed, journal, executor.name, silent_s)
+
+    def here(numbers: Collection[int]) -> Rows:
+        site = Site(bundle, executor, sources, seed, nullcontext())
+        return run_here({number: jobs[number] for number in numbers}, site, journal)
+
+    def apart(numbers: Collection[int]) -> Rows:
+        return run_in_processes({n: jobs[n] for n in numbers}, plan, min(processes, len(numbers)))
+
+    def give_up(number: int, why: str) -> list[Row]:
+        key = (executor.name, number)
+        record = _read(journal)
+        rows = cut_off(jobs[number], executor, sources, record.of(key), status="error", detail=why)
+        for row in rows:
+            journal.add(key, row)
+        journal.end(key)
+        return rows
+
+    first = here if processes == 1 or len(jobs) < FEW else apart
+    rows = with_retries(
+        jobs, first, apart, table=retries(), give_up=give_up,
+        note=lambda number, why: journal.retry((executor.name, number), why),
+    )  # fmt: skip
     total, done = sum(job.cost for job in jobs.values()), 0.0
     with closing(rows):  # an interrupt ends the processes here, not when garbage is collected
         for number, found in rows:

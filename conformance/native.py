@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 TARGET = "native"
 VERSIONS = ("13.1", "13.3")
 ABSENT = "native tools absent"
+ALL = "all native checks"
 OPT, TRANSLATE, OPTIMIZE = "cuda-tile-opt", "cuda-tile-translate", "cuda-tile-optimize"
 ALLOW_TMA, DENSE_I1 = "allow_tma", "dense-i1"  # a hint of a load or store; a defect in toolchain/issues.toml
 MODULO = "equal modulo allow_tma = false, which cuda-tile-translate writes as the integer 0, cuTile and we as a boolean"
@@ -54,16 +55,10 @@ def native_rows(
     seed: int,
 ) -> Iterator[Row]:
     """The rows of every cell. `tools`: the open tools, or a text that says why there are none."""
-    ops = {case.op for case in cases}
-    cells: dict[tuple[str, str, str], list[BundleEntry]] = {}
-    for entry in bundle.entries:
-        spec = entry.spec
-        if entry.interpretable and spec.source in sources and spec.dtype in dtypes and spec.op in ops:
-            cells.setdefault((spec.op, spec.source, spec.dtype), []).append(entry)
-    for (op, source, dtype), entries in cells.items():
-        row = Row(f"{op}-{source}-{dtype}-{TARGET}", source, op, dtype, TARGET, "native tools", "", "passed")
+    cells = _cells(bundle, cases, sources, dtypes)
+    for row, entries in cells:
         if isinstance(tools, str):
-            yield replace(row, shape="all native checks", status="not run", detail=f"{ABSENT}: {tools}")
+            yield replace(row, shape=ALL, status="not run", detail=f"{ABSENT}: {tools}")
             continue
         if tools.toolchain.has(OPT):
             yield from _checked(replace(row, shape="accepted"), entries, partial(_accepted, bundle, tools))
@@ -78,9 +73,36 @@ def native_rows(
         if not tools.toolchain.has(OPTIMIZE):
             yield _no_tool(replace(row, shape="optimized"), tools, OPTIMIZE)
     if not isinstance(tools, str) and tools.toolchain.has(OPTIMIZE):
-        entries = [entry for cell in cells.values() for entry in cell]
+        entries = [entry for _, cell in cells for entry in cell]
         with interpreter() as executor:
             yield from _optimized(bundle, entries, tools, executor, cases, sources=sources, dtypes=dtypes, seed=seed)
+
+
+def _cells(
+    bundle: Bundle, cases: Sequence[Case], sources: Sequence[str], dtypes: Sequence[str]
+) -> list[tuple[Row, list[BundleEntry]]]:
+    """The entries of each cell, and what its rows have in common."""
+    ops = {case.op for case in cases}
+    cells: dict[tuple[str, str, str], list[BundleEntry]] = {}
+    for entry in bundle.entries:
+        spec = entry.spec
+        if entry.interpretable and spec.source in sources and spec.dtype in dtypes and spec.op in ops:
+            cells.setdefault((spec.op, spec.source, spec.dtype), []).append(entry)
+    return [
+        (Row(f"{op}-{source}-{dtype}-{TARGET}", source, op, dtype, TARGET, "native tools", "", "passed"), entries)
+        for (op, source, dtype), entries in cells.items()
+    ]
+
+
+def cut_off_native(
+    bundle: Bundle, cases: Sequence[Case], found: Sequence[Row], *, sources: Sequence[str], dtypes: Sequence[str]
+) -> list[Row]:
+    """A row for each cell, for checks that an interrupt cut off."""
+    began = {row.cell for row in found}
+    return [
+        replace(row, shape=f"{ALL}, the rest" if row.cell in began else ALL, status="not run", detail="interrupted")
+        for row, _ in _cells(bundle, cases, sources, dtypes)
+    ]
 
 
 def _no_tool(row: Row, tools: NativeTools, name: str) -> Row:

@@ -16,14 +16,14 @@ from .origin import Origin
 FORMAT = 2
 KIND = "matrix"
 Status = Literal["passed", "failed", "error", "not run"]
-NUMBERS = ("error", "bound", "time_us", "time_low_us", "time_high_us")
+NUMBERS = ("error", "bound", "time_us", "time_low_us", "time_high_us", "retries")
 
 
 @dataclass(frozen=True)
 class Row:
     """A cell's outcome. `error` and `bound` are absolute; `worst` is the element with that error. `time_us` is the
     median of one launch, with its 95 % interval on a GPU; None if nothing was timed. `entries`: the symbols of what was
-    launched.
+    launched. `retries`: how often its job was tried again after an error of the machine.
 
     Status `failed`: the result is outside its bound. Status `error`: the launch itself raised. `detail` says why.
     """
@@ -44,11 +44,19 @@ class Row:
     time_low_us: float | None = None
     time_high_us: float | None = None
     entries: Sequence[str] = ()
+    retries: int = 0
 
     @property
     def percent(self) -> float | None:
         """The error in percent of its bound; None if there is no error, or if the result must be exact."""
         return 100 * self.error / self.bound if self.bound and self.error is not None else None
+
+    @property
+    def said(self) -> str:
+        """`detail`, and whether the job was tried again."""
+        times = "" if self.retries == 1 else f" {self.retries} times"
+        again = f"tried again{times} after an error of the machine" if self.retries else ""
+        return "; ".join(filter(None, (self.detail, again)))
 
     @property
     def share(self) -> str:
@@ -81,6 +89,8 @@ class Results:
     def summary(self) -> str:
         counts = self.counts()
         parts = [f"{counts[s]} {s}" for s in ("passed", "failed", "error", "not run") if counts[s] or s == "passed"]
+        if again := sum(row.retries > 0 for row in self.rows):
+            parts.append(f"{again} of them after a retry")
         return ", ".join([*parts, *["interrupted"] * bool(self.interrupted)])
 
     def to_json(self) -> str:

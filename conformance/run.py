@@ -32,6 +32,7 @@ from .compare import Verdict, compare, loosest, set_aside
 from .inputs import Inputs, make_inputs
 from .jobs import Site
 from .result import Row
+from .retries import declared
 from .stats import median
 
 Array = NDArray[np.generic]
@@ -73,6 +74,8 @@ def attempt(cell: Cell, shape: str, check: Callable[..., tuple[Verdict, Sequence
     except NotInterpretable as error:
         return cell.row(shape, status="not run", detail=str(error.args[0]))
     except TilestackError as error:
+        if declared(error):  # of the machine: the job is tried again
+            raise
         return cell.row(shape, status="error", detail=f"{type(error).__name__}: {error}")
     row = cell.row(shape, status="passed", error=verdict.error, bound=verdict.bound, worst=verdict.worst)
     if not times_us:

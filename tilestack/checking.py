@@ -99,6 +99,8 @@ def run_(args: argparse.Namespace) -> int:
         print(line)
     if lacking := results.environment.get("not run"):
         print(f"not run: {lacking}")
+    if again := results.environment.get("retries"):
+        print(f"tried again after an error of the machine: {again}")
     print(f"{results.summary()} in {results.environment['seconds']} s; {where}")
     if results.interrupted:
         print(f"next: the same command with --resume runs the rest; what is done is in {journal.path}", flush=True)

@@ -95,9 +95,10 @@ class NotInterpretable(LaunchError):
 
 
 class DeviceError(TilestackError):
-    """The base of all errors on the GPU side."""
+    """The base of all errors on the GPU side. `code`: the driver's CUresult, None where no call of it failed."""
 
     exit_code = 7
+    code: int | None = None
 
 
 class NoGPU(DeviceError):

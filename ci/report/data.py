@@ -68,7 +68,7 @@ class Page:
             self.rows.append([
                 self.cells(row.op, row.source, row.dtype), column, number, self.texts(row.shape), row.status,
                 _short(row.error), _short(row.bound), _short(row.time_us), _short(row.time_low_us),
-                _short(row.time_high_us), self.texts(row.detail), self.texts(row.worst),
+                _short(row.time_high_us), self.texts(row.said), self.texts(row.worst),
                 self.texts(" ".join(row.entries)),
             ])  # fmt: skip
 

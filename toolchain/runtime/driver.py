@@ -108,6 +108,12 @@ def check(call: str, result: tuple[Any, ...], doing: str = "") -> Any:
 
 def error_of(call: str, status: Any, doing: str) -> DeviceError:
     """The error that a CUresult stands for."""
+    error = _error_of(call, status, doing)
+    error.code = int(status)
+    return error
+
+
+def _error_of(call: str, status: Any, doing: str) -> DeviceError:
     code, name = int(status), getattr(status, "name", "unknown")
     during = f" while {doing}" if doing else ""
     what = f"{call} failed{during}: {name} ({code})"

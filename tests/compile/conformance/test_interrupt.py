@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from conformance.journal import Journal
+from conformance.matrix import run_matrix
+from toolchain.bundle import Bundle
 from toolchain.knobs import ROOT
+from toolchain.runtime import CpuExecutor
 
 pytestmark = pytest.mark.long(
     "waits for the moments of a run; by default a run is interrupted once, in tests/unit/conformance/test_matrix.py"
 )
 
 TILESTACK = [sys.executable, "-m", "tilestack"]
-MOMENTS = (0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0)  # seconds: importing, planning, starting processes, running
+MOMENTS = (0.2, 0.5, 0.8, 1.1, 1.3, 1.5, 1.7, 2.5)  # seconds: importing, planning, starting processes, running
 
 
 @pytest.fixture(scope="module")
@@ -71,29 +78,112 @@ def test_a_signal_at_any_moment(bundle: Path, tmp_path: Path, moment: float, num
     assert "Traceback" not in err
     assert gone(begun.pid)
     journal = tmp_path / "r/journal.jsonl"
-    if journal.exists():
-        rows = [json.loads(line).get("row") for line in journal.read_text().splitlines()[1:]]
-        finished = [row for row in rows if row]
-        report = json.loads((tmp_path / "r/results.json").read_text())["rows"]
-        assert all(row in report for row in finished)
-        assert any(row["detail"] == "interrupted" for row in report)
+    if not journal.exists():
+        return
+    finished = [row for line in journal.read_text().splitlines()[1:] if (row := json.loads(line).get("row"))]
+    report = tmp_path / "r/results.json"
+    rows = json.loads(report.read_text())["rows"] if report.exists() else []
+    if not any(row["detail"] == "interrupted" for row in rows):  # it came when all cells were done
+        rest = start(bundle, tmp_path / "r", "--resume")
+        out, err = rest.communicate(timeout=60)
+        assert rest.returncode == 0, out + err
+        assert "20 passed" in out
+        rows = json.loads(report.read_text())["rows"]
+    assert all(row in rows for row in finished)
 
 
-@pytest.mark.parametrize("moment", [2.0, 4.0, 6.0])
-def test_a_kill_loses_only_what_was_running(bundle: Path, tmp_path: Path, moment: float) -> None:
-    begun = start(bundle, tmp_path / "r")
-    time.sleep(moment)
-    begun.kill()
-    begun.communicate(timeout=60)
-    assert gone(begun.pid)
-    journal = tmp_path / "r/journal.jsonl"
-    before = journal.read_bytes().splitlines(keepends=True) if journal.exists() else []
-    finished = {json.loads(line)["job"] for line in before[1:] if line.endswith(b"\n") and b'"row"' not in line}
-    rest = start(bundle, tmp_path / "r", "--resume")
+KILLS = 100
+OF_ALL = 6  # of these kills: the whole command with its processes, whose start takes longer than its work
+
+
+@dataclass
+class Killed:
+    """What is on disk after each kill."""
+
+    journal: Path
+    rng: random.Random
+    known: set[tuple[str, str]] = field(default_factory=set)
+    cut: int = 0  # kills after some cells and before the last
+    whole: int = 0  # runs that came to their end
+
+    def look(self) -> None:
+        """No cell that ended before an earlier kill may be gone."""
+        lines = self.journal.read_bytes().split(b"\n")[1:-1] if self.journal.exists() else []
+        rows = [json.loads(line).get("row") for line in lines]
+        now = {(row["cell"], row["shape"]) for row in rows if row}
+        assert self.known <= now
+        self.cut += bool(now)
+        self.known = now
+
+
+def forked(work: Callable[[], object]) -> int:
+    """The number of a process like this one that does the work: nothing has to be imported again."""
+    if pid := os.fork():
+        return pid
+    code = 1
+    try:
+        work()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def test_a_hundred_kills_lose_at_most_the_running_cell(bundle: Path, tmp_path: Path) -> None:
+    """Each run resumes the one before. When one comes to its end, the next begins anew."""
+    report = tmp_path / "r"
+    killed = Killed(report / "journal.jsonl", random.Random(7))
+    opened = Bundle.load(bundle)
+    out = tmp_path / "results.json"
+
+    def once() -> None:
+        results = run_matrix(
+            opened, [CpuExecutor()], Journal(killed.journal), selected=["gelu", "softmax"], dtypes=["f32"], resume=True
+        )
+        out.write_text(results.to_json())
+        killed.journal.unlink()
+
+    CpuExecutor().warm_up()
+    started = time.monotonic()
+    once()
+    length_s, expected = time.monotonic() - started, out.read_text()
+    for _ in range(KILLS - OF_ALL):
+        pid = forked(once)
+        time.sleep(killed.rng.uniform(0, 0.5 * length_s))
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        if os.WIFEXITED(status):
+            assert os.WEXITSTATUS(status) == 0
+            assert outcomes(out.read_text()) == outcomes(expected)
+            killed.known, killed.whole = set(), killed.whole + 1
+        else:
+            killed.look()
+    assert killed.cut >= KILLS // 4 and killed.whole >= 3
+    once()
+    assert outcomes(out.read_text()) == outcomes(expected)
+
+
+def outcomes(results: str) -> list[tuple[str, ...]]:
+    """What a run found, without times."""
+    return [(row["cell"], row["shape"], row["status"], str(row["error"])) for row in json.loads(results)["rows"]]
+
+
+def test_a_killed_command_leaves_no_process_and_resumes(bundle: Path, tmp_path: Path) -> None:
+    """The same with the whole command and its processes."""
+    rng, report = random.Random(8), tmp_path / "r"
+    killed = Killed(report / "journal.jsonl", rng)
+    for number in range(OF_ALL):
+        begun = start(bundle, report, *["--resume"] * (number > 0))
+        time.sleep(rng.uniform(0.8, 1.7))
+        begun.kill()
+        begun.communicate(timeout=60)
+        assert gone(begun.pid)
+        if begun.returncode == 0:  # it was done before the kill
+            killed.known = set()
+        else:
+            killed.look()
+    rest = start(bundle, report, "--resume")
     out, err = rest.communicate(timeout=120)
     assert rest.returncode == 0, out + err
-    rows = json.loads((tmp_path / "r/results.json").read_text())["rows"]
+    rows = json.loads((report / "results.json").read_text())["rows"]
     assert {row["status"] for row in rows} <= {"passed", "not run"}
     assert len({(row["cell"], row["shape"]) for row in rows}) == len(rows)
-    kept = [json.loads(line) for line in before[1:] if line.endswith(b"\n")]
-    assert all(line["row"] in rows for line in kept if "row" in line and line["job"] in finished)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,11 +42,43 @@ def test_a_kill_loses_at_most_the_line_being_written(journal: Journal) -> None:
 
 
 def test_to_resume_keeps_the_jobs_that_ended(journal: Journal) -> None:
-    """A job that was cut off runs again: its rows must not be there twice, nor after a torn line."""
+    """A job that was cut off runs again: until then its rows count, and then they must not be there twice."""
     with journal.path.open("ab") as file:
         file.write(b'{"executor": "cp')
     journal.start(RUN, journal.read())
-    assert journal.read() == Record(RUN, {("cpu", 3): [ROW]}, frozenset({("cpu", 3)}))
+    assert journal.read() == Record(RUN, {("cpu", 3): [ROW], ("cpu", 4): [ROW]}, frozenset({("cpu", 3)}))
+    journal.begin(("cpu", 4))
+    again = replace(ROW, detail="again")
+    journal.add(("cpu", 4), again)
+    record = journal.read()
+    assert record is not None and record.of(("cpu", 4)) == [again]
+
+
+def test_two_rows_of_one_cell_and_shape_are_both_kept(journal: Journal) -> None:
+    """As the checks with the native tools have them: what passed, and what could not be checked."""
+    two = [ROW, replace(ROW, status="not run")]
+    for _ in range(2):
+        journal.begin(("cpu", 5))
+        for row in two:
+            journal.add(("cpu", 5), row)
+    record = journal.read()
+    assert record is not None and record.of(("cpu", 5)) == two
+
+
+def test_a_wrong_number_is_not_replaced(journal: Journal) -> None:
+    wrong = replace(ROW, status="failed")
+    for row in (wrong, ROW):
+        journal.begin(("cpu", 5))
+        journal.add(("cpu", 5), row)
+    record = journal.read()
+    assert record is not None and record.of(("cpu", 5)) == [wrong]
+
+
+def test_retries_are_kept(journal: Journal) -> None:
+    journal.retry(("cpu", 4), "lost")
+    journal.start(RUN, journal.read())
+    record = journal.read()
+    assert record is not None and record.retries == {("cpu", 4): ["lost"]}
 
 
 def test_another_run_is_not_resumed(journal: Journal) -> None:
