@@ -47,7 +47,13 @@ def add(commands: Any) -> None:
     )
     run.add_argument("--quiet", action="store_true", help="no line for a row that passes")
     add_plan(actions)
-    command(commands, "doctor", doctor, "show what is installed here, and what to do", "")
+    add_json(
+        command(
+            commands, "doctor", doctor, "show what is installed here, and what to do",
+            "  tilestack doctor\n"
+            "  tilestack doctor --json       exits with 0, with 4 if something is broken, with 7 if only the GPU is\n",
+        )
+    )  # fmt: skip
 
 
 def list_(args: argparse.Namespace) -> int:
@@ -142,7 +148,7 @@ def _native_tools() -> Generator[NativeTools | str]:
         yield tools
 
 
-def doctor(_: argparse.Namespace) -> int:
+def doctor(args: argparse.Namespace) -> int:
     from toolchain import doctor as toolchain_doctor
 
-    return toolchain_doctor.report()
+    return toolchain_doctor.report(as_json=args.json)

@@ -116,6 +116,11 @@ def jobs() -> int:
     return int(chosen)
 
 
+def chosen_tmpdir() -> Path | None:
+    """The folder for temporary files that the user named. Python takes another one where it cannot be written."""
+    return Path(chosen) if (chosen := os.environ.get("TMPDIR")) else None
+
+
 @contextmanager
 def one_numpy_thread() -> Generator[None]:
     """Makes processes started inside the block multiply matrices in one thread each, because there is one process for

@@ -72,7 +72,7 @@ class Engine:
             raise ToolchainError("the PyPI package docker is not installed", hint="nox -s build_toolchain") from error
         tried: list[str] = []
         for address in addresses():
-            if address.startswith("unix://") and (problem := _unreachable(address.removeprefix("unix://"))):
+            if address.startswith("unix://") and (problem := unreachable(address.removeprefix("unix://"))):
                 tried.append(f"{address}: {problem}")
                 continue
             try:
@@ -251,7 +251,7 @@ def addresses() -> list[str]:
     return [f"unix://{path}" for path in sockets]
 
 
-def _unreachable(path: str) -> str | None:
+def unreachable(path: str) -> str | None:
     """Why nothing answers at a socket, or None. Asked first: docker leaves its own socket open where it fails."""
     with socket.socket(socket.AF_UNIX) as tried:
         try:

@@ -1,0 +1,7 @@
+"""`python -m toolchain.doctor`."""
+
+import sys
+
+from . import main
+
+sys.exit(main())
