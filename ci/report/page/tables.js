@@ -20,36 +20,43 @@ function environmentSection() {
   document.getElementById("environment").insertAdjacentHTML("beforeend", `<div class="cards">${cards.join("")}</div>`);
 }
 
-// Rows of any tool's JSON: a list of objects, or an object that holds one.
-function rowsIn(value) {
-  if (Array.isArray(value) && value.length && value.every(row => row && typeof row === "object" && !Array.isArray(row))) return value;
-  if (value && typeof value === "object") for (const inner of Object.values(value)) { const found = rowsIn(inner); if (found) return found; }
-  return null;
+// Lists of objects in any tool's JSON, by name, each row with the values of inner objects beside its own.
+function flat(row) {
+  return Object.assign({}, ...Object.entries(row).map(([name, value]) => value && typeof value === "object" && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).map(([inner, each]) => [`${name} ${inner}`, each])) : {[name]: value}));
+}
+function listsIn(value, name = "") {
+  if (Array.isArray(value)) return value.length && value.every(row => row && typeof row === "object" && !Array.isArray(row)) ? [[name, value.map(row => flat(row))]] : [];
+  return value && typeof value === "object" ? Object.entries(value).flatMap(([inner, each]) => listsIn(each, inner)) : [];
 }
 function shownValue(value) {
   if (value === null || value === undefined) return "";
   if (typeof value === "boolean") return value ? "✓ yes" : "✗ no";
   if (typeof value === "number") return digits(value, 6);
   if (typeof value !== "object") return String(value);
-  return Array.isArray(value) && value.every(v => typeof v !== "object") ? value.join(", ") : JSON.stringify(value);
+  return Array.isArray(value) ? value.map(shownValue).join(", ") : Object.entries(value).map(([name, each]) => `${name} ${shownValue(each)}`).join(", ");
 }
 function foreignSection(id, value) {
-  const rows = rowsIn(value), section = document.getElementById(id);
+  const section = document.getElementById(id);
   if (value === null) return;
   section.hidden = false;
-  if (!rows) { section.insertAdjacentHTML("beforeend", `<pre>${escaped(JSON.stringify(value, null, 1))}</pre>`); return; }
-  const heads = [...new Set(rows.flatMap(row => Object.keys(row)))];
-  const said = Object.entries(value).filter(([, v]) => typeof v !== "object" || v === null).map(([name, v]) => [name, escaped(shownValue(v))]);
+  const lists = listsIn(value);
+  if (!lists.length) section.insertAdjacentHTML("beforeend", `<pre>${escaped(JSON.stringify(value, null, 1))}</pre>`);
+  else if (!Array.isArray(value)) section.insertAdjacentHTML("beforeend", facts(Object.entries(value).filter(([, v]) => typeof v !== "object" || v === null).map(([name, v]) => [name, escaped(shownValue(v))])));
+  for (const [name, rows] of lists) foreignTable(section, name, rows);
+}
+function foreignTable(section, name, rows) {
+  const heads = [...new Set(rows.flatMap(row => Object.keys(row)))], box = document.createElement("div");
   const numeric = new Set(heads.filter(head => rows.some(row => typeof row[head] === "number")));
   const body = list => list.map(row => `<tr>${heads.map(head => `<td${numeric.has(head) ? ' class="n"' : ""}>${escaped(shownValue(row[head]))}</td>`).join("")}</tr>`).join("");
-  section.insertAdjacentHTML("beforeend", `${Array.isArray(value) ? "" : facts(said)}<div class="picks"><label class="pick">Words <input type="search"></label><span class="muted" aria-live="polite"></span></div><div class="scroll" style="max-height:70vh"><table><thead><tr>${heads.map(head => `<th scope="col"${numeric.has(head) ? ' class="n"' : ""}>${escaped(head.replaceAll("_", " "))}</th>`).join("")}</tr></thead><tbody></tbody></table></div>`);
+  box.innerHTML = `${name ? `<h3>${escaped(name)}</h3>` : ""}<div class="picks"><label class="pick">Words <input type="search"></label><span class="muted" aria-live="polite"></span></div><div class="scroll" style="max-height:70vh"><table><thead><tr>${heads.map(head => `<th scope="col"${numeric.has(head) ? ' class="n"' : ""}>${escaped(head.replaceAll("_", " "))}</th>`).join("")}</tr></thead><tbody></tbody></table></div>`;
+  section.append(box);
   const texts = rows.map(row => heads.map(head => shownValue(row[head])).join(" ").toLowerCase());
   const show = () => {
-    const words = section.querySelector("input").value.toLowerCase().split(/\s+/).filter(Boolean), found = rows.filter((_, n) => words.every(word => texts[n].includes(word)));
-    section.querySelector("tbody").innerHTML = body(found.slice(0, 500));
-    section.querySelector("[aria-live]").textContent = `${Math.min(500, found.length)} of ${found.length} shown${found.length === rows.length ? "" : `, ${rows.length} in all`}`;
+    const words = box.querySelector("input").value.toLowerCase().split(/\s+/).filter(Boolean), found = rows.filter((_, n) => words.every(word => texts[n].includes(word)));
+    box.querySelector("tbody").innerHTML = body(found.slice(0, 500));
+    box.querySelector("[aria-live]").textContent = `${Math.min(500, found.length)} of ${found.length} shown${found.length === rows.length ? "" : `, ${rows.length} in all`}`;
   };
-  section.querySelector("input").addEventListener("input", show);
+  box.querySelector("input").addEventListener("input", show);
   show();
 }
 

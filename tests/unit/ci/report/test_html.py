@@ -160,11 +160,14 @@ def test_charts_and_other_tools_tables_are_shown(save: Save, save_times: Save, b
         [*times, save("r.json", make_row(time_us=3.0, time_low_us=2.0, time_high_us=4.0), origin=make_origin())]
     )
     page = browse(
-        render_html(runs, None, {"cubins": [{"symbol": "gelu<1>", "registers": 40}]}, [{"target": "sm_90"}]),
+        render_html(
+            runs, None, {"changed": [{"symbol": "gelu<1>", "after": {"registers": 40}}]}, [{"target": "sm_90"}]
+        ),
         """
       const section = id => document.getElementById(id);
       say(["speed", "roofline", "difference", "support"].map(id => section(id).hidden));
       say(section("speed").querySelectorAll("canvas").length);
+      say(section("difference").querySelector("thead").textContent);
       say(section("difference").querySelector("tbody").textContent);
       document.querySelector("[data-s]").click();
       say(drawer.querySelectorAll("canvas").length);
@@ -172,6 +175,6 @@ def test_charts_and_other_tools_tables_are_shown(save: Save, save_times: Save, b
     """,
     )
     assert found(page) == (
-        '[[false,false,false,false],1,"gelu&lt;1&gt;40",2,'
+        '[[false,false,false,false],1,"symbolafter registers","gelu&lt;1&gt;40",2,'
         '["Reproduce","Shapes","Time by shape","History","Benchmarks"]]'
     )
