@@ -8,15 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolchain.errors import UsageError
+from toolchain.compatibility import MAGIC
+from toolchain.errors import BytecodeError, UsageError
 from toolchain.targets import BYTECODE
 
 from .options import SOURCES, add_json, command, emit, read, seed
 
 if TYPE_CHECKING:
     from toolchain.tileir.dialect.control import ModuleOp
-
-MAGIC = b"\x7fTileIR"
 
 
 def add(commands: Any) -> None:
@@ -94,7 +93,9 @@ def load_all(path: Path) -> list[ModuleOp]:
     from toolchain.tileir.dialect.verify import verify as check
 
     raw = read(path)
-    if raw.startswith(MAGIC):
+    if raw and MAGIC.startswith(raw):
+        raise BytecodeError(f"{path}: Tile IR bytecode that ends inside its header, after {len(raw)} bytes")
+    if raw.startswith(MAGIC[:-1]):
         modules = [bytecode.read(raw, name=str(path))]
         source = None
     else:

@@ -17,8 +17,8 @@ from .errors import UsageError
 from .tables import Check, check_keys, is_integer, place, read_table, text, texts
 
 COMPATIBILITY = Path(__file__).parent / "compatibility.toml"
-_MAGIC = b"\x7fTileIR\x00"  # of Tile IR bytecode; major and minor version follow, a byte each, and a tag of two bytes
-_HEADER = len(_MAGIC) + 4
+MAGIC = b"\x7fTileIR\x00"  # of Tile IR bytecode; major and minor version follow, a byte each, and a tag of two bytes
+_HEADER = len(MAGIC) + 4
 _PTX_VERSION = re.compile(rb"^\s*\.version\s+(\d+\.\d+)", re.MULTILINE)
 _PTX_TARGET = re.compile(rb"^\s*\.target\s+(sm_\d+[af]?)\b", re.MULTILINE)
 UPDATE = "raise tileiras, nvcc and nvvm in pyproject.toml to one version, then nox -s update_pins"
@@ -37,6 +37,7 @@ _ROWS: Mapping[str, Mapping[str, Check]] = {
         "version": text, "libnvvm": _text_or_empty, "bytecode": texts, "targets": texts, "source": text,
     },
     "cuda": {"release": text, "ptx": text, "chips": texts, "source": text},
+    "hint": {"name": text, "since": text, "source": text},
     "driver": {"cuda": _integer, "minimum": _integer, "source": text},
 }  # fmt: skip
 
@@ -73,12 +74,23 @@ class Driver:
 
 
 @dataclass(frozen=True)
+class Hint:
+    """A key of the optimization hints in bytecode, and the first tileiras that reads it, in whichever version of the
+    bytecode it stands."""
+
+    name: str
+    since: str
+    source: str
+
+
+@dataclass(frozen=True)
 class Compatibility:
     """The whole table, each list from old to new. `sources`: where the rows come from."""
 
     sources: Mapping[str, str]
     tileiras: tuple[Tileiras, ...]
     cuda: tuple[Release, ...]
+    hints: tuple[Hint, ...]
     drivers: tuple[Driver, ...]
 
     def of_tileiras(self, version: str) -> Tileiras | None:
@@ -126,6 +138,7 @@ def load(path: Path) -> Compatibility:
         sources=content["sources"],
         tileiras=tuple(Tileiras(**_tuples(row)) for row in content["tileiras"]),
         cuda=tuple(Release(**_tuples(row)) for row in content["cuda"]),
+        hints=tuple(Hint(**row) for row in content["hint"]),
         drivers=tuple(Driver(**row) for row in content["driver"]),
     )
 
@@ -142,8 +155,8 @@ def table() -> Compatibility:
 
 def bytecode_version(code: bytes) -> str | None:
     """The version in the header of Tile IR bytecode; None if this is no bytecode, or cut off in its header."""
-    at = len(_MAGIC)
-    return f"{code[at]}.{code[at + 1]}" if code.startswith(_MAGIC) and len(code) >= _HEADER else None
+    at = len(MAGIC)
+    return f"{code[at]}.{code[at + 1]}" if code.startswith(MAGIC) and len(code) >= _HEADER else None
 
 
 def bytecode_fits(tileiras: str, bytecode: str) -> Misfit | None:
@@ -244,9 +257,22 @@ def jit_fits(offered: tuple[int, int], ptx: str) -> Misfit | None:
     )
 
 
-def why_refused(name: str, versions: Mapping[str, str], code: bytes, target: str) -> Misfit | None:
+def hint_fits(tileiras: str, said: str) -> Misfit | None:
+    """Why this tileiras does not read a hint that it names in what it `said`; None if it names none."""
+    named = re.search(r"unallowed key (\w+)", said)
+    for row in table().hints:
+        if named and row.name == named[1] and number(tileiras) < number(row.since):
+            return Misfit(
+                f"tileiras {tileiras} does not read the optimization hint {row.name!r}, which tileiras {row.since} "
+                f"brought, though it reads this bytecode version",
+                f"leave that hint out, or use tileiras {row.since} or newer: {UPDATE}",
+            )
+    return None
+
+
+def why_refused(name: str, versions: Mapping[str, str], code: bytes, target: str, said: str = "") -> Misfit | None:
     """Why the tool `name` refuses this code for this target, if the table knows. `versions`: of the tool and of those
-    that it uses."""
+    that it uses; `said`: what it printed."""
     version = versions[name]
     if name == "ptxas":
         return ptx_fits(version, code, target)
@@ -259,5 +285,6 @@ def why_refused(name: str, versions: Mapping[str, str], code: bytes, target: str
     return (
         bytecode_fits(version, written)
         or target_fits(version, target)
+        or hint_fits(version, said)
         or tools_fit(version, versions["libnvvm"], versions["ptxas"])
     )

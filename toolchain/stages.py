@@ -67,7 +67,7 @@ def explained(error: ToolFailed, name: str, code: bytes, gpu: str) -> ToolFailed
     """A failure of tileiras or ptxas with the parts that do not fit, from compatibility.toml. tileiras gives no reason
     where it exits with 5: if its parts fit, the error says so."""
     versions = {part: tool(part).version for part in (name, *pins().tools[name].uses)}
-    if (misfit := compatibility.why_refused(name, versions, code, gpu)) is not None:
+    if (misfit := compatibility.why_refused(name, versions, code, gpu, error.stderr)) is not None:
         return error.because(misfit.pair, misfit.next)
     if name == "tileiras" and error.returncode == NO_REASON:
         parts = ", ".join(f"{part} {version}" for part, version in versions.items())

@@ -33,6 +33,8 @@ def tables() -> str:
                 for row in known.cuda
             ),
         ),
+        "### Optimization hints",
+        _table(("key", "tileiras from", "source"), ((f"`{row.name}`", row.since, row.source) for row in known.hints)),
         "### Cubins and the driver",
         _table(
             ("cubins of CUDA", "driver from", "source"),

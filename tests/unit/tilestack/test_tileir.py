@@ -48,6 +48,16 @@ def test_bytecode_that_is_not_right_has_no_text(run: Run, tmp_path: Path) -> Non
         assert ran.err.startswith(f"error: {path}:0:0: error: make_tensor_view: ") and "(in @k)" in ran.err
 
 
+@pytest.mark.parametrize("size", [1, 7, 8])
+def test_bytecode_cut_off_in_its_header_is_no_text(size: int, run: Run, add_one: Path, tmp_path: Path) -> None:
+    path = tmp_path / "k.tilebc"
+    run("assemble", add_one, "-o", path)
+    path.write_bytes(path.read_bytes()[:size])
+    ran = run("verify", path)
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err == f"error: {path}: Tile IR bytecode that ends inside its header, after {size} bytes\n"
+
+
 def test_an_entry_of_a_source_is_assembled(run: Run, tmp_path: Path) -> None:
     assert run("assemble", "--entry", "gelu_1024_f16", "--bytecode", "13.2", "-o", tmp_path / "k").code == 0
     data = (tmp_path / "k").read_bytes()

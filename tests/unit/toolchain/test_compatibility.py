@@ -71,6 +71,15 @@ def test_what_fits_is_not_blamed():
         assert why_refused("ptxas", {"ptxas": "13.5.37"}, ptx("9.5", written), chip) is None
 
 
+def test_a_hint_that_came_later_than_its_bytecode_version():
+    said = "error: error at offset 269: unallowed key default\nerror: failed to parse OptimizationHintsAttr"
+    older = FIT | {"tileiras": "13.2.86"}
+    assert (found := why_refused("tileiras", older, bytecode(13, 2), "sm_100", said)) is not None
+    assert "tileiras 13.2.86 does not read the optimization hint 'default', which tileiras 13.3.36" in found.pair
+    assert why_refused("tileiras", older, bytecode(13, 2), "sm_100", "unallowed key other") is None
+    assert why_refused("tileiras", FIT, bytecode(13, 2), "sm_100", said) is None
+
+
 def ptx(version: str, target: str) -> bytes:
     return f".version {version}\n.target {target}\n.address_size 64\n".encode()
 
