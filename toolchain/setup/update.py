@@ -126,6 +126,7 @@ def update(options: Sequence[str]) -> None:
     lock("--group bootstrap", ROOT / "bootstrap.lock", options)
     runtime = ["-c", requirements.name, *options]
     lock("pyproject.toml --extra report --group container", ROOT / "containers/runtime.lock", runtime)
+    lock("--group s3", ROOT / "tests/compile/toolchain/s3.lock", options)
     lock("--group conan", native.RECIPES / "requirements.lock", options)
     locked = read_lock(requirements.read_text())
     hashes = {machine: tool_hashes(locked, machine) for machine in MACHINES}
