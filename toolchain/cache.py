@@ -76,7 +76,7 @@ class Cache:
         if entry is None:
             self.counts.add(misses=1)
             return None
-        self._store(name, entry.content, entry.seconds or 0.0)
+        self.counts.add(written=self._store(name, entry.content, entry.seconds or 0.0))
         return entry.content
 
     def _fetched(self, name: str) -> Entry | None:
