@@ -41,6 +41,12 @@ def update_pins(session: nox.Session) -> None:
     session.run(sys.executable, "-m", "toolchain.setup.update", *session.posargs)
 
 
+@nox.session
+def toolkit(session: nox.Session) -> None:
+    """Install another release of tileiras, ptxas and libnvvm beside the pinned one: `nox -s toolkit -- 13.4.92`."""
+    session.run(sys.executable, "-m", "toolchain.setup.toolkits", *session.posargs)
+
+
 @nox.session(requires=["build_toolchain"])
 def llvm_canary(session: nox.Session) -> None:
     """Build a stack with other LLVM versions: `nox -s llvm_canary -- --stack 13.1 --llvm 22.1.8 --llvm 23.1.4`."""

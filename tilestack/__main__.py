@@ -14,6 +14,7 @@ try:
         caching,
         checking,
         compile_bundle,
+        diffing,
         inspecting,
         model,
         planning,
@@ -46,7 +47,8 @@ exit codes:
 
 
 GROUPS = (
-    compile_bundle, tuning, tileir, inspecting, publishing, model, checking, reporting, planning, caching, provenance,
+    compile_bundle, tuning, tileir, inspecting, diffing, publishing, model, checking, reporting, planning, caching,
+    provenance,
     stack,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"

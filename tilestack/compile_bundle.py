@@ -32,6 +32,7 @@ EXAMPLES = """\
   tilestack compile                                    what this machine can use or check, to build/bundle
   tilestack compile --full                             every entry for the default targets
   tilestack compile --target sm_90 --target sm_120     for these GPUs
+  tilestack compile --target sm_90 --toolkit 13.4.92   with another release of the compiler
   tilestack compile --no-targets                       bytecode only: all that the CPU interpreter needs
   tilestack compile --source mlir --op linear --dtype bf16 --output /tmp/linear
   tilestack compile --entries "py/gelu|f32$" --output /tmp/some
@@ -53,6 +54,7 @@ def add(commands: Any) -> None:
     made.add_argument("--force", action="store_true", help="replace a bundle that holds more than this selection")
     made.add_argument("--jobs", type=int, help="how many compiles run at once (default: the CPU cores)")
     made.add_argument("--bytecode", default=BYTECODE, metavar="VERSION", help=f"bytecode version (default {BYTECODE})")
+    made.add_argument("--toolkit", metavar="VERSION", help="compile with another tileiras (see docs/diff.md)")
     add_json(made)
 
 
@@ -145,12 +147,16 @@ def failed(failures: Iterable[Failure]) -> type[TilestackError]:
 
 def compile_(args: argparse.Namespace) -> int:
     from toolchain import pipeline
+    from toolchain.stages import stages
+    from toolchain.toolkits import toolkit
+    from toolchain.tools import tool
 
     from .selection import MORE
 
     if args.jobs is not None and args.jobs < 1:
         raise UsageError(f"--jobs {args.jobs}: at least one")
     bundle.check_replaceable(args.output)
+    find = toolkit(args.toolkit).tool if args.toolkit else tool
     started = time.perf_counter()
     wanted, selection = chosen(args)
     if not args.force:
@@ -169,6 +175,7 @@ def compile_(args: argparse.Namespace) -> int:
             version=args.bytecode,
             progress=progress,
             wanted=selection.wants,
+            by_kind=stages(find),
         )
     if args.bytecode == BYTECODE:  # another version is other code
         warn_of_stale(outcome.compiled, wanted)
@@ -186,7 +193,7 @@ def compile_(args: argparse.Namespace) -> int:
             f"{len(outcome.failures)} cells did not compile; {args.output} was not written",
             hint="the failures are listed above; --source, --op and --dtype choose cells",
         )
-    tools = pipeline.tools_used(wanted, (made.artifact.form.kind for made in outcome.compiled))
+    tools = pipeline.tools_used(wanted, (made.artifact.form.kind for made in outcome.compiled), find)
     bundle.write(args.output, outcome.compiled, tools)
     report = {
         "bundle": str(args.output), "entries": len(outcome.compiled), "targets": [t.name for t in wanted],

@@ -8,7 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from .cache import Cache, key
@@ -28,7 +28,7 @@ _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P[\dT]+ )?([A-Z][A-
 class Usage:
     """Resources of one entry. `registers`: per thread; `shared`, `stack` and `local`: in bytes; the rest are counts of
     instructions. `serialised`: the number of Hopper's matrix products if ptxas makes each wait for the previous one
-    (its note C7514), else 0."""
+    (its note C7514), else 0. `mix`: how often each instruction is there, the commonest first."""
 
     symbol: str
     registers: int
@@ -40,6 +40,7 @@ class Usage:
     serialised: int
     tensor_core: dict[str, int]
     copy_engine: dict[str, int]
+    mix: dict[str, int] = field(default_factory=dict[str, int])
 
 
 def is_cubin(data: bytes) -> bool:
@@ -51,7 +52,7 @@ def inspect_all(cubins: Sequence[bytes], cache: Cache, jobs: int) -> Iterator[li
     """`inspect` for each cubin, `jobs` at once. A cubin that was inspected before comes from the cache. Raises as
     `inspect` does."""
     tools = [tool(name).fingerprint for name in ("cuobjdump", "nvdisasm")] if cubins else []
-    names = [field.name for field in fields(Usage)]
+    names = [each.name for each in fields(Usage)]
 
     def look(cubin: bytes) -> list[Usage]:
         content = cache.get_or_make(
@@ -92,6 +93,7 @@ def inspect(cubin: bytes) -> list[Usage]:
                 serialised=serialised(text),
                 tensor_core={name: n for name, n in sorted(counts.items()) if TENSOR_CORE.match(name)},
                 copy_engine={name: n for name, n in sorted(counts.items()) if COPY_ENGINE.match(name)},
+                mix=dict(sorted(counts.items(), key=lambda row: (-row[1], row[0]))),
             )
         )  # fmt: skip
     return rows

@@ -15,7 +15,7 @@ import multiprocessing
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -114,13 +114,16 @@ def compile_entries(
     version: str = BYTECODE,
     progress: Progress = silent,
     wanted: Wanted = for_its_targets,
+    by_kind: Mapping[artifact.Kind, stages.Stage] | None = None,
 ) -> Outcome:
     """Compiles entries, each with its source's package, for those of the targets for which they are `wanted`.
 
     The first target is compiled first. A failure of one cell does not stop the others. Without targets only artifacts
-    are made: the CPU interpreter needs nothing but Tile IR bytecode, and exporting it needs no tool.
+    are made: the CPU interpreter needs nothing but Tile IR bytecode, and exporting it needs no tool. `by_kind`: the
+    stages; by default those with the pinned tools.
     """
     check_targets(targets, version)
+    by_kind = stages.STAGES if by_kind is None else by_kind
     fingerprints = [load_source(package).fingerprint(spec) for package, spec in entries]
     chosen = [
         [rank for rank, target in enumerate(targets) if spec.runs_on(target.name) and wanted(spec, target)]
@@ -135,10 +138,10 @@ def compile_entries(
         made[i] = artifact.load(dumped)
         kind, payload = made[i].form.kind, made[i].payload
         if chosen[i] and kind not in stages_used:
-            stages_used[kind] = stages.STAGES[kind].fingerprint
+            stages_used[kind] = by_kind[kind].fingerprint
         for rank in chosen[i]:
             name = targets[rank].name
-            stage = stages.STAGES[kind]
+            stage = by_kind[kind]
             parts = ("assemble" if kind == "tile-ir" else kind, payload, stages_used[kind], name, *stages.OPTIONS)
             run.add(
                 Step(key(*parts), _cell(entries[i][1], name), stage.run, (payload, name), (rank, 0)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +14,14 @@ from .artifact import SUFFIXES, Kind
 from .errors import ToolchainError, ToolFailed
 from .pins import pins
 from .targets import Target
-from .tools import tool
+from .tools import Tool, tool
+
+Find = Callable[[str], Tool]
+
+
+def _pinned(name: str) -> Tool:
+    return tool(name)
+
 
 OPTIONS = (
     "--opt-level=3",
@@ -26,47 +34,48 @@ _CHIP = re.compile(rb"^\s*\.target\s+(sm_\d+[af]?)\b", re.MULTILINE)
 class Stage:
     """The step that turns one kind of code into a cubin. `uses`: the tools that a manifest names; we run the first.
     `run`: takes the code and a target's name and returns a cubin; raises ToolFailed with the command and the tool's
-    output."""
+    output. `find`: gives a tool by its name: that of the toolchain, or of another toolkit."""
 
     uses: tuple[str, ...]
     run: Callable[[bytes, str], bytes]
+    find: Find = _pinned
 
     @property
     def fingerprint(self) -> str:
         """The fingerprint of the tool and of the files that it loads."""
-        return tool(self.uses[0]).fingerprint
+        return self.find(self.uses[0]).fingerprint
 
 
-def assemble(bytecode: bytes, target: str) -> bytes:
+def assemble(bytecode: bytes, target: str, find: Find = _pinned) -> bytes:
     """Tile IR bytecode to a cubin. Raises ToolFailed."""
-    return _run("tileiras", "tile-ir", bytecode, target)
+    return _run("tileiras", "tile-ir", bytecode, target, find)
 
 
-def compile_ptx(text: bytes, target: str) -> bytes:
+def compile_ptx(text: bytes, target: str, find: Find = _pinned) -> bytes:
     """PTX to a cubin for a target. PTX for the features of one GPU, such as `.target sm_90a`, is compiled for that
     target if the numbers agree. Raises ToolFailed, and ToolchainError for PTX that names no target."""
     chip = _CHIP.search(text)
     if chip is None:
         raise ToolchainError(f"this PTX names no .target, so ptxas cannot compile it for {target}")
     written = chip[1].decode()
-    return _run("ptxas", "ptx", text, written if written.rstrip("af") == target else target)
+    return _run("ptxas", "ptx", text, written if written.rstrip("af") == target else target, find)
 
 
-def _run(name: str, kind: Kind, code: bytes, gpu: str) -> bytes:
+def _run(name: str, kind: Kind, code: bytes, gpu: str, find: Find) -> bytes:
     with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
         source, result = Path(folder, f"kernel.{SUFFIXES[kind]}"), Path(folder, "kernel.cubin")
         source.write_bytes(code)
         try:
-            tool(name).run([f"--gpu-name={gpu}", *OPTIONS, f"--output-file={result}", str(source)])
+            find(name).run([f"--gpu-name={gpu}", *OPTIONS, f"--output-file={result}", str(source)])
         except ToolFailed as error:
-            raise explained(error, name, code, gpu) from None
+            raise explained(error, name, code, gpu, find) from None
         return result.read_bytes()
 
 
-def explained(error: ToolFailed, name: str, code: bytes, gpu: str) -> ToolFailed:
+def explained(error: ToolFailed, name: str, code: bytes, gpu: str, find: Find = _pinned) -> ToolFailed:
     """A failure of tileiras or ptxas with the parts that do not fit, from compatibility.toml. tileiras gives no reason
     where it exits with 5: if its parts fit, the error says so."""
-    versions = {part: tool(part).version for part in (name, *pins().tools[name].uses)}
+    versions = {part: find(part).version for part in (name, *pins().tools[name].uses)}
     if (misfit := compatibility.why_refused(name, versions, code, gpu, error.stderr)) is not None:
         return error.because(misfit.pair, misfit.next)
     if name == "tileiras" and error.returncode == NO_REASON:
@@ -78,14 +87,21 @@ def explained(error: ToolFailed, name: str, code: bytes, gpu: str) -> ToolFailed
     return error
 
 
-STAGES: Mapping[Kind, Stage] = {
-    "tile-ir": Stage(("tileiras", "ptxas", "libnvvm"), assemble),
-    "ptx": Stage(("ptxas",), compile_ptx),
-}
+def stages(find: Find = _pinned) -> Mapping[Kind, Stage]:
+    """The stage of each kind of code, with the tools that `find` gives."""
+    return {
+        "tile-ir": Stage(("tileiras", "ptxas", "libnvvm"), functools.partial(assemble, find=find), find),
+        "ptx": Stage(("ptxas",), functools.partial(compile_ptx, find=find), find),
+    }
 
 
-def tools_used(targets: Iterable[Target], kinds: Iterable[Kind] = ("tile-ir",)) -> dict[str, dict[str, str]]:
+STAGES = stages()
+
+
+def tools_used(
+    targets: Iterable[Target], kinds: Iterable[Kind] = ("tile-ir",), find: Find = _pinned
+) -> dict[str, dict[str, str]]:
     """The tools that a compile of these kinds runs, in a manifest's form: version and sha256 by name."""
     names = dict.fromkeys(name for kind in sorted(set(kinds), reverse=True) for name in STAGES[kind].uses)
-    used = [tool(name) for name in (names if list(targets) else ())]
+    used = [find(name) for name in (names if list(targets) else ())]
     return {row.name: {"version": row.version, "sha256": row.sha256} for row in used}

@@ -37,7 +37,7 @@ def test_every_command_is_documented() -> None:
     assert {words[0] for words in helps} == {
         "compile", "tune", "assemble", "disassemble", "verify", "interpret",
         "inspect", "pack", "unpack", "verify-bundle", "generate", "matrix", "report", "doctor",
-        "reproduce", "sbom", "provenance", "licences", "stack", "cache",
+        "reproduce", "diff", "bisect", "sbom", "provenance", "licences", "stack", "cache",
     }  # fmt: skip
     for words, text in helps.items():
         if words not in {("doctor",), ("matrix", "list"), ("stack", "list")}:
