@@ -1,4 +1,4 @@
-"""The shared cache in S3, as moto's server answers for it, through s3fs: real requests, credentials that are checked."""
+"""The shared cache in S3, as moto's server answers for it, through s3fs: real requests, checked credentials."""
 
 from __future__ import annotations
 
