@@ -128,3 +128,10 @@ def reproduce(session: nox.Session) -> None:
 def release_files(session: nox.Session) -> None:
     """Make what is released: the wheel, packed bundles, SBOMs, provenance: `nox -s release_files -- build/bundle`."""
     session.run(PYTHON, "-m", "ci.release", "--uv", str(Path(sys.executable).parent / "uv"), *session.posargs)
+
+
+@nox.session(requires=["build_toolchain"])
+def support(session: nox.Session) -> None:
+    """Compile a sample with each tileiras, for the support table: `nox -s support -- --tileiras 13.5.37`."""
+    uv = str(Path(sys.executable).parent / "uv")
+    session.run(PYTHON, "-m", "ci.support", "compile", "--uv", uv, *session.posargs)

@@ -1,0 +1,16 @@
+"""Errors in a few words, for the cells of a table."""
+
+from __future__ import annotations
+
+from toolchain.errors import TilestackError, ToolFailed
+
+LONGEST = 160
+
+
+def short(error: TilestackError) -> str:
+    """The line of an error that says most, without the paths of one machine."""
+    text = error.stderr if isinstance(error, ToolFailed) else str(error.args[0])
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [f"exit code of {type(error).__name__}"]
+    best = next((line for line in lines if "error" in line.lower()), lines[0])
+    words = [word.rpartition("/")[2] if word.count("/") > 1 else word for word in best.split()]
+    return " ".join(words)[:LONGEST]
