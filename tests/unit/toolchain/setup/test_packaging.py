@@ -143,7 +143,7 @@ def test_the_metadata_is_that_of_the_project(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         said = message_from_bytes(archive.read(f"tilestack-{VERSION}.dist-info/METADATA"))
     assert (said["Name"], said["Version"], said["License-Expression"]) == ("tilestack", VERSION, "Apache-2.0")
-    assert set(said.get_all("Provides-Extra", [])) == {"compile", "model", "report", "provenance", "native"}
+    assert set(said.get_all("Provides-Extra", [])) == {"compile", "model", "report", "provenance", "native", "cache"}
     assert "jinja2>=3.1 ; extra == 'report'" in said.get_all("Requires-Dist", [])
     assert metadata("tilestack")["Name"] == "tilestack"  # what pip and uv read of the checkout's installation
 
