@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-RECORDED = Path(__file__).with_name("h200.csv")  # all that the check asks, as an H200 that is well answered
+RECORDED = Path(__file__).with_name("h200.csv")  # what an H200 answered: idle, then multiplying matrices
 # Answers --query-gpu from a table of fields, as the real one does with --format=csv,noheader,nounits.
 NVIDIA_SMI = """\
 #!{python} -IS
@@ -58,12 +58,20 @@ class Machine:
         (self.folder / "kernel.log").write_text("\n".join(["Linux version 6.12", *lines]) + "\n")
 
 
+def recorded() -> list[dict[str, str]]:
+    """The recorded GPUs as the check gets them, without units."""
+    header, *rows = csv.reader(RECORDED.read_text().splitlines(), skipinitialspace=True)
+    names = [name.partition(" [")[0] for name in header]
+    return [
+        {name: value.removesuffix(" MiB").removesuffix(" MHz") for name, value in zip(names, row, strict=True)}
+        for row in rows
+    ]
+
+
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     (tmp_path / "bin").mkdir()
-    header, values = csv.reader(RECORDED.read_text().splitlines(), skipinitialspace=True)
-    gpu = dict(zip((name.partition(" [")[0] for name in header), values, strict=True))
-    gpu = {name: value.removesuffix(" MiB").removesuffix(" MHz") for name, value in gpu.items()}
+    gpu, _ = recorded()
     answers: dict[str, object] = {"gpus": [gpu], "processes": [], "code": 0, "said": "", "sleeps": 0}
     made = Machine(tmp_path, answers, gpu)
     made.write()

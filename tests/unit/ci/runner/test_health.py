@@ -14,7 +14,7 @@ from ci.runner import health
 from ci.runner.table import load
 from toolchain.knobs import ROOT
 
-from .conftest import Machine
+from .conftest import Machine, recorded
 
 XID = "NVRM: Xid (PCI:0000:18:00): {}, pid=4711, name=python3, a message"
 
@@ -36,6 +36,13 @@ def test_a_gpu_that_is_well(machine: Machine) -> None:
         "kernel log",
         f"disk of {machine.folder}",
     ]
+
+
+def test_another_program_on_a_gpu_is_all_that_is_wrong_while_it_multiplies(machine: Machine) -> None:
+    """Its power cap lowers the clocks then, which is no fault."""
+    _, busy = recorded()
+    machine.says(gpus=[busy], processes=["648, python3, 874"])
+    assert one_fault(machine).startswith("sick other programs: python3 (pid 648, 874 MiB)")
 
 
 @pytest.mark.parametrize(
@@ -94,6 +101,7 @@ def test_each_gpu_is_checked(machine: Machine) -> None:
         ({"code": 9, "said": "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."},
          "couldn't communicate with the NVIDIA driver"),
         ({"code": 2, "said": 'Field "remapped_rows.failure" is not a valid field to query.'}, "not a valid field"),
+        ({"code": 6, "said": "No devices were found"}, "nvidia-smi exited 6: No devices were found"),
         ({"gpus": []}, "the driver lists none"),
     ],
 )  # fmt: skip
