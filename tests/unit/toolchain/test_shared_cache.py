@@ -183,7 +183,7 @@ class NoCredentialsError(Exception):
 
 
 @pytest.mark.parametrize("wrong", [PermissionError("Forbidden"), NoCredentialsError()])
-@pytest.mark.parametrize("signing", [None, PAIR[0]])
+@pytest.mark.parametrize("signing", [None, PAIR[0]], ids=["reader", "writer"])
 def test_a_store_that_refuses_us_is_an_error(
     wrong: Exception, signing: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +214,7 @@ def test_a_cache_that_nobody_has_written_is_said_and_left_alone(tmp_path: Path) 
         ("none://x", [PAIR[1]], None, "begin it with"),
         ("gs://x", [PAIR[1]], None, "gcsfs"),
     ],
+    ids=["no key", "public", "signing", "pair", "http", "folder", "unknown", "gs"],  # keys are new in each process
 )
 def test_wrong_settings_are_errors(url: str, public: list[str], signing: str | None, match: str) -> None:
     with pytest.raises(UsageError, match=match) as raised:
