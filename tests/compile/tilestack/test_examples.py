@@ -22,6 +22,7 @@ SOME = r"^mlir/(linear_128x128x64_bf16|gelu_1024_f32|attention_\w*_bf16)$"
 NOT_RUN = {
     "compiles for minutes; tests/unit/tilestack/test_commands.py compiles less": (
         "tilestack compile", "tilestack compile --full", "tilestack compile --target sm_90",
+        "tilestack compile --target sm_90 --toolkit 13.4.92",
         "tilestack compile --target sm_90 --target sm_120", "tilestack compile --no-targets",
         "tilestack compile --source mlir --op linear --dtype bf16 --output /tmp/linear",
         'tilestack compile --entries "py/gelu|f32$" --output /tmp/some',
@@ -39,6 +40,20 @@ NOT_RUN = {
         'tilestack tune linear --target sm_90 --shapes "M=8192 K=768 N=2304" --classes "^large$"',
         'tilestack generate "Hello" --checkpoint ~/gpt2 --executor cuda --dtype bf16',
     ),
+    "needs a remote": ("tilestack matrix plan --base origin/main", "tilestack matrix plan --event pull_request --base origin/main"),
+    "needs results of two GPUs; tests/unit/ci/report has some": (
+        "tilestack report h100.json h200.json bench-h200.json --bundle build/bundle --output report.html",
+        "tilestack report --check h200.json --bundle build/bundle",
+    ),
+    "needs bundles that differ; tests/unit/ci/diff/test_bisect.py has some": (
+        "tilestack bisect build/before build/bundle",
+        "tilestack bisect build/before build/bundle --source mlir --entry gelu_any_f32 --target sm_90",
+        'tilestack bisect A B --check "python3 measure.py {base} {bundle}"',
+    ),
+    "needs results with a failure; tests/compile/ci/test_reproduce.py has some": (
+        "tilestack reproduce build/report/results.json",
+    ),
+    "needs a shared cache": ("tilestack cache verify --shared",),
     "needs a clone of LLVM": ("tilestack stack check 0123abc --llvm-clone ~/llvm-project",),
 }  # fmt: skip
 
@@ -79,7 +94,10 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
         image.add(ROOT / "LICENSE", "LICENSE")
     (tmp_path / "kernels_mlir").symlink_to(ROOT / "kernels_mlir")
     monkeypatch.chdir(tmp_path)
-    assert main(["compile", "--target", "sm_90", "--entries", SOME, "--output", "build/bundle"]) == 0
+    for folder in ("build/before", "build/bundle"):
+        assert main(["compile", "--target", "sm_90", "--entries", SOME, "--output", folder]) == 0
+    for packed in ("old.tar.xz", "new.tar.xz"):
+        assert main(["pack", "build/bundle", "-o", packed]) == 0
     for line in examples():
         if line in left_out:
             continue

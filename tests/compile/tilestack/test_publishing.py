@@ -90,7 +90,7 @@ def test_a_bundle_is_packed_unpacked_and_made_again(bundle: Bundle, tmp_path: Pa
 
 def test_the_compile_cache_has_no_part_in_it(bundle: Bundle, tmp_path: Path) -> None:
     tilestack("compile", *GELU, "--target", "sm_90", "--target", "sm_80", "--output", tmp_path / "again")
-    entries = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    entries = [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.suffix != ".jsonl"]
     assert len(entries) == 6
     for path in entries:
         path.write_bytes(hashlib.sha256(b"wrong").digest() + b"wrong")
