@@ -40,7 +40,10 @@ NOT_RUN = {
         'tilestack tune linear --target sm_90 --shapes "M=8192 K=768 N=2304" --classes "^large$"',
         'tilestack generate "Hello" --checkpoint ~/gpt2 --executor cuda --dtype bf16',
     ),
-    "needs a remote": ("tilestack matrix plan --base origin/main", "tilestack matrix plan --event pull_request --base origin/main"),
+    "needs a remote": (
+        "tilestack matrix plan --base origin/main",
+        "tilestack matrix plan --event pull_request --base origin/main",
+    ),
     "needs results of two GPUs; tests/unit/ci/report has some": (
         "tilestack report h100.json h200.json bench-h200.json --bundle build/bundle --output report.html",
         "tilestack report --check h200.json --bundle build/bundle",
