@@ -31,6 +31,7 @@ MACHINES = ("aarch64", "x86_64")
 STACK = (
     "cuda-bindings",
     "cuda-tile",
+    "llvmlite",
     "ml-dtypes",
     "numpy",
     "nvidia-cuda-cuobjdump",
