@@ -1,0 +1,54 @@
+"""Layouts for tests of properties: small, so that every index can be tried."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from toolchain.cute.layout import Layout
+
+SIZES = st.sampled_from((1, 2, 3, 4))
+
+
+@st.composite
+def shapes(draw: st.DrawFn, depth: int = 2) -> object:
+    if depth == 0 or draw(st.booleans()):
+        return draw(SIZES)
+    return tuple(draw(shapes(depth - 1)) for _ in range(draw(st.integers(1, 2))))
+
+
+def _strided(draw: st.DrawFn, shape: object) -> object:
+    if isinstance(shape, tuple):
+        return tuple(_strided(draw, part) for part in shape)
+    return draw(st.integers(0, 20))
+
+
+@st.composite
+def layouts(draw: st.DrawFn) -> Layout:
+    """Any layout of at most two levels, with strides that may overlap."""
+    shape = draw(shapes())
+    return Layout(shape, _strided(draw, shape))
+
+
+@st.composite
+def bijections(draw: st.DrawFn) -> Layout:
+    """A flat layout that reaches each offset below its size once: a column-major one with its modes permuted."""
+    sizes = draw(st.lists(SIZES, min_size=1, max_size=3))
+    order = draw(st.permutations(range(len(sizes))))
+    strides, step = [0] * len(sizes), 1
+    for mode in order:
+        strides[mode] = step
+        step *= sizes[mode]
+    return Layout(tuple(sizes), tuple(strides))
+
+
+@st.composite
+def injections(draw: st.DrawFn) -> Layout:
+    """A flat layout that maps no two indices alike, with holes between its modes."""
+    sizes = draw(st.lists(SIZES, min_size=1, max_size=3))
+    order = draw(st.permutations(range(len(sizes))))
+    strides, step = [0] * len(sizes), 1
+    for mode in order:
+        step *= draw(st.integers(1, 3))
+        strides[mode] = step
+        step *= sizes[mode]
+    return Layout(tuple(sizes), tuple(strides))

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from tests.unit.cute.layout.strategies import bijections
+from toolchain.cute.layout import (
+    Layout,
+    LayoutError,
+    append_to_rank,
+    blocked_product,
+    cosize,
+    flat_product,
+    logical_product,
+    make_ordered_layout,
+    prepend_to_rank,
+    raked_product,
+    size,
+    tile_to_shape,
+    tiled_product,
+    zipped_product,
+)
+
+BLOCK, TILER = Layout.parse("(3,4):(4,1)"), Layout.parse("(2,5):(1,2)")
+
+
+def test_the_six_products_group_the_same_modes() -> None:
+    assert str(logical_product(BLOCK, TILER)) == "((3,4),(2,5)):((4,1),(12,24))"
+    assert str(zipped_product(BLOCK, TILER)) == "((3,4),(2,5)):((4,1),(12,24))"
+    assert str(tiled_product(BLOCK, TILER)) == "((3,4),2,5):((4,1),12,24)"
+    assert str(flat_product(BLOCK, TILER)) == "(3,4,2,5):(4,1,12,24)"
+    assert str(blocked_product(BLOCK, TILER)) == "((3,2),(4,5)):((4,12),(1,24))"
+    assert str(raked_product(BLOCK, TILER)) == "((2,3),(5,4)):((12,4),(24,1))"
+
+
+def test_copies_go_where_the_block_leaves_room() -> None:
+    block = Layout.parse("(2,2):(4,1)")
+    assert str(logical_product(block, Layout.parse("6:1"))) == "((2,2),(2,3)):((4,1),(2,8))"
+    assert str(logical_product(block, Layout.parse("(3,2):(2,1)"))) == "((2,2),(3,2)):((4,1),(8,2))"
+
+
+@given(bijections(), bijections())
+def test_a_product_reaches_as_many_offsets_as_both_together(block: Layout, tiler: Layout) -> None:
+    made = logical_product(block, tiler)
+    assert len({made(i) for i in range(size(made))}) == size(block) * size(tiler) == cosize(made)
+
+
+def test_tile_to_shape_repeats_the_block_until_it_covers_the_shape() -> None:
+    block = Layout.parse("(2,2):(1,2)")
+    assert str(tile_to_shape(block, (8, 8))) == "((2,4),(2,4)):((1,4),(2,16))"
+    assert str(tile_to_shape(block, (8, 8), (1, 0))) == "((2,4),(2,4)):((1,16),(2,4))"
+    assert str(tile_to_shape(block, (7, 8))) == "((2,4),(2,4)):((1,4),(2,16))"
+
+
+def test_ranks_are_filled_with_modes_of_size_1() -> None:
+    assert str(append_to_rank(Layout.parse("4:1"), 3)) == "(4,1,1):(1,0,0)"
+    assert str(prepend_to_rank(Layout.parse("4:1"), 2)) == "(1,4):(0,1)"
+    with pytest.raises(LayoutError, match="more than 1 modes"):
+        append_to_rank(Layout.parse("(4,4)"), 1)
+
+
+def test_an_order_names_each_mode() -> None:
+    assert str(make_ordered_layout((2, 3, 4), (2, 0, 1))) == "(2,3,4):(12,1,3)"
+    with pytest.raises(LayoutError, match="does not name each mode"):
+        make_ordered_layout((2, 3), (0,))

@@ -1,0 +1,47 @@
+"""The layout algebra: functions from coordinates to offsets, and what can be made of them.
+
+Pure Python without dependencies. The results agree with NVIDIA's published CuTe IR, and with its rules for modes of
+size 1, rather than with pycute, which differs from it.
+"""
+
+from .compose import complement, composition
+from .coordinates import crd2idx, dice, idx2crd, slice_and_offset, slice_layout
+from .divide import flat_divide, logical_divide, tiled_divide, zipped_divide
+from .inverse import left_inverse, right_inverse
+from .layout import (
+    Layout,
+    coalesce,
+    cosize,
+    filter_layout,
+    filter_zeros,
+    flat,
+    group_modes,
+    make_layout,
+    select,
+    size,
+)
+from .leaves import Basis, Dynamic, LayoutError
+from .partition import local_partition, local_tile
+from .product import (
+    append_to_rank,
+    blocked_product,
+    flat_product,
+    logical_product,
+    make_ordered_layout,
+    prepend_to_rank,
+    raked_product,
+    tile_to_shape,
+    tiled_product,
+    zipped_product,
+)
+from .recast import downcast, recast_layout, upcast
+from .swizzle import ComposedLayout, Swizzle, bank_conflicts, compose
+
+__all__ = [
+    "Basis", "ComposedLayout", "Dynamic", "Layout", "LayoutError", "Swizzle", "append_to_rank", "bank_conflicts",
+    "blocked_product", "coalesce", "complement", "compose", "composition", "cosize", "crd2idx", "dice", "downcast",
+    "filter_layout", "filter_zeros", "flat", "flat_divide", "flat_product", "group_modes", "idx2crd", "left_inverse",
+    "local_partition", "local_tile", "logical_divide", "logical_product", "make_layout", "make_ordered_layout",
+    "prepend_to_rank", "raked_product", "recast_layout", "right_inverse", "select", "size", "slice_and_offset",
+    "slice_layout", "tile_to_shape", "tiled_divide", "tiled_product", "upcast", "zipped_divide", "zipped_product",
+]  # fmt: skip

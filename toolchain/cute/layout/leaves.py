@@ -1,0 +1,112 @@
+"""The leaves of shapes and strides: integers, numbers that only the kernel knows, and steps along a coordinate.
+
+All arithmetic on leaves goes through their operators, so that a subclass of `Dynamic` that is bound to a value of a
+kernel can emit its operations. Source of the text forms: NVIDIA's CuTe IR, "CuTe types".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+
+class LayoutError(ValueError):
+    """A layout, a coordinate or an operation on them that is not defined. The message names both."""
+
+
+@dataclass(frozen=True)
+class Dynamic:
+    """An integer that is known when the kernel runs. `divisibility`: it is a multiple of this number."""
+
+    width: int = 32  # bits
+    divisibility: int = 1
+
+    def __str__(self) -> str:
+        said = ["i64"] * (self.width == 64) + [f"div={self.divisibility}"] * (self.divisibility > 1)
+        return "?{" + " ".join(said) + "}" if said else "?"
+
+    def _with(self, other: Leaf, divisibility: int) -> Dynamic:
+        width = max(self.width, other.width) if isinstance(other, Dynamic) else self.width
+        return Dynamic(width, divisibility)
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, Basis):
+            return other * self
+        if isinstance(other, int) and other in (0, 1):
+            return self if other else 0
+        return self._with(other, self.divisibility * divisor(other))
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Any) -> Any:
+        return self if other == 0 else self._with(other, math.gcd(self.divisibility, divisor(other)))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self if other == 0 else self._with(other, math.gcd(self.divisibility, divisor(other)))
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._with(other, math.gcd(self.divisibility, divisor(other)))
+
+    def __floordiv__(self, other: Any) -> Any:
+        if other == 1:
+            return self
+        exact = isinstance(other, int) and self.divisibility % other == 0
+        return self._with(other, self.divisibility // other if exact else 1)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._with(other, 1)
+
+    def __mod__(self, other: Any) -> Any:
+        if isinstance(other, int) and self.divisibility % other == 0:
+            return 0
+        return self._with(other, math.gcd(self.divisibility, divisor(other)))
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._with(other, 1)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """A stride of `scale` along mode `path` of a coordinate: `2@1` adds 2 to mode 1. A layout with such strides maps
+    to coordinates, which is what TMA takes."""
+
+    scale: int | Dynamic
+    path: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return "@".join(map(str, (self.scale, *self.path)))
+
+    def __mul__(self, other: Any) -> Basis | int:
+        return 0 if isinstance(other, int) and other == 0 else Basis(self.scale * other, self.path)
+
+    __rmul__ = __mul__
+
+
+Leaf = int | Dynamic | Basis
+Size = int | Dynamic
+
+
+def divisor(leaf: Any) -> int:
+    """The largest number by which a leaf can be divided for certain; 0 for 0."""
+    return leaf.divisibility if isinstance(leaf, Dynamic) else abs(leaf)
+
+
+def is_static(*leaves: Any) -> bool:
+    """True if all are known when the kernel is compiled."""
+    return not any(isinstance(x.scale if isinstance(x, Basis) else x, Dynamic) for x in leaves)
+
+
+def ceil_div(a: Any, b: Any) -> Any:
+    """a / b, rounded up. Both are positive."""
+    return a // b if is_static(a, b) and a % b == 0 else (a + (b - 1)) // b
+
+
+def smaller(a: Any, b: Any) -> Any:
+    """The smaller of two sizes; dynamic if one of them is."""
+    if is_static(a, b):
+        return min(a, b)
+    first, second = (a, b) if isinstance(a, Dynamic) else (b, a)
+    return Dynamic(first.width, math.gcd(first.divisibility, divisor(second)))

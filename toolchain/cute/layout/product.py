@@ -1,0 +1,100 @@
+"""Products: a layout repeated over another one.
+
+The six differ in how they group the same modes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .compose import Tile, by_mode, complement, composition
+from .divide import zip_pairs
+from .layout import Layout, cosize, make_layout, size
+from .leaves import LayoutError, ceil_div
+from .tuples import IntTuple, compact, product
+
+
+def logical_product(block: Layout, tiler: Layout | int | Tile) -> Layout:
+    """`(block, tiler)`: a copy of the block for each position of the tiler, laid out where the block leaves room.
+
+    A tuple multiplies the first modes one by one. Raises LayoutError if the tiler does not fit.
+    """
+    if isinstance(tiler, tuple):
+        return by_mode(logical_product, block, tiler)
+    tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
+    return make_layout(block, composition(complement(block, size(block) * cosize(tile)), tile))
+
+
+def zipped_product(block: Layout, tiler: Layout | int | Tile) -> Layout:
+    """`((block, ...), (tiler, ...))`. Raises LayoutError."""
+    made = logical_product(block, tiler)
+    return zip_pairs(made, len(tiler)) if isinstance(tiler, tuple) else made
+
+
+def tiled_product(block: Layout, tiler: Layout | int | Tile) -> Layout:
+    """`((block, ...), tiler, ...)`. Raises LayoutError."""
+    within, across = zipped_product(block, tiler)
+    return make_layout(within, *across)
+
+
+def flat_product(block: Layout, tiler: Layout | int | Tile) -> Layout:
+    """`(block, ..., tiler, ...)`. Raises LayoutError."""
+    within, across = zipped_product(block, tiler)
+    return make_layout(*within, *across)
+
+
+def blocked_product(block: Layout, tiler: Layout) -> Layout:
+    """`((block, tiler), ...)`: blocks side by side along each mode. Raises LayoutError."""
+    within, across = _padded_product(block, tiler)
+    return make_layout(*(make_layout(a, b) for a, b in zip(within, across, strict=True)))
+
+
+def raked_product(block: Layout, tiler: Layout) -> Layout:
+    """`((tiler, block), ...)`: blocks interleaved along each mode. Raises LayoutError."""
+    within, across = _padded_product(block, tiler)
+    return make_layout(*(make_layout(b, a) for a, b in zip(within, across, strict=True)))
+
+
+def _padded_product(block: Layout, tiler: Layout) -> Layout:
+    rank = max(len(block), len(tiler))
+    return logical_product(append_to_rank(block, rank), append_to_rank(tiler, rank))
+
+
+def append_to_rank(layout: Layout, rank: int) -> Layout:
+    """With modes 1:0 at the end, so that there are `rank`. Raises LayoutError if there are more already."""
+    if len(layout) > rank:
+        raise LayoutError(f"{layout} has more than {rank} modes")
+    return make_layout(*layout, *[Layout(1, 0)] * (rank - len(layout)))
+
+
+def prepend_to_rank(layout: Layout, rank: int) -> Layout:
+    """With modes 1:0 at the beginning, so that there are `rank`. Raises LayoutError if there are more already."""
+    if len(layout) > rank:
+        raise LayoutError(f"{layout} has more than {rank} modes")
+    return make_layout(*[Layout(1, 0)] * (rank - len(layout)), *layout)
+
+
+def make_ordered_layout(shape: IntTuple, order: tuple[int, ...]) -> Layout:
+    """A layout without gaps whose strides grow with the order of its modes: `(2,3)` and `(1,0)` make `(2,3):(3,1)`.
+
+    Raises LayoutError if there is not one number for each mode.
+    """
+    if not isinstance(shape, tuple) or len(shape) != len(order):
+        raise LayoutError(f"the order {order} does not name each mode of {shape}")
+    strides: dict[int, Any] = {}
+    step: Any = 1
+    for mode in sorted(range(len(order)), key=order.__getitem__):
+        strides[mode] = compact(shape[mode], step)
+        step = step * product(shape[mode])
+    return Layout(shape, tuple(strides[mode] for mode in range(len(shape))))
+
+
+def tile_to_shape(block: Layout, shape: IntTuple, order: tuple[int, ...] | None = None) -> Layout:
+    """The block repeated until it covers a shape, first along mode 0, or along the mode that `order` names first.
+
+    Sizes that the block does not divide are rounded up. Raises LayoutError if the block has more modes.
+    """
+    target = shape if isinstance(shape, tuple) else (shape,)
+    padded = append_to_rank(block, len(target))
+    times = tuple(ceil_div(product(extent), product(mode.shape)) for extent, mode in zip(target, padded, strict=True))
+    return blocked_product(padded, make_ordered_layout(times, order or tuple(range(len(times)))))
