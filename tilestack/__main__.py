@@ -15,6 +15,7 @@ try:
         checking,
         compile_bundle,
         diffing,
+        export_cpp,
         inspecting,
         model,
         planning,
@@ -47,9 +48,8 @@ exit codes:
 
 
 GROUPS = (
-    compile_bundle, tuning, tileir, inspecting, diffing, publishing, model, checking, reporting, planning, caching,
-    provenance,
-    stack,
+    compile_bundle, tuning, tileir, inspecting, diffing, export_cpp, publishing, model, checking, reporting, planning,
+    caching, provenance, stack,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 

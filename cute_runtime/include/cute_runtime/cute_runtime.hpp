@@ -3,6 +3,7 @@
 
 #include "arch.hpp"
 #include "array.hpp"
+#include "bundle.hpp"
 #include "device.hpp"
 #include "device_buffer.hpp"
 #include "driver.hpp"

@@ -13,6 +13,7 @@ static CUresult done(const char *call) {
 }
 
 typedef struct {
+  char name[128];
   size_t count, sizes[64];
 } Kernel;
 
@@ -90,6 +91,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count,
 }
 CUresult cuModuleUnload(CUmodule module) { printf("unload\n"); free(module); return CUDA_SUCCESS; }
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+  snprintf(((Kernel *)module)->name, sizeof ((Kernel *)module)->name, "%s", name);
   *function = (CUfunction)module;
   return strcmp(name, "absent") == 0 ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
@@ -108,7 +110,7 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, s
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
   (void)extra;
   const Kernel *kernel = (const Kernel *)function;
-  printf("launch grid %u,%u,%u block %u,%u,%u shared %u", config->gridDimX, config->gridDimY, config->gridDimZ,
+  printf("launch %s grid %u,%u,%u block %u,%u,%u shared %u", kernel->name, config->gridDimX, config->gridDimY, config->gridDimZ,
          config->blockDimX, config->blockDimY, config->blockDimZ, config->sharedMemBytes);
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {

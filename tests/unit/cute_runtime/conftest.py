@@ -12,9 +12,8 @@ import pytest
 
 from cute_runtime.headers import include_dirs
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent / "cpp"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
-Build = Callable[[Path], Path]
 
 
 @dataclass(frozen=True)

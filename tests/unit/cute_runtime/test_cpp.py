@@ -76,8 +76,8 @@ def test_a_launch_passes_arrays_numbers_and_descriptors(run) -> None:
     array = "0000000000001230 00000002 00000003 00000003 00000001"
     form = "grid 4,2,1 block 128,1,1 shared 100000 attribute 6 cluster 2"
     assert [line for line in lines if line.startswith("launch")] == [
-        f"launch {form} with {array} 3fc00000 {MAP} ffffffffffffffff",
-        f"launch grid 1,1,1 block 32,1,1 shared 0 with {array} 3fc00000 {MAP} 0000000000000007",
+        f"launch scale {form} with {array} 3fc00000 {MAP} ffffffffffffffff",
+        f"launch scale grid 1,1,1 block 32,1,1 shared 0 with {array} 3fc00000 {MAP} 0000000000000007",
     ]
     assert lines.count("shared memory up to 100000") == 1  # asked for once
     assert lines[-3:] == ["free", "unload", "release"]
@@ -114,8 +114,8 @@ def test_gemm_with_pointers_and_with_descriptors(run) -> None:
     lines = run("gemm")
     plain, tma = (line for line in lines if line.startswith("launch"))
     sizes = "00000064 000000c8 00000040"
-    assert re.fullmatch(rf"launch grid 2,1,1 block 128,1,1 shared 0 with( \w{{16}}){{3}} {sizes}", plain)
-    assert re.fullmatch(rf"launch grid 2,1,1 block 128,1,1 shared 65536 with {MAP} {MAP} \w{{16}} {sizes}", tma)
+    assert re.fullmatch(rf"launch gemm grid 2,1,1 block 128,1,1 shared 0 with( \w{{16}}){{3}} {sizes}", plain)
+    assert re.fullmatch(rf"launch gemm grid 2,1,1 block 128,1,1 shared 65536 with {MAP} {MAP} \w{{16}} {sizes}", tma)
     first, second = sorted((line for line in lines if line.startswith("encode")), key=lambda line: "64 100" not in line)
     assert first == "encode type 6 rank 2 sizes 64 100 strides 128 box 32/1 128/1 interleave 0 swizzle 2 l2 2 fill 0"
     assert second == "encode type 6 rank 2 sizes 200 64 strides 400 box 128/1 32/1 interleave 0 swizzle 0 l2 2 fill 0"

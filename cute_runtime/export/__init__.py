@@ -1,0 +1,1 @@
+"""A bundle's entries as functions of C++."""
