@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.compile.cute.atoms.kernel import one_atom
+from toolchain.cute.atoms import MmaAtom, atoms
+from toolchain.cute.nvvm import compile_to_ptx
+from toolchain.stages import compile_ptx
+
+BY_WARP = [atom for atom in atoms().values() if atom.a_layout is not None]
+
+
+@pytest.mark.parametrize("atom", BY_WARP, ids=lambda atom: atom.name)
+def test_ptxas_takes_the_instruction_of_each_atom(atom: MmaAtom) -> None:
+    made = compile_to_ptx(one_atom(atom), f"sm_{atom.arch}")
+    assert atom.instruction in made
+    assert compile_ptx(made.encode(), f"sm_{atom.arch}").startswith(b"\x7fELF")

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from xdsl.builder import Builder
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from tests.unit.cute.layout.strategies import layouts
+from toolchain.cute.layout import Layout, size
+from toolchain.cute.nvvm.index import Index, index
+
+PYTHON: dict[type[Operation], Callable[[int, int], int]] = {
+    arith.AddiOp: lambda a, b: a + b, arith.SubiOp: lambda a, b: a - b, arith.MuliOp: lambda a, b: a * b,
+    arith.DivUIOp: lambda a, b: a // b, arith.RemUIOp: lambda a, b: a % b,
+}  # fmt: skip
+
+
+class Kernel:
+    """A block with one argument, and what it computes for a number."""
+
+    def __init__(self, below: int | None = None) -> None:
+        self.block = Block(arg_types=[i32])
+        self.x = index(self.block.args[0], Builder(InsertPoint.at_end(self.block)), below=below)
+
+    def run(self, result: Index, x: int) -> int:
+        values: dict[SSAValue, int] = {self.block.args[0]: x}
+        for op in self.block.ops:
+            if isinstance(op, arith.ConstantOp):
+                values[op.result] = int(op.value.value.data)  # pyright: ignore[reportAttributeAccessIssue]
+            else:
+                values[op.results[0]] = PYTHON[type(op)](*(values[operand] for operand in op.operands))
+        assert result.value is not None
+        return values[result.value]
+
+
+@given(layouts(), st.booleans())
+def test_a_layout_emits_the_arithmetic_that_python_does(layout: Layout, bounded: bool) -> None:
+    kernel = Kernel(size(layout) if bounded else None)
+    offset = layout(kernel.x)
+    for x in range(size(layout)):
+        assert (kernel.run(offset, x) if isinstance(offset, Index) else offset) == layout(x)
+
+
+def test_what_changes_nothing_emits_nothing() -> None:
+    kernel = Kernel(below=32)
+    assert kernel.x % 32 is kernel.x
+    assert kernel.x // 32 == 0
+    assert kernel.x * 1 + 0 is kernel.x
+    assert list(kernel.block.ops) == []
+    assert kernel.x * 8 % 4 == 0  # 8 x is a multiple of 4
+
+
+def test_numbers_on_the_left() -> None:
+    kernel = Kernel()
+    assert kernel.run(100 - kernel.x, 7) == 93
+    assert kernel.run(100 // kernel.x, 7) == 14
+    assert kernel.run(100 % kernel.x, 7) == 2
+
+
+def test_an_index_without_a_kernel_is_refused() -> None:
+    with pytest.raises(ValueError, match="bound to no kernel"):
+        _ = Index() + 1

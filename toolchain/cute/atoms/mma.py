@@ -1,0 +1,119 @@
+"""The MMA atoms: `mma.sync` of a warp, and the accumulators of `wgmma` of a warpgroup.
+
+A thread-value layout maps (thread, value) to an element of a column-major tile: A is M x K, B is N x K, C is M x N, as
+in CuTe. Source of the fragments: PTX ISA 9.0, "Matrix Fragments for mma.m16n8k*" and "Register Fragments and Shared
+Memory Matrix Layouts" of wgmma.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...errors import UsageError
+from ..layout import Layout, size
+
+BITS: Mapping[str, int] = {
+    "f32": 32, "s32": 32, "tf32": 32, "f16": 16, "bf16": 16, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8
+}  # fmt: skip
+REGISTER_BITS = 32
+WARP, WARPGROUP = 32, 128  # threads
+
+
+@dataclass(frozen=True)
+class MmaAtom:
+    """C = A x B + C on one tile. `m`, `n`, `k`: its sizes. `ab`, `c`: dtypes. `arch`: the lowest that has the
+    instruction, such as 80 for sm_80. `a_layout`, `b_layout`: None if the operand is in shared memory."""
+
+    m: int
+    n: int
+    k: int
+    ab: str
+    c: str
+    arch: int
+    threads: int
+    a_layout: Layout | None
+    b_layout: Layout | None
+    c_layout: Layout
+
+    @property
+    def name(self) -> str:
+        kind = "mma" if self.threads == WARP else "wgmma"
+        return f"{kind}.m{self.m}n{self.n}k{self.k}.{self.c}.{self.ab}"
+
+    def layout(self, operand: str) -> Layout:
+        """The thread-value layout of operand `a`, `b` or `c`. Raises UsageError if no thread holds it."""
+        made = {"a": self.a_layout, "b": self.b_layout, "c": self.c_layout}.get(operand)
+        if made is None:
+            raise UsageError(f"{self.name} has no thread-value layout of {operand!r}", hint="a, b or c")
+        return made
+
+    def tile(self, operand: str) -> tuple[int, int]:
+        """The rows and columns of an operand's tile."""
+        return {"a": (self.m, self.k), "b": (self.n, self.k), "c": (self.m, self.n)}[operand]
+
+    def registers(self, operand: str) -> int:
+        """The 32-bit registers of a thread for an operand."""
+        values = size(self.layout(operand)[1])
+        return values * BITS[self.c if operand == "c" else self.ab] // REGISTER_BITS
+
+    @property
+    def instruction(self) -> str:
+        """The PTX instruction of a warp, without its operands. Raises UsageError for wgmma, whose operands differ."""
+        if self.threads != WARP:
+            raise UsageError(f"{self.name} takes descriptors of shared memory, not registers alone")
+        return f"mma.sync.aligned.m{self.m}n{self.n}k{self.k}.row.col.{self.c}.{self.ab}.{self.ab}.{self.c}"
+
+    @property
+    def inline_asm(self) -> tuple[str, str]:
+        """The PTX text and the constraints of `llvm.inline_asm`: registers of D out, then those of A, B and C in.
+
+        f32 accumulators are floats; all other registers are i32, with the value of the lowest index in the lowest bits.
+        """
+        counts = [self.registers("c"), self.registers("a"), self.registers("b"), self.registers("c")]
+        groups, number = list[str](), 0
+        for count in counts:
+            groups.append("{" + ", ".join(f"${number + i}" for i in range(count)) + "}")
+            number += count
+        accumulator = "f" if self.c == "f32" else "r"
+        out = [f"={accumulator}"] * counts[0]
+        constraints = ",".join([*out, *["r"] * (counts[1] + counts[2]), *[accumulator] * counts[3]])
+        return f"{self.instruction} {', '.join(groups)};", constraints
+
+
+def _mma_sync(k: int, ab: str, c: str, arch: int) -> MmaAtom:
+    """m16n8: thread 4g + t of a warp holds rows g and g + 8, and the columns from t times what a register packs."""
+    packed = REGISTER_BITS // BITS[ab]  # values of one row in a register
+    halves = k // (4 * packed)  # registers along K
+    a = Layout(((4, 8), (packed, 2, halves)), ((16 * packed, 1), (16, 8, 64 * packed)))
+    b = Layout(((4, 8), (packed, halves)), ((8 * packed, 1), (8, 32 * packed)))
+    c_layout = Layout(((4, 8), (2, 2)), ((32, 1), (16, 8)))
+    return MmaAtom(16, 8, k, ab, c, arch, WARP, a, b, c_layout)
+
+
+def _wgmma(n: int, ab: str) -> MmaAtom:
+    """m64: each warp of a warpgroup holds 16 rows of the accumulator; A and B are in shared memory."""
+    c_layout = Layout(((4, 8, 4), (2, 2, n // 8)), ((128, 1, 16), (64, 8, 512)))
+    return MmaAtom(64, n, 256 // BITS[ab], ab, "f32", 90, WARPGROUP, None, None, c_layout)
+
+
+@functools.cache
+def atoms() -> Mapping[str, MmaAtom]:
+    """All MMA atoms by name: `mma.m16n8k16.f32.bf16`."""
+    warp = [
+        *(_mma_sync(k, ab, "f32", 80) for ab in ("f16", "bf16") for k in (8, 16)),
+        *(_mma_sync(k, "tf32", "f32", 80) for k in (4, 8)),
+        *(_mma_sync(k, ab, "s32", 80) for ab in ("s8", "u8") for k in (16, 32)),
+        *(_mma_sync(32, ab, "f32", 89) for ab in ("e4m3", "e5m2")),
+    ]
+    group = [_wgmma(n, ab) for ab in ("f16", "bf16", "tf32", "e4m3", "e5m2") for n in range(8, 257, 8)]
+    return {atom.name: atom for atom in (*warp, *group)}
+
+
+def find(name: str) -> MmaAtom:
+    """The atom of a name. Raises UsageError with the names that begin alike."""
+    if (found := atoms().get(name)) is not None:
+        return found
+    near = [known for known in atoms() if known.startswith(name.split(".")[0] + ".m16")] or ["mma.m16n8k16.f32.bf16"]
+    raise UsageError(f"no MMA atom {name!r}", hint=f"one of {', '.join(near)}, or wgmma.m64nNkK.f32.DTYPE")
