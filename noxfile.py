@@ -136,3 +136,9 @@ def support(session: nox.Session) -> None:
     """Compile a sample with each tileiras, for the support table: `nox -s support -- --tileiras 13.5.37`."""
     uv = str(Path(sys.executable).parent / "uv")
     session.run(PYTHON, "-m", "ci.support", "compile", "--uv", uv, *session.posargs)
+
+
+@nox.session(requires=["build_toolchain"])
+def support_page(session: nox.Session) -> None:
+    """Make docs/support.md anew, or with --check show how it differs: `nox -s support_page -- build/support/*.json`."""
+    session.run(PYTHON, "-m", "ci.support", "page", *session.posargs)

@@ -14,8 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toolchain import command
+from toolchain.cache import Cache
+from toolchain.cache_counts import Counts, markdown
 from toolchain.errors import ToolchainError, UsageError
-from toolchain.knobs import ROOT
+from toolchain.knobs import ROOT, cache_dir
 from toolchain.manifest import REPAIR
 
 BUNDLE, BEFORE = Path("build/bundle"), Path("build/before")
@@ -61,11 +63,24 @@ def compile_before(sha: str, nox: Path, output: Path, options: Sequence[str]) ->
             run(["git", "worktree", "remove", "--force", tree], ROOT)
 
 
+def cache_used(since: int) -> Counts:
+    """What the compile cache did in the compiles after the first `since` ones."""
+    return Counts.summed(Cache(cache_dir()).runs()[since:])
+
+
 def _main(args: argparse.Namespace, options: Sequence[str]) -> None:
     before = commit_of(args.base) if args.base else ""
-    compile_bundle(ROOT, (ROOT / BUNDLE).absolute(), options)
+    compiles = {"this commit": lambda: compile_bundle(ROOT, (ROOT / BUNDLE).absolute(), options)}
     if before:
-        compile_before(before, args.nox, (ROOT / BEFORE).absolute(), options)
+        compiles[before[:10]] = lambda: compile_before(before, args.nox, (ROOT / BEFORE).absolute(), options)
+    used: dict[str, Counts] = {}
+    for name, run_it in compiles.items():
+        since = len(Cache(cache_dir()).runs())
+        run_it()
+        used[name] = cache_used(since)
+    if args.summary:
+        with args.summary.open("a") as summary:
+            summary.write(markdown(used))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,6 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--base", default="", metavar="COMMIT", help=f"compile this commit too, to {BEFORE}")
     parser.add_argument("--nox", type=Path, default=Path("nox"), help=argparse.SUPPRESS)
+    parser.add_argument("--summary", type=Path, metavar="FILE", help="append what the compile cache did, as Markdown")
     args, options = parser.parse_known_args(argv)
     return command.run(lambda: _main(args, options), set_up=REPAIR)
 

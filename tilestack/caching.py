@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from typing import Any
 
@@ -39,20 +38,11 @@ def _part(whats: Any, name: str, run: Any, doc: str, example: str) -> argparse.A
     return command(whats, name, run, doc, f"  tilestack cache {example}\n")
 
 
-def runs(cache: Cache) -> list[dict[str, Any]]:
-    """The counts of all compiles so far, oldest first. Raises ToolchainError if the file is damaged."""
-    path = cache.root / RUNS
-    try:
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    except (OSError, ValueError) as error:
-        raise ToolchainError(f"{path}: {error}", hint=f"rm {path}") from error
-
-
 def stats_(args: argparse.Namespace) -> int:
     cache = Cache(knobs.cache_dir())
     sizes = [path.stat().st_size for _, path in cache.names()]
-    done = runs(cache)
-    total = _summed(done)
+    done = cache.runs()
+    total = Counts.summed(done)
     if args.json:
         print_json({
             "folder": str(cache.root), "entries": len(sizes), "bytes": sum(sizes), "runs": len(done),
@@ -61,16 +51,9 @@ def stats_(args: argparse.Namespace) -> int:
         return 0
     print(f"{cache.root}: {len(sizes)} entries, {sum(sizes) / 1e6:.1f} MB; shared: {knobs.cache_url() or 'none'}")
     if done:
-        print(f"last compile: {_summed(done[-1:])}")
+        print(f"last compile: {Counts.summed(done[-1:])}")
         print(f"{len(done)} compiles: {total}")
     return 0
-
-
-def _summed(done: list[dict[str, Any]]) -> Counts:
-    total = Counts()
-    for run in done:
-        total.add(**{name: count for name, count in run.items() if name != "time" and not isinstance(count, str)})
-    return total
 
 
 def verify_(args: argparse.Namespace) -> int:

@@ -31,6 +31,9 @@ def add(commands: Any) -> None:
     made.add_argument("--diff", type=Path, metavar="FILE", help="what `tilestack diff --json` wrote, for the page")
     made.add_argument("--support", type=Path, metavar="FILE", help="the support table's data, for the page")
     made.add_argument(
+        "--cache", type=Path, metavar="FILE", help="runs.jsonl of the compile cache, for the page and the Markdown"
+    )
+    made.add_argument(
         "--bundle", type=Path, metavar="DIR", help="adds the registers and spills of its cubins; needs the toolchain"
     )
     made.add_argument(
@@ -47,6 +50,7 @@ def report(args: argparse.Namespace) -> int:
     from ci.report.resources import of_bundle
     from ci.report.runs import table
     from toolchain.bundle import Bundle
+    from toolchain.cache import read_runs
     from toolchain.files import check_makable
 
     page = args.output or args.results[0].parent / "index.html"
@@ -56,11 +60,12 @@ def report(args: argparse.Namespace) -> int:
         check_makable(path.parent)
     runs = load(args.results)
     resources = of_bundle(Bundle.load(args.bundle)) if args.bundle else None
-    made = {page: render_html(runs, resources, table(args.diff), table(args.support))}
+    compiles = read_runs(args.cache) if args.cache else None
+    made = {page: render_html(runs, resources, table(args.diff), table(args.support), compiles)}
     if args.junit:
         made[args.junit] = render_junit(runs)
     if args.markdown:
-        made[args.markdown] = render_markdown(runs)
+        made[args.markdown] = render_markdown(runs, compiles)
     for path, text in made.items():
         print(write_text(path, text))
     return 0

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from . import knobs
 from .cache_counts import Counts
@@ -136,6 +137,11 @@ class Cache:
         for folder in sorted(self.root.glob("[0-9a-f][0-9a-f]")):
             yield from ((folder.name + path.name, path) for path in sorted(folder.glob("[0-9a-f]" * 62)))
 
+    def runs(self) -> list[dict[str, Any]]:
+        """The counts of all compiles so far, oldest first. Raises ToolchainError if the file is damaged."""
+        path = self.root / RUNS
+        return read_runs(path) if path.exists() else []
+
     def record(self) -> None:
         """Adds a line with the counts to `runs.jsonl` in the folder, for `tilestack cache stats`."""
         line = {"time": round(time.time()), **self.counts.to_json()}
@@ -146,6 +152,14 @@ class Cache:
                 file.write(json.dumps(line) + "\n")
         except OSError as error:
             raise ToolchainError(f"{path}: cannot be written: {error}", hint=_HINT) from error
+
+
+def read_runs(path: Path) -> list[dict[str, Any]]:
+    """The counts in a `runs.jsonl`, oldest first. Raises ToolchainError if it cannot be read."""
+    try:
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    except (OSError, ValueError) as error:
+        raise ToolchainError(f"{path}: {error}", hint=f"rm {path}, or name another file") from error
 
 
 _HINT = "free some space, or set TILESTACK_CACHE_DIR to a folder that can be written"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -36,6 +37,14 @@ class Counts:
     spent: float = 0.0
     trouble: str = ""  # the first thing that went wrong
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @classmethod
+    def summed(cls, runs: Iterable[Mapping[str, Any]]) -> Counts:
+        """The counts of several runs together, each as `Cache.runs` has it."""
+        total = cls()
+        for run in runs:
+            total.add(**{name: count for name, count in run.items() if name != "time" and not isinstance(count, str)})
+        return total
 
     def add(self, **more: float) -> None:
         with self._lock:
@@ -75,3 +84,15 @@ class Counts:
         for count, what in ((self.damaged, "damaged"), (self.refused, "not signed by a trusted key")):
             parts += [f"{count} {what}, not used"] if count else []
         return "; ".join(parts)
+
+
+def markdown(compiles: Mapping[str, Counts]) -> str:
+    """A table with a row for each compile, by its name: for the summary of a CI step, and for a comment."""
+    heads = ("compile", "hits", "of them shared", "misses", "MB read", "MB written", "s saved", "s spent", "not used")
+    lines = [f"| {' | '.join(heads)} |", "|---|" + "--:|" * (len(heads) - 1)]
+    for name, of in compiles.items():
+        bytes_ = (f"{(of.read + of.received) / 1e6:.1f}", f"{(of.written + of.sent) / 1e6:.1f}")
+        found = (of.hits + of.shared_hits, of.shared_hits, of.misses, *bytes_)
+        cells = (name, *found, f"{of.saved:.1f}", f"{of.spent:.1f}", of.damaged + of.refused)
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(["### Compile cache", "", *lines, ""]) + "\n"

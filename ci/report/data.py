@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from conformance.result import Row
@@ -120,10 +121,14 @@ def _short(value: float | None) -> float | None:
 
 
 def page_data(
-    runs: Sequence[Run], resources: Mapping[str, Any] | None = None, difference: Any = None, support: Any = None
+    runs: Sequence[Run],
+    resources: Mapping[str, Any] | None = None,
+    difference: Any = None,
+    support: Any = None,
+    cache: Sequence[Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """The data of a report. `resources`: of each cell by target, as `resources.of_bundle` makes them. `difference`,
-    `support`: what `tilestack diff` and the support table wrote."""
+    `support`: what `tilestack diff` and the support table wrote. `cache`: what the compile cache did, by compile."""
     page = Page()
     for name, target in _machines(runs):
         page.columns(name, target)
@@ -150,6 +155,7 @@ def page_data(
         "resources": {str(page.cells.named(name)): found for name, found in (resources or {}).items()},
         "difference": difference,
         "support": support,
+        "cache": None if cache is None else [_compile(counts) for counts in cache],
         "cells": [list(cell) for cell in page.cells.numbers],
         "texts": list(page.texts.numbers),
     }
@@ -160,6 +166,12 @@ def _machines(runs: Sequence[Run]) -> list[tuple[str, str]]:
     found = {(machine(row.executor, row.target), row.target) for run in runs if run.matrix for row in run.matrix.rows}
     found |= {(run.bench.machine, run.bench.target) for run in runs if run.bench}
     return sorted(found, key=lambda each: (not each[1].startswith("sm_"), each[1], each[0]))
+
+
+def _compile(counts: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts of one compile as a row of the page. `toolchain/cache_counts.py` describes the fields."""
+    when = datetime.fromtimestamp(counts["time"], UTC).strftime("%Y-%m-%d %H:%M")
+    return {"compile": when, **{name: count for name, count in counts.items() if name != "time"}}
 
 
 def _run(run: Run) -> dict[str, Any]:

@@ -16,7 +16,11 @@ SCRIPTS = ("model.js", "grid.js", "drawer.js", "charts.js", "tables.js", "start.
 
 
 def render_html(
-    runs: Sequence[Run], resources: Mapping[str, Any] | None = None, difference: Any = None, support: Any = None
+    runs: Sequence[Run],
+    resources: Mapping[str, Any] | None = None,
+    difference: Any = None,
+    support: Any = None,
+    cache: Sequence[Mapping[str, Any]] | None = None,
 ) -> str:
     """The page. The arguments are those of `page_data`. Raises ImportError without jinja2, which a bare GPU machine may
     lack."""
@@ -30,7 +34,7 @@ def render_html(
         style=_read("uplot/uPlot.min.css") + _read("style.css"),
         chart_script=_read("uplot/uPlot.iife.min.js"),
         script="\n".join(_read(name) for name in SCRIPTS),
-        data=_embedded(page_data(runs, resources, difference, support)),
+        data=_embedded(page_data(runs, resources, difference, support, cache)),
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from conformance.result import Row
+from toolchain.cache_counts import Counts, markdown
 
 from .runs import Run, machine
 from .summary import headline, latest, verdict
@@ -16,14 +18,16 @@ LENGTH = 300  # characters of a message
 MARKS = {"passed": "✅", "failed": "❌", "unfinished": "⚠️", "nothing": "⚠️"}
 
 
-def render_markdown(runs: Sequence[Run]) -> str:
-    """A few lines, tables, and a block of code for each failure."""
+def render_markdown(runs: Sequence[Run], compiles: Sequence[Mapping[str, Any]] | None = None) -> str:
+    """A few lines, tables, and a block of code for each failure. `compiles`: what the compile cache did in each."""
     lines = [f"### {MARKS[verdict(runs)]} {_cell(headline(runs))}", ""]
     rows = [row for _, row in latest(runs)]
     lines += _machines(rows)
     lines += _failures(row for row in rows if row.status in ("failed", "error"))
     lines += _slower(runs)
     lines += _origins(runs)
+    if compiles is not None:
+        lines += ["", markdown({f"{len(compiles)} compiles": Counts.summed(compiles)})]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -13,6 +13,7 @@ from toolchain.files import write_whole
 from toolchain.knobs import ROOT
 from toolchain.manifest import REPAIR
 
+from .check import difference
 from .page import page
 from .table import DATA, Settings, Table, merge
 
@@ -34,6 +35,8 @@ def parser() -> argparse.ArgumentParser:
     ran.set_defaults(run=_run)
     shown = commands.add_parser("page", help="merge results into the table, and write the page")
     shown.add_argument("results", type=Path, nargs="*", help="what compile and run wrote; none: only the page")
+    shown.add_argument("--check", action="store_true", help="write nothing; exit code 1 if results change the table")
+    shown.add_argument("--summary", type=Path, metavar="FILE", help="with --check: append the difference as Markdown")
     shown.set_defaults(run=_page)
     return top
 
@@ -60,11 +63,26 @@ def _run(args: argparse.Namespace) -> None:
         print(f"tileiras {row.tileiras}, bytecode {row.bytecode}, {row.source}: {shown}".rstrip())
 
 
-def _page(args: argparse.Namespace) -> None:
+def _page(args: argparse.Namespace) -> int:
+    if args.check:
+        return _check(args)
     before = [Table.load()] if DATA.exists() else []
     whole = merge([*before, *map(Table.load, args.results)])
     whole.write(DATA)
     write_whole(ROOT / "docs/support.md", page(whole, Settings.load()))
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    found = difference(Table.load(), [Table.load(path) for path in args.results], Settings.load())
+    print(found or "the support table is as measured")
+    if args.summary:
+        told = f"```diff\n{found}\n```" if found else "As measured."
+        with args.summary.open("a") as summary:
+            summary.write(f"### Support table\n\n{told}\n")
+    if found:
+        print("next: nox -s support_page -- build/support/*.json, then commit what it writes")
+    return int(bool(found))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -27,8 +27,12 @@ MAKE = """
 nox -s support                                      # every tileiras: build/support
 nox -s support -- --tileiras 13.5.37                # one of them
 python -m ci.support run --bundles build/support/bundles --output build/support/gpu.json   # on a GPU machine
-python -m ci.support page build/support/*.json      # ci/support/support.json and this page
+nox -s support_page -- build/support/*.json         # ci/support/support.json and this page
+nox -s support_page -- --check build/support/*.json # what differs from this page; exit code 1 if anything does
 ```
+
+Every night CI compiles with each tileiras. If a row or a tool's hash is another, a job fails and shows the difference.
+Dates and the hash of the kernels do not count. GPU rows are made by hand, with the `run` command above.
 
 A new tileiras: add its version to ci/matrix.toml, and `ci/support/tools/<version>.lock` made by
 `uv pip compile --no-deps --generate-hashes` from tileiras, nvcc and nvvm of that version.

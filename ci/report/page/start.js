@@ -17,6 +17,7 @@ speedSection();
 rooflineSection();
 foreignSection("difference", data.difference);
 foreignSection("support", data.support);
+foreignSection("cache", data.cache);
 environmentSection();
 document.getElementById("sections").innerHTML = [...document.querySelectorAll("main > section:not([hidden])")].map(s => `<a href="#${s.id}">${escaped(s.querySelector("h2").textContent)}</a>`).join("");
 

@@ -21,7 +21,7 @@ from ci.matrix import Matrix
 from ci.plan.jobs import plan
 from ci.scripts import Script, scripts
 from toolchain.errors import ToolFailed
-from toolchain.knobs import ROOT, cache_dir
+from toolchain.knobs import ROOT
 from toolchain.native.build import container
 from toolchain.native.engine import Engine
 from toolchain.native.images import image
@@ -34,6 +34,8 @@ NOT_RUN = {
     "canary.yml: newest: Run lint and tests": "depends on what was published today",
     "canary.yml: llvm: Build the stack with each LLVM": "takes hours",
     "gpu.yml: comment: Comment on the pull request": "writes to GitHub",
+    "matrix.yml: tools: Compile the support table's entries with one tileiras": "takes minutes",
+    "matrix.yml: support: Make the page anew, and show what differs": "needs the results of every tileiras",
     "nightly.yml: everything: Make the images and run all tests": "is what runs this test",
     "release.yml: publish: Make the release": "writes to GitHub",
 }
@@ -42,7 +44,7 @@ NO_GPU = {  # the exit code, and a part of what is said
     "matrix.yml: gpu: Compare the speed with the commit before": (4, ""),
 }
 ONE_OP = "--op gelu --dtype f32 --source mlir"
-WORK, HOME, CACHE = "/work", "/home/ci", "/cache"  # the compile cache, which GitHub restores
+WORK, HOME = "/work", "/home/ci"
 FEW_TESTS = "-p no:lint-beside-tests-runner -k test_a_name_is_a_cell_and_back"
 
 
@@ -57,8 +59,8 @@ class Site:
 
     def run(self, script: Script, environment: Mapping[str, str]) -> tuple[int, str]:
         """Runs a block as GitHub does; returns its exit code and output."""
-        where = container(self.image, {self.clone: (WORK, "rw"), self.home: (HOME, "rw"), cache_dir(): (CACHE, "rw")}, {
-            "HOME": HOME, "TILESTACK_CACHE": CACHE, "PYTEST_ADDOPTS": FEW_TESTS, "GITHUB_OUTPUT": f"{HOME}/output",
+        where = container(self.image, {self.clone: (WORK, "rw"), self.home: (HOME, "rw")}, {
+            "HOME": HOME, "PYTEST_ADDOPTS": FEW_TESTS, "GITHUB_OUTPUT": f"{HOME}/output",
             "GITHUB_STEP_SUMMARY": f"{HOME}/summary", **environment,
         })  # fmt: skip
         words = ["bash", "-e", "-o", "pipefail", "-c", f"cd {WORK}\n{script.text}"]
@@ -81,7 +83,7 @@ def expressions(planned: Mapping[str, Any]) -> dict[str, str]:
     """What stands for GitHub's expressions in the environments of steps, by job where they differ."""
     (compiled, *_), (interpreted, *_), (gpu, *_) = (planned[kind] for kind in ("compile", "interpret", "gpu"))
     return {
-        "inputs.event": "pull_request", "inputs.base": "HEAD^",
+        "github.workspace": WORK, "inputs.event": "pull_request", "inputs.base": "HEAD^",
         "vars.GPU_PYTHON || 'python3'": ".toolchain/venv/bin/python",
         "compile matrix.options": f"{compiled['options']} {ONE_OP}", "compile matrix.local": compiled["local"],
         "interpret matrix.options": f"{interpreted['options']} {ONE_OP}",
@@ -96,10 +98,11 @@ def environment(script: Script, workflow: Mapping[str, Any], known: Mapping[str,
     step = next(step for step in job["steps"] if step.get("name") == script.step)
     found: dict[str, str] = {}
     for name, value in {**job.get("env", {}), **step.get("env", {})}.items():
-        match = re.fullmatch(r"\$\{\{ (.*) \}\}", value)
-        assert match, f"{script.name}: {name}"
-        key = match[1] if match[1] in known else f"{script.job} {match[1]}"
-        found[name] = known[key]
+        keys: list[str] = re.findall(r"\$\{\{ (.*?) \}\}", value)
+        assert keys, f"{script.name}: {name}"
+        for key in keys:
+            value = value.replace(f"${{{{ {key} }}}}", known[key if key in known else f"{script.job} {key}"])
+        found[name] = value
     return found
 
 
@@ -126,7 +129,9 @@ def test_the_scripts_of_every_workflow_run_in_a_clean_container(site: Site) -> N
     assert len(ran) >= 9
     outputs = dict(line.split("=", 1) for line in (site.home / "output").read_text().splitlines())
     assert json.loads(outputs["gpu"])["include"] or outputs["any_gpu"] == "false"
-    assert "### Plan" in (site.home / "summary").read_text()
+    summary = (site.home / "summary").read_text()
+    assert "### Plan" in summary and "### Compile cache" in summary
+    assert (site.clone / "build/cache/runs.jsonl").is_file()
     assert (site.clone / "build/report/results.json").is_file()
     assert len((site.clone / "build/release/SHA256SUMS").read_text().splitlines()) == 4
 

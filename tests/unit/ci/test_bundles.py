@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from ci import bundles
+from toolchain.cache import Cache
+from toolchain.cache_counts import Counts
 from toolchain.errors import ToolchainError, UsageError
 
 
@@ -33,6 +35,22 @@ def test_both_commits_are_compiled_by_their_own_code_and_noted(ran: list[tuple[s
         == f"{there}/.toolchain/venv/bin/python -m tilestack compile --target sm_90 --output {here}/build/before"
     )
     assert lines[6] == f"git worktree remove --force {there}"
+
+
+def test_the_summary_says_what_the_cache_did_in_each_compile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TILESTACK_CACHE_DIR", str(tmp_path))
+    Cache(tmp_path, counts=Counts(hits=9)).record()  # an older compile, as restored
+
+    def compiled(words: list[str | Path], _: Path) -> None:
+        if "compile" in words:
+            Cache(tmp_path, counts=Counts(misses=4 if Path(words[-1]).name == "bundle" else 5)).record()
+
+    monkeypatch.setattr(bundles, "run", compiled)
+    summary = tmp_path / "summary.md"
+    assert bundles.main(["--base", "HEAD", "--summary", str(summary)]) == 0
+    rows = [line.split(" | ")[:4] for line in summary.read_text().splitlines()[4:6]]
+    assert [row[1:] for row in rows] == [["0", "0", "4"], ["0", "0", "5"]]
+    assert rows[0][0] == "| this commit"
 
 
 def test_without_a_base_there_is_one_bundle(ran: list[tuple[str, Path]]) -> None:

@@ -11,9 +11,11 @@ import pytest
 import yaml
 
 import ci.gate.__main__
+import ci.support.__main__
 import tilestack.__main__
 from ci.matrix import EVENTS, Matrix
 from ci.plan.jobs import plan
+from toolchain import knobs
 from toolchain.knobs import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.y*ml"))
@@ -85,7 +87,9 @@ def test_only_the_gpu_job_of_the_matrix_runs_on_our_machines_and_it_checks_again
                 assert job["runs-on"] == "ubuntu-24.04" or job["runs-on"] == "${{ matrix.runs_on }}"
     matrix = Matrix.load()
     planned = plan(matrix, matrix.events["release"], None)
-    assert {tuple(j.runs_on) for j in (*planned.compile, *planned.interpret)} == {tuple(matrix.hosted.labels)}
+    assert {tuple(j.runs_on) for j in (*planned.compile, *planned.interpret, *planned.tools)} == {
+        tuple(matrix.hosted.labels)
+    }
     condition = load(ROOT / MATRIX)["jobs"]["gpu"]["if"]
     assert condition.startswith("inputs.gpu && ") and "github.event_name != 'pull_request'" in condition
 
@@ -119,6 +123,30 @@ def test_a_job_that_fails_ends_with_the_command_for_a_laptop() -> None:
 def test_caches_are_written_by_main_alone() -> None:
     saves = [step for step in steps() if "/cache/save@" in step.get("uses", "") or "/cache@" in step.get("uses", "")]
     assert [step["if"] for step in saves] == ["github.ref == 'refs/heads/main'"]
+
+
+def test_the_folder_that_is_kept_is_the_one_that_compiles_use() -> None:
+    job = load(ROOT / MATRIX)["jobs"]["compile"]
+    names = {knob.name for knob in vars(knobs).values() if isinstance(knob, knobs.Knob)}
+    assert job["env"].keys() <= names
+    paths = {step["with"]["path"] for step in job["steps"] if "actions/cache/" in step.get("uses", "")}
+    assert {f"${{{{ github.workspace }}}}/{path}" for path in paths} == {job["env"][knobs.CACHE_DIR.name]}
+
+
+def test_every_tileiras_of_the_matrix_is_tried_every_night_and_the_page_is_compared() -> None:
+    matrix = Matrix.load()
+    planned = plan(matrix, matrix.events["nightly"], None)
+    assert [job.more["tileiras"] for job in planned.tools] == matrix.tools["tileiras"]
+    jobs = load(ROOT / MATRIX)["jobs"]
+    tools, page = (jobs[name]["steps"][-3 if name == "tools" else -2]["run"] for name in ("tools", "support"))
+    parser = ci.support.__main__.parser()
+    words = re.findall(r"nox -s support -- (.*)", tools)
+    assert parser.parse_args(["compile", *shlex.split(words[0])]).tileiras == ["$TILEIRAS"]
+    words = re.findall(r"nox -s support_page -- (.*)", page)
+    assert parser.parse_args(["page", *shlex.split(words[0])]).check
+    upload = jobs["tools"]["steps"][-2]["with"]
+    download = jobs["support"]["steps"][1]["with"]
+    assert upload["path"] == download["path"] and upload["name"].startswith(download["pattern"].rstrip("*"))
 
 
 def test_every_night_all_tests_run() -> None:

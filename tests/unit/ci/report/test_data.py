@@ -66,3 +66,10 @@ def test_resources_belong_to_their_cell_and_target(save: Save) -> None:
     data = page_data(load([save("r.json", make_row())]), found)
     assert data["resources"] == {"0": found["gelu-mlir-bf16"]}
     assert {"name": "", "target": "sm_80"} in data["columns"]
+
+
+def test_each_compile_is_a_row_of_the_cache(save: Save) -> None:
+    runs = load([save("r.json", make_row())])
+    assert page_data(runs)["cache"] is None
+    found = page_data(runs, cache=[{"time": 1_750_000_000, "hits": 3, "saved": 1.5}])["cache"]
+    assert found == [{"compile": "2025-06-15 15:06", "hits": 3, "saved": 1.5}]

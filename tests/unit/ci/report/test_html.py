@@ -161,11 +161,15 @@ def test_charts_and_other_tools_tables_are_shown(save: Save, save_times: Save, b
     )
     page = browse(
         render_html(
-            runs, None, {"changed": [{"symbol": "gelu<1>", "after": {"registers": 40}}]}, [{"target": "sm_90"}]
+            runs,
+            None,
+            {"changed": [{"symbol": "gelu<1>", "after": {"registers": 40}}]},
+            [{"target": "sm_90"}],
+            [{"time": 0, "hits": 41}],
         ),
         """
       const section = id => document.getElementById(id);
-      say(["speed", "roofline", "difference", "support"].map(id => section(id).hidden));
+      say(["speed", "roofline", "difference", "support", "cache"].map(id => section(id).hidden));
       say(section("speed").querySelectorAll("canvas").length);
       say(section("difference").querySelector("thead").textContent);
       say(section("difference").querySelector("tbody").textContent);
@@ -175,6 +179,6 @@ def test_charts_and_other_tools_tables_are_shown(save: Save, save_times: Save, b
     """,
     )
     assert found(page) == (
-        '[[false,false,false,false],1,"symbolafter registers","gelu&lt;1&gt;40",2,'
+        '[[false,false,false,false,false],1,"symbolafter registers","gelu&lt;1&gt;40",2,'
         '["Reproduce","Shapes","Time by shape","History","Benchmarks"]]'
     )

@@ -37,3 +37,9 @@ def test_many_failures_are_cut(save: Save) -> None:
     text = render_markdown(load([save("r.json", *[make_row("failed", shape=f"M={n}") for n in range(50)])]))
     assert text.count("tilestack reproduce") == 20
     assert "30 more are in the report." in text
+
+
+def test_the_compile_cache_is_shown_if_it_is_named(save: Save) -> None:
+    runs = load([save("r.json", make_row(), origin=make_origin())])
+    assert "Compile cache" not in render_markdown(runs)
+    assert "| 2 compiles | 7 | 0 | 1 |" in render_markdown(runs, [{"hits": 3}, {"hits": 4, "misses": 1, "time": 5}])
