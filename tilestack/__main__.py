@@ -15,6 +15,7 @@ try:
         checking,
         compile_bundle,
         diffing,
+        drawing,
         export_cpp,
         inspecting,
         model,
@@ -48,8 +49,8 @@ exit codes:
 
 
 GROUPS = (
-    compile_bundle, tuning, tileir, inspecting, diffing, export_cpp, publishing, model, checking, reporting, planning,
-    caching, provenance, stack,
+    compile_bundle, tuning, tileir, inspecting, diffing, drawing, export_cpp, publishing, model, checking,
+    reporting, planning, caching, provenance, stack,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 

@@ -1,0 +1,34 @@
+"""Runs the code of docs/cute.md, and checks its pictures."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from toolchain.cute import draw
+from toolchain.cute.atoms import find
+from toolchain.cute.layout import Layout
+
+DOCS = Path(__file__).parents[3] / "docs"
+BLOCKS = re.findall(r"```python\n(.*?)```", (DOCS / "cute.md").read_text(), re.DOTALL)
+
+
+def test_the_results_beside_the_layouts_are_right(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(BLOCKS[0], {})
+    said = re.findall(r"print\(.*\)  # (\S+)", BLOCKS[0])
+    assert len(said) == 5
+    assert [line.rstrip(":,") for line in said] == capsys.readouterr().out.splitlines()
+
+
+def test_the_kernel_compiles(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(BLOCKS[1], {})
+    assert ".visible .entry scale(" in capsys.readouterr().out
+
+
+def test_the_pictures_are_what_the_commands_draw() -> None:
+    swizzle = draw.of_layout(draw.parse_layout("S<3,2,3> o 0 o (8,32):(32,1)"), 4, Layout.parse("8:1"))
+    assert (DOCS / "cute/swizzle.svg").read_text() == draw.as_svg(swizzle)
+    accumulator = draw.of_atom(find("mma.m16n8k16.f32.bf16"), "c")
+    assert (DOCS / "cute/accumulator.svg").read_text() == draw.as_svg(accumulator)

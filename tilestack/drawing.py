@@ -1,0 +1,42 @@
+"""`draw-layout`: a picture of a layout, or of the threads and values of an atom."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from .options import command, emit
+
+EXAMPLES = """\
+  tilestack draw-layout "(4,8):(8,1)"
+  tilestack draw-layout "S<3,2,3> o 0 o (8,32):(32,1)" --access 8:1 --svg swizzle.svg
+  tilestack draw-layout mma.m16n8k16.f32.bf16 --operand a
+"""
+
+
+def add(commands: Any) -> None:
+    made = command(commands, "draw-layout", draw_layout, "draw a layout of CuTe, or an atom's threads", EXAMPLES)
+    made.add_argument("what", metavar="LAYOUT|ATOM", help="a layout, with a swizzle or without, or an MMA atom's name")
+    made.add_argument("--operand", choices=("a", "b", "c"), default="c", help="of an atom; default c")
+    made.add_argument("--element-bytes", type=int, choices=(1, 2, 4), default=4, help="of a layout; default 4")
+    made.add_argument("--access", metavar="LAYOUT", help="the index that each thread reaches: counts bank conflicts")
+    made.add_argument("--svg", type=Path, metavar="FILE", help="write an SVG file instead of text")
+
+
+def draw_layout(args: argparse.Namespace) -> int:
+    from toolchain.cute import draw
+    from toolchain.cute.atoms import find
+    from toolchain.cute.layout import Layout, LayoutError
+    from toolchain.errors import UsageError
+
+    try:
+        if args.what.startswith(("mma.", "wgmma.")):
+            picture = draw.of_atom(find(args.what), args.operand)
+        else:
+            access = Layout.parse(args.access) if args.access else None
+            picture = draw.of_layout(draw.parse_layout(args.what), args.element_bytes, access)
+    except LayoutError as error:
+        raise UsageError(str(error), hint="a layout is written as (4,8):(8,1), shape and strides") from error
+    emit(args.svg, (draw.as_svg(picture) if args.svg else draw.as_text(picture)).encode())
+    return 0
