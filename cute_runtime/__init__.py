@@ -1,4 +1,4 @@
-"""Compiled kernels in Python and in C++: loading and launching cubins and PTX, without the bundle of a model.
+"""Compiled kernels in Python and in C++: compiling MLIR, loading cubins and PTX, launching, without a model's bundle.
 
 The C++ library is header-only: `include_dirs()` has the folders that a compiler needs. docs/cute-runtime.md has a
 program in each language.
@@ -6,6 +6,24 @@ program in each language.
 
 from __future__ import annotations
 
-from .headers import include_dirs
+from toolchain.runtime.tma import TMADescriptor
 
-__all__ = ["include_dirs"]
+from .buffer import DeviceBuffer
+from .compiler import Compiler, compile_mlir
+from .device import DeviceInfo, get_device_info
+from .gemm import Gemm, Tile
+from .headers import include_dirs
+from .kernel import Kernel
+
+__all__ = [
+    "Compiler",
+    "DeviceBuffer",
+    "DeviceInfo",
+    "Gemm",
+    "Kernel",
+    "TMADescriptor",
+    "Tile",
+    "compile_mlir",
+    "get_device_info",
+    "include_dirs",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,22 +51,22 @@ def assemble(bytecode: bytes, target: str, find: Find = _pinned) -> bytes:
     return _run("tileiras", "tile-ir", bytecode, target, find)
 
 
-def compile_ptx(text: bytes, target: str, find: Find = _pinned) -> bytes:
+def compile_ptx(text: bytes, target: str, find: Find = _pinned, options: Sequence[str] = OPTIONS) -> bytes:
     """PTX to a cubin for a target. PTX for the features of one GPU, such as `.target sm_90a`, is compiled for that
     target if the numbers agree. Raises ToolFailed, and ToolchainError for PTX that names no target."""
     chip = _CHIP.search(text)
     if chip is None:
         raise ToolchainError(f"this PTX names no .target, so ptxas cannot compile it for {target}")
     written = chip[1].decode()
-    return _run("ptxas", "ptx", text, written if written.rstrip("af") == target else target, find)
+    return _run("ptxas", "ptx", text, written if written.rstrip("af") == target else target, find, options)
 
 
-def _run(name: str, kind: Kind, code: bytes, gpu: str, find: Find) -> bytes:
+def _run(name: str, kind: Kind, code: bytes, gpu: str, find: Find, options: Sequence[str] = OPTIONS) -> bytes:
     with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
         source, result = Path(folder, f"kernel.{SUFFIXES[kind]}"), Path(folder, "kernel.cubin")
         source.write_bytes(code)
         try:
-            find(name).run([f"--gpu-name={gpu}", *OPTIONS, f"--output-file={result}", str(source)])
+            find(name).run([f"--gpu-name={gpu}", *options, f"--output-file={result}", str(source)])
         except ToolFailed as error:
             raise explained(error, name, code, gpu, find) from None
         return result.read_bytes()

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from cute_runtime import device
 from cute_runtime.headers import include_dirs
+from toolchain.runtime import GPU, cuda
+
+from .fake import FakeGPU
 
 HERE = Path(__file__).parent / "cpp"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
@@ -56,3 +60,16 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         return made
 
     return build
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Generator[FakeGPU]:
+    """A GPU that the Python API finds; a test sets the sizes of its kernels' parameters."""
+    fake = FakeGPU()
+    monkeypatch.setattr(cuda, "load", lambda: fake)
+    monkeypatch.setattr(device, "load", lambda: fake)
+    for module in (cuda, device):
+        monkeypatch.setattr(module, "describe", lambda *_: GPU(0, "NVIDIA H200", (9, 0), 132, 141 * 2**30))
+    device.executor.cache_clear()
+    yield fake
+    device.executor.cache_clear()

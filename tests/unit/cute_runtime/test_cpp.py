@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from .conftest import HERE, Driver
+from .tma_cases import CASES, Case
 
 pytestmark = pytest.mark.needs("g++")
 MAP = "5a" * 128  # what the stub writes as a TMA descriptor
@@ -139,32 +140,13 @@ def test_half_and_bfloat16_round_as_numpy(run) -> None:
     assert np.array_equal(found[:, 2], halved.astype(np.float32).view(np.uint32))
 
 
-# type, address, sizes, strides, box, element strides, swizzle, fill; and the rule that is broken, or none
-F32, F16, U8, NONE, SWIZZLE_32, SWIZZLE_128 = 7, 6, 0, 0, 1, 3
-GOOD = (F32, 256, "64,64", "256", "32,8", "1,1", SWIZZLE_128, 0)
-TMA = [
-    (GOOD, ""),
-    ((F16, 0, "64,2,3,4,5", "128,256,512,1024", "8,1,1,1,256", "1,1,1,1,8", NONE, 1), ""),
-    ((F32, 256, "64", "", "32", "1", NONE, 0), "rank 1: it must be 2 to 5"),
-    ((F32, 256, "1,1,1,1,1,1", "16,16,16,16,16", "4,1,1,1,1,1", "1,1,1,1,1,1", NONE, 0), "rank 6: it must be 2 to 5"),
-    ((F32, 256, "64,64", "256,256", "32,8", "1,1", NONE, 0), "2 strides: an array of rank 2 needs 1"),
-    ((F32, 256, "64,64", "256", "32", "1,1", NONE, 0), "1 box sizes for rank 2"),
-    ((F32, 256, "64,64", "256", "32,8", "1", NONE, 0), "1 element strides for rank 2"),
-    ((F32, 8, "64,64", "256", "32,8", "1,1", NONE, 0), "the address is not a multiple of 16 bytes"),
-    ((F32, 256, "64,0", "256", "32,8", "1,1", NONE, 0), "size 0 of dimension 1"),
-    ((F32, 256, "64,4294967297", "256", "32,8", "1,1", NONE, 0), "size 4294967297 of dimension 1"),
-    ((F32, 256, "64,64", "256", "32,257", "1,1", NONE, 0), "box size 257 of dimension 1: it must be 1 to 256"),
-    ((F32, 256, "64,64", "256", "32,8", "1,9", NONE, 0), "element stride 9 of dimension 1: it must be 1 to 8"),
-    ((F32, 256, "64,64", "264", "32,8", "1,1", NONE, 0), "stride 264 of dimension 1: it must be a multiple of 16"),
-    ((F32, 256, "64,64", "1099511627776", "32,8", "1,1", NONE, 0), "stride 1099511627776 of dimension 1"),
-    ((F16, 256, "64,64", "256", "12,8", "1,1", NONE, 0), "the box is 24 bytes wide: it must be a multiple of 16"),
-    ((F32, 256, "64,64", "256", "16,8", "1,1", SWIZZLE_32, 0), "64 bytes wide: a swizzle of 32 bytes takes no more"),
-    ((U8, 256, "64,64", "64", "32,8", "1,1", NONE, 1), "only elements of a floating-point type can be filled with NaN"),
-]
+TYPES, SWIZZLES = {"f32": 7, "f16": 6, "u8": 0}, {0: 0, 32: 1, 128: 3}  # the numbers of cuda.h
 
 
-@pytest.mark.parametrize(("words", "says"), TMA, ids=[says or "fits" for _, says in TMA])
-def test_a_descriptor_that_the_copy_engine_cannot_use_is_refused(run, words: tuple[object, ...], says: str) -> None:
-    text = "\n".join(run("tma", *map(str, words)))
-    assert says in text
-    assert text.startswith("Error 0: TMADescriptor: " if says else "encode type")
+@pytest.mark.parametrize("case", CASES, ids=[case.says or "fits" for case in CASES])
+def test_a_descriptor_that_the_copy_engine_cannot_use_is_refused(run, case: Case) -> None:
+    lists = (",".join(map(str, numbers)) for numbers in (case.sizes, case.strides, case.box, case.element_strides))
+    fill = str(int(case.fill == "nan"))
+    text = "\n".join(run("tma", str(TYPES[case.dtype]), str(case.address), *lists, str(SWIZZLES[case.swizzle]), fill))
+    assert case.says in text
+    assert text.startswith("Error 0: TMADescriptor: " if case.says else "encode type")

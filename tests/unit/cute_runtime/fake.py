@@ -1,0 +1,47 @@
+"""A GPU for the Python API: the fake driver of the executor's tests, with memory and kernels of given parameters."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from cuda.bindings import driver
+
+from tests.unit.runtime.fake_driver import FakeDriver
+
+
+class FakeGPU(FakeDriver):
+    """Memory is the host's. Every kernel has parameters of `sizes` bytes; `launched` has the bytes of each launch's."""
+
+    def __init__(self, *sizes: int) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.launched: list[tuple[tuple[int, ...], list[bytes]]] = []
+        self._memory: dict[int, Any] = {}
+
+    def called(self, name: str, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        status, value = super().called(name, args)
+        if int(status):
+            return status, value
+        if name == "cuMemAllocFromPoolAsync":
+            memory = ctypes.create_string_buffer(args[0])
+            self._memory[ctypes.addressof(memory)] = memory
+            self.made["cuMemFreeAsync"][-1] = ctypes.addressof(memory)
+            return status, ctypes.addressof(memory)
+        if name in ("cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"):
+            ctypes.memmove(int(args[0]), int(args[1]), args[2])
+        if name == "cuLaunchKernel":
+            table = (ctypes.c_void_p * len(self.sizes)).from_address(args[9])
+            found = [ctypes.string_at(place or 0, size) for place, size in zip(table, self.sizes, strict=True)]
+            self.launched.append((args[1:8], found))
+        return status, value
+
+    def cuFuncGetParamInfo(self, _: Any, index: int) -> tuple[Any, int, int]:  # noqa: N802 - the driver's name
+        if index < len(self.sizes):
+            return driver.CUresult.CUDA_SUCCESS, 0, self.sizes[index]
+        return driver.CUresult.CUDA_ERROR_INVALID_VALUE, 0, 0
+
+    def cuTensorMapEncodeTiled(self, *args: Any) -> tuple[Any, Any]:  # noqa: N802 - the driver's name
+        made = driver.CUtensorMap()
+        ctypes.memset(made.getPtr(), int(args[1]), 128)  # the rank
+        return driver.CUresult.CUDA_SUCCESS, made
