@@ -14,6 +14,7 @@ try:
         caching,
         checking,
         compile_bundle,
+        cute_opt,
         diffing,
         drawing,
         export_cpp,
@@ -49,7 +50,7 @@ exit codes:
 
 
 GROUPS = (
-    compile_bundle, tuning, tileir, inspecting, diffing, drawing, export_cpp, publishing, model, checking,
+    compile_bundle, tuning, tileir, inspecting, diffing, cute_opt, drawing, export_cpp, publishing, model, checking,
     reporting, planning, caching, provenance, stack,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"

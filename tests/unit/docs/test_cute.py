@@ -9,10 +9,13 @@ import pytest
 
 from toolchain.cute import draw
 from toolchain.cute.atoms import find
+from toolchain.cute.dialect import parse
 from toolchain.cute.layout import Layout
+from toolchain.cute.passes import PASSES
 
 DOCS = Path(__file__).parents[3] / "docs"
-BLOCKS = re.findall(r"```python\n(.*?)```", (DOCS / "cute.md").read_text(), re.DOTALL)
+PAGE = (DOCS / "cute.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_the_results_beside_the_layouts_are_right(capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,6 +28,16 @@ def test_the_results_beside_the_layouts_are_right(capsys: pytest.CaptureFixture[
 def test_the_kernel_compiles(capsys: pytest.CaptureFixture[str]) -> None:
     exec(BLOCKS[1], {})
     assert ".visible .entry scale(" in capsys.readouterr().out
+
+
+def test_the_pass_prints_what_the_page_shows() -> None:
+    block = next(text for text in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL) if "cute-fold-static" in text)
+    before, after = block.removeprefix("$ cat divide.mlir\n").split(
+        "$ tilestack cute-opt divide.mlir --pass-pipeline cute-fold-static\n"
+    )
+    module = parse(before)
+    PASSES["cute-fold-static"](module)
+    assert f"{module}\n" == after
 
 
 def test_the_pictures_are_what_the_commands_draw() -> None:

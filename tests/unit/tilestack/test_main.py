@@ -38,6 +38,7 @@ def test_every_command_is_documented() -> None:
         "compile", "tune", "assemble", "disassemble", "verify", "interpret",
         "inspect", "pack", "unpack", "verify-bundle", "generate", "matrix", "report", "doctor",
         "reproduce", "diff", "bisect", "sbom", "provenance", "licences", "stack", "cache",
+        "cute-opt",
         "draw-layout",
         "export-cpp",
     }  # fmt: skip

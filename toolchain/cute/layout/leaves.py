@@ -70,14 +70,14 @@ class Dynamic:
 
 @dataclass(frozen=True)
 class Basis:
-    """A stride of `scale` along mode `path` of a coordinate: `2@1` adds 2 to mode 1. A layout with such strides maps
-    to coordinates, which is what TMA takes."""
+    """A stride of `scale` along mode `path` of a coordinate: `2@1` adds 2 to mode 1, and `2@1@0`, with the path (0, 1),
+    to mode 1 of mode 0. A layout with such strides maps to coordinates, which is what TMA takes."""
 
     scale: int | Dynamic
     path: tuple[int, ...]
 
     def __str__(self) -> str:
-        return "@".join(map(str, (self.scale, *self.path)))
+        return "@".join(map(str, (self.scale, *reversed(self.path))))
 
     def __mul__(self, other: Any) -> Basis | int:
         return 0 if isinstance(other, int) and other == 0 else Basis(self.scale * other, self.path)

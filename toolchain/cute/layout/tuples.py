@@ -125,7 +125,7 @@ def _leaf(written: str, token: re.Match[str]) -> tuple[Any, int]:
             raise LayoutError(f"{written!r}: column {at + 2}: expected the number of a mode")
         path.append(int(mode["number"]))
         at = mode.end()
-    return (Basis(value, tuple(path)) if path else value), at
+    return (Basis(value, tuple(reversed(path))) if path else value), at
 
 
 def _dynamic(written: str, token: re.Match[str]) -> Dynamic:

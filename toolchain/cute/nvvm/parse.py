@@ -29,8 +29,13 @@ def context() -> Context:
 
 def parse(text: str, name: str = "<kernel>") -> ModuleOp:
     """The module in MLIR text, verified. Raises SourceError that begins with file:line:col, or names the file."""
+    return parse_with(context(), text, name)
+
+
+def parse_with(dialects: Context, text: str, name: str) -> ModuleOp:
+    """`parse` with other dialects."""
     try:
-        module = Parser(context(), text, name).parse_module()
+        module = Parser(dialects, text, name).parse_module()
         module.verify()
     except ParseError as error:
         line, column = _place(text, error)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolchain.cute.layout import Dynamic
+from toolchain.cute.layout import Basis, Dynamic, Layout
 from toolchain.cute.layout.leaves import ceil_div, smaller
 from toolchain.cute.layout.tuples import parse, text
 
@@ -30,3 +30,8 @@ def test_the_divisibility_of_a_result_is_what_is_certain(made: object, written: 
 @pytest.mark.parametrize("written", ["?", "(2,(3,?{div=4}))", "(?{i64 div=16},_)", "(1@0,?{div=2}@1@3)", "()"])
 def test_text_is_read_back(written: str) -> None:
     assert text(parse(written)) == written
+
+
+def test_the_modes_of_a_nested_basis_are_written_from_the_inside() -> None:
+    assert parse("4@1@0") == Basis(4, (0, 1))
+    assert Layout.parse("(2,3):(1@0@0,4@1@0)")((1, 2)) == ((1, 8),)

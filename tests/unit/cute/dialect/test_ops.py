@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+
+from toolchain.cute.dialect import OPERATIONS, parse
+from toolchain.errors import SourceError
+
+A, B = '!cute.layout<"(6,2):(8,2)">', '!cute.layout<"(4,3):(3,1)">'
+K = '!cute.composed_layout<"S<1,0,1> o 2 o (2,3):(1,2)">'
+STATIC = f"%a = cute.static : {A}\n%b = cute.static : {B}\n"
+# One text for each operation, in NVIDIA's form, after %a, %b and the values of OTHERS.
+OTHERS = """
+%c = cute.static : !cute.coord<"(0,_)">
+%s = cute.static : !cute.shape<"(3,2)">
+%i = cute.static : !cute.int_tuple<"(2,(3,4))">
+%k = cute.static : !cute.composed_layout<"S<1,0,1> o 2 o (2,3):(1,2)">
+%one = cute.static : !cute.shape<"1">
+%n = arith.constant 7 : i32
+"""
+TEXTS = [
+    f'%r = cute.composition(%a, %b) : ({A}, {B}) -> !cute.layout<"((2,2),3):((24,2),8)">',
+    f'%r = cute.composition(%a, %s) : ({A}, !cute.shape<"(3,2)">) -> !cute.layout<"(3,2):(8,24)">',
+    f'%r = cute.coalesce(%b) : ({B}) -> !cute.layout<"(4,3):(3,1)">',
+    f'%r = cute.complement(%b) : ({B}) -> !cute.layout<"1:12">',
+    f'%r = cute.right_inverse(%b) : ({B}) -> !cute.layout<"(3,4):(4,1)">',
+    f'%r = cute.left_inverse(%b) : ({B}) -> !cute.layout<"(3,4):(4,1)">',
+    f'%r = cute.logical_divide(%a, %s) : ({A}, !cute.shape<"(3,2)">) -> !cute.layout<"((3,2),(2,1)):((8,24),(2,4))">',
+    f'%r = cute.logical_product(%b, %b) : ({B}, {B}) -> !cute.layout<"((4,3),(4,3)):((3,1),(36,12))">',
+    f'%r = cute.slice(%a, %c) : {A}, !cute.coord<"(0,_)">',
+    f'%r = cute.dice(%a, %c) : {A}, !cute.coord<"(0,_)">',
+    f'%r = cute.group_modes<0, 2> (%a) : ({A}) -> !cute.layout<"((6,2)):((8,2))">',
+    f'%r = cute.get<[1]> (%a) : {A} -> !cute.layout<"2:2">',
+    f'%r = cute.select<[1, 0]> (%a) : {A} -> !cute.layout<"(2,6):(2,8)">',
+    f'%r = cute.get_shape(%a) : {A} -> !cute.shape<"(6,2)">',
+    f'%r = cute.get_stride(%a) : {A} -> !cute.stride<"(8,2)">',
+    f'%r = cute.size(%a) : ({A}) -> !cute.int_tuple<"12">',
+    f'%r = cute.size<[1]> (%a) : ({A}) -> !cute.int_tuple<"2">',
+    f'%r = cute.cosize(%a) : ({A}) -> !cute.int_tuple<"43">',
+    '%r = cute.tuple_product(%i) : (!cute.int_tuple<"(2,(3,4))">) -> !cute.int_tuple<"24">',
+    '%r = cute.tuple_product_each(%i) : (!cute.int_tuple<"(2,(3,4))">) -> !cute.int_tuple<"(2,12)">',
+    '%r = cute.append_to_rank<4> (%s, %one) : !cute.shape<"(3,2)">, !cute.shape<"1">',
+    f'%r = cute.composed_get_inner(%k) : {K} -> !cute.swizzle<"S<1,0,1>">',
+    '%r = cute.make_shape(%n) : (i32) -> !cute.shape<"(?,2)">',
+    '%r = cute.make_coord(%n, %n) : (i32, i32) -> !cute.coord<"(?,(_,?))">',
+]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.split("(")[0].removeprefix("%r = "))
+def test_an_operation_is_printed_as_it_is_read(text: str) -> None:
+    module = parse(STATIC + OTHERS + text)
+    assert text in str(module)
+    assert str(parse(str(module))) == str(module)
+
+
+def test_the_operations_are_those_of_nvidia_that_the_table_names() -> None:
+    assert {"composition", "zipped_divide", "raked_product", "tile_to_shape", "recast_layout"} <= OPERATIONS.keys()
+    assert len(OPERATIONS) == 43
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f'%r = cute.composition(%a, %b) : ({A}, {B}) -> !cute.layout<"4:1">', r"the result is .*\(\(2,2\),3\)"),
+        (f'%r = cute.slice(%a, %i) : {A}, !cute.int_tuple<"(2,(3,4))">', "does not fit"),
+        (f"%r = cute.composition(%a) : ({A}) -> {A}", "takes 2 to 2 operands|wrong kind"),
+        ('%r = cute.make_shape(%n) : (i32) -> !cute.shape<"(?,?)">', "has 2 numbers to fill"),
+        ('%r = cute.static : !cute.shape<"(?,2)">', "not known"),
+        (f'%r = cute.get<[5]> (%a) : {A} -> !cute.layout<"2:2">', "wrong kind"),
+    ],
+)
+def test_an_operation_that_is_wrong_is_refused_with_its_reason(text: str, said: str) -> None:
+    with pytest.raises(SourceError, match=said):
+        parse(STATIC + OTHERS + text, "k.mlir")

@@ -1,0 +1,35 @@
+"""`tilestack cute-opt`: the command; tests/unit/cute/ has the dialect and the passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .conftest import Run
+
+TEXT = """func.func @f() -> !cute.shape<"(8,4)"> {
+  %a = cute.static : !cute.layout<(8,4),(4,1)>
+  %s = cute.get_shape(%a) : !cute.layout<"(8,4):(4,1)"> -> !cute.shape<"(8,4)">
+  func.return %s : !cute.shape<"(8,4)">
+}
+"""
+
+
+def test_a_file_is_verified_passes_run_and_it_is_printed(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "f.mlir"
+    file.write_text(TEXT)
+    plain = run("cute-opt", file)
+    assert plain.code == 0 and '!cute.layout<"(8,4):(4,1)">' in plain.out
+    folded = run("cute-opt", file, "--pass-pipeline", "cute-fold-static", "--print-ir-after-all")
+    assert "get_shape" not in folded.out and '%s = cute.static : !cute.shape<"(8,4)">' in folded.out
+    assert "// after cute-fold-static" in folded.err
+
+
+def test_bad_input_is_named(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "f.mlir"
+    file.write_text(TEXT.replace('(8,4)"> {', '(8,5)"> {'))
+    wrong = run("cute-opt", file)
+    assert wrong.code == 3 and str(file) in wrong.err
+    assert "no pass 'x'" in run("cute-opt", file, "--pass-pipeline", "x").err
+    assert run("cute-opt", tmp_path / "none.mlir").code == 2
+    file.write_bytes(b"\xff\xfe")
+    assert "is not UTF-8 text: byte 0" in run("cute-opt", file).err

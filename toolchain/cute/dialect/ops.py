@@ -1,0 +1,330 @@
+"""The operations of the `cute` dialect on layouts: one row of a table each.
+
+An operation's result type follows from its operands' types by the layout algebra; the verifier compares it with the
+type that is written. Source of names and text: NVIDIA's CuTe IR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, i64
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, opt_prop_def, result_def, traits_def, var_operand_def
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from .. import layout as algebra
+from ..layout import ComposedLayout, Layout, LayoutError
+from ..layout import tuples as nested
+from .types import (
+    TYPES,
+    ComposedLayoutType,
+    CoordType,
+    CuteType,
+    IntTupleType,
+    LayoutType,
+    ShapeType,
+    StrideType,
+    SwizzleType,
+    TileType,
+    is_static,
+    plain,
+)
+
+Infer = Callable[[Sequence[Any], Sequence[int]], CuteType]
+
+
+@dataclass(frozen=True)
+class Row:
+    """An operation: how many operands it has, the numbers in its angle brackets (`list`: `<[0, 1]>`, `two`: `<0, 2>`,
+    `one`: `<4>`, or none), and the type of its result, from the operands' types and these numbers. `infers`: its text
+    does not name the result's type; `plain`: its types stand without parentheses."""
+
+    operands: tuple[int, int]
+    infer: Infer
+    numbers: str = ""
+    infers: bool = False
+    plain: bool = False
+
+
+def _same(kind: CuteType, made: Layout) -> CuteType:
+    """A layout of the kind of an operand: a composed one keeps its inner part."""
+    if isinstance(kind, ComposedLayoutType):
+        return ComposedLayoutType(ComposedLayout(kind.data.inner, kind.data.offset, made))
+    return LayoutType(made)
+
+
+def _outer(kind: CuteType) -> Layout:
+    return kind.data.outer if isinstance(kind, ComposedLayoutType) else kind.data
+
+
+def _unary(function: Callable[[Layout], Layout]) -> Infer:
+    return lambda kinds, _: LayoutType(function(kinds[0].data))
+
+
+def _tiled(function: Callable[[Layout, Any], Layout]) -> Infer:
+    return lambda kinds, _: _same(kinds[0], function(_outer(kinds[0]), kinds[1].data))
+
+
+def _composition(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    outer, inner = kinds
+    right = Layout(inner.data) if isinstance(inner, ShapeType) else inner.data
+    return _same(outer, algebra.composition(_outer(outer), right))
+
+
+def _coalesce(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    profile = kinds[1].data if len(kinds) > 1 else None
+    return _same(kinds[0], algebra.coalesce(_outer(kinds[0]), profile))
+
+
+def _complement(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    return LayoutType(algebra.complement(kinds[0].data, kinds[1].data if len(kinds) > 1 else None))
+
+
+def _slice(function: Callable[[Layout, Any], Layout]) -> Infer:
+    return lambda kinds, _: LayoutType(function(kinds[0].data, kinds[1].data))
+
+
+def _size(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
+    made = _chosen(kinds[0], modes)
+    return IntTupleType(nested.product(made.shape if isinstance(made, Layout) else made))
+
+
+def _cosize(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
+    return IntTupleType(algebra.cosize(_chosen(kinds[0], modes)))
+
+
+def _chosen(kind: CuteType, modes: Sequence[int]) -> Any:
+    made = _outer(kind) if isinstance(kind, ComposedLayoutType) else kind.data
+    for mode in modes:
+        made = made[mode]
+    return made
+
+
+def _get(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
+    return type(kinds[0])(_chosen(kinds[0], modes))
+
+
+def _select(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
+    value = kinds[0].data
+    return type(kinds[0])(
+        algebra.select(value, *modes) if isinstance(value, Layout) else tuple(value[m] for m in modes)
+    )
+
+
+def _crd2idx(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    where = kinds[1].data if isinstance(kinds[1], LayoutType) else Layout(kinds[1].data)
+    return IntTupleType(where(kinds[0].data))
+
+
+def _rank(function: Callable[[Layout, int], Layout]) -> Infer:
+    def infer(kinds: Sequence[Any], numbers: Sequence[int]) -> CuteType:
+        value, filler = kinds[0].data, kinds[1].data
+        if isinstance(value, Layout):
+            made = function(value, numbers[0])
+            return LayoutType(made)
+        parts = value if isinstance(value, tuple) else (value,)
+        added = (filler,) * (numbers[0] - len(parts))
+        return type(kinds[0])((*parts, *added) if function is algebra.append_to_rank else (*added, *parts))
+
+    return infer
+
+
+ROWS: dict[str, Row] = {
+    "make_layout": Row((2, 2), lambda k, _: LayoutType(Layout(k[0].data, k[1].data))),
+    "make_composed_layout": Row(
+        (3, 3), lambda k, _: ComposedLayoutType(ComposedLayout(k[0].data, k[1].data, k[2].data))
+    ),
+    "get_shape": Row((1, 1), lambda k, _: ShapeType(_outer(k[0]).shape), plain=True),
+    "get_stride": Row((1, 1), lambda k, _: StrideType(k[0].data.stride), plain=True),
+    "composed_get_inner": Row((1, 1), lambda k, _: _inner(k[0].data), plain=True),
+    "composed_get_offset": Row((1, 1), lambda k, _: IntTupleType(k[0].data.offset), plain=True),
+    "composed_get_outer": Row((1, 1), lambda k, _: LayoutType(k[0].data.outer), plain=True),
+    "get": Row((1, 1), _get, "list", plain=True),
+    "select": Row((1, 1), _select, "list", plain=True),
+    "group_modes": Row((1, 1), lambda k, n: _same(k[0], algebra.group_modes(_outer(k[0]), *n)), "two"),
+    "recast_layout": Row((1, 1), lambda k, n: LayoutType(algebra.recast_layout(k[0].data, *n)), "two", plain=True),
+    "size": Row((1, 1), _size, "list"),
+    "cosize": Row((1, 1), _cosize, "list"),
+    "tuple_product": Row((1, 1), lambda k, _: IntTupleType(nested.product(k[0].data))),
+    "tuple_product_each": Row((1, 1), lambda k, _: IntTupleType(tuple(nested.product(part) for part in k[0].data))),
+    "crd2idx": Row((2, 2), _crd2idx),
+    "idx2crd": Row((2, 2), lambda k, _: CoordType(algebra.idx2crd(k[0].data, k[1].data))),
+    "append_to_rank": Row((2, 2), _rank(algebra.append_to_rank), "one", infers=True),
+    "prepend_to_rank": Row((2, 2), _rank(algebra.prepend_to_rank), "one", infers=True),
+    "coalesce": Row((1, 2), _coalesce),
+    "composition": Row((2, 2), _composition),
+    "complement": Row((1, 2), _complement),
+    "right_inverse": Row((1, 1), _unary(algebra.right_inverse)),
+    "left_inverse": Row((1, 1), _unary(algebra.left_inverse)),
+    "slice": Row((2, 2), _slice(algebra.slice_layout), infers=True),
+    "dice": Row((2, 2), _slice(algebra.dice), infers=True),
+    "tile_to_shape": Row(
+        (2, 3), lambda k, _: LayoutType(algebra.tile_to_shape(k[0].data, k[1].data, k[2].data if k[2:] else None))
+    ),
+    **{
+        f"{how}_divide": Row((2, 2), _tiled(getattr(algebra, f"{how}_divide")))
+        for how in ("logical", "zipped", "tiled", "flat")
+    },
+    **{
+        f"{how}_product": Row((2, 2), _tiled(getattr(algebra, f"{how}_product")))
+        for how in ("logical", "zipped", "tiled", "flat", "blocked", "raked")
+    },
+}
+
+
+def _inner(composed: ComposedLayout) -> CuteType:
+    return LayoutType(composed.inner) if isinstance(composed.inner, Layout) else SwizzleType(composed.inner)
+
+
+class AlgebraOp(IRDLOperation):
+    """An operation of the table."""
+
+    ROW: ClassVar[Row]
+    args = var_operand_def(CuteType)
+    numbers = opt_prop_def(DenseArrayBase[IntegerType])
+    res = result_def(CuteType)
+    traits = traits_def(Pure())
+
+    def __init__(self, args: Sequence[SSAValue], numbers: Sequence[int] = (), result: Attribute | None = None) -> None:
+        properties = {"numbers": DenseArrayBase.from_list(i64, numbers)} if numbers else {}
+        made = self.inferred([arg.type for arg in args], numbers) if result is None else result
+        super().__init__(operands=[args], properties=properties, result_types=[made])
+
+    @classmethod
+    def inferred(cls, kinds: Sequence[Any], numbers: Sequence[int]) -> CuteType:
+        """The result's type. Raises VerifyException with the algebra's reason."""
+        try:
+            return cls.ROW.infer(kinds, numbers)
+        except (LayoutError, AttributeError, TypeError, IndexError) as error:
+            said = str(error) if isinstance(error, LayoutError) else "the operands are of the wrong kind"
+            raise VerifyException(f"{cls.name}({', '.join(map(str, kinds))}): {said}") from error
+
+    def verify_(self) -> None:
+        low, high = self.ROW.operands
+        if not low <= len(self.args) <= high:
+            raise VerifyException(f"{self.name} takes {low} to {high} operands, not {len(self.args)}")
+        made, written = self.inferred([arg.type for arg in self.args], self._numbers), self.res.type
+        assert isinstance(written, CuteType)
+        if plain(made) != plain(written):
+            raise VerifyException(f"{self.name}: the result is {made}, not {written}")
+
+    @property
+    def _numbers(self) -> list[int]:
+        return [int(number) for number in self.numbers.iter_values()] if self.numbers else []
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AlgebraOp:
+        row, place = cls.ROW, parser.pos
+        numbers = _parse_numbers(parser, row.numbers)
+        operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        parser.parse_punctuation(":")
+        bare = row.infers or row.plain
+        delimiter = parser.Delimiter.NONE if bare else parser.Delimiter.PAREN
+        kinds = parser.parse_comma_separated_list(delimiter, parser.parse_type)
+        result = None
+        if not row.infers:
+            parser.parse_punctuation("->")
+            result = parser.parse_type()
+        resolved = _resolve(parser, operands, kinds)
+        try:
+            return cls(resolved, numbers, result)
+        except VerifyException as error:
+            parser.raise_error(str(error), place, parser.pos)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(_numbers_text(self._numbers, self.ROW.numbers))
+        printer.print_string("(")
+        printer.print_list(self.args, printer.print_ssa_value)
+        printer.print_string(") : ")
+        bare = self.ROW.infers or self.ROW.plain
+        printer.print_string("" if bare else "(")
+        printer.print_list(self.args, lambda arg: printer.print_attribute(arg.type))
+        printer.print_string("" if bare else ")")
+        if not self.ROW.infers:
+            printer.print_string(" -> ")
+            printer.print_attribute(self.res.type)
+
+
+def _resolve(parser: Parser, operands: Sequence[UnresolvedOperand], kinds: Sequence[Attribute]) -> list[SSAValue]:
+    if len(operands) != len(kinds):
+        parser.raise_error(f"{len(operands)} operands have {len(kinds)} types")
+    return [parser.resolve_operand(operand, kind) for operand, kind in zip(operands, kinds, strict=True)]
+
+
+def _parse_numbers(parser: Parser, form: str) -> list[int]:
+    if not form or parser.parse_optional_punctuation("<") is None:
+        return []
+    delimiter = parser.Delimiter.SQUARE if form == "list" else parser.Delimiter.NONE
+    made = parser.parse_comma_separated_list(delimiter, lambda: parser.parse_integer(allow_boolean=False))
+    parser.parse_punctuation(">")
+    return made
+
+
+def _numbers_text(numbers: Sequence[int], form: str) -> str:
+    if not form or not numbers:
+        return ""
+    inside = ", ".join(map(str, numbers))
+    return f"<[{inside}]> " if form == "list" else f"<{inside}> "
+
+
+@irdl_op_definition
+class StaticOp(IRDLOperation):
+    """A value whose numbers are all known: `%a = cute.static : !cute.layout<"(4,8):(1,4)">`."""
+
+    name = "cute.static"
+    res = result_def(CuteType)
+    traits = traits_def(Pure())
+    assembly_format = "attr-dict `:` type($res)"
+
+    def __init__(self, kind: CuteType) -> None:
+        super().__init__(result_types=[kind])
+
+    def verify_(self) -> None:
+        assert isinstance(self.res.type, CuteType)
+        if not is_static(self.res.type):
+            raise VerifyException(f"cute.static: {self.res.type} has numbers that are not known")
+
+
+class MakeOp(IRDLOperation):
+    """Makes a tuple from its numbers that are not known, from left to right, each an i32."""
+
+    KIND: ClassVar[type[CuteType]]
+    args = var_operand_def()
+    res = result_def(CuteType)
+    traits = traits_def(Pure())
+    assembly_format = "`(` $args `)` attr-dict `:` functional-type($args, $res)"
+
+    def __init__(self, args: Sequence[SSAValue], kind: CuteType) -> None:
+        super().__init__(operands=[args], result_types=[kind])
+
+    def verify_(self) -> None:
+        kind = self.res.type
+        if not isinstance(kind, self.KIND):
+            raise VerifyException(f"{self.name} makes a {self.KIND.name}, not {kind}")
+        if (wanted := kind.write(kind.data).count("?")) != len(self.args):
+            raise VerifyException(f"{self.name}: {kind} has {wanted} numbers to fill, and there are {len(self.args)}")
+
+
+def _define(name: str, base: type[Any], **constants: Any) -> type[Operation]:
+    label = "".join(part.capitalize() for part in name.split("_")) + "Op"
+    said = dict.fromkeys(constants, ClassVar[Any])
+    made: Any = type(
+        label, (base,), {"name": f"cute.{name}", "__module__": __name__, "__annotations__": said, **constants}
+    )
+    return irdl_op_definition(made)
+
+
+MAKERS = {"make_int_tuple": IntTupleType, "make_shape": ShapeType, "make_stride": StrideType, "make_coord": CoordType,
+          "make_tile": TileType}  # fmt: skip
+OPERATIONS: dict[str, type[Operation]] = {
+    "static": StaticOp,
+    **{name: _define(name, MakeOp, KIND=kind) for name, kind in MAKERS.items()},
+    **{name: _define(name, AlgebraOp, ROW=row) for name, row in ROWS.items()},
+}
+CUTE = Dialect("cute", list(OPERATIONS.values()), list(TYPES))

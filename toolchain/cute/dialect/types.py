@@ -1,0 +1,191 @@
+"""The types of the `cute` dialect, in NVIDIA's text: `!cute.layout<"(4,8):(1,4)">`.
+
+The older text without quotes, `!cute.layout<(4,8),(1,4)>`, is read too. Source: NVIDIA's CuTe IR, "CuTe algebra types".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from xdsl.ir import Data, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from ..layout import ComposedLayout, Layout, LayoutError, Swizzle
+from ..layout import tuples as nested
+
+_SWIZZLE = re.compile(r"S<\s*(\d+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*>")
+
+
+def parse_swizzle(text: str) -> Swizzle:
+    """The swizzle in `S<bits,base,shift>`. Raises LayoutError."""
+    found = _SWIZZLE.fullmatch(text.strip())
+    if found is None:
+        raise LayoutError(f"{text!r} is no swizzle: write S<bits,base,shift>")
+    return Swizzle(*map(int, found.groups()))
+
+
+def parse_composed(text: str) -> ComposedLayout:
+    """The layout in `inner o offset o outer`. Raises LayoutError."""
+    parts = re.split(r"\s+o\s+", text.strip())
+    if len(parts) != 3:
+        raise LayoutError(f"{text!r}: a composed layout is written `inner o offset o outer`")
+    inner = parse_swizzle(parts[0]) if parts[0].startswith("S<") else Layout.parse(parts[0])
+    return ComposedLayout(inner, nested.parse(parts[1]), Layout.parse(parts[2]))
+
+
+def parse_tile(text: str) -> tuple[Layout | None, ...]:
+    """The parts of a tile, `[(2,3):(1,2);_]`. Raises LayoutError."""
+    if not (text.startswith("[") and text.endswith("]")):
+        raise LayoutError(f"{text!r}: a tile is written [layout;layout;_]")
+    return tuple(None if part.strip() == "_" else Layout.parse(part) for part in text[1:-1].split(";"))
+
+
+class CuteType(Data[Any], TypeAttribute):
+    """A type whose parameter is a value of the layout algebra, written in quotes."""
+
+    @staticmethod
+    def read(text: str) -> Any:
+        return nested.parse(text)
+
+    @staticmethod
+    def write(value: Any) -> str:
+        return nested.text(value)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Any:
+        with parser.in_angle_brackets():
+            place = parser.pos
+            text = parser.parse_optional_str_literal()
+            if text is None:
+                text = _unquoted(parser)
+            try:
+                return cls.read(text)
+            except LayoutError as error:
+                parser.raise_error(str(error), place, parser.pos)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f'<"{self.write(self.data)}">')
+
+
+def _unquoted(parser: AttrParser) -> str:
+    """The older text: tuples, and a comma between shape and stride."""
+    shape = _tuple_text(parser)
+    return f"{shape}:{_tuple_text(parser)}" if parser.parse_optional_punctuation(",") else shape
+
+
+def _tuple_text(parser: AttrParser) -> str:
+    if parser.parse_optional_punctuation("("):
+        parts = [_tuple_text(parser)]
+        while parser.parse_optional_punctuation(","):
+            parts.append(_tuple_text(parser))
+        parser.parse_punctuation(")")
+        return "(" + ",".join(parts) + ")"
+    if parser.parse_optional_punctuation("?"):
+        return "?"
+    return str(parser.parse_integer(allow_boolean=False))
+
+
+@irdl_attr_definition
+class IntTupleType(CuteType):
+    """A nested tuple of integers."""
+
+    name = "cute.int_tuple"
+
+
+@irdl_attr_definition
+class ShapeType(CuteType):
+    """The sizes of a layout."""
+
+    name = "cute.shape"
+
+
+@irdl_attr_definition
+class StrideType(CuteType):
+    """The strides of a layout."""
+
+    name = "cute.stride"
+
+
+@irdl_attr_definition
+class CoordType(CuteType):
+    """A coordinate; `_` stands for a whole mode."""
+
+    name = "cute.coord"
+
+
+@irdl_attr_definition
+class LayoutType(CuteType):
+    """A shape and strides."""
+
+    name = "cute.layout"
+
+    @staticmethod
+    def read(text: str) -> Layout:
+        return Layout.parse(text)
+
+    @staticmethod
+    def write(value: Layout) -> str:
+        return str(value)
+
+
+@irdl_attr_definition
+class ComposedLayoutType(CuteType):
+    """`inner o offset o outer`."""
+
+    name = "cute.composed_layout"
+
+    @staticmethod
+    def read(text: str) -> ComposedLayout:
+        return parse_composed(text)
+
+    @staticmethod
+    def write(value: ComposedLayout) -> str:
+        return str(value)
+
+
+@irdl_attr_definition
+class SwizzleType(CuteType):
+    """A permutation of an offset's bits."""
+
+    name = "cute.swizzle"
+
+    @staticmethod
+    def read(text: str) -> Swizzle:
+        return parse_swizzle(text)
+
+    @staticmethod
+    def write(value: Swizzle) -> str:
+        return str(value)
+
+
+@irdl_attr_definition
+class TileType(CuteType):
+    """A layout or `_` for each mode."""
+
+    name = "cute.tile"
+
+    @staticmethod
+    def read(text: str) -> tuple[Layout | None, ...]:
+        return parse_tile(text)
+
+    @staticmethod
+    def write(value: tuple[Layout | None, ...]) -> str:
+        return "[" + ";".join("_" if part is None else str(part) for part in value) + "]"
+
+
+TYPES: list[type[CuteType]] = [
+    IntTupleType, ShapeType, StrideType, CoordType, LayoutType, ComposedLayoutType, SwizzleType, TileType,
+]  # fmt: skip
+
+
+def is_static(kind: CuteType) -> bool:
+    """True if all numbers of a type are known."""
+    return "?" not in kind.write(kind.data)
+
+
+def plain(kind: CuteType) -> str:
+    """A type's text without divisibilities and widths: two types that agree in it are compatible."""
+    return f"{kind.name}<{re.sub(r'[?][{][^}]*[}]', '?', kind.write(kind.data))}>"

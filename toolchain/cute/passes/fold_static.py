@@ -1,0 +1,24 @@
+"""`cute-fold-static`: an operation whose result is known becomes `cute.static`; what nothing uses any more goes."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.rewriter import Rewriter
+
+from ..dialect.ops import AlgebraOp, MakeOp, StaticOp
+from ..dialect.types import is_static
+
+
+def fold_static(module: ModuleOp) -> None:
+    """Folds in place."""
+    for op in list(module.walk()):
+        if isinstance(op, AlgebraOp | MakeOp) and is_static(op.res.type):
+            Rewriter.replace_op(op, StaticOp(op.res.type))
+    for op in reversed(list(module.walk())):
+        if _unused(op):
+            Rewriter.erase_op(op)
+
+
+def _unused(op: Operation) -> bool:
+    return isinstance(op, AlgebraOp | MakeOp | StaticOp) and not op.res.first_use
