@@ -6,6 +6,10 @@ program in each language.
 
 from __future__ import annotations
 
+import importlib
+
+importlib.import_module("tilestack")  # it finds `toolchain`, which an installed wheel has below it
+
 from toolchain.runtime.tma import TMADescriptor
 
 from .buffer import DeviceBuffer

@@ -1,7 +1,8 @@
 """The build backend of the `tilestack` distribution (PEP 517 and PEP 660), with nothing but the standard library.
 
-A wheel installs one name, `tilestack`. The folders of the checkout that it needs lie below it, in `tilestack/_lib`, as
-`[tool.tilestack] library` in pyproject.toml lists them; tilestack/__init__.py finds them there. An installed wheel thus
+A wheel installs the names of `[tool.tilestack] packages` in pyproject.toml: `tilestack` and `cute_runtime`. The folders
+of the checkout that they need lie below one of them, in `tilestack/_lib`, as `library` lists them there;
+tilestack/__init__.py finds them. An installed wheel thus
 has the same modules and tables as the checkout, without names such as `ci` or `toolchain` beside everybody else's.
 
 The bytes depend on the files alone: no times, owners or permissions get in. A build needs no other package and no
@@ -32,7 +33,7 @@ def build_wheel(wheel_directory: str, config_settings: object = None, metadata_d
     del config_settings, metadata_directory
     root = Path.cwd()
     table = _pyproject(root)
-    files = {path: (root / path).read_bytes() for path in _files(root, "tilestack")}
+    files = {path: (root / path).read_bytes() for place in _packages(table) for path in _files(root, place)}
     for place in _library(table):
         files |= {f"{LIBRARY}/{path}": (root / path).read_bytes() for path in _files(root, place)}
     return _write_wheel(Path(wheel_directory), root, table, files)
@@ -52,7 +53,7 @@ def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
     table = _pyproject(root)
     stem = _stem(table)
     files = {name: (root / name).read_bytes() for name in _ROOT_FILES}
-    for place in ("tilestack", *_library(table)):
+    for place in (*_packages(table), *_library(table)):
         files |= {path: (root / path).read_bytes() for path in _files(root, place)}
     files["PKG-INFO"] = _metadata(root, table)
     packed = io.BytesIO()
@@ -67,6 +68,10 @@ def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
 
 def _pyproject(root: Path) -> dict[str, Any]:
     return tomllib.loads((root / "pyproject.toml").read_text())
+
+
+def _packages(table: Mapping[str, Any]) -> list[str]:
+    return table["tool"]["tilestack"]["packages"]
 
 
 def _library(table: Mapping[str, Any]) -> list[str]:

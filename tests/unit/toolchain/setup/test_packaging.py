@@ -66,10 +66,12 @@ def _entries(where: Path) -> dict[str, list[object]]:
     return json.loads(done.stdout)
 
 
-def test_a_wheel_installs_one_name(wheel: Path) -> None:
+def test_a_wheel_installs_two_names(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert {name.partition("/")[0] for name in names} == {"tilestack", f"tilestack-{VERSION}.dist-info"}
+    assert {name.partition("/")[0] for name in names} == {
+        "cute_runtime", "tilestack", f"tilestack-{VERSION}.dist-info",
+    }  # fmt: skip
     inside = {name.split("/")[2] for name in names if name.startswith("tilestack/_lib/")}
     assert not inside & {"benchmarks", "examples", "tests", "third_party", "containers", "noxfile.py"}
     assert not [name for name in names if "__pycache__" in name or name.startswith("tilestack/_lib/ci/reproduce")]
@@ -132,6 +134,17 @@ def test_a_wheel_of_the_sdist_is_the_wheel_of_the_checkout(wheel: Path, tmp_path
     assert made.read_bytes() == wheel.read_bytes()
 
 
+def test_the_runtime_of_a_wheel_is_imported_by_its_own_name(installed: Path, tmp_path: Path) -> None:
+    code = (
+        f"import sys; sys.path[:] = [{str(installed)!r}, *(p for p in sys.path[1:] if p != {str(ROOT)!r})]\n"
+        "import cute_runtime as c, toolchain; print(c.__file__, toolchain.__file__, c.include_dirs()[0])"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert all(Path(place).is_relative_to(installed) for place in done.stdout.split())
+
+
 def test_the_record_lists_every_file(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -158,7 +171,7 @@ def test_an_editable_wheel_points_at_the_checkout(tmp_path: Path) -> None:
 def test_a_folder_that_is_listed_and_missing_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tilestack").mkdir()
     (tmp_path / "tilestack" / "__init__.py").touch()
-    (tmp_path / "pyproject.toml").write_text('[tool.tilestack]\nlibrary = ["tuned"]\n')
+    (tmp_path / "pyproject.toml").write_text('[tool.tilestack]\npackages = ["tilestack"]\nlibrary = ["tuned"]\n')
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"tuned: pyproject\.toml lists it"):
         packaging.build_wheel(str(tmp_path))
