@@ -17,8 +17,9 @@ from pathlib import Path
 
 from toolchain import artifact, bundle
 from toolchain.artifact import Artifact
+from toolchain.compatibility import why_refused
 from toolchain.entry import EntrySpec
-from toolchain.errors import TilestackError, ToolchainError, UsageError
+from toolchain.errors import TilestackError, ToolchainError, ToolFailed, UsageError
 from toolchain.files import write_whole
 from toolchain.pins import file_sha256, pins
 from toolchain.pipeline import export
@@ -85,9 +86,17 @@ def assemble(tool: Tool, code: bytes, target: str) -> bytes | str:
         source.write_bytes(code)
         try:
             tool.run([f"--gpu-name={target}", *OPTIONS, f"--output-file={result}", str(source)])
-        except ToolchainError as error:
-            return short(error)
+        except ToolFailed as error:
+            return short(_explained(error, tool.version, code, target))
         return result.read_bytes()
+
+
+def _explained(error: ToolFailed, version: str, code: bytes, target: str) -> ToolFailed:
+    """The failure with the pair that does not fit, if toolchain/compatibility.toml has it. The tools are of one
+    release, or nearly (`install`)."""
+    versions = {"tileiras": version, "ptxas": version, "libnvvm": version}
+    misfit = why_refused("tileiras", versions, code, target, error.stderr)
+    return error.because(misfit.pair, misfit.next) if misfit else error
 
 
 def kernels_hash(chosen: Mapping[str, Sequence[tuple[str, EntrySpec]]]) -> str:

@@ -8,7 +8,10 @@ LONGEST = 160
 
 
 def short(error: TilestackError) -> str:
-    """The line of an error that says most, without the paths of one machine."""
+    """The pair that does not fit, if it is known; else the line of an error that says most, without the paths of one
+    machine."""
+    if isinstance(error, ToolFailed) and error.why:
+        return error.why[:LONGEST]
     text = error.stderr if isinstance(error, ToolFailed) else str(error.args[0])
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [f"exit code of {type(error).__name__}"]
     best = next((line for line in lines if "error" in line.lower()), lines[0])
