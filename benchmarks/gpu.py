@@ -12,7 +12,7 @@ from typing import Any
 from conformance import origin
 from toolchain import checkout
 from toolchain.bundle import Bundle
-from toolchain.errors import ConformanceError, DeviceError, UsageError
+from toolchain.errors import DeviceError, UsageError
 from toolchain.runtime import Executor, driver, open_executor, smi
 
 from .cases.cases import CASES, Case, DecodeCase, ForwardCase, OpCase
@@ -22,6 +22,7 @@ from .harness.harness import Outcome, floor, rows
 from .harness.kernels import Kernels, choose
 from .harness.models import Zoo
 from .harness.rig import Rig, open_rig
+from .harness.status import exit_code
 from .peers.pytorch import torch
 from .peers.torch_side import TorchSide, measure_ceilings
 from .report.result import Results, Row, mark_best
@@ -96,8 +97,7 @@ def measure_all(rig: Rig, cases: Sequence[Case], results: Results, options: Opti
     slower = results.slower(options.at_least)
     for row in slower:
         say(f"not {options.at_least:g} times as fast as {row.peer}: {row.case}: {row.detail or summary(row)}")
-    wrong = any(row.status == "wrong" for row in results.rows)
-    return ConformanceError.exit_code if wrong else int(bool(results.failures or slower))
+    return exit_code(results, slower)
 
 
 def measure(rig: Rig, zoo: Zoo, case: Case, uuid: str) -> list[Row]:

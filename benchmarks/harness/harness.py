@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from conformance.retries import declared
 from toolchain.errors import ConformanceError, DeviceError
 
 from ..cases.cases import Case
@@ -21,6 +22,7 @@ from ..report.result import Row, Status, mark_best
 from . import stats
 from .limit import TimedOut, time_limit
 from .our_side import HostTime
+from .status import MACHINE
 
 Kind = Literal["ours", "against", "eager", "graph", "compile", "copy"]
 WARM_UP_ROUNDS = 3
@@ -65,18 +67,22 @@ class Maker:
 
 @dataclass
 class Outcome:
-    """The result of a contender. `samples`: microseconds of each round. `trace`: the traceback of its exception."""
+    """The result of a contender. `samples`: microseconds of each round. `trace`: the traceback of its exception.
+    `machine`: what its error means, if conformance/retries.toml declares it an error of the machine."""
 
     maker: Maker
     status: Status = "ok"
     detail: str = ""
     trace: str = ""
+    machine: str = ""
     contender: Contender | None = None
     verdict: Verdict | None = None
     samples: list[float] = field(default_factory=list)
 
     def fail(self, status: Status, error: BaseException) -> None:
+        self.machine = declared(error) if isinstance(error, Exception) else ""
         text = str(error) if status == "wrong" else f"{type(error).__name__}: {error}"
+        text = f"{MACHINE}{self.machine}: {text}" if self.machine else text
         self.status, self.detail = status, shorten(text)
         self.trace = "".join(traceback.format_exception(error))[-TRACE_CHARACTERS:] if status == "error" else ""
         self.contender, self.samples = None, []

@@ -88,16 +88,21 @@ def _run(args: argparse.Namespace) -> int:
     groups = [name for name in args.only.split(",") if name] or list(rules.measure.only)
     sources = [name for name in args.sources.split(",") if name]
     job = Job(args.bundle, args.base, args.output, groups, args.case, sources)
-    first, again = measure(job, rules)
-    return _write(args, rules, first, again, job.expected())
+    first, again, retries = measure(job, rules)
+    return _write(args, rules, first, again, job.expected(), retries)
 
 
 def _judge(args: argparse.Namespace) -> int:
-    return _write(args, thresholds.load(args.thresholds), args.first, args.again, [])
+    return _write(args, thresholds.load(args.thresholds), args.first, args.again, [], [])
 
 
 def _write(
-    args: argparse.Namespace, rules: thresholds.Thresholds, first: Path, again: Path | None, expected: Sequence[str]
+    args: argparse.Namespace,
+    rules: thresholds.Thresholds,
+    first: Path,
+    again: Path | None,
+    expected: Sequence[str],
+    retries: Sequence[str],
 ) -> int:
     one = Results.load(first)
     found = measurements(one, BASE)
@@ -115,7 +120,8 @@ def _write(
     cells = judge(found, confirmed, rules, expected)
     rows = accepted.load(args.accepted)
     cells = accepted.mark(cells, rows, str(one.environment.get("gpu", "")), str(one.environment.get("bundle", "")))
-    made = Report(cells, one.environment, base, rules, [Path(sys.executable).name, "-m", "ci.gate", *sys.argv[1:]])
+    words = [Path(sys.executable).name, "-m", "ci.gate", *sys.argv[1:]]
+    made = Report(cells, one.environment, base, rules, words, retries)
     write_whole(args.output / "verdicts.json", json.dumps(made.to_json(), indent=1) + "\n", parents=True)
     write_whole(args.output / "summary.md", made.markdown())
     if args.summary:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.cases.cases import CASES
+from benchmarks.harness.status import MACHINE, TRY_AGAIN
 from benchmarks.report.result import Results
+from conformance.retries import retries
 from toolchain.errors import ToolFailed, UsageError
 
 from .measurement import Key, measurements
@@ -18,7 +21,7 @@ from .thresholds import Thresholds
 from .verdict import doubtful
 
 BASE, NEW = "base", "new"
-ANSWERS = (0, 1, 9)  # of `benchmarks gpu`: the results say which rows failed
+ANSWERS = (0, 1, 9, TRY_AGAIN)  # of `benchmarks gpu`: the results say which rows failed
 
 Start = Callable[[Sequence[str]], int]
 
@@ -59,17 +62,19 @@ def _start(argv: Sequence[str]) -> int:
     return subprocess.run(argv, check=False).returncode
 
 
-def measure(job: Job, rules: Thresholds, start: Start = _start) -> tuple[Path, Path | None]:
-    """The results of the first measurement, and of the second, if there was a doubt. Raises ToolFailed if a measurement
-    left no results, UsageError if no case matches."""
+def measure(job: Job, rules: Thresholds, start: Start = _start) -> tuple[Path, Path | None, list[str]]:
+    """The results of the first measurement, and of the second, if there was a doubt; and why measurements were tried
+    again, for each time. Raises ToolFailed if a measurement left no results, UsageError if no case matches."""
     job.expected()
-    first = _results(command(job, job.case, rules.measure.rounds, job.output / "first", swapped=False), start)
+    again: list[str] = []
+    argv = command(job, job.case, rules.measure.rounds, job.output / "first", swapped=False)
+    first = _results(argv, start, again)
     doubts = doubtful(measurements(Results.load(first), BASE), rules)
     if not doubts:
-        return first, None
+        return first, None, again
     print(f"measured again, with the bundles' roles swapped: {', '.join(map(' '.join, doubts))}", flush=True)
     argv = command(job, _pattern(doubts), rules.measure.again, job.output / "again", swapped=True)
-    return first, _results(argv, start)
+    return first, _results(argv, start, again), again
 
 
 def _pattern(keys: Sequence[Key]) -> str:
@@ -77,8 +82,28 @@ def _pattern(keys: Sequence[Key]) -> str:
     return f"^(?:{'|'.join(dict.fromkeys(re.escape(case) for case, _ in keys))})$"
 
 
-def _results(argv: Sequence[str], start: Start) -> Path:
-    """What a measurement wrote. An older file is removed first: it must not stand for a run that wrote none."""
+def _results(argv: Sequence[str], start: Start, again: list[str]) -> Path:
+    """What a measurement wrote, after as many tries as retries.toml allows; `again` gets why there were more than one.
+    The last has rows with errors if all were in vain, and these cells have no verdict."""
+    table = retries()
+    for _ in range(table.job):
+        found, code = _measured(argv, start)
+        if code != TRY_AGAIN:
+            return found
+        again.append(_why(found))
+        print(f"tried again after an {again[-1]}", flush=True)
+        time.sleep(table.pause_s)
+    return _measured(argv, start)[0]
+
+
+def _why(results: Path) -> str:
+    """The first error of the machine that results name."""
+    return next(row.detail for row in Results.load(results).rows if row.detail.startswith(MACHINE))
+
+
+def _measured(argv: Sequence[str], start: Start) -> tuple[Path, int]:
+    """What a measurement wrote, and its exit code. An older file is removed first: it must not stand for a run that
+    wrote none."""
     folder = Path(argv[argv.index("--output") + 1])
     for old in folder.glob("*.json"):
         old.unlink()
@@ -87,4 +112,4 @@ def _results(argv: Sequence[str], start: Start) -> Path:
     if code not in ANSWERS or len(found) != 1:
         told = f"it wrote {len(found)} results into {folder}; its messages stand above"
         raise ToolFailed(argv, code, told, version="this checkout's benchmarks", hint="run it alone")
-    return found[0]
+    return found[0], code

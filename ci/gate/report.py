@@ -21,13 +21,14 @@ ORDER = ("regression", "inconclusive", "improvement", "neutral")
 @dataclass(frozen=True)
 class Report:
     """`environment`: of the first measurement, as benchmarks write it. `base`: of that, the other bundle's part.
-    `command`: what makes this again."""
+    `command`: what makes this again. `retries`: why a measurement was tried again, for each time."""
 
     cells: Sequence[Cell]
     environment: Mapping[str, Any]
     base: Mapping[str, Any]
     rules: Thresholds
     command: Sequence[str]
+    retries: Sequence[str] = ()
 
     @property
     def regressions(self) -> list[Cell]:
@@ -55,7 +56,8 @@ class Report:
             "date": env.get("date", ""), "commit": env.get("bundle_commit", env.get("commit", "")),
             "bundle": env.get("bundle", ""), "base_commit": self.base.get("commit", ""),
             "base_bundle": self.base.get("bundle", ""), "command": shlex.join(self.command),
-            "thresholds": self.rules.to_json(), "counts": self._counts(), "cells": [_cell(cell) for cell in self.cells],
+            "thresholds": self.rules.to_json(), "counts": self._counts(), "retries": list(self.retries),
+            "cells": [_cell(cell) for cell in self.cells],
         }  # fmt: skip
 
     def _counts(self) -> dict[str, int]:
@@ -68,6 +70,9 @@ class Report:
         about = self.to_json()
         versus = f"{_short(about['commit'])} beside {_short(about['base_commit'])}"
         lines = [f"## Speed: {self._headline()}", "", f"{counts} · {about['gpu']}, driver {about['driver']} · {versus}"]
+        if self.retries:
+            lines += ["", f"Tried again after errors of the machine: {len(self.retries)} times.", ""]
+            lines += [f"- {' '.join(why.split())}" for why in self.retries]
         shown = sorted((c for c in self.cells if c.verdict != "neutral"), key=lambda c: ORDER.index(c.verdict))
         if shown:
             lines += ["", "| cell | verdict | our time | why |", "|---|---|---|---|"]

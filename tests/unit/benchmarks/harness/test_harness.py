@@ -23,7 +23,8 @@ from benchmarks.harness.harness import (
     run_contenders,
     shorten,
 )
-from toolchain.errors import ConformanceError
+from benchmarks.harness.status import MACHINE
+from toolchain.errors import ConformanceError, DeviceError
 
 CASE = OpCase("gelu", {"M": 8, "N": 16})
 RIGHT = Verdict(0.001, 0.01, 0.1, 0.2)
@@ -224,6 +225,20 @@ def test_a_lost_device_ends_the_case(bench: Bench) -> None:
     assert [o.status for o in outcomes] == ["error"] * 3
     assert outcomes[1].detail == "RuntimeError: illegal memory access"
     assert outcomes[0].detail == outcomes[2].detail == "DeviceError: the device was lost in peer"
+
+
+def test_an_error_of_the_machine_is_told_from_any_other(bench: Bench) -> None:
+    error = DeviceError("launch failed")
+    details: list[str] = []
+    for error.code in (214, 700):
+
+        def fail() -> Verdict:
+            raise error
+
+        (outcome,) = run_contenders([bench.maker("mlir", "ours", check=fail)], bench.plan())
+        details.append(outcome.detail)
+    assert details[0].startswith(f"{MACHINE}memory of the GPU is damaged")
+    assert details[1] == "DeviceError: launch failed"
 
 
 def test_ours_alone_is_a_row(bench: Bench) -> None:

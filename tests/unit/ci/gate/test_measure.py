@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.harness.status import MACHINE, TRY_AGAIN
 from benchmarks.report.result import Results, Row
+from ci.gate import measure as gate_measure
 from ci.gate import thresholds
 from ci.gate.__main__ import main
 from ci.gate.measure import Job, measure
 from ci.gate.measurement import measurements
+from conformance.retries import retries
 from toolchain.errors import ToolFailed, UsageError
 
 RULES = thresholds.load()
@@ -56,9 +60,48 @@ def test_what_is_neutral_is_measured_once(job: Job) -> None:
     assert len(fake.commands) == 1
 
 
+class Losing(Fake):
+    """Loses the GPU in the first `losses` measurements."""
+
+    def __init__(self, losses: int) -> None:
+        super().__init__(1.0)
+        self.losses = losses
+
+    def __call__(self, argv: Sequence[str]) -> int:
+        super().__call__(argv)
+        if len(self.commands) > self.losses:
+            return 0
+        made = results("base", 1.0, ("n", "o"), "error")
+        lost = replace(made, rows=[replace(row, detail=f"{MACHINE}memory of the GPU is damaged") for row in made.rows])
+        lost.save(Path(argv[argv.index("--output") + 1]) / made.file_name)
+        return TRY_AGAIN
+
+
+@pytest.fixture
+def paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    seconds: list[float] = []
+    monkeypatch.setattr(gate_measure.time, "sleep", seconds.append)
+    return seconds
+
+
+def test_an_error_of_the_machine_is_tried_again_and_counted(job: Job, paused: list[float]) -> None:
+    fake = Losing(1)
+    first, again, why = measure(job, RULES, fake)
+    assert (len(fake.commands), len(paused), again) == (2, 1, None)
+    assert why == [f"{MACHINE}memory of the GPU is damaged"]
+    assert Results.load(first).rows[0].status == "ok"
+
+
+def test_a_gpu_that_stays_lost_leaves_no_verdict(job: Job, paused: list[float]) -> None:
+    fake = Losing(99)
+    first, _, why = measure(job, RULES, fake)
+    assert len(fake.commands) == 1 + retries().job and len(why) == len(paused) == retries().job
+    assert Results.load(first).rows[0].status == "error"
+
+
 def test_a_doubt_is_measured_again_with_swapped_roles(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
     fake = Fake(1.05)
-    first, again = measure(job, RULES, fake)
+    first, again, _ = measure(job, RULES, fake)
     assert again is not None
     argv = list(fake.commands[1])
     assert argv[argv.index("--bundle") + 1] == "old"
@@ -85,7 +128,7 @@ def test_a_doubt_is_measured_again_with_swapped_roles(job: Job, capsys: pytest.C
 
 
 def test_measurements_of_other_bundles_do_not_confirm(job: Job) -> None:
-    first, again = measure(job, RULES, Fake(1.05))
+    first, again, _ = measure(job, RULES, Fake(1.05))
     assert again is not None
     results("new", 1 / 1.05, ("o", "else")).save(again)
     assert main(["judge", str(first), "--again", str(again), "--output", str(job.output / "out")]) == 2
@@ -94,7 +137,7 @@ def test_measurements_of_other_bundles_do_not_confirm(job: Job) -> None:
 @pytest.mark.parametrize(("status", "code"), [("error", 11), ("wrong", 9)])
 def test_a_failure_is_not_tried_again_and_fails(job: Job, status: str, code: int) -> None:
     fake = Fake(1.0, status)
-    first, again = measure(job, RULES, fake)
+    first, again, _ = measure(job, RULES, fake)
     assert (again, len(fake.commands)) == (None, 1)
     assert main(["judge", str(first), "--output", str(job.output / "out")]) == code
 
