@@ -38,8 +38,8 @@ def cute_opt(args: argparse.Namespace) -> int:
         PASSES[name](module)
         module.verify()
         if args.print_ir_after_all:
-            print(f"// after {name}\n{module}", file=sys.stderr)
-    emit(args.output, f"{module}\n".encode())
+            print(f"// after {name}", module, sep="\n", file=sys.stderr)
+    emit(args.output, (str(module) + "\n").encode())
     return 0
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from ..errors import UsageError
 from .atoms import MmaAtom
-from .layout import ComposedLayout, Layout, LayoutError, Swizzle, bank_conflicts, size
-from .layout.tuples import parse as parse_tuple
+from .layout import ComposedLayout, Layout, bank_conflicts, size
 
 MAX_CELLS = 16384  # of a picture: more than that nobody can read
 BANKS = 32
 WIDTH, HEIGHT, MARGIN = 46, 22, 30  # pixels of a cell, and around the grid
-_SWIZZLE = re.compile(r"S<\s*(\d+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*>")
 
 
 @dataclass(frozen=True)
@@ -37,14 +34,7 @@ class Picture:
 
 def parse_layout(written: str) -> Layout | ComposedLayout:
     """A layout, or a composed one such as `S<3,4,3> o 0 o (8,64):(64,1)`. Raises LayoutError."""
-    parts = re.split(r"\s+o\s+", written.strip())
-    if len(parts) == 1:
-        return Layout.parse(written)
-    if len(parts) != 3:
-        raise LayoutError(f"{written!r}: a composed layout is written `inner o offset o outer`")
-    swizzle = _SWIZZLE.fullmatch(parts[0])
-    inner = Swizzle(*map(int, swizzle.groups())) if swizzle else Layout.parse(parts[0])
-    return ComposedLayout(inner, parse_tuple(parts[1]), Layout.parse(parts[2]))
+    return ComposedLayout.parse(written) if " o " in written else Layout.parse(written)
 
 
 def of_layout(layout: Layout | ComposedLayout, element_bytes: int = 4, access: Layout | None = None) -> Picture:

@@ -20,6 +20,7 @@ def test_a_file_is_verified_passes_run_and_it_is_printed(run: Run, tmp_path: Pat
     plain = run("cute-opt", file)
     assert plain.code == 0 and '!cute.layout<"(8,4):(4,1)">' in plain.out
     folded = run("cute-opt", file, "--pass-pipeline", "cute-fold-static", "--print-ir-after-all")
+    assert folded.out.startswith("builtin.module {\n  func.func @f()")
     assert "get_shape" not in folded.out and '%s = cute.static : !cute.shape<"(8,4)">' in folded.out
     assert "// after cute-fold-static" in folded.err
 

@@ -16,25 +16,6 @@ from xdsl.printer import Printer
 from ..layout import ComposedLayout, Layout, LayoutError, Swizzle
 from ..layout import tuples as nested
 
-_SWIZZLE = re.compile(r"S<\s*(\d+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*>")
-
-
-def parse_swizzle(text: str) -> Swizzle:
-    """The swizzle in `S<bits,base,shift>`. Raises LayoutError."""
-    found = _SWIZZLE.fullmatch(text.strip())
-    if found is None:
-        raise LayoutError(f"{text!r} is no swizzle: write S<bits,base,shift>")
-    return Swizzle(*map(int, found.groups()))
-
-
-def parse_composed(text: str) -> ComposedLayout:
-    """The layout in `inner o offset o outer`. Raises LayoutError."""
-    parts = re.split(r"\s+o\s+", text.strip())
-    if len(parts) != 3:
-        raise LayoutError(f"{text!r}: a composed layout is written `inner o offset o outer`")
-    inner = parse_swizzle(parts[0]) if parts[0].startswith("S<") else Layout.parse(parts[0])
-    return ComposedLayout(inner, nested.parse(parts[1]), Layout.parse(parts[2]))
-
 
 def parse_tile(text: str) -> tuple[Layout | None, ...]:
     """The parts of a tile, `[(2,3):(1,2);_]`. Raises LayoutError."""
@@ -139,7 +120,7 @@ class ComposedLayoutType(CuteType):
 
     @staticmethod
     def read(text: str) -> ComposedLayout:
-        return parse_composed(text)
+        return ComposedLayout.parse(text)
 
     @staticmethod
     def write(value: ComposedLayout) -> str:
@@ -154,7 +135,7 @@ class SwizzleType(CuteType):
 
     @staticmethod
     def read(text: str) -> Swizzle:
-        return parse_swizzle(text)
+        return Swizzle.parse(text)
 
     @staticmethod
     def write(value: Swizzle) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ from .coordinates import crd2idx
 from .layout import Layout, coalesce, size
 from .leaves import LayoutError
 from .tuples import IntTuple
+
+_TEXT = re.compile(r"S<\s*(\d+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*>")
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,14 @@ class Swizzle:
     def __str__(self) -> str:
         return f"S<{self.bits},{self.base},{self.shift}>"
 
+    @classmethod
+    def parse(cls, text: str) -> Swizzle:
+        """The swizzle in `S<bits,base,shift>`. Raises LayoutError."""
+        found = _TEXT.fullmatch(text.strip())
+        if found is None:
+            raise LayoutError(f"{text!r} is no swizzle: write S<bits,base,shift>")
+        return cls(*map(int, found.groups()))
+
     def __call__(self, offset: int) -> int:
         mask = ((1 << self.bits) - 1) << self.base
         if self.shift >= 0:
@@ -53,6 +64,15 @@ class ComposedLayout:
 
     def __call__(self, coordinate: IntTuple) -> Any:
         return self.inner(self.offset + crd2idx(coordinate, self.outer))
+
+    @classmethod
+    def parse(cls, text: str) -> ComposedLayout:
+        """The layout in `inner o offset o outer`. Raises LayoutError."""
+        parts = re.split(r"\s+o\s+", text.strip())
+        if len(parts) != 3:
+            raise LayoutError(f"{text!r}: a composed layout is written `inner o offset o outer`")
+        inner = Swizzle.parse(parts[0]) if parts[0].startswith("S<") else Layout.parse(parts[0])
+        return cls(inner, tuples.parse(parts[1]), Layout.parse(parts[2]))
 
     @property
     def shape(self) -> IntTuple:
