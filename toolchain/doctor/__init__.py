@@ -38,6 +38,7 @@ def checks() -> list[Check]:
         _targets(),
         machine.tmpdir(),
         machine.cache(),
+        machine.shared_cache(),
         machine.toolchain(),
         machine.parallel(),
     ]

@@ -9,7 +9,22 @@ import tempfile
 from pathlib import Path
 
 from ..errors import UsageError
-from ..knobs import CACHE_DIR, JOBS, TOOLCHAIN, cache_dir, chosen_tmpdir, jobs, toolchain_dir
+from ..knobs import (
+    CACHE_DIR,
+    CACHE_PUBLIC_KEY,
+    CACHE_SIGNING_KEY,
+    CACHE_URL,
+    JOBS,
+    TOOLCHAIN,
+    cache_dir,
+    cache_public_keys,
+    cache_signing_key,
+    cache_url,
+    chosen_tmpdir,
+    jobs,
+    toolchain_dir,
+)  # fmt: skip
+from ..shared_cache import Shared
 from .check import Check
 
 MIB = 2**20
@@ -98,6 +113,27 @@ def cache() -> Check:
             said = f"{folder} can be written by every user, who can change what is compiled"
             return Check(CACHE_DIR.name, "bad", said, f"chmod -R o-w {folder}")
     return room(CACHE_DIR.name, there, f"rm -r {folder}, or set {CACHE_DIR.name}", f" ({CACHE_DIR.doc})")
+
+
+def shared_cache() -> Check:
+    """The cache that machines share, if one is named: can it be reached, and may we read or write it? Asks the store as
+    a compile does; a writer renews the marker there."""
+    subject = CACHE_URL.name
+    url, keys = cache_url(), bool(cache_public_keys() or cache_signing_key())
+    if url is None:
+        if keys:
+            said = "keys of a shared cache are set, but no address: it is not used"
+            return Check(
+                subject, "note", said, f"set {subject}, or unset {CACHE_PUBLIC_KEY.name}, {CACHE_SIGNING_KEY.name}"
+            )
+        return Check(subject, "ok", f"{CACHE_URL.default} ({CACHE_URL.doc})")
+    try:
+        shared = Shared.open(url, cache_public_keys(), cache_signing_key())
+    except UsageError as error:
+        return Check(subject, "bad", str(error.args[0]), error.hint or "")
+    if shared.trouble:
+        return Check(subject, "note", shared.trouble, f"compiles go on without it; else unset {subject}")
+    return Check(subject, "ok", f"{url}: we {'read and write' if shared.signing else 'read'} it")
 
 
 def parallel() -> Check:

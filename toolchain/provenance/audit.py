@@ -20,7 +20,8 @@ from ..manifest import REPAIR
 from ..setup.uv import LINE, uv
 
 CONAN_TOOLS = "third_party/requirements.lock"  # Conan itself
-LOCKS = ("requirements.lock", "bootstrap.lock", CONAN_TOOLS)
+S3 = "tests/compile/toolchain/s3.lock"  # the shared cache's client and test server
+LOCKS = ("requirements.lock", "bootstrap.lock", CONAN_TOOLS, S3)
 CONAN_LOCK = "conan.lock"
 
 

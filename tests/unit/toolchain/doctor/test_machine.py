@@ -12,6 +12,7 @@ import pytest
 
 from toolchain.doctor import Check, machine
 from toolchain.doctor.machine import MIB
+from toolchain.shared_cache import new_keys
 
 
 class Usage(NamedTuple):
@@ -137,3 +138,39 @@ def test_a_tmpdir_mounted_noexec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_jobs_that_are_no_number(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TILESTACK_JOBS", "many")
     is_bad(machine.parallel(), "TILESTACK_JOBS", "'many' is not an integer", "unset TILESTACK_JOBS")
+
+
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    pytest.importorskip("fsspec")
+    for name in ("URL", "PUBLIC_KEY", "SIGNING_KEY"):
+        monkeypatch.delenv(f"TILESTACK_CACHE_{name}", raising=False)
+    return f"file://{tmp_path}/shared"
+
+
+@pytest.mark.usefixtures("shared")
+def test_without_a_shared_cache_none_is_used(monkeypatch: pytest.MonkeyPatch):
+    assert machine.shared_cache().status == "ok" and "none is used" in machine.shared_cache().found
+    monkeypatch.setenv("TILESTACK_CACHE_PUBLIC_KEY", "key")
+    assert machine.shared_cache().status == "note" and "no address" in machine.shared_cache().found
+
+
+def test_a_shared_cache_that_we_write_and_that_we_read(shared: str, monkeypatch: pytest.MonkeyPatch):
+    signing, public = new_keys()
+    monkeypatch.setenv("TILESTACK_CACHE_URL", shared)
+    is_bad(machine.shared_cache(), "TILESTACK_CACHE_URL", "no key says whose entries", "TILESTACK_CACHE_PUBLIC_KEY")
+    monkeypatch.setenv("TILESTACK_CACHE_PUBLIC_KEY", public)
+    assert machine.shared_cache().status == "note" and "no cache is there yet" in machine.shared_cache().found
+    monkeypatch.setenv("TILESTACK_CACHE_SIGNING_KEY", signing)
+    assert machine.shared_cache().found == f"{shared}: we read and write it"
+    monkeypatch.delenv("TILESTACK_CACHE_SIGNING_KEY")
+    assert machine.shared_cache().found == f"{shared}: we read it"
+
+
+@pytest.mark.usefixtures("shared")
+def test_a_shared_cache_with_a_wrong_address_or_key(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TILESTACK_CACHE_URL", "ftp://somewhere/else")
+    monkeypatch.setenv("TILESTACK_CACHE_PUBLIC_KEY", new_keys()[1])
+    is_bad(machine.shared_cache(), "TILESTACK_CACHE_URL", "is not an address of a shared cache", "begin it with")
+    monkeypatch.setenv("TILESTACK_CACHE_PUBLIC_KEY", "short")
+    is_bad(machine.shared_cache(), "TILESTACK_CACHE_URL", "TILESTACK_CACHE_PUBLIC_KEY is not the base64", "cache key")

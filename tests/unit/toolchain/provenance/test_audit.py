@@ -20,7 +20,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TILESTACK_TOOLCHAIN", str(tmp_path / "toolchain"))
     monkeypatch.delenv("CONAN_AUDIT_PROVIDER_TOKEN_CONANCENTER", raising=False)
     for name in audit.LOCKS:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("good==1\n")
     monkeypatch.setattr(audit, "uv", lambda *_, **__: None)
     return tmp_path
