@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cuda.bindings import driver
@@ -11,12 +12,14 @@ from tests.unit.runtime.fake_driver import FakeDriver
 
 
 class FakeGPU(FakeDriver):
-    """Memory is the host's. Every kernel has parameters of `sizes` bytes; `launched` has the bytes of each launch's."""
+    """Memory is the host's. Every kernel has parameters of `sizes` bytes; `launched` has the bytes of each launch's.
+    `kernel`: what a launch runs, with grid, block and these bytes."""
 
     def __init__(self, *sizes: int) -> None:
         super().__init__()
         self.sizes = sizes
         self.launched: list[tuple[tuple[int, ...], list[bytes]]] = []
+        self.kernel: Callable[[Sequence[int], Sequence[int], list[bytes]], None] = lambda *_: None
         self._memory: dict[int, Any] = {}
 
     def called(self, name: str, args: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -34,6 +37,7 @@ class FakeGPU(FakeDriver):
             table = (ctypes.c_void_p * len(self.sizes)).from_address(args[9])
             found = [ctypes.string_at(place or 0, size) for place, size in zip(table, self.sizes, strict=True)]
             self.launched.append((args[1:8], found))
+            self.kernel(args[1:4], args[4:7], found)
         return status, value
 
     def cuFuncGetParamInfo(self, _: Any, index: int) -> tuple[Any, int, int]:  # noqa: N802 - the driver's name
