@@ -1,5 +1,6 @@
 """Atoms: the matrix instructions of GPUs, each with the layouts that say which thread holds which element."""
 
+from .copy import MatrixCopyAtom, copies, find_copy
 from .mma import MmaAtom, atoms, find
 
-__all__ = ["MmaAtom", "atoms", "find"]
+__all__ = ["MatrixCopyAtom", "MmaAtom", "atoms", "copies", "find", "find_copy"]
