@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from ..errors import UsageError
-from .atoms import MmaAtom
+from .atoms import MatrixCopyAtom, MmaAtom
+from .atoms.mma import WARP
 from .layout import ComposedLayout, Layout, bank_conflicts, size
 
 MAX_CELLS = 16384  # of a picture: more than that nobody can read
@@ -64,13 +65,28 @@ def of_atom(atom: MmaAtom, operand: str) -> Picture:
     layout = atom.layout(operand)
     height, width = atom.tile(operand)
     _check(height * width, atom.name)
+    dtype = atom.c if operand == "c" else atom.ab
+    title = f"{atom.name}, {operand.upper()}: {height} x {width} of {dtype}"
+    return Picture(title, _held(layout, height, width), atom.threads)
+
+
+def of_copy(atom: MatrixCopyAtom, operand: str) -> Picture:
+    """The thread and the value that hold each element of the stacked matrices: `registers`, or `rows`, where a thread
+    gives the address of a row. Raises UsageError."""
+    layout = atom.layout(operand)
+    height, width = atom.tile
+    title = f"{atom.name}, {operand}: {height} x {width} elements of 16 bits"
+    return Picture(title, _held(layout, height, width), WARP)
+
+
+def _held(layout: Layout, height: int, width: int) -> list[list[Cell]]:
+    """A thread-value layout as a grid."""
     cells = [[Cell("", 0)] * width for _ in range(height)]
     for thread in range(size(layout[0])):
         for value in range(size(layout[1])):
             offset = layout((thread, value))
             cells[offset % height][offset // height] = Cell(f"T{thread}V{value}", thread)
-    dtype = atom.c if operand == "c" else atom.ab
-    return Picture(f"{atom.name}, {operand.upper()}: {height} x {width} of {dtype}", cells, atom.threads)
+    return cells
 
 
 def _check(cells: int, what: str) -> None:

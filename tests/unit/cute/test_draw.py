@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 
 from toolchain.cute import draw
-from toolchain.cute.atoms import find
+from toolchain.cute.atoms import find, find_copy
 from toolchain.cute.layout import Layout, LayoutError
 from toolchain.errors import UsageError
 
@@ -32,6 +32,12 @@ def test_an_atom_shows_the_thread_and_the_value_of_each_element() -> None:
     picture = draw.of_atom(find("mma.m16n8k16.f32.bf16"), "c")
     assert [len(picture.rows), len(picture.rows[0])] == [16, 8]
     assert [cell.label for cell in picture.rows[8][:3]] == ["T0V2", "T0V3", "T1V2"]
+
+
+def test_a_copy_shows_who_holds_and_who_addresses() -> None:
+    held = draw.of_copy(find_copy("ldmatrix.x2"), "registers")
+    assert [cell.label for cell in held.rows[9][:4]] == ["T4V2", "T4V3", "T5V2", "T5V3"]
+    assert {cell.colour for cell in draw.of_copy(find_copy("ldmatrix.x2"), "rows").rows[9]} == {9}
 
 
 def test_the_svg_has_a_box_and_a_label_for_each_element() -> None:

@@ -11,6 +11,7 @@ def test_text_to_standard_output_and_svg_to_a_file(run: Run, tmp_path: Path) -> 
     shown = run("draw-layout", "(2,2):(1,2)")
     assert (shown.code, shown.out.splitlines()[-1]) == (0, "1 1 3")
     assert run("draw-layout", "mma.m16n8k8.f32.tf32", "--operand", "a", "--svg", tmp_path / "a.svg").code == 0
+    assert "T31V1" in run("draw-layout", "ldmatrix.x1").out
     assert "T31V3" in (tmp_path / "a.svg").read_text()
 
 
