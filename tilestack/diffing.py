@@ -21,6 +21,7 @@ BISECT = """\
   tilestack bisect build/before build/bundle           the most suspicious kernel: its code, bytecode, or which tool
   tilestack bisect build/before build/bundle --source mlir --entry gelu_any_f32 --target sm_90
   tilestack bisect A B --check "python3 measure.py {base} {bundle}"   a command decides, such as one that measures
+  tilestack bisect v0.1 HEAD --commits --source mlir --entry gelu_any_f32 --target sm_90    which commit made it
 exit codes:
   0 found   1 nothing that was tried made it   2 bad input   4 toolchain   5 bundle
 """
@@ -36,6 +37,8 @@ def add(commands: Any) -> None:
     _add_bundles(made)
     made.add_argument("--entry", metavar="SYMBOL", help="with --source and --target (default: the most suspicious)")
     made.add_argument("--source", choices=list(SOURCES), help="of that entry")
+    made.add_argument("--commits", action="store_true", help="BUNDLE_A and BUNDLE_B are commits, the older one first")
+    made.add_argument("--nox", default="nox", metavar="PATH", help="with --commits: makes each commit's toolchain")
     made.add_argument("--check", metavar="COMMAND", help="decides by exit code, as `git bisect run`; {base}, {bundle}")
     add_json(made)
 
@@ -73,6 +76,8 @@ def bisect(args: argparse.Namespace) -> int:
     from toolchain.cache import Cache
     from toolchain.errors import UsageError
 
+    if args.commits:
+        return _by_commit(args)
     cache = Cache(knobs.cache_dir())
     with opened(args.before) as before, opened(args.after) as after:
         bundles, words = (before, after), (args.source, args.entry, args.target)
@@ -90,3 +95,24 @@ def bisect(args: argparse.Namespace) -> int:
     else:
         print(*answer.lines(), sep="\n")
     return 0 if answer.causes else 1
+
+
+def _by_commit(args: argparse.Namespace) -> int:
+    import tempfile
+
+    from ci.diff.commits import bisect_commits, compiler
+    from toolchain import knobs
+    from toolchain.cache import Cache
+    from toolchain.errors import UsageError
+
+    if not (args.source and args.entry and args.target):
+        raise UsageError("--commits compiles one kernel", hint="name it: --source, --entry and --target")
+    cell = f"{args.source}/{args.entry} {args.target}"
+    with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
+        made = compiler(cell, Path(folder, "bundle"), args.nox)
+        found = bisect_commits(str(args.before), str(args.after), cell, made, Cache(knobs.cache_dir()), args.check)
+    if args.json:
+        print_json(found.to_json())
+    else:
+        print(*found.lines(), sep="\n")
+    return 0

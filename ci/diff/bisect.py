@@ -147,7 +147,8 @@ def bisect(bundles: tuple[Bundle, Bundle], cell: str, cache: Cache, check: str |
                 hint="the bundle was compiled with other options: compile it again",
             )
     if check is None:
-        judge = _by_resources(one, two, cache)
+        by_usage = by_resources(one, two, cache)
+        judge: Judge = lambda _, cubin, __: by_usage(cubin)  # noqa: E731
     else:
         judge = _by_command(check, one, target)
     mixtures: list[Mixture] = []
@@ -200,9 +201,9 @@ def _code(one: Build, two: Build, second: frozenset[Factor]) -> Artifact:
     return made if made.form.version == version else _rewritten(made, version)
 
 
-def _by_resources(one: Build, two: Build, cache: Cache) -> Judge:
-    """A mixture shows the difference if it has at least half of the points that the second build has over the first,
-    or, where the rules give none, if it has the second build's resources and instructions."""
+def by_resources(one: Build, two: Build, cache: Cache) -> Callable[[bytes], tuple[bool, str]]:
+    """Judges a cubin. It shows the difference if it has at least half of the points that the second build has over the
+    first, or, where the rules give none, if it has the second build's resources and instructions."""
 
     def usage(cubin: bytes) -> Usage:
         return entry_usage(next(iter(inspect_all([cubin], cache, 1))), one.entry.spec.symbol)
@@ -217,7 +218,7 @@ def _by_resources(one: Build, two: Build, cache: Cache) -> Judge:
             hint="a difference in time or error: --check COMMAND, on a GPU",
         )
 
-    def judge(_: Artifact, cubin: bytes, __: Toolkit) -> tuple[bool, str]:
+    def judge(cubin: bytes) -> tuple[bool, str]:
         if not whole:
             same = usage(cubin) == after
             return same, f"{'the same' if same else 'not the'} resources and instructions as the second"
@@ -239,19 +240,22 @@ def _by_command(check: str, one: Build, target: str) -> Judge:
     def judge(artifact: Artifact, cubin: bytes, kit: Toolkit) -> tuple[bool | None, str]:
         tools = {name: {"version": part.version, "sha256": part.sha256} for name, part in kit.parts.items()}
         with tempfile.TemporaryDirectory(prefix="tilestack-") as temporary:
-            paths = {
-                "base": stored(Path(temporary, "base"), one.artifact, one.cubin, one.tools),
-                "bundle": stored(Path(temporary, "bundle"), artifact, cubin, tools),
-            }
-            words = [word.format(**paths) for word in shlex.split(check)]
-            try:
-                done = subprocess.run(words, capture_output=True, text=True, check=False)
-            except OSError as error:
-                raise UsageError(f"--check: {words[0]} cannot be started: {error.strerror}") from error
-        if done.returncode in (0, SKIP):
-            return (None if done.returncode else False), f"the check ended with {done.returncode}"
-        if done.returncode > SKIP or done.returncode < 0:
-            raise UsageError(f"--check ended with {done.returncode}: {done.stderr.strip()[-500:]}")
-        return True, f"the check ended with {done.returncode}"
+            base = stored(Path(temporary, "base"), one.artifact, one.cubin, one.tools)
+            return run_check(check, base=base, bundle=stored(Path(temporary, "bundle"), artifact, cubin, tools))
 
     return judge
+
+
+def run_check(check: str, **bundles: Path) -> tuple[bool | None, str]:
+    """Whether a command says that a bundle shows the difference. Raises UsageError if it says nothing that
+    `git bisect run` knows."""
+    words = [word.format(**bundles) for word in shlex.split(check)]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise UsageError(f"--check: {words[0]} cannot be started: {error.strerror}") from error
+    if done.returncode in (0, SKIP):
+        return (None if done.returncode else False), f"the check ended with {done.returncode}"
+    if done.returncode > SKIP or done.returncode < 0:
+        raise UsageError(f"--check ended with {done.returncode}: {done.stderr.strip()[-500:]}")
+    return True, f"the check ended with {done.returncode}"

@@ -1,0 +1,152 @@
+"""Finds the commit that made a difference: `git bisect` in a worktree of its own, each commit compiled by its own code.
+
+The user's checkout, and a bisection that they may have begun there, stay as they are: git keeps both per worktree.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolchain.bundle import Bundle
+from toolchain.cache import Cache
+from toolchain.errors import BundleError, ToolchainError, UsageError
+from toolchain.knobs import ROOT
+
+from .bisect import Build, by_resources, run_check
+
+NONE_LEFT = 2  # the exit code of `git bisect` when only skipped commits are left
+PYTHON = ".toolchain/venv/bin/python"
+
+Judge = Callable[[Path], tuple[bool | None, str]]  # of the worktree: whether it shows the difference, and words
+Compile = Callable[[Path], Bundle]  # of the worktree: the one kernel, compiled by the commit's own code
+
+
+@dataclass(frozen=True)
+class Step:
+    """A commit that was tried. `shows`: None if it cannot be said, and `said` has the reason."""
+
+    commit: str
+    shows: bool | None
+    said: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """`commits`: the one that made the difference, or those among which skipped ones leave it open."""
+
+    commits: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"commits": list(self.commits), "steps": [vars(step) for step in self.steps]}
+
+    def lines(self) -> list[str]:
+        """For a terminal."""
+        marks = {True: "shows it", False: "does not", None: "unknown"}
+        lines = [f"{step.commit[:12]} {marks[step.shows]:9} {step.said}" for step in self.steps]
+        return [*lines, f"made by: {', or by '.join(commit[:12] for commit in self.commits)}"]
+
+
+def git(folder: Path, *words: str, answers: Sequence[int] = (0,)) -> tuple[int, str]:
+    """The exit code and output of a git command. Raises UsageError if it fails."""
+    done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=False)
+    if done.returncode not in answers:
+        raise UsageError(f"git {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.returncode, done.stdout
+
+
+@contextmanager
+def worktree(commit: str, repository: Path = ROOT) -> Generator[Path]:
+    """A worktree at a commit, which is gone afterwards. Raises UsageError if there is no such commit."""
+    with tempfile.TemporaryDirectory(prefix="tilestack-bisect-") as folder:
+        tree = Path(folder, "tree")
+        git(repository, "worktree", "add", "--quiet", "--detach", str(tree), commit)
+        try:
+            yield tree
+        finally:
+            git(repository, "worktree", "remove", "--force", str(tree))
+
+
+def search(good: str, bad: str, judge: Judge, tree: Path) -> Found:
+    """The first commit after `good` and up to `bad` that shows the difference. `tree`: a worktree that is free to be
+    checked out. Raises UsageError if `good` is no ancestor of `bad`."""
+    if git(tree, "merge-base", "--is-ancestor", good, bad, answers=(0, 1))[0]:
+        raise UsageError(f"{good} is no ancestor of {bad}", hint="name the older commit first")
+    said = git(tree, "bisect", "start", bad, good)[1]
+    steps: list[Step] = []
+    code = 0
+    while not code and "is the first bad commit" not in said:
+        head = git(tree, "rev-parse", "HEAD")[1].strip()
+        shows, why = judge(tree)
+        steps.append(Step(head, shows, why))
+        word = {True: "bad", False: "good", None: "skip"}[shows]
+        code, said = git(tree, "bisect", word, answers=(0, NONE_LEFT))
+    left = re.findall(r"^[0-9a-f]{40}$", said, re.MULTILINE) if code else [git(tree, "rev-parse", "refs/bisect/bad")[1]]
+    return Found(tuple(commit.strip() for commit in left), tuple(steps))
+
+
+def compiler(cell: str, output: Path, nox: str) -> Compile:
+    """Compiles one kernel with a worktree's own toolchain. `cell`: `source/symbol target`."""
+    name, _, target = cell.rpartition(" ")
+
+    def compile_cell(tree: Path) -> Bundle:
+        for words in (
+            [nox, "-s", "build_toolchain"],
+            [str(tree / PYTHON), "-m", "tilestack", "compile", "--force", "--entries", f"^{re.escape(name)}$",
+             "--target", target, "--output", str(output)],
+        ):  # fmt: skip
+            try:
+                done = subprocess.run(words, cwd=tree, capture_output=True, text=True, check=False)
+            except OSError as error:
+                raise UsageError(f"{words[0]} cannot be started: {error.strerror}", hint="--nox PATH") from error
+            if done.returncode:
+                last = (done.stderr or done.stdout).strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+                raise ToolchainError(f"{' '.join(words[:4])}: {last[0]}")
+        return Bundle.load(output)
+
+    return compile_cell
+
+
+def bisect_commits(
+    good: str, bad: str, cell: str, compile_cell: Compile, cache: Cache, check: str | None = None,
+    repository: Path = ROOT,
+) -> Found:  # fmt: skip
+    """The commit that made the difference of one kernel. A commit that does not compile is skipped.
+
+    `check`: as `bisect` has it. Raises UsageError if the two ends do not differ, and what compiling them raises."""
+    with tempfile.TemporaryDirectory(prefix="tilestack-") as folder, worktree(good, repository) as tree:
+        first = _kept(compile_cell(tree), Path(folder, "first"))
+        git(tree, "checkout", "--quiet", "--detach", bad)
+        second = _kept(compile_cell(tree), Path(folder, "second"))
+        one, two = Build.of(first, cell), Build.of(second, cell)
+        if check is None and one.cubin == two.cubin:
+            raise UsageError(f"{cell} is the same at {good} and at {bad}", hint="nothing is to be found")
+        by_usage = by_resources(one, two, cache) if check is None else None
+
+        def judge(tree: Path) -> tuple[bool | None, str]:
+            try:
+                made = compile_cell(tree)
+                if by_usage is not None:
+                    return by_usage(Build.of(made, cell).cubin)
+                return run_check(check or "", base=first.root, bundle=made.root)
+            except (ToolchainError, BundleError) as error:
+                return None, str(error.args[0]).splitlines()[0]
+            except UsageError as error:
+                if "has no cubin" in str(error):  # the entry is younger than the commit
+                    return None, str(error.args[0])
+                raise
+
+        return search(good, bad, judge, tree)
+
+
+def _kept(bundle: Bundle, place: Path) -> Bundle:
+    """A copy: the next commit is compiled to the same folder."""
+    return Bundle.load(Path(shutil.copytree(bundle.root, place)))
