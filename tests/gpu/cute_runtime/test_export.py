@@ -24,7 +24,8 @@ int main(int, char** words) try {
   std::vector<float> values(37 * 200);
   std::ifstream(words[1], std::ios::binary).read(reinterpret_cast<char*>(values.data()), 4 * 37 * 200);
   DeviceBuffer<float> x(gpu, values), out(gpu, values.size());
-  tilestack_kernels::Kernels(gpu, words[3]).gelu_f32(Array<float, 2>::of(x, {37, 200}), Array<float, 2>::of(out, {37, 200}));
+  tilestack_kernels::Kernels kernels(gpu, words[3]);
+  kernels.gelu_f32(Array<float, 2>::of(x, {37, 200}), Array<float, 2>::of(out, {37, 200}));
   out.copy_to(values);
   std::ofstream(words[2], std::ios::binary).write(reinterpret_cast<char*>(values.data()), 4 * 37 * 200);
 } catch (const cute_runtime::Error& error) {
