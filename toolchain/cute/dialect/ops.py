@@ -10,9 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, i1, i64
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, opt_prop_def, result_def, traits_def, var_operand_def
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import Pure
@@ -155,6 +163,13 @@ ROWS: dict[str, Row] = {
     "tuple_product_each": Row((1, 1), lambda k, _: IntTupleType(tuple(nested.product(part) for part in k[0].data))),
     "crd2idx": Row((2, 2), _crd2idx),
     "idx2crd": Row((2, 2), lambda k, _: CoordType(algebra.idx2crd(k[0].data, k[1].data))),
+    "make_ordered_layout": Row((2, 2), lambda k, _: LayoutType(algebra.make_ordered_layout(k[0].data, k[1].data))),
+    "make_layout_like": Row((1, 1), lambda k, _: LayoutType(algebra.make_layout_like(_outer(k[0]))), plain=True),
+    "make_identity_layout": Row((1, 1), lambda k, _: LayoutType(algebra.make_identity_layout(k[0].data)), plain=True),
+    "tuple_add": Row((2, 2), lambda k, _: type(k[0])(algebra.tuple_add(k[0].data, k[1].data))),
+    "tuple_sub": Row((2, 2), lambda k, _: type(k[0])(algebra.tuple_sub(k[0].data, k[1].data))),
+    "shape_div": Row((2, 2), lambda k, _: ShapeType(algebra.shape_div(k[0].data, k[1].data))),
+    "ceil_div": Row((2, 2), lambda k, _: type(k[0])(algebra.divide_up(k[0].data, k[1].data))),
     "append_to_rank": Row((2, 2), _rank(algebra.append_to_rank), "one", infers=True),
     "prepend_to_rank": Row((2, 2), _rank(algebra.prepend_to_rank), "one", infers=True),
     "coalesce": Row((1, 2), _coalesce),
@@ -311,6 +326,39 @@ class MakeOp(IRDLOperation):
             raise VerifyException(f"{self.name}: {kind} has {wanted} numbers to fill, and there are {len(self.args)}")
 
 
+class CompareOp(IRDLOperation):
+    """Compares two values leaf by leaf; the result is an i1."""
+
+    a = operand_def(CuteType)
+    b = operand_def(CuteType)
+    res = result_def(i1)
+    traits = traits_def(Pure())
+    assembly_format = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, a: SSAValue, b: SSAValue) -> None:
+        super().__init__(operands=[a, b], result_types=[i1])
+
+    @property
+    def known(self) -> bool | None:
+        """The result, or None if only the kernel knows. Raises LayoutError if the two cannot be compared."""
+        compare = algebra.equal if self.name == "cute.equal" else algebra.less_each
+        return compare(_numbers_of(self.a), _numbers_of(self.b))
+
+    def verify_(self) -> None:
+        if self.name == "cute.equal" and type(self.a.type) is not type(self.b.type):
+            raise VerifyException(f"cute.equal: {self.a.type} and {self.b.type} are of two kinds")
+        try:
+            _ = self.known
+        except LayoutError as error:
+            raise VerifyException(f"{self.name}: {error}") from error
+
+
+def _numbers_of(value: SSAValue) -> Any:
+    assert isinstance(value.type, CuteType)
+    made = value.type.data
+    return (made.shape, made.stride) if isinstance(made, Layout) else made
+
+
 def _define(name: str, base: type[Any], **constants: Any) -> type[Operation]:
     label = "".join(part.capitalize() for part in name.split("_")) + "Op"
     said = dict.fromkeys(constants, ClassVar[Any])
@@ -325,6 +373,7 @@ MAKERS = {"make_int_tuple": IntTupleType, "make_shape": ShapeType, "make_stride"
 OPERATIONS: dict[str, type[Operation]] = {
     "static": StaticOp,
     **{name: _define(name, MakeOp, KIND=kind) for name, kind in MAKERS.items()},
+    **{name: _define(name, CompareOp) for name in ("equal", "elem_less")},
     **{name: _define(name, AlgebraOp, ROW=row) for name, row in ROWS.items()},
 }
 CUTE = Dialect("cute", list(OPERATIONS.values()), list(TYPES))

@@ -9,9 +9,9 @@ from typing import Any
 
 from .compose import Tile, by_mode, complement, composition
 from .divide import zip_pairs
-from .layout import Layout, cosize, make_layout, size
-from .leaves import LayoutError, ceil_div
-from .tuples import IntTuple, compact, product
+from .layout import Layout, cosize, leaves, make_layout, size
+from .leaves import Basis, LayoutError, ceil_div
+from .tuples import IntTuple, flatten, like, product
 
 
 def logical_product(block: Layout, tiler: Layout | int | Tile) -> Layout:
@@ -74,19 +74,55 @@ def prepend_to_rank(layout: Layout, rank: int) -> Layout:
     return make_layout(*[Layout(1, 0)] * (rank - len(layout)), *layout)
 
 
-def make_ordered_layout(shape: IntTuple, order: tuple[int, ...]) -> Layout:
-    """A layout without gaps whose strides grow with the order of its modes: `(2,3)` and `(1,0)` make `(2,3):(3,1)`.
+def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
+    """A layout without gaps whose strides grow with the order of its leaves: `(2,3)` and `(1,0)` make `(2,3):(3,1)`.
 
-    Raises LayoutError if there is not one number for each mode.
+    A number of the order that stands for several leaves orders them from left to right. Raises LayoutError if the order
+    has more or fewer modes than the shape.
     """
-    if not isinstance(shape, tuple) or len(shape) != len(order):
-        raise LayoutError(f"the order {order} does not name each mode of {shape}")
+    ranks = _ranks(shape, order)
     strides: dict[int, Any] = {}
     step: Any = 1
-    for mode in sorted(range(len(order)), key=order.__getitem__):
-        strides[mode] = compact(shape[mode], step)
-        step = step * product(shape[mode])
-    return Layout(shape, tuple(strides[mode] for mode in range(len(shape))))
+    extents = flatten(shape)
+    for leaf in sorted(range(len(extents)), key=ranks.__getitem__):
+        strides[leaf] = step
+        step = step * extents[leaf]
+    return Layout(shape, like(iter([strides[leaf] for leaf in range(len(extents))]), shape))
+
+
+def _ranks(shape: IntTuple, order: IntTuple) -> list[int]:
+    if not isinstance(order, tuple):
+        return [order] * len(flatten(shape))
+    if not isinstance(shape, tuple) or len(shape) != len(order):
+        raise LayoutError(f"the order {order} does not name each mode of {shape}")
+    return [rank for extent, part in zip(shape, order, strict=True) for rank in _ranks(extent, part)]
+
+
+def make_layout_like(layout: Layout) -> Layout:
+    """A layout without gaps whose strides have the same order. Modes of stride 0 keep it.
+
+    Raises LayoutError for strides that are not known, or that step along a coordinate.
+    """
+    pairs = leaves(layout)
+    if any(not isinstance(stride, int) for _, stride in pairs):
+        raise LayoutError(f"{layout}: the order of its strides is not known")
+    made, step = [0] * len(pairs), 1
+    for leaf in sorted(range(len(pairs)), key=lambda leaf: pairs[leaf][1]):
+        extent, stride = pairs[leaf]
+        if stride != 0:
+            made[leaf], step = step, step * extent
+    return Layout(layout.shape, like(iter(made), layout.shape))
+
+
+def make_identity_layout(shape: IntTuple) -> Layout:
+    """The layout that maps each coordinate to itself: each stride steps along its own mode. A single size has 1."""
+    return Layout(shape, _identity(shape, ()))
+
+
+def _identity(shape: IntTuple, path: tuple[int, ...]) -> IntTuple:
+    if isinstance(shape, tuple):
+        return tuple(_identity(extent, (*path, mode)) for mode, extent in enumerate(shape))
+    return Basis(1, path) if path else 1
 
 
 def tile_to_shape(block: Layout, shape: IntTuple, order: tuple[int, ...] | None = None) -> Layout:

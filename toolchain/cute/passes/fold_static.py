@@ -1,12 +1,13 @@
-"""`cute-fold-static`: an operation whose result is known becomes `cute.static`; what nothing uses any more goes."""
+"""`cute-fold-static`: an operation whose result is known becomes `cute.static`, a comparison a constant; what nothing uses any more goes."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
-from ..dialect.ops import AlgebraOp, MakeOp, StaticOp
+from ..dialect.ops import AlgebraOp, CompareOp, MakeOp, StaticOp
 from ..dialect.types import is_static
 
 
@@ -15,10 +16,12 @@ def fold_static(module: ModuleOp) -> None:
     for op in list(module.walk()):
         if isinstance(op, AlgebraOp | MakeOp) and is_static(op.res.type):
             Rewriter.replace_op(op, StaticOp(op.res.type))
+        elif isinstance(op, CompareOp) and (known := op.known) is not None:
+            Rewriter.replace_op(op, arith.ConstantOp(IntegerAttr.from_bool(known)))
     for op in reversed(list(module.walk())):
         if _unused(op):
             Rewriter.erase_op(op)
 
 
 def _unused(op: Operation) -> bool:
-    return isinstance(op, AlgebraOp | MakeOp | StaticOp) and not op.res.first_use
+    return isinstance(op, AlgebraOp | CompareOp | MakeOp | StaticOp) and not op.res.first_use

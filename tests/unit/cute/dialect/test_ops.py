@@ -40,6 +40,10 @@ TEXTS = [
     '%r = cute.tuple_product_each(%i) : (!cute.int_tuple<"(2,(3,4))">) -> !cute.int_tuple<"(2,12)">',
     '%r = cute.append_to_rank<4> (%s, %one) : !cute.shape<"(3,2)">, !cute.shape<"1">',
     f'%r = cute.composed_get_inner(%k) : {K} -> !cute.swizzle<"S<1,0,1>">',
+    '%r = cute.make_identity_layout(%s) : !cute.shape<"(3,2)"> -> !cute.layout<"(3,2):(1@0,1@1)">',
+    f'%r = cute.make_layout_like(%a) : {A} -> !cute.layout<"(6,2):(2,1)">',
+    '%r = cute.ceil_div(%s, %one) : (!cute.shape<"(3,2)">, !cute.shape<"1">) -> !cute.shape<"(3,2)">',
+    '%r = cute.equal(%s, %one) : (!cute.shape<"(3,2)">, !cute.shape<"1">) -> i1',
     '%r = cute.make_shape(%n) : (i32) -> !cute.shape<"(?,2)">',
     '%r = cute.make_coord(%n, %n) : (i32, i32) -> !cute.coord<"(?,(_,?))">',
 ]
@@ -54,7 +58,7 @@ def test_an_operation_is_printed_as_it_is_read(text: str) -> None:
 
 def test_the_operations_are_those_of_nvidia_that_the_table_names() -> None:
     assert {"composition", "zipped_divide", "raked_product", "tile_to_shape", "recast_layout"} <= OPERATIONS.keys()
-    assert len(OPERATIONS) == 43
+    assert len(OPERATIONS) == 52
 
 
 @pytest.mark.parametrize(
@@ -65,6 +69,8 @@ def test_the_operations_are_those_of_nvidia_that_the_table_names() -> None:
         (f"%r = cute.composition(%a) : ({A}) -> {A}", "takes 2 to 2 operands|wrong kind"),
         ('%r = cute.make_shape(%n) : (i32) -> !cute.shape<"(?,?)">', "has 2 numbers to fill"),
         ('%r = cute.static : !cute.shape<"(?,2)">', "not known"),
+        (f'%r = cute.equal(%s, %a) : (!cute.shape<"(3,2)">, {A}) -> i1', "two kinds"),
+        ('%r = cute.elem_less(%s, %one) : (!cute.shape<"(3,2)">, !cute.shape<"1">) -> i1', "not nested alike"),
         (f'%r = cute.get<[5]> (%a) : {A} -> !cute.layout<"2:2">', "wrong kind"),
     ],
 )

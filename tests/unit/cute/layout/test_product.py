@@ -12,6 +12,8 @@ from toolchain.cute.layout import (
     cosize,
     flat_product,
     logical_product,
+    make_identity_layout,
+    make_layout_like,
     make_ordered_layout,
     prepend_to_rank,
     raked_product,
@@ -20,6 +22,7 @@ from toolchain.cute.layout import (
     tiled_product,
     zipped_product,
 )
+from toolchain.cute.layout.tuples import parse
 
 BLOCK, TILER = Layout.parse("(3,4):(4,1)"), Layout.parse("(2,5):(1,2)")
 
@@ -63,3 +66,32 @@ def test_an_order_names_each_mode() -> None:
     assert str(make_ordered_layout((2, 3, 4), (2, 0, 1))) == "(2,3,4):(12,1,3)"
     with pytest.raises(LayoutError, match="does not name each mode"):
         make_ordered_layout((2, 3), (0,))
+
+
+def test_orders_may_be_nested_and_may_have_ties() -> None:
+    assert str(make_ordered_layout((4, 3, 8, 2), (2, 1, 3, 0))) == "(4,3,8,2):(6,2,24,1)"
+    assert str(make_ordered_layout((2, (3, 4)), (1, (2, 0)))) == "(2,(3,4)):(4,(8,1))"
+    assert str(make_ordered_layout((2, 3), (0, 0))) == "(2,3):(1,2)"
+    assert str(make_ordered_layout(parse("(4,3,?,2)"), (2, 1, 3, 4))) == "(4,3,?,2):(3,1,12,?{div=12})"
+
+
+@pytest.mark.parametrize(
+    ("layout", "result"),
+    [
+        ("8:2", "8:1"),
+        ("(4,2):(4,1)", "(4,2):(2,1)"),
+        ("(2,(3,4)):(1,(2,8))", "(2,(3,4)):(1,(2,6))"),
+        ("(2,3,4,5):(0,42,1,0)", "(2,3,4,5):(0,4,1,0)"),
+    ],
+)
+def test_a_layout_like_another_has_its_order_without_gaps(layout: str, result: str) -> None:
+    assert str(make_layout_like(Layout.parse(layout))) == result
+
+
+def test_an_identity_layout_maps_each_coordinate_to_itself() -> None:
+    layout = make_identity_layout((2, (3, 4), 5))
+    assert str(layout) == "(2,(3,4),5):(1@0,(1@0@1,1@1@1),1@2)"
+    assert layout((1, (2, 3), 4)) == (1, (2, 3), 4)
+    assert str(make_identity_layout(4)) == "4:1"
+    with pytest.raises(LayoutError, match="not known"):
+        make_layout_like(layout)

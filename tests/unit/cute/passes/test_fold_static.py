@@ -33,3 +33,20 @@ def test_what_is_known_becomes_static_and_what_is_unused_goes() -> None:
         "func.return",
     ]
     assert 'cute.static : !cute.layout<"(2,4):(2,1)">' in str(module)
+
+
+def test_a_comparison_that_is_known_becomes_a_constant() -> None:
+    module = parse("""
+func.func @f(%m: i32) -> (i1, i1) {
+  %a = cute.static : !cute.coord<"(3,4)">
+  %b = cute.static : !cute.shape<"(5,6)">
+  %c = cute.make_shape(%m) : (i32) -> !cute.shape<"(?,6)">
+  %x = cute.elem_less(%a, %b) : (!cute.coord<"(3,4)">, !cute.shape<"(5,6)">) -> i1
+  %y = cute.elem_less(%a, %c) : (!cute.coord<"(3,4)">, !cute.shape<"(?,6)">) -> i1
+  func.return %x, %y : i1, i1
+}""")
+    PASSES["cute-fold-static"](module)
+    names = [op.name for op in module.walk()]
+    assert "arith.constant" in names
+    assert names.count("cute.elem_less") == 1
+    assert "arith.constant true" in str(module)
