@@ -20,6 +20,7 @@ class FakeGPU(FakeDriver):
         self.sizes = sizes
         self.launched: list[tuple[tuple[int, ...], list[bytes]]] = []
         self.kernel: Callable[[Sequence[int], Sequence[int], list[bytes]], None] = lambda *_: None
+        self.boxes: list[tuple[int, ...]] = []  # of the TMA descriptors that were made
         self._memory: dict[int, Any] = {}
 
     def called(self, name: str, args: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -46,6 +47,7 @@ class FakeGPU(FakeDriver):
         return driver.CUresult.CUDA_ERROR_INVALID_VALUE, 0, 0
 
     def cuTensorMapEncodeTiled(self, *args: Any) -> tuple[Any, Any]:  # noqa: N802 - the driver's name
+        self.boxes.append(tuple(map(int, args[5])))
         made = driver.CUtensorMap()
         ctypes.memset(made.getPtr(), int(args[1]), 128)  # the rank
         return driver.CUresult.CUDA_SUCCESS, made

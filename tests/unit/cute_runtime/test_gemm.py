@@ -44,11 +44,12 @@ def test_a_launch_on_numpy_and_on_device_arrays(gpu: FakeGPU, cubin: Path) -> No
 def test_descriptors_with_tma(gpu: FakeGPU, cubin: Path) -> None:
     gpu.sizes = (128, 128, 8, 4, 4, 4)
     gemm = Gemm(100, 200, 64, arch="sm_90a", use_tma=True).load_compiled(
-        cubin, "gemm", Tile(64, 64, 64, 128, 0, 128, 128)
+        cubin, "gemm", Tile(32, 48, 64, 128, 0, 128, 128)
     )
     gemm(*operands())
     ((_, found),) = gpu.launched
     assert found[:2] == [b"\2" * 128] * 2
+    assert gpu.boxes == [(64, 32), (48, 64)]  # the contiguous dimension first
 
 
 @pytest.mark.parametrize(
