@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .options import command, emit, read
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
 
 EXAMPLES = """\
   tilestack cute-opt layouts.mlir
   tilestack cute-opt layouts.mlir --pass-pipeline cute-fold-static --print-ir-after-all
+  tilestack cute-opt kernel.mlir --pass-pipeline cute-to-base --emit ptx --arch sm_90a
 """
 
 
@@ -20,6 +24,8 @@ def add(commands: Any) -> None:
     made.add_argument("file", type=Path, metavar="FILE", help="MLIR text; - for standard input")
     made.add_argument("--pass-pipeline", default="", metavar="PASS,...", help="the passes to run, in this order")
     made.add_argument("--print-ir-after-all", action="store_true", help="show the module after each pass")
+    made.add_argument("--emit", choices=("mlir", "llvm", "ptx"), default="mlir", help="what to print; default mlir")
+    made.add_argument("--arch", default="sm_90a", metavar="SM", help="of the PTX; default sm_90a")
     made.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
 
 
@@ -39,8 +45,16 @@ def cute_opt(args: argparse.Namespace) -> int:
         module.verify()
         if args.print_ir_after_all:
             print(f"// after {name}", module, sep="\n", file=sys.stderr)
-    emit(args.output, (str(module) + "\n").encode())
+    emit(args.output, _emitted(module, args.emit, args.arch, str(args.file)).encode())
     return 0
+
+
+def _emitted(module: ModuleOp, form: str, arch: str, name: str) -> str:
+    from toolchain.cute import nvvm
+
+    if form == "ptx":
+        return nvvm.compile_to_ptx(module, arch, name=name)
+    return nvvm.to_llvm_ir(module) if form == "llvm" else f"{module!s}\n"
 
 
 def _decoded(path: Path) -> str:

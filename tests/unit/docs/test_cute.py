@@ -11,6 +11,7 @@ from toolchain.cute import draw
 from toolchain.cute.atoms import find
 from toolchain.cute.dialect import parse
 from toolchain.cute.layout import Layout
+from toolchain.cute.nvvm import compile_to_ptx
 from toolchain.cute.passes import PASSES
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -38,6 +39,12 @@ def test_the_pass_prints_what_the_page_shows() -> None:
     module = parse(before)
     PASSES["cute-fold-static"](module)
     assert str(module) + "\n" == after
+
+
+def test_the_kernel_of_layouts_compiles() -> None:
+    module = parse(re.findall(r"```mlir\n(.*?)```", PAGE, re.DOTALL)[0], "transpose.mlir")
+    PASSES["cute-to-base"](module)
+    assert ".visible .entry transpose(" in compile_to_ptx(module, "sm_90")
 
 
 def test_the_pictures_are_what_the_commands_draw() -> None:

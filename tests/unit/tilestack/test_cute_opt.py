@@ -34,3 +34,11 @@ def test_bad_input_is_named(run: Run, tmp_path: Path) -> None:
     assert run("cute-opt", tmp_path / "none.mlir").code == 2
     file.write_bytes(b"\xff\xfe")
     assert "is not UTF-8 text: byte 0" in run("cute-opt", file).err
+
+
+def test_ptx_of_a_kernel(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "k.mlir"
+    file.write_text("gpu.module @m { llvm.func @k() attributes {nvvm.kernel} { llvm.return } }")
+    assert ".target sm_80" in run("cute-opt", file, "--emit", "ptx", "--arch", "sm_80").out
+    assert "define ptx_kernel void @k()" in run("cute-opt", file, "--emit", "llvm").out
+    assert "no PTX version is known for sm_1" in run("cute-opt", file, "--emit", "ptx", "--arch", "sm_1").err

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType, i1, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, UnitAttr, i1, i32, i64
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -20,6 +20,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
     var_operand_def,
+    var_result_def,
 )
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
@@ -27,7 +28,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from .. import layout as algebra
-from ..layout import ComposedLayout, Layout, LayoutError
+from ..layout import ComposedLayout, Dynamic, Layout, LayoutError
 from ..layout import tuples as nested
 from .types import (
     TYPES,
@@ -326,6 +327,59 @@ class MakeOp(IRDLOperation):
             raise VerifyException(f"{self.name}: {kind} has {wanted} numbers to fill, and there are {len(self.args)}")
 
 
+@irdl_op_definition
+class GetScalarsOp(IRDLOperation):
+    """The leaves of a value from left to right, each an i32: `%m, %n = cute.get_scalars (%s) : !cute.shape<"(?,?)">`.
+
+    With `<{only_dynamic}>`, only those that are not known when the kernel is compiled.
+    """
+
+    name = "cute.get_scalars"
+    arg = operand_def(CuteType)
+    only_dynamic = opt_prop_def(UnitAttr)
+    scalars = var_result_def(i32)
+    traits = traits_def(Pure())
+
+    def __init__(self, arg: SSAValue, *, only_dynamic: bool = False) -> None:
+        assert isinstance(arg.type, CuteType)
+        count = len(self.chosen(arg.type, only_dynamic))
+        properties = {"only_dynamic": UnitAttr()} if only_dynamic else {}
+        super().__init__(operands=[arg], properties=properties, result_types=[[i32] * count])
+
+    @staticmethod
+    def chosen(kind: CuteType, only_dynamic: bool) -> list[Any]:
+        """The leaves of a type's value that the operation returns."""
+        value = kind.data
+        leaves = nested.flatten((value.shape, value.stride) if isinstance(value, Layout) else value)
+        return [leaf for leaf in leaves if leaf is not None and (not only_dynamic or isinstance(leaf, Dynamic))]
+
+    def verify_(self) -> None:
+        assert isinstance(self.arg.type, CuteType)
+        wanted = len(self.chosen(self.arg.type, self.only_dynamic is not None))
+        if wanted != len(self.scalars):
+            raise VerifyException(f"cute.get_scalars: {self.arg.type} has {wanted} numbers, not {len(self.scalars)}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> GetScalarsOp:
+        only = parser.parse_optional_punctuation("<") is not None
+        if only:
+            parser.parse_punctuation("{")
+            parser.parse_keyword("only_dynamic")
+            parser.parse_punctuation("}")
+            parser.parse_punctuation(">")
+        parser.parse_punctuation("(")
+        operand = parser.parse_unresolved_operand()
+        parser.parse_punctuation(")")
+        parser.parse_punctuation(":")
+        return cls(parser.resolve_operand(operand, parser.parse_type()), only_dynamic=only)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string("<{only_dynamic}> (" if self.only_dynamic is not None else " (")
+        printer.print_ssa_value(self.arg)
+        printer.print_string(") : ")
+        printer.print_attribute(self.arg.type)
+
+
 class CompareOp(IRDLOperation):
     """Compares two values leaf by leaf; the result is an i1."""
 
@@ -372,6 +426,7 @@ MAKERS = {"make_int_tuple": IntTupleType, "make_shape": ShapeType, "make_stride"
           "make_tile": TileType}  # fmt: skip
 OPERATIONS: dict[str, type[Operation]] = {
     "static": StaticOp,
+    "get_scalars": GetScalarsOp,
     **{name: _define(name, MakeOp, KIND=kind) for name, kind in MAKERS.items()},
     **{name: _define(name, CompareOp) for name in ("equal", "elem_less")},
     **{name: _define(name, AlgebraOp, ROW=row) for name, row in ROWS.items()},

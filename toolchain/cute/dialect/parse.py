@@ -5,20 +5,18 @@ from __future__ import annotations
 from functools import cache
 
 from xdsl.context import Context
-from xdsl.dialects.arith import Arith
-from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import Func
-from xdsl.dialects.scf import Scf
 
-from ..nvvm.parse import parse_with
+from ..nvvm.parse import base_level, parse_with
 from .ops import CUTE
 
 
 @cache
 def context() -> Context:
-    """The dialects that may stand beside `cute`."""
-    made = Context()
-    for dialect in (Builtin, Func, Arith, Scf, CUTE):
+    """The dialects that may stand beside `cute`: those of the base level, and `func`."""
+    made = base_level()
+    for dialect in (Func, CUTE):
         made.load_dialect(dialect)
     return made
 

@@ -67,6 +67,10 @@ class Dynamic:
     def __rmod__(self, other: Any) -> Any:
         return self._with(other, 1)
 
+    def minimum(self, other: Any) -> Any:
+        """The smaller of the two."""
+        return self._with(other, math.gcd(self.divisibility, divisor(other)))
+
 
 @dataclass(frozen=True)
 class Basis:
@@ -108,5 +112,4 @@ def smaller(a: Any, b: Any) -> Any:
     """The smaller of two sizes; dynamic if one of them is."""
     if is_static(a, b):
         return min(a, b)
-    first, second = (a, b) if isinstance(a, Dynamic) else (b, a)
-    return Dynamic(first.width, math.gcd(first.divisibility, divisor(second)))
+    return a.minimum(b) if isinstance(a, Dynamic) else b.minimum(a)

@@ -63,6 +63,9 @@ class Index(Dynamic):
             known if known == 0 else self._emit(arith.RemUIOp, other, known, other if isinstance(other, int) else None)
         )
 
+    def minimum(self, other: Any) -> Any:
+        return self._emit(arith.MinUIOp, other, super().minimum(other))
+
     def __rsub__(self, other: Any) -> Any:
         return self._constant(other) - self
 
@@ -85,6 +88,14 @@ class Index(Dynamic):
         right = other if isinstance(other, Index) else self._constant(other)
         op = self._builder.insert(kind(self.value, right.value))  # pyright: ignore[reportCallIssue]
         return Index(known.width, known.divisibility, op.results[0], self._builder, below)
+
+
+def as_value(leaf: Any, builder: Builder) -> SSAValue:
+    """A number as a value of a kernel: its own, or a constant. Raises ValueError for one that has none."""
+    made = constant(leaf, builder) if isinstance(leaf, int) else leaf
+    if not isinstance(made, Index) or made.value is None:
+        raise ValueError(f"{leaf} is bound to no kernel")
+    return made.value
 
 
 def constant(number: int, builder: Builder) -> Index:

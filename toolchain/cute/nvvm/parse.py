@@ -18,13 +18,17 @@ from ...errors import SourceError
 from .dialect import GPU, NVVM
 
 
-@cache
-def context() -> Context:
+def base_level() -> Context:
     """The dialects of the base level."""
     made = Context()
     for dialect in (Builtin, Arith, Math, Scf, Cf, GPU, LLVM, NVVM):
         made.load_dialect(dialect)
     return made
+
+
+@cache
+def context() -> Context:
+    return base_level()
 
 
 def parse(text: str, name: str = "<kernel>") -> ModuleOp:

@@ -1,4 +1,5 @@
-"""`cute-fold-static`: an operation whose result is known becomes `cute.static`, a comparison a constant; what nothing uses any more goes."""
+"""`cute-fold-static`: an operation whose result is known becomes `cute.static`, and a comparison a constant. What
+nothing uses any more goes."""
 
 from __future__ import annotations
 

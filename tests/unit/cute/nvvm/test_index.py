@@ -12,12 +12,13 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from tests.unit.cute.layout.strategies import layouts
-from toolchain.cute.layout import Layout, size
-from toolchain.cute.nvvm.index import Index, index
+from toolchain.cute.layout import Dynamic, Layout, size
+from toolchain.cute.layout.leaves import smaller
+from toolchain.cute.nvvm.index import Index, as_value, index
 
 PYTHON: dict[type[Operation], Callable[[int, int], int]] = {
     arith.AddiOp: lambda a, b: a + b, arith.SubiOp: lambda a, b: a - b, arith.MuliOp: lambda a, b: a * b,
-    arith.DivUIOp: lambda a, b: a // b, arith.RemUIOp: lambda a, b: a % b,
+    arith.DivUIOp: lambda a, b: a // b, arith.RemUIOp: lambda a, b: a % b, arith.MinUIOp: min,
 }  # fmt: skip
 
 
@@ -54,6 +55,14 @@ def test_what_changes_nothing_emits_nothing() -> None:
     assert kernel.x * 1 + 0 is kernel.x
     assert list(kernel.block.ops) == []
     assert kernel.x * 8 % 4 == 0  # 8 x is a multiple of 4
+
+
+def test_the_minimum_is_emitted_too() -> None:
+    kernel = Kernel()
+    assert [kernel.run(smaller(12, kernel.x), x) for x in (7, 20)] == [7, 12]
+    assert isinstance(as_value(3, kernel.x.builder).owner, arith.ConstantOp)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="bound to no kernel"):
+        as_value(Dynamic(), kernel.x.builder)  # pyright: ignore[reportArgumentType]
 
 
 def test_numbers_on_the_left() -> None:
