@@ -1,6 +1,6 @@
-"""Compiler: from MLIR at the base level (llvm, nvvm, arith, scf, …) to PTX and to a cubin, without a GPU.
+"""Compiler: from MLIR (llvm, nvvm, arith, scf, … and cute on layouts) to PTX and to a cubin, without a GPU.
 
-There are two ways to PTX. The default needs Python packages alone (toolchain/cute/nvvm). The other takes the folder of
+There are two ways to PTX. The default needs Python packages alone (toolchain/cute). The other takes the folder of
 an LLVM with `mlir-opt`, 22 or newer (toolchain/native/ptx.py names its passes), and knows sm_80, sm_90a and sm_100a.
 The pinned ptxas makes the cubin. Results are cached by the hash of all that decides them.
 """
@@ -41,11 +41,12 @@ class Compiler:
         """
         _check_level(opt_level)
         if self.mlir_bin_path is None:
-            from toolchain.cute import nvvm  # imported here because launching needs no compiler
+            from toolchain.cute import compile as cute  # imported here because launching needs no compiler
+            from toolchain.cute import nvvm
 
             way = f"llvmlite {nvvm.llvm_version()} level {opt_level}"
             return _cached(
-                lambda: nvvm.compile_to_ptx(code, arch, level=opt_level).encode(), way, arch, _sources(), code
+                lambda: cute.to_ptx(code, arch, level=opt_level).encode(), way, arch, _sources(), code
             ).decode()
         if arch not in PTX_FEATURES:
             raise UsageError(f"mlir-opt is used for {', '.join(PTX_FEATURES)}, not for {arch}")
@@ -88,7 +89,16 @@ class Compiler:
     def _run(path: Path, code: str, arch: str) -> bytes:
         with tempfile.TemporaryDirectory(prefix="tilestack-") as scratch:
             found = NativeToolchain(path.parent, str(path.parent), "of that folder", HERE, {MLIR_OPT: str(path)}, {})
-            return to_ptx(NativeTools(found, Path(scratch), None), code, arch).encode()
+            return to_ptx(NativeTools(found, Path(scratch), None), _without_cute(code), arch).encode()
+
+
+def _without_cute(code: str) -> str:
+    """The text for `mlir-opt`, which does not know `cute`."""
+    if "cute." not in code:
+        return code
+    from toolchain.cute.compile import lower
+
+    return str(lower(code))
 
 
 def compile_mlir(code: str, arch: str, output_path: str | Path) -> Path:
@@ -112,9 +122,9 @@ def _cached(make: Callable[[], bytes], *parts: str | bytes) -> bytes:
 
 def _sources() -> str:
     """A hash of the code that lowers to LLVM IR: another version of it may write other PTX."""
-    from toolchain.cute import nvvm
+    from toolchain import cute
 
     digest = hashlib.sha256()
-    for path in sorted(Path(nvvm.__file__).parent.rglob("*.py")):
+    for path in sorted(Path(cute.__path__[0]).rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()

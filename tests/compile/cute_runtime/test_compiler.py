@@ -79,3 +79,13 @@ def test_a_gemm_takes_a_text_with_one_kernel() -> None:
     )
     with pytest.raises(UsageError, match="the text has 2 kernels: k, scale"):
         Gemm(1, 1, 1).compile(two)
+
+
+def test_text_with_operations_of_cute_is_lowered_first() -> None:
+    code = """gpu.module @m { llvm.func @k(%y: !llvm.ptr<1>) attributes {nvvm.kernel} {
+      %a = cute.static : !cute.shape<"7">
+      %r = cute.get_scalars (%a) : !cute.shape<"7">
+      llvm.store %r, %y : i32, !llvm.ptr<1>
+      llvm.return
+    } }"""
+    assert ".visible .entry k(" in Compiler().compile_to_ptx(code, "sm_80")

@@ -1,0 +1,21 @@
+"""From MLIR text with operations of `cute` to PTX: parse, `cute-to-base`, and the back end."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+from .dialect import parse
+from .nvvm import compile_to_ptx
+from .passes import PASSES
+
+
+def lower(text: str, name: str = "<kernel>") -> ModuleOp:
+    """The module of a text at the base level: no operation of `cute` is left. Raises SourceError."""
+    module = parse(text, name)
+    PASSES["cute-to-base"](module)
+    return module
+
+
+def to_ptx(text: str, arch: str, *, level: int = 3, name: str = "<kernel>") -> str:
+    """PTX of the kernels in MLIR text for an architecture such as `sm_90a`. Raises as `lower` and `compile_to_ptx`."""
+    return compile_to_ptx(lower(text, name), arch, level=level, name=name)
