@@ -91,7 +91,7 @@ def test_launches_that_overlap_give_the_same_bits(
     on = Arrays(cuda, dtype, *shape)
     for source in bundle.sources:
         overlapping = Launcher(bundle, source, cuda)
-        waits = overlapping.select("gelu", dtype, x=on["a"], out=on["b"]).waits
+        waits = overlapping.select("gelu", dtype, x=on["a"], out=on["b"]).form.waits
         on.reset()
         with monkeypatch.context() as patch:
             patch.setattr(GPU, "overlaps", False)
