@@ -98,9 +98,10 @@ def compiler(cell: str, output: Path, nox: str) -> Compile:
     name, _, target = cell.rpartition(" ")
 
     def compile_cell(tree: Path) -> Bundle:
+        shutil.rmtree(output, ignore_errors=True)  # rather than an option that an older commit may lack
         for words in (
             [nox, "-s", "build_toolchain"],
-            [str(tree / PYTHON), "-m", "tilestack", "compile", "--force", "--entries", f"^{re.escape(name)}$",
+            [str(tree / PYTHON), "-m", "tilestack", "compile", "--entries", f"^{re.escape(name)}$",
              "--target", target, "--output", str(output)],
         ):  # fmt: skip
             try:

@@ -116,7 +116,9 @@ def test_a_tree_is_compiled_with_its_own_toolchain(tmp_path: Path) -> None:
         "chmod +x .toolchain/venv/bin/python\n"
     )
     nox.chmod(0o755)
+    (tmp_path / "bundle").mkdir()
     with pytest.raises(ToolchainError, match=r"--entries \^py/gelu_1024_f16\$ --target sm_90 --output"):
         compiler(CELL, tmp_path / "bundle", str(nox))(tmp_path)
+    assert not (tmp_path / "bundle").exists()  # what the commit before left
     with pytest.raises(UsageError, match="cannot be started"):
         compiler(CELL, tmp_path / "bundle", str(tmp_path / "none"))(tmp_path)
