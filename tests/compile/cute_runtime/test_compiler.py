@@ -9,9 +9,23 @@ import pytest
 from cute_runtime import Compiler, Gemm, compile_mlir
 from tests.unit.cute.nvvm.test_ptx import KERNEL
 from toolchain.cubin import is_cubin
+from toolchain.cute.compile import lower
 from toolchain.errors import SourceError, ToolchainError, ToolFailed, UsageError
+from toolchain.native.ptx import to_ptx
 from toolchain.native.tools import NativeToolchain
+from toolchain.stages import compile_ptx
 
+WITH_CUTE = """gpu.module @m {
+  llvm.func @k(%y: !llvm.ptr<1>, %m: i32) attributes {nvvm.kernel} {
+    %i = nvvm.read.ptx.sreg.tid.x : i32
+    %s = cute.make_shape(%m) : (i32) -> !cute.shape<"(?,7)">
+    %c = cute.make_coord(%i) : (i32) -> !cute.coord<"(?,3)">
+    %o = cute.crd2idx(%c, %s) : (!cute.coord<"(?,3)">, !cute.shape<"(?,7)">) -> !cute.int_tuple<"?">
+    %r = cute.get_scalars (%o) : !cute.int_tuple<"?">
+    llvm.store %r, %y : i32, !llvm.ptr<1>
+    llvm.return
+  }
+}"""
 pytestmark = pytest.mark.needs("toolchain")
 
 
@@ -66,10 +80,12 @@ def test_the_tool_of_a_folder_is_run_and_its_error_shown(tmp_path: Path) -> None
 
 
 @pytest.mark.needs("native")
-def test_both_ways_make_cubins() -> None:
-    found = NativeToolchain.find()
-    folder = Path(found.paths["mlir-opt"]).parent
-    assert is_cubin(Compiler(folder).compile_to_cubin(KERNEL, "sm_90a"))
+@pytest.mark.parametrize("code", [KERNEL, WITH_CUTE], ids=["base", "cute"])
+def test_mlir_opt_takes_the_same_text(code: str) -> None:
+    """The other way's tool, where `nox -s build_toolchain -- --native` put it: perhaps in a container."""
+    with NativeToolchain.find().open() as tools:
+        made = to_ptx(tools, str(lower(code)), "sm_90a")
+    assert is_cubin(compile_ptx(made.encode(), "sm_90a"))
 
 
 def test_a_gemm_takes_a_text_with_one_kernel() -> None:
@@ -82,10 +98,4 @@ def test_a_gemm_takes_a_text_with_one_kernel() -> None:
 
 
 def test_text_with_operations_of_cute_is_lowered_first() -> None:
-    code = """gpu.module @m { llvm.func @k(%y: !llvm.ptr<1>) attributes {nvvm.kernel} {
-      %a = cute.static : !cute.shape<"7">
-      %r = cute.get_scalars (%a) : !cute.shape<"7">
-      llvm.store %r, %y : i32, !llvm.ptr<1>
-      llvm.return
-    } }"""
-    assert ".visible .entry k(" in Compiler().compile_to_ptx(code, "sm_80")
+    assert ".visible .entry k(" in Compiler().compile_to_ptx(WITH_CUTE, "sm_80")

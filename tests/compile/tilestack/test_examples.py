@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.cute.test_compile import KERNEL
 from tilestack.__main__ import main, parser
 from toolchain.knobs import ROOT
 from toolchain.setup import packaging
@@ -39,6 +40,9 @@ NOT_RUN = {
         "tilestack tune model --target sm_90 --phase apply --output build/tune",
         'tilestack tune linear --target sm_90 --shapes "M=8192 K=768 N=2304" --classes "^large$"',
         'tilestack generate "Hello" --checkpoint ~/gpt2 --executor cuda --dtype bf16',
+    ),
+    "needs a commit's tag; tests/unit/ci/diff/test_commits.py makes a repository": (
+        "tilestack bisect v0.1 HEAD --commits --source mlir --entry gelu_any_f32 --target sm_90",
     ),
     "needs a remote": (
         "tilestack matrix plan --base origin/main",
@@ -96,6 +100,8 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     with tarfile.open(tmp_path / "image.tar", "w") as image:
         image.add(ROOT / "LICENSE", "LICENSE")
     (tmp_path / "kernels_mlir").symlink_to(ROOT / "kernels_mlir")
+    (tmp_path / "layouts.mlir").write_text("func.func private @f(!cute.layout<(64,128),(1,64)>) -> ()")
+    (tmp_path / "kernel.mlir").write_text(KERNEL)
     monkeypatch.chdir(tmp_path)
     for folder in ("build/before", "build/bundle"):
         assert main(["compile", "--target", "sm_90", "--entries", SOME, "--output", folder]) == 0
