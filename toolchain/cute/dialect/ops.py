@@ -82,8 +82,8 @@ def _tiled(function: Callable[[Layout, Any], Layout]) -> Infer:
 
 def _composition(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
     outer, inner = kinds
-    right = Layout(inner.data) if isinstance(inner, ShapeType) else inner.data
-    return _same(outer, algebra.composition(_outer(outer), right))
+    # A shape is a tile: its sizes compose mode by mode.
+    return _same(outer, algebra.composition(_outer(outer), inner.data))
 
 
 def _coalesce(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:

@@ -19,7 +19,7 @@ OTHERS = """
 """
 TEXTS = [
     f'%r = cute.composition(%a, %b) : ({A}, {B}) -> !cute.layout<"((2,2),3):((24,2),8)">',
-    f'%r = cute.composition(%a, %s) : ({A}, !cute.shape<"(3,2)">) -> !cute.layout<"(3,2):(8,24)">',
+    f'%r = cute.composition(%a, %s) : ({A}, !cute.shape<"(3,2)">) -> !cute.layout<"(3,2):(8,2)">',
     f'%r = cute.coalesce(%b) : ({B}) -> !cute.layout<"(4,3):(3,1)">',
     f'%r = cute.complement(%b) : ({B}) -> !cute.layout<"1:12">',
     f'%r = cute.right_inverse(%b) : ({B}) -> !cute.layout<"(3,4):(4,1)">',

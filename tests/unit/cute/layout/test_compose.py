@@ -13,7 +13,6 @@ from toolchain.cute.layout.tuples import parse
 # Facts of NVIDIA's published CuTe IR: outer, inner, result.
 COMPOSED = [
     ("(20):(2)", "(5,4):(4,1)", "(5,4):(8,2)"),
-    ("(4,8):(1,4)", "(2,4)", "(2,4):(1,2)"),
     ("(4,8):(1,4)", "(2,4):(1,2)", "(2,4):(1,2)"),
     ("(6,2):(8,2)", "(4,3):(3,1)", "((2,2),3):((24,2),8)"),
     ("(4,6,8,10):(2,3,5,7)", "6:12", "(2,3):(9,5)"),
@@ -66,6 +65,7 @@ def test_composition(outer: str, inner: str, result: str) -> None:
 def test_a_tile_composes_mode_by_mode() -> None:
     made = composition(Layout.parse("(6,4):(4,1)"), (Layout.parse("(2):(1)"), Layout.parse("(2):(1)")))
     assert str(made) == "((2),(2)):((4),(1))"
+    assert str(composition(Layout.parse("(4,8):(1,4)"), (2, 4))) == "(2,4):(1,4)"
     assert str(composition(Layout.parse("(4,8):(1,4)"), (Layout.parse("(2,2):(1,2)"),))) == "((2,2),8):((1,2),4)"
     with pytest.raises(LayoutError, match="does not fit"):
         composition(Layout.parse("4:1"), (2, 2))
