@@ -113,6 +113,12 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session(requires=["build_toolchain"])
+def docs_site(session: nox.Session) -> None:
+    """Build the documentation as a site in build/site, and check its links: open build/site/index.html."""
+    session.run(PYTHON, "-m", "ci.site", *session.posargs)
+
+
+@nox.session(requires=["build_toolchain"])
 def audit(session: nox.Session) -> None:
     """Look for known vulnerabilities in all locked dependencies; needs the network."""
     session.run(sys.executable, "-m", "toolchain.provenance.audit")

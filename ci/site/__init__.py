@@ -1,0 +1,1 @@
+"""The site of docs/: what it needs beside Sphinx, and the pages that are generated."""

@@ -1,0 +1,52 @@
+"""The site of a folder of pages, and that all pages of docs/ are on its menu."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ci.site.__main__ import build
+from toolchain.errors import UsageError
+from toolchain.knobs import ROOT
+
+CONF = 'extensions = ["myst_parser", "ci.site.flowchart", "ci.site.lexer"]\nmyst_heading_anchors = 3\n'
+PAGE = "# A page\n\n[a link](#a-page)\n\n```mlir\n%x = addf %y, %z : tile<4xf32>\n```\n"
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/conf.py").write_text(CONF)
+    (tmp_path / "docs/index.md").write_text(PAGE)
+    return tmp_path / "docs"
+
+
+def test_a_site_is_built_anew(docs: Path) -> None:
+    build(docs, docs.parent / "site")
+    (docs.parent / "site/old.html").touch()
+    build(docs, docs.parent / "site")
+    assert (docs.parent / "site/index.html").is_file() and not (docs.parent / "site/old.html").exists()
+
+
+@pytest.mark.parametrize("link", ["[x](gone.md)", "[x](#gone)", "![x](gone.svg)"])
+def test_a_broken_link_is_an_error(link: str, docs: Path) -> None:
+    (docs / "index.md").write_text(PAGE + link)
+    with pytest.raises(UsageError, match="the site has warnings"):
+        build(docs, docs.parent / "site")
+
+
+def test_a_picture_from_elsewhere_is_an_error(docs: Path) -> None:
+    (docs / "index.md").write_text(PAGE + "![x](https://example.org/x.svg)")
+    with pytest.raises(UsageError, match="from elsewhere"):
+        build(docs, docs.parent / "site")
+
+
+def test_every_page_is_on_the_menu_once() -> None:
+    folder = ROOT / "docs"
+    menus = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
+    fences = [text for path in folder.rglob("*.md") for text in menus.findall(path.read_text())]
+    listed = [line for text in fences for line in text.splitlines() if line and not line.startswith(":")]
+    pages = {str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.md")}
+    assert sorted(listed) == sorted(pages - {"index", "runners/runners"})
