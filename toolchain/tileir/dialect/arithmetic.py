@@ -57,31 +57,35 @@ class ExtremumOp(BinaryOp):
 
 @tile_op("absf", 0)
 class AbsFOp(UnaryOp):
-    pass
+    """|x|: clears the sign bit, of NaN too."""
 
 
 @tile_op("absi", 1)
 class AbsIOp(UnaryOp):
-    pass
+    """|x| of a signed integer. The smallest number of the type has no positive counterpart and stays as it is."""
 
 
 @tile_op("addf", 2)
 class AddFOp(RoundedBinaryOp):
-    pass
+    """lhs + rhs."""
 
 
 @tile_op("addi", 3)
 class AddIOp(WrappingBinaryOp):
-    pass
+    """lhs + rhs. The result wraps, unless `overflow` promises that it never has to; then wrapping is undefined
+    behaviour."""
 
 
 @tile_op("andi", 4)
 class AndIOp(BinaryOp):
-    pass
+    """Bitwise and."""
 
 
 @tile_op("atan2", 110, since=V13_2)
 class Atan2Op(TileOp):
+    """The angle of the point (y, x), in radians from -pi to pi: the arc tangent of x / y, in the quadrant that both
+    signs give. The first operand is named x, but it is the ordinate."""
+
     result = result_def(TileType)
     x = operand_def(TileType)
     y = operand_def(TileType)
@@ -89,38 +93,45 @@ class Atan2Op(TileOp):
 
 @tile_op("ceil", 13)
 class CeilOp(UnaryOp):
-    pass
+    """The smallest integer that is not less than the value, as a float."""
 
 
 @tile_op("cmpf", 14)
 class CmpFOp(BinaryOp):
+    """Compares floats. If an operand is NaN, an `ordered` comparison is false and an `unordered` one is true."""
+
     comparison_predicate = prop_def(ComparisonPredicateAttr)
     comparison_ordering = prop_def(ComparisonOrderingAttr)
 
 
 @tile_op("cmpi", 15)
 class CmpIOp(BinaryOp):
+    """Compares integers, which are read as `signed` or `unsigned`."""
+
     comparison_predicate = prop_def(ComparisonPredicateAttr)
     signedness = prop_def(SignednessAttr)
 
 
 @tile_op("cos", 18)
 class CosOp(UnaryOp):
-    pass
+    """The cosine of an angle in radians."""
 
 
 @tile_op("cosh", 19)
 class CosHOp(UnaryOp):
-    pass
+    """The hyperbolic cosine."""
 
 
 @tile_op("divf", 20)
 class DivFOp(RoundedBinaryOp):
-    pass
+    """lhs / rhs. `approx` and `full` are faster and less exact, for f32 only: `full` keeps to 2 ulp over the whole
+    range, `approx` does not for very large divisors."""
 
 
 @tile_op("divi", 21)
 class DivIOp(BinaryOp):  # no base class: inherited fields would come after its own
+    """lhs / rhs, rounded towards zero, or up or down if `rounding` says so. A divisor of 0 is undefined behaviour."""
+
     signedness = prop_def(SignednessAttr)
     rounding = prop_def(RoundingModeAttr)
 
@@ -129,17 +140,21 @@ class DivIOp(BinaryOp):  # no base class: inherited fields would come after its 
     "exp", 23, fields_since={"rounding_mode": V13_3}, defaults={"rounding_mode": RoundingModeAttr(RoundingMode.FULL)}
 )
 class ExpOp(UnaryOp):
+    """e to the power of the value. `approx` is the GPU's own instruction, for f32 only."""
+
     rounding_mode = prop_def(RoundingModeAttr)
 
 
 @tile_op("exp2", 24)
 class Exp2Op(UnaryOp):
+    """2 to the power of the value, for which GPUs have an instruction. exp(x) is exp2(x * log2(e))."""
+
     flush_to_zero = opt_prop_def(UnitAttr)
 
 
 @tile_op("floor", 39)
 class FloorOp(UnaryOp):
-    pass
+    """The largest integer that is not greater than the value, as a float."""
 
 
 @tile_op("fma", 40)
@@ -156,32 +171,32 @@ class FmaOp(TileOp):
 
 @tile_op("log", 63)
 class LogOp(UnaryOp):
-    pass
+    """The natural logarithm. Of a negative number it is NaN, of 0 minus infinity."""
 
 
 @tile_op("log2", 64)
 class Log2Op(UnaryOp):
-    pass
+    """The logarithm to base 2. Of a negative number it is NaN, of 0 minus infinity."""
 
 
 @tile_op("maxf", 69)
 class MaxFOp(ExtremumOp):
-    pass
+    """The larger of two floats."""
 
 
 @tile_op("maxi", 70)
 class MaxIOp(SignedBinaryOp):
-    pass
+    """The larger of two integers, which are read as `signed` or `unsigned`."""
 
 
 @tile_op("minf", 71)
 class MinFOp(ExtremumOp):
-    pass
+    """The smaller of two floats."""
 
 
 @tile_op("mini", 72)
 class MinIOp(SignedBinaryOp):
-    pass
+    """The smaller of two integers, which are read as `signed` or `unsigned`."""
 
 
 class MmaOp(TileOp):
@@ -195,17 +210,25 @@ class MmaOp(TileOp):
 
 @tile_op("mmaf", 73, fields_since={"fast_acc": V13_3})
 class MmaFOp(MmaOp):
+    """acc + lhs @ rhs of floats, on tensor cores where the type has them. `fast_acc` lets products of 8-bit floats be
+    added with fewer bits."""
+
     fast_acc = opt_prop_def(UnitAttr)
 
 
 @tile_op("mmai", 74)
 class MmaIOp(MmaOp):
+    """acc + lhs @ rhs of 8-bit integers, each operand read as `signed` or `unsigned`."""
+
     signedness_lhs = prop_def(SignednessAttr)
     signedness_rhs = prop_def(SignednessAttr)
 
 
 @tile_op("mmaf_scaled", 114, since=V13_3)
 class MmaFScaledOp(TileOp):
+    """acc + (lhs * lhs_scale) @ (rhs * rhs_scale), where 16 or 32 elements along K share a scale. The interpreter lacks
+    it."""
+
     result = result_def(TileType)
     lhs = operand_def(TileType)
     rhs = operand_def(TileType)
@@ -216,7 +239,7 @@ class MmaFScaledOp(TileOp):
 
 @tile_op("mulf", 76)
 class MulFOp(RoundedBinaryOp):
-    pass
+    """lhs * rhs."""
 
 
 @tile_op("mulhii", 77)
@@ -230,26 +253,30 @@ class MulhiIOp(TileOp):
 
 @tile_op("muli", 78)
 class MulIOp(WrappingBinaryOp):
-    pass
+    """lhs * rhs: the lower half of the product. `overflow` as for `addi`."""
 
 
 @tile_op("negf", 79)
 class NegFOp(UnaryOp):
-    pass
+    """-x: flips the sign bit, of NaN too."""
 
 
 @tile_op("negi", 80, fields_since={"overflow": V13_2}, defaults={"overflow": IntegerOverflowAttr(IntegerOverflow.NONE)})
 class NegIOp(UnaryOp):
+    """-x. The smallest number of the type stays as it is; with `no_signed_wrap` that is undefined behaviour."""
+
     overflow = prop_def(IntegerOverflowAttr)
 
 
 @tile_op("ori", 82)
 class OrIOp(BinaryOp):
-    pass
+    """Bitwise or."""
 
 
 @tile_op("fpowf", 84)
 class FPowFOp(TileOp):
+    """source to the power of exponent, both floats. Cuda-tile's text called it `pow` until 13.3."""
+
     result = result_def(TileType)
     source = operand_def(TileType)
     exponent = operand_def(TileType)
@@ -266,67 +293,76 @@ class FPowIOp(TileOp):
 
 @tile_op("remf", 89)
 class RemFOp(BinaryOp):
-    pass
+    """The remainder of a division that was rounded towards zero: it has the sign of lhs."""
 
 
 @tile_op("remi", 90)
 class RemIOp(SignedBinaryOp):
-    pass
+    """The remainder of a division that was rounded towards zero: it has the sign of lhs. A divisor of 0 is undefined
+    behaviour."""
 
 
 @tile_op("rsqrt", 93)
 class RsqrtOp(UnaryOp):
+    """1 / sqrt(x)."""
+
     flush_to_zero = opt_prop_def(UnitAttr)
 
 
 @tile_op("shli", 96)
 class ShLIOp(WrappingBinaryOp):
-    pass
+    """lhs shifted left by rhs bits. A shift by the type's width or more is undefined behaviour. `overflow` as for
+    `addi`."""
 
 
 @tile_op("shri", 97)
 class ShRIOp(SignedBinaryOp):
-    pass
+    """lhs shifted right by rhs bits: `signed` fills with the sign bit, `unsigned` with zeros. A shift by the type's
+    width or more is undefined behaviour."""
 
 
 @tile_op("sin", 98)
 class SinOp(UnaryOp):
-    pass
+    """The sine of an angle in radians."""
 
 
 @tile_op("sinh", 99)
 class SinHOp(UnaryOp):
-    pass
+    """The hyperbolic sine."""
 
 
 @tile_op("sqrt", 100)
 class SqrtOp(UnaryOp):
+    """The square root. `approx` is the GPU's own instruction, for f32 only."""
+
     flush_to_zero = opt_prop_def(UnitAttr)
     rounding_mode = prop_def(RoundingModeAttr)
 
 
 @tile_op("subf", 103)
 class SubFOp(RoundedBinaryOp):
-    pass
+    """lhs - rhs."""
 
 
 @tile_op("subi", 104)
 class SubIOp(WrappingBinaryOp):
-    pass
+    """lhs - rhs. `overflow` as for `addi`."""
 
 
 @tile_op("tan", 105)
 class TanOp(UnaryOp):
-    pass
+    """The tangent of an angle in radians."""
 
 
 @tile_op(
     "tanh", 106, fields_since={"rounding_mode": V13_2}, defaults={"rounding_mode": RoundingModeAttr(RoundingMode.FULL)}
 )
 class TanHOp(UnaryOp):
+    """The hyperbolic tangent. `approx` is the GPU's own instruction, for f32 only."""
+
     rounding_mode = prop_def(RoundingModeAttr)
 
 
 @tile_op("xori", 108)
 class XOrIOp(BinaryOp):
-    pass
+    """Bitwise exclusive or."""

@@ -92,6 +92,8 @@ class GlobalOp(IRDLOperation):
 
 @tile_op("assert", 5)
 class AssertOp(TileOp):
+    """Ends the launch with `message` unless the condition holds, for every element of a tile."""
+
     message = prop_def(StrAttr)
     condition = operand_def(TileType)
 
@@ -103,22 +105,22 @@ class TerminatorOp(TileOp):
 
 @tile_op("break", 10)
 class BreakOp(TerminatorOp):
-    pass
+    """Leaves the nearest `loop`; its operands are the loop's results."""
 
 
 @tile_op("continue", 17)
 class ContinueOp(TerminatorOp):
-    pass
+    """Begins the next round of the nearest loop; its operands are the carried values of that round."""
 
 
 @tile_op("return", 92)
 class ReturnOp(TerminatorOp):
-    pass
+    """Ends the block's work. Every entry ends with one; inside an `if` or a `loop` it ends the block early."""
 
 
 @tile_op("yield", 109)
 class YieldOp(TerminatorOp):
-    pass
+    """Ends a region of `if`, `reduce` or `scan`, and gives its results."""
 
 
 @tile_op("for", 41, fields_since={"unsignedCmp": V13_2})
@@ -155,6 +157,9 @@ class IfOp(TileOp):
 
 @tile_op("print_tko", 85, fields_since={"result_token": V13_2, "token": V13_2})
 class PrintTkoOp(TileOp):
+    """Prints from the GPU, or from the interpreter: C's printf, with a whole tile for each conversion. Printing many
+    tiles is slow."""
+
     result_token = var_result_def(TokenType)
     str = prop_def(StrAttr)
     args = var_operand_def(TileType)

@@ -50,22 +50,26 @@ class TileBlockOp(TileOp):
 
 @tile_op("get_tile_block_id", 48)
 class GetTileBlockIdOp(TileBlockOp):
-    pass
+    """Which block of the grid this is."""
 
 
 @tile_op("get_num_tile_blocks", 46)
 class GetNumTileBlocksOp(TileBlockOp):
-    pass
+    """How many blocks the grid has along each dimension."""
 
 
 @tile_op("get_global", 44)
 class GetGlobalOp(TileOp):
+    """A pointer to the first element of a global of the module."""
+
     result = result_def(TileType)
     global_name = prop_def(StrAttr)
 
 
 @tile_op("alloca", 113, since=V13_3)
 class AllocaOp(TileOp):
+    """Memory of its own for each block, for `num_elem` elements, not initialized; `alignment` in bytes."""
+
     result = result_def(TileType)
     global_ = opt_prop_def(UnitAttr)
     num_elem = prop_def(IntAttr)
@@ -83,11 +87,15 @@ class OffsetOp(TileOp):
 
 @tile_op("make_token", 68)
 class MakeTokenOp(TileOp):
+    """A token that nothing has to come before: where a chain of ordered accesses starts."""
+
     result = result_def(TokenType)
 
 
 @tile_op("join_tokens", 60)
 class JoinTokensOp(TileOp):
+    """A token for several: what takes it comes after all of them."""
+
     result = result_def(TokenType)
     tokens = var_operand_def(TokenType)
 
@@ -120,6 +128,9 @@ class GdcWaitTkoOp(GdcTkoOp):
 
 @tile_op("make_tensor_view", 67)
 class MakeTensorViewOp(TileOp):
+    """Describes an array in memory: a pointer with sizes and strides, in elements. Nothing is read. Sizes and strides
+    in the type are static, those written `?` are operands."""
+
     result = result_def(TensorViewType)
     base = operand_def(TileType)
     dynamicShape = var_operand_def(TileType)  # noqa: N815 (the format's own name)
@@ -134,21 +145,25 @@ class MakeViewOp(TileOp):
 
 @tile_op("make_partition_view", 66)
 class MakePartitionViewOp(MakeViewOp):
-    pass
+    """Cuts an array into tiles side by side, so that an index for each dimension selects one. What lies outside the
+    array is read as `padding_value`, and is unspecified without one."""
 
 
 @tile_op("make_strided_view", 116, since=V13_3)
 class MakeStridedViewOp(MakeViewOp):
-    pass
+    """Cuts an array into tiles that start every `traversal_strides` elements, so that they may overlap, as windows of a
+    convolution do."""
 
 
 @tile_op("make_gather_scatter_view", 115, since=V13_3)
 class MakeGatherScatterViewOp(MakeViewOp):
-    pass
+    """Selects rows of an array one by one: the index along `sparse_dim` is a tile with a row number for each row."""
 
 
 @tile_op("get_tensor_shape", 47)
 class GetTensorShapeOp(TileOp):
+    """The sizes of an array, one result for each dimension."""
+
     sizes = var_result_def(TileType)
     src = operand_def(TensorViewType)
 
@@ -179,6 +194,8 @@ class LoadPtrTkoOp(TileOp):
 
 @tile_op("store_ptr_tko", 101)
 class StorePtrTkoOp(TileOp):
+    """Stores through pointers. Elements whose mask is false are not stored."""
+
     result_token = result_def(TokenType)
     memory_ordering_semantics = prop_def(MemoryOrderingAttr)
     memory_scope = opt_prop_def(MemoryScopeAttr)
@@ -225,6 +242,9 @@ class StoreViewTkoOp(TileOp):
 
 @tile_op("atomic_cas_tko", 7)
 class AtomicCASTkoOp(TileOp):
+    """Compare and swap: where memory holds `cmp`, stores `val`. Gives what memory held before. Each element is an
+    atomic access of its own."""
+
     result = result_def(TileType)
     result_token = result_def(TokenType)
     memory_ordering_semantics = prop_def(MemoryOrderingAttr)
@@ -239,6 +259,9 @@ class AtomicCASTkoOp(TileOp):
 
 @tile_op("atomic_rmw_tko", 8)
 class AtomicRMWTkoOp(TileOp):
+    """Reads, combines with `arg` by `mode`, and writes back, as one access for each element. Gives what memory held
+    before."""
+
     result = result_def(TileType)
     result_token = result_def(TokenType)
     memory_ordering_semantics = prop_def(MemoryOrderingAttr)
@@ -253,6 +276,9 @@ class AtomicRMWTkoOp(TileOp):
 
 @tile_op("atomic_red_view_tko", 117, since=V13_3)
 class AtomicRedViewTkoOp(TileOp):
+    """Combines a tile into the elements of a view, each atomically. Unlike `atomic_rmw_tko` it does not give what
+    memory held before."""
+
     result_token = result_def(TokenType)
     memory_ordering_semantics = prop_def(MemoryOrderingAttr)
     memory_scope = prop_def(MemoryScopeAttr)

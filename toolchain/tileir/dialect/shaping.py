@@ -27,7 +27,7 @@ class ConversionOp(TileOp):
 
 @tile_op("bitcast", 9)
 class BitcastOp(UnaryOp):
-    pass
+    """The same bits as another type of the same width."""
 
 
 @tile_op("broadcast", 11)
@@ -44,12 +44,16 @@ class CatOp(BinaryOp):
 
 @tile_op("constant", 16)
 class ConstantOp(TileOp):
+    """A tile of given numbers. A single number fills it."""
+
     result = result_def(TileType)
     value = prop_def(DenseAttr)
 
 
 @tile_op("exti", 37)
 class ExtIOp(ConversionOp):
+    """A wider integer of the same value: `signed` repeats the sign bit, `unsigned` adds zeros."""
+
     signedness = prop_def(SignednessAttr)
 
 
@@ -64,6 +68,8 @@ class ExtractOp(TileOp):
 
 @tile_op("ftof", 42)
 class FToFOp(ConversionOp):
+    """A float of another type, rounded if the type is narrower. Conversions to 8 bits saturate."""
+
     rounding_mode = prop_def(RoundingModeAttr)
 
 
@@ -79,6 +85,8 @@ class FToIOp(ConversionOp):
 
 @tile_op("itof", 59)
 class IToFOp(ConversionOp):
+    """An integer, read as `signed` or `unsigned`, as the nearest float."""
+
     signedness = prop_def(SignednessAttr)
     rounding_mode = prop_def(RoundingModeAttr)
 
@@ -96,7 +104,7 @@ class InsertOp(TileOp):
 
 @tile_op("int_to_ptr", 51)
 class IntToPtrOp(UnaryOp):
-    pass
+    """Addresses as pointers."""
 
 
 @tile_op("iota", 58)
@@ -108,22 +116,24 @@ class IotaOp(TileOp):
 
 @tile_op("pack", 111, since=V13_3)
 class PackOp(UnaryOp):
-    pass
+    """A rank-1 tile as the bytes that it has in memory, lowest first."""
 
 
 @tile_op("permute", 83)
 class PermuteOp(UnaryOp):
+    """Reorders dimensions: dimension d of the result is dimension `permutation[d]` of the source."""
+
     permutation = prop_def(IntsAttr)
 
 
 @tile_op("ptr_to_int", 86)
 class PtrToIntOp(UnaryOp):
-    pass
+    """Pointers as addresses."""
 
 
 @tile_op("ptr_to_ptr", 87)
 class PtrToPtrOp(UnaryOp):
-    pass
+    """Pointers to elements of another type, at the same addresses."""
 
 
 @tile_op("reduce", 88)
@@ -139,7 +149,7 @@ class ReduceOp(TileOp):
 
 @tile_op("reshape", 91)
 class ReshapeOp(UnaryOp):
-    pass
+    """The same elements in the same order, in another shape. The last dimension runs fastest."""
 
 
 @tile_op("scan", 94)
@@ -156,6 +166,8 @@ class ScanOp(TileOp):
 
 @tile_op("select", 95)
 class SelectOp(TileOp):
+    """Elements of `val_if_true` where `cond` holds, of `val_if_false` elsewhere."""
+
     result = result_def(TileType)
     cond = operand_def(TileType)
     val_if_true = operand_def(TileType)
@@ -164,9 +176,11 @@ class SelectOp(TileOp):
 
 @tile_op("trunci", 107)
 class TruncIOp(ConversionOp):
+    """A narrower integer: keeps the lowest bits. `overflow` promises that the value does not change."""
+
     overflow = prop_def(IntegerOverflowAttr)
 
 
 @tile_op("unpack", 112, since=V13_3)
 class UnpackOp(UnaryOp):
-    pass
+    """Bytes as the rank-1 tile that they hold in memory: the reverse of `pack`."""
