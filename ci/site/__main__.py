@@ -1,4 +1,4 @@
-"""`python -m ci.site [--output DIR]`: builds the site of docs/ and checks it; a broken link is an error.
+"""`python -m ci.site [--generate] [--output DIR]`: builds the site of docs/ and checks it; a broken link is an error.
 
 It reads nothing but this checkout, and the pages load nothing from elsewhere, so they can be opened from disk.
 """
@@ -16,6 +16,7 @@ from toolchain import command
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
 
+from . import reference
 from .check import problems
 
 OUTPUT = Path("build/site")
@@ -24,6 +25,7 @@ OUTPUT = Path("build/site")
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m ci.site", description="Build and check the site of docs/.")
     made.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help=f"default {OUTPUT}")
+    made.add_argument("--generate", action="store_true", help="first write the pages that are made from the sources")
     return made
 
 
@@ -42,9 +44,11 @@ def main() -> int:
 
 
 def _main() -> None:
-    output = parser().parse_args().output
-    build(ROOT / "docs", output)
-    print(f"wrote {output}/index.html")
+    args = parser().parse_args()
+    if args.generate:
+        reference.write()
+    build(ROOT / "docs", args.output)
+    print(f"wrote {args.output}/index.html")
 
 
 if __name__ == "__main__":

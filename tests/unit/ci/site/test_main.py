@@ -46,7 +46,10 @@ def test_a_picture_from_elsewhere_is_an_error(docs: Path) -> None:
 def test_every_page_is_on_the_menu_once() -> None:
     folder = ROOT / "docs"
     menus = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
-    fences = [text for path in folder.rglob("*.md") for text in menus.findall(path.read_text())]
-    listed = [line for text in fences for line in text.splitlines() if line and not line.startswith(":")]
+    listed: list[str] = []
+    for path in folder.rglob("*.md"):
+        lines = [line for text in menus.findall(path.read_text()) for line in text.splitlines()]
+        place = path.parent.relative_to(folder)
+        listed += [str(place / line) for line in lines if line and not line.startswith(":")]
     pages = {str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.md")}
     assert sorted(listed) == sorted(pages - {"index", "runners/runners"})
