@@ -203,8 +203,8 @@ INDEX = """\
 # The operations of Tile IR
 
 All {count} operations that bytecode 13.4 has. A section says what an operation does, since which version of the
-bytecode there is one, and how it is written. Words in brackets may be left out. Its table has the types of elements that the
-verifier accepts, with the names that operands and results have in the text above it.
+bytecode there is one, and how it is written. Words in brackets may be left out. Its table has the types of elements
+that the verifier accepts, with the names that operands and results have in the text above it.
 
 Each example is an entry of a file beside the page: `docs/reference/floats.mlir` and so on. Its output is what the
 interpreter printed, and all of them compile for a GPU. To try one, change the file and run the command again.
