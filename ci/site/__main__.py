@@ -16,7 +16,7 @@ from toolchain import command
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
 
-from . import reference
+from . import pictures, reference, stages
 from .check import problems
 
 OUTPUT = Path("build/site")
@@ -46,7 +46,8 @@ def main() -> int:
 def _main() -> None:
     args = parser().parse_args()
     if args.generate:
-        reference.write()
+        for made in (pictures, reference, stages):
+            made.write()
     build(ROOT / "docs", args.output)
     print(f"wrote {args.output}/index.html")
 
