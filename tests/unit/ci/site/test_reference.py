@@ -17,7 +17,7 @@ STALE = "write it anew: python -m ci.site --generate"
 def test_every_operation_has_one_example() -> None:
     named = [example.op for name in PAGES for example in examples(FOLDER / f"{name}.mlir")]
     assert sorted(named) == sorted(OPS)
-    assert sorted(path.stem for path in FOLDER.glob("*.md")) == sorted([*PAGES, "index"])
+    assert sorted(path.stem for path in FOLDER.glob("*.md")) == sorted([*PAGES, "index", "types"])
 
 
 def test_every_operation_says_what_it_does() -> None:
