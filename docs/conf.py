@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from tilestack.__main__ import parser
 
 project = "tilestack"
 author = "the tilestack authors"
@@ -32,5 +37,15 @@ def _link_root_pages(app: Sphinx, path: Path, page: str, content: list[str]) -> 
         content[0] = content[0].replace(f"]({name})", f"]({ours})")
 
 
+class Commands(SphinxDirective):
+    """A section for each command of `tilestack`, with what its `--help` says."""
+
+    def run(self) -> list[nodes.Node]:
+        commands = next(a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))  # noqa: SLF001
+        parts = [f"## {name}\n\n```text\n{one.format_help()}```" for name, one in sorted(commands.choices.items())]
+        return self.parse_text_to_nodes("\n\n".join(parts), allow_section_headings=True)
+
+
 def setup(app: Sphinx) -> None:
+    app.add_directive("commands", Commands)
     app.connect("include-read", _link_root_pages)

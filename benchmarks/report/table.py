@@ -13,7 +13,7 @@ def table(results: Results) -> str:
     """The table. Columns: median and 95 % interval of ours and of the fastest peer; the peer's time over ours, above 1
     if we are faster; the floor, and the time of a copy of as many bytes, both as a share of our time. Below it: the
     host's time to start a step, and failures."""
-    lines = [HEADER, *(_line(row) for row in headline(results.rows))]
+    lines = [HEADER, *(cells(row) for row in headline(results.rows))]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
     text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     failed = [f"{row.status}: {row.case} {row.source}: {row.detail}" for row in results.failures]
@@ -65,7 +65,8 @@ def _first_sources(rows: Sequence[Row]) -> list[Row]:
     return list(seen.values())
 
 
-def _line(row: Row) -> tuple[str, ...]:
+def cells(row: Row) -> tuple[str, ...]:
+    """A row under HEADER."""
     if row.ours_ms is None or row.ours_low is None or row.ours_high is None:
         return (row.case, row.source, row.status, "", row.peer, _ms(row.peer_ms), "", "", "", "")
     shares = tuple(f"{100 * least / row.ours_ms:.0f} %" if least else "" for least in (row.floor_ms, row.copy_ms))

@@ -1,0 +1,58 @@
+"""docs/results.md: every number of the benchmark's committed results, beside PyTorch's fastest way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.report.result import Results
+from benchmarks.report.table import HEADER, cells, headline
+from toolchain.knobs import ROOT
+
+PAGE = ROOT / "docs/results.md"
+FOLDER = ROOT / "benchmarks/results"
+HEAD = """\
+<!-- Made by `python -m ci.site --generate` from the files in benchmarks/results: change those. -->
+
+# All results
+
+Every case of the committed benchmarks. A ratio is the time of the fastest correct way in PyTorch over ours: above 1 we
+are faster. `95 %` is the interval of the number before it. `of floor`: the least time that memory and tensor cores
+allow, as a share of ours; `of copy`: the time to copy as many bytes. [Benchmarks](benchmarks.md) says how they are
+taken, [performance](performance.md) what they mean."""
+
+
+def page() -> str:
+    """Of each file with a GPU: where it was measured, and a table for each group of cases."""
+    return (
+        "\n\n".join(
+            [
+                HEAD,
+                *(
+                    part
+                    for path in sorted(FOLDER.glob("nvidia-*.json"), key=lambda path: path.stem)
+                    for part in _file(path)
+                ),
+            ]
+        )
+        + "\n"
+    )
+
+
+def _file(path: Path) -> Iterator[str]:
+    results = Results.load(path)
+    where = results.environment
+    yield f"## {path.stem}"
+    yield (
+        f"`benchmarks/results/{path.name}`: {where['gpu']}, driver {where['driver']}, CUDA {where['cuda']}, commit "
+        f"`{where['commit'][:7]}`, first measured {where['date'].split(',')[0]}."
+    )
+    rows = headline(results.rows)
+    for group in dict.fromkeys(row.group for row in rows):
+        head = [f"| {' | '.join(HEADER)} |", "|" + "---|" * len(HEADER)]
+        yield f"### {group}, {path.stem}"
+        yield "\n".join([*head, *(f"| {' | '.join(cells(row))} |" for row in rows if row.group == group)])
+
+
+def write(path: Path = PAGE) -> None:
+    path.write_text(page())
