@@ -5,38 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.report.result import Results
-from benchmarks.report.table import HEADER, cells, headline
+from benchmarks.report.result import Results, Row
+from benchmarks.report.table import cells, headline
 from toolchain.knobs import ROOT
 
 PAGE = ROOT / "docs/results.md"
 FOLDER = ROOT / "benchmarks/results"
+HEADER = ("case", "source", "ours, ms", "PyTorch, ms", "ratio", "of floor", "PyTorch's way")
 HEAD = """\
 <!-- Made by `python -m ci.site --generate` from the files in benchmarks/results: change those. -->
 
 # All results
 
 Every case of the committed benchmarks. A ratio is the time of the fastest correct way in PyTorch over ours: above 1 we
-are faster. `95 %` is the interval of the number before it. `of floor`: the least time that memory and tensor cores
-allow, as a share of ours; `of copy`: the time to copy as many bytes. [Benchmarks](benchmarks.md) says how they are
+are faster. Its 95 % interval stands behind it. `of floor`: the least time that memory and tensor cores allow, as
+a share of ours; after a stroke, the time to copy as many bytes. [Benchmarks](benchmarks.md) says how they are
 taken, [performance](performance.md) what they mean."""
 
 
 def page() -> str:
     """Of each file with a GPU: where it was measured, and a table for each group of cases."""
-    return (
-        "\n\n".join(
-            [
-                HEAD,
-                *(
-                    part
-                    for path in sorted(FOLDER.glob("nvidia-*.json"), key=lambda path: path.stem)
-                    for part in _file(path)
-                ),
-            ]
-        )
-        + "\n"
-    )
+    files = sorted(FOLDER.glob("nvidia-*.json"), key=lambda path: path.stem)
+    return "\n\n".join([HEAD, *(part for path in files for part in _file(path))]) + "\n"
 
 
 def _file(path: Path) -> Iterator[str]:
@@ -51,7 +41,13 @@ def _file(path: Path) -> Iterator[str]:
     for group in dict.fromkeys(row.group for row in rows):
         head = [f"| {' | '.join(HEADER)} |", "|" + "---|" * len(HEADER)]
         yield f"### {group}, {path.stem}"
-        yield "\n".join([*head, *(f"| {' | '.join(cells(row))} |" for row in rows if row.group == group)])
+        yield "\n".join([*head, *(f"| {' | '.join(_line(row))} |" for row in rows if row.group == group)])
+
+
+def _line(row: Row) -> tuple[str, ...]:
+    case, source, ours, _, peer, peer_ms, ratio, ratio_spread, floor, copy = cells(row)
+    shares = f"{floor} / {copy}" if copy else floor
+    return case, source, ours, peer_ms, f"{ratio} ({ratio_spread})" if ratio_spread else ratio, shares, peer
 
 
 def write(path: Path = PAGE) -> None:
