@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,13 @@ def test_a_picture_from_elsewhere_is_an_error(docs: Path) -> None:
     (docs / "index.md").write_text(PAGE + "![x](https://example.org/x.svg)")
     with pytest.raises(UsageError, match="from elsewhere"):
         build(docs, docs.parent / "site")
+
+
+@pytest.mark.long("8 seconds; CI builds it in a job of its own")
+def test_our_site_is_whole(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ci.site", "--output", str(tmp_path / "site")]
+    subprocess.run(command, cwd=ROOT, check=True)  # not in here, where a warning of Sphinx's own is an error
+    assert (tmp_path / "site/reference/floats.html").is_file()
 
 
 def test_every_page_is_on_the_menu_once() -> None:
