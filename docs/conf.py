@@ -1,7 +1,7 @@
 """How Sphinx makes the site of these pages: `nox -s docs_site`.
 
 Sphinx with MyST and Furo, not Material for MkDocs: its package says "inactive", and MkDocs 1, on which it stands, has
-had no release since 2024. Sphinx turns every reference that leads nowhere into an error, and its search needs no server.
+had no release since 2024. Sphinx turns every reference that leads nowhere into an error. Its search needs no server.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ that the verifier accepts, with the names that operands and results have in the 
 Each example is an entry of a file beside the page: `docs/reference/floats.mlir` and so on. Its output is what the
 interpreter printed, and all of them compile for a GPU. To try one, change the file and run the command again.
 
-[Types, words and modules](types.md) explains what stands between the operations.
+[Types, words and modules](types.md) explains the rest: types, rounding, memory order, promises.
 
 ```{{toctree}}
 :maxdepth: 1

@@ -171,12 +171,12 @@ class FmaOp(TileOp):
 
 @tile_op("log", 63)
 class LogOp(UnaryOp):
-    """The natural logarithm. Of a negative number it is NaN, of 0 minus infinity."""
+    """The natural logarithm. It is NaN for a negative number, minus infinity for 0."""
 
 
 @tile_op("log2", 64)
 class Log2Op(UnaryOp):
-    """The logarithm to base 2. Of a negative number it is NaN, of 0 minus infinity."""
+    """The logarithm to base 2. It is NaN for a negative number, minus infinity for 0."""
 
 
 @tile_op("maxf", 69)

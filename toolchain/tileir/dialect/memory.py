@@ -145,8 +145,8 @@ class MakeViewOp(TileOp):
 
 @tile_op("make_partition_view", 66)
 class MakePartitionViewOp(MakeViewOp):
-    """Cuts an array into tiles side by side, so that an index for each dimension selects one. What lies outside the
-    array is read as `padding_value`, and is unspecified without one."""
+    """Cuts an array into tiles side by side, so that an index for each dimension selects one. Elements outside the
+    array are read as `padding_value`, and are unspecified without one."""
 
 
 @tile_op("make_strided_view", 116, since=V13_3)
