@@ -67,7 +67,12 @@ def page(name: str) -> str:
     (module,) = text.parse_all(source, filename=str(path))
     verify(module, text=source, filename=str(path))
     title, *intro = [line.removeprefix("// ") for line in source.split("\n\n")[0].splitlines()]
-    parts = [MADE.format(name), f"# {title}", "\n".join(intro)]
+    parts = [
+        MADE.format(name),
+        f"# {title}",
+        "\n".join(intro),
+        f"All examples in one file: [{name}.mlir]({name}.mlir).",
+    ]
     for example in examples(path):
         parts += _operation(name, example, module)
     return "\n\n".join(parts) + "\n"
