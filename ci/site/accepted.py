@@ -120,20 +120,21 @@ def _choices(op: TileOp) -> dict[str, list[tuple[str, Attribute | None]]]:
 def accepted(op: TileOp) -> Accepted:
     """What `op` may be made of, with its shapes as they are."""
     grouped, choices = groups(op), _choices(op)
-    ways = list(product(t.SCALARS, repeat=len(grouped)))
     trial = _Trial.of(op, grouped)
-    if len(grouped) == MOST_GROUPS:  # too many to try with every property: their types do not depend on these
-        ways = [scalars for scalars in ways if trial.holds(scalars, op.properties)]
     types: set[tuple[Attribute, ...]] = set()
     values: dict[str, dict[str, set[tuple[Attribute, ...]]]] = {name: {} for name in choices}
-    for chosen in product(*choices.values()):
-        named = {name: value for name, (_, value) in zip(choices, chosen, strict=True)}
-        properties = {name: value for name, value in {**op.properties, **named}.items() if value is not None}
-        held = {scalars for scalars in ways if trial.holds(scalars, properties)}
-        types |= held
-        for name, (word, _) in zip(choices, chosen, strict=True):
-            if word and held:
-                values[name].setdefault(word, set()).update(held)
+    for scalars in product(t.SCALARS, repeat=len(grouped)):
+        parts = trial.typed(scalars)
+        # With many groups the types do not depend on properties, and there are too many to try with every one.
+        if parts is None or (len(grouped) == MOST_GROUPS and not trial.holds(parts, op.properties)):
+            continue
+        for chosen in product(*choices.values()):
+            named = {name: value for name, (_, value) in zip(choices, chosen, strict=True)}
+            if trial.holds(parts, {**op.properties, **named}):
+                types.add(scalars)
+                for name, (word, _) in zip(choices, chosen, strict=True):
+                    if word:
+                        values[name].setdefault(word, set()).add(scalars)
     frozen = {name: {word: frozenset(found) for word, found in words.items()} for name, words in values.items()}
     return Accepted(grouped, frozenset(types), frozen)
 
@@ -155,27 +156,31 @@ class _Trial:
         found = tuple((n, tuple(v.type for v in values), group.get(n, -1)) for n, values in fields(op).items())
         return cls(op, found, len(op.get_irdl_definition().results))
 
-    def holds(self, scalars: Sequence[Attribute], properties: Mapping[str, Attribute]) -> bool:
-        """Whether the verifier accepts the operation, its groups made of these scalars."""
-        values = {
+    def typed(self, scalars: Sequence[Attribute]) -> Mapping[str, tuple[SimpleNamespace, ...]] | None:
+        """Stand-ins for its results and operands with the groups made of these scalars; None if no tile can be."""
+        parts = {
             name: tuple(_value(with_base(kind, scalars[group]) if group >= 0 else kind) for kind in kinds)
             for name, kinds, group in self.fields
         }
-        names = list(values)
-        results = [value for name in names[: self.results] for value in values[name]]
-        operands = [value for name in names[self.results :] for value in values[name]]
+        return parts if all(value.fits for values in parts.values() for value in values) else None
+
+    def holds(
+        self, parts: Mapping[str, tuple[SimpleNamespace, ...]], properties: Mapping[str, Attribute | None]
+    ) -> bool:
+        """Whether the verifier accepts the operation made of these."""
+        names = list(parts)
+        results = [value for name in names[: self.results] for value in parts[name]]
+        operands = [value for name in names[self.results :] for value in parts[name]]
         given: dict[str, Any] = dict.fromkeys(self.op.get_irdl_definition().properties) | dict(properties)
         if isinstance(given.get("value"), DenseAttr):
             given["value"] = DenseAttr(bytes(t.byte_width(results[0].type.element_type)), results[0].type)
-        single = {name: isinstance(getattr(self.op, name), SSAValue | None) for name in names}
-        parts = {name: (values[name] or (None,))[0] if single[name] else values[name] for name in names}
+        named = {
+            name: (values or (None,))[0] if isinstance(getattr(self.op, name), SSAValue | None) else values
+            for name, values in parts.items()
+        }
+        made = SimpleNamespace(name=self.op.name, results=results, operands=operands, **named, **given)
         try:
-            for value in (*results, *operands):
-                if isinstance(value.type, t.TileType):
-                    check_tile(value.type)
-            RULES[mnemonic(self.op)](
-                SimpleNamespace(name=self.op.name, results=results, operands=operands, **parts, **given)
-            )
+            RULES[mnemonic(self.op)](made)
         except Invalid:
             return False
         return True
@@ -183,4 +188,10 @@ class _Trial:
 
 @cache
 def _value(kind: Attribute) -> SimpleNamespace:
-    return SimpleNamespace(type=kind)
+    """A value of this type. `fits`: a tile of it is possible."""
+    try:
+        if isinstance(kind, t.TileType):
+            check_tile(kind)
+    except Invalid:
+        return SimpleNamespace(type=kind, fits=False)
+    return SimpleNamespace(type=kind, fits=True)
