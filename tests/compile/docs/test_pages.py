@@ -10,6 +10,7 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from tilestack.__main__ import main
 from toolchain.knobs import ROOT
 
 pytestmark = pytest.mark.needs("toolchain")
-PAGES = ("index", "interpreter", "kernel-guide", "tiles")
+PAGES = ("index", "interpreter", "kernel-guide", "kernel-guide-python", "tiles")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"(?://|#) ([\w.-]+\.(?:mlir|py|toml))\n")
 
@@ -33,6 +34,7 @@ def test_the_page_shows_what_happens(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     names: dict[str, object] = {}
     said: str | None = None
     ran = 0
@@ -55,3 +57,5 @@ def test_the_page_shows_what_happens(
             expect(text, said, "the code")
             said = None
     assert ran
+    for written in tmp_path.glob("*.py"):
+        sys.modules.pop(written.stem, None)
