@@ -6,13 +6,19 @@ from xdsl.dialects.builtin import ModuleOp
 
 from .dialect import parse
 from .nvvm import compile_to_ptx
-from .passes import PASSES
+from .passes import PASSES, PIPELINE
 
 
 def lower(text: str, name: str = "<kernel>") -> ModuleOp:
     """The module of a text at the base level: no operation of `cute` is left. Raises SourceError."""
     module = parse(text, name)
-    PASSES["cute-to-base"](module)
+    return lower_module(module)
+
+
+def lower_module(module: ModuleOp) -> ModuleOp:
+    """Lowers a module with operations of `cute` in place, and returns it. Raises SourceError."""
+    for name in PIPELINE:
+        PASSES[name](module)
     return module
 
 

@@ -1,6 +1,7 @@
 """The `cute` dialect on xDSL: the types of layouts, and the operations on them."""
 
-from .ops import CUTE, OPERATIONS, AlgebraOp, StaticOp
+from .ops import OPERATIONS, AlgebraOp, StaticOp
 from .parse import parse
+from .tensor_ops import CUTE
 
 __all__ = ["CUTE", "OPERATIONS", "AlgebraOp", "StaticOp", "parse"]

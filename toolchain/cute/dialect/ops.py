@@ -7,11 +7,11 @@ type that is written. Source of names and text: NVIDIA's CuTe IR.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, UnitAttr, i1, i32, i64
-from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -27,11 +27,12 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ...errors import UsageError
 from .. import layout as algebra
 from ..layout import ComposedLayout, Dynamic, Layout, LayoutError
 from ..layout import tuples as nested
+from .tensors import Coordinates, CoordTensorType, MemRefType, PtrType
 from .types import (
-    TYPES,
     ComposedLayoutType,
     CoordType,
     CuteType,
@@ -62,13 +63,17 @@ class Row:
 
 
 def _same(kind: CuteType, made: Layout) -> CuteType:
-    """A layout of the kind of an operand: a composed one keeps its inner part."""
+    """A layout of the kind of an operand: a composed one keeps its inner part, a tensor its place."""
+    if isinstance(kind, MemRefType | CoordTensorType):
+        return type(kind)(kind.data.moved(0, made))
     if isinstance(kind, ComposedLayoutType):
         return ComposedLayoutType(ComposedLayout(kind.data.inner, kind.data.offset, made))
     return LayoutType(made)
 
 
 def _outer(kind: CuteType) -> Layout:
+    if isinstance(kind, MemRefType | CoordTensorType):
+        return kind.data.layout
     return kind.data.outer if isinstance(kind, ComposedLayoutType) else kind.data
 
 
@@ -95,8 +100,34 @@ def _complement(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
     return LayoutType(algebra.complement(kinds[0].data, kinds[1].data if len(kinds) > 1 else None))
 
 
-def _slice(function: Callable[[Layout, Any], Layout]) -> Infer:
-    return lambda kinds, _: LayoutType(function(kinds[0].data, kinds[1].data))
+def _slice(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    kind, coordinate = kinds[0], kinds[1].data
+    if isinstance(kind, MemRefType | CoordTensorType):
+        made, offset = algebra.slice_and_offset(kind.data.layout, coordinate)
+        return type(kind)(kind.data.moved(offset, made))
+    return LayoutType(algebra.slice_layout(kind.data, coordinate))
+
+
+def _local_tile(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    kind, tile, coordinate = kinds
+    made, offset = algebra.local_tile(kind.data.layout, tile.data, coordinate.data)
+    return type(kind)(kind.data.moved(offset, made))
+
+
+def _partition(which: str) -> Infer:
+    """The part of a tensor that a thread holds, by a tiled copy or a tiled MMA."""
+
+    def infer(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+        tiled, tensor, thread = kinds
+        threads, values = tiled.data.partition(which, tensor.data.layout)
+        return type(tensor)(tensor.data.moved(threads(thread.data), values))
+
+    return infer
+
+
+def _identity_tensor(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    made = algebra.make_identity_layout(kinds[0].data)
+    return CoordTensorType(Coordinates((0,) * len(made), made))
 
 
 def _size(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
@@ -120,10 +151,10 @@ def _get(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
 
 
 def _select(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
-    value = kinds[0].data
-    return type(kinds[0])(
-        algebra.select(value, *modes) if isinstance(value, Layout) else tuple(value[m] for m in modes)
-    )
+    kind = kinds[0]
+    if isinstance(made := _outer(kind), Layout):
+        return _same(kind, algebra.select(made, *modes))
+    return type(kind)(tuple(kind.data[m] for m in modes))
 
 
 def _crd2idx(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
@@ -178,8 +209,18 @@ ROWS: dict[str, Row] = {
     "complement": Row((1, 2), _complement),
     "right_inverse": Row((1, 1), _unary(algebra.right_inverse)),
     "left_inverse": Row((1, 1), _unary(algebra.left_inverse)),
-    "slice": Row((2, 2), _slice(algebra.slice_layout), infers=True),
-    "dice": Row((2, 2), _slice(algebra.dice), infers=True),
+    "slice": Row((2, 2), _slice, infers=True),
+    "dice": Row((2, 2), lambda k, _: LayoutType(algebra.dice(k[0].data, k[1].data)), infers=True),
+    "get_layout": Row((1, 1), lambda k, _: LayoutType(k[0].data.layout), plain=True),
+    "get_iter": Row((1, 1), lambda k, _: PtrType(replace(k[0].data, layout=Layout(1, 0))), plain=True),
+    "make_view": Row((2, 2), lambda k, _: MemRefType(replace(k[0].data, layout=k[1].data)), infers=True),
+    "make_identity_tensor": Row((1, 1), _identity_tensor, infers=True),
+    "local_tile": Row((3, 3), _local_tile, infers=True),
+    "tiled.copy.partition_S": Row((3, 3), _partition("S"), infers=True),
+    "tiled.copy.partition_D": Row((3, 3), _partition("D"), infers=True),
+    "tiled.mma.partition_A": Row((3, 3), _partition("a"), infers=True),
+    "tiled.mma.partition_B": Row((3, 3), _partition("b"), infers=True),
+    "tiled.mma.partition_C": Row((3, 3), _partition("c"), infers=True),
     "tile_to_shape": Row(
         (2, 3), lambda k, _: LayoutType(algebra.tile_to_shape(k[0].data, k[1].data, k[2].data if k[2:] else None))
     ),
@@ -217,8 +258,8 @@ class AlgebraOp(IRDLOperation):
         """The result's type. Raises VerifyException with the algebra's reason."""
         try:
             return cls.ROW.infer(kinds, numbers)
-        except (LayoutError, AttributeError, TypeError, IndexError) as error:
-            said = str(error) if isinstance(error, LayoutError) else "the operands are of the wrong kind"
+        except (LayoutError, UsageError, AttributeError, TypeError, IndexError) as error:
+            said = str(error) if isinstance(error, LayoutError | UsageError) else "the operands are of the wrong kind"
             raise VerifyException(f"{cls.name}({', '.join(map(str, kinds))}): {said}") from error
 
     def verify_(self) -> None:
@@ -414,7 +455,7 @@ def _numbers_of(value: SSAValue) -> Any:
 
 
 def _define(name: str, base: type[Any], **constants: Any) -> type[Operation]:
-    label = "".join(part.capitalize() for part in name.split("_")) + "Op"
+    label = "".join(part.capitalize() for part in name.replace(".", "_").split("_")) + "Op"
     said = dict.fromkeys(constants, ClassVar[Any])
     made: Any = type(
         label, (base,), {"name": f"cute.{name}", "__module__": __name__, "__annotations__": said, **constants}
@@ -431,4 +472,3 @@ OPERATIONS: dict[str, type[Operation]] = {
     **{name: _define(name, CompareOp) for name in ("equal", "elem_less")},
     **{name: _define(name, AlgebraOp, ROW=row) for name, row in ROWS.items()},
 }
-CUTE = Dialect("cute", list(OPERATIONS.values()), list(TYPES))

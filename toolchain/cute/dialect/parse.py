@@ -8,15 +8,16 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import Func
 
+from ..nvgpu.arch import CUTE_NVGPU
 from ..nvvm.parse import base_level, parse_with
-from .ops import CUTE
+from .tensor_ops import CUTE
 
 
 @cache
 def context() -> Context:
     """The dialects that may stand beside `cute`: those of the base level, and `func`."""
     made = base_level()
-    for dialect in (Func, CUTE):
+    for dialect in (Func, CUTE, CUTE_NVGPU):
         made.load_dialect(dialect)
     return made
 

@@ -9,13 +9,14 @@ from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
 from ..dialect.ops import AlgebraOp, CompareOp, MakeOp, StaticOp
+from ..dialect.tensors import FieldsType
 from ..dialect.types import is_static
 
 
 def fold_static(module: ModuleOp) -> None:
     """Folds in place."""
     for op in list(module.walk()):
-        if isinstance(op, AlgebraOp | MakeOp) and is_static(op.res.type):
+        if isinstance(op, AlgebraOp | MakeOp) and not isinstance(op.res.type, FieldsType) and is_static(op.res.type):
             Rewriter.replace_op(op, StaticOp(op.res.type))
         elif isinstance(op, CompareOp) and (known := op.known) is not None:
             Rewriter.replace_op(op, arith.ConstantOp(IntegerAttr.from_bool(known)))

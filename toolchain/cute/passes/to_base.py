@@ -16,12 +16,14 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...errors import SourceError
 from ..dialect.ops import AlgebraOp, CompareOp, GetScalarsOp, MakeOp, StaticOp
+from ..dialect.tensor_ops import MemoryOp
 from ..dialect.types import CuteType
 from ..layout import Dynamic, Layout
 from ..layout import tuples as nested
 from ..nvvm.index import Index, as_value, index
+from .memory import lower_memory
 
-CUTE = (AlgebraOp, CompareOp, GetScalarsOp, MakeOp, StaticOp)
+CUTE = (AlgebraOp, CompareOp, GetScalarsOp, MakeOp, MemoryOp, StaticOp)
 
 
 def to_base(module: ModuleOp) -> None:
@@ -29,8 +31,13 @@ def to_base(module: ModuleOp) -> None:
     dialect."""
     known: dict[SSAValue, CuteType] = {}
     lowered = [op for op in module.walk() if isinstance(op, CUTE)]
+    if not lowered:
+        return
+    # One builder for all: arithmetic on numbers of two operations stands behind both.
+    builder = Builder(InsertPoint.before(lowered[0]))
     for op in lowered:
-        _lower(op, known)
+        builder.insertion_point = InsertPoint.before(op)
+        _lower(op, known, builder)
     for op in module.walk():
         if not isinstance(op, CUTE) and any(isinstance(value.type, CuteType) for value in op.operands):
             raise SourceError(
@@ -40,9 +47,10 @@ def to_base(module: ModuleOp) -> None:
         Rewriter.erase_op(op)
 
 
-def _lower(op: Operation, known: dict[SSAValue, CuteType]) -> None:
-    builder = Builder(InsertPoint.before(op))
+def _lower(op: Operation, known: dict[SSAValue, CuteType], builder: Builder) -> None:
     match op:
+        case MemoryOp():
+            lower_memory(op, known, lambda value: _of(value, known, op), builder)
         case StaticOp():
             assert isinstance(op.res.type, CuteType)
             known[op.res] = op.res.type

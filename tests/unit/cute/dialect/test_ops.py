@@ -59,7 +59,10 @@ def test_an_operation_is_printed_as_it_is_read(text: str) -> None:
 
 def test_the_operations_are_those_of_nvidia_that_the_table_names() -> None:
     assert {"composition", "zipped_divide", "raked_product", "tile_to_shape", "recast_layout"} <= OPERATIONS.keys()
-    assert len(OPERATIONS) == 53
+    of_tensors = {name for name in OPERATIONS if name.startswith("tiled.")} | {
+        "get_iter", "get_layout", "local_tile", "make_identity_tensor", "make_view"
+    }  # fmt: skip
+    assert len(OPERATIONS.keys() - of_tensors) == 53
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Kernels in CuTe: the front end of `toolchain.cute.dsl`."""

@@ -1,0 +1,142 @@
+"""`linear` for sm_80: out = x @ weight + bias, with cp.async, ldmatrix and mma.sync. Runs on later GPUs too.
+
+All loops, addresses and predicates follow from the layouts. Shared memory holds `stages` tiles of x and of the weight;
+while one is multiplied, the others are on their way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from toolchain.cute import dsl as cute
+from toolchain.cute.layout import Layout, size
+from toolchain.errors import UsageError
+
+ROW = 64  # elements of 16 bits that a row of 128 bytes has: the widest that a swizzle spreads over all banks
+GROUP = 8  # rows of tiles that blocks walk together, so that they find tiles in the L2 cache
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The tile of a block (`m`, `n`, `k`), the stages of the pipeline, and the warps along M and N. Raises UsageError."""
+
+    m: int = 128
+    n: int = 128
+    k: int = 32
+    stages: int = 3
+    warps: tuple[int, int] = (2, 2)
+
+    def __post_init__(self) -> None:
+        if self.k not in (32, 64):
+            raise UsageError(f"a tile of {self.k} along K has no swizzle here", hint="k=32 or k=64")
+        if self.m % (16 * self.warps[0]) or self.n % (16 * self.warps[1]) or self.n % ROW:
+            raise UsageError(f"a tile of {self.m} x {self.n} is no whole number of atoms for {self.warps} warps")
+        if self.stages < 2:
+            raise UsageError(f"{self.stages} stages: a tile is loaded while another is multiplied", hint="stages=2")
+
+    @property
+    def threads(self) -> int:
+        return 32 * self.warps[0] * self.warps[1]
+
+
+def linear(dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear") -> cute.Kernel:
+    """The kernel `name(x (M, K), weight (K, N), bias (N), out (M, N))`, all of one 16-bit dtype, accumulated in f32.
+
+    K and N are multiples of 8. The grid has one dimension: a block for each tile of the output. Raises UsageError.
+    """
+    t = tiles or Tiles()
+    # Two atoms of a warp lie side by side along N, so that one ldmatrix loads both.
+    side_by_side = Layout((8, t.warps[1], 2), (1, 16, 8))
+    mma = cute.make_tiled_mma(cute.find(f"mma.m16n8k16.f32.{dtype}"), (*t.warps, 1), (None, side_by_side, None))
+    vectors = t.k // 8
+    load_x = cute.make_tiled_copy(
+        cute.CopyAtom("cp.async.b128", 16), Layout((t.threads // vectors, vectors), (vectors, 1)), Layout((1, 8))
+    )
+    load_w = cute.make_tiled_copy(
+        cute.CopyAtom("cp.async.b128", 16), Layout((t.n // 8, t.threads // (t.n // 8))), Layout((8, 1))
+    )
+    read_x = cute.make_tiled_copy_like(cute.CopyAtom("ldmatrix.x4", 16), mma, "a")
+    read_w = cute.make_tiled_copy_like(cute.CopyAtom("ldmatrix.x4.trans", 16), mma, "b")
+    pairs = cute.make_tiled_copy_like(cute.CopyAtom("universal.b32", 16), mma, "c")
+    matrix = cute.Array(dtype, multiple=8)
+
+    @cute.kernel(threads=t.threads, name=name)
+    def kernel(x: matrix, weight: matrix, bias: cute.Array(dtype, rank=1), out: matrix) -> None:  # pyright: ignore
+        m, n = out.shape
+        k = x.shape[1]
+        thread = cute.arch.thread_idx()[0]
+        row, column = _tile_of_block(m, n, t)
+
+        def tile_of(tensor: Any, rows: int, number: Any) -> Any:
+            return cute.local_tile(tensor, (rows, t.k), (number, None))  # (rows, k, tiles of K)
+
+        sx = cute.shared_tensor(dtype, Layout((t.m, t.k, t.stages), (t.k, 1, t.m * t.k)), swizzle=_swizzle(t.k))
+        rows = ((ROW, t.n // ROW), t.k, t.stages)  # N lies side by side, in parts of a row
+        sw = cute.shared_tensor(dtype, Layout(rows, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=_swizzle(ROW))
+        loads = [
+            (load, cute.partition(load, "S", tile_of(tensor, height, number), thread),
+             cute.partition(load, "S", tile_of(cute.make_identity_tensor((extent, k)), height, number), thread),
+             cute.partition(load, "D", shared, thread), extent)
+            for load, tensor, height, number, extent, shared in (
+                (load_x, x, t.m, row, m, sx), (load_w, cute.transposed(weight), t.n, column, n, sw),
+            )
+        ]  # fmt: skip
+        reads = [
+            (read, cute.partition(read, "S", shared, thread), *_fragment(mma, read, operand, (height, t.k), dtype))
+            for read, shared, operand, height in ((read_x, sx, "a", t.m), (read_w, sw, "b", t.n))
+        ]
+        sums = cute.make_fragment(mma.partition("c", Layout((t.m, t.n)))[1].shape, "f32")
+        cute.fill(sums, 0.0)
+
+        def fetch(number: Any, stage: Any) -> None:
+            for load, source, where, target, extent in loads:
+                at = (None, None, None, number)
+                cute.copy(load, source[at], target[None, None, None, stage], where=where[at], inside=(extent, k))
+            cute.arch.cp_async_commit_group()
+
+        for stage in range(t.stages - 1):
+            fetch(stage, stage)
+        for number in cute.range_(cute.ceil_div(k, t.k)):
+            cute.arch.cp_async_wait_group(t.stages - 2)
+            cute.arch.sync_threads()  # the tile has arrived for all, and all have read the one that is loaded over
+            fetch(number + (t.stages - 1), (number + (t.stages - 1)) % t.stages)
+            for step in range(t.k // 16):
+                for read, shared, _, view in reads:
+                    cute.copy(read, shared[None, None, step, number % t.stages], view[None, None, step])
+                (_, _, a, _), (_, _, b, _) = reads
+                cute.gemm(mma, sums, a[None, None, step], b[None, None, step], sums)
+
+        def part(tensor: Any) -> Any:
+            return cute.partition(mma, "C", cute.local_tile(tensor, (t.m, t.n), (row, column)), thread)
+
+        where = part(cute.make_identity_tensor((m, n)))
+        added = cute.make_fragment(sums.layout, dtype)
+        cute.copy(pairs, part(cute.broadcast_rows(bias, m)), added, where=where, inside=(m, n))
+        for i in range(size(sums.layout)):
+            added[i] = (sums[i] + added[i].to("f32")).to(dtype)
+        cute.copy(pairs, added, part(out), where=where, inside=(m, n))
+
+    return kernel
+
+
+def _swizzle(row: int) -> cute.Swizzle:
+    """Spreads rows of 32 or 64 elements of 16 bits over the banks, 16 bytes at a time."""
+    return cute.Swizzle(2, 4, 3) if row == 32 else cute.Swizzle(3, 4, 3)
+
+
+def _tile_of_block(m: Any, n: Any, t: Tiles) -> tuple[Any, Any]:
+    """The row and the column of a block's tile: GROUP rows of tiles are walked column by column."""
+    block = cute.arch.block_idx()[0]
+    down, across = cute.ceil_div(m, t.m), cute.ceil_div(n, t.n)
+    group, inside = block // (across * GROUP), block % (across * GROUP)
+    height = (down - group * GROUP).minimum(GROUP)
+    return group * GROUP + inside % height, inside // height
+
+
+def _fragment(mma: Any, read: Any, operand: str, tile: tuple[int, int], dtype: str) -> tuple[Any, Any]:
+    """The registers of an operand, and the same registers in the order in which a copy fills them."""
+    whole = Layout(tile)
+    computed = mma.partition(operand, whole)[1]
+    made = cute.make_fragment(computed.shape, dtype)
+    return made, cute.with_layout(made, cute.retile(read.partition("D", whole)[1], computed, made.layout))

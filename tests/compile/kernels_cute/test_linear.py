@@ -1,0 +1,38 @@
+"""The GEMM in CuTe for sm_80: its text can be read again, and its PTX has the instructions that its layouts ask for."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kernels_cute.linear import Tiles, linear
+from toolchain.cute.compile import to_ptx
+from toolchain.cute.dialect import parse
+from toolchain.errors import UsageError
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    return linear("bf16", Tiles(64, 64, 32, 2))
+
+
+def test_the_instructions_follow_from_the_layouts(kernel) -> None:
+    ptx = kernel.ptx("sm_80")
+    # A warp has 32 x 32 of the output: 2 x 4 atoms, twice along K; ldmatrix loads 16 x 16 of each operand.
+    assert len(re.findall(r"mma\.sync", ptx)) == 2 * 4 * 2
+    assert len(re.findall(r"ldmatrix\.sync\S*\.x4\.shared", ptx)) == 2 * 2
+    assert len(re.findall(r"ldmatrix\.sync\S*\.x4\.trans", ptx)) == 2 * 2
+    assert ".local" not in ptx  # every fragment is in registers
+    assert ".reqntid 128" in ptx
+    assert kernel.shared_bytes == 2 * (64 * 32 + 64 * 32) * 2
+
+
+def test_the_text_of_the_kernel_compiles_alike(kernel) -> None:
+    assert str(parse(str(kernel))) == str(kernel)
+    assert to_ptx(str(kernel), "sm_80") == kernel.ptx("sm_80")
+
+
+def test_a_tile_that_does_not_divide_is_refused() -> None:
+    with pytest.raises(UsageError, match="no whole number of atoms"):
+        linear("bf16", Tiles(96, 64, 32, 2, (4, 2)))

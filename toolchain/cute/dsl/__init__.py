@@ -1,0 +1,183 @@
+"""Kernels in Python, traced to `cute` IR: `from toolchain.cute import dsl as cute`.
+
+Names are those of NVIDIA's CuTe DSL where the meaning is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import i1, i32
+from xdsl.ir import Block, Region
+
+from ..atoms import find
+from ..atoms.copy_atom import CopyAtom
+from ..atoms.tiled import TiledCopy, TiledMma, make_tiled_copy, make_tiled_copy_like, make_tiled_mma, retile
+from ..dialect.ops import StaticOp
+from ..dialect.tensor_ops import AllocaOp, CopyOp, GemmOp, InBoundsOp
+from ..dialect.tensors import BITS, MemRefType, Pointer, Tensor, TiledCopyType, TiledMmaType
+from ..dialect.types import CoordType, LayoutType, ShapeType
+from ..layout import Layout, Swizzle, cosize, make_layout, size
+from ..layout.leaves import ceil_div
+from . import arch
+from .trace import Kernel, current, kernel, shared_address, when
+from .values import (
+    Array,
+    Number32,
+    Scalar,
+    SizedTensor,
+    TensorValue,
+    layout_value,
+    less,
+    number,
+    op,
+    pointer,
+    same,
+    scalar,
+    ssa,
+    tile_value,
+    tuple_value,
+    view,
+)
+
+__all__ = [
+    "Array",
+    "CopyAtom",
+    "Kernel",
+    "Layout",
+    "Number32",
+    "Scalar",
+    "Swizzle",
+    "arch",
+    "broadcast_rows",
+    "ceil_div",
+    "copy",
+    "fill",
+    "find",
+    "gemm",
+    "in_bounds",
+    "kernel",
+    "less",
+    "local_tile",
+    "make_fragment",
+    "make_identity_tensor",
+    "make_layout",
+    "make_tiled_copy",
+    "make_tiled_copy_like",
+    "make_tiled_mma",
+    "partition",
+    "range_",
+    "retile",
+    "same",
+    "scalar",
+    "shared_tensor",
+    "size",
+    "transposed",
+    "when",
+    "with_layout",
+]  # fmt: skip
+
+
+def _call(name: str, *args: Any) -> TensorValue:
+    return TensorValue(current().insert(op(name)(list(args))).res)
+
+
+def range_(start: Any, stop: Any = None, step: Any = 1) -> Iterator[Any]:
+    """A loop of the kernel, as `range`. Its body is traced once; what changes in it is held in tensors. Do not leave it
+    by `break` or `return`."""
+    first, last = (0, start) if stop is None else (start, stop)
+    trace, block = current(), Block(arg_types=[i32])
+    bounds = ssa(first), ssa(last), ssa(step)
+    with trace.inside(block):
+        yield number(block.args[0])
+        trace.insert(scf.YieldOp())
+    trace.insert(scf.ForOp(*bounds, [], Region(block)))
+
+
+def shared_tensor(dtype: str, layout: Layout, *, align: int = 128, swizzle: Swizzle | None = None) -> TensorValue:
+    """A tensor in the block's shared memory. `swizzle`: of byte offsets. Raises LayoutError if its size is not known."""
+    align = max(align, 1 << (swizzle.bits + swizzle.base + swizzle.shift)) if swizzle else align
+    address = shared_address(cosize(layout) * BITS[dtype] // 8, align)
+    return view(pointer(address, dtype, "smem", align, swizzle), layout)
+
+
+def make_fragment(shape: Any, dtype: str) -> TensorValue:
+    """A tensor in registers, column-major over a shape, or with a layout."""
+    layout = shape if isinstance(shape, Layout) else Layout(shape)
+    kind = MemRefType(Tensor(Pointer(dtype, "rmem", 16), layout))
+    return TensorValue(current().insert(AllocaOp([], [kind])).res[0])
+
+
+def make_identity_tensor(shape: Any) -> TensorValue:
+    """A tensor whose elements are their coordinates."""
+    return _call("make_identity_tensor", tuple_value(ShapeType, shape))
+
+
+def local_tile(tensor: TensorValue, tile: Any, coordinate: Any) -> TensorValue:
+    """The tile at a coordinate of the tiles; None keeps the tiles of a mode as a mode behind."""
+    return _call("local_tile", tensor.value, tile_value(tile), tuple_value(CoordType, coordinate))
+
+
+def with_layout(tensor: TensorValue, layout: Layout) -> TensorValue:
+    """The same first element with another layout of known numbers, as a composition with its own."""
+    return _call("composition", tensor.value, current().insert(StaticOp(LayoutType(layout))).res)
+
+
+def broadcast_rows(vector: TensorValue, rows: Any) -> TensorValue:
+    """The tensor (N) as (rows, N), each row the same."""
+    count = vector.shape if isinstance(vector, SizedTensor) else size(vector.layout)
+    return TensorValue(
+        current().insert(op("make_view")([iterator(vector), layout_value(Layout((rows, count), (0, 1)))])).res
+    )
+
+
+def iterator(tensor: TensorValue) -> Any:
+    """The pointer to a tensor's first element."""
+    return current().insert(op("get_iter")([tensor.value])).res
+
+
+def transposed(tensor: TensorValue) -> TensorValue:
+    """The tensor (K, N) as (N, K)."""
+    return _call_numbers("select", tensor, [1, 0])
+
+
+def _call_numbers(name: str, tensor: TensorValue, numbers: list[int]) -> TensorValue:
+    return TensorValue(current().insert(op(name)([tensor.value], numbers)).res)
+
+
+def _tiled(tiled: TiledCopy | TiledMma) -> Any:
+    kind = TiledCopyType(tiled) if isinstance(tiled, TiledCopy) else TiledMmaType(tiled)
+    return current().insert(StaticOp(kind)).res
+
+
+def partition(tiled: TiledCopy | TiledMma, which: str, tensor: TensorValue, thread: Any) -> TensorValue:
+    """What a thread holds of a tensor: side `S` or `D` of a tiled copy, or operand `A`, `B` or `C` of a tiled MMA."""
+    name = f"tiled.{'copy' if isinstance(tiled, TiledCopy) else 'mma'}.partition_{which}"
+    return _call(name, _tiled(tiled), tensor.value, tuple_value(CoordType, thread))
+
+
+def copy(
+    tiled: TiledCopy, source: TensorValue, target: TensorValue, *, where: TensorValue | None = None, inside: Any = None
+) -> None:
+    """Copies what a thread holds. `where`, `inside`: coordinates of the elements, and the shape that they must lie in."""
+    bounds = [] if where is None else [where.value, tuple_value(ShapeType, inside)]
+    current().insert(CopyOp([_tiled(tiled), source.value, target.value, *bounds]))
+
+
+def gemm(tiled: TiledMma, d: TensorValue, a: TensorValue, b: TensorValue, c: TensorValue) -> None:
+    """D = A x B + C for the parts of one thread, in registers."""
+    current().insert(GemmOp([_tiled(tiled), d.value, a.value, b.value, c.value]))
+
+
+def fill(tensor: TensorValue, value: Any) -> None:
+    """Writes a value to every element; the tensor's shape is known."""
+    made = scalar(value, tensor.dtype)
+    for i in range(size(tensor.layout)):
+        tensor[i] = made
+
+
+def in_bounds(where: TensorValue, shape: Any) -> Any:
+    """True if the first coordinate lies in a shape, an i1."""
+    return current().insert(InBoundsOp([where.value, tuple_value(ShapeType, shape)], [i1])).res[0]

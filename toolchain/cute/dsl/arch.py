@@ -1,0 +1,58 @@
+"""The front end's instructions: numbers of threads and blocks, barriers, asynchronous copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..nvgpu import ARCH
+from ..nvvm.dialect import READ, Barrier0Op, CpAsyncCommitGroupOp, CpAsyncWaitGroupOp
+from ..nvvm.index import Index
+from .trace import current
+from .values import number, ssa
+
+WARP = 32
+
+
+def _read(name: str) -> Index:
+    return number(current().insert(READ[name]()).res)
+
+
+def thread_idx() -> tuple[Index, Index, Index]:
+    """The thread's number in its block, in x, y and z."""
+    return _read("tid.x"), _read("tid.y"), _read("tid.z")
+
+
+def block_idx() -> tuple[Index, Index, Index]:
+    """The block's number in the grid, in x, y and z."""
+    return _read("ctaid.x"), _read("ctaid.y"), _read("ctaid.z")
+
+
+def grid_dim() -> tuple[Index, Index, Index]:
+    """The number of blocks in x, y and z."""
+    return _read("nctaid.x"), _read("nctaid.y"), _read("nctaid.z")
+
+
+def sync_threads() -> None:
+    """All threads of the block wait for each other."""
+    current().insert(Barrier0Op())
+
+
+def cp_async_commit_group() -> None:
+    """The thread's asynchronous copies so far become a group."""
+    current().insert(CpAsyncCommitGroupOp())
+
+
+def cp_async_wait_group(n: int) -> None:
+    """Waits until at most n groups of the thread are under way."""
+    current().insert(CpAsyncWaitGroupOp(n))
+
+
+def grid_wait() -> None:
+    """Waits for the launch before this one, if the two overlap. The kernel is then one that waits."""
+    current().waits = True
+    instruction("grid_wait")
+
+
+def instruction(name: str, *args: Any, results: Any = (), atom: str = "", n: int | None = None) -> Any:
+    """An operation `cute_nvgpu.arch.<name>`."""
+    return current().insert(ARCH[name]([ssa(arg) for arg in args], results, atom, n)).res

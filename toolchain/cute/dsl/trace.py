@@ -1,0 +1,188 @@
+"""Traces a Python function to a kernel of `cute` IR.
+
+While a function runs, every call of the front end inserts an operation where the trace stands. What Python knows when
+it runs (shapes, layouts, atoms, loops over `range`) is known to the kernel's compiler.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from xdsl.builder import Builder
+from xdsl.dialects import llvm, scf
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IntAttr,
+    IntegerAttr,
+    ModuleOp,
+    UnitAttr,
+    i8,
+    i32,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from ...errors import UsageError
+from ..compile import lower_module
+from ..nvvm import compile_to_ptx
+from ..nvvm.dialect import GpuModuleOp
+
+O = TypeVar("O", bound=Operation)
+SHARED = llvm.LLVMPointerType(IntAttr(3))
+SHARED_SYMBOL = "shared_memory"
+_current: ContextVar[Trace | None] = ContextVar("trace", default=None)
+
+
+@dataclass
+class Trace:
+    """A kernel under construction. `shared_bytes`: of dynamic shared memory so far."""
+
+    entry: Block
+    builder: Builder
+    shared_bytes: int = 0
+    shared_base: SSAValue | None = None
+    waits: bool = False
+    attributes: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
+
+    def insert(self, op: O) -> O:
+        return self.builder.insert(op)
+
+    @contextlib.contextmanager
+    def inside(self, block: Block) -> Iterator[None]:
+        """Operations go to the end of a block for a while."""
+        before, self.builder.insertion_point = self.builder.insertion_point, InsertPoint.at_end(block)
+        try:
+            yield
+        finally:
+            self.builder.insertion_point = before
+
+
+def current() -> Trace:
+    """The kernel under construction. Raises UsageError outside of one."""
+    if (found := _current.get()) is None:
+        raise UsageError("this is called while a kernel is traced", hint="call it in a function with @kernel(...)")
+    return found
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A traced kernel: its module of `cute` IR, which `ptx` lowers."""
+
+    name: str
+    module: ModuleOp
+    threads: int
+    shared_bytes: int
+    waits: bool
+
+    def __str__(self) -> str:
+        return str(self.module)
+
+    def lowered(self) -> ModuleOp:
+        """A copy of the module at the base level."""
+        return lower_module(self.module.clone())
+
+    def ptx(self, arch: str, *, level: int = 3) -> str:
+        """PTX for an architecture such as `sm_90a`. Raises SourceError, UsageError or ToolchainError."""
+        return compile_to_ptx(self.lowered(), arch, level=level, name=self.name)
+
+
+def kernel(
+    function: Callable[..., None] | None = None, *, threads: int = 128, name: str = "", min_blocks: int = 0
+) -> Any:
+    """Traces the function at once: `@kernel(threads=128) def copy(x: Array(...), y: Array(...)): ...` is a Kernel.
+
+    Each parameter has a value of `parameters` as its annotation. `min_blocks`: of a multiprocessor, a bound on
+    registers. Raises UsageError for another annotation, and as the operations that the function calls.
+    """
+    if function is None:
+        return lambda given: kernel(given, threads=threads, name=name, min_blocks=min_blocks)
+    return _traced(function, threads, name or function.__name__, min_blocks)
+
+
+def _traced(function: Callable[..., None], threads: int, name: str, min_blocks: int) -> Kernel:
+    parameters = [p.annotation for p in inspect.signature(function).parameters.values()]
+    for parameter in parameters:
+        if not hasattr(parameter, "bind"):
+            raise UsageError(f"{name}: the annotation {parameter!r} is no kernel parameter", hint="Array or Scalar")
+    types = [t for parameter in parameters for t in parameter.types]
+    said = [a for parameter in parameters for a in parameter.attributes]
+    block = Block(arg_types=types)
+    trace = Trace(block, Builder(InsertPoint.at_end(block)))
+    token = _current.set(trace)
+    try:
+        values, bound = list[SSAValue](block.args), list[Any]()
+        for parameter in parameters:
+            count = len(parameter.types)
+            bound.append(parameter.bind(values[:count]))
+            del values[:count]
+        function(*bound)
+    finally:
+        _current.reset(token)
+    trace.insert(llvm.ReturnOp())
+    module = _module(name, types, said, block, trace, threads, min_blocks)
+    return Kernel(name, module, threads, trace.shared_bytes, trace.waits)
+
+
+def _module(
+    name: str, types: Sequence[Attribute], said: Sequence[DictionaryAttr], block: Block, trace: Trace,
+    threads: int, min_blocks: int,
+) -> ModuleOp:  # fmt: skip
+    function = llvm.FuncOp(name, llvm.LLVMFunctionType(list(types)), llvm.LinkageAttr("external"), body=Region(block))
+    function.attributes["nvvm.kernel"] = UnitAttr()
+    function.attributes["nvvm.reqntid"] = DenseArrayBase.from_list(i32, [threads])
+    if min_blocks:
+        function.attributes["nvvm.minctasm"] = IntegerAttr(min_blocks, i32)
+    function.properties["arg_attrs"] = ArrayAttr(list(said))
+    body: list[Operation] = [function]
+    if trace.shared_bytes:
+        body.insert(0, _shared_symbol())
+    return ModuleOp([GpuModuleOp("kernels", Region(Block(body)))])
+
+
+def _shared_symbol() -> llvm.GlobalOp:
+    """All of the block's shared memory; the launch says how much."""
+    none = llvm.LLVMArrayType(IntAttr(0), i8)
+    return llvm.GlobalOp(
+        none, SHARED_SYMBOL, llvm.LinkageAttr("external"), addr_space=3, alignment=1024, unnamed_addr=0
+    )
+
+
+def shared_address(size: int, align: int) -> SSAValue:
+    """Reserves bytes of shared memory for the whole kernel. Returns a pointer to them."""
+    trace = current()
+    start = -(-trace.shared_bytes // align) * align
+    trace.shared_bytes = start + size
+    builder = Builder(InsertPoint.at_start(trace.entry))
+    if trace.shared_base is None:
+        trace.shared_base = builder.insert(llvm.AddressOfOp(SHARED_SYMBOL, SHARED)).result
+        builder.insertion_point = InsertPoint.at_start(trace.entry)
+    owner = trace.shared_base.owner
+    assert isinstance(owner, Operation)
+    builder.insertion_point = InsertPoint.after(owner)
+    return builder.insert(llvm.GEPOp(trace.shared_base, [start], i8, result_type=SHARED)).result
+
+
+@contextlib.contextmanager
+def when(condition: SSAValue) -> Iterator[None]:
+    """What stands below runs only where the condition, an i1, is true."""
+    trace, block = current(), Block()
+    with trace.inside(block):
+        yield
+        trace.insert(scf.YieldOp())
+    trace.insert(scf.IfOp(condition, [], Region(block)))
+
+
+def loop(body: Callable[[SSAValue], None], start: SSAValue, stop: SSAValue, step: SSAValue) -> None:
+    """A loop of the kernel over i32 numbers."""
+    trace, block = current(), Block(arg_types=[i32])
+    with trace.inside(block):
+        body(block.args[0])
+        trace.insert(scf.YieldOp())
+    trace.insert(scf.ForOp(start, stop, step, [], Region(block)))
