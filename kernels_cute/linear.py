@@ -4,8 +4,6 @@ All loops, addresses and predicates follow from the layouts. Shared memory holds
 while one is multiplied, the others are on their way.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +17,7 @@ GROUP = 8  # rows of tiles that blocks walk together, so that they find tiles in
 
 @dataclass(frozen=True)
 class Tiles:
-    """The tile of a block (`m`, `n`, `k`), the stages of the pipeline, and the warps along M and N. Raises UsageError."""
+    """The tile of a block (`m`, `n`, `k`), the pipeline's stages, and the warps along M and N. Raises UsageError."""
 
     m: int = 128
     n: int = 128
@@ -62,7 +60,7 @@ def linear(dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear"
     matrix = cute.Array(dtype, multiple=8)
 
     @cute.kernel(threads=t.threads, name=name)
-    def kernel(x: matrix, weight: matrix, bias: cute.Array(dtype, rank=1), out: matrix) -> None:  # pyright: ignore
+    def kernel(x: matrix, weight: matrix, bias: cute.Array(dtype, rank=1), out: matrix) -> None:
         m, n = out.shape
         k = x.shape[1]
         thread = cute.arch.thread_idx()[0]

@@ -55,8 +55,8 @@ class TiledMma:
     @property
     def tile(self) -> tuple[int, int, int]:
         """M, N and K of what all threads compute at once."""
-        parts = enumerate(self.permutation)
-        return tuple(self._atoms(mode) if p is None else _extent(p) for mode, p in parts)  # pyright: ignore
+        m, n, k = (self._atoms(mode) if p is None else _extent(p) for mode, p in enumerate(self.permutation))
+        return m, n, k
 
     def _atoms(self, mode: int) -> int:
         return (self.atom.m, self.atom.n, self.atom.k)[mode] * size(self.threads[mode])
@@ -132,7 +132,10 @@ def _extent(part: Any) -> int:
 
 
 def _scaled(layout: Layout, factor: int) -> list[Layout]:
-    return [Layout(m.shape, nested.transform(lambda s: s * factor, m.stride)) for m in layout]
+    def scaled(stride: Any) -> Any:
+        return stride * factor
+
+    return [Layout(mode.shape, nested.transform(scaled, mode.stride)) for mode in layout]
 
 
 def _joined(inner: Layout, outer: Layout) -> Layout:

@@ -71,7 +71,7 @@ def _same(kind: CuteType, made: Layout) -> CuteType:
     return LayoutType(made)
 
 
-def _outer(kind: CuteType) -> Layout:
+def _outer(kind: CuteType) -> Any:
     if isinstance(kind, MemRefType | CoordTensorType):
         return kind.data.layout
     return kind.data.outer if isinstance(kind, ComposedLayoutType) else kind.data

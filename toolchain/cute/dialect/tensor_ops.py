@@ -73,7 +73,7 @@ class AllocaOp(MemoryOp):
     KINDS: ClassVar[Kinds] = ()
     NEEDED: ClassVar[int] = 0
 
-    def check(self, kinds: list[Any]) -> None:
+    def check(self, kinds: list[Any]) -> None:  # noqa: ARG002
         made: Any = self.res[0].type if len(self.res) == 1 else None
         if not isinstance(made, MemRefType) or made.data.pointer.space != "rmem":
             raise VerifyException(f"{self.name} makes one memref in rmem")

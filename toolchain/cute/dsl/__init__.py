@@ -97,7 +97,7 @@ def range_(start: Any, stop: Any = None, step: Any = 1) -> Iterator[Any]:
 
 
 def shared_tensor(dtype: str, layout: Layout, *, align: int = 128, swizzle: Swizzle | None = None) -> TensorValue:
-    """A tensor in the block's shared memory. `swizzle`: of byte offsets. Raises LayoutError if its size is not known."""
+    """A tensor in the block's shared memory. `swizzle`: of byte offsets. Raises LayoutError if a size is not known."""
     align = max(align, 1 << (swizzle.bits + swizzle.base + swizzle.shift)) if swizzle else align
     address = shared_address(cosize(layout) * BITS[dtype] // 8, align)
     return view(pointer(address, dtype, "smem", align, swizzle), layout)
@@ -161,7 +161,7 @@ def partition(tiled: TiledCopy | TiledMma, which: str, tensor: TensorValue, thre
 def copy(
     tiled: TiledCopy, source: TensorValue, target: TensorValue, *, where: TensorValue | None = None, inside: Any = None
 ) -> None:
-    """Copies what a thread holds. `where`, `inside`: coordinates of the elements, and the shape that they must lie in."""
+    """Copies what a thread holds. `where`, `inside`: coordinates of the elements, and the shape they must lie in."""
     bounds = [] if where is None else [where.value, tuple_value(ShapeType, inside)]
     current().insert(CopyOp([_tiled(tiled), source.value, target.value, *bounds]))
 

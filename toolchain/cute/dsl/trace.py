@@ -7,8 +7,9 @@ it runs (shapes, layouts, atoms, loops over `range`) is known to the kernel's co
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -34,7 +35,7 @@ from ..compile import lower_module
 from ..nvvm import compile_to_ptx
 from ..nvvm.dialect import GpuModuleOp
 
-O = TypeVar("O", bound=Operation)
+Op = TypeVar("Op", bound=Operation)
 SHARED = llvm.LLVMPointerType(IntAttr(3))
 SHARED_SYMBOL = "shared_memory"
 _current: ContextVar[Trace | None] = ContextVar("trace", default=None)
@@ -51,11 +52,11 @@ class Trace:
     waits: bool = False
     attributes: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
 
-    def insert(self, op: O) -> O:
+    def insert(self, op: Op) -> Op:
         return self.builder.insert(op)
 
     @contextlib.contextmanager
-    def inside(self, block: Block) -> Iterator[None]:
+    def inside(self, block: Block) -> Generator[None]:
         """Operations go to the end of a block for a while."""
         before, self.builder.insertion_point = self.builder.insertion_point, InsertPoint.at_end(block)
         try:
@@ -102,7 +103,7 @@ def kernel(
     registers. Raises UsageError for another annotation, and as the operations that the function calls.
     """
     if function is None:
-        return lambda given: kernel(given, threads=threads, name=name, min_blocks=min_blocks)
+        return functools.partial(kernel, threads=threads, name=name, min_blocks=min_blocks)
     return _traced(function, threads, name or function.__name__, min_blocks)
 
 
@@ -170,7 +171,7 @@ def shared_address(size: int, align: int) -> SSAValue:
 
 
 @contextlib.contextmanager
-def when(condition: SSAValue) -> Iterator[None]:
+def when(condition: SSAValue) -> Generator[None]:
     """What stands below runs only where the condition, an i1, is true."""
     trace, block = current(), Block()
     with trace.inside(block):

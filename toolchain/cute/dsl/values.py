@@ -52,7 +52,7 @@ def tuple_value(kind: type[CuteType], data: Any) -> SSAValue:
     plain = kind(nested.transform(_unbound, data))
     if not leaves:
         return trace.insert(StaticOp(plain)).res
-    makers = {ShapeType: "make_shape", StrideType: "make_stride", CoordType: "make_coord"}
+    makers: dict[type[CuteType], str] = {ShapeType: "make_shape", StrideType: "make_stride", CoordType: "make_coord"}
     return trace.insert(op(makers[kind])([ssa(leaf) for leaf in leaves], plain)).res
 
 
@@ -88,7 +88,7 @@ class Scalar:
         return other.value if isinstance(other, Scalar) else scalar(other, self.type).value
 
     def _do(self, kind: type[Operation], other: Any) -> Scalar:
-        return Scalar(current().insert(kind(self.value, self._other(other))).results[0])  # pyright: ignore
+        return Scalar(current().insert(kind(self.value, self._other(other))).results[0])  # pyright: ignore[reportCallIssue]
 
     def __add__(self, other: Any) -> Scalar:
         return self._do(arith.AddiOp if self._whole else arith.AddfOp, other)
@@ -137,7 +137,7 @@ def scalar(value: Any, kind: Attribute | str = f32) -> Scalar:
         return value
     if isinstance(value, Index):
         return Scalar(ssa(value))
-    made = IntegerAttr(value, wanted) if isinstance(wanted, IntegerType) else FloatAttr(float(value), wanted)  # pyright: ignore
+    made: Any = IntegerAttr(value, wanted) if isinstance(wanted, IntegerType) else FloatAttr(float(value), wanted)  # pyright: ignore[reportArgumentType]
     return Scalar(current().insert(arith.ConstantOp(made)).result)
 
 
@@ -153,7 +153,7 @@ def same(a: Any, b: Any) -> SSAValue:
 
 @dataclass(frozen=True)
 class TensorValue:
-    """A tensor of the kernel. `layout`: with the kernel's numbers; `value`: of `!cute.memref` or `!cute.coord_tensor`."""
+    """A tensor of the kernel. `value`: of `!cute.memref` or `!cute.coord_tensor`."""
 
     value: SSAValue
 
@@ -203,7 +203,7 @@ def view(address: SSAValue, layout: Layout) -> TensorValue:
 class Array:
     """A kernel parameter: a tensor in global memory, passed as its pointer, its sizes and its strides in elements.
 
-    `multiple`: the sizes and the strides but the last stride, which is 1, are multiples of this. `align`: of the pointer, in bytes.
+    `multiple`: the strides are multiples of this, but for the last, which is 1. `align`: of the pointer, in bytes.
     """
 
     dtype: str
@@ -231,7 +231,7 @@ class Array:
 class SizedTensor(TensorValue):
     """A tensor whose sizes the kernel has as numbers."""
 
-    sized: Layout = Layout(1, 0)
+    sized: Layout
 
     @property
     def shape(self) -> Any:

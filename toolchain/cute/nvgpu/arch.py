@@ -89,7 +89,7 @@ class Row:
 
 
 def _fixed(text: str, constraints: str = "") -> Callable[[ArchOp], Asm]:
-    return lambda op: (text, constraints)
+    return lambda _: (text, constraints)
 
 
 def _cp_async(op: ArchOp) -> Asm:
@@ -107,14 +107,12 @@ def _wgmma(op: ArchOp) -> Asm:
     regs = ", ".join(f"${i}" for i in range(count))
     a, b, keep = (f"${2 * count + i}" for i in range(3))
     majors = ", 0, 0" if atom.ab in ("f16", "bf16") else ""
-    text = (
-        f"{{\n.reg .pred p;\nsetp.ne.b32 p, {keep}, 0;\n"
-        f"wgmma.mma_async.sync.aligned.m64n{atom.n}k{atom.k}.f32.{atom.ab}.{atom.ab} {{{regs}}}, {a}, {b}, p, 1, 1{majors};\n}}"
-    )
+    name = f"wgmma.mma_async.sync.aligned.m64n{atom.n}k{atom.k}.f32.{atom.ab}.{atom.ab}"
+    text = f"{{\n.reg .pred p;\nsetp.ne.b32 p, {keep}, 0;\n{name} {{{regs}}}, {a}, {b}, p, 1, 1{majors};\n}}"
     return text, ",".join([*["=f"] * count, *map(str, range(count)), "l", "l", "r"])
 
 
-def _wait(op: ArchOp) -> Asm:
+def _wait(_: ArchOp) -> Asm:
     text = "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n@!done bra again;\n}"
     return text.replace("again", "again_${:uid}"), "r,r"
 
@@ -168,7 +166,8 @@ ROWS: dict[str, Row] = {
 def _define(name: str, row: Row) -> type[Operation]:
     label = "".join(part.capitalize() for part in name.replace(".", "_").split("_")) + "Op"
     said: dict[str, Any] = {
-        "name": f"cute_nvgpu.arch.{name}", "__module__": __name__, "__annotations__": {"ROW": ClassVar[Any]}, "ROW": row,
+        "name": f"cute_nvgpu.arch.{name}", "__module__": __name__, "__annotations__": {"ROW": ClassVar[Any]},
+        "ROW": row,
         "irdl_options": (ParsePropInAttrDict(),),
     }  # fmt: skip
     return irdl_op_definition(type(label, (ArchOp,), said))

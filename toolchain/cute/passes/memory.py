@@ -32,7 +32,7 @@ Find = Callable[[SSAValue], CuteType]
 
 
 def lower_memory(op: MemoryOp, known: dict[SSAValue, CuteType], find: Find, builder: Builder) -> None:
-    """Emits an operation's form where the builder stands. Raises SourceError for one that `cute-expand-ops` should have expanded."""
+    """Emits an operation's form where the builder stands. Raises SourceError if `cute-expand-ops` was left out."""
     match op:
         case MakePtrOp():
             kind: Any = op.res[0].type
