@@ -59,8 +59,8 @@ def linear(dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear"
     pairs = cute.make_tiled_copy_like(cute.CopyAtom("universal.b32", 16), mma, "c")
     matrix = cute.Array(dtype, multiple=8)
 
-    @cute.kernel(threads=t.threads, name=name)
-    def kernel(x: matrix, weight: matrix, bias: cute.Array(dtype, rank=1), out: matrix) -> None:
+    @cute.kernel(matrix, matrix, cute.Array(dtype, rank=1), matrix, threads=t.threads, name=name)
+    def kernel(x: Any, weight: Any, bias: Any, out: Any) -> None:
         m, n = out.shape
         k = x.shape[1]
         thread = cute.arch.thread_idx()[0]

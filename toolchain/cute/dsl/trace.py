@@ -7,12 +7,11 @@ it runs (shapes, layouts, atoms, loops over `range`) is known to the kernel's co
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
 from collections.abc import Callable, Generator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from xdsl.builder import Builder
 from xdsl.dialects import llvm, scf
@@ -95,23 +94,39 @@ class Kernel:
 
 
 def kernel(
-    function: Callable[..., None] | None = None, *, threads: int = 128, name: str = "", min_blocks: int = 0
-) -> Any:
-    """Traces the function at once: `@kernel(threads=128) def copy(x: Array(...), y: Array(...)): ...` is a Kernel.
+    *parameters: Parameter, threads: int = 128, name: str = "", min_blocks: int = 0
+) -> Callable[[Callable[..., None]], Kernel]:
+    """A decorator that traces the function at once: below `@kernel(Array("f32"), threads=128)`, `def scale(x): ...` is
+    a Kernel. `parameters`: what the function's arguments are. `min_blocks`: of a multiprocessor, a bound on registers.
 
-    Each parameter has a value of `parameters` as its annotation. `min_blocks`: of a multiprocessor, a bound on
-    registers. Raises UsageError for another annotation, and as the operations that the function calls.
+    Raises UsageError if the function has another number of arguments, and as the operations that it calls.
     """
-    if function is None:
-        return functools.partial(kernel, threads=threads, name=name, min_blocks=min_blocks)
-    return _traced(function, threads, name or function.__name__, min_blocks)
+
+    def traced(function: Callable[..., None]) -> Kernel:
+        return _traced(function, parameters, threads, name or function.__name__, min_blocks)
+
+    return traced
 
 
-def _traced(function: Callable[..., None], threads: int, name: str, min_blocks: int) -> Kernel:
-    parameters = [p.annotation for p in inspect.signature(function).parameters.values()]
-    for parameter in parameters:
-        if not hasattr(parameter, "bind"):
-            raise UsageError(f"{name}: the annotation {parameter!r} is no kernel parameter", hint="Array or Scalar")
+class Parameter(Protocol):
+    """An argument of a kernel: one or more parameters of the function at the base level."""
+
+    @property
+    def types(self) -> list[Attribute]: ...
+
+    @property
+    def attributes(self) -> list[DictionaryAttr]: ...
+
+    def bind(self, values: list[SSAValue]) -> Any:
+        """What the traced function gets."""
+
+
+def _traced(
+    function: Callable[..., None], parameters: Sequence[Parameter], threads: int, name: str, min_blocks: int
+) -> Kernel:
+    wanted = len(inspect.signature(function).parameters)
+    if wanted != len(parameters):
+        raise UsageError(f"{name} has {wanted} arguments, and @kernel names {len(parameters)}")
     types = [t for parameter in parameters for t in parameter.types]
     said = [a for parameter in parameters for a in parameter.attributes]
     block = Block(arg_types=types)

@@ -137,8 +137,12 @@ def scalar(value: Any, kind: Attribute | str = f32) -> Scalar:
         return value
     if isinstance(value, Index):
         return Scalar(ssa(value))
-    made: Any = IntegerAttr(value, wanted) if isinstance(wanted, IntegerType) else FloatAttr(float(value), wanted)  # pyright: ignore[reportArgumentType]
+    made: Any = IntegerAttr(value, wanted) if isinstance(wanted, IntegerType) else _float(value, wanted)
     return Scalar(current().insert(arith.ConstantOp(made)).result)
+
+
+def _float(value: Any, kind: Any) -> Any:
+    return FloatAttr(float(value), kind)
 
 
 def less(a: Any, b: Any) -> SSAValue:

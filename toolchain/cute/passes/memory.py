@@ -157,7 +157,7 @@ def _copy(op: CopyAtomCallOp, find: Find, builder: Builder) -> None:
         _move(source, target, atom.vector, builder)
         return
     if target.pointer.space == "rmem":  # a register holds zero where nothing is read
-        zero = builder.insert(llvm.ZeroOp(_word(atom.vector))).res
+        zero = builder.insert(llvm.ZeroOp(result_types=[_word(atom.vector)])).res
         builder.insert(llvm.StoreOp(zero, address(target, 0, builder), alignment=width))
     block = Block()
     _move(source, target, atom.vector, inner := Builder(InsertPoint.at_end(block)))
