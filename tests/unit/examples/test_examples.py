@@ -1,0 +1,57 @@
+"""Each example, on the interpreter: what it prints is right."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from toolchain.knobs import ROOT
+
+from .said import answers, differences, said
+
+pytestmark = pytest.mark.needs("toolchain")
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also on a machine with a GPU."""
+    monkeypatch.setattr("toolchain.runtime.gpus", tuple)
+
+
+def test_01_adds_and_clamps() -> None:
+    text = said("01_tile_basics")
+    assert f"$ python examples/01_tile_basics.py\n{text}```" in (ROOT / "docs/examples.md").read_text()
+    lines = text.splitlines()
+    assert lines[0] == "on the interpreter, on the CPU: 3 blocks, tiles of 4"
+    assert lines[1:4] == [f"block {block} adds a tile" for block in range(3)]
+    assert lines[4].split("[")[1] == "100. 101. 102. 103. 104. 105. 106. 107. 108. 109.]"
+    assert lines[5].split("[")[1] == "0. 1. 2. 3. 4. 5. 5. 5. 5. 5.]"
+
+
+def test_02_reduces_and_scans() -> None:
+    text = said("02_reduce")
+    assert answers(text) == [True] * 3
+    assert len(differences(text)) == 2 and max(differences(text)) < 1e-4  # sums of 100 numbers around 1, in f32
+
+
+def test_03_broadcasts() -> None:
+    text = said("03_broadcast")
+    assert answers(text) == [True]
+    assert "[  2. 102. 202. 302.]" in text and "[200. 201. 202. 203.]" in text
+
+
+def test_04_is_a_layernorm() -> None:
+    (difference,) = differences(said("04_layernorm"))
+    assert difference < 1e-5  # numbers up to 10, in f32
+
+
+def test_05_is_attention() -> None:
+    (difference,) = differences(said("05_attention"))
+    assert difference < 2e-3  # an f16 has 11 bits, the results are up to 2
+
+
+def test_08_finds_the_race_and_repairs_it() -> None:
+    text = said("08_sanitizer_finds_a_bug")
+    assert re.search(r"08_sanitizer_finds_a_bug\.py:24:\d+ in block \(1, 0, 0\) reads byte \d+ .* writes", text)
+    assert answers(text) == [True, True]
