@@ -93,16 +93,29 @@ def linear(dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear"
                 cute.copy(load, source[at], target[None, None, None, stage], where=where[at], inside=(extent, k))
             cute.arch.cp_async_commit_group()
 
+        def read_step(step: int, number: Any) -> None:
+            for read, shared, _, view in reads:
+                cute.copy(read, shared[None, None, step, number % t.stages], view[None, None, step])
+
+        def arrived() -> None:
+            """The next tile is there for all threads, and all have read the one before."""
+            cute.arch.cp_async_wait_group(t.stages - 2)
+            cute.arch.sync_threads()
+
         for stage in range(t.stages - 1):
             fetch(stage, stage)
+        arrived()
+        read_step(0, 0)
+        (_, _, a, _), (_, _, b, _) = reads
+        steps = t.k // 16
         for number in cute.range_(cute.ceil_div(k, t.k)):
-            cute.arch.cp_async_wait_group(t.stages - 2)
-            cute.arch.sync_threads()  # the tile has arrived for all, and all have read the one that is loaded over
-            fetch(number + (t.stages - 1), (number + (t.stages - 1)) % t.stages)
-            for step in range(t.k // 16):
-                for read, shared, _, view in reads:
-                    cute.copy(read, shared[None, None, step, number % t.stages], view[None, None, step])
-                (_, _, a, _), (_, _, b, _) = reads
+            for step in range(steps):  # registers of a step are read while the one before is multiplied
+                last = step == steps - 1
+                if last:
+                    arrived()
+                read_step((step + 1) % steps, number + 1 if last else number)
+                if step == 0:
+                    fetch(number + (t.stages - 1), (number + (t.stages - 1)) % t.stages)
                 cute.gemm(mma, sums, a[None, None, step], b[None, None, step], sums)
 
         def part(tensor: Any) -> Any:
