@@ -49,6 +49,13 @@ class MmaAtom:
             raise UsageError(f"{self.name} has no thread-value layout of {operand!r}", hint="a, b or c")
         return made
 
+    def held(self, operand: str) -> Layout:
+        """As `layout`; all threads of a warpgroup share an operand in shared memory."""
+        if operand == "c" or self.threads == WARP:
+            return self.layout(operand)
+        rows, columns = self.tile(operand)
+        return Layout((self.threads, (rows, columns)), (0, (1, rows)))
+
     def tile(self, operand: str) -> tuple[int, int]:
         """The rows and columns of an operand's tile."""
         return {"a": (self.m, self.k), "b": (self.n, self.k), "c": (self.m, self.n)}[operand]

@@ -71,7 +71,7 @@ class TiledMma:
         modes = MODES[operand]
         whole = Layout(tuple(self.tile[m] for m in modes))
         within, atoms = zipped_divide(whole, self.atom.tile(operand))
-        atom = composition(within, self.atom.layout(operand))
+        atom = composition(within, self.atom.held(operand))
         groups, rest = zipped_divide(atoms, tuple(size(self.threads[m]) for m in modes))
         steps = [Layout(size(self.threads[m]), 0) for m in range(3)]
         for mode, group in zip(modes, groups, strict=True):

@@ -66,6 +66,15 @@ class MakePtrOp(MemoryOp):
 
 
 @irdl_op_definition
+class ToAddressOp(MemoryOp):
+    """The pointer to a tensor's first element, for an instruction that takes one."""
+
+    name = "cute.to_address"
+    KINDS: ClassVar[Kinds] = (MemRefType,)
+    NEEDED: ClassVar[int] = 1
+
+
+@irdl_op_definition
 class AllocaOp(MemoryOp):
     """A tensor in registers."""
 
@@ -179,7 +188,7 @@ class MmaAtomCallOp(MemoryOp):
 
 
 MEMORY: list[type[Operation]] = [
-    MakePtrOp, AllocaOp, LoadOp, StoreOp, InBoundsOp, CopyOp, CopyAtomCallOp, GemmOp, MmaAtomCallOp,
+    MakePtrOp, ToAddressOp, AllocaOp, LoadOp, StoreOp, InBoundsOp, CopyOp, CopyAtomCallOp, GemmOp, MmaAtomCallOp,
 ]  # fmt: skip
 MEMORY_TYPES: tuple[type[CuteType], ...] = (PtrType, MemRefType, CoordTensorType)
 CUTE = Dialect("cute", [*ops.OPERATIONS.values(), *MEMORY], [*TYPES, *TENSOR_TYPES])

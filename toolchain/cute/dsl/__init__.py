@@ -9,15 +9,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import i1, i32
+from xdsl.dialects.builtin import IntAttr, i1, i32
+from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Block, Region
 
 from ..atoms import find
 from ..atoms.copy_atom import CopyAtom
 from ..atoms.tiled import TiledCopy, TiledMma, make_tiled_copy, make_tiled_copy_like, make_tiled_mma, retile
 from ..dialect.ops import StaticOp
-from ..dialect.tensor_ops import AllocaOp, CopyOp, GemmOp, InBoundsOp
-from ..dialect.tensors import BITS, MemRefType, Pointer, Tensor, TiledCopyType, TiledMmaType
+from ..dialect.tensor_ops import AllocaOp, CopyOp, GemmOp, InBoundsOp, ToAddressOp
+from ..dialect.tensors import BITS, SPACES, MemRefType, Pointer, Tensor, TiledCopyType, TiledMmaType
 from ..dialect.types import CoordType, LayoutType, ShapeType
 from ..layout import Layout, Swizzle, cosize, make_layout, size
 from ..layout.leaves import ceil_div
@@ -28,6 +29,7 @@ from .values import (
     Number32,
     Scalar,
     SizedTensor,
+    TensorMap,
     TensorValue,
     layout_value,
     less,
@@ -50,6 +52,8 @@ __all__ = [
     "Number32",
     "Scalar",
     "Swizzle",
+    "TensorMap",
+    "address",
     "arch",
     "broadcast_rows",
     "ceil_div",
@@ -77,7 +81,7 @@ __all__ = [
     "transposed",
     "when",
     "with_layout",
-]  # fmt: skip
+]
 
 
 def _call(name: str, *args: Any) -> TensorValue:
@@ -169,6 +173,12 @@ def copy(
 def gemm(tiled: TiledMma, d: TensorValue, a: TensorValue, b: TensorValue, c: TensorValue) -> None:
     """D = A x B + C for the parts of one thread, in registers."""
     current().insert(GemmOp([_tiled(tiled), d.value, a.value, b.value, c.value]))
+
+
+def address(tensor: TensorValue) -> Any:
+    """The pointer to a tensor's first element, for instructions of `arch`."""
+    kind = LLVMPointerType(IntAttr(SPACES[tensor.kind.data.pointer.space]))
+    return current().insert(ToAddressOp([tensor.value], [kind])).res[0]
 
 
 def fill(tensor: TensorValue, value: Any) -> None:

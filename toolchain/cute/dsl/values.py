@@ -6,8 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import DictionaryAttr, FloatAttr, IntAttr, IntegerAttr, IntegerType, f32, i32
-from xdsl.dialects.llvm import LLVMPointerType
+from xdsl.dialects.builtin import (
+    DictionaryAttr,
+    FloatAttr,
+    IntAttr,
+    IntegerAttr,
+    IntegerType,
+    UnitAttr,
+    f32,
+    i8,
+    i32,
+    i64,
+)
+from xdsl.dialects.llvm import LLVMArrayType, LLVMPointerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...errors import UsageError
@@ -240,6 +251,27 @@ class SizedTensor(TensorValue):
     @property
     def shape(self) -> Any:
         return self.sized.shape
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A kernel parameter: a descriptor for TMA of 128 bytes, which `cuTensorMapEncodeTiled` makes."""
+
+    @property
+    def types(self) -> list[Attribute]:
+        return [LLVMPointerType()]
+
+    @property
+    def attributes(self) -> list[DictionaryAttr]:
+        said = {
+            "llvm.byval": LLVMArrayType(IntAttr(128), i8),
+            "llvm.align": IntegerAttr(64, i64),
+            "nvvm.grid_constant": UnitAttr(),
+        }
+        return [DictionaryAttr(said)]
+
+    def bind(self, values: list[SSAValue]) -> SSAValue:
+        return values[0]
 
 
 @dataclass(frozen=True)

@@ -102,13 +102,18 @@ def _cp_async(op: ArchOp) -> Asm:
 
 def _wgmma(op: ArchOp) -> Asm:
     """C += A x B of a warpgroup. Operands: C's registers, descriptors of A and B, and 0 to overwrite C."""
-    atom = find(op.atom_name)
+    name, _, majors = op.atom_name.rpartition(".")
+    if majors not in ("kk", "km", "mk", "mm"):
+        raise UsageError(f"{op.atom_name}: the atom is followed by what is side by side in A and in B, such as .km")
+    atom = find(name)
+    if atom.ab not in ("f16", "bf16") and majors != "kk":
+        raise UsageError(f"{atom.name} takes operands with K side by side only, and these are {majors}")
     count = atom.registers("c")
     regs = ", ".join(f"${i}" for i in range(count))
     a, b, keep = (f"${2 * count + i}" for i in range(3))
-    majors = ", 0, 0" if atom.ab in ("f16", "bf16") else ""
+    transposed = f", {int(majors[0] == 'm')}, {int(majors[1] == 'm')}" if atom.ab in ("f16", "bf16") else ""
     name = f"wgmma.mma_async.sync.aligned.m64n{atom.n}k{atom.k}.f32.{atom.ab}.{atom.ab}"
-    text = f"{{\n.reg .pred p;\nsetp.ne.b32 p, {keep}, 0;\n{name} {{{regs}}}, {a}, {b}, p, 1, 1{majors};\n}}"
+    text = f"{{\n.reg .pred p;\nsetp.ne.b32 p, {keep}, 0;\n{name} {{{regs}}}, {a}, {b}, p, 1, 1{transposed};\n}}"
     return text, ",".join([*["=f"] * count, *map(str, range(count)), "l", "l", "r"])
 
 

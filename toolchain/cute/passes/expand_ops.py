@@ -13,12 +13,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ..atoms.copy_atom import CopyAtom
 from ..dialect.ops import OPERATIONS, StaticOp
 from ..dialect.tensor_ops import CopyAtomCallOp, CopyOp, GemmOp, MmaAtomCallOp, operand_counts
-from ..dialect.types import CoordType
+from ..dialect.types import CoordType, TileType
 from ..layout import Layout, idx2crd, make_layout, size
 
 Slice: Any = OPERATIONS["slice"]
+Divide: Any = OPERATIONS["logical_divide"]
 
 
 def expand_ops(module: ModuleOp) -> None:
@@ -45,10 +47,22 @@ def sliced(tensor: SSAValue, coordinate: Any, builder: Builder) -> SSAValue:
 
 def _copy_calls(op: CopyOp, builder: Builder) -> Iterator[Operation]:
     tiled, source, target, *bounds = op.args
-    tensors = [source, target, *bounds[:1]]
-    for number in range(_repeats(source)):
+    kind: Any = tiled.type
+    tensors = [_by_atom(tensor, kind.data.atom, builder) for tensor in (source, target, *bounds[:1])]
+    for number in range(_repeats(tensors[0])):
         parts = [sliced(tensor, _part(tensor, number), builder) for tensor in tensors]
         yield CopyAtomCallOp([tiled, *parts, *bounds[1:]])
+
+
+def _by_atom(tensor: SSAValue, atom: CopyAtom, builder: Builder) -> SSAValue:
+    """The tensor with its first mode split into what the atom moves at once, and the rest."""
+    if atom.matrix is not None:
+        return tensor  # its values are split where the tensor is divided among the threads
+    count, first = atom.vector // atom.bits, _layout(tensor)[0]
+    if size(first) == count or (_split(tensor) and size(first[0]) == count):
+        return tensor
+    tile = builder.insert(StaticOp(TileType((Layout(count, 1),)))).res
+    return builder.insert(Divide([tensor, tile])).res
 
 
 def _layout(tensor: SSAValue) -> Layout:

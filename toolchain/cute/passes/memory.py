@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from ...errors import SourceError
+from ..atoms.mma import WARP
 from ..dialect.tensor_ops import (
     AllocaOp,
     CopyAtomCallOp,
@@ -21,11 +22,13 @@ from ..dialect.tensor_ops import (
     MemoryOp,
     MmaAtomCallOp,
     StoreOp,
+    ToAddressOp,
 )
 from ..dialect.tensors import DTYPES, SPACES, Coordinates, MemRefType, Place, PtrType, Tensor
 from ..dialect.types import CuteType
 from ..layout import Layout, Swizzle, cosize, size
 from ..nvgpu import ARCH
+from ..nvgpu.descriptor import shared_operand
 from ..nvvm.index import Index, as_value, constant
 
 Find = Callable[[SSAValue], CuteType]
@@ -37,6 +40,8 @@ def lower_memory(op: MemoryOp, known: dict[SSAValue, CuteType], find: Find, buil
         case MakePtrOp():
             kind: Any = op.res[0].type
             known[op.res[0]] = PtrType(Tensor(kind.data.pointer, kind.data.layout, Place(op.args[0])))
+        case ToAddressOp():
+            op.res[0].replace_all_uses_with(address(_tensor(find(op.args[0])), 0, builder))
         case AllocaOp():
             known[op.res[0]] = _alloca(op)
         case LoadOp():
@@ -213,6 +218,9 @@ def _mma(op: MmaAtomCallOp, find: Find, builder: Builder) -> None:
     tiled: Any = find(op.args[0])
     atom = tiled.data.atom
     d, a, b, c = (_tensor(find(arg)) for arg in op.args[1:])
+    if atom.threads != WARP:
+        _wgmma(op, atom, d, a, b, builder)
+        return
     values: list[SSAValue] = []
     for tensor, operand in ((a, "a"), (b, "b"), (c, "c")):
         kind = DTYPES["f32"] if operand == "c" and atom.c == "f32" else i32
@@ -223,6 +231,19 @@ def _mma(op: MmaAtomCallOp, find: Find, builder: Builder) -> None:
     kind = DTYPES["f32"] if atom.c == "f32" else i32
     made = builder.insert(ARCH["mma.sync"](values, [kind] * atom.registers("c"), atom.name))
     for value, slot in zip(made.res, _slots(op, d, atom, "c", builder), strict=True):
+        builder.insert(llvm.StoreOp(value, slot))
+
+
+def _wgmma(op: Operation, atom: Any, d: Tensor, a: Tensor, b: Tensor, builder: Builder) -> None:
+    """A product of a warpgroup: A and B in shared memory, C and D the same registers."""
+    slots = _slots(op, d, atom, "c", builder)
+    values = [builder.insert(llvm.LoadOp(slot, DTYPES["f32"])).dereferenced_value for slot in slots]
+    sides = [shared_operand(op.name, tensor) for tensor in (a, b)]
+    words = [side.word(address(tensor, 0, builder), builder) for side, tensor in zip(sides, (a, b), strict=True)]
+    majors = "".join(side.major for side in sides)
+    args = [*values, *words, as_value(1, builder)]
+    made = builder.insert(ARCH["mma.wgmma"](args, [DTYPES["f32"]] * len(slots), f"{atom.name}.{majors}"))
+    for value, slot in zip(made.res, slots, strict=True):
         builder.insert(llvm.StoreOp(value, slot))
 
 

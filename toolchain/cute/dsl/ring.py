@@ -1,0 +1,39 @@
+"""A ring of mbarriers: how threads that load and threads that compute wait for each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..layout import Layout
+from . import address, local_tile, shared_tensor
+from .arch import instruction
+
+
+class Barriers:
+    """A ring of mbarriers in shared memory. `count`: the arrivals that complete a phase."""
+
+    def __init__(self, stages: int, count: int) -> None:
+        self.stages, self.count = stages, count
+        self.words = shared_tensor("i64", Layout(stages), align=8)
+
+    def at(self, stage: Any) -> Any:
+        """The pointer to the mbarrier of a stage."""
+        return address(local_tile(self.words, (1,), (stage,)))
+
+    def init(self) -> None:
+        """For one thread; the block synchronises behind it."""
+        for stage in range(self.stages):
+            instruction("mbarrier.init", self.at(stage), n=self.count)
+
+    def wait(self, number: Any, *, free: bool = False) -> None:
+        """Waits for the phase that step `number` of the ring ends; with `free`, for the one before."""
+        phase = (number // self.stages + (1 if free else 0)) % 2
+        instruction("mbarrier.wait", self.at(number % self.stages), phase)
+
+    def arrive(self, number: Any) -> None:
+        """This thread arrives at step `number`."""
+        instruction("mbarrier.arrive", self.at(number % self.stages))
+
+    def expect(self, number: Any, size_bytes: int) -> None:
+        """This thread arrives, and so many bytes are to come by TMA."""
+        instruction("mbarrier.arrive_expect_tx", self.at(number % self.stages), n=size_bytes)
