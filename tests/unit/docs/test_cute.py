@@ -26,8 +26,17 @@ def test_the_results_beside_the_layouts_are_right(capsys: pytest.CaptureFixture[
     assert [line.rstrip(":,") for line in said] == capsys.readouterr().out.splitlines()
 
 
+def _block(part: str) -> str:
+    return next(block for block in BLOCKS if part in block)
+
+
+def test_the_kernel_in_python_copies_16_bytes_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(_block("copy_tiles"), {})
+    assert capsys.readouterr().out.endswith("\n4\n")
+
+
 def test_the_kernel_compiles(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(BLOCKS[1], {})
+    exec(_block("nvvm"), {})
     assert ".visible .entry scale(" in capsys.readouterr().out
 
 

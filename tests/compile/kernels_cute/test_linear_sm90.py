@@ -1,0 +1,40 @@
+"""The GEMM in CuTe for sm_90a: the instructions that its layouts ask for."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kernels_cute.linear_sm90 import Tiles, linear
+from toolchain.cute.dsl import Kernel
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    return linear("bf16", Tiles(64, 128, 64, 2))
+
+
+@pytest.fixture(scope="module")
+def ptx(kernel: Kernel) -> str:
+    return kernel.ptx("sm_90a")
+
+
+def test_a_stage_is_one_box_of_x_and_a_box_for_each_64_columns_of_the_weight(kernel: Kernel) -> None:
+    assert str(kernel).count("cute_nvgpu.arch.copy.tma_load") == 1 + 128 // 64
+
+
+def test_a_stage_is_four_products_of_a_warpgroup(ptx: str) -> None:
+    assert len(re.findall(r"wgmma\.mma_async\.sync\.aligned\.m64n128k16\.f32\.bf16\.bf16", ptx)) == 64 // 16
+    assert ", p, 1, 1, 0, 1;" in ptx  # K lies side by side in x, N in the weight
+    assert ".local" not in ptx
+
+
+def test_the_bytes_of_a_stage_are_those_that_tma_brings(ptx: str) -> None:
+    assert f"[%r{_register(ptx, 'expect_tx')}], {(64 + 128) * 64 * 2};" in ptx
+
+
+def _register(ptx: str, instruction: str) -> str:
+    found = re.search(rf"{instruction}\S* _, \[%r(\d+)\]", ptx)
+    assert found is not None
+    return found[1]
