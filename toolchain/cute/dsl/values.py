@@ -161,6 +161,11 @@ def less(a: Any, b: Any) -> SSAValue:
     return current().insert(arith.CmpiOp(ssa(a), ssa(b), "ult")).result
 
 
+def both(a: SSAValue, b: SSAValue) -> SSAValue:
+    """True if both i1 are."""
+    return current().insert(arith.AndIOp(a, b)).result
+
+
 def same(a: Any, b: Any) -> SSAValue:
     """a == b, an i1."""
     return current().insert(arith.CmpiOp(ssa(a), ssa(b), "eq")).result
