@@ -15,7 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from toolchain.runtime.driver import load
 from toolchain.runtime.tma import TMADescriptor
+
+from .peers.pytorch import torch
 
 SHAPES = (
     (8192, 8192, 8192), (4096, 4096, 4096), (8192, 2304, 768), (8192, 768, 768), (8192, 3072, 768), (8192, 768, 3072),
@@ -33,8 +36,6 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
-    import torch
-
     gemms = [Gemm(row, asked.folder) for row in json.loads((asked.folder / "gemms.json").read_text())]
     torch.manual_seed(0)
     for shape in (ODD, SHAPES[2]):
@@ -52,7 +53,7 @@ def main() -> None:
         operands = _operands(shape)
         x, weight, bias, out = operands
         sides: dict[str, Callable[[], None]] = {
-            "cublas": lambda x=x, w=weight, b=bias, o=out: torch.addmm(b, x, w, out=o)
+            "cublas": functools.partial(torch.addmm, bias, x, weight, out=out)
         }
         sides |= {_label(gemm.row): gemm(*operands) for gemm in gemms}
         times = _times(sides)
@@ -76,8 +77,6 @@ def _label(row: dict[str, Any]) -> str:
 
 def _operands(shape: tuple[int, int, int]) -> tuple[Any, Any, Any, Any]:
     """x (M, K), weight (K, N), bias (N) and out (M, N), all bf16."""
-    import torch
-
     m, n, k = shape
     made = [torch.randn(size, device="cuda").bfloat16() for size in ((m, k), (k, n), (n,))]
     return made[0], made[1], made[2], torch.empty(m, n, device="cuda").bfloat16()
@@ -85,8 +84,6 @@ def _operands(shape: tuple[int, int, int]) -> tuple[Any, Any, Any, Any]:
 
 def _times(sides: dict[str, Callable[[], None]]) -> dict[str, list[float]]:
     """The microseconds of each side in each round."""
-    import torch
-
     graphs: dict[str, Any] = {}
     for label, launch in sides.items():
         launch()
@@ -112,16 +109,13 @@ class Gemm:
     """A GEMM on this GPU; called with its operands it gives a function that launches it."""
 
     def __init__(self, row: dict[str, Any], folder: Path) -> None:
-        import torch
-        from cuda.bindings import driver
-
         torch.zeros(1, device="cuda")  # makes the context
-        self.row, self.driver = row, driver
+        self.row, self.driver = row, load()
         self.processors = torch.cuda.get_device_properties(0).multi_processor_count
-        module = self._ok(driver.cuModuleLoadData((folder / row["file"]).read_bytes()))
-        self.function = self._ok(driver.cuModuleGetFunction(module, row["symbol"].encode()))
-        limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        self._ok(driver.cuFuncSetAttribute(self.function, limit, row["shared"]))
+        module = self._ok(self.driver.cuModuleLoadData((folder / row["file"]).read_bytes()))
+        self.function = self._ok(self.driver.cuModuleGetFunction(module, row["symbol"].encode()))
+        limit = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self._ok(self.driver.cuFuncSetAttribute(self.function, limit, row["shared"]))
 
     def _ok(self, result: tuple[Any, ...]) -> Any:
         if result[0] != 0:
@@ -129,9 +123,7 @@ class Gemm:
         return result[1] if len(result) == 2 else None
 
     def __call__(self, x: Any, weight: Any, bias: Any, out: Any) -> Callable[[], None]:
-        import torch
-
-        tiles, (m, n) = self.row["tiles"], out.shape
+            tiles, (m, n) = self.row["tiles"], out.shape
         blocks = -(-m // tiles["m"]) * -(-n // tiles["n"])
         kept: list[Any] = []
         if self.row["tma"]:
@@ -172,3 +164,7 @@ class Gemm:
         start = -ctypes.addressof(ctypes.c_char.from_buffer(room)) % ALIGNED
         room[start : start + len(made)] = made
         return (ctypes.c_char * len(made)).from_buffer(room, start)
+
+
+if __name__ == "__main__":
+    main()

@@ -35,7 +35,7 @@ def main() -> None:
         start = time.perf_counter()
         tma = isinstance(tiles, linear_sm90.Tiles)
         made = linear_sm90.linear("bf16", tiles) if tma else linear.linear("bf16", tiles)
-        cubin = compile_ptx(made.ptx(arch), target)
+        cubin = compile_ptx(made.ptx(arch).encode(), target)
         seconds = time.perf_counter() - start
         file = f"gemm{number}.cubin"
         (folder / file).write_bytes(cubin)

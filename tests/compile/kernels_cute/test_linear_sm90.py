@@ -8,6 +8,7 @@ import pytest
 
 from kernels_cute.linear_sm90 import Tiles, linear
 from toolchain.cute.dsl import Kernel
+from toolchain.cute.passes import PASSES
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +25,11 @@ def test_a_stage_is_one_box_of_x_and_a_box_for_each_64_columns_of_the_weight(ker
     assert str(kernel).count("cute_nvgpu.arch.copy.tma_load") == 1 + 128 // 64
 
 
-def test_a_stage_is_four_products_of_a_warpgroup(ptx: str) -> None:
-    assert len(re.findall(r"wgmma\.mma_async\.sync\.aligned\.m64n128k16\.f32\.bf16\.bf16", ptx)) == 64 // 16
+def test_a_stage_is_four_products_of_a_warpgroup(kernel: Kernel, ptx: str) -> None:
+    expanded = kernel.module.clone()
+    PASSES["cute-expand-ops"](expanded)
+    assert str(expanded).count("cute.mma_atom_call") == 64 // 16
+    assert "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16" in ptx
     assert ", p, 1, 1, 0, 1;" in ptx  # K lies side by side in x, N in the weight
     assert ".local" not in ptx
 
