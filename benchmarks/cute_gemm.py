@@ -52,9 +52,7 @@ def main() -> None:
     for shape in SHAPES:
         operands = _operands(shape)
         x, weight, bias, out = operands
-        sides: dict[str, Callable[[], None]] = {
-            "cublas": functools.partial(torch.addmm, bias, x, weight, out=out)
-        }
+        sides: dict[str, Callable[[], None]] = {"cublas": functools.partial(torch.addmm, bias, x, weight, out=out)}
         sides |= {_label(gemm.row): gemm(*operands) for gemm in gemms}
         times = _times(sides)
         base = statistics.median(times["cublas"])
@@ -123,7 +121,7 @@ class Gemm:
         return result[1] if len(result) == 2 else None
 
     def __call__(self, x: Any, weight: Any, bias: Any, out: Any) -> Callable[[], None]:
-            tiles, (m, n) = self.row["tiles"], out.shape
+        tiles, (m, n) = self.row["tiles"], out.shape
         blocks = -(-m // tiles["m"]) * -(-n // tiles["n"])
         kept: list[Any] = []
         if self.row["tma"]:
