@@ -26,7 +26,6 @@ class Tiles:
     n: int = 256
     k: int = 64
     stages: int = 4
-    in_flight: int = 1  # products of stages that run while the next is waited for: 0 or 1
 
     @property
     def consumers(self) -> int:
@@ -104,14 +103,9 @@ def linear(dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear_
                     part = (None, None, None, number % t.stages)
                     cute.gemm(mma, sums, a[part], b[part], sums)
                     arch.instruction("wgmma.commit_group")
-                    arch.instruction("wgmma.wait_group", n=t.in_flight)
-                    done = number - t.in_flight
-                    with cute.when(first if not t.in_flight else cute.both(first, cute.less(0, step))):
-                        free.arrive(done)
-                if t.in_flight:
                     arch.instruction("wgmma.wait_group", n=0)
                     with cute.when(first):
-                        free.arrive(turn * steps + (steps - 1))
+                        free.arrive(number)
                 _store(mma, pairs, sums, bias, out, (row, column), worker, t)
 
     return kernel
