@@ -51,6 +51,22 @@ def test_05_is_attention() -> None:
     assert difference < 2e-3  # an f16 has 11 bits, the results are up to 2
 
 
+def test_06_takes_the_hints_of_each_target() -> None:
+    text = said("06_matmul_hints")
+    (difference,) = differences(text)
+    assert difference < 1e-4  # sums of 96 products of numbers around 1, in f32
+    assert "sm_100 = {num_cta_in_cga = 2}" in text and "sm_90 = {num_worker_warps_per_cta = 8}" in text
+    assert re.findall(r"^(sm_\d+) .*, (\w+) x\d+$", text, re.MULTILINE) == [
+        ("sm_80", "HMMA"), ("sm_90", "HGMMA"), ("sm_100", "UTCHMMA"),
+    ]  # fmt: skip
+
+
+def test_07_has_the_same_numbers_from_both_sources() -> None:
+    text = said("07_two_sources_one_op")
+    assert re.findall(r"^(\w+) *: entry", text, re.MULTILINE) == ["mlir", "py"]
+    assert len(differences(text)) == 3 and max(differences(text)) < 1e-6
+
+
 def test_08_finds_the_race_and_repairs_it() -> None:
     text = said("08_sanitizer_finds_a_bug")
     assert re.search(r"08_sanitizer_finds_a_bug\.py:24:\d+ in block \(1, 0, 0\) reads byte \d+ .* writes", text)
