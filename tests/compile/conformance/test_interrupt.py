@@ -94,6 +94,7 @@ def test_a_signal_at_any_moment(bundle: Path, tmp_path: Path, moment: float, num
 
 KILLS = 100
 OF_ALL = 6  # of these kills: the whole command with its processes, whose start takes longer than its work
+UNDISTURBED = 30  # one run of so many is left to end by itself
 
 
 @dataclass
@@ -146,10 +147,11 @@ def test_a_hundred_kills_lose_at_most_the_running_cell(bundle: Path, tmp_path: P
     started = time.monotonic()
     once()
     length_s, expected = time.monotonic() - started, out.read_text()
-    for _ in range(KILLS - OF_ALL):
+    for number in range(KILLS - OF_ALL):
         pid = forked(once)
-        time.sleep(killed.rng.uniform(0, 0.5 * length_s))
-        os.kill(pid, signal.SIGKILL)
+        if (number + 1) % UNDISTURBED:  # on a machine that grew slower meanwhile, hardly any run ends before it is killed
+            time.sleep(killed.rng.uniform(0, 0.5 * length_s))
+            os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         if os.WIFEXITED(status):
             assert os.WEXITSTATUS(status) == 0
