@@ -2,8 +2,8 @@
 
     python examples/07_two_sources_one_op.py
 
-Both sources become Tile IR bytecode with the same parameters. One compiler makes cubins of it, one interpreter runs it: so
-each checks the other.
+Both sources become Tile IR bytecode with the same parameters. One compiler makes cubins of it, one interpreter runs it:
+so each checks the other.
 """
 
 from __future__ import annotations

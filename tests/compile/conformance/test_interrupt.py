@@ -149,7 +149,7 @@ def test_a_hundred_kills_lose_at_most_the_running_cell(bundle: Path, tmp_path: P
     length_s, expected = time.monotonic() - started, out.read_text()
     for number in range(KILLS - OF_ALL):
         pid = forked(once)
-        if (number + 1) % UNDISTURBED:  # on a machine that grew slower meanwhile, hardly any run ends before it is killed
+        if (number + 1) % UNDISTURBED:  # on a machine that grew slower, hardly any run ends before it is killed
             time.sleep(killed.rng.uniform(0, 0.5 * length_s))
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
