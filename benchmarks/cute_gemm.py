@@ -25,7 +25,6 @@ SHAPES = (
 )  # fmt: skip
 ODD = (333, 264, 776)  # no tile divides it
 BOUND = 0.006  # of the largest result: one rounding to bf16, and sums in another order
-BOX = 64  # rows and columns of the weight that TMA brings at once
 ROUNDS, LAUNCHES = 15, 10
 ALIGNED = 64  # bytes, of a descriptor
 
@@ -123,13 +122,13 @@ class Gemm:
     def __call__(self, x: Any, weight: Any, bias: Any, out: Any) -> Callable[[], None]:
         tiles, (m, n) = self.row["tiles"], out.shape
         blocks = -(-m // tiles["m"]) * -(-n // tiles["n"])
-        kept: list[Any] = []
-        if self.row["tma"]:
-            kept += [self._map(x, (tiles["m"], BOX)), self._map(weight, (BOX, BOX))]
+        if self.row["maps"]:
             blocks = min(blocks, self.processors)
-        for tensor in (bias, out) if self.row["tma"] else (x, weight, bias, out):
+        given = {"x": x, "weight": weight, "bias": bias, "out": out}
+        kept: list[Any] = []
+        for tensor in given.values():
             kept += [ctypes.c_uint64(tensor.data_ptr()), *map(ctypes.c_int, (*tensor.shape, *tensor.stride()))]
-        kept += [ctypes.c_int(x.shape[1])] * self.row["tma"]
+        kept += [self._map(given[row["array"]], row) for row in self.row["maps"]]
         pointers = (ctypes.c_void_p * len(kept))(*map(ctypes.addressof, kept))
 
         def launch(_kept: Any) -> None:
@@ -152,12 +151,11 @@ class Gemm:
 
         return functools.partial(launch, (kept, pointers))
 
-    def _map(self, matrix: Any, box: tuple[int, int]) -> Any:
-        """The TMA descriptor of a matrix in boxes of rows x columns, in memory aligned as the driver wants it."""
+    def _map(self, matrix: Any, row: dict[str, Any]) -> Any:
+        """A tensor map of a matrix, in memory aligned as the driver wants it."""
         sizes, strides = tuple(reversed(matrix.shape)), (matrix.stride(0) * matrix.element_size(),)
-        made = TMADescriptor(
-            "bf16", matrix.data_ptr(), sizes, strides, tuple(reversed(box)), swizzle=128, l2_promotion=256
-        ).encode(self.driver)
+        box, said = tuple(reversed(row["box"])), {key: row[key] for key in ("swizzle", "l2_promotion")}
+        made = TMADescriptor("bf16", matrix.data_ptr(), sizes, strides, box, **said).encode(self.driver)
         room = bytearray(len(made) + ALIGNED)
         start = -ctypes.addressof(ctypes.c_char.from_buffer(room)) % ALIGNED
         room[start : start + len(made)] = made

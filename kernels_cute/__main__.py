@@ -38,7 +38,8 @@ def main() -> None:
         file = f"gemm{number}.cubin"
         (folder / file).write_bytes(cubin)
         shape = {key: value for key, value in asdict(tiles).items() if key != "warps"}
-        row = {"file": file, "symbol": made.name, "tma": tma, "threads": made.threads, "shared": made.shared_bytes}
+        maps = [asdict(made) for made in linear_sm90.maps(tiles)] if tma else []
+        row = {"file": file, "symbol": made.name, "maps": maps, "threads": made.threads, "shared": made.shared_bytes}
         rows.append({**row, "tiles": shape, "seconds": round(seconds, 2)})
         print(f"{file}: {made.name} {tiles}, {seconds:.2f} s from source to cubin")
     (folder / "gemms.json").write_text(json.dumps(rows, indent=1) + "\n")

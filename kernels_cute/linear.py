@@ -1,4 +1,4 @@
-"""`linear` for sm_80: out = x @ weight + bias, with cp.async, ldmatrix and mma.sync. Runs on later GPUs too.
+"""Products for sm_80: out = epilogue(x @ weight), with cp.async, ldmatrix and mma.sync. They run on later GPUs too.
 
 All loops, addresses and predicates follow from the layouts. Shared memory holds `stages` tiles of x and of the weight;
 while one is multiplied, the others are on their way.
@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolchain.cute import dsl as cute
-from toolchain.cute.layout import Layout, size
+from toolchain.cute.layout import Layout
 from toolchain.errors import UsageError
+
+from .epilogues import PLAIN, Epilogue, Place
 
 ROW = 64  # elements of 16 bits that a row of 128 bytes has: the widest that a swizzle spreads over all banks
 GROUP = 8  # rows of tiles that blocks walk together, so that they find tiles in the L2 cache
@@ -38,8 +40,11 @@ class Tiles:
         return 32 * self.warps[0] * self.warps[1]
 
 
-def linear(dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear") -> cute.Kernel:
-    """The kernel `name(x (M, K), weight (K, N), bias (N), out (M, N))`, all of one 16-bit dtype, accumulated in f32.
+def linear(
+    dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear", epilogue: Epilogue = PLAIN
+) -> cute.Kernel:
+    """The kernel of an epilogue's op with x (M, K), weight (K, N) and out (M, N), all of one 16-bit dtype, with sums in
+    f32.
 
     K and N are multiples of 8. The grid has one dimension: a block for each tile of the output. Raises UsageError.
     """
@@ -56,11 +61,11 @@ def linear(dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear"
     )
     read_x = cute.make_tiled_copy_like(cute.CopyAtom("ldmatrix.x4", 16), mma, "a")
     read_w = cute.make_tiled_copy_like(cute.CopyAtom("ldmatrix.x4.trans", 16), mma, "b")
-    pairs = cute.make_tiled_copy_like(cute.CopyAtom("universal.b32", 16), mma, "c")
-    matrix = cute.Array(dtype, multiple=8)
 
-    @cute.kernel(matrix, matrix, cute.Array(dtype, rank=1), matrix, threads=t.threads, name=name)
-    def kernel(x: Any, weight: Any, bias: Any, out: Any) -> None:
+    @cute.kernel(*epilogue.parameters(dtype), threads=t.threads, name=name)
+    def kernel(*arguments: Any) -> None:
+        operands = epilogue.operands(arguments)
+        x, weight, out = operands["x"], operands["weight"], operands["out"]
         m, n = out.shape
         k = x.shape[1]
         thread = cute.arch.thread_idx()[0]
@@ -118,15 +123,8 @@ def linear(dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear"
                     fetch(number + (t.stages - 1), (number + (t.stages - 1)) % t.stages)
                 cute.gemm(mma, sums, a[None, None, step], b[None, None, step], sums)
 
-        def part(tensor: Any) -> Any:
-            return cute.partition(mma, "C", cute.local_tile(tensor, (t.m, t.n), (row, column)), thread)
-
-        where = part(cute.make_identity_tensor((m, n)))
-        added = cute.make_fragment(sums.layout, dtype)
-        cute.copy(pairs, part(cute.broadcast_rows(bias, m)), added, where=where, inside=(m, n))
-        for i in range(size(sums.layout)):
-            added[i] = (sums[i] + added[i].to("f32")).to(dtype)
-        cute.copy(pairs, added, part(out), where=where, inside=(m, n))
+        place = Place(mma, (t.m, t.n), (row, column), (m, n), thread)
+        place.write(epilogue(sums, place, operands), out)
 
     return kernel
 

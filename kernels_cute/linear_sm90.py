@@ -1,4 +1,4 @@
-"""`linear` for sm_90a: out = x @ weight + bias, with TMA, mbarriers and wgmma.
+"""Products for sm_90a: out = epilogue(x @ weight), with TMA, mbarriers and wgmma.
 
 One warpgroup loads, two compute. Blocks stay for the whole launch and walk tiles, so that the next tile is loaded while
 one is written.
@@ -7,11 +7,13 @@ one is written.
 from dataclasses import dataclass
 from typing import Any
 
+from toolchain.artifact import TensorMap
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.ring import Barriers
-from toolchain.cute.layout import Layout, size
+from toolchain.cute.layout import Layout
 
+from .epilogues import PLAIN, Epilogue, Place
 from .linear import GROUP, ROW
 
 SWIZZLE = cute.Swizzle(3, 4, 3)
@@ -41,18 +43,27 @@ class Tiles:
         return (self.m + self.n) * self.k * 2
 
 
-def linear(dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear_sm90") -> cute.Kernel:
-    """The kernel `name(x, weight, bias (N), out (M, N), K)`; x and the weight are TMA descriptors of (M, K) in boxes of
-    tiles.m x 64 and of (K, N) in boxes of 64 x 64, both with the 128-byte swizzle. N is a multiple of 8.
+def maps(tiles: Tiles) -> tuple[TensorMap, TensorMap]:
+    """The tensor maps that the kernel takes behind its op's parameters: of x (M, K) and of the weight (K, N)."""
+    return TensorMap("x", (tiles.m, tiles.k), 128), TensorMap("weight", (tiles.k, ROW), 128)
+
+
+def linear(
+    dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear_sm90", epilogue: Epilogue = PLAIN
+) -> cute.Kernel:
+    """The kernel of an epilogue's op with x (M, K), weight (K, N) and out (M, N), all of one 16-bit dtype, with sums in
+    f32. K and N are multiples of 8.
+
+    Behind the op's parameters it takes the tensor maps that `maps` describes.
     """
     t = tiles or Tiles()
     mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.n}k16.f32.{dtype}"), (t.consumers, 1, 1))
-    pairs = cute.make_tiled_copy_like(cute.CopyAtom("universal.b32", 16), mma, "c")
-    parameters = (cute.TensorMap(), cute.TensorMap(), cute.Array(dtype, rank=1), cute.Array(dtype, multiple=8))
+    parameters = (*epilogue.parameters(dtype), cute.TensorMap(), cute.TensorMap())
 
-    @cute.kernel(*parameters, cute.Number32(), threads=t.threads, name=name)
-    def kernel(x: Any, weight: Any, bias: Any, out: Any, k: Any) -> None:
-        m, n = out.shape
+    @cute.kernel(*parameters, threads=t.threads, name=name)
+    def kernel(*arguments: Any) -> None:
+        operands, (x, weight) = epilogue.operands(arguments), arguments[-2:]
+        (m, n), k = operands["out"].shape, operands["x"].shape[1]
         thread = arch.thread_idx()[0]
         block, blocks = arch.block_idx()[0], arch.grid_dim()[0]
         sx = cute.shared_tensor(dtype, Layout((t.m, t.k, t.stages), (t.k, 1, t.m * t.k)), swizzle=SWIZZLE)
@@ -106,7 +117,8 @@ def linear(dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear_
                     arch.instruction("wgmma.wait_group", n=0)
                     with cute.when(first):
                         free.arrive(number)
-                _store(mma, pairs, sums, bias, out, (row, column), worker, t)
+                place = Place(mma, (t.m, t.n), (row, column), (m, n), worker)
+                place.write(epilogue(sums, place, operands), operands["out"])
 
     return kernel
 
@@ -116,18 +128,3 @@ def _place(tile: Any, down: Any, across: Any) -> tuple[Any, Any]:
     group, inside = tile // (across * GROUP), tile % (across * GROUP)
     height = (down - group * GROUP).minimum(GROUP)
     return group * GROUP + inside % height, inside // height
-
-
-def _store(mma: Any, pairs: Any, sums: Any, bias: Any, out: Any, place: tuple[Any, Any], worker: Any, t: Tiles) -> None:
-    """Adds the bias, rounds, and writes what lies in the output."""
-
-    def part(tensor: Any) -> Any:
-        return cute.partition(mma, "C", cute.local_tile(tensor, (t.m, t.n), place), worker)
-
-    shape = out.shape
-    where = part(cute.make_identity_tensor(shape))
-    made = cute.make_fragment(sums.layout, out.dtype)
-    cute.copy(pairs, part(cute.broadcast_rows(bias, shape[0])), made, where=where, inside=shape)
-    for i in range(size(sums.layout)):
-        made[i] = (sums[i] + made[i].to("f32")).to(out.dtype)
-    cute.copy(pairs, made, part(out), where=where, inside=shape)

@@ -24,6 +24,18 @@ MAX_SHARED = 227 * 1024  # bytes of a block, on the GPU that has the most
 
 
 @dataclass(frozen=True)
+class TensorMap:
+    """A descriptor of an array for TMA (CUtensorMap) that a launch makes and passes to the kernel. `array`: an op's
+    parameter. `box`: what one copy moves, in elements along each of the array's dimensions. `swizzle`,
+    `l2_promotion`: in bytes, 0 for none."""
+
+    array: str
+    box: tuple[int, ...]
+    swizzle: int = 0
+    l2_promotion: int = 256
+
+
+@dataclass(frozen=True)
 class Form:
     """How an entry's code is to be compiled and launched.
 

@@ -23,9 +23,10 @@ from ..dialect.types import CoordType, LayoutType, ShapeType
 from ..layout import Layout, Swizzle, cosize, make_layout, size
 from ..layout.leaves import ceil_div
 from . import arch
-from .trace import Kernel, current, kernel, shared_address, when
+from .trace import Kernel, Parameter, current, kernel, shared_address, when
 from .values import (
     Array,
+    Float32,
     Number32,
     Scalar,
     SizedTensor,
@@ -46,11 +47,14 @@ from .values import (
 )
 
 __all__ = [
+    "BITS",
     "Array",
     "CopyAtom",
+    "Float32",
     "Kernel",
     "Layout",
     "Number32",
+    "Parameter",
     "Scalar",
     "Swizzle",
     "TensorMap",

@@ -8,7 +8,7 @@ from ..nvgpu import ARCH
 from ..nvvm.dialect import READ, Barrier0Op, CpAsyncCommitGroupOp, CpAsyncWaitGroupOp
 from ..nvvm.index import Index
 from .trace import current
-from .values import number, ssa
+from .values import Scalar, number, ssa
 
 WARP = 32
 
@@ -51,6 +51,11 @@ def grid_wait() -> None:
     """Waits for the launch before this one, if the two overlap. The kernel is then one that waits."""
     current().waits = True
     instruction("grid_wait")
+
+
+def tanh(value: Scalar) -> Scalar:
+    """tanh of an f32, with an error up to 2^-11."""
+    return Scalar(instruction("tanh", value, results=[value.type])[0])
 
 
 def instruction(name: str, *args: Any, results: Any = (), atom: str = "", n: int | None = None) -> Any:

@@ -124,9 +124,9 @@ class Parameter(Protocol):
 def _traced(
     function: Callable[..., None], parameters: Sequence[Parameter], threads: int, name: str, min_blocks: int
 ) -> Kernel:
-    wanted = len(inspect.signature(function).parameters)
-    if wanted != len(parameters):
-        raise UsageError(f"{name} has {wanted} arguments, and @kernel names {len(parameters)}")
+    taken = inspect.signature(function).parameters.values()
+    if len(taken) != len(parameters) and not any(one.kind is one.VAR_POSITIONAL for one in taken):
+        raise UsageError(f"{name} has {len(taken)} arguments, and @kernel names {len(parameters)}")
     types = [t for parameter in parameters for t in parameter.types]
     said = [a for parameter in parameters for a in parameter.attributes]
     block = Block(arg_types=types)

@@ -124,6 +124,10 @@ class Scalar:
     def _whole(self) -> bool:
         return isinstance(self.type, IntegerType)
 
+    def fma(self, factor: Any, addend: Any) -> Scalar:
+        """self * factor + addend, rounded once."""
+        return Scalar(current().insert(math.FmaOp(self.value, self._other(factor), self._other(addend))).result)
+
     def sqrt(self) -> Scalar:
         return Scalar(current().insert(math.SqrtOp(self.value)).result)
 
@@ -295,3 +299,19 @@ class Number32:
 
     def bind(self, values: list[SSAValue]) -> Index:
         return number(values[0], divisibility=self.divisibility)
+
+
+@dataclass(frozen=True)
+class Float32:
+    """A kernel parameter: an f32."""
+
+    @property
+    def types(self) -> list[Attribute]:
+        return [f32]
+
+    @property
+    def attributes(self) -> list[DictionaryAttr]:
+        return [DictionaryAttr({})]
+
+    def bind(self, values: list[SSAValue]) -> Scalar:
+        return Scalar(values[0])

@@ -164,6 +164,7 @@ ROWS: dict[str, Row] = {
     "fence.proxy_async": Row(_fixed("fence.proxy.async.shared::cta;"), 90),
     "set_registers": Row(_set_registers, 90, numbered=True),
     "grid_wait": Row(_fixed("griddepcontrol.wait;"), 90),
+    "tanh": Row(_fixed("tanh.approx.f32 $0, $1;", "=f,f"), memory=False),
     "barrier": Row(lambda op: (f"bar.sync $0, {op.number};", "r"), numbered=True),
 }  # fmt: skip
 

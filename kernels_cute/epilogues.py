@@ -1,0 +1,157 @@
+"""Epilogues: what a product does with its sums. Every schedule takes every epilogue.
+
+A schedule (linear.py, linear_sm90.py) ends with a thread's sums in f32 registers, and a `Place` that says where in the
+output they lie. An `Epilogue` turns them into the values to write; it reads its operands (bias, residual) through the
+place. The schedule decides how the values are written: `Place.write`, or a way of its own.
+
+    values = epilogue(sums, place, operands)  # in registers, of the output's dtype, in the order of the sums
+    place.write(values, operands["out"])
+
+`Place` is made for any tile that a tiled MMA divides among threads, so a schedule may take a tile in slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from toolchain.cute import dsl as cute
+from toolchain.cute.atoms.tiled import TiledCopy, TiledMma
+from toolchain.cute.dsl import arch
+from toolchain.cute.dsl.values import Scalar, TensorValue
+from toolchain.cute.layout import Layout, size
+from toolchain.entry import Param, ops
+from toolchain.errors import UsageError
+
+VECTOR = 8  # elements of 16 bits in 16 bytes: aligned arrays have strides that are multiples of it
+# sqrt(2/pi) (x + 0.044715 x^3) of x = 2h is h (LINEAR + CUBIC h^2)
+LINEAR = 2 * 0.7978845608028654
+CUBIC = 8 * 0.7978845608028654 * 0.044715
+
+Operands = Mapping[str, Any]  # the kernel's parameters by their names in ops.toml
+Values = list[Scalar]  # f32, in the order of the sums
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a thread's sums lie in the output. `tile`: rows and columns of a tile; `at`: which tile it is; `shape`: of
+    the output; `thread`: its number among those of the MMA; `side_by_side`: elements that are moved at once."""
+
+    mma: TiledMma
+    tile: tuple[int, int]
+    at: tuple[Any, Any]
+    shape: tuple[Any, Any]
+    thread: Any
+    side_by_side: int = 2
+
+    @property
+    def layout(self) -> Layout:
+        """That of the sums: the first mode holds an atom's."""
+        return Layout(self.mma.partition("c", Layout(self.tile))[1].shape)
+
+    def fragment(self, dtype: str) -> TensorValue:
+        """Registers for a value beside each sum."""
+        return cute.make_fragment(self.layout, dtype)
+
+    def part(self, tensor: TensorValue) -> TensorValue:
+        """The thread's part of a tensor (M, N), such as the output."""
+        return cute.partition(self.mma, "C", cute.local_tile(tensor, self.tile, self.at), self.thread)
+
+    @cached_property
+    def where(self) -> TensorValue:
+        """The coordinate of each sum."""
+        return self.part(cute.make_identity_tensor(self.shape))
+
+    def read(self, tensor: TensorValue) -> Values:
+        """The elements of a tensor (M, N) as f32, zero outside of it."""
+        held = self.fragment(tensor.dtype)
+        cute.copy(self._copy(tensor.dtype), self.part(tensor), held, where=self.where, inside=self.shape)
+        return [held[i].to("f32") for i in range(size(held.layout))]
+
+    def write(self, values: TensorValue, out: TensorValue) -> None:
+        """Writes what lies in the output."""
+        cute.copy(self._copy(out.dtype), values, self.part(out), where=self.where, inside=self.shape)
+
+    def _copy(self, dtype: str) -> TiledCopy:
+        bits = cute.BITS[dtype]
+        return cute.make_tiled_copy_like(cute.CopyAtom(f"universal.b{bits * self.side_by_side}", bits), self.mma, "c")
+
+
+Step = Callable[[Values, Place, Operands], Values]
+
+
+def add_bias(values: Values, place: Place, operands: Operands) -> Values:
+    """values + bias, the same for each row."""
+    added = place.read(cute.broadcast_rows(operands["bias"], place.shape[0]))
+    return [value + one for value, one in zip(values, added, strict=True)]
+
+
+def add_residual(values: Values, place: Place, operands: Operands) -> Values:
+    """values + residual. The thread that reads an element writes it, so the output may be the residual itself."""
+    return [value + one for value, one in zip(values, place.read(operands["residual"]), strict=True)]
+
+
+def gelu(values: Values, place: Place, operands: Operands) -> Values:  # noqa: ARG001 - a Step
+    """gelu(x) = h + h tanh(sqrt(2/pi) (x + 0.044715 x^3)) with h = x/2. The results have 16 bits, for which the GPU's
+    approximate tanh (to 2^-11) does."""
+    return [_gelu(value) for value in values]
+
+
+def _gelu(value: Scalar) -> Scalar:
+    half = value * 0.5
+    inner = half * (half * half).fma(CUBIC, LINEAR)
+    return arch.tanh(inner).fma(half, half)
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """The steps from the sums of an op to its output. `op`: its name in ops.toml."""
+
+    op: str
+    steps: tuple[Step, ...] = ()
+
+    def parameters(self, dtype: str, multiple: int = VECTOR) -> tuple[cute.Parameter, ...]:
+        """The kernel's parameters in ABI order: x, weight, what the steps read, out. `multiple`: the outer strides of
+        arrays are multiples of it."""
+        return parameters(self.op, dtype, multiple)
+
+    def operands(self, arguments: Sequence[Any]) -> dict[str, Any]:
+        """The kernel's arguments by their names in ops.toml. Tensor maps may follow them."""
+        params = ops()[self.op].params
+        return {param.name: argument for param, argument in zip(params, arguments[: len(params)], strict=True)}
+
+    def __call__(self, sums: TensorValue, place: Place, operands: Operands) -> TensorValue:
+        """The values to write, in registers of the output's dtype."""
+        values = [sums[i] for i in range(size(sums.layout))]
+        for step in self.steps:
+            values = step(values, place, operands)
+        made = cute.make_fragment(sums.layout, operands["out"].dtype)
+        for i, value in enumerate(values):
+            made[i] = value.to(made.dtype)
+        return made
+
+
+def parameters(op: str, dtype: str, multiple: int = 1) -> tuple[cute.Parameter, ...]:
+    """The parameters of an op's kernel in ABI order, from ops.toml."""
+    return tuple(_parameter(param, dtype, multiple) for param in ops()[op].params)
+
+
+def _parameter(param: Param, dtype: str, multiple: int) -> cute.Parameter:
+    if param.dims:
+        return cute.Array(param.storage(dtype), rank=len(param.dims), multiple=multiple)
+    if param.dtype != "f32":
+        raise UsageError(f"a scalar of {param.dtype}, {param.name}, is no parameter of a kernel here")
+    return cute.Float32()
+
+
+EPILOGUES = {
+    made.op: made
+    for made in (
+        Epilogue("linear", (add_bias,)),
+        Epilogue("linear_gelu", (add_bias, gelu)),
+        Epilogue("linear_residual", (add_bias, add_residual)),
+    )
+}
+PLAIN = EPILOGUES["linear"]
