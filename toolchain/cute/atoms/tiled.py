@@ -17,6 +17,7 @@ from ..layout import (
     coalesce,
     composition,
     left_inverse,
+    logical_divide,
     make_layout,
     raked_product,
     right_inverse,
@@ -173,3 +174,20 @@ def retile(copied: Layout, computed: Layout, registers: Layout) -> Layout:
     `registers`: the layout of the fragment. Raises LayoutError if the copy reaches other elements than the MMA.
     """
     return composition(registers, composition(left_inverse(computed), copied))
+
+
+def accumulator_as_a(sums: Layout) -> Layout:
+    """The layout by which the registers of an accumulator, rounded to 16 bits, are A of a product along its columns.
+
+    `sums`: (value, M, N) of `wgmma` or of m16n8; the result is (value, M, K) of `wgmma_rs` or of m16n8k16. In both a
+    thread holds the same elements. Raises UsageError for another layout.
+    """
+    value, rows, columns = sums
+    parts, pair = list(value), Layout(2, 1)
+    if len(parts) == 2 and size(columns) % 2 == 0:  # two atoms of m16n8 side by side are 16 columns
+        pairs, others = logical_divide(columns, pair)
+        return make_layout(make_layout(*parts, pairs), rows, others)
+    if len(parts) == 3 and size(parts[2]) % 2 == 0:
+        pairs, others = logical_divide(parts[2], pair)
+        return make_layout(make_layout(*parts[:2], pairs), rows, coalesce(make_layout(others, columns)))
+    raise UsageError(f"{sums} is no accumulator whose columns are pairs of 8")

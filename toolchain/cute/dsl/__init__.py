@@ -15,7 +15,15 @@ from xdsl.ir import Block, Region
 
 from ..atoms import find
 from ..atoms.copy_atom import CopyAtom
-from ..atoms.tiled import TiledCopy, TiledMma, make_tiled_copy, make_tiled_copy_like, make_tiled_mma, retile
+from ..atoms.tiled import (
+    TiledCopy,
+    TiledMma,
+    accumulator_as_a,
+    make_tiled_copy,
+    make_tiled_copy_like,
+    make_tiled_mma,
+    retile,
+)
 from ..dialect.ops import StaticOp
 from ..dialect.tensor_ops import AllocaOp, CopyOp, GemmOp, InBoundsOp, ToAddressOp
 from ..dialect.tensors import BITS, SPACES, MemRefType, Pointer, Tensor, TiledCopyType, TiledMmaType
@@ -58,6 +66,8 @@ __all__ = [
     "Scalar",
     "Swizzle",
     "TensorMap",
+    "TiledMma",
+    "accumulator_as_a",
     "address",
     "arch",
     "both",
@@ -67,6 +77,7 @@ __all__ = [
     "fill",
     "find",
     "gemm",
+    "hold",
     "in_bounds",
     "kernel",
     "less",
@@ -179,6 +190,23 @@ def copy(
 def gemm(tiled: TiledMma, d: TensorValue, a: TensorValue, b: TensorValue, c: TensorValue) -> None:
     """D = A x B + C for the parts of one thread, in registers."""
     current().insert(GemmOp([_tiled(tiled), d.value, a.value, b.value, c.value]))
+
+
+def hold(*tensors: TensorValue) -> None:
+    """A line in the program that no arithmetic on these registers crosses. An instruction of a warpgroup reads and
+    writes registers until a wait for it ends, and the compiler does not know."""
+    for tensor in tensors:
+        words = tensor if BITS[tensor.dtype] == 32 else _words(tensor)
+        values = [words[i] for i in range(size(words.layout))]
+        held = arch.instruction("registers", *values, results=[value.type for value in values])
+        for i, value in enumerate(held):
+            words[i] = Scalar(value)
+
+
+def _words(tensor: TensorValue) -> TensorValue:
+    """Registers of 16-bit values as words of 32 bits."""
+    count = cosize(tensor.layout) * BITS[tensor.dtype] // 32
+    return view(pointer(address(tensor), "i32", "rmem", 16), Layout(count))
 
 
 def address(tensor: TensorValue) -> Any:

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from ...errors import SourceError
-from ..atoms.mma import WARP
+from ..atoms.mma import WARP, MmaAtom
 from ..dialect.tensor_ops import (
     AllocaOp,
     CopyAtomCallOp,
@@ -224,27 +224,33 @@ def _mma(op: MmaAtomCallOp, find: Find, builder: Builder) -> None:
     values: list[SSAValue] = []
     for tensor, operand in ((a, "a"), (b, "b"), (c, "c")):
         kind = DTYPES["f32"] if operand == "c" and atom.c == "f32" else i32
-        values += [
-            builder.insert(llvm.LoadOp(slot, kind)).dereferenced_value
-            for slot in _slots(op, tensor, atom, operand, builder)
-        ]
+        values += [_loaded(slot, kind, builder) for slot in _slots(op, tensor, atom, operand, builder)]
     kind = DTYPES["f32"] if atom.c == "f32" else i32
     made = builder.insert(ARCH["mma.sync"](values, [kind] * atom.registers("c"), atom.name))
     for value, slot in zip(made.res, _slots(op, d, atom, "c", builder), strict=True):
         builder.insert(llvm.StoreOp(value, slot))
 
 
-def _wgmma(op: Operation, atom: Any, d: Tensor, a: Tensor, b: Tensor, builder: Builder) -> None:
-    """A product of a warpgroup: A and B in shared memory, C and D the same registers."""
+def _wgmma(op: Operation, atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, builder: Builder) -> None:
+    """A product of a warpgroup: B in shared memory, A there or in registers, C and D the same registers."""
+    if atom.sparse:
+        raise SourceError(f"{op.name}: {atom.name} needs metadata", hint="cute_nvgpu.arch.mma.wgmma_sp takes it")
+    kind = DTYPES["f32"] if atom.c == "f32" else i32
     slots = _slots(op, d, atom, "c", builder)
-    values = [builder.insert(llvm.LoadOp(slot, DTYPES["f32"])).dereferenced_value for slot in slots]
-    sides = [shared_operand(op.name, tensor) for tensor in (a, b)]
-    words = [side.word(address(tensor, 0, builder), builder) for side, tensor in zip(sides, (a, b), strict=True)]
-    majors = "".join(side.major for side in sides)
-    args = [*values, *words, as_value(1, builder)]
-    made = builder.insert(ARCH["mma.wgmma"](args, [DTYPES["f32"]] * len(slots), f"{atom.name}.{majors}"))
+    values = [_loaded(slot, kind, builder) for slot in slots]
+    shared = [b] if atom.a_layout else [a, b]
+    sides = [shared_operand(op.name, tensor) for tensor in shared]
+    words = [side.word(address(tensor, 0, builder), builder) for side, tensor in zip(sides, shared, strict=True)]
+    held = [_loaded(slot, i32, builder) for slot in _slots(op, a, atom, "a", builder)] if atom.a_layout else []
+    majors = "k" * bool(held) + "".join(side.major for side in sides)
+    args = [*values, *held, *words, as_value(1, builder)]
+    made = builder.insert(ARCH["mma.wgmma"](args, [kind] * len(slots), f"{atom.name}.{majors}"))
     for value, slot in zip(made.res, slots, strict=True):
         builder.insert(llvm.StoreOp(value, slot))
+
+
+def _loaded(slot: SSAValue, kind: Attribute, builder: Builder) -> SSAValue:
+    return builder.insert(llvm.LoadOp(slot, kind)).dereferenced_value
 
 
 def _slots(op: Operation, tensor: Tensor, atom: Any, operand: str, builder: Builder) -> list[SSAValue]:

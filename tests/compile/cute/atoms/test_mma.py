@@ -7,7 +7,8 @@ from toolchain.cute.atoms import MmaAtom, atoms
 from toolchain.cute.nvvm import compile_to_ptx
 from toolchain.stages import compile_ptx
 
-BY_WARP = [atom for atom in atoms().values() if atom.a_layout is not None]
+# tests/compile/cute/nvgpu/ has all of them; these are addressed through their layouts.
+BY_WARP = [atom for atom in atoms().values() if atom.threads == 32 and not atom.sparse and atom.c != "f16"]
 
 
 @pytest.mark.parametrize("atom", BY_WARP, ids=lambda atom: atom.name)

@@ -6,7 +6,7 @@ from toolchain.cute.atoms import MmaAtom, atoms, find
 from toolchain.cute.layout import size
 from toolchain.errors import UsageError
 
-BY_WARP = [atom for atom in atoms().values() if atom.a_layout is not None]
+BY_WARP = [atom for atom in atoms().values() if atom.threads == 32]
 
 
 def coordinates(atom: MmaAtom, operand: str, thread: int) -> list[tuple[int, int]]:
@@ -17,11 +17,15 @@ def coordinates(atom: MmaAtom, operand: str, thread: int) -> list[tuple[int, int
 
 
 WIDE = [find(f"wgmma.m64n{n}k16.f32.bf16") for n in (8, 64, 248)]
+REGISTERS_A = [
+    find(f"wgmma_rs.m64n16k{k}.{c}.{ab}")
+    for k, c, ab in ((16, "f32", "f16"), (8, "f32", "tf32"), (32, "f32", "e4m3"), (32, "s32", "u8"))
+]
 
 
-@pytest.mark.parametrize("atom", [*BY_WARP, *WIDE], ids=lambda atom: atom.name)
+@pytest.mark.parametrize("atom", [*BY_WARP, *WIDE, *REGISTERS_A], ids=lambda atom: atom.name)
 def test_the_threads_hold_each_element_once(atom: MmaAtom) -> None:
-    for operand in "abc" if atom.a_layout else "c":
+    for operand in "abc" if atom.b_layout else "ac" if atom.a_layout else "c":
         layout = atom.layout(operand)
         rows, columns = atom.tile(operand)
         assert sorted(layout(i) for i in range(size(layout))) == list(range(rows * columns))
@@ -59,13 +63,28 @@ def test_an_accumulator_of_wgmma_has_16_rows_in_each_warp(thread: int) -> None:
     assert coordinates(atom, "c", thread) == wanted
 
 
+@pytest.mark.parametrize("thread", [0, 33, 127])
+def test_an_operand_a_in_registers_is_that_of_the_ptx_manual(thread: int) -> None:
+    atom, warp, lane = find("wgmma_rs.m64n128k16.f32.bf16"), thread // 32, thread % 32
+    wanted = [(16 * warp + lane // 4 + 8 * (i // 2 % 2), lane % 4 * 2 + i % 2 + 8 * (i // 4)) for i in range(8)]
+    assert coordinates(atom, "a", thread) == wanted
+    assert atom.registers("a") == 4
+
+
+def test_a_sparse_a_has_half_of_k() -> None:
+    atom = find("mma_sp.m16n8k32.f32.bf16")
+    assert (atom.tile("a"), atom.tile("b")) == ((16, 16), (8, 32))
+    assert atom.instruction == "mma.sp.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32"
+
+
 @pytest.mark.parametrize("atom", BY_WARP, ids=lambda atom: atom.name)
 def test_the_assembly_names_each_register_once(atom: MmaAtom) -> None:
     text, constraints = atom.inline_asm
     registers = [atom.registers(operand) for operand in "cabc"]
-    assert len(constraints.split(",")) == sum(registers)
-    assert [f"${i}" in text for i in range(sum(registers) + 1)] == [True] * sum(registers) + [False]
-    assert registers[0] == 4
+    count = sum(registers) + atom.sparse  # the metadata
+    assert len(constraints.split(",")) == count
+    assert [f"${i}" in text for i in range(count + 1)] == [True] * count + [False]
+    assert registers[0] == (2 if atom.c == "f16" else 4)
 
 
 def test_an_atom_that_is_not_there_is_named_with_those_that_are() -> None:
@@ -74,4 +93,4 @@ def test_an_atom_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(UsageError, match="has no thread-value layout of 'a'"):
         find("wgmma.m64n8k16.f32.f16").layout("a")
     with pytest.raises(UsageError, match="descriptors"):
-        _ = find("wgmma.m64n8k16.f32.f16").instruction
+        _ = find("wgmma.m64n8k16.f32.f16").inline_asm

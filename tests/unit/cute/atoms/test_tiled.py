@@ -8,7 +8,14 @@ import pytest
 
 from toolchain.cute.atoms import find
 from toolchain.cute.atoms.copy_atom import CopyAtom
-from toolchain.cute.atoms.tiled import TiledMma, make_tiled_copy, make_tiled_copy_like, make_tiled_mma, retile
+from toolchain.cute.atoms.tiled import (
+    TiledMma,
+    accumulator_as_a,
+    make_tiled_copy,
+    make_tiled_copy_like,
+    make_tiled_mma,
+    retile,
+)
 from toolchain.cute.layout import Layout, size
 from toolchain.errors import UsageError
 
@@ -60,6 +67,27 @@ def test_threads_copy_vectors_side_by_side() -> None:
     thread, values = tiled.partition("S", Layout((16, 32), (32, 1)))
     assert [thread(t) for t in range(5)] == [0, 8, 16, 24, 32]
     assert values((0, 1, 0)) == 8 * 32
+
+
+@pytest.mark.parametrize(
+    ("sums", "product", "groups"),
+    [
+        ("mma.m16n8k16.f32.bf16", "mma.m16n8k16.f32.bf16", (2, 1, 1)),
+        ("wgmma.m64n64k16.f32.bf16", "wgmma_rs.m64n32k16.f32.bf16", (1, 1, 1)),
+    ],
+)
+def test_an_accumulator_is_the_next_a(sums: str, product: str, groups: tuple[int, int, int]) -> None:
+    whole = Layout((64, 64))
+    first, second = (make_tiled_mma(find(name), groups) for name in (sums, product))
+    made_thread, made = first.partition("c", whole)
+    wanted_thread, wanted = second.partition("a", whole)
+    registers = Layout(made.shape)
+    a = accumulator_as_a(registers)
+    for t in (0, 5, first.thread_count - 1):
+        held = {registers(i): made_thread(t) + made(i) for i in range(size(made))}
+        assert [held[a(i)] for i in range(size(a))] == [wanted_thread(t) + wanted(i) for i in range(size(wanted))]
+    with pytest.raises(UsageError, match="no accumulator"):
+        accumulator_as_a(Layout((4, 1, 1)))
 
 
 def test_what_does_not_fit_is_refused() -> None:
