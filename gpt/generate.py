@@ -1,4 +1,4 @@
-"""Continue a text token by token, greedily or by sampling, with a key-value cache."""
+"""Continue texts token by token, greedily or by sampling, with a key-value cache."""
 
 from __future__ import annotations
 
@@ -8,133 +8,127 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolchain.errors import ConformanceError, UsageError
+from toolchain.errors import UsageError
 
 from .config import GPTConfig
 from .graphs import Decode
 from .model import GPT, KVCache
+from .sampling import Sampling, check_finite
+
+DEFAULT_COUNT = 200  # new tokens where nobody says how many, if the context has room for them
+Text = Sequence[int] | NDArray[np.integer[Any]]  # tokens (T,) or (1, T)
 
 
 def generate(
     model: GPT,
-    tokens: Sequence[int] | NDArray[np.integer[Any]],
+    tokens: Text,
     *,
-    max_new_tokens: int,
+    max_new_tokens: int | None = None,
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float | None = None,
+    repetition_penalty: float = 1.0,
     seed: int = 0,
     stop: Collection[int] = (),
 ) -> Iterator[int]:
-    """Yield new tokens until there are `max_new_tokens`, or until the model chooses one of `stop`, which is not
-    yielded.
-
-    `temperature` 0 is greedy. `top_k`: only the k likeliest; `top_p`: only the likeliest that together reach this
-    probability. Raises UsageError at once for values that make no sense, before anything is launched.
-    """
-    prompt = check(model.config, tokens, max_new_tokens, temperature, top_k, top_p, seed)
-    return _generate(model, prompt, max_new_tokens, temperature, top_k, top_p, np.random.default_rng(seed), stop)
+    """Yield new tokens until there are `max_new_tokens` (see `room`), or until the model chooses one of `stop`, which
+    is not yielded. The other options: see `Sampling`. Raises UsageError at once for values that make no sense, before
+    anything is launched."""
+    sampling = Sampling(temperature, top_k, top_p, repetition_penalty, seed)
+    steps = generate_batch(model, [tokens], max_new_tokens=max_new_tokens, sampling=sampling, stop=stop)
+    return (token for (token,) in steps if token is not None)
 
 
-def check(
-    config: GPTConfig,
-    tokens: Sequence[int] | NDArray[np.integer[Any]],
-    max_new_tokens: int,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    seed: int = 0,
-) -> NDArray[np.integer[Any]]:
-    """The text as tokens (1, T). Raises UsageError for arguments that `generate` refuses. It needs no model, so a
-    caller can check before it loads one."""
-    prompt = np.atleast_2d(tokens)  # (1, T)
-    if prompt.ndim > 2 or len(prompt) > 1:
+def generate_batch(
+    model: GPT,
+    texts: Sequence[Text],
+    *,
+    max_new_tokens: int | None = None,
+    sampling: Sampling | None = None,
+    stop: Collection[int] = (),
+) -> Iterator[list[int | None]]:
+    """Continue several texts at once, of any lengths. Yields the next token of each text, None for one that has ended
+    with a token of `stop`, until all have. Each text draws with a generator of its own, so it does not depend on its
+    neighbours. Raises UsageError at once."""
+    count = room(model.config, texts, max_new_tokens)
+    return _generate(model, [as_tokens(text) for text in texts], count, sampling or Sampling(), stop)
+
+
+def as_tokens(text: Text) -> NDArray[np.integer[Any]]:
+    """A text as tokens (1, T). Raises UsageError if it is empty or several texts."""
+    tokens = np.atleast_2d(text)
+    if tokens.ndim > 2 or len(tokens) > 1:
         raise UsageError(
-            f"generate continues one text; tokens of shape {list(prompt.shape)} are several",
-            hint="see KVCache for a batch",
+            f"generate continues one text; tokens of shape {list(tokens.shape)} are several",
+            hint="generate_batch continues several",
         )
-    if seed < 0:
-        raise UsageError(f"seed is {seed}: it cannot be negative")
-    if max_new_tokens < 0:
-        raise UsageError(f"max_new_tokens is {max_new_tokens}: it cannot be negative")
-    if not 0 <= temperature < np.inf:
-        raise UsageError(f"temperature is {temperature}: it must be 0 (greedy) or above")
-    if top_k is not None and top_k < 1:
-        raise UsageError(f"top_k is {top_k}: it must be at least 1")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise UsageError(f"top_p is {top_p}: it must be above 0 and at most 1")
-    if prompt.size == 0:
+    if tokens.size == 0:
         raise UsageError("nothing to continue: the prompt is empty")
-    if prompt.size + max_new_tokens > config.n_ctx:
+    return tokens
+
+
+def room(config: GPTConfig, texts: Sequence[Text], wanted: int | None = None) -> int:
+    """How many tokens each of the texts is continued by: `wanted`, or by default DEFAULT_COUNT if the context has room
+    for them behind the longest text, else as many as it has room for. It needs no model, so a caller can ask before it
+    loads one. Raises UsageError for texts that `generate` refuses, and where there is no room."""
+    if not texts:
+        raise UsageError("nothing to continue: there is no prompt")
+    if wanted is not None and wanted < 0:
+        raise UsageError(f"max_new_tokens is {wanted}: it cannot be negative")
+    longest = max(as_tokens(text).size for text in texts)
+    free = config.n_ctx - longest
+    if free < (1 if wanted is None else wanted):
+        more = "one more is" if wanted is None else f"{wanted} new ones are"
         raise UsageError(
-            f"{prompt.size} tokens and {max_new_tokens} new ones are more than the context of {config.n_ctx}",
-            hint="shorten the prompt or ask for fewer tokens",
+            f"{longest} tokens and {more} more than the context of {config.n_ctx}",
+            hint="shorten the prompt"
+            if wanted is None or free < 1
+            else f"shorten the prompt or ask for at most {free}",
         )
-    return prompt
+    return min(DEFAULT_COUNT, free) if wanted is None else wanted
 
 
 def _generate(
-    model: GPT,
-    prompt: NDArray[np.integer[Any]],
-    count: int,
-    temperature: float,
-    top_k: int | None,
-    top_p: float | None,
-    rng: np.random.Generator,
-    stop: Collection[int],
-) -> Iterator[int]:
+    model: GPT, texts: Sequence[NDArray[np.integer[Any]]], count: int, sampling: Sampling, stop: Collection[int]
+) -> Iterator[list[int | None]]:
     if count == 0:
         return
-    cache = KVCache(model, batch=1, positions=prompt.size + count)
-    logits = model.prefill(prompt, cache)  # (1, V)
-    greedy = temperature == 0
-    if greedy:
-        check_finite(logits.numpy())
-        token = int(model.argmax(logits)[0])
-    else:
-        token = sample(logits.numpy()[0], rng, temperature, top_k, top_p)
+    cache = KVCache(model, batch=len(texts), positions=max(text.size for text in texts) + count)
+    rngs = [np.random.default_rng(sampling.seed) for _ in texts]
+    seen = [set(text.reshape(-1).tolist()) for text in texts]
+    ended = [False] * len(texts)
+
+    def draw(index: int, logits: NDArray[Any]) -> int:
+        if ended[index]:
+            return 0
+        token = sampling.draw(logits, rngs[index], seen[index])
+        seen[index].add(token)
+        return token
+
+    drawn: list[int] = []
+    for index, text in enumerate(texts):
+        logits = model.prefill(text, cache.sequence(index))  # (1, V)
+        if sampling.on_device:
+            check_finite(logits.numpy())
+            drawn.append(int(model.argmax(logits)[0]))
+        else:
+            drawn.append(draw(index, logits.numpy()[0]))
     decode: Decode | None = None
-    for index in range(count):
-        if token in stop:
+    for step in range(count):
+        ended = [over or token in stop for over, token in zip(ended, drawn, strict=True)]
+        if all(ended):
             return
-        yield token
-        if index + 1 == count:
+        yield [None if over else token for over, token in zip(ended, drawn, strict=True)]
+        if step + 1 == count:
             return
         if decode is None:
             decode = Decode(model, cache)
-        if index == 0 or not greedy:  # a greedy step leaves its token on the device, where the next step reads it
-            decode.reset(np.array([token], np.int32))
+        if step == 0 or not sampling.on_device:  # a greedy step leaves its tokens on the device, for the next step
+            decode.reset(np.array(drawn, np.int32))
         decode.run()
-        if greedy:
-            check_finite(decode.logits.numpy())  # with NaN among the logits, the device's token means nothing
-            token = int(decode.tokens.numpy()[0])
+        logits = decode.logits.numpy()  # (B, V)
+        if sampling.on_device:
+            check_finite(logits)  # with NaN among the logits, the device's tokens mean nothing
+            drawn = decode.tokens.numpy().tolist()
         else:
-            token = sample(decode.logits.numpy()[0], rng, temperature, top_k, top_p)
-
-
-def sample(
-    logits: NDArray[Any], rng: np.random.Generator, temperature: float, top_k: int | None, top_p: float | None
-) -> int:
-    """One token drawn from logits (V,). Raises ConformanceError if one of them is not finite."""
-    check_finite(logits)
-    exact = logits.astype(np.float64)
-    order = np.argsort(-exact, kind="stable")  # likeliest first
-    if top_k is not None:
-        order = order[:top_k]
-    with np.errstate(over="ignore"):  # a tiny temperature: the others are infinitely far below the first
-        weights = np.exp((exact[order] - exact[order[0]]) / temperature)
-    probabilities = weights / weights.sum()
-    if top_p is not None:
-        # the fewest that reach top_p: a token is kept if those before it do not reach it
-        kept = np.cumsum(probabilities) - probabilities < top_p
-        order, probabilities = order[kept], probabilities[kept] / probabilities[kept].sum()
-    return int(rng.choice(order, p=probabilities))
-
-
-def check_finite(logits: NDArray[Any]) -> None:
-    """Raises ConformanceError if one of the logits is not finite."""
-    if not np.isfinite(logits).all():
-        raise ConformanceError(
-            "the model's logits hold NaN or infinity: no token can be drawn from them",
-            hint="f16 overflows above 65504: try bf16 or f32; if those fail too, run `tilestack matrix run`",
-        )
+            drawn = [draw(index, row) for index, row in enumerate(logits)]

@@ -7,6 +7,7 @@ So a bundle for one model can hold exactly the entries that the model needs, wit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,9 @@ from toolchain.runtime.cpu import CpuExecutor
 from toolchain.runtime.executor import Command
 
 from .config import GPTConfig
-from .generate import generate
+from .generate import generate_batch
 from .model import GPT
+from .sampling import Sampling
 from .weights import Weights
 
 _NOTHING = FileRef(Path(), "")
@@ -67,10 +69,16 @@ def launched(
     return list(executor.launched.values())
 
 
-def continue_text(prompt: int, count: int, temperature: float = 0) -> Callable[[GPT], object]:
-    """A `use` for `launched`: generate `count` tokens after a prompt of `prompt` tokens."""
-    tokens = np.zeros(prompt, np.int32)
-    return lambda model: list(generate(model, tokens, max_new_tokens=count, temperature=temperature))
+def continue_texts(prompts: Sequence[int], count: int | None = None, temperature: float = 0) -> Callable[[GPT], object]:
+    """A `use` for `launched`: continue texts of so many tokens together, by `count` tokens (None: see `room`)."""
+    texts = [np.zeros(prompt, np.int32) for prompt in prompts]
+    sampling = Sampling(temperature=temperature)
+
+    def use(model: GPT) -> None:
+        steps = generate_batch(model, texts, max_new_tokens=count, sampling=sampling)
+        list(islice(steps, 2))  # the first reads the prompts, the second decodes; all others do the same
+
+    return use
 
 
 def forward_passes(*sizes: tuple[int, int]) -> Callable[[GPT], object]:

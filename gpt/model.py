@@ -6,6 +6,7 @@ B sequences of T tokens, N = B * T rows, C = n_embd = H heads of D, V tokens in 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,13 @@ class KVCache:
         """Keys and values of one layer, each (B, P, H, D)."""
         both = self.memory.select(0, index)
         return both.select(0, 0), both.select(0, 1)
+
+    def sequence(self, index: int) -> KVCache:
+        """The cache of one sequence alone, in the same memory."""
+        one = copy(self)
+        one.memory, one.batch = self.memory.slice(2, index, index + 1), 1
+        one.lengths = self.lengths[index : index + 1]
+        return one
 
 
 class GPT:

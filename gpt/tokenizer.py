@@ -12,6 +12,18 @@ from toolchain.errors import UsageError
 from .config import GPTConfig
 
 
+class Decoder(Protocol):
+    """Turns tokens into text one by one. A character that spans several tokens is held back until it is complete."""
+
+    def push(self, token: int) -> str:
+        """The text that a token completes, which may be empty."""
+        ...
+
+    def end(self) -> str:
+        """What is left, if nothing follows."""
+        ...
+
+
 class Tokenizer(Protocol):
     """`end_of_text`: the token that ends a document."""
 
@@ -22,9 +34,15 @@ class Tokenizer(Protocol):
         """The tokens of a text. Raises UsageError if it is not valid UTF-8."""
         ...
 
-    def stream(self, tokens: Iterable[int]) -> Iterator[str]:
-        """Yield text as the tokens arrive. A character that spans several tokens is held back until it is complete."""
+    def decoder(self) -> Decoder:
+        """A decoder for one text."""
         ...
+
+    def stream(self, tokens: Iterable[int]) -> Iterator[str]:
+        """Yield text as the tokens arrive."""
+        decoder = self.decoder()
+        yield from filter(None, map(decoder.push, tokens))
+        yield from filter(None, [decoder.end()])
 
 
 def decode(tokenizer: Tokenizer, tokens: Iterable[int]) -> str:
@@ -38,7 +56,7 @@ def _utf8(text: str) -> bytes:
         raise UsageError(f"the text is not valid UTF-8: {text!r}") from error
 
 
-class ByteTokenizer:
+class ByteTokenizer(Tokenizer):
     """Token n is byte n of the UTF-8 text; 256 ends a document."""
 
     vocab_size = 257
@@ -47,16 +65,22 @@ class ByteTokenizer:
     def encode(self, text: str) -> list[int]:
         return list(_utf8(text))
 
-    def stream(self, tokens: Iterable[int]) -> Iterator[str]:
-        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        for token in tokens:
-            if piece := decoder.decode(bytes([token])) if token < self.end_of_text else "":
-                yield piece
-        if rest := decoder.decode(b"", final=True):
-            yield rest
+    def decoder(self) -> Decoder:
+        return _Bytes()
 
 
-class BytePairTokenizer:
+class _Bytes:
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    def push(self, token: int) -> str:
+        return self._decoder.decode(bytes([token])) if token < ByteTokenizer.end_of_text else ""
+
+    def end(self) -> str:
+        return self._decoder.decode(b"", final=True)
+
+
+class BytePairTokenizer(Tokenizer):
     """GPT-2's, from its `tokenizer.json`."""
 
     def __init__(self, path: Path) -> None:
@@ -83,16 +107,25 @@ class BytePairTokenizer:
     def encode(self, text: str) -> list[int]:
         return list(self._encoding.encode(_utf8(text).decode()).ids)
 
-    def stream(self, tokens: Iterable[int]) -> Iterator[str]:
-        pending: list[int] = []
-        for token in tokens:
-            pending.append(token)
-            text: str = self._encoding.decode(pending, skip_special_tokens=True)
-            if not text.endswith("\ufffd"):  # otherwise the next token may complete the last character
-                yield text
-                pending = []
-        if pending:
-            yield self._encoding.decode(pending, skip_special_tokens=True)
+    def decoder(self) -> Decoder:
+        return _BytePairs(self._encoding)
+
+
+class _BytePairs:
+    def __init__(self, encoding: Any) -> None:
+        self._encoding = encoding
+        self._pending: list[int] = []
+
+    def push(self, token: int) -> str:
+        self._pending.append(token)
+        text: str = self._encoding.decode(self._pending, skip_special_tokens=True)
+        if text.endswith("\ufffd"):  # the next token may complete the last character
+            return ""
+        self._pending = []
+        return text
+
+    def end(self) -> str:
+        return self._encoding.decode(self._pending, skip_special_tokens=True) if self._pending else ""
 
 
 def load_tokenizer(folder: Path, config: GPTConfig) -> Tokenizer:

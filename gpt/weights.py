@@ -10,13 +10,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from toolchain.errors import UsageError
 from toolchain.files import replacing
 
 from .config import GPTConfig
+from .spelling import input_first, our_names
+from .stored import find_folder, read_json, read_tensors
 
 Array = NDArray[Any]
 SHIPPED = Path(__file__).parent / "checkpoint"  # the small byte-level GPT that comes with this repository
@@ -24,7 +25,6 @@ _STORAGE = {
     "f32": np.dtype(np.float32), "tf32": np.dtype(np.float32), "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16),
 }  # fmt: skip
-_FILES = ["config.json", "model.safetensors", "tokenizer.json"]
 
 
 class Weights(Mapping[str, Array]):
@@ -110,26 +110,14 @@ def check(config: GPTConfig, weights: Mapping[str, Array], where: str) -> None:
 
 
 def load(path_or_name: str | Path) -> tuple[GPTConfig, Weights, Path]:
-    """Config, weights and folder of a checkpoint: a folder with `config.json` and `model.safetensors`, or the name of a
-    repository of the Hugging Face hub such as `openai-community/gpt2`. Raises UsageError."""
-    folder = _folder(path_or_name)
+    """Config, weights and folder of a checkpoint: a folder with `config.json` and `model.safetensors`, whole or in
+    parts with an index, or the name of a repository of the Hugging Face hub such as `openai-community/gpt2`. Raises
+    UsageError."""
+    folder = find_folder(path_or_name)
     file = folder / "config.json"
-    try:
-        row = json.loads(file.read_text())
-    except (OSError, ValueError, RecursionError) as error:  # RecursionError: brackets nested too deeply
-        raise UsageError(f"{file} cannot be read: {error}") from error
-    config = GPTConfig.from_hugging_face(row, str(file))
-    file = folder / "model.safetensors"
-    try:
-        tensors = load_file(file)
-    except FileNotFoundError as error:
-        hint = "all weights are read from this one file: not from shards, nor from a .bin"
-        raise UsageError(f"{file} is missing", hint=hint) from error
-    except (OSError, SafetensorError) as error:
-        raise UsageError(f"{file} is truncated or damaged: {error}", hint="download it again") from error
-    except AttributeError as error:  # safetensors raises it for a dtype that numpy lacks, such as F8_E4M3
-        raise UsageError(f"{file}: {error}; weights are float32, float16 or bfloat16") from error
-    weights = Weights(_our_names(tensors, str(file)))
+    config = GPTConfig.from_hugging_face(read_json(file), str(file))
+    tensors, file = read_tensors(folder)
+    weights = Weights(input_first(config, our_names(tensors, str(file)), str(file)))
     check(config, weights, str(file))
     return config, weights, folder
 
@@ -142,36 +130,3 @@ def save(folder: Path, config: GPTConfig, weights: Mapping[str, Array]) -> None:
     with replacing(folder / "config.json") as described, replacing(folder / "model.safetensors") as stored:
         described.write_text(json.dumps(config.to_hugging_face(), indent=2) + "\n")
         save_file(dict(weights), stored, metadata={"format": "pt"})
-
-
-def _folder(path_or_name: str | Path) -> Path:
-    if Path(path_or_name).is_dir():
-        return Path(path_or_name)
-    name = str(path_or_name)
-    path_like = name.startswith((".", "/", "~")) or name.count("/") > 1
-    if isinstance(path_or_name, Path) or path_like or Path(name).exists():
-        raise UsageError(f"{name} is not a folder", hint="give a checkpoint's folder or a repository of the hub")
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError as error:
-        raise UsageError(f"{name} is not a folder, and huggingface_hub is not installed to fetch it") from error
-    try:
-        return Path(str(snapshot_download(name, allow_patterns=_FILES)))
-    except (OSError, ValueError) as error:  # the hub library's own errors derive from these
-        raise UsageError(f"{name} is not a folder, and the hub did not provide it: {error}") from error
-
-
-def _our_names(tensors: Mapping[str, Array], where: str) -> dict[str, Array]:
-    """The tensors by our names: without the `transformer.` prefix, the stored causal masks and `lm_head.weight`, which
-    is tied to the embedding `wte.weight`. A file that stores shared memory once may have only one of these two."""
-    found: dict[str, Array] = {}
-    for full, tensor in tensors.items():
-        name = full.removeprefix("transformer.")
-        if name in found:
-            raise UsageError(f"{where}: {name} is there twice, with `transformer.` before it and without")
-        if not name.endswith((".attn.bias", ".attn.masked_bias")):
-            found[name] = tensor
-    head = found.pop("lm_head.weight", None)
-    if head is not None and not np.array_equal(head, found.setdefault("wte.weight", head)):
-        raise UsageError(f"{where}: lm_head.weight differs from wte.weight; this model ties them")
-    return found

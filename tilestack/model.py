@@ -3,36 +3,49 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib
 import sys
-import tempfile
 import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolchain.bundle import Bundle
+from toolchain.command import Terminated
 from toolchain.entry import DTYPES
-from toolchain.errors import UsageError
+from toolchain.errors import TilestackError, UsageError
 
-from .options import SOURCES, command, seed
-from .progress import progress_bar
+from .options import SOURCES, STREAM, command, read_text, seed
 
 if TYPE_CHECKING:
-    from gpt.config import GPTConfig
-    from gpt.weights import Weights
-    from toolchain.runtime import Executor
+    from gpt.text import Request, Writer
+
+    from .kernels import Kernels
 
 EXAMPLES = """\
   tilestack generate "Once"                            with the checkpoint of this repository
   tilestack generate "In the beginning" --temperature 0 --max-new-tokens 60
   tilestack generate "Hello" --checkpoint ~/gpt2 --executor cuda --dtype bf16
+  tilestack generate "Once" "In the beginning" --stop "." --repetition-penalty 1.2     several, as one batch
+  tilestack generate --file story.txt                  a file; - is standard input, as is a prompt of -
+  tilestack generate --interactive                     continue each line that is typed
 """
+PROMPT = "> "
 
 
 def add(commands: Any) -> None:
     made = command(commands, "generate", generate, "continue a text with a GPT", EXAMPLES)
-    made.add_argument("prompt", nargs="?", default="Once", help='the text to continue (default "Once")')
+    made.add_argument(
+        "prompt",
+        nargs="*",
+        metavar="PROMPT",
+        help='texts to continue, as one batch (default "Once"); - is standard input',
+    )
+    made.add_argument(
+        "--file", type=Path, action="append", default=[], metavar="FILE",
+        help="continue what this file holds, without the line break at its end; repeat",
+    )  # fmt: skip
+    made.add_argument("--interactive", action="store_true", help="continue each line of standard input by itself")
     made.add_argument(
         "--checkpoint", help="folder or hub name of a GPT-2 (default: the one that comes with this repository)"
     )
@@ -40,87 +53,126 @@ def add(commands: Any) -> None:
     made.add_argument("--source", choices=list(SOURCES), default="mlir", help="whose kernels (default mlir)")
     made.add_argument("--executor", default="auto", help="auto, cpu, cuda or cuda:N (default auto)")
     made.add_argument("--dtype", choices=DTYPES, default="bf16", help="default bf16")
-    made.add_argument("--max-new-tokens", type=int, default=200, metavar="N", help="default 200")
+    made.add_argument(
+        "--max-new-tokens", type=int, metavar="N", help="default 200, or fewer where the model's context is full"
+    )
     made.add_argument("--temperature", type=float, default=0.7, help="0 takes the likeliest (default 0.7)")
     made.add_argument("--top-k", type=int, metavar="K", help="only the K likeliest")
     made.add_argument("--top-p", type=float, metavar="P", help="only the likeliest that together reach P")
+    made.add_argument(
+        "--repetition-penalty", type=float, default=1.0, metavar="R", help="above 1 repeats less (default 1)"
+    )
     made.add_argument("--seed", type=seed, default=0, help="of the sampling (default 0)")
-    made.add_argument("--stop", action="append", default=[], metavar="TEXT", help="stop before this one token; repeat")
+    made.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end before this text; repeat")
 
 
 def generate(args: argparse.Namespace) -> int:
     from gpt import weights
-    from gpt.generate import check
-    from gpt.generate import generate as continuation
-    from gpt.model import GPT
+    from gpt.sampling import Sampling
+    from gpt.text import Request, Until
     from gpt.tokenizer import load_tokenizer
-    from toolchain.runtime import Launcher, open_executor
+    from toolchain.runtime import open_executor
 
+    from .kernels import Kernels
+
+    if args.interactive and (args.prompt or args.file):
+        raise UsageError("--interactive reads the prompts line by line", hint="leave out the prompt")
+    sampling = Sampling(args.temperature, args.top_k, args.top_p, args.repetition_penalty, args.seed)
     config, tensors, folder = weights.load(weights.SHIPPED if args.checkpoint is None else args.checkpoint)
     tokenizer = load_tokenizer(folder, config)
-    stop = [tokenizer.end_of_text, *(_one_token(tokenizer, text) for text in args.stop)]
-    prompt = tokenizer.encode(args.prompt)
-    how = {name: getattr(args, name) for name in ("max_new_tokens", "temperature", "top_k", "top_p", "seed")}
-    check(config, prompt, **how)
-    with open_executor(args.executor) as executor, _bundle(args, executor, config, tensors, len(prompt)) as bundle:
-        model = GPT(config, tensors, Launcher(bundle, args.source, executor), args.dtype)
-        tokens = continuation(model, prompt, **how, stop=stop)
-        started, count = time.perf_counter(), 0
 
-        def counted() -> Iterator[int]:
-            nonlocal count
-            for token in tokens:
-                count += 1
-                yield token
+    def request(*prompts: str) -> Request:
+        return Request.of(
+            config, tokenizer, prompts, max_new_tokens=args.max_new_tokens, sampling=sampling, stop=args.stop
+        )
 
-        print(args.prompt, end="", flush=True)
-        try:
-            for piece in tokenizer.stream(counted()):
-                print(piece, end="", flush=True)
-        finally:
-            print(flush=True)  # an error begins a line of its own
-        seconds = time.perf_counter() - started
-        rate = f"{count / seconds:.1f} tokens/s" if count else "no tokens"
-        print(f"{executor.name}, source {args.source}, {args.dtype}: {rate}", file=sys.stderr)
+    if args.interactive:
+        Until(args.stop)  # refused before a line is read
+        requests = _typed(request)
+    else:
+        requests = [request(*_prompts(args))]
+    with open_executor(args.executor) as executor, contextlib.ExitStack() as opened:
+        kernels = Kernels(args.source, args.dtype, executor, config, tensors, args.bundle, opened)
+        where = f"{executor.name}, source {args.source}, {args.dtype}"
+        for asked in requests:
+            try:
+                _show(kernels, tokenizer, asked, where)
+            except Terminated:
+                raise
+            except KeyboardInterrupt:  # ends a text, not the conversation
+                if not args.interactive:
+                    raise
     return 0
 
 
-def _one_token(tokenizer: Any, text: str) -> int:
-    tokens = tokenizer.encode(text)
-    if len(tokens) != 1:
-        raise UsageError(f"--stop {text!r} is {len(tokens)} tokens of this tokenizer, not one")
-    return tokens[0]
+def _prompts(args: argparse.Namespace) -> list[str]:
+    if (*map(str, args.file), *args.prompt).count(str(STREAM)) > 1:
+        raise UsageError("standard input can be read once", hint="name - once")
+    given = [_content(STREAM) if text == str(STREAM) else text for text in args.prompt]
+    return [*given, *map(_content, args.file)] or ["Once"]
 
 
-@contextmanager
-def _bundle(
-    args: argparse.Namespace, executor: Executor, config: GPTConfig, tensors: Weights, prompt: int
-) -> Generator[Bundle]:
-    """The bundle named, or build/bundle; where neither is there, one of just the entries that this text takes."""
-    path = args.bundle or Path("build/bundle")
-    if args.bundle or path.exists():
-        yield Bundle.load(path)
-        return
-    from toolchain import bundle, knobs, pipeline, targets
-    from toolchain.cache import Cache
+def _content(path: Path) -> str:
+    """Without its last line break, which editors and `echo` put there."""
+    return read_text(path).removesuffix("\n")
 
-    from .selection import entries_of_a_text
 
-    package, target = SOURCES[args.source], executor.target
-    if target is not None and target not in targets.targets():
-        raise UsageError(
-            f"there is no compiled bundle, and {target} is not a target that can be compiled for",
-            hint="name one with --bundle",
-        )
-    specs = entries_of_a_text(
-        package, target, executor.sms, config, tensors, args.dtype, prompt=prompt, count=args.max_new_tokens
-    )
-    wanted = [targets.targets()[target]] if target else []
-    with progress_bar() as progress:
-        outcome = pipeline.compile_entries(
-            [(package, spec) for spec in specs], wanted, Cache(knobs.cache_dir()), jobs=knobs.jobs(), progress=progress
-        )
-    for failure in outcome.failures:
-        raise failure.error
-    with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
-        yield bundle.write(Path(folder) / "bundle", outcome.compiled, pipeline.tools_used(wanted))
+def _typed(request: Callable[[str], Request]) -> Iterator[Request]:
+    """A request for each line of standard input. Who types is told what is wrong with a line, and goes on."""
+    terminal = sys.stdin.isatty()
+    for line in filter(None, _lines() if terminal else _piped()):
+        try:
+            made = request(line)
+        except TilestackError as error:
+            if not terminal:
+                raise
+            print(f"error: {error}", file=sys.stderr)
+        else:
+            yield made
+
+
+def _lines() -> Iterator[str]:
+    importlib.import_module("readline")  # with it, lines can be edited and called up again
+    with contextlib.suppress(EOFError):
+        while True:
+            yield input(PROMPT)
+    print()
+
+
+def _piped() -> Iterator[str]:
+    for line in sys.stdin.buffer:
+        yield line.decode(errors="surrogateescape").removesuffix("\n")
+
+
+def _show(kernels: Kernels, tokenizer: Any, request: Request, where: str) -> None:
+    from gpt.text import Writer
+
+    model = kernels.model(request)
+    started = time.perf_counter()
+    writer = Writer(model, tokenizer, request)
+    if len(request.prompts) == 1:
+        _as_it_comes(request.prompts[0], writer)
+    else:
+        _one_by_one(request.prompts, writer)
+    seconds = time.perf_counter() - started
+    rate = f"{writer.tokens / seconds:.1f} tokens/s" if writer.tokens else "no tokens"
+    print(f"{where}: {rate} ({writer.tokens} in {seconds:.1f} s)", file=sys.stderr)
+
+
+def _as_it_comes(prompt: str, writer: Writer) -> None:
+    print(prompt, end="", flush=True)
+    try:
+        for (piece,) in writer:
+            print(piece, end="", flush=True)
+    finally:
+        print(flush=True)  # an error begins a line of its own
+
+
+def _one_by_one(prompts: Sequence[str], writer: Writer) -> None:
+    """Texts grow side by side, so they are shown when all have ended."""
+    pieces = [[prompt] for prompt in prompts]
+    for step in writer:
+        for text, piece in zip(pieces, step, strict=True):
+            text.append(piece)
+    for number, text in enumerate(pieces, 1):
+        print(f"--- {number} of {len(pieces)}", "".join(text), sep="\n", flush=True)

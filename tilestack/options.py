@@ -52,16 +52,35 @@ def positive(text: str) -> int:
     return int(text)
 
 
+STREAM = Path("-")  # standard input where a file is read, standard output where one is written
+
+
 def read(path: Path) -> bytes:
-    """A file the user named. Raises UsageError."""
+    """A file the user named, or standard input. Raises UsageError."""
     try:
-        return path.read_bytes()
+        return sys.stdin.buffer.read() if path == STREAM else path.read_bytes()
     except OSError as error:
         _cannot(path, "read", error)
 
 
+def read_text(path: Path) -> str:
+    """The same as text. Raises UsageError if it is not UTF-8."""
+    try:
+        return read(path).decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{shown(path)} is not UTF-8 text: byte {error.start}") from error
+
+
+def shown(path: Path) -> str:
+    """What messages call it."""
+    return "standard input" if path == STREAM else str(path)
+
+
 def write(path: Path, data: bytes) -> None:
     """A file the user named, whole or not at all. Raises UsageError."""
+    if path == STREAM:
+        emit(None, data)
+        return
     try:
         write_whole(path, data)
     except OSError as error:
@@ -70,7 +89,7 @@ def write(path: Path, data: bytes) -> None:
 
 def emit(path: Path | None, data: bytes) -> None:
     """To a file, or to standard output."""
-    if path is not None:
+    if path is not None and path != STREAM:
         write(path, data)
         return
     if b"\x00" in data and sys.stdout.isatty():
@@ -85,4 +104,5 @@ def emit(path: Path | None, data: bytes) -> None:
 
 
 def _cannot(path: Path, what: str, error: OSError) -> NoReturn:
-    raise UsageError(f"{path} cannot be {what}: {error.strerror or error}") from error
+    name = shown(path) if what == "read" else path
+    raise UsageError(f"{name} cannot be {what}: {error.strerror or error}") from error

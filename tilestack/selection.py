@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from gpt.config import GPTConfig
 from gpt.conformance.models import forward_cases
-from gpt.launches import DryExecutor, continue_text, forward_passes, launched
+from gpt.launches import DryExecutor, continue_texts, forward_passes, launched
 from gpt.weights import Weights
 from toolchain.entry import DTYPES, EntrySpec
 from toolchain.errors import BundleError, LaunchError
@@ -86,7 +86,7 @@ def shipped_launches(packages: Iterable[str]) -> set[tuple[str, str]]:
         specs = [spec for spec in load_source(package).entries() if not spec.targets]
         for dtype in DTYPES:
             executor = DryExecutor(None, SMS)
-            for use in (forward_passes(*case.sizes), continue_text(len(case.prompt), 60)):
+            for use in (forward_passes(*case.sizes), continue_texts([len(case.prompt)], 60)):
                 try:
                     launched(specs, case.config, case.weights(), dtype, executor, use)
                 except (BundleError, LaunchError):  # a source without all of the model's ops: nothing to go by
@@ -95,7 +95,7 @@ def shipped_launches(packages: Iterable[str]) -> set[tuple[str, str]]:
     return found
 
 
-def entries_of_a_text(
+def entries_of_texts(
     package: str,
     target: str | None,
     sms: int,
@@ -103,16 +103,16 @@ def entries_of_a_text(
     tensors: Weights,
     dtype: str,
     *,
-    prompt: int,
+    prompts: Sequence[int],
     count: int,
 ) -> list[EntrySpec]:
-    """The entries of a source that a model launches to continue a text of `prompt` tokens by `count`."""
+    """The entries of a source that a model launches to continue texts of so many tokens together, by `count`."""
     # For the interpreter the portable ones: it needs no others.
     specs = [s for s in load_source(package).entries() if not s.targets or (target is not None and s.runs_on(target))]
     executor = DryExecutor(target, sms)
     found: dict[str, EntrySpec] = {}
     for temperature in (0, 1):  # both ways: which of them is taken decides who draws the token
-        use = continue_text(prompt, count, temperature)
+        use = continue_texts(prompts, count, temperature)
         found |= {s.symbol: s for s in launched(specs, config, tensors, dtype, executor, use)}
     return [spec for spec in specs if spec.symbol in found]
 

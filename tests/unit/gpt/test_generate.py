@@ -6,19 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gpt import reference
 from gpt.config import GPTConfig
-from gpt.generate import generate, sample
+from gpt.generate import DEFAULT_COUNT, generate, generate_batch, room
 from gpt.model import GPT
+from gpt.sampling import Sampling
 from gpt.weights import Weights
-from toolchain.errors import ConformanceError
-
-LOGITS = st.lists(st.floats(-1e4, 1e4, width=32), min_size=1, max_size=40).map(lambda x: np.array(x, np.float32))
-TEMPERATURES = st.floats(1e-310, 1e3)
-TOP_P = st.none() | st.floats(1e-6, 1.0)
+from toolchain.errors import ConformanceError, UsageError
 
 
 def test_greedy_generation_takes_the_likeliest_each_time(config: GPTConfig, weights: Weights, model: GPT) -> None:
@@ -55,62 +50,49 @@ def test_sampling_is_seeded(model: GPT) -> None:
     assert run(1) == run(1) != run(2)
 
 
-def test_top_k_and_top_p_cut_the_tail() -> None:
-    logits = np.log(np.array([0.1, 0.5, 0.15, 0.25]))
-    rng = np.random.default_rng(0)
-
-    def drawn(temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None) -> set[int]:
-        return {sample(logits, rng, temperature, top_k, top_p) for _ in range(300)}
-
-    assert drawn() == {0, 1, 2, 3}
-    assert drawn(top_k=2) == {1, 3}
-    assert drawn(top_p=0.5) == {1}
-    assert drawn(top_p=0.51) == {1, 3}
-    assert drawn(top_p=0.76) == {1, 2, 3}
-    assert drawn(top_k=3, top_p=0.8) == {1, 3}
-    assert drawn(temperature=0.01) == {1}
+@pytest.mark.parametrize("options", [{"temperature": 0}, {"temperature": 0, "repetition_penalty": 3.0}, {"seed": 4}])
+def test_texts_together_are_as_each_alone(model: GPT, options: dict[str, Any]) -> None:
+    texts = [[7, 100, 256], [3], list(range(60))]
+    alone = [list(generate(model, text, max_new_tokens=6, **options)) for text in texts]
+    steps = list(generate_batch(model, texts, max_new_tokens=6, sampling=Sampling(**options)))
+    assert [list(tokens) for tokens in zip(*steps, strict=True)] == alone
 
 
-def test_sampling_follows_the_probabilities() -> None:
-    rng = np.random.default_rng(0)
-    counts = np.bincount([sample(np.log([0.2, 0.8]), rng, 1.0, None, None) for _ in range(2000)])
-    assert abs(counts[1] / 2000 - 0.8) < 0.04
-    flatter = np.bincount([sample(np.log([0.2, 0.8]), rng, 2.0, None, None) for _ in range(2000)])
-    assert abs(flatter[1] / 2000 - 2 / 3) < 0.04
+def test_a_text_that_has_ended_waits_for_the_others(model: GPT) -> None:
+    sampling, texts = Sampling(seed=3), [[7, 100], [9]]
+    first, second = (list(generate(model, text, max_new_tokens=8, seed=3)) for text in texts)
+    stop = next(token for token in first if token not in second)
+    at = first.index(stop)
+    steps = list(generate_batch(model, texts, max_new_tokens=8, sampling=sampling, stop={stop}))
+    assert [one for one, _ in steps] == [*first[:at], *[None] * (8 - at)]
+    assert [two for _, two in steps] == second
+    assert list(generate_batch(model, texts, max_new_tokens=8, sampling=sampling, stop={*first, *second})) == []
 
 
-@given(LOGITS, st.integers(0, 9), TEMPERATURES, st.none() | st.integers(1, 60), TOP_P)
-def test_a_draw_is_among_the_top_k(
-    logits: np.ndarray, seed: int, temperature: float, top_k: int | None, top_p: float | None
-) -> None:
-    token = sample(logits, np.random.default_rng(seed), temperature, top_k, top_p)
-    assert (logits > logits[token]).sum() < (top_k or len(logits))
-    assert token == sample(logits, np.random.default_rng(seed), temperature, top_k, top_p)
+def test_a_penalty_keeps_a_text_from_repeating_itself(model: GPT) -> None:
+    found = list(generate(model, [7, 100], max_new_tokens=20, temperature=0, repetition_penalty=1e6))
+    assert len({7, 100, *found}) == 22
 
 
-@given(LOGITS, st.integers(0, 9), st.floats(0.1, 10.0), st.floats(1e-6, 1.0))
-def test_those_likelier_than_a_draw_do_not_reach_top_p(
-    logits: np.ndarray, seed: int, temperature: float, top_p: float
-) -> None:
-    token = sample(logits, np.random.default_rng(seed), temperature, None, top_p)
-    weights = np.exp((logits.astype(np.float64) - logits.max()) / temperature)
-    assert weights[logits > logits[token]].sum() / weights.sum() < top_p + 1e-9
+def test_how_many_tokens_there_is_room_for(config: GPTConfig) -> None:
+    assert config.n_ctx == 128
+    assert room(config, [[1] * 3]) == room(config, [[1], [1] * 3]) == 125
+    assert room(GPTConfig(2, 2, 64, 1024, 257), [[1] * 3]) == DEFAULT_COUNT
+    assert room(config, [[1] * 3], 125) == 125 and room(config, [[1] * 128], 0) == 0
 
 
-@given(LOGITS, st.integers(0, 9), TEMPERATURES)
-def test_one_candidate_is_the_first_of_the_likeliest(logits: np.ndarray, seed: int, temperature: float) -> None:
-    assert sample(logits, np.random.default_rng(seed), temperature, 1, None) == int(np.argmax(logits))
-
-
-@given(LOGITS, st.floats(-100, 100), st.integers(0, 9))
-def test_a_shift_of_all_logits_changes_no_draw(logits: np.ndarray, shift: float, seed: int) -> None:
-    exact = np.round(logits.astype(np.float64))
-    shifted = exact + round(shift)
-    draws = [sample(x, np.random.default_rng(seed), 1.0, None, 0.9) for x in (exact, shifted)]
-    assert draws[0] == draws[1]
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_no_draw_from_logits_that_are_not_finite(bad: float) -> None:
-    with pytest.raises(ConformanceError, match="NaN or infinity"):
-        sample(np.array([0.0, bad, 1.0]), np.random.default_rng(0), 1.0, None, None)
+@pytest.mark.parametrize(
+    ("texts", "wanted", "said"),
+    [
+        ([], None, "there is no prompt"),
+        ([[1], []], None, "the prompt is empty"),
+        ([[[1], [2]]], None, r"tokens of shape \[2, 1\] are several"),
+        ([[1]], -1, "max_new_tokens is -1"),
+        ([[1] * 3], 126, "3 tokens and 126 new ones are more than the context of 128\n  next: .* at most 125"),
+        ([[1] * 128], None, "128 tokens and one more is more than the context of 128\n  next: shorten the prompt$"),
+        ([[1] * 128], 1, "128 tokens and 1 new ones are more than the context of 128\n  next: shorten the prompt$"),
+    ],
+)
+def test_texts_that_are_refused(config: GPTConfig, texts: Any, wanted: int | None, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        room(config, texts, wanted)

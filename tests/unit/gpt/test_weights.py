@@ -71,12 +71,6 @@ def test_a_truncated_file(saved: Path) -> None:
         load(saved)
 
 
-def test_a_checkpoint_in_shards(saved: Path) -> None:
-    (saved / "model.safetensors").rename(saved / "model-00001-of-00001.safetensors")
-    with pytest.raises(UsageError, match=r"model\.safetensors is missing\n.*this one file: not from shards"):
-        load(saved)
-
-
 def test_a_dtype_that_numpy_lacks(saved: Path) -> None:
     header = json.dumps({"ln_f.bias": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [0, 4]}}).encode()
     (saved / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))

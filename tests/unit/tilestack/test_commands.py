@@ -273,7 +273,13 @@ def test_results_that_are_none(run: Run, tmp_path: Path, content: str) -> None:
         (["--temperature", "nan"], "temperature is nan"),
         (["--top-k", "0"], "top_k is 0"),
         (["--top-p", "1.5"], "top_p is 1.5"),
-        (["--stop", "two"], "3 tokens of this tokenizer, not one"),
+        (["--stop", ""], "a stop string is empty"),
+        (["--repetition-penalty", "0"], "repetition_penalty is 0.0"),
+        (["x" * 256], "256 tokens and one more is more than the context of 256"),
+        (["--max-new-tokens", "253"], "4 tokens and 253 new ones are more than the context of 256"),
+        (["--file", "/no/such/file"], "/no/such/file cannot be read: No such file"),
+        (["-", "--file", "-"], "standard input can be read once"),
+        (["--interactive", "Once"], "--interactive reads the prompts line by line"),
         (["--checkpoint", "/no/such/folder"], "/no/such/folder"),
         (["--checkpoint", "pyproject.toml"], "pyproject.toml is not a folder\n"),
         (["--checkpoint", ""], "config.json cannot be read"),
@@ -303,7 +309,7 @@ def test_generate_continues_a_text_alike_each_time(run: Run, monkeypatch: pytest
     assert first.code == 0 and first.out.startswith("Once") and len(first.out) > len("Once\n")
     assert "cpu interpreter, source mlir, bf16" in first.err and "tokens/s" in first.err
     assert run(*words).out == first.out
-    stopped = run(*words, "--stop", first.out[4])
+    stopped = run(*words, "--stop", first.out[4:7])  # three tokens
     assert stopped.out == "Once\n"
     assert not (tmp_path / "build").exists()
 

@@ -1,0 +1,91 @@
+"""The files of a checkpoint: config and tensors as they are stored, from a folder or from the Hugging Face hub."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any, cast
+
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from toolchain.errors import UsageError
+
+Array = NDArray[Any]
+WHOLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"  # of weights in several files, as transformers' save_pretrained writes it
+FILES = ["config.json", WHOLE, INDEX, "model-*.safetensors", "tokenizer.json"]
+
+
+def find_folder(path_or_name: str | Path) -> Path:
+    """The folder of a checkpoint: itself, or where a repository of the hub was fetched to. Raises UsageError."""
+    if Path(path_or_name).is_dir():
+        return Path(path_or_name)
+    name = str(path_or_name)
+    path_like = name.startswith((".", "/", "~")) or name.count("/") > 1
+    if isinstance(path_or_name, Path) or path_like or Path(name).exists():
+        raise UsageError(f"{name} is not a folder", hint="give a checkpoint's folder or a repository of the hub")
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise UsageError(f"{name} is not a folder, and huggingface_hub is not installed to fetch it") from error
+    try:
+        return Path(str(snapshot_download(name, allow_patterns=FILES)))
+    except (OSError, ValueError) as error:  # the hub library's own errors derive from these
+        raise UsageError(f"{name} is not a folder, and the hub did not provide it: {error}") from error
+
+
+def read_json(file: Path) -> object:
+    """Raises UsageError if it is missing or not JSON."""
+    try:
+        return json.loads(file.read_text())
+    except (OSError, ValueError, RecursionError) as error:  # RecursionError: brackets nested too deeply
+        raise UsageError(f"{file} cannot be read: {error}") from error
+
+
+def read_tensors(folder: Path) -> tuple[dict[str, Array], Path]:
+    """All tensors of a checkpoint by their stored names, and the file that says where they are: `model.safetensors`, or
+    where there is none the index of its parts. Raises UsageError."""
+    if (folder / WHOLE).exists() or not (folder / INDEX).exists():
+        return _read(folder / WHOLE), folder / WHOLE
+    index = folder / INDEX
+    places = _weight_map(index)
+    found: dict[str, Array] = {}
+    for part in dict.fromkeys(places.values()):
+        tensors = _read(folder / part, of=index)
+        wanted = {name for name, place in places.items() if place == part}
+        if odd := sorted(wanted ^ tensors.keys()):
+            where = "is not in it" if odd[0] in wanted else "is in it all the same"
+            raise UsageError(f"{index}: by it {odd[0]} {'is' if odd[0] in wanted else 'is not'} in {part}, but {where}",
+                             hint="the files are of different checkpoints: download them again")  # fmt: skip
+        found |= tensors
+    return found, index
+
+
+def _weight_map(index: Path) -> Mapping[str, str]:
+    """Which file has which tensor. Raises UsageError, also for a file that is not in the index's own folder."""
+    row = read_json(index)
+    places = cast("dict[str, Any]", row).get("weight_map") if isinstance(row, dict) else None
+    if not isinstance(places, dict) or not places:
+        raise UsageError(f"{index} has no weight_map: it is not the index of a checkpoint")
+    places = cast("dict[str, Any]", places)
+    for name, part in places.items():
+        if not isinstance(part, str) or PurePath(part).name != part or not part.endswith(".safetensors"):
+            raise UsageError(f"{index}: {name} is in {part!r}, which is not a .safetensors file beside the index")
+    return places
+
+
+def _read(file: Path, of: Path | None = None) -> dict[str, Array]:
+    try:
+        return load_file(file)
+    except FileNotFoundError as error:
+        if of is not None:
+            raise UsageError(f"{file} is missing, which {of.name} names", hint="download it again") from error
+        hint = f"weights are read from this file, or from the parts that {INDEX} names; not from a .bin"
+        raise UsageError(f"{file} is missing", hint=hint) from error
+    except (OSError, SafetensorError) as error:
+        raise UsageError(f"{file} is truncated or damaged: {error}", hint="download it again") from error
+    except AttributeError as error:  # safetensors raises it for a dtype that numpy lacks, such as F8_E4M3
+        raise UsageError(f"{file}: {error}; weights are float32, float16 or bfloat16") from error

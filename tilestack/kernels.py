@@ -1,0 +1,82 @@
+"""The kernels of `generate`: those of a bundle that is there, or just those that its texts take, compiled for them."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from gpt.config import GPTConfig
+from gpt.model import GPT
+from gpt.text import Request
+from gpt.weights import Weights
+from toolchain.bundle import Bundle
+from toolchain.entry import EntrySpec
+from toolchain.errors import UsageError
+from toolchain.runtime import Executor, Launcher
+
+from .options import SOURCES
+from .progress import progress_bar
+
+USUAL = Path("build/bundle")
+
+
+class Kernels:
+    """Makes the model that continues a text. `bundle`: the one that the user named. A bundle that is made lives as long
+    as `opened`."""
+
+    def __init__(
+        self, source: str, dtype: str, executor: Executor, config: GPTConfig, tensors: Weights, bundle: Path | None,
+        opened: ExitStack,
+    ) -> None:  # fmt: skip
+        self._source, self._dtype, self._executor = source, dtype, executor
+        self._config, self._tensors, self._opened = config, tensors, opened
+        self._path = bundle or (USUAL if USUAL.exists() else None)
+        self._entries: dict[str, EntrySpec] = {}  # of the bundle that was made
+        self._model: GPT | None = None
+
+    def model(self, request: Request) -> GPT:
+        """A model that has the kernels for these texts. The one before is kept if it has them."""
+        if self._path is not None:
+            self._model = self._model or self._with(Bundle.load(self._path))
+            return self._model
+        wanted = {spec.symbol: spec for spec in self._taken(request)}
+        if self._model is None or not wanted.keys() <= self._entries.keys():
+            self._entries |= wanted
+            self._model = self._with(self._compiled())
+        return self._model
+
+    def _with(self, bundle: Bundle) -> GPT:
+        return GPT(self._config, self._tensors, Launcher(bundle, self._source, self._executor), self._dtype)
+
+    def _taken(self, request: Request) -> list[EntrySpec]:
+        from toolchain import targets
+
+        from .selection import entries_of_texts
+
+        target = self._executor.target
+        if target is not None and target not in targets.targets():
+            raise UsageError(
+                f"there is no compiled bundle, and {target} is not a target that can be compiled for",
+                hint="name one with --bundle",
+            )
+        return entries_of_texts(
+            SOURCES[self._source], target, self._executor.sms, self._config, self._tensors, self._dtype,
+            prompts=[len(tokens) for tokens in request.tokens], count=request.count,
+        )  # fmt: skip
+
+    def _compiled(self) -> Bundle:
+        from toolchain import bundle, knobs, pipeline, targets
+        from toolchain.cache import Cache
+
+        package, target = SOURCES[self._source], self._executor.target
+        wanted = [targets.targets()[target]] if target else []
+        entries = [(package, spec) for spec in self._entries.values()]
+        with progress_bar() as progress:
+            outcome = pipeline.compile_entries(
+                entries, wanted, Cache(knobs.cache_dir()), jobs=knobs.jobs(), progress=progress
+            )
+        for failure in outcome.failures:
+            raise failure.error
+        folder = self._opened.enter_context(tempfile.TemporaryDirectory(prefix="tilestack-"))
+        return bundle.write(Path(folder) / "bundle", outcome.compiled, pipeline.tools_used(wanted))
