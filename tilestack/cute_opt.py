@@ -30,8 +30,11 @@ def add(commands: Any) -> None:
 
 
 def cute_opt(args: argparse.Namespace) -> int:
+    from xdsl.dialects.builtin import StringAttr
+
     from toolchain.cute.dialect import parse
-    from toolchain.cute.passes import PASSES
+    from toolchain.cute.nvvm.location import verify
+    from toolchain.cute.passes import PASSES, TARGET
     from toolchain.errors import UsageError
 
     names = [name for name in args.pass_pipeline.split(",") if name]
@@ -40,9 +43,11 @@ def cute_opt(args: argparse.Namespace) -> int:
     stdin = str(args.file) == "-"
     text = sys.stdin.read() if stdin else _decoded(args.file)
     module = parse(text, "<stdin>" if stdin else str(args.file))
+    if args.emit == "ptx":
+        module.attributes.setdefault(TARGET, StringAttr(args.arch))
     for name in names:
         PASSES[name](module)
-        module.verify()
+        verify(module, f"after {name}")
         if args.print_ir_after_all:
             print(f"// after {name}", module, sep="\n", file=sys.stderr)
     emit(args.output, _emitted(module, args.emit, args.arch, str(args.file)).encode())

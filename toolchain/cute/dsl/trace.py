@@ -84,13 +84,13 @@ class Kernel:
     def __str__(self) -> str:
         return str(self.module)
 
-    def lowered(self) -> ModuleOp:
-        """A copy of the module at the base level."""
-        return lower_module(self.module.clone())
+    def lowered(self, arch: str = "") -> ModuleOp:
+        """A copy of the module at the base level; if an architecture is given, for it."""
+        return lower_module(self.module.clone(), arch)
 
     def ptx(self, arch: str, *, level: int = 3) -> str:
         """PTX for an architecture such as `sm_90a`. Raises SourceError, UsageError or ToolchainError."""
-        return compile_to_ptx(self.lowered(), arch, level=level, name=self.name)
+        return compile_to_ptx(self.lowered(arch), arch, level=level, name=self.name)
 
 
 def kernel(

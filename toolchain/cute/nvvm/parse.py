@@ -6,15 +6,17 @@ from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects.arith import Arith
-from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.dialects.builtin import Builtin, ModuleOp, UnknownLoc
 from xdsl.dialects.cf import Cf
 from xdsl.dialects.llvm import LLVM
 from xdsl.dialects.math import Math
 from xdsl.dialects.scf import Scf
+from xdsl.ir import Operation
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from ...errors import SourceError
+from . import location
 from .dialect import GPU, NVVM
 
 
@@ -39,16 +41,30 @@ def parse(text: str, name: str = "<kernel>") -> ModuleOp:
 def parse_with(dialects: Context, text: str, name: str) -> ModuleOp:
     """`parse` with other dialects."""
     try:
-        module = Parser(dialects, text, name).parse_module()
-        module.verify()
+        module = _Placing(dialects, text, name).parse_module()
     except ParseError as error:
-        line, column = _place(text, error)
+        line, column = _place(text, error.span.start)
         raise SourceError(f"{name}:{line}:{column}: {error.msg}") from error
     except VerifyException as error:
         raise SourceError(f"{name}: {error}") from error
+    location.verify(module, name)
     return module
 
 
-def _place(text: str, error: ParseError) -> tuple[int, int]:
-    before = text[: error.span.start]
-    return before.count("\n") + 1, error.span.start - (before.rfind("\n") + 1) + 1
+class _Placing(Parser):
+    """A parser that gives each operation its place, unless the text says where it comes from."""
+
+    def __init__(self, dialects: Context, text: str, name: str) -> None:
+        super().__init__(dialects, text, name)
+        self._text, self._name = text, name
+
+    def parse_operation(self) -> Operation:
+        start = self._current_token.span.start
+        op = super().parse_operation()
+        if isinstance(op.location, UnknownLoc):
+            op.location = location.at(self._name, *_place(self._text, start))
+        return op
+
+
+def _place(text: str, offset: int) -> tuple[int, int]:
+    return text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1

@@ -8,8 +8,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from .expand_ops import expand_ops
 from .fold_static import fold_static
-from .nvgpu_to_nvvm import nvgpu_to_nvvm
+from .nvgpu_to_nvvm import TARGET, nvgpu_to_nvvm
 from .to_base import to_base
+
+__all__ = ["PASSES", "PIPELINE", "TARGET"]
 
 PASSES: Mapping[str, Callable[[ModuleOp], None]] = {
     "cute-fold-static": fold_static,

@@ -18,6 +18,7 @@ from ..dialect.ops import OPERATIONS, StaticOp
 from ..dialect.tensor_ops import CopyAtomCallOp, CopyOp, GemmOp, MmaAtomCallOp, operand_counts
 from ..dialect.types import CoordType, TileType
 from ..layout import Layout, idx2crd, make_layout, size
+from ..nvvm.location import blamed
 
 Slice: Any = OPERATIONS["slice"]
 Divide: Any = OPERATIONS["logical_divide"]
@@ -34,8 +35,9 @@ def expand_ops(module: ModuleOp) -> None:
 
 def _expand(op: Operation, calls: Any) -> None:
     builder = Builder(InsertPoint.before(op))
-    for call in calls(op, builder):
-        builder.insert(call)
+    with blamed("cute-expand-ops", op):
+        for call in calls(op, builder):
+            builder.insert(call).location = op.location
     Rewriter.erase_op(op)
 
 

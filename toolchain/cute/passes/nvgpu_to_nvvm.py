@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from xdsl.builder import Builder
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, IntAttr, ModuleOp, i32, i64
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import DenseArrayBase, IntAttr, ModuleOp, StringAttr, i32, i64
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ...errors import SourceError
 from ..nvgpu import ArchOp
+from ..nvvm.location import blamed
 
 SHARED = llvm.LLVMPointerType(IntAttr(3))
+TARGET = "cute.target"  # a module's attribute: what it is compiled for, such as "sm_90a"
 
 
 def nvgpu_to_nvvm(module: ModuleOp) -> None:
-    """Lowers in place."""
+    """Lowers in place. Raises SourceError for an instruction that the module's target, if one is given, lacks."""
     for op in list(module.walk()):
         if isinstance(op, ArchOp):
             _lower(op)
 
 
 def _lower(op: ArchOp) -> None:
+    with blamed("cute-nvgpu-to-nvvm", op):
+        _check_target(op)
     builder = Builder(InsertPoint.before(op))
     args = [_address(arg, builder) for arg in op.args]
     text, constraints = op.asm
@@ -36,6 +41,17 @@ def _lower(op: ArchOp) -> None:
             for i, kind in enumerate(kinds)
         ]
     Rewriter.replace_op(op, [], results)
+
+
+def _check_target(op: ArchOp) -> None:
+    """The target of the nearest module that says one has the instruction."""
+    found: Operation | None = op
+    while found is not None:
+        if isinstance(target := found.attributes.get(TARGET), StringAttr):
+            if not op.ROW.runs_on(target.data):
+                raise SourceError(f"{target.data} has no such instruction: {op.ROW.where} do", hint="another target")
+            return
+        found = found.parent_op()
 
 
 def _address(value: SSAValue, builder: Builder) -> SSAValue:

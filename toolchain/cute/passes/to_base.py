@@ -21,6 +21,7 @@ from ..dialect.types import CuteType
 from ..layout import Dynamic, Layout
 from ..layout import tuples as nested
 from ..nvvm.index import Index, as_value, index
+from ..nvvm.location import blamed
 from .memory import lower_memory
 
 CUTE = (AlgebraOp, CompareOp, GetScalarsOp, MakeOp, MemoryOp, StaticOp)
@@ -37,12 +38,12 @@ def to_base(module: ModuleOp) -> None:
     builder = Builder(InsertPoint.before(lowered[0]))
     for op in lowered:
         builder.insertion_point = InsertPoint.before(op)
-        _lower(op, known, builder)
+        with blamed("cute-to-base", op):
+            _lower(op, known, builder)
     for op in module.walk():
         if not isinstance(op, CUTE) and any(isinstance(value.type, CuteType) for value in op.operands):
-            raise SourceError(
-                f"cute-to-base: {op.name} takes a value of cute", hint="take its numbers: cute.get_scalars"
-            )
+            with blamed("cute-to-base", op):
+                raise SourceError(f"{op.name} takes a value of cute", hint="take its numbers: cute.get_scalars")
     for op in reversed(lowered):
         Rewriter.erase_op(op)
 

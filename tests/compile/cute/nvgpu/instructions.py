@@ -33,7 +33,7 @@ def forms(target: str) -> Iterator[Form]:
             for rank in (1, 5):
                 yield from ((name, atom, number, COORDINATES[name] + rank) for atom in row.atoms or ("",))
         elif name == "copy.cp_async":
-            yield from ((name, "", width, count) for width in row.numbers for count in (2, 3))
+            yield from ((name, "", width, count) for width in (4, 8, 16) for count in (2, 3))
         else:
             yield from ((name, atom, number, 0) for atom in _atoms(name, target) or row.atoms or ("",))
 
