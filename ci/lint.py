@@ -30,6 +30,7 @@ def commands() -> list[list[str]]:
         ["ruff", "check", "."],
         ["ruff", "format", "--check", "."],
         ["lint-imports", "--no-logo"],
+        ["actionlint", "-no-color", "-shellcheck=", "-pyflakes=", *workflows],  # ci.scripts runs shellcheck
         ["zizmor", "--offline", "--quiet", "--no-progress", *workflows],
         ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows],
         ["check-jsonschema", "--builtin-schema", "vendor.github-issue-forms", *forms],

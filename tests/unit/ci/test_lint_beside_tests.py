@@ -63,4 +63,24 @@ def test_a_linter_that_fails_stops_no_other(capfd: pytest.CaptureFixture[str]) -
 
 def test_every_linter_is_in_the_toolchain() -> None:
     names = {name for name, *_ in commands()}
-    assert names == {"python", "ruff", "basedpyright", "lint-imports", "zizmor", "check-jsonschema"}
+    assert names == {"actionlint", "basedpyright", "check-jsonschema", "lint-imports", "python", "ruff", "zizmor"}
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("runs-on: ubuntu-24.04", ""),
+        ("runs-on: ubuntu-99.04", 'label "ubuntu-99.04" is unknown'),
+        ("needs: [absent]\n    runs-on: ubuntu-24.04", 'needs job "absent" which does not exist'),
+        ("if: github.nothing == 1\n    runs-on: ubuntu-24.04", 'property "nothing" is not defined'),
+    ],
+)
+def test_actionlint_finds_what_the_schema_allows(
+    line: str, said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    workflow = tmp_path / "one.yml"
+    workflow.write_text(f"on: push\njobs:\n  first:\n    {line}\n    steps: [{{run: 'true'}}]\n")
+    (found,) = [[word for word in words if not word.endswith("yml")] for words in commands() if words[0] == "actionlint"]
+    assert bool(lint([[*found, str(workflow)]])) == bool(said)
+    assert said in capfd.readouterr().out
