@@ -147,7 +147,7 @@ def bisect(bundles: tuple[Bundle, Bundle], cell: str, cache: Cache, check: str |
                 hint="the bundle was compiled with other options: compile it again",
             )
     if check is None:
-        by_usage = by_resources(one, two, cache)
+        by_usage = by_resources(one.cubin, two.cubin, one.entry.spec.symbol, cache)
         judge: Judge = lambda _, cubin, __: by_usage(cubin)  # noqa: E731
     else:
         judge = _by_command(check, one, target)
@@ -201,14 +201,14 @@ def _code(one: Build, two: Build, second: frozenset[Factor]) -> Artifact:
     return made if made.form.version == version else _rewritten(made, version)
 
 
-def by_resources(one: Build, two: Build, cache: Cache) -> Callable[[bytes], tuple[bool, str]]:
-    """Judges a cubin. It shows the difference if it has at least half of the points that the second build has over the
+def by_resources(first: bytes, second: bytes, symbol: str, cache: Cache) -> Callable[[bytes], tuple[bool, str]]:
+    """Judges a cubin of a kernel that was built twice. It shows the difference if it has at least half of the points that the second build has over the
     first, or, where the rules give none, if it has the second build's resources and instructions."""
 
     def usage(cubin: bytes) -> Usage:
-        return entry_usage(next(iter(inspect_all([cubin], cache, 1))), one.entry.spec.symbol)
+        return entry_usage(next(iter(inspect_all([cubin], cache, 1))), symbol)
 
-    before, after = usage(one.cubin), usage(two.cubin)
+    before, after = usage(first), usage(second)
     changed = reasons(before, after)
     points = total if total(changed) >= gain(changed) else gain
     whole = points(changed)

@@ -5,6 +5,8 @@ The user's checkout, and a bisection that they may have begun there, stay as the
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -15,18 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolchain.bundle import Bundle
+from toolchain.bundle import MANIFEST
 from toolchain.cache import Cache
 from toolchain.errors import BundleError, ToolchainError, UsageError
 from toolchain.knobs import ROOT
 
-from .bisect import Build, by_resources, run_check
+from .bisect import by_resources, run_check
 
 NONE_LEFT = 2  # the exit code of `git bisect` when only skipped commits are left
 PYTHON = ".toolchain/venv/bin/python"
 
 Judge = Callable[[Path], tuple[bool | None, str]]  # of the worktree: whether it shows the difference, and words
-Compile = Callable[[Path], Bundle]  # of the worktree: the one kernel, compiled by the commit's own code
+Compile = Callable[[Path], Path]  # of the worktree: a bundle with the one kernel, written by the commit's own code
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def compiler(cell: str, output: Path, nox: str) -> Compile:
     """Compiles one kernel with a worktree's own toolchain. `cell`: `source/symbol target`."""
     name, _, target = cell.rpartition(" ")
 
-    def compile_cell(tree: Path) -> Bundle:
+    def compile_cell(tree: Path) -> Path:
         shutil.rmtree(output, ignore_errors=True)  # rather than an option that an older commit may lack
         for words in (
             [nox, "-s", "build_toolchain"],
@@ -111,9 +113,27 @@ def compiler(cell: str, output: Path, nox: str) -> Compile:
             if done.returncode:
                 last = (done.stderr or done.stdout).strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
                 raise ToolchainError(f"{' '.join(words[:4])}: {last[0]}")
-        return Bundle.load(output)
+        return output
 
     return compile_cell
+
+
+def cubin_of(bundle: Path, cell: str) -> bytes:
+    """The cubin of `source/symbol target`. It reads only what manifests of every format since the second have in common,
+    since a commit writes the format of its day. Raises BundleError, also if the commit does not have the kernel yet."""
+    name, _, target = cell.rpartition(" ")
+    try:
+        rows: list[dict[str, Any]] = json.loads((bundle / MANIFEST).read_text())["entries"]
+        own = [row["cubins"] for row in rows if f"{row['spec']['source']}/{row['spec']['symbol']}" == name]
+        if not own or target not in own[0]:
+            raise BundleError(f"it has no kernel {cell}", hint="tilestack diff lists those of two bundles")
+        sha256 = str(own[0][target])
+        cubin = (bundle / "files" / f"{sha256}.cubin").read_bytes()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BundleError(f"{bundle} is no bundle that can be read: {type(error).__name__}: {error}") from error
+    if hashlib.sha256(cubin).hexdigest() != sha256:
+        raise BundleError(f"{bundle} is damaged: {sha256}.cubin has another content")
+    return cubin
 
 
 def bisect_commits(
@@ -127,27 +147,23 @@ def bisect_commits(
         first = _kept(compile_cell(tree), Path(folder, "first"))
         git(tree, "checkout", "--quiet", "--detach", bad)
         second = _kept(compile_cell(tree), Path(folder, "second"))
-        one, two = Build.of(first, cell), Build.of(second, cell)
-        if check is None and one.cubin == two.cubin:
+        one, two = cubin_of(first, cell), cubin_of(second, cell)
+        if check is None and one == two:
             raise UsageError(f"{cell} is the same at {good} and at {bad}", hint="nothing is to be found")
-        by_usage = by_resources(one, two, cache) if check is None else None
+        symbol = cell.rpartition(" ")[0].partition("/")[2]
+        by_usage = by_resources(one, two, symbol, cache) if check is None else None
 
         def judge(tree: Path) -> tuple[bool | None, str]:
             try:
                 made = compile_cell(tree)
-                if by_usage is not None:
-                    return by_usage(Build.of(made, cell).cubin)
-                return run_check(check or "", base=first.root, bundle=made.root)
+                cubin = cubin_of(made, cell)
             except (ToolchainError, BundleError) as error:
                 return None, str(error.args[0]).splitlines()[0]
-            except UsageError as error:
-                if "has no cubin" in str(error):  # the entry is younger than the commit
-                    return None, str(error.args[0])
-                raise
+            return by_usage(cubin) if by_usage else run_check(check or "", base=first, bundle=made)
 
         return search(good, bad, judge, tree)
 
 
-def _kept(bundle: Bundle, place: Path) -> Bundle:
+def _kept(bundle: Path, place: Path) -> Path:
     """A copy: the next commit is compiled to the same folder."""
-    return Bundle.load(Path(shutil.copytree(bundle.root, place)))
+    return Path(shutil.copytree(bundle, place))

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ci.diff.commits import Compile, bisect_commits, compiler, git
+from ci.diff.commits import Compile, bisect_commits, compiler, cubin_of, git
 from toolchain.bundle import Bundle
 from toolchain.cache import Cache
 from toolchain.cubin import Usage
-from toolchain.errors import ToolchainError, UsageError
+from toolchain.errors import BundleError, ToolchainError, UsageError
 
 from .conftest import PLAIN, Make, other
 
@@ -50,11 +50,11 @@ def compiled(bundle: Make, usages: dict[bytes, Usage]) -> Compile:
     """A compiler whose cubin is the kernel's text. `broken` does not compile, and `slow` spills."""
     usages |= {b"fast": PLAIN, b"faster": other(registers=60), b"slow": other(spills=99)}
 
-    def compile_(tree: Path) -> Bundle:
+    def compile_(tree: Path) -> Path:
         text = (tree / "kernel").read_text()
         if text == "broken":
             raise ToolchainError("does not compile")
-        return bundle("compiled", {"gelu_1024_f16": {"sm_90": text.encode()}})
+        return bundle("compiled", {"gelu_1024_f16": {"sm_90": text.encode()}}).root
 
     return compile_
 
@@ -122,3 +122,38 @@ def test_a_tree_is_compiled_with_its_own_toolchain(tmp_path: Path) -> None:
     assert not (tmp_path / "bundle").exists()  # what the commit before left
     with pytest.raises(UsageError, match="cannot be started"):
         compiler(CELL, tmp_path / "bundle", str(tmp_path / "none"))(tmp_path)
+
+
+def test_a_bundle_of_another_format_is_read(bundle: Make) -> None:
+    made = bundle("old", {"gelu_1024_f16": {"sm_90": b"fast"}}).root
+    manifest = made / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"format": ', '"format": -'))
+    with pytest.raises(BundleError, match="this version reads format"):
+        Bundle.load(made)
+    assert cubin_of(made, CELL) == b"fast"
+
+
+def test_what_is_no_cubin_of_that_kernel_is_refused(bundle: Make, tmp_path: Path) -> None:
+    made = bundle("b", {"gelu_1024_f16": {"sm_90": b"fast"}}).root
+    with pytest.raises(BundleError, match="no kernel py/gelu_1024_f16 sm_80"):
+        cubin_of(made, "py/gelu_1024_f16 sm_80")
+    with pytest.raises(BundleError, match="no kernel mlir/gelu_1024_f16 sm_90"):
+        cubin_of(made, "mlir/gelu_1024_f16 sm_90")
+    with pytest.raises(BundleError, match="no bundle that can be read"):
+        cubin_of(tmp_path, CELL)
+    (file,) = made.rglob("*.cubin")
+    file.write_bytes(b"other")
+    with pytest.raises(BundleError, match="has another content"):
+        cubin_of(made, CELL)
+
+
+def test_a_commit_without_the_kernel_is_skipped(
+    repository: Path, commits: Commits, compiled: Compile, bundle: Make, tmp_path: Path
+) -> None:
+    def other_kernel_if_new(tree: Path) -> Path:
+        if (tree / "kernel").read_text() == "new":
+            return bundle("compiled", {"softmax_1024_f16": {"sm_90": b"new"}}).root
+        return compiled(tree)
+
+    made = commits(["fast", "new", "slow"])
+    assert run(made, other_kernel_if_new, repository, tmp_path) == made[1:]
