@@ -61,7 +61,9 @@ def report(args: argparse.Namespace) -> int:
     runs = load(args.results)
     resources = of_bundle(Bundle.load(args.bundle)) if args.bundle else None
     compiles = read_runs(args.cache) if args.cache else None
-    made = {page: render_html(runs, resources, table(args.diff), table(args.support), compiles)}
+    difference = table(args.diff, "changed", "tilestack diff --json")
+    support = table(args.support, "compiled", "python -m ci.support page")
+    made = {page: render_html(runs, resources, difference, support, compiles)}
     if args.junit:
         made[args.junit] = render_junit(runs)
     if args.markdown:

@@ -202,8 +202,9 @@ def _code(one: Build, two: Build, second: frozenset[Factor]) -> Artifact:
 
 
 def by_resources(first: bytes, second: bytes, symbol: str, cache: Cache) -> Callable[[bytes], tuple[bool, str]]:
-    """Judges a cubin of a kernel that was built twice. It shows the difference if it has at least half of the points that the second build has over the
-    first, or, where the rules give none, if it has the second build's resources and instructions."""
+    """Judges a cubin of a kernel that was built twice. It shows the difference if it has at least half of the points
+    that the second build has over the first, or, where the rules give none, if it has the second build's resources and
+    instructions."""
 
     def usage(cubin: bytes) -> Usage:
         return entry_usage(next(iter(inspect_all([cubin], cache, 1))), symbol)

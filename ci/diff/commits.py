@@ -119,8 +119,8 @@ def compiler(cell: str, output: Path, nox: str) -> Compile:
 
 
 def cubin_of(bundle: Path, cell: str) -> bytes:
-    """The cubin of `source/symbol target`. It reads only what manifests of every format since the second have in common,
-    since a commit writes the format of its day. Raises BundleError, also if the commit does not have the kernel yet."""
+    """The cubin of `source/symbol target`. It reads only what the formats of manifests since the second have in
+    common, since a commit writes the format of its day. Raises BundleError, also if there is no such kernel yet."""
     name, _, target = cell.rpartition(" ")
     try:
         rows: list[dict[str, Any]] = json.loads((bundle / MANIFEST).read_text())["entries"]

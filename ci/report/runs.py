@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from conformance.origin import Origin
 from conformance.result import FORMAT, Results
@@ -116,13 +116,16 @@ def _times(path: Path, document: Any) -> Times:
         raise UsageError(f"{path}: no results of the benchmarks ({type(error).__name__}: {error})") from error
 
 
-def table(path: Path | None) -> Any:
-    """What another tool wrote as JSON. None without a file. Raises UsageError."""
+def table(path: Path | None, rows: str, writer: str) -> Any:
+    """What another tool, `writer`, wrote as JSON, with a list called `rows`. None without a file. Raises UsageError."""
     if path is None:
         return None
     try:
-        return json.loads(path.read_text())
+        found: Any = json.loads(path.read_text())
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no JSON: {error}") from error
+    if not isinstance(found, dict) or not isinstance(cast("dict[str, Any]", found).get(rows), list):
+        raise UsageError(f"{path} has no list {rows!r}", hint=f"it should be what `{writer}` writes")
+    return cast("Any", found)

@@ -61,7 +61,9 @@ def install(version: str, folder: Path, uv: str) -> Tool:
 def entries(settings: Settings) -> dict[str, list[tuple[str, EntrySpec]]]:
     """By source: the entries of the table, each with its package. Raises UsageError for a symbol that no source has."""
     found: dict[str, list[tuple[str, EntrySpec]]] = {}
-    for name, package in packages().items():
+    for name in settings.sources:
+        if not (package := packages().get(name)):
+            raise UsageError(f"no source is called {name}", hint="ci/support/support.toml")
         specs = {spec.symbol: spec for spec in load_source(package).entries() if not spec.targets}
         if missing := [symbol for symbol in settings.entries if symbol not in specs]:
             raise UsageError(f"{name} has no portable entry {', '.join(missing)}", hint="ci/support/support.toml")
@@ -105,17 +107,25 @@ def kernels_hash(chosen: Mapping[str, Sequence[tuple[str, EntrySpec]]]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
+def told(error: str, symbols: Sequence[str], of: int) -> str:
+    """An error with the entries that it met, unless it met all."""
+    return error if len(symbols) == of else f"{error} (only {', '.join(symbols)})"
+
+
 def rows_of(
     version: str, bytecode: str, source: str, made: Sequence[Made], results: Mapping[tuple[str, str], bytes | str]
 ) -> list[CompileRow]:
     """A row for each group of targets with the same outcome. `results`: by symbol and target."""
     groups: dict[tuple[int, str], list[str]] = {}
-    of_export = [entry.why for entry in made if entry.why]
     for target in targets():
-        tried = [results[entry.spec.symbol, target] for entry in made if entry.artifact]
-        errors = dict.fromkeys([*of_export, *(result for result in tried if isinstance(result, str))])
-        count = sum(isinstance(result, bytes) for result in tried)
-        groups.setdefault((count, "; ".join(errors)), []).append(target)
+        failed: dict[str, list[str]] = {}
+        for entry in made:
+            result = results[entry.spec.symbol, target] if entry.artifact else entry.why
+            if isinstance(result, str):
+                failed.setdefault(result, []).append(entry.spec.symbol)
+        why = "; ".join(told(error, symbols, len(made)) for error, symbols in failed.items())
+        count = len(made) - sum(map(len, failed.values()))
+        groups.setdefault((count, why), []).append(target)
     good = sum(entry.artifact is not None for entry in made)
     return [
         CompileRow(version, bytecode, source, len(made), good, count, why, tuple(names))

@@ -21,16 +21,18 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Settings:
-    """`support.toml`: the bytecode versions, the symbols of the entries, and how many cases a GPU runs of each."""
+    """`support.toml`: the bytecode versions, the sources, the symbols of their entries, and how many cases a GPU runs
+    of each."""
 
     bytecode: Sequence[str]
+    sources: Sequence[str]
     entries: Sequence[str]
     cases: int
 
     @classmethod
     def load(cls, path: Path = HERE / "support.toml") -> Settings:
         table = tomllib.loads(path.read_text())
-        return cls(table["bytecode"], table["entries"], table["cases"])
+        return cls(table["bytecode"], table["sources"], table["entries"], table["cases"])
 
 
 @dataclass(frozen=True)

@@ -65,9 +65,15 @@ def test_what_is_no_file_of_the_benchmarks(tmp_path: Path, save_times: Save) -> 
 
 def test_what_another_tool_wrote(tmp_path: Path) -> None:
     path = tmp_path / "diff.json"
-    assert table(None) is None
-    with pytest.raises(UsageError, match="cannot be read"):
-        table(path)
-    path.write_text("{")
-    with pytest.raises(UsageError, match="is no JSON"):
-        table(path)
+    assert table(None, "changed", "tilestack diff --json") is None
+    for text, said in (
+        (None, "cannot be read"), ("{", "is no JSON"), ("[]", "has no list"), ("{}", "has no list"),
+        ('{"changed": 1}', "has no list 'changed'\n  next: it should be what `tilestack diff --json` writes"),
+    ):  # fmt: skip
+        if text is not None:
+            path.write_text(text)
+        with pytest.raises(UsageError) as error:
+            table(path, "changed", "tilestack diff --json")
+        assert said in str(error.value)
+    path.write_text('{"changed": []}')
+    assert table(path, "changed", "tilestack diff --json") == {"changed": []}

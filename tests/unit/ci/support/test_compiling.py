@@ -39,17 +39,29 @@ def test_targets_with_the_same_outcome_share_a_row() -> None:
     made = [Made(one, tile_ir(BYTECODE, "13.3")), Made(two, None, "cannot be written")]
     results = {(one.symbol, target): b"cubin" if target != "sm_90" else "error: no" for target in targets()}
     good, bad = sorted(rows_of("1.2.3", "13.3", "mlir", made, results), key=lambda row: len(row.targets), reverse=True)
-    assert (good.of, good.exported, good.compiled, good.why) == (2, 1, 1, "cannot be written")
-    assert (bad.compiled, bad.why, bad.targets) == (0, "cannot be written; error: no", ("sm_90",))
+    assert (good.of, good.exported, good.compiled, good.why) == (2, 1, 1, f"cannot be written (only {two.symbol})")
+    assert (bad.compiled, bad.targets) == (0, ("sm_90",))
+    assert bad.why == f"error: no (only {one.symbol}); cannot be written (only {two.symbol})"
     assert len(good.targets) == len(targets()) - 1
+
+
+def test_an_error_of_all_entries_names_none() -> None:
+    (package, *_) = packages().values()
+    made = [Made(spec, tile_ir(BYTECODE, "13.3")) for spec in load_source(package).entries()[:2]]
+    (row,) = rows_of(
+        "1.2.3", "13.3", "mlir", made, {(one.spec.symbol, target): "error: no" for one in made for target in targets()}
+    )
+    assert (row.compiled, row.why, row.targets) == (0, "error: no", tuple(targets()))
 
 
 def test_the_entries_of_the_settings_are_portable_and_in_both_sources() -> None:
     found = entries(Settings.load())
-    assert found.keys() == packages().keys()
+    assert list(found) == Settings.load().sources
     assert all([spec.symbol for _, spec in rows] == Settings.load().entries for rows in found.values())
     with pytest.raises(UsageError, match="no portable entry nothing_f32"):
-        entries(Settings(["13.3"], ["nothing_f32"], 1))
+        entries(Settings(["13.3"], ["mlir"], ["nothing_f32"], 1))
+    with pytest.raises(UsageError, match="no source is called none"):
+        entries(Settings(["13.3"], ["none"], ["gelu_any_f32"], 1))
 
 
 def test_a_version_without_locked_wheels_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from ci.support.table import KERNELS, Settings
 from toolchain.bundle import Compiled, write
 from toolchain.errors import UsageError
 
-SETTINGS = Settings(["13.1"], ["kv_append_D32_bf16"], 1)
+SETTINGS = Settings(["13.1"], ["mlir"], ["kv_append_D32_bf16"], 1)
 
 
 @pytest.fixture
