@@ -75,7 +75,8 @@ class MmaAtom:
         if self.threads != WARP:
             sparse = ".sp" * self.sparse
             return f"wgmma.mma_async{sparse}.sync.aligned.{shape}.{self.c}.{self.ab}.{self.ab}"
-        return f"mma{'.sp' * self.sparse}.sync.aligned.{shape}.row.col.{self.c}.{self.ab}.{self.ab}.{self.c}"
+        sparse = ".sp::ordered_metadata" * self.sparse
+        return f"mma{sparse}.sync.aligned.{shape}.row.col.{self.c}.{self.ab}.{self.ab}.{self.c}"
 
     @property
     def inline_asm(self) -> tuple[str, str]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from xdsl.ir import SSAValue
+
 from ..nvgpu import ARCH
+from ..nvgpu.descriptor_ops import InstructionDescriptorOp, SmemDescriptorOp
 from ..nvvm.dialect import READ, Barrier0Op, CpAsyncCommitGroupOp, CpAsyncWaitGroupOp
 from ..nvvm.index import Index
 from .trace import current
@@ -61,3 +64,16 @@ def tanh(value: Scalar) -> Scalar:
 def instruction(name: str, *args: Any, results: Any = (), atom: str = "", n: int | None = None) -> Any:
     """An operation `cute_nvgpu.arch.<name>`."""
     return current().insert(ARCH[name]([ssa(arg) for arg in args], results, atom, n)).res
+
+
+def smem_descriptor(
+    pointer: SSAValue, generation: str, *, stride: int, leading: int = 16, swizzle: int = 128
+) -> SSAValue:
+    """The descriptor of an operand in shared memory; sizes in bytes. `generation`: `sm_90` or `sm_100`."""
+    made = SmemDescriptorOp(pointer, generation, leading=leading, stride=stride, swizzle=swizzle)
+    return current().insert(made).res
+
+
+def instruction_descriptor(atom: str, majors: str = "kk") -> SSAValue:
+    """The instruction descriptor of a tcgen05 atom. `majors`: what lies side by side in A and in B, `k` or `m`."""
+    return current().insert(InstructionDescriptorOp(atom, majors)).res

@@ -16,7 +16,7 @@ from .parse import parse
 
 # The PTX version for an architecture: the lowest that has all of its instructions. Without one LLVM writes the first
 # that knows the architecture, which lacks instructions. Source: PTX ISA 9.0, "Release Notes".
-PTX_VERSIONS = {"sm_80": 80, "sm_86": 80, "sm_89": 84, "sm_90": 84, "sm_90a": 84, "sm_100": 86, "sm_100a": 86,
+PTX_VERSIONS = {"sm_80": 85, "sm_86": 85, "sm_89": 85, "sm_90": 85, "sm_90a": 85, "sm_100": 86, "sm_100a": 87,
                 "sm_103a": 88, "sm_120": 87, "sm_120a": 87}  # fmt: skip
 LEVELS = (0, 1, 2, 3)
 _ENTRY = re.compile(r"^\.visible \.entry (\w+)\(", re.MULTILINE)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from xdsl.builder import Builder
-from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, IntAttr, ModuleOp, StringAttr, i32, i64
+from xdsl.dialects import arith, llvm
+from xdsl.dialects.builtin import DenseArrayBase, IntAttr, IntegerAttr, IntegerType, ModuleOp, StringAttr, i32, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...errors import SourceError
 from ..nvgpu import ArchOp
+from ..nvgpu.descriptor_ops import LARGEST, InstructionDescriptorOp, SmemDescriptorOp
 from ..nvvm.location import blamed
 
 SHARED = llvm.LLVMPointerType(IntAttr(3))
@@ -19,8 +20,15 @@ TARGET = "cute.target"  # a module's attribute: what it is compiled for, such as
 def nvgpu_to_nvvm(module: ModuleOp) -> None:
     """Lowers in place. Raises SourceError for an instruction that the module's target, if one is given, lacks."""
     for op in list(module.walk()):
-        if isinstance(op, ArchOp):
-            _lower(op)
+        match op:
+            case ArchOp():
+                _lower(op)
+            case SmemDescriptorOp():
+                _describe(op)
+            case InstructionDescriptorOp():
+                Rewriter.replace_op(op, arith.ConstantOp(IntegerAttr(op.word, i32)))
+            case _:
+                pass
 
 
 def _lower(op: ArchOp) -> None:
@@ -41,6 +49,19 @@ def _lower(op: ArchOp) -> None:
             for i, kind in enumerate(kinds)
         ]
     Rewriter.replace_op(op, [], results)
+
+
+def _describe(op: SmemDescriptorOp) -> None:
+    """The address in units of 16 bytes, below the fields that are known."""
+    builder = Builder(InsertPoint.before(op))
+
+    def number(value: int, kind: IntegerType = i32) -> SSAValue:
+        return builder.insert(arith.ConstantOp(IntegerAttr(value, kind))).result
+
+    near = builder.insert(arith.AndIOp(_address(op.start, builder), number(LARGEST))).result
+    units = builder.insert(arith.ShRUIOp(near, number(4))).result
+    wide = builder.insert(arith.ExtUIOp(units, i64)).result
+    Rewriter.replace_op(op, arith.OrIOp(wide, number(op.fields, i64)))
 
 
 def _check_target(op: ArchOp) -> None:

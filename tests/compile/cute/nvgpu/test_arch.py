@@ -15,7 +15,7 @@ from toolchain.cute.nvvm import compile_to_ptx
 from toolchain.stages import compile_ptx
 from toolchain.tools import tool
 
-TARGETS = ("sm_80", "sm_89", "sm_90a")
+TARGETS = ("sm_80", "sm_89", "sm_90a", "sm_100a")
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -74,7 +74,7 @@ def test_an_operand_a_in_registers_is_that_of_the_ptx_manual(thread: int) -> Non
 def test_a_sparse_a_has_half_of_k() -> None:
     atom = find("mma_sp.m16n8k32.f32.bf16")
     assert (atom.tile("a"), atom.tile("b")) == ((16, 16), (8, 32))
-    assert atom.instruction == "mma.sp.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32"
+    assert atom.instruction == "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32"
 
 
 @pytest.mark.parametrize("atom", BY_WARP, ids=lambda atom: atom.name)

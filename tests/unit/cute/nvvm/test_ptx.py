@@ -22,7 +22,7 @@ KERNEL = """gpu.module @kernels {
 
 def test_a_kernel_is_ptx_for_its_architecture() -> None:
     made = compile_to_ptx(KERNEL, "sm_90a")
-    assert ".version 8.4\n.target sm_90a" in made
+    assert ".version 8.5\n.target sm_90a" in made
     assert ".visible .entry scale(" in made
     assert ".maxntid 128" in made
     assert compile_to_ptx(KERNEL, "sm_90a") == made
