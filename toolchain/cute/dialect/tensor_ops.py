@@ -155,14 +155,15 @@ class CopyAtomCallOp(CopyLike):
 
 @irdl_op_definition
 class GemmOp(MemoryOp):
-    """D = A x B + C: tiled MMA, D (V, M, N), A (V, M, K), B (V, N, K), C like D."""
+    """D = A x B + C: tiled MMA, D (V, M, N), A (V, M, K), B (V, N, K), C like D. Without C, D = A x B."""
 
     name = "cute.gemm"
     KINDS: ClassVar[Kinds] = (TiledMmaType, MemRefType, MemRefType, MemRefType, MemRefType)
-    NEEDED: ClassVar[int] = 5
+    NEEDED: ClassVar[int] = 4
 
     def check(self, kinds: list[Any]) -> None:
-        d, a, b, c = (_tensor(kind) for kind in kinds[1:])
+        d, a, b = (_tensor(kind) for kind in kinds[1:4])
+        c = _tensor(kinds[4]) if len(kinds) == 5 else d
         _static(self.name, d, a, b, c)
         if [len(d), len(c)] != [3, 3] or len(a) not in (2, 3) or len(a) != len(b):
             raise VerifyException(
@@ -184,7 +185,7 @@ class MmaAtomCallOp(MemoryOp):
 
     name = "cute.mma_atom_call"
     KINDS: ClassVar[Kinds] = (TiledMmaType, MemRefType, MemRefType, MemRefType, MemRefType)
-    NEEDED: ClassVar[int] = 5
+    NEEDED: ClassVar[int] = 4
 
 
 MEMORY: list[type[Operation]] = [

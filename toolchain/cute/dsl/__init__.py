@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import IntAttr, i1, i32
 from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Block, Region
 
+from ...errors import UsageError
 from ..atoms import find
 from ..atoms.copy_atom import CopyAtom
 from ..atoms.tiled import (
@@ -48,6 +49,7 @@ from .values import (
     pointer,
     same,
     scalar,
+    select,
     ssa,
     tile_value,
     tuple_value,
@@ -73,6 +75,7 @@ __all__ = [
     "both",
     "broadcast_rows",
     "ceil_div",
+    "convert",
     "copy",
     "fill",
     "find",
@@ -94,6 +97,7 @@ __all__ = [
     "retile",
     "same",
     "scalar",
+    "select",
     "shared_tensor",
     "size",
     "ssa",
@@ -162,8 +166,8 @@ def iterator(tensor: TensorValue) -> Any:
 
 
 def transposed(tensor: TensorValue) -> TensorValue:
-    """The tensor (K, N) as (N, K)."""
-    return _call_numbers("select", tensor, [1, 0])
+    """The tensor (K, N) as (N, K). Modes behind stay."""
+    return _call_numbers("select", tensor, [1, 0, *range(2, len(tensor.layout))])
 
 
 def _call_numbers(name: str, tensor: TensorValue, numbers: list[int]) -> TensorValue:
@@ -189,9 +193,9 @@ def copy(
     current().insert(CopyOp([_tiled(tiled), source.value, target.value, *bounds]))
 
 
-def gemm(tiled: TiledMma, d: TensorValue, a: TensorValue, b: TensorValue, c: TensorValue) -> None:
-    """D = A x B + C for the parts of one thread, in registers."""
-    current().insert(GemmOp([_tiled(tiled), d.value, a.value, b.value, c.value]))
+def gemm(tiled: TiledMma, d: TensorValue, a: TensorValue, b: TensorValue, c: TensorValue | None = None) -> None:
+    """D = A x B + C for the parts of one thread, in registers; without C, D = A x B."""
+    current().insert(GemmOp([_tiled(tiled), d.value, a.value, b.value, *([c.value] if c else [])]))
 
 
 def hold(*tensors: TensorValue) -> None:
@@ -222,6 +226,16 @@ def fill(tensor: TensorValue, value: Any) -> None:
     made = scalar(value, tensor.dtype)
     for i in range(size(tensor.layout)):
         tensor[i] = made
+
+
+def convert(source: TensorValue, target: TensorValue) -> None:
+    """Rounds f32 in registers to f16 or bf16, to nearest even; two values share a register of the target."""
+    words, layout = _words(target), target.layout
+    for i in range(0, size(source.layout), 2):
+        if layout(i) % 2 or layout(i + 1) != layout(i) + 1:
+            raise UsageError(f"{layout} keeps two values apart that one instruction rounds")
+        made = arch.instruction("convert.pair", source[i], source[i + 1], results=[i32], atom=target.dtype)
+        words[layout(i) // 2] = Scalar(made[0])
 
 
 def in_bounds(where: TensorValue, shape: Any) -> Any:

@@ -165,6 +165,11 @@ def less(a: Any, b: Any) -> SSAValue:
     return current().insert(arith.CmpiOp(ssa(a), ssa(b), "ult")).result
 
 
+def select(condition: SSAValue, a: Scalar, b: Any) -> Scalar:
+    """a where the condition, an i1, is true, else b, which may be a number."""
+    return Scalar(current().insert(arith.SelectOp(condition, a.value, scalar(b, a.type).value)).result)
+
+
 def both(a: SSAValue, b: SSAValue) -> SSAValue:
     """True if both i1 are."""
     return current().insert(arith.AndIOp(a, b)).result

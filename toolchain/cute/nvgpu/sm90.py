@@ -137,6 +137,13 @@ ROWS: dict[str, Row] = {
         fixed("wgmma.wait_group.sync.aligned {n};"),
         "Waits until at most `n` groups of wgmma are under way.", family=HOPPER, numbers=range(8),
     ),
+    "wgmma.after": Row(
+        fixed("{\n.reg .pred p;\nsetp.lt.f32 p, $1, 0f00000000;\n@p st.volatile.shared.f32 [$0], $1;\n}", "r,f"),
+        "Waits below come after a number is computed; ptxas would move a wait for a product up, before the arithmetic "
+        "that is to run beside it. The number is never below 0, else it is stored.",
+        "place in shared memory, number",
+        since=90,
+    ),
     "mbarrier.init": Row(
         fixed("mbarrier.init.shared::cta.b64 [$0], {n};", "r"),
         "Makes an mbarrier, 8 aligned bytes of shared memory; `n` arrivals complete a phase.", "mbarrier",

@@ -98,7 +98,7 @@ def _part(tensor: SSAValue, number: int) -> Any:
 
 def _mma_calls(op: GemmOp, builder: Builder) -> Iterator[Operation]:
     """Along K last to first index of the loops; along N back and forth, so that registers of A and B are used again."""
-    tiled, d, a, b, c = op.args
+    tiled, d, a, b, *c = op.args
     m_count, n_count = operand_counts(_layout(d))
     k_count = operand_counts(_layout(a))[1]
     for k in range(k_count):
@@ -108,5 +108,6 @@ def _mma_calls(op: GemmOp, builder: Builder) -> Iterator[Operation]:
                 n = n_count - 1 - step if m % 2 else step
                 coordinates = ((d, (m, n)), (a, (m, *along_k)), (b, (n, *along_k)))
                 parts = [sliced(tensor, (None, *where), builder) for tensor, where in coordinates]
-                last = parts[0] if c is d else sliced(c, (None, m, n), builder)
-                yield MmaAtomCallOp([tiled, *parts, last])
+                added = [d] if k else c  # the first step along K has made D
+                last = [parts[0] if one is d else sliced(one, (None, m, n), builder) for one in added]
+                yield MmaAtomCallOp([tiled, *parts, *last])

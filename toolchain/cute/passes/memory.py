@@ -217,33 +217,37 @@ def _packed(op: Operation, layout: Layout, count: int) -> None:
 def _mma(op: MmaAtomCallOp, find: Find, builder: Builder) -> None:
     tiled: Any = find(op.args[0])
     atom = tiled.data.atom
-    d, a, b, c = (_tensor(find(arg)) for arg in op.args[1:])
+    d, a, b, *c = (_tensor(find(arg)) for arg in op.args[1:])
     if atom.threads != WARP:
-        _wgmma(op, atom, d, a, b, builder)
+        _wgmma(op, atom, d, a, b, builder, added=bool(c))
         return
     values: list[SSAValue] = []
-    for tensor, operand in ((a, "a"), (b, "b"), (c, "c")):
+    for tensor, operand in ((a, "a"), (b, "b"), *((tensor, "c") for tensor in c)):
         kind = DTYPES["f32"] if operand == "c" and atom.c == "f32" else i32
         values += [_loaded(slot, kind, builder) for slot in _slots(op, tensor, atom, operand, builder)]
     kind = DTYPES["f32"] if atom.c == "f32" else i32
+    if not c:
+        values += [builder.insert(llvm.ZeroOp(result_types=[kind])).res] * atom.registers("c")
     made = builder.insert(ARCH["mma.sync"](values, [kind] * atom.registers("c"), atom.name))
     for value, slot in zip(made.res, _slots(op, d, atom, "c", builder), strict=True):
         builder.insert(llvm.StoreOp(value, slot))
 
 
-def _wgmma(op: Operation, atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, builder: Builder) -> None:
-    """A product of a warpgroup: B in shared memory, A there or in registers, C and D the same registers."""
+def _wgmma(op: Operation, atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, builder: Builder, *, added: bool) -> None:
+    """A product of a warpgroup: B in shared memory, A there or in registers, C and D the same registers. `added`: to
+    what is there; else it is overwritten."""
     if atom.sparse:
         raise SourceError(f"{op.name}: {atom.name} needs metadata", hint="cute_nvgpu.arch.mma.wgmma_sp takes it")
     kind = DTYPES["f32"] if atom.c == "f32" else i32
     slots = _slots(op, d, atom, "c", builder)
-    values = [_loaded(slot, kind, builder) for slot in slots]
+    nothing = None if added else builder.insert(llvm.UndefOp(kind)).res
+    values = [nothing or _loaded(slot, kind, builder) for slot in slots]
     shared = [b] if atom.a_layout else [a, b]
     sides = [shared_operand(op.name, tensor) for tensor in shared]
     words = [side.word(address(tensor, 0, builder), builder) for side, tensor in zip(sides, shared, strict=True)]
     held = [_loaded(slot, i32, builder) for slot in _slots(op, a, atom, "a", builder)] if atom.a_layout else []
     majors = "k" * bool(held) + "".join(side.major for side in sides)
-    args = [*values, *held, *words, as_value(1, builder)]
+    args = [*values, *held, *words, as_value(int(added), builder)]
     made = builder.insert(ARCH["mma.wgmma"](args, [kind] * len(slots), f"{atom.name}.{majors}"))
     for value, slot in zip(made.res, slots, strict=True):
         builder.insert(llvm.StoreOp(value, slot))
