@@ -94,6 +94,10 @@ def _torch() -> str | None:
     return None if importlib.util.find_spec("torch") else "PyTorch is not installed"
 
 
+def _transformers() -> str | None:
+    return _torch() or (None if importlib.util.find_spec("transformers") else "transformers is not installed")
+
+
 # What a test may need, and a function that says what is missing, or None.
 CAPABILITIES: dict[str, Callable[[], str | None]] = {
     "toolchain": functools.cache(_toolchain),
@@ -110,6 +114,7 @@ CAPABILITIES: dict[str, Callable[[], str | None]] = {
     "chromium": lambda: None if shutil.which("chromium") else "chromium is not installed",
     "network": lambda: "only with --require=network",
     "torch": functools.cache(_torch),
+    "transformers": functools.cache(_transformers),
 }
 
 
