@@ -18,6 +18,7 @@ try:
         diffing,
         drawing,
         export_cpp,
+        formatting,
         inspecting,
         model,
         planning,
@@ -50,8 +51,8 @@ exit codes:
 
 
 GROUPS = (
-    compile_bundle, tuning, tileir, inspecting, diffing, cute_opt, drawing, export_cpp, publishing, model, checking,
-    reporting, planning, caching, provenance, stack,
+    compile_bundle, tuning, tileir, formatting, inspecting, diffing, cute_opt, drawing, export_cpp, publishing, model,
+    checking, reporting, planning, caching, provenance, stack,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 

@@ -76,9 +76,7 @@ def test_a_checkpoint_that_transformers_wrote(tmp_path: Path, weights: Weights, 
 
 @pytest.mark.needs("transformers")
 @pytest.mark.parametrize("penalty", [1.0, 1.3])
-def test_a_greedy_text_is_that_of_transformers(
-    tmp_path: Path, weights: Weights, launcher: Any, penalty: float
-) -> None:
+def test_a_greedy_text_is_that_of_transformers(tmp_path: Path, weights: Weights, launcher: Any, penalty: float) -> None:
     import torch
 
     save(tmp_path, CONFIG, weights)

@@ -35,7 +35,7 @@ def every_command(top: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> 
 def test_every_command_is_documented() -> None:
     helps = every_command(parser())
     assert {words[0] for words in helps} == {
-        "compile", "tune", "assemble", "disassemble", "verify", "interpret",
+        "compile", "tune", "assemble", "disassemble", "verify", "fmt", "interpret",
         "inspect", "pack", "unpack", "verify-bundle", "generate", "matrix", "report", "doctor",
         "reproduce", "diff", "bisect", "sbom", "provenance", "licences", "stack", "cache",
         "cute-opt",
