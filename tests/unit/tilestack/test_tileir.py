@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -68,7 +69,61 @@ def test_an_entry_of_a_source_is_assembled(run: Run, tmp_path: Path) -> None:
 def test_verify_names_the_entries(run: Run, add_one: Path, tmp_path: Path) -> None:
     run("assemble", add_one, "-o", tmp_path / "k.tilebc")
     ran = run("verify", add_one, tmp_path / "k.tilebc", GELU)
-    assert ran == (0, f"{add_one}: ok: @add_one\n{tmp_path / 'k.tilebc'}: ok: @add_one\n{GELU}: ok: @gelu\n", "")
+    listed = f"{add_one}: ok: @add_one\n{tmp_path / 'k.tilebc'}: ok: @add_one\n{GELU}: ok: @gelu\n"
+    assert ran == (0, listed, "3 files, no error\n")
+
+
+def test_verify_goes_on_past_what_is_wrong(run: Run, add_one: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.mlir"
+    wrong.write_text(
+        add_one.read_text().replace("%new = addf %old", "%new = addf %none").replace("= store", "= x_store")
+    )
+    ran = run("verify", wrong, tmp_path / "missing", add_one)
+    assert ran.code == 3 and ran.out == f"{add_one}: ok: @add_one\n"
+    assert [line for line in ran.err.splitlines() if not line.startswith(" ")] == [
+        f"error: {wrong}:6:17: error: %none is not defined here",
+        f"error: {wrong}:7:11: error: there is no operation 'x_store_ptr_tko'",
+        f"error: {tmp_path / 'missing'} cannot be read: No such file or directory",
+        "3 files, 3 errors in 2 of them",
+    ]
+    assert run("verify", tmp_path / "missing", add_one).code == 2
+    assert run("verify", wrong).err.endswith("\n2 errors\n")
+
+
+def test_verify_prints_json(run: Run, add_one: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.mlir"
+    wrong.write_text("entry @k() { x }")
+    ran = run("verify", wrong, add_one, "--json")
+    assert (ran.code, ran.err) == (3, "")
+    assert json.loads(ran.out) == {
+        "wrong": 1,
+        "files": [
+            {"file": str(wrong), "entries": [], "errors": [
+                {"kind": "SourceError", "file": str(wrong), "line": 1, "column": 14,
+                 "message": "there is no operation 'x'", "hint": None},
+            ]},
+            {"file": str(add_one), "entries": ["add_one"], "errors": []},
+        ],
+    }  # fmt: skip
+    assert run("verify", add_one, "--json").code == 0
+
+
+def test_a_wrong_part_of_several_kernels_is_told_once(run: Run, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.mlir").write_text(
+            'include "c.mlir"\nkernel @k' + name + " op = gelu { call @f() return }\n"
+        )
+    (tmp_path / "c.mlir").write_text("fragment @f() { x }\n")
+    ran = run("verify", tmp_path / "a.mlir", tmp_path / "b.mlir", tmp_path / "c.mlir")
+    assert ran.code == 3 and ran.err.count("there is no operation 'x'") == 1
+    assert ran.err.endswith("3 files, 1 error in 3 of them\n")
+
+
+def test_verify_reads_standard_input(run: Run, add_one: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path, wanted in ((add_one, (0, "<stdin>: ok: @add_one\n", "")), (GELU, None)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+        ran = run("verify", "-")
+        assert ran == wanted if wanted else ran.code == 2 and "name the file" in ran.err
 
 
 def test_verify_points_at_what_is_wrong(run: Run, add_one: Path) -> None:

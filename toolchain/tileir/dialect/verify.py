@@ -6,7 +6,7 @@ requires of its types and attributes is in `rules/`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -48,12 +48,15 @@ def verify(
     """Raises SourceError if the compiler would refuse the module. The error names the operation's place. Given `text`,
     or `texts` by file name, it also shows the line with a caret. An operation without a place, such as one read from
     bytecode without debug information, is reported in `filename`."""
-    verifier = _Verifier(text, filename, texts or {})
-    for op in module.body.block.ops:
-        verifier.symbol(op)
-    for op in module.body.block.ops:
-        if isinstance(op, EntryOp):
-            verifier.block(op, op.body.block)
+    for error in _Verifier(text, filename, texts or {}).module(module):
+        raise error from error.__cause__
+
+
+def errors_of(
+    module: ModuleOp, *, text: str | None = None, filename: str = "<unknown>", texts: Mapping[str, str] | None = None
+) -> list[SourceError]:
+    """Everything for which the compiler would refuse the module, at most one error for an operation. See `verify`."""
+    return list(_Verifier(text, filename, texts or {}).module(module))
 
 
 def verify_function(function: Operation, *, texts: Mapping[str, str]) -> None:
@@ -61,7 +64,8 @@ def verify_function(function: Operation, *, texts: Mapping[str, str]) -> None:
     verifier = _Verifier(None, "<unknown>", texts)
     (block,) = function.regions[0].blocks
     verifier.tiles(block.args)
-    verifier.operations([op for op in block.ops if op is not block.last_op])
+    for error in verifier.operations([op for op in block.ops if op is not block.last_op]):
+        raise error from error.__cause__
 
 
 @dataclass
@@ -91,43 +95,54 @@ class _Verifier:
             return SourceError(f"{place}: error: {message}")
         return Source(text, place.file).error_at(place, message)
 
+    def module(self, module: ModuleOp) -> Iterator[SourceError]:
+        """The errors of a module, in order."""
+        for op in module.body.block.ops:
+            yield from self.tried(op, lambda op=op: self.symbol(op))
+        for op in module.body.block.ops:
+            if isinstance(op, EntryOp):
+                yield from self.block(op, op.body.block)
+
+    def tried(self, op: Operation, check: Callable[[], object]) -> Iterator[SourceError]:
+        """The error that a check of an operation finds, if it does."""
+        try:
+            check()
+        except (Invalid, VerifyException) as problem:
+            error = self.fail(op, problem)
+            error.__cause__ = problem
+            yield error
+
     def symbol(self, op: Operation) -> None:
         """Checks an entry or a global of the module."""
-        try:
-            need(isinstance(op, EntryOp | GlobalOp), "a module may contain only entries and globals")
-            assert isinstance(op, EntryOp | GlobalOp)
-            name = op.sym_name.data
-            need(name not in self.symbols, f"symbol @{name} is already taken")
-            self.symbols[name] = op
-            op.get_irdl_definition().verify(op)
-            need(bool(name), "its name is empty")
-            check_scope(op)
-            if isinstance(op, EntryOp):
-                _check_entry(op)
-                self.tiles(op.body.block.args)
-            else:
-                _check_global(op)
-        except (Invalid, VerifyException) as problem:
-            raise self.fail(op, problem) from problem
+        need(isinstance(op, EntryOp | GlobalOp), "a module may contain only entries and globals")
+        assert isinstance(op, EntryOp | GlobalOp)
+        name = op.sym_name.data
+        need(name not in self.symbols, f"symbol @{name} is already taken")
+        self.symbols[name] = op
+        op.get_irdl_definition().verify(op)
+        need(bool(name), "its name is empty")
+        check_scope(op)
+        if isinstance(op, EntryOp):
+            _check_entry(op)
+            self.tiles(op.body.block.args)
+        else:
+            _check_global(op)
 
-    def block(self, parent: Operation, block: Block) -> None:
-        """Checks the operations of a block, and those nested in them."""
-        self.operations(list(block.ops))
-        try:
-            last = block.last_op
-            need(isinstance(last, TERMINATORS), f"its block must end with {_ending(parent)}")
-        except Invalid as problem:
-            raise self.fail(parent, problem) from problem
+    def block(self, parent: Operation, block: Block) -> Iterator[SourceError]:
+        """The errors of a block's operations, and of those nested in them."""
+        yield from self.operations(list(block.ops))
+        ends = isinstance(block.last_op, TERMINATORS)
+        yield from self.tried(parent, lambda: need(ends, f"its block must end with {_ending(parent)}"))
 
-    def operations(self, ops: Sequence[Operation]) -> None:
+    def operations(self, ops: Sequence[Operation]) -> Iterator[SourceError]:
         for op in ops:
-            try:
-                self.operation(op)
-            except (Invalid, VerifyException) as problem:
-                raise self.fail(op, problem) from problem
+            found = list(self.tried(op, lambda op=op: self.operation(op)))
+            yield from found
+            if found:  # what is inside of it is not checked
+                continue
             for region in op.regions:
                 for inner in region.blocks:
-                    self.block(op, inner)
+                    yield from self.block(op, inner)
 
     def tiles(self, values: Sequence[SSAValue]) -> None:
         """Checks the tile types of these values."""

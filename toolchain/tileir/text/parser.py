@@ -115,13 +115,17 @@ class Parser(Attributes):
                 self.fail(f"nothing may follow {last.name.removeprefix('cuda_tile.')}")
             last = self.operation()
             block.add_op(last)
-        if last is None or last.name not in _TERMINATORS:
+        if not self.ends(last):
             close = self.tokens[self.position - 1]
             if implied is None:
                 self.fail("a body must end with a terminator", close)
             end = OPS[implied].create()
             location.set(end, self.source.location((start or close).at))
             block.add_op(end)
+
+    def ends(self, last: Operation | None) -> bool:
+        """Whether a body may end with this operation."""
+        return last is not None and last.name in _TERMINATORS
 
     def region(
         self, names: Sequence[Token] = (), types: Sequence[Attribute] = (), *, implied: str | None = None

@@ -65,12 +65,16 @@ class FileParser(Parser):
         if self.token.kind != "end":
             self.unexpected("the end of the file")
         if body.is_empty and not found:
-            self.fail("no entry in this file", start)
+            self.empty(start)
         if body.is_empty:
             return found
         if found:
             self.fail("entries stand beside a module: put them into it", start)
         return [self._made_module("kernels", {}, body, start)]
+
+    def empty(self, start: Token) -> None:
+        """What a file without entries is."""
+        self.fail("no entry in this file", start)
 
     def _items(self, modules: list[ModuleOp]) -> Block:
         """Reads up to the end of a module or of the file: aliases, modules, which are added to the list, entries and
@@ -86,7 +90,9 @@ class FileParser(Parser):
             elif self._module_name(token):
                 modules.extend(self._module())
             else:
-                op = self._top_level()
+                op = self.item()
+                if op is None:
+                    continue
                 if op.sym_name.data in symbols:
                     self.fail(f"@{op.sym_name.data} is defined twice", token)
                 symbols.add(op.sym_name.data)
@@ -182,7 +188,8 @@ class FileParser(Parser):
             value = self.define_alias(name, value, lambda message: self.source.error(token.at, message))
         self.aliases[name] = value
 
-    def _top_level(self) -> EntryOp | GlobalOp:
+    def item(self) -> EntryOp | GlobalOp | None:
+        """An entry or a global; None for one that is to be left out, which is never so here."""
         token = self.token
         if token.kind == "string":
             op = SPELLINGS["generic"](self)

@@ -1,0 +1,79 @@
+"""All that is wrong with a file of Tile IR, text or bytecode, or of a kernel source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolchain.compatibility import MAGIC
+from toolchain.errors import BytecodeError, SourceError, TilestackError, UsageError
+
+from . import bytecode
+from .compose.sample import check_parts, is_kernel_source
+from .dialect.control import ModuleOp
+from .dialect.verify import errors_of
+from .text.recovery import RecoveringParser
+from .text.source import Source
+
+_PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): error: (?P<message>[^\n]*)")
+
+
+@dataclass(frozen=True)
+class Checked:
+    """`entries`: those that were read. `errors`: in the order of the file; several where one does not hide the rest."""
+
+    entries: Sequence[str]
+    errors: Sequence[TilestackError]
+
+
+def check_file(raw: bytes, name: str, path: Path | None = None) -> Checked:
+    """Checks the content of a file that errors call `name`. `path`: where it is; a kernel source needs the other files
+    of its folder."""
+    try:
+        return _checked(raw, name, path)
+    except (BytecodeError, SourceError, UsageError) as error:  # with nothing to go on with
+        return Checked([], [error])
+
+
+def _checked(raw: bytes, name: str, path: Path | None) -> Checked:
+    if raw and MAGIC.startswith(raw):
+        raise BytecodeError(f"{name}: Tile IR bytecode that ends inside its header, after {len(raw)} bytes")
+    if raw.startswith(MAGIC[:-1]):
+        module = bytecode.read(raw, name=name)
+        return Checked(list(module.entries), errors_of(module, filename=name))
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is neither Tile IR text nor bytecode: {error}") from error
+    if is_kernel_source(text, filename=name):
+        if path is None:
+            raise UsageError(f"{name} is a kernel source, which uses other files of its folder", hint="name the file")
+        return Checked(*check_parts(path.absolute()))
+    return _text(text, name)
+
+
+def _text(text: str, name: str) -> Checked:
+    parser = RecoveringParser(Source(text, name))
+    modules: list[ModuleOp] = parser.all_modules()
+    errors = list(parser.errors)
+    if not parser.lacks_globals:  # without them, what uses one would seem wrong
+        errors += [error for module in modules for error in errors_of(module, text=text, filename=name)]
+    return Checked([symbol for module in modules for symbol in module.entries], sorted(errors, key=_line))
+
+
+def _line(error: TilestackError) -> tuple[int, int]:
+    found = _PLACE.match(str(error))
+    return (int(found["line"]), int(found["column"])) if found else (0, 0)
+
+
+def as_json(error: TilestackError) -> dict[str, Any]:
+    """Kind, message and hint of an error, and its file, line and column where it has them."""
+    text = str(error.args[0])
+    place = _PLACE.match(text)
+    row: dict[str, Any] = {"kind": type(error).__name__, "file": None, "line": None, "column": None}
+    if place:
+        row |= {"file": place["file"], "line": int(place["line"]), "column": int(place["column"])}
+    return {**row, "message": place["message"] if place else text, "hint": error.hint}
