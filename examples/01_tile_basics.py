@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 import numpy as np
-from launching import launch, where
+
+import tilestack as ts
 
 
 @ct.kernel
@@ -36,10 +37,10 @@ def main() -> None:
     x, y = np.arange(10, dtype=np.float32), np.full(10, 100, np.float32)
     out = np.zeros(10, np.float32)
     blocks = -(-x.size // tile)
-    print(f"on {where()}: {blocks} blocks, tiles of {tile}")
-    launch((blocks,), add, x, y, out, TILE=tile)
+    print(f"on {ts.device_name()}: {blocks} blocks, tiles of {tile}")
+    ts.load(add)[blocks](x, y, out, TILE=tile)
     print("x + y    ", out)
-    launch((blocks,), clamp, x, out, TILE=tile)
+    ts.load(clamp)[blocks](x, out, TILE=tile)
     print("min(x, 5)", out)
 
 

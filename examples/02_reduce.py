@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 import numpy as np
-from launching import launch, where
+
+import tilestack as ts
 
 ROWS, COLUMNS = 4, 100
 
@@ -50,9 +51,9 @@ def main() -> None:
     x = np.random.default_rng(0).standard_normal((ROWS, COLUMNS), np.float32)
     sums, largest, far = (np.zeros(ROWS, np.float32) for _ in range(3))
     places = np.zeros(ROWS, np.int32)
-    print(f"on {where()}")
-    launch((ROWS,), statistics, x, sums, largest, places, WIDTH=128)
-    launch((ROWS,), farthest, x, far, WIDTH=128)
+    print(f"on {ts.device_name()}")
+    ts.load(statistics)[ROWS](x, sums, largest, places, WIDTH=128)
+    ts.load(farthest)[ROWS](x, far, WIDTH=128)
     for row in range(ROWS):
         print(f"row {row}: sum {sums[row]:7.3f}, max {largest[row]:.3f} at {places[row]:2d}, farthest {far[row]:.3f}")
     print("sum, largest difference from numpy:", abs(sums - x.sum(axis=1)).max())
@@ -60,7 +61,7 @@ def main() -> None:
     print("farthest as numpy's:", np.array_equal(far, x[np.arange(ROWS), abs(x).argmax(axis=1)]))
 
     so_far, records = np.zeros_like(x), np.zeros_like(x)
-    launch((ROWS,), running, x, so_far, records, WIDTH=128)
+    ts.load(running)[ROWS](x, so_far, records, WIDTH=128)
     print("running sum, largest difference from numpy:", abs(so_far - x.cumsum(axis=1)).max())
     print("records as numpy's:", np.array_equal(records, np.maximum.accumulate(x, axis=1)))
 

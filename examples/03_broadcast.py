@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 import numpy as np
-from launching import launch, where
+
+import tilestack as ts
 
 M, N, TM, TN = 40, 50, 16, 32
 
@@ -44,10 +45,10 @@ def main() -> None:
     column, row = np.arange(M, dtype=np.float32), 100 * np.arange(N, dtype=np.float32)
     sums, turned, four = np.zeros((M, N), np.float32), np.zeros((N, M), np.float32), np.zeros(4 * N, np.float32)
     grid = (-(-M // TM), -(-N // TN))
-    print(f"on {where()}: a grid of {grid[0]} x {grid[1]} blocks")
-    launch(grid, table, column, row, sums, TM=TM, TN=TN)
-    launch(grid, transposed, sums, turned, TM=TM, TN=TN)
-    launch((grid[1],), repeated, row, four, COPIES=4, TN=TN)
+    print(f"on {ts.device_name()}: a grid of {grid[0]} x {grid[1]} blocks")
+    ts.load(table)[grid](column, row, sums, TM=TM, TN=TN)
+    ts.load(transposed)[grid](sums, turned, TM=TM, TN=TN)
+    ts.load(repeated)[grid[1]](row, four, COPIES=4, TN=TN)
     print("(40,) and (50,) make (40, 50):")
     print(sums[:3, :4])
     print("transposed:")

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 import numpy as np
-from launching import launch, where
+
+import tilestack as ts
 
 ROWS, WIDTH, TILE, EPS = 8, 192, 256, 1e-5
 
@@ -35,8 +36,8 @@ def main() -> None:
     x = 3 + rng.standard_normal((ROWS, WIDTH), np.float32)
     weight, bias = rng.standard_normal((2, WIDTH), np.float32)
     out = np.zeros_like(x)
-    print(f"on {where()}: {ROWS} rows of {WIDTH} columns in tiles of {TILE}")
-    launch((ROWS,), layernorm, x, weight, bias, out, EPS, TILE=TILE)
+    print(f"on {ts.device_name()}: {ROWS} rows of {WIDTH} columns in tiles of {TILE}")
+    ts.load(layernorm)[ROWS](x, weight, bias, out, EPS, TILE=TILE)
 
     exact = x.astype(np.float64)
     exact -= exact.mean(axis=1, keepdims=True)

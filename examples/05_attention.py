@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 import numpy as np
-from launching import launch, where
+
+import tilestack as ts
 
 HEADS, T, D, TQ, TK = 2, 100, 32, 32, 32
 LOG2_E = 1.4426950408889634
@@ -52,8 +53,8 @@ def main() -> None:
     rng = np.random.default_rng(0)
     q, k, v = (rng.standard_normal((HEADS, T, D)).astype(np.float16) for _ in range(3))
     out = np.zeros_like(q)
-    print(f"on {where()}: {HEADS} heads, {T} positions, head size {D}, f16")
-    launch((-(-T // TQ), HEADS), attention, q, k, v, out, float(1 / np.sqrt(D)), TQ=TQ, TK=TK, D=D)
+    print(f"on {ts.device_name()}: {HEADS} heads, {T} positions, head size {D}, f16")
+    ts.load(attention)[-(-T // TQ), HEADS](q, k, v, out, float(1 / np.sqrt(D)), TQ=TQ, TK=TK, D=D)
     print("largest difference from float64:", abs(out - exact(q, k, v)).max())
     print(f"scores in one block: {TQ * TK}; in the whole matrix: {HEADS * T * T}")
 

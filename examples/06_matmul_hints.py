@@ -12,12 +12,8 @@ import re
 
 import cuda.tile as ct
 import numpy as np
-from launching import bytecode, launch, where
 
-from toolchain.cubin import Usage, inspect
-from toolchain.stages import assemble
-from toolchain.tileir.bytecode import read
-from toolchain.tileir.text import print_module
+import tilestack as ts
 
 M, N, K = 200, 160, 96
 
@@ -37,23 +33,19 @@ def main() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((M, K)).astype(np.float16), rng.standard_normal((K, N)).astype(np.float16)
     out = np.zeros((M, N), np.float32)
-    tiles = {"TM": 128, "TN": 128, "TK": 32}
-    print(f"on {where()}")
-    launch((-(-M // 128), -(-N // 128)), product, a, b, out, **tiles)
+    print(f"on {ts.device_name()}")
+    kernel = ts.load(product)
+    kernel[-(-M // 128), -(-N // 128)](a, b, out, TM=128, TN=128, TK=32)
     exact = a.astype(np.float64) @ b.astype(np.float64)
     print("largest difference from float64:", abs(out - exact).max())
 
     # The hints of every target are in the one bytecode; tileiras takes those of the target that it compiles for.
-    code = bytecode(product, a, b, out, **tiles)
-    (hints,) = re.findall(r"optimization_hints=<(.*)> \{", print_module(read(code, name="product")))
+    (hints,) = re.findall(r"optimization_hints=<(.*)> \{", kernel.disassemble())
     print("hints in the bytecode:", hints)
     for target in ("sm_80", "sm_90", "sm_100"):
-        (used,) = inspect(assemble(code, target))
-        print(f"{target:6} {used.registers:3} registers, {used.shared:6} bytes shared, {units(used)}")
-
-
-def units(used: Usage) -> str:
-    return " ".join(f"{name} x{count}" for name, count in used.tensor_core.items())
+        used = kernel.inspect(target)
+        units = " ".join(f"{name} x{count}" for name, count in used.tensor_core.items())
+        print(f"{target:6} {used.registers:3} registers, {used.shared:6} bytes shared, {units}")
 
 
 if __name__ == "__main__":

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import cuda.tile as ct
 import numpy as np
-from launching import launch, where
 
-from toolchain.errors import SanitizerError
+import tilestack as ts
 
 COUNT, TILE, BUCKETS = 64, 16, 8
 
@@ -38,15 +37,15 @@ def main() -> None:
     counts, largest = np.zeros((2, BUCKETS), np.int32)
     print("the first version, on the interpreter:")
     try:
-        launch((COUNT // TILE,), racy, x, counts, on="cpu", TILE=TILE)
-    except SanitizerError as error:
+        ts.load(racy)[COUNT // TILE](x, counts, on="cpu", TILE=TILE)
+    except ts.SanitizerError as error:
         print(f"  {error}")
     else:
         raise SystemExit("the race was not found")
 
-    print(f"with atomic operations, on {where()}:")
+    print(f"with atomic operations, on {ts.device_name()}:")
     counts[:] = 0
-    launch((COUNT // TILE,), atomic, x, counts, largest, TILE=TILE)
+    ts.load(atomic)[COUNT // TILE](x, counts, largest, TILE=TILE)
     print("  counts", counts, "as numpy's:", np.array_equal(counts, np.bincount(x & 7, minlength=BUCKETS)))
     wanted = [max(x[x & 7 == bucket], default=0) for bucket in range(BUCKETS)]
     print("  largest", largest, "as numpy's:", np.array_equal(largest, wanted))

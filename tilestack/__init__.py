@@ -1,12 +1,79 @@
-"""The `tilestack` command: thin, one module per group of commands.
+"""GPU kernels in tiles, from Python: `import tilestack as ts`.
+
+    k = ts.load("kernel.mlir")          # a file of Tile IR, a bundle's entry, a cuTile function
+    k[(blocks,)](x, y, out)             # numpy, PyTorch, CuPy, DLPack; a GPU, or the interpreter where there is none
+    print(k.inspect("sm_90").registers)
+
+docs/python.md shows all of it. Importing this is cheap: each name is loaded when it is first used, and a compiler or a
+GPU is looked for when one is needed.
 
 In a checkout the library's packages stand beside this one. In an installed wheel they lie below it, in `_lib`, so that
 nobody else's `toolchain` or `ci` is in their way; a process that imports tilestack finds them from then on.
 """
 
+from __future__ import annotations
+
+import importlib
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 _LIBRARY = Path(__file__).parent / "_lib"
 if _LIBRARY.is_dir():
     sys.path.insert(0, str(_LIBRARY))  # before a folder of the same name that the command happens to be run in
+
+if TYPE_CHECKING:
+    from toolchain.errors import (
+        BundleError,
+        BytecodeError,
+        DeviceError,
+        LaunchError,
+        NoGPU,
+        SanitizerError,
+        SourceError,
+        TilestackError,
+        ToolchainError,
+        UsageError,
+    )
+
+    from .api.devices import device_name
+    from .api.kernel import Kernel, Launch
+    from .api.loading import load
+    from .api.parameters import Parameter
+    from .api.torch_op import torch_op
+
+__all__ = [
+    "BundleError",
+    "BytecodeError",
+    "DeviceError",
+    "Kernel",
+    "Launch",
+    "LaunchError",
+    "NoGPU",
+    "Parameter",
+    "SanitizerError",
+    "SourceError",
+    "TilestackError",
+    "ToolchainError",
+    "UsageError",
+    "device_name",
+    "load",
+    "torch_op",
+]
+
+_HOMES = {
+    "device_name": ".api.devices", "load": ".api.loading", "Kernel": ".api.kernel", "Launch": ".api.kernel",
+    "Parameter": ".api.parameters", "torch_op": ".api.torch_op",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = importlib.import_module(_HOMES.get(name, "toolchain.errors"), __name__)
+    found = globals()[name] = getattr(home, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

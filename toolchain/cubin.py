@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .cache import Cache, key
 from .errors import ToolchainError
-from .tools import stop_all, tool
+from .tools import pinned_fingerprint, stop_all, tool
 
 # Instructions that show the use of tensor cores, of the copy engine, and spills.
 TENSOR_CORE = re.compile(r"^(?:[A-Z]*MMA|UTC[A-Z]*MMA)$")
@@ -51,7 +51,7 @@ def is_cubin(data: bytes) -> bool:
 def inspect_all(cubins: Sequence[bytes], cache: Cache, jobs: int) -> Iterator[list[Usage]]:
     """`inspect` for each cubin, `jobs` at once. A cubin that was inspected before comes from the cache. Raises as
     `inspect` does."""
-    tools = [tool(name).fingerprint for name in ("cuobjdump", "nvdisasm")] if cubins else []
+    tools = [pinned_fingerprint(name) for name in ("cuobjdump", "nvdisasm")]
     names = [each.name for each in fields(Usage)]
 
     def look(cubin: bytes) -> list[Usage]:

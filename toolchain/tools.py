@@ -118,8 +118,14 @@ def tool(name: str) -> Tool:
     folder = toolchain_dir()
     locate = _in_toolchain if folder.exists() else _in_packages
     paths = {part: locate(part) for part in (name, *pin.uses)}
-    digest = hashlib.sha256("".join(pins().tools[part].expected() for part in paths).encode()).hexdigest()
-    return Tool(name, paths[name], pins().wheels[pin.wheel], pin.expected(), digest)
+    return Tool(name, paths[name], pins().wheels[pin.wheel], pin.expected(), pinned_fingerprint(name))
+
+
+def pinned_fingerprint(name: str) -> str:
+    """The fingerprint that the pinned tool has, also where it is not installed: what it made elsewhere is found in a
+    cache by it."""
+    parts = (name, *pins().tools[name].uses)
+    return hashlib.sha256("".join(pins().tools[part].expected() for part in parts).encode()).hexdigest()
 
 
 def _in_toolchain(name: str) -> Path:

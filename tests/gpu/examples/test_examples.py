@@ -18,8 +18,7 @@ NAMES = [
 
 @pytest.mark.needs("gpu", "toolchain")
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example(name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.syspath_prepend(FOLDER)
+def test_an_example(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
     said = capfd.readouterr().out
     assert said and "as numpy's: False" not in said

@@ -6,7 +6,6 @@ import contextlib
 import io
 import re
 import runpy
-import sys
 
 from toolchain.knobs import ROOT
 
@@ -14,14 +13,10 @@ FOLDER = ROOT / "examples"
 
 
 def said(name: str) -> str:
-    """What an example prints. It finds `launching` beside it, as `python examples/NAME.py` does."""
+    """What an example prints."""
     out = io.StringIO()
-    sys.path.insert(0, str(FOLDER))
-    try:
-        with contextlib.redirect_stdout(out):
-            runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
-    finally:
-        sys.path.remove(str(FOLDER))
+    with contextlib.redirect_stdout(out):
+        runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
     return out.getvalue()
 
 

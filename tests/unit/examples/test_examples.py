@@ -69,5 +69,5 @@ def test_07_has_the_same_numbers_from_both_sources() -> None:
 
 def test_08_finds_the_race_and_repairs_it() -> None:
     text = said("08_sanitizer_finds_a_bug")
-    assert re.search(r"08_sanitizer_finds_a_bug\.py:24:\d+ in block \(1, 0, 0\) reads byte \d+ .* writes", text)
+    assert re.search(r"08_sanitizer_finds_a_bug\.py:23:\d+ in block \(1, 0, 0\) reads byte \d+ .* writes", text)
     assert answers(text) == [True, True]

@@ -1,0 +1,1 @@
+"""What `import tilestack as ts` offers: kernels from files, functions and bundles, launched on any library's arrays."""

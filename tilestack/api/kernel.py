@@ -1,0 +1,194 @@
+"""Kernel: an entry that can be launched on arrays of any library, on a GPU or on the interpreter."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from toolchain.errors import LaunchError, UsageError
+
+from . import binding, code, cpu
+from .arrays import Array
+from .code import Code
+from .parameters import Parameter
+
+if TYPE_CHECKING:
+    from toolchain.cubin import Usage
+
+    from .gpu import Function
+
+Grid = int | tuple[int, ...]
+_PLACE = re.compile(r"auto|cpu|cuda(?::(\d+))?")
+
+
+def place(on: str, arrays: Sequence[Array | None]) -> int | None:
+    """Where a launch runs: the number of a GPU, or None for the interpreter. Raises UsageError and NoGPU."""
+    match = _PLACE.fullmatch(on)
+    if match is None:
+        raise UsageError(f"no launch runs on {on!r}", hint='on= one of "auto", "cpu", "cuda", "cuda:<number>"')
+    there = next((a.device for a in arrays if a is not None and a.device is not None), None)
+    if on == "cpu":
+        return None
+    if on == "auto" and there is None:
+        from toolchain.runtime import gpus
+
+        return 0 if gpus() else None
+    return there if match[1] is None and there is not None else int(match[1] or 0)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry, ready to launch. `check`: what else its arguments must fulfil; it returns the grid that they need, or
+    None if the caller decides. Its arguments are those bound, and the multiprocessors of the device."""
+
+    code: Code
+    parameters: tuple[Parameter, ...]
+    check: Callable[[Sequence[binding.Argument], int], tuple[int, int, int] | None] | None = None
+    _functions: dict[int, Function] = field(default_factory=dict[int, "Function"])
+
+    def launch(self, grid: Grid | None, args: Sequence[Any], arrays: Sequence[Array | None], on: str) -> None:
+        symbol = self.code.symbol
+        bound = binding.bind(symbol, self.parameters, args, arrays)
+        device = place(on, arrays)
+        if device is None:
+            from toolchain.runtime.cpu import SMS
+
+            cpu.launch(self.code, bound, self._grid(grid, bound, SMS))
+            return
+        from . import gpu
+
+        device = gpu.device_of(symbol, bound, device)
+        if device not in self._functions:
+            self._functions[device] = gpu.load(self.code, device)
+        function = self._functions[device]
+        gpu.launch(self.code, function, bound, self._grid(grid, bound, function.gpu.sms))
+
+    def _grid(self, grid: Grid | None, bound: Sequence[binding.Argument], sms: int) -> tuple[int, int, int]:
+        wanted = None if self.check is None else self.check(bound, sms)
+        if grid is None:
+            if wanted is None:
+                raise LaunchError(f"{self.code.symbol}: over how many blocks?", hint="k[(blocks,)](...)")
+            return wanted
+        given = binding.three(grid)
+        if wanted is not None and given != wanted:
+            raise LaunchError(
+                f"{self.code.symbol}: the grid is {given}, but these arguments need {wanted}",
+                hint="leave the grid out: k(...)",
+            )
+        return given
+
+
+class Kernel(ABC):
+    """A kernel that `tilestack.load` found. `k[grid](*args)` launches it over `grid` blocks.
+
+    `name`: of the entry. Each argument is an array (numpy, PyTorch, CuPy, or any other with DLPack or
+    `__cuda_array_interface__`) or a number. A launch runs on the GPU of its arrays; of arrays in the host's memory, on
+    the first GPU, or on the interpreter where there is none. Outputs are arguments too, and are written in place.
+    """
+
+    name: str
+
+    def __getitem__(self, grid: Grid) -> Launch:
+        """The kernel over a grid: one to three numbers of blocks, in x, y and z."""
+        return Launch(self, binding.three(grid))
+
+    def __call__(self, *args: Any, on: str = "auto", **constants: Any) -> None:
+        """Launches an entry of a bundle, which computes its grid from its arguments' sizes. Raises what `Launch` does;
+        LaunchError for other kernels, whose grid only the caller knows."""
+        self.launch(None, args, on=on, constants=constants)
+
+    @abstractmethod
+    def launch(self, grid: Grid | None, args: Sequence[Any], *, on: str, constants: Mapping[str, Any]) -> None:
+        """What `k[grid](*args)` calls."""
+
+    @property
+    @abstractmethod
+    def compiled(self) -> Entry:
+        """The entry itself. Raises UsageError for a function that was not traced yet."""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What the kernel takes, in order, and which arrays it writes."""
+        return self.compiled.parameters
+
+    def verify(self) -> None:
+        """Raises SourceError if the compiler would refuse the kernel, NotInterpretable if it is PTX."""
+        code.verify(self.compiled.code)
+
+    def disassemble(self) -> str:
+        """The kernel as Tile IR text. Raises NotInterpretable if it is PTX."""
+        return code.text(self.compiled.code)
+
+    def inspect(self, target: str) -> Usage:
+        """What its cubin for a target such as "sm_90" uses of the GPU: `registers` per thread, `shared` memory in
+        bytes, `spills`, `instructions`, and the `mix` of these by name. No GPU is needed.
+
+        Raises UsageError for an unknown target, ToolchainError without the compiler's tools, BundleError if a bundle
+        has no such cubin.
+        """
+        from toolchain import targets
+
+        (chosen,) = targets.select([target])
+        return code.usage(self.compiled.code, chosen.name)
+
+    def as_torch_op(
+        self,
+        name: str,
+        *,
+        grid: Callable[..., Grid] | None = None,
+        outputs: Mapping[str, Callable[..., Any]],
+        updates: Sequence[str] = (),
+        numbers: Mapping[str, type[int] | type[float]] | None = None,
+        **constants: Any,
+    ) -> Callable[..., Any]:
+        """The kernel as an operator of PyTorch; see `tilestack.torch_op`, which this calls."""
+        from .torch_op import torch_op
+
+        return torch_op(name, self, grid=grid, outputs=outputs, updates=updates, numbers=numbers, **constants)
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}({', '.join(map(str, self.parameters))})>"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel over a grid, which a call launches."""
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+
+    def __call__(self, *args: Any, on: str = "auto", **constants: Any) -> None:
+        """Launches the kernel. `args`: in the kernel's order. `on`: "auto", "cpu" (the interpreter, also where there is
+        a GPU), "cuda" or "cuda:1". `constants`: of a cuTile function, what is compiled in.
+
+        On a GPU the launch joins PyTorch's or CuPy's current stream and returns at once; with arrays in the host's
+        memory, which are copied to the GPU and back, it returns when they have the results.
+
+        Raises LaunchError that names the argument that does not fit, SanitizerError for undefined behaviour (on the
+        interpreter), ToolchainError if the kernel must be compiled and no compiler is here, and DeviceError.
+        """
+        self.kernel.launch(self.grid, args, on=on, constants=constants)
+
+
+class EntryKernel(Kernel):
+    """An entry of a file or of a bundle."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+        self.name = entry.code.symbol
+
+    @property
+    def compiled(self) -> Entry:
+        return self._entry
+
+    def launch(self, grid: Grid | None, args: Sequence[Any], *, on: str, constants: Mapping[str, Any]) -> None:
+        if constants:
+            raise LaunchError(
+                f"{self.name}: {', '.join(constants)}: its constants are compiled in already",
+                hint=f"it takes {', '.join(map(str, self.parameters))}",
+            )
+        names = [parameter.name for parameter in self.parameters]
+        self._entry.launch(grid, args, binding.arrays_of(self.name, args, names), on)

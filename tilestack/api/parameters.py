@@ -1,0 +1,66 @@
+"""Parameter: what a kernel takes in one argument, and what it promises the compiler about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from toolchain.entry import ALIGNMENT, ITEMSIZE, EntrySpec
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument of a kernel.
+
+    `kind`: "array": a pointer, then its sizes and strides; "pointer": an address alone, or an array whose rank the code
+    does not tell; "number". `dtype`: of the elements or the number, as Tile IR spells it: "f32", "bf16", "i32".
+    `rank`: of an array. `sizes`, `strides`: what is compiled in for each dimension, None for any; strides count
+    elements. `written`: the kernel may write the array. `index`: the dtype of sizes and strides. `divisors`: numbers
+    that the argument must be a multiple of, by its place: 0 the address in bytes, then sizes, then strides.
+    """
+
+    name: str
+    kind: Literal["array", "pointer", "number"]
+    dtype: str
+    rank: int | None = None
+    sizes: tuple[int | None, ...] = ()
+    strides: tuple[int | None, ...] = ()
+    written: bool = False
+    index: str = "i32"
+    divisors: Mapping[int, int] = field(default_factory=dict[int, int])
+
+    @property
+    def values(self) -> int:
+        """How many of the compiled code's parameters it makes."""
+        return 1 + 2 * (self.rank or 0)
+
+    def __str__(self) -> str:
+        if self.kind == "number":
+            return f"{self.name}: {self.dtype}"
+        sizes = ", ".join("?" if size is None else str(size) for size in self.sizes)
+        shape = f"[{sizes}]" if self.kind == "array" else "*"
+        return f"{self.name}: {self.dtype}{shape}{' written' if self.written else ''}"
+
+
+def of_entry(spec: EntrySpec) -> tuple[Parameter, ...]:
+    """The parameters of a bundle's entry."""
+    found: list[Parameter] = []
+    for param in spec.params:
+        dtype = param.storage(spec.dtype)
+        if not param.dims:
+            found.append(Parameter(param.name, "number", dtype))
+            continue
+        rank = len(param.dims)
+        divisors: dict[int, int] = {}
+        if param.name in spec.aligned or param.name in spec.contiguous:
+            divisors[0] = ALIGNMENT
+        if param.name in spec.aligned:
+            divisors |= {1 + rank + dim: ALIGNMENT // ITEMSIZE[dtype] for dim in range(rank - 1)}
+        found.append(
+            Parameter(
+                param.name, "array", dtype, rank, tuple(spec.sizes.get(dim) for dim in param.dims),
+                (*[None] * (rank - 1), 1), param.role == "output", divisors=divisors,
+            )
+        )  # fmt: skip
+    return tuple(found)
