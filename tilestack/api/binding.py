@@ -151,7 +151,9 @@ def number(parameter: Parameter, arg: Any, what: str) -> int | float:
         raise LaunchError(f"{what} is {arg!r}; the kernel takes an array of {parameter.dtype} there")
     if parameter.dtype in FLOATS:
         value = float(arg)
-        if math.isfinite(value) and not math.isfinite(float(np.array(value).astype(FLOATS[parameter.dtype]))):
+        with np.errstate(over="ignore"):
+            stored = float(np.array(value).astype(FLOATS[parameter.dtype]))
+        if math.isfinite(value) and not math.isfinite(stored):
             raise LaunchError(f"{what} is {arg}, outside of {parameter.dtype}")
         return value
     if not isinstance(arg, bool | int | np.integer | np.bool_):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from toolchain.entry import ALIGNMENT, ITEMSIZE, EntrySpec
+from toolchain.entry import EntrySpec
 
 
 @dataclass(frozen=True)
@@ -44,23 +44,14 @@ class Parameter:
 
 
 def of_entry(spec: EntrySpec) -> tuple[Parameter, ...]:
-    """The parameters of a bundle's entry."""
+    """The parameters of a bundle's entry. Its conditions on sizes and alignment are its own: see `EntrySpec.unmet`."""
     found: list[Parameter] = []
     for param in spec.params:
-        dtype = param.storage(spec.dtype)
-        if not param.dims:
+        dtype, rank = param.storage(spec.dtype), len(param.dims)
+        if not rank:
             found.append(Parameter(param.name, "number", dtype))
             continue
-        rank = len(param.dims)
-        divisors: dict[int, int] = {}
-        if param.name in spec.aligned or param.name in spec.contiguous:
-            divisors[0] = ALIGNMENT
-        if param.name in spec.aligned:
-            divisors |= {1 + rank + dim: ALIGNMENT // ITEMSIZE[dtype] for dim in range(rank - 1)}
-        found.append(
-            Parameter(
-                param.name, "array", dtype, rank, tuple(spec.sizes.get(dim) for dim in param.dims),
-                (*[None] * (rank - 1), 1), param.role == "output", divisors=divisors,
-            )
-        )  # fmt: skip
+        strides = (*[None] * (rank - 1), 1)
+        written = param.role == "output"
+        found.append(Parameter(param.name, "array", dtype, rank, (None,) * rank, strides, written))
     return tuple(found)

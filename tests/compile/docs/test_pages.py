@@ -19,7 +19,7 @@ from tilestack.__main__ import main
 from toolchain.knobs import ROOT
 
 pytestmark = pytest.mark.needs("toolchain")
-PAGES = ("index", "interpreter", "kernel-guide", "kernel-guide-python", "tiles")
+PAGES = ("index", "interpreter", "kernel-guide", "kernel-guide-python", "python", "tiles")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"(?://|#) ([\w.-]+\.(?:mlir|py|toml))\n")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -124,7 +123,7 @@ def test_cubins_are_looked_at_once_in_their_order(tmp_path: Path, monkeypatch: p
     assert list(inspect_all([many, few, many], cache, 2)) == wanted
     monkeypatch.setattr(cubin, "inspect", lambda _: pytest.fail("a cubin was disassembled again"))
     assert list(inspect_all([many, few, many], cache, 2)) == wanted
-    monkeypatch.setattr(cubin, "tool", lambda _: SimpleNamespace(fingerprint="another disassembler"))
+    monkeypatch.setattr(cubin, "pinned_fingerprint", lambda _: "another disassembler")
     with pytest.raises(pytest.fail.Exception):
         list(inspect_all([few], cache, 2))
     assert list(inspect_all([], cache, 2)) == []

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilestack as ts
+
+pytestmark = pytest.mark.needs("toolchain")
+KERNELS = """\
+import cuda.tile as ct
+
+
+@ct.kernel
+def added(x, y, out, factor, TILE: ct.Constant[int]):
+    block, zero = ct.bid(0), ct.PaddingMode.ZERO
+    a = ct.load(x, index=(block,), shape=(TILE,), padding_mode=zero)
+    b = ct.load(y, index=(block,), shape=(TILE,), padding_mode=zero)
+    ct.store(out, index=(block,), tile=a + b * factor)
+
+
+@ct.kernel
+def counted(x, counts):
+    place = ct.load(x, index=(ct.bid(0),), shape=(8,))
+    ct.atomic_add(counts, place, 1)
+
+
+@ct.kernel
+def wrong(x):
+    ct.store(x, index=(0, 0), tile=1)
+"""
+
+
+@pytest.fixture
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """cuTile reads a kernel's source, so it stands in a file."""
+    (tmp_path / "some_kernels.py").write_text(KERNELS)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("some_kernels")
+    del sys.modules["some_kernels"]
+
+
+def test_dtypes_ranks_and_constants_come_from_the_call(kernels: Any) -> None:
+    kernel = ts.load(kernels.added)
+    assert repr(kernel) == "<kernel added(x, y, out, factor, TILE), not traced yet>"
+    x = np.arange(10, dtype=np.float32)
+    out = np.zeros(10, np.float32)
+    kernel[3](x, x, out, 2.0, on="cpu", TILE=4)
+    assert (out == 3 * x).all()
+    assert repr(kernel) == "<kernel added(x: f32[?], y: f32[?], out: f32[?] written, factor: f32)>"
+    whole = x.astype(np.int32)
+    ints = np.zeros(10, np.int32)
+    kernel[2](whole, whole[::-1], ints, 1, on="cpu", TILE=8)
+    assert (ints == 9).all() and kernel.parameters[0].dtype == "i32"
+
+
+def test_each_combination_is_traced_once(kernels: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = ts.load(kernels.added)
+    x = np.zeros(8, np.float32)
+    traced: list[object] = []
+    trace = type(kernel)._trace
+    monkeypatch.setattr(type(kernel), "_trace", lambda *args: traced.append(args) or trace(*args))
+    for size in (8, 4, 7):
+        kernel[2](x[:size].copy(), x[:size].copy(), x[:size].copy(), 1.0, on="cpu", TILE=4)
+    assert len(traced) == 1
+    kernel[2](x, x, x, 1.0, on="cpu", TILE=4)  # in place: cuTile must know that they are the same
+    kernel[2](x.copy(), x.copy(), x.copy(), 1.0, on="cpu", TILE=8)
+    assert len(traced) == 3
+
+
+def test_an_array_that_is_only_reached_by_pointers(kernels: Any) -> None:
+    counts = np.zeros(4, np.int32)
+    kernel = ts.load(kernels.counted)
+    kernel[2](np.arange(16, dtype=np.int32) % 4, counts, on="cpu")
+    assert counts.tolist() == [4, 4, 4, 4]
+    assert [p.written for p in kernel.parameters] == [False, True]
+
+
+def test_a_trace_without_a_launch(kernels: Any) -> None:
+    kernel = ts.load(kernels.added)
+    with pytest.raises(ts.UsageError, match=r"added was not traced yet.*\n.*specialize\(x, y, out, factor, TILE\)"):
+        kernel.verify()
+    x = np.zeros(8, np.float32)
+    made = kernel.specialize(x, x.copy(), x.copy(), 1.0, TILE=4)
+    made.verify()
+    assert "entry @added" in made.disassemble() and "some_kernels.py" not in made.disassemble()
+    assert made.parameters[0].divisors == {0: 16}
+
+
+def test_mistakes_of_the_caller(kernels: Any) -> None:
+    kernel, x = ts.load(kernels.added), np.zeros(8, np.float32)
+    with pytest.raises(ts.LaunchError, match=r"2 arguments; it takes x, y, out, factor\n.*given by name: TILE"):
+        kernel[1](x, x, TILE=4)
+    with pytest.raises(ts.LaunchError, match="no constant TILE"):
+        kernel[1](x, x, x, 1.0)
+    with pytest.raises(ts.LaunchError, match="no constant SIZE"):
+        kernel[1](x, x, x, 1.0, TILE=4, SIZE=2)
+    with pytest.raises(ts.LaunchError, match=r"argument 3 \(factor\) is a str"):
+        kernel[1](x, x, x, "2", TILE=4)
+    with pytest.raises(ts.UsageError, match="is not a kernel of cuTile Python"):
+        ts.load(len)
+
+
+def test_mistakes_in_the_kernel_have_their_line(kernels: Any) -> None:
+    with pytest.raises(ts.SourceError, match=r"(?s)^wrong: .*some_kernels.py\", line 20"):
+        ts.load(kernels.wrong)[1](np.zeros(8, np.float32))
