@@ -98,6 +98,10 @@ def _transformers() -> str | None:
     return _torch() or (None if importlib.util.find_spec("transformers") else "transformers is not installed")
 
 
+def _cupy() -> str | None:
+    return None if importlib.util.find_spec("cupy") else "CuPy is not installed"
+
+
 # What a test may need, and a function that says what is missing, or None.
 CAPABILITIES: dict[str, Callable[[], str | None]] = {
     "toolchain": functools.cache(_toolchain),
@@ -115,6 +119,7 @@ CAPABILITIES: dict[str, Callable[[], str | None]] = {
     "network": lambda: "only with --require=network",
     "torch": functools.cache(_torch),
     "transformers": functools.cache(_transformers),
+    "cupy": functools.cache(_cupy),
 }
 
 
