@@ -17,6 +17,7 @@ from toolchain.runtime.layout import contiguous_strides
 from .arrays import SAME, Array, is_array, view
 from .parameters import Parameter
 
+Grid = int | tuple[int, ...]  # blocks in x, or in x, y and z
 BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 FLOATS: Mapping[str, Any] = {
     "f64": np.float64, "f32": np.float32, "tf32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16,

@@ -12,6 +12,7 @@ from toolchain.errors import LaunchError, UsageError
 
 from . import binding, code, cpu
 from .arrays import Array
+from .binding import Grid
 from .code import Code
 from .parameters import Parameter
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from .gpu import Function
 
-Grid = int | tuple[int, ...]
 _PLACE = re.compile(r"auto|cpu|cuda(?::(\d+))?")
 
 
@@ -114,6 +114,21 @@ class Kernel(ABC):
         """What the kernel takes, in order, and which arrays it writes."""
         return self.compiled.parameters
 
+    @property
+    def arguments(self) -> Mapping[str, Parameter | None]:
+        """What it takes, by name; None for what only a launch of a function tells."""
+        return {parameter.name: parameter for parameter in self.parameters}
+
+    def specialized(self, args: Sequence[Any], constants: Mapping[str, Any]) -> Kernel:
+        """The kernel of these arguments: of a function its trace, else the kernel itself."""
+        del args
+        if constants:
+            raise LaunchError(
+                f"{self.name}: {', '.join(constants)}: its constants are compiled in already",
+                hint=f"it takes {', '.join(map(str, self.parameters))}",
+            )
+        return self
+
     def verify(self) -> None:
         """Raises SourceError if the compiler would refuse the kernel, NotInterpretable if it is PTX."""
         code.verify(self.compiled.code)
@@ -185,10 +200,6 @@ class EntryKernel(Kernel):
         return self._entry
 
     def launch(self, grid: Grid | None, args: Sequence[Any], *, on: str, constants: Mapping[str, Any]) -> None:
-        if constants:
-            raise LaunchError(
-                f"{self.name}: {', '.join(constants)}: its constants are compiled in already",
-                hint=f"it takes {', '.join(map(str, self.parameters))}",
-            )
+        self.specialized(args, constants)
         names = [parameter.name for parameter in self.parameters]
         self._entry.launch(grid, args, binding.arrays_of(self.name, args, names), on)

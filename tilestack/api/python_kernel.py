@@ -17,9 +17,9 @@ from toolchain.runtime.layout import contiguous_strides
 from toolchain.targets import BYTECODE
 
 from .arrays import DTYPES, Array
-from .binding import arrays_of
+from .binding import Grid, arrays_of
 from .code import Bytecode
-from .kernel import Entry, EntryKernel, Grid, Kernel
+from .kernel import Entry, EntryKernel, Kernel
 from .needs import packages_for
 from .parameters import Parameter
 
@@ -71,6 +71,13 @@ class PythonKernel(Kernel):
                 hint=f"launch it first, or k.specialize({', '.join(str(p) for p in self._signature.parameters)})",
             )
         return self._last
+
+    @property
+    def arguments(self) -> Mapping[str, Parameter | None]:
+        return dict.fromkeys(self.names)
+
+    def specialized(self, args: Sequence[Any], constants: Mapping[str, Any]) -> EntryKernel:
+        return self.specialize(*args, **constants)
 
     def specialize(self, *args: Any, **constants: Any) -> EntryKernel:
         """The kernel traced for arguments such as these, without a launch: an entry of its own, as from a file. Raises

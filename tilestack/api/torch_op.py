@@ -5,20 +5,36 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from toolchain.errors import LaunchError, UsageError
 
-from .kernel import Grid, Kernel
+from .binding import Grid
 from .needs import packages_for
-from .python_kernel import PythonKernel
+from .parameters import Parameter
 
 _SPELLED = {int: "SymInt", float: "float"}
 
 
+class Launchable(Protocol):
+    """What an operator needs of a kernel."""
+
+    name: str
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]: ...
+
+    @property
+    def arguments(self) -> Mapping[str, Parameter | None]: ...
+
+    def specialized(self, args: Sequence[Any], constants: Mapping[str, Any]) -> Launchable: ...
+
+    def launch(self, grid: Grid | None, args: Sequence[Any], *, on: str, constants: Mapping[str, Any]) -> None: ...
+
+
 def torch_op(
     name: str,
-    kernel: Kernel,
+    kernel: Launchable,
     *,
     grid: Callable[..., Grid] | None = None,
     outputs: Mapping[str, Callable[..., Any]],
@@ -65,7 +81,7 @@ def torch_op(
         made = allocated(args)
         given = dict(zip(inputs, args, strict=True)) | made
         values = [given[key] for key in kinds]
-        ready = kernel.specialize(*values, **constants) if isinstance(kernel, PythonKernel) else kernel
+        ready = kernel.specialized(values, constants)
         _check_written(ready, list(kinds), {*outputs, *updates})
         ready.launch(None if grid is None else grid(*args), values, on="auto", constants={})
         return _result(made)
@@ -83,22 +99,23 @@ def _result(made: Mapping[str, Any]) -> Any:
     return values[0] if len(values) == 1 else values or None
 
 
-def _kinds(kernel: Kernel, numbers: Mapping[str, type[int] | type[float]]) -> dict[str, str]:
+def _kinds(kernel: Launchable, numbers: Mapping[str, type[int] | type[float]]) -> dict[str, str]:
     """Each argument of a kernel, and its type in PyTorch's schemas."""
-    if isinstance(kernel, PythonKernel):
-        if unknown := [name for name in numbers if name not in kernel.names]:
-            raise UsageError(f"{kernel.name} takes no {', '.join(unknown)}", hint=f"it takes {', '.join(kernel.names)}")
-        return {name: _SPELLED[numbers[name]] if name in numbers else "Tensor" for name in kernel.names}
-    if numbers:
-        raise UsageError(f"numbers= is for a cuTile function: {kernel.name} says itself which arguments are numbers")
-    spelled = {p.name: _spelled(p.dtype) if p.kind == "number" else "Tensor" for p in kernel.parameters}
-    if len(spelled) != len(kernel.parameters):
-        raise UsageError(f"two arguments of {kernel.name} have the same name")
-    return spelled
+    known = kernel.arguments
+    if unknown := [name for name in numbers if name not in known or known[name] is not None]:
+        raise UsageError(
+            f"numbers= is for the arguments of a cuTile function: {kernel.name} has no such argument {unknown[0]!r}",
+            hint=f"it takes {', '.join(known)}",
+        )
+    return {
+        name: _SPELLED[numbers[name]] if name in numbers else _spelled(parameter) for name, parameter in known.items()
+    }  # fmt: skip
 
 
-def _spelled(dtype: str) -> str:
-    return "bool" if dtype == "i1" else "SymInt" if dtype.startswith("i") else "float"
+def _spelled(parameter: Parameter | None) -> str:
+    if parameter is None or parameter.kind != "number":
+        return "Tensor"
+    return "bool" if parameter.dtype == "i1" else "SymInt" if parameter.dtype.startswith("i") else "float"
 
 
 def _schema(kinds: Mapping[str, str], outputs: Mapping[str, object], updates: Sequence[str]) -> str:
@@ -118,7 +135,7 @@ def _check_parameters(function: Callable[..., Any] | None, inputs: Sequence[str]
         raise UsageError(f"{what}: it is called with {', '.join(inputs)}, and {error}") from error
 
 
-def _check_written(kernel: Kernel, names: Sequence[str], declared: set[str]) -> None:
+def _check_written(kernel: Launchable, names: Sequence[str], declared: set[str]) -> None:
     """Raises LaunchError if the kernel writes an argument that PyTorch takes for unchanged."""
     written = [name for name, p in zip(names, kernel.parameters, strict=True) if p.written and name not in declared]
     if written:

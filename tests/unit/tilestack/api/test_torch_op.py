@@ -49,7 +49,10 @@ def test_an_operator_that_works_in_place(add_one: Path) -> None:
         ({"outputs": {"out": lambda x: x}}, r"outputs\['out'\] of .*: it is called with x, factor"),
         ({"outputs": {"out": lambda x, _: x}, "grid": lambda _: 1}, "grid of .*: it is called with x, factor"),
         ({"outputs": {}}, "neither outputs nor updates"),
-        ({"outputs": {"out": lambda x, _: x}, "numbers": {"factor": float}}, "numbers= is for a cuTile function"),
+        (
+            {"outputs": {"out": lambda x, _: x}, "numbers": {"factor": float}},
+            "numbers= is for the arguments of a cuTile function",
+        ),
     ],
 )
 def test_what_cannot_be_an_operator(scaled: Path, options: dict[str, Any], message: str) -> None:
