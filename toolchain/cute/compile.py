@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from .dialect import parse
 from .nvvm import compile_to_ptx
+from .nvvm.emit import uncollected
 from .passes import PASSES, PIPELINE, TARGET
 
 
@@ -15,6 +16,7 @@ def lower(text: str, name: str = "<kernel>", arch: str = "") -> ModuleOp:
     return lower_module(module, arch)
 
 
+@uncollected()
 def lower_module(module: ModuleOp, arch: str = "") -> ModuleOp:
     """Lowers a module with operations of `cute` in place, and returns it. Raises SourceError, also for an instruction
     that the architecture does not have, if one is given."""

@@ -28,7 +28,7 @@ def test_the_instructions_follow_from_the_steps(op: str, arch: str) -> None:
     assert f".entry {op}(" in ptx
     assert ".local" not in ptx  # every value is in a register
     assert len(re.findall(r"tanh\.approx\.f32", ptx)) == (SUMS if op == "linear_gelu" else 0)
-    reads = len(re.findall(r"ld\.global\.v2\.b16", ptx))  # two elements of the bias, and of the residual, at once
+    reads = len(re.findall(r"ld\.global\.b32", ptx))  # two elements of the bias, and of the residual, at once
     assert reads == SUMS // 2 * (2 if op == "linear_residual" else 1)
 
 

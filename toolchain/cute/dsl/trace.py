@@ -13,7 +13,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from xdsl.builder import Builder
 from xdsl.dialects import llvm, scf
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -33,6 +32,7 @@ from ...errors import UsageError
 from ..compile import lower_module
 from ..nvvm import compile_to_ptx
 from ..nvvm.dialect import GpuModuleOp
+from ..nvvm.emit import Emitter, uncollected
 
 Op = TypeVar("Op", bound=Operation)
 SHARED = llvm.LLVMPointerType(IntAttr(3))
@@ -45,7 +45,7 @@ class Trace:
     """A kernel under construction. `shared_bytes`: of dynamic shared memory so far."""
 
     entry: Block
-    builder: Builder
+    builder: Emitter
     shared_bytes: int = 0
     shared_base: SSAValue | None = None
     waits: bool = False
@@ -84,10 +84,12 @@ class Kernel:
     def __str__(self) -> str:
         return str(self.module)
 
+    @uncollected()
     def lowered(self, arch: str = "") -> ModuleOp:
         """A copy of the module at the base level; if an architecture is given, for it."""
         return lower_module(self.module.clone(), arch)
 
+    @uncollected()
     def ptx(self, arch: str, *, level: int = 3) -> str:
         """PTX for an architecture such as `sm_90a`. Raises SourceError, UsageError or ToolchainError."""
         return compile_to_ptx(self.lowered(arch), arch, level=level, name=self.name)
@@ -121,6 +123,7 @@ class Parameter(Protocol):
         """What the traced function gets."""
 
 
+@uncollected()
 def _traced(
     function: Callable[..., None], parameters: Sequence[Parameter], threads: int, name: str, min_blocks: int
 ) -> Kernel:
@@ -130,7 +133,7 @@ def _traced(
     types = [t for parameter in parameters for t in parameter.types]
     said = [a for parameter in parameters for a in parameter.attributes]
     block = Block(arg_types=types)
-    trace = Trace(block, Builder(InsertPoint.at_end(block)))
+    trace = Trace(block, Emitter(InsertPoint.at_end(block)))
     token = _current.set(trace)
     try:
         values, bound = list[SSAValue](block.args), list[Any]()
@@ -175,7 +178,7 @@ def shared_address(size: int, align: int) -> SSAValue:
     trace = current()
     start = -(-trace.shared_bytes // align) * align
     trace.shared_bytes = start + size
-    builder = Builder(InsertPoint.at_start(trace.entry))
+    builder = Emitter(InsertPoint.at_start(trace.entry))
     if trace.shared_base is None:
         trace.shared_base = builder.insert(llvm.AddressOfOp(SHARED_SYMBOL, SHARED)).result
         builder.insertion_point = InsertPoint.at_start(trace.entry)

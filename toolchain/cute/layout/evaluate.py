@@ -18,6 +18,15 @@ def offset(coordinate: IntTuple, shape: IntTuple, stride: IntTuple) -> Any:
     return _settle(_offset(coordinate, shape, stride))
 
 
+def offsets(shape: IntTuple, stride: IntTuple) -> list[Any]:
+    """The offset of each index, in order."""
+    made: list[Any] = [0]
+    for extent, step in zip(tuples.flatten(shape), tuples.flatten(stride), strict=True):
+        steps = [_scaled(i, step) for i in range(extent)]
+        made = [_add(before, step) for step in steps for before in made]
+    return [_settle(total) for total in made]
+
+
 def _offset(coordinate: IntTuple, shape: IntTuple, stride: IntTuple) -> Any:
     if isinstance(coordinate, tuple):
         if not isinstance(shape, tuple) or len(coordinate) != len(shape):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import tuples
-from .evaluate import offset
+from .evaluate import offset, offsets
 from .leaves import Basis, LayoutError, is_static
 from .tuples import IntTuple, compact, congruent, flatten, like, product
 
@@ -40,6 +40,10 @@ class Layout:
     def __call__(self, coordinate: IntTuple) -> Any:
         """The offset of a coordinate, or of an index; a tuple if a stride steps along a coordinate."""
         return offset(coordinate, self.shape, self.stride)
+
+    def offsets(self) -> list[Any]:
+        """The offset of each index, in order. The sizes are known."""
+        return offsets(self.shape, self.stride)
 
     def __len__(self) -> int:
         return tuples.rank(self.shape)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.builder import Builder
 from xdsl.dialects import arith, llvm
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, i32, i64
+from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from ...errors import SourceError
 from ..dialect.tensors import Tensor
 from ..layout import Layout, Swizzle, size
+from ..nvvm.emit import Emitter
 
 SWIZZLE = Swizzle(3, 4, 3)
 ROW_BYTES, GROUP = 128, 8  # a row of the swizzle's pattern, and the rows of a pattern
@@ -36,17 +36,13 @@ class SharedOperand:
         """The descriptor without the address."""
         return SWIZZLE_128B | (self.stride >> 4) << 32 | (self.leading >> 4) << 16
 
-    def word(self, start: SSAValue, builder: Builder) -> SSAValue:
+    def word(self, start: SSAValue, builder: Emitter) -> SSAValue:
         """The descriptor of an operand that starts at a pointer to shared memory, an i64."""
-
-        def number(value: int, kind: IntegerType = i32) -> SSAValue:
-            return builder.insert(arith.ConstantOp(IntegerAttr(value, kind))).result
-
-        place = builder.insert(llvm.PtrToIntOp(start, i32)).output
-        near = builder.insert(arith.AndIOp(place, number(ADDRESS_MASK))).result
-        units = builder.insert(arith.ShRUIOp(near, number(4))).result
-        wide = builder.insert(arith.ExtUIOp(units, i64)).result
-        return builder.insert(arith.OrIOp(wide, number(self.fields, i64))).result
+        place = builder.once(("address", start), llvm.PtrToIntOp, (start,), i32)
+        near = builder.binary(arith.AndIOp, place, builder.number(ADDRESS_MASK))
+        units = builder.binary(arith.ShRUIOp, near, builder.number(4))
+        wide = builder.once((arith.ExtUIOp, units), arith.ExtUIOp, (units,), i64)
+        return builder.binary(arith.OrIOp, wide, builder.number(self.fields, i64))
 
 
 def shared_operand(name: str, tensor: Tensor) -> SharedOperand:

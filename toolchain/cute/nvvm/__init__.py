@@ -6,6 +6,6 @@ NVPTX back end. Text at this level is also what `mlir-opt`, `mlir-translate` and
 
 from .llvm_ir import to_llvm_ir
 from .parse import parse
-from .ptx import PTX_VERSIONS, compile_to_ptx, llvm_version
+from .ptx import PTX_VERSIONS, compile_to_ptx, llvm_to_ptx, llvm_version
 
-__all__ = ["PTX_VERSIONS", "compile_to_ptx", "llvm_version", "parse", "to_llvm_ir"]
+__all__ = ["PTX_VERSIONS", "compile_to_ptx", "llvm_to_ptx", "llvm_version", "parse", "to_llvm_ir"]

@@ -5,55 +5,24 @@ Each operation becomes one instruction. An MLIR block argument becomes a phi. Co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.context import Context
-from xdsl.dialects import arith, cf, llvm, math
+from xdsl.dialects import arith, cf, llvm, scf
 from xdsl.dialects.builtin import DenseArrayBase, DictionaryAttr, IntegerAttr, ModuleOp, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue, TypeAttribute
 
 from ...errors import SourceError
 from .dialect import CALLS, GpuModuleOp, ReadRegister
+from .llvm_ops import CASTS, COMPARISONS, FLOAT_COMPARISONS, INT_OPS, INTRINSICS
 from .llvm_types import UnsupportedError, constant_text, quoted, type_text
 
-INT_OPS: dict[type[Operation], str] = {
-    arith.AddiOp: "add", arith.SubiOp: "sub", arith.MuliOp: "mul", arith.DivSIOp: "sdiv", arith.DivUIOp: "udiv",
-    arith.RemSIOp: "srem", arith.RemUIOp: "urem", arith.AndIOp: "and", arith.OrIOp: "or", arith.XOrIOp: "xor",
-    arith.ShLIOp: "shl", arith.ShRSIOp: "ashr", arith.ShRUIOp: "lshr",
-    arith.AddfOp: "fadd", arith.SubfOp: "fsub", arith.MulfOp: "fmul", arith.DivfOp: "fdiv",
-    llvm.AddOp: "add", llvm.SubOp: "sub", llvm.MulOp: "mul", llvm.UDivOp: "udiv", llvm.SDivOp: "sdiv",
-    llvm.URemOp: "urem", llvm.SRemOp: "srem", llvm.AndOp: "and", llvm.OrOp: "or", llvm.XOrOp: "xor",
-    llvm.ShlOp: "shl", llvm.LShrOp: "lshr", llvm.AShrOp: "ashr",
-    llvm.FAddOp: "fadd", llvm.FSubOp: "fsub", llvm.FMulOp: "fmul", llvm.FDivOp: "fdiv",
-}  # fmt: skip
-CASTS: dict[type[Operation], str] = {
-    arith.ExtSIOp: "sext", arith.ExtUIOp: "zext", arith.TruncIOp: "trunc", arith.ExtFOp: "fpext",
-    arith.TruncFOp: "fptrunc", arith.SIToFPOp: "sitofp", arith.UIToFPOp: "uitofp", arith.FPToSIOp: "fptosi",
-    arith.FPToUIOp: "fptoui", arith.BitcastOp: "bitcast",
-    llvm.TruncOp: "trunc", llvm.ZExtOp: "zext", llvm.SExtOp: "sext", llvm.PtrToIntOp: "ptrtoint",
-    llvm.IntToPtrOp: "inttoptr", llvm.BitcastOp: "bitcast", llvm.FPExtOp: "fpext", llvm.FPTruncOp: "fptrunc",
-    llvm.SIToFPOp: "sitofp",
-}  # fmt: skip
-INTRINSICS: dict[type[Operation], str] = {
-    arith.MaximumfOp: "llvm.maximum", arith.MinimumfOp: "llvm.minimum", arith.MaxnumfOp: "llvm.maxnum",
-    arith.MinnumfOp: "llvm.minnum", arith.MinSIOp: "llvm.smin", arith.MaxSIOp: "llvm.smax",
-    arith.MinUIOp: "llvm.umin", arith.MaxUIOp: "llvm.umax",
-    math.FmaOp: "llvm.fma", math.SqrtOp: "llvm.sqrt", math.AbsFOp: "llvm.fabs",
-}  # fmt: skip
-COMPARISONS = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")  # arith.cmpi's, by number
-FLOAT_COMPARISONS = ("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une",
-                     "uno", "true")  # fmt: skip
 POINTER_ATTRIBUTES = {"llvm.noalias": "noalias", "llvm.readonly": "readonly", "llvm.nonnull": "nonnull"}
 
 
 def to_llvm_ir(module: ModuleOp) -> str:
-    """LLVM IR text of all functions and globals of a module and of its gpu.modules. Structured loops and branches are
-    lowered in place first. Raises SourceError that names the operation which has no such form."""
-    if any(op.name.startswith("scf.") for op in module.walk()):
-        from xdsl.transforms.convert_scf_to_cf import ConvertScfToCf  # imported here: it costs 20 ms
-
-        ConvertScfToCf().apply(Context(), module)
+    """LLVM IR text of all functions and globals of a module and of its gpu.modules. Raises SourceError that names the
+    operation which has no such form."""
     written = _Module()
     for op in _members(module):
         match op:
@@ -100,6 +69,8 @@ class _Function:
         self.op, self.module = op, module
         self.names: dict[SSAValue, str] = {}
         self.blocks = {block: f"b{i}" for i, block in enumerate(op.body.blocks)}
+        self.ends = dict(self.blocks)  # the label that a block ends under: structured operations begin others
+        self.label, self.labels = "b0", len(self.blocks)
         self.lines: list[str] = []
 
     def text(self) -> str:
@@ -109,15 +80,35 @@ class _Function:
         head = self.head()
         if not self.blocks:
             return f"declare {head}"
+        starts: dict[Block, int] = {}
         for block, label in self.blocks.items():
-            self.lines.append(f"{label}:")
-            self.lines += self.phis(block)
-            for op in block.ops:
-                try:
-                    self.instruction(op)
-                except UnsupportedError as error:
-                    raise SourceError(f"{self.op.sym_name.data}: {op.name}: {error}") from error
+            self.begin(label)
+            starts[block] = len(self.lines)
+            self.body(block)
+            self.ends[block] = self.label
+        for block, start in reversed(starts.items()):
+            self.lines[start:start] = self.phis(block)
         return f"define {head} {{\n" + "\n".join(self.lines) + "\n}"
+
+    def body(self, block: Block) -> None:
+        for op in block.ops:
+            try:
+                self.instruction(op)
+            except UnsupportedError as error:
+                raise SourceError(f"{self.op.sym_name.data}: {op.name}: {error}") from error
+
+    def begin(self, label: str) -> None:
+        """What follows stands under a label."""
+        self.label = label
+        self.lines.append(f"{label}:")
+
+    def fresh(self) -> str:
+        self.labels += 1
+        return f"b{self.labels - 1}"
+
+    def phi(self, result: SSAValue, incoming: list[tuple[SSAValue, str]]) -> str:
+        sources = ", ".join(f"[ {self.name(value)}, %{label} ]" for value, label in incoming)
+        return f"  {self.name(result)} = phi {type_text(result.type)} {sources}"
 
     def head(self) -> str:
         attributes = self.op.attributes
@@ -129,14 +120,12 @@ class _Function:
         parameters = ", ".join(f"{type_text(t)}{_parameter(a)} {n}".rstrip() for t, a, n in parts)
         return f"{kernel}{type_text(function.output)} @{self.op.sym_name.data}({parameters}){_limits(attributes)}"
 
-    def phis(self, block: Block) -> Iterator[str]:
+    def phis(self, block: Block) -> list[str]:
         if block is self.op.body.blocks[0]:
-            return
-        for number, argument in enumerate(block.args):
-            incoming: list[str] = []
-            for before, values in self.edges(block):
-                incoming.append(f"[ {self.name(values[number])}, %{self.blocks[before]} ]")
-            yield f"  {self.names[argument]} = phi {type_text(argument.type)} {', '.join(incoming)}"
+            return []
+        edges = [(self.ends[before], values) for before, values in self.edges(block)]
+        return [self.phi(argument, [(values[i], label) for label, values in edges])
+                for i, argument in enumerate(block.args)]  # fmt: skip
 
     def edges(self, block: Block) -> Iterator[tuple[Block, tuple[SSAValue, ...]]]:
         """The blocks that branch to one, each with the arguments that it passes."""
@@ -184,7 +173,9 @@ class _Function:
 
     def instruction(self, op: Operation) -> None:
         kind = type(op)
-        if kind in INT_OPS:
+        if (write := WRITERS.get(kind)) is not None:
+            write(self, op)
+        elif kind in INT_OPS:
             first, second = op.operands
             self.line(f"{INT_OPS[kind]} {self.typed(first)}, {self.name(second)}", op.results[0])
         elif kind in CASTS:
@@ -199,8 +190,6 @@ class _Function:
             arguments = op.arguments
             self.module.declare("void", op.INTRINSIC, [arguments.split()[0]] if arguments else [])
             self.line(f"call void @{op.INTRINSIC}({arguments})")
-        elif (write := WRITERS.get(kind)) is not None:
-            write(self, op)
         else:
             raise UnsupportedError("this operation has no form in LLVM IR here")
 
@@ -249,6 +238,73 @@ def _branch(f: _Function, op: Operation) -> None:
 def _cond_branch(f: _Function, op: Operation) -> None:
     then, other = (f.blocks[block] for block in op.successors)
     f.line(f"br {f.typed(op.operands[0])}, label %{then}, label %{other}")
+
+
+def _if(f: _Function, op: Operation) -> None:
+    assert isinstance(op, scf.IfOp)
+    regions = [region for region in op.regions if region.blocks]
+    labels, end = [f.fresh() for _ in regions], f.fresh()
+    f.line(f"br {f.typed(op.cond)}, label %{labels[0]}, label %{labels[1] if len(labels) > 1 else end}")
+    yielded: list[tuple[Sequence[SSAValue], str]] = []
+    for region, label in zip(regions, labels, strict=True):
+        f.begin(label)
+        f.body(region.block)
+        yielded.append((_yielded(region.block), f.label))
+        f.line(f"br label %{end}")
+    f.begin(end)
+    for i, result in enumerate(op.results):
+        f.lines.append(f.phi(result, [(values[i], label) for values, label in yielded]))
+
+
+def _for(f: _Function, op: Operation) -> None:
+    assert isinstance(op, scf.ForOp)
+    counter, *carried = op.body.block.args
+    test, inside, end, before = f.fresh(), f.fresh(), f.fresh(), f.label
+    f.line(f"br label %{test}")
+    f.begin(test)
+    start, kind = len(f.lines), type_text(counter.type)
+    f.names.update({result: f.name(value) for result, value in zip(op.results, carried, strict=True)})
+    more, following = f"%more.{test}", f"%next.{test}"
+    f.line(f"{more} = icmp slt {kind} {f.name(counter)}, {f.name(op.ub)}")
+    f.line(f"br i1 {more}, label %{inside}, label %{end}")
+    f.begin(inside)
+    f.body(op.body.block)
+    f.line(f"{following} = add {kind} {f.name(counter)}, {f.name(op.step)}")
+    f.line(f"br label %{test}")
+    f.lines[start:start] = [
+        f"  {f.name(counter)} = phi {kind} [ {f.name(op.lb)}, %{before} ], [ {following}, %{f.label} ]",
+        *(f.phi(value, [(first, before), (last, f.label)])
+          for value, first, last in zip(carried, op.iter_args, _yielded(op.body.block), strict=True)),
+    ]  # fmt: skip
+    f.begin(end)
+
+
+def _while(f: _Function, op: Operation) -> None:
+    assert isinstance(op, scf.WhileOp)
+    first, again = op.before_region.block, op.after_region.block
+    test, inside, end, before = f.fresh(), f.fresh(), f.fresh(), f.label
+    f.line(f"br label %{test}")
+    f.begin(test)
+    start = len(f.lines)
+    f.body(first)
+    condition = first.last_op
+    assert isinstance(condition, scf.ConditionOp)
+    f.line(f"br {f.typed(condition.operands[0])}, label %{inside}, label %{end}")
+    for values in (again.args, op.results):
+        f.names.update({value: f.name(given) for value, given in zip(values, condition.operands[1:], strict=True)})
+    f.begin(inside)
+    f.body(again)
+    f.line(f"br label %{test}")
+    f.lines[start:start] = [
+        f.phi(value, [(given, before), (last, f.label)])
+        for value, given, last in zip(first.args, op.arguments, _yielded(again), strict=True)
+    ]
+    f.begin(end)
+
+
+def _yielded(block: Block) -> Sequence[SSAValue]:
+    last = block.last_op
+    return last.operands if isinstance(last, scf.YieldOp) else ()
 
 
 def _cmpi(f: _Function, op: Operation) -> None:
@@ -330,7 +386,8 @@ def _call_intrinsic(f: _Function, op: Operation) -> None:
 
 WRITERS: dict[type[Operation], Callable[[_Function, Operation], None]] = {
     arith.ConstantOp: _nothing, llvm.ConstantOp: _nothing, llvm.ZeroOp: _nothing, llvm.UndefOp: _nothing,
-    llvm.AddressOfOp: _nothing, llvm.ReturnOp: _return, cf.BranchOp: _branch, llvm.BrOp: _branch,
+    llvm.AddressOfOp: _nothing, scf.YieldOp: _nothing, scf.ConditionOp: _nothing, scf.IfOp: _if, scf.ForOp: _for,
+    scf.WhileOp: _while, llvm.ReturnOp: _return, cf.BranchOp: _branch, llvm.BrOp: _branch,
     cf.ConditionalBranchOp: _cond_branch, arith.CmpiOp: _cmpi, arith.CmpfOp: _cmpf, arith.SelectOp: _select,
     llvm.SelectOp: _select, arith.NegfOp: _negf, arith.IndexCastOp: _index_cast, llvm.GEPOp: _gep,
     llvm.LoadOp: _load, llvm.StoreOp: _store, llvm.AllocaOp: _alloca, llvm.InlineAsmOp: _inline_asm,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 
 from xdsl.dialects import llvm
@@ -33,6 +34,7 @@ class UnsupportedError(Exception):
     """An operation, a type or an attribute that has no form in LLVM IR here."""
 
 
+@functools.cache
 def type_text(type_: Attribute) -> str:
     """A type as LLVM IR writes it: `!llvm.ptr<3>` is `ptr addrspace(3)`. Raises UnsupportedError."""
     match type_:
@@ -102,6 +104,7 @@ def float_text(value: float, type_: Attribute) -> str:
             return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
+@functools.cache
 def quoted(text: str) -> str:
     """A string of LLVM IR: quotes, backslashes and control characters as two hexadecimal digits."""
     safe = "".join(c if " " <= c <= "~" and c not in '"\\' else f"\\{ord(c):02X}" for c in text)

@@ -42,12 +42,17 @@ def _machine(arch: str, level: int) -> Any:
 def compile_to_ptx(source: str | ModuleOp, arch: str, *, level: int = 3, name: str = "<kernel>") -> str:
     """PTX of the kernels in MLIR text or in a module at the base level, for an architecture such as `sm_90a`.
 
-    A module is lowered in place. Raises UsageError for an unknown architecture, SourceError for text that does not
-    parse, does not verify or has no kernel, and ToolchainError if LLVM refuses the IR.
+    Raises UsageError for an unknown architecture, SourceError for text that does not parse, does not verify or has no
+    kernel, and ToolchainError if LLVM refuses the IR.
     """
-    machine = _machine(arch, level)
+    _ = _machine(arch, level)  # an unknown architecture is said first
     module = parse(source, name) if isinstance(source, str) else source
-    text = to_llvm_ir(module)
+    return llvm_to_ptx(to_llvm_ir(module), arch, level=level, name=name)
+
+
+def llvm_to_ptx(text: str, arch: str, *, level: int = 3, name: str = "<kernel>") -> str:
+    """PTX of the kernels in LLVM IR text. Raises as `compile_to_ptx`."""
+    machine = _machine(arch, level)
     try:
         lowered = binding.parse_assembly(text)
         lowered.verify()

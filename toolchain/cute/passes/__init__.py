@@ -19,4 +19,4 @@ PASSES: Mapping[str, Callable[[ModuleOp], None]] = {
     "cute-to-base": to_base,
     "cute-nvgpu-to-nvvm": nvgpu_to_nvvm,
 }
-PIPELINE = ("cute-expand-ops", "cute-to-base", "cute-nvgpu-to-nvvm")  # to the base level
+PIPELINE = ("cute-to-base", "cute-nvgpu-to-nvvm")  # to the base level

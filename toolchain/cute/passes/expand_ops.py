@@ -1,6 +1,6 @@
 """`cute-expand-ops`: a copy or a product of tiles becomes one call of its atom for each part.
 
-The parts follow from the layouts: the first mode is what an atom moves at once, all others are repeated.
+To look at: `cute-to-base` takes a copy or a product as it is, and finds the same parts.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from xdsl.builder import Builder
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ..atoms.copy_atom import CopyAtom
 from ..dialect.ops import OPERATIONS, StaticOp
-from ..dialect.tensor_ops import CopyAtomCallOp, CopyOp, GemmOp, MmaAtomCallOp, operand_counts
+from ..dialect.tensor_ops import CopyAtomCallOp, CopyOp, GemmOp, MmaAtomCallOp
 from ..dialect.types import CoordType, TileType
-from ..layout import Layout, idx2crd, make_layout, size
+from ..layout import Layout, idx2crd, size
+from ..nvvm.emit import Emitter
 from ..nvvm.location import blamed
+from .parts import by_atom, is_split, products, repeats
 
 Slice: Any = OPERATIONS["slice"]
 Divide: Any = OPERATIONS["logical_divide"]
@@ -34,36 +34,32 @@ def expand_ops(module: ModuleOp) -> None:
 
 
 def _expand(op: Operation, calls: Any) -> None:
-    builder = Builder(InsertPoint.before(op))
+    builder = Emitter(InsertPoint.before(op))
     with blamed("cute-expand-ops", op):
         for call in calls(op, builder):
             builder.insert(call).location = op.location
     Rewriter.erase_op(op)
 
 
-def sliced(tensor: SSAValue, coordinate: Any, builder: Builder) -> SSAValue:
+def sliced(tensor: SSAValue, coordinate: Any, builder: Emitter) -> SSAValue:
     """The part of a tensor that a coordinate leaves open."""
     where = builder.insert(StaticOp(CoordType(coordinate))).res
     return builder.insert(Slice([tensor, where])).res
 
 
-def _copy_calls(op: CopyOp, builder: Builder) -> Iterator[Operation]:
+def _copy_calls(op: CopyOp, builder: Emitter) -> Iterator[Operation]:
     tiled, source, target, *bounds = op.args
     kind: Any = tiled.type
-    tensors = [_by_atom(tensor, kind.data.atom, builder) for tensor in (source, target, *bounds[:1])]
-    for number in range(_repeats(tensors[0])):
-        parts = [sliced(tensor, _part(tensor, number), builder) for tensor in tensors]
+    tensors = [_divided(tensor, kind.data.atom, builder) for tensor in (source, target, *bounds[:1])]
+    for number in range(size(repeats(_layout(tensors[0])))):
+        parts = [sliced(tensor, _part(_layout(tensor), number), builder) for tensor in tensors]
         yield CopyAtomCallOp([tiled, *parts, *bounds[1:]])
 
 
-def _by_atom(tensor: SSAValue, atom: CopyAtom, builder: Builder) -> SSAValue:
-    """The tensor with its first mode split into what the atom moves at once, and the rest."""
-    if atom.matrix is not None:
-        return tensor  # its values are split where the tensor is divided among the threads
-    count, first = atom.vector // atom.bits, _layout(tensor)[0]
-    if size(first) == count or (_split(tensor) and size(first[0]) == count):
+def _divided(tensor: SSAValue, atom: Any, builder: Emitter) -> SSAValue:
+    if by_atom(_layout(tensor), atom) == _layout(tensor):
         return tensor
-    tile = builder.insert(StaticOp(TileType((Layout(count, 1),)))).res
+    tile = builder.insert(StaticOp(TileType((Layout(atom.vector // atom.bits, 1),)))).res
     return builder.insert(Divide([tensor, tile])).res
 
 
@@ -72,42 +68,20 @@ def _layout(tensor: SSAValue) -> Layout:
     return kind.data.layout
 
 
-def _split(tensor: SSAValue) -> bool:
-    """True if the first mode holds the atom's values and others: `((value, other), ...)`."""
-    first = _layout(tensor)[0]
-    return isinstance(first.shape, tuple) and len(first) == 2 and isinstance(_layout(tensor).shape, tuple)
-
-
-def _others(tensor: SSAValue) -> Layout:
-    layout = _layout(tensor)
-    first = [layout[0][1]] if _split(tensor) else []
-    return make_layout(*first, *list(layout)[1:])
-
-
-def _repeats(tensor: SSAValue) -> int:
-    return size(_others(tensor))
-
-
-def _part(tensor: SSAValue, number: int) -> Any:
+def _part(layout: Layout, number: int) -> Any:
     """The coordinate of the atom's values with a number."""
-    shape = tuple(size(mode) for mode in _others(tensor))
+    shape = tuple(size(mode) for mode in repeats(layout))
     where = idx2crd(number, shape)
     assert isinstance(where, tuple)
-    return ((None, where[0]), *where[1:]) if _split(tensor) else (None, *where)
+    return ((None, where[0]), *where[1:]) if is_split(layout) else (None, *where)
 
 
-def _mma_calls(op: GemmOp, builder: Builder) -> Iterator[Operation]:
-    """Along K last to first index of the loops; along N back and forth, so that registers of A and B are used again."""
+def _mma_calls(op: GemmOp, builder: Emitter) -> Iterator[Operation]:
     tiled, d, a, b, *c = op.args
-    m_count, n_count = operand_counts(_layout(d))
-    k_count = operand_counts(_layout(a))[1]
-    for k in range(k_count):
+    for m, n, k in products(_layout(d), _layout(a)):
         along_k = (k,) if len(_layout(a)) == 3 else ()
-        for m in range(m_count):
-            for step in range(n_count):
-                n = n_count - 1 - step if m % 2 else step
-                coordinates = ((d, (m, n)), (a, (m, *along_k)), (b, (n, *along_k)))
-                parts = [sliced(tensor, (None, *where), builder) for tensor, where in coordinates]
-                added = [d] if k else c  # the first step along K has made D
-                last = [parts[0] if one is d else sliced(one, (None, m, n), builder) for one in added]
-                yield MmaAtomCallOp([tiled, *parts, *last])
+        coordinates = ((d, (m, n)), (a, (m, *along_k)), (b, (n, *along_k)))
+        parts = [sliced(tensor, (None, *where), builder) for tensor, where in coordinates]
+        added = [d] if k else c  # the first step along K has made D
+        last = [parts[0] if one is d else sliced(one, (None, m, n), builder) for one in added]
+        yield MmaAtomCallOp([tiled, *parts, *last])

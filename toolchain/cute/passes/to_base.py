@@ -8,21 +8,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.builder import Builder
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects import arith, llvm
+from xdsl.dialects.builtin import ModuleOp, i1
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import IsTerminator
 
 from ...errors import SourceError
 from ..dialect.ops import AlgebraOp, CompareOp, GetScalarsOp, MakeOp, StaticOp
-from ..dialect.tensor_ops import MemoryOp
+from ..dialect.tensor_ops import CopyAtomCallOp, CopyOp, GemmOp, MemoryOp, MmaAtomCallOp
 from ..dialect.types import CuteType
 from ..layout import Dynamic, Layout
 from ..layout import tuples as nested
+from ..nvvm.emit import Emitter
 from ..nvvm.index import Index, as_value, index
 from ..nvvm.location import blamed
-from .memory import lower_memory
+from .copies import lower_copy
+from .memory import Lowering, lower_memory
+from .products import lower_product
+from .registers import Registers
 
 CUTE = (AlgebraOp, CompareOp, GetScalarsOp, MakeOp, MemoryOp, StaticOp)
 
@@ -30,53 +34,73 @@ CUTE = (AlgebraOp, CompareOp, GetScalarsOp, MakeOp, MemoryOp, StaticOp)
 def to_base(module: ModuleOp) -> None:
     """Lowers in place. Raises SourceError if a value of `cute` comes from, or goes to, an operation of another
     dialect."""
-    known: dict[SSAValue, CuteType] = {}
-    lowered = [op for op in module.walk() if isinstance(op, CUTE)]
-    if not lowered:
+    if not any(isinstance(op, CUTE) for op in module.walk()):
         return
+    known: dict[SSAValue, CuteType] = {}
     # One builder for all: arithmetic on numbers of two operations stands behind both.
-    builder = Builder(InsertPoint.before(lowered[0]))
-    for op in lowered:
-        builder.insertion_point = InsertPoint.before(op)
-        with blamed("cute-to-base", op):
-            _lower(op, known, builder)
-    for op in module.walk():
-        if not isinstance(op, CUTE) and any(isinstance(value.type, CuteType) for value in op.operands):
-            with blamed("cute-to-base", op):
-                raise SourceError(f"{op.name} takes a value of cute", hint="take its numbers: cute.get_scalars")
+    builder = Emitter(InsertPoint.at_end(module.body.block))
+    to = Lowering(builder, Registers(builder), known, lambda value: _of(value, known))
+    lowered: list[Operation] = []
+    for block in module.body.blocks:
+        _lower_block(block, to, lowered)
     for op in reversed(lowered):
         Rewriter.erase_op(op)
 
 
-def _lower(op: Operation, known: dict[SSAValue, CuteType], builder: Builder) -> None:
+def _lower_block(block: Block, to: Lowering, lowered: list[Operation]) -> None:
+    """Lowers what stands in a block, and in blocks within it. Values stay in registers as long as it runs."""
+    for op in list(block.ops):
+        to.builder.insertion_point = InsertPoint.before(op)
+        if isinstance(op, CUTE):
+            with blamed("cute-to-base", op):
+                _lower(op, to)
+            lowered.append(op)
+            continue
+        if any(isinstance(value.type, CuteType) for value in op.operands):
+            with blamed("cute-to-base", op):
+                raise SourceError(f"{op.name} takes a value of cute", hint="take its numbers: cute.get_scalars")
+        if isinstance(op, llvm.ReturnOp):
+            to.registers.forget()
+        elif op.regions or op.has_trait(IsTerminator):
+            to.registers.flush_all()
+        for region in op.regions:
+            for inner in region.blocks:
+                _lower_block(inner, to, lowered)
+
+
+def _lower(op: Operation, to: Lowering) -> None:
     match op:
-        case MemoryOp():
-            lower_memory(op, known, lambda value: _of(value, known, op), builder)
         case StaticOp():
             assert isinstance(op.res.type, CuteType)
-            known[op.res] = op.res.type
+            to.known[op.res] = op.res.type
         case MakeOp():
-            known[op.res] = _filled(op, builder)
+            to.known[op.res] = _filled(op, to.builder)
         case AlgebraOp():
             numbers = [int(number) for number in op.numbers.iter_values()] if op.numbers else []
-            known[op.res] = op.inferred([_of(arg, known, op) for arg in op.args], numbers)
+            to.known[op.res] = op.inferred([to.find(arg) for arg in op.args], numbers)
         case GetScalarsOp():
-            leaves = op.chosen(_of(op.arg, known, op), op.only_dynamic is not None)
+            leaves = op.chosen(to.find(op.arg), op.only_dynamic is not None)
             for result, leaf in zip(op.scalars, leaves, strict=True):
-                result.replace_all_uses_with(as_value(leaf, builder))
+                result.replace_all_uses_with(as_value(leaf, to.builder))
         case CompareOp():
-            op.res.replace_all_uses_with(_compared(op, _of(op.a, known, op), _of(op.b, known, op), builder))
+            op.res.replace_all_uses_with(_compared(op, to.find(op.a), to.find(op.b), to.builder))
+        case CopyOp() | CopyAtomCallOp():
+            lower_copy(op, to)
+        case GemmOp() | MmaAtomCallOp():
+            lower_product(op, to)
         case _:
-            raise AssertionError(op.name)
+            if not lower_memory(op, to):
+                raise AssertionError(op.name)
 
 
-def _of(value: SSAValue, known: dict[SSAValue, CuteType], user: Operation) -> CuteType:
+def _of(value: SSAValue, known: dict[SSAValue, CuteType]) -> CuteType:
     if (found := known.get(value)) is None:
+        user = next(iter(value.uses)).operation
         raise SourceError(f"cute-to-base: {user.name} takes a {value.type} that no operation of cute makes")
     return found
 
 
-def _filled(op: MakeOp, builder: Builder) -> CuteType:
+def _filled(op: MakeOp, builder: Emitter) -> CuteType:
     """The type's value, with its unknown leaves bound to the operands from left to right."""
     kind = op.res.type
     assert isinstance(kind, CuteType)
@@ -96,15 +120,15 @@ def _filled(op: MakeOp, builder: Builder) -> CuteType:
     return type(kind)(nested.transform(bound, kind.data))
 
 
-def _compared(op: CompareOp, a: CuteType, b: CuteType, builder: Builder) -> SSAValue:
+def _compared(op: CompareOp, a: CuteType, b: CuteType, builder: Emitter) -> SSAValue:
     if (known := op.known) is not None:
-        return builder.insert(arith.ConstantOp(IntegerAttr.from_bool(known))).result
+        return builder.number(int(known), i1)
     predicate = "eq" if op.name == "cute.equal" else "slt"
     made: SSAValue | None = None
     for x, y in zip(GetScalarsOp.chosen(a, False), GetScalarsOp.chosen(b, False), strict=True):
         if not (isinstance(x, Index) or isinstance(y, Index)):
             continue  # known, and true: else the whole would be known to be false
-        one = builder.insert(arith.CmpiOp(as_value(x, builder), as_value(y, builder), predicate)).result
-        made = one if made is None else builder.insert(arith.AndIOp(made, one)).result
+        one = builder.compare(predicate, as_value(x, builder), as_value(y, builder))
+        made = one if made is None else builder.binary(arith.AndIOp, made, one)
     assert made is not None
     return made

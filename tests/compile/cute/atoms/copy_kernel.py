@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from xdsl.builder import Builder
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, IntAttr, ModuleOp, UnitAttr, i16, i32, i64
 from xdsl.ir import Block, Region, SSAValue
@@ -11,6 +10,7 @@ from xdsl.rewriter import InsertPoint
 from toolchain.cute.atoms import MatrixCopyAtom
 from toolchain.cute.layout import size
 from toolchain.cute.nvvm.dialect import READ, Barrier0Op, GpuModuleOp
+from toolchain.cute.nvvm.emit import Emitter
 from toolchain.cute.nvvm.index import Index, constant, index
 
 GLOBAL, SHARED = llvm.LLVMPointerType(IntAttr(1)), llvm.LLVMPointerType(IntAttr(3))
@@ -22,7 +22,7 @@ def one_copy(atom: MatrixCopyAtom) -> ModuleOp:
     values to `registers` (32 x values); a store does the reverse."""
     rows, columns = atom.tile
     block = Block(arg_types=[GLOBAL, GLOBAL])
-    builder = Builder(InsertPoint.at_end(block))
+    builder = Emitter(InsertPoint.at_end(block))
     lane = index(builder.insert(READ["tid.x"]()).res, builder, below=32)
     tile, registers = block.args
     shared = builder.insert(llvm.AddressOfOp("shared", SHARED)).result
@@ -59,16 +59,16 @@ def one_copy(atom: MatrixCopyAtom) -> ModuleOp:
     return ModuleOp([GpuModuleOp("kernels", Region(Block([memory, function])))])
 
 
-def _at(builder: Builder, base: SSAValue, offset: Index | int, kind: llvm.LLVMPointerType) -> SSAValue:
+def _at(builder: Emitter, base: SSAValue, offset: Index | int, kind: llvm.LLVMPointerType) -> SSAValue:
     where = constant(offset, builder) if isinstance(offset, int) else offset
     assert where.value is not None
     return builder.insert(llvm.GEPOp(base, [llvm.GEP_USE_SSA_VAL], i16, [where.value], result_type=kind)).result
 
 
-def _copy(builder: Builder, source: Place, target: Place, read: Index, write: Index) -> None:
+def _copy(builder: Emitter, source: Place, target: Place, read: Index, write: Index) -> None:
     value = builder.insert(llvm.LoadOp(_at(builder, source[0], read, source[1]), i16)).results[0]
     builder.insert(llvm.StoreOp(value, _at(builder, target[0], write, target[1])))
 
 
-def _part(builder: Builder, value: SSAValue, number: int) -> SSAValue:
+def _part(builder: Emitter, value: SSAValue, number: int) -> SSAValue:
     return builder.insert(llvm.ExtractValueOp(DenseArrayBase.from_list(i64, [number]), value, i32)).res

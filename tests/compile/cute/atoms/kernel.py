@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from xdsl.builder import Builder
 from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -24,6 +23,7 @@ from toolchain.cute.atoms import MmaAtom
 from toolchain.cute.atoms.mma import BITS
 from toolchain.cute.layout import size
 from toolchain.cute.nvvm.dialect import READ, GpuModuleOp
+from toolchain.cute.nvvm.emit import Emitter
 from toolchain.cute.nvvm.index import Index, index
 
 GLOBAL = llvm.LLVMPointerType(IntAttr(1))
@@ -32,7 +32,7 @@ GLOBAL = llvm.LLVMPointerType(IntAttr(1))
 def one_atom(atom: MmaAtom) -> ModuleOp:
     """The kernel `one_atom(a, b, c, d)`. A, B, C and D are column-major tiles in global memory, as in the atom."""
     block = Block(arg_types=[GLOBAL] * 4)
-    builder = Builder(InsertPoint.at_end(block))
+    builder = Emitter(InsertPoint.at_end(block))
     lane = index(builder.insert(READ["tid.x"]()).res, builder, below=atom.threads)
     a, b, c, d = block.args
     accumulator: Attribute = f32 if atom.c == "f32" else i32
@@ -60,17 +60,17 @@ def _offset(atom: MmaAtom, operand: str, lane: Index, value: int) -> Index:
     return atom.layout(operand)((lane, value))
 
 
-def _address(builder: Builder, base: SSAValue, offset: Index, element: Attribute) -> SSAValue:
+def _address(builder: Emitter, base: SSAValue, offset: Index, element: Attribute) -> SSAValue:
     assert offset.value is not None
     gep = llvm.GEPOp(base, [llvm.GEP_USE_SSA_VAL], element, [offset.value], result_type=GLOBAL)
     return builder.insert(gep).result
 
 
-def _load(builder: Builder, base: SSAValue, offset: Index, element: Attribute) -> SSAValue:
+def _load(builder: Emitter, base: SSAValue, offset: Index, element: Attribute) -> SSAValue:
     return builder.insert(llvm.LoadOp(_address(builder, base, offset, element), element)).results[0]
 
 
-def _registers(builder: Builder, atom: MmaAtom, operand: str, base: SSAValue, lane: Index) -> list[SSAValue]:
+def _registers(builder: Emitter, atom: MmaAtom, operand: str, base: SSAValue, lane: Index) -> list[SSAValue]:
     """The registers of an operand: the value of the lowest index in the lowest bits."""
     bits = BITS[atom.ab]
     element: Attribute = {32: i32, 16: i16, 8: i8}[bits]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from xdsl.builder import Builder
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntAttr, ModuleOp, UnitAttr, f32, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region
@@ -14,6 +13,7 @@ from xdsl.rewriter import InsertPoint
 from toolchain.cute.atoms import MmaAtom, atoms, copies
 from toolchain.cute.nvgpu import ARCH
 from toolchain.cute.nvvm.dialect import GpuModuleOp
+from toolchain.cute.nvvm.emit import Emitter
 
 GLOBAL = llvm.LLVMPointerType(IntAttr(1))
 KINDS: dict[str, Attribute] = {"r": i32, "l": i64, "f": f32}
@@ -76,7 +76,7 @@ def _kernel(symbol: str, form: Form) -> Operation:
     kinds = [KINDS[(wanted[int(part)] if part.isdigit() else part)[-1]] for part in wanted]
     results = sum(part.startswith("=") for part in wanted)
     block = Block(arg_types=[GLOBAL, *kinds[results:]])
-    builder = Builder(InsertPoint.at_end(block))
+    builder = Emitter(InsertPoint.at_end(block))
     made = builder.insert(ARCH[name](block.args[1:], kinds[:results], atom, number))
     for place, value in enumerate(made.res):
         at = builder.insert(llvm.GEPOp(block.args[0], [place], i32, result_type=GLOBAL)).result

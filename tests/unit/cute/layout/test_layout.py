@@ -102,3 +102,9 @@ def test_a_layout_that_is_none_is_refused(written: str, said: str) -> None:
 def test_modes_that_are_not_there_are_refused(begin: int, end: int) -> None:
     with pytest.raises(LayoutError, match="has no modes"):
         group_modes(Layout.parse("(4,5,6)"), begin, end)
+
+
+@given(layouts())
+def test_all_offsets_at_once_are_those_of_each_index(layout: Layout) -> None:
+    assert layout.offsets() == [layout(i) for i in range(size(layout))]
+    assert Layout.parse("(2,(2,2)):(1@0,(2@1,1@1))").offsets()[5] == (1, 1)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from xdsl.builder import Builder
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Block, Operation, SSAValue
@@ -14,6 +13,7 @@ from xdsl.rewriter import InsertPoint
 from tests.unit.cute.layout.strategies import layouts
 from toolchain.cute.layout import Dynamic, Layout, size
 from toolchain.cute.layout.leaves import smaller
+from toolchain.cute.nvvm.emit import Emitter
 from toolchain.cute.nvvm.index import Index, as_value, index
 
 PYTHON: dict[type[Operation], Callable[[int, int], int]] = {
@@ -27,17 +27,18 @@ class Kernel:
 
     def __init__(self, below: int | None = None) -> None:
         self.block = Block(arg_types=[i32])
-        self.x = index(self.block.args[0], Builder(InsertPoint.at_end(self.block)), below=below)
+        self.builder = Emitter(InsertPoint.at_end(self.block))
+        self.x = index(self.block.args[0], self.builder, below=below)
 
     def run(self, result: Index, x: int) -> int:
+        wanted = result.value  # emitted now
         values: dict[SSAValue, int] = {self.block.args[0]: x}
         for op in self.block.ops:
             if isinstance(op, arith.ConstantOp):
                 values[op.result] = int(op.value.value.data)  # pyright: ignore[reportAttributeAccessIssue]
             else:
                 values[op.results[0]] = PYTHON[type(op)](*(values[operand] for operand in op.operands))
-        assert result.value is not None
-        return values[result.value]
+        return values[wanted]
 
 
 @given(layouts(), st.booleans())
@@ -75,3 +76,14 @@ def test_numbers_on_the_left() -> None:
 def test_an_index_without_a_kernel_is_refused() -> None:
     with pytest.raises(ValueError, match="bound to no kernel"):
         _ = Index() + 1
+
+
+def test_numbers_that_differ_by_a_known_number_share_all_else() -> None:
+    kernel = Kernel()
+    row = kernel.x * 64
+    made = [row + 128 * i for i in range(4)]
+    assert len(list(kernel.block.ops)) == 2  # the factor and the product
+    assert [kernel.run(one, 3) for one in made] == [192, 320, 448, 576]
+    assert (kernel.x * 8 + 4).divisibility == 4
+    assert kernel.run((kernel.x + 32) % 4, 7) == 3
+    assert kernel.run((kernel.x + 32) // 4, 7) == 9

@@ -1,0 +1,99 @@
+"""Lowers products of tiles to the base level: mma.sync and wgmma."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, llvm
+from xdsl.dialects.builtin import StringAttr, f32, i32, i64
+from xdsl.ir import Operation, SSAValue
+
+from ...errors import SourceError
+from ..atoms.mma import WARP, MmaAtom
+from ..dialect.tensor_ops import GemmOp, MmaAtomCallOp
+from ..dialect.tensors import Tensor
+from ..layout import Layout, make_layout, size
+from ..nvgpu import ARCH
+from ..nvgpu.descriptor import SharedOperand, shared_operand
+from .copies import packed
+from .memory import Lowering, located, read, write
+from .parts import products
+
+
+def lower_product(op: GemmOp | MmaAtomCallOp, to: Lowering) -> None:
+    """Emits each part of a product. Raises SourceError for operands that the atom cannot take."""
+    tiled, *operands = (to.data(arg) for arg in op.args)
+    atom: MmaAtom = tiled.atom
+    if atom.sparse:
+        raise SourceError(f"{op.name}: {atom.name} needs metadata", hint="cute_nvgpu.arch.mma.wgmma_sp takes it")
+    if isinstance(op, MmaAtomCallOp):
+        operands = [Tensor(t.pointer, make_layout(t.layout, *[Layout(1, 0)] * 2), t.place) for t in operands]
+    d, a, b, *c = operands
+    warp = atom.threads == WARP
+    left = _Registers(op, a, atom, "a", to) if atom.a_layout else _Shared(op, a, to)
+    right = _Registers(op, b, atom, "b", to) if atom.b_layout else _Shared(op, b, to)
+    sums, *added = (_Registers(op, tensor, atom, "c", to) for tensor in (d, *c))
+    instruction = ARCH["mma.sync" if warp else "mma.wgmma"]
+    said = {"atom": StringAttr(atom.name if warp else f"{atom.name}.{left.major}{right.major}")}
+    for m, n, k in products(d.layout, a.layout):
+        before = [sums] if k else added  # the first step along K has made D
+        held = before[0].take(m, n) if before else sums.none(llvm.ZeroOp if warp else llvm.UndefOp)
+        args = [*left.take(m, k), *right.take(n, k)]
+        # A warp's sums stand behind A and B; a warpgroup's before, and the last number says if they count.
+        args = [*args, *held] if warp else [*held, *args, to.builder.number(len(before))]
+        sums.give(to.builder.make(instruction, args, [sums.kind] * len(sums.offsets), said).results, m, n)
+
+
+class _Registers:
+    """An operand in registers."""
+
+    major = "k"
+
+    def __init__(self, op: Operation, tensor: Tensor, atom: MmaAtom, operand: str, to: Lowering) -> None:
+        if tensor.pointer.space != "rmem":
+            raise SourceError(f"{op.name}: {atom.name} takes operand {operand} in registers, not {tensor.pointer}")
+        values, self.parts = _split(tensor.layout)
+        count, registers = size(values), atom.registers(operand)
+        if count % registers or count // registers * tensor.pointer.bytes * 8 != 32:
+            raise SourceError(f"{op.name}: {atom.name} holds {operand} in {registers} registers; {tensor} does not fit")
+        packed(op, values, count // registers)
+        self.tensor, self.to = tensor, to
+        self.kind = f32 if operand == "c" and atom.c == "f32" else i32
+        self.offsets = [values(i * (count // registers)) for i in range(registers)]
+
+    def take(self, *part: int) -> list[SSAValue]:
+        """The registers of a part."""
+        start = self.parts(part)
+        return [read(self.tensor, start + offset, self.kind, self.to) for offset in self.offsets]
+
+    def none(self, kind: type[Operation]) -> list[SSAValue]:
+        """Zeros or no values for a part."""
+        return [self.to.builder.once((kind, self.kind), kind, (), self.kind)] * len(self.offsets)
+
+    def give(self, values: Sequence[SSAValue], *part: int) -> None:
+        """Writes the registers of a part."""
+        start = self.parts(part)
+        for value, offset in zip(values, self.offsets, strict=True):
+            write(self.tensor, start + offset, value, self.to)
+
+
+class _Shared:
+    """An operand of wgmma in shared memory: its descriptor."""
+
+    def __init__(self, op: Operation, tensor: Tensor, to: Lowering) -> None:
+        values, self.parts = _split(tensor.layout)
+        self.tensor, self.to = tensor, to
+        self.side: SharedOperand = shared_operand(op.name, Tensor(tensor.pointer, values))
+        self.major = self.side.major
+
+    def take(self, *part: int) -> list[SSAValue]:
+        """The descriptor of a part: that of what the kernel computes, and the distance that is known."""
+        base, count = located(self.tensor, self.parts(part), self.to)
+        word, builder = self.side.word(base, self.to.builder), self.to.builder
+        return [builder.binary(arith.AddiOp, word, builder.number(count >> 4, i64)) if count else word]
+
+
+def _split(layout: Layout) -> tuple[Layout, Layout]:
+    """The values of an atom, and the parts by M or N and K."""
+    values, *rest = layout
+    return values, make_layout(*rest, *[Layout(1, 0)] * (2 - len(rest)))
