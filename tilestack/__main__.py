@@ -11,6 +11,7 @@ try:
     from toolchain import command
 
     from . import (
+        assembling,
         caching,
         checking,
         compile_bundle,
@@ -51,8 +52,8 @@ exit codes:
 
 
 GROUPS = (
-    compile_bundle, tuning, tileir, formatting, inspecting, diffing, cute_opt, drawing, export_cpp, publishing, model,
-    checking, reporting, planning, caching, provenance, stack,
+    compile_bundle, tuning, assembling, tileir, formatting, inspecting, diffing, cute_opt, drawing, export_cpp,
+    publishing, model, checking, reporting, planning, caching, provenance, stack,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 

@@ -1,48 +1,22 @@
-"""`assemble`, `disassemble`, `verify` and `interpret`: Tile IR text and bytecode."""
+"""`disassemble`, `verify` and `interpret`: Tile IR text and bytecode."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolchain.compatibility import MAGIC
 from toolchain.errors import BytecodeError, SourceError, TilestackError, UsageError
-from toolchain.targets import BYTECODE
 
-from .options import SOURCES, STREAM, add_json, command, emit, print_json, read, seed
+from .options import STREAM, add_json, command, emit, print_json, read, seed
 
 if TYPE_CHECKING:
     from toolchain.tileir.dialect.control import ModuleOp
 
 
 def add(commands: Any) -> None:
-    assemble = command(
-        commands, "assemble", assemble_, "turn Tile IR text into bytecode or a cubin",
-        "  tilestack assemble kernels_mlir/gelu.mlir -o gelu.tilebc\n"
-        "  tilestack assemble kernels_mlir/gelu.mlir --target sm_90 -o gelu.cubin\n"
-        "  tilestack assemble --entry linear_128x128x64_bf16 -o linear.tilebc      an entry of kernels_mlir\n",
-    )  # fmt: skip
-    assemble.add_argument("file", type=Path, nargs="?", help=".mlir (or .tilebc, to make a cubin)")
-    assemble.add_argument("--entry", metavar="SYMBOL", help="an entry of a kernel source instead of a file")
-    assemble.add_argument(
-        "--source", choices=list(SOURCES), default="mlir", help="the source of --entry (default mlir)"
-    )
-    assemble.add_argument("--target", metavar="SM", help="make a cubin for this target")
-    assemble.add_argument("--emit", choices=("bytecode", "mlir"), default="bytecode", help="mlir: the composed text")
-    assemble.add_argument(
-        "--bytecode", default=BYTECODE, metavar="VERSION", help=f"bytecode version (default {BYTECODE})"
-    )
-    assemble.add_argument(
-        "--debug-info",
-        action="store_true",
-        help="say where operations come from: files and lines",
-    )
-    assemble.add_argument("-o", "--output", type=Path, help="default: standard output")
-
     disassemble = command(
         commands, "disassemble", disassemble_, "print the Tile IR text of bytecode",
         "  tilestack disassemble gelu.tilebc\n",
@@ -114,61 +88,6 @@ def load_all(path: Path) -> list[ModuleOp]:
     return modules
 
 
-def assemble_(args: argparse.Namespace) -> int:
-    from toolchain import pipeline, targets
-    from toolchain.artifact import tile_ir
-    from toolchain.stages import STAGES
-    from toolchain.tileir import bytecode, text
-    from toolchain.tileir.dialect.debug import attach_all
-
-    if (args.file is None) == (args.entry is None):
-        raise UsageError("name either a file or an --entry")
-    composed: Callable[[], ModuleOp] | None = None
-    if args.entry is not None:
-        source = pipeline.load_source(SOURCES[args.source])
-        specs = {spec.symbol: spec for spec in source.entries()}
-        if args.entry not in specs:
-            raise UsageError(f"source {args.source} has no entry {args.entry!r}", hint="tilestack matrix list")
-        artifact = source.artifact(specs[args.entry], args.bytecode)
-        if compose := getattr(source, "module", None):
-            composed = partial(compose, specs[args.entry], args.bytecode)
-    else:
-        code = bytecode.write(load(args.file), args.bytecode, debug_info=args.debug_info)
-        artifact = tile_ir(code, args.bytecode)
-    data = artifact.payload
-    if args.debug_info:
-        _check_debug_info(args, composed is not None)
-        data = bytecode.write(composed(), args.bytecode, debug_info=True) if composed else data
-    if args.target is not None:
-        chosen = targets.select([args.target])
-        if len(chosen) > 1:
-            raise UsageError(
-                f"--target {args.target}: one cubin is for one target", hint="tilestack compile makes many"
-            )
-        pipeline.check_targets(chosen, args.bytecode)
-        data = STAGES[artifact.form.kind].run(data, chosen[0].name)
-    if args.emit == "mlir":
-        if args.target is not None:
-            raise UsageError("--emit mlir is the text before a target is chosen", hint="leave out --target")
-        if artifact.form.kind != "tile-ir":
-            raise UsageError(f"{args.entry} is {artifact.form.kind}, which has no Tile IR text")
-        # A composed module has the names that its source gives the values; bytecode has none.
-        module = composed() if composed else bytecode.read(data, name=args.entry or str(args.file))
-        if args.debug_info:
-            attach_all(module)
-        data = text.print_module(module, locations=args.debug_info).encode()
-    emit(args.output, data)
-    return 0
-
-
-def _check_debug_info(args: argparse.Namespace, has_places: bool) -> None:
-    """Raises UsageError for what debug information cannot be had of."""
-    if args.target is not None:
-        raise UsageError("--debug-info is for bytecode and text: a cubin is made without it", hint="leave out --target")
-    if args.entry is not None and not has_places:
-        raise UsageError(f"--debug-info: the entries of source {args.source} do not say where their operations stand")
-
-
 def disassemble_(args: argparse.Namespace) -> int:
     from toolchain.tileir import bytecode, text
     from toolchain.tileir.dialect import verify
@@ -195,11 +114,11 @@ def verify_(args: argparse.Namespace) -> int:
         rows.append({"file": name, "entries": list(checked.entries), "errors": [as_json(e) for e in checked.errors]})
         for error in checked.errors:
             if str(error) not in errors and not args.json:
-                print(f"error: {error}", file=sys.stderr, flush=True)
+                print(f"error: {error}", file=sys.stderr)
             errors[str(error)] = error
         if not checked.errors and not args.json:
             listed = ", ".join(f"@{symbol}" for symbol in checked.entries) or "no entries"
-            print(f"{name}: ok: {listed}", flush=True)
+            print(f"{name}: ok: {listed}")
     wrong = sum(bool(row["errors"]) for row in rows)
     if args.json:
         print_json({"files": rows, "wrong": wrong})

@@ -26,6 +26,7 @@ def _pinned(name: str) -> Tool:
 OPTIONS = (
     "--opt-level=3",
 )  # the options beside the target; no -g and no --lineinfo, which would write paths into the cubin
+COMPILERS: Mapping[Kind, str] = {"tile-ir": "tileiras", "ptx": "ptxas"}
 NO_REASON = 5  # the exit code of tileiras if libnvvm or ptxas failed: it drops what they say
 _CHIP = re.compile(rb"^\s*\.target\s+(sm_\d+[af]?)\b", re.MULTILINE)
 
@@ -48,28 +49,50 @@ class Stage:
 
 def assemble(bytecode: bytes, target: str, find: Find = _pinned) -> bytes:
     """Tile IR bytecode to a cubin. Raises ToolFailed."""
-    return _run("tileiras", "tile-ir", bytecode, target, find)
+    return _run("tile-ir", bytecode, target, find)
 
 
 def compile_ptx(text: bytes, target: str, find: Find = _pinned, options: Sequence[str] = OPTIONS) -> bytes:
     """PTX to a cubin for a target. PTX for the features of one GPU, such as `.target sm_90a`, is compiled for that
     target if the numbers agree. Raises ToolFailed, and ToolchainError for PTX that names no target."""
+    return _run("ptx", text, target, find, options)
+
+
+def command(
+    kind: Kind, code: bytes, target: str, source: Path, result: Path, options: Sequence[str] = OPTIONS
+) -> tuple[str, list[str]]:
+    """The tool, and its arguments, that make a cubin of the file `source`, which holds `code`. Raises ToolchainError
+    for PTX that names no target."""
+    gpu = target if kind == "tile-ir" else _gpu_of(code, target)
+    return COMPILERS[kind], [f"--gpu-name={gpu}", *options, f"--output-file={result}", str(source)]
+
+
+def _gpu_of(text: bytes, target: str) -> str:
     chip = _CHIP.search(text)
     if chip is None:
         raise ToolchainError(f"this PTX names no .target, so ptxas cannot compile it for {target}")
     written = chip[1].decode()
-    return _run("ptxas", "ptx", text, written if written.rstrip("af") == target else target, find, options)
+    return written if written.rstrip("af") == target else target
 
 
-def _run(name: str, kind: Kind, code: bytes, gpu: str, find: Find, options: Sequence[str] = OPTIONS) -> bytes:
+def _run(kind: Kind, code: bytes, target: str, find: Find, options: Sequence[str] = OPTIONS) -> bytes:
     with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
         source, result = Path(folder, f"kernel.{SUFFIXES[kind]}"), Path(folder, "kernel.cubin")
         source.write_bytes(code)
-        try:
-            find(name).run([f"--gpu-name={gpu}", *options, f"--output-file={result}", str(source)])
-        except ToolFailed as error:
-            raise explained(error, name, code, gpu, find) from None
+        compile_file(kind, code, target, source, result, find, options)
         return result.read_bytes()
+
+
+def compile_file(
+    kind: Kind, code: bytes, target: str, source: Path, result: Path, find: Find = _pinned,
+    options: Sequence[str] = OPTIONS,
+) -> None:  # fmt: skip
+    """Makes the cubin `result` of the file `source`, which holds `code`. Raises ToolFailed."""
+    name, arguments = command(kind, code, target, source, result, options)
+    try:
+        find(name).run(arguments)
+    except ToolFailed as error:
+        raise explained(error, name, code, arguments[0].partition("=")[2], find) from None
 
 
 def explained(error: ToolFailed, name: str, code: bytes, gpu: str, find: Find = _pinned) -> ToolFailed:
