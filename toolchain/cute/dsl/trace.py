@@ -33,10 +33,12 @@ from ..compile import lower_module
 from ..nvvm import compile_to_ptx
 from ..nvvm.dialect import GpuModuleOp
 from ..nvvm.emit import Emitter, uncollected
+from .caller import caller
 
 Op = TypeVar("Op", bound=Operation)
 SHARED = llvm.LLVMPointerType(IntAttr(3))
 SHARED_SYMBOL = "shared_memory"
+SharedPart = tuple[int, int, str]  # the first byte, how many, and what it is
 _current: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
@@ -50,8 +52,10 @@ class Trace:
     shared_base: SSAValue | None = None
     waits: bool = False
     attributes: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
+    shared: list[SharedPart] = field(default_factory=list[SharedPart])
 
     def insert(self, op: Op) -> Op:
+        op.location = caller()
         return self.builder.insert(op)
 
     @contextlib.contextmanager
@@ -73,13 +77,17 @@ def current() -> Trace:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A traced kernel: its module of `cute` IR, which `ptx` lowers."""
+    """A traced kernel: its module of `cute` IR, which `ptx` lowers. `parameters`, `names`: of the function; `shared`:
+    what its shared memory holds."""
 
     name: str
     module: ModuleOp
     threads: int
     shared_bytes: int
     waits: bool
+    parameters: tuple[Parameter, ...] = ()
+    names: tuple[str, ...] = ()
+    shared: tuple[SharedPart, ...] = ()
 
     def __str__(self) -> str:
         return str(self.module)
@@ -146,7 +154,19 @@ def _traced(
         _current.reset(token)
     trace.insert(llvm.ReturnOp())
     module = _module(name, types, said, block, trace, threads, min_blocks)
-    return Kernel(name, module, threads, trace.shared_bytes, trace.waits)
+    names = _names(function, len(parameters))
+    return Kernel(name, module, threads, trace.shared_bytes, trace.waits, tuple(parameters), names, tuple(trace.shared))
+
+
+def _names(function: Callable[..., None], count: int) -> tuple[str, ...]:
+    """The names of a function's arguments; those of `*arguments` are numbered."""
+    made: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is not parameter.VAR_POSITIONAL:
+            made.append(parameter.name)
+            continue
+        made += [f"{parameter.name}[{i}]" for i in range(count - len(made))]
+    return tuple(made)
 
 
 def _module(
@@ -178,6 +198,8 @@ def shared_address(size: int, align: int) -> SSAValue:
     trace = current()
     start = -(-trace.shared_bytes // align) * align
     trace.shared_bytes = start + size
+    where = caller()
+    trace.shared.append((start, size, f"the shared tensor of {where.filename.data}:{where.line.data}"))
     builder = Emitter(InsertPoint.at_start(trace.entry))
     if trace.shared_base is None:
         trace.shared_base = builder.insert(llvm.AddressOfOp(SHARED_SYMBOL, SHARED)).result

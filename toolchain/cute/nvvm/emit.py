@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, llvm
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i1, i8, i32
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, LocationAttr, i1, i8, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.rewriter import InsertPoint
@@ -23,10 +23,11 @@ Op = TypeVar("Op", bound=Operation)
 
 
 class Emitter(Builder):
-    """Emits where its insertion point stands, which moves forward only."""
+    """Emits where its insertion point stands, which moves forward only. `location`: of what it makes, if known."""
 
     def __init__(self, insertion_point: InsertPoint) -> None:
         super().__init__(insertion_point)
+        self.location: LocationAttr | None = None
         self._known: dict[Block, dict[Any, SSAValue]] = {}
 
     def make(
@@ -38,7 +39,7 @@ class Emitter(Builder):
     ) -> Op:
         """An operation of plain operands. Properties that have a default take it."""
         said = defaults(kind) if properties is None else {**defaults(kind), **properties}
-        op = kind.create(operands=operands, result_types=results, properties=said)
+        op = kind.create(operands=operands, result_types=results, properties=said, location=self.location)
         block, before = self.insertion_point.block, self.insertion_point.insert_before
         if before is None:
             block.add_op(op)

@@ -50,7 +50,7 @@ def to_base(module: ModuleOp) -> None:
 def _lower_block(block: Block, to: Lowering, lowered: list[Operation]) -> None:
     """Lowers what stands in a block, and in blocks within it. Values stay in registers as long as it runs."""
     for op in list(block.ops):
-        to.builder.insertion_point = InsertPoint.before(op)
+        to.builder.insertion_point, to.builder.location = InsertPoint.before(op), op.location
         if isinstance(op, CUTE):
             with blamed("cute-to-base", op):
                 _lower(op, to)

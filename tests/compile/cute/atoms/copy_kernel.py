@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, IntAttr, ModuleOp, UnitAttr, i16, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntAttr, ModuleOp, UnitAttr, i16, i32
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from toolchain.cute.atoms import MatrixCopyAtom
 from toolchain.cute.layout import size
+from toolchain.cute.nvgpu import ARCH
 from toolchain.cute.nvvm.dialect import READ, Barrier0Op, GpuModuleOp
 from toolchain.cute.nvvm.emit import Emitter
 from toolchain.cute.nvvm.index import Index, constant, index
@@ -28,24 +29,21 @@ def one_copy(atom: MatrixCopyAtom) -> ModuleOp:
     shared = builder.insert(llvm.AddressOfOp("shared", SHARED)).result
     values = size(atom.layout("registers")[1])
     moved = rows * columns // 32  # elements of a thread between global and shared memory
-    row = builder.insert(llvm.PtrToIntOp(_at(builder, shared, lane % rows * columns, SHARED), i32)).output
+    row = _at(builder, shared, lane % rows * columns, SHARED)
     if atom.load:
         for i in range(moved):
             _copy(builder, (tile, GLOBAL), (shared, SHARED), lane * moved + i, lane * moved + i)
         builder.insert(Barrier0Op())
-    text, constraints = atom.inline_asm
     if atom.load:
-        kind = i32 if atom.count == 1 else llvm.LLVMStructType.from_type_list([i32] * atom.count)
-        loaded = builder.insert(llvm.InlineAsmOp(text, constraints, [row], [kind], has_side_effects=True)).results[0]
-        for number in range(atom.count):
-            one = loaded if atom.count == 1 else _part(builder, loaded, number)
+        loaded = builder.insert(ARCH["copy.ldmatrix"]([row], [i32] * atom.count, atom.name)).res
+        for number, one in enumerate(loaded):
             builder.insert(llvm.StoreOp(one, _at(builder, registers, lane * values + 2 * number, GLOBAL)))
     else:
         held = [
             builder.insert(llvm.LoadOp(_at(builder, registers, lane * values + 2 * number, GLOBAL), i32)).results[0]
             for number in range(atom.count)
         ]
-        builder.insert(llvm.InlineAsmOp(text, constraints, [row, *held], has_side_effects=True))
+        builder.insert(ARCH["copy.stmatrix"]([row, *held], [], atom.name))
         builder.insert(Barrier0Op())
         for i in range(moved):
             _copy(builder, (shared, SHARED), (tile, GLOBAL), lane * moved + i, lane * moved + i)
@@ -68,7 +66,3 @@ def _at(builder: Emitter, base: SSAValue, offset: Index | int, kind: llvm.LLVMPo
 def _copy(builder: Emitter, source: Place, target: Place, read: Index, write: Index) -> None:
     value = builder.insert(llvm.LoadOp(_at(builder, source[0], read, source[1]), i16)).results[0]
     builder.insert(llvm.StoreOp(value, _at(builder, target[0], write, target[1])))
-
-
-def _part(builder: Emitter, value: SSAValue, number: int) -> SSAValue:
-    return builder.insert(llvm.ExtractValueOp(DenseArrayBase.from_list(i64, [number]), value, i32)).res

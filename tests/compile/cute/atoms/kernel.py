@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
     i8,
     i16,
     i32,
-    i64,
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -22,6 +21,7 @@ from xdsl.rewriter import InsertPoint
 from toolchain.cute.atoms import MmaAtom
 from toolchain.cute.atoms.mma import BITS
 from toolchain.cute.layout import size
+from toolchain.cute.nvgpu import ARCH
 from toolchain.cute.nvvm.dialect import READ, GpuModuleOp
 from toolchain.cute.nvvm.emit import Emitter
 from toolchain.cute.nvvm.index import Index, index
@@ -39,14 +39,9 @@ def one_atom(atom: MmaAtom) -> ModuleOp:
     packed = [*_registers(builder, atom, "a", a, lane), *_registers(builder, atom, "b", b, lane)]
     offsets = [_offset(atom, "c", lane, value) for value in range(size(atom.layout("c")[1]))]
     before = [_load(builder, c, offset, accumulator) for offset in offsets]
-    text, constraints = atom.inline_asm
-    result = llvm.LLVMStructType.from_type_list([accumulator] * len(before))
-    asm = builder.insert(llvm.InlineAsmOp(text, constraints, [*packed, *before], [result], has_side_effects=False))
-    for number, offset in enumerate(offsets):
-        element = builder.insert(
-            llvm.ExtractValueOp(DenseArrayBase.from_list(i64, [number]), asm.results[0], accumulator)
-        )
-        builder.insert(llvm.StoreOp(element.res, _address(builder, d, offset, accumulator)))
+    made = builder.insert(ARCH["mma.sync"]([*packed, *before], [accumulator] * len(before), atom.name))
+    for offset, element in zip(offsets, made.res, strict=True):
+        builder.insert(llvm.StoreOp(element, _address(builder, d, offset, accumulator)))
     builder.insert(llvm.ReturnOp())
     kind = llvm.LLVMFunctionType([GLOBAL] * 4)
     function = llvm.FuncOp("one_atom", kind, llvm.LinkageAttr("external"), body=Region(block))

@@ -5,6 +5,7 @@ import pytest
 from tests.compile.cute.atoms.kernel import one_atom
 from toolchain.cute.atoms import MmaAtom, atoms
 from toolchain.cute.nvvm import compile_to_ptx
+from toolchain.cute.passes import PASSES
 from toolchain.stages import compile_ptx
 
 # tests/compile/cute/nvgpu/ has all of them; these are addressed through their layouts.
@@ -13,6 +14,8 @@ BY_WARP = [atom for atom in atoms().values() if atom.threads == 32 and not atom.
 
 @pytest.mark.parametrize("atom", BY_WARP, ids=lambda atom: atom.name)
 def test_ptxas_takes_the_instruction_of_each_atom(atom: MmaAtom) -> None:
-    made = compile_to_ptx(one_atom(atom), f"sm_{atom.arch}")
+    module = one_atom(atom)
+    PASSES["cute-nvgpu-to-nvvm"](module)
+    made = compile_to_ptx(module, f"sm_{atom.arch}")
     assert atom.instruction in made
     assert compile_ptx(made.encode(), f"sm_{atom.arch}").startswith(b"\x7fELF")

@@ -1,0 +1,118 @@
+"""The GEMM for sm_80 on the executor: its results, and what is said of it with a mistake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import StringAttr
+
+import kernels_cute.linear as module
+from kernels_cute.linear import Tiles, linear
+from tests.unit.cute.executor.mutate import without
+from toolchain.cute import dsl as cute
+from toolchain.cute.executor import MissingWait, OutOfBounds, Race, Uninitialised, run
+from toolchain.cute.nvgpu import ArchOp
+from toolchain.cute.passes import PASSES
+
+Array = np.ndarray[Any, Any]
+TILES = Tiles(64, 64, 32, 3)
+
+
+def operands(m: int, n: int, k: int, dtype: Any = ml_dtypes.bfloat16) -> list[Array]:
+    rng = np.random.default_rng(0)
+    made = [rng.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, n), (n,))]
+    return [*made, np.full((m, n), np.nan, dtype)]
+
+
+def error(x: Array, weight: Array, bias: Array, out: Array) -> float:
+    """The largest difference from float64, over what rounding to the output's dtype allows."""
+    exact = x.astype(np.float64) @ weight.astype(np.float64) + bias.astype(np.float64)
+    allowed = 2.0 ** (-8 if out.dtype.name == "bfloat16" else -11) * np.abs(exact) * 1.01 + 1e-5
+    return float(np.max(np.abs(out.astype(np.float64) - exact) / allowed))
+
+
+@pytest.mark.parametrize(
+    ("shape", "tiles", "dtype"),
+    [
+        ((70, 72, 168), TILES, ml_dtypes.bfloat16),  # remainders in all three, several blocks, the ring goes round
+        ((64, 64, 8), TILES, np.float16),  # fewer tiles than stages
+        ((64, 64, 96), Tiles(32, 64, 64, 2, (1, 2)), ml_dtypes.bfloat16),
+    ],
+)
+def test_it_agrees_with_float64(shape: tuple[int, int, int], tiles: Tiles, dtype: Any) -> None:
+    given = operands(*shape, dtype)
+    kernel = linear("f16" if dtype is np.float16 else "bf16", tiles)
+    report = run(kernel, given, -(-shape[0] // tiles.m) * -(-shape[1] // tiles.n))
+    assert error(*given) <= 1
+    assert not report.conflicts
+
+
+@pytest.fixture(scope="module")
+def kernel() -> cute.Kernel:
+    return linear("bf16", TILES)
+
+
+# In the order of the program: the first is before the loop, the second in it.
+MISTAKES = [
+    ("nvvm.barrier0", 0, (Uninitialised, Race)),
+    ("nvvm.barrier0", 1, (Race, MissingWait)),
+    ("nvvm.cp.async.wait.group", 0, MissingWait),
+    ("nvvm.cp.async.wait.group", 1, MissingWait),
+    ("nvvm.cp.async.commit.group", 2, MissingWait),
+]
+
+
+@pytest.mark.parametrize(("name", "which", "wanted"), MISTAKES)
+def test_a_missing_operation_is_named(kernel: cute.Kernel, name: str, which: int, wanted: Any) -> None:
+    with pytest.raises(wanted) as found:
+        run(without(kernel, name, which), operands(64, 64, 160))
+    assert found.value.site.op == "cute_nvgpu.arch.copy.ldmatrix"
+    assert "kernels_cute/linear.py" in found.value.site.location and "shared tensor of" in str(found.value)
+
+
+def test_a_missing_bound_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unbounded(*args: Any, **_: Any) -> None:
+        cute_copy(*args)
+
+    cute_copy = cute.copy
+    monkeypatch.setattr(module.cute, "copy", unbounded)
+    wrong = linear("bf16", TILES)
+    monkeypatch.undo()
+    with pytest.raises(OutOfBounds) as found:
+        run(wrong, dict(zip(("x", "weight", "bias", "out"), operands(64, 64, 40), strict=True)))
+    assert found.value.tensor == "x" and "beyond the end of a row of x, whose shape is (64, 40)" in str(found.value)
+
+
+@pytest.mark.parametrize(("swizzle", "worst"), [((0, 4, 3), 8), ((1, 4, 3), 4), ((2, 4, 3), 2)])
+def test_a_wrong_swizzle_is_counted(swizzle: tuple[int, int, int], worst: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def chosen(_: int) -> cute.Swizzle:
+        return cute.Swizzle(*swizzle)
+
+    monkeypatch.setattr(module, "_swizzle", chosen)
+    wrong = linear("bf16", Tiles(64, 64, 64, 2))
+    given = operands(64, 64, 64)
+    report = run(wrong, given)
+    assert error(*given) <= 1  # slower, not wrong
+    assert report.accesses[0].worst == worst
+    loads = [row for row in report.conflicts if row.op == "cute_nvgpu.arch.copy.ldmatrix"]
+    assert loads and all(row.turns == worst * row.served for row in loads)
+
+
+def test_ldmatrix_with_another_layout_gives_wrong_numbers(kernel: cute.Kernel) -> None:
+    """The layouts of a kernel in Python would not let it pass; a pass that mixed up the two would be found so."""
+    given = operands(64, 64, 32)
+    strides = [[stride // array.itemsize for stride in array.strides] for array in given]
+    args = [arg for array, steps in zip(given, strides, strict=True) for arg in (array, *array.shape, *steps)]
+    module = kernel.module.clone()
+    for name in ("cute-expand-ops", "cute-to-base"):
+        PASSES[name](module)
+    run(module, args, shared_bytes=kernel.shared_bytes)
+    assert error(*given) <= 1
+    for op in module.walk():
+        if isinstance(op, ArchOp) and op.atom_name == "ldmatrix.x4.trans":
+            op.properties["atom"] = StringAttr("ldmatrix.x4")
+    run(module, args, shared_bytes=kernel.shared_bytes)
+    assert error(*given) > 10

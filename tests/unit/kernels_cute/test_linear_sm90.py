@@ -1,0 +1,80 @@
+"""The GEMM for sm_90a on the executor: its results, and what is said of it with a mistake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kernels_cute.linear_sm90 import Tiles, linear
+from kernels_cute.linear_sm90 import maps as maps_of
+from tests.unit.cute.executor.mutate import without
+from tests.unit.kernels_cute.test_linear import error, operands
+from toolchain.cute import dsl as cute
+from toolchain.cute.executor import (
+    Deadlock,
+    MissingFence,
+    MissingWait,
+    Race,
+    Report,
+    TensorMap,
+    Uninitialised,
+    run,
+)
+
+TILES = Tiles(64, 64, 64, 2)
+ARCH = "cute_nvgpu.arch."
+
+
+@pytest.fixture(scope="module")
+def kernel() -> cute.Kernel:
+    return linear("bf16", TILES)
+
+
+def launch(kernel: cute.Kernel, given: list[Any], tiles: Tiles = TILES, blocks: int = 1) -> Report:
+    maps = [TensorMap(array, said.box, said.swizzle) for array, said in zip(given, maps_of(tiles), strict=False)]
+    return run(kernel, (*given, *maps), blocks)
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_it_agrees_with_float64(kernel: cute.Kernel, blocks: int) -> None:
+    # Remainders in all three, four tiles for one or three blocks, and the ring goes round.
+    given = operands(70, 72, 200)
+    report = launch(kernel, given, blocks=blocks)
+    assert error(*given) <= 1
+    assert not report.conflicts
+
+
+def test_two_warpgroups_compute() -> None:
+    tiles = Tiles(128, 128, 64, 3)
+    given = operands(100, 128, 64)
+    launch(linear("bf16", tiles), given, tiles)
+    assert error(*given) <= 1
+
+
+MISTAKES = [
+    ("nvvm.barrier0", 0, Race),
+    (f"{ARCH}mbarrier.init", 1, Uninitialised),
+    (f"{ARCH}mbarrier.init_fence", 0, MissingFence),
+    (f"{ARCH}mbarrier.wait", 0, MissingWait),  # of the loader: it overwrites
+    (f"{ARCH}mbarrier.wait", 1, MissingWait),  # of the computing warps: they read
+    (f"{ARCH}mbarrier.arrive", 0, Deadlock),
+    (f"{ARCH}mbarrier.arrive_expect_tx", 0, Deadlock),
+    (f"{ARCH}copy.tma_load", 1, Deadlock),
+    (f"{ARCH}wgmma.fence", 0, MissingFence),
+    (f"{ARCH}wgmma.commit_group", 0, MissingWait),
+    (f"{ARCH}wgmma.wait_group", 0, MissingWait),
+]
+
+
+@pytest.mark.parametrize(("name", "which", "wanted"), MISTAKES)
+def test_a_missing_operation_is_named(kernel: cute.Kernel, name: str, which: int, wanted: Any) -> None:
+    with pytest.raises(wanted) as found:
+        launch(without(kernel, name, which), operands(64, 64, 256))
+    assert "kernels_cute/linear_sm90.py" in found.value.site.location
+
+
+def test_a_result_that_is_used_before_its_wait(kernel: cute.Kernel) -> None:
+    """With one step of K nobody overwrites an operand: the sums themselves are too early."""
+    with pytest.raises(MissingWait, match=r"a register is used that cute_nvgpu.arch.mma.wgmma at \S+ still writes"):
+        launch(without(kernel, f"{ARCH}wgmma.wait_group"), operands(64, 64, 64))

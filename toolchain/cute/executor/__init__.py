@@ -1,0 +1,41 @@
+"""Runs kernels of `cute` on a CPU, thread by thread, and checks what they do.
+
+A kernel runs as it stands before its instructions become PTX. Found are accesses outside of a tensor, uninitialised
+data, races between threads and with asynchronous copies, missing waits, deadlocks and diverging barriers; counted are
+the bank conflicts of shared memory.
+"""
+
+from .arguments import TensorMap
+from .banks import Conflicts
+from .findings import (
+    Deadlock,
+    DivergentBarrier,
+    Finding,
+    Misaligned,
+    MissingFence,
+    MissingWait,
+    NoSemantics,
+    OutOfBounds,
+    Race,
+    Site,
+    Uninitialised,
+)
+from .launch import Report, run
+
+__all__ = [
+    "Conflicts",
+    "Deadlock",
+    "DivergentBarrier",
+    "Finding",
+    "Misaligned",
+    "MissingFence",
+    "MissingWait",
+    "NoSemantics",
+    "OutOfBounds",
+    "Race",
+    "Report",
+    "Site",
+    "TensorMap",
+    "Uninitialised",
+    "run",
+]

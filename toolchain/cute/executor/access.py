@@ -1,0 +1,256 @@
+"""Reads and writes of memory, each checked: bounds, alignment, whether the bytes were written, and races."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .clocks import ASYNC, GENERIC
+from .findings import Misaligned, MissingFence, MissingWait, OutOfBounds, Race, Uninitialised
+from .memory import SHARED_BASE, Region
+from .shadow import Access, Bytes, Conflict
+from .state import NEVER, WARP, Array, Ticket, Warp
+
+GMEM, SMEM = 1, 3  # address spaces
+LOCAL_BASE = 1 << 40  # of registers that have addresses
+Part = tuple[Region, NDArray[np.int64], Bytes]  # memory, threads of the warp, and the bytes of each
+
+
+def parts(
+    warp: Warp, space: int, addresses: Array, width: int, verb: str, mask: Any = None, *, align: int = 0
+) -> Iterator[Part]:
+    """The bytes that the active threads access, by region. Raises OutOfBounds or Misaligned."""
+    lanes = np.flatnonzero(warp.active if mask is None else warp.active & mask)
+    if not len(lanes):
+        return
+    near = np.broadcast_to(addresses, WARP)[lanes]
+    align = align or width
+    if (wrong := near % align != 0).any():
+        lane = int(lanes[wrong.argmax()])
+        name, place = _named(warp, space, int(near[wrong.argmax()]))
+        warp.fail(Misaligned, f"{verb} {width} bytes at {place}, an address that is no multiple of {align}", lane=lane,
+                  tensor=name, address=int(near[wrong.argmax()]))  # fmt: skip
+    for region, chosen in _regions(warp, space, near):
+        offsets = near[chosen] - region.base
+        where = offsets[:, None] + np.arange(width)
+        bad = (where < 0) | (where >= len(region.data))
+        if region.inside is not None:
+            bad |= ~region.inside[np.clip(where, 0, len(region.data) - 1)]
+        if bad.any():
+            at = int(bad.any(axis=1).argmax())
+            _outside(warp, region, int(offsets[at]), width, verb, int(lanes[chosen][at]))
+        yield region, lanes[chosen], where
+
+
+def _regions(warp: Warp, space: int, addresses: NDArray[np.int64]) -> Iterator[tuple[Region, Any]]:
+    memory = warp.block.memory
+    if space == SMEM:
+        yield warp.block.shared, slice(None)
+        return
+    if not memory.regions:
+        warp.fail(OutOfBounds, "the launch has no arrays")
+    numbers = np.searchsorted(memory.bases, addresses + GAP_BEFORE, side="right") - 1
+    for number in np.unique(numbers):
+        yield memory.regions[max(int(number), 0)], numbers == number
+
+
+GAP_BEFORE = 1024  # an address so close before an array is named by it
+
+
+def _named(warp: Warp, space: int, address: int) -> tuple[str, str]:
+    region, _ = next(_regions(warp, space, np.array([address])))
+    return region.name, region.place(address - region.base)
+
+
+def _outside(warp: Warp, region: Region, offset: int, width: int, verb: str, lane: int) -> NoReturn:
+    size = len(region.data)
+    if 0 <= offset < size:
+        said = f"{verb} {width} bytes at {region.place(offset)}, beyond the end of a row"
+        if region.array is not None:
+            said += f" of {region.name}, whose shape is {region.array.shape}"
+    else:
+        side = f"{-offset} bytes before its beginning" if offset < 0 else f"{offset - size} bytes beyond its end"
+        kind = f" of shape {region.array.shape}" if region.array is not None else f" of {size} bytes"
+        said = f"{verb} {width} bytes of {region.name}{kind}, {side}"
+    warp.fail(OutOfBounds, said, lane=lane, tensor=region.name, address=offset)
+
+
+def own(warp: Warp, lanes: NDArray[np.int64] | None) -> Access:
+    """An access by the threads of a warp themselves."""
+    return Access(warp.number, warp.block.clocks.now(warp.number), warp.pc, warp.epoch, lanes)
+
+
+def note_read(warp: Warp, region: Region, where: Bytes, access: Access, plane: int = GENERIC, seen: Any = None) -> None:
+    """Checks and notes a read. `seen`: the clock to rely on, by default the warp's. Raises Uninitialised, Race, ..."""
+    if not region.ready and (at := region.shadow.first_unwritten(where)) is not None:
+        byte = int(where.reshape(-1)[at])
+        warp.fail(
+            Uninitialised, f"reads {region.place(byte)}, which nothing has written", lane=_lane(access, where, at),
+            tensor=region.name, address=byte,
+        )  # fmt: skip
+    seen = warp.block.clocks.seen[plane, warp.number] if seen is None else seen
+    if (conflict := region.shadow.unseen_write(where, seen, access)) is not None:
+        _conflict(warp, region, where, access, conflict, "reads", plane)
+    if len(region.writers):
+        other = region.writers[where]
+        _blocks(warp, region, where, (other >= 0) & (other != warp.block.number), access, "reads", "wrote")
+        region.readers[where] = warp.block.number
+    region.shadow.read(where, access)
+
+
+def note_write(warp: Warp, region: Region, where: Bytes, access: Access, plane: int = GENERIC) -> None:
+    """Checks and notes a write. Raises Race, MissingWait, ..."""
+    seen = warp.block.clocks.seen[plane, warp.number]
+    conflict = region.shadow.unseen_write(where, seen, access) or region.shadow.unseen_read(where, seen, access)
+    if conflict is not None:
+        _conflict(warp, region, where, access, conflict, "writes", plane)
+    if len(region.writers):
+        for known, did in ((region.writers[where], "wrote"), (region.readers[where], "read")):
+            _blocks(warp, region, where, (known >= 0) & (known != warp.block.number), access, "writes", did)
+        region.writers[where] = warp.block.number
+    region.shadow.write(where, access)
+
+
+def _lane(access: Access, where: Bytes, at: int) -> int | None:
+    return None if access.lanes is None else int(access.lanes[at // (where.size // len(where))])
+
+
+def _blocks(
+    warp: Warp, region: Region, where: Bytes, bad: NDArray[np.bool_], access: Access, verb: str, did: str
+) -> None:
+    if bad.any():
+        at = int(bad.reshape(-1).argmax())
+        byte = int(where.reshape(-1)[at])
+        warp.fail(
+            Race, f"{verb} {region.place(byte)}, which another block {did}: nothing orders blocks of a launch",
+            lane=_lane(access, where, at), tensor=region.name, address=byte,
+        )  # fmt: skip
+
+
+def _conflict(
+    warp: Warp, region: Region, where: Bytes, access: Access, found: Conflict, verb: str, plane: int
+) -> NoReturn:
+    block = warp.block
+    byte = int(where.reshape(-1)[found.place])
+    lane = _lane(access, where, found.place)
+    did = "wrote" if found.wrote else "read"
+    step, name = block.steps[found.step], block.clocks.names[found.agent]
+    said = f"{verb} {region.place(byte)}, which {step} ({name}) {did}"
+    place: dict[str, Any] = {"lane": lane, "tensor": region.name, "address": byte}
+    if found.lane >= 0:
+        who = f"thread {warp.threads[found.lane]} of the same warp"
+        warp.fail(Race, f"{said} in {who}: the warp has not synchronised since", **place)
+    if plane == ASYNC and block.clocks.seen[GENERIC, warp.number, found.agent] >= found.time:
+        warp.fail(MissingFence, f"{said} without a proxy fence", **place)
+    if found.agent >= len(block.warps) and not block.clocks.seen_by_any(found.agent, found.time):
+        doing = {"wrote": "writes", "read": "reads"}[did]
+        said = f"{verb} {region.place(byte)}, which {step} ({name}) still {doing}: nothing has waited for it"
+        warp.fail(MissingWait, said, **place)
+    warp.fail(Race, f"{said}: no barrier orders the two", **place)
+
+
+def load(
+    warp: Warp, space: int, addresses: Array, width: int, *, align: int = 0, mask: Any = None
+) -> NDArray[np.uint8]:
+    """The bytes (32, width) that the active threads read from memory."""
+    made = np.zeros((WARP, width), np.uint8)
+    for region, lanes, where in parts(warp, space, addresses, width, "reads", mask, align=align):
+        note_read(warp, region, where, own(warp, lanes))
+        made[lanes] = region.data[where]
+        if space == SMEM:
+            count(warp, where[:, 0] + SHARED_BASE, lanes, width)
+    return made
+
+
+def store(warp: Warp, space: int, addresses: Array, data: NDArray[np.uint8], *, align: int = 0) -> None:
+    """The active threads write bytes (32, width)."""
+    width = data.shape[1]
+    for region, lanes, where in parts(warp, space, addresses, width, "writes", align=align):
+        _same_place(warp, region, lanes, where, data)
+        note_write(warp, region, where, own(warp, lanes))
+        region.data[where] = data[lanes]
+        if space == SMEM:
+            count(warp, where[:, 0] + SHARED_BASE, lanes, width)
+
+
+def count(warp: Warp, addresses: NDArray[np.int64], lanes: NDArray[np.int64], width: int) -> None:
+    """Counts the bank conflicts of an access to shared memory."""
+    step = warp.step
+    warp.block.conflicts.count(step.number, step.name, step.location, addresses, lanes, width)
+
+
+def _same_place(warp: Warp, region: Region, lanes: NDArray[np.int64], where: Bytes, data: NDArray[np.uint8]) -> None:
+    """Raises Race if two threads write different values to one byte at once."""
+    places, first, back = np.unique(where, return_index=True, return_inverse=True)
+    if len(places) == where.size:
+        return
+    written = data[lanes].reshape(-1)
+    wrong = written != written[first[back.reshape(-1)]]
+    if wrong.any():
+        at = int(wrong.argmax())
+        lane, byte = int(lanes[at // where.shape[1]]), int(where.reshape(-1)[at])
+        other = int(warp.threads[lanes[first[back.reshape(-1)[at]] // where.shape[1]]])
+        said = f"writes {region.place(byte)}, to which thread {other} writes another value at once"
+        warp.fail(Race, said, lane=lane, tensor=region.name, address=byte)
+
+
+def load_local(warp: Warp, addresses: Array, width: int, register: int) -> NDArray[np.uint8]:
+    """The bytes (32, width) of registers that have an address. The register that gets them may have no value yet."""
+    warp.pending.pop(register, None)
+    if len(addresses) == 1:
+        start = int(addresses[0]) - LOCAL_BASE
+        warp.loaded[register] = start
+        valid: Any = warp.valid[:, start : start + width].all(axis=1)
+        for near in range(start, start + width) if warp.in_flight else ():
+            if (ticket := warp.in_flight.get(near)) is not None:
+                warp.pending[register] = ticket
+        made = warp.local[:, start : start + width].copy()
+    else:
+        where = addresses[:, None] - LOCAL_BASE + np.arange(width)
+        _inside(warp, where)
+        for ticket in warp.in_flight.values():
+            warp.check_ticket(ticket)
+        valid = warp.valid[warp.lanes[:, None], where].all(axis=1)
+        made = warp.local[warp.lanes[:, None], where]
+    if not valid[warp.active].all():
+        warp.pending[register] = Ticket(NEVER, lanes=~valid)
+    return made
+
+
+def store_local(warp: Warp, addresses: Array, data: NDArray[np.uint8], register: int, *, computed: bool = True) -> None:
+    """The active threads write bytes (32, width) of a register to registers that have an address. `computed`: the
+    value is new, and not one that an instruction of a warpgroup made."""
+    width = data.shape[1]
+    ticket = warp.pending.get(register)
+    valid = np.ones(WARP, np.bool_)
+    if ticket is not None and ticket.lanes is not None:
+        valid = ~ticket.lanes
+        ticket = None
+    if len(addresses) == 1:
+        start = int(addresses[0]) - LOCAL_BASE
+        _inside(warp, np.array([start, start + width - 1]))
+        warp.in_flight.pop(start, None)
+        if ticket is not None:
+            warp.in_flight[start] = ticket
+        elif computed:
+            warp.unfenced.add(start)
+        if warp.whole:
+            warp.local[:, start : start + width] = data
+            warp.valid[:, start : start + width] = valid[:, None]
+        else:
+            warp.local[warp.active, start : start + width] = data[warp.active]
+            warp.valid[warp.active, start : start + width] = valid[warp.active, None]
+        return
+    lanes = np.flatnonzero(warp.active)
+    where = addresses[lanes, None] - LOCAL_BASE + np.arange(width)
+    _inside(warp, where)
+    warp.local[lanes[:, None], where] = data[lanes]
+    warp.valid[lanes[:, None], where] = valid[lanes, None]
+
+
+def _inside(warp: Warp, where: Array) -> None:
+    if ((where < 0) | (where >= warp.local.shape[1])).any():
+        warp.fail(OutOfBounds, "reaches beyond the registers of the kernel")

@@ -1,0 +1,62 @@
+"""One instruction of a kernel as its semantics see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import Operation
+
+from .findings import DivergentBarrier
+from .state import WARP, Array, Wait, Warp
+
+Run = Callable[["Call", Warp], "Wait | None"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """`ins`, `outs`: its registers. `number`, `atom`: as `ArchOp` has them."""
+
+    op: Operation
+    ins: Sequence[int]
+    outs: Sequence[int]
+    number: int = 0
+    atom: str = ""
+
+    def arg(self, warp: Warp, index: int) -> Array:
+        """An operand, one row for each thread."""
+        value = warp.env[self.ins[index]]
+        return np.broadcast_to(value, (WARP, *value.shape[1:]))
+
+    def one(self, warp: Warp, index: int) -> int:
+        """An operand that all active threads must have the same."""
+        value = self.arg(warp, index)[warp.active]
+        if (value != value[0]).any():
+            warp.fail(
+                DivergentBarrier, f"operand {index} differs between the threads of a warp: {value[0]}, {value.max()}"
+            )
+        return int(value[0])
+
+    def registers(self, warp: Warp, first: int, count: int) -> NDArray[np.uint8]:
+        """Operands of 32 bits as bytes (32, 4 * count)."""
+        columns = [self.arg(warp, first + i).view(np.int32) for i in range(count)]
+        return np.ascontiguousarray(np.stack(columns, axis=1)).view(np.uint8)
+
+    def give(self, warp: Warp, results: Sequence[Any]) -> None:
+        """The results."""
+        for register, value in zip(self.outs, results, strict=True):
+            warp.env[register] = value
+            warp.pending.pop(register, None)
+
+
+@dataclass(frozen=True)
+class Row:
+    """`run`: what the instruction does. `aligned`: all threads of the warp do it together. `late`: as many operands as
+    there are results may be without their values yet."""
+
+    run: Run
+    aligned: bool = False
+    late: bool = False

@@ -1,0 +1,96 @@
+"""Instructions from registers to registers: shuffles and votes of a warp, conversions, approximate functions.
+
+Functions that a GPU approximates are computed exactly and rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .call import Call, Run
+from .matrices import DTYPES
+from .state import WARP, Array, Ticket, Warp
+
+LAST = WARP - 1
+
+
+def shuffle(lane: Callable[[Call, Warp], Array]) -> Run:
+    """Each thread gets the value of another. A lane outside of the warp stands for the own one."""
+
+    def run(call: Call, warp: Warp) -> None:
+        other = lane(call, warp)
+        other = np.where((other < 0) | (other > LAST), warp.lanes, other)
+        call.give(warp, [call.arg(warp, 0)[other]])
+
+    return run
+
+
+def by_index(call: Call, warp: Warp) -> Array:
+    return call.arg(warp, 1) & LAST
+
+
+def by_xor(call: Call, warp: Warp) -> Array:
+    return warp.lanes ^ call.number
+
+
+def by_step(sign: int) -> Callable[[Call, Warp], Array]:
+    def lane(call: Call, warp: Warp) -> Array:
+        return warp.lanes + sign * call.number
+
+    return lane
+
+
+def vote_ballot(call: Call, warp: Warp) -> None:
+    """A bit for each thread whose value is not 0."""
+    bits = ((call.arg(warp, 0) != 0) & warp.active).astype(np.uint64) << warp.lanes.astype(np.uint64)
+    call.give(warp, [np.array([bits.sum()]).astype(np.uint32).view(np.int32)])
+
+
+def elect(call: Call, warp: Warp) -> None:
+    """1 in one thread."""
+    call.give(warp, [(warp.lanes == warp.first_active()).astype(np.int32)])
+
+
+def convert_pair(call: Call, warp: Warp) -> None:
+    """Two f32 in one register, the first in the low half."""
+    pair = np.stack([call.arg(warp, 0), call.arg(warp, 1)], axis=1).astype(DTYPES[call.atom])
+    call.give(warp, [np.ascontiguousarray(pair).view(np.int32)[:, 0]])
+
+
+def registers(call: Call, warp: Warp) -> None:
+    """The same registers, also those that have no value yet."""
+    tickets: list[Ticket | None] = [warp.pending.get(register) for register in call.ins]
+    starts = [warp.loaded.get(register) for register in call.ins]
+    call.give(warp, [warp.env[register] for register in call.ins])
+    for register, ticket, start in zip(call.outs, tickets, starts, strict=True):
+        if ticket is not None:
+            warp.pending[register] = ticket
+        if start is not None:
+            warp.loaded[register] = start
+
+
+def function(of: Callable[[Any], Any]) -> Run:
+    """A function of an f32."""
+
+    def run(call: Call, warp: Warp) -> None:
+        value = call.arg(warp, 0)
+        call.give(warp, [of(value.astype(np.float64)).astype(np.float32)])
+
+    return run
+
+
+def number(value: int) -> Run:
+    """A number that is the same for all threads."""
+
+    def run(call: Call, warp: Warp) -> None:
+        call.give(warp, [np.array([value], np.int32)])
+
+    return run
+
+
+def first(call: Call, warp: Warp) -> None:
+    """The first operand."""
+    call.give(warp, [call.arg(warp, 0).astype(np.int32)])

@@ -1,0 +1,114 @@
+"""A launch: compiles a kernel to steps, puts its arguments into memory, and runs block after block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from ...errors import UsageError
+from ..dialect import parse
+from ..dsl.trace import Kernel
+from ..passes import PASSES, PIPELINE
+from . import banks
+from .arguments import Arguments
+from .memory import SHARED_BASE, GlobalMemory, Region
+from .program import program
+from .schedule import run_block
+from .shadow import Shadow
+from .state import Block, Warp
+
+LEVEL = PIPELINE[:-1]  # the passes before instructions become text
+Grid = int | tuple[int, ...]
+THREADS = 1024  # the most of a block
+SHARED_BYTES = 227 << 10  # the most of a block, on sm_90
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a launch did. `steps`: of all warps. `accesses`: of shared memory, by instruction, the worst first."""
+
+    kernel: str
+    blocks: int
+    steps: int
+    accesses: tuple[banks.Conflicts, ...]
+
+    @property
+    def conflicts(self) -> tuple[banks.Conflicts, ...]:
+        """The instructions with bank conflicts."""
+        return tuple(row for row in self.accesses if row.worst > 1)
+
+    def __str__(self) -> str:
+        head = f"{self.kernel}: {self.blocks} blocks, {self.steps} steps of a warp, no error"
+        rows = [f"  {row}" for row in self.conflicts] or ["  none"]
+        return "\n".join([head, "bank conflicts of shared memory:", *rows])
+
+
+def run(
+    kernel: Kernel | ModuleOp | str, args: Sequence[Any] | Mapping[str, Any], grid: Grid = 1, *, threads: Grid = 0,
+    shared_bytes: int = 0, name: str = "",
+) -> Report:  # fmt: skip
+    """Runs a kernel on a grid of blocks. Arrays of `args` are changed in place.
+
+    `args`: for a kernel in Python one argument for each parameter: a numpy array, a TensorMap or a number. For MLIR
+    text or a module one for each parameter of the function, an array for its pointer. If they are named, findings say
+    these names. `threads`, `shared_bytes`: of a
+    block, if the text does not say. `name`: of the kernel, if there are several. Raises a Finding, UsageError or
+    SourceError.
+    """
+    traced = kernel if isinstance(kernel, Kernel) else None
+    made = program(_lowered(kernel), traced.name if traced else name)
+    memory = GlobalMemory()
+    bound = Arguments(memory, tuple(args) if isinstance(args, Mapping) else traced.names if traced else ())
+    given = list(args.values() if isinstance(args, Mapping) else args)
+    if traced:
+        values = bound.of_parameters(traced.parameters, given)
+    else:
+        values = bound.of_types(list(made.function.function_type.inputs), given)
+    registers = list(made.constants)
+    for register, value in zip(made.parameters, values, strict=True):
+        registers[register] = value
+    dims = made.dims or _three(threads)
+    sizes = _three(grid)
+    if not 1 <= dims[0] * dims[1] * dims[2] <= THREADS or min(*dims, *sizes) < 1:
+        raise UsageError(f"{made.name}: {dims} threads in {sizes} blocks", hint=f"1 to {THREADS} threads: threads=128")
+    dynamic = traced.shared_bytes if traced else shared_bytes
+    total = made.shared_bytes + dynamic
+    if total > SHARED_BYTES:
+        raise UsageError(f"{made.name}: {total} bytes of shared memory, and a block has at most {SHARED_BYTES}")
+    conflicts, steps = banks.Counter(), 0
+    parts = [(made.shared_bytes + start, size, said) for start, size, said in (traced.shared if traced else ())]
+    places = [(x, y, z) for z in range(sizes[2]) for y in range(sizes[1]) for x in range(sizes[0])]
+    try:
+        for place in places:
+            shared = Region(
+                "shared memory", SHARED_BASE, np.zeros(total, np.uint8), Shadow(total), ready=False, parts=parts
+            )
+            block = Block(made.name, made.steps, place, sizes, dims, memory, shared, conflicts)
+            block.warps = [Warp(block, n, registers, made.local_bytes) for n in range(block.clocks.seen.shape[1])]
+            steps += run_block(block)
+            for region in memory.regions:
+                region.new_block()
+    finally:
+        memory.write_back()
+    rows = sorted(conflicts.by_step.values(), key=lambda row: (-row.worst, row.served - row.turns))
+    return Report(made.name, len(places), steps, tuple(rows))
+
+
+def _three(sizes: Grid) -> tuple[int, int, int]:
+    x, y, z = [*(sizes if isinstance(sizes, tuple) else (sizes,)), 1, 1][:3]
+    return x, y, z
+
+
+def _lowered(kernel: Kernel | ModuleOp | str) -> ModuleOp:
+    """The module before its instructions become text."""
+    if isinstance(kernel, str):
+        made = parse(kernel)
+    else:
+        made = (kernel.module if isinstance(kernel, Kernel) else kernel).clone()
+    for name in LEVEL:
+        PASSES[name](made)
+    return made

@@ -1,0 +1,417 @@
+"""A kernel as a list of steps: the operations after `cute-to-base`, with branches and loops as jumps.
+
+The same module is compiled to PTX. Only the last pass, which writes instructions as text, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, llvm, scf
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
+from xdsl.ir import Block as IrBlock
+from xdsl.ir import Operation, SSAValue
+
+from ...errors import UsageError
+from ..nvvm.dialect import ReadRegister
+from .access import LOCAL_BASE, SMEM, load, load_local, store, store_local
+from .elementwise import function_of, select
+from .findings import NoSemantics
+from .instructions import find
+from .memory import SHARED_BASE
+from .state import Step, Wait, Warp
+from .values import constant, kind_of, size_of, space_of
+
+LOCAL_GAP = 16  # bytes between the registers of two tensors
+
+
+@dataclass
+class Program:
+    """`constants`: the registers at the beginning. `parameters`: those of the kernel's arguments. `shared_bytes`: of
+    static shared memory."""
+
+    name: str
+    function: llvm.FuncOp
+    steps: list[Step] = field(default_factory=list[Step])
+    constants: list[Any] = field(default_factory=list[Any])
+    parameters: list[int] = field(default_factory=list[int])
+    local_bytes: int = 0
+    shared_bytes: int = 0
+    uses_dynamic: bool = False
+
+    @property
+    def dims(self) -> tuple[int, int, int] | None:
+        """The threads of a block, if the kernel says how many."""
+        for key in ("nvvm.reqntid", "nvvm.maxntid"):
+            if isinstance(said := self.function.attributes.get(key), DenseArrayBase):
+                x, y, z = [*(int(n) for n in said.iter_values()), 1, 1][:3]
+                return x, y, z
+        return None
+
+
+def program(module: ModuleOp, name: str = "") -> Program:
+    """The kernel of a module after `cute-to-base`. Raises UsageError or NoSemantics."""
+    functions = [op for op in module.walk() if isinstance(op, llvm.FuncOp) and "nvvm.kernel" in op.attributes]
+    chosen = [op for op in functions if not name or op.sym_name.data == name]
+    if len(chosen) != 1:
+        names = ", ".join(op.sym_name.data for op in functions)
+        raise UsageError(f"no one kernel {name!r}: the module has {names or 'none'}", hint="name one of them")
+    return _Compiler(Program(chosen[0].sym_name.data, chosen[0]), module).whole()
+
+
+class _Compiler:
+    def __init__(self, made: Program, module: ModuleOp) -> None:
+        self.made = made
+        self.slots: dict[SSAValue, int] = {}
+        self.symbols = self._globals(module)
+
+    def _globals(self, module: ModuleOp) -> dict[str, int]:
+        """The addresses of static shared memory; dynamic memory follows it."""
+        found: dict[str, int] = {}
+        dynamic: list[llvm.GlobalOp] = []
+        for op in module.walk():
+            if not isinstance(op, llvm.GlobalOp):
+                continue
+            if op.addr_space.value.data != SMEM:
+                raise NoSemantics(f"@{op.sym_name.data}: the executor has globals in shared memory only")
+            if size_of(op.global_type) == 0:
+                dynamic.append(op)
+                continue
+            self.made.shared_bytes = _aligned(self.made.shared_bytes, op)
+            found[op.sym_name.data] = SHARED_BASE + self.made.shared_bytes
+            self.made.shared_bytes += size_of(op.global_type)
+        for op in dynamic:
+            self.made.uses_dynamic = True
+            self.made.shared_bytes = _aligned(self.made.shared_bytes, op)
+            found[op.sym_name.data] = SHARED_BASE + self.made.shared_bytes
+        return found
+
+    def whole(self) -> Program:
+        blocks = self.made.function.body.blocks
+        if len(blocks) != 1:
+            raise NoSemantics(
+                f"{self.made.name} has branches between blocks", hint="the executor runs scf.if, scf.for and scf.while"
+            )
+        self.made.parameters = [self.slot(arg) for arg in blocks[0].args]
+        self.body(blocks[0])
+        return self.made
+
+    def slot(self, value: SSAValue) -> int:
+        """The register of a value."""
+        if value not in self.slots:
+            self.slots[value] = len(self.made.constants)
+            self.made.constants.append(None)
+        return self.slots[value]
+
+    def body(self, block: IrBlock) -> None:
+        for op in block.ops:
+            self.operation(op)
+
+    def step(self, op: Operation, run: Callable[[Warp], Wait | None], *uses: int) -> int:
+        """Adds a step. Returns its number."""
+        self.made.steps.append(Step(len(self.made.steps), op, run, frozenset(uses)))
+        return len(self.made.steps) - 1
+
+    def fix(self, op: Operation, value: Any) -> None:
+        """The result of an operation is known."""
+        self.made.constants[self.slot(op.results[0])] = value
+
+    def operation(self, op: Operation) -> None:
+        ins, outs = [self.slot(value) for value in op.operands], [self.slot(value) for value in op.results]
+        match op:
+            case arith.ConstantOp() | llvm.ConstantOp():
+                self.fix(op, constant(op.value, op.results[0].type))
+            case llvm.ZeroOp() | llvm.UndefOp():
+                kind = kind_of(op.results[0].type)
+                self.fix(op, kind.filled([0] * max(kind.count, 1)))
+            case llvm.AddressOfOp():
+                self.fix(op, np.array([self.symbols[op.global_name.string_value()]]))
+            case llvm.AllocaOp():
+                self.fix(op, self._alloca(op))
+            case llvm.ReturnOp():
+                self.step(op, _leave)
+            case llvm.GEPOp():
+                self.step(op, _gep(op, ins, outs[0]), *ins)
+            case llvm.LoadOp():
+                self.step(op, _load(op, ins[0], outs[0]), ins[0])
+            case llvm.StoreOp():
+                local = space_of(op.ptr.type) == 0  # registers may be copied before they have their values
+                self.step(op, _store(op, *ins), *([ins[1]] if local else ins))
+            case arith.SelectOp() | llvm.SelectOp():
+                self.step(op, _value(select, ins, outs[0]), *ins)
+            case scf.YieldOp():
+                pass  # its values are moved by the operation around it
+            case scf.IfOp():
+                self.branch(op, ins[0], outs)
+            case scf.ForOp():
+                self.loop(op, ins, outs)
+            case scf.WhileOp():
+                self.while_loop(op, ins, outs)
+            case ReadRegister():
+                self.step(op, _special(op.name.removeprefix("nvvm.read.ptx.sreg."), outs[0]))
+            case _ if (function := function_of(op)) is not None:
+                self.step(op, _value(function, ins, outs[0]), *ins)
+            case _:
+                run, uses = find(op, ins, outs)
+                self.step(op, run, *uses)
+
+    def _alloca(self, op: llvm.AllocaOp) -> Any:
+        count = op.size.owner
+        assert isinstance(count, arith.ConstantOp) and isinstance(count.value, IntegerAttr)
+        start = self.made.local_bytes
+        size = count.value.value.data * size_of(op.elem_type)
+        self.made.local_bytes += -(-size // LOCAL_GAP) * LOCAL_GAP + LOCAL_GAP
+        return np.array([LOCAL_BASE + start])
+
+    def branch(self, op: scf.IfOp, condition: int, outs: list[int]) -> None:
+        begin = self.step(op, _nothing, condition)
+        self.body(op.true_region.blocks[0])
+        self.moves(op, op.true_region.blocks[0].last_op, outs)
+        middle = self.step(op, _nothing)
+        if op.false_region.blocks:
+            self.body(op.false_region.blocks[0])
+            self.moves(op, op.false_region.blocks[0].last_op, outs)
+        end = self.step(op, _nothing)
+
+        def enter(warp: Warp) -> None:
+            chosen = warp.env[condition]
+            warp.masks.append((warp.active, chosen))
+            inside = warp.active & chosen
+            if inside.any():
+                warp.set_active(inside)
+            else:
+                warp.pc = middle - 1
+
+        def otherwise(warp: Warp) -> None:
+            before, chosen = warp.masks[-1]
+            inside = before & ~chosen
+            if inside.any():
+                warp.set_active(inside)
+            else:
+                warp.pc = end - 1
+
+        self.replace(begin, enter)
+        self.replace(middle, otherwise)
+        self.replace(end, _leave_branch)
+
+    def moves(self, op: Operation, last: Operation | None, outs: list[int]) -> None:
+        """The values that a region yields become results."""
+        if last is None or not last.operands or not outs:
+            return
+        sources = [self.slot(value) for value in last.operands]
+        self.step(op, _move(sources, outs))
+
+    def replace(self, number: int, run: Callable[[Warp], Wait | None]) -> None:
+        """A step whose jump is known by now."""
+        old = self.made.steps[number]
+        self.made.steps[number] = Step(number, old.op, run, old.uses)
+
+    def loop(self, op: scf.ForOp, ins: list[int], outs: list[int]) -> None:
+        lower, upper, step, *first = ins
+        block = op.body.blocks[0]
+        index, *carried = (self.slot(arg) for arg in block.args)
+
+        def enter(warp: Warp) -> None:
+            warp.masks.append((warp.active, None))
+            warp.env[index] = warp.env[lower]
+
+        self.step(op, enter, lower, upper, step)
+        self.step(op, _move(first, carried, fresh=True))
+        head = self.step(op, _nothing, upper)
+        self.body(block)
+        self.moves(op, block.last_op, carried)
+
+        def again(warp: Warp) -> None:
+            warp.env[index] = warp.env[index] + warp.env[step]
+            warp.pc = head - 1
+
+        self.step(op, again)
+        end = self.step(op, _leave_branch)
+        self.step(op, _move(carried, outs))
+
+        def test(warp: Warp) -> None:
+            inside = warp.active & (warp.env[index] < warp.env[upper])
+            if inside.any():
+                warp.set_active(inside)
+            else:
+                warp.pc = end - 1
+
+        self.replace(head, test)
+
+    def while_loop(self, op: scf.WhileOp, ins: list[int], outs: list[int]) -> None:
+        before, after = op.before_region.blocks[0], op.after_region.blocks[0]
+        carried, passed = [self.slot(a) for a in before.args], [self.slot(a) for a in after.args]
+        self.step(op, _enter_loop)
+        head = self.step(op, _move(ins, carried, fresh=True)) + 1
+        for inner in list(before.ops)[:-1]:
+            self.operation(inner)
+        test = before.last_op
+        assert isinstance(test, scf.ConditionOp)
+        condition, *values = (self.slot(value) for value in test.operands)
+        self.step(op, _move(values, passed))
+        self.step(op, _move(values, outs))
+        check = self.step(test, _nothing, condition)
+        self.body(after)
+        self.moves(op, after.last_op, carried)
+        self.step(op, _jump(head))
+        end = self.step(op, _leave_branch)
+
+        def decide(warp: Warp) -> None:
+            inside = warp.active & warp.env[condition]
+            if inside.any():
+                warp.set_active(inside)
+            else:
+                warp.pc = end - 1
+
+        self.replace(check, decide)
+
+
+def _aligned(size: int, op: llvm.GlobalOp) -> int:
+    align = op.alignment.value.data if op.alignment else 16
+    return -(-size // align) * align
+
+
+def _nothing(warp: Warp) -> None:
+    """A step that only marks a place."""
+
+
+def _leave(warp: Warp) -> None:
+    warp.done = True
+
+
+def _enter_loop(warp: Warp) -> None:
+    warp.masks.append((warp.active, None))
+
+
+def _leave_branch(warp: Warp) -> None:
+    warp.set_active(warp.masks.pop()[0])
+
+
+def _jump(target: int) -> Callable[[Warp], None]:
+    def run(warp: Warp) -> None:
+        warp.pc = target - 1
+
+    return run
+
+
+def _move(sources: list[int], targets: list[int], *, fresh: bool = False) -> Callable[[Warp], None]:
+    """Copies registers in the active threads; with `fresh`, in all."""
+
+    def run(warp: Warp) -> None:
+        values = [(warp.env[source], warp.pending.get(source)) for source in sources]
+        for target, (value, ticket) in zip(targets, values, strict=True):
+            old = warp.env[target]
+            if fresh or warp.whole or old is None:
+                warp.env[target] = value
+            else:
+                warp.env[target] = select(warp.active, *np.broadcast_arrays(value, old))
+            warp.pending.pop(target, None)
+            if ticket is not None:
+                warp.pending[target] = ticket
+
+    return run
+
+
+def _value(function: Callable[..., Any], ins: list[int], out: int) -> Callable[[Warp], None]:
+    if len(ins) == 2:
+        left, right = ins
+
+        def binary(warp: Warp) -> None:
+            env = warp.env
+            env[out] = function(env[left], env[right])
+
+        return binary
+
+    def run(warp: Warp) -> None:
+        warp.env[out] = function(*(warp.env[i] for i in ins))
+
+    return run
+
+
+def _special(name: str, out: int) -> Callable[[Warp], None]:
+    register, _, axis = name.rpartition(".")
+    number = "xyz".find(axis) if axis in ("x", "y", "z") else 0
+
+    def run(warp: Warp) -> None:
+        block = warp.block
+        x, y, _ = block.dims
+        if name == "laneid":
+            warp.env[out] = warp.lanes.astype(np.int32)
+            return
+        if register == "tid":
+            thread = (warp.threads % x, warp.threads // x % y, warp.threads // (x * y))[number]
+            warp.env[out] = thread.astype(np.int32)
+            return
+        known = {"ntid": block.dims, "ctaid": block.place, "nctaid": block.grid}.get(register)
+        if known is None:
+            raise NoSemantics(f"the executor has no register {name}: it runs one block, in no cluster")
+        warp.env[out] = np.array([known[number]], np.int32)
+
+    return run
+
+
+def _gep(op: llvm.GEPOp, ins: list[int], out: int) -> Callable[[Warp], None]:
+    fixed, steps, kind = 0, list[tuple[int, int]](), op.elem_type
+    dynamic = iter(ins[1:])
+    for depth, number in enumerate(op.rawConstantIndices.iter_values()):
+        if depth:
+            assert isinstance(kind, llvm.LLVMArrayType)
+            kind = kind.type
+        if number == llvm.GEP_USE_SSA_VAL:
+            steps.append((next(dynamic), size_of(kind)))
+        else:
+            fixed += int(number) * size_of(kind)
+    base = ins[0]
+
+    def run(warp: Warp) -> None:
+        address = warp.env[base] + fixed if fixed else warp.env[base]
+        for register, size in steps:
+            address = address + warp.env[register].astype(np.int64) * size
+        warp.env[out] = address
+
+    return run
+
+
+def _alignment(op: Operation) -> int:
+    found = op.properties.get("alignment")
+    return found.value.data if isinstance(found, IntegerAttr) else 0
+
+
+def _load(op: llvm.LoadOp, pointer: int, out: int) -> Callable[[Warp], None]:
+    kind, space, align = kind_of(op.results[0].type), space_of(op.operands[0].type), _alignment(op)
+    width = kind.bytes
+
+    def run(warp: Warp) -> None:
+        addresses = warp.env[pointer]
+        if space == 0 and addresses[0] >= LOCAL_BASE:
+            data = load_local(warp, addresses, width, out)
+        else:
+            data = load(warp, space, addresses, width, align=align)
+        warp.env[out] = kind.from_bytes(data)
+
+    return run
+
+
+def _store(op: llvm.StoreOp, value: int, pointer: int) -> Callable[[Warp], None]:
+    kind, space, align = kind_of(op.value.type), space_of(op.ptr.type), _alignment(op)
+    computed = not _moved(op.value)
+
+    def run(warp: Warp) -> None:
+        addresses, data = warp.env[pointer], kind.to_bytes(warp.env[value])
+        if space == 0 and addresses[0] >= LOCAL_BASE:
+            store_local(warp, addresses, data, value, computed=computed)
+        else:
+            store(warp, space, addresses, data, align=align)
+
+    return run
+
+
+def _moved(value: SSAValue) -> bool:
+    """True if an instruction of a warpgroup or a slot has given the value: to store it writes no register anew."""
+    owner = value.owner
+    if not isinstance(owner, Operation):
+        return True
+    return isinstance(owner, llvm.LoadOp) or owner.name in ("cute_nvgpu.arch.mma.wgmma", "cute_nvgpu.arch.registers")

@@ -1,0 +1,80 @@
+"""Runs the warps of a block by turns, each until it must wait."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import UsageError
+from .findings import Deadlock, DivergentBarrier
+from .state import Block, Wait, Warp
+
+LIMIT = 20_000_000  # steps of a block
+
+
+def run_block(block: Block) -> int:
+    """Runs a block to its end. Returns the steps of all warps. Raises a finding."""
+    steps, left = 0, list(block.warps)
+    with np.errstate(all="ignore"):  # threads that are not active compute with what they have
+        while left:
+            ready = [warp for warp in left if warp.wait is None or warp.wait.ready()]
+            if not ready:
+                _stuck(block, left)
+            for warp in ready:
+                steps += _run(warp)
+                if steps > LIMIT:
+                    raise UsageError(f"{block.kernel}: no end after {steps} steps of one block", hint="a smaller shape")
+            left = [warp for warp in left if not warp.done]
+    return steps
+
+
+def _run(warp: Warp) -> int:
+    """Runs a warp until it ends or waits."""
+    program, count = warp.block.steps, 0
+    if warp.wait is not None:
+        _resume(warp, warp.wait)
+    while not warp.done:
+        step = program[warp.pc]
+        if warp.pending:
+            warp.check_registers(step)
+        wait = step.run(warp)
+        count += 1
+        if wait is not None:
+            if not wait.ready():
+                warp.wait = wait
+                return count
+            wait.resume()
+        warp.pc += 1
+    return count
+
+
+def _resume(warp: Warp, wait: Wait) -> None:
+    wait.resume()
+    warp.wait = None
+    warp.pc += 1
+
+
+def _stuck(block: Block, left: list[Warp]) -> None:
+    """Raises a finding that says where each warp waits."""
+    lines: list[str] = []
+    for warp in left:
+        assert warp.wait is not None
+        lines.append(f"  warp {warp.number} at {warp.step} waits for {warp.wait.what()}")
+    gone = len(block.warps) - len(left)
+    if gone:
+        lines.append(f"  {gone} other warps have ended")
+    at_barrier = all(warp.step.name in ("nvvm.barrier0", "cute_nvgpu.arch.barrier") for warp in left)
+    kind = DivergentBarrier if at_barrier else Deadlock
+    left[0].fail(kind, "no warp can go on\n" + "\n".join(_grouped(lines)))
+
+
+def _grouped(lines: list[str]) -> list[str]:
+    """Consecutive warps that wait alike, in one line."""
+    made: list[str] = []
+    for line in lines:
+        number, _, rest = line.removeprefix("  warp ").partition(" ")
+        if made and made[-1].startswith("  warp") and made[-1].endswith(rest):
+            first = made[-1].split()[1].split("-")[0]
+            made[-1] = f"  warps {first}-{number} {rest}"
+        else:
+            made.append(line)
+    return made

@@ -1,0 +1,163 @@
+"""TMA: boxes of an array to shared memory, counted by an mbarrier, and back.
+
+A load writes at once, at the time when the mbarrier's phase ends: a thread may read the bytes when it has waited for
+that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...runtime.tma import TMADescriptor
+from ..layout import Swizzle
+from .access import GMEM, SMEM, load, note_read, note_write, parts
+from .barriers import complete, mbarrier
+from .call import Call
+from .clocks import ASYNC
+from .findings import Finding, Misaligned, NoSemantics, OutOfBounds
+from .memory import SHARED_BASE, Region
+from .shadow import Access, Bytes
+from .state import WARP, Mbarrier, Warp
+from .wgmma import swizzled
+
+SWIZZLES = {32: Swizzle(1, 4, 3), 64: Swizzle(2, 4, 3), 128: Swizzle(3, 4, 3)}  # by bytes
+ALIGN = 128  # of a box in shared memory
+BULK = 16  # of bytes that lie side by side, on both sides
+AGENT = "TMA stores"
+REDUCTIONS: dict[str, Any] = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
+                              "or": np.bitwise_or, "xor": np.bitwise_xor}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Map:
+    """A tensor map at run time: the array's memory, and the descriptor that describes it."""
+
+    region: Region
+    descriptor: TMADescriptor
+
+
+def _box(call: Call, warp: Warp, first: int, lane: int) -> tuple[Map, Bytes, Bytes, NDArray[np.bool_]]:
+    """The map, and for each byte of the box its place in shared memory, in the array, and whether it lies inside."""
+    of: Map = warp.env[call.ins[1]]
+    said, address = of.descriptor, int(call.arg(warp, 0)[lane])
+    where = [int(call.arg(warp, first + i)[lane]) for i in range(len(call.ins) - first)]
+    if len(where) != len(said.sizes):
+        warp.fail(Finding, f"{len(where)} coordinates for a tensor map of rank {len(said.sizes)}", lane=lane)
+    size = of.region.array.itemsize if of.region.array is not None else 1
+    strides = (size, *said.strides)
+    offset, inside = np.zeros((), np.int64), np.ones((), np.bool_)
+    for start, box, extent, stride in reversed(list(zip(where, said.box, said.sizes, strides, strict=True))):
+        at = start + np.arange(box)
+        offset, inside = offset[..., None] + at * stride, inside[..., None] & (at >= 0) & (at < extent)
+    bytes_ = (offset.reshape(-1, 1) + np.arange(size)).reshape(-1)
+    held = np.repeat(inside.reshape(-1), size)
+    shared = address + np.arange(len(bytes_))
+    align = 8 * said.swizzle if said.swizzle else ALIGN
+    if address % align:
+        place = warp.block.shared.place(address - SHARED_BASE)
+        warp.fail(Misaligned, f"a box at {place}, an address that is no multiple of {align}", lane=lane)
+    if said.swizzle and said.box[0] * size != said.swizzle:
+        raise NoSemantics("the executor has boxes with a swizzle that are as wide as it only")
+    if said.swizzle:
+        shared = swizzled(shared, SWIZZLES[said.swizzle])
+    shared = shared - SHARED_BASE
+    memory = warp.block.shared
+    if shared.min() < 0 or shared.max() >= len(memory.data):
+        warp.fail(OutOfBounds, f"a box of {len(shared)} bytes reaches beyond shared memory", lane=lane,
+                  tensor=memory.name, address=address - SHARED_BASE)  # fmt: skip
+    return of, shared, bytes_, held
+
+
+def _fill(said: TMADescriptor, array: NDArray[Any], count: int) -> NDArray[np.uint8]:
+    value = np.nan if said.fill == "nan" else 0
+    return np.full(count // array.itemsize, value).astype(array.dtype).view(np.uint8)
+
+
+def tma_load_multicast(call: Call, warp: Warp) -> None:
+    """As `tma_load` with a mask of the cluster's blocks before the coordinates. Here it has one block."""
+    if call.one(warp, 3) != 1:
+        raise NoSemantics("the executor runs one block: it has no cluster to copy to", hint="a cluster of one block")
+    tma_load(call, warp, first=4)
+
+
+def tma_load(call: Call, warp: Warp, first: int = 3) -> None:
+    """Destination, tensor map, mbarrier, coordinates. Elements outside of the array become zero, or NaN."""
+    for lane in np.flatnonzero(warp.active):
+        of, shared, bytes_, inside = _box(call, warp, first, int(lane))
+        one = mbarrier(warp, int(call.arg(warp, 2)[lane]), by_tma=True)
+        assert of.region.array is not None
+        data = _fill(of.descriptor, of.region.array, len(shared))
+        data[inside] = of.region.data[bytes_[inside]]
+        _arrive(warp, one, shared, data)
+
+
+def _arrive(warp: Warp, one: Mbarrier, shared: Bytes, data: NDArray[np.uint8]) -> None:
+    """Bytes come to shared memory, and the mbarrier counts them."""
+    memory = warp.block.shared
+    note_write(warp, memory, shared, Access(one.agent, one.phase + 1, warp.pc))
+    memory.data[shared] = data
+    one.tx -= len(shared)
+    complete(one)
+
+
+def bulk_load(call: Call, warp: Warp) -> None:
+    """Destination, source, mbarrier: `n` bytes that lie side by side."""
+    data = load(warp, GMEM, call.arg(warp, 1), call.number, align=BULK)
+    for _, lanes, where in parts(warp, SMEM, call.arg(warp, 0), call.number, "copies to", align=BULK):
+        for lane, shared in zip(lanes, where, strict=True):
+            _arrive(warp, mbarrier(warp, int(call.arg(warp, 2)[lane]), by_tma=True), shared, data[lane])
+
+
+def bulk_store(call: Call, warp: Warp) -> None:
+    """Source, destination: `n` bytes that lie side by side."""
+    access = Access(warp.agent(AGENT), warp.stores + 1, warp.pc)
+    data = np.zeros((WARP, call.number), np.uint8)
+    for region, lanes, where in parts(warp, SMEM, call.arg(warp, 0), call.number, "copies", align=BULK):
+        note_read(warp, region, where, access, ASYNC)
+        data[lanes] = region.data[where]
+    for region, lanes, where in parts(warp, GMEM, call.arg(warp, 1), call.number, "copies to", align=BULK):
+        note_write(warp, region, where, access)
+        region.data[where] = data[lanes]
+
+
+def tma_reduce(call: Call, warp: Warp) -> None:
+    """As `tma_store`, and each element is combined with the array's: one block's after another's, in any order."""
+    if call.atom not in REDUCTIONS:
+        raise NoSemantics(f"the executor has no reduction {call.atom}")
+    access = Access(warp.agent(AGENT), warp.stores + 1, warp.pc)
+    for lane in np.flatnonzero(warp.active):
+        of, shared, bytes_, inside = _box(call, warp, 2, int(lane))
+        note_read(warp, warp.block.shared, shared, access, ASYNC)
+        assert of.region.array is not None
+        dtype, there = of.region.array.dtype, bytes_[inside]
+        values = (data[where].view(dtype) for data, where in (
+            (of.region.data, there), (warp.block.shared.data, shared[inside])
+        ))  # fmt: skip
+        of.region.data[there] = REDUCTIONS[call.atom](*values).astype(dtype).view(np.uint8)
+        of.region.writers[there] = warp.block.number
+
+
+def tma_store(call: Call, warp: Warp) -> None:
+    """Source, tensor map, coordinates. Elements outside of the array are not written."""
+    agent = warp.agent(AGENT)
+    for lane in np.flatnonzero(warp.active):
+        of, shared, bytes_, inside = _box(call, warp, 2, int(lane))
+        access = Access(agent, warp.stores + 1, warp.pc)
+        note_read(warp, warp.block.shared, shared, access, ASYNC)
+        if inside.any():
+            note_write(warp, of.region, bytes_[inside], access)
+            of.region.data[bytes_[inside]] = warp.block.shared.data[shared[inside]]
+
+
+def bulk_commit_group(_: Call, warp: Warp) -> None:
+    """The stores so far become a group."""
+    warp.stores += 1
+
+
+def bulk_wait_group(call: Call, warp: Warp) -> None:
+    """All but the latest groups have read their source."""
+    warp.block.clocks.complete(warp.number, warp.agent(AGENT), max(warp.stores - call.number, 0))
