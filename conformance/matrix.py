@@ -20,6 +20,7 @@ from toolchain.native.tools import NativeTools
 from toolchain.runtime import Executor, open_executor
 
 from .cases import CASES, Case
+from .cells import loans_of, sources_of
 from .coverage import NO_SUITES, Suite, check_selected, lacking
 from .jobs import Job, Plan, Site, run_here, run_in_processes
 from .journal import Journal, Record, bundle_hash, check_same, code_hash
@@ -136,11 +137,12 @@ def run_matrix(
     except KeyboardInterrupt as error:
         stopped = "SIGTERM" if isinstance(error, Terminated) else "SIGINT"
     record = _read(journal)
-    rows = _all_rows(record, executors, work, use_sources)
+    rows = _all_rows(record, bundle, executors, work, use_sources)
     if native is not None and (NATIVE, 0) not in record.ended:
         rows += cut_off_native(bundle, cases, record.of((NATIVE, 0)), sources=use_sources, dtypes=use_dtypes)
     rows += [row for executor in executors for row in lacks.rows(executor, use_sources)]
     environment = {
+        **({"borrows": loans} if (loans := loans_of(use_sources)) else {}),
         **({"interrupted": stopped} if stopped else {}),
         **({"not run": lacks.words} if lacks.words else {}),
         **({"retries": again} if (again := _retries(record, work)) else {}),
@@ -173,7 +175,11 @@ def _retries(record: Record, work: Mapping[str, Mapping[int, Job]]) -> str:
 
 
 def _all_rows(
-    record: Record, executors: Sequence[Executor], work: Mapping[str, Mapping[int, Job]], sources: Sequence[str]
+    record: Record,
+    bundle: Bundle,
+    executors: Sequence[Executor],
+    work: Mapping[str, Mapping[int, Job]],
+    sources: Sequence[str],
 ) -> list[Row]:
     """The rows of the journal in the order of the jobs, and those of jobs that were cut off."""
     rows: list[Row] = []
@@ -182,18 +188,18 @@ def _all_rows(
             key = (executor.name, number)
             rows += (replace(row, retries=len(record.retries.get(key, ()))) for row in record.of(key))
             if key not in record.ended:
-                rows += cut_off(job, executor, sources, record.of(key))
+                rows += cut_off(job, bundle, executor, sources, record.of(key))
     return [*rows, *record.of((NATIVE, 0))]
 
 
 def cut_off(
-    job: Job, executor: Executor, sources: Sequence[str], found: Sequence[Row],
+    job: Job, bundle: Bundle, executor: Executor, sources: Sequence[str], found: Sequence[Row],
     status: Status = "not run", detail: str = "interrupted",
 ) -> list[Row]:  # fmt: skip
     """A row for each cell of a job that did not end. How many shapes the cell has is not known before it runs."""
     rows: list[Row] = []
     for dtype in job.dtypes:
-        for source in sources:
+        for source in sources_of(bundle, job.op, dtype, sources):
             began = any((row.source, row.dtype) == (source, dtype) for row in found)
             shape = f"{job.shape}, the rest" if began else job.shape
             rows.append(Cell(job.op, source, dtype, executor).row(shape, status=status, detail=detail))
@@ -241,7 +247,7 @@ def _run(
     def give_up(number: int, why: str) -> list[Row]:
         key = (executor.name, number)
         record = _read(journal)
-        rows = cut_off(jobs[number], executor, sources, record.of(key), status="error", detail=why)
+        rows = cut_off(jobs[number], bundle, executor, sources, record.of(key), status="error", detail=why)
         for row in rows:
             journal.add(key, row)
         journal.end(key)

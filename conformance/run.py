@@ -28,6 +28,7 @@ from toolchain.runtime.layout import dtype_name
 from toolchain.targets import targets
 
 from .cases import Case
+from .cells import has_cell
 from .compare import Verdict, compare, loosest, set_aside
 from .inputs import Inputs, make_inputs
 from .jobs import Site
@@ -120,7 +121,14 @@ class OpRows:
 
     def __call__(self, site: Site) -> Iterator[Row]:
         case, executor = self.case, site.executor
-        cells = [Cell(case.op, source, dtype, executor) for dtype in self.dtypes for source in site.sources]
+        cells = [
+            Cell(case.op, source, dtype, executor)
+            for dtype in self.dtypes
+            for source in site.sources
+            if has_cell(site.bundle, source, case.op, dtype)
+        ]
+        if not cells:
+            return
         if case.gpu_only and executor.kind == "cpu":
             yield from (c.row(case.shape, status="not run", detail="too slow for the interpreter") for c in cells)
             return
@@ -136,7 +144,9 @@ class OpRows:
             if self.only is not None and only is None:
                 continue
             for shape, launcher in launchers(case, cell.dtype, inputs, site.bundle, cell.source, executor, only):
-                if isinstance(launcher, TilestackError):
+                if isinstance(launcher, NotInterpretable):
+                    yield cell.row(shape, status="not run", detail=str(launcher.args[0]))
+                elif isinstance(launcher, TilestackError):
                     yield cell.row(shape, status="error", detail=f"{type(launcher).__name__}: {launcher}")
                 else:
                     wanted = expected(cell.dtype)
@@ -151,7 +161,8 @@ def launchers(
 ) -> Iterator[tuple[str, Launcher | TilestackError]]:  # fmt: skip
     """The launchers of a case, each with the shape that its row shows. A GPU uses the entries of its own target. The
     interpreter stands for every target: it runs each entry that any target would choose, once, or only those in `only`.
-    For a target of the bundle without a fitting entry, the error that says so comes instead of a launcher."""
+    For a target of the bundle without a fitting entry, and for an entry that it cannot run, the error that says so
+    comes instead of a launcher."""
     if executor.target is not None:
         yield case.shape, Launcher(bundle, source, executor)
         return
@@ -160,7 +171,7 @@ def launchers(
     for target in targets():
         launcher = Launcher(bundle, source, executor, target)
         try:
-            spec = launcher.select(case.op, dtype, **arguments).spec
+            entry = launcher.select(case.op, dtype, **arguments)
         except BundleError as error:  # the bundle has no entry of this op and dtype, whatever the target
             yield case.shape, error
             return
@@ -168,9 +179,16 @@ def launchers(
             if target in (bundle.targets or targets()):
                 yield f"{case.shape} {target}", error
             continue
-        if spec.symbol not in seen and (only is None or spec.symbol in only):
-            seen.add(spec.symbol)
-            yield " ".join([case.shape, *spec.targets]), launcher
+        symbol, shape = entry.spec.symbol, " ".join([case.shape, *entry.spec.targets])
+        if symbol in seen or (only is not None and symbol not in only):
+            continue
+        seen.add(symbol)
+        try:
+            entry.bytecode  # noqa: B018 - raises for code that is no Tile IR
+        except NotInterpretable as error:  # before the reference is computed
+            yield shape, error
+        else:
+            yield shape, launcher
 
 
 def references(case: Case, dtype: str, inputs: Inputs) -> Expected:

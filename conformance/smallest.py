@@ -16,6 +16,7 @@ from toolchain.runtime import Allocation, DeviceBuffer, Executor, Launcher
 from toolchain.targets import targets
 
 from .cases import Case
+from .cells import has_cell
 from .run import arrange
 
 Wanted = Mapping[tuple[int, str, str], frozenset[str]]  # the case's number, dtype and source -> symbols to run
@@ -30,6 +31,8 @@ def smallest(bundle: Bundle, executor: Executor, cases: Sequence[Case], sources:
         for dtype in () if case.gpu_only else case.dtypes():
             arguments = layouts(case, dtype, executor)
             for source in sources:
+                if not has_cell(bundle, source, case.op, dtype):
+                    continue
                 for target in targets():
                     try:
                         entry = Launcher(bundle, source, executor, target).select(case.op, dtype, **arguments)
@@ -40,9 +43,12 @@ def smallest(bundle: Bundle, executor: Executor, cases: Sequence[Case], sources:
                     if number not in numbers:
                         numbers.append(number)
     for (dtype, source, symbol), numbers in takers.items():
-        spec = bundle.find(source, symbol).spec
-        shows = {number: features(spec, cases[number]) for number in numbers}
+        entry = bundle.find(source, symbol)
         costs = {number: cost(cases[number]) for number in numbers}
+        if not entry.interpretable:  # one case, whose row says that it is not run
+            wanted.setdefault((min(costs, key=lambda number: costs[number]), dtype, source), set()).add(symbol)
+            continue
+        shows = {number: features(entry.spec, cases[number]) for number in numbers}
         for number in cheapest(shows, costs):
             wanted.setdefault((number, dtype, source), set()).add(symbol)
     return {key: frozenset(symbols) for key, symbols in wanted.items()}

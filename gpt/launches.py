@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from conformance.cells import borrows
 from toolchain.artifact import tile_ir
 from toolchain.bundle import Bundle, BundleEntry, FileRef
 from toolchain.entries import DEFAULT, committed
@@ -60,12 +61,14 @@ def launched(
     executor: DryExecutor,
     use: Callable[[GPT], object],
 ) -> list[EntrySpec]:
-    """The entries among `specs` that a model launches when `use` is called with it. All of `specs` are of one source.
-    Raises BundleError or LaunchError for a launch that none of them fits."""
+    """The entries among `specs` that a model launches when `use` is called with it. `specs`: those of one source, and
+    behind them those of the source that it borrows from. Raises BundleError or LaunchError for a launch that none of
+    them fits."""
     own = {name for spec in specs for name in spec.targets}
     policies = {name: policy for name, policy in committed().policies.items() if name in own or name == DEFAULT}
     bundle = Bundle(Path(), tuple(BundleEntry(spec, _NOTHING, _FORM, {}) for spec in specs), {}, policies)
-    use(GPT(config, weights, Launcher(bundle, specs[0].source, executor), dtype))
+    source = specs[0].source
+    use(GPT(config, weights, Launcher(bundle, source, executor, borrows=borrows(source)), dtype))
     return list(executor.launched.values())
 
 

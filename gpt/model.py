@@ -31,6 +31,7 @@ from .workspace import Shape, Workspace, allocate, buffers
 
 Tokens = NDArray[np.integer[Any]]
 VOCABULARY_STEP = 64  # the vocabulary is padded to a multiple of it, so that rows of logits are aligned whole tiles
+FOLDED = "rms_linear"  # an op that only folded models launch
 PART = 2048  # columns of a row of logits that one block of argmax_parts reads
 
 
@@ -83,6 +84,8 @@ class GPT:
         self.executor = launcher.executor
         self.vocabulary = cdiv(config.vocab_size, VOCABULARY_STEP) * VOCABULARY_STEP  # padded
         policy = policy or launcher.bundle.policy(launcher.target)
+        if folded is None and launcher.borrows and launcher.source_of(FOLDED, dtype) != launcher.source:
+            folded = False  # a source that has no kernels for it runs its own products and norms
         self.folded = is_folded(folded, config.n_embd, dtype, policy)
         stored = dict((fold(config, weights) if self.folded else weights).astype(dtype).items())
         padding = ((0, self.vocabulary - config.vocab_size), (0, 0))

@@ -1,1 +1,46 @@
-"""Kernels in CuTe: the front end of `toolchain.cute.dsl`."""
+"""The kernels written in CuTe, in the front end `toolchain.cute.dsl`, compiled to PTX per entry."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+
+import toolchain
+from toolchain.artifact import Artifact, ptx
+from toolchain.entries import entries_of
+from toolchain.entry import EntrySpec
+from toolchain.errors import SourceError, TilestackError
+from toolchain.fingerprint import fingerprint
+from toolchain.targets import BYTECODE
+
+HERE = Path(__file__).parent
+COMPILER = Path(toolchain.__file__).parent / "cute"
+
+
+class CuteSource:
+    """Source `cute`: an entry's PTX is its kernel, traced for the entry's op, dtype and constants (entries.py)."""
+
+    name = "cute"
+
+    def entries(self) -> list[EntrySpec]:
+        return entries_of(self.name)
+
+    def artifact(self, spec: EntrySpec, version: str = BYTECODE) -> Artifact:  # noqa: ARG002 - of Tile IR
+        """PTX of one entry. Raises SourceError."""
+        from .entries import made  # imported here because it needs xDSL, and only this step does
+
+        try:
+            found = made(spec)
+            text = found.kernel.ptx(found.arch)
+        except TilestackError as error:
+            raise SourceError(f"{HERE.name}: {spec.symbol}: {error.args[0]}", hint=error.hint) from error
+        kernel, block = found.kernel, (found.kernel.threads, 1, 1)
+        return ptx(text, block=block, shared_bytes=kernel.shared_bytes, waits=kernel.waits, maps=found.maps)
+
+    def fingerprint(self, spec: EntrySpec) -> str:
+        """Changes whenever the PTX may. Kernels share their parts, so all files of this folder count."""
+        files = [*HERE.glob("*.py"), *COMPILER.rglob("*.py")]
+        return fingerprint(spec, files, {"llvmlite": version("llvmlite")})
+
+
+SOURCE = CuteSource()

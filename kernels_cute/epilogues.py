@@ -112,9 +112,15 @@ class Epilogue:
     op: str
     steps: tuple[Step, ...] = ()
 
+    @property
+    def weight_has_columns(self) -> bool:
+        """True if the weight is (N, K), so that each of its rows makes a column of the product."""
+        x, weight = ops()[self.op].params[:2]
+        return x.dims[1] == weight.dims[1]
+
     def parameters(self, dtype: str, multiple: int = VECTOR) -> tuple[cute.Parameter, ...]:
-        """The kernel's parameters in ABI order: x, weight, what the steps read, out. `multiple`: the outer strides of
-        arrays are multiples of it."""
+        """The kernel's parameters in ABI order: x, weight, what the steps read, out. `multiple`: see
+        `parameters`."""
         return parameters(self.op, dtype, multiple)
 
     def operands(self, arguments: Sequence[Any]) -> dict[str, Any]:
@@ -134,13 +140,15 @@ class Epilogue:
 
 
 def parameters(op: str, dtype: str, multiple: int = 1) -> tuple[cute.Parameter, ...]:
-    """The parameters of an op's kernel in ABI order, from ops.toml."""
+    """The parameters of an op's kernel in ABI order, from ops.toml. `multiple`: the arrays' outer strides are multiples
+    of so many elements, and their addresses are aligned to as many."""
     return tuple(_parameter(param, dtype, multiple) for param in ops()[op].params)
 
 
 def _parameter(param: Param, dtype: str, multiple: int) -> cute.Parameter:
     if param.dims:
-        return cute.Array(param.storage(dtype), rank=len(param.dims), multiple=multiple)
+        stored = param.storage(dtype)
+        return cute.Array(stored, rank=len(param.dims), multiple=multiple, align=multiple * cute.BITS[stored] // 8)
     if param.dtype != "f32":
         raise UsageError(f"a scalar of {param.dtype}, {param.name}, is no parameter of a kernel here")
     return cute.Float32()
@@ -152,6 +160,7 @@ EPILOGUES = {
         Epilogue("linear", (add_bias,)),
         Epilogue("linear_gelu", (add_bias, gelu)),
         Epilogue("linear_residual", (add_bias, add_residual)),
+        Epilogue("logits"),
     )
 }
 PLAIN = EPILOGUES["linear"]

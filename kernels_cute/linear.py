@@ -11,7 +11,7 @@ from toolchain.cute import dsl as cute
 from toolchain.cute.layout import Layout
 from toolchain.errors import UsageError
 
-from .epilogues import PLAIN, Epilogue, Place
+from .epilogues import PLAIN, VECTOR, Epilogue, Place
 
 ROW = 64  # elements of 16 bits that a row of 128 bytes has: the widest that a swizzle spreads over all banks
 GROUP = 8  # rows of tiles that blocks walk together, so that they find tiles in the L2 cache
@@ -19,13 +19,15 @@ GROUP = 8  # rows of tiles that blocks walk together, so that they find tiles in
 
 @dataclass(frozen=True)
 class Tiles:
-    """The tile of a block (`m`, `n`, `k`), the pipeline's stages, and the warps along M and N. Raises UsageError."""
+    """The tile of a block (`m`, `n`, `k`), the pipeline's stages, and the warps along M and N. `aligned`: addresses and
+    rows are multiples of 16 bytes; otherwise each element is loaded alone. Raises UsageError."""
 
     m: int = 128
     n: int = 128
     k: int = 32
     stages: int = 3
     warps: tuple[int, int] = (2, 2)
+    aligned: bool = True
 
     def __post_init__(self) -> None:
         if self.k not in (32, 64):
@@ -39,6 +41,11 @@ class Tiles:
     def threads(self) -> int:
         return 32 * self.warps[0] * self.warps[1]
 
+    @property
+    def vector(self) -> int:
+        """Elements that are loaded at once."""
+        return VECTOR if self.aligned else 1
+
 
 def linear(
     dtype: str = "bf16", tiles: Tiles | None = None, name: str = "linear", epilogue: Epilogue = PLAIN
@@ -46,23 +53,23 @@ def linear(
     """The kernel of an epilogue's op with x (M, K), weight (K, N) and out (M, N), all of one 16-bit dtype, with sums in
     f32.
 
-    K and N are multiples of 8. The grid has one dimension: a block for each tile of the output. Raises UsageError.
+    With `aligned` tiles K and N are multiples of 8. The grid has one dimension: a block for each tile of the output.
+    Raises UsageError.
     """
     t = tiles or Tiles()
     # Two atoms of a warp lie side by side along N, so that one ldmatrix loads both.
     side_by_side = Layout((8, t.warps[1], 2), (1, 16, 8))
     mma = cute.make_tiled_mma(cute.find(f"mma.m16n8k16.f32.{dtype}"), (*t.warps, 1), (None, side_by_side, None))
-    vectors = t.k // 8
-    load_x = cute.make_tiled_copy(
-        cute.CopyAtom("cp.async.b128", 16), Layout((t.threads // vectors, vectors), (vectors, 1)), Layout((1, 8))
-    )
-    load_w = cute.make_tiled_copy(
-        cute.CopyAtom("cp.async.b128", 16), Layout((t.n // 8, t.threads // (t.n // 8))), Layout((8, 1))
-    )
+    atom = cute.CopyAtom("cp.async.b128" if t.aligned else "universal.b16", 16)
+    along_k, along_n = t.k // t.vector, t.n // t.vector
+    load_x = cute.make_tiled_copy(atom, Layout((t.threads // along_k, along_k), (along_k, 1)), Layout((1, t.vector)))
+    columns = epilogue.weight_has_columns  # K lies side by side in the weight too, as in x
+    load_w = cute.make_tiled_copy(atom, Layout((along_n, t.threads // along_n)), Layout((t.vector, 1)))
+    load_w = load_x if columns else load_w
     read_x = cute.make_tiled_copy_like(cute.CopyAtom("ldmatrix.x4", 16), mma, "a")
-    read_w = cute.make_tiled_copy_like(cute.CopyAtom("ldmatrix.x4.trans", 16), mma, "b")
+    read_w = cute.make_tiled_copy_like(cute.CopyAtom("ldmatrix.x4" if columns else "ldmatrix.x4.trans", 16), mma, "b")
 
-    @cute.kernel(*epilogue.parameters(dtype), threads=t.threads, name=name)
+    @cute.kernel(*epilogue.parameters(dtype, t.vector), threads=t.threads, name=name)
     def kernel(*arguments: Any) -> None:
         operands = epilogue.operands(arguments)
         x, weight, out = operands["x"], operands["weight"], operands["out"]
@@ -75,14 +82,18 @@ def linear(
             return cute.local_tile(tensor, (rows, t.k), (number, None))  # (rows, k, tiles of K)
 
         sx = cute.shared_tensor(dtype, Layout((t.m, t.k, t.stages), (t.k, 1, t.m * t.k)), swizzle=_swizzle(t.k))
-        rows = ((ROW, t.n // ROW), t.k, t.stages)  # N lies side by side, in parts of a row
-        sw = cute.shared_tensor(dtype, Layout(rows, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=_swizzle(ROW))
+        w = weight if columns else cute.transposed(weight)  # (N, K)
+        if columns:
+            sw = cute.shared_tensor(dtype, Layout((t.n, t.k, t.stages), (t.k, 1, t.n * t.k)), swizzle=_swizzle(t.k))
+        else:  # N lies side by side, in parts of a row
+            shape = ((ROW, t.n // ROW), t.k, t.stages)
+            sw = cute.shared_tensor(dtype, Layout(shape, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=_swizzle(ROW))
         loads = [
             (load, cute.partition(load, "S", tile_of(tensor, height, number), thread),
              cute.partition(load, "S", tile_of(cute.make_identity_tensor((extent, k)), height, number), thread),
              cute.partition(load, "D", shared, thread), extent)
             for load, tensor, height, number, extent, shared in (
-                (load_x, x, t.m, row, m, sx), (load_w, cute.transposed(weight), t.n, column, n, sw),
+                (load_x, x, t.m, row, m, sx), (load_w, w, t.n, column, n, sw),
             )
         ]  # fmt: skip
         reads = [
@@ -95,7 +106,7 @@ def linear(
         def fetch(number: Any, stage: Any) -> None:
             for load, source, where, target, extent in loads:
                 at = (None, None, None, number)
-                cute.copy(load, source[at], target[None, None, None, stage], where=where[at], inside=(extent, k))
+                _load(load, source[at], target[None, None, None, stage], where[at], (extent, k))
             cute.arch.cp_async_commit_group()
 
         def read_step(step: int, number: Any) -> None:
@@ -123,10 +134,21 @@ def linear(
                     fetch(number + (t.stages - 1), (number + (t.stages - 1)) % t.stages)
                 cute.gemm(mma, sums, a[None, None, step], b[None, None, step], sums)
 
-        place = Place(mma, (t.m, t.n), (row, column), (m, n), thread)
+        place = Place(mma, (t.m, t.n), (row, column), (m, n), thread, side_by_side=2 if t.aligned else 1)
         place.write(epilogue(sums, place, operands), out)
 
     return kernel
+
+
+def _load(load: Any, source: Any, target: Any, where: Any, inside: Any) -> None:
+    """Brings a thread's part of a tile to shared memory, with zeros outside of the array: asynchronously, or element
+    by element through registers, which hold zero where nothing is read."""
+    if load.atom.is_async:
+        cute.copy(load, source, target, where=where, inside=inside)
+        return
+    held = cute.make_fragment(source.layout.shape, source.dtype)
+    cute.copy(load, source, held, where=where, inside=inside)
+    cute.copy(load, held, target)
 
 
 def _swizzle(row: int) -> cute.Swizzle:

@@ -43,9 +43,10 @@ class Tiles:
         return (self.m + self.n) * self.k * 2
 
 
-def maps(tiles: Tiles) -> tuple[TensorMap, TensorMap]:
-    """The tensor maps that the kernel takes behind its op's parameters: of x (M, K) and of the weight (K, N)."""
-    return TensorMap("x", (tiles.m, tiles.k), 128), TensorMap("weight", (tiles.k, ROW), 128)
+def maps(tiles: Tiles, epilogue: Epilogue = PLAIN) -> tuple[TensorMap, TensorMap]:
+    """The tensor maps that the kernel takes behind its op's parameters: of x and of the weight."""
+    box = (tiles.n, tiles.k) if epilogue.weight_has_columns else (tiles.k, ROW)
+    return TensorMap("x", (tiles.m, tiles.k), 128), TensorMap("weight", box, 128)
 
 
 def linear(
@@ -58,17 +59,22 @@ def linear(
     """
     t = tiles or Tiles()
     mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.n}k16.f32.{dtype}"), (t.consumers, 1, 1))
+    columns = epilogue.weight_has_columns  # K lies side by side in the weight too, as in x
     parameters = (*epilogue.parameters(dtype), cute.TensorMap(), cute.TensorMap())
 
     @cute.kernel(*parameters, threads=t.threads, name=name)
     def kernel(*arguments: Any) -> None:
         operands, (x, weight) = epilogue.operands(arguments), arguments[-2:]
+        arch.grid_wait()  # before anything that the launch before may write
         (m, n), k = operands["out"].shape, operands["x"].shape[1]
         thread = arch.thread_idx()[0]
         block, blocks = arch.block_idx()[0], arch.grid_dim()[0]
         sx = cute.shared_tensor(dtype, Layout((t.m, t.k, t.stages), (t.k, 1, t.m * t.k)), swizzle=SWIZZLE)
-        rows = ((ROW, t.n // ROW), t.k, t.stages)
-        sw = cute.shared_tensor(dtype, Layout(rows, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=SWIZZLE)
+        if columns:
+            sw = cute.shared_tensor(dtype, Layout((t.n, t.k, t.stages), (t.k, 1, t.n * t.k)), swizzle=SWIZZLE)
+        else:  # N lies side by side, in parts of a row
+            shape = ((ROW, t.n // ROW), t.k, t.stages)
+            sw = cute.shared_tensor(dtype, Layout(shape, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=SWIZZLE)
         full, free = Barriers(t.stages, 1), Barriers(t.stages, t.consumers)
         with cute.when(cute.same(thread, 0)):
             full.init()
@@ -93,7 +99,10 @@ def linear(
                         at_k = step * t.k
                         target = cute.address(sx[None, None, stage])
                         arch.instruction("copy.tma_load", target, x, signal, at_k, row * t.m)
-                        for part in range(t.n // ROW):
+                        if columns:
+                            target = cute.address(sw[None, None, stage])
+                            arch.instruction("copy.tma_load", target, weight, signal, at_k, column * t.n)
+                        for part in range(0 if columns else t.n // ROW):
                             target = cute.address(sw[(None, part), None, stage])
                             at_n = column * t.n + part * ROW
                             arch.instruction("copy.tma_load", target, weight, signal, at_n, at_k)

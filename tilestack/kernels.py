@@ -6,6 +6,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from conformance.cells import borrows
 from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.text import Request
@@ -32,22 +33,29 @@ class Kernels:
         self._source, self._dtype, self._executor = source, dtype, executor
         self._config, self._tensors, self._opened = config, tensors, opened
         self._path = bundle or (USUAL if USUAL.exists() else None)
-        self._entries: dict[str, EntrySpec] = {}  # of the bundle that was made
+        self._entries: dict[tuple[str, str], EntrySpec] = {}  # by source and symbol, of the bundle that was made
         self._model: GPT | None = None
+        self._launcher: Launcher | None = None
 
     def model(self, request: Request) -> GPT:
         """A model that has the kernels for these texts. The one before is kept if it has them."""
         if self._path is not None:
             self._model = self._model or self._with(Bundle.load(self._path))
             return self._model
-        wanted = {spec.symbol: spec for spec in self._taken(request)}
+        wanted = {(spec.source, spec.symbol): spec for spec in self._taken(request)}
         if self._model is None or not wanted.keys() <= self._entries.keys():
             self._entries |= wanted
             self._model = self._with(self._compiled())
         return self._model
 
     def _with(self, bundle: Bundle) -> GPT:
-        return GPT(self._config, self._tensors, Launcher(bundle, self._source, self._executor), self._dtype)
+        self._launcher = Launcher(bundle, self._source, self._executor, borrows=borrows(self._source))
+        return GPT(self._config, self._tensors, self._launcher, self._dtype)
+
+    @property
+    def loans(self) -> str:
+        """The ops that another source's kernels ran, in words; empty if there are none."""
+        return self._launcher.loans if self._launcher else ""
 
     def _taken(self, request: Request) -> list[EntrySpec]:
         from toolchain import targets
@@ -69,9 +77,9 @@ class Kernels:
         from toolchain import bundle, knobs, pipeline, targets
         from toolchain.cache import Cache
 
-        package, target = SOURCES[self._source], self._executor.target
+        target = self._executor.target
         wanted = [targets.targets()[target]] if target else []
-        entries = [(package, spec) for spec in self._entries.values()]
+        entries = [(SOURCES[spec.source], spec) for spec in self._entries.values()]
         with progress_bar() as progress:
             outcome = pipeline.compile_entries(
                 entries, wanted, Cache(knobs.cache_dir()), jobs=knobs.jobs(), progress=progress
@@ -79,4 +87,5 @@ class Kernels:
         for failure in outcome.failures:
             raise failure.error
         folder = self._opened.enter_context(tempfile.TemporaryDirectory(prefix="tilestack-"))
-        return bundle.write(Path(folder) / "bundle", outcome.compiled, pipeline.tools_used(wanted))
+        tools = pipeline.tools_used(wanted, (made.artifact.form.kind for made in outcome.compiled))
+        return bundle.write(Path(folder) / "bundle", outcome.compiled, tools)

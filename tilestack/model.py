@@ -156,7 +156,8 @@ def _show(kernels: Kernels, tokenizer: Any, request: Request, where: str) -> Non
         _one_by_one(request.prompts, writer)
     seconds = time.perf_counter() - started
     rate = f"{writer.tokens / seconds:.1f} tokens/s" if writer.tokens else "no tokens"
-    print(f"{where}: {rate} ({writer.tokens} in {seconds:.1f} s)", file=sys.stderr)
+    loans = f" ({kernels.loans})" if kernels.loans else ""
+    print(f"{where}{loans}: {rate} ({writer.tokens} in {seconds:.1f} s)", file=sys.stderr)
 
 
 def _as_it_comes(prompt: str, writer: Writer) -> None:

@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from conformance.cells import borrows
 from gpt.config import GPTConfig
 from gpt.conformance.models import forward_cases
 from gpt.launches import DryExecutor, continue_texts, forward_passes, launched
 from gpt.weights import Weights
 from toolchain.entry import DTYPES, EntrySpec
 from toolchain.errors import BundleError, LaunchError
-from toolchain.sources import load_source
+from toolchain.sources import load_source, packages
 from toolchain.targets import Target
 
 SMS = 132  # multiprocessors of the device that a target without one here is taken for
@@ -83,7 +84,7 @@ def shipped_launches(packages: Iterable[str]) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for package in packages:
         # Not of `entries`: with some of them left out, a launch would take others.
-        specs = [spec for spec in load_source(package).entries() if not spec.targets]
+        specs = [spec for spec in with_borrowed(package) if not spec.targets]
         for dtype in DTYPES:
             executor = DryExecutor(None, SMS)
             for use in (forward_passes(*case.sizes), continue_texts([len(case.prompt)], 60)):
@@ -106,15 +107,23 @@ def entries_of_texts(
     prompts: Sequence[int],
     count: int,
 ) -> list[EntrySpec]:
-    """The entries of a source that a model launches to continue texts of so many tokens together, by `count`."""
+    """The entries of a source, and of the one that it borrows from, that a model launches to continue texts of so many
+    tokens together, by `count`."""
     # For the interpreter the portable ones: it needs no others.
-    specs = [s for s in load_source(package).entries() if not s.targets or (target is not None and s.runs_on(target))]
+    specs = [s for s in with_borrowed(package) if not s.targets or (target is not None and s.runs_on(target))]
     executor = DryExecutor(target, sms)
-    found: dict[str, EntrySpec] = {}
+    found: dict[tuple[str, str], EntrySpec] = {}
     for temperature in (0, 1):  # both ways: which of them is taken decides who draws the token
         use = continue_texts(prompts, count, temperature)
-        found |= {s.symbol: s for s in launched(specs, config, tensors, dtype, executor, use)}
-    return [spec for spec in specs if spec.symbol in found]
+        found |= {(s.source, s.symbol): s for s in launched(specs, config, tensors, dtype, executor, use)}
+    return [spec for spec in specs if (spec.source, spec.symbol) in found]
+
+
+def with_borrowed(package: str) -> list[EntrySpec]:
+    """The entries of a source, and behind them those of the source that it borrows from."""
+    source = load_source(package)
+    other = borrows(source.name)
+    return [*source.entries(), *(load_source(packages()[other]).entries() if other else ())]
 
 
 def _counted(reasons: Mapping[str, int]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from .entry import CALLING_CONVENTION
+from .entry import CALLING_CONVENTION, EntrySpec
 from .errors import UsageError
 
 Kind = Literal["tile-ir", "ptx"]
@@ -23,16 +23,38 @@ MAX_THREADS = 1024  # of a block, on every GPU
 MAX_SHARED = 227 * 1024  # bytes of a block, on the GPU that has the most
 
 
+# How arguments are passed. The second: as the first, and behind them a CUtensorMap for each of the form's `maps`, as a
+# `__grid_constant__` parameter of 128 bytes.
+TENSOR_MAPS = "cutile_python_v2_tensor_maps"
+CONVENTIONS = (CALLING_CONVENTION, TENSOR_MAPS)
+
+
 @dataclass(frozen=True)
 class TensorMap:
     """A descriptor of an array for TMA (CUtensorMap) that a launch makes and passes to the kernel. `array`: an op's
     parameter. `box`: what one copy moves, in elements along each of the array's dimensions. `swizzle`,
-    `l2_promotion`: in bytes, 0 for none."""
+    `l2_promotion`: in bytes, 0 for none. Raises UsageError."""
 
     array: str
     box: tuple[int, ...]
     swizzle: int = 0
     l2_promotion: int = 256
+
+    def __post_init__(self) -> None:
+        if not 2 <= len(self.box) <= 5 or not all(1 <= size <= 256 for size in self.box):
+            raise UsageError(f"{self.array}: TMA moves no box of {self.box}: 2 to 5 dimensions, each 1 to 256")
+        for what, value, known in (("swizzle", self.swizzle, (0, 32, 64, 128)),
+                                   ("l2_promotion", self.l2_promotion, (0, 64, 128, 256))):  # fmt: skip
+            if value not in known:
+                raise UsageError(f"{self.array}: {what} {value}: it is one of {', '.join(map(str, known))}")
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> TensorMap:
+        """Raises UsageError, KeyError or TypeError."""
+        box, numbers = tuple(row["box"]), (row["swizzle"], row["l2_promotion"])
+        if not all(type(number) is int for number in (*box, *numbers)):
+            raise TypeError("the numbers of a tensor map are integers")
+        return cls(row["array"], box, *numbers)
 
 
 @dataclass(frozen=True)
@@ -42,7 +64,7 @@ class Form:
     `version`: the bytecode version; empty for PTX, which states its own. `convention`: how arguments are passed.
     `block`: threads in x, y and z; (1, 1, 1) for Tile IR, whose compiler chooses them. `shared_bytes`: dynamic shared
     memory of a block. `waits`: the kernel itself waits for the previous launch (see `tileir/passes/overlap.py`), so it
-    may begin before that launch ends.
+    may begin before that launch ends. `maps`: the tensor maps that it takes behind its op's parameters.
     """
 
     kind: Kind = "tile-ir"
@@ -51,6 +73,7 @@ class Form:
     block: tuple[int, int, int] = (1, 1, 1)
     shared_bytes: int = 0
     waits: bool = False
+    maps: tuple[TensorMap, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -59,8 +82,10 @@ class Form:
             raise UsageError(
                 f"{self.version!r} is not a version of {self.kind}: bytecode has a version such as 13.4, PTX has none"
             )
-        if self.convention != CALLING_CONVENTION:
-            raise UsageError(f"no calling convention {self.convention!r}", hint=f"launches use {CALLING_CONVENTION}")
+        if self.convention not in CONVENTIONS:
+            raise UsageError(f"no calling convention {self.convention!r}", hint=f"one of {', '.join(CONVENTIONS)}")
+        if (self.convention == TENSOR_MAPS) != bool(self.maps):
+            raise UsageError(f"{self.convention} with {len(self.maps)} tensor maps: only {TENSOR_MAPS} has some")
         x, y, z = self.block
         if not (min(self.block) >= 1 and x * y * z <= MAX_THREADS and z <= 64):
             raise UsageError(f"no GPU runs a block of {x} x {y} x {z} threads")
@@ -69,8 +94,23 @@ class Form:
         if not 0 <= self.shared_bytes <= MAX_SHARED:
             raise UsageError(f"{self.shared_bytes} bytes of shared memory: a block has 0 to {MAX_SHARED}")
 
+    def check_maps(self, spec: EntrySpec) -> None:
+        """Raises UsageError if an entry's tensor maps do not fit its parameters."""
+        arrays = {param.name: param for param in spec.params if param.dims}
+        for made in self.maps:
+            if made.array not in arrays:
+                raise UsageError(f"{spec.symbol}: a tensor map of {made.array}, which is no array of {spec.op}")
+            if len(made.box) != len(arrays[made.array].dims):
+                raise UsageError(f"{spec.symbol}: {made.array} has not the {len(made.box)} dimensions of its box")
+            if made.array not in spec.aligned:
+                raise UsageError(
+                    f"{spec.symbol}: TMA needs {made.array} aligned to 16 bytes",
+                    hint="name it in the entry's `aligned`",
+                )
+
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        row = asdict(self)
+        return row if self.maps else {key: value for key, value in row.items() if key != "maps"}
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Form:
@@ -80,7 +120,9 @@ class Form:
             raise TypeError("block and shared_bytes are integers")
         if row["version"] and not re.fullmatch(_VERSION, row["version"]):
             raise ValueError(f"{row['version']!r} is not a version of the bytecode")
-        return cls(row["kind"], row["version"], row["convention"], (x, y, z), row["shared_bytes"], row["waits"] is True)
+        maps = tuple(TensorMap.from_json(made) for made in row.get("maps", ()))
+        waits = row["waits"] is True
+        return cls(row["kind"], row["version"], row["convention"], (x, y, z), row["shared_bytes"], waits, maps)
 
 
 @dataclass(frozen=True)
@@ -99,9 +141,14 @@ def tile_ir(bytecode: bytes, version: str) -> Artifact:
     return Artifact(bytecode, Form("tile-ir", version, waits=waits))
 
 
-def ptx(text: str, *, block: tuple[int, int, int], shared_bytes: int = 0, waits: bool = False) -> Artifact:
+def ptx(
+    text: str, *, block: tuple[int, int, int], shared_bytes: int = 0, waits: bool = False,
+    maps: tuple[TensorMap, ...] = (),
+) -> Artifact:  # fmt: skip
     """PTX that has a `.visible .entry` named as the entry's symbol."""
-    return Artifact(text.encode(), Form("ptx", block=block, shared_bytes=shared_bytes, waits=waits))
+    convention = TENSOR_MAPS if maps else CALLING_CONVENTION
+    form = Form("ptx", convention=convention, block=block, shared_bytes=shared_bytes, waits=waits, maps=maps)
+    return Artifact(text.encode(), form)
 
 
 def dump(artifact: Artifact) -> bytes:

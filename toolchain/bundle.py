@@ -204,6 +204,7 @@ def _entry(root: Path, row: Mapping[str, Any]) -> BundleEntry:
     spec, form = EntrySpec.from_json(row["spec"]), Form.from_json(row["form"])
     if not all(isinstance(row["spec"][name], str) for name in ("symbol", "source")):
         raise TypeError(f"{spec.source!r}/{spec.symbol!r} is not the name of an entry")
+    form.check_maps(spec)
     return BundleEntry(
         spec=spec,
         code=file(row["code"], SUFFIXES[form.kind]),

@@ -1,8 +1,9 @@
 """The tables of entries: `entries/portable.toml` for every target, `entries/<target>.toml` for one.
 
-All kernel sources read the same tables. Entries of a target's own table come first, those that were tuned before those
-that were written, then the portable ones: a launch takes the first whose conditions hold. An entry is compiled for the
-targets of its table alone. The head of portable.toml describes the format.
+All kernel sources read the same tables; a source may take only the rows that name it (sources.toml). Entries of a
+target's own table come first, those that were tuned before those that were written, then the portable ones: a launch
+takes the first whose conditions hold. An entry is compiled for the targets of its table alone. The head of
+portable.toml describes the format.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from . import knobs
 from .entry import EntrySpec, ops
 from .errors import UsageError
 from .policy import Policy, TileCost
+from .sources import registered
 from .tables import (
     Check,
     check_keys,
@@ -265,7 +267,7 @@ def specs_of(row: Mapping[str, Any], source: str, target: str | None, policy: Po
     instead: the first has the sizes compiled in, the second takes any sizes. The second is left out if the row's
     conditions allow only these sizes (`C == BC + BR`). `only` keeps one of the two: "sized" or "any". The symbol is
     `<op>[_<variant>][_<sizes>]_<dtype>`. Raises UsageError."""
-    if source not in row.get("sources", (source,)):
+    if source not in row.get("sources", _unnamed(source)):
         return []
     return [
         spec
@@ -273,6 +275,12 @@ def specs_of(row: Mapping[str, Any], source: str, target: str | None, policy: Po
         for values in _choices(row.get("each", {}))
         for spec in _specs(_filled(row, op, values), source, target, policy)
     ]
+
+
+def _unnamed(source: str) -> Sequence[str]:
+    """The sources of a row that names none: every one that takes such rows."""
+    known = registered().get(source)
+    return () if known is not None and known.named_rows else (source,)
 
 
 def _choices(each: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:

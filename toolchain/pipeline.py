@@ -71,8 +71,10 @@ def silent(done: int, total: int, what: str) -> None:
 
 
 def export(package: str, spec: EntrySpec, version: str) -> bytes:
-    """The first step: an entry's artifact in the form that the cache stores. Raises SourceError."""
+    """The first step: an entry's artifact in the form that the cache stores. Raises SourceError, and UsageError
+    for tensor maps that do not fit the entry."""
     made = load_source(package).artifact(spec, version)
+    made.form.check_maps(spec)
     if made.form.kind == "tile-ir":
         from .tileir import block_zero  # imported here because it needs xDSL, and only this step does
 

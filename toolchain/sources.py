@@ -9,13 +9,14 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
 from .artifact import Artifact
 from .entry import EntrySpec
 from .errors import UsageError
-from .tables import read_table
+from .tables import Check, check_keys, flag, header, is_table, place, read_table, text
 from .targets import BYTECODE
 
 
@@ -38,10 +39,46 @@ class Source(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Registered:
+    """What sources.toml says of a source; see there."""
+
+    package: str
+    named_rows: bool = False
+    borrows: str = ""
+
+
+TABLE = Path(__file__).parent / "sources.toml"
+KEYS: Mapping[str, Check] = {"package": text, "named_rows": flag, "borrows": text}
+
+
 @functools.cache
+def registered() -> Mapping[str, Registered]:
+    """The registered sources by name. Raises UsageError that begins with the file and line of a wrong one."""
+    return read_sources(TABLE)
+
+
+def read_sources(path: Path) -> Mapping[str, Registered]:
+    """The sources in a file such as sources.toml. Raises UsageError."""
+    found: dict[str, Registered] = {}
+    for name, row in read_table(path).items():
+        if isinstance(row, str):
+            found[name] = Registered(row)
+            continue
+        where = f"{place(path, header(name))}: {name}"
+        if wanted := is_table(row):
+            raise UsageError(f"{where} is {row!r}, not a package or {wanted}")
+        check_keys(row, KEYS, where, ("named_rows", "borrows"))
+        found[name] = Registered(**row)
+    for name, source in found.items():
+        if source.borrows and (source.borrows == name or source.borrows not in found):
+            raise UsageError(f"{place(path, header(name))}: {name} borrows from {source.borrows!r}, no other source")
+    return found
+
+
 def packages() -> Mapping[str, str]:
     """The registered sources: name to package."""
-    return {name: str(package) for name, package in read_table(Path(__file__).parent / "sources.toml").items()}
+    return {name: source.package for name, source in registered().items()}
 
 
 @functools.cache

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from conformance.cells import borrows
 from toolchain.bundle import Bundle
 from toolchain.errors import UsageError
 from toolchain.runtime import Executor, Launcher
@@ -26,8 +27,9 @@ class Kernels:
     def name(self) -> str:
         return f"{self.against} {self.source}".strip()
 
-    def launcher(self, executor: Executor) -> Launcher:
-        return Launcher(self.bundle, self.source, executor)
+    def launcher(self, executor: Executor, *, model: bool = False) -> Launcher:
+        """For a `model`, ops that the source lacks run with the kernels of the source that it borrows from."""
+        return Launcher(self.bundle, self.source, executor, borrows=borrows(self.source) if model else "")
 
     def maker(self, build: Callable[[Kernels], Contender]) -> Maker:
         """A contender with these kernels. Kernels of another bundle are only compared with ours of the same source."""
@@ -37,10 +39,12 @@ class Kernels:
 
 def choose(bundle: Bundle, others: Mapping[str, Bundle], sources: Sequence[str]) -> list[Kernels]:
     """The kernels of a run: those of the bundle, then those of each bundle that it is compared with. `sources`: none
-    means all. Raises UsageError if a source is not in the bundle, or if another bundle has none of them."""
+    means all that have every op. Raises UsageError if a source is not in the bundle, or if another bundle has none of
+    them."""
     if unknown := [source for source in sources if source not in bundle.sources]:
         raise UsageError(f"{bundle.root} has no source {', '.join(unknown)}")
-    wanted = [source for source in bundle.sources if not sources or source in sources]
+    whole = [source for source in bundle.sources if not borrows(source)]
+    wanted = [source for source in bundle.sources if source in (sources or whole)]
     found = [Kernels(bundle, source) for source in wanted]
     for name, other in others.items():
         shared = [source for source in wanted if source in other.sources]

@@ -44,7 +44,7 @@ class Models:
         """Our model. `folded`: norms are part of the products; None leaves the choice to the model."""
         key = (kernels.name, folded)
         if key not in self._ours:
-            launcher = kernels.launcher(self.rig.executor)
+            launcher = kernels.launcher(self.rig.executor, model=True)
             self._ours[key] = GPT(self.config, self.weights, launcher, self.dtype, folded=folded)
         return self._ours[key]
 

@@ -22,8 +22,8 @@ from toolchain.tileir.compose import Library
 from ..matrix import STAGES, Matrix
 
 EVERY = "*"  # all ops, all targets
-MLIR, PY = "mlir", "py"
-FOLDERS = {"kernels_mlir": MLIR, "kernels_py": PY}
+MLIR, PY, CUTE = "mlir", "py", "cute"
+FOLDERS = {"kernels_mlir": MLIR, "kernels_py": PY, "kernels_cute": CUTE}
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Graph:
         return Reach(path, f"the entries of {name}", frozenset(STAGES), target=name)
 
     def _kernels(self, path: str, source: str, file: str) -> Reach:
-        if file == "__init__.py":
+        if file == "__init__.py" or source == CUTE:  # the kernels in CuTe share their parts
             ops = {op for ops in self._ops(source).values() for op in ops}
             return Reach(path, f"it makes every entry of {source}", frozenset(STAGES), {source: frozenset(ops)})
         try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from conformance.cases import CASES
+from conformance.cells import borrows
 from gpt.conformance.models import SUITES
 from toolchain.entries import entries_of
 from toolchain.entry import EntrySpec
@@ -82,7 +84,25 @@ class Cells:
 
     @property
     def names(self) -> list[tuple[str, str, str]]:
-        return [(op, source, dtype) for op in self.ops for source in self.sources for dtype in self.dtypes[op]]
+        return [
+            (op, source, dtype)
+            for op in self.ops
+            for source in self.sources
+            for dtype in self.dtypes[op]
+            if _has_cell(op, source, dtype)
+        ]
+
+
+def _has_cell(op: str, source: str, dtype: str) -> bool:
+    """False for what a source borrows: see conformance/cells.py, which asks a bundle."""
+    return not borrows(source) or (op if op not in SUITES else "", dtype) in _own(source)
+
+
+@functools.cache
+def _own(source: str) -> frozenset[tuple[str, str]]:
+    """The ops and dtypes that a source has entries of; "" for any op."""
+    specs = entries_of(source)
+    return frozenset({*((spec.op, spec.dtype) for spec in specs), *(("", spec.dtype) for spec in specs)})
 
 
 def plan(matrix: Matrix, event: Event, reaches: Sequence[Reach] | None, base: str | None = None) -> Plan:
@@ -126,6 +146,8 @@ def _groups(event: Event, reaches: Sequence[Reach] | None) -> list[Cells]:
     for op in dtypes:
         whole = wide & ({"interpret", "model"} if op in SUITES else {"interpret", "conformance"})
         narrow = {s for r in reaches for s, ops in r.ops.items() if op in ops or (op in SUITES and "model" in stages)}
+        if op in SUITES:  # whose other ops are borrowed
+            narrow |= {s for s in event.sources if borrows(s) in narrow}
         if found := {s for s in event.sources if whole or s in narrow}:
             sources[op] = found
     by_sources: dict[tuple[str, ...], list[str]] = {}

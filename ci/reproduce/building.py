@@ -18,7 +18,14 @@ from toolchain.errors import ToolchainError, UsageError
 from .artefacts import Artefact
 from .variation import Side, Varied
 
-PACKAGES = ("ci", "kernels_mlir", "kernels_py", "tilestack", "toolchain")  # those that decide what is built
+PACKAGES = (
+    "ci",
+    "kernels_cute",
+    "kernels_mlir",
+    "kernels_py",
+    "tilestack",
+    "toolchain",
+)  # those that decide what is built
 TAIL = 40  # lines of a failed command that are shown
 
 

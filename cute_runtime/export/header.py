@@ -57,6 +57,11 @@ def choose(
         raise UsageError(f"{bundle.root} has no cubin of {source}/{absent[0]} for {target}")
     if not entries:
         raise UsageError(f"{bundle.root} has no cubin of {source} for {target} with dtype {', '.join(dtypes)}")
+    if mapped := [entry.spec.symbol for entry in entries if entry.form.maps]:
+        raise UsageError(
+            f"{source}/{mapped[0]} takes tensor maps, which a header cannot make; so do {len(mapped) - 1} more entries",
+            hint="export another source, or ops that have no such entry (--op)",
+        )
     return source, target, entries
 
 

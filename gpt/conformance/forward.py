@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.cells import borrows, sources_of
 from conformance.compare import Verdict, bound_for, compare
 from conformance.jobs import Site
 from conformance.result import Row
@@ -43,7 +44,8 @@ def run_forward(site: Site, case: ForwardCase, dtype: str) -> Iterator[Row]:
     """Every size and source of a model in one dtype: logits at every position, then greedy continuations."""
     executor = site.executor
     on_cpu = executor.kind == "cpu"
-    cells = [Cell("forward", source, dtype, executor) for source in site.sources]
+    sources = sources_of(site.bundle, "forward", dtype, site.sources)
+    cells = [Cell("forward", source, dtype, executor) for source in sources]
     skipped = [size for size in case.sizes if on_cpu and (size not in case.cpu_sizes or dtype not in case.cpu_dtypes)]
     for cell in cells:
         for size in skipped:
@@ -52,14 +54,22 @@ def run_forward(site: Site, case: ForwardCase, dtype: str) -> Iterator[Row]:
     if not sizes:
         return
     weights = case.weights().astype(dtype)
-    models = {s: GPT(case.config, weights, Launcher(site.bundle, s, executor), dtype) for s in site.sources}
+    launchers = {s: Launcher(site.bundle, s, executor, borrows=borrows(s)) for s in sources}
+    models = {s: GPT(case.config, weights, launcher, dtype) for s, launcher in launchers.items()}
     for size in sizes:
         tokens = np.random.default_rng(site.seed).integers(0, case.config.vocab_size, size).astype(np.int32)
         expected = functools.cache(functools.partial(_expected, case.config, weights, tokens, dtype))
         for cell in cells:
-            yield attempt(cell, _shape(case, size), _check_logits, models[cell.source], tokens, expected, dtype, site)
+            row = attempt(cell, _shape(case, size), _check_logits, models[cell.source], tokens, expected, dtype, site)
+            yield with_loans(row, launchers[cell.source])
     if case.prompt:
-        yield from _greedy(case, weights, models, cells, dtype, site)
+        for row in _greedy(case, weights, models, cells, dtype, site):
+            yield with_loans(row, launchers[row.source])
+
+
+def with_loans(row: Row, launcher: Launcher) -> Row:
+    """A row that names the ops which another source's kernels ran."""
+    return replace(row, detail="; ".join(filter(None, [row.detail, launcher.loans])))
 
 
 def _expected(config: GPTConfig, weights: Weights, tokens: Tokens, dtype: str) -> Expected:

@@ -25,6 +25,7 @@ from .driver import check, check_grid, choose_target, describe, is_sticky, load,
 from .executor import Command, Event, Executor, Loaded
 from .layout import NUMPY, Chunk, chunks
 from .modules import Modules
+from .tma import TMADescriptor
 
 if TYPE_CHECKING:
     from ..artifact import Form
@@ -336,6 +337,11 @@ class CudaExecutor(Executor):
         self._last_entry = command.symbol
         self.ran.add(command.loaded)
         self._written = {*written, *(before if ahead and before is not None else ())}
+
+    def encode(self, descriptor: TMADescriptor) -> bytes:
+        """The bytes of a tensor map; the caller holds `lock`."""
+        self._current()
+        return descriptor.encode(self._driver)
 
     def launch_config(self, grid: tuple[int, int, int], form: Form, *, ahead: bool) -> Any:
         """How to launch a grid of blocks of this form on our stream. `ahead`: its blocks may start as soon as all

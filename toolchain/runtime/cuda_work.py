@@ -13,6 +13,8 @@ from ..errors import LaunchError, UsageError
 from .buffer import Allocation, DeviceBuffer
 from .driver import GPU
 from .executor import Event, Loaded
+from .tensor_maps import TensorMaps
+from .tma import TMADescriptor
 
 if TYPE_CHECKING:
     from ..artifact import Form
@@ -41,6 +43,8 @@ class Stream(Protocol):
     def hand_out(self, made: CudaEvent | CudaGraph) -> None: ...
 
     def discard(self, call: str, handle: Any) -> None: ...
+
+    def encode(self, descriptor: TMADescriptor) -> bytes: ...
 
     def launch_config(self, grid: tuple[int, int, int], form: Form, *, ahead: bool) -> Any: ...
 
@@ -71,20 +75,26 @@ class CudaCommand:
         self._head, content, offsets = pack(entry.spec.params, arrays)
         self._content = ctypes.create_string_buffer(content, len(content))
         base = ctypes.addressof(self._content)
-        self._table = (ctypes.c_void_p * len(offsets))(*(base + offset for offset in offsets))
+        form, params = entry.form, entry.spec.params
+        maps = TensorMaps(self.symbol, form.maps, params, arrays, executor.encode) if form.maps else None
+        self._maps = maps
+        places = [*(base + offset for offset in offsets), *(maps.addresses if maps else ())]
+        self._table = (ctypes.c_void_p * len(places))(*places)
         self.call = (function, ctypes.addressof(self._table))
-        self.waits = entry.form.waits and executor.gpu.overlaps
-        self.plain = executor.launch_config(grid, entry.form, ahead=False)
-        self.ahead = executor.launch_config(grid, entry.form, ahead=True) if self.waits else self.plain
-        params = [p for p in entry.spec.params if p.dims]
+        self.waits = form.waits and executor.gpu.overlaps
+        self.plain = executor.launch_config(grid, form, ahead=False)
+        self.ahead = executor.launch_config(grid, form, ahead=True) if self.waits else self.plain
+        named = [p for p in params if p.dims]
         pdl_reads = entry.spec.op_spec.pdl_reads
-        self._pdl_reads = [i for i, p in enumerate(params) if p.name in pdl_reads]
-        self._outputs = [i for i, p in enumerate(params) if p.role == "output"]
+        self._pdl_reads = [i for i, p in enumerate(named) if p.name in pdl_reads]
+        self._outputs = [i for i, p in enumerate(named) if p.role == "output"]
 
     def __call__(self, arrays: Sequence[DeviceBuffer], scalars: Sequence[int | float]) -> None:
         executor = self._executor
         with executor.lock:
             self._head.pack_into(self._content, 0, *[a.pointer for a in arrays], *scalars)
+            if self._maps is not None:
+                self._maps.write(arrays)
             pdl_reads, written = ([_addresses(arrays[i]) for i in which] for which in (self._pdl_reads, self._outputs))
             executor.start(self, arrays, pdl_reads, written)
 

@@ -28,11 +28,15 @@ _PLANS_MAX = 8192  # plans that are kept; a decode loop over growing shapes must
 
 class Launcher:
     """Launches ops by name: finds the entry of `source` that fits the arguments, checks them, and runs it. Only entries
-    of `target` are considered, by default the executor's target."""
+    of `target` are considered, by default the executor's target. `borrows`: the source whose entries run the ops that
+    `source` has none of; empty: there is no other. `borrowed`: the ops of which such entries were launched."""
 
-    def __init__(self, bundle: Bundle, source: str, executor: Executor, target: str | None = None) -> None:
-        self.bundle, self.source, self.executor = bundle, source, executor
+    def __init__(
+        self, bundle: Bundle, source: str, executor: Executor, target: str | None = None, *, borrows: str = ""
+    ) -> None:
+        self.bundle, self.source, self.executor, self.borrows = bundle, source, executor, borrows
         self.target = target or executor.target
+        self.borrowed: set[str] = set()
         self._plans: dict[tuple[object, ...], Plan] = {}
 
     def __call__(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> None:
@@ -45,12 +49,29 @@ class Launcher:
 
     def select(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> BundleEntry:
         """The entry that a launch with these arguments runs."""
-        spec = EntrySpec(f"{self.source}/{op}[{dtype}]", op, self.source, dtype)
+        source = self.source_of(op, dtype)
+        spec = EntrySpec(f"{source}/{op}[{dtype}]", op, source, dtype)
         dims, misaligned, gapped = check_layouts(spec, args)
-        return self.bundle.select(self.source, op, dtype, dims, misaligned, gapped, self.target)
+        return self.bundle.select(source, op, dtype, dims, misaligned, gapped, self.target)
+
+    @property
+    def loans(self) -> str:
+        """The ops that another source's entries ran, in words; empty if there are none."""
+        return f"borrowed from {self.borrows}: {', '.join(sorted(self.borrowed))}" if self.borrowed else ""
+
+    def source_of(self, op: str, dtype: str) -> str:
+        """The source whose entries run an op: ours, or the one that we borrow from if we have no entry of it for this
+        target."""
+        if not self.borrows:
+            return self.source
+        own = self.bundle.entries_of(self.source, op, dtype)
+        return self.source if any(entry.spec.runs_on(self.target) for entry in own) else self.borrows
 
     def _plan(self, op: str, dtype: str, args: Args) -> Plan:
-        return Plan(self.executor, self.bundle, self.select(op, dtype, **args), args)
+        entry = self.select(op, dtype, **args)
+        if entry.spec.source != self.source:
+            self.borrowed.add(op)
+        return Plan(self.executor, self.bundle, entry, args)
 
 
 class EntryLauncher:

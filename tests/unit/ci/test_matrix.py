@@ -29,7 +29,7 @@ def test_the_table_is_right_and_its_newest_compiler_is_the_pinned_one() -> None:
         ('target = "sm_90"', 'target = "sm_91"', "no target sm_91"),
         ('runners = ["h200"]', 'runners = ["h300"]', "runners: unknown h300"),
         ('runners = ["h200"]', 'runners = ["hosted"]', "runners: unknown hosted"),
-        ('sources = ["mlir", "py"]', 'sources = ["c"]', "sources: unknown c"),
+        ('sources = ["mlir", "py", "cute"]', 'sources = ["c"]', "sources: unknown c"),
         ('required = "."', 'required = "("', "required is not a regular expression"),
         ("[event.nightly]", "[event.weekly]", "the events are pull_request, nightly, release; see nightly, weekly"),
         ("[stage.gate]", "[stage.date]", "it has no [stage.gate]"),

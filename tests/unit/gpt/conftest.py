@@ -25,6 +25,7 @@ class ReferenceLauncher:
     """Checks arguments as a launch does, then runs `conformance.reference.eager` on the buffers."""
 
     target = None
+    borrows = ""
 
     def __init__(self) -> None:
         self.bundle = SimpleNamespace(policy=lambda _: POLICY)

@@ -48,8 +48,11 @@ class Entries:
         target: str | None = None,
     ) -> Any:
         self.asked.append((source, op, dtype, dims, misaligned))
-        known = [s for s in self.specs if (s.op, s.dtype) == (op, dtype) and s.runs_on(target)]
+        known = [s for s in self.specs if (s.source, s.op, s.dtype) == (source, op, dtype) and s.runs_on(target)]
         return SimpleNamespace(spec=next(s for s in known if s.unmet(dims, misaligned, gapped) is None))
+
+    def entries_of(self, source: str, op: str, dtype: str) -> list[Any]:
+        return [SimpleNamespace(spec=s) for s in self.specs if (s.source, s.op, s.dtype) == (source, op, dtype)]
 
     def entry(self, symbol: str) -> Any:
         return SimpleNamespace(spec=next(s for s in self.specs if s.symbol == symbol))

@@ -157,7 +157,7 @@ def test_matrix_list(run: Run) -> None:
     rows = json.loads(run("matrix", "list", "--json").out)
     lines = run("matrix", "list").out.splitlines()
     assert len(rows) == len(lines) > 50
-    assert {row["source"] for row in rows} == {"mlir", "py"}
+    assert {row["source"] for row in rows} == {"mlir", "py", "cute"}
     for row, line in zip(rows, lines, strict=True):
         assert line.split()[:3] == [row["source"], row["dtype"], row["symbol"]]
 

@@ -61,6 +61,15 @@ def tanh(value: Scalar) -> Scalar:
     return Scalar(instruction("tanh", value, results=[value.type])[0])
 
 
+def warp_sum(value: Scalar) -> Scalar:
+    """The sum of an f32 over the threads of a warp, in each of them."""
+    lanes = WARP // 2
+    while lanes:
+        value = value + Scalar(instruction("shuffle.xor", value, results=[value.type], n=lanes)[0])
+        lanes //= 2
+    return value
+
+
 def instruction(name: str, *args: Any, results: Any = (), atom: str = "", n: int | None = None) -> Any:
     """An operation `cute_nvgpu.arch.<name>`."""
     return current().insert(ARCH[name]([ssa(arg) for arg in args], results, atom, n)).res

@@ -132,10 +132,12 @@ class Scalar:
         return Scalar(current().insert(math.SqrtOp(self.value)).result)
 
     def to(self, dtype: str) -> Scalar:
-        """Converted to another float dtype, rounded to nearest even."""
+        """Converted to a float dtype, rounded to nearest even."""
         wanted = DTYPES[dtype]
         if wanted == self.type:
             return self
+        if self._whole:
+            return Scalar(current().insert(arith.SIToFPOp(self.value, wanted)).result)  # pyright: ignore[reportArgumentType]
         wider = BITS[dtype] > _bits(self.type)
         made = (arith.ExtFOp if wider else arith.TruncFOp)(self.value, wanted)
         return Scalar(current().insert(made).results[0])

@@ -50,6 +50,7 @@ def test_a_file_that_nothing_is_known_of_reaches_everything(path: str, graph: Gr
 def test_a_kernel_reaches_its_own_ops(graph: Graph) -> None:
     assert graph.reach("kernels_mlir/gelu.mlir").ops == {"mlir": {"gelu"}}
     assert graph.reach("kernels_py/gelu.py").ops == {"py": {"gelu"}}
+    assert {"linear", "layernorm"} <= graph.reach("kernels_cute/layernorm.py").ops["cute"]
 
 
 def test_a_fragment_reaches_the_ops_of_every_kernel_that_uses_it(graph: Graph) -> None:

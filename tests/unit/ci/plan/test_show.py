@@ -22,7 +22,7 @@ def test_each_path_says_what_it_reaches_and_why(made: Plan) -> None:
     lines = list(show.text(made))
     assert lines[0].startswith("kernels_mlir/gelu.mlir reaches compile, ") and lines[0].endswith("(mlir: gelu)")
     assert lines[1] == "docs/0.md reaches nothing: a file that ci/matrix.toml lists"
-    assert "GPU minutes (7 cells)" in lines[-1]
+    assert "GPU minutes (10 cells)" in lines[-1]
 
 
 def test_the_step_summary_is_bounded(made: Plan) -> None:

@@ -1,0 +1,75 @@
+"""From an entry to its traced kernel. An entry's `kernel`, or its op, is the name of a function in `KERNELS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from toolchain.artifact import TensorMap
+from toolchain.cute.dsl import Kernel
+from toolchain.entry import EntrySpec
+from toolchain.errors import SourceError, UsageError
+
+from . import layernorm, linear, linear_sm90
+from .epilogues import EPILOGUES, Epilogue
+
+PORTABLE = "sm_80"  # the architecture whose PTX every GPU since runs
+
+
+@dataclass(frozen=True)
+class Made:
+    """A traced kernel. `arch`: of its PTX. `maps`: the tensor maps that it takes behind its op's parameters."""
+
+    kernel: Kernel
+    arch: str = PORTABLE
+    maps: tuple[TensorMap, ...] = ()
+
+
+def made(spec: EntrySpec) -> Made:
+    """The kernel of an entry. Raises SourceError or UsageError."""
+    name = spec.kernel or spec.op
+    if name not in KERNELS:
+        raise SourceError(f"no kernel {name!r} in kernels_cute", hint=f"one of {', '.join(KERNELS)}")
+    try:
+        return KERNELS[name](spec)
+    except KeyError as error:
+        raise SourceError(f"{name} needs the constant {error}") from error
+
+
+def _mma_sync(spec: EntrySpec) -> Made:
+    c = spec.constants
+    tiles = linear.Tiles(c["BM"], c["BN"], c["BK"], c["STAGES"], (c["WM"], c["WN"]), aligned=bool(spec.aligned))
+    return Made(linear.linear(_dtype(spec), tiles, spec.symbol, _epilogue(spec)))
+
+
+def _wgmma(spec: EntrySpec) -> Made:
+    c = spec.constants
+    tiles, epilogue = linear_sm90.Tiles(c["BM"], c["BN"], c["BK"], c["STAGES"]), _epilogue(spec)
+    kernel = linear_sm90.linear(_dtype(spec), tiles, spec.symbol, epilogue)
+    return Made(kernel, "sm_90a", linear_sm90.maps(tiles, epilogue))
+
+
+def _layernorm(spec: EntrySpec, *, whole: bool = False) -> Made:
+    rows = layernorm.Rows(spec.constants["R"], spec.constants["BC"], bool(spec.aligned), whole)
+    return Made(layernorm.layernorm(spec.dtype, rows, spec.symbol))
+
+
+def _dtype(spec: EntrySpec) -> str:
+    if spec.dtype not in ("f16", "bf16"):
+        raise UsageError(f"no product of {spec.dtype} here", hint="f16 or bf16")
+    return spec.dtype
+
+
+def _epilogue(spec: EntrySpec) -> Epilogue:
+    if spec.op not in EPILOGUES:
+        raise UsageError(f"no epilogue for {spec.op}", hint=f"one of {', '.join(EPILOGUES)}")
+    return EPILOGUES[spec.op]
+
+
+KERNELS: Mapping[str, Callable[[EntrySpec], Made]] = {
+    "mma_sync": _mma_sync,
+    "wgmma": _wgmma,
+    "layernorm": _layernorm,
+    "layernorm_whole": partial(_layernorm, whole=True),
+}

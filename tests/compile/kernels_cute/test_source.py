@@ -1,0 +1,67 @@
+"""The source `cute`: which entries it has, and what it makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kernels_cute import SOURCE
+from kernels_cute.entries import KERNELS
+from kernels_cute.epilogues import EPILOGUES
+from toolchain.artifact import TensorMap
+from toolchain.entry import EntrySpec
+from toolchain.errors import SourceError
+
+SPECS = {spec.symbol: spec for spec in SOURCE.entries()}
+
+
+def test_every_op_ends_with_an_entry_for_any_alignment() -> None:
+    ends: dict[tuple[str, str], EntrySpec] = {(spec.op, spec.dtype): spec for spec in SPECS.values()}
+    assert {op for op, _ in ends} == {*EPILOGUES, "layernorm"}
+    for spec in ends.values():
+        assert (spec.aligned, spec.contiguous, spec.multiples, spec.targets) == ((), (), {}, ()), spec.symbol
+    assert {spec.kernel or spec.op for spec in SPECS.values()} == set(KERNELS), "a kernel without an entry"
+    assert len(SPECS) <= 40, "each is traced and compiled for every target"
+
+
+def test_an_entry_for_tma_says_which_maps_it_takes() -> None:
+    spec = SPECS["linear_wgmma_bf16"]
+    assert spec.targets == ("sm_90",)
+    artifact = SOURCE.artifact(replace(spec, constants={"BM": 64, "BN": 64, "BK": 64, "STAGES": 2}))
+    form = artifact.form
+    assert form.maps == (TensorMap("x", (64, 64), 128), TensorMap("weight", (64, 64), 128))
+    form.check_maps(spec)
+    assert (form.block, form.waits, form.shared_bytes > 2 * 2 * 64 * 64 * 2) == ((256, 1, 1), True, True)
+    text = artifact.payload.decode()
+    assert ".target sm_90a" in text
+    assert ".entry linear_wgmma_bf16(" in text
+    assert text.count("griddepcontrol.wait") == 1
+
+
+def test_an_entry_for_every_gpu_is_ptx_for_sm_80() -> None:
+    artifact = SOURCE.artifact(SPECS["layernorm_whole_f16"])
+    assert (artifact.form.kind, artifact.form.maps, artifact.form.waits) == ("ptx", (), False)
+    assert (artifact.form.block, artifact.form.shared_bytes) == ((128, 1, 1), 0)
+    assert ".target sm_80" in artifact.payload.decode()
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"kernel": "nothing"}, "no kernel 'nothing'.*one of mma_sync"),
+        ({"dtype": "f32"}, "no product of f32"),
+        ({"op": "gelu", "aligned": (), "multiples": {}, "where": (), "grid": ("1", "1", "1")}, "no epilogue for gelu"),
+        ({"constants": {"BM": 128, "BN": 128}, "grid": ("1", "1", "1")}, "needs the constant 'BK'"),
+        ({"constants": {**SPECS["linear_mma_bf16"].constants, "BK": 48}}, "48 along K has no swizzle"),
+    ],
+)
+def test_an_entry_that_cannot_be_made_is_refused(changed: dict[str, object], why: str) -> None:
+    wrong = replace(SPECS["linear_mma_bf16"], **changed)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(SourceError, match=rf"(?s)kernels_cute: linear_mma_bf16: .*{why}"):
+        SOURCE.artifact(wrong)
+
+
+def test_the_fingerprint_is_of_the_entry() -> None:
+    one, other = SPECS["linear_mma_bf16"], SPECS["linear_mma_f16"]
+    assert SOURCE.fingerprint(one) == SOURCE.fingerprint(one) != SOURCE.fingerprint(other)

@@ -1,0 +1,55 @@
+"""Which cells there are where a source borrows: of its own ops alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.cells import borrows, has_cell, loans_of, sources_of
+from toolchain.bundle import Bundle
+
+
+class Entries:
+    """The part of a bundle that says what it has: linear in bf16 of both sources, gelu of one."""
+
+    HAVE = (("mlir", "linear"), ("cute", "linear"), ("mlir", "gelu"))
+
+    def entries_of(self, source: str, op: str, dtype: str) -> list[str]:
+        return [op] * (dtype == "bf16" and (source, op) in self.HAVE)
+
+    @property
+    def entries(self) -> list[Any]:
+        class Spec:
+            def __init__(self, source: str) -> None:
+                self.spec = self
+                self.source, self.dtype = source, "bf16"
+
+        return [Spec(source) for source, _ in self.HAVE]
+
+
+@pytest.fixture
+def bundle() -> Bundle:
+    made: Any = Entries()
+    return made
+
+
+def test_a_source_that_borrows_has_cells_of_its_own_ops(bundle: Bundle) -> None:
+    assert (borrows("cute"), borrows("py"), borrows("unknown")) == ("mlir", "", "")
+    assert sources_of(bundle, "linear", "bf16", ["mlir", "cute"]) == ["mlir", "cute"]
+    assert sources_of(bundle, "gelu", "bf16", ["mlir", "cute"]) == ["mlir"]
+    assert sources_of(bundle, "linear", "f32", ["mlir", "cute"]) == ["mlir"]
+
+
+def test_a_source_that_has_to_have_every_op_keeps_its_cell(bundle: Bundle) -> None:
+    assert has_cell(bundle, "py", "gelu", "bf16"), "so that its absence is an error"
+
+
+def test_a_model_has_a_cell_in_the_dtypes_of_a_source(bundle: Bundle) -> None:
+    assert sources_of(bundle, "forward", "bf16", ["mlir", "cute"]) == ["mlir", "cute"]
+    assert sources_of(bundle, "forward", "tf32", ["mlir", "cute"]) == ["mlir"]
+
+
+def test_loans_are_said_in_words() -> None:
+    assert loans_of(["mlir", "cute"]) == "cute takes ops that it lacks from mlir"
+    assert loans_of(["mlir", "py"]) == ""

@@ -1,0 +1,72 @@
+"""The tensor maps of a launch: for kernels that read or write arrays through TMA, a descriptor of each array.
+
+A map depends on an array's layout, which a prepared launch keeps, and on its address, which may be another each time.
+Maps are kept by address: a loop that uses the same buffers makes each once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ..artifact import TensorMap
+from ..entry import Param
+from ..errors import LaunchError, UsageError
+from .buffer import DeviceBuffer
+from .tma import BYTES, TMADescriptor
+
+ALIGNED = 64  # bytes, of a map in memory
+KEPT = 4096  # maps of one prepared launch; more are made anew
+
+Encode = Callable[[TMADescriptor], bytes]
+
+
+class TensorMaps:
+    """Memory for the maps of one prepared launch, as its parameters point to it. `encode`: makes a map's bytes."""
+
+    def __init__(
+        self, symbol: str, maps: Sequence[TensorMap], params: Sequence[Param], arrays: Sequence[DeviceBuffer],
+        encode: Encode,
+    ) -> None:  # fmt: skip
+        """`arrays`: those of the parameters that are arrays, in order. Raises LaunchError for one that TMA cannot
+        read, with the reason."""
+        names = [param.name for param in params if param.dims]
+        self._encode = encode
+        self._descriptors: list[tuple[int, TMADescriptor]] = []
+        for made in maps:
+            index = names.index(made.array)
+            try:
+                self._descriptors.append((index, describe(made, arrays[index])))
+            except UsageError as error:
+                raise LaunchError(f"{symbol}: {made.array} is {arrays[index].layout}: {error.args[0]}") from error
+        self._room = ctypes.create_string_buffer(BYTES * len(maps) + ALIGNED)
+        start = ctypes.addressof(self._room)
+        start += -start % ALIGNED
+        self.addresses = [start + BYTES * number for number in range(len(maps))]
+        self._kept: dict[tuple[int, int], bytes] = {}
+        self._written = [-1] * len(maps)  # the address that each map in memory is of
+
+    def write(self, arrays: Sequence[DeviceBuffer]) -> None:
+        """Writes the maps of these arrays, whose layouts are those that this was made for."""
+        for number, (index, descriptor) in enumerate(self._descriptors):
+            pointer = arrays[index].pointer
+            if self._written[number] == pointer:
+                continue
+            key = (number, pointer)
+            made = self._kept.get(key)
+            if made is None:
+                if len(self._kept) >= KEPT:
+                    self._kept.clear()
+                made = self._kept[key] = self._encode(replace(descriptor, address=pointer))
+            ctypes.memmove(self.addresses[number], made, BYTES)
+            self._written[number] = pointer
+
+
+def describe(made: TensorMap, array: DeviceBuffer) -> TMADescriptor:
+    """The descriptor of an array. Raises UsageError that names the rule which is broken."""
+    view = array.layout
+    return TMADescriptor(
+        view.dtype, array.pointer, view.shape[::-1], view.byte_strides[-2::-1], made.box[::-1],
+        swizzle=made.swizzle, l2_promotion=made.l2_promotion,
+    )  # fmt: skip
