@@ -66,15 +66,8 @@ def _named(warp: Warp, space: int, address: int) -> tuple[str, str]:
 
 
 def _outside(warp: Warp, region: Region, offset: int, width: int, verb: str, lane: int) -> NoReturn:
-    size = len(region.data)
-    if 0 <= offset < size:
-        said = f"{verb} {width} bytes at {region.place(offset)}, beyond the end of a row"
-        if region.array is not None:
-            said += f" of {region.name}, whose shape is {region.array.shape}"
-    else:
-        side = f"{-offset} bytes before its beginning" if offset < 0 else f"{offset - size} bytes beyond its end"
-        kind = f" of shape {region.array.shape}" if region.array is not None else f" of {size} bytes"
-        said = f"{verb} {width} bytes of {region.name}{kind}, {side}"
+    shape = f"its shape {region.array.shape}" if region.array is not None else f"its {len(region.data)} bytes"
+    said = f"{verb} {width} bytes from {region.place(offset)} on, outside of {shape}"
     warp.fail(OutOfBounds, said, lane=lane, tensor=region.name, address=offset)
 
 
@@ -178,8 +171,7 @@ def store(warp: Warp, space: int, addresses: Array, data: NDArray[np.uint8], *, 
 
 def count(warp: Warp, addresses: NDArray[np.int64], lanes: NDArray[np.int64], width: int) -> None:
     """Counts the bank conflicts of an access to shared memory."""
-    step = warp.step
-    warp.block.conflicts.count(step.number, step.name, step.location, addresses, lanes, width)
+    warp.block.conflicts.count(warp.step, addresses, lanes, width)
 
 
 def _same_place(warp: Warp, region: Region, lanes: NDArray[np.int64], where: Bytes, data: NDArray[np.uint8]) -> None:

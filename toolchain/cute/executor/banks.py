@@ -8,6 +8,7 @@ Programming Guide, "Shared Memory".
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,23 +48,45 @@ class Conflicts:
         return f"{self.op}{at}: {self.worst}-way, {self.turns} turns where {self.served} do ({self.executed} times)"
 
 
+class Instruction(Protocol):
+    """`number`: of its step."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def location(self) -> str: ...
+
+
 @dataclass
 class Counter:
-    """Counts by instruction. Patterns that differ by whole rows of banks are worked out once."""
+    """Counts by step. Patterns that differ by whole rows of banks are worked out once."""
 
     by_step: dict[int, Conflicts] = field(default_factory=dict[int, Conflicts])
     known: dict[tuple[bytes, bytes, int], list[int]] = field(default_factory=dict[tuple[bytes, bytes, int], list[int]])
 
-    def count(
-        self, step: int, op: str, location: str, addresses: NDArray[np.int64], lanes: NDArray[np.int64], width: int
-    ) -> None:
+    def count(self, step: Instruction, addresses: NDArray[np.int64], lanes: NDArray[np.int64], width: int) -> None:
         """One access of a warp."""
         near = addresses - addresses.min() // ROW * ROW
         key = near.tobytes(), lanes.tobytes(), width
         if (found := self.known.get(key)) is None:
             found = self.known[key] = ways(near, lanes, width)
-        row = self.by_step.setdefault(step, Conflicts(op, location))
+        if (row := self.by_step.get(step.number)) is None:
+            row = self.by_step[step.number] = Conflicts(step.name, step.location)
         row.executed += 1
         row.served += len(found)
         row.turns += sum(found)
         row.worst = max(row.worst, *found)
+
+    @property
+    def rows(self) -> tuple[Conflicts, ...]:
+        """One row for each place in the source, the worst first."""
+        made: dict[tuple[str, str], Conflicts] = {}
+        for row in self.by_step.values():
+            whole = made.setdefault((row.op, row.location), Conflicts(row.op, row.location))
+            whole.executed += row.executed
+            whole.served += row.served
+            whole.turns += row.turns
+            whole.worst = max(whole.worst, row.worst)
+        return tuple(sorted(made.values(), key=lambda row: (-row.worst, row.served - row.turns)))

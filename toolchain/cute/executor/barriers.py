@@ -96,16 +96,17 @@ def mbarrier(warp: Warp, address: int, *, by_tma: bool = False) -> Mbarrier:
     """The mbarrier at an address. Raises a finding if there is none, or if this warp, or TMA on its behalf, may not see
     it yet."""
     block = warp.block
-    place = block.shared.place(address - SHARED_BASE)
+    byte, tensor = address - SHARED_BASE, block.shared.name
+    place = block.shared.place(byte)
     if (one := block.mbarriers.get(address)) is None:
-        warp.fail(Uninitialised, f"there is no mbarrier at {place}", tensor=block.shared.name, address=address)
+        warp.fail(Uninitialised, f"there is no mbarrier at {place}", tensor=tensor, address=byte)
     width = one.inited.shape[1]
     if (one.inited[GENERIC] > block.clocks.seen[GENERIC, warp.number, :width]).any():
         said = f"no barrier orders this after the init of the mbarrier at {place}"
-        warp.fail(Race, said, tensor=block.shared.name, address=address)
+        warp.fail(Race, said, tensor=tensor, address=byte)
     if by_tma and (one.inited[GENERIC] > block.clocks.seen[ASYNC, warp.number, :width]).any():
         said = f"no fence makes the init of the mbarrier at {place} visible to TMA"
-        warp.fail(MissingFence, said, tensor=block.shared.name, address=address)
+        warp.fail(MissingFence, said, tensor=tensor, address=byte)
     return one
 
 

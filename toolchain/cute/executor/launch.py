@@ -42,7 +42,7 @@ class Report:
         return tuple(row for row in self.accesses if row.worst > 1)
 
     def __str__(self) -> str:
-        head = f"{self.kernel}: {self.blocks} blocks, {self.steps} steps of a warp, no error"
+        head = f"{self.kernel}: {self.blocks} blocks ran, no error"
         rows = [f"  {row}" for row in self.conflicts] or ["  none"]
         return "\n".join([head, "bank conflicts of shared memory:", *rows])
 
@@ -94,8 +94,7 @@ def run(
                 region.new_block()
     finally:
         memory.write_back()
-    rows = sorted(conflicts.by_step.values(), key=lambda row: (-row.worst, row.served - row.turns))
-    return Report(made.name, len(places), steps, tuple(rows))
+    return Report(made.name, len(places), steps, conflicts.rows)
 
 
 def _three(sizes: Grid) -> tuple[int, int, int]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import UsageError
-from .findings import Deadlock, DivergentBarrier
+from .findings import Deadlock, DivergentBarrier, Finding, Race, Uninitialised
+from .shadow import NOBODY
 from .state import Block, Wait, Warp
 
 LIMIT = 20_000_000  # steps of a block
@@ -20,7 +21,11 @@ def run_block(block: Block) -> int:
             if not ready:
                 _stuck(block, left)
             for warp in ready:
-                steps += _run(warp)
+                try:
+                    steps += _run(warp)
+                except Uninitialised as found:
+                    _explain(block, [other for other in left if other is not warp], found)
+                    raise
                 if steps > LIMIT:
                     raise UsageError(f"{block.kernel}: no end after {steps} steps of one block", hint="a smaller shape")
             left = [warp for warp in left if not warp.done]
@@ -45,6 +50,24 @@ def _run(warp: Warp) -> int:
             wait.resume()
         warp.pc += 1
     return count
+
+
+def _explain(block: Block, others: list[Warp], found: Uninitialised) -> None:
+    """Raises Race instead if another warp writes the bytes of shared memory that were read before they were written."""
+    if found.tensor != block.shared.name or found.address is None:
+        return
+    while ready := [warp for warp in others if not warp.done and (warp.wait is None or warp.wait.ready())]:
+        for warp in ready:
+            try:
+                _run(warp)
+            except Finding:  # another's mistake; this one is reported first
+                others.remove(warp)
+    writer = int(block.shared.shadow.writer[found.address])
+    if writer != NOBODY:
+        step, name = block.steps[block.shared.shadow.step[found.address]], block.clocks.names[writer]
+        place = block.shared.place(found.address)
+        said = f"reads {place}, which {step} ({name}) writes: no barrier orders the two"
+        raise Race(found.site, said, tensor=found.tensor, address=found.address)
 
 
 def _resume(warp: Warp, wait: Wait) -> None:
