@@ -42,19 +42,23 @@ class Step:
 
 @dataclass(frozen=True)
 class Found:
-    """`commits`: the one that made the difference, or those among which skipped ones leave it open."""
+    """`commits`: the one that made the difference, or those among which skipped ones leave it open.
+    `subjects`: of these."""
 
     commits: tuple[str, ...]
+    subjects: tuple[str, ...]
     steps: tuple[Step, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return {"commits": list(self.commits), "steps": [vars(step) for step in self.steps]}
+        named = {"commits": list(self.commits), "subjects": list(self.subjects)}
+        return {**named, "steps": [vars(step) for step in self.steps]}
 
     def lines(self) -> list[str]:
         """For a terminal."""
         marks = {True: "shows it", False: "does not", None: "unknown"}
         lines = [f"{step.commit[:12]} {marks[step.shows]:9} {step.said}" for step in self.steps]
-        return [*lines, f"made by: {', or by '.join(commit[:12] for commit in self.commits)}"]
+        named = (f"{commit[:12]} {subject}" for commit, subject in zip(self.commits, self.subjects, strict=True))
+        return [*lines, f"made by: {', or by '.join(named)}"]
 
 
 def git(folder: Path, *words: str, answers: Sequence[int] = (0,)) -> tuple[int, str]:
@@ -92,7 +96,8 @@ def search(good: str, bad: str, judge: Judge, tree: Path) -> Found:
         word = {True: "bad", False: "good", None: "skip"}[shows]
         code, said = git(tree, "bisect", word, answers=(0, NONE_LEFT))
     left = re.findall(r"^[0-9a-f]{40}$", said, re.MULTILINE) if code else [git(tree, "rev-parse", "refs/bisect/bad")[1]]
-    return Found(tuple(commit.strip() for commit in left), tuple(steps))
+    subjects = [git(tree, "show", "--no-patch", "--format=%s", commit.strip())[1].strip() for commit in left]
+    return Found(tuple(commit.strip() for commit in left), tuple(subjects), tuple(steps))
 
 
 def compiler(cell: str, output: Path, nox: str) -> Compile:

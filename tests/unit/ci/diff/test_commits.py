@@ -76,6 +76,15 @@ def test_the_commit_is_found_and_the_checkout_stays(
     assert len(git(repository, "worktree", "list")[1].splitlines()) == 1
 
 
+def test_what_is_said_names_the_commit_and_its_subject(
+    repository: Path, commits: Commits, compiled: Compile, tmp_path: Path
+) -> None:
+    made = commits(["fast", "fast", "slow"])
+    found = bisect_commits(made[0], made[-1], CELL, compiled, Cache(tmp_path / "cache"), None, repository)
+    assert found.lines()[-1] == f"made by: {made[2][:12]} slow"
+    assert found.to_json()["subjects"] == ["slow"]
+
+
 def test_what_does_not_compile_is_skipped_and_named_if_it_may_be_it(
     repository: Path, commits: Commits, compiled: Compile, tmp_path: Path
 ) -> None:
