@@ -68,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
     allowed.set_defaults(run=_accept)
     simulated = commands.add_parser("simulate", help="how often the gate errs, with recorded noise")
     simulated.add_argument("--runs", type=int, default=1000, help="of the whole matrix (default 1000)")
+    simulated.add_argument("--noise", type=Path, action="append", default=[], metavar="FILE", help="default: all GPUs")
     simulated.add_argument("--output", type=Path, default=OUTPUT / "simulation", metavar="DIR")
     simulated.set_defaults(run=_simulate)
     noise = commands.add_parser("noise", help="keep the noise of runs of a bundle beside itself, for simulate")
@@ -149,7 +150,7 @@ def _accept(args: argparse.Namespace) -> int:
 def _simulate(args: argparse.Namespace) -> int:
     from .simulate import simulate
 
-    for path in simulate(thresholds.load(args.thresholds), args.runs, args.output):
+    for path in simulate(thresholds.load(args.thresholds), args.runs, args.output, args.noise):
         print(f"wrote {path}")
     return 0
 

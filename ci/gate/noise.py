@@ -52,7 +52,11 @@ def record(runs: Sequence[Results], path: Path) -> int:
 
 
 def load(path: Path) -> tuple[Mapping[str, Any], dict[Key, Floats]]:
-    """What it is of, and the log changes of each cell: (runs, rounds)."""
-    document: dict[str, Any] = json.loads(path.read_text())
-    cells: list[dict[str, Any]] = document.pop("cells")
-    return document, {(c["case"], c["source"]): document["unit"] * np.array(c["runs"], float) for c in cells}
+    """What it is of, and the log changes of each cell: (runs, rounds). Raises UsageError if the file has no noise."""
+    try:
+        document: dict[str, Any] = json.loads(path.read_text())
+        cells: list[dict[str, Any]] = document.pop("cells")
+        return document, {(c["case"], c["source"]): document["unit"] * np.array(c["runs"], float) for c in cells}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        hint = "`python -m ci.gate noise` writes it"
+        raise UsageError(f"{path}: no noise of a GPU ({type(error).__name__}: {error})", hint=hint) from error

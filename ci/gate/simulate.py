@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -204,10 +204,11 @@ def picture(summary: Mapping[str, Any], title: str) -> Picture:
     return made
 
 
-def simulate(rules: Thresholds, runs: int, output: Path) -> list[Path]:
-    """For each kind of GPU whose noise is kept: `<gpu>.json`, `<gpu>.md`, `<gpu>.svg` in a folder."""
+def simulate(rules: Thresholds, runs: int, output: Path, recorded_in: Sequence[Path] = ()) -> list[Path]:
+    """For each file of noise, by default of each kind of GPU: `<gpu>.json`, `<gpu>.md`, `<gpu>.svg` in a folder. Raises
+    UsageError for another file."""
     made: list[Path] = []
-    for path in sorted(NOISE.glob("*.json")):
+    for path in recorded_in or sorted(NOISE.glob("*.json")):
         about, recorded = noise.load(path)
         summary = summarize(drawn(recorded, rules, runs), rules)
         title = f"What the gate catches on {about['gpu']}"

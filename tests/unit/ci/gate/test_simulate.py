@@ -9,6 +9,7 @@ from ci.gate import noise, simulate, thresholds
 from ci.gate.measurement import Measurement
 from ci.gate.simulate import Cell, Rate, verdicts
 from ci.gate.verdict import judge
+from toolchain.errors import UsageError
 
 RULES = thresholds.load()
 STATE = {"sm_clock_mhz": "1980", "temperature_c": "50", "throttle": "none"}
@@ -43,10 +44,28 @@ def test_the_kept_noise_is_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(simulate, "SCALES", (1,))
     monkeypatch.setattr(simulate, "COLORS", ("red",))
     made = simulate.simulate(RULES, 4, tmp_path)
-    assert [path.name for path in made] == ["nvidia-h200.json", "nvidia-h200.md", "nvidia-h200.svg"]
-    about, recorded = noise.load(simulate.NOISE / "nvidia-h200.json")
-    assert about["gpu"] == "NVIDIA H200"
-    assert {rounds.shape for rounds in recorded.values()} == {(5, 30)}
+    kinds = ("json", "md", "svg")
+    assert [path.name for path in made] == [f"nvidia-{gpu}.{kind}" for gpu in ("h100", "h200") for kind in kinds]
+    alone = simulate.simulate(RULES, 4, tmp_path, [simulate.NOISE / "nvidia-h200.json"])
+    assert [path.name for path in alone] == [f"nvidia-h200.{kind}" for kind in kinds]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "name", "processes"), [("h100", "NVIDIA H100 80GB HBM3", 2), ("h200", "NVIDIA H200", 5)]
+)
+def test_the_kept_noise_is_of_the_whole_matrix(gpu: str, name: str, processes: int) -> None:
+    about, recorded = noise.load(simulate.NOISE / f"nvidia-{gpu}.json")
+    assert about["gpu"] == name and len(recorded) == 100
+    assert {rounds.shape for rounds in recorded.values()} == {(processes, 30)}
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]", "{}", '{"cells": [1]}'])
+def test_a_file_without_noise_is_refused(text: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "noise.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UsageError, match="no noise of a GPU"):
+        noise.load(path)
 
 
 def test_wilsons_interval() -> None:
