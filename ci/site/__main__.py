@@ -16,7 +16,7 @@ from toolchain import command
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
 
-from . import pictures, reference, results, stages
+from . import cute_reference, pictures, reference, results, stages
 from .check import problems
 
 OUTPUT = Path("build/site")
@@ -46,7 +46,7 @@ def main() -> int:
 def _main() -> None:
     args = parser().parse_args()
     if args.generate:
-        for made in (pictures, reference, results, stages):
+        for made in (cute_reference, pictures, reference, results, stages):
             made.write()
     build(ROOT / "docs", args.output)
     print(f"wrote {args.output}/index.html")

@@ -7,10 +7,16 @@ from functools import cache
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import Func
+from xdsl.ir import Dialect
 
-from ..nvgpu.arch import CUTE_NVGPU
+from ..nvgpu.arch import ARCH
+from ..nvgpu.descriptor_ops import DESCRIPTORS
 from ..nvvm.parse import base_level, parse_with
+from .atom_ops import ATOM_OPS
+from .atom_types import ATOM_TYPES
 from .tensor_ops import CUTE
+
+CUTE_NVGPU = Dialect("cute_nvgpu", [*ARCH.values(), *DESCRIPTORS, *ATOM_OPS], ATOM_TYPES)
 
 
 @cache

@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from ..layout import Layout, size
 from ..layout.leaves import is_static
 from . import ops
+from .sugar import SUGAR
 from .tensors import DTYPES, TENSOR_TYPES, CoordTensorType, MemRefType, PtrType, TiledCopyType, TiledMmaType
 from .types import TYPES, CoordType, CuteType, ShapeType
 
@@ -192,4 +193,4 @@ MEMORY: list[type[Operation]] = [
     MakePtrOp, ToAddressOp, AllocaOp, LoadOp, StoreOp, InBoundsOp, CopyOp, CopyAtomCallOp, GemmOp, MmaAtomCallOp,
 ]  # fmt: skip
 MEMORY_TYPES: tuple[type[CuteType], ...] = (PtrType, MemRefType, CoordTensorType)
-CUTE = Dialect("cute", [*ops.OPERATIONS.values(), *MEMORY], [*TYPES, *TENSOR_TYPES])
+CUTE = Dialect("cute", [*ops.OPERATIONS.values(), *MEMORY, *SUGAR], [*TYPES, *TENSOR_TYPES])

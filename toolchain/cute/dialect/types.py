@@ -17,11 +17,33 @@ from ..layout import ComposedLayout, Layout, LayoutError, Swizzle
 from ..layout import tuples as nested
 
 
-def parse_tile(text: str) -> tuple[Layout | None, ...]:
-    """The parts of a tile, `[(2,3):(1,2);_]`. Raises LayoutError."""
+def parse_tile(text: str) -> Any:
+    """The parts of a tile, `[(2,3):(1,2);_]`; a part may be a tile. Raises LayoutError."""
+    text = text.strip()
+    if text == "_":
+        return None
     if not (text.startswith("[") and text.endswith("]")):
         raise LayoutError(f"{text!r}: a tile is written [layout;layout;_]")
-    return tuple(None if part.strip() == "_" else Layout.parse(part) for part in text[1:-1].split(";"))
+    return tuple(parse_tile(part) if part.strip()[:1] in "[_" else Layout.parse(part) for part in _parts(text[1:-1]))
+
+
+def _parts(text: str) -> list[str]:
+    """Splits at the semicolons that stand in no inner brackets."""
+    depth, parts = 0, [""]
+    for character in text:
+        depth += (character == "[") - (character == "]")
+        if character == ";" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+def tile_text(tile: Any) -> str:
+    """A tile as it is written."""
+    if isinstance(tile, tuple):
+        return "[" + ";".join(map(tile_text, tile)) + "]"
+    return "_" if tile is None else str(tile)
 
 
 class CuteType(Data[Any], TypeAttribute):
@@ -149,12 +171,12 @@ class TileType(CuteType):
     name = "cute.tile"
 
     @staticmethod
-    def read(text: str) -> tuple[Layout | None, ...]:
+    def read(text: str) -> Any:
         return parse_tile(text)
 
     @staticmethod
-    def write(value: tuple[Layout | None, ...]) -> str:
-        return "[" + ";".join("_" if part is None else str(part) for part in value) + "]"
+    def write(value: Any) -> str:
+        return tile_text(value)
 
 
 TYPES: list[type[CuteType]] = [

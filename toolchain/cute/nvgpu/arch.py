@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from xdsl.ir import Dialect, Operation
+from xdsl.ir import Operation
 from xdsl.irdl import ParsePropInAttrDict, irdl_op_definition
 
 from . import sm80, sm90, sm100
-from .descriptor_ops import DESCRIPTORS
 from .row import ArchOp, Row
 
 ROWS: dict[str, Row] = {**sm80.ROWS, **sm90.ROWS, **sm100.ROWS}
@@ -25,4 +24,3 @@ def _define(name: str, row: Row) -> type[Operation]:
 
 
 ARCH: dict[str, Any] = {name: _define(name, row) for name, row in ROWS.items()}
-CUTE_NVGPU = Dialect("cute_nvgpu", [*ARCH.values(), *DESCRIPTORS], [])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, cf, llvm, scf
-from xdsl.dialects.builtin import DenseArrayBase, DictionaryAttr, IntegerAttr, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import DenseArrayBase, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue, TypeAttribute
 
 from ...errors import SourceError
@@ -47,7 +47,9 @@ def _members(module: ModuleOp) -> Iterator[Operation]:
 def _global(op: llvm.GlobalOp) -> str:
     space, alignment = op.addr_space.value.data, op.alignment
     linkage = "external" if op.linkage.linkage.data == "external" else "internal"
-    value = "" if linkage == "external" else " undef"
+    value = (
+        "" if linkage == "external" else f" c{quoted(op.value.data)}" if isinstance(op.value, StringAttr) else " undef"
+    )
     aligned = f", align {alignment.value.data}" if alignment else ""
     kind = "constant" if op.constant else "global"
     return f"@{op.sym_name.data} = {linkage} addrspace({space}) {kind} {type_text(op.global_type)}{value}{aligned}"
@@ -379,6 +381,12 @@ def _insert(f: _Function, op: Operation) -> None:
     f.line(f"insertvalue {f.typed(op.container)}, {f.typed(op.value)}, {where}", op.res)
 
 
+def _call(f: _Function, op: Operation) -> None:
+    assert isinstance(op, llvm.CallOp) and op.callee is not None
+    kind = "void" if op.returned is None else type_text(op.returned.type)
+    f.line(f"call {kind} @{op.callee.string_value()}({', '.join(map(f.typed, op.args))})", op.returned)
+
+
 def _call_intrinsic(f: _Function, op: Operation) -> None:
     assert isinstance(op, llvm.CallIntrinsicOp)
     f.call(op.intrin.data, list(op.args), op.ress)
@@ -392,4 +400,5 @@ WRITERS: dict[type[Operation], Callable[[_Function, Operation], None]] = {
     llvm.SelectOp: _select, arith.NegfOp: _negf, arith.IndexCastOp: _index_cast, llvm.GEPOp: _gep,
     llvm.LoadOp: _load, llvm.StoreOp: _store, llvm.AllocaOp: _alloca, llvm.InlineAsmOp: _inline_asm,
     llvm.ExtractValueOp: _extract, llvm.InsertValueOp: _insert, llvm.CallIntrinsicOp: _call_intrinsic,
+    llvm.CallOp: _call,
 }  # fmt: skip

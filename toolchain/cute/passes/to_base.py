@@ -16,6 +16,7 @@ from xdsl.traits import IsTerminator
 
 from ...errors import SourceError
 from ..dialect.ops import AlgebraOp, CompareOp, GetScalarsOp, MakeOp, StaticOp
+from ..dialect.sugar import LeavesOp, PrintOp, SugarOp
 from ..dialect.tensor_ops import CopyAtomCallOp, CopyOp, GemmOp, MemoryOp, MmaAtomCallOp
 from ..dialect.types import CuteType
 from ..layout import Dynamic, Layout
@@ -28,12 +29,17 @@ from .memory import Lowering, lower_memory
 from .products import lower_product
 from .registers import Registers
 
+SUGARED = (SugarOp, LeavesOp, PrintOp)
 CUTE = (AlgebraOp, CompareOp, GetScalarsOp, MakeOp, MemoryOp, StaticOp)
 
 
 def to_base(module: ModuleOp) -> None:
     """Lowers in place. Raises SourceError if a value of `cute` comes from, or goes to, an operation of another
     dialect."""
+    for op in module.walk():
+        if isinstance(op, SUGARED):
+            with blamed("cute-to-base", op):
+                raise SourceError("it is left", hint="run cute-desugar before")
     if not any(isinstance(op, CUTE) for op in module.walk()):
         return
     known: dict[SSAValue, CuteType] = {}

@@ -1,0 +1,167 @@
+"""The operations on layouts: their parts, the algebra, divisions and products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import layout as algebra
+from ..layout import ComposedLayout, Layout
+from ..layout import tuples as nested
+from .algebra import RANGE, Infer, Row, outer, same
+from .types import (
+    ComposedLayoutType,
+    CuteType,
+    IntTupleType,
+    LayoutType,
+    ShapeType,
+    StrideType,
+    SwizzleType,
+    TileType,
+)
+
+
+def _unary(function: Callable[[Layout], Layout]) -> Infer:
+    return lambda kinds, _: LayoutType(function(kinds[0].data))
+
+
+def _tiled(function: Callable[[Layout, Any], Layout]) -> Infer:
+    return lambda kinds, _: same(kinds[0], function(outer(kinds[0]), kinds[1].data))
+
+
+def _composition(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    first, inner = kinds
+    # A shape is a tile: its sizes compose mode by mode.
+    return same(first, algebra.composition(outer(first), inner.data))
+
+
+def _coalesce(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    profile = kinds[1].data if len(kinds) > 1 else None
+    return same(kinds[0], algebra.coalesce(outer(kinds[0]), profile))
+
+
+def _complement(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    return LayoutType(algebra.complement(kinds[0].data, kinds[1].data if len(kinds) > 1 else None))
+
+
+def _flatten(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    kind = kinds[0]
+    if isinstance(made := outer(kind), Layout):
+        return same(kind, algebra.flat(made))
+    leaves = _tile_leaves(kind.data) if isinstance(kind, TileType) else nested.flatten(kind.data)
+    return type(kind)(tuple(leaves))
+
+
+def _tile_leaves(tile: Any) -> list[Any]:
+    return [leaf for part in tile for leaf in _tile_leaves(part)] if isinstance(tile, tuple) else [tile]
+
+
+def _inner(composed: ComposedLayout) -> CuteType:
+    return LayoutType(composed.inner) if isinstance(composed.inner, Layout) else SwizzleType(composed.inner)
+
+
+def _tile_to_shape(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    order = kinds[2].data if kinds[2:] else None
+    return LayoutType(algebra.tile_to_shape(kinds[0].data, kinds[1].data, order))
+
+
+DIVIDES = {
+    "logical": "Splits each mode by a tile: (within the tile, tiles).",
+    "zipped": "As logical_divide, with the modes within the tile first: ((within, ...), (tiles, ...)).",
+    "tiled": "As zipped_divide, with the modes of the tiles at the top: ((within, ...), tiles, ...).",
+    "flat": "As zipped_divide, with all modes at the top: (within, ..., tiles, ...).",
+}
+PRODUCTS = {
+    "logical": "Repeats a layout by another: (the layout, the repetition).",
+    "zipped": "As logical_product, mode by mode, with the layout's modes first: ((layout, ...), (repetition, ...)).",
+    "tiled": "As zipped_product, with the modes of the repetition at the top: ((layout, ...), repetition, ...).",
+    "flat": "As zipped_product, with all modes at the top.",
+    "blocked": "Repeats a layout in blocks: each mode is (within the block, blocks).",
+    "raked": "Repeats a layout interleaved: each mode is (blocks, within the block).",
+}
+LAYOUT = ("layout",)
+LAYOUT_ROWS: dict[str, Row] = {
+    "make_layout": Row(
+        ("shape", "stride"), "A layout of a shape and strides, nested alike.",
+        lambda k, _: LayoutType(Layout(k[0].data, k[1].data)),
+    ),
+    "make_composed_layout": Row(
+        ("layout or swizzle", "int_tuple", "layout"),
+        "The layout `inner o offset o outer`: c -> inner(offset + outer(c)).",
+        lambda k, _: ComposedLayoutType(ComposedLayout(k[0].data, k[1].data, k[2].data)),
+    ),
+    "get_shape": Row(
+        ("layout or composed_layout or memref",), "The sizes of a layout.", lambda k, _: ShapeType(outer(k[0]).shape),
+        plain=True,
+    ),
+    "get_stride": Row(LAYOUT, "The strides of a layout.", lambda k, _: StrideType(k[0].data.stride), plain=True),
+    "composed_get_inner": Row(
+        ("composed_layout",), "The inner layout or swizzle.", lambda k, _: _inner(k[0].data), plain=True
+    ),
+    "composed_get_offset": Row(
+        ("composed_layout",), "The offset between the two.", lambda k, _: IntTupleType(k[0].data.offset), plain=True
+    ),
+    "composed_get_outer": Row(
+        ("composed_layout",), "The outer layout.", lambda k, _: LayoutType(k[0].data.outer), plain=True
+    ),
+    "group_modes": Row(
+        ("layout or composed_layout or memref",), "The modes from the first number up to the second as one mode.",
+        lambda k, n: same(k[0], algebra.group_modes(outer(k[0]), *n)), RANGE,
+    ),
+    "recast_layout": Row(
+        LAYOUT, "The layout for elements of the first number of bits, given that for elements of the second.",
+        lambda k, n: LayoutType(algebra.recast_layout(k[0].data, *n)), RANGE, plain=True,
+    ),
+    "flatten": Row(("layout, memref or tuple",), "The same without nesting.", _flatten),
+    "filter": Row(
+        LAYOUT, "The layout without what reaches no other element: strides of 0 and sizes of 1.",
+        lambda k, _: LayoutType(algebra.filter_layout(k[0].data)),
+    ),
+    "filter_zeros": Row(
+        ("layout or memref",), "The layout with sizes of 1 where the stride is 0; no mode goes.",
+        lambda k, _: same(k[0], algebra.filter_zeros(outer(k[0]))),
+    ),
+    "make_ordered_layout": Row(
+        ("shape", "int_tuple"), "A compact layout whose strides grow in the order of the second operand.",
+        lambda k, _: LayoutType(algebra.make_ordered_layout(k[0].data, k[1].data)),
+    ),
+    "make_layout_like": Row(
+        ("layout or memref",), "A compact layout of the same shape whose strides grow in the same order.",
+        lambda k, _: LayoutType(algebra.make_layout_like(outer(k[0]))), plain=True,
+    ),
+    "make_identity_layout": Row(
+        ("shape",), "The layout that gives each coordinate itself; its strides step along modes, as `1@0`.",
+        lambda k, _: LayoutType(algebra.make_identity_layout(k[0].data)), plain=True,
+    ),
+    "coalesce": Row(
+        ("layout or memref", "int_tuple"), "The same function with as few modes as it takes, for each mode of the "
+        "second operand, or in all.", _coalesce, optional=1,
+    ),
+    "composition": Row(
+        ("layout or memref", "layout, tile or shape"), "c -> first(second(c)).", _composition
+    ),
+    "complement": Row(
+        ("layout", "shape or int_tuple"), "What a layout leaves out, up to its own end or to a size.", _complement,
+        optional=1,
+    ),
+    "right_inverse": Row(LAYOUT, "The layout R with L(R(i)) = i.", _unary(algebra.right_inverse)),
+    "left_inverse": Row(LAYOUT, "The layout R with R(L(i)) = i.", _unary(algebra.left_inverse)),
+    "dice": Row(
+        ("layout", "coord"), "The modes for which a coordinate has a number.",
+        lambda k, _: LayoutType(algebra.dice(k[0].data, k[1].data)), infers=True,
+    ),
+    "tile_to_shape": Row(
+        ("layout", "shape", "int_tuple"), "Repeats a layout up to a shape, in the order of the third operand.",
+        _tile_to_shape, optional=1,
+    ),
+    **{
+        f"{how}_divide": Row(
+            ("layout or memref", "layout, tile or shape"), does, _tiled(getattr(algebra, f"{how}_divide"))
+        )
+        for how, does in DIVIDES.items()
+    },
+    **{
+        f"{how}_product": Row(("layout", "layout, tile or shape"), does, _tiled(getattr(algebra, f"{how}_product")))
+        for how, does in PRODUCTS.items()
+    },
+}  # fmt: skip

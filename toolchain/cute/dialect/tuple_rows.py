@@ -1,0 +1,164 @@
+"""The operations on tuples and coordinates: parts, sizes, arithmetic, conversions between the kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import layout as algebra
+from ..layout import Layout, LayoutError
+from ..layout import tuples as nested
+from .algebra import MODES, ONE, Infer, Row, outer, same
+from .types import (
+    ComposedLayoutType,
+    CoordType,
+    CuteType,
+    IntTupleType,
+    LayoutType,
+    ShapeType,
+    StrideType,
+)
+
+
+def _chosen(kind: CuteType, modes: Sequence[int]) -> Any:
+    made = outer(kind) if isinstance(kind, ComposedLayoutType) else kind.data
+    for mode in modes:
+        made = made[mode]
+    return made
+
+
+def _size(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
+    made = _chosen(kinds[0], modes)
+    return IntTupleType(nested.product(made.shape if isinstance(made, Layout) else made))
+
+
+def _cosize(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
+    return IntTupleType(algebra.cosize(_chosen(kinds[0], modes)))
+
+
+def _get(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
+    made = _chosen(kinds[0], modes)
+    return LayoutType(made) if isinstance(made, Layout) else type(kinds[0])(made)
+
+
+def _select(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
+    kind = kinds[0]
+    if isinstance(made := outer(kind), Layout):
+        return same(kind, algebra.select(made, *modes))
+    return type(kind)(tuple(kind.data[m] for m in modes))
+
+
+def _crd2idx(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    where = Layout(kinds[1].data) if isinstance(kinds[1], ShapeType) else kinds[1].data
+    return IntTupleType(where(kinds[0].data))
+
+
+def _evaluated(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    return IntTupleType(kinds[1].data(kinds[0].data))
+
+
+def _next(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    """The leaves wrap from left to right; the last one does not."""
+    where, shape = kinds[0].data, kinds[1].data
+    if not nested.congruent(where, shape):
+        raise LayoutError(f"{nested.text(where)} and {nested.text(shape)} are not nested alike")
+    leaves, extents = nested.flatten(where), nested.flatten(shape)
+    made, carry = list[Any](), 1
+    for number, (leaf, extent) in enumerate(zip(leaves, extents, strict=True)):
+        moved = leaf + carry if carry != 0 else leaf
+        if number + 1 == len(leaves):
+            made.append(moved)
+            break
+        # 1 if it reached the end, else 0: a quotient, so that a kernel computes it too
+        carry = moved // extent if carry != 0 else 0
+        made.append(moved % extent if carry != 0 else moved)
+    return CoordType(nested.like(iter(made), where))
+
+
+def _rank(function: Callable[[Layout, int], Layout]) -> Infer:
+    def infer(kinds: Sequence[Any], numbers: Sequence[int]) -> CuteType:
+        value, filler = kinds[0].data, kinds[1].data
+        if isinstance(value, Layout):
+            made = function(value, numbers[0])
+            return LayoutType(made)
+        parts = value if isinstance(value, tuple) else (value,)
+        added = (filler,) * (numbers[0] - len(parts))
+        return type(kinds[0])((*parts, *added) if function is algebra.append_to_rank else (*added, *parts))
+
+    return infer
+
+
+def _to(kind: type[CuteType], *sources: type[CuteType]) -> Infer:
+    def infer(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+        if not isinstance(kinds[0], sources):
+            raise LayoutError(f"it takes {' or '.join(source.name for source in sources)}, not {kinds[0]}")
+        return kind(kinds[0].data)
+
+    return infer
+
+
+def _rank_of(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
+    made = _chosen(kinds[0], modes)
+    return IntTupleType(nested.rank(made.shape if isinstance(made, Layout) else made))
+
+
+def _depth_of(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
+    made = _chosen(kinds[0], modes)
+    return IntTupleType(nested.depth(made.shape if isinstance(made, Layout) else made))
+
+
+TUPLE, ANY = ("tuple",), ("layout or tuple",)
+TUPLE_ROWS: dict[str, Row] = {
+    "get": Row(ANY, "The mode with these numbers, from the outside in.", _get, MODES, plain=True),
+    "select": Row(("layout, memref or tuple",), "The modes with these numbers.", _select, MODES, plain=True),
+    "size": Row(ANY, "The number of elements, of the whole or of a mode.", _size, MODES),
+    "cosize": Row(("layout",), "The largest offset plus 1, of the whole or of a mode.", _cosize, MODES),
+    "rank": Row(ANY, "The number of modes.", _rank_of, MODES),
+    "depth": Row(ANY, "How deep the modes are nested; 0 for a number.", _depth_of, MODES),
+    "tuple_product": Row(TUPLE, "The product of all leaves.", lambda k, _: IntTupleType(nested.product(k[0].data))),
+    "tuple_product_each": Row(
+        TUPLE, "The product of the leaves of each mode.",
+        lambda k, _: IntTupleType(tuple(nested.product(part) for part in k[0].data)),
+    ),
+    "crd2idx": Row(("coord", "layout or shape"), "The offset of a coordinate in a layout.", _crd2idx),
+    "layout_eval": Row(
+        ("coord", "layout or composed_layout"), "The value of a layout at a coordinate; for strides along modes, a "
+        "coordinate.", _evaluated,
+    ),
+    "idx2crd": Row(
+        ("int_tuple", "shape"), "The coordinate of an index in a shape, column-major.",
+        lambda k, _: CoordType(algebra.idx2crd(k[0].data, k[1].data)),
+    ),
+    "increment_coord": Row(
+        ("coord", "shape"), "The next coordinate, column-major. Its last number does not wrap.", _next
+    ),
+    "tuple_add": Row(
+        ("tuple", "tuple"), "Adds leaf by leaf.", lambda k, _: type(k[0])(algebra.tuple_add(k[0].data, k[1].data))
+    ),
+    "tuple_sub": Row(
+        ("tuple", "tuple"), "Subtracts leaf by leaf.", lambda k, _: type(k[0])(algebra.tuple_sub(k[0].data, k[1].data))
+    ),
+    "shape_div": Row(
+        ("shape", "shape"), "Divides a shape by a shape, from its first leaves on.",
+        lambda k, _: ShapeType(algebra.shape_div(k[0].data, k[1].data)),
+    ),
+    "ceil_div": Row(
+        ("tuple", "tuple"), "Divides leaf by leaf and rounds up.",
+        lambda k, _: type(k[0])(algebra.divide_up(k[0].data, k[1].data)),
+    ),
+    "append_to_rank": Row(
+        ("layout or tuple", "layout or tuple"), "Appends the second operand until there are so many modes.",
+        _rank(algebra.append_to_rank), ONE, infers=True,
+    ),
+    "prepend_to_rank": Row(
+        ("layout or tuple", "layout or tuple"), "Prepends the second operand until there are so many modes.",
+        _rank(algebra.prepend_to_rank), ONE, infers=True,
+    ),
+    "to_int_tuple": Row(
+        ("shape, stride, coord or int_tuple",), "The same numbers as an int_tuple.",
+        _to(IntTupleType, ShapeType, StrideType, CoordType, IntTupleType), plain=True,
+    ),
+    "to_shape": Row(("int_tuple",), "The same numbers as a shape.", _to(ShapeType, IntTupleType), plain=True),
+    "to_stride": Row(("int_tuple",), "The same numbers as a stride.", _to(StrideType, IntTupleType), plain=True),
+    "to_coord": Row(("int_tuple",), "The same numbers as a coordinate.", _to(CoordType, IntTupleType), plain=True),
+}  # fmt: skip

@@ -1,0 +1,174 @@
+"""The operations of `cute` that bring numbers of the kernel into values of the algebra, and out again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from xdsl.dialects.builtin import UnitAttr, i1, i32
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from .. import layout as algebra
+from ..layout import Dynamic, Layout, LayoutError
+from ..layout import tuples as nested
+from .algebra import define
+from .types import CoordType, CuteType, IntTupleType, ShapeType, StrideType, TileType, is_static
+
+
+@irdl_op_definition
+class StaticOp(IRDLOperation):
+    """A value whose numbers are all known: `%a = cute.static : !cute.layout<"(4,8):(1,4)">`."""
+
+    name = "cute.static"
+    res = result_def(CuteType)
+    traits = traits_def(Pure())
+    assembly_format = "attr-dict `:` type($res)"
+
+    def __init__(self, kind: CuteType) -> None:
+        super().__init__(result_types=[kind])
+
+    def verify_(self) -> None:
+        assert isinstance(self.res.type, CuteType)
+        if not is_static(self.res.type):
+            raise VerifyException(f"cute.static: {self.res.type} has numbers that are not known")
+
+
+class MakeOp(IRDLOperation):
+    """Makes a tuple from its numbers that are not known, from left to right, each an i32."""
+
+    KIND: ClassVar[type[CuteType]]
+    args = var_operand_def()
+    res = result_def(CuteType)
+    traits = traits_def(Pure())
+    assembly_format = "`(` $args `)` attr-dict `:` functional-type($args, $res)"
+
+    def __init__(self, args: Sequence[SSAValue], kind: CuteType) -> None:
+        super().__init__(operands=[args], result_types=[kind])
+
+    def verify_(self) -> None:
+        kind = self.res.type
+        if not isinstance(kind, self.KIND):
+            raise VerifyException(f"{self.name} makes a {self.KIND.name}, not {kind}")
+        if (wanted := kind.write(kind.data).count("?")) != len(self.args):
+            raise VerifyException(f"{self.name}: {kind} has {wanted} numbers to fill, and there are {len(self.args)}")
+
+
+@irdl_op_definition
+class GetScalarsOp(IRDLOperation):
+    """The leaves of a value from left to right, each an i32: `%m, %n = cute.get_scalars (%s) : !cute.shape<"(?,?)">`.
+
+    With `<{only_dynamic}>`, only those that are not known when the kernel is compiled.
+    """
+
+    name = "cute.get_scalars"
+    arg = operand_def(CuteType)
+    only_dynamic = opt_prop_def(UnitAttr)
+    scalars = var_result_def(i32)
+    traits = traits_def(Pure())
+
+    def __init__(self, arg: SSAValue, *, only_dynamic: bool = False) -> None:
+        assert isinstance(arg.type, CuteType)
+        count = len(self.chosen(arg.type, only_dynamic))
+        properties = {"only_dynamic": UnitAttr()} if only_dynamic else {}
+        super().__init__(operands=[arg], properties=properties, result_types=[[i32] * count])
+
+    @staticmethod
+    def chosen(kind: CuteType, only_dynamic: bool) -> list[Any]:
+        """The leaves of a type's value that the operation returns."""
+        value = kind.data
+        leaves = nested.flatten((value.shape, value.stride) if isinstance(value, Layout) else value)
+        return [leaf for leaf in leaves if leaf is not None and (not only_dynamic or isinstance(leaf, Dynamic))]
+
+    def verify_(self) -> None:
+        assert isinstance(self.arg.type, CuteType)
+        wanted = len(self.chosen(self.arg.type, self.only_dynamic is not None))
+        if wanted != len(self.scalars):
+            raise VerifyException(f"cute.get_scalars: {self.arg.type} has {wanted} numbers, not {len(self.scalars)}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> GetScalarsOp:
+        only = parser.parse_optional_punctuation("<") is not None
+        if only:
+            parser.parse_punctuation("{")
+            parser.parse_keyword("only_dynamic")
+            parser.parse_punctuation("}")
+            parser.parse_punctuation(">")
+        parser.parse_punctuation("(")
+        operand = parser.parse_unresolved_operand()
+        parser.parse_punctuation(")")
+        parser.parse_punctuation(":")
+        return cls(parser.resolve_operand(operand, parser.parse_type()), only_dynamic=only)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string("<{only_dynamic}> (" if self.only_dynamic is not None else " (")
+        printer.print_ssa_value(self.arg)
+        printer.print_string(") : ")
+        printer.print_attribute(self.arg.type)
+
+
+class CompareOp(IRDLOperation):
+    """Compares two values leaf by leaf; the result is an i1."""
+
+    a = operand_def(CuteType)
+    b = operand_def(CuteType)
+    res = result_def(i1)
+    traits = traits_def(Pure())
+    assembly_format = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
+
+    def __init__(self, a: SSAValue, b: SSAValue) -> None:
+        super().__init__(operands=[a, b], result_types=[i1])
+
+    @property
+    def known(self) -> bool | None:
+        """The result, or None if only the kernel knows. Raises LayoutError if the two cannot be compared."""
+        compare = algebra.equal if self.name == "cute.equal" else algebra.less_each
+        return compare(_numbers_of(self.a), _numbers_of(self.b))
+
+    def verify_(self) -> None:
+        if self.name == "cute.equal" and type(self.a.type) is not type(self.b.type):
+            raise VerifyException(f"cute.equal: {self.a.type} and {self.b.type} are of two kinds")
+        try:
+            _ = self.known
+        except LayoutError as error:
+            raise VerifyException(f"{self.name}: {error}") from error
+
+
+def _numbers_of(value: SSAValue) -> Any:
+    assert isinstance(value.type, CuteType)
+    made = value.type.data
+    return (made.shape, made.stride) if isinstance(made, Layout) else made
+
+
+MAKERS = {"make_int_tuple": IntTupleType, "make_shape": ShapeType, "make_stride": StrideType, "make_coord": CoordType,
+          "make_tile": TileType}  # fmt: skip
+COMPARISONS = {
+    "equal": "True if two values of one kind are equal leaf by leaf, an i1.",
+    "elem_less": "True if each leaf of a coordinate is less than that of a shape, an i1.",
+}
+
+
+def _makes(kind: type[CuteType]) -> str:
+    name = kind.name.removeprefix("cute.")
+    return f"A value of kind {name} from its numbers that are not known, from left to right, each an i32."
+
+
+VALUES: dict[str, type[Operation]] = {
+    "static": StaticOp,
+    "get_scalars": GetScalarsOp,
+    **{name: define(name, MakeOp, KIND=kind, __doc__=_makes(kind)) for name, kind in MAKERS.items()},
+    **{name: define(name, CompareOp, __doc__=does) for name, does in COMPARISONS.items()},
+}
