@@ -14,13 +14,17 @@ from .artifact import SUFFIXES, Kind
 from .errors import ToolchainError, ToolFailed
 from .pins import pins
 from .targets import Target
-from .tools import Tool, tool
+from .tools import Tool, pinned_fingerprint, tool
 
 Find = Callable[[str], Tool]
 
 
 def _pinned(name: str) -> Tool:
     return tool(name)
+
+
+def _is_pinned(find: Find) -> bool:
+    return find in (_pinned, tool)
 
 
 OPTIONS = (
@@ -43,8 +47,10 @@ class Stage:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the tool and of the files that it loads."""
-        return self.find(self.uses[0]).fingerprint
+        """The fingerprint of the tool and of the files that it loads. That of the pinned tool is known without it: what
+        it made elsewhere is found in a cache, also where no compiler is installed."""
+        name = self.uses[0]
+        return pinned_fingerprint(name) if _is_pinned(self.find) else self.find(name).fingerprint
 
 
 def assemble(bytecode: bytes, target: str, find: Find = _pinned) -> bytes:
@@ -125,6 +131,15 @@ def tools_used(
     targets: Iterable[Target], kinds: Iterable[Kind] = ("tile-ir",), find: Find = _pinned
 ) -> dict[str, dict[str, str]]:
     """The tools that a compile of these kinds runs, in a manifest's form: version and sha256 by name."""
+    if not list(targets):
+        return {}
     names = dict.fromkeys(name for kind in sorted(set(kinds), reverse=True) for name in STAGES[kind].uses)
-    used = [find(name) for name in (names if list(targets) else ())]
-    return {row.name: {"version": row.version, "sha256": row.sha256} for row in used}
+    found: dict[str, dict[str, str]] = {}
+    for name in names:
+        if _is_pinned(find):
+            pin = pins().tools[name]
+            version, sha256 = pins().wheels[pin.wheel], pin.expected()
+        else:
+            version, sha256 = find(name).version, find(name).sha256
+        found[name] = {"version": version, "sha256": sha256}
+    return found
