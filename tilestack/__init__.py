@@ -37,12 +37,14 @@ if TYPE_CHECKING:
     )
 
     from .api.devices import device_name
+    from .api.gpt import GPT
     from .api.kernel import Kernel, Launch
     from .api.loading import load
     from .api.parameters import Parameter
     from .api.torch_op import torch_op
 
 __all__ = [
+    "GPT",
     "BundleError",
     "BytecodeError",
     "DeviceError",
@@ -62,8 +64,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "device_name": ".api.devices", "load": ".api.loading", "Kernel": ".api.kernel", "Launch": ".api.kernel",
-    "Parameter": ".api.parameters", "torch_op": ".api.torch_op",
+    "GPT": ".api.gpt", "Kernel": ".api.kernel", "Launch": ".api.kernel", "Parameter": ".api.parameters",
+    "device_name": ".api.devices", "load": ".api.loading", "torch_op": ".api.torch_op",
 }  # fmt: skip
 
 

@@ -1,13 +1,15 @@
-"""The kernels of `generate`: those of a bundle that is there, or just those that its texts take, compiled for them."""
+"""The kernels of a model: those of a bundle that is there, or just those that its texts take, compiled for them."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
 from conformance.cells import borrows
 from gpt.config import GPTConfig
+from gpt.launches import continue_texts, forward_passes
 from gpt.model import GPT
 from gpt.text import Request
 from gpt.weights import Weights
@@ -39,10 +41,19 @@ class Kernels:
 
     def model(self, request: Request) -> GPT:
         """A model that has the kernels for these texts. The one before is kept if it has them."""
+        prompts = [len(tokens) for tokens in request.tokens]
+        # Both ways: which of them is taken decides who draws the token.
+        return self._used(continue_texts(prompts, request.count, temperature) for temperature in (0, 1))
+
+    def forward_model(self, batch: int, length: int) -> GPT:
+        """A model that has the kernels for a forward pass over `batch` sequences of `length` tokens."""
+        return self._used([forward_passes((batch, length))])
+
+    def _used(self, uses: Iterable[Callable[[GPT], object]]) -> GPT:
         if self._path is not None:
             self._model = self._model or self._with(Bundle.load(self._path))
             return self._model
-        wanted = {(spec.source, spec.symbol): spec for spec in self._taken(request)}
+        wanted = {(spec.source, spec.symbol): spec for spec in self._taken(uses)}
         if self._model is None or not wanted.keys() <= self._entries.keys():
             self._entries |= wanted
             self._model = self._with(self._compiled())
@@ -57,10 +68,10 @@ class Kernels:
         """The ops that another source's kernels ran, in words; empty if there are none."""
         return self._launcher.loans if self._launcher else ""
 
-    def _taken(self, request: Request) -> list[EntrySpec]:
+    def _taken(self, uses: Iterable[Callable[[GPT], object]]) -> list[EntrySpec]:
         from toolchain import targets
 
-        from .selection import entries_of_texts
+        from .selection import entries_used
 
         target = self._executor.target
         if target is not None and target not in targets.targets():
@@ -68,10 +79,9 @@ class Kernels:
                 f"there is no compiled bundle, and {target} is not a target that can be compiled for",
                 hint="name one with --bundle",
             )
-        return entries_of_texts(
-            SOURCES[self._source], target, self._executor.sms, self._config, self._tensors, self._dtype,
-            prompts=[len(tokens) for tokens in request.tokens], count=request.count,
-        )  # fmt: skip
+        return entries_used(
+            SOURCES[self._source], target, self._executor.sms, self._config, self._tensors, self._dtype, uses
+        )
 
     def _compiled(self) -> Bundle:
         from toolchain import bundle, knobs, pipeline, targets

@@ -20,7 +20,7 @@ from .options import SOURCES, STREAM, command, read_text, seed
 if TYPE_CHECKING:
     from gpt.text import Request, Writer
 
-    from .kernels import Kernels
+    from .api.gpt import GPT
 
 EXAMPLES = """\
   tilestack generate "Once"                            with the checkpoint of this repository
@@ -67,36 +67,28 @@ def add(commands: Any) -> None:
 
 
 def generate(args: argparse.Namespace) -> int:
-    from gpt import weights
     from gpt.sampling import Sampling
-    from gpt.text import Request, Until
-    from gpt.tokenizer import load_tokenizer
-    from toolchain.runtime import open_executor
+    from gpt.text import Until
 
-    from .kernels import Kernels
+    from .api.gpt import GPT
 
     if args.interactive and (args.prompt or args.file):
         raise UsageError("--interactive reads the prompts line by line", hint="leave out the prompt")
     sampling = Sampling(args.temperature, args.top_k, args.top_p, args.repetition_penalty, args.seed)
-    config, tensors, folder = weights.load(weights.SHIPPED if args.checkpoint is None else args.checkpoint)
-    tokenizer = load_tokenizer(folder, config)
+    options = {"dtype": args.dtype, "source": args.source, "on": args.executor, "bundle": args.bundle}
+    with GPT.from_pretrained(args.checkpoint, **options) as model:
 
-    def request(*prompts: str) -> Request:
-        return Request.of(
-            config, tokenizer, prompts, max_new_tokens=args.max_new_tokens, sampling=sampling, stop=args.stop
-        )
+        def request(*prompts: str) -> Request:
+            return model.request(prompts, max_new_tokens=args.max_new_tokens, sampling=sampling, stop=args.stop)
 
-    if args.interactive:
-        Until(args.stop)  # refused before a line is read
-        requests = _typed(request)
-    else:
-        requests = [request(*_prompts(args))]
-    with open_executor(args.executor) as executor, contextlib.ExitStack() as opened:
-        kernels = Kernels(args.source, args.dtype, executor, config, tensors, args.bundle, opened)
-        where = f"{executor.name}, source {args.source}, {args.dtype}"
+        if args.interactive:
+            Until(args.stop)  # refused before a line is read
+            requests = _typed(request)
+        else:
+            requests = [request(*_prompts(args))]
         for asked in requests:
             try:
-                _show(kernels, tokenizer, asked, where)
+                _show(model, asked)
             except Terminated:
                 raise
             except KeyboardInterrupt:  # ends a text, not the conversation
@@ -144,19 +136,17 @@ def _piped() -> Iterator[str]:
         yield line.decode(errors="surrogateescape").removesuffix("\n")
 
 
-def _show(kernels: Kernels, tokenizer: Any, request: Request, where: str) -> None:
-    from gpt.text import Writer
-
-    model = kernels.model(request)
+def _show(model: GPT, request: Request) -> None:
+    writer = model.writer(request)
     started = time.perf_counter()
-    writer = Writer(model, tokenizer, request)
     if len(request.prompts) == 1:
         _as_it_comes(request.prompts[0], writer)
     else:
         _one_by_one(request.prompts, writer)
     seconds = time.perf_counter() - started
     rate = f"{writer.tokens / seconds:.1f} tokens/s" if writer.tokens else "no tokens"
-    loans = f" ({kernels.loans})" if kernels.loans else ""
+    loans = f" ({model.loans})" if model.loans else ""
+    where = f"{model.executor.name}, source {model.source}, {model.dtype}"
     print(f"{where}{loans}: {rate} ({writer.tokens} in {seconds:.1f} s)", file=sys.stderr)
 
 

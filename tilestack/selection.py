@@ -8,13 +8,14 @@ model launches there; and the bytecode of every portable entry, which the interp
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.cells import borrows
 from gpt.config import GPTConfig
 from gpt.conformance.models import forward_cases
 from gpt.launches import DryExecutor, continue_texts, forward_passes, launched
+from gpt.model import GPT
 from gpt.weights import Weights
 from toolchain.entry import DTYPES, EntrySpec
 from toolchain.errors import BundleError, LaunchError
@@ -96,25 +97,22 @@ def shipped_launches(packages: Iterable[str]) -> set[tuple[str, str]]:
     return found
 
 
-def entries_of_texts(
+def entries_used(
     package: str,
     target: str | None,
     sms: int,
     config: GPTConfig,
     tensors: Weights,
     dtype: str,
-    *,
-    prompts: Sequence[int],
-    count: int,
+    uses: Iterable[Callable[[GPT], object]],
 ) -> list[EntrySpec]:
-    """The entries of a source, and of the one that it borrows from, that a model launches to continue texts of so many
-    tokens together, by `count`."""
+    """The entries of a source, and of the one that it borrows from, that a model launches when it is used in these
+    ways; see `gpt.launches`."""
     # For the interpreter the portable ones: it needs no others.
     specs = [s for s in with_borrowed(package) if not s.targets or (target is not None and s.runs_on(target))]
     executor = DryExecutor(target, sms)
     found: dict[tuple[str, str], EntrySpec] = {}
-    for temperature in (0, 1):  # both ways: which of them is taken decides who draws the token
-        use = continue_texts(prompts, count, temperature)
+    for use in uses:
         found |= {(s.source, s.symbol): s for s in launched(specs, config, tensors, dtype, executor, use)}
     return [spec for spec in specs if (spec.source, spec.symbol) in found]
 

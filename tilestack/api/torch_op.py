@@ -130,7 +130,11 @@ def _check_parameters(function: Callable[..., Any] | None, inputs: Sequence[str]
     if function is None:
         return
     try:
-        inspect.signature(function).bind(*inputs)
+        signature = inspect.signature(function)
+    except ValueError:  # PyTorch's own functions do not tell
+        return
+    try:
+        signature.bind(*inputs)
     except TypeError as error:
         raise UsageError(f"{what}: it is called with {', '.join(inputs)}, and {error}") from error
 

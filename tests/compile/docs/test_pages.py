@@ -29,7 +29,7 @@ def expect(wanted: str, found: str, what: str) -> None:
     assert same, f"{what} printed\n{found}\nbut the page says\n{wanted}"
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, pytest.param("python-torch", marks=pytest.mark.needs("torch"))])
 def test_the_page_shows_what_happens(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

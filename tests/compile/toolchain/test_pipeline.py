@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -132,3 +134,20 @@ def test_two_processes_may_compile_to_one_cache_and_one_bundle(tmp_path: Path) -
     third.start()
     third.join()
     assert [process.exitcode for process in (*both, third)] == [0, 0, 0]
+
+
+def test_a_script_that_compiles_needs_no_guard(tmp_path: Path) -> None:
+    """The processes of a compile do not run the caller's script again."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "print('once')\n"
+        "from pathlib import Path\n"
+        "from toolchain import pipeline\n"
+        "from toolchain.cache import Cache\n"
+        "spec = next(s for s in pipeline.load_source('kernels_mlir').entries() if s.symbol == 'gelu_any_f32')\n"
+        f"cache = Cache(Path({str(tmp_path / 'cache')!r}))\n"
+        "made = pipeline.compile_entries([('kernels_mlir', spec)], [], cache, jobs=1)\n"
+        "print(made.made, made.failures)\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert done.stdout == "once\n1 []\n"

@@ -53,17 +53,19 @@ def test_tensors_are_neither_copied_nor_waited_for(gelu: ts.Kernel) -> None:
     import torch
 
     x = inputs()
-    source, out = torch.from_numpy(x).pin_memory(), torch.full(SHAPE, float("nan"), device="cuda")
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        torch.cuda._sleep(200_000_000)  # a tenth of a second: a launch elsewhere would read what is not there yet
-        given = torch.zeros(SHAPE, device="cuda") + source.to("cuda", non_blocking=True)
-        gelu(given, out)
-        assert not side.query()  # nobody waited
-        twice = 2 * out
-    side.synchronize()
-    assert close(twice.cpu() / 2, x)
+    source, side = torch.from_numpy(x).pin_memory(), torch.cuda.Stream()
+    for cycles in (1, 1_000_000_000):  # the first time PyTorch loads what it launches, and waits for it
+        out = torch.full(SHAPE, float("nan"), device="cuda")
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(cycles)  # half a second: a launch elsewhere would read what is not there yet
+            given = torch.zeros(SHAPE, device="cuda") + source.to("cuda", non_blocking=True)
+            gelu(given, out)
+            waited = side.query()
+            twice = 2 * out
+        side.synchronize()
+        assert close(twice.cpu() / 2, x)
+    assert not waited
 
 
 @pytest.mark.needs("torch")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpt import weights
-from tilestack.selection import Selection, by_default, entries_of_texts, everything, for_targets
+from gpt.launches import continue_texts
+from tilestack.selection import Selection, by_default, entries_used, everything, for_targets
 from toolchain.entry import EntrySpec
 from toolchain.sources import load_source, packages
 from toolchain.targets import select
@@ -66,7 +67,7 @@ def test_a_named_target_gets_its_whole_table() -> None:
 @pytest.mark.parametrize("target", [None, "sm_90", "sm_80"])
 def test_a_text_takes_few_entries(target: str | None) -> None:
     config, tensors, _ = weights.load(weights.SHIPPED)
-    found = entries_of_texts("kernels_mlir", target, 132, config, tensors, "bf16", prompts=[4, 9], count=40)
+    found = entries_used("kernels_mlir", target, 132, config, tensors, "bf16", [continue_texts([4, 9], 40)])
     assert 10 <= len(found) <= 40
     assert {spec.dtype for spec in found} <= {"bf16", "f32"}
     assert all(spec.runs_on(target) for spec in found)

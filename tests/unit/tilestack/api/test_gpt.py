@@ -1,0 +1,86 @@
+"""The GPT of `import tilestack`: what it continues a text to is what `tilestack generate` prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilestack as ts
+from gpt import reference, weights
+from gpt.config import PRESETS
+from gpt.weights import random_weights, save
+
+from ..conftest import Run
+
+
+@pytest.fixture(autouse=True)
+def no_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def nano(tmp_path: Path) -> Path:
+    """A folder with a small checkpoint of random weights."""
+    folder = tmp_path / "nano"
+    save(folder, PRESETS["nano"], random_weights(PRESETS["nano"], 3))
+    return folder
+
+
+def test_it_says_what_the_command_says(run: Run) -> None:
+    words = ["generate", "Once", "--executor", "cpu", "--max-new-tokens", "6", "--temperature", "0"]
+    said = run(*words).out
+    with ts.GPT.from_pretrained(on="cpu") as model:
+        options: dict[str, float] = {"max_new_tokens": 6, "temperature": 0}
+        pieces = list(model.stream("Once", **options))
+        assert f"Once{''.join(pieces)}\n" == said
+        assert len(pieces) > 1  # text comes in pieces
+        assert model.generate("Once", **options) == "".join(pieces)
+        assert model.generate_batch(["Once", "In"], **options)[0] == "".join(pieces)
+
+
+def test_logits_are_the_references(nano: Path) -> None:
+    config, tensors, _ = weights.load(nano)
+    tokens = np.array([[1, 2, 250], [7, 7, 7]])
+    exact = reference.float64(config, tensors, tokens)
+    with ts.GPT.from_pretrained(nano, dtype="f32", on="cpu") as model:
+        assert repr(model) == "<GPT of 2 layers, 2 heads, width 64, context 128, vocabulary 257; f32, source mlir>"
+        found = model.logits(tokens)
+        assert (found.shape, found.dtype) == ((2, 3, 257), np.float32)
+        assert np.abs(found - exact).max() < 1e-4
+        assert np.abs(model.logits([1, 2, 250]) - exact[0]).max() < 1e-4
+
+
+def test_text_and_tokens(nano: Path) -> None:
+    model = ts.GPT.from_pretrained(nano)
+    assert model.encode("né") == [110, 195, 169] and model.decode([110, 195, 169]) == "né"
+
+
+def test_mistakes_are_errors_before_anything_is_compiled(nano: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = ts.GPT.from_pretrained(nano, on="cpu")
+    monkeypatch.setattr("toolchain.pipeline.compile_entries", lambda *_, **__: pytest.fail("it compiles"))
+    for options, message in (({"top_k": 0}, "top_k is 0"), ({"max_new_tokens": 500}, "context of 128")):
+        with pytest.raises(ts.UsageError, match=message):
+            model.stream("a", **options)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ts.UsageError, match="empty"):
+        model.generate("")
+    with pytest.raises(ts.UsageError, match="129 tokens are more than the context"):
+        model.logits(np.zeros(129, np.int32))
+    with pytest.raises(ts.UsageError, match=r"got float64\[2\]"):
+        model.logits([0.5, 1])
+    with pytest.raises(TypeError, match="top_q"):
+        model.stream("a", top_q=1)  # pyright: ignore[reportCallIssue]
+    for options, message in (({"dtype": "int8"}, "no dtype 'int8'"), ({"source": "cuda"}, "no source 'cuda'")):
+        with pytest.raises(ts.UsageError, match=message):
+            ts.GPT.from_pretrained(nano, **options)
+    with pytest.raises(ts.UsageError, match="is not a folder"):
+        ts.GPT.from_pretrained(nano / "missing")
+
+
+def test_a_closed_model_is_an_error(nano: Path) -> None:
+    model = ts.GPT.from_pretrained(nano, on="cpu")
+    model.close()
+    model.close()
+    with pytest.raises(ts.UsageError, match="used after it was closed"):
+        model.generate("a")

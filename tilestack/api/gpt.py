@@ -1,0 +1,193 @@
+"""GPT: a checkpoint that continues texts. `tilestack generate` is this class on a command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gpt import weights
+from gpt.config import GPTConfig
+from gpt.sampling import Sampling
+from gpt.text import Request, Writer
+from gpt.tokenizer import Tokenizer, decode, load_tokenizer
+from toolchain.entry import DTYPES
+from toolchain.errors import UsageError
+from toolchain.runtime import open_executor
+
+from ..kernels import Kernels
+from ..options import SOURCES
+
+if TYPE_CHECKING:
+    from toolchain.runtime import Executor
+
+TEMPERATURE = 0.7  # unless the caller names another
+
+
+class Options(TypedDict, total=False):
+    """How a text is continued.
+
+    `max_new_tokens`: the most; by default 200, or fewer where the context is full. `stop`: strings before which the
+    text ends. `temperature`: 0 takes the likeliest token (default 0.7). `top_k`: only the k likeliest; `top_p`: only
+    the likeliest that together reach this probability. `repetition_penalty`: above 1 repeats less. `seed`: of the
+    sampling.
+    """
+
+    max_new_tokens: int | None
+    stop: Sequence[str]
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    repetition_penalty: float
+    seed: int
+
+
+class GPT:
+    """A GPT-2 on the kernels of this repository, on a GPU, or on the interpreter where there is none.
+
+    The kernels that a text takes are compiled when it is first asked for, through the compile cache; those of a bundle
+    need no compiler. `config`: its sizes. `tokenizer`: text to tokens and back. Close it, or use it in a `with`, to
+    free its memory on the device.
+    """
+
+    def __init__(
+        self, config: GPTConfig, tensors: weights.Weights, tokenizer: Tokenizer, *, dtype: str = "bf16",
+        source: str = "mlir", on: str = "auto", bundle: str | Path | None = None,
+    ) -> None:  # fmt: skip
+        """See `from_pretrained`, which reads the first three from a checkpoint."""
+        for what, value, known in (("dtype", dtype, DTYPES), ("source", source, tuple(SOURCES))):
+            if value not in known:
+                raise UsageError(f"no {what} {value!r}", hint=f"one of {', '.join(known)}")
+        self.config, self.tokenizer, self.dtype, self.source = config, tokenizer, dtype, source
+        self._tensors, self._on = tensors, on
+        self._bundle = None if bundle is None else Path(bundle)
+        self._opened = ExitStack()
+        self._closed = False
+
+    @classmethod
+    def from_pretrained(
+        cls, checkpoint: str | Path | None = None, *, dtype: str = "bf16", source: str = "mlir", on: str = "auto",
+        bundle: str | Path | None = None,
+    ) -> Self:  # fmt: skip
+        """The model of a checkpoint.
+
+        `checkpoint`: a folder, or the name of a GPT-2 on the Hugging Face hub such as "gpt2"; by default the small
+        byte-level GPT that comes with this repository. `dtype`: "f32", "tf32" (f32 with products in tf32), "f16" or
+        "bf16". `source`: whose kernels, such as "mlir". `on`: "auto", "cpu", "cuda" or "cuda:1". `bundle`: a compiled
+        bundle; without one the kernels are taken from `build/bundle`, or compiled.
+
+        Raises UsageError for a checkpoint that is none, or not of a GPT-2.
+        """
+        config, tensors, folder = weights.load(weights.SHIPPED if checkpoint is None else checkpoint)
+        return cls(
+            config, tensors, load_tokenizer(folder, config), dtype=dtype, source=source, on=on, bundle=bundle
+        )  # fmt: skip
+
+    def request(
+        self, prompts: Sequence[str], *, max_new_tokens: int | None = None, stop: Sequence[str] = (),
+        sampling: Sampling | None = None,
+    ) -> Request:  # fmt: skip
+        """What is to be continued, and how, checked before a kernel is compiled or launched. Raises UsageError for a
+        prompt that is empty or longer than the context."""
+        sampling = sampling or Sampling(TEMPERATURE)
+        return Request.of(
+            self.config, self.tokenizer, prompts, max_new_tokens=max_new_tokens, sampling=sampling, stop=stop
+        )  # fmt: skip
+
+    def writer(self, request: Request) -> Writer:
+        """Continues the texts of a request together: an iterator over steps, each the new piece of every text."""
+        return Writer(self._kernels.model(request), self.tokenizer, request)
+
+    def stream(self, prompt: str, **options: Unpack[Options]) -> Iterator[str]:
+        """Yields the continuation of a text in pieces, as they are made, without the text itself. `options`: see
+        `Options`.
+
+        Raises UsageError at once for values that make no sense, ToolchainError if kernels have to be compiled and
+        there is no compiler.
+        """
+        writer = self.writer(self._asked([prompt], options))
+        return (piece for (piece,) in writer if piece)
+
+    def generate(self, prompt: str, **options: Unpack[Options]) -> str:
+        """The continuation of a text, without the text itself. Options and errors are those of `stream`."""
+        return "".join(self.stream(prompt, **options))
+
+    def generate_batch(self, prompts: Sequence[str], **options: Unpack[Options]) -> list[str]:
+        """The continuations of several texts, which are made side by side. Options and errors are those of
+        `stream`."""
+        steps = list(self.writer(self._asked(prompts, options)))
+        return ["".join(step[index] for step in steps) for index in range(len(prompts))]
+
+    def _asked(self, prompts: Sequence[str], options: Options) -> Request:
+        how: dict[str, Any] = {"temperature": TEMPERATURE, **options}
+        request = {name: how.pop(name) for name in ("max_new_tokens", "stop") if name in how}
+        return self.request(prompts, sampling=Sampling(**how), **request)
+
+    def logits(self, tokens: ArrayLike) -> NDArray[np.float32]:
+        """The logits (B, T, V) f32 at every position of tokens (B, T), or (T, V) of one sequence (T,).
+
+        Raises UsageError for tokens outside the vocabulary, and for more than the context holds.
+        """
+        given = np.asarray(tokens)
+        if given.ndim not in (1, 2) or not given.size or not np.issubdtype(given.dtype, np.integer):
+            raise UsageError(f"tokens are integers (T,) or (B, T), at least one; got {given.dtype}{list(given.shape)}")
+        batch = np.atleast_2d(given)
+        if batch.shape[1] > self.config.n_ctx:
+            raise UsageError(f"{batch.shape[1]} tokens are more than the context of {self.config.n_ctx}")
+        model = self._kernels.forward_model(*batch.shape)
+        found = model.forward(batch).numpy().astype(np.float32)
+        return found[0] if given.ndim == 1 else found
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text."""
+        return self.tokenizer.encode(text)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of tokens."""
+        return decode(self.tokenizer, tokens)
+
+    @property
+    def loans(self) -> str:
+        """The ops that another source's kernels ran, in words; empty if there are none."""
+        return self._kernels.loans
+
+    @cached_property
+    def executor(self) -> Executor:
+        """The device that it runs on, opened when it is first needed. Raises NoGPU and DriverTooOld."""
+        if self._closed:
+            raise UsageError("this model is used after it was closed", hint="GPT.from_pretrained() loads another")
+        return self._opened.enter_context(open_executor(self._on))
+
+    @cached_property
+    def _kernels(self) -> Kernels:
+        return Kernels(
+            self.source, self.dtype, self.executor, self.config, self._tensors, self._bundle, self._opened
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Frees what it has on the device. A second call does nothing."""
+        self._closed = True
+        self._opened.close()
+        for name in ("_kernels", "executor"):
+            vars(self).pop(name, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing() and hasattr(self, "_closed"):  # at exit the system frees everything
+            self.close()
+
+    def __repr__(self) -> str:
+        c = self.config
+        sizes = f"{c.n_layer} layers, {c.n_head} heads, width {c.n_embd}, context {c.n_ctx}, vocabulary {c.vocab_size}"
+        return f"<GPT of {sizes}; {self.dtype}, source {self.source}>"
