@@ -45,7 +45,8 @@ def _mma_sync(spec: EntrySpec) -> Made:
 
 def _wgmma(spec: EntrySpec) -> Made:
     c = spec.constants
-    tiles, epilogue = linear_sm90.Tiles(c["BM"], c["BN"], c["BK"], c["STAGES"]), _epilogue(spec)
+    tiles = linear_sm90.Tiles(c["BM"], c["BN"], c["BK"], c["STAGES"], c["PARTS"], bool(c["APART"]))
+    epilogue = _epilogue(spec)
     kernel = linear_sm90.linear(_dtype(spec), tiles, spec.symbol, epilogue)
     return Made(kernel, "sm_90a", linear_sm90.maps(tiles, epilogue))
 

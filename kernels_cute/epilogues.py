@@ -22,6 +22,7 @@ from toolchain.cute.atoms.tiled import TiledCopy, TiledMma
 from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.values import Scalar, TensorValue
 from toolchain.cute.layout import Layout, size
+from toolchain.cute.layout import tuples as nested
 from toolchain.entry import Param, ops
 from toolchain.errors import UsageError
 
@@ -70,6 +71,17 @@ class Place:
         cute.copy(self._copy(tensor.dtype), self.part(tensor), held, where=self.where, inside=self.shape)
         return [held[i].to("f32") for i in range(size(held.layout))]
 
+    def read_row(self, tensor: TensorValue) -> Values:
+        """The elements of a tensor (N) at the sums' columns as f32, zero outside of it; each is read once."""
+        part = self.part(cute.broadcast_rows(tensor, self.shape[0]))
+        once = nested.transform(_first_if_same, part.layout.shape, part.layout.stride)
+        columns, where = part[once], self.where[once]
+        held = cute.make_fragment(columns.layout.shape, tensor.dtype)
+        cute.copy(self._copy(tensor.dtype), columns, held, where=where, inside=self.shape)
+        values = [held[i].to("f32") for i in range(size(held.layout))]
+        numbers = Layout(part.layout.shape, _numbering(part.layout))
+        return [values[number] for number in numbers.offsets()]
+
     def write(self, values: TensorValue, out: TensorValue) -> None:
         """Writes what lies in the output."""
         cute.copy(self._copy(out.dtype), values, self.part(out), where=self.where, inside=self.shape)
@@ -79,12 +91,28 @@ class Place:
         return cute.make_tiled_copy_like(cute.CopyAtom(f"universal.b{bits * self.side_by_side}", bits), self.mma, "c")
 
 
+def _first_if_same(extent: int, stride: Any) -> int | None:
+    """A coordinate that keeps a mode, or the first of elements that are the same."""
+    del extent
+    return 0 if stride == 0 else None
+
+
+def _numbering(layout: Layout) -> Any:
+    """Strides that count a layout's different elements from left to right, and are 0 where elements are the same."""
+    made: list[int] = []
+    count = 1
+    for extent, stride in zip(nested.flatten(layout.shape), nested.flatten(layout.stride), strict=True):
+        made.append(0 if stride == 0 else count)
+        count *= 1 if stride == 0 else extent
+    return nested.like(iter(made), layout.shape)
+
+
 Step = Callable[[Values, Place, Operands], Values]
 
 
 def add_bias(values: Values, place: Place, operands: Operands) -> Values:
     """values + bias, the same for each row."""
-    added = place.read(cute.broadcast_rows(operands["bias"], place.shape[0]))
+    added = place.read_row(operands["bias"])
     return [value + one for value, one in zip(values, added, strict=True)]
 
 
@@ -133,9 +161,10 @@ class Epilogue:
         values = [sums[i] for i in range(size(sums.layout))]
         for step in self.steps:
             values = step(values, place, operands)
-        made = cute.make_fragment(sums.layout, operands["out"].dtype)
+        whole, made = (cute.make_fragment(sums.layout.shape, dtype) for dtype in ("f32", operands["out"].dtype))
         for i, value in enumerate(values):
-            made[i] = value.to(made.dtype)
+            whole[i] = value
+        cute.convert(whole, made)
         return made
 
 

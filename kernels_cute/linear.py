@@ -34,6 +34,8 @@ class Tiles:
             raise UsageError(f"a tile of {self.k} along K has no swizzle here", hint="k=32 or k=64")
         if self.m % (16 * self.warps[0]) or self.n % (16 * self.warps[1]) or self.n % ROW:
             raise UsageError(f"a tile of {self.m} x {self.n} is no whole number of atoms for {self.warps} warps")
+        if self.n * self.k * self.stages < self.m * ROW:
+            raise UsageError(f"{self}: {ROW} columns of the result do not fit where the weight was", hint="more stages")
         if self.stages < 2:
             raise UsageError(f"{self.stages} stages: a tile is loaded while another is multiplied", hint="stages=2")
 
@@ -68,6 +70,7 @@ def linear(
     load_w = load_x if columns else load_w
     read_x = cute.make_tiled_copy_like(cute.CopyAtom("ldmatrix.x4", 16), mma, "a")
     read_w = cute.make_tiled_copy_like(cute.CopyAtom("ldmatrix.x4" if columns else "ldmatrix.x4.trans", 16), mma, "b")
+    pairs = cute.make_tiled_copy_like(cute.CopyAtom("universal.b32", 16), mma, "c")
 
     @cute.kernel(*epilogue.parameters(dtype, t.vector), threads=t.threads, name=name)
     def kernel(*arguments: Any) -> None:
@@ -100,7 +103,8 @@ def linear(
             (read, cute.partition(read, "S", shared, thread), *_fragment(mma, read, operand, (height, t.k), dtype))
             for read, shared, operand, height in ((read_x, sx, "a", t.m), (read_w, sw, "b", t.n))
         ]
-        sums = cute.make_fragment(mma.partition("c", Layout((t.m, t.n)))[1].shape, "f32")
+        value, rows_of, columns_of = mma.partition("c", Layout((t.m, ROW)))[1].shape
+        sums = cute.make_fragment((value, rows_of, (columns_of, t.n // ROW)), "f32")
         cute.fill(sums, 0.0)
 
         def fetch(number: Any, stage: Any) -> None:
@@ -134,8 +138,20 @@ def linear(
                     fetch(number + (t.stages - 1), (number + (t.stages - 1)) % t.stages)
                 cute.gemm(mma, sums, a[None, None, step], b[None, None, step], sums)
 
-        place = Place(mma, (t.m, t.n), (row, column), (m, n), thread, side_by_side=2 if t.aligned else 1)
-        place.write(epilogue(sums, place, operands), out)
+        cute.arch.cp_async_wait_group(0)
+        held = min(t.n // ROW, t.n * t.k * t.stages // (t.m * ROW))
+        staged = cute.overlay(sw, Layout((t.m, ROW, held), (ROW, 1, t.m * ROW)), swizzle=_swizzle(ROW))
+        for first in range(0, t.n // ROW, held):
+            cute.arch.sync_threads()  # all have read what is overwritten
+            parts = range(first, min(first + held, t.n // ROW))
+            for part in parts:
+                at = (row, column * (t.n // ROW) + part)
+                place = Place(mma, (t.m, ROW), at, (m, n), thread, side_by_side=2 if t.aligned else 1)
+                values = epilogue(sums[None, None, (None, part)], place, operands)
+                cute.copy(pairs, values, cute.partition(mma, "C", staged[None, None, part - first], thread))
+            cute.arch.sync_threads()
+            for part in parts:
+                _write(staged[None, None, part - first], out, (row, column * (t.n // ROW) + part), thread, t)
 
     return kernel
 
@@ -149,6 +165,19 @@ def _load(load: Any, source: Any, target: Any, where: Any, inside: Any) -> None:
     held = cute.make_fragment(source.layout.shape, source.dtype)
     cute.copy(load, source, held, where=where, inside=inside)
     cute.copy(load, held, target)
+
+
+def _write(tile: Any, out: Any, at: tuple[Any, Any], thread: Any, t: Tiles) -> None:
+    """A part of 64 columns from shared memory to the output: whole rows at once, and 16 bytes of a thread."""
+    along = ROW // t.vector
+    atom = cute.CopyAtom(f"universal.b{16 * t.vector}", 16)
+    rows = cute.make_tiled_copy(atom, Layout((t.threads // along, along), (along, 1)), Layout((1, t.vector)))
+    source = cute.partition(rows, "S", tile, thread)
+    held = cute.make_fragment(source.layout.shape, out.dtype)
+    cute.copy(rows, source, held)
+    where = cute.partition(rows, "D", cute.local_tile(cute.make_identity_tensor(out.shape), (t.m, ROW), at), thread)
+    target = cute.partition(rows, "D", cute.local_tile(out, (t.m, ROW), at), thread)
+    cute.copy(rows, held, target, where=where, inside=out.shape)
 
 
 def _swizzle(row: int) -> cute.Swizzle:

@@ -1,7 +1,7 @@
 """Products for sm_90a: out = epilogue(x @ weight), with TMA, mbarriers and wgmma.
 
-One warpgroup loads, two compute. Blocks stay for the whole launch and walk tiles, so that the next tile is loaded while
-one is written.
+One warpgroup loads, the others compute. Blocks stay for the whole launch and walk tiles, so that the next tile is
+loaded while one is written. A tile is written through shared memory: TMA stores it while the next one is computed.
 """
 
 from dataclasses import dataclass
@@ -12,26 +12,46 @@ from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.ring import Barriers
 from toolchain.cute.layout import Layout
+from toolchain.errors import UsageError
 
 from .epilogues import PLAIN, Epilogue, Place
 from .linear import GROUP, ROW
 
 SWIZZLE = cute.Swizzle(3, 4, 3)
 WARPGROUP = 128
+ATOM = 64  # rows of a product of a warpgroup
+STORE, TURN = 1, 3  # numbers of the block's barriers: two of each; 0 is that of all threads
+SHARED = 227 * 1024  # bytes of a block
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """The tile of a block and the pipeline's stages."""
+    """The tile of a block, the pipeline's stages, and the parts of 64 columns of a result that wait in shared memory to
+    be stored. `apart`: each of two warpgroups computes tiles of its own, so that one writes while the other multiplies;
+    else they share a tile. Raises UsageError."""
 
     m: int = 128
     n: int = 256
     k: int = 64
     stages: int = 4
+    parts: int = 1
+    apart: bool = False
+
+    def __post_init__(self) -> None:
+        if self.n % ROW or self.m % ATOM or self.k != ROW:
+            raise UsageError(
+                f"a tile of {self.m} x {self.n} x {self.k}", hint=f"multiples of {ATOM}, and {ROW} along K"
+            )
+        used = self.stages * self.bytes + self.m * ROW * 2 * self.parts * (self.consumers if self.apart else 1)
+        if used + 16 * self.stages > SHARED:
+            raise UsageError(f"{self} takes {used} bytes of shared memory", hint="fewer stages or parts")
+        if self.n // ROW % self.parts:
+            raise UsageError(f"{self.n} columns are no multiple of {self.parts} parts of {ROW}")
 
     @property
     def consumers(self) -> int:
-        return self.m // 64
+        """Warpgroups that compute."""
+        return 2 if self.apart else self.m // ATOM
 
     @property
     def threads(self) -> int:
@@ -43,10 +63,11 @@ class Tiles:
         return (self.m + self.n) * self.k * 2
 
 
-def maps(tiles: Tiles, epilogue: Epilogue = PLAIN) -> tuple[TensorMap, TensorMap]:
-    """The tensor maps that the kernel takes behind its op's parameters: of x and of the weight."""
-    box = (tiles.n, tiles.k) if epilogue.weight_has_columns else (tiles.k, ROW)
-    return TensorMap("x", (tiles.m, tiles.k), 128), TensorMap("weight", box, 128)
+def maps(tiles: Tiles, epilogue: Epilogue = PLAIN) -> tuple[TensorMap, ...]:
+    """The tensor maps that the kernel takes behind its op's parameters: of x, the weight, and the output."""
+    weight = (tiles.n, tiles.k) if epilogue.weight_has_columns else (tiles.k, ROW)
+    out = (tiles.m if tiles.apart else ATOM, ROW)
+    return TensorMap("x", (tiles.m, tiles.k), 128), TensorMap("weight", weight, 128), TensorMap("out", out, 128)
 
 
 def linear(
@@ -58,13 +79,14 @@ def linear(
     Behind the op's parameters it takes the tensor maps that `maps` describes.
     """
     t = tiles or Tiles()
-    mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.n}k16.f32.{dtype}"), (t.consumers, 1, 1))
+    groups = 1 if t.apart else t.consumers  # of one tile
+    mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.n}k16.f32.{dtype}"), (groups, 1, 1))
     columns = epilogue.weight_has_columns  # K lies side by side in the weight too, as in x
-    parameters = (*epilogue.parameters(dtype), cute.TensorMap(), cute.TensorMap())
+    parameters = (*epilogue.parameters(dtype), *[cute.TensorMap()] * 3)
 
     @cute.kernel(*parameters, threads=t.threads, name=name)
     def kernel(*arguments: Any) -> None:
-        operands, (x, weight) = epilogue.operands(arguments), arguments[-2:]
+        operands, (x, weight, target) = epilogue.operands(arguments), arguments[-3:]
         arch.grid_wait()  # before anything that the launch before may write
         (m, n), k = operands["out"].shape, operands["x"].shape[1]
         thread = arch.thread_idx()[0]
@@ -75,7 +97,8 @@ def linear(
         else:  # N lies side by side, in parts of a row
             shape = ((ROW, t.n // ROW), t.k, t.stages)
             sw = cute.shared_tensor(dtype, Layout(shape, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=SWIZZLE)
-        full, free = Barriers(t.stages, 1), Barriers(t.stages, t.consumers)
+        full, free = Barriers(t.stages, 1), Barriers(t.stages, groups)
+        store = _Store(dtype, t, target)
         with cute.when(cute.same(thread, 0)):
             full.init()
             free.init()
@@ -109,27 +132,98 @@ def linear(
 
         with cute.when(cute.less(WARPGROUP - 1, thread)):
             arch.instruction("set_registers", atom="inc", n=232)
-            worker = thread - WARPGROUP
+            number, lane = (thread - WARPGROUP) // WARPGROUP, thread % WARPGROUP
+            worker = lane if t.apart else thread - WARPGROUP
             a, b = cute.partition(mma, "A", sx, worker), cute.partition(mma, "B", sw, worker)
-            sums = cute.make_fragment(mma.partition("c", Layout((t.m, t.n)))[1].shape, "f32")
-            first = cute.same(thread % WARPGROUP, 0)
-            for turn in cute.range_(turns):
-                row, column = _place(block + turn * blocks, down, across)
-                cute.fill(sums, 0.0)
-                for step in cute.range_(steps):
-                    number = turn * steps + step
-                    full.wait(number)
+            sums = cute.make_fragment(_by_parts(t), "f32")
+            first = cute.same(lane, 0)
+
+            def multiply(at: Any, *added: Any) -> None:
+                full.wait(at)
+                if not added:
                     arch.instruction("wgmma.fence")
-                    part = (None, None, None, number % t.stages)
-                    cute.gemm(mma, sums, a[part], b[part], sums)
-                    arch.instruction("wgmma.commit_group")
-                    arch.instruction("wgmma.wait_group", n=0)
-                    with cute.when(first):
-                        free.arrive(number)
-                place = Place(mma, (t.m, t.n), (row, column), (m, n), worker)
-                place.write(epilogue(sums, place, operands), operands["out"])
+                stage = (None, None, None, at % t.stages)
+                cute.gemm(mma, sums, a[stage], b[stage], *added)
+                arch.instruction("wgmma.commit_group")
+
+            def pass_on(other: Any) -> None:
+                """It is the other warpgroup's turn. Each sees all phases of the ring, for it waits for its own turn."""
+                arch.instruction("barrier.arrive", other + TURN, n=2 * WARPGROUP)
+
+            def done(at: Any, running: int) -> None:
+                """All products but the latest `running` are, and the stage may be filled again."""
+                arch.instruction("wgmma.wait_group", n=running)
+                with cute.when(first):
+                    free.arrive(at)
+
+            if t.apart:
+                with cute.when(cute.same(number, 1)):
+                    pass_on(0)
+            for turn in cute.range_(number, turns, t.consumers) if t.apart else cute.range_(turns):
+                row, column = _place(block + turn * blocks, down, across)
+                begin = turn * steps
+                if t.apart:
+                    arch.instruction("barrier", TURN + number, n=2 * WARPGROUP)
+                multiply(begin)
+                for step in cute.range_(1, steps):
+                    multiply(begin + step, sums)
+                    done(begin + step - 1, 1)
+                if t.apart:
+                    with cute.when(cute.less(turn + 1, turns)):
+                        pass_on(1 - number)
+                done(begin + steps - 1, 0)
+                cute.hold(sums)
+                for part in range(t.n // ROW):
+                    at = (row, column * (t.n // ROW) + part)
+                    place = Place(store.mma, (t.m, ROW), at, (m, n), worker)
+                    values = epilogue(sums[(None, None, (None, part)), None, None], place, operands)
+                    store(values, part, at, number, worker, first)
+            with cute.when(first):  # shared memory goes when the block ends
+                arch.instruction("copy.bulk_wait_group_all", n=0)
 
     return kernel
+
+
+def _by_parts(t: Tiles) -> Layout:
+    """The sums of a thread: two in a row, two rows, and columns in steps of 8, in parts of 64."""
+    groups = 1 if t.apart else t.consumers
+    return Layout(((2, 2, (ROW // 8, t.n // ROW)), t.m // ATOM // groups, 1))
+
+
+class _Store:
+    """Writes parts of 64 columns of a tile through shared memory, by TMA, in the background."""
+
+    def __init__(self, dtype: str, t: Tiles, target: Any) -> None:
+        self.t, self.target = t, target
+        groups = 1 if t.apart else t.consumers
+        self.mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{ROW}k16.f32.{dtype}"), (groups, 1, 1))
+        self.copy = cute.make_tiled_copy_like(cute.CopyAtom("stmatrix.x4", 16), self.mma, "c")
+        count = t.parts * (t.consumers if t.apart else 1)
+        self.tiles = cute.shared_tensor(dtype, Layout((t.m, ROW, count), (ROW, 1, t.m * ROW)), swizzle=SWIZZLE)
+
+    def __call__(self, values: Any, part: int, at: tuple[Any, Any], number: Any, worker: Any, first: Any) -> None:
+        """`at`: the part's row and column among tiles of m x 64; `number`: of the warpgroup."""
+        t, whole = self.t, Layout((self.t.m, ROW))
+        buffer: Any = part % t.parts + (number * t.parts if t.apart else 0)
+        with cute.when(first):
+            arch.instruction("copy.bulk_wait_group", n=t.parts - 1)
+        self.meet(number)
+        order = cute.retile(self.copy.partition("S", whole)[1], self.mma.partition("c", whole)[1], values.layout)
+        tile = self.tiles[None, None, buffer]
+        cute.copy(self.copy, cute.with_layout(values, order), cute.partition(self.copy, "D", tile, worker))
+        arch.instruction("fence.proxy_async")
+        self.meet(number)
+        with cute.when(first):
+            rows = t.m if t.apart else ATOM
+            begin = 0 if t.apart else number
+            source = cute.address(cute.local_tile(tile, (rows, ROW), (begin, 0)))
+            row = at[0] * t.m + begin * rows
+            arch.instruction("copy.tma_store", source, self.target, at[1] * ROW, row)
+            arch.instruction("copy.bulk_commit_group")
+
+    def meet(self, number: Any) -> None:
+        """The threads of a warpgroup wait for each other."""
+        arch.instruction("barrier", number + STORE, n=WARPGROUP)
 
 
 def _place(tile: Any, down: Any, across: Any) -> tuple[Any, Any]:

@@ -13,6 +13,7 @@ from toolchain.entry import ops
 
 ARCHES = ("sm_80", "sm_90a")
 SUMS = 64 * 64 // 128  # of a thread
+ROWS = {"sm_80": 4, "sm_90a": 2}  # of a thread
 
 
 def kernel_of(op: str, arch: str) -> Kernel:
@@ -28,8 +29,10 @@ def test_the_instructions_follow_from_the_steps(op: str, arch: str) -> None:
     assert f".entry {op}(" in ptx
     assert ".local" not in ptx  # every value is in a register
     assert len(re.findall(r"tanh\.approx\.f32", ptx)) == (SUMS if op == "linear_gelu" else 0)
-    reads = len(re.findall(r"ld\.global\.b32", ptx))  # two elements of the bias, and of the residual, at once
-    assert reads == SUMS // 2 * {"linear_residual": 2, "logits": 0}.get(op, 1)
+    # Two elements of the bias at once, the same for all rows of a thread, and two of the residual.
+    bias, residual = SUMS // 2 // ROWS[arch], SUMS // 2
+    reads = len(re.findall(r"ld\.global\.b32", ptx))
+    assert reads == {"linear_residual": bias + residual, "logits": 0}.get(op, bias)
 
 
 @pytest.mark.parametrize("op", EPILOGUES)

@@ -28,9 +28,10 @@ def test_every_op_ends_with_an_entry_for_any_alignment() -> None:
 def test_an_entry_for_tma_says_which_maps_it_takes() -> None:
     spec = SPECS["linear_wgmma_bf16"]
     assert spec.targets == ("sm_90",)
-    artifact = SOURCE.artifact(replace(spec, constants={"BM": 64, "BN": 64, "BK": 64, "STAGES": 2}))
+    small = {"BM": 64, "BN": 64, "BK": 64, "STAGES": 2, "PARTS": 1, "APART": 0}
+    artifact = SOURCE.artifact(replace(spec, constants=small))
     form = artifact.form
-    assert form.maps == (TensorMap("x", (64, 64), 128), TensorMap("weight", (64, 64), 128))
+    assert form.maps == tuple(TensorMap(array, (64, 64), 128) for array in ("x", "weight", "out"))
     form.check_maps(spec)
     assert (form.block, form.waits, form.shared_bytes > 2 * 2 * 64 * 64 * 2) == ((256, 1, 1), True, True)
     text = artifact.payload.decode()

@@ -92,6 +92,7 @@ __all__ = [
     "make_tiled_copy_like",
     "make_tiled_mma",
     "number",
+    "overlay",
     "partition",
     "range_",
     "retile",
@@ -128,6 +129,14 @@ def shared_tensor(dtype: str, layout: Layout, *, align: int = 128, swizzle: Swiz
     align = max(align, 1 << (swizzle.bits + swizzle.base + swizzle.shift)) if swizzle else align
     address = shared_address(cosize(layout) * BITS[dtype] // 8, align)
     return view(pointer(address, dtype, "smem", align, swizzle), layout)
+
+
+def overlay(tensor: TensorValue, layout: Layout, *, swizzle: Swizzle | None = None) -> TensorValue:
+    """The memory of a tensor in shared memory under another layout. Raises UsageError if that needs more."""
+    pointed = tensor.kind.data.pointer
+    if pointed.space != "smem" or cosize(layout) > cosize(tensor.layout):
+        raise UsageError(f"{layout} does not fit into the shared memory of {tensor.layout}")
+    return view(pointer(address(tensor), pointed.dtype, "smem", pointed.align, swizzle), layout)
 
 
 def make_fragment(shape: Any, dtype: str) -> TensorValue:

@@ -363,11 +363,13 @@ def _alloca(f: _Function, op: Operation) -> None:
 
 
 def _inline_asm(f: _Function, op: Operation) -> None:
+    """Convergent: an instruction of a whole warp must neither move into a branch nor be doubled for its two sides."""
     assert isinstance(op, llvm.InlineAsmOp)
     kind = type_text(op.res.type) if op.res else "void"
     effect = "sideeffect " if op.has_side_effects is not None else ""
     code, constraints = quoted(op.asm_string.data), quoted(op.constraints.data)
-    f.line(f"call {kind} asm {effect}{code}, {constraints}({', '.join(map(f.typed, op.operands))})", op.res)
+    operands = ", ".join(map(f.typed, op.operands))
+    f.line(f"call {kind} asm {effect}{code}, {constraints}({operands}) convergent nounwind", op.res)
 
 
 def _extract(f: _Function, op: Operation) -> None:

@@ -43,10 +43,7 @@ def lower_memory(op: Operation, to: Lowering) -> bool:
             kind: Any = op.res[0].type
             to.known[op.res[0]] = PtrType(Tensor(kind.data.pointer, kind.data.layout, Place(op.args[0])))
         case ToAddressOp():
-            tensor = to.data(op.args[0])
-            if tensor.place.base in to.registers:
-                to.registers.share(tensor.place.base)
-            op.res[0].replace_all_uses_with(address(tensor, 0, to))
+            op.res[0].replace_all_uses_with(_given(op, to.data(op.args[0]), to))
         case AllocaOp():
             to.known[op.res[0]] = _alloca(op, to)
         case LoadOp():
@@ -77,6 +74,18 @@ def _alloca(op: AllocaOp, to: Lowering) -> CuteType:
     made = builder.insert(llvm.AllocaOp(builder.number(1), slots, alignment=16))
     to.registers.add(made.res)
     return MemRefType(Tensor(tensor.pointer, tensor.layout, Place(made.res)))
+
+
+def _given(op: ToAddressOp, tensor: Tensor, to: Lowering) -> SSAValue:
+    """The pointer that an operation gives away. One that only names registers anew lets them be registers."""
+    place = tensor.place
+    assert place is not None
+    if place.base in to.registers:
+        start = place.high + place.low
+        if isinstance(start, int) and start == 0 and all(isinstance(u.operation, MakePtrOp) for u in op.res[0].uses):
+            return place.base
+        to.registers.share(place.base)
+    return address(tensor, 0, to)
 
 
 def read(tensor: Tensor, offset: Any, kind: Attribute, to: Lowering) -> SSAValue:
