@@ -25,6 +25,7 @@ from toolchain.knobs import one_numpy_thread
 from toolchain.runtime import Executor, open_executor
 from toolchain.runtime.executor import Loaded
 
+from .filters import EVERYTHING, Filter
 from .journal import Journal
 from .result import Row
 from .retries import DeviceLost, declared
@@ -34,13 +35,15 @@ STOPS = (signal.SIGINT, signal.SIGTERM)  # what ends a run from outside
 
 @dataclass(frozen=True)
 class Site:
-    """Where a job runs. `gate` is a lock held while the device works, so that a time measures one process alone."""
+    """Where a job runs. `gate` is a lock held while the device works, so that a time measures one process alone.
+    `filter`: which rows to make."""
 
     bundle: Bundle
     executor: Executor
     sources: Sequence[str]
     seed: int
     gate: AbstractContextManager[Any]
+    filter: Filter = EVERYTHING
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Plan:
     journal: Journal
     name: str
     silent_s: float | None = None
+    filter: Filter = EVERYTHING
 
 
 def run_here(jobs: Mapping[int, Job], site: Site, journal: Journal) -> Generator[tuple[int, list[Row]]]:
@@ -179,7 +183,7 @@ def _open(plan: Plan, gate: AbstractContextManager[Any]) -> None:
         _here.refused = error
         return
     free = nullcontext() if executor.kind == "cpu" else gate
-    site = Site(Bundle.load(plan.bundle), executor, plan.sources, plan.seed, free)
+    site = Site(Bundle.load(plan.bundle), executor, plan.sources, plan.seed, free, plan.filter)
     _here.opened = _Here(site, plan.journal, plan.name)
 
 
@@ -206,6 +210,8 @@ def _written(job: Job, site: Site, journal: Journal, key: tuple[str, int]) -> li
     ran.clear()
     journal.begin(key)
     for found in job.rows(site):
+        if not site.filter.takes(found.cell, found.shape):
+            continue
         row = replace(found, entries=tuple(sorted({loaded.symbol for loaded in ran})))
         journal.ran(sorted(ran - known))
         journal.add(key, row)

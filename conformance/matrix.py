@@ -22,6 +22,7 @@ from toolchain.runtime import Executor, open_executor
 from .cases import CASES, Case
 from .cells import loans_of, sources_of
 from .coverage import NO_SUITES, Suite, check_selected, lacking
+from .filters import EVERYTHING, Filter
 from .jobs import Job, Plan, Site, run_here, run_in_processes
 from .journal import Journal, Record, bundle_hash, check_same, code_hash
 from .native import cut_off_native, native_rows
@@ -36,14 +37,15 @@ FEW = 12  # jobs: with fewer, starting processes would cost more than it saves
 
 LAUNCH = 1e7  # in units of `cost`: what a launch takes on the interpreter however small it is
 
+FIRST = "the run ended with the first failure"
 NATIVE = "native"  # the journal's name for what the C++ tools do
 
 
 class Progress(Protocol):
-    """Told the rows of a job that has ended, and how much of the work is done, in any unit; 0 of 0 where that is
-    not known."""
+    """Told the rows of a job that has ended, how much of the work is done, in any unit, and how many of how many jobs;
+    0 of 0 where that is not known."""
 
-    def __call__(self, rows: Sequence[Row], done: float, total: float, /) -> object: ...
+    def __call__(self, rows: Sequence[Row], done: float, total: float, jobs: tuple[int, int], /) -> object: ...
 
 
 def nobody(*_: object) -> None:
@@ -72,6 +74,8 @@ def run_matrix(
     full: bool = True,
     processes: int = 1,
     resume: bool = False,
+    filter: Filter = EVERYTHING,  # noqa: A002
+    exit_first: bool = False,
     command: Sequence[str] = (),
     progress: Progress = nobody,
 ) -> Results:
@@ -82,6 +86,8 @@ def run_matrix(
     `suites`: further cells beside those of the ops, by the name that selects them.
     `native`: the open C++ tools to compare with, or a text that says why there are none; None leaves these cells out.
     `full`: the interpreter runs every case; otherwise only the cases that `smallest` picks for each entry.
+    `filter`: which of the chosen cells, and of their shapes.
+    `exit_first`: the run ends with the first job that has a failed row; cells that it did not get to are "not run".
     `command`: the words that started the run, for the results.
     `progress`: called with the rows of each job that has ended, and how much of the work is done.
     A KeyboardInterrupt ends the run early: each cell without a result gets a "not run" row, and the results are
@@ -105,14 +111,16 @@ def run_matrix(
         for name, suite in suites.items():
             if name in use_names:
                 jobs += suite.jobs([d for d in run_dtypes if (name, d) not in lacks.cells], executor.kind)
-        work[executor.name] = dict(enumerate(jobs))
+        work[executor.name] = dict(enumerate(job for job in jobs if _may_run(job, executor, use_sources, filter)))
     if not any(work.values()):
         where = ", ".join(executor.name for executor in executors)
-        raise UsageError(f"no case of {', '.join(use_names)} in {', '.join(use_dtypes)} runs on {where}")
+        which = f" and is {filter.words}" if filter.words else ""
+        raise UsageError(f"no case of {', '.join(use_names)} in {', '.join(use_dtypes)}{which} runs on {where}")
     run = {
         "bundle": bundle_hash(bundle), "code": code_hash(), "executors": ", ".join(work),
         "sources": ", ".join(use_sources), "dtypes": ", ".join(use_dtypes), "ops": ", ".join(use_names),
         "seed": str(seed), "cases": "full" if full else "smallest",
+        **({"filter": filter.words} if filter.words else {}),
     }  # fmt: skip
     origin = describe(bundle, executors, command)
     before = journal.read() if resume else None
@@ -120,30 +128,39 @@ def run_matrix(
         check_same(journal, before.run, run)
     journal.start(run, before)
     done = before.ended if before else frozenset[tuple[str, int]]()
-    stopped = ""
+    stopped, why = "", "interrupted"
     try:
         for executor in executors:
             jobs = {n: job for n, job in work[executor.name].items() if (executor.name, n) not in done}
-            _run(jobs, bundle, executor, use_sources, seed, processes, journal, progress)
-        if native is not None and (NATIVE, 0) not in done:
+            site = Site(bundle, executor, use_sources, seed, nullcontext(), filter)
+            if not _run(jobs, site, processes, journal, progress, exit_first=exit_first):
+                why = FIRST
+                break
+        if native is not None and (NATIVE, 0) not in done and why != FIRST:
             interpreter = partial(open_executor, "cpu")
             journal.begin((NATIVE, 0))
             for row in native_rows(
-                bundle, native, interpreter, cases, sources=use_sources, dtypes=use_dtypes, seed=seed
+                bundle, native, interpreter, cases, sources=use_sources, dtypes=use_dtypes, seed=seed, filter=filter
             ):
-                journal.add((NATIVE, 0), row)
-                progress([row], 0, 0)
+                if filter.takes(row.cell, row.shape):
+                    journal.add((NATIVE, 0), row)
+                    progress([row], 0, 0, (0, 0))
             journal.end((NATIVE, 0))
     except KeyboardInterrupt as error:
         stopped = "SIGTERM" if isinstance(error, Terminated) else "SIGINT"
     record = _read(journal)
-    rows = _all_rows(record, bundle, executors, work, use_sources)
+    rows = _all_rows(record, bundle, executors, work, use_sources, why)
     if native is not None and (NATIVE, 0) not in record.ended:
-        rows += cut_off_native(bundle, cases, record.of((NATIVE, 0)), sources=use_sources, dtypes=use_dtypes)
-    rows += [row for executor in executors for row in lacks.rows(executor, use_sources)]
+        rows += cut_off_native(
+            bundle, cases, record.of((NATIVE, 0)), sources=use_sources, dtypes=use_dtypes, filter=filter, detail=why
+        )
+    rows = [row for row in rows if filter.takes_cell(row.cell)]
+    absent = [row for executor in executors for row in lacks.rows(executor, use_sources)]
+    rows += [row for row in absent if filter.takes(row.cell, row.shape)]
     environment = {
         **({"borrows": loans} if (loans := loans_of(use_sources)) else {}),
         **({"interrupted": stopped} if stopped else {}),
+        **({"filter": filter.words} if filter.words else {}),
         **({"not run": lacks.words} if lacks.words else {}),
         **({"retries": again} if (again := _retries(record, work)) else {}),
         "executors": ", ".join(executor.name for executor in executors),
@@ -174,21 +191,28 @@ def _retries(record: Record, work: Mapping[str, Mapping[int, Job]]) -> str:
     return f"{len(lines)}: {'; '.join(lines)}" if lines else ""
 
 
+def _may_run(job: Job, executor: Executor, sources: Sequence[str], chosen: Filter) -> bool:
+    """False for a job of which no row is to be run."""
+    cells = (Cell(job.op, source, dtype, executor) for dtype in job.dtypes for source in sources)
+    return any(chosen.may_take(cell.name, job.shape) for cell in cells)
+
+
 def _all_rows(
     record: Record,
     bundle: Bundle,
     executors: Sequence[Executor],
     work: Mapping[str, Mapping[int, Job]],
     sources: Sequence[str],
+    why: str,
 ) -> list[Row]:
-    """The rows of the journal in the order of the jobs, and those of jobs that were cut off."""
+    """The rows of the journal in the order of the jobs, and those of jobs that were cut off, which say `why`."""
     rows: list[Row] = []
     for executor in executors:
         for number, job in work[executor.name].items():
             key = (executor.name, number)
             rows += (replace(row, retries=len(record.retries.get(key, ()))) for row in record.of(key))
             if key not in record.ended:
-                rows += cut_off(job, bundle, executor, sources, record.of(key))
+                rows += cut_off(job, bundle, executor, sources, record.of(key), detail=why)
     return [*rows, *record.of((NATIVE, 0))]
 
 
@@ -223,22 +247,16 @@ def op_jobs(cases: Sequence[Case], dtypes: Sequence[str], wanted: Wanted | None)
 
 
 def _run(
-    jobs: Mapping[int, Job],
-    bundle: Bundle,
-    executor: Executor,
-    sources: Sequence[str],
-    seed: int,
-    processes: int,
-    journal: Journal,
-    progress: Progress,
-) -> None:
+    jobs: Mapping[int, Job], site: Site, processes: int, journal: Journal, progress: Progress, *, exit_first: bool
+) -> bool:
+    """False if the run ended with the first failure."""
+    bundle, executor, sources, seed = site.bundle, site.executor, site.sources, site.seed
     gpu = executor.kind != "cpu"
     opened = f"cuda:{executor.device[1]}" if gpu else "cpu"
     silent_s = retries().silent_s if gpu else None
-    plan = Plan(bundle.root, opened, sources, seed, journal, executor.name, silent_s)
+    plan = Plan(bundle.root, opened, sources, seed, journal, executor.name, silent_s, site.filter)
 
     def here(numbers: Collection[int]) -> Rows:
-        site = Site(bundle, executor, sources, seed, nullcontext())
         return run_here({number: jobs[number] for number in numbers}, site, journal)
 
     def apart(numbers: Collection[int]) -> Rows:
@@ -260,6 +278,9 @@ def _run(
     )  # fmt: skip
     total, done = sum(job.cost for job in jobs.values()), 0.0
     with closing(rows):  # an interrupt ends the processes here, not when garbage is collected
-        for number, found in rows:
+        for ended, (number, found) in enumerate(rows, 1):
             done += jobs[number].cost
-            progress(found, done, total)
+            progress(found, done, total, (ended, len(jobs)))
+            if exit_first and any(row.status in ("failed", "error") for row in found):
+                return False
+    return True

@@ -122,10 +122,11 @@ class OpRows:
     def __call__(self, site: Site) -> Iterator[Row]:
         case, executor = self.case, site.executor
         cells = [
-            Cell(case.op, source, dtype, executor)
+            cell
             for dtype in self.dtypes
             for source in site.sources
             if has_cell(site.bundle, source, case.op, dtype)
+            and site.filter.may_take((cell := Cell(case.op, source, dtype, executor)).name, case.shape)
         ]
         if not cells:
             return
@@ -144,6 +145,8 @@ class OpRows:
             if self.only is not None and only is None:
                 continue
             for shape, launcher in launchers(case, cell.dtype, inputs, site.bundle, cell.source, executor, only):
+                if not site.filter.takes(cell.name, shape):
+                    continue
                 if isinstance(launcher, NotInterpretable):
                     yield cell.row(shape, status="not run", detail=str(launcher.args[0]))
                 elif isinstance(launcher, TilestackError):

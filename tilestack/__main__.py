@@ -21,6 +21,7 @@ try:
         export_cpp,
         formatting,
         inspecting,
+        matrix,
         model,
         planning,
         provenance,
@@ -53,7 +54,7 @@ exit codes:
 
 GROUPS = (
     compile_bundle, tuning, assembling, tileir, formatting, inspecting, diffing, cute_opt, drawing, export_cpp,
-    publishing, model, checking, reporting, planning, caching, provenance, stack,
+    publishing, model, matrix, checking, reporting, planning, caching, provenance, stack,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 

@@ -1,33 +1,60 @@
-"""How far a run of the conformance matrix is: each row on a terminal, elsewhere a line every ten seconds."""
+"""How far a run of the matrix is: on a terminal rows and a last line, elsewhere a line every ten seconds."""
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from functools import partial
+from typing import Self, TextIO
 
 from conformance.result import Row
+from toolchain import knobs
 
 EVERY_S = 10.0
 ENOUGH = 0.1  # of the work has to be done before it says how long the rest takes: the first jobs include starting up
+CLEAR = "\r\x1b[2K"  # goes to the start of the line and empties it
+COLOURS = {"passed": "32", "failed": "31", "error": "31", "not run": "33"}  # green, red, yellow
 
 
 @dataclass
 class Show:
     """Told the rows of each job. `rows`: whether each is printed; failures always are. `lines`: whether there is a line
-    every EVERY_S seconds inside the `with`, be there new rows or not."""
+    every EVERY_S seconds inside the `with`, be there new rows or not. `status`: gets the line that a terminal shows
+    below the rows after each job, and an empty one at the end. `coloured`: whether a row's status is."""
 
     rows: bool
     lines: bool
     say: Callable[[str], object]
     now: Callable[[], float] = time.monotonic
+    status: Callable[[str], object] | None = None
+    coloured: bool = False
+
+    @classmethod
+    def on(cls, stream: TextIO, *, quiet: bool) -> Self:
+        """On a terminal, or on anything else."""
+        say = partial(print, file=stream, flush=True)
+        if not stream.isatty():
+            return cls(rows=False, lines=True, say=say)
+        if knobs.plain_output():
+            return cls(rows=not quiet, lines=False, say=say)
+
+        def status(line: str) -> None:
+            width = shutil.get_terminal_size().columns - 1
+            print(f"{CLEAR}{line[:width]}", end="", file=stream, flush=True)
+
+        def above(line: str) -> None:
+            say(f"{CLEAR}{line}")
+
+        return cls(rows=not quiet, lines=False, say=above, status=status, coloured=True)
 
     def __post_init__(self) -> None:
         self._started = self.now()
         self._cells = 0
         self._done = self._total = 0.0
+        self._jobs = (0, 0)
         self._over = threading.Event()
         self._ticking = threading.Thread(target=self._tick, daemon=True)
 
@@ -38,26 +65,34 @@ class Show:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
+        if self.status:
+            self.status("")
 
-    def __call__(self, rows: Sequence[Row], done: float, total: float) -> None:
-        """`done` of `total` of the work is done, in any unit."""
+    def __call__(self, rows: Sequence[Row], done: float, total: float, jobs: tuple[int, int]) -> None:
+        """`done` of `total` of the work is done, in any unit; `jobs`: how many of how many have ended."""
         self._cells += len(rows)
-        self._done, self._total = done, total
+        self._done, self._total, self._jobs = done, total, jobs
         for row in rows:
             if row.status in ("failed", "error"):
-                self.say(f"{row.status}: {row.cell} {row.shape}: {row.detail}")
+                self.say(f"{self._painted(row.status)}: {row.cell} {row.shape}: {row.detail}")
             elif self.rows:
-                self.say(f"{row.status}: {row.cell} {row.shape}  {row.share or row.detail}")
+                self.say(f"{self._painted(row.status)}: {row.cell} {row.shape}  {row.share or row.detail}")
+        if self.status:
+            self.status(self.line())
+
+    def _painted(self, status: str) -> str:
+        return f"\x1b[{COLOURS[status]}m{status}\x1b[0m" if self.coloured else status
 
     def _tick(self) -> None:
         while not self._over.wait(EVERY_S):
             self.say(self.line())
 
     def line(self) -> str:
-        """How far it is: cells, the share of the work, and the time left as soon as that can be told."""
+        """How far it is: cells, jobs, the share of the work, and the time left as soon as that can be told."""
         passed = self.now() - self._started
         if not self._total:
             return f"{self._cells} cells in {passed:.0f} s"
         share = self._done / self._total
         left = f", about {passed * (1 - share) / share:.0f} s left" if share >= ENOUGH else ""
-        return f"{self._cells} cells in {passed:.0f} s, {share:.0%} of the work{left}"
+        ended, of = self._jobs
+        return f"{self._cells} cells in {passed:.0f} s, {ended} of {of} jobs, {share:.0%} of the work{left}"

@@ -62,6 +62,8 @@ NETWORK_SETTINGS = (
     "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT",
 )  # fmt: skip
 
+NO_COLOR = Knob("NO_COLOR", "anything, for output without colours on a terminal", "colours on a terminal")
+
 NUMPY_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -119,6 +121,11 @@ def jobs() -> int:
 def chosen_tmpdir() -> Path | None:
     """The folder for temporary files that the user named. Python takes another one where it cannot be written."""
     return Path(chosen) if (chosen := os.environ.get("TMPDIR")) else None
+
+
+def plain_output() -> bool:
+    """True if the user wants no colours, or the terminal knows none: https://no-color.org."""
+    return bool(os.environ.get(NO_COLOR.name)) or os.environ.get("TERM") == "dumb"
 
 
 @contextmanager

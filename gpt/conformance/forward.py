@@ -46,6 +46,7 @@ def run_forward(site: Site, case: ForwardCase, dtype: str) -> Iterator[Row]:
     on_cpu = executor.kind == "cpu"
     sources = sources_of(site.bundle, "forward", dtype, site.sources)
     cells = [Cell("forward", source, dtype, executor) for source in sources]
+    cells = [cell for cell in cells if site.filter.takes_cell(cell.name)]
     skipped = [size for size in case.sizes if on_cpu and (size not in case.cpu_sizes or dtype not in case.cpu_dtypes)]
     for cell in cells:
         for size in skipped:
@@ -54,12 +55,14 @@ def run_forward(site: Site, case: ForwardCase, dtype: str) -> Iterator[Row]:
     if not sizes:
         return
     weights = case.weights().astype(dtype)
-    launchers = {s: Launcher(site.bundle, s, executor, borrows=borrows(s)) for s in sources}
+    launchers = {s: Launcher(site.bundle, s, executor, borrows=borrows(s)) for s in {c.source for c in cells}}
     models = {s: GPT(case.config, weights, launcher, dtype) for s, launcher in launchers.items()}
     for size in sizes:
         tokens = np.random.default_rng(site.seed).integers(0, case.config.vocab_size, size).astype(np.int32)
         expected = functools.cache(functools.partial(_expected, case.config, weights, tokens, dtype))
         for cell in cells:
+            if not site.filter.takes(cell.name, _shape(case, size)):
+                continue
             row = attempt(cell, _shape(case, size), _check_logits, models[cell.source], tokens, expected, dtype, site)
             yield with_loans(row, launchers[cell.source])
     if case.prompt:
@@ -134,4 +137,6 @@ def _greedy(
 
     for cell in cells:
         shape = f"{case.model} greedy {count} tokens after {case.prompt.decode()!r}"
+        if not site.filter.takes(cell.name, shape):
+            continue
         yield attempt(cell, shape, check, models[cell.source])

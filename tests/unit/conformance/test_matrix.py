@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from conformance import coverage
 from conformance.cases import CASES
 from conformance.coverage import Suite
+from conformance.filters import EVERYTHING, parse
 from conformance.jobs import Job, Site
 from conformance.journal import Journal
 from conformance.matrix import run_matrix
@@ -28,9 +29,11 @@ Run = Callable[..., Results]
 
 @dataclass
 class Three:
-    """A suite of three jobs of two rows each. `ends`: what the second job raises before its second row."""
+    """A suite of three jobs of two rows each. `ends`: what the second job raises before its second row. `fails`: the
+    job whose first row is a failure."""
 
     ends: type[BaseException] | None = None
+    fails: str = ""
     ran: list[str] = field(default_factory=list)
 
     def __call__(self, dtypes: Sequence[str], kind: str) -> Sequence[Job]:
@@ -41,7 +44,7 @@ class Three:
         def rows(site: Site) -> Iterator[Row]:
             cell = Cell("three", "mlir", "f32", site.executor)
             self.ran.append(name)
-            yield cell.row(f"{name} 1", status="passed", error=1 / 3, bound=0.5)
+            yield cell.row(f"{name} 1", status="failed" if name == self.fails else "passed", error=1 / 3, bound=0.5)
             if name == "b" and self.ends:
                 raise self.ends
             yield cell.row(f"{name} 2", status="passed")
@@ -124,6 +127,31 @@ def test_another_bundle_is_not_resumed(run: Run, bundle: Bundle) -> None:
     manifest.write_text(manifest.read_text() + " ")
     with pytest.raises(UsageError, match=r"of another run.* bundle: "):
         run(Three(), resume=True)
+
+
+def test_a_filter_is_of_rows(run: Run) -> None:
+    suite = Three()
+    results = run(suite, filter=replace(EVERYTHING, only=frozenset({("three-mlir-f32-cpu", "b 2")})))
+    assert suite.ran == ["b"] and shapes(results) == [("b 2", "passed")]
+    assert "b 2" in results.environment["filter"]
+    assert shapes(run(Three(), filter=parse("three and mlir", ["1"]))) == [(f"{name} 1", "passed") for name in "abc"]
+    with pytest.raises(UsageError, match="no case of three in f32 and is bf16 runs on cpu interpreter"):
+        run(Three(), filter=parse("bf16", []))
+
+
+def test_a_run_with_another_filter_is_not_resumed(run: Run) -> None:
+    run(Three(KeyboardInterrupt))
+    with pytest.raises(UsageError, match="filter: all then, mlir now"):
+        run(Three(), filter=parse("mlir", []), resume=True)
+
+
+def test_a_run_may_end_with_the_first_failure(run: Run) -> None:
+    suite = Three(fails="b")
+    results = run(suite, exit_first=True)
+    assert suite.ran == ["a", "b"] and not results.green and not results.interrupted
+    assert shapes(results)[2:] == [("b 1", "failed"), ("b 2", "passed"), ("c", "not run")]
+    assert results.rows[-1].detail == "the run ended with the first failure"
+    assert len(shapes(run(Three(fails="b")))) == 6
 
 
 def test_what_the_bundle_lacks_is_not_run_and_said_once(bundle: Bundle, journal: Journal) -> None:

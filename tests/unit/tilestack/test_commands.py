@@ -153,15 +153,6 @@ def test_inspect_says_what_is_missing(run: Run, bundle: Path, tmp_path: Path) ->
     assert run("inspect", tmp_path).code == 5
 
 
-def test_matrix_list(run: Run) -> None:
-    rows = json.loads(run("matrix", "list", "--json").out)
-    lines = run("matrix", "list").out.splitlines()
-    assert len(rows) == len(lines) > 50
-    assert {row["source"] for row in rows} == {"mlir", "py", "cute"}
-    for row, line in zip(rows, lines, strict=True):
-        assert line.split()[:3] == [row["source"], row["dtype"], row["symbol"]]
-
-
 def test_matrix_run_and_report(run: Run, bundle: Path, tmp_path: Path) -> None:
     words = ["matrix", "run", "--bundle", bundle, "--executor", "cpu", "--op", "gelu", "--dtype", "f32"]
     ran = run(*words, "--report", tmp_path / "report")
