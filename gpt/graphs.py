@@ -5,6 +5,8 @@ Data that changes from run to run (tokens, positions, the cache) is in memory wh
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,20 @@ from toolchain.errors import UsageError
 from .model import GPT, KVCache, Tokens
 
 
-class Forward:
-    """A forward pass of B sequences of T tokens. `logits` (B, T, V) are overwritten by each run."""
+def _ready(model: GPT, launch: Callable[[], None], *, graph: bool) -> Callable[[], object]:
+    """What runs these launches: the replay of a graph, or the launches themselves."""
+    if not graph:
+        return launch
+    with model.executor.capture() as captured:
+        launch()
+    return captured.replay
 
-    def __init__(self, model: GPT, batch: int, length: int) -> None:
+
+class Forward:
+    """A forward pass of B sequences of T tokens. `logits` (B, T, V) are overwritten by each run. With `graph=False` the
+    launches go out one by one, which shows what a graph is worth."""
+
+    def __init__(self, model: GPT, batch: int, length: int, *, graph: bool = True) -> None:
         """Raises UsageError for sizes that the model does not take."""
         tokens = np.zeros((batch, length), np.int32)
         model.check_tokens(tokens)
@@ -27,8 +39,7 @@ class Forward:
         out = model.new_logits(batch * length)
         self.logits = model.visible(out).unflatten(0, batch, length)
         model.place(self._work, tokens, np.zeros(batch, np.int32))
-        with model.executor.capture() as self._graph:
-            model.passes.forward(self._work, batch, length, out)
+        self._run = _ready(model, functools.partial(model.passes.forward, self._work, batch, length, out), graph=graph)
 
     def set_tokens(self, tokens: Tokens) -> None:
         """The tokens (B, T) of the next runs. Raises UsageError."""
@@ -38,25 +49,28 @@ class Forward:
 
     def run(self) -> None:
         """Starts one forward pass; `logits` hold its result once the executor is synchronized."""
-        self._graph.replay()
+        self._run()
 
 
 class Decode:
     """Decoding steps of one token per sequence over a cache. A step reads each sequence's token from device memory,
     appends it, and writes the likeliest next token there. So for greedy decoding the host only launches.
 
-    `logits` (B, V) after the last token; `tokens` (B) i32: those of the next step.
+    `logits` (B, V) after the last token; `tokens` (B) i32: those of the next step. `graph`: as for Forward.
     """
 
-    def __init__(self, model: GPT, cache: KVCache) -> None:
+    def __init__(self, model: GPT, cache: KVCache, *, graph: bool = True) -> None:
         self.model, self.cache = model, cache
         self._work = model.new_workspace(cache.batch, 1)
         out = model.new_logits(cache.batch)
         self.logits, self.tokens = model.visible(out), self._work.tokens
         spans, parts = model.new_spans(cache), model.new_parts(cache.batch)
-        with model.executor.capture() as self._graph:
+
+        def launch() -> None:
             model.passes.decode(self._work, cache.layer, cache.batch, spans, out)
             model.passes.next_token(self.logits, parts, self._work.tokens, self._work.positions)
+
+        self._run = _ready(model, launch, graph=graph)
 
     def reset(self, tokens: Tokens, lengths: NDArray[np.integer[Any]] | None = None) -> None:
         """Set the next step's tokens (B,), and how many positions of each sequence (B,) are filled: by default the
@@ -71,5 +85,5 @@ class Decode:
         """Starts one step. Raises UsageError if the cache is full."""
         if int(self.cache.lengths.max()) >= self.cache.positions:
             raise UsageError(f"the cache of {self.cache.positions} positions is full", hint="make a longer one")
-        self._graph.replay()
+        self._run()
         self.cache.lengths += 1

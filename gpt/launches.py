@@ -60,15 +60,16 @@ def launched(
     dtype: str,
     executor: DryExecutor,
     use: Callable[[GPT], object],
+    model: Callable[[GPTConfig, Weights, Launcher, str], GPT] = GPT,
 ) -> list[EntrySpec]:
     """The entries among `specs` that a model launches when `use` is called with it. `specs`: those of one source, and
-    behind them those of the source that it borrows from. Raises BundleError or LaunchError for a launch that none of
-    them fits."""
+    behind them those of the source that it borrows from. `model`: makes the model. Raises BundleError or LaunchError
+    for a launch that none of them fits."""
     own = {name for spec in specs for name in spec.targets}
     policies = {name: policy for name, policy in committed().policies.items() if name in own or name == DEFAULT}
     bundle = Bundle(Path(), tuple(BundleEntry(spec, _NOTHING, _FORM, {}) for spec in specs), {}, policies)
     source = specs[0].source
-    use(GPT(config, weights, Launcher(bundle, source, executor, borrows=borrows(source)), dtype))
+    use(model(config, weights, Launcher(bundle, source, executor, borrows=borrows(source)), dtype))
     return list(executor.launched.values())
 
 

@@ -70,11 +70,12 @@ class GPT:
     `folded`: True makes the norms of many rows part of the products beside them (see fold.py and squares.py); by
     default this is done if the target has kernels for it.
     `policy`: by default the one that the bundle has for the launcher's target.
+    `vocabulary_step`: the vocabulary is padded to a multiple of it.
     """
 
     def __init__(
         self, config: GPTConfig, weights: Weights, launcher: Launcher, dtype: str = "bf16", *,
-        folded: bool | None = None, policy: Policy | None = None,
+        folded: bool | None = None, policy: Policy | None = None, vocabulary_step: int = VOCABULARY_STEP,
     ) -> None:  # fmt: skip
         """Copies the weights to the device. Raises UsageError if they do not fit the config, or if `folded` is asked
         for and this model cannot be folded."""
@@ -82,7 +83,7 @@ class GPT:
         self.config, self.launcher, self.dtype = config, launcher, dtype
         self.storage = "f32" if dtype == "tf32" else dtype
         self.executor = launcher.executor
-        self.vocabulary = cdiv(config.vocab_size, VOCABULARY_STEP) * VOCABULARY_STEP  # padded
+        self.vocabulary = cdiv(config.vocab_size, vocabulary_step) * vocabulary_step  # padded
         policy = policy or launcher.bundle.policy(launcher.target)
         if folded is None and launcher.borrows and launcher.source_of(FOLDED, dtype) != launcher.source:
             folded = False  # a source that has no kernels for it runs its own products and norms

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpt.model import KVCache
+from gpt.model import GPT, KVCache
 from toolchain.errors import ConformanceError
 
 from ..cases.cases import DecodeCase
@@ -24,6 +25,9 @@ from .kernels import Kernels
 from .models import BACKENDS, Models
 from .our_side import poison
 from .rig import Rig
+
+if TYPE_CHECKING:
+    from gpt.graphs import Decode
 
 PREFILL_SEQUENCES = 8  # at a time
 
@@ -82,7 +86,11 @@ class DecodeBench:
     def ours(self, kernels: Kernels) -> Contender:
         from gpt.graphs import Decode  # here: a model that cannot be captured is a row, not the end of the run
 
-        side, model, case = self.rig.torch, self.models.ours(kernels), self.case
+        return self.step_of(self.models.ours(kernels), Decode)
+
+    def step_of(self, model: GPT, decode: Callable[[GPT, KVCache], Decode]) -> Contender:
+        """Steps of a model of ours; `decode` makes them ready to run."""
+        side, case = self.rig.torch, self.case
         state = KVCache(model, case.batch, case.positions)
         # (B, P, H, D) of each layer as (B, H, P, D): the same memory, seen from PyTorch
         pairs = [[torch.from_dlpack(x).transpose(1, 2) for x in state.layer(i)] for i in range(case.config.n_layer)]
@@ -90,7 +98,7 @@ class DecodeBench:
         for ours, theirs in zip((*cache.k, *cache.v), (*self.before.k, *self.before.v), strict=True):
             ours.copy_(theirs)
         side.synchronize()
-        step = Decode(model, state)
+        step = decode(model, state)
         tokens = self.tokens.cpu().numpy().astype(np.int32)
         lengths = np.full(case.batch, self.last, np.int32)
         prepare = functools.partial(step.reset, tokens, lengths)
