@@ -43,7 +43,7 @@ class OurSide:
         self, run: Callable[[], object], prepare: Callable[[], object], samples: int = HOST_SAMPLES
     ) -> HostTime | None:
         """The host's time in `run`, which launches a graph on a GPU without waiting for it: medians of `samples` runs,
-        each started on an idle device. None on a CPU, where the host does the work."""
+        each started on an idle device. None on a CPU, where the host does the work, and if `run` launches no graph."""
         if self.executor.kind != "cuda":
             return None
         times: list[float] = []
@@ -55,6 +55,8 @@ class OurSide:
                 run()
                 times.append(time.perf_counter() - started)
         self.executor.synchronize()
+        if not launches:
+            return None
         return HostTime(1e6 * statistics.median(times), 1e6 * statistics.median(launches))
 
     def share(self, tensor: Any) -> DeviceBuffer:

@@ -1,0 +1,1 @@
+"""The kernels that the study of one op compares."""
