@@ -12,16 +12,32 @@ from gpt.config import PRESETS
 from gpt.launches import DryExecutor, launched
 from gpt.model import GPT
 from gpt.weights import random_weights
-from toolchain import bundle, knobs
-from toolchain.cache import Cache
+from toolchain.bundle import Compiled
 from toolchain.entry import EntrySpec
-from toolchain.errors import ToolchainError
-from toolchain.pipeline import compile_entries, tools_used
-from toolchain.sources import load_source, packages
-from toolchain.targets import select
 
-from .ablation import DTYPE, FORWARD, MODEL, SEED, SMS, SOURCE, STAGES, TARGET, decoder, model
+from . import bundles
+from .ablation import DTYPE, FORWARD, MODEL, SEED, STAGES, decoder, model
 from .stages import Stage
+
+
+def build(folder: Path) -> None:
+    """A bundle for each set of entries, with what its stages launch."""
+    config = PRESETS[MODEL]
+    weights = random_weights(config, SEED).astype(DTYPE)
+    everything = bundles.entries()
+    wanted: dict[str, tuple[Stage, dict[str, EntrySpec]]] = {}
+    for stage in STAGES:
+        specs = stage.entries(everything)
+        _, found = wanted.setdefault(stage.bundle, (stage, {}))
+        executor = DryExecutor(bundles.TARGET, bundles.SMS)
+        used = launched(specs, config, weights, DTYPE, executor, _use, functools.partial(model, stage))
+        names = {spec.symbol for spec in used}
+        found |= {spec.symbol: spec for spec in specs if spec.symbol in names}
+        print(f"{stage.name}: {len(names)} entries", flush=True)
+    order = {spec.symbol: number for number, spec in enumerate(everything)}
+    for name, (stage, found) in wanted.items():
+        specs = sorted(found.values(), key=lambda spec: order[spec.symbol])
+        bundles.write(folder / name, specs, _same if stage.overlap else _apart)
 
 
 def _use(made: GPT) -> None:
@@ -31,35 +47,12 @@ def _use(made: GPT) -> None:
     step.run()
 
 
-def build(folder: Path) -> None:
-    """A bundle for each set of entries, with what its stages launch."""
-    config = PRESETS[MODEL]
-    weights = random_weights(config, SEED).astype(DTYPE)
-    package = packages()[SOURCE]
-    everything = [spec for spec in load_source(package).entries() if spec.runs_on(TARGET)]
-    wanted: dict[str, tuple[Stage, dict[str, EntrySpec]]] = {}
-    for stage in STAGES:
-        specs = stage.entries(everything)
-        _, found = wanted.setdefault(stage.bundle, (stage, {}))
-        used = launched(
-            specs, config, weights, DTYPE, DryExecutor(TARGET, SMS), _use, functools.partial(model, stage)
-        )  # fmt: skip
-        names = {spec.symbol for spec in used}
-        found |= {spec.symbol: spec for spec in specs if spec.symbol in names}
-        print(f"{stage.name}: {len(names)} entries", flush=True)
-    targets, cache = select([TARGET]), Cache.configured()
-    order = {spec.symbol: number for number, spec in enumerate(everything)}
-    for name, (stage, found) in wanted.items():
-        entries = [(package, spec) for spec in sorted(found.values(), key=lambda spec: order[spec.symbol])]
-        outcome = compile_entries(entries, targets, cache, jobs=knobs.jobs())
-        if outcome.failures:
-            first = outcome.failures[0]
-            raise ToolchainError(f"{name}: {len(outcome.failures)} cells did not compile; {first.cell}: {first.error}")
-        compiled = outcome.compiled
-        if not stage.overlap:
-            compiled = [
-                replace(one, artifact=replace(one.artifact, form=replace(one.artifact.form, waits=False)))
-                for one in compiled
-            ]
-        bundle.write(folder / name, compiled, tools_used(targets, ["tile-ir"]))
-        print(f"{folder / name}: {len(compiled)} entries, {outcome.made} made", flush=True)
+def _same(compiled: Compiled) -> Compiled:
+    return compiled
+
+
+def _apart(compiled: Compiled) -> Compiled:
+    """Begins only after the launch before it has ended."""
+    return replace(
+        compiled, artifact=replace(compiled.artifact, form=replace(compiled.artifact.form, waits=False))
+    )  # fmt: skip

@@ -29,11 +29,16 @@ TRITON_ATTENTION = (
     {"BM": 64, "BN": 64, "num_warps": 4, "num_stages": 2}, {"BM": 128, "BN": 64, "num_warps": 4, "num_stages": 3},
     {"BM": 128, "BN": 64, "num_warps": 8, "num_stages": 3}, {"BM": 128, "BN": 128, "num_warps": 8, "num_stages": 2},
 )  # fmt: skip
-CUTILE_LAYERNORM = tuple(Tile(f"warps{w}", {"TILE": 1024}, {"num_worker_warps": w} if w else {}) for w in (0, 1, 2, 4))
+CUTILE_LAYERNORM = (
+    Tile("plain", {"TILE": 1024}, {}),
+    Tile("warps1", {"TILE": 1024}, {"num_worker_warps": 1}),
+    Tile("warps2", {"TILE": 1024}, {"num_worker_warps": 2}),
+    Tile("warps2-occupancy8", {"TILE": 1024}, {"num_worker_warps": 2, "occupancy": 8}),
+)
 CUTILE_ATTENTION = (
     Tile("64x64", {"TQ": 64, "TK": 64, "D": SIZE}, {}),
     Tile("64x64-occupancy2", {"TQ": 64, "TK": 64, "D": SIZE}, {"occupancy": 2}),
-    Tile("128x64", {"TQ": 128, "TK": 64, "D": SIZE}, {}),
+    Tile("64x64-occupancy4", {"TQ": 64, "TK": 64, "D": SIZE}, {"occupancy": 4}),
     Tile("128x64-warps8", {"TQ": 128, "TK": 64, "D": SIZE}, {"num_worker_warps": 8}),
 )
 
