@@ -39,7 +39,7 @@ def main(words: Sequence[str] | None = None) -> None:
     elif asked.step == "once":
         one_op_build.once(asked.language, asked.op)
     else:
-        asked.output.write_text(json.dumps(one_op_build.seconds(print), indent=1) + "\n")
+        asked.output.write_text(json.dumps({"rows": one_op_build.seconds(print)}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
