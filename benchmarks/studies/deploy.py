@@ -87,14 +87,14 @@ done(token, *torch.cuda.mem_get_info())
 
 def build(folder: Path) -> None:
     """The bundle with what the model launches to continue a text."""
-    from gpt.launches import DryExecutor, continue_text, launched
+    from gpt.launches import DryExecutor, continue_texts, launched
     from toolchain.entry import EntrySpec
 
     from . import bundles
 
     def use(specs: Sequence[EntrySpec], executor: DryExecutor) -> None:
         config = PRESETS["gpt2"]
-        launched(specs, config, random_weights(config, 0).astype("bf16"), "bf16", executor, continue_text(PROMPT, NEW))
+        launched(specs, config, random_weights(config, 0).astype("bf16"), "bf16", executor, continue_texts([PROMPT], NEW))
 
     bundles.write(folder, bundles.launched_by(use))
 
