@@ -94,7 +94,9 @@ def build(folder: Path) -> None:
 
     def use(specs: Sequence[EntrySpec], executor: DryExecutor) -> None:
         config = PRESETS["gpt2"]
-        launched(specs, config, random_weights(config, 0).astype("bf16"), "bf16", executor, continue_texts([PROMPT], NEW))
+        launched(
+            specs, config, random_weights(config, 0).astype("bf16"), "bf16", executor, continue_texts([PROMPT], NEW)
+        )
 
     bundles.write(folder, bundles.launched_by(use))
 
