@@ -16,7 +16,7 @@ from toolchain.bundle import Compiled
 from toolchain.entry import EntrySpec
 
 from . import bundles
-from .ablation import DTYPE, FORWARD, MODEL, SEED, STAGES, decoder, model
+from .ablation_model import DTYPE, FORWARD, MODEL, SEED, STAGES, decoder, model
 from .stages import Stage
 
 

@@ -26,7 +26,7 @@ from ..harness.models import Models
 from ..harness.rig import Rig, open_rig
 from ..peers.pytorch import torch
 from ..peers.torch_side import TorchSide, measure_ceilings
-from .ablation import DECODE, DTYPE, FORWARD, MODEL, SOURCE, STAGES, model
+from .ablation_model import DECODE, DTYPE, FORWARD, MODEL, SOURCE, STAGES, model
 from .stages import WATERFALL, Stage
 
 ROUNDS = 15
