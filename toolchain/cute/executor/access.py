@@ -158,10 +158,12 @@ def load(
     return made
 
 
-def store(warp: Warp, space: int, addresses: Array, data: NDArray[np.uint8], *, align: int = 0) -> None:
+def store(
+    warp: Warp, space: int, addresses: Array, data: NDArray[np.uint8], *, align: int = 0, mask: Any = None
+) -> None:
     """The active threads write bytes (32, width)."""
     width = data.shape[1]
-    for region, lanes, where in parts(warp, space, addresses, width, "writes", align=align):
+    for region, lanes, where in parts(warp, space, addresses, width, "writes", mask, align=align):
         _same_place(warp, region, lanes, where, data)
         note_write(warp, region, where, own(warp, lanes))
         region.data[where] = data[lanes]

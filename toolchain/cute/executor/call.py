@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.ir import Operation
+from xdsl.dialects import llvm
+from xdsl.ir import Operation, SSAValue
 
 from .findings import DivergentBarrier
 from .state import WARP, Array, Wait, Warp
@@ -25,6 +26,11 @@ class Call:
     outs: Sequence[int]
     number: int = 0
     atom: str = ""
+
+    @property
+    def computed(self) -> bool:
+        """True if operands in the place of results are new values, which no such instruction has made."""
+        return not all(map(moved, self.op.operands[: len(self.outs)]))
 
     def arg(self, warp: Warp, index: int) -> Array:
         """An operand, one row for each thread."""
@@ -50,6 +56,14 @@ class Call:
         for register, value in zip(self.outs, results, strict=True):
             warp.env[register] = value
             warp.pending.pop(register, None)
+
+
+def moved(value: SSAValue) -> bool:
+    """True if an instruction of a warpgroup or a slot has given the value: to pass it on writes no register anew."""
+    owner = value.owner
+    if not isinstance(owner, Operation):
+        return True
+    return isinstance(owner, llvm.LoadOp) or owner.name in ("cute_nvgpu.arch.mma.wgmma", "cute_nvgpu.arch.registers")
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ def _on_unsigned(function: Function) -> Function:
 
 def _divided(a: Array, b: Array) -> Array:
     """Rounded to zero, as C does."""
-    quotient = np.abs(a) // np.maximum(np.abs(b), 1)
+    x, y = a.astype(np.int64), b.astype(np.int64)  # of which -2^31 has an opposite
+    quotient = np.abs(x) // np.maximum(np.abs(y), 1)
     return np.where((a < 0) != (b < 0), -quotient, quotient).astype(a.dtype)
 
 

@@ -49,6 +49,7 @@ _SM90: dict[str, Row] = {
     "wgmma.fence": Row(wgmma.fence, aligned=True),
     "wgmma.commit_group": Row(wgmma.commit_group, aligned=True),
     "wgmma.wait_group": Row(wgmma.wait_group, aligned=True),
+    "wgmma.after": Row(wgmma.after),
     "mbarrier.init": Row(barriers.init),
     "mbarrier.inval": Row(barriers.invalidate),
     "mbarrier.init_fence": Row(barriers.fence),

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from ..atoms import find, find_copy
 from ..atoms.mma import MmaAtom
 from ..layout import Layout, size
-from .access import SMEM, count, load, note_write, own, parts
+from .access import SMEM, load, store
 from .call import Call
-from .memory import SHARED_BASE
 from .state import WARP, Warp
 
 ROW = 16  # bytes of a row of 8 elements of 16 bits
@@ -49,10 +48,9 @@ def stmatrix(call: Call, warp: Warp) -> None:
     tile = np.zeros(rows * columns, np.uint16)
     tile[table(atom.register_layout)] = held
     data = np.ascontiguousarray(tile.reshape(columns, rows).T).view(np.uint8)
-    for region, lanes, where in parts(warp, SMEM, call.arg(warp, 0), ROW, "writes", warp.lanes < rows):
-        note_write(warp, region, where, own(warp, lanes))
-        region.data[where] = data[lanes]
-        count(warp, where[:, 0] + SHARED_BASE, lanes, ROW)
+    everyone = np.zeros((WARP, ROW), np.uint8)
+    everyone[:rows] = data
+    store(warp, SMEM, call.arg(warp, 0), everyone, mask=warp.lanes < rows)
 
 
 def numbers(data: NDArray[np.uint8], dtype: str) -> NDArray[Any]:

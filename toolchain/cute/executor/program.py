@@ -18,6 +18,7 @@ from xdsl.ir import Operation, SSAValue
 from ...errors import UsageError
 from ..nvvm.dialect import ReadRegister
 from .access import LOCAL_BASE, SMEM, load, load_local, store, store_local
+from .call import moved
 from .elementwise import function_of, select
 from .findings import NoSemantics
 from .instructions import find
@@ -397,7 +398,7 @@ def _load(op: llvm.LoadOp, pointer: int, out: int) -> Callable[[Warp], None]:
 
 def _store(op: llvm.StoreOp, value: int, pointer: int) -> Callable[[Warp], None]:
     kind, space, align = kind_of(op.value.type), space_of(op.ptr.type), _alignment(op)
-    computed = not _moved(op.value)
+    computed = not moved(op.value)
 
     def run(warp: Warp) -> None:
         addresses, data = warp.env[pointer], kind.to_bytes(warp.env[value])
@@ -407,11 +408,3 @@ def _store(op: llvm.StoreOp, value: int, pointer: int) -> Callable[[Warp], None]
             store(warp, space, addresses, data, align=align)
 
     return run
-
-
-def _moved(value: SSAValue) -> bool:
-    """True if an instruction of a warpgroup or a slot has given the value: to store it writes no register anew."""
-    owner = value.owner
-    if not isinstance(owner, Operation):
-        return True
-    return isinstance(owner, llvm.LoadOp) or owner.name in ("cute_nvgpu.arch.mma.wgmma", "cute_nvgpu.arch.registers")

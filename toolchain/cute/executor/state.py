@@ -121,6 +121,7 @@ class Warp:
         self.in_flight: dict[int, Ticket] = {}  # the same of local memory, by its first byte
         self.loaded: dict[int, int] = {}  # registers that were loaded from local memory, with their first byte
         self.unfenced: set[int] = set()  # first bytes of local memory that were written since wgmma.fence
+        self.fenced = False  # by wgmma.fence, since the last wait for products
         self.epoch = 1  # synchronisations so far
         self.copies = self.stores = 0  # the times of cp.async, and of stores by TMA
         self.copy_groups: list[int] = []  # the times of committed groups of cp.async

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..atoms import find
 from ..layout import Swizzle
-from .access import note_read
+from .access import SMEM, note_read, store
 from .call import Call
 from .clocks import ASYNC
 from .findings import DivergentBarrier, MissingFence, NoSemantics, OutOfBounds
@@ -88,7 +88,8 @@ def _product(call: Call, warps: list[Warp], time: int) -> None:
         a = _operand(call, warps, access, "a", count, majors[0])
     b = _operand(call, warps, access, "b", count + (held_a or 1), majors[1])
     for warp in warps:
-        if any(warp.loaded.get(register) in warp.unfenced for register in call.ins[:count]):
+        written = any(warp.loaded.get(register) in warp.unfenced for register in call.ins[:count])
+        if written or (call.computed and not warp.fenced):
             warp.fail(MissingFence, "an accumulator was written since the last wgmma.fence")
     held = np.concatenate([call.registers(warp, 0, count) for warp in warps])
     before = gathered(atom, "c", numbers(held, atom.c))
@@ -123,6 +124,13 @@ def _operand(call: Call, warps: list[Warp], access: Access, operand: str, index:
 def fence(_: Call, warp: Warp) -> None:
     """Registers that were written are there for the products."""
     warp.unfenced.clear()
+    warp.fenced = True
+
+
+def after(call: Call, warp: Warp) -> None:
+    """A place and a number, which is stored if it is below 0. It only keeps what the compiler may not move."""
+    value = call.arg(warp, 1)
+    store(warp, SMEM, call.arg(warp, 0), np.ascontiguousarray(value[:, None]).view(np.uint8), mask=value < 0)
 
 
 def commit_group(_: Call, warp: Warp) -> None:
@@ -132,6 +140,7 @@ def commit_group(_: Call, warp: Warp) -> None:
 
 def wait_group(call: Call, warp: Warp) -> None:
     """All but the latest groups are done."""
+    warp.fenced = False
     done = warp.products[: len(warp.products) - call.number]
     if not done:
         return

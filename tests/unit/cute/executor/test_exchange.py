@@ -1,0 +1,118 @@
+"""Instructions from registers to registers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import f32, i32
+
+from toolchain.cute import dsl as cute
+from toolchain.cute.dsl import arch
+from toolchain.cute.executor import DivergentBarrier, run
+
+VECTOR = cute.Array("f32", rank=1)
+LANES = np.arange(32)
+Array = np.ndarray[Any, Any]
+
+
+def mapped(name: str, *, n: int | None = None, lane: bool = False) -> cute.Kernel:
+    """target = the instruction of source, for each thread."""
+
+    @cute.kernel(VECTOR, VECTOR, threads=32)
+    def made(source: Any, target: Any) -> None:
+        thread = arch.thread_idx()[0]
+        more = [(thread + 5) % 32] if lane else []
+        target[thread] = cute.Scalar(arch.instruction(name, source[thread], *more, results=[f32], n=n)[0])
+
+    return made
+
+
+def result(kernel: cute.Kernel, source: Array) -> Array:
+    target = np.zeros_like(source)
+    run(kernel, (source, target))
+    return target
+
+
+@pytest.mark.parametrize(
+    ("kernel", "wanted"),
+    [
+        (mapped("shuffle.idx", lane=True), (LANES + 5) % 32),
+        (mapped("shuffle.xor", n=3), LANES ^ 3),
+        (mapped("shuffle.down", n=4), np.where(LANES < 28, LANES + 4, LANES)),
+        (mapped("shuffle.up", n=4), np.where(LANES >= 4, LANES - 4, LANES)),
+    ],
+)
+def test_shuffles(kernel: cute.Kernel, wanted: Array) -> None:
+    source = np.linspace(-1, 1, 32, dtype=np.float32)
+    assert (result(kernel, source) == source[wanted]).all()
+
+
+def _rsqrt(value: Array) -> Array:
+    return value**-0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("exp2", np.exp2), ("log2", np.log2), ("reciprocal", np.reciprocal), ("rsqrt", _rsqrt),
+     ("sin", np.sin), ("cos", np.cos), ("tanh", np.tanh)],
+)  # fmt: skip
+def test_functions(name: str, function: Any) -> None:
+    source = np.linspace(0.1, 4, 32, dtype=np.float32)
+    assert (result(mapped(name), source) == function(source.astype(np.float64)).astype(np.float32)).all()
+
+
+WORD = cute.Array("i32", rank=1)
+
+
+@cute.kernel(WORD, WORD, threads=32)
+def vote(source: Any, target: Any) -> None:
+    thread = arch.thread_idx()[0]
+    target[thread] = cute.Scalar(arch.instruction("vote_ballot", source[thread], results=[i32])[0])
+
+
+def test_a_vote() -> None:
+    source = (LANES % 3 == 0).astype(np.int32)
+    target = np.zeros(32, np.int32)
+    run(vote, (source, target))
+    assert (target.view(np.uint32) == sum(1 << lane for lane in range(0, 32, 3))).all()
+
+
+@cute.kernel(WORD, threads=64)
+def elected(target: Any) -> None:
+    target[arch.thread_idx()[0]] = cute.Scalar(arch.instruction("elect", results=[i32])[0])
+
+
+def test_one_thread_of_each_warp_is_elected() -> None:
+    target = np.zeros(64, np.int32)
+    run(elected, (target,))
+    assert target.tolist() == ([1] + [0] * 31) * 2
+
+
+@cute.kernel(VECTOR, WORD, threads=32)
+def pairs(source: Any, target: Any) -> None:
+    thread = arch.thread_idx()[0]
+    value = source[thread]
+    made = arch.instruction("convert.pair", value, value + 1.0, results=[i32], atom="bf16")
+    target[thread] = cute.Scalar(made[0])
+
+
+def test_a_pair_of_floats_in_one_register() -> None:
+    source, target = np.linspace(-3, 3, 32, dtype=np.float32), np.zeros(32, np.int32)
+    run(pairs, (source, target))
+    halves = target.view(ml_dtypes.bfloat16).reshape(32, 2)
+    assert (halves == np.stack([source, source + 1], axis=1).astype(ml_dtypes.bfloat16)).all()
+
+
+@cute.kernel(VECTOR, threads=32)
+def divergent(target: Any) -> None:
+    thread = arch.thread_idx()[0]
+    with cute.when(cute.less(thread, 7)):
+        target[thread] = cute.Scalar(arch.instruction("shuffle.xor", cute.scalar(1.0), results=[f32], n=1)[0])
+
+
+def test_a_shuffle_in_a_branch_of_some_threads() -> None:
+    with pytest.raises(DivergentBarrier, match="thread 7: all threads of a warp do this together"):
+        run(divergent, (np.zeros(32, np.float32),))

@@ -1,0 +1,51 @@
+"""The table of instructions has a row for each that the compiler has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from toolchain.cute.executor import NoSemantics, run
+from toolchain.cute.executor.instructions import ROWS
+from toolchain.cute.nvgpu import ARCH
+from toolchain.cute.nvvm.dialect import CALLS
+
+# docs/cute-executor.md names these limits.
+WITHOUT = ("mma.sync_sp", "mma.wgmma_sp")
+
+
+def test_every_instruction_up_to_sm_90a_has_a_row() -> None:
+    known = {kind.name for name, kind in ARCH.items() if kind.ROW.runs_on("sm_90a") and name not in WITHOUT}
+    assert set(ROWS) == known | {call.name for call in CALLS}
+
+
+SPARSE = """
+gpu.module @m {
+  llvm.func @sparse(%a: f32, %b: i32) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>} {
+    %d:4 = "cute_nvgpu.arch.mma.sync_sp"(%b, %b, %b, %b, %a, %a, %a, %a, %b) <{atom = "mma_sp.m16n8k16.f32.bf16"}>
+      : (i32, i32, i32, i32, f32, f32, f32, f32, i32) -> (f32, f32, f32, f32)
+    llvm.return
+  }
+}
+"""
+
+
+def test_an_instruction_without_a_row_is_named_before_anything_runs() -> None:
+    with pytest.raises(NoSemantics, match=r"<kernel>:4:5: the executor does not know what \S+mma.sync_sp does"):
+        run(SPARSE, (np.float32(1), 1))
+
+
+BRANCHES = """
+gpu.module @m {
+  llvm.func @jump() attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>} {
+    cf.br ^end
+  ^end:
+    llvm.return
+  }
+}
+"""
+
+
+def test_branches_between_blocks_are_refused() -> None:
+    with pytest.raises(NoSemantics, match="jump has branches between blocks"):
+        run(BRANCHES, ())

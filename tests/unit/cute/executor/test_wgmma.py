@@ -1,0 +1,107 @@
+"""wgmma beyond the GEMM: A in registers, and every way in which an operand may lie in shared memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.compile.cute.nvgpu.registers import two_products
+from tests.unit.cute.executor.mutate import without
+from toolchain.cute import dsl as cute
+from toolchain.cute.dsl import arch
+from toolchain.cute.executor import DivergentBarrier, MissingFence, MissingWait, Race, run
+from toolchain.cute.layout import Layout
+
+BF16: Any = ml_dtypes.bfloat16
+SWIZZLE = cute.Swizzle(3, 4, 3)
+Array = np.ndarray[Any, Any]
+
+
+def numbers(*shape: int) -> Array:
+    return np.random.default_rng(0).integers(-3, 4, shape).astype(BF16)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+def test_two_products_with_a_in_registers(dtype: str) -> None:
+    given = [numbers(64, 64).astype(BF16 if dtype == "bf16" else np.float16) for _ in range(3)]
+    out = np.zeros((64, 64), np.float32)
+    run(two_products(dtype), (*given, out))
+    a, b, c = (array.astype(np.float64) for array in given)
+    assert (out == (a @ b.T).astype(given[0].dtype).astype(np.float64) @ c.T).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "which", "wanted"),
+    [
+        ("fence.proxy_async", 0, MissingFence),
+        ("wgmma.fence", 1, MissingFence),
+        ("wgmma.wait_group", 0, MissingWait),
+        ("wgmma.commit_group", 1, MissingWait),
+    ],
+)
+def test_a_missing_operation(name: str, which: int, wanted: type[Exception]) -> None:
+    mistaken = without(two_products(), f"cute_nvgpu.arch.{name}", which)
+    with pytest.raises(wanted):
+        run(mistaken, (*(numbers(64, 64) for _ in range(3)), np.zeros((64, 64), np.float32)))
+
+
+def product(major_a: str, major_b: str, columns: int) -> cute.Kernel:
+    """out (64, columns) = A x B with K = 64; each operand with K or with M (N) side by side in shared memory."""
+    mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{columns}k16.f32.bf16"), (1, 1, 1))
+
+    @cute.kernel(cute.Array("bf16"), cute.Array("bf16"), cute.Array("f32"), threads=128)
+    def made(a: Any, b: Any, out: Any) -> None:
+        thread = arch.thread_idx()[0]
+        shared: list[Any] = []
+        for source, rows, major in ((a, 64, major_a), (b, columns, major_b)):
+            layout = Layout((rows, 64), (64, 1)) if major == "k" else Layout(((64, rows // 64), 64), ((1, 4096), 64))
+            tile = cute.shared_tensor("bf16", layout, swizzle=SWIZZLE)
+            for step in range(rows * 64 // 128):
+                number = thread + step * 128
+                row, k = number // 64, number % 64
+                place = (row, k) if major == "k" else ((row % 64, row // 64), k)
+                tile[place] = source[row, k]
+            shared.append(tile)
+        arch.instruction("fence.proxy_async")
+        arch.sync_threads()
+        sums = cute.make_fragment(mma.partition("c", Layout((64, columns)))[1].shape, "f32")
+        cute.fill(sums, 0.0)
+        arch.instruction("wgmma.fence")
+        left, right = (cute.partition(mma, o, t, thread) for o, t in zip("AB", shared, strict=True))
+        cute.gemm(mma, sums, left, right, sums)
+        arch.instruction("wgmma.commit_group")
+        arch.instruction("wgmma.wait_group", n=0)
+        target = cute.partition(mma, "C", cute.local_tile(out, (64, columns), (0, 0)), thread)
+        for i in range(cute.size(sums.layout)):
+            target[i] = sums[i]
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("major_a", "major_b", "columns"), [("k", "k", 64), ("m", "k", 64), ("k", "m", 128), ("m", "m", 64)]
+)
+def test_operands_in_shared_memory(major_a: str, major_b: str, columns: int) -> None:
+    a, b, out = numbers(64, 64), numbers(columns, 64), np.zeros((64, columns), np.float32)
+    run(product(major_a, major_b, columns), (a, b, out))
+    assert (out == a.astype(np.float64) @ b.astype(np.float64).T).all()
+
+
+def test_a_missing_barrier_before_the_product() -> None:
+    mistaken = without(product("k", "k", 64), "nvvm.barrier0")
+    with pytest.raises((Race, MissingFence)):
+        run(mistaken, (numbers(64, 64), numbers(64, 64), np.zeros((64, 64), np.float32)))
+
+
+@cute.kernel(threads=128)
+def lonely() -> None:
+    with cute.when(cute.less(arch.thread_idx()[0], 16)):
+        arch.instruction("wgmma.fence")
+
+
+def test_an_instruction_of_a_warpgroup_in_a_branch() -> None:
+    with pytest.raises(DivergentBarrier):
+        run(lonely, ())
