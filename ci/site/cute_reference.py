@@ -172,7 +172,7 @@ def index() -> str:
         for example in re.findall(r"^func\.func @(\w+)", (FOLDER / f"{name}.mlir").read_text(), re.MULTILINE):
             kind = known[example]
             first = _sentence(kind).split(". ")[0].rstrip(".").split(": `")[0]
-            anchor = kind.name.replace(".", "-").lower()
+            anchor = kind.name.replace(".", "").lower()  # as docutils and GitHub make it
             rows.append(f"| [{kind.name}]({name}.md#{anchor}) | {first} | {name} |")
     counts = _counts(list(known.values()))
     toctree = "\n".join([*PAGES, "mma-atoms"])

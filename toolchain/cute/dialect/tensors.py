@@ -24,6 +24,7 @@ from ..layout import Layout, LayoutError, Swizzle, tuple_add
 from ..layout import tuples as nested
 from ..layout.leaves import divisor
 from .types import CuteType, parse_tile
+from .unquoted import literal
 
 SPACES = {"gmem": 1, "smem": 3, "rmem": 0}  # the address spaces of `!llvm.ptr`; registers are a stack's slots
 DTYPES: dict[str, Attribute] = {"f64": f64, "f32": f32, "tf32": f32, "f16": f16, "bf16": bf16, "e4m3": i8, "e5m2": i8,
@@ -179,7 +180,7 @@ class MemRefType(FieldsType):
         pointer, more = _pointer(parser)
         if not more:
             raise LayoutError("a memref ends with its layout in quotes")
-        return Tensor(pointer, Layout.parse(parser.parse_str_literal()))
+        return Tensor(pointer, Layout.parse(literal(parser)))
 
 
 @irdl_attr_definition
@@ -190,9 +191,9 @@ class CoordTensorType(FieldsType):
 
     @classmethod
     def fields(cls, parser: AttrParser) -> Coordinates:
-        offset = nested.parse(parser.parse_str_literal())
+        offset = nested.parse(literal(parser))
         parser.parse_punctuation(",")
-        return Coordinates(offset, Layout.parse(parser.parse_str_literal()))
+        return Coordinates(offset, Layout.parse(literal(parser)))
 
 
 def _tile_text(tile: tuple[Any, ...]) -> str:
@@ -203,7 +204,7 @@ def _named(parser: AttrParser, name: str) -> str:
     parser.parse_punctuation(",")
     parser.parse_keyword(name)
     parser.parse_punctuation("=")
-    return parser.parse_str_literal()
+    return literal(parser)
 
 
 @irdl_attr_definition

@@ -15,6 +15,7 @@ from xdsl.printer import Printer
 
 from ..layout import ComposedLayout, Layout, LayoutError, Swizzle
 from ..layout import tuples as nested
+from .unquoted import literal
 
 
 def parse_tile(text: str) -> Any:
@@ -61,9 +62,7 @@ class CuteType(Data[Any], TypeAttribute):
     def parse_parameter(cls, parser: AttrParser) -> Any:
         with parser.in_angle_brackets():
             place = parser.pos
-            text = parser.parse_optional_str_literal()
-            if text is None:
-                text = _unquoted(parser)
+            text = literal(parser)
             try:
                 return cls.read(text)
             except LayoutError as error:
@@ -71,24 +70,6 @@ class CuteType(Data[Any], TypeAttribute):
 
     def print_parameter(self, printer: Printer) -> None:
         printer.print_string(f'<"{self.write(self.data)}">')
-
-
-def _unquoted(parser: AttrParser) -> str:
-    """The older text: tuples, and a comma between shape and stride."""
-    shape = _tuple_text(parser)
-    return f"{shape}:{_tuple_text(parser)}" if parser.parse_optional_punctuation(",") else shape
-
-
-def _tuple_text(parser: AttrParser) -> str:
-    if parser.parse_optional_punctuation("("):
-        parts = [_tuple_text(parser)]
-        while parser.parse_optional_punctuation(","):
-            parts.append(_tuple_text(parser))
-        parser.parse_punctuation(")")
-        return "(" + ",".join(parts) + ")"
-    if parser.parse_optional_punctuation("?"):
-        return "?"
-    return str(parser.parse_integer(allow_boolean=False))
 
 
 @irdl_attr_definition
