@@ -103,7 +103,7 @@ class ClearOp(SugarOp):
 
 @irdl_op_definition
 class AxpbyOp(SugarOp):
-    """y = alpha x + beta y, element by element."""
+    """y = alpha x + beta y, element by element. If beta is a constant 0, y is not read."""
 
     name = "cute.axpby"
     KINDS: ClassVar[Kinds] = (None, MemRefType, None, MemRefType)

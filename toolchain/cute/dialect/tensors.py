@@ -24,7 +24,7 @@ from ..layout import Layout, LayoutError, Swizzle, tuple_add
 from ..layout import tuples as nested
 from ..layout.leaves import divisor
 from .types import CuteType, parse_tile
-from .unquoted import literal
+from .unquoted import literal, tuple_literal
 
 SPACES = {"gmem": 1, "smem": 3, "rmem": 0}  # the address spaces of `!llvm.ptr`; registers are a stack's slots
 DTYPES: dict[str, Attribute] = {"f64": f64, "f32": f32, "tf32": f32, "f16": f16, "bf16": bf16, "e4m3": i8, "e5m2": i8,
@@ -191,7 +191,7 @@ class CoordTensorType(FieldsType):
 
     @classmethod
     def fields(cls, parser: AttrParser) -> Coordinates:
-        offset = nested.parse(literal(parser))
+        offset = nested.parse(tuple_literal(parser))
         parser.parse_punctuation(",")
         return Coordinates(offset, Layout.parse(literal(parser)))
 

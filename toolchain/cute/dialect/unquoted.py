@@ -1,6 +1,7 @@
 """The older text of values in types, without quotes: `!cute.layout<(64,128),(1,64)>`, `!cute.coord<(0,_)>`.
 
-Between shape and stride stands a comma or a colon, between the parts of a tile a comma, `!cute.tile<[64,_]>`. Strides along modes (`1@0`) have no such text: quote them.
+Between shape and stride stands a comma or a colon, between the parts of a tile a comma: `!cute.tile<[64,_]>`. Strides
+along modes (`1@0`) have no such text: quote them.
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ def literal(parser: AttrParser) -> str:
     """A value in quotes, or in the older text."""
     text = parser.parse_optional_str_literal()
     return unquoted(parser) if text is None else text
+
+
+def tuple_literal(parser: AttrParser) -> str:
+    """A tuple in quotes or not, with no stride behind it."""
+    text = parser.parse_optional_str_literal()
+    return _tuple(parser) if text is None else text
 
 
 def _swizzle(parser: AttrParser) -> str:

@@ -157,16 +157,7 @@ gpu.module @kernels {
     %c = cute.memref.alloca() : () -> !cute.memref<f32, rmem, align<16>, "((2,2),1,1):((1,2),0,0)">
     %a = cute.memref.alloca() : () -> !cute.memref<bf16, rmem, align<16>, "((2,2,2),1,1):((1,2,4),0,0)">
     %b = cute.memref.alloca() : () -> !cute.memref<bf16, rmem, align<16>, "((2,2),1,1):((1,2),0,0)">
-    %0 = arith.constant 0.000000e+00 : f32
-    %1 = cute.static : !cute.coord<"0">
-    cute.memref.store(%c, %1, %0) : (!cute.memref<f32, rmem, align<16>, "((2,2),1,1):((1,2),0,0)">, !cute.coord<"0">, f32) -> ()
-    %2 = cute.static : !cute.coord<"1">
-    cute.memref.store(%c, %2, %0) : (!cute.memref<f32, rmem, align<16>, "((2,2),1,1):((1,2),0,0)">, !cute.coord<"1">, f32) -> ()
-    %3 = cute.static : !cute.coord<"2">
-    cute.memref.store(%c, %3, %0) : (!cute.memref<f32, rmem, align<16>, "((2,2),1,1):((1,2),0,0)">, !cute.coord<"2">, f32) -> ()
-    %4 = cute.static : !cute.coord<"3">
-    cute.memref.store(%c, %4, %0) : (!cute.memref<f32, rmem, align<16>, "((2,2),1,1):((1,2),0,0)">, !cute.coord<"3">, f32) -> ()
-    cute.gemm(%m, %c, %a, %b, %c) : (!cute.tiled_mma<"mma.m16n8k16.f32.bf16", atom_layout_MNK = "(1,1,1):(0,0,0)", permutation_MNK = "[_;_;_]">, !cute.memref<f32, rmem, align<16>, "((2,2),1,1):((1,2),0,0)">, !cute.memref<bf16, rmem, align<16>, "((2,2,2),1,1):((1,2,4),0,0)">, !cute.memref<bf16, rmem, align<16>, "((2,2),1,1):((1,2),0,0)">, !cute.memref<f32, rmem, align<16>, "((2,2),1,1):((1,2),0,0)">) -> ()
+    cute.gemm(%m, %c, %a, %b) : (!cute.tiled_mma<"mma.m16n8k16.f32.bf16", atom_layout_MNK = "(1,1,1):(0,0,0)", permutation_MNK = "[_;_;_]">, !cute.memref<f32, rmem, align<16>, "((2,2),1,1):((1,2),0,0)">, !cute.memref<bf16, rmem, align<16>, "((2,2,2),1,1):((1,2,4),0,0)">, !cute.memref<bf16, rmem, align<16>, "((2,2),1,1):((1,2),0,0)">) -> ()
     llvm.return
   }
 }

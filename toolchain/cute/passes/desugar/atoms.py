@@ -7,7 +7,7 @@ from typing import Any
 from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from ....errors import SourceError
 from ...dialect.atom_ops import AtomGetValueOp, AtomSetValueOp, MakeCopyAtomOp, MakeMmaAtomOp, TmaCopyOp
@@ -16,7 +16,6 @@ from ...dialect.sugar import MakeTiledCopyOp, MakeTiledMmaOp
 from ...dialect.tensor_ops import GemmOp, ToAddressOp
 from ...nvgpu import ARCH
 from .place import Placed
-from .tensors import zeros
 
 MADE = (AtomSetValueOp, MakeCopyAtomOp, MakeMmaAtomOp)  # go once nothing uses them
 Coordinate: Any = OPERATIONS["deref_arith_tuple_iter"]
@@ -67,10 +66,9 @@ def _accumulates(op: MakeTiledMmaOp) -> bool:
 
 
 def _overwrite(op: GemmOp) -> None:
-    """A product whose atom does not accumulate: D is cleared before it, and is its C."""
-    zeros(op.args[1], Placed(op, InsertPoint.before(op)))
-    if len(op.args) == 5:
-        op.operands[4] = op.args[1]
+    """A product whose atom does not accumulate has no C: it overwrites D."""
+    made = Placed(op, InsertPoint.before(op)).insert(GemmOp(list(op.args[:4])))
+    Rewriter.replace_op(op, [], list(made.res))
 
 
 def tma_copy(op: TmaCopyOp, builder: Placed) -> list[SSAValue]:

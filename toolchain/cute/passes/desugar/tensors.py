@@ -80,10 +80,17 @@ def zeros(tensor: SSAValue, builder: Placed) -> None:
 def axpby(op: AxpbyOp, builder: Placed) -> list[SSAValue]:
     alpha, x, beta, y = op.args
     for i in range(size(_layout(y))):
-        scaled = _product(alpha, _load(x, i, builder), builder)
-        kept = _product(beta, _load(y, i, builder), builder)
-        _store(y, i, _sum(scaled, kept, builder), builder)
+        made = _product(alpha, _load(x, i, builder), builder)
+        if not _is_zero(beta):
+            made = _sum(made, _product(beta, _load(y, i, builder), builder), builder)
+        _store(y, i, made, builder)
     return []
+
+
+def _is_zero(value: SSAValue) -> bool:
+    """True for a constant 0."""
+    written: Any = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+    return written is not None and written.value.data == 0
 
 
 def gemv(op: GemvOp, builder: Placed) -> list[SSAValue]:
