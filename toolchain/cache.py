@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from .files import write_whole
 from .shared_cache import Problem, Shared
 
 RUNS = "runs.jsonl"
+DAY_S = 86400.0
 
 
 def key(*parts: str | bytes) -> str:
@@ -69,6 +72,7 @@ class Cache:
             self.counts.add(damaged=1)
             return None
         self.counts.hit(entry, len(raw), shared=False)
+        _used(self._path(name))
         return entry.content
 
     def fetch(self, name: str) -> bytes | None:
@@ -152,6 +156,13 @@ class Cache:
                 file.write(json.dumps(line) + "\n")
         except OSError as error:
             raise ToolchainError(f"{path}: cannot be written: {error}", hint=_HINT) from error
+
+
+def _used(path: Path) -> None:
+    """Notes that an entry is in use: its time of change, at most a day late, is what `cache clean` goes by."""
+    with suppress(OSError):  # another process deleted it, or the folder is only to be read: neither matters here
+        if time.time() - path.stat().st_mtime > DAY_S:
+            os.utime(path)
 
 
 def read_runs(path: Path) -> list[dict[str, Any]]:

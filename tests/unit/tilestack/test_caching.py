@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,42 @@ def test_verify_deletes_what_is_damaged(cache: Cache, run: Run) -> None:
     paths = [path for _, path in cache.names()]
     damage(paths[1])
     assert "3 entries, 1 damaged and deleted" in run("cache", "verify").out
+    assert json.loads(run("cache", "verify", "--json").out)["damaged"] == 0
     assert [path for _, path in cache.names()] == [paths[0], paths[2]]
+
+
+def test_info_is_stats_by_another_name(cache: Cache, run: Run) -> None:
+    assert json.loads(run("cache", "info", "--json").out)["used"] is None
+    cache.put(key("a"), b"content")
+    assert run("cache", "info") == run("cache", "stats")
+    assert "1 entries" in run("cache", "info").out and "last used: 2" in run("cache", "info").out
+
+
+def test_clean_deletes_by_age_and_size(cache: Cache, run: Run) -> None:
+    for name in "abc":
+        cache.put(key(name), b"content")
+    (first, *_) = (path for _, path in cache.names())
+    os.utime(first, (0, 0))
+    dry = run("cache", "clean", "--older-than", "30d", "--dry-run")
+    assert dry.code == 0 and "1 entries would be deleted" in dry.out and first.exists()
+    assert "1 entries deleted, 0.0 MB; 2 left" in run("cache", "clean", "--older-than", "30d").out
+    assert not first.exists()
+    shown = json.loads(run("cache", "clean", "--max-size", "1", "--json").out)
+    assert (shown["deleted"], shown["left"], shown["dry_run"]) == (2, 0, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "say what to delete: --older-than or --max-size"),
+        (["--older-than", "30"], "'30' is not an age\n  next: a number with m, h, d or w"),
+        (["--max-size", "big"], "'big' is not a size\n  next: a number with kB, MB"),
+    ],
+)
+def test_a_cleaning_that_is_refused_deletes_nothing(cache: Cache, run: Run, words: list[str], said: str) -> None:
+    cache.put(key("a"), b"content")
+    ran = run("cache", "clean", *words)
+    assert ran.code == 2 and said in ran.err and len(list(cache.names())) == 1
 
 
 def test_clear_deletes_entries_and_nothing_else(cache: Cache, run: Run) -> None:
@@ -79,6 +115,8 @@ def test_verify_of_the_shared_cache_names_what_is_wrong(
     Shared.open(url, [], new_keys()[0]).put(key("c"), b"evil", 1.0)
     ran = run("cache", "verify", "--shared")
     assert ran.code == 1 and "1 good, 1 damaged, 1 not signed by a trusted key" in ran.out
+    shown = run("cache", "verify", "--shared", "--json")
+    assert shown.code == 1 and json.loads(shown.out) == {"url": url, "good": 1, "damaged": 1, "refused": 1, "errors": 0}
 
 
 def test_a_new_pair_of_keys_fits(cache: Cache, run: Run, tmp_path: Path) -> None:
