@@ -40,7 +40,7 @@ EPILOG = """\
 commands that a newcomer may want first:
   tilestack doctor                                     what is installed here, and what to do
   tilestack generate "Once"                            write text with the GPT that comes with this repository
-  tilestack compile --target sm_90                     compile both kernel sources to build/bundle
+  tilestack compile --target sm_90                     compile the kernel sources to build/bundle
   tilestack matrix run --bundle build/bundle           check every kernel of a bundle, on a GPU or on the CPU
   tilestack verify kernels_mlir/layernorm.mlir         check a kernel file
 

@@ -1,4 +1,4 @@
-"""`compile`: both kernel sources to a bundle."""
+"""`compile`: the kernel sources to a bundle."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ EXPRESSION = "EXPR"
 def add(commands: Any) -> None:
     matrix = command(commands, "matrix", None, "list, run or plan the conformance matrix", MATRIX)
     actions = matrix.add_subparsers(title="actions", metavar="ACTION", required=True)
-    listed = command(actions, "list", list_, "list the entries of both sources", LIST)
+    listed = command(actions, "list", list_, "list the entries of all sources", LIST)
     _add_names(listed)
     listed.add_argument("--target", metavar="SM", help="only what this target takes")
     listed.add_argument("-k", dest="expression", default="", metavar=EXPRESSION,

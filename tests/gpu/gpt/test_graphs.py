@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from conformance.cells import borrows
 from gpt.graphs import Decode, Forward
 from gpt.model import GPT, KVCache
 from gpt.weights import SHIPPED
@@ -22,7 +23,8 @@ def tokens() -> np.ndarray:
 
 def models(bundle: Bundle, cuda: Executor) -> list[GPT]:
     return [
-        GPT.from_pretrained(SHIPPED, launcher=Launcher(bundle, source, cuda), dtype="bf16") for source in bundle.sources
+        GPT.from_pretrained(SHIPPED, launcher=Launcher(bundle, source, cuda, borrows=borrows(source)), dtype="bf16")
+        for source in bundle.sources
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from conformance.inputs import make_inputs
 from conformance.matrix import op_jobs
 from conformance.run import OpRows, upload
 from conformance.smallest import cheapest, cost, features, layouts, smallest
-from toolchain.artifact import tile_ir
+from toolchain.artifact import ptx, tile_ir
 from toolchain.bundle import Bundle, BundleEntry, FileRef
 from toolchain.entry import EntrySpec
 from toolchain.runtime import CpuExecutor, DeviceBuffer
@@ -78,3 +79,16 @@ def test_a_case_that_nothing_takes_keeps_its_row() -> None:
     found = smallest(bundle(entry("few", "M <= 8", BM=8)), CpuExecutor(), cases, ["py"])
     only = [job.rows.only for job in op_jobs(cases, ["f32"], found) if isinstance(job.rows, OpRows)]
     assert only == [{("f32", "py"): frozenset({"few"})}, {("f32", "py"): frozenset()}]
+
+
+def test_an_entry_that_no_interpreter_runs_has_one_case() -> None:
+    """Its row says so; a reference would be computed for nothing."""
+    cases = [case(M=129), case(), case(M=257, K=4096)]
+    portable = bundle(entry("linear", BM=64, BN=32, BK=32))
+    (made,) = portable.entries
+    form = ptx("", block=(128, 1, 1)).form
+    found = smallest(Bundle(Path(), (replace(made, form=form),), {}), CpuExecutor(), cases, ["py"])
+    assert [key for key, symbols in found.items() if symbols] == [(1, "f32", "py")]
+    assert [key for key, symbols in smallest(portable, CpuExecutor(), cases, ["py"]).items() if symbols] == [
+        (2, "f32", "py")
+    ]

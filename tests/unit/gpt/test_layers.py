@@ -111,6 +111,13 @@ def test_norms_are_folded_only_where_the_policy_of_the_launchers_target_has_it(l
         assert (model.new_workspace(3, 200).squares.nbytes > 0) == folded
 
 
+def test_a_source_that_borrows_the_folded_kernels_runs_its_own_norms(launcher: Any) -> None:
+    launcher.borrows, launcher.source = "other", "own"
+    for lender, folded in (("other", False), ("own", True)):
+        launcher.source_of = lambda op, dtype, lender=lender: lender  # noqa: ARG005
+        assert GPT(FOLDED, random_weights(FOLDED, seed=5), launcher, "bf16").folded == folded
+
+
 def test_a_folded_model_prefills_and_decodes_as_it_goes_forward(launcher: Any) -> None:
     """A prompt has many rows and uses folded norms; a decoding step has few and launches its norms."""
     model = GPT(FOLDED, random_weights(FOLDED, seed=5), launcher, "f16")

@@ -6,7 +6,7 @@ import pytest
 
 from gpt import weights
 from gpt.launches import continue_texts
-from tilestack.selection import Selection, by_default, entries_used, everything, for_targets
+from tilestack.selection import Selection, by_default, entries_used, everything, for_targets, with_borrowed
 from toolchain.entry import EntrySpec
 from toolchain.sources import load_source, packages
 from toolchain.targets import select
@@ -71,3 +71,13 @@ def test_a_text_takes_few_entries(target: str | None) -> None:
     assert 10 <= len(found) <= 40
     assert {spec.dtype for spec in found} <= {"bf16", "f32"}
     assert all(spec.runs_on(target) for spec in found)
+
+
+def test_a_source_with_few_ops_brings_those_that_its_model_borrows() -> None:
+    config, tensors, _ = weights.load(weights.SHIPPED)
+    found = entries_used("kernels_cute", "sm_90", 132, config, tensors, "bf16", [continue_texts([4, 9], 40)])
+    ops = {source: {spec.op for spec in found if spec.source == source} for source in ("cute", "mlir")}
+    assert {"layernorm", "linear", "linear_gelu", "logits"} <= ops["cute"]
+    assert {"embedding", "kv_append", "next_token"} <= ops["mlir"]
+    assert not ops["mlir"] & (ops["cute"] | FOLDED)
+    assert {spec.source for spec in with_borrowed("kernels_py")} == {"py"}

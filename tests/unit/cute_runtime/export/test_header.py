@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cute_runtime.export.header import Export, choose
-from toolchain.artifact import ptx, tile_ir
+from toolchain.artifact import TensorMap, ptx, tile_ir
 from toolchain.bundle import Bundle, Compiled, write
 from toolchain.entry import EntrySpec
 from toolchain.errors import BundleError, LaunchError, UsageError
@@ -178,6 +178,12 @@ def test_what_is_exported_is_chosen(tmp_path: Path, bundle: Bundle) -> None:
     with pytest.raises(UsageError, match="no cubin of py for sm_80 with dtype f32"):
         choose(several, "py", "sm_80", (), ("f32",))
     assert [entry.spec.source for entry in choose(several, "py", "sm_80", ("gelu",), ("f16",))[2]] == ["py"]
+    linear = EntrySpec("linear_f16", "linear", "cute", "f16", aligned=("x",))
+    mapped = ptx("", block=(128, 1, 1), maps=(TensorMap("x", (64, 64), 128),))
+    maps = write(tmp_path / "m", [Compiled(linear, mapped, both), Compiled(other, CODE, both)], {})
+    with pytest.raises(UsageError, match="cute/linear_f16 takes tensor maps, which a header cannot make"):
+        choose(maps, "cute", "sm_90", (), ())
+    assert len(choose(maps, "py", "sm_90", (), ())[2]) == 1
     bytecode = write(tmp_path / "c", [Compiled(spec, CODE, {})], {})
     with pytest.raises(UsageError, match="bytecode only"):
         choose(bytecode, None, None, (), ())
