@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from conformance.cases import CASES
+from conformance.cells import borrows
 from conformance.result import Results
 from gpt.conformance.models import SUITES
 from toolchain.entry import DTYPES
@@ -70,7 +71,10 @@ class Again:
         if self.bundle is None:
             whole = any(cell.op in SUITES for cell in cells)  # a model launches every op
             target = ["--no-targets"] if cell.target == CPU else ["--target", cell.target]
-            words = [*target, *only, *([] if whole else ops), "--force", "--output", str(made)]
+            borrowed = (
+                ["--dtype", cell.dtype] if whole and borrows(cell.source) else only
+            )  # with every source's entries
+            words = [*target, *borrowed, *([] if whole else ops), "--force", "--output", str(made)]
             commands.append([python, "-m", "tilestack", "compile", *words])
         module = ["toolchain.native.gpu"] if self.container else ["tilestack", "matrix", "run"]
         executor = self.executor or (CPU if cell.target == CPU else "cuda")

@@ -54,6 +54,12 @@ def test_a_model_is_compiled_with_every_op() -> None:
     )
 
 
+def test_a_model_that_borrows_is_compiled_with_the_other_source() -> None:
+    compiled, run = commands(Again(), "forward-cute-bf16-sm_90")
+    assert "--source" not in compiled and "--source" in run
+    assert "--source" in commands(Again(), "linear-cute-bf16-sm_90")[0]
+
+
 def test_a_bundle_that_is_there_is_not_compiled() -> None:
     ((*_, executor, _, _, _, _, _, _, _, _),) = commands(
         Again(bundle=Path("b"), executor="cuda:1"), "gelu-py-f32-sm_90"
