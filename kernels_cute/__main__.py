@@ -1,4 +1,5 @@
-"""`python -m kernels_cute FOLDER`: compiles the GEMMs for Hopper, for `python -m benchmarks.cute_gemm FOLDER`."""
+"""`python -m kernels_cute FOLDER`: compiles the GEMMs and the attention for Hopper, for `python -m benchmarks.cute_gemm
+FOLDER` and `python -m benchmarks.cute_attention FOLDER`."""
 
 import argparse
 import json
@@ -7,9 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from toolchain.cute.dsl import Kernel
 from toolchain.stages import compile_ptx
 
-from . import linear, linear_sm90
+from . import attention, linear, linear_sm90
 
 # Target, architecture of the PTX, and tiles: the fastest found at 8192^3 and at GPT-2's shapes.
 GEMMS: tuple[tuple[str, str, Any], ...] = (
@@ -21,28 +23,57 @@ GEMMS: tuple[tuple[str, str, Any], ...] = (
     ("sm_90a", "sm_90a", linear_sm90.Tiles(64, 256, 64, 4, 4, apart=True)),
 )
 
+# On a multiprocessor: four blocks of a warpgroup that computes; two blocks, the scores of the next keys under way; one
+# block of two warpgroups that multiply in turns.
+ATTENTIONS = (
+    ("bf16", attention.Tiles(anchored=True)),
+    ("bf16", attention.Tiles(keys=128, blocks=2, ahead=True, anchored=True)),
+    ("bf16", attention.Tiles(consumers=2, keys=128, blocks=1, ahead=True, in_turns=True, anchored=True)),
+    ("bf16", attention.Tiles()),
+    ("f16", attention.Tiles()),
+    ("bf16", attention.Tiles(head=128, blocks=2, anchored=True)),
+    ("f16", attention.Tiles(head=128, blocks=2)),
+)
+
 
 def main() -> None:
-    """Writes a cubin for each GEMM, and gemms.json with what a launch needs and the seconds from source to cubin."""
+    """Writes a cubin for each kernel, and gemms.json and attentions.json with what a launch needs."""
     parser = argparse.ArgumentParser(prog="python -m kernels_cute", description=__doc__)
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "gemms.json").write_text(json.dumps(_gemms(folder), indent=1) + "\n")
+    (folder / "attentions.json").write_text(json.dumps(_attentions(folder), indent=1) + "\n")
+
+
+def _gemms(folder: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for number, (target, arch, tiles) in enumerate(GEMMS):
-        start = time.perf_counter()
         tma = isinstance(tiles, linear_sm90.Tiles)
         made = linear_sm90.linear("bf16", tiles) if tma else linear.linear("bf16", tiles)
-        cubin = compile_ptx(made.ptx(arch).encode(), target)
-        seconds = time.perf_counter() - start
-        file = f"gemm{number}.cubin"
-        (folder / file).write_bytes(cubin)
         shape = {key: value for key, value in asdict(tiles).items() if key != "warps"}
         maps = [asdict(made) for made in linear_sm90.maps(tiles)] if tma else []
-        row = {"file": file, "symbol": made.name, "maps": maps, "threads": made.threads, "shared": made.shared_bytes}
-        rows.append({**row, "tiles": shape, "seconds": round(seconds, 2)})
-        print(f"{file}: {made.name} {tiles}, {seconds:.2f} s from source to cubin")
-    (folder / "gemms.json").write_text(json.dumps(rows, indent=1) + "\n")
+        row = _compiled(made, arch, target, folder / f"gemm{number}.cubin")
+        rows.append({**row, "maps": maps, "tiles": shape})
+    return rows
+
+
+def _attentions(folder: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for number, (dtype, tiles) in enumerate(ATTENTIONS):
+        made = attention.attention(dtype, tiles)
+        row = _compiled(made, "sm_90a", "sm_90a", folder / f"attention{number}.cubin")
+        maps = [asdict(made) for made in attention.maps(tiles)]
+        rows.append({**row, "maps": maps, "tiles": asdict(tiles), "dtype": dtype})
+    return rows
+
+
+def _compiled(made: Kernel, arch: str, target: str, file: Path) -> dict[str, Any]:
+    """Writes a cubin; what its launch needs."""
+    start = time.perf_counter()
+    file.write_bytes(compile_ptx(made.ptx(arch).encode(), target))
+    print(f"{file.name}: {made.name}, {time.perf_counter() - start:.2f} s from cute IR to cubin")
+    return {"file": file.name, "symbol": made.name, "threads": made.threads, "shared": made.shared_bytes}
 
 
 if __name__ == "__main__":

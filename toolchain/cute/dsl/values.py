@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     UnitAttr,
     f32,
+    i1,
     i8,
     i32,
     i64,
@@ -163,13 +164,21 @@ def _float(value: Any, kind: Any) -> Any:
 
 
 def less(a: Any, b: Any) -> SSAValue:
-    """a < b for numbers that are not negative, an i1."""
+    """a < b, an i1: for numbers that are not negative, or for a float a, where NaN is less than nothing."""
+    if isinstance(a, Scalar) and not isinstance(a.type, IntegerType):
+        return current().insert(arith.CmpfOp(a.value, scalar(b, a.type).value, "olt")).result
     return current().insert(arith.CmpiOp(ssa(a), ssa(b), "ult")).result
 
 
 def select(condition: SSAValue, a: Scalar, b: Any) -> Scalar:
     """a where the condition, an i1, is true, else b, which may be a number."""
     return Scalar(current().insert(arith.SelectOp(condition, a.value, scalar(b, a.type).value)).result)
+
+
+def invert(condition: SSAValue) -> SSAValue:
+    """True where an i1 is not."""
+    true = current().insert(arith.ConstantOp(IntegerAttr(1, i1))).result
+    return current().insert(arith.XOrIOp(condition, true)).result
 
 
 def both(a: SSAValue, b: SSAValue) -> SSAValue:

@@ -1,0 +1,238 @@
+"""`python -m benchmarks.cute_attention FOLDER [--bundle FOLDER] [--output FILE]`: the attention in CuTe beside our Tile
+IR entries and PyTorch's, on this GPU.
+
+Compile it before with `python -m kernels_cute FOLDER`, and the bundle with `tilestack compile --op attention`, on any
+machine. Each kernel must pass the conformance cases that it fits before it is timed. A time is the median of rounds;
+each round runs all sides in turn, from a CUDA graph.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import functools
+import json
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from conformance.cases import CASES
+from conformance.compare import compare
+from conformance.inputs import make_inputs
+from conformance.reference import eager, float64
+from toolchain.bundle import Bundle
+from toolchain.runtime.driver import load
+from toolchain.runtime.tma import TMADescriptor
+
+from .peers.pytorch import attention, functional, torch
+
+SHAPES = ((8, 1024, 12, 64), (32, 1024, 12, 64), (4, 4096, 12, 64), (1, 1024, 12, 64), (8, 256, 12, 64))  # B, T, H, D
+PEERS = ("flash", "cudnn")
+ROUNDS, LAUNCHES = 15, 10
+ALIGNED = 64  # bytes, of a descriptor
+
+
+def main() -> None:
+    """Checks and times all; prints a table and writes JSON."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cute_attention", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--bundle", type=Path, help="with entries of attention for this GPU")
+    parser.add_argument("--output", type=Path)
+    asked = parser.parse_args()
+    sides = [Attention(row, asked.folder) for row in json.loads((asked.folder / "attentions.json").read_text())]
+    bundle = Bundle.load(asked.bundle) if asked.bundle else None
+    torch.manual_seed(0)
+    right = [side for side in sides if _right(side)]
+    rows: list[dict[str, Any]] = []
+    for shape in SHAPES:
+        operands = _operands(shape)
+        launches = {peer: _peer(peer, operands) for peer in PEERS}
+        if bundle:
+            launches["tile"] = TileEntry(bundle, shape)(*operands)
+        launches |= {side.label: side(*operands) for side in right
+                     if (side.row["dtype"], side.row["tiles"]["head"]) == ("bf16", shape[3])}  # fmt: skip
+        times = _times(launches)
+        base = statistics.median(times["tile" if bundle else "cudnn"])
+        for label, measured in times.items():
+            median = statistics.median(measured)
+            spread = (max(measured) - min(measured)) / median
+            rows.append({"shape": shape, "side": label, "us": round(median, 2), "spread": round(spread, 3),
+                         "of_base": round(base / median, 3)})  # fmt: skip
+            print(f"{shape!s:20} {label:40} {median:8.2f} us  +-{spread:4.0%}  {base / median:.2f}", flush=True)
+    if asked.output:
+        gpu = torch.cuda.get_device_name()
+        asked.output.write_text(json.dumps({"gpu": gpu, "torch": torch.__version__, "rows": rows}, indent=1) + "\n")
+    if len(right) < len(sides):
+        raise SystemExit(f"{len(sides) - len(right)} kernels are wrong")
+
+
+def _right(side: Attention) -> bool:
+    """True if the kernel passes the cases that it fits; prints the worst share of the bound."""
+    worst = 0.0
+    for case in CASES:
+        d = case.dims
+        if case.op != "attention" or case.misaligned or case.gpu_only or d["D"] != side.row["tiles"]["head"]:
+            continue
+        dtype = side.row["dtype"]
+        arrays, wanted, same = _reference(CASES.index(case), dtype)
+        q, k, v = map(_upload, arrays)
+        out = torch.full_like(q, float("nan"))
+        side(q, k, v, out)()
+        torch.cuda.synchronize()
+        try:
+            share = compare("attention", dtype, _download(out, same.dtype), wanted, same).share
+        except Exception as error:  # noqa: BLE001 - said, and counted as wrong
+            print(f"WRONG {side.label} {dtype} at {case.shape}: {error}", flush=True)
+            return False
+        worst = max(worst, share)
+    print(f"right {side.label} {side.row['dtype']}: at most {worst:.0%} of the bound", flush=True)
+    return True
+
+
+@functools.cache
+def _reference(case: int, dtype: str) -> tuple[Any, Any, Any]:
+    """Of a case's number: q, k and v, the result in float64, and that of a computation in the dtype."""
+    made = make_inputs(CASES[case], dtype, 1)
+    q, k, v = (made.arrays[name] for name in "qkv")
+    scale = made.scalars["scale"]
+    return (q, k, v), float64.attention(q, k, v, scale), eager.attention(q, k, v, scale, dtype=dtype)
+
+
+def _upload(array: np.ndarray[Any, Any]) -> Any:
+    kind = torch.bfloat16 if array.dtype.name == "bfloat16" else torch.float16
+    return torch.from_numpy(array.view(np.int16).copy()).view(kind).cuda()
+
+
+def _download(tensor: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    return tensor.cpu().view(torch.int16).numpy().view(dtype)
+
+
+def _operands(shape: tuple[int, int, int, int]) -> tuple[Any, Any, Any, Any]:
+    """q, k, v and out, all (B, T, H, D) bf16."""
+    made = [torch.randn(shape, device="cuda").bfloat16() for _ in range(3)]
+    return made[0], made[1], made[2], torch.empty_like(made[0])
+
+
+def _peer(name: str, operands: tuple[Any, Any, Any, Any]) -> Callable[[], None]:
+    q, k, v, _ = (x.transpose(1, 2).contiguous() for x in operands)
+    backend = attention.SDPBackend.FLASH_ATTENTION if name == "flash" else attention.SDPBackend.CUDNN_ATTENTION
+
+    def launch() -> None:
+        with attention.sdpa_kernel(backend):
+            functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    return launch
+
+
+def _times(sides: dict[str, Callable[[], None]]) -> dict[str, list[float]]:
+    """The microseconds of each side in each round."""
+    graphs: dict[str, Any] = {}
+    for label, launch in sides.items():
+        launch()
+        torch.cuda.synchronize()
+        graphs[label] = graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(LAUNCHES):
+                launch()
+    times: dict[str, list[float]] = {label: [] for label in sides}
+    for number in range(ROUNDS + 2):
+        for label, graph in graphs.items():
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            if number >= 2:  # the first rounds warm up
+                times[label].append(start.elapsed_time(end) / LAUNCHES * 1e3)
+    return times
+
+
+class _Loaded:
+    """A kernel of a cubin on this GPU."""
+
+    def __init__(self, cubin: bytes, symbol: str, shared: int = 0) -> None:
+        torch.zeros(1, device="cuda")  # makes the context
+        self.symbol, self.shared, self.driver = symbol, shared, load()
+        self.processors = torch.cuda.get_device_properties(0).multi_processor_count
+        module = self._ok(self.driver.cuModuleLoadData(cubin))
+        self.function = self._ok(self.driver.cuModuleGetFunction(module, symbol.encode()))
+        if shared:
+            limit = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._ok(self.driver.cuFuncSetAttribute(self.function, limit, shared))
+
+    def _ok(self, result: tuple[Any, ...]) -> Any:
+        if result[0] != 0:
+            raise SystemExit(f"{self.symbol}: the CUDA driver says {result[0]!s}")
+        return result[1] if len(result) == 2 else None
+
+    def launch(self, grid: Sequence[int], threads: int, kept: list[Any]) -> Callable[[], None]:
+        pointers = (ctypes.c_void_p * len(kept))(*map(ctypes.addressof, kept))
+
+        def run(_kept: Any) -> None:
+            stream = torch.cuda.current_stream().cuda_stream
+            made = self.driver.cuLaunchKernel(
+                self.function, *grid, threads, 1, 1, self.shared, stream, ctypes.addressof(pointers), 0
+            )
+            self._ok(made)
+
+        return functools.partial(run, (kept, pointers))
+
+
+def _passed(tensor: Any) -> list[Any]:
+    return [ctypes.c_uint64(tensor.data_ptr()), *map(ctypes.c_int, (*tensor.shape, *tensor.stride()))]
+
+
+class TileEntry(_Loaded):
+    """The entry of a bundle that a shape takes."""
+
+    def __init__(self, bundle: Bundle, shape: tuple[int, int, int, int]) -> None:
+        b, t, h, d = shape
+        self.dims = {"B": b, "T": t, "S": t, "H": h, "D": d}
+        entry = bundle.select(bundle.sources[0], "attention", "bf16", self.dims, target="sm_90")
+        self.spec = entry.spec
+        super().__init__(bundle.read(entry.cubins["sm_90"]), entry.spec.symbol)
+
+    def __call__(self, q: Any, k: Any, v: Any, out: Any) -> Callable[[], None]:
+        kept = [part for tensor in (q, k, v, out) for part in _passed(tensor)]
+        kept.append(ctypes.c_float(q.shape[3] ** -0.5))
+        return self.launch(self.spec.grid_for(self.dims, self.processors), 1, kept)
+
+
+class Attention(_Loaded):
+    """An attention in CuTe; called with its operands it gives a function that launches it."""
+
+    def __init__(self, row: dict[str, Any], folder: Path) -> None:
+        super().__init__((folder / row["file"]).read_bytes(), row["symbol"], row["shared"])
+        self.row = row
+        t = row["tiles"]
+        kind = ", ".join(key for key in ("ahead", "in_turns", "anchored") if t[key])
+        self.label = f"cute {t['blocks']} x {t['consumers']} x {t['keys']} {kind}"
+
+    def __call__(self, q: Any, k: Any, v: Any, out: Any) -> Callable[[], None]:
+        tiles, (b, t, h, _) = self.row["tiles"], q.shape
+        rows = 64 * tiles["consumers"]
+        blocks = -(-t // rows) * h * b
+        kept = [part for tensor in (q, k, v, out) for part in _passed(tensor)]
+        kept += [ctypes.c_float(q.shape[3] ** -0.5)]
+        arrays = {"q": q, "k": k, "v": v}
+        kept += [self._map(arrays[row["array"]], row) for row in self.row["maps"]]
+        return self.launch((blocks, 1, 1), self.row["threads"], kept)
+
+    def _map(self, tensor: Any, row: dict[str, Any]) -> Any:
+        """The TMA descriptor of a tensor, in memory aligned as the driver wants it."""
+        strides = tuple(stride * tensor.element_size() for stride in reversed(tensor.stride()[:-1]))
+        made = TMADescriptor(
+            self.row["dtype"], tensor.data_ptr(), tuple(reversed(tensor.shape)), strides, tuple(reversed(row["box"])),
+            swizzle=row["swizzle"], l2_promotion=row["l2_promotion"],
+        ).encode(self.driver)  # fmt: skip
+        room = bytearray(len(made) + ALIGNED)
+        start = -ctypes.addressof(ctypes.c_char.from_buffer(room)) % ALIGNED
+        room[start : start + len(made)] = made
+        return (ctypes.c_char * len(made)).from_buffer(room, start)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,384 @@
+"""`attention` for sm_90a: causal attention of the last T of S positions, with TMA, mbarriers and wgmma.
+
+One warpgroup loads, the others compute 64 queries each, and share the keys and values. Scores and weights stay in
+registers. Of all keys, those that the causal mask cuts come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from toolchain.artifact import TensorMap
+from toolchain.cute import dsl as cute
+from toolchain.cute.dsl import arch
+from toolchain.cute.dsl.ring import Barriers
+from toolchain.cute.layout import Layout
+from toolchain.errors import UsageError
+
+from .online_softmax import Softmax
+
+ROW = 64  # elements of 16 bits in a row of the swizzle's pattern
+SWIZZLE = cute.Swizzle(3, 4, 3)
+WARPGROUP = 128  # threads
+QUERIES = 64  # of a warpgroup: the rows of a wgmma
+NEAR = 28 << 20  # bytes of keys and values that blocks walk together: they stay in the L2 cache
+REGISTERS, LOADS = 65536, 24  # of a multiprocessor, and of a thread that loads
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """`head`: elements of a head. `consumers`: warpgroups that compute. `keys`, `stages`: of a tile of keys and values,
+    and how many are held. `blocks`: of a multiprocessor.
+
+    `ahead`: the scores of the next keys are under way while the weights of these are made. `in_turns`: warpgroups then
+    multiply in turns, so that one's softmax falls under another's products. `anchored`: only tiles that the mask cuts
+    look for a maximum; the others take their weights relative to that. Where something overflows, which f16 does early,
+    the block begins anew with the maximum of all tiles. Raises UsageError.
+    """
+
+    head: int = 64
+    consumers: int = 1
+    keys: int = 64
+    stages: int = 2
+    blocks: int = 4
+    ahead: bool = False
+    in_turns: bool = False
+    anchored: bool = False
+
+    def __post_init__(self) -> None:
+        if self.head % ROW or not ROW <= self.head <= 128:
+            raise UsageError(f"a head of {self.head} elements has no kernel here", hint="head=64 or head=128")
+        if self.keys % 16 or not 16 <= self.keys <= 256:
+            raise UsageError(f"a tile of {self.keys} keys is no tile of wgmma", hint="a multiple of 16 up to 256")
+        if self.in_turns and not (self.ahead and self.consumers > 1):
+            raise UsageError("warpgroups multiply in turns if there are several, and scores ahead", hint="ahead=True")
+
+    @property
+    def rows(self) -> int:
+        """Queries of a block."""
+        return QUERIES * self.consumers
+
+    @property
+    def threads(self) -> int:
+        return WARPGROUP * (1 + self.consumers)
+
+    @property
+    def registers(self) -> tuple[int, int]:
+        """Of a thread that loads and of one that computes. Together they have what the block was launched with."""
+        launched = REGISTERS // (self.blocks * self.threads) // 8 * 8
+        computes = ((1 + self.consumers) * launched - LOADS) // self.consumers // 8 * 8
+        return LOADS, min(240, computes)
+
+
+def maps(tiles: Tiles) -> tuple[TensorMap, TensorMap, TensorMap]:
+    """The tensor maps that the kernel takes behind its op's parameters: a box is rows of one head of one sequence."""
+    q, keys = (1, tiles.rows, 1, ROW), (1, tiles.keys, 1, ROW)
+    return TensorMap("q", q, 128), TensorMap("k", keys, 128), TensorMap("v", keys, 128)
+
+
+def attention(dtype: str = "bf16", tiles: Tiles | None = None, name: str = "attention_sm90") -> cute.Kernel:
+    """The kernel of q (B, T, H, D), k and v (B, S, H, D), out (B, T, H, D) and the scale, for T <= S.
+
+    Behind the op's parameters it takes the tensor maps that `maps` describes. The grid has one dimension, of at most a
+    block for each tile of queries and head: blocks walk them, those with the most keys first.
+    """
+    t = tiles or Tiles()
+    array = cute.Array(dtype, rank=4, multiple=8)
+    parameters = (*[array] * 4, cute.Float32(), *[cute.TensorMap()] * 3)
+
+    @cute.kernel(*parameters, threads=t.threads, name=name, min_blocks=t.blocks)
+    def kernel(q: Any, k: Any, _v: Any, out: Any, scale: Any, *tensor_maps: Any) -> None:
+        thread = arch.thread_idx()[0]
+        shared = _Shared(dtype, t)
+        with cute.when(cute.same(thread, 0)):
+            shared.init()
+            arch.instruction("mbarrier.init_fence")
+        arch.sync_threads()
+        arch.grid_wait()
+        walk = _Walk(q.shape, k.shape[1], t)
+        loads, computes = t.registers
+        with cute.when(cute.less(thread, WARPGROUP)):
+            arch.instruction("set_registers", atom="dec", n=loads)
+            with cute.when(cute.same(thread, 0)):
+                _load(tensor_maps, shared, walk, t)
+        with cute.when(cute.less(WARPGROUP - 1, thread)):
+            arch.instruction("set_registers", atom="inc", n=computes)
+            _Consumer(out, scale, shared, thread - WARPGROUP, t).run(walk)
+
+    return kernel
+
+
+class _Shared:
+    """Tiles of queries, keys and values in shared memory, and for each the barriers "it is full" and "it is free"."""
+
+    def __init__(self, dtype: str, t: Tiles) -> None:
+        sizes = ((t.rows, 2), (t.keys, t.stages), (t.keys, t.stages))
+        self.tiles = [_rows(dtype, rows, stages, t.head) for rows, stages in sizes]
+        self.bytes = [rows * t.head * 2 for rows, _ in sizes]
+        self.full = [Barriers(stages, 1) for _, stages in sizes]
+        self.free = [Barriers(stages, t.consumers) for _, stages in sizes]
+        self.warps = t.consumers * WARPGROUP // arch.WARP
+        self.unsound = cute.shared_tensor("i32", Layout(self.warps), align=4)  # a word for each warp that computes
+        self.judged = Barriers(1, t.consumers * WARPGROUP)
+
+    def init(self) -> None:
+        for barriers in (*self.full, *self.free, self.judged):
+            barriers.init()
+        cute.fill(self.unsound, 0)
+
+    def verdict(self) -> Any:
+        """1 if a warp found its sums unsound, else 0. Waits for all of them."""
+        self.judged.wait(0)
+        found = cute.number(self.unsound[0].value)
+        for warp in range(1, self.warps):
+            found = found + cute.number(self.unsound[warp].value)
+        return found.minimum(1)
+
+
+def _rows(dtype: str, rows: int, stages: int, head: int) -> Any:
+    """(rows, head, stages), in parts of 64 columns, as TMA writes them."""
+    layout = Layout((rows, (ROW, head // ROW), stages), (ROW, (1, ROW * rows), rows * head))
+    return cute.shared_tensor(dtype, layout, swizzle=SWIZZLE)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A tile of queries: which one of the block, its number, head and sequence. `first`: the position of its first
+    query. `steps`: tiles of keys that it sees. `cut`: those of them, the last ones, that the mask cuts. `before`: steps
+    of the block before. `anchored`: steps that are cut or may take the anchor."""
+
+    turn: Any
+    tile: Any
+    head: Any
+    sequence: Any
+    first: Any
+    steps: Any
+    cut: Any
+    before: Any
+    anchored: Any
+
+
+class _Walk:
+    """Which tiles of queries a block makes, one after the other."""
+
+    def __init__(self, shape: Any, keys: Any, t: Tiles) -> None:
+        batch, self.queries, self.heads, _ = shape
+        self.keys, self.t = keys, t
+        self.all_heads = batch * self.heads
+        groups = cute.ceil_div(self.all_heads, NEAR // (keys * (t.head * 4)) + 1)
+        self.together = cute.ceil_div(self.all_heads, groups)  # heads
+        self.tiles = cute.ceil_div(self.queries, t.rows)
+        self.block, self.blocks = arch.block_idx()[0], arch.grid_dim()[0]
+        self.turns = cute.ceil_div(self.tiles * self.all_heads - self.block, self.blocks)
+
+    def places(self, shared: _Shared, settle: Any) -> Iterator[_Place]:
+        """A loop of the kernel over the block's tiles. With an anchor it may have to begin anew: `settle` says it."""
+        done, again = _Number(0), _Number(1)
+        if not self.t.anchored:
+            for turn in cute.range_(self.turns):
+                yield self._place(turn, turn, done, 0)
+            return
+        for attempt in cute.range_(2):
+            for turn in cute.range_(self.turns * again.value):
+                yield self._place(turn, turn + attempt * self.turns, done, attempt)
+            with cute.when(cute.same(attempt, 0)):
+                settle()
+                again.set(shared.verdict())
+
+    def _place(self, turn: Any, number: Any, done: _Number, attempt: Any) -> _Place:
+        """The last queries of the heads of a group, then those before them: short tiles fill the gaps at the end."""
+        t, tile = self.t, self.block + turn * self.blocks
+        group, tile = tile // (self.tiles * self.together), tile % (self.tiles * self.together)
+        heads = (self.all_heads - group * self.together).minimum(self.together)
+        head, tile = group * self.together + tile % heads, self.tiles - 1 - tile // heads
+        first = self.keys - self.queries + tile * t.rows
+        steps = cute.ceil_div((first + t.rows).minimum(self.keys), t.keys)
+        whole = first // t.keys
+        before = done.value
+        done.set(before + steps)
+        anchored = steps - whole * attempt
+        return _Place(
+            number, tile, head % self.heads, head // self.heads, first, steps, steps - whole, before, anchored
+        )
+
+
+class _Number:
+    """A number that changes in a loop of the kernel."""
+
+    def __init__(self, start: int) -> None:
+        self.word = cute.make_fragment(1, "i32")
+        self.word[0] = start
+
+    @property
+    def value(self) -> Any:
+        return cute.number(self.word[0].value)
+
+    def set(self, value: Any) -> None:
+        self.word[0] = cute.scalar(value)
+
+
+def _load(tensor_maps: tuple[Any, ...], shared: _Shared, walk: _Walk, t: Tiles) -> None:
+    """One thread's work: brings the tiles by TMA, as far ahead as there is room."""
+
+    def bring(which: int, number: Any, row: Any, place: _Place) -> None:
+        full = shared.full[which]
+        shared.free[which].wait(number, free=True)
+        full.expect(number, shared.bytes[which])
+        stage = number % full.stages
+        for part in range(t.head // ROW):
+            target = cute.address(shared.tiles[which][None, (None, part), stage])
+            where = (part * ROW, place.head, row, place.sequence)
+            arch.instruction("copy.tma_load", target, tensor_maps[which], full.at(stage), *where)
+
+    for place in walk.places(shared, lambda: None):
+        bring(0, place.turn, place.tile * t.rows, place)
+        for step in cute.range_(place.steps):
+            row = (place.steps - 1 - step) * t.keys
+            bring(1, place.before + step, row, place)
+            bring(2, place.before + step, row, place)
+
+
+class _Consumer:
+    """A warpgroup's work: the scores of a tile of keys, their softmax, and its product with the values."""
+
+    def __init__(self, out: Any, scale: Any, shared: _Shared, worker: Any, t: Tiles) -> None:
+        self.out, self.shared, self.worker, self.t = out, shared, worker, t
+        dtype = out.dtype
+        self.scores = cute.make_tiled_mma(cute.find(f"wgmma.m64n{t.keys}k16.f32.{dtype}"), (t.consumers, 1, 1))
+        self.product = cute.make_tiled_mma(cute.find(f"wgmma_rs.m64n{t.head}k16.f32.{dtype}"), (t.consumers, 1, 1))
+        q, k, v = shared.tiles
+        self.q, self.k = cute.partition(self.scores, "A", q, worker), cute.partition(self.scores, "B", k, worker)
+        self.v = cute.partition(self.product, "B", cute.transposed(v), worker)
+        held = self.scores.partition("c", Layout((t.rows, t.keys)))[1]
+        self.s, self.p = cute.make_fragment(held.shape, "f32"), cute.make_fragment(held.shape, dtype)
+        self.weights = cute.with_layout(self.p, cute.accumulator_as_a(self.p.layout))
+        self.tile = Layout((t.rows, t.head))
+        self.o = cute.make_fragment(self.product.partition("c", self.tile)[1].shape, "f32")
+        self.softmax = Softmax(self.scores, Layout((t.rows, t.keys)), worker, scale)
+        self.chief, self.group = cute.same(worker % WARPGROUP, 0), worker // WARPGROUP
+
+    def run(self, walk: _Walk) -> None:
+        t = self.t
+        if t.in_turns:  # the first warpgroup begins: the last one lets it
+            with cute.when(cute.same(self.group, t.consumers - 1)):
+                arch.instruction("barrier.arrive", 1, n=2 * WARPGROUP)
+        step = self._step_ahead if t.ahead else self._step
+        for place in walk.places(self.shared, self._settle):
+            self.softmax.begin()
+            cute.fill(self.o, 0.0)
+            self.shared.full[0].wait(place.turn)
+            if t.ahead:
+                self._begin_ahead(place)
+            for number in cute.range_(int(t.ahead), place.cut):
+                step(place, number, cut=True)
+            if t.anchored:
+                for number in cute.range_(place.cut, place.anchored):
+                    step(place, number, anchored=True)
+            for number in cute.range_(place.anchored if t.anchored else place.cut, place.steps):
+                step(place, number)
+            self._free(0, place.turn)
+            if t.ahead:
+                last = place.before + (place.steps - 1)
+                self._multiply_values(last)
+                self._values_done(last)
+            if t.anchored:
+                with cute.when(cute.invert(self.softmax.is_sound(self.o))):
+                    self.shared.unsound[self.worker // arch.WARP] = 1
+            self._store(place)
+
+    def _settle(self) -> None:
+        """This warp has found its sums sound, or has said that they are not."""
+        arch.instruction("warp_sync")
+        self.shared.judged.arrive(0)
+
+    def _free(self, which: int, number: Any) -> None:
+        with cute.when(self.chief):
+            self.shared.free[which].arrive(number)
+
+    def _multiply_keys(self, place: _Place, number: Any) -> None:
+        self.shared.full[1].wait(number)
+        arch.instruction("wgmma.fence")
+        queries, keys = self.q[None, None, None, place.turn % 2], self.k[None, None, None, number % self.t.stages]
+        cute.gemm(self.scores, self.s, queries, keys)
+        arch.instruction("wgmma.commit_group")
+
+    def _multiply_values(self, number: Any) -> None:
+        self.shared.full[2].wait(number)
+        cute.hold(self.p, self.o)
+        arch.instruction("wgmma.fence")
+        values = self.v[None, None, None, number % self.t.stages]
+        cute.gemm(self.product, self.o, self.weights, values, self.o)
+        arch.instruction("wgmma.commit_group")
+
+    def _keys_done(self, number: Any, left: int) -> None:
+        """`left`: groups of products that stay under way."""
+        arch.instruction("wgmma.wait_group", n=left)
+        cute.hold(self.s)
+        self._free(1, number)
+
+    def _values_done(self, number: Any) -> None:
+        arch.instruction("wgmma.wait_group", n=0)
+        cute.hold(self.o, self.p)
+        self._free(2, number)
+
+    def _weigh(self, place: _Place, step: Any, *, cut: bool, anchored: bool) -> None:
+        if cut:
+            self.softmax.mask(self.s, place.first, (place.steps - 1 - step) * self.t.keys)
+        if anchored:
+            self.softmax.weigh_as_before(self.s)
+        else:
+            self.softmax.weigh(self.s)
+
+    def _rescale(self, *, anchored: bool) -> None:
+        if not anchored:
+            self.softmax.rescale(self.o, self.product, self.tile)
+
+    def _step(self, place: _Place, step: Any, *, cut: bool = False, anchored: bool = False) -> None:
+        number = place.before + step
+        self._multiply_keys(place, number)
+        self._keys_done(number, 0)
+        self._weigh(place, step, cut=cut, anchored=anchored)
+        self._rescale(anchored=anchored)
+        cute.convert(self.s, self.p)
+        self._multiply_values(number)
+        self._values_done(number)
+
+    def _begin_ahead(self, place: _Place) -> None:
+        self._multiply_keys(place, place.before)
+        self._keys_done(place.before, 0)
+        self._weigh(place, 0, cut=True, anchored=False)
+        cute.convert(self.s, self.p)
+
+    def _step_ahead(self, place: _Place, step: Any, *, cut: bool = False, anchored: bool = False) -> None:
+        """The scores of this step and the product of the one before; then this one's softmax, beside that product."""
+        number, group, t = place.before + step, self.group, self.t
+        if t.in_turns:
+            arch.instruction("barrier", group + 1, n=2 * WARPGROUP)
+        self._multiply_keys(place, number)
+        self._multiply_values(number - 1)
+        if t.in_turns:
+            arch.instruction("barrier.arrive", (group + 1) % t.consumers + 1, n=2 * WARPGROUP)
+        self._keys_done(number, 1)
+        self._weigh(place, step, cut=cut, anchored=anchored)
+        cute.hold(self.s)
+        softmax = self.softmax
+        arch.instruction("wgmma.after", self.shared.judged.at(0), softmax.total[0] + softmax.total[1])
+        self._values_done(number - 1)
+        self._rescale(anchored=anchored)
+        cute.convert(self.s, self.p)
+
+    def _store(self, place: _Place) -> None:
+        """Divides by the sums, rounds, and writes the rows that the output has."""
+        pairs = cute.make_tiled_copy_like(cute.CopyAtom("universal.b32", 16), self.product, "c")
+        rows, shape = self.out[place.sequence, None, place.head, None], (self.out.shape[1], self.t.head)
+
+        def part(tensor: Any) -> Any:
+            tile = cute.local_tile(tensor, (self.t.rows, self.t.head), (place.tile, 0))
+            return cute.partition(self.product, "C", tile, self.worker)
+
+        self.softmax.divide(self.o, self.product, self.tile)
+        made = cute.make_fragment(self.o.layout, self.out.dtype)
+        cute.convert(self.o, made)
+        cute.copy(pairs, made, part(rows), where=part(cute.make_identity_tensor(shape)), inside=shape)

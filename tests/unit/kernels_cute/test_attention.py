@@ -1,0 +1,95 @@
+"""Attention for sm_90a on the executor: its results, and what is said of it with a mistake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformance.cases import Case
+from conformance.compare import compare
+from conformance.inputs import Inputs, make_inputs
+from conformance.reference import eager, float64
+from kernels_cute.attention import Tiles, attention
+from kernels_cute.attention import maps as maps_of
+from tests.unit.cute.executor.mutate import without
+from toolchain.cute import dsl as cute
+from toolchain.cute.executor import Deadlock, MissingWait, Race, Report, TensorMap, run
+
+ARCH = "cute_nvgpu.arch."
+PLAIN = Tiles(keys=32)
+ANCHORED = Tiles(keys=32, anchored=True)
+AHEAD = Tiles(keys=32, ahead=True, anchored=True)
+IN_TURNS = Tiles(consumers=2, keys=32, blocks=1, ahead=True, in_turns=True)
+
+
+def inputs(dtype: str, t: int, s: int, *, b: int = 1, h: int = 1, d: int = 64, towering: bool = False) -> Inputs:
+    return make_inputs(Case("attention", {"B": b, "T": t, "S": s, "H": h, "D": d}, "", towering=towering), dtype, 0)
+
+
+def launch(kernel: cute.Kernel, tiles: Tiles, given: Inputs, blocks: int) -> Report:
+    maps = [TensorMap(given.arrays[said.array], said.box, said.swizzle) for said in maps_of(tiles)]
+    arrays = [given.arrays[name] for name in "qkv"]
+    return run(kernel, (*arrays, given.outputs["out"], given.scalars["scale"], *maps), blocks)
+
+
+def share(dtype: str, given: Inputs) -> float:
+    """How much of its bound the error takes."""
+    q, k, v = (given.arrays[name] for name in "qkv")
+    scale = given.scalars["scale"]
+    wanted, same = float64.attention(q, k, v, scale), eager.attention(q, k, v, scale, dtype=dtype)
+    return compare("attention", dtype, given.outputs["out"], wanted, same).share
+
+
+@pytest.mark.parametrize(
+    ("tiles", "dtype", "blocks", "given"),
+    [
+        (PLAIN, "f16", 3, {"t": 1, "s": 1, "b": 3}),  # one query, one key; three sequences
+        (PLAIN, "bf16", 2, {"t": 70, "s": 101, "h": 3}),  # remainders; a first query whose tile of keys is not its last
+        (ANCHORED, "bf16", 1, {"t": 130, "s": 130}),  # three tiles for one block: all rings go round
+        (AHEAD, "bf16", 2, {"t": 7, "s": 150, "b": 2}),
+        (IN_TURNS, "bf16", 1, {"t": 200, "s": 200}),  # two warpgroups
+        (Tiles(head=128, keys=32, blocks=2), "f16", 1, {"t": 65, "s": 65, "d": 128}),
+    ],
+    ids=["one", "remainders", "anchored", "ahead", "in_turns", "wide"],
+)
+def test_it_agrees_with_float64(tiles: Tiles, dtype: str, blocks: int, given: dict[str, Any]) -> None:
+    made = inputs(dtype, **given)
+    report = launch(attention(dtype, tiles), tiles, made, blocks)
+    assert share(dtype, made) <= 1
+    assert not report.conflicts
+
+
+@pytest.fixture(scope="module")
+def anchored() -> cute.Kernel:
+    return attention("bf16", ANCHORED)
+
+
+def test_what_overflows_relative_to_its_anchor_is_made_again(anchored: cute.Kernel) -> None:
+    steps: list[int] = []
+    for towering in (False, True):
+        given = inputs("bf16", 130, 130, towering=towering)
+        with np.errstate(over="ignore", invalid="ignore"):
+            steps.append(launch(anchored, ANCHORED, given, 1).steps)
+        assert share("bf16", given) <= 1
+    assert steps[1] > 1.8 * steps[0]
+
+
+MISTAKES = [
+    (f"{ARCH}mbarrier.wait", 1, MissingWait),  # of the loader: it overwrites keys
+    (f"{ARCH}mbarrier.wait", 2, MissingWait),  # or values
+    (f"{ARCH}mbarrier.wait", 5, MissingWait),  # of the computing warps, in the loop over tiles that the mask cuts
+    (f"{ARCH}mbarrier.wait", 7, MissingWait),  # and in the loop over whole ones
+    (f"{ARCH}mbarrier.arrive", 0, Deadlock),
+    (f"{ARCH}wgmma.wait_group", 0, MissingWait),  # scores are used
+    (f"{ARCH}wgmma.wait_group", 1, MissingWait),  # values are overwritten
+    (f"{ARCH}warp_sync", 0, Race),  # a lane says that the warp's sums are unsound, the others read it
+]
+
+
+@pytest.mark.parametrize(("name", "which", "wanted"), MISTAKES)
+def test_a_missing_operation_is_named(anchored: cute.Kernel, name: str, which: int, wanted: Any) -> None:
+    with pytest.raises(wanted) as found:
+        launch(without(anchored, name, which), ANCHORED, inputs("bf16", 200, 200, towering=True), 1)
+    assert "kernels_cute/" in found.value.site.location
