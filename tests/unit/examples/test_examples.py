@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 
-from toolchain.knobs import ROOT
+from toolchain.knobs import ROOT, one_numpy_thread
 
-from .said import answers, differences, said
+from .said import FOLDER, answers, differences, said
 
 pytestmark = pytest.mark.needs("toolchain")
 
@@ -71,3 +73,32 @@ def test_08_finds_the_race_and_repairs_it() -> None:
     text = said("08_sanitizer_finds_a_bug")
     assert re.search(r"08_sanitizer_finds_a_bug\.py:23:\d+ in block \(1, 0, 0\) reads byte \d+ .* writes", text)
     assert answers(text) == [True, True]
+
+
+@pytest.mark.needs("torch")
+def test_09_is_an_operator_of_pytorch() -> None:
+    found = differences(said("09_torch_custom_op"))
+    assert len(found) == 2 and found[0] < 1e-5 and found[1] < 1e-2  # the second is of a sum of 5000 numbers
+
+
+def test_09_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(SystemExit, match=r"needs PyTorch.*pip install torch"):
+        said("09_torch_custom_op")
+
+
+def test_10_launches_without_a_compiler() -> None:
+    text = said("10_aot_bundle")
+    assert "files: *.cubin *.json *.tilebc\n" in text
+    assert "<kernel gelu_any_f32(x: f32[?, ?], out: f32[?, ?] written)>" in text
+    assert max(differences(text)) < 1e-6
+    assert "in C++: void gelu_f32(Array<float, 2> x, Array<float, 2> out, CUstream stream = nullptr)\n" in text
+
+
+def test_11_learns_a_rhyme_by_heart() -> None:
+    """In a process with one thread, since several get in each other's way with matrices as small as these."""
+    with one_numpy_thread():
+        done = subprocess.run([sys.executable, FOLDER / "11_own_checkpoint.py"], capture_output=True, text=True)
+    assert "Three, four, knock at the door." in done.stdout, done.stderr
+    losses = [float(loss) for loss in re.findall(r"loss ([\d.]+) nats", done.stdout)]
+    assert losses == sorted(losses, reverse=True) and losses[-1] < 0.5
