@@ -24,6 +24,7 @@ DTYPES = {
     **{f"{sign}int{bits}": f"i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 SAME = {"tf32": "f32"}  # element types of kernels that are stored as another
+_ITEMSIZE = {name: np.dtype(getattr(ml_dtypes, name, name)).itemsize for name in DTYPES}
 _NAMES = {ours: theirs for theirs, ours in DTYPES.items() if not theirs.startswith("u")}
 _ELSEWHERE = {"float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "bfloat16"}  # of these numpy has none
 
@@ -59,7 +60,7 @@ class Array:
     @property
     def itemsize(self) -> int:
         """Bytes of an element."""
-        return np.dtype(getattr(ml_dtypes, self.name, self.name)).itemsize
+        return _ITEMSIZE[self.name]
 
     @property
     def contiguous(self) -> bool:

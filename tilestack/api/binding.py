@@ -171,14 +171,18 @@ def number(parameter: Parameter, arg: Any, what: str) -> int | float:
 def _check_overlaps(symbol: str, arguments: Sequence[Argument]) -> None:
     """Raises LaunchError where an array that is written shares a part of its memory with another. The same array twice
     is allowed."""
-    placed = [(a.parameter, a.array) for a in arguments if a.array is not None]
-    for (one, a), (other, b) in itertools.combinations(placed, 2):
-        if not (one.written or other.written) or a.place == b.place or a.device != b.device:
+    on_host = [(a.parameter, a.array, range(0)) for a in arguments if a.array is not None and a.array.device is None]
+    others = [
+        (a.parameter, a.array, a.array.span) for a in arguments if a.array is not None and a.array.device is not None
+    ]
+    pairs = itertools.chain(itertools.combinations(on_host, 2), itertools.combinations(others, 2))
+    for (one, a, at), (other, b, there) in pairs:
+        if not (one.written or other.written) or a.place == b.place:
             continue
         if a.host is not None and b.host is not None:
             shared = np.shares_memory(a.host, b.host)
         else:
-            shared = a.span.start < b.span.stop and b.span.start < a.span.stop and _share(a, b)
+            shared = at.start < there.stop and there.start < at.stop and a.device == b.device and _share(a, b)
         if shared:
             raise LaunchError(
                 f"{symbol}: {one.name} and {other.name} overlap in memory, and one of them is written",
