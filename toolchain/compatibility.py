@@ -259,7 +259,7 @@ def jit_fits(offered: tuple[int, int], ptx: str) -> Misfit | None:
 
 def hint_fits(tileiras: str, said: str) -> Misfit | None:
     """Why this tileiras does not read a hint that it names in what it `said`; None if it names none."""
-    named = re.search(r"unallowed key (\w+)", said)
+    named = re.search(r"(?:unallowed key|unknown param) (\w+)", said)
     for row in table().hints:
         if named and row.name == named[1] and number(tileiras) < number(row.since):
             return Misfit(

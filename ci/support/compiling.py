@@ -107,9 +107,13 @@ def kernels_hash(chosen: Mapping[str, Sequence[tuple[str, EntrySpec]]]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
-def told(error: str, symbols: Sequence[str], of: int) -> str:
-    """An error with the entries that it met, unless it met all."""
-    return error if len(symbols) == of else f"{error} (only {', '.join(symbols)})"
+def told(error: str, symbols: Sequence[str], every: Sequence[str]) -> str:
+    """An error with the entries that it met, unless it met every one; with the others if these are fewer."""
+    others = [symbol for symbol in every if symbol not in symbols]
+    if not others:
+        return error
+    named = f"all but {', '.join(others)}" if len(others) < len(symbols) else f"only {', '.join(symbols)}"
+    return f"{error} ({named})"
 
 
 def rows_of(
@@ -117,13 +121,14 @@ def rows_of(
 ) -> list[CompileRow]:
     """A row for each group of targets with the same outcome. `results`: by symbol and target."""
     groups: dict[tuple[int, str], list[str]] = {}
+    every = [entry.spec.symbol for entry in made]
     for target in targets():
         failed: dict[str, list[str]] = {}
         for entry in made:
             result = results[entry.spec.symbol, target] if entry.artifact else entry.why
             if isinstance(result, str):
                 failed.setdefault(result, []).append(entry.spec.symbol)
-        why = "; ".join(told(error, symbols, len(made)) for error, symbols in failed.items())
+        why = "; ".join(told(error, symbols, every) for error, symbols in failed.items())
         count = len(made) - sum(map(len, failed.values()))
         groups.setdefault((count, why), []).append(target)
     good = sum(entry.artifact is not None for entry in made)

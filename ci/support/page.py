@@ -13,9 +13,9 @@ HEAD = """\
 
 Measured, not claimed: `python -m ci.support compile` and `run` made this page and its data, ci/support/support.json.
 Every cell says how many of the {count} portable entries of ci/support/support.toml passed: {entries}.
-They are a sample; other entries may behave differently. All portable entries would take about 7 hours on two cores, and
-this page is made anew every night. `tilestack compile --toolkit VERSION` tries others. `-` means that nothing passed,
-and the numbers behind a cell point to the errors below the table.
+They are the fastest to compile, each of another op; other entries may behave differently. All portable entries would
+take about 7 hours on two cores, and this page is made anew every night. `tilestack compile --toolkit VERSION` tries
+others. `-` means that nothing passed, and the numbers behind a cell point to the errors below the table.
 
 - Kernels: `{kernels}` (hash over the fingerprints of these entries).
 - Each tool has its own ptxas and libnvvm: `ci/support/tools/<version>.lock` has the wheels with their hashes.

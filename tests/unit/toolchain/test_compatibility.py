@@ -77,6 +77,9 @@ def test_a_hint_that_came_later_than_its_bytecode_version():
     assert (found := why_refused("tileiras", older, bytecode(13, 2), "sm_100", said)) is not None
     assert "tileiras 13.2.86 does not read the optimization hint 'default', which tileiras 13.3.36" in found.pair
     assert why_refused("tileiras", older, bytecode(13, 2), "sm_100", "unallowed key other") is None
+    said = "error: error at offset 18: unknown param num_worker_warps_per_cta for sm_90"
+    found = why_refused("tileiras", older, bytecode(13, 2), "sm_100", said)
+    assert found and "does not read the optimization hint 'num_worker_warps_per_cta'" in found.pair
     assert why_refused("tileiras", FIT, bytecode(13, 2), "sm_100", said) is None
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci.support.compiling import Made, assemble, entries, install, rows_of
+from ci.support.compiling import Made, assemble, entries, install, rows_of, told
 from ci.support.table import Settings
 from toolchain.artifact import tile_ir
 from toolchain.errors import UsageError
@@ -43,6 +43,12 @@ def test_targets_with_the_same_outcome_share_a_row() -> None:
     assert (bad.compiled, bad.targets) == (0, ("sm_90",))
     assert bad.why == f"error: no (only {one.symbol}); cannot be written (only {two.symbol})"
     assert len(good.targets) == len(targets()) - 1
+
+
+def test_an_error_names_its_entries_or_the_others() -> None:
+    assert told("no", ["a"], ["a", "b", "c"]) == "no (only a)"
+    assert told("no", ["a", "c"], ["a", "b", "c"]) == "no (all but b)"
+    assert told("no", ["a", "b"], ["a", "b"]) == "no"
 
 
 def test_an_error_of_all_entries_names_none() -> None:

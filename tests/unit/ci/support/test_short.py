@@ -24,3 +24,8 @@ def test_without_such_a_line_the_first_one_is_taken_and_cut() -> None:
 def test_a_known_reason_comes_first() -> None:
     assert short(failed("error: 5").because("these two do not fit", "next")) == "these two do not fit"
     assert short(BytecodeError("cannot be written\nmore")) == "cannot be written"
+
+
+def test_a_position_in_a_file_goes() -> None:
+    error = BytecodeError("/a/b/kernels_mlir/gelu.mlir:23:11: cuda_tile.tanh: bytecode 13.1 has no rounding_mode")
+    assert short(error) == "cuda_tile.tanh: bytecode 13.1 has no rounding_mode"
