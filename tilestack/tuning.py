@@ -15,6 +15,7 @@ from toolchain import knobs, tuned
 from toolchain.entries import Tables, TunedRow, committed
 from toolchain.entry import DTYPES, EntrySpec
 from toolchain.errors import UsageError
+from toolchain.sources import registered
 from tune.command import add_measuring
 
 from .options import SOURCES, command
@@ -37,13 +38,16 @@ PHASES = ("compile", "measure", "apply")
 
 SHOWN = 3  # stale rows that a compile names
 
+# The search spaces are of kernels that these sources have; a source that takes only rows which name it has others.
+TUNABLE = [name for name, source in registered().items() if not source.named_rows]
+
 
 def add(commands: Any) -> None:
     made = command(commands, "tune", tune, "find the fastest variants of kernels for a GPU, and keep them", EXAMPLES)
     made.add_argument("what", nargs="?", help="an op, or model: all ops of the forward pass and of decoding")
     made.add_argument("--target", metavar="SM", help="GPU target such as sm_90")
     made.add_argument("--phase", choices=PHASES, help="only this one of the three (default: all that can be done here)")
-    made.add_argument("--source", choices=[*SOURCES, "all"], default="py", help="kernel source (default py)")
+    made.add_argument("--source", choices=[*TUNABLE, "all"], default="py", help="kernel source (default py)")
     made.add_argument("--dtype", action="append", default=[], choices=DTYPES, help="only this dtype; repeat")
     made.add_argument(
         "--shapes", action="append", default=[], metavar="SHAPE", help="measure these, not the classes' own; repeat"
@@ -58,7 +62,7 @@ def add(commands: Any) -> None:
         help="tables of entries that are kept (default entries)",
     )
     made.add_argument(
-        "--also-source", action="append", default=[], choices=list(SOURCES), metavar="SOURCE",
+        "--also-source", action="append", default=[], choices=TUNABLE, metavar="SOURCE",
         help="keep the winners for this source too, which has the same kernels; repeat",
     )  # fmt: skip
     made.add_argument(
@@ -112,7 +116,7 @@ def compile_(args: argparse.Namespace, target: Target) -> None:
 
     from .progress import progress_bar
 
-    modules = SOURCES if args.source == "all" else {args.source: SOURCES[args.source]}
+    modules = {name: SOURCES[name] for name in (TUNABLE if args.source == "all" else [args.source])}
     with progress_bar() as progress:
         compiler = Compiler(modules, target, Cache(knobs.cache_dir()), args.jobs or knobs.jobs(), progress)
         catalogue = compiler.run(chosen_spaces(args), args.output)

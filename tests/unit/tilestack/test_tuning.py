@@ -14,6 +14,7 @@ import pytest
 import tune.command
 from kernels_mlir import SOURCE
 from tilestack import tuning
+from tilestack.__main__ import main
 from toolchain.artifact import tile_ir
 from toolchain.bundle import Compiled, write
 from toolchain.entries import Tables
@@ -260,3 +261,9 @@ sys.exit(main(["measure", {str(tmp_path)!r}]))
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "variants.json: no such file" in done.stderr, done.stderr
+
+
+def test_a_source_with_kernels_of_its_own_is_not_tuned(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["tune", "linear", "--target", "sm_90", "--source", "cute"])
+    assert "choose from 'mlir', 'py', 'all'" in capsys.readouterr().err
