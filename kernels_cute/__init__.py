@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from pathlib import Path
 
 import toolchain
@@ -39,8 +38,9 @@ class CuteSource:
 
     def fingerprint(self, spec: EntrySpec) -> str:
         """Changes whenever the PTX may. Kernels share their parts, so all files of this folder count."""
-        files = [*HERE.glob("*.py"), *COMPILER.rglob("*.py")]
-        return fingerprint(spec, files, {"llvmlite": version("llvmlite")})
+        compiler = (path for path in COMPILER.rglob("*.py") if path.parent.name != "executor")
+        files = [*HERE.glob("*.py"), *compiler]
+        return fingerprint(spec, files, packages=["llvmlite"])
 
 
 SOURCE = CuteSource()

@@ -63,3 +63,11 @@ def test_it_depends_on_the_packages_that_make_bytecode(package: str, monkeypatch
 
 
 version_of = module.version
+
+
+def test_it_depends_on_the_packages_that_a_source_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = fingerprint(SPEC, [], packages=["llvmlite"])
+    assert first != fingerprint(SPEC, [])
+    assert fingerprint(SPEC, [], packages=["no-such-package"]) != first, "a package that is not installed counts too"
+    monkeypatch.setattr(module, "version", lambda _: "0")
+    assert fingerprint(SPEC, [], packages=["llvmlite"]) != first
