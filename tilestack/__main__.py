@@ -15,6 +15,7 @@ try:
         caching,
         checking,
         compile_bundle,
+        completing,
         cute_opt,
         diffing,
         drawing,
@@ -54,7 +55,7 @@ exit codes:
 
 GROUPS = (
     compile_bundle, tuning, assembling, tileir, formatting, inspecting, diffing, cute_opt, drawing, export_cpp,
-    publishing, model, matrix, checking, reporting, planning, caching, provenance, stack,
+    publishing, model, matrix, checking, reporting, planning, caching, provenance, stack, completing,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 
@@ -95,8 +96,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    top = parser()
     try:
-        return parser().parse_args(argv)
+        args = top.parse_args(argv)
+        args.parser = top
+        return args
     except SystemExit:  # --help was printed, or the words do not parse
         try:
             sys.stdout.flush()
