@@ -45,6 +45,8 @@ commands that a newcomer may want first:
   tilestack matrix run --bundle build/bundle           check every kernel of a bundle, on a GPU or on the CPU
   tilestack verify kernels_mlir/layernorm.mlir         check a kernel file
 
+where a file is read or written, - is standard input or standard output
+
 exit codes:
   0 all well   2 bad input      3 kernel source or bytecode   4 toolchain   5 bundle
   6 launch     7 GPU or driver  8 undefined behaviour caught  9 a result outside its bound

@@ -14,7 +14,7 @@ from toolchain.errors import UsageError
 from toolchain.files import write_whole
 from toolchain.targets import BYTECODE
 
-from .options import SOURCES, STREAM, command, emit
+from .options import SOURCES, STREAM, command, emit, source_name
 from .tileir import load
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class _Kernel:
 
         self.args, self.artifact, self._composed = args, artifact, composed
         self.is_tile_ir = artifact.form.kind == "tile-ir"
-        self.name = args.entry or ("<stdin>" if args.file == STREAM else str(args.file))
+        self.name = args.entry or source_name(args.file)
         self.stem = args.entry or ("kernel" if args.file == STREAM else args.file.stem)
         self.file = f"{self.stem}.{SUFFIXES[artifact.form.kind]}"
 

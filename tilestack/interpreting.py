@@ -21,7 +21,7 @@ from toolchain.tileir import interpreter
 from toolchain.tileir.dialect.control import EntryOp, ModuleOp
 from toolchain.tileir.dialect.types import PtrType, TileType, spell
 
-from .options import print_json, write
+from .options import STREAM, print_json, write
 
 SHOWN = 6  # elements of an array
 Array = NDArray[Any]
@@ -50,7 +50,10 @@ def interpret(args: argparse.Namespace, module: ModuleOp) -> int:
         )
     _check_pointers(values, module.entries[entry])
     prepared = interpreter.Prepared(module)  # not by way of bytecode: it keeps the locations in the text
-    with redirect_stdout(sys.stderr) if args.json else nullcontext():  # what the kernel prints is no JSON
+    streamed = any(path == STREAM for _, path in saves)
+    if streamed and args.json:
+        raise UsageError("--json and --save N=- both go to standard output", hint="save to a file")
+    with redirect_stdout(sys.stderr) if args.json or streamed else nullcontext():  # what the kernel prints is neither
         prepared.launch(entry, values, grid, sanitize=not args.no_sanitize)
     for index, path in saves:
         array = arrays[index]
@@ -64,7 +67,7 @@ def interpret(args: argparse.Namespace, module: ModuleOp) -> int:
         return 0
     for index, array in enumerate(arrays):
         if isinstance(array, np.ndarray):
-            print(f"arg {index}: {_describe(array)}")
+            print(f"arg {index}: {_describe(array)}", file=sys.stderr if streamed else sys.stdout)
     return 0
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -74,6 +77,23 @@ def read_text(path: Path) -> str:
 def shown(path: Path) -> str:
     """What messages call it."""
     return "standard input" if path == STREAM else str(path)
+
+
+def source_name(path: Path) -> str:
+    """What errors with a line and a column call it."""
+    return "<stdin>" if path == STREAM else str(path)
+
+
+@contextmanager
+def as_file(path: Path) -> Generator[Path]:
+    """A file the user named, or one with what standard input holds, for what reads files alone."""
+    if path != STREAM:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
+        held = Path(folder, "stdin")
+        held.write_bytes(read(STREAM))
+        yield held
 
 
 def write(path: Path, data: bytes) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from toolchain import knobs
 from toolchain.errors import BundleError, UsageError
 
-from .options import SOURCES, add_json, command, print_json
+from .options import SOURCES, STREAM, add_json, as_file, command, emit, print_json
 from .progress import progress_bar
 
 if TYPE_CHECKING:
@@ -35,12 +35,14 @@ def add(commands: Any) -> None:
         "  tilestack pack build/bundle -o bundle.tar.xz\n",
     )  # fmt: skip
     made.add_argument("bundle", type=Path, help="a bundle's folder")
-    made.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the archive, a .tar.xz")
+    made.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="the archive, a .tar.xz; - is standard output"
+    )
     made = command(
         commands, "unpack", unpack, "make a bundle of a file that `pack` made, each file checked",
         "  tilestack unpack bundle.tar.xz -o build/bundle\n",
     )  # fmt: skip
-    made.add_argument("archive", type=Path, help="what `tilestack pack` made")
+    made.add_argument("archive", type=Path, help="what `tilestack pack` made; - is standard input")
     made.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the bundle's folder")
     made = command(commands, "verify-bundle", verify, "make a published bundle again and compare every file", VERIFY)
     made.add_argument("bundle", type=Path, help="a bundle's folder, or what `tilestack pack` made of it")
@@ -54,6 +56,12 @@ def add(commands: Any) -> None:
 def pack(args: argparse.Namespace) -> int:
     from toolchain import archive
 
+    if args.output == STREAM:
+        with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
+            whole = Path(folder, f"bundle{archive.SUFFIX}")
+            print(f"{archive.pack(args.bundle, whole)}  -", file=sys.stderr)
+            emit(None, whole.read_bytes())
+        return 0
     if not args.output.name.endswith(archive.SUFFIX):
         raise UsageError(f"{args.output}: the archive's name ends in {archive.SUFFIX}")
     sha256 = archive.pack(args.bundle, args.output)
@@ -64,7 +72,8 @@ def pack(args: argparse.Namespace) -> int:
 def unpack(args: argparse.Namespace) -> int:
     from toolchain import archive
 
-    bundle = archive.unpack(args.archive, args.output)
+    with as_file(args.archive) as whole:
+        bundle = archive.unpack(whole, args.output)
     print(f"{args.output}: {len(bundle.entries)} entries for {', '.join(bundle.targets) or 'no target'}")
     return 0
 
@@ -116,8 +125,8 @@ def _opened(path: Path) -> Generator[Bundle]:
     if path.is_dir():
         yield Bundle.load(path)
         return
-    with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
-        yield archive.unpack(path, Path(folder) / "bundle")
+    with as_file(path) as whole, tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
+        yield archive.unpack(whole, Path(folder) / "bundle")
 
 
 def _show(path: Path, result: Verification, seconds: float, *, every: bool) -> None:

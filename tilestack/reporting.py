@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from toolchain.errors import UsageError
 
-from .options import command
+from .options import STREAM, as_file, command, emit
 
 EXAMPLES = """\
   tilestack report build/report/results.json
@@ -53,12 +55,15 @@ def report(args: argparse.Namespace) -> int:
     from toolchain.cache import read_runs
     from toolchain.files import check_makable
 
+    if STREAM in args.results and args.output is None:
+        raise UsageError("results from standard input have no folder for the page", hint="name it with --output")
     page = args.output or args.results[0].parent / "index.html"
     if page.is_dir():
         raise UsageError(f"{page} is a folder", hint=f"name a file, such as {page / 'index.html'}")
     for path in filter(None, (page, args.junit, args.markdown)):
         check_makable(path.parent)
-    runs = load(args.results)
+    with ExitStack() as opened:
+        runs = load([opened.enter_context(as_file(path)) for path in args.results])
     resources = of_bundle(Bundle.load(args.bundle)) if args.bundle else None
     compiles = read_runs(args.cache) if args.cache else None
     difference = table(args.diff, "changed", "tilestack diff --json")
@@ -69,7 +74,10 @@ def report(args: argparse.Namespace) -> int:
     if args.markdown:
         made[args.markdown] = render_markdown(runs, compiles)
     for path, text in made.items():
-        print(write_text(path, text))
+        if path == STREAM:
+            emit(None, text.encode(errors="backslashreplace"))
+        else:
+            print(write_text(path, text), file=sys.stderr if STREAM in made else sys.stdout)
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toolchain.compatibility import MAGIC
 from toolchain.errors import BytecodeError, SourceError, TilestackError, UsageError
 
-from .options import STREAM, add_json, command, emit, print_json, read, seed
+from .options import STREAM, add_json, command, emit, print_json, read, seed, source_name
 
 if TYPE_CHECKING:
     from toolchain.tileir.dialect.control import ModuleOp
@@ -21,7 +21,7 @@ def add(commands: Any) -> None:
         commands, "disassemble", disassemble_, "print the Tile IR text of bytecode",
         "  tilestack disassemble gelu.tilebc\n",
     )  # fmt: skip
-    disassemble.add_argument("file", type=Path, help=".tilebc")
+    disassemble.add_argument("file", type=Path, help=".tilebc; - for standard input")
     disassemble.add_argument("-o", "--output", type=Path, help="default: standard output")
 
     verify = command(
@@ -42,13 +42,17 @@ def add(commands: Any) -> None:
         "sizes, strides; with --pointers as its pointer alone\n"
         "with --json what the kernel prints goes to standard error\n",
     )  # fmt: skip
-    interpret.add_argument("file", type=Path, help=".mlir or .tilebc")
+    interpret.add_argument("file", type=Path, help=".mlir or .tilebc; - for standard input")
     interpret.add_argument("--entry", metavar="SYMBOL", help="default: the only one")
     interpret.add_argument("--grid", default="1", metavar="X[,Y[,Z]]", help="blocks to run (default 1)")
     interpret.add_argument("--arg", action="append", default=[], metavar="ARG", help="see below; repeat")
     interpret.add_argument("--pointers", action="store_true", help="pass arrays as pointers alone")
     interpret.add_argument(
-        "--save", action="append", default=[], metavar="N=FILE", help="argument N after the run, .npy"
+        "--save",
+        action="append",
+        default=[],
+        metavar="N=FILE",
+        help="argument N after the run, .npy; - is standard output",
     )
     interpret.add_argument("--seed", type=seed, default=0, help="of random values (default 0)")
     interpret.add_argument("--no-sanitize", action="store_true", help="do not trap undefined behaviour: faster")
@@ -69,22 +73,26 @@ def load_all(path: Path) -> list[ModuleOp]:
     from toolchain.tileir.compose.sample import is_kernel_source, sample
     from toolchain.tileir.dialect.verify import verify as check
 
-    raw = read(path)
+    raw, name = read(path), source_name(path)
     if raw and MAGIC.startswith(raw):
-        raise BytecodeError(f"{path}: Tile IR bytecode that ends inside its header, after {len(raw)} bytes")
+        raise BytecodeError(f"{name}: Tile IR bytecode that ends inside its header, after {len(raw)} bytes")
     if raw.startswith(MAGIC[:-1]):
-        modules = [bytecode.read(raw, name=str(path))]
+        modules = [bytecode.read(raw, name=name)]
         source = None
     else:
         try:
             source = raw.decode()
         except UnicodeDecodeError as error:
-            raise UsageError(f"{path} is neither Tile IR text nor bytecode: {error}") from error
-        if is_kernel_source(source, filename=str(path)):
+            raise UsageError(f"{name} is neither Tile IR text nor bytecode: {error}") from error
+        if is_kernel_source(source, filename=name):
+            if path == STREAM:
+                raise UsageError(
+                    f"{name} is a kernel source, which uses other files of its folder", hint="name the file"
+                )
             return [sample(path.absolute())]
-        modules = text.parse_all(source, filename=str(path))
+        modules = text.parse_all(source, filename=name)
     for module in modules:
-        check(module, text=source, filename=str(path))
+        check(module, text=source, filename=name)
     return modules
 
 
@@ -92,8 +100,9 @@ def disassemble_(args: argparse.Namespace) -> int:
     from toolchain.tileir import bytecode, text
     from toolchain.tileir.dialect import verify
 
-    module = bytecode.read(read(args.file), name=str(args.file))
-    verify(module, filename=str(args.file))  # what is not right has no text
+    name = source_name(args.file)
+    module = bytecode.read(read(args.file), name=name)
+    verify(module, filename=name)  # what is not right has no text
     emit(args.output, text.print_module(module).encode())
     return 0
 
@@ -104,7 +113,7 @@ def verify_(args: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = []
     errors: dict[str, TilestackError] = {}  # a wrong part of a folder's kernels is found from each of its files
     for path in args.files:
-        name = "<stdin>" if path == STREAM else str(path)
+        name = source_name(path)
         try:
             checked = check_file(read(path), name, None if path == STREAM else path)
         except UsageError as error:  # it cannot be read
