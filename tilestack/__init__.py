@@ -69,12 +69,14 @@ _HOMES = {
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = importlib.import_module(_HOMES.get(name, "toolchain.errors"), __name__)
-    found = globals()[name] = getattr(home, name)
-    return found
+if not TYPE_CHECKING:  # a type checker then takes a name that does not exist for an error
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        home = importlib.import_module(_HOMES.get(name, "toolchain.errors"), __name__)
+        found = globals()[name] = getattr(home, name)
+        return found
 
 
 def __dir__() -> list[str]:

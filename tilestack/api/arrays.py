@@ -25,7 +25,11 @@ DTYPES = {
 }  # fmt: skip
 SAME = {"tf32": "f32"}  # element types of kernels that are stored as another
 _ITEMSIZE = {name: np.dtype(getattr(ml_dtypes, name, name)).itemsize for name in DTYPES}
-_NAMES = {ours: theirs for theirs, ours in DTYPES.items() if not theirs.startswith("u")}
+_DLPACK = {  # by DLPack's type code and bits
+    **{(0, bits): f"int{bits}" for bits in (8, 16, 32, 64)}, **{(1, bits): f"uint{bits}" for bits in (8, 16, 32, 64)},
+    **{(2, bits): f"float{bits}" for bits in (16, 32, 64)}, (4, 16): "bfloat16", (6, 8): "bool",
+    (10, 8): "float8_e4m3fn", (12, 8): "float8_e5m2", (14, 8): "float8_e8m0fnu",
+}  # fmt: skip
 _ELSEWHERE = {"float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "bfloat16"}  # of these numpy has none
 
 
@@ -197,10 +201,10 @@ def _dlpack(arg: Any, what: str, stream: int | None) -> Array:
     if kind != dlpack.CUDA:
         raise LaunchError(f"{what} is on DLPack device {kind}: a kernel takes arrays of a CPU or a CUDA GPU")
     try:
-        found = dlpack.take(arg, (kind, index), dlpack.LEGACY_STREAM if stream is None else stream)
+        found = dlpack.take(arg, (kind, index), dlpack.LEGACY_STREAM if stream is None else stream, _DLPACK)
     except UsageError as error:
         raise LaunchError(f"{what}: {error.args[0]}", hint=error.hint) from error
     return Array(
-        _NAMES[found.dtype], found.shape, found.strides, found.address, index, keep=arg, release=found.release,
+        found.dtype, found.shape, found.strides, found.address, index, keep=arg, release=found.release,
         settled=True,
     )  # fmt: skip

@@ -119,8 +119,9 @@ class Kernel(ABC):
         """What it takes, by name; None for what only a launch of a function tells."""
         return {parameter.name: parameter for parameter in self.parameters}
 
-    def specialized(self, args: Sequence[Any], constants: Mapping[str, Any]) -> Kernel:
-        """The kernel of these arguments: of a function its trace, else the kernel itself."""
+    def specialize(self, *args: Any, **constants: Any) -> Kernel:
+        """The kernel for arguments such as these, without a launch: a cuTile function is traced, others are what they
+        are. Raises LaunchError, and SourceError that names the line of a function."""
         del args
         if constants:
             raise LaunchError(
@@ -200,6 +201,6 @@ class EntryKernel(Kernel):
         return self._entry
 
     def launch(self, grid: Grid | None, args: Sequence[Any], *, on: str, constants: Mapping[str, Any]) -> None:
-        self.specialized(args, constants)
+        self.specialize(*args, **constants)
         names = [parameter.name for parameter in self.parameters]
         self._entry.launch(grid, args, binding.arrays_of(self.name, args, names), on)

@@ -76,9 +76,6 @@ class PythonKernel(Kernel):
     def arguments(self) -> Mapping[str, Parameter | None]:
         return dict.fromkeys(self.names)
 
-    def specialized(self, args: Sequence[Any], constants: Mapping[str, Any]) -> EntryKernel:
-        return self.specialize(*args, **constants)
-
     def specialize(self, *args: Any, **constants: Any) -> EntryKernel:
         """The kernel traced for arguments such as these, without a launch: an entry of its own, as from a file. Raises
         SourceError that names the line of the kernel, and LaunchError."""

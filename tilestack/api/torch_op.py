@@ -27,7 +27,7 @@ class Launchable(Protocol):
     @property
     def arguments(self) -> Mapping[str, Parameter | None]: ...
 
-    def specialized(self, args: Sequence[Any], constants: Mapping[str, Any]) -> Launchable: ...
+    def specialize(self, *args: Any, **constants: Any) -> Launchable: ...
 
     def launch(self, grid: Grid | None, args: Sequence[Any], *, on: str, constants: Mapping[str, Any]) -> None: ...
 
@@ -81,7 +81,7 @@ def torch_op(
         made = allocated(args)
         given = dict(zip(inputs, args, strict=True)) | made
         values = [given[key] for key in kinds]
-        ready = kernel.specialized(values, constants)
+        ready = kernel.specialize(*values, **constants)
         _check_written(ready, list(kinds), {*outputs, *updates})
         ready.launch(None if grid is None else grid(*args), values, on="auto", constants={})
         return _result(made)

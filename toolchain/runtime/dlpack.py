@@ -6,7 +6,7 @@ The structures are those of DLPack's dlpack.h, in their unversioned form, which 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,8 +97,11 @@ def give(
     return _new(place, _NAME, ctypes.cast(_destroy_capsule, ctypes.c_void_p))
 
 
-def take(array: Any, device: tuple[int, int], stream: int | None) -> Foreign:
-    """Reads another library's array on `device` through its `__dlpack__`, ready on our `stream` (None on a CPU)."""
+def take(
+    array: Any, device: tuple[int, int], stream: int | None, names: Mapping[tuple[int, int], str] = _NAMES
+) -> Foreign:
+    """Reads another library's array on `device` through its `__dlpack__`, ready on our `stream` (None on a CPU).
+    `names`: of the element types that can be taken, by DLPack's type code and bits."""
     if not hasattr(array, "__dlpack__"):
         raise UsageError(f"a {type(array).__name__} has no __dlpack__")
     kind, index = array.__dlpack_device__()
@@ -113,10 +116,11 @@ def take(array: Any, device: tuple[int, int], stream: int | None) -> Foreign:
         raise UsageError(f"the capsule of a {type(array).__name__} is not of DLPack's unversioned form, as asked for")
     managed = ctypes.cast(_pointer(capsule, _NAME), ctypes.POINTER(_Managed)).contents
     tensor = managed.tensor
-    name = _NAMES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    name = names.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
     if name is None:
         raise UsageError(
-            f"a buffer cannot hold DLPack type code {tensor.code} of {tensor.bits} bits: it can be {', '.join(_CODES)}"
+            f"a buffer cannot hold DLPack type code {tensor.code} of {tensor.bits} bits: it can be "
+            f"{', '.join(names.values())}"
         )
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else contiguous_strides(shape)
