@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.reference import eager, float64
-from toolchain.bundle import Bundle
+from toolchain.bundle import Bundle, BundleEntry
 from toolchain.entry import ops
 from toolchain.errors import BundleError, ConformanceError, NotInterpretable, TilestackError
 from toolchain.runtime import DeviceBuffer, Executor, Launcher
+from toolchain.runtime.cpu import CpuExecutor
 from toolchain.runtime.layout import dtype_name
 from toolchain.targets import targets
 
@@ -186,12 +187,35 @@ def launchers(
         if symbol in seen or (only is not None and symbol not in only):
             continue
         seen.add(symbol)
-        try:
-            entry.bytecode  # noqa: B018 - raises for code that is no Tile IR
-        except NotInterpretable as error:  # before the reference is computed
-            yield shape, error
-        else:
-            yield shape, launcher
+        refused = _refused(entry, only)
+        yield shape, refused or launcher
+
+
+def _refused(entry: BundleEntry, only: frozenset[str] | None) -> NotInterpretable | None:
+    """Why a CPU does not run an entry, known before the reference is computed. Kernels of PTX run thread by thread,
+    which takes seconds, so only the cases that were picked for them are run."""
+    try:
+        entry.bytecode  # noqa: B018 - raises for code that is no Tile IR
+    except NotInterpretable as error:
+        if entry.ir is None:
+            return error
+        if only is None:
+            said = f"{entry.spec.source}/{entry.spec.symbol} is {entry.form.kind}: a CPU runs its smallest case alone"
+            return NotInterpretable(said)
+    return None
+
+
+@contextmanager
+def by_threads(executor: Executor) -> Generator[None]:
+    """On a CPU, kernels of PTX are run too."""
+    if not isinstance(executor, CpuExecutor):
+        yield
+        return
+    executor.by_threads = True
+    try:
+        yield
+    finally:
+        executor.by_threads = False
 
 
 def references(case: Case, dtype: str, inputs: Inputs) -> Expected:
@@ -240,7 +264,7 @@ def check_op(
     def launch() -> None:
         launcher(case.op, dtype, **buffers, **inputs.scalars)
 
-    with gate:
+    with gate, by_threads(executor):
         _, first_us = timed(launch, executor)
         results = {name: buffers[name].numpy() for name in expected}
     verdicts = [verdict(case.op, dtype, name, results[name], *pair) for name, pair in expected.items()]

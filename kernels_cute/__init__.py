@@ -34,7 +34,9 @@ class CuteSource:
         except TilestackError as error:
             raise SourceError(f"{HERE.name}: {spec.symbol}: {error.args[0]}", hint=error.hint) from error
         kernel, block = found.kernel, (found.kernel.threads, 1, 1)
-        return ptx(text, block=block, shared_bytes=kernel.shared_bytes, waits=kernel.waits, maps=found.maps)
+        return ptx(
+            text, block=block, shared_bytes=kernel.shared_bytes, waits=kernel.waits, maps=found.maps, ir=str(kernel)
+        )
 
     def fingerprint(self, spec: EntrySpec) -> str:
         """Changes whenever the PTX may. Kernels share their parts, so all files of this folder count."""

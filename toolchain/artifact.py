@@ -127,10 +127,12 @@ class Form:
 
 @dataclass(frozen=True)
 class Artifact:
-    """The code of an entry, as its source made it."""
+    """The code of an entry, as its source made it. `ir`: of PTX, the kernel of which it was made, as text that the
+    executor of `cute` runs on a CPU; empty if there is none."""
 
     payload: bytes
     form: Form
+    ir: bytes = b""
 
 
 def tile_ir(bytecode: bytes, version: str) -> Artifact:
@@ -143,20 +145,23 @@ def tile_ir(bytecode: bytes, version: str) -> Artifact:
 
 def ptx(
     text: str, *, block: tuple[int, int, int], shared_bytes: int = 0, waits: bool = False,
-    maps: tuple[TensorMap, ...] = (),
+    maps: tuple[TensorMap, ...] = (), ir: str = "",
 ) -> Artifact:  # fmt: skip
-    """PTX that has a `.visible .entry` named as the entry's symbol."""
+    """PTX that has a `.visible .entry` named as the entry's symbol. `ir`: the kernel of which it was made."""
     convention = TENSOR_MAPS if maps else CALLING_CONVENTION
     form = Form("ptx", convention=convention, block=block, shared_bytes=shared_bytes, waits=waits, maps=maps)
-    return Artifact(text.encode(), form)
+    return Artifact(text.encode(), form, ir.encode())
 
 
 def dump(artifact: Artifact) -> bytes:
-    """The bytes of an artifact in the compile cache: a line of JSON, then the code."""
-    return json.dumps(artifact.form.to_json()).encode() + b"\n" + artifact.payload
+    """The bytes of an artifact in the compile cache: a line of JSON, then the code, and behind it the IR if any."""
+    row = artifact.form.to_json() | ({"ir_bytes": len(artifact.ir)} if artifact.ir else {})
+    return json.dumps(row).encode() + b"\n" + artifact.payload + artifact.ir
 
 
 def load(dumped: bytes) -> Artifact:
     """The artifact that `dump` wrote."""
-    head, _, payload = dumped.partition(b"\n")
-    return Artifact(payload, Form.from_json(json.loads(head)))
+    head, _, rest = dumped.partition(b"\n")
+    row = json.loads(head)
+    end = len(rest) - row.get("ir_bytes", 0)
+    return Artifact(rest[:end], Form.from_json(row), rest[end:])

@@ -1,9 +1,9 @@
 """A bundle: the output of a compile, for machines without a compiler.
 
-It consists of `manifest.json` and `files/<sha256>.tilebc`, `.ptx` and `.cubin`. For every entry the manifest has the
-EntrySpec, the code that its source made (Tile IR bytecode, which the interpreter runs too, or PTX), how to launch it,
-and its cubins by target. It also has the ops' parameters at the time of writing, and the policies of the targets.
-Reading a file checks its sha256.
+It consists of `manifest.json` and `files/<sha256>.tilebc`, `.ptx`, `.mlir` and `.cubin`. For every entry the manifest
+has the EntrySpec, the code that its source made (Tile IR bytecode, which the interpreter runs too, or PTX and the IR of
+which it was made, which the executor of `cute` runs), how to launch it, and its cubins by target. It also has the ops'
+parameters at the time of writing, and the policies of the targets. Reading a file checks its sha256.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from .policy import Policy
 
 FORMAT = 4
 MANIFEST = "manifest.json"
+IR = "mlir"  # the suffix of the kernels that PTX was made of
 _AGAIN = "compile it again with `tilestack compile`"
 
 
@@ -44,13 +45,14 @@ class FileRef:
 @dataclass(frozen=True)
 class BundleEntry:
     """An entry with its compiled forms. `code`: the file of its artifact's code; `form`: how that is launched;
-    `cubins`: by target; `fingerprint`: see Compiled."""
+    `cubins`: by target; `fingerprint`: see Compiled; `ir`: the kernel that its PTX was made of, if it is there."""
 
     spec: EntrySpec
     code: FileRef
     form: Form
     cubins: Mapping[str, FileRef]
     fingerprint: str = ""
+    ir: FileRef | None = None
 
     @property
     def interpretable(self) -> bool:
@@ -211,6 +213,7 @@ def _entry(root: Path, row: Mapping[str, Any]) -> BundleEntry:
         form=form,
         cubins={target: file(sha256, "cubin") for target, sha256 in row["cubins"].items()},
         fingerprint=str(row["fingerprint"]),
+        ir=file(row["ir"], IR) if "ir" in row else None,
     )
 
 
@@ -283,7 +286,7 @@ def _looks_like_one(folder: Path) -> bool:
     if not ((folder / MANIFEST).is_file() and files.is_dir()):
         return False
     names = [name for name in _names(files) if not name.startswith(".")]  # .nfs0001, .DS_Store
-    return all(re.fullmatch(r"[0-9a-f]{64}\.(tilebc|ptx|cubin)", name) for name in names)
+    return all(re.fullmatch(r"[0-9a-f]{64}\.(tilebc|ptx|mlir|cubin)", name) for name in names)
 
 
 def _row(folder: Path, entry: Compiled) -> dict[str, Any]:
@@ -298,6 +301,7 @@ def _row(folder: Path, entry: Compiled) -> dict[str, Any]:
         "code": store(entry.artifact.payload, SUFFIXES[entry.artifact.form.kind]),
         "cubins": {target: store(cubin, "cubin") for target, cubin in entry.cubins.items()},
         "fingerprint": entry.fingerprint,
+        **({"ir": store(entry.artifact.ir, IR)} if entry.artifact.ir else {}),
     }
 
 

@@ -1,4 +1,5 @@
-"""The CPU executor: the Tile IR interpreter over the bundle's bytecode, with its sanitizer."""
+"""The CPU executor: the Tile IR interpreter over the bundle's bytecode, with its sanitizer. Kernels of PTX that have
+their IR beside them run thread by thread, where somebody asks for it: that is for one small launch, not for a model."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from .executor import Command, Event, Executor, Loaded
 from .layout import NUMPY
 
 if TYPE_CHECKING:
-    from ..bundle import Bundle, BundleEntry
+    from ..bundle import Bundle, BundleEntry, FileRef
 
 # A persistent kernel launches one block per multiprocessor. With four, each block loops over several tiles even for a
 # small array, and the blocks have to divide the work correctly.
@@ -39,6 +40,7 @@ class CpuExecutor(Executor):
         self.device = (dlpack.CPU, 0)
         self.stream = None
         self.sanitize = sanitize
+        self.by_threads = False  # run kernels of PTX too
         self._capturing: CpuGraph | None = None
 
     def _close(self) -> None:
@@ -94,6 +96,8 @@ class CpuExecutor(Executor):
     def prepare(
         self, bundle: Bundle, entry: BundleEntry, arrays: Sequence[DeviceBuffer], grid: tuple[int, int, int]
     ) -> Command:
+        if self.by_threads and entry.ir is not None:
+            return self._threads(bundle, entry, entry.ir, grid)
         from ..tileir import interpreter  # imported here because it needs xDSL
 
         prepared = interpreter.prepare(bundle.read(entry.bytecode))
@@ -114,6 +118,21 @@ class CpuExecutor(Executor):
                     args.append(next(rest))
             self.ran.add(loaded)
             self.submit(arrays, lambda: prepared.launch(symbol, args, grid, sanitize=self.sanitize))
+
+        return command
+
+    def _threads(self, bundle: Bundle, entry: BundleEntry, ir: FileRef, grid: tuple[int, int, int]) -> Command:
+        from ..cute.executor.entry import launch_entry  # imported here because it needs xDSL
+
+        spec, form, text = entry.spec, entry.form, bundle.read(ir).decode()
+        names = [param.name for param in spec.params if param.dims]
+        numbers = [param.name for param in spec.params if not param.dims]
+
+        def command(arrays: Sequence[DeviceBuffer], scalars: Sequence[int | float]) -> None:
+            views = {name: _view(array) for name, array in zip(names, arrays, strict=True)}
+            given = dict(zip(numbers, scalars, strict=True))
+            self.ran.add(Loaded(spec.source, spec.symbol, "cpu", ir.sha256))
+            self.submit(arrays, lambda: launch_entry(text, spec, form, views, given, grid))
 
         return command
 

@@ -38,6 +38,7 @@ def test_an_entry_for_tma_says_which_maps_it_takes() -> None:
     assert ".target sm_90a" in text
     assert ".entry linear_wgmma_bf16(" in text
     assert text.count("griddepcontrol.wait") == 1
+    assert "cute_nvgpu.arch.copy.tma_load" in artifact.ir.decode()  # what a CPU runs
 
 
 def test_an_entry_for_every_gpu_is_ptx_for_sm_80() -> None:

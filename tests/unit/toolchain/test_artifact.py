@@ -22,6 +22,12 @@ def test_tensor_maps_are_a_convention_of_their_own_and_survive_the_cache() -> No
     assert load(dump(made)) == made
 
 
+def test_the_ir_of_ptx_survives_the_cache() -> None:
+    made = ptx("code", block=(128, 1, 1), ir="module")
+    assert (load(dump(made)), made.ir) == (made, b"module")
+    assert load(dump(ptx("code", block=(1, 1, 1)))).ir == b""
+
+
 def test_a_form_without_maps_is_written_as_before() -> None:
     form = ptx("code", block=(128, 1, 1)).form
     assert form.convention == CALLING_CONVENTION

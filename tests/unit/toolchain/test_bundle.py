@@ -199,6 +199,15 @@ def test_ptx_is_stored_with_its_block_and_shared_memory(tmp_path: Path) -> None:
     assert write(made.root, [compiled()], TOOLS).entries[0].interpretable  # a bundle with PTX is one too: replaced
 
 
+def test_the_ir_of_ptx_is_stored_beside_it(tmp_path: Path) -> None:
+    code = ptx(".target sm_80", block=(128, 1, 1), ir="module {}")
+    made = write(tmp_path / "b", [replace(compiled(), artifact=code)], TOOLS)
+    (entry,) = made.entries
+    assert entry.ir is not None and entry.ir.path.suffix == ".mlir" and made.read(entry.ir) == b"module {}"
+    assert not entry.interpretable  # it is no Tile IR
+    assert write(made.root, [compiled()], TOOLS).entries[0].ir is None
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [("kind", "sass"), ("convention", "bare pointers"), ("block", [2048, 1, 1]), ("block", [1, 1]),

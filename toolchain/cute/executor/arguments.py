@@ -67,9 +67,10 @@ class Arguments:
             name = self.name(number)
             key = id(arg.array if isinstance(arg, TensorMap) else arg)
             if isinstance(arg, TensorMap):
-                made.append(self._map(name, arg, units[key]))
+                made.append(self.tensor_map(name, arg, units[key]))
             elif isinstance(parameter, Array):
-                made += self._array(name, parameter, arg, aligns.get(key, ALIGN), units.get(key, 1))
+                _check(name, parameter, arg)
+                made += self.array(name, arg, align=aligns[key], unit=units[key])
             else:
                 if len(parameter.types) != 1 or isinstance(arg, np.ndarray):
                     raise UsageError(f"{name}: {type(arg).__name__} is no argument for a {type(parameter).__name__}")
@@ -84,7 +85,7 @@ class Arguments:
         for number, (kind, arg) in enumerate(zip(types, args, strict=True)):
             name = self.name(number)
             if isinstance(arg, TensorMap):
-                made.append(self._map(name, arg, 0))
+                made.append(self.tensor_map(name, arg, 0))
             elif isinstance(arg, np.ndarray) and isinstance(kind, llvm.LLVMPointerType):
                 made.append(np.array([self._region(name, arg, ALIGN, 0).base]))
             else:
@@ -96,22 +97,28 @@ class Arguments:
             self.known[id(array)] = self.memory.add(name, array, align=align, unit=unit)
         return self.known[id(array)]
 
-    def _array(self, name: str, parameter: Array, arg: Any, align: int, unit: int) -> list[Any]:
-        wanted = NUMPY_NAMES.get(parameter.dtype, parameter.dtype)
-        if not isinstance(arg, np.ndarray) or arg.ndim != parameter.rank or arg.dtype.name != wanted:
-            given = f"{arg.dtype.name} of {arg.ndim} dimensions" if isinstance(arg, np.ndarray) else type(arg).__name__
-            raise UsageError(f"{name}: the kernel takes {wanted} of {parameter.rank} dimensions, not {given}")
-        region = self._region(name, arg, align, unit)
-        strides = [pitch // arg.itemsize for pitch in region.pitches]
-        return [np.array([region.base]), *(np.array([n], np.int32) for n in (*arg.shape, *strides))]
+    def array(self, name: str, array: NDArray[Any], *, align: int, unit: int) -> list[Any]:
+        """An array as its pointer, its sizes and its strides."""
+        region = self._region(name, array, align, unit)
+        strides = [pitch // array.itemsize for pitch in region.pitches]
+        return [np.array([region.base]), *(np.array([n], np.int32) for n in (*array.shape, *strides))]
 
-    def _map(self, name: str, arg: TensorMap, unit: int) -> Map:
+    def tensor_map(self, name: str, arg: TensorMap, unit: int) -> Map:
+        """A descriptor of an array. Raises UsageError."""
         region = self._region(name, arg.array, ALIGN, unit)
         said = TMADescriptor(
             TMA_NAMES.get(arg.array.dtype.name, arg.array.dtype.name), region.base, tuple(reversed(arg.array.shape)),
             tuple(reversed(region.pitches[:-1])), tuple(reversed(arg.box)), swizzle=arg.swizzle, fill=arg.fill,
         )  # fmt: skip
         return Map(region, said)
+
+
+def _check(name: str, parameter: Array, arg: Any) -> None:
+    """Raises UsageError for an argument that is no such array."""
+    wanted = NUMPY_NAMES.get(parameter.dtype, parameter.dtype)
+    if not isinstance(arg, np.ndarray) or arg.ndim != parameter.rank or arg.dtype.name != wanted:
+        given = f"{arg.dtype.name} of {arg.ndim} dimensions" if isinstance(arg, np.ndarray) else type(arg).__name__
+        raise UsageError(f"{name}: the kernel takes {wanted} of {parameter.rank} dimensions, not {given}")
 
 
 def _number(name: str, kind: Attribute, arg: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +12,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...errors import UsageError
 from ..dialect import parse
-from ..dsl.trace import Kernel
+from ..dsl.trace import Kernel, SharedPart
 from ..passes import PASSES, PIPELINE
 from . import banks
 from .arguments import Arguments
 from .memory import SHARED_BASE, GlobalMemory, Region
-from .program import program
+from .program import Program, program
 from .schedule import run_block
 from .shadow import Shadow
 from .state import Block, Warp
@@ -60,7 +61,9 @@ def run(
     SourceError.
     """
     traced = kernel if isinstance(kernel, Kernel) else None
-    made = program(_lowered(kernel), traced.name if traced else name)
+    made = (
+        of_text(kernel, name) if isinstance(kernel, str) else program(_lowered(kernel), traced.name if traced else name)
+    )
     memory = GlobalMemory()
     bound = Arguments(memory, tuple(args) if isinstance(args, Mapping) else traced.names if traced else ())
     given = list(args.values() if isinstance(args, Mapping) else args)
@@ -68,26 +71,40 @@ def run(
         values = bound.of_parameters(traced.parameters, given)
     else:
         values = bound.of_types(list(made.function.function_type.inputs), given)
+    parts = traced.shared if traced else ()
+    dynamic = traced.shared_bytes if traced else shared_bytes
+    return launch(made, values, memory, _three(grid), made.dims or _three(threads), dynamic, parts)
+
+
+@functools.lru_cache(maxsize=8)
+def of_text(text: str, name: str = "") -> Program:
+    """The kernel in MLIR text. Raises SourceError or UsageError."""
+    return program(_lowered(parse(text)), name)
+
+
+def launch(
+    made: Program, values: Sequence[Any], memory: GlobalMemory, grid: tuple[int, int, int], dims: tuple[int, int, int],
+    shared_bytes: int, parts: Sequence[SharedPart] = (),
+) -> Report:  # fmt: skip
+    """Runs a kernel with a value for each of its parameters. `dims`: threads of a block. `parts`: what its dynamic
+    shared memory holds. The arrays in memory get what it wrote, also if it fails. Raises a Finding or UsageError."""
     registers = list(made.constants)
     for register, value in zip(made.parameters, values, strict=True):
         registers[register] = value
-    dims = made.dims or _three(threads)
-    sizes = _three(grid)
-    if not 1 <= dims[0] * dims[1] * dims[2] <= THREADS or min(*dims, *sizes) < 1:
-        raise UsageError(f"{made.name}: {dims} threads in {sizes} blocks", hint=f"1 to {THREADS} threads: threads=128")
-    dynamic = traced.shared_bytes if traced else shared_bytes
-    total = made.shared_bytes + dynamic
+    if not 1 <= dims[0] * dims[1] * dims[2] <= THREADS or min(*dims, *grid) < 1:
+        raise UsageError(f"{made.name}: {dims} threads in {grid} blocks", hint=f"1 to {THREADS} threads: threads=128")
+    total = made.shared_bytes + shared_bytes
     if total > SHARED_BYTES:
         raise UsageError(f"{made.name}: {total} bytes of shared memory, and a block has at most {SHARED_BYTES}")
     conflicts, steps = banks.Counter(), 0
-    parts = [(made.shared_bytes + start, size, said) for start, size, said in (traced.shared if traced else ())]
-    places = [(x, y, z) for z in range(sizes[2]) for y in range(sizes[1]) for x in range(sizes[0])]
+    named = [(made.shared_bytes + start, size, said) for start, size, said in parts]
+    places = [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
     try:
         for place in places:
             shared = Region(
-                "shared memory", SHARED_BASE, np.zeros(total, np.uint8), Shadow(total), ready=False, parts=parts
+                "shared memory", SHARED_BASE, np.zeros(total, np.uint8), Shadow(total), ready=False, parts=named
             )
-            block = Block(made.name, made.steps, place, sizes, dims, memory, shared, conflicts)
+            block = Block(made.name, made.steps, place, grid, dims, memory, shared, conflicts)
             block.warps = [Warp(block, n, registers, made.local_bytes) for n in range(block.clocks.seen.shape[1])]
             steps += run_block(block)
             for region in memory.regions:
@@ -102,12 +119,9 @@ def _three(sizes: Grid) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _lowered(kernel: Kernel | ModuleOp | str) -> ModuleOp:
+def _lowered(kernel: Kernel | ModuleOp) -> ModuleOp:
     """The module before its instructions become text."""
-    if isinstance(kernel, str):
-        made = parse(kernel)
-    else:
-        made = (kernel.module if isinstance(kernel, Kernel) else kernel).clone()
+    made = (kernel.module if isinstance(kernel, Kernel) else kernel).clone()
     for name in LEVEL:
         PASSES[name](made)
     return made
