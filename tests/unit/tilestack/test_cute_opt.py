@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from toolchain.knobs import ROOT
+
 from .conftest import Run
 
 TEXT = """func.func @f() -> !cute.shape<"(8,4)"> {
@@ -23,6 +25,18 @@ def test_a_file_is_verified_passes_run_and_it_is_printed(run: Run, tmp_path: Pat
     assert folded.out.startswith("builtin.module {\n  func.func @f()")
     assert "get_shape" not in folded.out and '%s = cute.static : !cute.shape<"(8,4)">' in folded.out
     assert "// after cute-fold-static" in folded.err
+
+
+def test_all_passes_run_one_after_the_other(run: Run) -> None:
+    file = ROOT / "examples/cute/warpgroup_mma.mlir"
+    names = ["cute-canonicalize", "cute-fold-static", "cute-layout-analysis", "cute-desugar", "cute-expand-ops",
+             "cute-to-base", "cute-to-standard", "cute-nvgpu-to-nvvm"]  # fmt: skip
+    made = run("cute-opt", file, "--pass-pipeline", ",".join(names), "--print-ir-after-all")
+    assert made.code == 0
+    assert [line.split()[-1] for line in made.err.splitlines() if line.startswith("// after")] == names
+    assert "cute" not in made.out and "wgmma.mma_async" in made.out
+    old = run("cute-opt", file, "--pass-pipeline", "cute-nvgpu-to-nvvm", "--emit", "ptx", "--arch", "sm_80")
+    assert f"{file}:45:5: cute-nvgpu-to-nvvm: cute_nvgpu.arch.fence.proxy_async: sm_80 has no such" in old.err
 
 
 def test_bad_input_is_named(run: Run, tmp_path: Path) -> None:
