@@ -25,7 +25,6 @@ from ..atoms.tiled import (
     make_tiled_mma,
     retile,
 )
-from ..dialect.ops import StaticOp
 from ..dialect.tensor_ops import AllocaOp, CopyOp, GemmOp, InBoundsOp, ToAddressOp
 from ..dialect.tensors import BITS, SPACES, MemRefType, Pointer, Tensor, TiledCopyType, TiledMmaType
 from ..dialect.types import CoordType, LayoutType, ShapeType
@@ -160,7 +159,7 @@ def local_tile(tensor: TensorValue, tile: Any, coordinate: Any) -> TensorValue:
 
 def with_layout(tensor: TensorValue, layout: Layout) -> TensorValue:
     """The same first element with another layout of known numbers, as a composition with its own."""
-    return _call("composition", tensor.value, current().insert(StaticOp(LayoutType(layout))).res)
+    return _call("composition", tensor.value, current().static(LayoutType(layout)))
 
 
 def broadcast_rows(vector: TensorValue, rows: Any) -> TensorValue:
@@ -187,7 +186,7 @@ def _call_numbers(name: str, tensor: TensorValue, numbers: list[int]) -> TensorV
 
 def _tiled(tiled: TiledCopy | TiledMma) -> Any:
     kind = TiledCopyType(tiled) if isinstance(tiled, TiledCopy) else TiledMmaType(tiled)
-    return current().insert(StaticOp(kind)).res
+    return current().static(kind)
 
 
 def partition(tiled: TiledCopy | TiledMma, which: str, tensor: TensorValue, thread: Any) -> TensorValue:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import itertools
 import os
 from pathlib import Path
+from types import CodeType
 
 from xdsl.dialects.builtin import FileLineColLoc
 
@@ -22,6 +24,11 @@ def caller() -> FileLineColLoc:
     assert frame is not None
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED):
         frame = frame.f_back
-    positions = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
-    column = positions[2] or 0
-    return at(frame.f_code.co_filename.removeprefix(f"{os.getcwd()}/"), frame.f_lineno, column + 1)  # noqa: PTH109
+    return _place(frame.f_code, frame.f_lasti, frame.f_lineno, os.getcwd())  # noqa: PTH109
+
+
+@functools.cache
+def _place(code: CodeType, instruction: int, line: int, folder: str) -> FileLineColLoc:
+    """A loop of the kernel's Python comes here many times."""
+    positions = next(itertools.islice(code.co_positions(), instruction // 2, None))
+    return at(code.co_filename.removeprefix(f"{folder}/"), line, (positions[2] or 0) + 1)

@@ -30,6 +30,8 @@ from xdsl.rewriter import InsertPoint
 
 from ...errors import UsageError
 from ..compile import lower_module
+from ..dialect.ops import StaticOp
+from ..dialect.types import CuteType
 from ..nvvm import compile_to_ptx
 from ..nvvm.dialect import GpuModuleOp
 from ..nvvm.emit import Emitter, uncollected
@@ -57,6 +59,10 @@ class Trace:
     def insert(self, op: Op) -> Op:
         op.location = caller()
         return self.builder.insert(op)
+
+    def static(self, kind: CuteType) -> SSAValue:
+        """A value of `cute` whose numbers are all known, made once in a block."""
+        return self.builder.once((StaticOp, kind), StaticOp, (), kind)
 
     @contextlib.contextmanager
     def inside(self, block: Block) -> Generator[None]:

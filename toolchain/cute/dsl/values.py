@@ -23,7 +23,7 @@ from xdsl.dialects.llvm import LLVMArrayType, LLVMPointerType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...errors import UsageError
-from ..dialect.ops import OPERATIONS, StaticOp
+from ..dialect.ops import OPERATIONS
 from ..dialect.tensor_ops import LoadOp, MakePtrOp, StoreOp
 from ..dialect.tensors import BITS, DTYPES, CoordTensorType, MemRefType, Pointer, PtrType, Tensor
 from ..dialect.types import CoordType, CuteType, LayoutType, ShapeType, StrideType, TileType
@@ -63,7 +63,7 @@ def tuple_value(kind: type[CuteType], data: Any) -> SSAValue:
     leaves = [leaf for leaf in nested.flatten(data) if isinstance(leaf, Index)]
     plain = kind(nested.transform(_unbound, data))
     if not leaves:
-        return trace.insert(StaticOp(plain)).res
+        return trace.static(plain)
     makers: dict[type[CuteType], str] = {ShapeType: "make_shape", StrideType: "make_stride", CoordType: "make_coord"}
     return trace.insert(op(makers[kind])([ssa(leaf) for leaf in leaves], plain)).res
 
@@ -75,7 +75,7 @@ def _unbound(leaf: Any) -> Any:
 def layout_value(layout: Layout) -> SSAValue:
     """A layout as a value of `cute`."""
     if not any(isinstance(x, Index) for x in nested.flatten((layout.shape, layout.stride))):
-        return current().insert(StaticOp(LayoutType(layout))).res
+        return current().static(LayoutType(layout))
     shape, stride = tuple_value(ShapeType, layout.shape), tuple_value(StrideType, layout.stride)
     return current().insert(op("make_layout")([shape, stride])).res
 
@@ -83,7 +83,7 @@ def layout_value(layout: Layout) -> SSAValue:
 def tile_value(tile: Any) -> SSAValue:
     """A tile: sizes, layouts or None."""
     parts = tuple(p if p is None or isinstance(p, Layout) else Layout(p, 1) for p in tile)
-    return current().insert(StaticOp(TileType(parts))).res
+    return current().static(TileType(parts))
 
 
 @dataclass(frozen=True)
