@@ -81,9 +81,6 @@ def linear(
         thread = cute.arch.thread_idx()[0]
         row, column = _tile_of_block(m, n, t)
 
-        def tile_of(tensor: Any, rows: int, number: Any) -> Any:
-            return cute.local_tile(tensor, (rows, t.k), (number, None))  # (rows, k, tiles of K)
-
         sx = cute.shared_tensor(dtype, Layout((t.m, t.k, t.stages), (t.k, 1, t.m * t.k)), swizzle=_swizzle(t.k))
         w = weight if columns else cute.transposed(weight)  # (N, K)
         if columns:
@@ -91,14 +88,18 @@ def linear(
         else:  # N lies side by side, in parts of a row
             shape = ((ROW, t.n // ROW), t.k, t.stages)
             sw = cute.shared_tensor(dtype, Layout(shape, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=_swizzle(ROW))
+        # The first tile along K has what is left over, a whole number of vectors, so that all others are whole: one
+        # comparison says for all loads of an operand if there is a tile, and none is made for each step of K.
+        tiles = cute.ceil_div(k, t.k)
+        rest = (k - (tiles - 1) * t.k) // t.vector * t.vector
+        behind = cute.domain_offset(x, (0, rest)), cute.domain_offset(weight, (0, rest) if columns else (rest, 0))
         loads = [
-            (load, cute.partition(load, "S", tile_of(tensor, height, number), thread),
-             cute.partition(load, "S", tile_of(cute.make_identity_tensor((extent, k)), height, number), thread),
-             cute.partition(load, "D", shared, thread), extent)
-            for load, tensor, height, number, extent, shared in (
-                (load_x, x, t.m, row, m, sx), (load_w, w, t.n, column, n, sw),
+            _Load(load, (tensor, other), shared, (height, t.k), (extent, k), rest, at, thread)
+            for load, tensor, other, shared, height, extent, at in (
+                (load_x, x, behind[0], sx, t.m, m, row),
+                (load_w, w, behind[1] if columns else cute.transposed(behind[1]), sw, t.n, n, column),
             )
-        ]  # fmt: skip
+        ]
         reads = [
             (read, cute.partition(read, "S", shared, thread), *_fragment(mma, read, operand, (height, t.k), dtype))
             for read, shared, operand, height in ((read_x, sx, "a", t.m), (read_w, sw, "b", t.n))
@@ -108,9 +109,8 @@ def linear(
         cute.fill(sums, 0.0)
 
         def fetch(number: Any, stage: Any) -> None:
-            for load, source, where, target, extent in loads:
-                at = (None, None, None, number)
-                _load(load, source[at], target[None, None, None, stage], where[at], (extent, k))
+            for load in loads:
+                load.first(stage) if number is None else load.whole(number, stage)
             cute.arch.cp_async_commit_group()
 
         def read_step(step: int, number: Any) -> None:
@@ -123,19 +123,19 @@ def linear(
             cute.arch.sync_threads()
 
         for stage in range(t.stages - 1):
-            fetch(stage, stage)
+            fetch(stage - 1 if stage else None, stage)
         arrived()
         read_step(0, 0)
         (_, _, a, _), (_, _, b, _) = reads
         steps = t.k // 16
-        for number in cute.range_(cute.ceil_div(k, t.k)):
+        for number in cute.range_(tiles):
             for step in range(steps):  # registers of a step are read while the one before is multiplied
                 last = step == steps - 1
                 if last:
                     arrived()
                 read_step((step + 1) % steps, number + 1 if last else number)
                 if step == 0:
-                    fetch(number + (t.stages - 1), (number + (t.stages - 1)) % t.stages)
+                    fetch(number + (t.stages - 2), (number + (t.stages - 1)) % t.stages)
                 cute.gemm(mma, sums, a[None, None, step], b[None, None, step], sums)
 
         cute.arch.cp_async_wait_group(0)
@@ -154,6 +154,41 @@ def linear(
                 _write(staged[None, None, part - first], out, (row, column * (t.n // ROW) + part), thread, t)
 
     return kernel
+
+
+class _Load:
+    """A thread's loads of an operand (rows, K). `sources`: the operand, and the same from its second tile along K on.
+    `rest`: the steps of K of the first tile. `at`: the number of the block's tile along the rows."""
+
+    def __init__(
+        self, load: Any, sources: tuple[Any, Any], shared: Any, tile: tuple[int, int], shape: tuple[Any, Any],
+        rest: Any, at: Any, thread: Any,
+    ) -> None:  # fmt: skip
+        self.load, self.rows, self.depth, self.rest = load, *shape, rest
+
+        def part(tensor: Any) -> Any:
+            return cute.partition(load, "S", cute.local_tile(tensor, tile, (at, None)), thread)  # with the tiles of K
+
+        self.sources = [part(source) for source in sources]
+        self.where = part(cute.make_identity_tensor(shape))
+        self.target = cute.partition(load, "D", shared, thread)
+
+    def first(self, stage: int) -> None:
+        """The first tile."""
+        at = (None, None, None, 0)
+        self._copy(self.sources[0][at], self.where[at], self.rest.minimum(self.depth), stage)
+
+    def whole(self, number: Any, stage: Any) -> None:
+        """A tile behind the first. It is whole or behind the end of K: a thread's first step says for all."""
+        source = self.sources[1][None, None, None, number]
+        value, rows, steps = source.layout.shape
+        begins = self.where[None, None, 0, number]
+        plain = Layout((value, rows))
+        where = cute.with_layout(begins, Layout((value, rows, steps), (*plain.stride, 0)))
+        self._copy(source, where, self.depth - self.rest, stage)
+
+    def _copy(self, source: Any, where: Any, depth: Any, stage: Any) -> None:
+        _load(self.load, source, self.target[None, None, None, stage], where, (self.rows, depth))
 
 
 def _load(load: Any, source: Any, target: Any, where: Any, inside: Any) -> None:

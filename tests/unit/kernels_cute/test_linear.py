@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -83,7 +84,8 @@ def test_a_missing_bound_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     with pytest.raises(OutOfBounds) as found:
         run(wrong, dict(zip(("x", "weight", "bias", "out"), operands(64, 64, 40), strict=True)))
-    assert found.value.tensor == "x" and "from x[0, 40] on, outside of its shape (64, 40)" in str(found.value)
+    assert found.value.tensor == "x"
+    assert re.search(r"from x\[\d+, 40\] on, outside of its shape \(64, 40\)", str(found.value))
 
 
 @pytest.mark.parametrize(("swizzle", "worst"), [((0, 4, 3), 8), ((1, 4, 3), 4), ((2, 4, 3), 2)])

@@ -32,7 +32,7 @@ def kernel() -> cute.Kernel:
 
 
 def launch(kernel: cute.Kernel, given: list[Any], tiles: Tiles = TILES, blocks: int = 1) -> Report:
-    arrays = dict(zip(("x", "weight", "bias", "out"), given, strict=True))
+    arrays: dict[str, Any] = dict(zip(("x", "weight", "bias", "out"), given, strict=True))
     maps = [TensorMap(arrays[said.array], said.box, said.swizzle) for said in maps_of(tiles)]
     return run(kernel, (*given, *maps), blocks)
 

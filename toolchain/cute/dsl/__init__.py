@@ -77,6 +77,7 @@ __all__ = [
     "ceil_div",
     "convert",
     "copy",
+    "domain_offset",
     "fill",
     "find",
     "gemm",
@@ -168,6 +169,14 @@ def broadcast_rows(vector: TensorValue, rows: Any) -> TensorValue:
     return TensorValue(
         current().insert(op("make_view")([iterator(vector), layout_value(Layout((rows, count), (0, 1)))])).res
     )
+
+
+def domain_offset(tensor: SizedTensor, coordinate: tuple[Any, ...]) -> SizedTensor:
+    """The tensor that begins at a coordinate; its sizes are said as before."""
+    layout = tensor.sized
+    twice = Layout((*layout.shape, *layout.shape), (*layout.stride, *layout.stride))
+    both = TensorValue(current().insert(op("make_view")([iterator(tensor), layout_value(twice)])).res)
+    return SizedTensor(both[(*[None] * len(layout), *coordinate)].value, layout)
 
 
 def iterator(tensor: TensorValue) -> Any:
