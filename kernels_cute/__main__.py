@@ -13,11 +13,11 @@ from toolchain.stages import compile_ptx
 
 from . import attention, linear, linear_sm90
 
-# Target, architecture of the PTX, and tiles: the fastest found at 8192^3 and at GPT-2's shapes.
+# Target, architecture of the PTX, and tiles: the fastest found at 8192^3, 4096^3 and at GPT-2's shapes.
 GEMMS: tuple[tuple[str, str, Any], ...] = (
-    ("sm_90", "sm_80", linear.Tiles(128, 256, 64, 3, (2, 4))),
-    ("sm_90", "sm_80", linear.Tiles(128, 128, 32, 4, (2, 2))),
-    ("sm_90", "sm_80", linear.Tiles(128, 128, 32, 5, (2, 2))),
+    ("sm_90", "sm_80", linear.Tiles(128, 128, 64, 3, (2, 2))),
+    ("sm_90", "sm_80", linear.Tiles(128, 256, 64, 4, (2, 4))),
+    ("sm_90", "sm_80", linear.Tiles(256, 128, 64, 4, (4, 2))),
     ("sm_90a", "sm_90a", linear_sm90.Tiles(128, 256, 64, 4, 2)),
     ("sm_90a", "sm_90a", linear_sm90.Tiles(128, 192, 64, 4, 1, apart=True)),
     ("sm_90a", "sm_90a", linear_sm90.Tiles(64, 256, 64, 4, 4, apart=True)),
