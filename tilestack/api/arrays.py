@@ -172,7 +172,7 @@ def _cuda(arg: Any, row: dict[str, Any], what: str) -> Array:
     if cupy is not None and isinstance(arg, cupy.ndarray):
         with arg.device:
             stream = int(cupy.cuda.get_current_stream().ptr)
-    elif stream is None:  # the interface: then nothing has to be waited for, and nobody will wait
+    elif stream in (None, dlpack.LEGACY_STREAM):  # its owner may work on a stream that waits for neither
         settled = True
     device = _device_of(address, arg)
     return Array(name, shape, strides, address, device, not read_only, stream=stream, keep=arg, settled=settled)

@@ -71,6 +71,7 @@ def test_the_cuda_array_interface() -> None:
     seen = view(OnGPU(), "x")
     assert (seen.dtype, seen.shape, seen.strides, seen.address, seen.device) == ("f32", (2, 3), (3, 1), 4096, 1)
     assert seen.stream is None and seen.settled  # its owner will not wait for us
+    assert view(OnGPU(stream=1), "x").settled  # nor where it handed its work over to the legacy default stream
     seen = view(OnGPU(strides=(16, 4), stream=7, data=(4096, True)), "x")
     assert (seen.strides, seen.stream, seen.settled, seen.writeable) == ((4, 1), 7, False, False)
     with pytest.raises(LaunchError, match="masked"):

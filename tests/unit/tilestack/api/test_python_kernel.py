@@ -30,6 +30,17 @@ def counted(x, counts):
 
 
 @ct.kernel
+def incremented_twice(x, out):
+    ct.store(out, index=(0,), tile=ct.load(x, index=(0,), shape=(8,)) + 1)
+    ct.store(out, index=(0,), tile=ct.load(x, index=(0,), shape=(8,)) + 1)
+
+
+@ct.kernel
+def moved(x, out):
+    ct.store(out, index=(ct.bid(0),), tile=ct.load(x, index=(ct.bid(0) + 1,), shape=(4,)))
+
+
+@ct.kernel
 def wrong(x):
     ct.store(x, index=(0, 0), tile=1)
 """
@@ -80,6 +91,17 @@ def test_an_array_that_is_only_reached_by_pointers(kernels: Any) -> None:
     assert [p.written for p in kernel.parameters] == [False, True]
 
 
+def test_the_same_array_twice_is_one_memory(kernels: Any) -> None:
+    """cuTile orders what reads it behind what writes it, and the interpreter sees both."""
+    x = np.zeros(8, np.float32)
+    ts.load(kernels.incremented_twice)[1](x, x, on="cpu")
+    assert (x == 2).all()
+    shared = np.zeros(12, np.float32)
+    ts.load(kernels.moved)[2](shared, np.zeros(8, np.float32), on="cpu")
+    with pytest.raises(ts.SanitizerError, match=r"moved: .* in block \(1, 0, 0\) writes byte 16 .* reads"):
+        ts.load(kernels.moved)[2](shared, shared, on="cpu")
+
+
 def test_a_trace_without_a_launch(kernels: Any) -> None:
     kernel = ts.load(kernels.added)
     with pytest.raises(ts.UsageError, match=r"added was not traced yet.*\n.*specialize\(x, y, out, factor, TILE\)"):
@@ -89,6 +111,7 @@ def test_a_trace_without_a_launch(kernels: Any) -> None:
     made.verify()
     assert "entry @added" in made.disassemble() and "some_kernels.py" not in made.disassemble()
     assert made.parameters[0].divisors == {0: 16}
+    assert "tensor_view<?xf32, strides=[1]>" in made.disassemble()  # elements side by side: whole vectors are loaded
 
 
 def test_mistakes_of_the_caller(kernels: Any) -> None:
@@ -106,5 +129,5 @@ def test_mistakes_of_the_caller(kernels: Any) -> None:
 
 
 def test_mistakes_in_the_kernel_have_their_line(kernels: Any) -> None:
-    with pytest.raises(ts.SourceError, match=r"(?s)^wrong: .*some_kernels.py\", line 20"):
+    with pytest.raises(ts.SourceError, match=r"(?s)^wrong: .*some_kernels.py\", line 31"):
         ts.load(kernels.wrong)[1](np.zeros(8, np.float32))
