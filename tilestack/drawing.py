@@ -29,12 +29,15 @@ def add(commands: Any) -> None:
 def draw_layout(args: argparse.Namespace) -> int:
     from toolchain.cute import draw
     from toolchain.cute.atoms import find, find_copy
+    from toolchain.cute.atoms.tcgen05 import find_tcgen05
     from toolchain.cute.layout import Layout, LayoutError
     from toolchain.errors import UsageError
 
     try:
-        if args.what.startswith(("mma.", "wgmma.")):
+        if args.what.startswith(("mma", "wgmma")):
             picture = draw.of_atom(find(args.what), args.operand or "c")
+        elif args.what.startswith("tcgen05"):
+            picture = draw.of_tensor_memory(find_tcgen05(args.what))
         elif args.what.startswith(("ldmatrix.", "stmatrix.")):
             picture = draw.of_copy(find_copy(args.what), args.operand or "registers")
         else:

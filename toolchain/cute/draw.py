@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 from ..errors import UsageError
 from .atoms import MatrixCopyAtom, MmaAtom
 from .atoms.mma import WARP
+from .atoms.tcgen05 import LANES, Tcgen05Atom
 from .layout import ComposedLayout, Layout, bank_conflicts, size
 
 MAX_CELLS = 16384  # of a picture: more than that nobody can read
@@ -77,6 +78,14 @@ def of_copy(atom: MatrixCopyAtom, operand: str) -> Picture:
     height, width = atom.tile
     title = f"{atom.name}, {operand}: {height} x {width} elements of 16 bits"
     return Picture(title, _held(layout, height, width), WARP)
+
+
+def of_tensor_memory(atom: Tcgen05Atom) -> Picture:
+    """The thread of a warpgroup and the value that read each element of an accumulator in tensor memory: a lane is a
+    row. Raises UsageError if some rows have no lane of their own."""
+    _check(atom.m * atom.n, atom.name)
+    title = f"{atom.name}, C in tensor memory: {atom.m} lanes x {atom.n} columns of {atom.c}"
+    return Picture(title, _held(atom.c_layout, atom.m, atom.n), LANES)
 
 
 def _held(layout: Layout, height: int, width: int) -> list[list[Cell]]:

@@ -6,6 +6,7 @@ import pytest
 
 from toolchain.cute import draw
 from toolchain.cute.atoms import find, find_copy
+from toolchain.cute.atoms.tcgen05 import find_tcgen05
 from toolchain.cute.layout import Layout, LayoutError
 from toolchain.errors import UsageError
 
@@ -38,6 +39,14 @@ def test_a_copy_shows_who_holds_and_who_addresses() -> None:
     held = draw.of_copy(find_copy("ldmatrix.x2"), "registers")
     assert [cell.label for cell in held.rows[9][:4]] == ["T4V2", "T4V3", "T5V2", "T5V3"]
     assert {cell.colour for cell in draw.of_copy(find_copy("ldmatrix.x2"), "rows").rows[9]} == {9}
+
+
+def test_an_accumulator_in_tensor_memory_has_a_row_in_each_lane() -> None:
+    picture = draw.of_tensor_memory(find_tcgen05("tcgen05.m128n16k16.f32.bf16"))
+    assert [len(picture.rows), len(picture.rows[0])] == [128, 16]
+    assert [cell.label for cell in picture.rows[9][:2]] == ["T9V0", "T9V1"]
+    with pytest.raises(UsageError, match="row in each lane"):
+        draw.of_tensor_memory(find_tcgen05("tcgen05.m64n16k16.f32.bf16"))
 
 
 def test_the_svg_has_a_box_and_a_label_for_each_element() -> None:

@@ -15,9 +15,9 @@ from xdsl.parser import AttrParser
 from ...errors import UsageError
 from ..atoms.copy_atom import CopyAtom
 from ..atoms.mma import MmaAtom, find
+from ..nvgpu.sm90 import REDUCTIONS
 from .tensors import FieldsType
 
-REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 TMA = ("load", "load_multicast", "store", "prefetch", *(f"reduce.{how}" for how in REDUCTIONS))
 
 

@@ -15,11 +15,11 @@ from ...errors import SourceError
 from ..dialect.tensors import Tensor
 from ..layout import Layout, Swizzle, size
 from ..nvvm.emit import Emitter
+from .descriptor_ops import LARGEST, SWIZZLE_BIT, SWIZZLES
 
 SWIZZLE = Swizzle(3, 4, 3)
 ROW_BYTES, GROUP = 128, 8  # a row of the swizzle's pattern, and the rows of a pattern
-SWIZZLE_128B = 1 << 62  # the descriptor's field for it
-ADDRESS_MASK = 0x3FFFF  # bytes that a descriptor can address; all its fields count 16 bytes
+SWIZZLE_128B = SWIZZLES["sm_90"][ROW_BYTES] << SWIZZLE_BIT["sm_90"]  # the descriptor's field for it
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class SharedOperand:
     def word(self, start: SSAValue, builder: Emitter) -> SSAValue:
         """The descriptor of an operand that starts at a pointer to shared memory, an i64."""
         place = builder.once(("address", start), llvm.PtrToIntOp, (start,), i32)
-        near = builder.binary(arith.AndIOp, place, builder.number(ADDRESS_MASK))
+        near = builder.binary(arith.AndIOp, place, builder.number(LARGEST))
         units = builder.binary(arith.ShRUIOp, near, builder.number(4))
         wide = builder.once((arith.ExtUIOp, units), arith.ExtUIOp, (units,), i64)
         return builder.binary(arith.OrIOp, wide, builder.number(self.fields, i64))
