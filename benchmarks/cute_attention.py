@@ -61,7 +61,7 @@ def main() -> None:
             spread = (max(measured) - min(measured)) / median
             rows.append({"shape": shape, "side": label, "us": round(median, 2), "spread": round(spread, 3),
                          "of_base": round(base / median, 3)})  # fmt: skip
-            print(f"{shape!s:20} {label:40} {median:8.2f} us  +-{spread:4.0%}  {base / median:.2f}", flush=True)
+            print(f"{shape!s:20} {label:84} {median:8.2f} us  +-{spread:4.0%}  {base / median:.2f}", flush=True)
     if asked.output:
         gpu = torch.cuda.get_device_name()
         asked.output.write_text(json.dumps({"gpu": gpu, "torch": torch.__version__, "rows": rows}, indent=1) + "\n")
@@ -207,14 +207,12 @@ class Attention(_Loaded):
     def __init__(self, row: dict[str, Any], folder: Path) -> None:
         super().__init__((folder / row["file"]).read_bytes(), row["symbol"], row["shared"])
         self.row = row
-        t = row["tiles"]
-        kind = ", ".join(key for key in ("ahead", "in_turns", "anchored") if t[key])
-        self.label = f"cute {t['blocks']} x {t['consumers']} x {t['keys']} {kind}"
+        said = [f"{key}={value}" for key, value in row["tiles"].items() if key != "head" and value is not False]
+        self.label = " ".join([row["symbol"], *said])
 
     def __call__(self, q: Any, k: Any, v: Any, out: Any) -> Callable[[], None]:
-        tiles, (b, t, h, _) = self.row["tiles"], q.shape
-        rows = 64 * tiles["consumers"]
-        blocks = -(-t // rows) * h * b
+        b, t, h, _ = q.shape
+        blocks = -(-t // self.row["rows"]) * h * b
         kept = [part for tensor in (q, k, v, out) for part in _passed(tensor)]
         kept += [ctypes.c_float(q.shape[3] ** -0.5)]
         arrays = {"q": q, "k": k, "v": v}

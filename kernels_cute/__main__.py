@@ -11,7 +11,7 @@ from typing import Any
 from toolchain.cute.dsl import Kernel
 from toolchain.stages import compile_ptx
 
-from . import attention, linear, linear_sm90
+from . import attention, attention_mma, linear, linear_sm90
 
 # Target, architecture of the PTX, and tiles: the fastest found at 8192^3, 4096^3 and at GPT-2's shapes.
 GEMMS: tuple[tuple[str, str, Any], ...] = (
@@ -24,8 +24,8 @@ GEMMS: tuple[tuple[str, str, Any], ...] = (
 )
 
 # On a multiprocessor: four blocks of a warpgroup that computes; two blocks, the scores of the next keys under way; one
-# block of two warpgroups that multiply in turns.
-ATTENTIONS = (
+# block of two warpgroups that multiply in turns. The last one is for sm_80.
+ATTENTIONS: tuple[tuple[str, attention.Tiles | attention_mma.Tiles], ...] = (
     ("bf16", attention.Tiles(anchored=True)),
     ("bf16", attention.Tiles(keys=128, blocks=2, ahead=True, anchored=True)),
     ("bf16", attention.Tiles(consumers=2, keys=128, blocks=1, ahead=True, in_turns=True, anchored=True)),
@@ -33,6 +33,7 @@ ATTENTIONS = (
     ("f16", attention.Tiles()),
     ("bf16", attention.Tiles(head=128, blocks=2, anchored=True)),
     ("f16", attention.Tiles(head=128, blocks=2)),
+    ("bf16", attention_mma.Tiles()),
 )
 
 
@@ -61,10 +62,12 @@ def _gemms(folder: Path) -> list[dict[str, Any]]:
 def _attentions(folder: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for number, (dtype, tiles) in enumerate(ATTENTIONS):
-        made = attention.attention(dtype, tiles)
-        row = _compiled(made, "sm_90a", "sm_90a", folder / f"attention{number}.cubin")
-        maps = [asdict(made) for made in attention.maps(tiles)]
-        rows.append({**row, "maps": maps, "tiles": asdict(tiles), "dtype": dtype})
+        tma = isinstance(tiles, attention.Tiles)
+        made = attention.attention(dtype, tiles) if tma else attention_mma.attention(dtype, tiles)
+        arch, target = ("sm_90a", "sm_90a") if tma else ("sm_80", "sm_90")
+        row = _compiled(made, arch, target, folder / f"attention{number}.cubin")
+        maps = [asdict(made) for made in attention.maps(tiles)] if tma else []
+        rows.append({**row, "maps": maps, "tiles": asdict(tiles), "rows": tiles.rows, "dtype": dtype})
     return rows
 
 

@@ -11,7 +11,7 @@ from toolchain.cute.dsl import Kernel
 from toolchain.entry import EntrySpec
 from toolchain.errors import SourceError, UsageError
 
-from . import layernorm, linear, linear_sm90
+from . import attention, attention_mma, layernorm, linear, linear_sm90
 from .epilogues import EPILOGUES, Epilogue
 
 PORTABLE = "sm_80"  # the architecture whose PTX every GPU since runs
@@ -56,6 +56,21 @@ def _layernorm(spec: EntrySpec, *, whole: bool = False) -> Made:
     return Made(layernorm.layernorm(spec.dtype, rows, spec.symbol))
 
 
+def _attention_mma(spec: EntrySpec) -> Made:
+    c = spec.constants
+    tiles = attention_mma.Tiles(c["D"], c["BT"] // 16, c["BS"], aligned=bool(spec.aligned))
+    return Made(attention_mma.attention(_dtype(spec), tiles, spec.symbol))
+
+
+def _attention_wgmma(spec: EntrySpec) -> Made:
+    c = spec.constants
+    tiles = attention.Tiles(
+        c["D"], c["BT"] // attention.QUERIES, c["BS"], c["STAGES"], c["BLOCKS"], ahead=bool(c["AHEAD"]),
+        anchored=bool(c["ANCHORED"]),
+    )  # fmt: skip
+    return Made(attention.attention(_dtype(spec), tiles, spec.symbol), "sm_90a", attention.maps(tiles))
+
+
 def _dtype(spec: EntrySpec) -> str:
     if spec.dtype not in ("f16", "bf16"):
         raise UsageError(f"no product of {spec.dtype} here", hint="f16 or bf16")
@@ -71,6 +86,8 @@ def _epilogue(spec: EntrySpec) -> Epilogue:
 KERNELS: Mapping[str, Callable[[EntrySpec], Made]] = {
     "mma_sync": _mma_sync,
     "wgmma": _wgmma,
+    "attention_mma": _attention_mma,
+    "attention_wgmma": _attention_wgmma,
     "layernorm": _layernorm,
     "layernorm_whole": partial(_layernorm, whole=True),
 }

@@ -81,13 +81,13 @@ def linear(
         thread = cute.arch.thread_idx()[0]
         row, column = _tile_of_block(m, n, t)
 
-        sx = cute.shared_tensor(dtype, Layout((t.m, t.k, t.stages), (t.k, 1, t.m * t.k)), swizzle=_swizzle(t.k))
+        sx = cute.shared_tensor(dtype, Layout((t.m, t.k, t.stages), (t.k, 1, t.m * t.k)), swizzle=swizzle_of(t.k))
         w = weight if columns else cute.transposed(weight)  # (N, K)
         if columns:
-            sw = cute.shared_tensor(dtype, Layout((t.n, t.k, t.stages), (t.k, 1, t.n * t.k)), swizzle=_swizzle(t.k))
+            sw = cute.shared_tensor(dtype, Layout((t.n, t.k, t.stages), (t.k, 1, t.n * t.k)), swizzle=swizzle_of(t.k))
         else:  # N lies side by side, in parts of a row
             shape = ((ROW, t.n // ROW), t.k, t.stages)
-            sw = cute.shared_tensor(dtype, Layout(shape, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=_swizzle(ROW))
+            sw = cute.shared_tensor(dtype, Layout(shape, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=swizzle_of(ROW))
         # The first tile along K has what is left over, a whole number of vectors, so that all others are whole: one
         # comparison says for all loads of an operand if there is a tile, and none is made for each step of K.
         tiles = cute.ceil_div(k, t.k)
@@ -101,7 +101,7 @@ def linear(
             )
         ]
         reads = [
-            (read, cute.partition(read, "S", shared, thread), *_fragment(mma, read, operand, (height, t.k), dtype))
+            (read, cute.partition(read, "S", shared, thread), *fragment(mma, read, operand, (height, t.k), dtype))
             for read, shared, operand, height in ((read_x, sx, "a", t.m), (read_w, sw, "b", t.n))
         ]
         value, rows_of, columns_of = mma.partition("c", Layout((t.m, ROW)))[1].shape
@@ -140,7 +140,7 @@ def linear(
 
         cute.arch.cp_async_wait_group(0)
         held = min(t.n // ROW, t.n * t.k * t.stages // (t.m * ROW))
-        staged = cute.overlay(sw, Layout((t.m, ROW, held), (ROW, 1, t.m * ROW)), swizzle=_swizzle(ROW))
+        staged = cute.overlay(sw, Layout((t.m, ROW, held), (ROW, 1, t.m * ROW)), swizzle=swizzle_of(ROW))
         for first in range(0, t.n // ROW, held):
             cute.arch.sync_threads()  # all have read what is overwritten
             parts = range(first, min(first + held, t.n // ROW))
@@ -188,10 +188,10 @@ class _Load:
         self._copy(source, where, self.depth - self.rest, stage)
 
     def _copy(self, source: Any, where: Any, depth: Any, stage: Any) -> None:
-        _load(self.load, source, self.target[None, None, None, stage], where, (self.rows, depth))
+        load_tile(self.load, source, self.target[None, None, None, stage], where, (self.rows, depth))
 
 
-def _load(load: Any, source: Any, target: Any, where: Any, inside: Any) -> None:
+def load_tile(load: Any, source: Any, target: Any, where: Any, inside: Any) -> None:
     """Brings a thread's part of a tile to shared memory, with zeros outside of the array: asynchronously, or element
     by element through registers, which hold zero where nothing is read."""
     if load.atom.is_async:
@@ -215,7 +215,7 @@ def _write(tile: Any, out: Any, at: tuple[Any, Any], thread: Any, t: Tiles) -> N
     cute.copy(rows, held, target, where=where, inside=out.shape)
 
 
-def _swizzle(row: int) -> cute.Swizzle:
+def swizzle_of(row: int) -> cute.Swizzle:
     """Spreads rows of 32 or 64 elements of 16 bits over the banks, 16 bytes at a time."""
     return cute.Swizzle(2, 4, 3) if row == 32 else cute.Swizzle(3, 4, 3)
 
@@ -229,7 +229,7 @@ def _tile_of_block(m: Any, n: Any, t: Tiles) -> tuple[Any, Any]:
     return group * GROUP + inside % height, inside // height
 
 
-def _fragment(mma: Any, read: Any, operand: str, tile: tuple[int, int], dtype: str) -> tuple[Any, Any]:
+def fragment(mma: Any, read: Any, operand: str, tile: tuple[int, int], dtype: str) -> tuple[Any, Any]:
     """The registers of an operand, and the same registers in the order in which a copy fills them."""
     whole = Layout(tile)
     computed = mma.partition(operand, whole)[1]

@@ -93,7 +93,7 @@ def test_a_wrong_swizzle_is_counted(swizzle: tuple[int, int, int], worst: int, m
     def chosen(_: int) -> cute.Swizzle:
         return cute.Swizzle(*swizzle)
 
-    monkeypatch.setattr(module, "_swizzle", chosen)
+    monkeypatch.setattr(module, "swizzle_of", chosen)
     wrong = linear("bf16", Tiles(64, 64, 64, 2))
     given = operands(64, 64, 64)
     report = run(wrong, given)

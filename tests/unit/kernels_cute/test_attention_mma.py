@@ -1,0 +1,62 @@
+"""Attention for sm_80 on the executor: its results, and what is said of it with a mistake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.inputs import Inputs
+from kernels_cute.attention_mma import Tiles, attention
+from tests.unit.cute.executor.mutate import without
+from tests.unit.kernels_cute.test_attention import inputs, share
+from toolchain.cute import dsl as cute
+from toolchain.cute.executor import MissingWait, Race, Report, run
+from toolchain.errors import UsageError
+
+TILES = Tiles(head=32, keys=32)
+
+
+def launch(kernel: cute.Kernel, tiles: Tiles, given: Inputs) -> Report:
+    b, t, h, _ = given.outputs["out"].shape
+    arrays = [given.arrays[name] for name in "qkv"]
+    return run(kernel, (*arrays, given.outputs["out"], given.scalars["scale"]), -(-t // tiles.rows) * b * h)
+
+
+@pytest.mark.parametrize(
+    ("tiles", "dtype", "given"),
+    [
+        (TILES, "f16", {"t": 1, "s": 1, "b": 3, "d": 32}),
+        (TILES, "bf16", {"t": 70, "s": 101, "h": 2, "d": 32}),  # remainders, and two tiles that the mask cuts
+        (Tiles(), "bf16", {"t": 70, "s": 130, "towering": True}),
+        (Tiles(head=128, keys=32), "f16", {"t": 65, "s": 65, "d": 128}),
+        (Tiles(head=64, keys=32, aligned=False), "bf16", {"t": 35, "s": 70, "b": 2}),
+    ],
+    ids=["one", "remainders", "towering", "wide", "misaligned"],
+)
+def test_it_agrees_with_float64(tiles: Tiles, dtype: str, given: dict[str, Any]) -> None:
+    made = inputs(dtype, **given)
+    report = launch(attention(dtype, tiles), tiles, made)
+    assert share(dtype, made) <= 1
+    assert not report.conflicts
+
+
+@pytest.mark.parametrize(
+    ("name", "which", "wanted"),
+    [
+        ("nvvm.cp.async.wait.group", 0, MissingWait),  # of the queries and the first keys
+        ("nvvm.cp.async.wait.group", 1, MissingWait),  # of the next ones
+        ("nvvm.barrier0", 1, (Race, MissingWait)),
+    ],
+)
+def test_a_missing_operation_is_named(name: str, which: int, wanted: Any) -> None:
+    with pytest.raises(wanted) as found:
+        launch(without(attention("bf16", TILES), name, which), TILES, inputs("bf16", 130, 130, d=32))
+    assert "kernels_cute/attention_mma.py" in found.value.site.location
+
+
+def test_what_has_no_kernel_is_refused() -> None:
+    with pytest.raises(UsageError, match="a head of 96 elements"):
+        Tiles(head=96)
+    with pytest.raises(UsageError, match="a tile of 24 keys"):
+        Tiles(keys=24)
