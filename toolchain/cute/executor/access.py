@@ -16,6 +16,7 @@ from .state import NEVER, WARP, Array, Ticket, Warp
 
 GMEM, SMEM = 1, 3  # address spaces
 LOCAL_BASE = 1 << 40  # of registers that have addresses
+BEYOND = "reaches beyond the registers of the kernel"
 Part = tuple[Region, NDArray[np.int64], Bytes]  # memory, threads of the warp, and the bytes of each
 
 
@@ -225,7 +226,8 @@ def store_local(warp: Warp, addresses: Array, data: NDArray[np.uint8], register:
         ticket = None
     if len(addresses) == 1:
         start = int(addresses[0]) - LOCAL_BASE
-        _inside(warp, np.array([start, start + width - 1]))
+        if not 0 <= start <= warp.local.shape[1] - width:
+            warp.fail(OutOfBounds, BEYOND)
         warp.in_flight.pop(start, None)
         if ticket is not None:
             warp.in_flight[start] = ticket
@@ -247,4 +249,4 @@ def store_local(warp: Warp, addresses: Array, data: NDArray[np.uint8], register:
 
 def _inside(warp: Warp, where: Array) -> None:
     if ((where < 0) | (where >= warp.local.shape[1])).any():
-        warp.fail(OutOfBounds, "reaches beyond the registers of the kernel")
+        warp.fail(OutOfBounds, BEYOND)

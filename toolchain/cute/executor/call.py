@@ -35,7 +35,7 @@ class Call:
     def arg(self, warp: Warp, index: int) -> Array:
         """An operand, one row for each thread."""
         value = warp.env[self.ins[index]]
-        return np.broadcast_to(value, (WARP, *value.shape[1:]))
+        return value if len(value) == WARP else np.broadcast_to(value, (WARP, *value.shape[1:]))
 
     def one(self, warp: Warp, index: int) -> int:
         """An operand that all active threads must have the same."""
@@ -48,8 +48,10 @@ class Call:
 
     def registers(self, warp: Warp, first: int, count: int) -> NDArray[np.uint8]:
         """Operands of 32 bits as bytes (32, 4 * count)."""
-        columns = [self.arg(warp, first + i).view(np.int32) for i in range(count)]
-        return np.ascontiguousarray(np.stack(columns, axis=1)).view(np.uint8)
+        made = np.empty((WARP, count), np.int32)
+        for i, register in enumerate(self.ins[first : first + count]):
+            made[:, i] = warp.env[register].view(np.int32)
+        return made.view(np.uint8)
 
     def give(self, warp: Warp, results: Sequence[Any]) -> None:
         """The results."""

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from ..nvgpu import ArchOp
 from ..nvvm.dialect import CpAsyncWaitGroupOp
 from ..nvvm.location import place
-from . import barriers, copies, exchange, matrices, tma, wgmma
+from . import barriers, copies, exchange, matrices, printing, tma, wgmma
 from .call import Call, Row
 from .findings import DivergentBarrier, NoSemantics
 from .state import Wait, Warp
@@ -83,6 +83,7 @@ _SM90: dict[str, Row] = {
     "grid_launch": Row(_nothing),
 }  # fmt: skip
 ROWS: dict[str, Row] = {
+    "llvm.call": Row(printing.call),
     "nvvm.barrier0": Row(barriers.barrier0, aligned=True),
     "nvvm.cp.async.commit.group": Row(copies.commit_group),
     "nvvm.cp.async.wait.group": Row(copies.wait_group),

@@ -25,6 +25,12 @@ TF32 = np.uint32(0xFFFFE000)  # the bits of an f32 that an instruction with tf32
 
 
 @functools.cache
+def register_count(atom: MmaAtom, operand: str) -> int:
+    """`MmaAtom.registers`, remembered: it is asked for each instruction."""
+    return atom.registers(operand)
+
+
+@functools.cache
 def table(layout: Layout) -> NDArray[np.int64]:
     """A thread-value layout as an array (threads, values) of elements."""
     return np.array([[layout((t, v)) for v in range(size(layout[1]))] for t in range(size(layout[0]))])
@@ -66,8 +72,9 @@ def mma_sync(call: Call, warp: Warp) -> None:
     atom = find(call.atom)
     tiles, first = dict[str, NDArray[Any]](), 0
     for operand in ("a", "b", "c"):
-        held = call.registers(warp, first, atom.registers(operand))
-        first += atom.registers(operand)
+        count = register_count(atom, operand)
+        held = call.registers(warp, first, count)
+        first += count
         tiles[operand] = gathered(atom, operand, numbers(held, atom.c if operand == "c" else atom.ab))
     total = tiles["a"] @ tiles["b"].T + tiles["c"]
     call.give(warp, accumulators(atom, total, table(atom.layout("c"))))

@@ -11,19 +11,33 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, llvm, scf
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Block as IrBlock
 from xdsl.ir import Operation, SSAValue
 
 from ...errors import UsageError
+from ..nvgpu.descriptor_ops import SmemDescriptorOp
 from ..nvvm.dialect import ReadRegister
-from .access import LOCAL_BASE, SMEM, load, load_local, store, store_local
-from .call import moved
+from .access import LOCAL_BASE, SMEM
 from .elementwise import function_of, select
 from .findings import NoSemantics
 from .instructions import find
 from .memory import SHARED_BASE
 from .state import Step, Wait, Warp
+from .steps import (
+    computed,
+    descriptor,
+    enter_loop,
+    gep,
+    jump,
+    leave,
+    leave_branch,
+    load_step,
+    move,
+    nothing,
+    special_register,
+    store_step,
+)
 from .values import constant, kind_of, size_of, space_of
 
 LOCAL_GAP = 16  # bytes between the registers of two tensors
@@ -67,6 +81,7 @@ class _Compiler:
     def __init__(self, made: Program, module: ModuleOp) -> None:
         self.made = made
         self.slots: dict[SSAValue, int] = {}
+        self.texts: dict[str, str] = {}  # of formats to print
         self.symbols = self._globals(module)
 
     def _globals(self, module: ModuleOp) -> dict[str, int]:
@@ -75,6 +90,9 @@ class _Compiler:
         dynamic: list[llvm.GlobalOp] = []
         for op in module.walk():
             if not isinstance(op, llvm.GlobalOp):
+                continue
+            if op.constant and isinstance(op.value, StringAttr):
+                self.texts[op.sym_name.data] = op.value.data.rstrip("\0")
                 continue
             if op.addr_space.value.data != SMEM:
                 raise NoSemantics(f"@{op.sym_name.data}: the executor has globals in shared memory only")
@@ -129,20 +147,23 @@ class _Compiler:
                 kind = kind_of(op.results[0].type)
                 self.fix(op, kind.filled([0] * max(kind.count, 1)))
             case llvm.AddressOfOp():
-                self.fix(op, np.array([self.symbols[op.global_name.string_value()]]))
+                name = op.global_name.string_value()
+                self.fix(op, self.texts[name] if name in self.texts else np.array([self.symbols[name]]))
+            case SmemDescriptorOp():
+                self.step(op, computed(descriptor(op), ins, outs[0]), *ins)
             case llvm.AllocaOp():
                 self.fix(op, self._alloca(op))
             case llvm.ReturnOp():
-                self.step(op, _leave)
+                self.step(op, leave)
             case llvm.GEPOp():
-                self.step(op, _gep(op, ins, outs[0]), *ins)
+                self.step(op, gep(op, ins, outs[0]), *ins)
             case llvm.LoadOp():
-                self.step(op, _load(op, ins[0], outs[0]), ins[0])
+                self.step(op, load_step(op, ins[0], outs[0]), ins[0])
             case llvm.StoreOp():
                 local = space_of(op.ptr.type) == 0  # registers may be copied before they have their values
-                self.step(op, _store(op, *ins), *([ins[1]] if local else ins))
+                self.step(op, store_step(op, *ins), *([ins[1]] if local else ins))
             case arith.SelectOp() | llvm.SelectOp():
-                self.step(op, _value(select, ins, outs[0]), *ins)
+                self.step(op, computed(select, ins, outs[0]), *ins)
             case scf.YieldOp():
                 pass  # its values are moved by the operation around it
             case scf.IfOp():
@@ -152,9 +173,9 @@ class _Compiler:
             case scf.WhileOp():
                 self.while_loop(op, ins, outs)
             case ReadRegister():
-                self.step(op, _special(op.name.removeprefix("nvvm.read.ptx.sreg."), outs[0]))
+                self.step(op, special_register(op.name.removeprefix("nvvm.read.ptx.sreg."), outs[0]))
             case _ if (function := function_of(op)) is not None:
-                self.step(op, _value(function, ins, outs[0]), *ins)
+                self.step(op, computed(function, ins, outs[0]), *ins)
             case _:
                 run, uses = find(op, ins, outs)
                 self.step(op, run, *uses)
@@ -168,14 +189,14 @@ class _Compiler:
         return np.array([LOCAL_BASE + start])
 
     def branch(self, op: scf.IfOp, condition: int, outs: list[int]) -> None:
-        begin = self.step(op, _nothing, condition)
+        begin = self.step(op, nothing, condition)
         self.body(op.true_region.blocks[0])
         self.moves(op, op.true_region.blocks[0].last_op, outs)
-        middle = self.step(op, _nothing)
+        middle = self.step(op, nothing)
         if op.false_region.blocks:
             self.body(op.false_region.blocks[0])
             self.moves(op, op.false_region.blocks[0].last_op, outs)
-        end = self.step(op, _nothing)
+        end = self.step(op, nothing)
 
         def enter(warp: Warp) -> None:
             chosen = warp.env[condition]
@@ -196,14 +217,14 @@ class _Compiler:
 
         self.replace(begin, enter)
         self.replace(middle, otherwise)
-        self.replace(end, _leave_branch)
+        self.replace(end, leave_branch)
 
     def moves(self, op: Operation, last: Operation | None, outs: list[int]) -> None:
         """The values that a region yields become results."""
         if last is None or not last.operands or not outs:
             return
         sources = [self.slot(value) for value in last.operands]
-        self.step(op, _move(sources, outs))
+        self.step(op, move(sources, outs))
 
     def replace(self, number: int, run: Callable[[Warp], Wait | None]) -> None:
         """A step whose jump is known by now."""
@@ -220,8 +241,8 @@ class _Compiler:
             warp.env[index] = warp.env[lower]
 
         self.step(op, enter, lower, upper, step)
-        self.step(op, _move(first, carried, fresh=True))
-        head = self.step(op, _nothing, upper)
+        self.step(op, move(first, carried, fresh=True))
+        head = self.step(op, nothing, upper)
         self.body(block)
         self.moves(op, block.last_op, carried)
 
@@ -230,8 +251,8 @@ class _Compiler:
             warp.pc = head - 1
 
         self.step(op, again)
-        end = self.step(op, _leave_branch)
-        self.step(op, _move(carried, outs))
+        end = self.step(op, leave_branch)
+        self.step(op, move(carried, outs))
 
         def test(warp: Warp) -> None:
             inside = warp.active & (warp.env[index] < warp.env[upper])
@@ -245,20 +266,20 @@ class _Compiler:
     def while_loop(self, op: scf.WhileOp, ins: list[int], outs: list[int]) -> None:
         before, after = op.before_region.blocks[0], op.after_region.blocks[0]
         carried, passed = [self.slot(a) for a in before.args], [self.slot(a) for a in after.args]
-        self.step(op, _enter_loop)
-        head = self.step(op, _move(ins, carried, fresh=True)) + 1
+        self.step(op, enter_loop)
+        head = self.step(op, move(ins, carried, fresh=True)) + 1
         for inner in list(before.ops)[:-1]:
             self.operation(inner)
         test = before.last_op
         assert isinstance(test, scf.ConditionOp)
         condition, *values = (self.slot(value) for value in test.operands)
-        self.step(op, _move(values, passed))
-        self.step(op, _move(values, outs))
-        check = self.step(test, _nothing, condition)
+        self.step(op, move(values, passed))
+        self.step(op, move(values, outs))
+        check = self.step(test, nothing, condition)
         self.body(after)
         self.moves(op, after.last_op, carried)
-        self.step(op, _jump(head))
-        end = self.step(op, _leave_branch)
+        self.step(op, jump(head))
+        end = self.step(op, leave_branch)
 
         def decide(warp: Warp) -> None:
             inside = warp.active & warp.env[condition]
@@ -273,138 +294,3 @@ class _Compiler:
 def _aligned(size: int, op: llvm.GlobalOp) -> int:
     align = op.alignment.value.data if op.alignment else 16
     return -(-size // align) * align
-
-
-def _nothing(warp: Warp) -> None:
-    """A step that only marks a place."""
-
-
-def _leave(warp: Warp) -> None:
-    warp.done = True
-
-
-def _enter_loop(warp: Warp) -> None:
-    warp.masks.append((warp.active, None))
-
-
-def _leave_branch(warp: Warp) -> None:
-    warp.set_active(warp.masks.pop()[0])
-
-
-def _jump(target: int) -> Callable[[Warp], None]:
-    def run(warp: Warp) -> None:
-        warp.pc = target - 1
-
-    return run
-
-
-def _move(sources: list[int], targets: list[int], *, fresh: bool = False) -> Callable[[Warp], None]:
-    """Copies registers in the active threads; with `fresh`, in all."""
-
-    def run(warp: Warp) -> None:
-        values = [(warp.env[source], warp.pending.get(source)) for source in sources]
-        for target, (value, ticket) in zip(targets, values, strict=True):
-            old = warp.env[target]
-            if fresh or warp.whole or old is None:
-                warp.env[target] = value
-            else:
-                warp.env[target] = select(warp.active, *np.broadcast_arrays(value, old))
-            warp.pending.pop(target, None)
-            if ticket is not None:
-                warp.pending[target] = ticket
-
-    return run
-
-
-def _value(function: Callable[..., Any], ins: list[int], out: int) -> Callable[[Warp], None]:
-    if len(ins) == 2:
-        left, right = ins
-
-        def binary(warp: Warp) -> None:
-            env = warp.env
-            env[out] = function(env[left], env[right])
-
-        return binary
-
-    def run(warp: Warp) -> None:
-        warp.env[out] = function(*(warp.env[i] for i in ins))
-
-    return run
-
-
-def _special(name: str, out: int) -> Callable[[Warp], None]:
-    register, _, axis = name.rpartition(".")
-    number = "xyz".find(axis) if axis in ("x", "y", "z") else 0
-
-    def run(warp: Warp) -> None:
-        block = warp.block
-        x, y, _ = block.dims
-        if name == "laneid":
-            warp.env[out] = warp.lanes.astype(np.int32)
-            return
-        if register == "tid":
-            thread = (warp.threads % x, warp.threads // x % y, warp.threads // (x * y))[number]
-            warp.env[out] = thread.astype(np.int32)
-            return
-        known = {"ntid": block.dims, "ctaid": block.place, "nctaid": block.grid}.get(register)
-        if known is None:
-            raise NoSemantics(f"the executor has no register {name}: it runs one block, in no cluster")
-        warp.env[out] = np.array([known[number]], np.int32)
-
-    return run
-
-
-def _gep(op: llvm.GEPOp, ins: list[int], out: int) -> Callable[[Warp], None]:
-    fixed, steps, kind = 0, list[tuple[int, int]](), op.elem_type
-    dynamic = iter(ins[1:])
-    for depth, number in enumerate(op.rawConstantIndices.iter_values()):
-        if depth:
-            assert isinstance(kind, llvm.LLVMArrayType)
-            kind = kind.type
-        if number == llvm.GEP_USE_SSA_VAL:
-            steps.append((next(dynamic), size_of(kind)))
-        else:
-            fixed += int(number) * size_of(kind)
-    base = ins[0]
-
-    def run(warp: Warp) -> None:
-        address = warp.env[base] + fixed if fixed else warp.env[base]
-        for register, size in steps:
-            address = address + warp.env[register].astype(np.int64) * size
-        warp.env[out] = address
-
-    return run
-
-
-def _alignment(op: Operation) -> int:
-    found = op.properties.get("alignment")
-    return found.value.data if isinstance(found, IntegerAttr) else 0
-
-
-def _load(op: llvm.LoadOp, pointer: int, out: int) -> Callable[[Warp], None]:
-    kind, space, align = kind_of(op.results[0].type), space_of(op.operands[0].type), _alignment(op)
-    width = kind.bytes
-
-    def run(warp: Warp) -> None:
-        addresses = warp.env[pointer]
-        if space == 0 and addresses[0] >= LOCAL_BASE:
-            data = load_local(warp, addresses, width, out)
-        else:
-            data = load(warp, space, addresses, width, align=align)
-        warp.env[out] = kind.from_bytes(data)
-
-    return run
-
-
-def _store(op: llvm.StoreOp, value: int, pointer: int) -> Callable[[Warp], None]:
-    kind, space, align = kind_of(op.value.type), space_of(op.ptr.type), _alignment(op)
-    computed = not moved(op.value)
-
-    def run(warp: Warp) -> None:
-        addresses, data = warp.env[pointer], kind.to_bytes(warp.env[value])
-        if space == 0 and addresses[0] >= LOCAL_BASE:
-            store_local(warp, addresses, data, value, computed=computed)
-        else:
-            store(warp, space, addresses, data, align=align)
-
-    return run

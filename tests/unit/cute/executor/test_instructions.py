@@ -16,7 +16,7 @@ WITHOUT = ("mma.sync_sp", "mma.wgmma_sp")
 
 def test_every_instruction_up_to_sm_90a_has_a_row() -> None:
     known = {kind.name for name, kind in ARCH.items() if kind.ROW.runs_on("sm_90a") and name not in WITHOUT}
-    assert set(ROWS) == known | {call.name for call in CALLS}
+    assert set(ROWS) == known | {call.name for call in CALLS} | {"llvm.call"}
 
 
 SPARSE = """
@@ -49,3 +49,40 @@ gpu.module @m {
 def test_branches_between_blocks_are_refused() -> None:
     with pytest.raises(NoSemantics, match="jump has branches between blocks"):
         run(BRANCHES, ())
+
+
+PRINT = """
+gpu.module @kernels {
+  llvm.func @show(%n: i32) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 40>} {
+    %i = nvvm.read.ptx.sreg.tid.x : i32
+    %few = arith.constant 38 : i32
+    %last = arith.cmpi sge, %i, %few : i32
+    scf.if %last {
+      %at = cute.make_coord(%i, %n) : (i32, i32) -> !cute.coord<"(?,?)">
+      cute.print(%at) : !cute.coord<"(?,?)">
+    }
+    llvm.return
+  }
+}
+"""
+
+
+def test_a_kernel_prints_thread_after_thread(capsys: pytest.CaptureFixture[str]) -> None:
+    run(PRINT, (7,))
+    assert capsys.readouterr().out == "(38,7)\n(39,7)\n"
+
+
+CALL = """
+gpu.module @kernels {
+  llvm.func @other() -> i32
+  llvm.func @k() attributes {nvvm.kernel, nvvm.reqntid = array<i32: 1>} {
+    %v = llvm.call @other() : () -> i32
+    llvm.return
+  }
+}
+"""
+
+
+def test_no_other_function_is_called() -> None:
+    with pytest.raises(NoSemantics, match="calls vprintf alone"):
+        run(CALL, ())

@@ -13,7 +13,9 @@ from tests.unit.cute.executor.mutate import without
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.executor import DivergentBarrier, MissingFence, MissingWait, Race, run
+from toolchain.cute.executor.memory import SHARED_BASE
 from toolchain.cute.layout import Layout
+from toolchain.cute.nvgpu.descriptor import SharedOperand
 
 BF16: Any = ml_dtypes.bfloat16
 SWIZZLE = cute.Swizzle(3, 4, 3)
@@ -105,3 +107,22 @@ def lonely() -> None:
 def test_an_instruction_of_a_warpgroup_in_a_branch() -> None:
     with pytest.raises(DivergentBarrier):
         run(lonely, ())
+
+
+def test_a_descriptor_of_an_operation_is_that_of_a_layout() -> None:
+    text = """
+gpu.module @kernels {
+  llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<4096 x i8>
+  llvm.func @word(%x: !llvm.ptr<1>) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 1>} {
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %at = llvm.getelementptr %tile[32] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %d = cute_nvgpu.smem_descriptor(%at) {generation = "sm_90", leading = 16 : i32, stride = 1024 : i32,
+           swizzle = 128 : i32} : !llvm.ptr<3> -> i64
+    llvm.store %d, %x : i64, !llvm.ptr<1>
+    llvm.return
+  }
+}
+"""
+    found = np.zeros(1, np.int64)
+    run(text, (found,))
+    assert found[0] == SharedOperand("k", 16, 1024).fields | (SHARED_BASE + 32) >> 4
