@@ -55,8 +55,10 @@ def run_forward(site: Site, case: ForwardCase, dtype: str) -> Iterator[Row]:
     if not sizes:
         return
     weights = case.weights().astype(dtype)
-    launchers = {s: Launcher(site.bundle, s, executor, borrows=borrows(s)) for s in {c.source for c in cells}}
-    models = {s: GPT(case.config, weights, launcher, dtype) for s, launcher in launchers.items()}
+    models = {
+        source: GPT(case.config, weights, Launcher(site.bundle, source, executor, borrows=borrows(source)), dtype)
+        for source in {cell.source for cell in cells}
+    }
     for size in sizes:
         tokens = np.random.default_rng(site.seed).integers(0, case.config.vocab_size, size).astype(np.int32)
         expected = functools.cache(functools.partial(_expected, case.config, weights, tokens, dtype))
@@ -64,15 +66,19 @@ def run_forward(site: Site, case: ForwardCase, dtype: str) -> Iterator[Row]:
             if not site.filter.takes(cell.name, _shape(case, size)):
                 continue
             row = attempt(cell, _shape(case, size), _check_logits, models[cell.source], tokens, expected, dtype, site)
-            yield with_loans(row, launchers[cell.source])
+            yield with_loans(row, site)
     if case.prompt:
         for row in _greedy(case, weights, models, cells, dtype, site):
-            yield with_loans(row, launchers[row.source])
+            yield with_loans(row, site)
 
 
-def with_loans(row: Row, launcher: Launcher) -> Row:
-    """A row that names the ops which another source's kernels ran."""
-    return replace(row, detail="; ".join(filter(None, [row.detail, launcher.loans])))
+def with_loans(row: Row, site: Site) -> Row:
+    """A row that names the ops which another source's kernels ran since the row before."""
+    lent = {site.bundle.find(ran.source, ran.symbol).spec.op for ran in site.executor.ran if ran.source != row.source}
+    if not lent:
+        return row
+    said = f"borrowed from {borrows(row.source)}: {', '.join(sorted(lent))}"
+    return replace(row, detail="; ".join(filter(None, [row.detail, said])))
 
 
 def _expected(config: GPTConfig, weights: Weights, tokens: Tokens, dtype: str) -> Expected:
