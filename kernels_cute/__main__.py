@@ -11,7 +11,7 @@ from typing import Any
 from toolchain.cute.dsl import Kernel
 from toolchain.stages import compile_ptx
 
-from . import attention, attention_mma, linear, linear_sm90
+from . import attention, attention_mma, attention_walk, linear, linear_sm90
 
 # Target, architecture of the PTX, and tiles: the fastest found at 8192^3, 4096^3 and at GPT-2's shapes.
 GEMMS: tuple[tuple[str, str, Any], ...] = (
@@ -25,14 +25,14 @@ GEMMS: tuple[tuple[str, str, Any], ...] = (
 
 # On a multiprocessor: four blocks of a warpgroup that computes; two blocks, the scores of the next keys under way; one
 # block of two warpgroups that multiply in turns. The last one is for sm_80.
-ATTENTIONS: tuple[tuple[str, attention.Tiles | attention_mma.Tiles], ...] = (
-    ("bf16", attention.Tiles(anchored=True)),
-    ("bf16", attention.Tiles(keys=128, blocks=2, ahead=True, anchored=True)),
-    ("bf16", attention.Tiles(consumers=2, keys=128, blocks=1, ahead=True, in_turns=True, anchored=True)),
-    ("bf16", attention.Tiles()),
-    ("f16", attention.Tiles()),
-    ("bf16", attention.Tiles(head=128, blocks=2, anchored=True)),
-    ("f16", attention.Tiles(head=128, blocks=2)),
+ATTENTIONS: tuple[tuple[str, attention_walk.Tiles | attention_mma.Tiles], ...] = (
+    ("bf16", attention_walk.Tiles(anchored=True)),
+    ("bf16", attention_walk.Tiles(keys=128, blocks=2, ahead=True, anchored=True)),
+    ("bf16", attention_walk.Tiles(consumers=2, keys=128, blocks=1, ahead=True, in_turns=True, anchored=True)),
+    ("bf16", attention_walk.Tiles()),
+    ("f16", attention_walk.Tiles()),
+    ("bf16", attention_walk.Tiles(head=128, blocks=2, anchored=True)),
+    ("f16", attention_walk.Tiles(head=128, blocks=2)),
     ("bf16", attention_mma.Tiles()),
 )
 
@@ -62,7 +62,7 @@ def _gemms(folder: Path) -> list[dict[str, Any]]:
 def _attentions(folder: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for number, (dtype, tiles) in enumerate(ATTENTIONS):
-        tma = isinstance(tiles, attention.Tiles)
+        tma = isinstance(tiles, attention_walk.Tiles)
         made = attention.attention(dtype, tiles) if tma else attention_mma.attention(dtype, tiles)
         arch, target = ("sm_90a", "sm_90a") if tma else ("sm_80", "sm_90")
         row = _compiled(made, arch, target, folder / f"attention{number}.cubin")

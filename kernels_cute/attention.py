@@ -6,8 +6,6 @@ registers. Of all keys, those that the causal mask cuts come first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from toolchain.artifact import TensorMap
@@ -15,61 +13,11 @@ from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.ring import Barriers
 from toolchain.cute.layout import Layout
-from toolchain.errors import UsageError
 
+from .attention_walk import ROW, WARPGROUP, Place, Tiles, Walk
 from .online_softmax import Softmax
 
-ROW = 64  # elements of 16 bits in a row of the swizzle's pattern
 SWIZZLE = cute.Swizzle(3, 4, 3)
-WARPGROUP = 128  # threads
-QUERIES = 64  # of a warpgroup: the rows of a wgmma
-NEAR = 28 << 20  # bytes of keys and values that blocks walk together: they stay in the L2 cache
-REGISTERS, LOADS = 65536, 24  # of a multiprocessor, and of a thread that loads
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """`head`: elements of a head. `consumers`: warpgroups that compute. `keys`, `stages`: of a tile of keys and values,
-    and how many are held. `blocks`: of a multiprocessor.
-
-    `ahead`: the scores of the next keys are under way while the weights of these are made. `in_turns`: warpgroups then
-    multiply in turns, so that one's softmax falls under another's products. `anchored`: only tiles that the mask cuts
-    look for a maximum; the others take their weights relative to that. Where something overflows, which f16 does early,
-    the block begins anew with the maximum of all tiles. Raises UsageError.
-    """
-
-    head: int = 64
-    consumers: int = 1
-    keys: int = 64
-    stages: int = 2
-    blocks: int = 4
-    ahead: bool = False
-    in_turns: bool = False
-    anchored: bool = False
-
-    def __post_init__(self) -> None:
-        if self.head % ROW or not ROW <= self.head <= 128:
-            raise UsageError(f"a head of {self.head} elements has no kernel here", hint="head=64 or head=128")
-        if self.keys % 16 or not 16 <= self.keys <= 256:
-            raise UsageError(f"a tile of {self.keys} keys is no tile of wgmma", hint="a multiple of 16 up to 256")
-        if self.in_turns and not (self.ahead and self.consumers > 1):
-            raise UsageError("warpgroups multiply in turns if there are several, and scores ahead", hint="ahead=True")
-
-    @property
-    def rows(self) -> int:
-        """Queries of a block."""
-        return QUERIES * self.consumers
-
-    @property
-    def threads(self) -> int:
-        return WARPGROUP * (1 + self.consumers)
-
-    @property
-    def registers(self) -> tuple[int, int]:
-        """Of a thread that loads and of one that computes. Together they have what the block was launched with."""
-        launched = REGISTERS // (self.blocks * self.threads) // 8 * 8
-        computes = ((1 + self.consumers) * launched - LOADS) // self.consumers // 8 * 8
-        return LOADS, min(240, computes)
 
 
 def maps(tiles: Tiles) -> tuple[TensorMap, TensorMap, TensorMap]:
@@ -97,7 +45,7 @@ def attention(dtype: str = "bf16", tiles: Tiles | None = None, name: str = "atte
             arch.instruction("mbarrier.init_fence")
         arch.sync_threads()
         arch.grid_wait()
-        walk = _Walk(q.shape, k.shape[1], t)
+        walk = Walk(q.shape, k.shape[1], t)
         loads, computes = t.registers
         with cute.when(cute.less(thread, WARPGROUP)):
             arch.instruction("set_registers", atom="dec", n=loads)
@@ -143,86 +91,10 @@ def _rows(dtype: str, rows: int, stages: int, head: int) -> Any:
     return cute.shared_tensor(dtype, layout, swizzle=SWIZZLE)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A tile of queries: which one of the block, its number, head and sequence. `first`: the position of its first
-    query. `steps`: tiles of keys that it sees. `cut`: those of them, the last ones, that the mask cuts. `before`: steps
-    of the block before. `anchored`: steps that are cut or may take the anchor."""
-
-    turn: Any
-    tile: Any
-    head: Any
-    sequence: Any
-    first: Any
-    steps: Any
-    cut: Any
-    before: Any
-    anchored: Any
-
-
-class _Walk:
-    """Which tiles of queries a block makes, one after the other."""
-
-    def __init__(self, shape: Any, keys: Any, t: Tiles) -> None:
-        batch, self.queries, self.heads, _ = shape
-        self.keys, self.t = keys, t
-        self.all_heads = batch * self.heads
-        groups = cute.ceil_div(self.all_heads, NEAR // (keys * (t.head * 4)) + 1)
-        self.together = cute.ceil_div(self.all_heads, groups)  # heads
-        self.tiles = cute.ceil_div(self.queries, t.rows)
-        self.block, self.blocks = arch.block_idx()[0], arch.grid_dim()[0]
-        self.turns = cute.ceil_div(self.tiles * self.all_heads - self.block, self.blocks)
-
-    def places(self, shared: _Shared, settle: Any) -> Iterator[_Place]:
-        """A loop of the kernel over the block's tiles. With an anchor it may have to begin anew: `settle` says it."""
-        done, again = _Number(0), _Number(1)
-        if not self.t.anchored:
-            for turn in cute.range_(self.turns):
-                yield self._place(turn, turn, done, 0)
-            return
-        for attempt in cute.range_(2):
-            for turn in cute.range_(self.turns * again.value):
-                yield self._place(turn, turn + attempt * self.turns, done, attempt)
-            with cute.when(cute.same(attempt, 0)):
-                settle()
-                again.set(shared.verdict())
-
-    def _place(self, turn: Any, number: Any, done: _Number, attempt: Any) -> _Place:
-        """The last queries of the heads of a group, then those before them: short tiles fill the gaps at the end."""
-        t, tile = self.t, self.block + turn * self.blocks
-        group, tile = tile // (self.tiles * self.together), tile % (self.tiles * self.together)
-        heads = (self.all_heads - group * self.together).minimum(self.together)
-        head, tile = group * self.together + tile % heads, self.tiles - 1 - tile // heads
-        first = self.keys - self.queries + tile * t.rows
-        steps = cute.ceil_div((first + t.rows).minimum(self.keys), t.keys)
-        whole = first // t.keys
-        before = done.value
-        done.set(before + steps)
-        anchored = steps - whole * attempt
-        return _Place(
-            number, tile, head % self.heads, head // self.heads, first, steps, steps - whole, before, anchored
-        )
-
-
-class _Number:
-    """A number that changes in a loop of the kernel."""
-
-    def __init__(self, start: int) -> None:
-        self.word = cute.make_fragment(1, "i32")
-        self.word[0] = start
-
-    @property
-    def value(self) -> Any:
-        return cute.number(self.word[0].value)
-
-    def set(self, value: Any) -> None:
-        self.word[0] = cute.scalar(value)
-
-
-def _load(tensor_maps: tuple[Any, ...], shared: _Shared, walk: _Walk, t: Tiles) -> None:
+def _load(tensor_maps: tuple[Any, ...], shared: _Shared, walk: Walk, t: Tiles) -> None:
     """One thread's work: brings the tiles by TMA, as far ahead as there is room."""
 
-    def bring(which: int, number: Any, row: Any, place: _Place) -> None:
+    def bring(which: int, number: Any, row: Any, place: Place) -> None:
         full = shared.full[which]
         shared.free[which].wait(number, free=True)
         full.expect(number, shared.bytes[which])
@@ -232,7 +104,7 @@ def _load(tensor_maps: tuple[Any, ...], shared: _Shared, walk: _Walk, t: Tiles) 
             where = (part * ROW, place.head, row, place.sequence)
             arch.instruction("copy.tma_load", target, tensor_maps[which], full.at(stage), *where)
 
-    for place in walk.places(shared, lambda: None):
+    for place in walk.places(shared.verdict):
         bring(0, place.turn, place.tile * t.rows, place)
         for step in cute.range_(place.steps):
             row = (place.steps - 1 - step) * t.keys
@@ -259,13 +131,13 @@ class _Consumer:
         self.softmax = Softmax(self.scores, Layout((t.rows, t.keys)), worker, scale)
         self.chief, self.group = cute.same(worker % WARPGROUP, 0), worker // WARPGROUP
 
-    def run(self, walk: _Walk) -> None:
+    def run(self, walk: Walk) -> None:
         t = self.t
         if t.in_turns:  # the first warpgroup begins: the last one lets it
             with cute.when(cute.same(self.group, t.consumers - 1)):
                 arch.instruction("barrier.arrive", 1, n=2 * WARPGROUP)
         step = self._step_ahead if t.ahead else self._step
-        for place in walk.places(self.shared, self._settle):
+        for place in walk.places(self._verdict):
             self.softmax.begin()
             cute.fill(self.o, 0.0)
             self.shared.full[0].wait(place.turn)
@@ -288,16 +160,17 @@ class _Consumer:
                     self.shared.unsound[self.worker // arch.WARP] = 1
             self._store(place)
 
-    def _settle(self) -> None:
-        """This warp has found its sums sound, or has said that they are not."""
+    def _verdict(self) -> Any:
+        """This warp has found its sums sound, or has said that they are not; then as the others find."""
         arch.instruction("warp_sync")
         self.shared.judged.arrive(0)
+        return self.shared.verdict()
 
     def _free(self, which: int, number: Any) -> None:
         with cute.when(self.chief):
             self.shared.free[which].arrive(number)
 
-    def _multiply_keys(self, place: _Place, number: Any) -> None:
+    def _multiply_keys(self, place: Place, number: Any) -> None:
         self.shared.full[1].wait(number)
         arch.instruction("wgmma.fence")
         queries, keys = self.q[None, None, None, place.turn % 2], self.k[None, None, None, number % self.t.stages]
@@ -323,7 +196,7 @@ class _Consumer:
         cute.hold(self.o, self.p)
         self._free(2, number)
 
-    def _weigh(self, place: _Place, step: Any, *, cut: bool, anchored: bool) -> None:
+    def _weigh(self, place: Place, step: Any, *, cut: bool, anchored: bool) -> None:
         if cut:
             self.softmax.mask(self.s, place.first, (place.steps - 1 - step) * self.t.keys)
         if anchored:
@@ -335,7 +208,7 @@ class _Consumer:
         if not anchored:
             self.softmax.rescale(self.o, self.product, self.tile)
 
-    def _step(self, place: _Place, step: Any, *, cut: bool = False, anchored: bool = False) -> None:
+    def _step(self, place: Place, step: Any, *, cut: bool = False, anchored: bool = False) -> None:
         number = place.before + step
         self._multiply_keys(place, number)
         self._keys_done(number, 0)
@@ -345,13 +218,13 @@ class _Consumer:
         self._multiply_values(number)
         self._values_done(number)
 
-    def _begin_ahead(self, place: _Place) -> None:
+    def _begin_ahead(self, place: Place) -> None:
         self._multiply_keys(place, place.before)
         self._keys_done(place.before, 0)
         self._weigh(place, 0, cut=True, anchored=False)
         cute.convert(self.s, self.p)
 
-    def _step_ahead(self, place: _Place, step: Any, *, cut: bool = False, anchored: bool = False) -> None:
+    def _step_ahead(self, place: Place, step: Any, *, cut: bool = False, anchored: bool = False) -> None:
         """The scores of this step and the product of the one before; then this one's softmax, beside that product."""
         number, group, t = place.before + step, self.group, self.t
         if t.in_turns:
@@ -369,7 +242,7 @@ class _Consumer:
         self._rescale(anchored=anchored)
         cute.convert(self.s, self.p)
 
-    def _store(self, place: _Place) -> None:
+    def _store(self, place: Place) -> None:
         """Divides by the sums, rounds, and writes the rows that the output has."""
         pairs = cute.make_tiled_copy_like(cute.CopyAtom("universal.b32", 16), self.product, "c")
         rows, shape = self.out[place.sequence, None, place.head, None], (self.out.shape[1], self.t.head)

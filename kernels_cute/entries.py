@@ -11,7 +11,7 @@ from toolchain.cute.dsl import Kernel
 from toolchain.entry import EntrySpec
 from toolchain.errors import SourceError, UsageError
 
-from . import attention, attention_mma, layernorm, linear, linear_sm90
+from . import attention, attention_mma, attention_walk, layernorm, linear, linear_sm90
 from .epilogues import EPILOGUES, Epilogue
 
 PORTABLE = "sm_80"  # the architecture whose PTX every GPU since runs
@@ -64,8 +64,8 @@ def _attention_mma(spec: EntrySpec) -> Made:
 
 def _attention_wgmma(spec: EntrySpec) -> Made:
     c = spec.constants
-    tiles = attention.Tiles(
-        c["D"], c["BT"] // attention.QUERIES, c["BS"], c["STAGES"], c["BLOCKS"], ahead=bool(c["AHEAD"]),
+    tiles = attention_walk.Tiles(
+        c["D"], c["BT"] // attention_walk.QUERIES, c["BS"], c["STAGES"], c["BLOCKS"], ahead=bool(c["AHEAD"]),
         anchored=bool(c["ANCHORED"]),
     )  # fmt: skip
     return Made(attention.attention(_dtype(spec), tiles, spec.symbol), "sm_90a", attention.maps(tiles))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kernels_cute.attention import Tiles, attention, maps
+from kernels_cute.attention import attention, maps
+from kernels_cute.attention_walk import Tiles
 from toolchain.cute.dsl import Kernel
 from toolchain.errors import UsageError
 from toolchain.tools import tool

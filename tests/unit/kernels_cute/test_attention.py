@@ -11,8 +11,9 @@ from conformance.cases import Case
 from conformance.compare import compare
 from conformance.inputs import Inputs, make_inputs
 from conformance.reference import eager, float64
-from kernels_cute.attention import Tiles, attention
+from kernels_cute.attention import attention
 from kernels_cute.attention import maps as maps_of
+from kernels_cute.attention_walk import Tiles
 from tests.unit.cute.executor.mutate import without
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import Deadlock, MissingWait, Race, Report, TensorMap, run
