@@ -17,6 +17,7 @@ try:
         compile_bundle,
         completing,
         cute_opt,
+        cute_run,
         diffing,
         drawing,
         export_cpp,
@@ -56,8 +57,8 @@ exit codes:
 
 
 GROUPS = (
-    compile_bundle, tuning, assembling, tileir, formatting, inspecting, diffing, cute_opt, drawing, export_cpp,
-    publishing, model, matrix, checking, reporting, planning, caching, provenance, stack, completing,
+    compile_bundle, tuning, assembling, tileir, formatting, inspecting, diffing, cute_opt, cute_run, drawing,
+    export_cpp, publishing, model, matrix, checking, reporting, planning, caching, provenance, stack, completing,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tilestack.__main__ import main
 from toolchain.cute.executor import findings
 
 PAGE = (Path(__file__).parents[3] / "docs/cute-executor.md").read_text()
@@ -28,3 +30,17 @@ def test_each_kind_of_finding_is_in_the_table() -> None:
         name for name, kind in vars(findings).items() if isinstance(kind, type) and kind.__module__ == findings.__name__
     ]
     assert sorted(listed) == sorted(set(classes) - {"Finding", "Site"})
+
+
+def test_the_commands_print_what_the_page_shows(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cute = (Path(__file__).parents[3] / "docs/cute.md").read_text()
+    kernels = re.findall(r"```mlir\n(.*?)```", cute, re.DOTALL)
+    (tmp_path / "transpose.mlir").write_text(next(text for text in kernels if "@transpose" in text))
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+    for command, wanted in re.findall(r"^\$ tilestack (.*)\n((?:[^$].*\n)*)", block, re.MULTILINE):
+        main(shlex.split(command))
+        said = capsys.readouterr()
+        assert said.out + said.err == wanted

@@ -39,6 +39,7 @@ def test_every_command_is_documented() -> None:
         "inspect", "pack", "unpack", "verify-bundle", "generate", "matrix", "report", "doctor",
         "reproduce", "diff", "bisect", "sbom", "provenance", "licences", "stack", "cache",
         "cute-opt",
+        "cute-run",
         "draw-layout",
         "export-cpp", "completion",
     }  # fmt: skip

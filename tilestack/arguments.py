@@ -1,0 +1,92 @@
+"""Arguments of a kernel on the command line, from files, at random, or zero; and what is saved and shown of them."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolchain.errors import UsageError
+from toolchain.runtime.layout import NUMPY
+
+from .options import write
+
+SHOWN = 6  # elements of an array
+Array = NDArray[Any]
+
+
+def grid_of(text: str, option: str) -> tuple[int, int, int]:
+    """Blocks of a grid, or threads of a block, in x, y and z. Raises UsageError."""
+    parts = text.split(",")
+    if not 1 <= len(parts) <= 3 or not all(part.isdecimal() and len(part) < 20 for part in parts):
+        raise UsageError(f"{option} {text!r}: write one to three numbers, such as 8,4")
+    x, y, z = (int(part) for part in [*parts, "1", "1"][:3])
+    if not (1 <= x < 2**31 and 1 <= y < 2**16 and 1 <= z < 2**16):
+        raise UsageError(f"{option} {text!r}: a GPU runs 1 to {2**31 - 1} blocks in x, 1 to {2**16 - 1} in y and z")
+    return x, y, z
+
+
+def value_of(text: str, rng: np.random.Generator) -> Array | int | float:
+    """What an `--arg` says. Raises UsageError."""
+    parts = text.split(":")
+    if text.endswith(".npy"):
+        dtype = NUMPY.get(parts[0]) if len(parts) > 1 else None
+        return _array(text, Path(text.removeprefix(f"{parts[0]}:") if dtype else text), dtype)
+    zeros = parts[0] == "zeros"
+    if zeros:
+        parts = parts[1:]
+    if len(parts) == 2 and parts[0] in NUMPY and all(size.isdecimal() for size in parts[1].split("x")):
+        dtype = NUMPY[parts[0]]
+        try:
+            shape = tuple(int(size) for size in parts[1].split("x"))
+            values = np.zeros(shape) if zeros else rng.standard_normal(shape)
+            return (values * (100 if parts[0] == "i32" else 1)).astype(dtype)
+        except (MemoryError, ValueError) as error:
+            raise UsageError(f"--arg {text}: {error}") from error
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    raise UsageError(f"--arg {text!r} is not a .npy file, DTYPE:SIZES, zeros:DTYPE:SIZES or a number")
+
+
+def _array(text: str, path: Path, dtype: np.dtype[Any] | None) -> Array:
+    """The numbers in a file, without gaps and in this machine's byte order, which is what kernels read."""
+    try:
+        with path.open("rb") as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError, MemoryError, SyntaxError, tokenize.TokenError) as error:
+        raise UsageError(f"--arg {text}: {error}") from error  # the last two: of a header that does not parse
+    if array.dtype.kind not in "biuf":
+        raise UsageError(f"--arg {text}: it holds {array.dtype}, which is neither an integer nor a real number")
+    return array.astype(dtype or array.dtype.newbyteorder("="), order="C")
+
+
+def saving(text: str, arrays: list[Any]) -> tuple[int, Path]:
+    """The argument and the file that a `--save` names. Raises UsageError."""
+    index, _, name = text.partition("=")
+    if not (index.isdecimal() and name and int(index) < len(arrays) and isinstance(arrays[int(index)], np.ndarray)):
+        raise UsageError(f"--save {text!r}: write N=FILE.npy, N the number of an array argument from 0")
+    if not Path(name).parent.is_dir():  # before the run, whose results it would lose
+        raise UsageError(f"--save {text!r}: there is no folder {Path(name).parent}")
+    return int(index), Path(name)
+
+
+def describe(array: Array) -> str:
+    """An array in a line."""
+    values = array.astype(np.float64)
+    head = ", ".join(f"{v:.6g}" for v in values.reshape(-1)[:SHOWN])
+    more = ", ..." if values.size > SHOWN else ""
+    return f"{array.dtype} {'x'.join(map(str, array.shape))}  sum {values.sum():.6g}  [{head}{more}]"
+
+
+def save(array: Any, path: Path) -> None:
+    """Writes an array as .npy."""
+    content = io.BytesIO()
+    np.save(content, array.astype(np.float32) if array.dtype.kind == "V" else array)  # numpy has no bf16 of its own
+    write(path, content.getvalue())
