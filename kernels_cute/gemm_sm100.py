@@ -1,4 +1,4 @@
-"""A small GEMM for sm_100a: out = x @ weight.T, with TMA, `tcgen05.mma` and tensor memory. It was not run.
+"""A small GEMM for sm_100a: out = x @ weight.T, with TMA, `tcgen05.mma` and tensor memory. On a GPU it was not run.
 
 A block computes one tile of 128 x 128. One thread loads and multiplies; the four warps then read the sums from tensor
 memory, each its 32 rows. One stage: it shows the instructions, and is no fast kernel.

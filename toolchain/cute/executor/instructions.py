@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from ..nvgpu import ArchOp
 from ..nvvm.dialect import CpAsyncWaitGroupOp
 from ..nvvm.location import place
-from . import barriers, copies, exchange, matrices, printing, tma, wgmma
+from . import barriers, copies, exchange, matrices, printing, tensor_memory, tma, wgmma
 from .call import Call, Row
 from .findings import DivergentBarrier, NoSemantics
 from .state import Wait, Warp
@@ -82,6 +82,19 @@ _SM90: dict[str, Row] = {
     "grid_wait": Row(_nothing),
     "grid_launch": Row(_nothing),
 }  # fmt: skip
+_SM100: dict[str, Row] = {
+    "tmem.alloc": Row(tensor_memory.alloc, aligned=True),
+    "tmem.dealloc": Row(tensor_memory.dealloc, aligned=True),
+    "tmem.relinquish": Row(_nothing, aligned=True),
+    "tmem.load": Row(tensor_memory.load, aligned=True),
+    "tmem.store": Row(tensor_memory.save, aligned=True),
+    "tmem.wait_load": Row(_nothing, aligned=True),
+    "tmem.wait_store": Row(_nothing, aligned=True),
+    "tcgen05.mma": Row(tensor_memory.mma),
+    "tcgen05.commit": Row(tensor_memory.commit),
+    "tcgen05.fence_before": Row(_nothing),
+    "tcgen05.fence_after": Row(_nothing),
+}  # fmt: skip
 ROWS: dict[str, Row] = {
     "llvm.call": Row(printing.call),
     "nvvm.barrier0": Row(barriers.barrier0, aligned=True),
@@ -89,7 +102,7 @@ ROWS: dict[str, Row] = {
     "nvvm.cp.async.wait.group": Row(copies.wait_group),
     "nvvm.cluster.arrive": Row(barriers.cluster_arrive, aligned=True),
     "nvvm.cluster.wait": Row(barriers.cluster_wait, aligned=True),
-    **{f"cute_nvgpu.arch.{name}": row for name, row in (_SM80 | _SM90).items()},
+    **{f"cute_nvgpu.arch.{name}": row for name, row in (_SM80 | _SM90 | _SM100).items()},
 }  # fmt: skip
 
 

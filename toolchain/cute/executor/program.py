@@ -16,7 +16,7 @@ from xdsl.ir import Block as IrBlock
 from xdsl.ir import Operation, SSAValue
 
 from ...errors import UsageError
-from ..nvgpu.descriptor_ops import SmemDescriptorOp
+from ..nvgpu.descriptor_ops import InstructionDescriptorOp, SmemDescriptorOp
 from ..nvvm.dialect import ReadRegister
 from .access import LOCAL_BASE, SMEM
 from .elementwise import function_of, select
@@ -149,6 +149,8 @@ class _Compiler:
             case llvm.AddressOfOp():
                 name = op.global_name.string_value()
                 self.fix(op, self.texts[name] if name in self.texts else np.array([self.symbols[name]]))
+            case InstructionDescriptorOp():
+                self.fix(op, np.array([op.word], np.int32))
             case SmemDescriptorOp():
                 self.step(op, computed(descriptor(op), ins, outs[0]), *ins)
             case llvm.AllocaOp():

@@ -184,6 +184,7 @@ class Block:
         self.groups: dict[int, Rendezvous] = {}
         self.product_times: Counter[int] = Counter()  # of each warpgroup
         self.agents: dict[str, int] = {}
+        self.tensor_memory: Any = None  # a TensorMemory, once a kernel allocates it
 
     def agent(self, name: str) -> int:
         """The number of an asynchronous agent."""

@@ -1,0 +1,156 @@
+"""Tensor memory of sm_100a, and `tcgen05.mma`, which adds into it.
+
+A product is computed at once. Who reads its sums must have seen its time, which an mbarrier says after
+`tcgen05.commit`. What it reads of shared memory is noted as for wgmma. Source: PTX ISA 9.0, "Tensor Memory",
+"tcgen05.mma".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..atoms.tcgen05 import FORMATS, LANES
+from ..nvgpu.descriptor_ops import SWIZZLE_BIT, SWIZZLES
+from .access import SMEM, note_read, store
+from .barriers import arrived, mbarrier
+from .call import Call
+from .clocks import ASYNC, GENERIC, merged
+from .findings import NoSemantics, OutOfBounds, Race
+from .matrices import DTYPES, numbers
+from .memory import SHARED_BASE
+from .shadow import Access
+from .state import WARP, WARPGROUP, Block, Warp
+from .wgmma import operand_bytes
+
+COLUMNS = 512
+AGENT = "tcgen05"
+# By the kind of the instruction, the dtypes that a descriptor can name and that numpy has.
+KINDS = {"f16": ("f16", "bf16"), "tf32": ("tf32",), "f8f6f4": ("e4m3", "e5m2")}
+
+
+class TensorMemory:
+    """128 lanes of 512 columns of 32 bits. `allocated`: the columns of each address. `time`: the products so far."""
+
+    def __init__(self) -> None:
+        self.data: NDArray[np.int32] = np.zeros((LANES, COLUMNS), np.int32)
+        self.allocated: dict[int, int] = {}
+        self.time = 0
+
+
+def of(block: Block) -> TensorMemory:
+    """The block's."""
+    if block.tensor_memory is None:
+        block.tensor_memory = TensorMemory()
+    return block.tensor_memory
+
+
+def alloc(call: Call, warp: Warp) -> None:
+    """Columns behind those that are taken; their address goes to shared memory."""
+    memory = of(warp.block)
+    start = max((first + count for first, count in memory.allocated.items()), default=0)
+    if start + call.number > COLUMNS:
+        warp.fail(OutOfBounds, f"{call.number} columns are asked for, and {COLUMNS - start} are free")
+    memory.allocated[start] = call.number
+    place = np.full((WARP, 1), start, np.int32).view(np.uint8)
+    store(warp, SMEM, call.arg(warp, 0), place, mask=warp.lanes == warp.first_active())
+
+
+def dealloc(call: Call, warp: Warp) -> None:
+    """Gives columns back."""
+    memory, address = of(warp.block), call.one(warp, 0)
+    if memory.allocated.pop(address, None) != call.number:
+        warp.fail(OutOfBounds, f"no {call.number} columns were allocated at {address}")
+
+
+def _columns(warp: Warp, address: int, count: int) -> tuple[TensorMemory, slice]:
+    """The columns from an address on. Raises OutOfBounds unless they were allocated."""
+    memory, first = of(warp.block), address & 0xFFFF
+    if not any(start <= first and first + count <= start + taken for start, taken in memory.allocated.items()):
+        warp.fail(OutOfBounds, f"columns {first} to {first + count - 1} of tensor memory are not allocated")
+    return memory, slice(first, first + count)
+
+
+def load(call: Call, warp: Warp) -> None:
+    """A register for each column of the warp's 32 lanes."""
+    memory, columns, lanes = _moved(call, warp, 0, len(call.outs))
+    agent = warp.block.agent(AGENT)
+    if warp.block.clocks.seen[GENERIC, warp.number, agent] < memory.time:
+        warp.fail(Race, "no mbarrier orders this after the latest product, which may still write these sums")
+    made = np.ascontiguousarray(memory.data[lanes, columns].T)
+    floats = str(call.op.results[0].type) == "f32"
+    call.give(warp, list(made.view(np.float32) if floats else made))
+
+
+def save(call: Call, warp: Warp) -> None:
+    """The reverse of `load`."""
+    memory, columns, lanes = _moved(call, warp, 0, len(call.ins) - 1)
+    memory.data[lanes, columns] = call.registers(warp, 1, len(call.ins) - 1).view(np.int32)
+
+
+def _moved(call: Call, warp: Warp, index: int, count: int) -> tuple[TensorMemory, slice, slice]:
+    if not call.atom.startswith("32x32b."):
+        raise NoSemantics(f"the executor moves tensor memory in the shape 32x32b only, not {call.atom}")
+    address = call.one(warp, index)
+    memory, columns = _columns(warp, address, count)
+    lane = warp.number % WARPGROUP * WARP
+    if address >> 16 != lane:
+        warp.fail(OutOfBounds, f"warp {warp.number} reaches lanes {lane} to {lane + WARP - 1}, not {address >> 16}")
+    return memory, columns, slice(lane, lane + WARP)
+
+
+def mma(call: Call, warp: Warp) -> None:
+    """C += A x B by one thread: C's address, descriptors of A, of B and of the instruction, and 0 to overwrite C."""
+    word = call.one(warp, 3)
+    m, n, depth = (word >> 24 & 31) * 16, (word >> 17 & 63) * 8, 256
+    if call.atom not in KINDS or m != LANES or call.arg(warp, 1).dtype != np.int64:
+        raise NoSemantics(f"the executor knows tcgen05.mma of {', '.join(KINDS)}, M of {LANES}, A in shared memory")
+    memory, columns = _columns(warp, call.one(warp, 0), n)
+    block = warp.block
+    memory.time += 1
+    access = Access(block.agent(AGENT), memory.time, warp.pc)
+    a, b = (
+        _operand(call, warp, access, 1 + number, rows, depth, word >> shift & 7, "km"[word >> bit & 1])
+        for number, (rows, shift, bit) in enumerate(((m, 7, 15), (n, 10, 16)))
+    )
+    total = a @ b.T
+    if call.one(warp, 4):
+        total = total + memory.data[:, columns].view(np.float32)
+    memory.data[:, columns] = total.astype(np.float32).view(np.int32)
+
+
+def _operand(
+    call: Call, warp: Warp, access: Access, index: int, rows: int, depth: int, dtype: int, major: str
+) -> NDArray[Any]:
+    """A tile in shared memory; `depth`: bits along K."""
+    named = [name for name in KINDS[call.atom] if FORMATS[name] == dtype]
+    if not named:
+        raise NoSemantics(f"the executor has no operands of format {dtype} in {call.atom}")
+    width = np.dtype(DTYPES[named[0]]).itemsize
+    k = depth // (8 * width)
+    where = operand_bytes(_as_wgmma(call.one(warp, index)), rows, k, width, major) - SHARED_BASE
+    shared = warp.block.shared
+    if ((where < 0) | (where >= len(shared.data))).any():
+        warp.fail(OutOfBounds, f"operand {'AB'[index - 1]} reaches beyond shared memory", tensor=shared.name)
+    note_read(warp, shared, where, access, ASYNC, warp.block.clocks.seen[ASYNC, warp.number])
+    return numbers(np.ascontiguousarray(shared.data[where]), named[0]).reshape(rows, k)
+
+
+def _as_wgmma(word: int) -> int:
+    """A descriptor of tcgen05 as wgmma has it: another field, and other numbers, for the swizzle."""
+    found = {number: row for row, number in SWIZZLES["sm_100"].items()}.get(word >> SWIZZLE_BIT["sm_100"] & 7)
+    if found is None:
+        raise NoSemantics(f"a descriptor of tcgen05 has no swizzle {word >> SWIZZLE_BIT['sm_100'] & 7}")
+    fields = word & ((1 << 46) - 1)
+    return fields | SWIZZLES["sm_90"][found] << SWIZZLE_BIT["sm_90"]
+
+
+def commit(call: Call, warp: Warp) -> None:
+    """Arrives at an mbarrier with the products so far, whose reads are then done too."""
+    block = warp.block
+    agent, one = block.agent(AGENT), mbarrier(warp, call.one(warp, 0))
+    done = np.zeros_like(block.clocks.seen[:, warp.number])
+    done[:, agent] = of(block).time
+    arrived(warp, one, merged(block.clocks.release(warp.number), done))
