@@ -142,12 +142,13 @@ dtypes of C, and of A and B: `mma.m16n8k16.f32.bf16`. `tilestack draw-layout NAM
 
 {atoms}
 
-Integers have N of 8, 16, 24 and then multiples of 16 with `wgmma`. In `_sp` atoms A has two of four values along K.
+Integers have N of 8, 16, 24 and then multiples of 16 with `wgmma`. In `_sp` atoms A has half of the values along K: two
+of four, and one of two for tf32.
 
 ## Copies
 
-{copies}: of a warp, 1, 2 or 4 matrices of 8 x 8 elements of 16 bits; `stmatrix` needs sm_90. `universal.bN` and
-`cp.async.bN` move N bits of one thread.
+Of a warp, 1, 2 or 4 matrices of 8 x 8 elements of 16 bits, where `stmatrix` needs sm_90:
+{copies}. `universal.bN` and `cp.async.bN` move N bits of one thread.
 
 ## Tensor memory
 
