@@ -144,3 +144,27 @@ def eager(out: Any) -> None:
 def test_too_many_arrivals() -> None:
     with pytest.raises(Finding, match="more than 1 arrivals in one phase"):
         run(eager, (target(32),))
+
+
+@cute.kernel(VECTOR, threads=64)
+def many(out: Any) -> None:
+    thread = arch.thread_idx()[0]
+    ring = Barriers(80, 1)
+    shared = cute.shared_tensor("f32", Layout(32))
+    with cute.when(cute.same(thread, 0)):
+        ring.init()
+    arch.sync_threads()
+    with cute.when(cute.less(thread, 32)):
+        shared[thread] = 3.0
+        arch.instruction("warp_sync")
+        with cute.when(cute.same(thread, 0)):
+            ring.arrive(79)
+    with cute.when(cute.less(31, thread)):
+        ring.wait(79)
+        out[thread] = shared[63 - thread]
+
+
+def test_clocks_have_room_for_many_mbarriers() -> None:
+    out = target(64)
+    run(many, (out,))
+    assert (out[32:] == 3).all()
