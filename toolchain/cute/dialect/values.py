@@ -65,6 +65,9 @@ class MakeOp(IRDLOperation):
             raise VerifyException(f"{self.name} makes a {self.KIND.name}, not {kind}")
         if (wanted := kind.write(kind.data).count("?")) != len(self.args):
             raise VerifyException(f"{self.name}: {kind} has {wanted} numbers to fill, and there are {len(self.args)}")
+        for number, arg in enumerate(self.args):
+            if arg.type != i32:
+                raise VerifyException(f"{self.name}: operand {number} is {arg.type}, and a number is an i32")
 
 
 @irdl_op_definition

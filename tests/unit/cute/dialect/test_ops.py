@@ -16,6 +16,7 @@ OTHERS = """
 %k = cute.static : !cute.composed_layout<"S<1,0,1> o 2 o (2,3):(1,2)">
 %one = cute.static : !cute.shape<"1">
 %n = arith.constant 7 : i32
+%w = arith.constant 7 : i64
 """
 TEXTS = [
     f'%r = cute.composition(%a, %b) : ({A}, {B}) -> !cute.layout<"((2,2),3):((24,2),8)">',
@@ -86,6 +87,7 @@ def test_the_dialect_has_nvidia_s_operations() -> None:
         (f'%r = cute.slice(%a, %i) : {A}, !cute.int_tuple<"(2,(3,4))">', "does not fit"),
         (f"%r = cute.composition(%a) : ({A}) -> {A}", "takes 2 to 2 operands|wrong kind"),
         ('%r = cute.make_shape(%n) : (i32) -> !cute.shape<"(?,?)">', "has 2 numbers to fill"),
+        ('%r = cute.make_shape(%w) : (i64) -> !cute.shape<"(?,2)">', "operand 0 is i64, and a number is an i32"),
         ('%r = cute.static : !cute.shape<"(?,2)">', "not known"),
         (f'%r = cute.equal(%s, %a) : (!cute.shape<"(3,2)">, {A}) -> i1', "two kinds"),
         ('%r = cute.elem_less(%s, %one) : (!cute.shape<"(3,2)">, !cute.shape<"1">) -> i1', "not nested alike"),
