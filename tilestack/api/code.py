@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from toolchain.artifact import Form
 from toolchain.cache import Cache, key
-from toolchain.errors import BundleError, ToolchainError
+from toolchain.errors import BundleError, NotInterpretable, ToolchainError
 from toolchain.targets import targets
 from toolchain.tools import pinned_fingerprint, tool
 
@@ -44,6 +47,13 @@ class Code(Protocol):
         """It ready for the interpreter. Raises NotInterpretable for PTX."""
         ...
 
+    def run_threads(
+        self, arrays: Mapping[str, np.ndarray[Any, Any]], numbers: Mapping[str, float], grid: tuple[int, int, int]
+    ) -> None:
+        """Runs PTX on a CPU, thread by thread, by the kernel that it was made of. Raises NotInterpretable where that
+        is not there."""
+        ...
+
     def target_for(self, gpu: GPU) -> str:
         """The target whose cubin runs on a GPU. Raises WrongTarget."""
         ...
@@ -74,6 +84,12 @@ class Bytecode:
 
     def prepared(self) -> Prepared:
         return self._prepared
+
+    def run_threads(
+        self, arrays: Mapping[str, np.ndarray[Any, Any]], numbers: Mapping[str, float], grid: tuple[int, int, int]
+    ) -> None:
+        del arrays, numbers, grid
+        raise NotInterpretable(f"{self.symbol} is Tile IR: it has no threads")
 
     def target_for(self, gpu: GPU) -> str:
         from toolchain.runtime.driver import choose_target
@@ -133,6 +149,17 @@ class Bundled:
             from toolchain.tileir import interpreter
 
         return interpreter.prepare(self.bundle.read(self.entry.bytecode))
+
+    def run_threads(
+        self, arrays: Mapping[str, np.ndarray[Any, Any]], numbers: Mapping[str, float], grid: tuple[int, int, int]
+    ) -> None:
+        if self.entry.ir is None:
+            _ = self.entry.bytecode  # says why it cannot be run
+            return
+        with packages_for("the executor of CuTe kernels"):
+            from toolchain.cute.executor.entry import launch_entry
+        kernel = self.bundle.read(self.entry.ir).decode()
+        launch_entry(kernel, self.entry.spec, self.form, arrays, numbers, grid)
 
     def target_for(self, gpu: GPU) -> str:
         from toolchain.runtime.driver import choose_target

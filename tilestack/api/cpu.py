@@ -1,8 +1,8 @@
-"""A launch on the CPU: the interpreter, on the memory of the arrays themselves."""
+"""A launch on the CPU: the interpreter, or the executor of CuTe kernels, on the memory of the arrays themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ NAME = "the interpreter, on the CPU"
 
 def launch(code: Code, arguments: Sequence[Argument], grid: tuple[int, int, int]) -> None:
     """Runs a grid of blocks one after the other. Raises SanitizerError for undefined behaviour, NotInterpretable for
-    PTX, and LaunchError for an array on a GPU."""
+    PTX without the kernel that it was made of, and LaunchError for an array on a GPU."""
     for argument in arguments:
         if argument.array is not None and argument.array.device is not None:
             raise LaunchError(
@@ -25,25 +25,38 @@ def launch(code: Code, arguments: Sequence[Argument], grid: tuple[int, int, int]
                 "CPU",
                 hint="copy it to the host first, or launch it on the GPU",
             )
-    prepared = code.prepared()
-    from toolchain.tileir.interpreter import Allocation, Pointer
-
-    pointers: dict[object, Pointer] = {}
+    memories: dict[object, np.ndarray[Any, Any]] = {}  # by place: the same array twice is one memory
     copies: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
     for argument in arguments:
         array = argument.array
-        if array is None or array.place in pointers:
+        if array is None or array.place in memories:
             continue
         assert array.host is not None
-        memory = np.ascontiguousarray(array.host)
-        if memory is not array.host and not np.shares_memory(memory, array.host):
+        memory = memories[array.place] = np.ascontiguousarray(array.host)
+        written = any(a.parameter.written for a in arguments if a.array is not None and a.array.place == array.place)
+        if written and not np.shares_memory(memory, array.host):
             copies.append((array.host, memory))
-        pointers[array.place] = Pointer(Allocation(memory))
-    written = {a.array.place for a in arguments if a.array is not None and a.parameter.written}
+    if code.form.kind == "ptx":
+        named = {a.parameter.name: memories[a.array.place] for a in arguments if a.array is not None}
+        numbers = {a.parameter.name: a.numbers[0][1] for a in arguments if a.array is None}
+        code.run_threads(named, numbers, grid)
+    else:
+        _interpret(code, arguments, memories, grid)
+    for host, memory in copies:
+        host[...] = memory
+
+
+def _interpret(
+    code: Code,
+    arguments: Sequence[Argument],
+    memories: Mapping[object, np.ndarray[Any, Any]],
+    grid: tuple[int, int, int],
+) -> None:
+    prepared = code.prepared()
+    from toolchain.tileir.interpreter import Allocation, Pointer
+
+    pointers = {place: Pointer(Allocation(memory)) for place, memory in memories.items()}
     values = [
         value if isinstance(value, int | float) else pointers[value.place] for _, value in flatten(arguments)
     ]  # fmt: skip
     prepared.launch(code.symbol, values, grid)
-    for host, memory in copies:
-        if any(a.array is not None and a.array.host is host and a.array.place in written for a in arguments):
-            host[...] = memory

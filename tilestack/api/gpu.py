@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toolchain.errors import LaunchError
+from toolchain.artifact import TensorMap
+from toolchain.errors import LaunchError, UsageError
 from toolchain.runtime.driver import check_grid
+from toolchain.runtime.tma import TMADescriptor
 
 from .arrays import Array
 from .binding import FLOATS, Argument, flatten
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from toolchain.runtime.buffer import Allocation
     from toolchain.runtime.cuda import CudaExecutor
 
+ALIGNED = 64  # bytes, of a tensor map in memory
 _SHARED_UNASKED = 48 * 1024  # bytes of dynamic shared memory that every kernel may have
 _INTEGERS = {"i8": "<b", "i16": "<h", "i32": "<i", "i64": "<q", "i1": "<B"}
 
@@ -87,12 +90,39 @@ def launch(code: Code, function: Function, arguments: Sequence[Argument], grid: 
     with ExitStack() as ends, _context_kept(gpu):
         addresses = _place(arguments, gpu, stream, ends)
         content = [_packed(dtype, value, addresses) for dtype, value in flatten(arguments)]
-        memory = [ctypes.create_string_buffer(one, len(one)) for one in content]
-        table = (ctypes.c_void_p * len(memory))(*map(ctypes.addressof, memory))
+        content += [gpu.encode(tensor_map(code, made, arguments, addresses)) for made in code.form.maps]
+        memory = [ctypes.create_string_buffer(one, len(one) + ALIGNED) for one in content]
+        table = (ctypes.c_void_p * len(memory))(*map(_aligned, memory))
         gpu.run(
             "cuLaunchKernel", function.handle, *grid, *code.form.block, code.form.shared_bytes,
             gpu.driver.CUstream(stream), ctypes.addressof(table), 0, doing=f"launching {code.symbol} with grid {grid}",
         )  # fmt: skip
+
+
+def tensor_map(
+    code: Code, made: TensorMap, arguments: Sequence[Argument], addresses: Mapping[object, int]
+) -> TMADescriptor:
+    """The descriptor of an array that a kernel reads or writes through TMA. Raises LaunchError for one that TMA cannot
+    read, with the reason."""
+    argument = next(a for a in arguments if a.parameter.name == made.array)
+    array = argument.array
+    assert array is not None
+    strides = [int(number) * array.itemsize for _, number in argument.numbers[len(array.shape) :]]
+    try:
+        return TMADescriptor(
+            argument.parameter.dtype, addresses[array.device is None, array.place], array.shape[::-1],
+            tuple(strides[-2::-1]), made.box[::-1], swizzle=made.swizzle, l2_promotion=made.l2_promotion,
+        )  # fmt: skip
+    except UsageError as error:
+        raise LaunchError(f"{code.symbol}: {made.array} is {array}: {error.args[0]}") from error
+
+
+def _aligned(memory: ctypes.Array[ctypes.c_char]) -> int:
+    """The first address in a parameter's memory that is aligned as a tensor map must be; the content is moved there."""
+    start = ctypes.addressof(memory)
+    found = start + -start % ALIGNED
+    ctypes.memmove(found, start, len(memory) - ALIGNED)
+    return found
 
 
 def _place(arguments: Sequence[Argument], gpu: CudaExecutor, stream: int, ends: ExitStack) -> dict[object, int]:

@@ -9,6 +9,7 @@ import pytest
 
 import tilestack as ts
 from toolchain.bundle import Bundle
+from toolchain.runtime import Executor
 
 pytestmark = pytest.mark.needs("gpu")
 SHAPE = (5, 1500)
@@ -164,3 +165,29 @@ def test_a_kernel_is_compiled_when_it_is_first_launched(tmp_path: Any) -> None:
     out = torch.zeros_like(x)
     ts.load(tmp_path / "scaled.mlir")[3](x, 3.0, out)
     assert torch.equal(out, 3 * x)
+
+
+def test_buffers_of_our_own_executors(gelu: ts.Kernel, cuda: Executor) -> None:
+    """Their stream waits for no other, so the launch has ended when the call returns."""
+    x = inputs()
+    given, out = cuda.from_numpy(x), cuda.empty(SHAPE, "f32")
+    out.fill(0)
+    gelu(given, out)
+    assert close(out.numpy(), x)
+
+
+@pytest.mark.needs("torch")
+def test_an_entry_in_cute(bundle: Bundle) -> None:
+    """The first that the bundle has a cubin of: on Hopper it copies by tensor maps, which the launch makes."""
+    import torch
+
+    entries = bundle.entries_of("cute", "linear", "bf16")
+    kernel = ts.load(bundle.root, entry=f"cute/{next(e.spec.symbol for e in entries if e.cubins)}")
+    torch.manual_seed(0)
+    x, weight, bias = (torch.randn(size, device="cuda").bfloat16() for size in ((300, 264), (264, 392), (392,)))
+    out = torch.empty(300, 392, device="cuda", dtype=torch.bfloat16)
+    given = {"x": x, "weight": weight, "bias": bias, "out": out}
+    for _ in range(2):
+        kernel(*(given[parameter.name] for parameter in kernel.parameters))
+    wanted = x.double() @ weight.double() + bias.double()
+    assert ((out.double() - wanted).abs() / (1 + wanted.abs())).max() < 2**-7  # a bf16 has 8 bits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +13,11 @@ from tilestack.api import gpu
 from tilestack.api.arrays import Array
 from tilestack.api.binding import Argument
 from tilestack.api.parameters import Parameter
+from toolchain.artifact import TensorMap
 from toolchain.errors import LaunchError
+from toolchain.runtime.tma import TMADescriptor
 
+CODE: Any = SimpleNamespace(symbol="k")
 EXECUTOR: Any = SimpleNamespace(stream=99)
 
 
@@ -51,3 +55,22 @@ def test_numbers_have_the_width_of_their_parameter(dtype: str, value: float, wan
 def test_an_array_is_its_address() -> None:
     array = Array("float32", (2,), (1,), 4096, None)
     assert gpu._packed("ptr", array, {(True, array.place): 8192}) == struct.pack("<Q", 8192)
+
+
+def test_an_array_for_the_copy_engine() -> None:
+    """TMA's dimensions begin with the contiguous one, and its strides are bytes."""
+    array = Array("float16", (64, 40), (48, 1), 4096, 0)
+    given = Argument(Parameter("x", "array", "f16", 2), array, tuple(("i32", n) for n in (64, 40, 48, 1)))
+    made = gpu.tensor_map(CODE, TensorMap("x", (16, 32), 64), [given], {(False, array.place): 4096})
+    assert made == TMADescriptor("f16", 4096, (40, 64), (96,), (32, 16), swizzle=64, l2_promotion=256)
+    odd = Argument(given.parameter, array, tuple(("i32", n) for n in (64, 40, 41, 1)))
+    with pytest.raises(LaunchError, match=r"k: x is f16\[64, 40\] on cuda:0: TMADescriptor: stride 82"):
+        gpu.tensor_map(CODE, TensorMap("x", (16, 32), 64), [odd], {(False, array.place): 4096})
+
+
+def test_a_parameters_memory_is_aligned() -> None:
+    content = bytes(range(128))
+    for _ in range(20):
+        memory = ctypes.create_string_buffer(content, len(content) + gpu.ALIGNED)
+        address = gpu._aligned(memory)
+        assert address % 64 == 0 and ctypes.string_at(address, 128) == content
