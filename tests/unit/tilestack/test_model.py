@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+from toolchain.command import Terminated
 
 from .conftest import Ran, Run
 
@@ -77,3 +80,21 @@ def test_a_typed_line_that_is_refused_ends_nothing(run: Run, monkeypatch: pytest
 def test_a_long_prompt_gets_as_many_tokens_as_there_is_room_for(run: Run) -> None:
     ran = run("generate", "x" * 254, "--executor", "cpu", "--temperature", "0")
     assert ran.code == 0 and re.search(r"\([12] in ", ran.err)
+
+
+@pytest.mark.parametrize(("raised", "code", "texts"), [(KeyboardInterrupt, 0, 2), (Terminated, 143, 1)])
+def test_an_interrupt_ends_a_text_and_a_signal_everything(
+    run: Run, monkeypatch: pytest.MonkeyPatch, raised: type[BaseException], code: int, texts: int
+) -> None:
+    begun: list[Sequence[str]] = []
+
+    def shown(prompt: str, writer: object) -> None:
+        del writer
+        begun.append(prompt)
+        if len(begun) == 1:
+            raise raised
+
+    monkeypatch.setattr("tilestack.model._as_it_comes", shown)
+    type_(monkeypatch, b"Once\nIn the\n")
+    assert run(*WORDS, "--interactive").code == code
+    assert begun == ["Once", "In the"][:texts]
