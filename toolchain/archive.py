@@ -30,7 +30,7 @@ _AGAIN = "get the archive again, or make it again with `tilestack pack`"
 
 def listed(bundle: Bundle) -> dict[str, str]:
     """The files that a manifest lists, in the order of their names: `files/<sha256>.cubin` to sha256."""
-    files = [ref for entry in bundle.entries for ref in (entry.code, *entry.cubins.values())]
+    files = [ref for entry in bundle.entries for ref in entry.files]
     return dict(sorted((ref.path.relative_to(bundle.root).as_posix(), ref.sha256) for ref in files))
 
 

@@ -55,6 +55,11 @@ class BundleEntry:
     ir: FileRef | None = None
 
     @property
+    def files(self) -> tuple[FileRef, ...]:
+        """All of its files."""
+        return (self.code, *([self.ir] if self.ir else []), *self.cubins.values())
+
+    @property
     def interpretable(self) -> bool:
         """True if the CPU interpreter can run it, which needs Tile IR bytecode."""
         return self.form.kind == "tile-ir"

@@ -29,13 +29,13 @@ from .tools import tool
 
 Status = Literal["match", "mismatch", "missing", "extra", "damaged"]
 STATUSES: tuple[Status, ...] = ("match", "mismatch", "missing", "extra", "damaged")
-CODE = "code"
+CODE, OF_CODE = "code", "ir"  # the code, and the IR of which PTX was made
 
 
 @dataclass(frozen=True)
 class Row:
-    """The result for one file of the bundle. `kind`: `code` (bytecode or PTX), a target, `manifest` or `extra`; `what`:
-    `source/symbol`, or empty.
+    """The result for one file of the bundle. `kind`: `code` (bytecode or PTX), `ir`, a target, `manifest` or `extra`;
+    `what`: `source/symbol`, or empty.
 
     missing: the manifest lists the file, but the bundle lacks it. extra: the other way round. damaged: the file was
     changed after it was written. mismatch: the file is intact, but making it again gives another one, or it cannot be
@@ -84,7 +84,7 @@ class Wanted:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        return tuple(kind for kind in self.files if kind != CODE)
+        return tuple(kind for kind in self.files if kind not in (CODE, OF_CODE))
 
 
 def _name(entry: BundleEntry) -> str:
@@ -116,6 +116,7 @@ def choose(
         Wanted(
             entry,
             {CODE: entry.code}
+            | ({OF_CODE: entry.ir} if entry.ir else {})
             | {name: ref for name, ref in entry.cubins.items() if not of_targets or name in of_targets},
             modules.get(entry.spec.source),
             here.get((entry.spec.source, entry.spec.symbol)),
@@ -171,7 +172,7 @@ def verify(
 ) -> Verification:
     """Makes the wanted files again and compares. `found`: the result of `differences`."""
     part = [row.published for row in wanted] != list(bundle.entries) or any(
-        len(row.files) != 1 + len(row.published.cubins) for row in wanted
+        len(row.files) != len(row.published.files) for row in wanted
     )
     with tempfile.TemporaryDirectory(prefix="tilestack-") as scratch:
         made, failures = _make(wanted, Path(scratch) / "cache", jobs, progress)
@@ -216,7 +217,8 @@ def _compare(bundle: Bundle, wanted: Wanted, kind: str, ref: FileRef, made: Comp
     if made is None:
         why = "did not compile here" if wanted.here else "this checkout has no such entry"
         return Row(name, kind, wanted.name, "mismatch", why)
-    content = made.artifact.payload if kind == CODE else made.cubins.get(kind)
+    own = {CODE: made.artifact.payload, OF_CODE: made.artifact.ir}
+    content = own[kind] if kind in own else made.cubins.get(kind)
     if content is None:
         return Row(name, kind, wanted.name, "mismatch", f"this checkout has no target {kind}")
     sha256 = hashlib.sha256(content).hexdigest()
@@ -257,5 +259,5 @@ def _signatures(bundle: Bundle) -> Any:
     return json.loads((bundle.root / MANIFEST).read_text()).get("ops")
 
 
-def _hashes(entry: BundleEntry) -> tuple[str, dict[str, str]]:
-    return entry.code.sha256, {name: ref.sha256 for name, ref in entry.cubins.items()}
+def _hashes(entry: BundleEntry) -> list[str]:
+    return [ref.sha256 for ref in entry.files]

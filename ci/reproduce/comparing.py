@@ -25,7 +25,7 @@ from typing import Literal
 
 from toolchain.archive import unlisted
 from toolchain.artifact import SUFFIXES
-from toolchain.bundle import MANIFEST, Bundle
+from toolchain.bundle import IR, MANIFEST, Bundle
 from toolchain.files import everything
 
 AROUND = 32  # bytes shown before and after the first difference
@@ -65,6 +65,7 @@ def files_of(output: Path, form: Literal["files", "bundle"]) -> dict[str, Path]:
         for entry in bundle.entries:
             name = f"{entry.spec.source}/{entry.spec.symbol}"
             found[f"{name}.{SUFFIXES[entry.form.kind]}"] = entry.code.path
+            found |= {f"{name}.{IR}": entry.ir.path} if entry.ir else {}
             found |= {f"{name}.{target}.cubin": ref.path for target, ref in entry.cubins.items()}
         return found | {name: output / name for name in unlisted(bundle)}
     if not output.is_dir() or output.is_symlink():

@@ -116,6 +116,8 @@ def bundle_sbom(bundle: Bundle) -> bytes:
         label = ("entry", f"{entry.spec.source}/{entry.spec.symbol}")
         code = note(entry.code, label, *_version_of(entry))
         made_from.setdefault(code, []).append(sources[entry.spec.source])
+        if entry.ir is not None:
+            made_from.setdefault(note(entry.ir, label, ("kind", "ir")), []).append(sources[entry.spec.source])
         for target, cubin in entry.cubins.items():
             name = note(cubin, label, ("target", target))
             made_from.setdefault(name, []).extend([files[code], *tools.values()])

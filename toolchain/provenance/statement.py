@@ -75,7 +75,7 @@ def statement(bundle: Bundle, source: Checkout, fingerprints: Mapping[tuple[str,
     _same_tools(bundle)
     _same_kernels(bundle, fingerprints)
     for entry in bundle.entries:
-        for file in (entry.code, *entry.cubins.values()):
+        for file in entry.files:
             bundle.read(file)
     ci = ci_run()
     files = [

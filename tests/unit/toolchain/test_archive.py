@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from toolchain import archive
-from toolchain.artifact import tile_ir
+from toolchain.artifact import ptx, tile_ir
 from toolchain.bundle import MANIFEST, Bundle, Compiled, write
 from toolchain.entry import EntrySpec
 from toolchain.errors import BundleError, UsageError
@@ -237,3 +237,12 @@ def test_attributes_that_tarfile_cannot_read_are_an_error_of_ours(packed: Path, 
     packed.write_bytes(lzma.compress(made.tobuf(tarfile.PAX_FORMAT) + bytes(1024)))
     with pytest.raises(BundleError, match="is not a plain file"):
         archive.unpack(packed, tmp_path / "got")
+
+
+def test_the_ir_beside_ptx_is_packed_too(tmp_path: Path) -> None:
+    code = ptx(".target sm_80", block=(32, 1, 1), ir="module {}")
+    made = write(tmp_path / "b", [Compiled(EntrySpec("gelu_f32", "gelu", "cute", "f32"), code, {})], TOOLS)
+    assert [ref.path.suffix for ref in made.entries[0].files] == [".ptx", ".mlir"] and archive.unlisted(made) == []
+    archive.pack(made.root, tmp_path / "b.tar.xz")
+    (entry,) = archive.unpack(tmp_path / "b.tar.xz", tmp_path / "got").entries
+    assert entry.ir is not None and entry.ir.path.read_bytes() == b"module {}"
