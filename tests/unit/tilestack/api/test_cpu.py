@@ -13,6 +13,7 @@ import tilestack as ts
 from toolchain import bundle
 
 
+@pytest.mark.needs("toolchain")  # llvmlite makes the PTX
 @pytest.mark.parametrize("with_ir", [True, False])
 def test_ptx_runs_thread_by_thread_if_its_kernel_is_there(with_ir: bool, tmp_path: Path) -> None:
     spec = next(s for s in kernels_cute.SOURCE.entries() if s.symbol == "layernorm_any_f32")
