@@ -20,7 +20,8 @@ import pytest
 from toolchain.knobs import ROOT
 from toolchain.setup import packaging
 
-VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+VERSION: str = PROJECT["version"]
 ENTRIES = """if True:
     import dataclasses, json, sys
     from pathlib import Path
@@ -156,7 +157,7 @@ def test_the_metadata_is_that_of_the_project(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         said = message_from_bytes(archive.read(f"tilestack-{VERSION}.dist-info/METADATA"))
     assert (said["Name"], said["Version"], said["License-Expression"]) == ("tilestack", VERSION, "Apache-2.0")
-    assert set(said.get_all("Provides-Extra", [])) == {"compile", "model", "report", "provenance", "native", "cache"}
+    assert set(said.get_all("Provides-Extra", [])) == set(PROJECT["optional-dependencies"])
     assert "jinja2>=3.1 ; extra == 'report'" in said.get_all("Requires-Dist", [])
     assert metadata("tilestack")["Name"] == "tilestack"  # what pip and uv read of the checkout's installation
 
