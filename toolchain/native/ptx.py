@@ -39,9 +39,11 @@ class Lowering:
                 "host-bare-ptr-calling-convention=1 cubin-format=isa opt-level=3"
             )
             return [f"--gpu-lower-to-nvvm-pipeline={options}"]
+        # arith and math come first: convert-gpu-to-nvvm would call libdevice for a maximum or an fma.
         pipeline = (
-            "builtin.module(gpu.module(convert-scf-to-cf,convert-gpu-to-nvvm{index-bitwidth=32},convert-nvvm-to-llvm,"
-            "convert-arith-to-llvm),convert-cf-to-llvm,gpu.module(reconcile-unrealized-casts,canonicalize,cse),"
+            "builtin.module(gpu.module(convert-scf-to-cf,convert-arith-to-llvm{index-bitwidth=32},convert-math-to-llvm,"
+            "convert-gpu-to-nvvm{index-bitwidth=32},convert-nvvm-to-llvm),convert-cf-to-llvm,"
+            "gpu.module(reconcile-unrealized-casts,canonicalize,cse),"
             f"nvvm-attach-target{{chip={self.chip} features={self.features} O=3}},gpu-module-to-binary{{format=isa}})"
         )
         return [f"--pass-pipeline={pipeline}"]

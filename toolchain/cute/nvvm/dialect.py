@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, SymbolNameConstraint, i32
 from xdsl.ir import Dialect, Operation, Region
-from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, region_def, result_def, traits_def
+from xdsl.irdl import IRDLOperation, eq, irdl_op_definition, prop_def, region_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface, SymbolTable
@@ -89,7 +89,7 @@ class CpAsyncWaitGroupOp(IRDLOperation):
     """Waits until at most `n` of the thread's latest groups are still under way."""
 
     name = "nvvm.cp.async.wait.group"
-    n = prop_def(IntegerAttr)
+    n = prop_def(IntegerAttr.constr(type=eq(i32)))  # with a type of its own MLIR's text says none
     INTRINSIC: ClassVar[str] = "llvm.nvvm.cp.async.wait.group"
     assembly_format = "$n attr-dict"
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import pytest
 
+from kernels_cute import attention, gemm_sm100, linear, linear_sm90
 from toolchain.cubin import is_cubin
+from toolchain.cute.compile import lower_module
+from toolchain.cute.dsl import Kernel
 from toolchain.errors import ToolFailed
 from toolchain.native import ptx
 from toolchain.native.tools import NativeToolchain, NativeTools
@@ -121,6 +124,36 @@ def test_the_out_of_tree_tool_agrees_with_ptxas(tools: NativeTools, chip: str):
     made = tools.run("mlir-to-ptx", arguments, files={"noop.mlir": text}).stdout
     assert ".entry noop" in made
     assert is_cubin(ptx.to_cubin(made, chip))
+
+
+# What both ways must have: mlir-opt may repeat one in an unrolled loop, but neither way may drop or replace one.
+COMPARED = (
+    "mma.sync", "wgmma.mma_async", "tcgen05.mma", "ldmatrix", "stmatrix", "cp.async.cg", "cp.async.bulk.tensor",
+    "setmaxnreg", "mbarrier.try_wait", "bar.sync", "shfl.sync", "ex2.approx", "griddepcontrol.wait", "ld.global",
+    "st.global",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("make", "chip"),
+    [
+        pytest.param(linear.linear, "sm_80", id="linear"),
+        pytest.param(linear_sm90.linear, "sm_90a", id="linear_sm90"),
+        pytest.param(attention.attention, "sm_90a", id="attention"),
+        pytest.param(gemm_sm100.gemm, "sm_100a", id="gemm_sm100"),
+    ],
+)
+def test_a_kernel_in_cute_has_the_same_instructions_in_both_ways(
+    tools: NativeTools, make: Callable[[], Kernel], chip: str
+):
+    """Lowered by mlir-opt and by llvmlite in the process, from one module at the base level."""
+    kernel = make()
+    theirs = ptx.to_ptx(tools, str(lower_module(kernel.module.clone(), chip)), chip)
+    ours = kernel.ptx(chip)
+    counts = {name: (ours.count(name), theirs.count(name)) for name in COMPARED if name in ours or name in theirs}
+    assert len(counts) >= 4
+    assert {name: pair for name, pair in counts.items() if not 1 <= pair[0] <= pair[1]} == {}
+    assert is_cubin(ptx.to_cubin(theirs, chip))
 
 
 def test_an_instruction_that_the_chip_has_not_is_an_error_of_a_tool(tools: NativeTools):

@@ -43,7 +43,7 @@ def test_each_operation_is_the_instruction_that_means_the_same(body: str, instru
 
 
 def test_calls_of_the_gpu_have_no_result() -> None:
-    lines = lowered("nvvm.barrier0\nnvvm.cp.async.commit.group\nnvvm.cp.async.wait.group 1 : i32")
+    lines = lowered("nvvm.barrier0\nnvvm.cp.async.commit.group\nnvvm.cp.async.wait.group 1")
     assert [line for line in lines if line.startswith("call")] == [
         "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)",
         "call void @llvm.nvvm.cp.async.commit.group()",

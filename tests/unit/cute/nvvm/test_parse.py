@@ -17,7 +17,5 @@ def test_a_module_that_does_not_verify_is_refused() -> None:
 
 
 def test_the_text_of_a_module_is_read_back() -> None:
-    module = parse(
-        "gpu.module @m { llvm.func @k() { nvvm.barrier0\n nvvm.cp.async.wait.group 1 : i32\n llvm.return } }"
-    )
+    module = parse("gpu.module @m { llvm.func @k() { nvvm.barrier0\n nvvm.cp.async.wait.group 1\n llvm.return } }")
     assert str(parse(str(module))) == str(module)
