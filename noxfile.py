@@ -87,7 +87,7 @@ def bundles(session: nox.Session) -> None:
 
 @nox.session(requires=["build_toolchain"])
 def gpu_tests(session: nox.Session) -> None:
-    """Compile both kernel sources and run the conformance matrix on every GPU, or on the CPU if there is none.
+    """Compile the kernel sources and run the conformance matrix on every GPU, or on the CPU if there is none.
 
     It compiles the kernels that this machine can use or check; `tilestack compile --full` compiles everything.
     `-- --container` runs the matrix in the runtime container, which has no compiler. Other options, such as

@@ -13,7 +13,7 @@ import ctypes
 import functools
 import json
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +24,13 @@ from conformance.compare import compare
 from conformance.inputs import make_inputs
 from conformance.reference import eager, float64
 from toolchain.bundle import Bundle
-from toolchain.runtime.driver import load
-from toolchain.runtime.tma import TMADescriptor
+from toolchain.errors import ConformanceError
 
+from .cubins import Function, passed, processors, times_in_turn
 from .peers.pytorch import attention, functional, torch
 
 SHAPES = ((8, 1024, 12, 64), (32, 1024, 12, 64), (4, 4096, 12, 64), (1, 1024, 12, 64), (8, 256, 12, 64))  # B, T, H, D
 PEERS = ("flash", "cudnn")
-ROUNDS, LAUNCHES = 15, 10
-ALIGNED = 64  # bytes, of a descriptor
 
 
 def main() -> None:
@@ -54,7 +52,7 @@ def main() -> None:
             launches["tile"] = TileEntry(bundle, shape)(*operands)
         launches |= {side.label: side(*operands) for side in right
                      if (side.row["dtype"], side.row["tiles"]["head"]) == ("bf16", shape[3])}  # fmt: skip
-        times = _times(launches)
+        times = times_in_turn(launches)
         base = statistics.median(times["tile" if bundle else "cudnn"])
         for label, measured in times.items():
             median = statistics.median(measured)
@@ -84,7 +82,7 @@ def _right(side: Attention) -> bool:
         torch.cuda.synchronize()
         try:
             share = compare("attention", dtype, _download(out, same.dtype), wanted, same).share
-        except Exception as error:  # noqa: BLE001 - said, and counted as wrong
+        except ConformanceError as error:  # said, and counted as wrong
             print(f"WRONG {side.label} {dtype} at {case.shape}: {error}", flush=True)
             return False
         worst = max(worst, share)
@@ -127,65 +125,7 @@ def _peer(name: str, operands: tuple[Any, Any, Any, Any]) -> Callable[[], None]:
     return launch
 
 
-def _times(sides: dict[str, Callable[[], None]]) -> dict[str, list[float]]:
-    """The microseconds of each side in each round."""
-    graphs: dict[str, Any] = {}
-    for label, launch in sides.items():
-        launch()
-        torch.cuda.synchronize()
-        graphs[label] = graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for _ in range(LAUNCHES):
-                launch()
-    times: dict[str, list[float]] = {label: [] for label in sides}
-    for number in range(ROUNDS + 2):
-        for label, graph in graphs.items():
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            if number >= 2:  # the first rounds warm up
-                times[label].append(start.elapsed_time(end) / LAUNCHES * 1e3)
-    return times
-
-
-class _Loaded:
-    """A kernel of a cubin on this GPU."""
-
-    def __init__(self, cubin: bytes, symbol: str, shared: int = 0) -> None:
-        torch.zeros(1, device="cuda")  # makes the context
-        self.symbol, self.shared, self.driver = symbol, shared, load()
-        self.processors = torch.cuda.get_device_properties(0).multi_processor_count
-        module = self._ok(self.driver.cuModuleLoadData(cubin))
-        self.function = self._ok(self.driver.cuModuleGetFunction(module, symbol.encode()))
-        if shared:
-            limit = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self._ok(self.driver.cuFuncSetAttribute(self.function, limit, shared))
-
-    def _ok(self, result: tuple[Any, ...]) -> Any:
-        if result[0] != 0:
-            raise SystemExit(f"{self.symbol}: the CUDA driver says {result[0]!s}")
-        return result[1] if len(result) == 2 else None
-
-    def launch(self, grid: Sequence[int], threads: int, kept: list[Any]) -> Callable[[], None]:
-        pointers = (ctypes.c_void_p * len(kept))(*map(ctypes.addressof, kept))
-
-        def run(_kept: Any) -> None:
-            stream = torch.cuda.current_stream().cuda_stream
-            made = self.driver.cuLaunchKernel(
-                self.function, *grid, threads, 1, 1, self.shared, stream, ctypes.addressof(pointers), 0
-            )
-            self._ok(made)
-
-        return functools.partial(run, (kept, pointers))
-
-
-def _passed(tensor: Any) -> list[Any]:
-    return [ctypes.c_uint64(tensor.data_ptr()), *map(ctypes.c_int, (*tensor.shape, *tensor.stride()))]
-
-
-class TileEntry(_Loaded):
+class TileEntry(Function):
     """The entry of a bundle that a shape takes."""
 
     def __init__(self, bundle: Bundle, shape: tuple[int, int, int, int]) -> None:
@@ -196,12 +136,11 @@ class TileEntry(_Loaded):
         super().__init__(bundle.read(entry.cubins["sm_90"]), entry.spec.symbol)
 
     def __call__(self, q: Any, k: Any, v: Any, out: Any) -> Callable[[], None]:
-        kept = [part for tensor in (q, k, v, out) for part in _passed(tensor)]
-        kept.append(ctypes.c_float(q.shape[3] ** -0.5))
-        return self.launch(self.spec.grid_for(self.dims, self.processors), 1, kept)
+        arguments = [*passed(q, k, v, out), ctypes.c_float(q.shape[3] ** -0.5)]
+        return self.bind(self.spec.grid_for(self.dims, processors()), 1, arguments)
 
 
-class Attention(_Loaded):
+class Attention(Function):
     """An attention in CuTe; called with its operands it gives a function that launches it."""
 
     def __init__(self, row: dict[str, Any], folder: Path) -> None:
@@ -213,23 +152,10 @@ class Attention(_Loaded):
     def __call__(self, q: Any, k: Any, v: Any, out: Any) -> Callable[[], None]:
         b, t, h, _ = q.shape
         blocks = -(-t // self.row["rows"]) * h * b
-        kept = [part for tensor in (q, k, v, out) for part in _passed(tensor)]
-        kept += [ctypes.c_float(q.shape[3] ** -0.5)]
         arrays = {"q": q, "k": k, "v": v}
-        kept += [self._map(arrays[row["array"]], row) for row in self.row["maps"]]
-        return self.launch((blocks, 1, 1), self.row["threads"], kept)
-
-    def _map(self, tensor: Any, row: dict[str, Any]) -> Any:
-        """The TMA descriptor of a tensor, in memory aligned as the driver wants it."""
-        strides = tuple(stride * tensor.element_size() for stride in reversed(tensor.stride()[:-1]))
-        made = TMADescriptor(
-            self.row["dtype"], tensor.data_ptr(), tuple(reversed(tensor.shape)), strides, tuple(reversed(row["box"])),
-            swizzle=row["swizzle"], l2_promotion=row["l2_promotion"],
-        ).encode(self.driver)  # fmt: skip
-        room = bytearray(len(made) + ALIGNED)
-        start = -ctypes.addressof(ctypes.c_char.from_buffer(room)) % ALIGNED
-        room[start : start + len(made)] = made
-        return (ctypes.c_char * len(made)).from_buffer(room, start)
+        maps = [self.tensor_map(self.row["dtype"], arrays[row["array"]], row) for row in self.row["maps"]]
+        arguments = [*passed(q, k, v, out), ctypes.c_float(q.shape[3] ** -0.5), *maps]
+        return self.bind((blocks, 1, 1), self.row["threads"], arguments)
 
 
 if __name__ == "__main__":

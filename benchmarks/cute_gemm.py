@@ -7,7 +7,6 @@ float64 before it is timed. A time is the median of rounds; each round runs all 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import functools
 import json
 import statistics
@@ -15,9 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toolchain.runtime.driver import load
-from toolchain.runtime.tma import TMADescriptor
-
+from .cubins import Function, passed, processors, times_in_turn
 from .peers.pytorch import torch
 
 SHAPES = (
@@ -25,8 +22,6 @@ SHAPES = (
 )  # fmt: skip
 ODD = (333, 264, 776)  # no tile divides it
 BOUND = 0.006  # of the largest result: one rounding to bf16, and sums in another order
-ROUNDS, LAUNCHES = 15, 10
-ALIGNED = 64  # bytes, of a descriptor
 
 
 def main() -> None:
@@ -53,7 +48,7 @@ def main() -> None:
         x, weight, bias, out = operands
         sides: dict[str, Callable[[], None]] = {"cublas": functools.partial(torch.addmm, bias, x, weight, out=out)}
         sides |= {_label(gemm.row): gemm(*operands) for gemm in gemms}
-        times = _times(sides)
+        times = times_in_turn(sides)
         base = statistics.median(times["cublas"])
         for label, measured in times.items():
             median = statistics.median(measured)
@@ -79,87 +74,21 @@ def _operands(shape: tuple[int, int, int]) -> tuple[Any, Any, Any, Any]:
     return made[0], made[1], made[2], torch.empty(m, n, device="cuda").bfloat16()
 
 
-def _times(sides: dict[str, Callable[[], None]]) -> dict[str, list[float]]:
-    """The microseconds of each side in each round."""
-    graphs: dict[str, Any] = {}
-    for label, launch in sides.items():
-        launch()
-        torch.cuda.synchronize()
-        graphs[label] = graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for _ in range(LAUNCHES):
-                launch()
-    times: dict[str, list[float]] = {label: [] for label in sides}
-    for number in range(ROUNDS + 2):
-        for label, graph in graphs.items():
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            if number >= 2:  # the first rounds warm up
-                times[label].append(start.elapsed_time(end) / LAUNCHES * 1e3)
-    return times
-
-
-class Gemm:
+class Gemm(Function):
     """A GEMM on this GPU; called with its operands it gives a function that launches it."""
 
     def __init__(self, row: dict[str, Any], folder: Path) -> None:
-        torch.zeros(1, device="cuda")  # makes the context
-        self.row, self.driver = row, load()
-        self.processors = torch.cuda.get_device_properties(0).multi_processor_count
-        module = self._ok(self.driver.cuModuleLoadData((folder / row["file"]).read_bytes()))
-        self.function = self._ok(self.driver.cuModuleGetFunction(module, row["symbol"].encode()))
-        limit = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        self._ok(self.driver.cuFuncSetAttribute(self.function, limit, row["shared"]))
-
-    def _ok(self, result: tuple[Any, ...]) -> Any:
-        if result[0] != 0:
-            raise SystemExit(f"{self.row['symbol']}: the CUDA driver says {result[0]!s}")
-        return result[1] if len(result) == 2 else None
+        super().__init__((folder / row["file"]).read_bytes(), row["symbol"], row["shared"])
+        self.row = row
 
     def __call__(self, x: Any, weight: Any, bias: Any, out: Any) -> Callable[[], None]:
         tiles, (m, n) = self.row["tiles"], out.shape
         blocks = -(-m // tiles["m"]) * -(-n // tiles["n"])
         if self.row["maps"]:
-            blocks = min(blocks, self.processors)
+            blocks = min(blocks, processors())
         given = {"x": x, "weight": weight, "bias": bias, "out": out}
-        kept: list[Any] = []
-        for tensor in given.values():
-            kept += [ctypes.c_uint64(tensor.data_ptr()), *map(ctypes.c_int, (*tensor.shape, *tensor.stride()))]
-        kept += [self._map(given[row["array"]], row) for row in self.row["maps"]]
-        pointers = (ctypes.c_void_p * len(kept))(*map(ctypes.addressof, kept))
-
-        def launch(_kept: Any) -> None:
-            stream, threads = torch.cuda.current_stream().cuda_stream, self.row["threads"]
-            self._ok(
-                self.driver.cuLaunchKernel(
-                    self.function,
-                    blocks,
-                    1,
-                    1,
-                    threads,
-                    1,
-                    1,
-                    self.row["shared"],
-                    stream,
-                    ctypes.addressof(pointers),
-                    0,
-                )
-            )
-
-        return functools.partial(launch, (kept, pointers))
-
-    def _map(self, matrix: Any, row: dict[str, Any]) -> Any:
-        """A tensor map of a matrix, in memory aligned as the driver wants it."""
-        sizes, strides = tuple(reversed(matrix.shape)), (matrix.stride(0) * matrix.element_size(),)
-        box, said = tuple(reversed(row["box"])), {key: row[key] for key in ("swizzle", "l2_promotion")}
-        made = TMADescriptor("bf16", matrix.data_ptr(), sizes, strides, box, **said).encode(self.driver)
-        room = bytearray(len(made) + ALIGNED)
-        start = -ctypes.addressof(ctypes.c_char.from_buffer(room)) % ALIGNED
-        room[start : start + len(made)] = made
-        return (ctypes.c_char * len(made)).from_buffer(room, start)
+        maps = [self.tensor_map("bf16", given[row["array"]], row) for row in self.row["maps"]]
+        return self.bind((blocks, 1, 1), self.row["threads"], [*passed(*given.values()), *maps])
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from .measurement import Measurement
 
 
 def compile_times(names: Sequence[str], repeats: int) -> tuple[list[Measurement], Sequence[Compiled]]:
-    """Times of cold and warm compiles of both sources for these targets (none means the default ones). Each cold
+    """Times of cold and warm compiles of all sources for these targets (none means the default ones). Each cold
     compile has an empty temporary cache. Also returns the compiled entries. Raises ToolchainError if a cell does not
     compile."""
     wanted = targets.select(names)

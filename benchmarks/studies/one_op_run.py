@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolchain.errors import DeviceError
-from toolchain.runtime.driver import load
-
+from ..cubins import Function, passed
 from ..peers.pytorch import torch
 from ..peers.torch_side import TorchSide, measure_ceilings
 from .nvrtc import compile_cuda
@@ -162,9 +160,11 @@ def _cuda(op: str) -> list[Way]:
     def launch(warps: int, arrays: Arrays) -> Any:
         pointers = [ctypes.c_uint64(array.data_ptr()) for array in arrays]
         if op == "layernorm":
-            function((-(-ROWS // warps), 1), 32 * warps, [*pointers, ctypes.c_int(ROWS), ctypes.c_float(EPS)])
+            arguments = [*pointers, ctypes.c_int(ROWS), ctypes.c_float(EPS)]
+            function.bind((-(-ROWS // warps), 1, 1), 32 * warps, arguments)()
         else:
-            function((-(-LENGTH // 64), HEADS), 128, [*pointers, ctypes.c_int(LENGTH), ctypes.c_float(SCALE_LOG2)])
+            arguments = [*pointers, ctypes.c_int(LENGTH), ctypes.c_float(SCALE_LOG2)]
+            function.bind((-(-LENGTH // 64), HEADS, 1), 128, arguments)()
         return arrays[-1]
 
     return [Way("cuda", f"warps{w}", functools.partial(launch, w)) for w in (CUDA_WARPS if op == "layernorm" else (4,))]
@@ -197,34 +197,6 @@ def _triton(op: str) -> list[Way]:
 
 def _tiled(function: Function, grid: tuple[int, int], op: str, arrays: Arrays) -> Any:
     """cuTile's calling convention: each array as its pointer, its sizes and its strides, then the scalars."""
-    arguments: list[Any] = []
-    for array in arrays:
-        arguments.append(ctypes.c_uint64(array.data_ptr()))
-        arguments += map(ctypes.c_int, (*array.shape, *array.stride()))
-    arguments.append(ctypes.c_float(EPS if op == "layernorm" else SCALE_LOG2))
-    function(grid, 1, arguments)
+    scalar = ctypes.c_float(EPS if op == "layernorm" else SCALE_LOG2)
+    function.bind((*grid, 1), 1, [*passed(*arrays), scalar])()
     return arrays[-1]
-
-
-class Function:
-    """A kernel of a cubin, launched on PyTorch's stream. Raises DeviceError."""
-
-    def __init__(self, cubin: bytes, name: str) -> None:
-        self._driver = load()
-        torch.zeros(1, device="cuda")  # makes the context
-        module = self._ok(self._driver.cuModuleLoadData(cubin))
-        self._function = self._ok(self._driver.cuModuleGetFunction(module, name.encode()))
-
-    def __call__(self, grid: tuple[int, int], threads: int, arguments: Sequence[Any]) -> None:
-        pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
-        stream = torch.cuda.current_stream().cuda_stream
-        self._ok(
-            self._driver.cuLaunchKernel(
-                self._function, *grid, 1, threads, 1, 1, 0, stream, ctypes.addressof(pointers), 0
-            )
-        )  # fmt: skip
-
-    def _ok(self, result: tuple[Any, ...]) -> Any:
-        if result[0] != 0:
-            raise DeviceError(f"the CUDA driver says {result[0]!s}")
-        return result[1] if len(result) == 2 else None

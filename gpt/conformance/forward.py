@@ -82,7 +82,7 @@ def with_loans(row: Row, site: Site) -> Row:
 
 
 def _expected(config: GPTConfig, weights: Weights, tokens: Tokens, dtype: str) -> Expected:
-    """Reference and eager logits. Both sources are compared with them; they are computed when first needed."""
+    """Reference and eager logits. Every source is compared with them; they are computed when first needed."""
     return reference.float64(config, weights, tokens), reference.eager(config, weights, tokens, dtype=dtype)
 
 

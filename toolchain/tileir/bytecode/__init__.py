@@ -1,4 +1,4 @@
-"""Tile IR bytecode: read into the dialect, written from it. The waist of the project: both kernel sources meet here."""
+"""Tile IR bytecode: read into the dialect, written from it. The sources `mlir` and `py` meet here."""
 
 from .reader import is_bytecode, read, version_of
 from .writer import strip_debug, write
