@@ -71,10 +71,9 @@ class Again:
         if self.bundle is None:
             whole = any(cell.op in SUITES for cell in cells)  # a model launches every op
             target = ["--no-targets"] if cell.target == CPU else ["--target", cell.target]
-            borrowed = (
-                ["--dtype", cell.dtype] if whole and borrows(cell.source) else only
-            )  # with every source's entries
-            words = [*target, *borrowed, *([] if whole else ops), "--force", "--output", str(made)]
+            # A model that borrows ops needs the other source's entries too.
+            chosen = ["--dtype", cell.dtype] if whole and borrows(cell.source) else only
+            words = [*target, *chosen, *([] if whole else ops), "--force", "--output", str(made)]
             commands.append([python, "-m", "tilestack", "compile", *words])
         module = ["toolchain.native.gpu"] if self.container else ["tilestack", "matrix", "run"]
         executor = self.executor or (CPU if cell.target == CPU else "cuda")

@@ -18,14 +18,8 @@ from toolchain.errors import ToolchainError, UsageError
 from .artefacts import Artefact
 from .variation import Side, Varied
 
-PACKAGES = (
-    "ci",
-    "kernels_cute",
-    "kernels_mlir",
-    "kernels_py",
-    "tilestack",
-    "toolchain",
-)  # those that decide what is built
+# Those that decide what is built.
+PACKAGES = ("ci", "kernels_cute", "kernels_mlir", "kernels_py", "tilestack", "toolchain")
 TAIL = 40  # lines of a failed command that are shown
 
 

@@ -154,8 +154,10 @@ class Bundled:
         self, arrays: Mapping[str, np.ndarray[Any, Any]], numbers: Mapping[str, float], grid: tuple[int, int, int]
     ) -> None:
         if self.entry.ir is None:
-            _ = self.entry.bytecode  # says why it cannot be run
-            return
+            raise NotInterpretable(
+                f"{self.symbol} is {self.form.kind}, and the bundle has no kernel that it was made of",
+                hint="run it on a GPU",
+            )
         with packages_for("the executor of CuTe kernels"):
             from toolchain.cute.executor.entry import launch_entry
         kernel = self.bundle.read(self.entry.ir).decode()

@@ -56,9 +56,8 @@ def run(
 
     `args`: for a kernel in Python one argument for each parameter: a numpy array, a TensorMap or a number. For MLIR
     text or a module one for each parameter of the function, an array for its pointer. If they are named, findings say
-    these names. `threads`, `shared_bytes`: of a
-    block, if the text does not say. `name`: of the kernel, if there are several. Raises a Finding, UsageError or
-    SourceError.
+    these names. `threads`, `shared_bytes`: of a block, if the text does not say. `name`: of the kernel, if there are
+    several. Raises a Finding, UsageError or SourceError.
     """
     traced = kernel if isinstance(kernel, Kernel) else None
     made = (

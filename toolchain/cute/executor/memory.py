@@ -33,10 +33,8 @@ class Region:
     array: NDArray[Any] | None = None
     pitches: tuple[int, ...] = ()
     parts: Sequence[tuple[int, int, str]] = ()
-    writers: NDArray[np.int32] = field(
-        default_factory=lambda: np.zeros(0, np.int32)
-    )  # the last block to write each byte
-    readers: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))  # the last block to read it
+    writers: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    readers: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def place(self, offset: int) -> str:
         """A byte by name: the element of an array, or the tensor in shared memory and the byte in it."""

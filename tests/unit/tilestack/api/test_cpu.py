@@ -27,7 +27,7 @@ def test_ptx_runs_thread_by_thread_if_its_kernel_is_there(with_ir: bool, tmp_pat
     named = {"x": x, "weight": gain, "bias": shift, "eps": 1e-5, "out": out}
     arguments = [named[p.name] for p in kernel.parameters]
     if not with_ir:
-        with pytest.raises(ts.LaunchError, match="layernorm_any_f32 is ptx, without Tile IR bytecode"):
+        with pytest.raises(ts.LaunchError, match="layernorm_any_f32 is ptx, and the bundle has no kernel"):
             kernel(*arguments, on="cpu")
         return
     kernel(*arguments, on="cpu")

@@ -43,6 +43,11 @@ def moved(x, out):
 @ct.kernel
 def wrong(x):
     ct.store(x, index=(0, 0), tile=1)
+
+
+@ct.kernel
+def shifted(x, out, BY: ct.Constant):
+    ct.store(out, index=(0,), tile=(ct.load(x, index=(0,), shape=(8,)) + BY).astype(out.dtype))
 """
 
 
@@ -53,6 +58,16 @@ def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(tmp_path)
     yield importlib.import_module("some_kernels")
     del sys.modules["some_kernels"]
+
+
+def test_equal_constants_of_two_types_are_two_kernels(kernels: Any) -> None:
+    kernel = ts.load(kernels.shifted)
+    x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    texts: list[str] = []
+    for by in (1, 1.0):
+        kernel[1](x, out, on="cpu", BY=by)
+        texts.append(kernel.disassemble())
+    assert "addi" in texts[0] and "addf" not in texts[0] and "addf" in texts[1]
 
 
 def test_dtypes_ranks_and_constants_come_from_the_call(kernels: Any) -> None:
