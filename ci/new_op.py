@@ -37,11 +37,12 @@ class Place:
     after: str = ""
     before_last: str = ""
     section: str = ""
+    skip: int = 0
 
     def filled(self, name: str) -> str:
         """The text to write for an op called `name`."""
         todo = f"{MARK}{name}): {self.todo.format(name=name)}"
-        return self.text.removeprefix("\n").format(name=name, todo=todo)
+        return self.text.format(name=name, todo=todo)
 
     def written(self, before: str, name: str) -> str:
         """The file's text `before`, with the stub added. Raises UsageError if the line to put it beside is missing."""
@@ -55,7 +56,7 @@ class Place:
             found = [i for i, line in enumerate(lines) if i >= start and line.rstrip("\n") == wanted]
             if not found:
                 raise self._moved(wanted)
-            at = found[0] + 1 if self.after else found[-1]
+            at = found[0] + 1 + self.skip if self.after else found[-1]
         return "".join([*lines[:at], text, *lines[at:]])
 
     def _line(self, lines: Sequence[str], wanted: str, start: int) -> int:

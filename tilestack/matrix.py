@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -63,7 +64,9 @@ def add(commands: Any) -> None:
     run.add_argument("--last-failed", action="store_true", help="only rows that failed in the report that is there")
     run.add_argument("-x", "--exitfirst", action="store_true", help="end with the first failure")
     run.add_argument("--seed", type=seed, default=1, help="of the inputs (default 1)")
-    run.add_argument("--full", action="store_true", help="on the CPU too every case, not the smallest of each entry")
+    run.add_argument(
+        "--full", action="store_true", help="on the CPU too every case, not the few that show all that an entry does"
+    )
     run.add_argument(
         "-n", "--jobs", type=positive, default=0, metavar="N", help="processes (default: the usable CPU cores)"
     )
@@ -179,6 +182,9 @@ def _filter(args: argparse.Namespace) -> Filter | None:
 def _tell(results: Results, where: str, say: Any) -> None:
     if lacking := results.environment.get("not run"):
         say(f"not run: {lacking}")
+    reasons = Counter(row.detail for row in results.rows if row.status == "not run")
+    for reason, count in reasons.most_common(3):
+        say(f"not run: {count} of {len(results.rows)}: {reason}")
     if again := results.environment.get("retries"):
         say(f"tried again after an error of the machine: {again}")
     say(f"{results.summary()} in {results.environment['seconds']} s; {where}")

@@ -86,7 +86,7 @@ def compute(op: str, args: Args) -> Tensor:
     """The op's output in the dtype of its arguments. Arguments that do not affect the result, such as work memory, are
     ignored."""
     if op not in _OPS:
-        raise UsageError(f"there is no reference for {op} in PyTorch", hint="add it to benchmarks/torch_ops.py")
+        raise UsageError(f"there is no reference for {op} in PyTorch", hint="add it to benchmarks/peers/torch_ops.py")
     function = _OPS[op]
     return function(**{name: args[name] for name in inspect.signature(function).parameters})
 

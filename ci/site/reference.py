@@ -19,6 +19,7 @@ from textwrap import dedent
 from typing import Any
 
 from xdsl.ir import Attribute
+from xdsl.irdl import OpDef, VarResultDef
 
 from toolchain.knobs import ROOT
 from toolchain.tileir import text
@@ -32,6 +33,7 @@ from toolchain.tileir.interpreter import Grid, Prepared
 from toolchain.tileir.text.formats import FORMATS, KEYWORDS, default
 
 from .accepted import Accepted, accepted, mnemonic
+from .forms import FORMS
 
 FOLDER = ROOT / "docs/reference"
 PAGES = (
@@ -82,8 +84,7 @@ def _operation(name: str, example: Example, module: ModuleOp) -> list[str]:
     kind = OPS[example.op]
     op = next(op for op in module.entries[example.op].walk() if isinstance(op, TileOp) and mnemonic(op) == example.op)
     parts = [f"## {example.op}", " ".join(inspect.cleandoc(kind.__doc__ or "").split()), _since(kind)]
-    if example.op in FORMATS:
-        parts.append(f"```mlir\n{_syntax(example.op)}\n```")
+    parts.append(f"```mlir\n{_syntax(example.op)}\n```")
     if example.op in RULES and not op.regions:
         parts += _types(example.op, accepted(op))
     parts.append(f"```mlir\n{example.body.rstrip()}\n```")
@@ -107,8 +108,17 @@ def _since(kind: type[TileOp]) -> str:
 
 
 def _syntax(op: str) -> str:
-    """A line of text with the names of the fields for its values, from the table that parser and printer share."""
-    results = [name for name, _ in OPS[op].get_irdl_definition().results]
+    """The operation's text, with the names of the fields for its values."""
+    form = FORMS[op].replace("\\", "") if op in FORMS else _regular(op)
+    results = [
+        f"%{name}" + ", ..." * (isinstance(one, VarResultDef) and op != "print_tko")
+        for name, one in _definition(op).results
+    ]
+    return " ".join([*([", ".join(results), "="] if results else []), op, form]).rstrip()
+
+
+def _regular(op: str) -> str:
+    """What stands behind the name of an operation, from the table that parser and printer share."""
     words: list[str] = []
     for word in FORMATS[op].split():
         if word == "flags":
@@ -124,12 +134,15 @@ def _syntax(op: str) -> str:
             words.append(f"type({word[1:-1].replace(',', ', ')})")
         else:
             words.append(f"%{word.strip('_')}" if word.isidentifier() else word)
-    line = " ".join(words).replace(" ,", ",").replace("[ ", "[").replace(" ]", "]").replace("% ", "%")
-    return ", ".join(f"%{name}" for name in results) + f" = {op} {line}"
+    return " ".join(words).replace(" ,", ",").replace("[ ", "[").replace(" ]", "]").replace("% ", "%")
+
+
+def _definition(op: str) -> OpDef:
+    return OPS[op].get_irdl_definition()
 
 
 def _flags(op: str) -> list[str]:
-    definition = OPS[op].get_irdl_definition()
+    definition = _definition(op)
     return [name.strip("_") for name, one in definition.properties.items() if "UnitAttr" in str(one.constr)]
 
 
@@ -208,7 +221,8 @@ INDEX = """\
 # The operations of Tile IR
 
 All {count} operations that bytecode 13.4 has. A section says what an operation does, since which version of the
-bytecode there is one, and how it is written. Words in brackets may be left out. Its table has the types of elements
+bytecode there is one, and how it is written. What is in brackets may be left out, but for the
+brackets of lists, such as indices and sizes; `...` stands for more of the same. Its table has the types of elements
 that the verifier accepts, with the names that operands and results have in the text above it.
 
 Each example is an entry of a file beside the page: `docs/reference/floats.mlir` and so on. Its output is what the

@@ -46,7 +46,8 @@ def arrays_of(symbol: str, args: Sequence[Any], names: Sequence[str] = ()) -> li
         elif isinstance(arg, bool | int | float | np.generic):
             found.append(None)
         else:
-            raise LaunchError(f"{what} is a {type(arg).__name__}: neither an array nor a number")
+            hint = "numpy.asarray makes an array of it" if isinstance(arg, list | tuple) else None
+            raise LaunchError(f"{what} is a {type(arg).__name__}: neither an array nor a number", hint=hint)
     return found
 
 

@@ -79,10 +79,10 @@ class PythonKernel(Kernel):
     def specialize(self, *args: Any, **constants: Any) -> EntryKernel:
         """The kernel traced for arguments such as these, without a launch: an entry of its own, as from a file. Raises
         SourceError that names the line of the kernel, and LaunchError."""
-        return EntryKernel(self._entry(args, self._arrays(args), constants))
+        return EntryKernel(self._entry(args, self._arrays(args, constants), constants))
 
     def launch(self, grid: Grid | None, args: Sequence[Any], *, on: str, constants: Mapping[str, Any]) -> None:
-        arrays = self._arrays(args)
+        arrays = self._arrays(args, constants)
         self._entry(args, arrays, constants).launch(grid, args, arrays, on)
 
     def __repr__(self) -> str:
@@ -90,11 +90,13 @@ class PythonKernel(Kernel):
             return f"<kernel {self.name}({', '.join(self._signature.parameters)}), not traced yet>"
         return super().__repr__()
 
-    def _arrays(self, args: Sequence[Any]) -> list[Array | None]:
+    def _arrays(self, args: Sequence[Any], constants: Mapping[str, Any]) -> list[Array | None]:
         if len(args) != len(self.names):
+            hint = f"constants are given by name: {', '.join(self._constants)}" if self._constants else None
+            if plain := [name for name in constants if name in self.names]:
+                hint = f"{plain[0]} was given by name, but is no constant: annotate it with ct.Constant"
             raise LaunchError(
-                f"{self.name} was given {len(args)} arguments; it takes {', '.join(self.names)}",
-                hint=f"constants are given by name: {', '.join(self._constants)}" if self._constants else None,
+                f"{self.name} was given {len(args)} arguments; it takes {', '.join(self.names)}", hint=hint
             )
         return arrays_of(self.name, args, self.names)
 

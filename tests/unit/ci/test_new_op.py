@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 from pathlib import Path
 
@@ -48,6 +49,20 @@ def test_what_stood_there_stands_there_still(tree: Path) -> None:
     for path, text in before.items():
         rest = iter(path.read_text().splitlines())
         assert all(line in rest for line in text.splitlines()), path
+
+
+def test_stubs_stand_where_a_formatter_leaves_them(tree: Path) -> None:
+    start("relu", tree)
+    assert "\n\n\ndef relu" in (tree / "conformance/reference/float64.py").read_text()
+    assert "\n\n\ndef relu" in (tree / "benchmarks/peers/torch_ops.py").read_text()
+    assert "### Added\n\n- The op `relu`" in (tree / "CHANGELOG.md").read_text()
+
+
+def test_the_stub_of_a_bug_has_the_fields_of_a_bug() -> None:
+    (place,) = (place for place in places() if place.path.endswith("mutations.py"))
+    ((part, kernel, _, old, new),) = ast.literal_eval(f"[{place.filled('relu')}]")
+    assert (part, kernel) == ("kernel @relu", "relu")
+    assert old != new
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -122,6 +123,7 @@ def test_a_run_ends_with_the_first_failure(run: Run, words: list[str | Path], tm
     ran = run(*words, "-x", "-k", "cpu")
     assert ran.code == 9 and ran.out.count("error: gelu-mlir-f32-cpu") < len(rows(tmp_path / "r"))
     assert "not run" in rows(tmp_path / "r").values()
+    assert re.search(r"^not run: \d+ of \d+: \w", ran.out, re.MULTILINE)
 
 
 def test_results_as_json(run: Run, words: list[str | Path], tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from .rules.base import check_tile
 from .rules.debug import check_inner_scope, check_scope
 from .rules.hints import check_hints
 from .shaping import ReduceOp, ScanOp
-from .types import PtrType, TileType, spell
+from .types import SCALARS, PtrType, TileType, spell
 
 TERMINATORS = (BreakOp, ContinueOp, ReturnOp, YieldOp)
 EFFECTS = ("alloca", "assert", "assume", "for", "loop")  # and every operation with tokens
@@ -154,6 +154,9 @@ class _Verifier:
     def operation(self, op: Operation) -> None:
         need(isinstance(op, TileOp), "an entry may contain only operations of Tile IR")
         assert isinstance(op, TileOp)
+        for value in (*op.results, *op.operands):
+            bare = isinstance(value.type, PtrType) or value.type in SCALARS
+            need(not bare, f"no value is of type {spell(value.type)}: write tile<{spell(value.type)}>")
         op.get_irdl_definition().verify(op)  # the operands, results, properties and regions it declares
         self.tiles(op.results)
         for region in op.regions:

@@ -111,13 +111,17 @@ def _make_tensor_view(p: Parser, op: type[TileOp]) -> TileOp:
     for name, wanted in (("shape", kind.shape), ("strides", kind.strides)):
         given = tuple(t.DYNAMIC if isinstance(v, SSAValue) else v for v in sizes[name])
         if given != wanted:
-            p.fail(f"the given {name} do not match {t.spell(kind)}", start)
+            p.fail(f"{name} = [{_sizes(given)}], but {t.spell(kind)} has [{_sizes(wanted)}]", start)
     groups = {
         "base": [base],
         "dynamicShape": [v for v in sizes["shape"] if isinstance(v, SSAValue)],
         "dynamicStrides": [v for v in sizes["strides"] if isinstance(v, SSAValue)],
     }
     return p.create(op, groups, [kind], {})
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    return ", ".join("?" if size == t.DYNAMIC else str(size) for size in sizes)
 
 
 def _ordering(p: Parser) -> dict[str, Attribute]:

@@ -44,6 +44,10 @@ def iota(*shape: int) -> ops.IotaOp:
     return ops.IotaOp.build(result_types=[types.TileType(shape, types.i32)])
 
 
+def bare() -> ops.IotaOp:
+    return ops.IotaOp.build(result_types=[types.i32])
+
+
 SCALAR = types.TileType((), types.i32)
 ROW = types.TileType((4,), types.i32)
 
@@ -57,6 +61,7 @@ ROW = types.TileType((4,), types.i32)
         (lambda: assembled(entry(end()), entry(end())), "entry: symbol @k is already taken"),
         (lambda: assembled(entry(iota(3), end())), r"iota: the extents of tile<3xi32> must be powers of two"),
         (lambda: assembled(entry(iota(1 << 25), end())), r"iota: .* has more than 2\^24 elements"),
+        (lambda: assembled(entry(bare(), end())), r"iota: no value is of type i32: write tile<i32>"),
         (lambda: assembled(entry(end(), name="")), "entry: its name is empty"),
         (lambda: assembled(hinted(-1)), r"entry: optimization_hints: sm_90: occupancy = -1 is not from 1 to 32"),
         (lambda: assembled(hinted(1 << 31)), "entry: optimization_hints: sm_90: occupancy = 2147483648 is not"),

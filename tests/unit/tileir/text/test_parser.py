@@ -91,7 +91,12 @@ BAD = [
     ("%c = addi", "%c, %d = addi", "10:5", "has 1 results, 2 are named"),
     ("@m {", "@m $ {", "4:21", "unexpected character '$'"),
     ("%s#1", "%s#2", "10:21", "%s#2 is not defined here"),
-    ("-> tensor_view<?x8xf32", "-> tensor_view<?x16xf32", "8:27", "the given shape do not match"),
+    (
+        "-> tensor_view<?x8xf32",
+        "-> tensor_view<?x16xf32",
+        "8:27",
+        "shape = [?, 8], but tensor_view<?x16xf32, strides=[?,1]> has [?, 16]",
+    ),
 ]
 
 

@@ -67,6 +67,7 @@ def test_a_host_array_is_seen_without_gaps() -> None:
         ((np.zeros((2, 2), np.float32), 1), r"2 arguments; it takes x: f32\[\?, \?\], n: i32, out: f32\[\?\] written"),
         ((np.zeros((2, 2), np.float32), 1, np.zeros(2, np.float32), 4), "4 arguments; it takes"),
         ((np.zeros((2, 2), np.float32), "one", np.zeros(2, np.float32)), r"argument 1 \(n\) is a str"),
+        (([1.0, 2.0], 1, np.zeros(2, np.float32)), r"argument 0 \(x\) is a list.*\n.*numpy\.asarray"),
     ],
 )
 def test_an_argument_that_does_not_fit_is_named(args: tuple[Any, ...], message: str) -> None:

@@ -133,6 +133,8 @@ def test_mistakes_of_the_caller(kernels: Any) -> None:
     kernel, x = ts.load(kernels.added), np.zeros(8, np.float32)
     with pytest.raises(ts.LaunchError, match=r"2 arguments; it takes x, y, out, factor\n.*given by name: TILE"):
         kernel[1](x, x, TILE=4)
+    with pytest.raises(ts.LaunchError, match=r"takes x, out\n.*out was given by name, but is no constant: annotate it"):
+        ts.load(kernels.moved)[1](x, out=4)
     with pytest.raises(ts.LaunchError, match="no constant TILE"):
         kernel[1](x, x, x, 1.0)
     with pytest.raises(ts.LaunchError, match="no constant SIZE"):
