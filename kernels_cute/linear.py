@@ -79,7 +79,7 @@ def linear(
         m, n = out.shape
         k = x.shape[1]
         thread = cute.arch.thread_idx()[0]
-        row, column = _tile_of_block(m, n, t)
+        row, column = walked(cute.arch.block_idx()[0], cute.ceil_div(m, t.m), cute.ceil_div(n, t.n))
 
         sx = cute.shared_tensor(dtype, Layout((t.m, t.k, t.stages), (t.k, 1, t.m * t.k)), swizzle=swizzle_of(t.k))
         w = weight if columns else cute.transposed(weight)  # (N, K)
@@ -220,11 +220,9 @@ def swizzle_of(row: int) -> cute.Swizzle:
     return cute.Swizzle(2, 4, 3) if row == 32 else cute.Swizzle(3, 4, 3)
 
 
-def _tile_of_block(m: Any, n: Any, t: Tiles) -> tuple[Any, Any]:
-    """The row and the column of a block's tile: GROUP rows of tiles are walked column by column."""
-    block = cute.arch.block_idx()[0]
-    down, across = cute.ceil_div(m, t.m), cute.ceil_div(n, t.n)
-    group, inside = block // (across * GROUP), block % (across * GROUP)
+def walked(tile: Any, down: Any, across: Any) -> tuple[Any, Any]:
+    """The row and the column of a tile, of `down` x `across`: GROUP rows of tiles are walked column by column."""
+    group, inside = tile // (across * GROUP), tile % (across * GROUP)
     height = (down - group * GROUP).minimum(GROUP)
     return group * GROUP + inside % height, inside // height
 

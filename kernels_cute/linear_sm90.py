@@ -15,7 +15,7 @@ from toolchain.cute.layout import Layout
 from toolchain.errors import UsageError
 
 from .epilogues import PLAIN, Epilogue, Place
-from .linear import GROUP, ROW
+from .linear import ROW, walked
 
 SWIZZLE = cute.Swizzle(3, 4, 3)
 WARPGROUP = 128
@@ -112,7 +112,7 @@ def linear(
             arch.instruction("set_registers", atom="dec", n=40)
             with cute.when(cute.same(thread, 0)):
                 for turn in cute.range_(turns):
-                    row, column = _place(block + turn * blocks, down, across)
+                    row, column = walked(block + turn * blocks, down, across)
                     for step in cute.range_(steps):
                         number = turn * steps + step
                         stage = number % t.stages
@@ -160,7 +160,7 @@ def linear(
                 with cute.when(cute.same(number, 1)):
                     pass_on(0)
             for turn in cute.range_(number, turns, t.consumers) if t.apart else cute.range_(turns):
-                row, column = _place(block + turn * blocks, down, across)
+                row, column = walked(block + turn * blocks, down, across)
                 begin = turn * steps
                 if t.apart:
                     arch.instruction("barrier", TURN + number, n=2 * WARPGROUP)
@@ -224,10 +224,3 @@ class _Store:
     def meet(self, number: Any) -> None:
         """The threads of a warpgroup wait for each other."""
         arch.instruction("barrier", number + STORE, n=WARPGROUP)
-
-
-def _place(tile: Any, down: Any, across: Any) -> tuple[Any, Any]:
-    """The row and the column of a tile: GROUP rows of tiles are walked column by column."""
-    group, inside = tile // (across * GROUP), tile % (across * GROUP)
-    height = (down - group * GROUP).minimum(GROUP)
-    return group * GROUP + inside % height, inside // height

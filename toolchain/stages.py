@@ -27,9 +27,8 @@ def _is_pinned(find: Find) -> bool:
     return find in (_pinned, tool)
 
 
-OPTIONS = (
-    "--opt-level=3",
-)  # the options beside the target; no -g and no --lineinfo, which would write paths into the cubin
+# The options beside the target. No -g and no --lineinfo: they would write paths into the cubin.
+OPTIONS = ("--opt-level=3",)
 COMPILERS: Mapping[Kind, str] = {"tile-ir": "tileiras", "ptx": "ptxas"}
 NO_REASON = 5  # the exit code of tileiras if libnvvm or ptxas failed: it drops what they say
 _CHIP = re.compile(rb"^\s*\.target\s+(sm_\d+[af]?)\b", re.MULTILINE)

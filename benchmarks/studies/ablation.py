@@ -1,32 +1,32 @@
-"""`python -m benchmarks.studies.ablation build FOLDER` compiles a bundle for each stage; `… run FOLDER` times them.
+"""What each choice is worth: the model with kernels that assume nothing, and one choice after the other.
 
-Bundles are compiled on any machine; the times are taken on a GPU, all stages in turn, each output checked before.
+python -m benchmarks.studies.ablation build FOLDER    # a bundle for each stage, on any machine
+python -m benchmarks.studies.ablation run FOLDER      # all stages in turn, each output checked before; on a GPU
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .command import Say, build_or_run
 
-def main(words: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.studies.ablation", description=__doc__)
-    parser.add_argument("what", choices=["build", "run"])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--output", type=Path, default=Path("ablation.json"))
-    asked = parser.parse_args(words)
-    if asked.what == "build":
-        from .ablation_build import build  # it needs the compiler
 
-        build(asked.folder)
-        return
+def _build(folder: Path) -> None:
+    from .ablation_build import build  # it needs the compiler
+
+    build(folder)
+
+
+def _run(folder: Path, say: Say) -> dict[str, Any]:
     from .ablation_run import run  # it needs PyTorch
 
-    document: dict[str, Any] = run(asked.folder, print)
-    asked.output.write_text(json.dumps(document, indent=1) + "\n")
+    return run(folder, say)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    build_or_run("ablation", __doc__, _build, _run, words)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ Both sides read the same random weights in bf16 from the same file, which is in 
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import statistics
@@ -17,13 +16,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from gpt.config import PRESETS
 from gpt.weights import random_weights, save
+
+from .command import Say, build_or_run
 
 PROMPT, NEW = 64, 16
 RUNS = 5
@@ -101,7 +102,7 @@ def build(folder: Path) -> None:
     bundles.write(folder, bundles.launched_by(use))
 
 
-def run(folder: Path, say: Callable[[str], object]) -> dict[str, Any]:
+def run(folder: Path, say: Say) -> dict[str, Any]:
     """Starts both sides in turn, after one start that is not counted."""
     starts: dict[str, list[dict[str, Any]]] = {name: [] for name in STARTS}
     with tempfile.TemporaryDirectory() as weights:
@@ -162,18 +163,7 @@ def _size(folder: Path) -> int:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.studies.deploy", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    parser.add_argument("step", choices=["build", "run"])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--output", type=Path, default=Path("deploy.json"))
-    asked = parser.parse_args(words)
-    if asked.step == "build":
-        build(asked.folder)
-    else:
-        asked.output.write_text(json.dumps(run(asked.folder.resolve(), print), indent=1) + "\n")
+    build_or_run("deploy", __doc__, build, run, words)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,8 @@ python -m benchmarks.studies.depth run FOLDER      # on a GPU with PyTorch
 
 from __future__ import annotations
 
-import argparse
 import functools
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,8 @@ import numpy as np
 from gpt.config import PRESETS, GPTConfig
 from gpt.model import GPT
 from gpt.weights import Weights, random_weights
+
+from .command import Say, build_or_run
 
 SOURCE = "mlir"
 DTYPES = ("f32", "tf32", "f16", "bf16")
@@ -46,7 +46,7 @@ def build(folder: Path) -> None:
     bundles.write(folder, bundles.launched_by(use))
 
 
-def run(folder: Path, say: Callable[[str], object]) -> dict[str, Any]:
+def run(folder: Path, say: Say) -> dict[str, Any]:
     """The errors of logits, relative to float64's in the Frobenius norm."""
     from toolchain.bundle import Bundle
     from toolchain.runtime import Launcher, open_executor
@@ -92,15 +92,7 @@ def _error(result: Any, exact: Any) -> float:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.studies.depth", description=__doc__)
-    parser.add_argument("step", choices=["build", "run"])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--output", type=Path, default=Path("depth.json"))
-    asked = parser.parse_args(words)
-    if asked.step == "build":
-        build(asked.folder)
-    else:
-        asked.output.write_text(json.dumps(run(asked.folder, print), indent=1) + "\n")
+    build_or_run("depth", __doc__, build, run, words)
 
 
 if __name__ == "__main__":

@@ -224,12 +224,3 @@ def when(condition: SSAValue) -> Generator[None]:
         yield
         trace.insert(scf.YieldOp())
     trace.insert(scf.IfOp(condition, [], Region(block)))
-
-
-def loop(body: Callable[[SSAValue], None], start: SSAValue, stop: SSAValue, step: SSAValue) -> None:
-    """A loop of the kernel over i32 numbers."""
-    trace, block = current(), Block(arg_types=[i32])
-    with trace.inside(block):
-        body(block.args[0])
-        trace.insert(scf.YieldOp())
-    trace.insert(scf.ForOp(start, stop, step, [], Region(block)))
