@@ -45,10 +45,8 @@ class PythonSource:
 
         name, file = spec.kernel or spec.op, _module_of(spec)
         kernel: Any = getattr(_imported(file), name)
-        taken = _constants(file, name, spec)
-        constants: list[Any] = list(spec.constants.values())
-        if TF32 in taken:
-            constants.append(spec.dtype == "tf32")
+        values = {**spec.constants, TF32: spec.dtype == "tf32"}
+        constants: list[Any] = [values[constant] for constant in _constants(file, name, spec)]
         signature = KernelSignature(
             [*(_constraint(p, spec) for p in spec.params), *constants],
             CallingConvention.cutile_python_v2(),
@@ -70,16 +68,16 @@ class PythonSource:
 
 
 def _constants(module: str, name: str, spec: EntrySpec) -> list[str]:
-    """The names of a kernel's constants. Raises SourceError if an entry has others or another order: they are passed by
-    position. A tuned entry of an earlier version of the kernel may."""
+    """The names of a kernel's constants, in its order. Raises SourceError if an entry has others: one that was
+    tuned for an earlier version of the kernel may."""
     kernel = _functions(module)[name]
     taken = [argument.arg for argument in kernel.args.args][len(spec.params) :]
     wanted = [constant for constant in taken if constant != TF32]
-    if wanted != list(spec.constants):
+    if set(wanted) != set(spec.constants):
         raise SourceError(
             f"{HERE.name}/{module}.py: {name} takes the constants {', '.join(wanted)}; "
             f"{spec.symbol} has {', '.join(spec.constants)}",
-            hint="an entry that was tuned for an earlier kernel has to be tuned anew: docs/tuning.md",
+            hint="name the same in entries/; one that was tuned for an earlier kernel is tuned anew: docs/tuning.md",
         )
     return taken
 

@@ -51,9 +51,18 @@ def edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Edited]:
         ("gelu.py", "import Int, gelu_of", "import Int, glue_of", r"gelu\.py:7: error: ImportError: .*'glue_of_value'"),
         ("gelu.py", "import cuda.tile as ct", "import cuda.tile as ct\n1 / 0", r"gelu\.py:6: error: ZeroDivisionError"),
         ("gelu.py", "gelu_of_value(value", "glue_of_value(value", r"gelu\.py: .*glue_of_value"),
+        ("gelu.py", "BN: Int", "BM: Int", r"gelu takes the constants R, BM; \w+ has R, BN\n  next: name the same"),
         ("gelu.py", "import cuda.tile as ct", "import kernels_edited.gone", r"gelu\.py:5: error: ModuleNotFoundError"),
     ],
-    ids=["syntax", "renamed kernel", "renamed import", "import fails", "renamed function", "missing file"],
+    ids=[
+        "syntax",
+        "renamed kernel",
+        "renamed import",
+        "import fails",
+        "renamed function",
+        "renamed constant",
+        "missing file",
+    ],
 )
 def test_a_mistake_names_its_place(file: str, old: str, new: str, said: str, edited: Edited) -> None:
     with pytest.raises(SourceError, match=said):
@@ -62,3 +71,7 @@ def test_a_mistake_names_its_place(file: str, old: str, new: str, said: str, edi
 
 def test_a_broken_file_does_not_stop_the_kernels_of_the_others(edited: Edited) -> None:
     assert edited("gelu.py", "value = load", "value load")(SOFTMAX) == kernels_py.SOURCE.bytecode(SOFTMAX)
+
+
+def test_constants_are_passed_by_name(edited: Edited) -> None:
+    assert edited("gelu.py", "R: Int, BN: Int", "BN: Int, R: Int")(GELU) == kernels_py.SOURCE.bytecode(GELU)
