@@ -9,12 +9,11 @@ from typing import Any
 
 from toolchain.errors import DeviceError
 from toolchain.runtime.driver import load
-from toolchain.runtime.tma import TMADescriptor
+from toolchain.runtime.tma import ALIGNED, TMADescriptor
 
 from .peers.pytorch import Tensor, torch
 
 ROUNDS, WARM_UP, LAUNCHES = 15, 2, 10
-ALIGNED = 64  # bytes, of a descriptor
 
 
 class Function:

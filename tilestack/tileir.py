@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolchain.compatibility import MAGIC
-from toolchain.errors import BytecodeError, SourceError, TilestackError, UsageError
+from toolchain.errors import SourceError, TilestackError, UsageError
 
 from .options import STREAM, add_json, command, emit, print_json, read, seed, source_name
 
@@ -70,29 +69,20 @@ def load(path: Path) -> ModuleOp:
 def load_all(path: Path) -> list[ModuleOp]:
     """The modules of text, or the one of a file of a kernel source or of bytecode, told apart by content; verified."""
     from toolchain.tileir import bytecode, text
-    from toolchain.tileir.compose.sample import is_kernel_source, sample
+    from toolchain.tileir.check import source_path, text_of
+    from toolchain.tileir.compose.sample import sample
     from toolchain.tileir.dialect.verify import verify as check
 
     raw, name = read(path), source_name(path)
-    if raw and MAGIC.startswith(raw):
-        raise BytecodeError(f"{name}: Tile IR bytecode that ends inside its header, after {len(raw)} bytes")
-    if raw.startswith(MAGIC[:-1]):
+    content = text_of(raw, name)
+    if content is None:
         modules = [bytecode.read(raw, name=name)]
-        source = None
+    elif (source := source_path(content, name, None if path == STREAM else path)) is not None:
+        return [sample(source)]
     else:
-        try:
-            source = raw.decode()
-        except UnicodeDecodeError as error:
-            raise UsageError(f"{name} is neither Tile IR text nor bytecode: {error}") from error
-        if is_kernel_source(source, filename=name):
-            if path == STREAM:
-                raise UsageError(
-                    f"{name} is a kernel source, which uses other files of its folder", hint="name the file"
-                )
-            return [sample(path.absolute())]
-        modules = text.parse_all(source, filename=name)
+        modules = text.parse_all(content, filename=name)
     for module in modules:
-        check(module, text=source, filename=name)
+        check(module, text=content, filename=name)
     return modules
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from toolchain.artifact import TensorMap
 from toolchain.errors import LaunchError, UsageError
 from toolchain.runtime.driver import check_grid
-from toolchain.runtime.tma import TMADescriptor
+from toolchain.runtime.tma import ALIGNED, TMADescriptor
 
 from .arrays import Array
 from .binding import FLOATS, Argument, flatten
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from toolchain.runtime.buffer import Allocation
     from toolchain.runtime.cuda import CudaExecutor
 
-ALIGNED = 64  # bytes, of a tensor map in memory
 _SHARED_UNASKED = 48 * 1024  # bytes of dynamic shared memory that every kernel may have
 _INTEGERS = {"i8": "<b", "i16": "<h", "i32": "<i", "i64": "<q", "i1": "<B"}
 

@@ -14,9 +14,8 @@ from ..artifact import TensorMap
 from ..entry import Param
 from ..errors import LaunchError, UsageError
 from .buffer import DeviceBuffer
-from .tma import BYTES, TMADescriptor
+from .tma import ALIGNED, BYTES, TMADescriptor
 
-ALIGNED = 64  # bytes, of a map in memory
 KEPT = 4096  # maps of one prepared launch; more are made anew
 
 Encode = Callable[[TMADescriptor], bytes]

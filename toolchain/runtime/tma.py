@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import UsageError
 from .driver import check, load
 
-BYTES = 128  # of a descriptor
+BYTES, ALIGNED = 128, 64  # bytes of a descriptor, and the multiple that its address in memory must be
 # By dtype: bytes of an element, the driver's name, and if it may be filled with NaN.
 TYPES: Mapping[str, tuple[int, str, bool]] = {
     "f32": (4, "FLOAT32", True), "tf32": (4, "TFLOAT32", True), "f16": (2, "FLOAT16", True),

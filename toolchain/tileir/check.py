@@ -38,20 +38,36 @@ def check_file(raw: bytes, name: str, path: Path | None = None) -> Checked:
         return Checked([], [error])
 
 
-def _checked(raw: bytes, name: str, path: Path | None) -> Checked:
+def text_of(raw: bytes, name: str) -> str | None:
+    """The text in a file's content, or None if it is bytecode. Raises BytecodeError for bytecode that ends inside its
+    header, UsageError for what is neither."""
     if raw and MAGIC.startswith(raw):
         raise BytecodeError(f"{name}: Tile IR bytecode that ends inside its header, after {len(raw)} bytes")
     if raw.startswith(MAGIC[:-1]):
-        module = bytecode.read(raw, name=name)
-        return Checked(list(module.entries), errors_of(module, filename=name))
+        return None
     try:
-        text = raw.decode()
+        return raw.decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} is neither Tile IR text nor bytecode: {error}") from error
-    if is_kernel_source(text, filename=name):
-        if path is None:
-            raise UsageError(f"{name} is a kernel source, which uses other files of its folder", hint="name the file")
-        return Checked(*check_parts(path.absolute()))
+
+
+def source_path(text: str, name: str, path: Path | None) -> Path | None:
+    """Where a kernel source is, or None if the text is none. Raises UsageError for one without a path: it uses other
+    files of its folder."""
+    if not is_kernel_source(text, filename=name):
+        return None
+    if path is None:
+        raise UsageError(f"{name} is a kernel source, which uses other files of its folder", hint="name the file")
+    return path.absolute()
+
+
+def _checked(raw: bytes, name: str, path: Path | None) -> Checked:
+    text = text_of(raw, name)
+    if text is None:
+        module = bytecode.read(raw, name=name)
+        return Checked(list(module.entries), errors_of(module, filename=name))
+    if (source := source_path(text, name, path)) is not None:
+        return Checked(*check_parts(source))
     return _text(text, name)
 
 

@@ -12,8 +12,8 @@ from toolchain.entry import ops
 from toolchain.errors import LaunchError
 from toolchain.runtime import tensor_maps as module
 from toolchain.runtime.cpu import CpuExecutor
-from toolchain.runtime.tensor_maps import ALIGNED, TensorMaps
-from toolchain.runtime.tma import BYTES, TMADescriptor
+from toolchain.runtime.tensor_maps import TensorMaps
+from toolchain.runtime.tma import ALIGNED, BYTES, TMADescriptor
 
 PARAMS = ops()["attention"].params
 MAPS = (TensorMap("q", (1, 32, 1, 64), 128), TensorMap("v", (1, 16, 1, 64)))

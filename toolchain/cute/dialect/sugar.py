@@ -170,6 +170,8 @@ class StoreVecOp(SugarOp):
 
 
 class FragmentOp(SugarOp):
+    """Makes a tensor in registers after another tensor."""
+
     def registers_like(self, kind: Any, made: list[Any]) -> None:
         """Raises VerifyException unless the result is a tensor in registers with as many elements of the dtype."""
         layout = known_shape(self.name, kind)
