@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
 import sys
 from collections.abc import Sequence
@@ -13,7 +12,8 @@ from ..errors import LaunchError, UsageError
 from .buffer import Allocation, DeviceBuffer
 from .driver import GPU
 from .executor import Event, Loaded
-from .tensor_maps import TensorMaps
+from .packing import Packed
+from .tensor_maps import TensorMaps, descriptors
 from .tma import TMADescriptor
 
 if TYPE_CHECKING:
@@ -72,15 +72,11 @@ class CudaCommand:
         loaded: Loaded,
     ) -> None:
         self._executor, self.grid, self.symbol, self.loaded = executor, grid, entry.spec.symbol, loaded
-        self._head, content, offsets = pack(entry.spec.params, arrays)
-        self._content = ctypes.create_string_buffer(content, len(content))
-        base = ctypes.addressof(self._content)
         form, params = entry.form, entry.spec.params
-        maps = TensorMaps(self.symbol, form.maps, params, arrays, executor.encode) if form.maps else None
-        self._maps = maps
-        places = [*(base + offset for offset in offsets), *(maps.addresses if maps else ())]
-        self._table = (ctypes.c_void_p * len(places))(*places)
-        self.call = (function, ctypes.addressof(self._table))
+        made = descriptors(self.symbol, form.maps, params, arrays)
+        self._maps = TensorMaps(made, executor.encode) if made else None
+        self._packed = Packed(slots(params, arrays), self._maps.addresses if self._maps else ())
+        self.call = (function, self._packed.address)
         self.waits = form.waits and executor.gpu.overlaps
         self.plain = executor.launch_config(grid, form, ahead=False)
         self.ahead = executor.launch_config(grid, form, ahead=True) if self.waits else self.plain
@@ -92,9 +88,10 @@ class CudaCommand:
     def __call__(self, arrays: Sequence[DeviceBuffer], scalars: Sequence[int | float]) -> None:
         executor = self._executor
         with executor.lock:
-            self._head.pack_into(self._content, 0, *[a.pointer for a in arrays], *scalars)
+            pointers = [a.pointer for a in arrays]
+            self._packed.write(pointers, scalars)
             if self._maps is not None:
-                self._maps.write(arrays)
+                self._maps.write(pointers)
             pdl_reads, written = ([_addresses(arrays[i]) for i in which] for which in (self._pdl_reads, self._outputs))
             executor.start(self, arrays, pdl_reads, written)
 
@@ -103,27 +100,17 @@ def _addresses(buffer: DeviceBuffer) -> range:
     return range(buffer.pointer, buffer.pointer + buffer.layout.span)
 
 
-def pack(params: Sequence[Param], arrays: Sequence[DeviceBuffer]) -> tuple[struct.Struct, bytes, list[int]]:
-    """The memory of a kernel's parameters. First come the addresses and scalars, which the returned Struct writes for
-    each launch; then shapes and strides, which are already filled in. Also returns each parameter's offset, in ABI
-    order."""
-    scalars = [p for p in params if not p.dims]
-    head = struct.Struct("=" + "Q" * len(arrays) + "".join("f" if p.dtype == "f32" else "i" for p in scalars))
-    content = bytearray(head.size)
-    offsets: list[int] = []
-    seen_arrays = seen_scalars = 0
+def slots(params: Sequence[Param], arrays: Sequence[DeviceBuffer]) -> list[str | bytes]:
+    """The parameters of an entry, in ABI order, for arrays of these layouts; see Packed."""
+    found: list[str | bytes] = []
+    left = iter(arrays)
     for param in params:
         if not param.dims:
-            offsets.append(8 * len(arrays) + 4 * seen_scalars)
-            seen_scalars += 1
+            found.append("f" if param.dtype == "f32" else "i")
             continue
-        view = arrays[seen_arrays].layout
-        offsets.append(8 * seen_arrays)
-        seen_arrays += 1
-        for number in (*view.shape, *view.strides):
-            offsets.append(len(content))
-            content += struct.pack("=i", number)
-    return head, bytes(content), offsets
+        view = next(left).layout
+        found += ["Q", *(struct.pack("<i", number) for number in (*view.shape, *view.strides))]
+    return found
 
 
 class CudaEvent:

@@ -24,32 +24,20 @@ Encode = Callable[[TMADescriptor], bytes]
 class TensorMaps:
     """Memory for the maps of one prepared launch, as its parameters point to it. `encode`: makes a map's bytes."""
 
-    def __init__(
-        self, symbol: str, maps: Sequence[TensorMap], params: Sequence[Param], arrays: Sequence[DeviceBuffer],
-        encode: Encode,
-    ) -> None:  # fmt: skip
-        """`arrays`: those of the parameters that are arrays, in order. Raises LaunchError for one that TMA cannot
-        read, with the reason."""
-        names = [param.name for param in params if param.dims]
-        self._encode = encode
-        self._descriptors: list[tuple[int, TMADescriptor]] = []
-        for made in maps:
-            index = names.index(made.array)
-            try:
-                self._descriptors.append((index, describe(made, arrays[index])))
-            except UsageError as error:
-                raise LaunchError(f"{symbol}: {made.array} is {arrays[index].layout}: {error.args[0]}") from error
-        self._room = ctypes.create_string_buffer(BYTES * len(maps) + ALIGNED)
+    def __init__(self, descriptors: Sequence[tuple[int, TMADescriptor]], encode: Encode) -> None:
+        """`descriptors`: of each map, with the number of its array among the launch's arrays."""
+        self._encode, self._descriptors = encode, descriptors
+        self._room = ctypes.create_string_buffer(BYTES * len(descriptors) + ALIGNED)
         start = ctypes.addressof(self._room)
         start += -start % ALIGNED
-        self.addresses = [start + BYTES * number for number in range(len(maps))]
+        self.addresses = [start + BYTES * number for number in range(len(descriptors))]
         self._kept: dict[tuple[int, int], bytes] = {}
-        self._written = [-1] * len(maps)  # the address that each map in memory is of
+        self._written = [-1] * len(descriptors)  # the address that each map in memory is of
 
-    def write(self, arrays: Sequence[DeviceBuffer]) -> None:
-        """Writes the maps of these arrays, whose layouts are those that this was made for."""
+    def write(self, pointers: Sequence[int]) -> None:
+        """Writes the maps of arrays at these addresses, whose layouts are those that this was made for."""
         for number, (index, descriptor) in enumerate(self._descriptors):
-            pointer = arrays[index].pointer
+            pointer = pointers[index]
             if self._written[number] == pointer:
                 continue
             key = (number, pointer)
@@ -60,6 +48,22 @@ class TensorMaps:
                 made = self._kept[key] = self._encode(replace(descriptor, address=pointer))
             ctypes.memmove(self.addresses[number], made, BYTES)
             self._written[number] = pointer
+
+
+def descriptors(
+    symbol: str, maps: Sequence[TensorMap], params: Sequence[Param], arrays: Sequence[DeviceBuffer]
+) -> list[tuple[int, TMADescriptor]]:
+    """Of each map the descriptor, and the number of its array. `arrays`: those of the parameters that are arrays, in
+    order. Raises LaunchError for one that TMA cannot read, with the reason."""
+    names = [param.name for param in params if param.dims]
+    found: list[tuple[int, TMADescriptor]] = []
+    for made in maps:
+        index = names.index(made.array)
+        try:
+            found.append((index, describe(made, arrays[index])))
+        except UsageError as error:
+            raise LaunchError(f"{symbol}: {made.array} is {arrays[index].layout}: {error.args[0]}") from error
+    return found
 
 
 def describe(made: TensorMap, array: DeviceBuffer) -> TMADescriptor:

@@ -12,7 +12,7 @@ from toolchain.entry import ops
 from toolchain.errors import LaunchError
 from toolchain.runtime import tensor_maps as module
 from toolchain.runtime.cpu import CpuExecutor
-from toolchain.runtime.tensor_maps import TensorMaps
+from toolchain.runtime.tensor_maps import TensorMaps, descriptors
 from toolchain.runtime.tma import ALIGNED, BYTES, TMADescriptor
 
 PARAMS = ops()["attention"].params
@@ -42,8 +42,8 @@ def addresses(maps: TensorMaps) -> list[int]:
 
 def test_a_map_describes_its_array(cpu: CpuExecutor) -> None:
     encoder, given = Encoder(), arrays(cpu)
-    maps = TensorMaps("k", MAPS, PARAMS, given, encoder)
-    maps.write(given)
+    maps = TensorMaps(descriptors("k", MAPS, PARAMS, given), encoder)
+    maps.write([array.pointer for array in given])
     q, v = encoder.made
     assert (q.sizes, q.strides, q.box) == ((64, 3, 5, 2), (128, 3 * 3 * 128, 5 * 3 * 3 * 128), (64, 1, 32, 1))
     assert (q.dtype, q.swizzle, q.l2_promotion, v.swizzle, v.box) == ("bf16", 128, 256, 0, (64, 1, 16, 1))
@@ -53,9 +53,9 @@ def test_a_map_describes_its_array(cpu: CpuExecutor) -> None:
 
 def test_a_map_is_made_once_for_each_address(cpu: CpuExecutor) -> None:
     encoder, first, second = Encoder(), arrays(cpu), arrays(cpu)
-    maps = TensorMaps("k", MAPS, PARAMS, first, encoder)
+    maps = TensorMaps(descriptors("k", MAPS, PARAMS, first), encoder)
     for given in (first, first, second, first, second):
-        maps.write(given)
+        maps.write([array.pointer for array in given])
         assert addresses(maps) == [given[0].pointer, given[2].pointer]
     assert len(encoder.made) == 4
 
@@ -63,13 +63,13 @@ def test_a_map_is_made_once_for_each_address(cpu: CpuExecutor) -> None:
 def test_few_are_kept(cpu: CpuExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "KEPT", 2)
     encoder, several = Encoder(), [arrays(cpu) for _ in range(3)]
-    maps = TensorMaps("k", MAPS, PARAMS, several[0], encoder)
+    maps = TensorMaps(descriptors("k", MAPS, PARAMS, several[0]), encoder)
     for given in several * 2:
-        maps.write(given)
+        maps.write([array.pointer for array in given])
         assert addresses(maps) == [given[0].pointer, given[2].pointer]
     assert len(encoder.made) == 12
 
 
 def test_an_array_that_tma_cannot_read_is_refused(cpu: CpuExecutor) -> None:
     with pytest.raises(LaunchError, match=r"k: q is bf16\[2, 5, 3, 60\] .*stride 120 of dimension 1"):
-        TensorMaps("k", MAPS, PARAMS, arrays(cpu, width=60), Encoder())
+        descriptors("k", MAPS, PARAMS, arrays(cpu, width=60))
