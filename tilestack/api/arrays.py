@@ -154,8 +154,15 @@ def _torch(tensor: Any, torch: Any, what: str) -> Array:
         return Array(name, shape, strides, tensor.data_ptr(), None, host=bits, torch=True, keep=tensor)
     if kind != "cuda":
         raise LaunchError(f"{what} is on {tensor.device}: a kernel takes tensors of a CPU or a CUDA GPU")
-    stream = int(torch.cuda.current_stream(index).cuda_stream)
+    stream = torch_stream(torch, index)
     return Array(name, shape, strides, tensor.data_ptr(), index, stream=stream, torch=True, keep=tensor)
+
+
+def torch_stream(torch: Any, index: int) -> int:
+    """The handle of PyTorch's current stream on a GPU. Its public function makes an object for it each time, which
+    takes several times as long as the function below that PyTorch generates calls of."""
+    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 - a PyTorch without CUDA has none
+    return int(torch.cuda.current_stream(index).cuda_stream if quick is None else quick(index))
 
 
 def _cuda(arg: Any, row: dict[str, Any], what: str) -> Array:

@@ -48,7 +48,7 @@ def load(code: Code, device: int) -> Function:
     BundleError."""
     gpu = executor(device)
     image = code.cubin(code.target_for(gpu.gpu))
-    with _context_kept(gpu):
+    with context_kept(gpu):
         module = gpu.ask("cuModuleLoadData", image, doing=f"loading {code.symbol} on {gpu.name}")
         gpu.undo("cuModuleUnload", module)
         handle = gpu.ask("cuModuleGetFunction", module, code.symbol.encode(), doing=f"looking for {code.symbol}")
@@ -86,7 +86,7 @@ def launch(code: Code, function: Function, arguments: Sequence[Argument], grid: 
     check_grid(code.symbol, grid)
     gpu = function.gpu
     stream = stream_of(arguments, gpu)
-    with ExitStack() as ends, _context_kept(gpu):
+    with ExitStack() as ends, context_kept(gpu):
         addresses = _place(arguments, gpu, stream, ends)
         content = [_packed(dtype, value, addresses) for dtype, value in flatten(arguments)]
         content += [gpu.encode(tensor_map(code, made, arguments, addresses)) for made in code.form.maps]
@@ -187,7 +187,7 @@ def _order(gpu: CudaExecutor, first: int, then: int) -> None:
 
 
 @contextmanager
-def _context_kept(gpu: CudaExecutor) -> Generator[None]:
+def context_kept(gpu: CudaExecutor) -> Generator[None]:
     """The thread has the CUDA context of before again in the end: another library may count on it."""
     status, before = gpu.driver.cuCtxGetCurrent()
     try:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from toolchain.errors import LaunchError, UsageError
 
-from . import binding, code, cpu
+from . import binding, code, cpu, plan
 from .arrays import Array
 from .binding import Grid
 from .code import Code
 from .parameters import Parameter
+from .plan import Plan, Plans
 
 if TYPE_CHECKING:
     from toolchain.cubin import Usage
@@ -47,9 +48,11 @@ class Entry:
     code: Code
     parameters: tuple[Parameter, ...]
     check: Callable[[Sequence[binding.Argument], int], tuple[int, int, int] | None] | None = None
+    plans: Plans = field(default_factory=Plans)
     _functions: dict[int, Function] = field(default_factory=dict[int, "Function"])
 
-    def launch(self, grid: Grid | None, args: Sequence[Any], arrays: Sequence[Array | None], on: str) -> None:
+    def launch(self, grid: Grid | None, args: Sequence[Any], arrays: Sequence[Array | None], on: str) -> Plan | None:
+        """Checks the arguments and launches. Returns a plan to repeat this launch with, where there can be one."""
         symbol = self.code.symbol
         bound = binding.bind(symbol, self.parameters, args, arrays)
         device = place(on, arrays)
@@ -57,14 +60,16 @@ class Entry:
             from toolchain.runtime.cpu import SMS
 
             cpu.launch(self.code, bound, self._grid(grid, bound, SMS))
-            return
+            return None
         from . import gpu
 
         device = gpu.device_of(symbol, bound, device)
         if device not in self._functions:
             self._functions[device] = gpu.load(self.code, device)
         function = self._functions[device]
-        gpu.launch(self.code, function, bound, self._grid(grid, bound, function.gpu.sms))
+        blocks = self._grid(grid, bound, function.gpu.sms)
+        gpu.launch(self.code, function, bound, blocks)
+        return plan.Plan(self.code, function, bound, blocks) if plan.plannable(bound, blocks) else None
 
     def _grid(self, grid: Grid | None, bound: Sequence[binding.Argument], sms: int) -> tuple[int, int, int]:
         wanted = None if self.check is None else self.check(bound, sms)
@@ -201,6 +206,9 @@ class EntryKernel(Kernel):
         return self._entry
 
     def launch(self, grid: Grid | None, args: Sequence[Any], *, on: str, constants: Mapping[str, Any]) -> None:
+        call, plans = plan.read(grid, args, on, constants), self._entry.plans
+        if plans.repeat(call) is not None:
+            return
         self.specialize(*args, **constants)
         names = [parameter.name for parameter in self.parameters]
-        self._entry.launch(grid, args, binding.arrays_of(self.name, args, names), on)
+        plans.keep(call, self._entry.launch(grid, args, binding.arrays_of(self.name, args, names), on))

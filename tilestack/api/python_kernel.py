@@ -16,6 +16,7 @@ from toolchain.errors import LaunchError, SourceError, UsageError
 from toolchain.runtime.layout import contiguous_strides
 from toolchain.targets import BYTECODE
 
+from . import plan
 from .arrays import DTYPES, Array
 from .binding import Grid, arrays_of
 from .code import Bytecode
@@ -57,6 +58,7 @@ class PythonKernel(Kernel):
         self._constants = [name for name, mark in marked if getattr(mark, "constant", False)]
         self._entries: dict[object, Entry] = {}
         self._last: Entry | None = None
+        self._plans = plan.Plans()
 
     @property
     def names(self) -> list[str]:
@@ -82,8 +84,13 @@ class PythonKernel(Kernel):
         return EntryKernel(self._entry(args, self._arrays(args, constants), constants))
 
     def launch(self, grid: Grid | None, args: Sequence[Any], *, on: str, constants: Mapping[str, Any]) -> None:
+        call = plan.read(grid, args, on, constants)
+        if (repeated := self._plans.repeat(call)) is not None:
+            if self._last is None or self._last.code is not repeated.code:
+                self._last = next(entry for entry in self._entries.values() if entry.code is repeated.code)
+            return
         arrays = self._arrays(args, constants)
-        self._entry(args, arrays, constants).launch(grid, args, arrays, on)
+        self._plans.keep(call, self._entry(args, arrays, constants).launch(grid, args, arrays, on))
 
     def __repr__(self) -> str:
         if self._last is None:

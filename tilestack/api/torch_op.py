@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from toolchain.errors import LaunchError, UsageError
 
-from .binding import Grid
+from .binding import Grid, three
 from .needs import packages_for
 from .parameters import Parameter
 
@@ -83,7 +83,7 @@ def torch_op(
         values = [given[key] for key in kinds]
         ready = kernel.specialize(*values, **constants)
         _check_written(ready, list(kinds), {*outputs, *updates})
-        ready.launch(None if grid is None else grid(*args), values, on="auto", constants={})
+        ready.launch(None if grid is None else three(grid(*args)), values, on="auto", constants={})
         return _result(made)
 
     def fake(*args: Any) -> Any:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import kernels_mlir
+from tests.unit.cute_runtime.conftest import gpu
+from tilestack.api import gpu as long_way
 from toolchain import bundle
 from toolchain.tileir import text
 from toolchain.tileir.dialect.control import EntryOp
+
+from .fake_torch import FakeTorch
+
+__all__ = ["gpu"]  # a fixture
 
 # Rows of x, scaled and added to y, to out; each array as pointer, sizes, strides.
 SCALED = """\
@@ -57,3 +65,24 @@ def gelu_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     specs = [s for s in kernels_mlir.SOURCE.entries() if s.symbol in ("gelu_1024_f32", "gelu_any_f32")]
     folder = tmp_path_factory.mktemp("api") / "bundle"
     return bundle.write(folder, [bundle.Compiled(s, kernels_mlir.SOURCE.artifact(s), {}) for s in specs], {}).root
+
+
+@pytest.fixture
+def fake_torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
+    module = FakeTorch(stream=7)
+    monkeypatch.setitem(sys.modules, "torch", module)
+    return module
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The symbol of each launch on a GPU that was not the repetition of one before."""
+    found: list[str] = []
+    launch = long_way.launch
+
+    def counted(code: Any, *args: Any) -> None:
+        found.append(code.symbol)
+        launch(code, *args)
+
+    monkeypatch.setattr(long_way, "launch", counted)
+    return found

@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 
 import tilestack as ts
+from tests.unit.cute_runtime.fake import FakeGPU
+from tilestack.api.code import Bytecode
+
+from .fake_torch import FakeTorch, Tensor
 
 pytestmark = pytest.mark.needs("toolchain")
 KERNELS = """\
@@ -96,6 +100,23 @@ def test_each_combination_is_traced_once(kernels: Any, monkeypatch: pytest.Monke
     kernel[2](x, x, x, 1.0, on="cpu", TILE=4)  # in place: cuTile must know that they are the same
     kernel[2](x.copy(), x.copy(), x.copy(), 1.0, on="cpu", TILE=8)
     assert len(traced) == 3
+
+
+def test_a_repeated_launch_is_of_the_trace_that_fits(
+    kernels: Any, gpu: FakeGPU, fake_torch: FakeTorch, checked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A misaligned tensor is another trace, and so are the same one twice and an integer. The last one is known."""
+    del fake_torch
+    monkeypatch.setattr(Bytecode, "cubin", lambda *_: b"cubin")
+    gpu.sizes = (*(8, 4, 4) * 3, 4)
+    kernel, seen = ts.load(kernels.added), list[object]()
+    x, y, out, odd = Tensor(8), Tensor(8), Tensor(8), Tensor(8, at=2**16 + 4)
+    for given, factor, tile in [(x, 2.0, 8), (odd, 2.0, 8), (y, 2.0, 8), (x, 2, 8), (x, 2.0, 4)] * 2:
+        kernel[3](given, y, out, factor, TILE=tile)
+        seen.append(kernel.compiled)
+    assert len(checked) == 5 and seen[:5] == seen[5:] and len(set(map(id, seen))) == 5
+    with pytest.raises(ts.LaunchError, match="no constant TILE"):
+        kernel[3](x, y, out, 2.0)
 
 
 def test_an_array_that_is_only_reached_by_pointers(kernels: Any) -> None:
