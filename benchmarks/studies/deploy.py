@@ -23,6 +23,7 @@ from typing import Any
 
 from gpt.config import PRESETS
 from gpt.weights import random_weights, save
+from toolchain.runtime import gpus
 
 from .command import Say, build_or_run
 
@@ -121,7 +122,10 @@ def run(folder: Path, say: Say) -> dict[str, Any]:
         "tilestack": {**_packages(OURS), "this repository": _bytes(*CODE), "bundle": _size(folder)},
         "pytorch": _packages(THEIRS),
     }
-    return {"runs": RUNS, "python": sys.version.split()[0], "disk": disk, "starts": starts, "medians": _medians(starts)}
+    return {
+        "gpu": gpus()[0].name, "runs": RUNS, "python": sys.version.split()[0], "disk": disk, "starts": starts,
+        "medians": _medians(starts),
+    }  # fmt: skip
 
 
 def _medians(starts: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, float]]:

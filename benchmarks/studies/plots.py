@@ -125,7 +125,7 @@ def deploy(found: Mapping[str, Any]) -> Picture:
 
     return bars(
         "What it takes to run GPT-2 124M: each pair of bars is scaled by its larger one",
-        f"one H200, Python {found['python']}, medians of {found['runs']} starts, files in the page cache",
+        f"one {found['gpu']}, Python {found['python']}, medians of {found['runs']} starts, files in the page cache",
         [
             group("on disk, with Python packages and without weights", lambda n: disk[n], "{:.0f} MB"),
             group("imported", lambda n: medians[n]["imported"], "{:.2f} s"),
