@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...runtime.tma import TMADescriptor
-from ..layout import Swizzle
 from .access import GMEM, SMEM, load, note_read, note_write, parts
 from .barriers import complete, mbarrier
 from .call import Call
@@ -22,9 +21,8 @@ from .findings import Finding, Misaligned, NoSemantics, OutOfBounds
 from .memory import SHARED_BASE, Region
 from .shadow import Access, Bytes
 from .state import WARP, Mbarrier, Warp
-from .wgmma import swizzled
+from .wgmma import SWIZZLES, swizzled
 
-SWIZZLES = {32: Swizzle(1, 4, 3), 64: Swizzle(2, 4, 3), 128: Swizzle(3, 4, 3)}  # by bytes
 ALIGN = 128  # of a box in shared memory
 BULK = 16  # of bytes that lie side by side, on both sides
 AGENT = "TMA stores"

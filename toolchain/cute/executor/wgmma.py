@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..atoms import find
 from ..layout import Swizzle
+from ..nvgpu.descriptor_ops import SWIZZLES as FIELDS
 from .access import SMEM, note_read, store
 from .call import Call
 from .clocks import ASYNC
@@ -24,7 +25,8 @@ from .shadow import Access, Bytes
 from .state import WARP, WARPGROUP, Rendezvous, Ticket, Wait, Warp
 
 GROUP = 8  # rows of a pattern
-ROWS = {1: (128, Swizzle(3, 4, 3)), 2: (64, Swizzle(2, 4, 3)), 3: (32, Swizzle(1, 4, 3))}  # by the descriptor's field
+SWIZZLES = {32: Swizzle(1, 4, 3), 64: Swizzle(2, 4, 3), 128: Swizzle(3, 4, 3)}  # by the bytes of a row
+ROWS = {field: row for row, field in FIELDS["sm_90"].items() if row}  # by the descriptor's field
 FIELD = 0x3FFF
 
 
@@ -40,14 +42,14 @@ def operand_bytes(descriptor: int, rows: int, depth: int, width: int, major: str
     kind = descriptor >> 62 & 3
     if kind not in ROWS:
         raise NoSemantics("the executor reads operands of wgmma with a swizzle only")
-    row, swizzle = ROWS[kind]
+    row = ROWS[kind]
     r, k = np.arange(rows)[:, None], np.arange(depth)[None, :]
     if major == "k":
         at = r % GROUP * row + r // GROUP * stride + k * width
     else:
         side = row // width
         at = r % side * width + r // side * leading + k % GROUP * row + k // GROUP * stride
-    return swizzled((start + at)[..., None] + np.arange(width), swizzle)
+    return swizzled((start + at)[..., None] + np.arange(width), SWIZZLES[row])
 
 
 def wgmma(call: Call, warp: Warp) -> Wait:
