@@ -64,7 +64,7 @@ def read(grid: Grid | None, args: Sequence[Any], on: str, constants: Mapping[str
     for name, value in constants.items():
         if value.__class__ not in (*_NUMBERS, str):
             return None
-        key += (name, value.__class__, value)
+        key += (name, value.__class__, repr(value))  # -0.0 is equal to 0.0
     return Call(tuple(key), pointers, numbers)
 
 

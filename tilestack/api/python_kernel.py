@@ -113,8 +113,8 @@ class PythonKernel(Kernel):
         if unknown := [name for name in constants if name not in self._constants]:
             raise LaunchError(f"{self.name} has no constant {', '.join(unknown)}")
         kinds = [_traced(at, arrays, args[at]) for at in range(len(args))]
-        # With the type: 1, 1.0 and True are equal in Python, and make three kernels.
-        known = (*kinds, *((type(constants[name]), constants[name]) for name in self._constants))
+        # As it is written too: 1, 1.0 and True, or 0.0 and -0.0, are equal in Python, and each makes another kernel.
+        known = (*kinds, *((constants[name], repr(constants[name])) for name in self._constants))
         if known not in self._entries:
             self._entries[known] = self._trace(kinds, constants)
         self._last = self._entries[known]
