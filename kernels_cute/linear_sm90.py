@@ -7,7 +7,7 @@ loaded while one is written. A tile is written through shared memory: TMA stores
 from dataclasses import dataclass
 from typing import Any
 
-from toolchain.artifact import TensorMap
+from toolchain.artifact import MAX_SHARED, TensorMap
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.ring import Barriers
@@ -21,7 +21,6 @@ SWIZZLE = cute.Swizzle(3, 4, 3)
 WARPGROUP = 128
 ATOM = 64  # rows of a product of a warpgroup
 STORE, TURN = 1, 3  # numbers of the block's barriers: two of each; 0 is that of all threads
-SHARED = 227 * 1024  # bytes of a block
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Tiles:
                 f"a tile of {self.m} x {self.n} x {self.k}", hint=f"multiples of {ATOM}, and {ROW} along K"
             )
         used = self.stages * self.bytes + self.m * ROW * 2 * self.parts * (self.consumers if self.apart else 1)
-        if used + 16 * self.stages > SHARED:
+        if used + 16 * self.stages > MAX_SHARED:
             raise UsageError(f"{self} takes {used} bytes of shared memory", hint="fewer stages or parts")
         if self.n // ROW % self.parts:
             raise UsageError(f"{self.n} columns are no multiple of {self.parts} parts of {ROW}")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from ...artifact import MAX_SHARED, MAX_THREADS
 from ...errors import UsageError
 from ..dialect import parse
 from ..dsl.trace import Kernel, SharedPart
@@ -24,8 +25,6 @@ from .state import Block, Warp
 
 LEVEL = PIPELINE[:-1]  # the passes before instructions become text
 Grid = int | tuple[int, ...]
-THREADS = 1024  # the most of a block
-SHARED_BYTES = 227 << 10  # the most of a block, on sm_90
 
 
 @dataclass(frozen=True)
@@ -90,11 +89,13 @@ def launch(
     registers = list(made.constants)
     for register, value in zip(made.parameters, values, strict=True):
         registers[register] = value
-    if not 1 <= dims[0] * dims[1] * dims[2] <= THREADS or min(*dims, *grid) < 1:
-        raise UsageError(f"{made.name}: {dims} threads in {grid} blocks", hint=f"1 to {THREADS} threads: threads=128")
+    if not 1 <= dims[0] * dims[1] * dims[2] <= MAX_THREADS or min(*dims, *grid) < 1:
+        raise UsageError(
+            f"{made.name}: {dims} threads in {grid} blocks", hint=f"1 to {MAX_THREADS} threads: threads=128"
+        )
     total = made.shared_bytes + shared_bytes
-    if total > SHARED_BYTES:
-        raise UsageError(f"{made.name}: {total} bytes of shared memory, and a block has at most {SHARED_BYTES}")
+    if total > MAX_SHARED:
+        raise UsageError(f"{made.name}: {total} bytes of shared memory, and a block has at most {MAX_SHARED}")
     conflicts, steps = banks.Counter(), 0
     named = [(made.shared_bytes + start, size, said) for start, size, said in parts]
     places = [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
