@@ -14,6 +14,7 @@ from toolchain.targets import BYTECODE
 
 HERE = Path(__file__).parent
 COMPILER = Path(toolchain.__file__).parent / "cute"
+INDEX_BITS = 32  # `toolchain.cute` computes offsets in i32
 
 
 class CuteSource:
@@ -35,8 +36,9 @@ class CuteSource:
             raise SourceError(f"{HERE.name}: {spec.symbol}: {error.args[0]}", hint=error.hint) from error
         kernel, block = found.kernel, (found.kernel.threads, 1, 1)
         return ptx(
-            text, block=block, shared_bytes=kernel.shared_bytes, waits=kernel.waits, maps=found.maps, ir=str(kernel)
-        )
+            text, block=block, shared_bytes=kernel.shared_bytes, waits=kernel.waits, maps=found.maps, ir=str(kernel),
+            index_bits=INDEX_BITS,
+        )  # fmt: skip
 
     def fingerprint(self, spec: EntrySpec) -> str:
         """Changes whenever the PTX may. Kernels share their parts, so all files of this folder count."""

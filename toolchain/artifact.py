@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from .entry import CALLING_CONVENTION, EntrySpec
-from .errors import UsageError
+from .errors import LaunchError, UsageError
 
 Kind = Literal["tile-ir", "ptx"]
 SUFFIXES: Mapping[Kind, str] = {"tile-ir": "tilebc", "ptx": "ptx"}  # of the files in a bundle
@@ -64,7 +64,8 @@ class Form:
     `version`: the bytecode version; empty for PTX, which states its own. `convention`: how arguments are passed.
     `block`: threads in x, y and z; (1, 1, 1) for Tile IR, whose compiler chooses them. `shared_bytes`: dynamic shared
     memory of a block. `waits`: the kernel itself waits for the previous launch (see `tileir/passes/overlap.py`), so it
-    may begin before that launch ends. `maps`: the tensor maps that it takes behind its op's parameters.
+    may begin before that launch ends. `maps`: the tensor maps that it takes behind its op's parameters. `index_bits`:
+    of the signed integers in which the kernel counts an array's elements, 32 or 64.
     """
 
     kind: Kind = "tile-ir"
@@ -74,8 +75,11 @@ class Form:
     shared_bytes: int = 0
     waits: bool = False
     maps: tuple[TensorMap, ...] = ()
+    index_bits: int = 64
 
     def __post_init__(self) -> None:
+        if self.index_bits not in (32, 64):
+            raise UsageError(f"a kernel counts elements in 32 or 64 bits, not in {self.index_bits}")
         if self.kind not in get_args(Kind):
             raise UsageError(f"no artifact of kind {self.kind!r}", hint=f"one of {', '.join(get_args(Kind))}")
         if (self.kind == "tile-ir") != bool(re.fullmatch(_VERSION, self.version)):
@@ -108,9 +112,21 @@ class Form:
                     hint="name it in the entry's `aligned`",
                 )
 
+    def check_reach(self, symbol: str, name: str, sizes: Sequence[int], strides: Sequence[int]) -> None:
+        """Raises LaunchError if the kernel cannot count to the last element of an array, which it need not for TMA.
+        `strides`: in elements."""
+        last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True)) if all(sizes) else 0
+        if last < 1 << (self.index_bits - 1) or any(made.array == name for made in self.maps):
+            return
+        raise LaunchError(
+            f"{symbol}: the last element of {name} is {last} elements after the first, and this kernel counts them in "
+            f"{self.index_bits} bits",
+            hint="pass an array with smaller gaps, or in parts, or take another kernel source",
+        )
+
     def to_json(self) -> dict[str, Any]:
-        row = asdict(self)
-        return row if self.maps else {key: value for key, value in row.items() if key != "maps"}
+        usual = {"maps": (), "index_bits": 64}  # as it was before there were others
+        return {key: value for key, value in asdict(self).items() if key not in usual or value != usual[key]}
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Form:
@@ -122,7 +138,8 @@ class Form:
             raise ValueError(f"{row['version']!r} is not a version of the bytecode")
         maps = tuple(TensorMap.from_json(made) for made in row.get("maps", ()))
         waits = row["waits"] is True
-        return cls(row["kind"], row["version"], row["convention"], (x, y, z), row["shared_bytes"], waits, maps)
+        bits = row.get("index_bits", 64)
+        return cls(row["kind"], row["version"], row["convention"], (x, y, z), row["shared_bytes"], waits, maps, bits)
 
 
 @dataclass(frozen=True)
@@ -145,11 +162,12 @@ def tile_ir(bytecode: bytes, version: str) -> Artifact:
 
 def ptx(
     text: str, *, block: tuple[int, int, int], shared_bytes: int = 0, waits: bool = False,
-    maps: tuple[TensorMap, ...] = (), ir: str = "",
+    maps: tuple[TensorMap, ...] = (), index_bits: int = 64, ir: str = "",
 ) -> Artifact:  # fmt: skip
-    """PTX that has a `.visible .entry` named as the entry's symbol. `ir`: the kernel of which it was made."""
+    """PTX that has a `.visible .entry` named as the entry's symbol. `ir`: the kernel of which it was made. The others:
+    see Form."""
     convention = TENSOR_MAPS if maps else CALLING_CONVENTION
-    form = Form("ptx", convention=convention, block=block, shared_bytes=shared_bytes, waits=waits, maps=maps)
+    form = Form("ptx", "", convention, block, shared_bytes, waits, maps, index_bits)
     return Artifact(text.encode(), form, ir.encode())
 
 

@@ -84,6 +84,9 @@ def launch(code: Code, function: Function, arguments: Sequence[Argument], grid: 
     if 0 in grid:
         return
     check_grid(code.symbol, grid)
+    for argument in arguments:
+        if (array := argument.array) is not None:
+            code.form.check_reach(code.symbol, argument.parameter.name, array.shape, array.strides)
     gpu = function.gpu
     stream = stream_of(arguments, gpu)
     with ExitStack() as ends, context_kept(gpu):
@@ -165,17 +168,20 @@ def _to_device(copies: Sequence[tuple[Array, Allocation, bool]], gpu: CudaExecut
 
 
 def _to_host(copies: Sequence[tuple[Array, Allocation, bool]], gpu: CudaExecutor, stream: int) -> None:
-    gpu.wait("cuStreamSynchronize", gpu.driver.CUstream(stream), doing="waiting for a launch on arrays of the host")
-    for array, whole, written in copies:
-        if written and whole.nbytes:
-            assert array.host is not None
-            direct = array.host.flags.c_contiguous
-            content = array.host if direct else np.empty(array.shape, array.host.dtype)
-            gpu.run("cuMemcpyDtoHAsync", content.ctypes.data, whole.address, whole.nbytes, gpu.stream)
-            gpu.synchronize()
-            if not direct:
-                array.host[...] = content
-        whole.free()
+    try:
+        gpu.wait("cuStreamSynchronize", gpu.driver.CUstream(stream), doing="waiting for a launch on arrays of the host")
+        for array, whole, written in copies:
+            if written and whole.nbytes:
+                assert array.host is not None
+                direct = array.host.flags.c_contiguous
+                content = array.host if direct else np.empty(array.shape, array.host.dtype)
+                gpu.run("cuMemcpyDtoHAsync", content.ctypes.data, whole.address, whole.nbytes, gpu.stream)
+                gpu.synchronize()
+                if not direct:
+                    array.host[...] = content
+    finally:
+        for _, whole, _ in copies:
+            whole.free()
 
 
 def _order(gpu: CudaExecutor, first: int, then: int) -> None:

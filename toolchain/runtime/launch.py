@@ -121,6 +121,8 @@ class Plan:
         )
         grid = spec.grid_for(dims, executor.sms)
         buffers = [_buffer(args[name]) for name in self.arrays]
+        for name, buffer in zip(self.arrays, buffers, strict=True):
+            entry.form.check_reach(spec.symbol, name, buffer.layout.shape, buffer.layout.strides)
         self._check_buffers(buffers)
         # None if there is nothing to launch
         self.command = executor.prepare(bundle, entry, buffers, grid) if min(grid) > 0 else None

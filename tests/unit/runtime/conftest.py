@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from toolchain.artifact import tile_ir
 from toolchain.entry import EntrySpec
 from toolchain.runtime.cpu import CpuExecutor
 
@@ -30,6 +31,9 @@ class Recorder(CpuExecutor):
         return command
 
 
+FORM = tile_ir(b"", "13.4").form
+
+
 @dataclass
 class Entries:
     """The part of a bundle that a launch needs before it reaches the device: the choice of an entry."""
@@ -49,13 +53,14 @@ class Entries:
     ) -> Any:
         self.asked.append((source, op, dtype, dims, misaligned))
         known = [s for s in self.specs if (s.source, s.op, s.dtype) == (source, op, dtype) and s.runs_on(target)]
-        return SimpleNamespace(spec=next(s for s in known if s.unmet(dims, misaligned, gapped) is None))
+        return SimpleNamespace(form=FORM, spec=next(s for s in known if s.unmet(dims, misaligned, gapped) is None))
 
     def entries_of(self, source: str, op: str, dtype: str) -> list[Any]:
-        return [SimpleNamespace(spec=s) for s in self.specs if (s.source, s.op, s.dtype) == (source, op, dtype)]
+        known = [s for s in self.specs if (s.source, s.op, s.dtype) == (source, op, dtype)]
+        return [SimpleNamespace(form=FORM, spec=s) for s in known]
 
     def entry(self, symbol: str) -> Any:
-        return SimpleNamespace(spec=next(s for s in self.specs if s.symbol == symbol))
+        return SimpleNamespace(form=FORM, spec=next(s for s in self.specs if s.symbol == symbol))
 
 
 @pytest.fixture

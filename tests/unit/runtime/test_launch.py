@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from toolchain.artifact import Form
 from toolchain.errors import LaunchError, UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
 from toolchain.runtime.cpu import SMS, CpuExecutor
@@ -239,3 +240,22 @@ def test_ops_that_a_source_lacks_are_borrowed(entries: Any, recorder: Any) -> No
     assert launcher.loans == "borrowed from py: linear"
     assert launcher.source_of("layernorm", "f16") == "py", "an entry for another target does not count"
     assert Launcher(entries, "own", recorder).source_of("linear", "f32") == "own", "nothing is borrowed unless asked"
+
+
+def test_the_kernels_reach_is_checked_for_every_array(
+    launcher: Launcher, recorder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def check(_: Form, *asks: Any) -> None:
+        asked.append(asks)
+        if asks[1] == "bias":
+            raise LaunchError("linear: out of reach")
+
+    monkeypatch.setattr(Form, "check_reach", check)
+    refused(launcher, "linear", linear(recorder), "out of reach")
+    assert asked == [
+        ("linear_fast_f32", "x", (100, 48), (48, 1)),
+        ("linear_fast_f32", "weight", (48, 40), (40, 1)),
+        ("linear_fast_f32", "bias", (40,), (1,)),
+    ]

@@ -10,7 +10,7 @@ import pytest
 
 from toolchain.artifact import TENSOR_MAPS, Form, TensorMap, dump, load, ptx, tile_ir
 from toolchain.entry import CALLING_CONVENTION, EntrySpec
-from toolchain.errors import UsageError
+from toolchain.errors import LaunchError, UsageError
 
 MAPS = (TensorMap("x", (128, 64), 128), TensorMap("weight", (64, 64), 128))
 SPEC = EntrySpec("linear_f16", "linear", "cute", "f16", aligned=("x", "weight"))
@@ -80,3 +80,28 @@ def test_maps_that_do_not_fit_the_entry_are_refused(made: TensorMap, why: str) -
 def test_numbers_that_are_none_are_refused() -> None:
     with pytest.raises(TypeError, match="integers"):
         TensorMap.from_json({"array": "x", "box": [64, "64"], "swizzle": 0, "l2_promotion": 0})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides"),
+    [((2, 8), (2**31 - 8, 1)), ((2**16, 2**15), (2**15, 1)), ((0, 8), (2**40, 1)), ((), ())],
+)
+def test_the_last_element_that_32_bits_count_to_is_reached(sizes: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    ptx("", block=(1, 1, 1), index_bits=32).form.check_reach("k", "x", sizes, strides)
+
+
+def test_an_array_beyond_32_bits_is_refused_by_name() -> None:
+    form = ptx("", block=(1, 1, 1), index_bits=32).form
+    with pytest.raises(LaunchError, match=r"k: the last element of x is 2147483648 elements after.*in 32 bits"):
+        form.check_reach("k", "x", (2, 8), (2**31 - 7, 1))
+    ptx("", block=(1, 1, 1)).form.check_reach("k", "x", (2, 8), (2**31, 1))
+    moved = ptx("", block=(1, 1, 1), maps=MAPS, index_bits=32).form
+    moved.check_reach("k", MAPS[0].array, (2, 8), (2**31, 1))  # TMA counts for itself
+
+
+def test_the_bits_of_an_index_are_stored_with_the_bundle() -> None:
+    form = ptx("", block=(1, 1, 1), index_bits=32).form
+    assert Form.from_json(form.to_json()) == form
+    assert "index_bits" not in ptx("", block=(1, 1, 1)).form.to_json()
+    with pytest.raises(UsageError, match="32 or 64 bits, not in 16"):
+        ptx("", block=(1, 1, 1), index_bits=16)
