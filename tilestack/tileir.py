@@ -26,7 +26,7 @@ def add(commands: Any) -> None:
     verify = command(
         commands, "verify", verify_, "check Tile IR text or bytecode",
         "  tilestack verify kernels_mlir/*.mlir         every error of every file\n"
-        "  tilestack verify kernel.mlir --json\n",
+        "  tilestack verify kernels_mlir/gelu.mlir --json\n",
     )  # fmt: skip
     verify.add_argument("files", type=Path, nargs="+", metavar="file", help=".mlir or .tilebc; - for standard input")
     add_json(verify)
