@@ -92,7 +92,8 @@ def _right(side: Attention) -> bool:
 
 @functools.cache
 def _reference(case: int, dtype: str) -> tuple[Any, Any, Any]:
-    """Of a case's number: q, k and v, the result in float64, and that of a computation in the dtype."""
+    """Makes the data of case number N: the inputs q, k, v, the result in float64, and the result of numpy in the
+    case's own dtype."""
     made = make_inputs(CASES[case], dtype, 1)
     q, k, v = (made.arrays[name] for name in "qkv")
     scale = made.scalars["scale"]

@@ -19,7 +19,7 @@ from typing import Any
 
 START = time.perf_counter()
 
-# What is compiled: a module of kernels, the fields of its tiles, the PTX's architecture, and the target.
+# The kernels to compile. Each row: the module, the sizes of its tiles, the architecture of the PTX, the target.
 GEMMS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "GEMM for sm_80": ("kernels_cute.linear", {"m": 128, "n": 256, "k": 64, "warps": (2, 4)}, "sm_80", "sm_80"),
     "GEMM for sm_90a": ("kernels_cute.linear_sm90", {"m": 128, "n": 256, "k": 64}, "sm_90a", "sm_90a"),

@@ -1,4 +1,4 @@
-"""What each choice is worth: the model with kernels that assume nothing, and one choice after the other.
+"""An ablation: times the model from naive kernels to the shipped ones, with one design choice added at a time.
 
 python -m benchmarks.studies.ablation build FOLDER    # a bundle for each stage, on any machine
 python -m benchmarks.studies.ablation run FOLDER      # all stages in turn, each output checked before; on a GPU

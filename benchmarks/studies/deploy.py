@@ -1,4 +1,4 @@
-"""What it takes to run GPT-2 somewhere: bytes on disk, imports, memory, and the way from a cold start to a token.
+"""The cost of a deployment of GPT-2: bytes on disk, import time, memory, and time from a cold start to the first token.
 
     python -m benchmarks.studies.deploy build FOLDER    # the bundle, on any machine
     python -m benchmarks.studies.deploy run FOLDER      # on a GPU with PyTorch
@@ -57,19 +57,21 @@ with open_executor("cuda") as executor:
     logits = model.prefill(np.arange(64, dtype=np.int32)[None], KVCache(model, 1))
     token = int(model.argmax(logits)[0])
     mark("first token")
-    error, free, total = driver.load().cuMemGetInfo()
+    status, free, total = driver.load().cuMemGetInfo()
+    if status != 0:
+        raise SystemExit(f"cuMemGetInfo: {status!s}")
     done(token, free, total)
 """,
     "pytorch": """
 import torch
 from safetensors.torch import load_file
-from benchmarks.peers.torch_gpt import Cache, build
+from benchmarks.peers.torch_gpt import Cache, build, padded
 from gpt.config import PRESETS
 mark("imported")
 config = PRESETS["gpt2"]
 def ready(name, value):  # Hugging Face stores linear weights as (in, out)
     if name == "wte.weight":
-        return torch.nn.functional.pad(value, (0, 0, 0, 47))
+        return torch.nn.functional.pad(value, (0, 0, 0, padded(config.vocab_size) - config.vocab_size))
     return value.t().contiguous() if value.dim() == 2 and name != "wpe.weight" else value
 with torch.inference_mode():
     stored = load_file(weights + "/model.safetensors", "cuda")

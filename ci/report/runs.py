@@ -117,7 +117,8 @@ def _times(path: Path, document: Any) -> Times:
 
 
 def table(path: Path | None, rows: str, writer: str) -> Any:
-    """What another tool, `writer`, wrote as JSON, with a list called `rows`. None without a file. Raises UsageError."""
+    """Reads a JSON file with a list `rows`, which the tool `writer` wrote. Returns None if no file is given. Raises
+    UsageError."""
     if path is None:
         return None
     try:
