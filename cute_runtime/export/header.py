@@ -241,6 +241,9 @@ def _start(export: Export, entry: BundleEntry) -> Iterator[str]:
     grid = ", ".join(to_cpp(text, names) for text in spec.grid)
     block = ", ".join(map(str, form.block))
     yield f"  void start_{spec.symbol}(const {_name(spec)}_arguments& given, CUstream stream) {{"
+    if form.index_bits < 64:  # sizes and strides of 32 bits cannot go beyond 64
+        for name in (param.name for param in spec.params if param.dims):
+            yield f'    within_reach("{spec.symbol}", "{name}", given.{name}, {form.index_bits});'
     yield f'    auto& kernel = images_.kernel("{spec.symbol}", [&] {{ return {image}; }});'
     yield f"    launch_grid(kernel, {{{grid}}}, {{{block}}}, {form.shared_bytes}, stream,"
     yield f"                {', '.join(f'given.{param.name}' for param in spec.params)});"

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -104,6 +105,18 @@ void last_contiguous(const char* op, const char* name, const Array<T, Rank>& arr
                     ": it must be 1",
                 "copy it first");
   }
+}
+
+// Throws Error if a kernel that counts elements in `bits` bits cannot count to the last one of an array.
+template <class T, std::size_t Rank>
+void within_reach(const char* symbol, const char* name, const Array<T, Rank>& array, int bits) {
+  if (array.count() == 0) return;
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < Rank; ++i) last += (std::int64_t{array.sizes[i]} - 1) * array.strides[i];
+  if (last <= std::numeric_limits<std::int64_t>::max() >> (64 - bits)) return;
+  throw Error(std::string(symbol) + ": the last element of " + name + " is " + std::to_string(last) +
+                  " elements after the first, and this kernel counts them in " + std::to_string(bits) + " bits",
+              "pass an array with smaller gaps, or in parts, or take another kernel source");
 }
 
 }  // namespace cute_runtime

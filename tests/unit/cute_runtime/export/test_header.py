@@ -41,7 +41,7 @@ int main(int, char** words) try {
   if (which == "other") kernels.gelu_f32(x, {65536, {m, n + 1}, {n + 1, 1}});
   if (which == "strided") kernels.gelu_f32({4096, {m, n}, {n, 2}}, out);
   const Array<float16, 1> vector{512, {n}, {1}};
-  const Array<float16, 2> half{256, {m, n}, {n, 1}};
+  const Array<float16, 2> half{256, {m, n}, {n + gap, 1}};
   if (which == "norm") kernels.layernorm_f16(half, vector, vector, half, 0.5f);
 } catch (const Error& error) { std::cout << "Error " << error.code << ": " << error.what() << "\\n"; }
 """
@@ -53,7 +53,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
         cubin = f"params {image}".encode() + b"\0"
         return Compiled(EntrySpec(symbol, op, "mlir", dtype, **spec), artifact, {"sm_90": cubin})  # type: ignore[arg-type]
 
-    form = ptx("", block=(128, 2, 1), shared_bytes=65536)
+    form = ptx("", block=(128, 2, 1), shared_bytes=65536, index_bits=32)
     gelu, norm = ("gelu", "f32", f"{MATRIX} {MATRIX}"), ("layernorm", "f16", f"{MATRIX} {VECTOR} {VECTOR} {MATRIX} 4")
     entries = [
         compiled("gelu_fast_f32", *gelu, **FAST),
@@ -147,6 +147,17 @@ def test_an_entry_by_its_name_and_its_block_and_shared_memory(run) -> None:
 def test_arrays_that_do_not_belong_together_are_refused(run) -> None:
     assert run("other", 3, 16, 0, 0) == ["Error 0: gelu_f32: N is 16 in one array and 17 in another"]
     assert run("strided", 3, 16, 0, 0)[0] == "Error 0: gelu_f32: the last stride of x is 2: it must be 1"
+
+
+@pytest.mark.needs("g++")
+def test_an_array_beyond_the_bits_of_a_kernel_is_refused_in_pythons_words(bundle: Bundle, run) -> None:
+    m, n, gap = 2, 8, 2**31 - 16
+    assert len(run("norm", m, n, gap, 0)) == 2  # the last element that 32 bits count to
+    assert len(run("norm", 0, n, gap + 1, 0)) == 0  # an empty array has no last element
+    with pytest.raises(LaunchError) as python:
+        bundle.find("mlir", "layernorm_f16").form.check_reach("layernorm_f16", "x", (m, n), (n + gap + 1, 1))
+    assert "\n".join(run("norm", m, n, gap + 1, 0)) == f"Error 0: {python.value}"
+    assert run("any", m, 16, gap - 7, 0)[0].startswith("launch gelu_f32")  # it counts in 64 bits
 
 
 @pytest.mark.needs("g++")
