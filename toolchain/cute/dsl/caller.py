@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import FileLineColLoc
 
 from ..nvvm.location import at
 
-# Files that are passed on the way to the caller: the front end's own, and that of `with when(...)`.
-_PASSED = (str(Path(__file__).parent), contextlib.__file__)
+# Files that are passed on the way to the caller: those of `toolchain/cute`, and that of `with when(...)`.
+_PASSED = (str(Path(__file__).parents[1]), contextlib.__file__)
 
 
 def caller() -> FileLineColLoc:

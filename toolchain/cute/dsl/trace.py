@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -42,6 +42,18 @@ SHARED = llvm.LLVMPointerType(IntAttr(3))
 SHARED_SYMBOL = "shared_memory"
 SharedPart = tuple[int, int, str]  # the first byte, how many, and what it is
 _current: ContextVar[Trace | None] = ContextVar("trace", default=None)
+
+
+class _Placing(Emitter):
+    """A builder that gives each operation its place in Python."""
+
+    def make(
+        self, kind: type[Op], operands: Sequence[SSAValue] = (), results: Sequence[Attribute] = (),
+        properties: Mapping[str, Attribute] | None = None,
+    ) -> Op:  # fmt: skip
+        op = super().make(kind, operands, results, properties)
+        op.location = caller()
+        return op
 
 
 @dataclass
@@ -147,7 +159,7 @@ def _traced(
     types = [t for parameter in parameters for t in parameter.types]
     said = [a for parameter in parameters for a in parameter.attributes]
     block = Block(arg_types=types)
-    trace = Trace(block, Emitter(InsertPoint.at_end(block)))
+    trace = Trace(block, _Placing(InsertPoint.at_end(block)))
     token = _current.set(trace)
     try:
         values, bound = list[SSAValue](block.args), list[Any]()

@@ -18,6 +18,7 @@ from .findings import (
     OutOfBounds,
     Race,
     Site,
+    Undefined,
     Uninitialised,
 )
 from .launch import Report, run
@@ -36,6 +37,7 @@ __all__ = [
     "Report",
     "Site",
     "TensorMap",
+    "Undefined",
     "Uninitialised",
     "run",
 ]

@@ -16,7 +16,7 @@ from .state import NEVER, WARP, Array, Ticket, Warp
 
 GMEM, SMEM = 1, 3  # address spaces
 LOCAL_BASE = 1 << 40  # of registers that have addresses
-BEYOND = "reaches beyond the registers of the kernel"
+BEYOND = "reaches beyond the registers of the tensor"
 Part = tuple[Region, NDArray[np.int64], Bytes]  # memory, threads of the warp, and the bytes of each
 
 
@@ -196,7 +196,7 @@ def load_local(warp: Warp, addresses: Array, width: int, register: int) -> NDArr
     """The bytes (32, width) of registers that have an address. The register that gets them may have no value yet."""
     warp.pending.pop(register, None)
     if len(addresses) == 1:
-        start = int(addresses[0]) - LOCAL_BASE
+        start = _inside(warp, addresses, width)
         warp.loaded[register] = start
         valid: Any = warp.valid[:, start : start + width].all(axis=1)
         for near in range(start, start + width) if warp.in_flight else ():
@@ -204,8 +204,7 @@ def load_local(warp: Warp, addresses: Array, width: int, register: int) -> NDArr
                 warp.pending[register] = ticket
         made = warp.local[:, start : start + width].copy()
     else:
-        where = addresses[:, None] - LOCAL_BASE + np.arange(width)
-        _inside(warp, where)
+        where = _places(warp, addresses, width)
         for ticket in warp.in_flight.values():
             warp.check_ticket(ticket)
         valid = warp.valid[warp.lanes[:, None], where].all(axis=1)
@@ -225,9 +224,7 @@ def store_local(warp: Warp, addresses: Array, data: NDArray[np.uint8], register:
         valid = ~ticket.lanes
         ticket = None
     if len(addresses) == 1:
-        start = int(addresses[0]) - LOCAL_BASE
-        if not 0 <= start <= warp.local.shape[1] - width:
-            warp.fail(OutOfBounds, BEYOND)
+        start = _inside(warp, addresses, width)
         warp.in_flight.pop(start, None)
         if ticket is not None:
             warp.in_flight[start] = ticket
@@ -241,12 +238,23 @@ def store_local(warp: Warp, addresses: Array, data: NDArray[np.uint8], register:
             warp.valid[warp.active, start : start + width] = valid[warp.active, None]
         return
     lanes = np.flatnonzero(warp.active)
-    where = addresses[lanes, None] - LOCAL_BASE + np.arange(width)
-    _inside(warp, where)
+    where = _places(warp, addresses, width)[lanes]
     warp.local[lanes[:, None], where] = data[lanes]
     warp.valid[lanes[:, None], where] = valid[lanes, None]
 
 
-def _inside(warp: Warp, where: Array) -> None:
-    if ((where < 0) | (where >= warp.local.shape[1])).any():
+def _inside(warp: Warp, addresses: Array, width: int) -> int:
+    """The first byte of registers at an address that all threads have. Raises OutOfBounds."""
+    start = int(addresses[0]) - LOCAL_BASE
+    if not 0 <= start <= warp.local.shape[1] - width or start in warp.gaps or start + width - 1 in warp.gaps:
         warp.fail(OutOfBounds, BEYOND)
+    return start
+
+
+def _places(warp: Warp, addresses: Array, width: int) -> NDArray[np.int64]:
+    """The bytes (32, width) of registers, each thread at its own address. Raises OutOfBounds."""
+    where = addresses[:, None] - LOCAL_BASE + np.arange(width)
+    wrong = (where < 0) | (where >= warp.local.shape[1]) | np.isin(where, list(warp.gaps))
+    if (bad := wrong.any(axis=1) & warp.active).any():
+        warp.fail(OutOfBounds, BEYOND, lane=int(bad.argmax()))
+    return np.where(wrong, 0, where)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from .access import SMEM, note_write, own, parts
 from .call import Call
 from .clocks import ASYNC, GENERIC, Clock, merged
 from .findings import DivergentBarrier, Finding, MissingFence, Race, Uninitialised
 from .memory import SHARED_BASE
-from .shadow import Access
 from .state import WARP, Mbarrier, NamedBarrier, Wait, Warp
 
 MBARRIER = 8  # bytes
@@ -75,13 +75,13 @@ def warp_sync(_: Call, warp: Warp) -> None:
 def init(call: Call, warp: Warp) -> None:
     """Makes mbarriers for `n` arrivals."""
     block = warp.block
+    for _, lanes, where in parts(warp, SMEM, call.arg(warp, 0), MBARRIER, "makes an mbarrier of"):
+        note_write(warp, block.shared, where, own(warp, lanes))
     for address in _addresses(call, warp):
         old = block.mbarriers.get(address)
         agent = (
             old.agent if old else block.agent(f"TMA for the mbarrier at {block.shared.place(address - SHARED_BASE)}")
         )
-        where = address - SHARED_BASE + np.arange(MBARRIER)
-        block.shared.shadow.write(where, Access(warp.number, block.clocks.now(warp.number), warp.pc, warp.epoch))
         none = np.zeros_like(block.clocks.seen[:, warp.number])
         time = np.zeros_like(none)
         time[0, warp.number] = block.clocks.now(warp.number)

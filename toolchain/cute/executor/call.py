@@ -70,9 +70,11 @@ def moved(value: SSAValue) -> bool:
 
 @dataclass(frozen=True)
 class Row:
-    """`run`: what the instruction does. `aligned`: all threads of the warp do it together. `late`: as many operands as
+    """`run`: what the instruction does. `aligned`: all threads of the warp do it together; `full`: and
+    there must be 32. `late`: as many operands as
     there are results may be without their values yet."""
 
     run: Run
     aligned: bool = False
+    full: bool = False
     late: bool = False

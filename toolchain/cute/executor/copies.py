@@ -12,6 +12,7 @@ from .access import GMEM, SMEM, count, load, note_write, parts
 from .barriers import arrived, mbarrier
 from .call import Call
 from .clocks import GENERIC
+from .findings import OutOfBounds
 from .memory import SHARED_BASE
 from .shadow import Access
 from .state import Warp
@@ -23,6 +24,9 @@ def cp_async(call: Call, warp: Warp) -> None:
     """With a third operand, the bytes to read: the rest becomes zero."""
     width = call.number
     wanted = call.arg(warp, 2) if len(call.ins) == 3 else np.full(len(warp.lanes), width, np.int32)
+    if (wrong := warp.active & ((wanted < 0) | (wanted > width))).any():
+        lane = int(wrong.argmax())
+        warp.fail(OutOfBounds, f"reads {wanted[lane]} bytes for a copy of {width}", lane=lane)
     agent = warp.agent(AGENT)
     data = np.zeros((len(warp.lanes), width), np.uint8)
     for bytes_ in np.unique(wanted[warp.active]):

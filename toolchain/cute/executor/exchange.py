@@ -11,18 +11,23 @@ from typing import Any
 import numpy as np
 
 from .call import Call, Run
+from .findings import Uninitialised
 from .matrices import DTYPES
 from .state import WARP, Array, Ticket, Warp
 
 LAST = WARP - 1
 
 
-def shuffle(lane: Callable[[Call, Warp], Array]) -> Run:
+def shuffle(of: Callable[[Call, Warp], Array]) -> Run:
     """Each thread gets the value of another. A lane outside of the warp stands for the own one."""
 
     def run(call: Call, warp: Warp) -> None:
-        other = lane(call, warp)
+        other = of(call, warp)
         other = np.where((other < 0) | (other > LAST), warp.lanes, other)
+        if (gone := warp.exists & ~warp.exists[other]).any():
+            lane = int(gone.argmax())
+            said = f"takes the value of lane {other[lane]} of the warp, which the block does not have"
+            warp.fail(Uninitialised, said, lane=lane)
         call.give(warp, [call.arg(warp, 0)[other]])
 
     return run

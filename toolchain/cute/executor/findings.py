@@ -76,5 +76,11 @@ class DivergentBarrier(Finding):
     """A barrier, or an instruction of a whole warp, that some of its threads do not reach."""
 
 
+class Undefined(Finding):
+    """An operation gets operands for which it has no result, such as a division by zero."""
+
+    hint_text = "a predicate around the operation, or operands within its range"
+
+
 class NoSemantics(SourceError):
     """An operation that the executor does not know."""

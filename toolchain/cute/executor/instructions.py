@@ -13,7 +13,7 @@ from ..nvvm.location import place
 from . import barriers, copies, exchange, matrices, printing, tensor_memory, tma, wgmma
 from .call import Call, Row
 from .findings import DivergentBarrier, NoSemantics
-from .state import Wait, Warp
+from .state import WARP, Wait, Warp
 
 
 def _nothing(call: Call, warp: Warp) -> None:
@@ -23,11 +23,11 @@ def _nothing(call: Call, warp: Warp) -> None:
 _SM80: dict[str, Row] = {
     "barrier": Row(barriers.barrier, aligned=True),
     "barrier.arrive": Row(barriers.barrier_arrive, aligned=True),
-    "copy.ldmatrix": Row(matrices.ldmatrix, aligned=True),
-    "copy.stmatrix": Row(matrices.stmatrix, aligned=True),
+    "copy.ldmatrix": Row(matrices.ldmatrix, aligned=True, full=True),
+    "copy.stmatrix": Row(matrices.stmatrix, aligned=True, full=True),
     "copy.cp_async": Row(copies.cp_async),
     "copy.cp_async_mbarrier_arrive": Row(copies.mbarrier_arrive),
-    "mma.sync": Row(matrices.mma_sync, aligned=True),
+    "mma.sync": Row(matrices.mma_sync, aligned=True, full=True),
     "shuffle.idx": Row(exchange.shuffle(exchange.by_index), aligned=True),
     "shuffle.xor": Row(exchange.shuffle(exchange.by_xor), aligned=True),
     "shuffle.down": Row(exchange.shuffle(exchange.by_step(1)), aligned=True),
@@ -45,7 +45,7 @@ _SM80: dict[str, Row] = {
     "tanh": Row(exchange.function(np.tanh)),
 }  # fmt: skip
 _SM90: dict[str, Row] = {
-    "mma.wgmma": Row(wgmma.wgmma, aligned=True, late=True),
+    "mma.wgmma": Row(wgmma.wgmma, aligned=True, full=True, late=True),
     "wgmma.fence": Row(wgmma.fence, aligned=True),
     "wgmma.commit_group": Row(wgmma.commit_group, aligned=True),
     "wgmma.wait_group": Row(wgmma.wait_group, aligned=True),
@@ -86,8 +86,8 @@ _SM100: dict[str, Row] = {
     "tmem.alloc": Row(tensor_memory.alloc, aligned=True),
     "tmem.dealloc": Row(tensor_memory.dealloc, aligned=True),
     "tmem.relinquish": Row(_nothing, aligned=True),
-    "tmem.load": Row(tensor_memory.load, aligned=True),
-    "tmem.store": Row(tensor_memory.save, aligned=True),
+    "tmem.load": Row(tensor_memory.load, aligned=True, full=True),
+    "tmem.store": Row(tensor_memory.save, aligned=True, full=True),
     "tmem.wait_load": Row(_nothing, aligned=True),
     "tmem.wait_store": Row(_nothing, aligned=True),
     "tcgen05.mma": Row(tensor_memory.mma),
@@ -121,6 +121,8 @@ def find(op: Operation, ins: list[int], outs: list[int]) -> tuple[Callable[[Warp
     call = Call(op, ins, outs, number, atom)
 
     def run(warp: Warp) -> Wait | None:
+        if row.full and (count := int(warp.exists.sum())) < WARP:
+            warp.fail(DivergentBarrier, f"{WARP} threads of a warp do this together, and this one has {count}")
         if row.aligned and not warp.whole:
             missing = int((warp.exists & ~warp.active).argmax())
             said = "all threads of a warp do this together, and this one is in another branch"

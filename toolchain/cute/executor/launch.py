@@ -21,7 +21,7 @@ from .memory import SHARED_BASE, GlobalMemory, Region
 from .program import Program, program
 from .schedule import run_block
 from .shadow import Shadow
-from .state import Block, Warp
+from .state import NEVER, Block, Ticket, Warp
 
 LEVEL = PIPELINE[:-1]  # the passes before instructions become text
 Grid = int | tuple[int, ...]
@@ -105,13 +105,19 @@ def launch(
                 "shared memory", SHARED_BASE, np.zeros(total, np.uint8), Shadow(total), ready=False, parts=named
             )
             block = Block(made.name, made.steps, place, grid, dims, memory, shared, conflicts)
-            block.warps = [Warp(block, n, registers, made.local_bytes) for n in range(block.clocks.seen.shape[1])]
+            block.warps = [_warp(block, n, registers, made) for n in range(block.clocks.seen.shape[1])]
             steps += run_block(block)
             for region in memory.regions:
                 region.new_block()
     finally:
         memory.write_back()
     return Report(made.name, len(places), steps, conflicts.rows)
+
+
+def _warp(block: Block, number: int, registers: Sequence[Any], made: Program) -> Warp:
+    warp = Warp(block, number, registers, made.local_bytes, made.gaps)
+    warp.pending = {register: Ticket(NEVER) for register in made.undefined}
+    return warp
 
 
 def _three(sizes: Grid) -> tuple[int, int, int]:

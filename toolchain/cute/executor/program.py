@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.dialects import arith, llvm, scf
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Block as IrBlock
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, SSAValue, Use
 
 from ...errors import UsageError
 from ..nvgpu.descriptor_ops import InstructionDescriptorOp, SmemDescriptorOp
@@ -38,22 +38,27 @@ from .steps import (
     special_register,
     store_step,
 )
+from .undefined import check_of
 from .values import constant, kind_of, size_of, space_of
 
+WGMMA = "cute_nvgpu.arch.mma.wgmma"
 LOCAL_GAP = 16  # bytes between the registers of two tensors
 
 
 @dataclass
 class Program:
-    """`constants`: the registers at the beginning. `parameters`: those of the kernel's arguments. `shared_bytes`: of
-    static shared memory."""
+    """`constants`: the registers at the beginning. `parameters`: those of the kernel's arguments. `undefined`: those
+    without a value. `gaps`: the bytes of local memory that belong to no tensor. `shared_bytes`: of static shared
+    memory."""
 
     name: str
     function: llvm.FuncOp
     steps: list[Step] = field(default_factory=list[Step])
     constants: list[Any] = field(default_factory=list[Any])
     parameters: list[int] = field(default_factory=list[int])
+    undefined: list[int] = field(default_factory=list[int])
     local_bytes: int = 0
+    gaps: list[int] = field(default_factory=list[int])
     shared_bytes: int = 0
     uses_dynamic: bool = False
 
@@ -146,6 +151,8 @@ class _Compiler:
             case llvm.ZeroOp() | llvm.UndefOp():
                 kind = kind_of(op.results[0].type)
                 self.fix(op, kind.filled([0] * max(kind.count, 1)))
+                if isinstance(op, llvm.UndefOp) and not all(_may_be_undefined(use) for use in op.results[0].uses):
+                    self.made.undefined.append(outs[0])
             case llvm.AddressOfOp():
                 name = op.global_name.string_value()
                 self.fix(op, self.texts[name] if name in self.texts else np.array([self.symbols[name]]))
@@ -177,7 +184,7 @@ class _Compiler:
             case ReadRegister():
                 self.step(op, special_register(op.name.removeprefix("nvvm.read.ptx.sreg."), outs[0]))
             case _ if (function := function_of(op)) is not None:
-                self.step(op, computed(function, ins, outs[0]), *ins)
+                self.step(op, computed(function, ins, outs[0], check_of(op)), *ins)
             case _:
                 run, uses = find(op, ins, outs)
                 self.step(op, run, *uses)
@@ -188,6 +195,7 @@ class _Compiler:
         start = self.made.local_bytes
         size = count.value.value.data * size_of(op.elem_type)
         self.made.local_bytes += -(-size // LOCAL_GAP) * LOCAL_GAP + LOCAL_GAP
+        self.made.gaps += range(start + size, self.made.local_bytes)
         return np.array([LOCAL_BASE + start])
 
     def branch(self, op: scf.IfOp, condition: int, outs: list[int]) -> None:
@@ -291,6 +299,15 @@ class _Compiler:
                 warp.pc = end - 1
 
         self.replace(check, decide)
+
+
+def _may_be_undefined(use: Use) -> bool:
+    """True for the sums that a product of a warpgroup overwrites."""
+    last = use.operation.operands[-1].owner
+    return (
+        use.operation.name == WGMMA and isinstance(last, arith.ConstantOp)
+        and isinstance(last.value, IntegerAttr) and last.value.value.data == 0
+    )  # fmt: skip
 
 
 def _aligned(size: int, op: llvm.GlobalOp) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import UsageError
+from . import tensor_memory
 from .findings import Deadlock, DivergentBarrier, Finding, Race, Uninitialised
 from .shadow import NOBODY
 from .state import Block, Wait, Warp
@@ -53,8 +54,8 @@ def _run(warp: Warp) -> int:
 
 
 def _explain(block: Block, others: list[Warp], found: Uninitialised) -> None:
-    """Raises Race instead if another warp writes the bytes of shared memory that were read before they were written."""
-    if found.tensor != block.shared.name or found.address is None:
+    """Raises Race instead if another warp writes what was read before it was written."""
+    if found.address is None or found.tensor not in (block.shared.name, tensor_memory.NAME):
         return
     while ready := [warp for warp in others if not warp.done and (warp.wait is None or warp.wait.ready())]:
         for warp in ready:
@@ -62,6 +63,10 @@ def _explain(block: Block, others: list[Warp], found: Uninitialised) -> None:
                 _run(warp)
             except Finding:  # another's mistake; this one is reported first
                 others.remove(warp)
+    if found.tensor == tensor_memory.NAME:
+        if tensor_memory.of(block).written.flat[found.address]:
+            raise Race(found.site, tensor_memory.UNORDERED, tensor=found.tensor, address=found.address)
+        return
     writer = int(block.shared.shadow.writer[found.address])
     if writer != NOBODY:
         step, name = block.steps[block.shared.shadow.step[found.address]], block.clocks.names[writer]

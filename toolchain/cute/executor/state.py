@@ -104,7 +104,9 @@ class Rendezvous:
 class Warp:
     """32 threads. Values of registers are arrays of 32, or of 1 where all threads have the same."""
 
-    def __init__(self, block: Block, number: int, registers: Sequence[Any], local_bytes: int) -> None:
+    def __init__(
+        self, block: Block, number: int, registers: Sequence[Any], local_bytes: int, gaps: Sequence[int] = ()
+    ) -> None:
         self.block, self.number = block, number
         self.lanes = np.arange(WARP)
         self.threads = number * WARP + self.lanes
@@ -117,6 +119,7 @@ class Warp:
         self.wait: Wait | None = None
         self.local: NDArray[np.uint8] = np.zeros((WARP, local_bytes), np.uint8)
         self.valid: NDArray[np.bool_] = np.zeros((WARP, local_bytes), np.bool_)
+        self.gaps = frozenset(gaps)  # bytes of local memory that belong to no tensor
         self.pending: dict[int, Ticket] = {}  # registers without their values, by number
         self.in_flight: dict[int, Ticket] = {}  # the same of local memory, by its first byte
         self.loaded: dict[int, int] = {}  # registers that were loaded from local memory, with their first byte

@@ -16,6 +16,7 @@ from .call import moved
 from .elementwise import select
 from .findings import NoSemantics
 from .state import Warp
+from .undefined import Check
 from .values import kind_of, size_of, space_of
 
 UNIT = 16  # bytes, in a descriptor of shared memory
@@ -67,8 +68,18 @@ def move(sources: list[int], targets: list[int], *, fresh: bool = False) -> Call
     return run
 
 
-def computed(function: Callable[..., Any], ins: list[int], out: int) -> Callable[[Warp], None]:
-    """A register gets what a function makes of others."""
+def computed(
+    function: Callable[..., Any], ins: list[int], out: int, check: Check | None = None
+) -> Callable[[Warp], None]:
+    """A register gets what a function makes of others. `check`: raises a finding for their values."""
+    if check is not None:
+
+        def checked(warp: Warp) -> None:
+            values = [warp.env[i] for i in ins]
+            check(warp, values)
+            warp.env[out] = function(*values)
+
+        return checked
     if len(ins) == 2:
         left, right = ins
 

@@ -18,24 +18,31 @@ from .access import SMEM, note_read, store
 from .barriers import arrived, mbarrier
 from .call import Call
 from .clocks import ASYNC, GENERIC, merged
-from .findings import NoSemantics, OutOfBounds, Race
+from .findings import NoSemantics, OutOfBounds, Race, Uninitialised
 from .matrices import DTYPES, numbers
 from .memory import SHARED_BASE
 from .shadow import Access
 from .state import WARP, WARPGROUP, Block, Warp
-from .wgmma import operand_bytes
+from .wgmma import BASE_OFFSET, operand_bytes
 
 COLUMNS = 512
+NAME = "tensor memory"
+UNORDERED = "no mbarrier orders this after the latest product, which may still write these sums"
 AGENT = "tcgen05"
+LEADING_MODE = 52  # the descriptor's bit that makes its leading bytes an address
 # By the kind of the instruction, the dtypes that a descriptor can name and that numpy has.
+F32 = 1  # the sums' dtype in an instruction descriptor
+KNOWN = 3 << 4 | 7 << 7 | 7 << 10 | 1 << 15 | 1 << 16 | 63 << 17 | 31 << 24  # its bits that the executor knows
 KINDS = {"f16": ("f16", "bf16"), "tf32": ("tf32",), "f8f6f4": ("e4m3", "e5m2")}
 
 
 class TensorMemory:
-    """128 lanes of 512 columns of 32 bits. `allocated`: the columns of each address. `time`: the products so far."""
+    """128 lanes of 512 columns of 32 bits. `written`: whether they have a value. `allocated`: the columns of
+    each address. `time`: the products so far."""
 
     def __init__(self) -> None:
         self.data: NDArray[np.int32] = np.zeros((LANES, COLUMNS), np.int32)
+        self.written: NDArray[np.bool_] = np.zeros((LANES, COLUMNS), np.bool_)
         self.allocated: dict[int, int] = {}
         self.time = 0
 
@@ -54,6 +61,7 @@ def alloc(call: Call, warp: Warp) -> None:
     if start + call.number > COLUMNS:
         warp.fail(OutOfBounds, f"{call.number} columns are asked for, and {COLUMNS - start} are free")
     memory.allocated[start] = call.number
+    memory.written[:, start : start + call.number] = False
     place = np.full((WARP, 1), start, np.int32).view(np.uint8)
     store(warp, SMEM, call.arg(warp, 0), place, mask=warp.lanes == warp.first_active())
 
@@ -78,7 +86,8 @@ def load(call: Call, warp: Warp) -> None:
     memory, columns, lanes = _moved(call, warp, 0, len(call.outs))
     agent = warp.block.agent(AGENT)
     if warp.block.clocks.seen[GENERIC, warp.number, agent] < memory.time:
-        warp.fail(Race, "no mbarrier orders this after the latest product, which may still write these sums")
+        warp.fail(Race, UNORDERED)
+    _check_written(warp, memory, lanes, columns)
     made = np.ascontiguousarray(memory.data[lanes, columns].T)
     floats = str(call.op.results[0].type) == "f32"
     call.give(warp, list(made.view(np.float32) if floats else made))
@@ -88,6 +97,15 @@ def save(call: Call, warp: Warp) -> None:
     """The reverse of `load`."""
     memory, columns, lanes = _moved(call, warp, 0, len(call.ins) - 1)
     memory.data[lanes, columns] = call.registers(warp, 1, len(call.ins) - 1).view(np.int32)
+    memory.written[lanes, columns] = True
+
+
+def _check_written(warp: Warp, memory: TensorMemory, lanes: slice, columns: slice) -> None:
+    if not (known := memory.written[lanes, columns]).all():
+        lane, column = (int(at) for at in np.argwhere(~known)[0])
+        lane, column = lane + lanes.start, column + columns.start
+        said = f"reads lane {lane}, column {column} of {NAME}, which nothing has written"
+        warp.fail(Uninitialised, said, tensor=NAME, address=lane * COLUMNS + column)
 
 
 def _moved(call: Call, warp: Warp, index: int, count: int) -> tuple[TensorMemory, slice, slice]:
@@ -107,6 +125,8 @@ def mma(call: Call, warp: Warp) -> None:
     m, n, depth = (word >> 24 & 31) * 16, (word >> 17 & 63) * 8, 256
     if call.atom not in KINDS or m != LANES or call.arg(warp, 1).dtype != np.int64:
         raise NoSemantics(f"the executor knows tcgen05.mma of {', '.join(KINDS)}, M of {LANES}, A in shared memory")
+    if word & ~KNOWN or word >> 4 & 3 != F32:
+        raise NoSemantics("the executor knows tcgen05.mma with sums of f32, without negation, saturation or sparsity")
     memory, columns = _columns(warp, call.one(warp, 0), n)
     block = warp.block
     memory.time += 1
@@ -117,7 +137,9 @@ def mma(call: Call, warp: Warp) -> None:
     )
     total = a @ b.T
     if call.one(warp, 4):
+        _check_written(warp, memory, slice(0, LANES), columns)
         total = total + memory.data[:, columns].view(np.float32)
+    memory.written[:, columns] = True
     memory.data[:, columns] = total.astype(np.float32).view(np.int32)
 
 
@@ -143,7 +165,9 @@ def _as_wgmma(word: int) -> int:
     found = {number: row for row, number in SWIZZLES["sm_100"].items()}.get(word >> SWIZZLE_BIT["sm_100"] & 7)
     if found is None:
         raise NoSemantics(f"a descriptor of tcgen05 has no swizzle {word >> SWIZZLE_BIT['sm_100'] & 7}")
-    fields = word & ((1 << 46) - 1)
+    if word >> LEADING_MODE & 1:
+        raise NoSemantics("the executor reads descriptors of tcgen05 whose leading bytes are an offset only")
+    fields = word & ((1 << 46) - 1) | word & 7 << BASE_OFFSET
     return fields | SWIZZLES["sm_90"][found] << SWIZZLE_BIT["sm_90"]
 
 

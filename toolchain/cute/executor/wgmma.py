@@ -22,12 +22,13 @@ from .findings import DivergentBarrier, MissingFence, NoSemantics, OutOfBounds
 from .matrices import DTYPES, accumulators, gathered, numbers, table
 from .memory import SHARED_BASE
 from .shadow import Access, Bytes
-from .state import WARP, WARPGROUP, Rendezvous, Ticket, Wait, Warp
+from .state import NEVER, WARP, WARPGROUP, Rendezvous, Ticket, Wait, Warp
 
 GROUP = 8  # rows of a pattern
 SWIZZLES = {32: Swizzle(1, 4, 3), 64: Swizzle(2, 4, 3), 128: Swizzle(3, 4, 3)}  # by the bytes of a row
 ROWS = {field: row for row, field in FIELDS["sm_90"].items() if row}  # by the descriptor's field
 FIELD = 0x3FFF
+BASE_OFFSET = 49  # the descriptor's first bit of it
 
 
 def swizzled(addresses: NDArray[np.int64], swizzle: Swizzle) -> NDArray[np.int64]:
@@ -40,6 +41,8 @@ def operand_bytes(descriptor: int, rows: int, depth: int, width: int, major: str
     """The addresses (rows, depth, width) of the bytes of an operand."""
     start, leading, stride = ((descriptor >> shift & FIELD) << 4 for shift in (0, 16, 32))
     kind = descriptor >> 62 & 3
+    if descriptor >> BASE_OFFSET & 7:
+        raise NoSemantics("the executor reads operands of wgmma and tcgen05 with a base offset of 0 only")
     if kind not in ROWS:
         raise NoSemantics("the executor reads operands of wgmma with a swizzle only")
     row = ROWS[kind]
@@ -93,10 +96,15 @@ def _product(call: Call, warps: list[Warp], time: int) -> None:
         written = any(warp.loaded.get(register) in warp.unfenced for register in call.ins[:count])
         if written or (call.computed and not warp.fenced):
             warp.fail(MissingFence, "an accumulator was written since the last wgmma.fence")
+    keeps = call.one(first, len(call.ins) - 1)
+    for warp in warps if keeps else ():
+        for register in call.ins[:count]:
+            if (ticket := warp.pending.get(register)) is not None and ticket.agent == NEVER:
+                warp.check_ticket(ticket)
     held = np.concatenate([call.registers(warp, 0, count) for warp in warps])
     before = gathered(atom, "c", numbers(held, atom.c))
     total = a @ b.T
-    if call.one(first, len(call.ins) - 1):
+    if keeps:
         total = total + before
     places = table(atom.layout("c"))
     for i, warp in enumerate(warps):

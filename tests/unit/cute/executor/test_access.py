@@ -199,3 +199,26 @@ def test_a_register_that_some_threads_have_written() -> None:
     with pytest.raises(Uninitialised) as found:
         run(some_registers, (np.zeros(9, np.float32),))
     assert isinstance(found.value, Finding) and found.value.site.thread == 8
+
+
+BEYOND = """
+gpu.module @m {
+  llvm.func @k(%x: !llvm.ptr<1>, %i: i32) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32>} {
+    %one = arith.constant 1 : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %a = llvm.alloca %one x !llvm.array<5 x i32> : (i32) -> !llvm.ptr
+    %b = llvm.alloca %one x !llvm.array<4 x i32> : (i32) -> !llvm.ptr
+    %p = llvm.getelementptr %a[INDEX] : (!llvm.ptr, i32) -> !llvm.ptr, i32
+    llvm.store %one, %p : i32, !llvm.ptr
+    llvm.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(("index", "given", "thread"), [("%i", 5, None), ("%t", 0, 5)])
+def test_registers_beyond_those_of_a_tensor(index: str, given: int, thread: int | None) -> None:
+    run(BEYOND.replace("INDEX", "%i"), (np.zeros(1, np.int32), 4))
+    with pytest.raises(OutOfBounds, match="beyond the registers of the tensor") as found:
+        run(BEYOND.replace("INDEX", index), (np.zeros(1, np.int32), given))
+    assert found.value.site.thread == thread

@@ -10,7 +10,7 @@ import pytest
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.ring import Barriers
-from toolchain.cute.executor import Deadlock, DivergentBarrier, Finding, Race, run
+from toolchain.cute.executor import Deadlock, DivergentBarrier, Finding, OutOfBounds, Race, run
 from toolchain.cute.layout import Layout
 
 VECTOR = cute.Array("f32", rank=1)
@@ -168,3 +168,30 @@ def test_clocks_have_room_for_many_mbarriers() -> None:
     out = target(64)
     run(many, (out,))
     assert (out[32:] == 3).all()
+
+
+def test_an_mbarrier_outside_of_shared_memory() -> None:
+    @cute.kernel(VECTOR, threads=1)
+    def made(_out: Any) -> None:
+        arch.instruction("mbarrier.init", Barriers(1, 1).at(1), n=1)
+
+    with pytest.raises(OutOfBounds, match="makes an mbarrier of 8 bytes from byte 8 of shared memory on"):
+        run(made, (target(),))
+
+
+def test_an_mbarrier_where_another_warp_still_reads() -> None:
+    @cute.kernel(VECTOR, threads=64)
+    def made(out: Any) -> None:
+        thread = arch.thread_idx()[0]
+        shared = cute.shared_tensor("f32", Layout(2))
+        with cute.when(cute.same(thread, 0)):
+            shared[0] = 1.0
+            shared[1] = 1.0
+        arch.sync_threads()
+        with cute.when(cute.less(thread, 32)):
+            out[thread] = shared[0]
+        with cute.when(cute.same(thread, 32)):
+            arch.instruction("mbarrier.init", cute.address(shared), n=1)
+
+    with pytest.raises(Race, match=r"mbarrier.init at .*: no barrier orders the two"):
+        run(made, (target(),))

@@ -10,7 +10,7 @@ import pytest
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.ring import Barriers
-from toolchain.cute.executor import MissingWait, Race, run
+from toolchain.cute.executor import MissingWait, OutOfBounds, Race, run
 from toolchain.cute.layout import Layout
 
 VECTOR = cute.Array("f32", rank=1)
@@ -91,3 +91,14 @@ def test_the_bytes_that_are_not_read_become_zero(bytes_: int) -> None:
     source, target = np.ones(4, np.float32), np.full(4, 9, np.float32)
     run(partial, (source[: bytes_ // 4].copy() if bytes_ else source, target))
     assert target.tolist() == [1.0] * (bytes_ // 4) + [0.0] * (4 - bytes_ // 4)
+
+
+@pytest.mark.parametrize("bytes_", [-4, 20])
+def test_more_bytes_than_the_copy_moves(bytes_: int) -> None:
+    @cute.kernel(VECTOR, threads=1)
+    def copying(source: Any) -> None:
+        shared = cute.shared_tensor("f32", Layout(4))
+        arch.instruction("copy.cp_async", cute.address(shared), cute.address(source), bytes_, n=16)
+
+    with pytest.raises(OutOfBounds, match=f"thread 0: reads {bytes_} bytes for a copy of 16"):
+        run(copying, (np.ones(4, np.float32),))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import f32, i1, i8, i32, i64
+from xdsl.dialects.builtin import IndexType, bf16, f16, f32, i1, i8, i32, i64
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.test_value import create_ssa_value
 
@@ -107,3 +109,39 @@ def test_select_keeps_the_dtype() -> None:
 def test_all_that_the_compiler_takes_is_computed() -> None:
     assert {*INT_OPS, *INTRINSICS} <= {*BINARY, *UNARY, math.FmaOp}
     assert set(CASTS) <= {*SIGNED, *FROM_UNSIGNED, *TO_INTEGER, *BITCASTS}
+
+
+LONGS = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(LONGS, LONGS.filter(lambda b: b not in (0, -1)))
+@example(-(2**63), 2)
+def test_divisions_of_64_bits(a: int, b: int) -> None:
+    quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    assert applied(two(arith.DivSIOp, i64), a, b, dtype=np.int64) == quotient
+    assert applied(two(arith.RemSIOp, i64), a, b, dtype=np.int64) == a - quotient * b
+
+
+@pytest.mark.parametrize("dtype", [(np.float32, f32), (np.float16, f16), (ml_dtypes.bfloat16, bf16)])
+def test_minus_zero_is_less_than_zero(dtype: tuple[type, Attribute]) -> None:
+    zeros, type_ = np.array([[0.0, 0.0, -0.0, -0.0], [0.0, -0.0, 0.0, -0.0]], dtype[0]), dtype[1]
+    for kind in (arith.MaximumfOp, arith.MaxnumfOp):
+        assert np.signbit(made(kind, type_)(*zeros)).tolist() == [False, False, False, True]
+    for kind in (arith.MinimumfOp, arith.MinnumfOp):
+        assert np.signbit(made(kind, type_)(*zeros)).tolist() == [False, True, True, True]
+
+
+def made(kind: type[Operation], type_: Attribute) -> Any:
+    return function_of(two(kind, type_))
+
+
+def test_numbers_of_one_bit_have_a_sign() -> None:
+    ones, zeros = np.array([True]), np.array([False])
+    assert not made(arith.AddiOp, i1)(ones, ones)[0]
+    assert made(arith.SubiOp, i1)(zeros, ones)[0]
+    assert made(arith.MinSIOp, i1)(zeros, ones)[0] and not made(arith.MaxSIOp, i1)(zeros, ones)[0]
+    less = function_of(arith.CmpiOp(create_ssa_value(i1), create_ssa_value(i1), "slt"))
+    assert less is not None and less(ones, zeros)[0] and not less(zeros, ones)[0]
+    assert applied(arith.SIToFPOp(create_ssa_value(i1), f32), True, dtype=np.bool_) == -1.0
+    assert applied(arith.UIToFPOp(create_ssa_value(i1), f32), True, dtype=np.bool_) == 1.0
+    assert applied(arith.IndexCastOp(create_ssa_value(i1), IndexType()), True, dtype=np.bool_) == -1

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import f32, i32
 
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
-from toolchain.cute.executor import DivergentBarrier, run
+from toolchain.cute.executor import DivergentBarrier, Uninitialised, run
 
 VECTOR = cute.Array("f32", rank=1)
 LANES = np.arange(32)
@@ -116,3 +116,14 @@ def divergent(target: Any) -> None:
 def test_a_shuffle_in_a_branch_of_some_threads() -> None:
     with pytest.raises(DivergentBarrier, match="thread 7: all threads of a warp do this together"):
         run(divergent, (np.zeros(32, np.float32),))
+
+
+@cute.kernel(VECTOR, threads=40)
+def reduced(target: Any) -> None:
+    thread = arch.thread_idx()[0]
+    target[thread] = cute.Scalar(arch.instruction("shuffle.down", cute.scalar(1.0), results=[f32], n=8)[0])
+
+
+def test_a_shuffle_from_a_lane_that_the_block_does_not_have() -> None:
+    with pytest.raises(Uninitialised, match="thread 32: takes the value of lane 8 of the warp, which the"):
+        run(reduced, (np.zeros(40, np.float32),))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import i32
 
 from tests.compile.cute.atoms.copy_kernel import one_copy
 from tests.compile.cute.atoms.kernel import one_atom
+from toolchain.cute import dsl as cute
 from toolchain.cute.atoms import MatrixCopyAtom, MmaAtom, atoms, copies
-from toolchain.cute.executor import run
+from toolchain.cute.dsl import arch
+from toolchain.cute.executor import DivergentBarrier, run
 from toolchain.cute.executor.matrices import DTYPES
-from toolchain.cute.layout import size
+from toolchain.cute.layout import Layout, size
 
 BY_WARP = [atom for atom in atoms().values() if atom.threads == 32 and not atom.sparse and atom.c != "f16"]
 
@@ -51,3 +54,14 @@ def test_tf32_reads_19_bits() -> None:
     d = np.zeros_like(c)
     run(one_atom(atom), (a, b, c, d))
     assert d[0, 0] == 1 + 2.0**-10
+
+
+@cute.kernel(threads=8)
+def narrow() -> None:
+    shared = cute.shared_tensor("f16", Layout(64))
+    arch.instruction("copy.ldmatrix", cute.address(shared), results=[i32], atom="ldmatrix.x1")
+
+
+def test_a_warp_that_is_not_whole() -> None:
+    with pytest.raises(DivergentBarrier, match="32 threads of a warp do this together, and this one has 8"):
+        run(narrow, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolchain.cute.executor import run
+from toolchain.cute.executor import Uninitialised, run
 from toolchain.errors import UsageError
 
 
@@ -110,3 +110,8 @@ def test_a_kernel_by_name_with_threads_and_blocks_in_two_dimensions() -> None:
 def test_wrong_launches(args: tuple[object, ...], options: dict[str, object], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         run(SEVERAL, args, **options)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_value_that_is_undefined_is_not_zero() -> None:
+    with pytest.raises(Uninitialised, match=r"arith.addi at <kernel>:\d+:\d+, .*a register is used that nothing"):
+        result("%u = llvm.mlir.undef : i32\n %r = arith.addi %t, %u : i32")

@@ -16,7 +16,7 @@ from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.ring import Barriers
 from toolchain.cute.executor import TensorMap, run
-from toolchain.cute.executor.findings import NoSemantics, OutOfBounds, Race
+from toolchain.cute.executor.findings import NoSemantics, OutOfBounds, Race, Uninitialised
 from toolchain.cute.layout import Layout
 
 DTYPES: dict[str, Any] = {"bf16": ml_dtypes.bfloat16, "f16": np.float16}
@@ -78,7 +78,7 @@ def read(thread: Any, address: Any, atom: str = "32x32b.x1") -> None:
     arch.instruction("tmem.load", lane(thread, address), results=[f32], atom=atom)
 
 
-def product(thread: Any, address: Any, *, wait: bool) -> None:
+def product(thread: Any, address: Any, *, wait: bool, adds: int = 0, atom: str = "tcgen05.m128n32k16.f32.bf16") -> None:
     """One product of zeros, and a load of its sums."""
     side = cute.shared_tensor("bf16", Layout((128, 64), (64, 1)), swizzle=cute.Swizzle(3, 4, 3))
     done = Barriers(1, 1)
@@ -90,8 +90,8 @@ def product(thread: Any, address: Any, *, wait: bool) -> None:
     arch.sync_threads()
     with cute.when(cute.same(thread, 0)):
         word = arch.smem_descriptor(cute.address(side), "sm_100", stride=1024)
-        described = arch.instruction_descriptor("tcgen05.m128n32k16.f32.bf16")
-        arch.instruction("tcgen05.mma", address, word, word, described, 0, atom="f16")
+        described = arch.instruction_descriptor(atom)
+        arch.instruction("tcgen05.mma", address, word, word, described, adds, atom="f16")
         arch.instruction("tcgen05.commit", done.at(0), atom="single")
     if wait:
         done.wait(0)
@@ -103,6 +103,21 @@ CASES: list[tuple[Callable[[Any, Any, Any], None], type[Exception], str]] = [
     (lambda _thread, address, _: read(0, address), OutOfBounds, r"warp \d reaches lanes \d+ to \d+, not 0"),
     (lambda thread, address, _: read(thread, cute.ssa(cute.number(address) + 32)), OutOfBounds, "not allocated"),
     (
+        lambda thread, address, _: read(thread, address),
+        Uninitialised,
+        r"lane \d+, column 0 of tensor memory, which nothing",
+    ),
+    (
+        lambda thread, address, _: product(thread, address, wait=True, adds=1),
+        Uninitialised,
+        "lane 0, column 0 of tensor memory, which nothing",
+    ),
+    (
+        lambda thread, address, _: product(thread, address, wait=True, atom="tcgen05.m128n32k16.f16.f16"),
+        NoSemantics,
+        "with sums of f32",
+    ),
+    (
         lambda thread, address, _: read(thread, address, "16x64b.x1"),
         NoSemantics,
         "32x32b only",
@@ -110,7 +125,9 @@ CASES: list[tuple[Callable[[Any, Any, Any], None], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "kind", "said"), CASES, ids=["race", "lanes", "columns", "shape"])
+@pytest.mark.parametrize(
+    ("body", "kind", "said"), CASES, ids=["race", "lanes", "columns", "unwritten", "sums", "f16", "shape"]
+)
 def test_what_is_wrong_is_found(body: Callable[[Any, Any, Any], None], kind: type[Exception], said: str) -> None:
     with pytest.raises(kind, match=said):
         launch(kernel(body))

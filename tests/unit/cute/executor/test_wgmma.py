@@ -12,8 +12,9 @@ from tests.compile.cute.nvgpu.registers import two_products
 from tests.unit.cute.executor.mutate import without
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
-from toolchain.cute.executor import DivergentBarrier, MissingFence, MissingWait, Race, run
+from toolchain.cute.executor import DivergentBarrier, MissingFence, MissingWait, NoSemantics, Race, Uninitialised, run
 from toolchain.cute.executor.memory import SHARED_BASE
+from toolchain.cute.executor.wgmma import operand_bytes
 from toolchain.cute.layout import Layout
 from toolchain.cute.nvgpu.descriptor import SharedOperand
 
@@ -50,7 +51,7 @@ def test_a_missing_operation(name: str, which: int, wanted: type[Exception]) -> 
         run(mistaken, (*(numbers(64, 64) for _ in range(3)), np.zeros((64, 64), np.float32)))
 
 
-def product(major_a: str, major_b: str, columns: int) -> cute.Kernel:
+def product(major_a: str, major_b: str, columns: int, *, filled: bool = True) -> cute.Kernel:
     """out (64, columns) = A x B with K = 64; each operand with K or with M (N) side by side in shared memory."""
     mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{columns}k16.f32.bf16"), (1, 1, 1))
 
@@ -70,7 +71,8 @@ def product(major_a: str, major_b: str, columns: int) -> cute.Kernel:
         arch.instruction("fence.proxy_async")
         arch.sync_threads()
         sums = cute.make_fragment(mma.partition("c", Layout((64, columns)))[1].shape, "f32")
-        cute.fill(sums, 0.0)
+        if filled:
+            cute.fill(sums, 0.0)
         arch.instruction("wgmma.fence")
         left, right = (cute.partition(mma, o, t, thread) for o, t in zip("AB", shared, strict=True))
         cute.gemm(mma, sums, left, right, sums)
@@ -126,3 +128,14 @@ gpu.module @kernels {
     found = np.zeros(1, np.int64)
     run(text, (found,))
     assert found[0] == SharedOperand("k", 16, 1024).fields | (SHARED_BASE + 32) >> 4
+
+
+def test_sums_that_nothing_has_written() -> None:
+    mistaken = product("k", "k", 64, filled=False)
+    with pytest.raises(Uninitialised, match=r"mma.wgmma at .*a register is used that nothing has written"):
+        run(mistaken, (numbers(64, 64), numbers(64, 64), np.zeros((64, 64), np.float32)))
+
+
+def test_a_descriptor_with_a_base_offset() -> None:
+    with pytest.raises(NoSemantics, match="base offset of 0"):
+        operand_bytes(1 << 62 | 1 << 49, 8, 16, 2, "k")
