@@ -16,7 +16,7 @@ from kernels_cute.attention import maps as maps_of
 from kernels_cute.attention_walk import Tiles
 from tests.unit.cute.executor.mutate import without
 from toolchain.cute import dsl as cute
-from toolchain.cute.executor import Deadlock, MissingWait, Race, Report, TensorMap, run
+from toolchain.cute.executor import Deadlock, MissingFence, MissingWait, Race, Report, TensorMap, run
 
 ARCH = "cute_nvgpu.arch."
 PLAIN = Tiles(keys=32)
@@ -79,10 +79,14 @@ def test_what_overflows_relative_to_its_anchor_is_made_again(anchored: cute.Kern
 
 MISTAKES = [
     (f"{ARCH}mbarrier.wait", 1, MissingWait),  # of the loader: it overwrites keys
-    (f"{ARCH}mbarrier.wait", 2, MissingWait),  # or values
-    (f"{ARCH}mbarrier.wait", 5, MissingWait),  # of the computing warps, in the loop over tiles that the mask cuts
-    (f"{ARCH}mbarrier.wait", 7, MissingWait),  # and in the loop over whole ones
+    (f"{ARCH}mbarrier.wait", 2, Race),  # or values, for which the others have waited by then
+    (f"{ARCH}mbarrier.wait", 4, MissingWait),  # of the computing warps, for queries
+    (f"{ARCH}mbarrier.wait", 5, MissingWait),  # for keys, in the loop over tiles that the mask cuts
+    (f"{ARCH}mbarrier.wait", 6, MissingWait),  # and for values
+    (f"{ARCH}mbarrier.wait", 7, MissingWait),  # in the loop over whole ones, for keys
+    (f"{ARCH}mbarrier.wait", 8, MissingWait),  # and for values
     (f"{ARCH}mbarrier.arrive", 0, Deadlock),
+    (f"{ARCH}wgmma.fence", 1, MissingFence),  # sums were scaled and weights made
     (f"{ARCH}wgmma.wait_group", 0, MissingWait),  # scores are used
     (f"{ARCH}wgmma.wait_group", 1, MissingWait),  # values are overwritten
     (f"{ARCH}warp_sync", 0, Race),  # a lane says that the warp's sums are unsound, the others read it
@@ -94,3 +98,9 @@ def test_a_missing_operation_is_named(anchored: cute.Kernel, name: str, which: i
     with pytest.raises(wanted) as found:
         launch(without(anchored, name, which), ANCHORED, inputs("bf16", 200, 200, towering=True), 1)
     assert "kernels_cute/" in found.value.site.location
+
+
+def test_queries_that_are_overwritten_are_named(anchored: cute.Kernel) -> None:
+    """Only a tile of queries with few keys: with many of them the wait for a free tile of keys is enough."""
+    with pytest.raises(MissingWait, match=r"copy\.tma_load"):
+        launch(without(anchored, f"{ARCH}mbarrier.wait", 0), ANCHORED, inputs("bf16", 1, 1, b=3), 1)

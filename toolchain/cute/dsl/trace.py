@@ -217,7 +217,9 @@ def shared_address(size: int, align: int) -> SSAValue:
     start = -(-trace.shared_bytes // align) * align
     trace.shared_bytes = start + size
     where = caller()
-    trace.shared.append((start, size, f"the shared tensor of {where.filename.data}:{where.line.data}"))
+    place = f"{where.filename.data}:{where.line.data}"
+    before = sum(name.endswith(f" of {place}") for _, _, name in trace.shared)
+    trace.shared.append((start, size, f"the shared tensor{f' {before + 1}' if before else ''} of {place}"))
     builder = Emitter(InsertPoint.at_start(trace.entry))
     if trace.shared_base is None:
         trace.shared_base = builder.insert(llvm.AddressOfOp(SHARED_SYMBOL, SHARED)).result

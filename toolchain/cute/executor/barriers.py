@@ -78,10 +78,8 @@ def init(call: Call, warp: Warp) -> None:
     for _, lanes, where in parts(warp, SMEM, call.arg(warp, 0), MBARRIER, "makes an mbarrier of"):
         note_write(warp, block.shared, where, own(warp, lanes))
     for address in _addresses(call, warp):
-        old = block.mbarriers.get(address)
-        agent = (
-            old.agent if old else block.agent(f"TMA for the mbarrier at {block.shared.place(address - SHARED_BASE)}")
-        )
+        # A new agent, not one by name: the phases begin anew, and two mbarriers of one line of Python have one name.
+        agent = block.clocks.agent(f"TMA for the mbarrier at {block.shared.place(address - SHARED_BASE)}")
         none = np.zeros_like(block.clocks.seen[:, warp.number])
         time = np.zeros_like(none)
         time[0, warp.number] = block.clocks.now(warp.number)

@@ -14,6 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from .findings import DivergentBarrier
 from .state import WARP, Array, Wait, Warp
 
+WGMMA = "cute_nvgpu.arch.mma.wgmma"
 Run = Callable[["Call", Warp], "Wait | None"]
 
 
@@ -26,11 +27,6 @@ class Call:
     outs: Sequence[int]
     number: int = 0
     atom: str = ""
-
-    @property
-    def computed(self) -> bool:
-        """True if operands in the place of results are new values, which no such instruction has made."""
-        return not all(map(moved, self.op.operands[: len(self.outs)]))
 
     def arg(self, warp: Warp, index: int) -> Array:
         """An operand, one row for each thread."""
@@ -60,19 +56,23 @@ class Call:
             warp.pending.pop(register, None)
 
 
+def origin(value: SSAValue) -> SSAValue:
+    """The value that `registers` passes on, which writes no register."""
+    while isinstance(owner := value.owner, Operation) and owner.name == "cute_nvgpu.arch.registers":
+        value = owner.operands[owner.results.index(value)]
+    return value
+
+
 def moved(value: SSAValue) -> bool:
     """True if an instruction of a warpgroup or a slot has given the value: to pass it on writes no register anew."""
-    owner = value.owner
-    if not isinstance(owner, Operation):
-        return True
-    return isinstance(owner, llvm.LoadOp) or owner.name in ("cute_nvgpu.arch.mma.wgmma", "cute_nvgpu.arch.registers")
+    owner = origin(value).owner
+    return not isinstance(owner, Operation) or isinstance(owner, llvm.LoadOp) or owner.name == WGMMA
 
 
 @dataclass(frozen=True)
 class Row:
-    """`run`: what the instruction does. `aligned`: all threads of the warp do it together; `full`: and
-    there must be 32. `late`: as many operands as
-    there are results may be without their values yet."""
+    """`run`: what the instruction does. `aligned`: all threads of the warp do it together; `full`: and there must be
+    32. `late`: as many operands as there are results may be without their values yet."""
 
     run: Run
     aligned: bool = False

@@ -19,6 +19,7 @@ from ...errors import UsageError
 from ..nvgpu.descriptor_ops import InstructionDescriptorOp, SmemDescriptorOp
 from ..nvvm.dialect import ReadRegister
 from .access import LOCAL_BASE, SMEM
+from .call import WGMMA
 from .elementwise import function_of, select
 from .findings import NoSemantics
 from .instructions import find
@@ -41,7 +42,6 @@ from .steps import (
 from .undefined import check_of
 from .values import constant, kind_of, size_of, space_of
 
-WGMMA = "cute_nvgpu.arch.mma.wgmma"
 LOCAL_GAP = 16  # bytes between the registers of two tensors
 
 

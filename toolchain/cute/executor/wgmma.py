@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.dialects import arith, llvm
+from xdsl.ir import Operation
 
 from ..atoms import find
 from ..layout import Swizzle
 from ..nvgpu.descriptor_ops import SWIZZLES as FIELDS
 from .access import SMEM, note_read, store
-from .call import Call
+from .call import Call, moved, origin
 from .clocks import ASYNC
 from .findings import DivergentBarrier, MissingFence, NoSemantics, OutOfBounds
 from .matrices import DTYPES, accumulators, gathered, numbers, table
@@ -24,6 +26,8 @@ from .memory import SHARED_BASE
 from .shadow import Access, Bytes
 from .state import NEVER, WARP, WARPGROUP, Rendezvous, Ticket, Wait, Warp
 
+FENCE = "cute_nvgpu.arch.wgmma.fence"
+CONSTANTS = (arith.ConstantOp, llvm.ZeroOp, llvm.UndefOp)
 GROUP = 8  # rows of a pattern
 SWIZZLES = {32: Swizzle(1, 4, 3), 64: Swizzle(2, 4, 3), 128: Swizzle(3, 4, 3)}  # by the bytes of a row
 ROWS = {field: row for row, field in FIELDS["sm_90"].items() if row}  # by the descriptor's field
@@ -92,10 +96,11 @@ def _product(call: Call, warps: list[Warp], time: int) -> None:
     else:
         a = _operand(call, warps, access, "a", count, majors[0])
     b = _operand(call, warps, access, "b", count + (held_a or 1), majors[1])
+    computed, late = _computed(call.op, count + held_a)
     for warp in warps:
-        written = any(warp.loaded.get(register) in warp.unfenced for register in call.ins[:count])
-        if written or (call.computed and not warp.fenced):
-            warp.fail(MissingFence, "an accumulator was written since the last wgmma.fence")
+        written = late or any(warp.loaded.get(register) in warp.unfenced for register in call.ins[: count + held_a])
+        if written or (computed and not warp.fenced):
+            warp.fail(MissingFence, "a register of the product was written since the last wgmma.fence")
     keeps = call.one(first, len(call.ins) - 1)
     for warp in warps if keeps else ():
         for register in call.ins[:count]:
@@ -111,6 +116,19 @@ def _product(call: Call, warps: list[Warp], time: int) -> None:
         call.give(warp, accumulators(atom, total, places[i * WARP : (i + 1) * WARP]))
         for register in call.outs:
             warp.pending[register] = Ticket(access.agent, time, warp.pc)
+
+
+def _computed(op: Operation, count: int) -> tuple[bool, bool]:
+    """Whether one of the first operands is a new value, and whether one is computed after the block's last fence."""
+    made = {origin(value).owner for value in op.operands[:count] if not moved(value)}
+    if all(isinstance(owner, CONSTANTS) for owner in made):
+        return bool(made), False
+    before = op.prev_op
+    late = False
+    while before is not None and before.name != FENCE:
+        late |= before in made and not isinstance(before, CONSTANTS)
+        before = before.prev_op
+    return True, late and before is not None
 
 
 def _operand(call: Call, warps: list[Warp], access: Access, operand: str, index: int, major: str) -> Any:

@@ -154,3 +154,56 @@ def test_bytes_side_by_side() -> None:
     target = np.zeros_like(source)
     run(by_bulk, (source, target))
     assert (target == source).all()
+
+
+def two_boxes(waits: tuple[int, ...], *, again: bool = False) -> cute.Kernel:
+    """Two boxes with an mbarrier for each; both are read after some of the waits. `again`: both go through the second
+    mbarrier, which is made anew between the two."""
+
+    @cute.kernel(cute.TensorMap(), cute.Array("f32"), threads=32)
+    def made(source: Any, target: Any) -> None:
+        thread = arch.thread_idx()[0]
+        rings = [Barriers(1, 1) for _ in range(2)]
+        tiles = [cute.shared_tensor("f32", Layout(BOX, (32, 1)), align=128) for _ in range(2)]
+
+        def bring(number: int, ring: Barriers) -> None:
+            with cute.when(cute.same(thread, 0)):
+                ring.expect(0, BYTES)
+                arch.instruction("copy.tma_load", cute.address(tiles[number]), source, ring.at(0), 0, 0)
+            arch.instruction("warp_sync")
+
+        for ring in rings:
+            with cute.when(cute.same(thread, 0)):
+                ring.init()
+                arch.instruction("fence.proxy_async")
+        bring(0, rings[1 if again else 0])
+        if again:
+            rings[1].wait(0)
+            with cute.when(cute.same(thread, 0)):
+                arch.instruction("mbarrier.inval", rings[1].at(0))
+                rings[1].init()
+                arch.instruction("fence.proxy_async")
+        bring(1, rings[1])
+        for number in waits:
+            rings[number].wait(0)
+        for tile in tiles:
+            target[0, thread] = tile[0, thread]
+
+    return made
+
+
+def boxes() -> tuple[TensorMap, Array]:
+    return TensorMap(np.ones(BOX, np.float32), BOX), np.zeros(BOX, np.float32)
+
+
+@pytest.mark.parametrize("waits", [(0,), (1,)])
+def test_a_wait_for_one_mbarrier_is_none_for_another_of_the_same_line(waits: tuple[int, ...]) -> None:
+    run(two_boxes((0, 1)), boxes())
+    with pytest.raises(MissingWait, match=r"still writes: nothing has waited for it"):
+        run(two_boxes(waits), boxes())
+
+
+def test_a_wait_for_an_mbarrier_is_none_for_the_one_after_it() -> None:
+    run(two_boxes((1,), again=True), boxes())
+    with pytest.raises(MissingWait, match="of the shared tensor 2 of"):
+        run(two_boxes((), again=True), boxes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import ml_dtypes
@@ -51,7 +52,9 @@ def test_a_missing_operation(name: str, which: int, wanted: type[Exception]) -> 
         run(mistaken, (*(numbers(64, 64) for _ in range(3)), np.zeros((64, 64), np.float32)))
 
 
-def product(major_a: str, major_b: str, columns: int, *, filled: bool = True) -> cute.Kernel:
+def product(
+    major_a: str, major_b: str, columns: int, *, filled: bool = True, held: bool = False, late: bool = False
+) -> cute.Kernel:
     """out (64, columns) = A x B with K = 64; each operand with K or with M (N) side by side in shared memory."""
     mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{columns}k16.f32.bf16"), (1, 1, 1))
 
@@ -73,6 +76,10 @@ def product(major_a: str, major_b: str, columns: int, *, filled: bool = True) ->
         sums = cute.make_fragment(mma.partition("c", Layout((64, columns)))[1].shape, "f32")
         if filled:
             cute.fill(sums, 0.0)
+        if late:
+            sums[0] = a[thread % 64, 0].to("f32") * 0.0
+        if held:
+            cute.hold(sums)
         arch.instruction("wgmma.fence")
         left, right = (cute.partition(mma, o, t, thread) for o, t in zip("AB", shared, strict=True))
         cute.gemm(mma, sums, left, right, sums)
@@ -139,3 +146,25 @@ def test_sums_that_nothing_has_written() -> None:
 def test_a_descriptor_with_a_base_offset() -> None:
     with pytest.raises(NoSemantics, match="base offset of 0"):
         operand_bytes(1 << 62 | 1 << 49, 8, 16, 2, "k")
+
+
+def test_registers_that_are_only_held_after_the_fence_count_as_written_before() -> None:
+    given = (numbers(64, 64), numbers(64, 64), np.zeros((64, 64), np.float32))
+    run(product("k", "k", 64, held=True), given)
+    with pytest.raises(MissingFence, match="a register of the product was written"):
+        run(without(product("k", "k", 64, held=True), "cute_nvgpu.arch.wgmma.fence"), given)
+
+
+@pytest.mark.parametrize("kernel", [product("k", "k", 64, late=True), two_products()], ids=["sums", "a"])
+def test_a_fence_that_comes_before_registers_are_written(kernel: cute.Kernel) -> None:
+    module = kernel.module.clone()
+    fence = [op for op in module.walk() if op.name == "cute_nvgpu.arch.wgmma.fence"][-1]
+    written = next(op for op in module.walk() if op.name in ("arith.truncf", "arith.mulf"))
+    block = written.parent
+    assert block is not None and block is fence.parent
+    fence.detach()
+    block.insert_op_before(fence, written)
+    given = [numbers(64, 64) for _ in range(len(kernel.names) - 1)]
+    run(kernel, (*given, np.zeros((64, 64), np.float32)))
+    with pytest.raises(MissingFence):
+        run(dataclasses.replace(kernel, module=module), (*given, np.zeros((64, 64), np.float32)))
