@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -75,7 +76,8 @@ def processors() -> int:
 
 
 def times_in_turn(sides: Mapping[str, Callable[[], None]]) -> dict[str, list[float]]:
-    """The microseconds of a launch of each side in each round. A round runs a CUDA graph of each side."""
+    """The microseconds of a launch of each side in each round. A round runs a CUDA graph of each side, in an order of
+    its own: at its limit of power a GPU's clock depends on the work before."""
     graphs: dict[str, Any] = {}
     for label, launch in sides.items():
         launch()
@@ -85,11 +87,13 @@ def times_in_turn(sides: Mapping[str, Callable[[], None]]) -> dict[str, list[flo
             for _ in range(LAUNCHES):
                 launch()
     times: dict[str, list[float]] = {label: [] for label in sides}
+    draw, order = random.Random(0), list(sides)
     for number in range(-WARM_UP, ROUNDS):
-        for label, graph in graphs.items():
+        draw.shuffle(order)
+        for label in order:
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             start.record()
-            graph.replay()
+            graphs[label].replay()
             end.record()
             end.synchronize()
             if number >= 0:
