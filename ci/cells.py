@@ -9,7 +9,6 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from conformance.cases import CASES
-from conformance.cells import borrows
 from conformance.result import Results
 from gpt.conformance.models import SUITES
 from toolchain.entry import DTYPES
@@ -69,11 +68,8 @@ class Again:
         python = _python()
         commands: list[list[str]] = []
         if self.bundle is None:
-            whole = any(cell.op in SUITES for cell in cells)  # a model launches every op
             target = ["--no-targets"] if cell.target == CPU else ["--target", cell.target]
-            # A model that borrows ops needs the other source's entries too.
-            chosen = ["--dtype", cell.dtype] if whole and borrows(cell.source) else only
-            words = [*target, *chosen, *([] if whole else ops), "--force", "--output", str(made)]
+            words = [*target, *only, *ops, "--force", "--output", str(made)]
             commands.append([python, "-m", "tilestack", "compile", *words])
         module = ["toolchain.native.gpu"] if self.container else ["tilestack", "matrix", "run"]
         executor = self.executor or (CPU if cell.target == CPU else "cuda")

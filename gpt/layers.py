@@ -28,7 +28,7 @@ class Launch(Protocol):
 
 
 class Layers:
-    """The layers of one model. `launch` is called for each op; `dtype` is that of the matrix products."""
+    """The layers of one model. `launch` is called for each op; `dtype` is the model's."""
 
     def __init__(self, launch: Launch, weights: Mapping[str, DeviceBuffer], plan: Plan, dtype: str) -> None:
         self._launch, self._weights, self._plan, self._dtype = launch, weights, plan, dtype
@@ -127,11 +127,7 @@ class Layers:
 
     def launch(self, op: str, **args: DeviceBuffer | float) -> None:
         """Launch one op in the model's dtype for it."""
-        spec = ops()[op]
-        # tf32 only changes how matrices are multiplied: the other ops of a tf32 model run in f32
-        dtype = self._dtype if spec.products else self._plan.storage
-        typed = any(param.dtype == "T" for param in spec.params)
-        self._launch(op, dtype if typed else "f32", **args)
+        self._launch(op, ops()[op].dtype_in(self._dtype), **args)
 
     def _layer_weights(self, layer: int) -> Callable[[str], dict[str, DeviceBuffer]]:
         return lambda name: self._named(f"h.{layer}.{name}")

@@ -47,7 +47,9 @@ def add(commands: Any) -> None:
     targets.add_argument("--all-targets", action="store_true", help="every target that the assembler knows")
     targets.add_argument("--full", action="store_true", help="every entry for every default target")
     targets.add_argument("--no-targets", action="store_true", help="bytecode only, for the CPU interpreter")
-    made.add_argument("--op", action="append", default=[], help="only this op; repeat")
+    made.add_argument(
+        "--op", action="append", default=[], help="only this op, or forward: all that a model launches; repeat"
+    )
     made.add_argument("--dtype", action="append", default=[], help="only this dtype; repeat")
     made.add_argument("--entries", type=_pattern, metavar="REGEX", help="only entries whose SOURCE/SYMBOL has a match")
     made.add_argument("--output", type=Path, default=Path("build/bundle"), metavar="DIR", help="default build/bundle")
@@ -67,19 +69,28 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 def chosen_entries(args: argparse.Namespace) -> list[tuple[str, EntrySpec]]:
     """The entries asked for, each with its source's package. Raises UsageError if there are none."""
+    from gpt.conformance.models import SUITES
     from toolchain.pipeline import load_source
 
-    for name, known in (("op", list(ops())), ("dtype", list(DTYPES))):
+    from . import selection
+
+    for name, known in (("op", [*ops(), *SUITES]), ("dtype", list(DTYPES))):
         if unknown := [x for x in getattr(args, name) if x not in known]:
             raise UsageError(f"no {name} {', '.join(unknown)}", hint=f"one of {', '.join(known)}")
-    modules = SOURCES.values() if args.source == "all" else [SOURCES[args.source]]
-    entries = [(module, spec) for module in modules for spec in load_source(module).entries()]
+    sources = list(SOURCES) if args.source == "all" else [args.source]
+    of_models = selection.of_models(sources, args.dtype)
+
+    def asked(spec: EntrySpec) -> bool:
+        if of_models(spec) and any(suite in args.op for suite in SUITES):
+            return True
+        own = spec.source in sources and (not args.dtype or spec.dtype in args.dtype)
+        return own and (not args.op or spec.op in args.op)
+
     wanted = [
         (module, spec)
-        for module, spec in entries
-        if (not args.op or spec.op in args.op)
-        and (not args.dtype or spec.dtype in args.dtype)
-        and (args.entries is None or args.entries.search(f"{spec.source}/{spec.symbol}"))
+        for module in SOURCES.values()
+        for spec in load_source(module).entries()
+        if asked(spec) and (args.entries is None or args.entries.search(f"{spec.source}/{spec.symbol}"))
     ]
     if not wanted:
         raise UsageError("no entry has this op, dtype and name", hint="tilestack matrix list shows what there is")

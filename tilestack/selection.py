@@ -8,7 +8,7 @@ model launches there; and the bytecode of every portable entry, which the interp
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.cells import borrows
@@ -17,7 +17,7 @@ from gpt.conformance.models import forward_cases
 from gpt.launches import DryExecutor, continue_texts, forward_passes, launched
 from gpt.model import GPT
 from gpt.weights import Weights
-from toolchain.entry import DTYPES, EntrySpec
+from toolchain.entry import DTYPES, EntrySpec, ops
 from toolchain.errors import BundleError, LaunchError
 from toolchain.sources import load_source, packages
 from toolchain.targets import Target
@@ -115,6 +115,14 @@ def entries_used(
     for use in uses:
         found |= {(s.source, s.symbol): s for s in launched(specs, config, tensors, dtype, executor, use)}
     return [spec for spec in specs if (spec.source, spec.symbol) in found]
+
+
+def of_models(sources: Collection[str], dtypes: Collection[str]) -> Callable[[EntrySpec], bool]:
+    """Whether models with the kernels of these sources, in these dtypes (none: in any), may launch an entry: one of the
+    source, or of the source that it borrows from, in the dtype that the op has in such a model."""
+    lenders = {*sources, *(borrows(source) for source in sources)}
+    launched = {(name, op.dtype_in(dtype)) for name, op in ops().items() for dtype in dtypes or DTYPES}
+    return lambda spec: spec.source in lenders and (spec.op, spec.dtype) in launched
 
 
 def with_borrowed(package: str) -> list[EntrySpec]:

@@ -99,6 +99,13 @@ class OpSpec:
     def outputs(self) -> tuple[Param, ...]:
         return tuple(p for p in self.params if p.role == "output")
 
+    def dtype_in(self, dtype: str) -> str:
+        """The dtype of the entries that a model in `dtype` launches. tf32 only changes how matrices are multiplied: the
+        other ops of a tf32 model run in f32, and so does an op whose arrays have dtypes of their own."""
+        if not any(param.dtype == "T" for param in self.params):
+            return "f32"
+        return "f32" if dtype == "tf32" and not self.products else dtype
+
     @property
     def signature(self) -> list[str]:
         """Its parameters in words, in ABI order. A kernel is compiled for exactly these."""

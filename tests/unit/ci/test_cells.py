@@ -46,18 +46,14 @@ def test_a_cell_is_compiled_and_run() -> None:
     assert " ".join(words(run)).endswith("--executor cuda --source mlir --dtype bf16 --op gelu --seed 7")
 
 
-def test_a_model_is_compiled_with_every_op() -> None:
+def test_cells_that_share_a_bundle_are_compiled_and_run_by_the_same_words() -> None:
     compiled, run = commands(Again(full=True), "gelu-py-f32-cpu", "forward-py-f32-cpu")
-    assert "--op" not in compiled and "--no-targets" in compiled
+    assert " ".join(words(compiled)).startswith(
+        "compile --no-targets --source py --dtype f32 --op gelu --op forward --force"
+    )
     assert " ".join(words(run)).endswith(
         "--executor cpu --source py --dtype f32 --op gelu --op forward --seed 1 --full"
     )
-
-
-def test_a_model_that_borrows_is_compiled_with_the_other_source() -> None:
-    compiled, run = commands(Again(), "forward-cute-bf16-sm_90")
-    assert "--source" not in compiled and "--source" in run
-    assert "--source" in commands(Again(), "linear-cute-bf16-sm_90")[0]
 
 
 def test_a_bundle_that_is_there_is_not_compiled() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tilestack.__main__ import parser
+from tilestack.compile_bundle import chosen_entries
 from toolchain.bundle import Bundle
 
 from .conftest import Run
@@ -48,6 +50,19 @@ def test_compile_chooses_entries_by_name(run: Run, tmp_path: Path) -> None:
     assert run(*words).code == 0
     names = [(e.spec.source, e.spec.op, e.spec.dtype) for e in Bundle.load(tmp_path / "b").entries]
     assert set(names) == {("mlir", "gelu", "f32"), ("mlir", "softmax", "f32")}
+
+
+def test_compile_takes_what_a_model_launches_as_one_op() -> None:
+    def chosen(*words: str) -> set[tuple[str, str, str]]:
+        entries = chosen_entries(parser().parse_args(["compile", *words]))
+        return {(spec.source, spec.op, spec.dtype) for _, spec in entries}
+
+    model = chosen("--source", "cute", "--op", "forward", "--dtype", "bf16")
+    assert {("cute", "linear", "bf16"), ("mlir", "embedding", "bf16"), ("mlir", "next_token", "f32")} <= model
+    assert {row for row in model if row[2] != "bf16"} == {("mlir", "next_token", "f32")}
+    tf32 = chosen("--source", "py", "--op", "forward", "--dtype", "tf32")
+    assert {("py", "linear", "tf32"), ("py", "layernorm", "f32")} <= tf32
+    assert {source for source, _, _ in tf32} == {"py"}
 
 
 @pytest.mark.parametrize(

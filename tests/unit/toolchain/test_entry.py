@@ -158,3 +158,16 @@ def test_a_division_by_zero_says_of_what(text: str) -> None:
     assert str(caught.value) == f"{text!r} divides by zero where K=300, Z=0"
     with pytest.raises(UsageError, match=r"^'1 % 0' divides by zero$"):
         evaluate("1 % 0", {})
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "own"),
+    [
+        ("linear", "tf32", "tf32"),
+        ("layernorm", "tf32", "f32"),
+        ("layernorm", "bf16", "bf16"),
+        ("next_token", "bf16", "f32"),
+    ],
+)
+def test_the_dtype_of_an_op_in_a_model(op: str, dtype: str, own: str) -> None:
+    assert ops()[op].dtype_in(dtype) == own
