@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -36,3 +38,22 @@ def test_weights_of_16_bits_are_folded_in_f32(config: GPTConfig, weights: Weight
     assert {tensor.dtype for name, tensor in folded.items() if name.startswith("h.")} == {np.dtype(np.float32)}
     again = fold(config, Weights({name: np.asarray(tensor, np.float32) for name, tensor in stored.items()}))
     assert all(np.array_equal(folded[name], again[name]) for name in folded if name.startswith("h."))
+
+
+def test_threads_change_nothing(config: GPTConfig, weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {name: tensor.copy() for name, tensor in weights.items()}
+    monkeypatch.setenv("TILESTACK_JOBS", "1")
+    one = fold(config, weights)
+    monkeypatch.setenv("TILESTACK_JOBS", "7")
+    several = fold(config, weights)
+    assert list(one) == list(several) == list(weights)
+    assert all(np.array_equal(one[name], several[name]) for name in one)
+    assert all(np.array_equal(before[name], weights[name]) for name in before), "the given weights were changed"
+
+
+def test_a_shift_is_multiplied_exactly_so_that_every_cpu_gives_the_same(config: GPTConfig, weights: Weights) -> None:
+    folded = fold(config, weights)
+    shift, product, bias = (weights[f"h.0.{name}"] for name in ("ln_1.bias", "attn.c_attn.weight", "attn.c_attn.bias"))
+    for column in range(0, product.shape[1], 5):
+        added = math.fsum(float(s) * float(w) for s, w in zip(shift, product[:, column], strict=True))
+        assert folded["h.0.attn.c_attn.bias"][column] == bias[column] + np.float32(added)

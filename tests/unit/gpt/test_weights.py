@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from gpt.config import PRESETS, GPTConfig, preset
-from gpt.weights import Weights, check, load, random_weights, save, shapes
+from gpt.weights import Weights, check, finite, load, random_weights, save, shapes
 from toolchain.errors import UsageError
 
 
@@ -163,3 +163,19 @@ def test_presets_are_the_published_sizes() -> None:
         preset("huge")
     with pytest.raises(UsageError, match="eps"):
         dataclasses.replace(preset("nano"), eps=0)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+def test_what_is_finite_is_what_numpy_calls_so(weights: Weights, dtype: str) -> None:
+    stored = weights.astype(dtype)["wpe.weight"].dtype
+    bits = np.array([0, 1, 0x7BFF, 0x7C00, 0x7C01, 0x7F7F, 0x7F80, 0x7F81, 0x7FFF], np.uint16)
+    numbers = np.concatenate([bits, bits | 0x8000])
+    if dtype == "f32":
+        numbers = numbers.astype(np.uint32) << 16
+    one = np.float32(1).astype(stored)
+    for number in numbers.view(stored):
+        with np.errstate(invalid="ignore"):
+            wanted = bool(np.isfinite(number))
+        assert finite(np.array([one, number, -one])) == wanted, number
+        assert finite(np.full((3, 2), number)[::2, 1]) == wanted, number
+    assert finite(np.empty((0, 4), stored))
