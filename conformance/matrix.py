@@ -74,7 +74,7 @@ def run_matrix(
     full: bool = True,
     processes: int = 1,
     resume: bool = False,
-    filter: Filter = EVERYTHING,  # noqa: A002
+    wanted: Filter = EVERYTHING,
     exit_first: bool = False,
     command: Sequence[str] = (),
     progress: Progress = nobody,
@@ -86,7 +86,7 @@ def run_matrix(
     `suites`: further cells beside those of the ops, by the name that selects them.
     `native`: the open C++ tools to compare with, or a text that says why there are none; None leaves these cells out.
     `full`: the interpreter runs every case; otherwise only the cases that `smallest` picks for each entry.
-    `filter`: which of the chosen cells, and of their shapes.
+    `wanted`: which of the chosen cells, and of their shapes.
     `exit_first`: the run ends with the first job that has a failed row; cells that it did not get to are "not run".
     `command`: the words that started the run, for the results.
     `progress`: called with the rows of each job that has ended, and how much of the work is done.
@@ -111,16 +111,16 @@ def run_matrix(
         for name, suite in suites.items():
             if name in use_names:
                 jobs += suite.jobs([d for d in run_dtypes if (name, d) not in lacks.cells], executor.kind)
-        work[executor.name] = dict(enumerate(job for job in jobs if _may_run(job, executor, use_sources, filter)))
+        work[executor.name] = dict(enumerate(job for job in jobs if _may_run(job, executor, use_sources, wanted)))
     if not any(work.values()):
         where = ", ".join(executor.name for executor in executors)
-        which = f" and is {filter.words}" if filter.words else ""
+        which = f" and is {wanted.words}" if wanted.words else ""
         raise UsageError(f"no case of {', '.join(use_names)} in {', '.join(use_dtypes)}{which} runs on {where}")
     run = {
         "bundle": bundle_hash(bundle), "code": code_hash(), "executors": ", ".join(work),
         "sources": ", ".join(use_sources), "dtypes": ", ".join(use_dtypes), "ops": ", ".join(use_names),
         "seed": str(seed), "cases": "full" if full else "smallest",
-        **({"filter": filter.words} if filter.words else {}),
+        **({"filter": wanted.words} if wanted.words else {}),
     }  # fmt: skip
     origin = describe(bundle, executors, command)
     before = journal.read() if resume else None
@@ -132,7 +132,7 @@ def run_matrix(
     try:
         for executor in executors:
             jobs = {n: job for n, job in work[executor.name].items() if (executor.name, n) not in done}
-            site = Site(bundle, executor, use_sources, seed, nullcontext(), filter)
+            site = Site(bundle, executor, use_sources, seed, nullcontext(), wanted)
             if not _run(jobs, site, processes, journal, progress, exit_first=exit_first):
                 why = FIRST
                 break
@@ -140,9 +140,9 @@ def run_matrix(
             interpreter = partial(open_executor, "cpu")
             journal.begin((NATIVE, 0))
             for row in native_rows(
-                bundle, native, interpreter, cases, sources=use_sources, dtypes=use_dtypes, seed=seed, filter=filter
+                bundle, native, interpreter, cases, sources=use_sources, dtypes=use_dtypes, seed=seed, wanted=wanted
             ):
-                if filter.takes(row.cell, row.shape):
+                if wanted.takes(row.cell, row.shape):
                     journal.add((NATIVE, 0), row)
                     progress([row], 0, 0, (0, 0))
             journal.end((NATIVE, 0))
@@ -152,15 +152,15 @@ def run_matrix(
     rows = _all_rows(record, bundle, executors, work, use_sources, why)
     if native is not None and (NATIVE, 0) not in record.ended:
         rows += cut_off_native(
-            bundle, cases, record.of((NATIVE, 0)), sources=use_sources, dtypes=use_dtypes, filter=filter, detail=why
+            bundle, cases, record.of((NATIVE, 0)), sources=use_sources, dtypes=use_dtypes, wanted=wanted, detail=why
         )
-    rows = [row for row in rows if filter.takes_cell(row.cell)]
+    rows = [row for row in rows if wanted.takes_cell(row.cell)]
     absent = [row for executor in executors for row in lacks.rows(executor, use_sources)]
-    rows += [row for row in absent if filter.takes(row.cell, row.shape)]
+    rows += [row for row in absent if wanted.takes(row.cell, row.shape)]
     environment = {
         **({"borrows": loans} if (loans := loans_of(use_sources)) else {}),
         **({"interrupted": stopped} if stopped else {}),
-        **({"filter": filter.words} if filter.words else {}),
+        **({"filter": wanted.words} if wanted.words else {}),
         **({"not run": lacks.words} if lacks.words else {}),
         **({"retries": again} if (again := _retries(record, work)) else {}),
         "executors": ", ".join(executor.name for executor in executors),

@@ -54,11 +54,11 @@ def native_rows(
     sources: Sequence[str],
     dtypes: Sequence[str],
     seed: int,
-    filter: Filter = EVERYTHING,  # noqa: A002
+    wanted: Filter = EVERYTHING,
 ) -> Iterator[Row]:
-    """The rows of every cell. `tools`: the open tools, or a text that says why there are none. `filter`: which cells to
+    """The rows of every cell. `tools`: the open tools, or a text that says why there are none. `wanted`: which cells to
     look at."""
-    cells = _cells(bundle, cases, sources, dtypes, filter)
+    cells = _cells(bundle, cases, sources, dtypes, wanted)
     for row, entries in cells:
         if isinstance(tools, str):
             yield replace(row, shape=ALL, status="not run", detail=f"{ABSENT}: {tools}")
@@ -86,7 +86,7 @@ def _cells(
     cases: Sequence[Case],
     sources: Sequence[str],
     dtypes: Sequence[str],
-    filter: Filter,  # noqa: A002
+    wanted: Filter,
 ) -> list[tuple[Row, list[BundleEntry]]]:
     """The entries of each cell, and what its rows have in common."""
     ops = {case.op for case in cases}
@@ -98,19 +98,19 @@ def _cells(
     return [
         (Row(f"{op}-{source}-{dtype}-{TARGET}", source, op, dtype, TARGET, "native tools", "", "passed"), entries)
         for (op, source, dtype), entries in cells.items()
-        if filter.takes_cell(f"{op}-{source}-{dtype}-{TARGET}")
+        if wanted.takes_cell(f"{op}-{source}-{dtype}-{TARGET}")
     ]
 
 
 def cut_off_native(
     bundle: Bundle, cases: Sequence[Case], found: Sequence[Row], *, sources: Sequence[str], dtypes: Sequence[str],
-    filter: Filter = EVERYTHING, detail: str = "interrupted",  # noqa: A002
+    wanted: Filter = EVERYTHING, detail: str = "interrupted",
 ) -> list[Row]:  # fmt: skip
     """A row for each cell, for checks that did not run to their end."""
     began = {row.cell for row in found}
     return [
         replace(row, shape=f"{ALL}, the rest" if row.cell in began else ALL, status="not run", detail=detail)
-        for row, _ in _cells(bundle, cases, sources, dtypes, filter)
+        for row, _ in _cells(bundle, cases, sources, dtypes, wanted)
     ]
 
 

@@ -194,14 +194,13 @@ def launchers(
 def _refused(entry: BundleEntry, only: frozenset[str] | None) -> NotInterpretable | None:
     """Why a CPU does not run an entry, known before the reference is computed. Kernels of PTX run thread by thread,
     which takes seconds, so only the cases that were picked for them are run."""
-    try:
-        entry.bytecode  # noqa: B018 - raises for code that is no Tile IR
-    except NotInterpretable as error:
-        if entry.ir is None:
-            return error
-        if only is None:
-            said = f"{entry.spec.source}/{entry.spec.symbol} is {entry.form.kind}: a CPU runs its smallest case alone"
-            return NotInterpretable(said)
+    if entry.interpretable:
+        return None
+    if entry.ir is None:
+        return entry.no_bytecode()
+    if only is None:
+        said = f"{entry.spec.source}/{entry.spec.symbol} is {entry.form.kind}: a CPU runs its smallest case alone"
+        return NotInterpretable(said)
     return None
 
 

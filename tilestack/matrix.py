@@ -146,7 +146,7 @@ def run_(args: argparse.Namespace) -> int:
         with Show.on(sys.stderr if args.json else sys.stdout, quiet=args.quiet) as show:
             results = run_matrix(
                 bundle, executors, journal, sources=args.source, dtypes=args.dtype, selected=args.op,
-                suites=SUITES, seed=args.seed, native=native, full=args.full, filter=chosen,
+                suites=SUITES, seed=args.seed, native=native, full=args.full, wanted=chosen,
                 exit_first=args.exitfirst, processes=args.jobs or knobs.jobs(), resume=args.resume, progress=show,
                 command=args.words,
             )  # fmt: skip

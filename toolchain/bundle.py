@@ -68,12 +68,16 @@ class BundleEntry:
     def bytecode(self) -> FileRef:
         """Its Tile IR bytecode. Raises NotInterpretable if its source made PTX."""
         if not self.interpretable:
-            raise NotInterpretable(
-                f"{self.spec.source}/{self.spec.symbol} is {self.form.kind}, without Tile IR bytecode: the interpreter "
-                "cannot run it",
-                hint="run it on a GPU",
-            )
+            raise self.no_bytecode()
         return self.code
+
+    def no_bytecode(self) -> NotInterpretable:
+        """What is said of an entry that the CPU interpreter cannot run."""
+        return NotInterpretable(
+            f"{self.spec.source}/{self.spec.symbol} is {self.form.kind}, without Tile IR bytecode: the interpreter "
+            "cannot run it",
+            hint="run it on a GPU",
+        )
 
 
 @dataclass(frozen=True)

@@ -131,18 +131,18 @@ def test_another_bundle_is_not_resumed(run: Run, bundle: Bundle) -> None:
 
 def test_a_filter_is_of_rows(run: Run) -> None:
     suite = Three()
-    results = run(suite, filter=replace(EVERYTHING, only=frozenset({("three-mlir-f32-cpu", "b 2")})))
+    results = run(suite, wanted=replace(EVERYTHING, only=frozenset({("three-mlir-f32-cpu", "b 2")})))
     assert suite.ran == ["b"] and shapes(results) == [("b 2", "passed")]
     assert "b 2" in results.environment["filter"]
-    assert shapes(run(Three(), filter=parse("three and mlir", ["1"]))) == [(f"{name} 1", "passed") for name in "abc"]
+    assert shapes(run(Three(), wanted=parse("three and mlir", ["1"]))) == [(f"{name} 1", "passed") for name in "abc"]
     with pytest.raises(UsageError, match="no case of three in f32 and is bf16 runs on cpu interpreter"):
-        run(Three(), filter=parse("bf16", []))
+        run(Three(), wanted=parse("bf16", []))
 
 
 def test_a_run_with_another_filter_is_not_resumed(run: Run) -> None:
     run(Three(KeyboardInterrupt))
     with pytest.raises(UsageError, match="filter: all then, mlir now"):
-        run(Three(), filter=parse("mlir", []), resume=True)
+        run(Three(), wanted=parse("mlir", []), resume=True)
 
 
 def test_a_run_may_end_with_the_first_failure(run: Run) -> None:
