@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from toolchain.cute.layout import Layout
+from toolchain.cute.layout import Basis, Layout
 
 SIZES = st.sampled_from((1, 2, 3, 4))
 
@@ -52,3 +52,18 @@ def injections(draw: st.DrawFn) -> Layout:
         strides[mode] = step
         step *= sizes[mode]
     return Layout(tuple(sizes), tuple(strides))
+
+
+COORDINATES = ((0,), (1, 0), (1, 1), (2,))
+
+
+@st.composite
+def coordinate_injections(draw: st.DrawFn, largest_gap: int = 3) -> Layout:
+    """A layout of coordinates that maps no two indices alike, with holes along each. Some are not stepped along."""
+    sizes = draw(st.lists(SIZES, min_size=1, max_size=4))
+    ends, strides = dict.fromkeys(COORDINATES, 1), dict[int, Basis]()
+    for mode in draw(st.permutations(range(len(sizes)))):
+        path = draw(st.sampled_from(COORDINATES))
+        scale = ends[path] * draw(st.integers(1, largest_gap))
+        strides[mode], ends[path] = Basis(scale, path), scale * sizes[mode]
+    return Layout(tuple(sizes), tuple(strides[mode] for mode in range(len(sizes))))

@@ -120,3 +120,8 @@ def test_a_layout_and_its_complement_reach_each_offset_once(layout: Layout) -> N
 def test_modes_that_overlap_have_no_complement() -> None:
     with pytest.raises(LayoutError, match="overlaps"):
         complement(Layout.parse("(4,4):(1,2)"), 32)
+
+
+def test_coordinates_have_no_complement() -> None:
+    with pytest.raises(LayoutError, match="its offsets are coordinates, so it has no complement"):
+        complement(Layout.parse("(2,3):(1@0,1@1)"), (4, 6))
