@@ -11,17 +11,13 @@ from __future__ import annotations
 
 import functools
 import heapq
-import multiprocessing
 import signal
-import sys
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
 from . import artifact, stages
@@ -30,6 +26,7 @@ from .cache import Cache, key
 from .entry import EntrySpec
 from .errors import SourceError, TilestackError, ToolchainError, UsageError
 from .sources import Source, load_source
+from .spawned import Spawn
 from .stages import assemble, tools_used
 from .targets import BYTECODE, Target
 from .tileir.bytecode.writer import parse_version
@@ -204,18 +201,6 @@ def _leave_interrupts_to_the_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-@contextmanager
-def _script_hidden() -> Generator[None]:
-    """A process that is started in here does not run the caller's script again: a script that compiles need not guard
-    itself by `if __name__ == "__main__"`. What our processes run is never defined there."""
-    script = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = script
-
-
 class LazyPool:
     """A pool of workers that its first use starts. A compile that finds everything in the cache starts none."""
 
@@ -237,14 +222,11 @@ class LazyPool:
     def submit(self, function: Callable[..., T], *arguments: object) -> Future[T]:
         if self.started is None:
             if self.kind is ProcessPoolExecutor:
-                # Not fork, because this process may already have threads.
-                context = multiprocessing.get_context("spawn")
-                self.started = ProcessPoolExecutor(self.jobs, context, initializer=_leave_interrupts_to_the_parent)
+                self.started = ProcessPoolExecutor(self.jobs, Spawn(), initializer=_leave_interrupts_to_the_parent)
             else:
                 self.started = ThreadPoolExecutor(self.jobs)
         try:
-            with _script_hidden():
-                return self.started.submit(function, *arguments)
+            return self.started.submit(function, *arguments)
         except BrokenProcessPool as error:  # a worker has died, so this step fails as the steps in it did
             failed: Future[T] = Future()
             failed.set_exception(error)
