@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .clocks import ASYNC, GENERIC
 from .findings import Misaligned, MissingFence, MissingWait, OutOfBounds, Race, Uninitialised
-from .memory import SHARED_BASE, Region
+from .memory import NO_BLOCK, SEVERAL, SHARED_BASE, Region
 from .shadow import Access, Bytes, Conflict
 from .state import NEVER, WARP, Array, Ticket, Warp
 
@@ -89,9 +89,8 @@ def note_read(warp: Warp, region: Region, where: Bytes, access: Access, plane: i
     if (conflict := region.shadow.unseen_write(where, seen, access)) is not None:
         _conflict(warp, region, where, access, conflict, "reads", plane)
     if len(region.writers):
-        other = region.writers[where]
-        _blocks(warp, region, where, (other >= 0) & (other != warp.block.number), access, "reads", "wrote")
-        region.readers[where] = warp.block.number
+        _among_blocks(warp, region, where, access, "reads", wrote=region.writers, added=region.reducers)
+        _by_block(region.readers, where, warp.block.number)
     region.shadow.read(where, access)
 
 
@@ -102,8 +101,8 @@ def note_write(warp: Warp, region: Region, where: Bytes, access: Access, plane: 
     if conflict is not None:
         _conflict(warp, region, where, access, conflict, "writes", plane)
     if len(region.writers):
-        for known, did in ((region.writers[where], "wrote"), (region.readers[where], "read")):
-            _blocks(warp, region, where, (known >= 0) & (known != warp.block.number), access, "writes", did)
+        by = {"wrote": region.writers, "read": region.readers, "added": region.reducers}
+        _among_blocks(warp, region, where, access, "writes", **by)
         region.writers[where] = warp.block.number
     region.shadow.write(where, access)
 
@@ -112,10 +111,25 @@ def _lane(access: Access, where: Bytes, at: int) -> int | None:
     return None if access.lanes is None else int(access.lanes[at // (where.size // len(where))])
 
 
-def _blocks(
-    warp: Warp, region: Region, where: Bytes, bad: NDArray[np.bool_], access: Access, verb: str, did: str
-) -> None:
-    if bad.any():
+def note_reduction(warp: Warp, region: Region, where: Bytes, access: Access) -> None:
+    """Checks and notes that elements are combined with others, as other blocks may do too. Raises Race."""
+    _among_blocks(warp, region, where, access, "adds to", wrote=region.writers, read=region.readers)
+    _by_block(region.reducers, where, warp.block.number)
+
+
+def _by_block(blocks: NDArray[np.int32], where: Bytes, number: int) -> None:
+    """A block has done it to these bytes."""
+    known = blocks[where]
+    blocks[where] = np.where((known == NO_BLOCK) | (known == number), number, SEVERAL)
+
+
+def _among_blocks(warp: Warp, region: Region, where: Bytes, access: Access, verb: str, **by: NDArray[np.int32]) -> None:
+    """Raises Race if another block has done something to a byte. `by`: the blocks, by what they did."""
+    for did, blocks in by.items():
+        known = blocks[where]
+        bad = (known != NO_BLOCK) & (known != warp.block.number)
+        if not bad.any():
+            continue
         at = int(bad.reshape(-1).argmax())
         byte = int(where.reshape(-1)[at])
         warp.fail(

@@ -6,7 +6,7 @@ import numpy as np
 
 from .access import SMEM, note_write, own, parts
 from .call import Call
-from .clocks import ASYNC, GENERIC, Clock, merged
+from .clocks import GENERIC, INITS, Clock, merged
 from .findings import DivergentBarrier, Finding, MissingFence, Race, Uninitialised
 from .memory import SHARED_BASE
 from .state import WARP, Mbarrier, NamedBarrier, Wait, Warp
@@ -102,7 +102,7 @@ def mbarrier(warp: Warp, address: int, *, by_tma: bool = False) -> Mbarrier:
     if (one.inited[GENERIC] > block.clocks.seen[GENERIC, warp.number, :width]).any():
         said = f"no barrier orders this after the init of the mbarrier at {place}"
         warp.fail(Race, said, tensor=tensor, address=byte)
-    if by_tma and (one.inited[GENERIC] > block.clocks.seen[ASYNC, warp.number, :width]).any():
+    if by_tma and (one.inited[GENERIC] > block.clocks.seen[INITS, warp.number, :width]).any():
         said = f"no fence makes the init of the mbarrier at {place} visible to TMA"
         warp.fail(MissingFence, said, tensor=tensor, address=byte)
     return one
@@ -156,7 +156,7 @@ def complete(one: Mbarrier) -> None:
     one.pending = one.count
     time = one.gathered
     if one.agent >= time.shape[1]:
-        time = merged(time, np.zeros((2, one.agent + 1), np.int32))
+        time = merged(time, np.zeros((len(time), one.agent + 1), np.int32))
     time[:, one.agent] = one.phase
     one.gathered = one.published = time
 
@@ -209,3 +209,8 @@ def _waiting(call: Call, warp: Warp) -> Wait:
 def fence(_: Call, warp: Warp) -> None:
     """The writes of the threads are there for the asynchronous proxy."""
     warp.block.clocks.fence(warp.number)
+
+
+def init_fence(_: Call, warp: Warp) -> None:
+    """The inits of mbarriers are there for TMA."""
+    warp.block.clocks.fence_inits(warp.number)

@@ -5,9 +5,10 @@ products of a warpgroup, the copies by TMA that one mbarrier counts, the stores 
 that only grows. A warp has seen an access of an agent if the agent's time in the warp's clock is not less than that of
 the access.
 
-There are two planes. The first is what a warp's own loads and stores may rely on, the second what its instructions
-through the asynchronous proxy (wgmma, TMA) may rely on: a proxy fence copies the first to the second. Source: PTX ISA
-9.0, "Memory Consistency Model", "Proxies".
+There are three planes: what a warp's own loads and stores may rely on, what its instructions through the asynchronous
+proxy (wgmma, TMA) may rely on, and which inits of mbarriers TMA may rely on. A proxy fence copies the first to the
+others, `mbarrier.init_fence` copies it to the third. Source: PTX ISA 9.0, "Memory Consistency Model", "Proxies", and
+"membar, fence".
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Clock = NDArray[np.int32]  # (2, agents)
-GENERIC, ASYNC = 0, 1
+Clock = NDArray[np.int32]  # (planes, agents)
+GENERIC, ASYNC, INITS = PLANES = range(3)
 
 
 class Clocks:
@@ -24,7 +25,7 @@ class Clocks:
 
     def __init__(self, warps: int) -> None:
         self.names = [f"warp {number}" for number in range(warps)]
-        self.seen: NDArray[np.int32] = np.zeros((2, warps, max(64, 2 * warps)), np.int32)
+        self.seen: NDArray[np.int32] = np.zeros((len(PLANES), warps, max(64, 2 * warps)), np.int32)
         self.seen[GENERIC, range(warps), range(warps)] = 1
 
     def agent(self, name: str) -> int:
@@ -56,6 +57,11 @@ class Clocks:
     def fence(self, warp: int) -> None:
         """What the warp has seen and done is there for the asynchronous proxy."""
         np.maximum(self.seen[ASYNC, warp], self.seen[GENERIC, warp], out=self.seen[ASYNC, warp])
+        self.fence_inits(warp)
+
+    def fence_inits(self, warp: int) -> None:
+        """The inits of mbarriers that the warp has seen and done are there for TMA."""
+        np.maximum(self.seen[INITS, warp], self.seen[GENERIC, warp], out=self.seen[INITS, warp])
         self.seen[GENERIC, warp, warp] += 1
 
     def seen_by_any(self, agent: int, time: int) -> bool:

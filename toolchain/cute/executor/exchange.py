@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..nvvm.location import place
 from .call import Call, Run
-from .findings import Uninitialised
+from .findings import ALONE, NoSemantics, Uninitialised
 from .matrices import DTYPES
 from .state import WARP, Array, Ticket, Warp
 
@@ -96,6 +97,9 @@ def number(value: int) -> Run:
     return run
 
 
-def first(call: Call, warp: Warp) -> None:
-    """The first operand."""
+def map_block(call: Call, warp: Warp) -> None:
+    """The address in a block of the cluster: the only one is the own. Raises NoSemantics for another."""
+    if (others := call.arg(warp, 1)[warp.active] != 0).any():
+        rank = call.arg(warp, 1)[warp.active][others.argmax()]
+        raise NoSemantics(f"{place(call.op)}an address in block {rank} of the cluster: {ALONE}")
     call.give(warp, [call.arg(warp, 0).astype(np.int32)])

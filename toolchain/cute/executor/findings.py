@@ -84,3 +84,6 @@ class Undefined(Finding):
 
 class NoSemantics(SourceError):
     """An operation that the executor does not know."""
+
+
+ALONE = "the executor runs each block alone, as a cluster of one block"

@@ -15,6 +15,7 @@ from .shadow import Shadow
 SHARED_BASE = 1024  # the first address of shared memory: a null pointer points to none
 GLOBAL_BASE = 1 << 32
 GAP = 4096  # unused addresses between arrays, so that an access beyond one meets no other
+NO_BLOCK, SEVERAL = -1, -2
 LEAST_GAP = 16  # bytes between rows
 
 
@@ -22,7 +23,8 @@ LEAST_GAP = 16  # bytes between rows
 class Region:
     """Bytes at consecutive addresses. `inside`: those that belong to the tensor, or None for all. `ready`: they are
     written before the launch. `pitches`: the bytes of a step along each dimension of the array. `parts`: what shared
-    memory holds, by first byte. `writers`, `readers`: the last blocks at each byte."""
+    memory holds, by first byte. `writers`, `readers`, `reducers`: the last blocks at each byte, or
+    SEVERAL."""
 
     name: str
     base: int
@@ -35,6 +37,7 @@ class Region:
     parts: Sequence[tuple[int, int, str]] = ()
     writers: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     readers: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    reducers: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def place(self, offset: int) -> str:
         """A byte by name: the element of an array, or the tensor in shared memory and the byte in it."""
@@ -83,7 +86,7 @@ class GlobalMemory:
         made = Region(name, base, data, Shadow(length), True, inside, array, pitches)
         view(made, inside.view(np.uint8), np.dtype(np.uint8), array.itemsize)[...] = 1
         made.inside = None if bool(inside.all()) else inside
-        made.writers, made.readers = np.full(length, -1, np.int32), np.full(length, -1, np.int32)
+        made.writers, made.readers, made.reducers = (np.full(length, NO_BLOCK, np.int32) for _ in range(3))
         if array.size:
             elements(made)[...] = array
         self.regions.append(made)
@@ -93,7 +96,8 @@ class GlobalMemory:
     def write_back(self) -> None:
         """The arrays get what the launch has written."""
         for region in self.regions:
-            if region.array is not None and region.array.size and (region.writers >= 0).any():
+            written = (region.writers != NO_BLOCK).any() or (region.reducers != NO_BLOCK).any()
+            if region.array is not None and region.array.size and written:
                 region.array[...] = elements(region)
 
 

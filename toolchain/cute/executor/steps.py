@@ -14,7 +14,7 @@ from ..nvgpu.descriptor_ops import LARGEST, SmemDescriptorOp
 from .access import LOCAL_BASE, load, load_local, store, store_local
 from .call import moved
 from .elementwise import select
-from .findings import NoSemantics
+from .findings import ALONE, NoSemantics
 from .state import Warp
 from .undefined import Check
 from .values import kind_of, size_of, space_of
@@ -121,7 +121,7 @@ def special_register(name: str, out: int) -> Callable[[Warp], None]:
             return
         known = {"ntid": block.dims, "ctaid": block.place, "nctaid": block.grid}.get(register)
         if known is None:
-            raise NoSemantics(f"the executor has no register {name}: it runs one block, in no cluster")
+            raise NoSemantics(f"the executor has no register {name}: {ALONE}")
         warp.env[out] = np.array([known[number]], np.int32)
 
     return run

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from ..atoms.tcgen05 import FORMATS, LANES
 from ..nvgpu.descriptor_ops import SWIZZLE_BIT, SWIZZLES
+from ..nvvm.location import place
 from .access import SMEM, note_read, store
 from .barriers import arrived, mbarrier
 from .call import Call
 from .clocks import ASYNC, GENERIC, merged
-from .findings import NoSemantics, OutOfBounds, Race, Uninitialised
+from .findings import ALONE, NoSemantics, OutOfBounds, Race, Uninitialised
 from .matrices import DTYPES, numbers
 from .memory import SHARED_BASE
 from .shadow import Access
@@ -56,6 +57,7 @@ def of(block: Block) -> TensorMemory:
 
 def alloc(call: Call, warp: Warp) -> None:
     """Columns behind those that are taken; their address goes to shared memory."""
+    _single(call)
     memory = of(warp.block)
     start = max((first + count for first, count in memory.allocated.items()), default=0)
     if start + call.number > COLUMNS:
@@ -64,6 +66,12 @@ def alloc(call: Call, warp: Warp) -> None:
     memory.written[:, start : start + call.number] = False
     place = np.full((WARP, 1), start, np.int32).view(np.uint8)
     store(warp, SMEM, call.arg(warp, 0), place, mask=warp.lanes == warp.first_active())
+
+
+def _single(call: Call) -> None:
+    """Raises NoSemantics for what a pair of blocks does together."""
+    if call.atom == "pair":
+        raise NoSemantics(f"{place(call.op)}{call.op.name} of a pair of blocks: {ALONE}")
 
 
 def dealloc(call: Call, warp: Warp) -> None:
@@ -173,6 +181,7 @@ def _as_wgmma(word: int) -> int:
 
 def commit(call: Call, warp: Warp) -> None:
     """Arrives at an mbarrier with the products so far, whose reads are then done too."""
+    _single(call)
     block = warp.block
     agent, one = block.agent(AGENT), mbarrier(warp, call.one(warp, 0))
     done = np.zeros_like(block.clocks.seen[:, warp.number])

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...runtime.tma import TMADescriptor
-from .access import GMEM, SMEM, load, note_read, note_write, parts
+from ..nvvm.location import place
+from .access import GMEM, SMEM, note_read, note_reduction, note_write, parts
 from .barriers import complete, mbarrier
 from .call import Call
 from .clocks import ASYNC
-from .findings import Finding, Misaligned, NoSemantics, OutOfBounds
+from .findings import ALONE, Finding, Misaligned, NoSemantics, OutOfBounds
 from .memory import SHARED_BASE, Region
 from .shadow import Access, Bytes
 from .state import WARP, Mbarrier, Warp
@@ -25,7 +26,7 @@ from .wgmma import SWIZZLES, swizzled
 
 ALIGN = 128  # of a box in shared memory
 BULK = 16  # of bytes that lie side by side, on both sides
-AGENT = "TMA stores"
+READS, WRITES = "TMA stores", "TMA writes"  # the agents of a warp's stores, for their source and for their target
 REDUCTIONS: dict[str, Any] = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and,
                               "or": np.bitwise_or, "xor": np.bitwise_xor}  # fmt: skip
 
@@ -77,8 +78,8 @@ def _fill(said: TMADescriptor, array: NDArray[Any], count: int) -> NDArray[np.ui
 
 def tma_load_multicast(call: Call, warp: Warp) -> None:
     """As `tma_load` with a mask of the cluster's blocks before the coordinates. Here it has one block."""
-    if call.one(warp, 3) != 1:
-        raise NoSemantics("the executor runs one block: it has no cluster to copy to", hint="a cluster of one block")
+    if (mask := call.one(warp, 3)) != 1:
+        raise NoSemantics(f"{place(call.op)}a copy to the blocks of the mask {mask:#b}: {ALONE}")
     tma_load(call, warp, first=4)
 
 
@@ -89,6 +90,8 @@ def tma_load(call: Call, warp: Warp, first: int = 3) -> None:
         one = mbarrier(warp, int(call.arg(warp, 2)[lane]), by_tma=True)
         assert of.region.array is not None
         data = _fill(of.descriptor, of.region.array, len(shared))
+        if inside.any():
+            note_read(warp, of.region, bytes_[inside], Access(one.agent, one.phase + 1, warp.pc), ASYNC)
         data[inside] = of.region.data[bytes_[inside]]
         _arrive(warp, one, shared, data)
 
@@ -104,21 +107,35 @@ def _arrive(warp: Warp, one: Mbarrier, shared: Bytes, data: NDArray[np.uint8]) -
 
 def bulk_load(call: Call, warp: Warp) -> None:
     """Destination, source, mbarrier: `n` bytes that lie side by side."""
-    data = load(warp, GMEM, call.arg(warp, 1), call.number, align=BULK)
+    data = np.zeros((WARP, call.number), np.uint8)
+    bars = {
+        int(lane): mbarrier(warp, int(call.arg(warp, 2)[lane]), by_tma=True) for lane in np.flatnonzero(warp.active)
+    }
+    for region, lanes, where in parts(warp, GMEM, call.arg(warp, 1), call.number, "copies", align=BULK):
+        for lane, bytes_ in zip(lanes, where, strict=True):
+            one = bars[lane]
+            note_read(warp, region, bytes_, Access(one.agent, one.phase + 1, warp.pc), ASYNC)
+        data[lanes] = region.data[where]
     for _, lanes, where in parts(warp, SMEM, call.arg(warp, 0), call.number, "copies to", align=BULK):
         for lane, shared in zip(lanes, where, strict=True):
-            _arrive(warp, mbarrier(warp, int(call.arg(warp, 2)[lane]), by_tma=True), shared, data[lane])
+            _arrive(warp, bars[lane], shared, data[lane])
+
+
+def _stores(warp: Warp) -> tuple[Access, Access]:
+    """The reads and the writes of a store."""
+    reads, writes = (Access(warp.agent(name), warp.stores + 1, warp.pc) for name in (READS, WRITES))
+    return reads, writes
 
 
 def bulk_store(call: Call, warp: Warp) -> None:
     """Source, destination: `n` bytes that lie side by side."""
-    access = Access(warp.agent(AGENT), warp.stores + 1, warp.pc)
+    reads, writes = _stores(warp)
     data = np.zeros((WARP, call.number), np.uint8)
     for region, lanes, where in parts(warp, SMEM, call.arg(warp, 0), call.number, "copies", align=BULK):
-        note_read(warp, region, where, access, ASYNC)
+        note_read(warp, region, where, reads, ASYNC)
         data[lanes] = region.data[where]
     for region, lanes, where in parts(warp, GMEM, call.arg(warp, 1), call.number, "copies to", align=BULK):
-        note_write(warp, region, where, access)
+        note_write(warp, region, where, writes)
         region.data[where] = data[lanes]
 
 
@@ -126,7 +143,7 @@ def tma_reduce(call: Call, warp: Warp) -> None:
     """As `tma_store`, and each element is combined with the array's: one block's after another's, in any order."""
     if call.atom not in REDUCTIONS:
         raise NoSemantics(f"the executor has no reduction {call.atom}")
-    access = Access(warp.agent(AGENT), warp.stores + 1, warp.pc)
+    access = Access(warp.agent(READS), warp.stores + 1, warp.pc)
     for lane in np.flatnonzero(warp.active):
         of, shared, bytes_, inside = _box(call, warp, 2, int(lane))
         note_read(warp, warp.block.shared, shared, access, ASYNC)
@@ -136,18 +153,17 @@ def tma_reduce(call: Call, warp: Warp) -> None:
             (of.region.data, there), (warp.block.shared.data, shared[inside])
         ))  # fmt: skip
         of.region.data[there] = REDUCTIONS[call.atom](*values).astype(dtype).view(np.uint8)
-        of.region.writers[there] = warp.block.number
+        note_reduction(warp, of.region, there, access)
 
 
 def tma_store(call: Call, warp: Warp) -> None:
     """Source, tensor map, coordinates. Elements outside of the array are not written."""
-    agent = warp.agent(AGENT)
+    reads, writes = _stores(warp)
     for lane in np.flatnonzero(warp.active):
         of, shared, bytes_, inside = _box(call, warp, 2, int(lane))
-        access = Access(agent, warp.stores + 1, warp.pc)
-        note_read(warp, warp.block.shared, shared, access, ASYNC)
+        note_read(warp, warp.block.shared, shared, reads, ASYNC)
         if inside.any():
-            note_write(warp, of.region, bytes_[inside], access)
+            note_write(warp, of.region, bytes_[inside], writes)
             of.region.data[bytes_[inside]] = warp.block.shared.data[shared[inside]]
 
 
@@ -158,4 +174,10 @@ def bulk_commit_group(_: Call, warp: Warp) -> None:
 
 def bulk_wait_group(call: Call, warp: Warp) -> None:
     """All but the latest groups have read their source."""
-    warp.block.clocks.complete(warp.number, warp.agent(AGENT), max(warp.stores - call.number, 0))
+    warp.block.clocks.complete(warp.number, warp.agent(READS), max(warp.stores - call.number, 0))
+
+
+def bulk_wait_group_all(call: Call, warp: Warp) -> None:
+    """All but the latest groups have read their source and written their target."""
+    bulk_wait_group(call, warp)
+    warp.block.clocks.complete(warp.number, warp.agent(WRITES), max(warp.stores - call.number, 0))

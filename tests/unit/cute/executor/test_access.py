@@ -143,6 +143,19 @@ def test_a_write_races_with_the_reads_before() -> None:
         run(overwritten, (np.zeros(64, np.float32),))
 
 
+@cute.kernel(VECTOR, VECTOR, threads=32)
+def read_by_all_written_by_the_last(source: Any, target: Any) -> None:
+    thread, block = cute.arch.thread_idx()[0], cute.arch.block_idx()[0]
+    target[block * 32 + thread] = source[thread]
+    with cute.when(cute.same(block, 1)):
+        source[thread] = 0.0
+
+
+def test_a_block_that_writes_what_it_and_an_earlier_one_have_read() -> None:
+    with pytest.raises(Race, match=r"writes source\[0\], which another block read"):
+        run(read_by_all_written_by_the_last, (np.ones(32, np.float32), np.ones(64, np.float32)), 2)
+
+
 def _as_float(number: Any) -> Any:
     return cute.Scalar(current().insert(arith.SIToFPOp(ssa(number), f32)).result)
 

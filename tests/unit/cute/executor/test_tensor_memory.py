@@ -145,3 +145,14 @@ def test_more_columns_than_there_are_is_an_error() -> None:
 
     with pytest.raises(OutOfBounds, match="512 columns are asked for, and 480 are free"):
         launch(kernel(body))
+
+
+@pytest.mark.parametrize("name", ["tmem.alloc", "tcgen05.commit"])
+def test_what_a_pair_of_blocks_does_is_refused(name: str) -> None:
+    @cute.kernel(threads=32)
+    def made() -> None:
+        slot = cute.shared_tensor("i64", Layout(1))
+        arch.instruction(name, cute.address(slot), atom="pair", n=32 if name == "tmem.alloc" else None)
+
+    with pytest.raises(NoSemantics, match=f"{name} of a pair of blocks"):
+        run(made, ())

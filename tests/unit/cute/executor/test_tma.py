@@ -8,10 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.unit.cute.executor.mutate import without
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.ring import Barriers
-from toolchain.cute.executor import Misaligned, MissingFence, MissingWait, NoSemantics, TensorMap, run
+from toolchain.cute.executor import Misaligned, MissingFence, MissingWait, NoSemantics, Race, TensorMap, run
 from toolchain.cute.layout import Layout
 from toolchain.errors import UsageError
 
@@ -69,7 +70,7 @@ def test_a_box_at_a_wrong_address() -> None:
 
 
 def test_a_cluster_of_several_blocks_is_refused() -> None:
-    with pytest.raises(NoSemantics, match="it has no cluster"):
+    with pytest.raises(NoSemantics, match=r"test_tma.py:\d+:\d+: a copy to the blocks of the mask 0b11: the executor"):
         run(load(mask=3), (TensorMap(np.zeros((20, 48), np.float32), BOX), np.zeros(BOX, np.float32)))
 
 
@@ -207,3 +208,81 @@ def test_a_wait_for_an_mbarrier_is_none_for_the_one_after_it() -> None:
     run(two_boxes((1,), again=True), boxes())
     with pytest.raises(MissingWait, match="of the shared tensor 2 of"):
         run(two_boxes((), again=True), boxes())
+
+
+def stored(wait: str) -> cute.Kernel:
+    """A box is stored, and a thread reads it from the array."""
+
+    @cute.kernel(cute.TensorMap(), cute.Array("f32"), threads=32)
+    def made(target: Any, same: Any) -> None:
+        thread = arch.thread_idx()[0]
+        tile = cute.shared_tensor("f32", Layout(BOX, (32, 1)))
+        for row in range(8):
+            tile[row, thread] = 2.0
+        arch.instruction("fence.proxy_async")
+        arch.instruction("warp_sync")
+        with cute.when(cute.same(thread, 0)):
+            arch.instruction("copy.tma_store", cute.address(tile), target, 0, 0)
+            arch.instruction("copy.bulk_commit_group")
+            arch.instruction(wait, n=0)
+            tile[0, 0] = same[0, 0]
+
+    return made
+
+
+def test_a_target_that_is_read_before_it_is_written() -> None:
+    target = np.zeros(BOX, np.float32)
+    run(stored("copy.bulk_wait_group_all"), (TensorMap(target, BOX), target))
+    assert (target == 2).all()
+    with pytest.raises(MissingWait, match=r"copy.tma_store at .* \(TMA writes of warp 0\) still writes"):
+        run(stored("copy.bulk_wait_group"), (TensorMap(target, BOX), target))
+
+
+@cute.kernel(cute.TensorMap(), cute.Array("f32"), threads=32)
+def written_and_brought(source: Any, same: Any) -> None:
+    thread = arch.thread_idx()[0]
+    same[0, thread] = 1.0
+    arch.instruction("fence.proxy_async")
+    arch.instruction("warp_sync")
+    with cute.when(cute.same(thread, 0)):
+        full = Barriers(1, 1)
+        full.init()
+        arch.instruction("mbarrier.init_fence")
+        full.expect(0, BYTES)
+        tile = cute.shared_tensor("f32", Layout(BOX, (32, 1)), align=128)
+        arch.instruction("copy.tma_load", cute.address(tile), source, full.at(0), 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [("fence.proxy_async", r"wrote without a proxy fence"), ("mbarrier.init_fence", r"no fence makes the init")],
+)
+def test_what_was_written_and_mbarriers_that_were_made_each_need_their_fence(missing: str, said: str) -> None:
+    source = np.zeros(BOX, np.float32)
+    run(written_and_brought, (TensorMap(source, BOX), source))
+    with pytest.raises(MissingFence, match=said):
+        run(without(written_and_brought, f"cute_nvgpu.arch.{missing}"), (TensorMap(source, BOX), source))
+
+
+@cute.kernel(cute.TensorMap(), cute.Array("f32"), threads=32)
+def added_and_read(target: Any, same: Any) -> None:
+    thread = arch.thread_idx()[0]
+    tile = cute.shared_tensor("f32", Layout(BOX, (32, 1)))
+    for row in range(8):
+        tile[row, thread] = 1.0
+    arch.instruction("fence.proxy_async")
+    arch.instruction("warp_sync")
+    with cute.when(cute.same(thread, 0)):
+        arch.instruction("copy.tma_reduce", cute.address(tile), target, 0, 0, atom="add")
+        arch.instruction("copy.bulk_commit_group")
+        arch.instruction("copy.bulk_wait_group_all", n=0)
+        tile[0, 0] = same[0, 0]
+
+
+def test_what_several_blocks_add_to_is_read_by_none() -> None:
+    target = np.zeros(BOX, np.float32)
+    run(added_and_read, (TensorMap(target, BOX), target), 1)
+    assert (target == 1).all()
+    with pytest.raises(Race, match=r"adds to target\[0, 0\], which another block read") as found:
+        run(added_and_read, (TensorMap(target, BOX), target), 2)
+    assert found.value.site.block == (1, 0, 0)
