@@ -62,12 +62,11 @@ class _Shared:
     """Tiles of queries, keys and values in shared memory, and for each the barriers "it is full" and "it is free"."""
 
     def __init__(self, dtype: str, t: Tiles) -> None:
-        sizes = ((t.rows, 2), (t.keys, t.stages), (t.keys, t.stages))
-        self.tiles = [_rows(dtype, rows, stages, t.head) for rows, stages in sizes]
-        self.bytes = [rows * t.head * 2 for rows, _ in sizes]
-        self.full = [Barriers(stages, 1) for _, stages in sizes]
-        self.free = [Barriers(stages, t.consumers) for _, stages in sizes]
-        self.warps = t.consumers * WARPGROUP // arch.WARP
+        self.tiles = [_rows(dtype, rows, stages, t.head) for rows, stages in t.held]
+        self.bytes = [rows * t.head * 2 for rows, _ in t.held]
+        self.full = [Barriers(stages, 1) for _, stages in t.held]
+        self.free = [Barriers(stages, t.consumers) for _, stages in t.held]
+        self.warps = t.warps
         self.unsound = cute.shared_tensor("i32", Layout(self.warps), align=4)  # a word for each warp that computes
         self.judged = Barriers(1, t.consumers * WARPGROUP)
 

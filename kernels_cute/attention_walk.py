@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from toolchain.artifact import MAX_SHARED
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.errors import UsageError
@@ -14,6 +15,7 @@ ROW = 64  # elements of 16 bits in a row of the swizzle's pattern
 WARPGROUP = 128  # threads
 QUERIES = 64  # of a warpgroup: the rows of a wgmma
 NEAR = 28 << 20  # bytes of keys and values that blocks walk together: they stay in the L2 cache
+RESERVED = 1024  # bytes of shared memory that each block takes besides its own
 REGISTERS, LOADS = 65536, 24  # of a multiprocessor, and of a thread that loads
 
 
@@ -44,6 +46,29 @@ class Tiles:
             raise UsageError(f"a tile of {self.keys} keys is no tile of wgmma", hint="a multiple of 16 up to 256")
         if self.in_turns and not (self.ahead and self.consumers > 1):
             raise UsageError("warpgroups multiply in turns if there are several, and scores ahead", hint="ahead=True")
+        if self.blocks * (self.shared_bytes + RESERVED) > MAX_SHARED + RESERVED:
+            room = (MAX_SHARED + RESERVED) // self.blocks - RESERVED
+            raise UsageError(
+                f"{self} takes {self.shared_bytes} bytes of shared memory, and a block has {room} where a "
+                f"multiprocessor runs {self.blocks}",
+                hint="fewer keys, stages or blocks",
+            )
+
+    @property
+    def held(self) -> tuple[tuple[int, int], ...]:
+        """Of queries, keys and values: the rows of a tile, and how many tiles shared memory holds."""
+        return (self.rows, 2), (self.keys, self.stages), (self.keys, self.stages)
+
+    @property
+    def warps(self) -> int:
+        """Those that compute."""
+        return self.consumers * WARPGROUP // arch.WARP
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of a block: the tiles, two mbarriers for each and one for the verdict, and a word for each warp."""
+        tiles = sum(rows * count for rows, count in self.held) * self.head * 2
+        return tiles + 8 * (2 * sum(count for _, count in self.held) + 1) + 4 * self.warps
 
     @property
     def rows(self) -> int:
