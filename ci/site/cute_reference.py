@@ -93,7 +93,7 @@ def _facts(op: Operation) -> Iterator[str]:
             yield f"*Operands: {op.OPERANDS}. `cute-desugar` writes it with simpler operations.*"
         case MemoryOp():
             names = [kind.name.removeprefix("cute.") if kind else "value" for kind in op.KINDS]
-            words = [f"[{word}]" if number >= op.NEEDED else word for number, word in enumerate(names)]
+            words = [f"[{word}]" if number >= len(names) - op.OPTIONAL else word for number, word in enumerate(names)]
             yield f"*Operands: {'; '.join(words) or 'none'}.*"
         case ArchOp():
             row = op.ROW

@@ -15,7 +15,8 @@ from xdsl.irdl import irdl_op_definition
 from xdsl.utils.exceptions import VerifyException
 
 from .atom_types import CopyAtomType, MmaAtomType, TmaAtomType
-from .sugar import Kinds, SugarOp
+from .forms import Kinds
+from .sugar import SugarOp
 from .tensors import CoordTensorType, MemRefType
 
 TMA_ALIGN = 128  # bytes, of a box in shared memory

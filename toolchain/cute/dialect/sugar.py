@@ -13,7 +13,6 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_prop_def,
-    var_operand_def,
     var_result_def,
 )
 from xdsl.parser import Parser
@@ -21,56 +20,22 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from ..layout import Layout, coalesce, size
-from ..layout import tuples as nested
-from ..layout.leaves import is_static
 from .atom_types import CopyAtomType, MmaAtomType
+from .forms import Kinds, TypedOp, parse_operand, print_operand
 from .tensors import DTYPES, MemRefType, TiledCopyType, TiledMmaType
 from .types import CoordType, CuteType, IntTupleType, LayoutType, ShapeType, StrideType, TileType
 
-Kinds = tuple[type[Attribute] | None, ...]
+Tiled = type[TiledMmaType | TiledCopyType]
 
 
-class SugarOp(IRDLOperation):
-    """`cute.NAME(%a, %b) : (...) -> (...)`. `KINDS`: the kinds of its operands, None for any. `OPERANDS`: in words."""
+class SugarOp(TypedOp):
+    """`cute-desugar` writes it with simpler operations. `field`: the one of an atom that it is about."""
 
-    KINDS: ClassVar[Kinds] = ()
-    OPERANDS: ClassVar[str] = ""
-    args = var_operand_def()
-    res = var_result_def()
     field = opt_prop_def(StringAttr)
     irdl_options = (ParsePropInAttrDict(),)
-    assembly_format = "`(` $args `)` attr-dict `:` functional-type($args, $res)"
 
     def __init__(self, args: Sequence[SSAValue], results: Sequence[Attribute] = (), field: str = "") -> None:
-        properties = {"field": StringAttr(field)} if field else {}
-        super().__init__(operands=[args], properties=properties, result_types=[results])
-
-    def verify_(self) -> None:
-        if len(self.args) != len(self.KINDS):
-            raise VerifyException(
-                f"{self.name} takes {len(self.KINDS)} operands ({self.OPERANDS}), not {len(self.args)}"
-            )
-        for number, (arg, kind) in enumerate(zip(self.args, self.KINDS, strict=True)):
-            if kind is not None and not isinstance(arg.type, kind):
-                raise VerifyException(f"{self.name}: operand {number} is a {kind.name}, not {arg.type}")
-        self.check([arg.type for arg in self.args], [result.type for result in self.res])
-
-    def check(self, kinds: list[Any], made: list[Any]) -> None:
-        """More that must hold. Raises VerifyException."""
-
-    def gives(self, made: list[Any], wanted: Sequence[Attribute]) -> None:
-        """Raises VerifyException unless the results have these types."""
-        if made != list(wanted):
-            said = ", ".join(map(str, wanted)) or "nothing"
-            raise VerifyException(f"{self.name} gives {said}, not {', '.join(map(str, made)) or 'nothing'}")
-
-
-def known_shape(name: str, kind: Any) -> Layout:
-    """The layout of a tensor. Raises VerifyException unless its shape is known."""
-    layout: Layout = kind.data.layout
-    if not is_static(*nested.flatten(layout.shape)):
-        raise VerifyException(f"{name}: the shape of {layout} is not known; it is unrolled, so it must be")
-    return layout
+        super().__init__(args, results, {"field": StringAttr(field)} if field else {})
 
 
 @irdl_op_definition
@@ -82,7 +47,7 @@ class FillOp(SugarOp):
     OPERANDS: ClassVar[str] = "memref, value"
 
     def check(self, kinds: list[Any], made: list[Any]) -> None:
-        known_shape(self.name, kinds[0])
+        self.known_shape(kinds[0])
         if kinds[1] != (wanted := DTYPES[kinds[0].data.pointer.dtype]):
             raise VerifyException(f"{self.name} writes a {wanted}, not {kinds[1]}")
         self.gives(made, [])
@@ -97,7 +62,7 @@ class ClearOp(SugarOp):
     OPERANDS: ClassVar[str] = "memref"
 
     def check(self, kinds: list[Any], made: list[Any]) -> None:
-        known_shape(self.name, kinds[0])
+        self.known_shape(kinds[0])
         self.gives(made, [])
 
 
@@ -110,7 +75,7 @@ class AxpbyOp(SugarOp):
     OPERANDS: ClassVar[str] = "alpha, x, beta, y"
 
     def check(self, kinds: list[Any], made: list[Any]) -> None:
-        x, y = known_shape(self.name, kinds[1]), known_shape(self.name, kinds[3])
+        x, y = self.known_shape(kinds[1]), self.known_shape(kinds[3])
         if size(x) != size(y):
             raise VerifyException(f"{self.name}: {x} and {y} have different numbers of elements")
         wanted = DTYPES[kinds[3].data.pointer.dtype]
@@ -128,7 +93,7 @@ class GemvOp(SugarOp):
     OPERANDS: ClassVar[str] = "d, A, b, c"
 
     def check(self, kinds: list[Any], made: list[Any]) -> None:
-        d, a, b, c = (known_shape(self.name, kind) for kind in kinds)
+        d, a, b, c = (self.known_shape(kind) for kind in kinds)
         if len(a) != 2 or [size(a[0]), size(a[1])] != [size(d), size(b)] or size(c) != size(d):
             raise VerifyException(f"{self.name}: A (M, K), b (K), c and d (M); they are {a}, {b}, {c} and {d}")
         if len({kind.data.pointer.dtype for kind in kinds}) != 1:
@@ -136,15 +101,21 @@ class GemvOp(SugarOp):
         self.gives(made, [])
 
 
-def _vector(name: str, kind: Any) -> VectorType[Any]:
-    layout = known_shape(name, kind)
-    if kind.data.pointer.swizzle is not None or str(coalesce(layout)) != f"{size(layout)}:1":
-        raise VerifyException(f"{name}: a vector's elements lie side by side, and {kind} has others between them")
-    return VectorType(DTYPES[kind.data.pointer.dtype], [size(layout)])
+class VectorOp(SugarOp):
+    """Moves all elements of a tensor at once."""
+
+    def vector(self, kind: Any) -> VectorType[Any]:
+        """Of a tensor's elements. Raises VerifyException if others lie between them."""
+        layout = self.known_shape(kind)
+        if kind.data.pointer.swizzle is not None or str(coalesce(layout)) != f"{size(layout)}:1":
+            raise VerifyException(
+                f"{self.name}: a vector's elements lie side by side, and {kind} has others between them"
+            )
+        return VectorType(DTYPES[kind.data.pointer.dtype], [size(layout)])
 
 
 @irdl_op_definition
-class LoadVecOp(SugarOp):
+class LoadVecOp(VectorOp):
     """All elements of a tensor, which lie side by side, as a vector."""
 
     name = "cute.memref.load_vec"
@@ -152,11 +123,11 @@ class LoadVecOp(SugarOp):
     OPERANDS: ClassVar[str] = "memref -> vector"
 
     def check(self, kinds: list[Any], made: list[Any]) -> None:
-        self.gives(made, [_vector(self.name, kinds[0])])
+        self.gives(made, [self.vector(kinds[0])])
 
 
 @irdl_op_definition
-class StoreVecOp(SugarOp):
+class StoreVecOp(VectorOp):
     """Writes a vector to a tensor whose elements lie side by side."""
 
     name = "cute.memref.store_vec"
@@ -164,7 +135,7 @@ class StoreVecOp(SugarOp):
     OPERANDS: ClassVar[str] = "vector, memref"
 
     def check(self, kinds: list[Any], made: list[Any]) -> None:
-        if kinds[0] != (wanted := _vector(self.name, kinds[1])):
+        if kinds[0] != (wanted := self.vector(kinds[1])):
             raise VerifyException(f"{self.name} writes a {wanted}, not {kinds[0]}")
         self.gives(made, [])
 
@@ -174,7 +145,7 @@ class FragmentOp(SugarOp):
 
     def registers_like(self, kind: Any, made: list[Any]) -> None:
         """Raises VerifyException unless the result is a tensor in registers with as many elements of the dtype."""
-        layout = known_shape(self.name, kind)
+        layout = self.known_shape(kind)
         one: Any = made[0] if len(made) == 1 else None
         if not isinstance(one, MemRefType) or one.data.pointer.space != "rmem":
             raise VerifyException(f"{self.name} makes one memref in rmem")
@@ -241,30 +212,34 @@ class MmaFragmentCOp(MmaFragmentOp):
     WHICH: ClassVar[str] = "c"
 
 
+class MakeTiledOp(SugarOp):
+    """Puts an atom to work with many threads. `TILED`: the kind of its result."""
+
+    TILED: ClassVar[Tiled]
+
+    def check(self, kinds: list[Any], made: list[Any]) -> None:
+        if len(made) != 1 or not isinstance(made[0], self.TILED) or made[0].data.atom != kinds[0].data:
+            raise VerifyException(f"{self.name} gives a {self.TILED.name.partition('.')[2]} of {kinds[0].data.name}")
+
+
 @irdl_op_definition
-class MakeTiledMmaOp(SugarOp):
+class MakeTiledMmaOp(MakeTiledOp):
     """An atom over groups of threads; the result's type says which."""
 
     name = "cute.make_tiled_mma"
     KINDS: ClassVar[Kinds] = (MmaAtomType,)
     OPERANDS: ClassVar[str] = "mma_atom -> tiled_mma"
-
-    def check(self, kinds: list[Any], made: list[Any]) -> None:
-        if len(made) != 1 or not isinstance(made[0], TiledMmaType) or made[0].data.atom != kinds[0].data:
-            raise VerifyException(f"{self.name} gives a tiled_mma of {kinds[0].data.name}")
+    TILED: ClassVar[Tiled] = TiledMmaType
 
 
 @irdl_op_definition
-class MakeTiledCopyOp(SugarOp):
+class MakeTiledCopyOp(MakeTiledOp):
     """An atom over threads and values; the result's type says which."""
 
     name = "cute.make_tiled_copy"
     KINDS: ClassVar[Kinds] = (CopyAtomType,)
     OPERANDS: ClassVar[str] = "copy_atom -> tiled_copy"
-
-    def check(self, kinds: list[Any], made: list[Any]) -> None:
-        if len(made) != 1 or not isinstance(made[0], TiledCopyType) or made[0].data.atom != kinds[0].data:
-            raise VerifyException(f"{self.name} gives a tiled_copy of {kinds[0].data.name}")
+    TILED: ClassVar[Tiled] = TiledCopyType
 
 
 class LeavesOp(IRDLOperation):
@@ -289,21 +264,15 @@ class LeavesOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> LeavesOp:
-        parser.parse_punctuation("(")
-        operand = parser.parse_unresolved_operand()
-        parser.parse_punctuation(")")
-        parser.parse_punctuation(":")
         place = parser.pos
+        arg = parse_operand(parser)
         try:
-            return cls(parser.resolve_operand(operand, parser.parse_type()))
+            return cls(arg)
         except VerifyException as error:
             parser.raise_error(str(error), place, parser.pos)
 
     def print(self, printer: Printer) -> None:
-        printer.print_string("(")
-        printer.print_ssa_value(self.arg)
-        printer.print_string(") : ")
-        printer.print_attribute(self.arg.type)
+        print_operand(printer, self.arg)
 
 
 def _walk(value: Any, at: tuple[int, ...] = ()) -> list[tuple[tuple[int, ...], Any]]:

@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from xdsl.dialects import llvm
-from xdsl.ir import Attribute, Dialect, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, var_operand_def, var_result_def
+from xdsl.ir import Dialect, Operation
+from xdsl.irdl import irdl_op_definition
 from xdsl.utils.exceptions import VerifyException
 
 from ..layout import Layout, size
-from ..layout.leaves import is_static
 from . import ops
+from .forms import Kinds, TypedOp
 from .sugar import SUGAR
 from .tensors import DTYPES, TENSOR_TYPES, CoordTensorType, MemRefType, PtrType, TiledCopyType, TiledMmaType
 from .types import TYPES, CoordType, CuteType, ShapeType
 
-Kinds = tuple[type[Attribute] | None, ...]
 
-
-class MemoryOp(IRDLOperation):
-    """`cute.copy(%copy, %from, %to) : (...) -> ()`. `KINDS`: the kinds of its operands; the last may be left out from
-    `NEEDED` on."""
-
-    KINDS: ClassVar[Kinds]
-    NEEDED: ClassVar[int]
-    args = var_operand_def()
-    res = var_result_def()
-    assembly_format = "`(` $args `)` attr-dict `:` functional-type($args, $res)"
-
-    def __init__(self, args: Sequence[SSAValue], results: Sequence[Attribute] = ()) -> None:
-        super().__init__(operands=[args], result_types=[results])
-
-    def verify_(self) -> None:
-        if not self.NEEDED <= len(self.args) <= len(self.KINDS):
-            raise VerifyException(
-                f"{self.name} takes {self.NEEDED} to {len(self.KINDS)} operands, not {len(self.args)}"
-            )
-        for number, (arg, kind) in enumerate(zip(self.args, self.KINDS, strict=False)):
-            if kind is not None and not isinstance(arg.type, kind):
-                raise VerifyException(f"{self.name}: operand {number} is a {kind.name}, not {arg.type}")
-        self.check([arg.type for arg in self.args])
-
-    def check(self, kinds: list[Any]) -> None:
-        """More that must hold. Raises VerifyException."""
-
-
-def _tensor(kind: Any) -> Layout:
-    return kind.data.layout
-
-
-def _static(name: str, *layouts: Layout) -> None:
-    for layout in layouts:
-        if not is_static(*ops.nested.flatten(layout.shape)):
-            raise VerifyException(f"{name}: the shape of {layout} is not known; it is unrolled, so it must be")
+class MemoryOp(TypedOp):
+    """An operation on memory."""
 
 
 @irdl_op_definition
@@ -63,7 +27,6 @@ class MakePtrOp(MemoryOp):
 
     name = "cute.make_ptr"
     KINDS: ClassVar[Kinds] = (llvm.LLVMPointerType,)
-    NEEDED: ClassVar[int] = 1
 
 
 @irdl_op_definition
@@ -72,7 +35,6 @@ class ToAddressOp(MemoryOp):
 
     name = "cute.to_address"
     KINDS: ClassVar[Kinds] = (MemRefType,)
-    NEEDED: ClassVar[int] = 1
 
 
 @irdl_op_definition
@@ -80,14 +42,12 @@ class AllocaOp(MemoryOp):
     """A tensor in registers."""
 
     name = "cute.memref.alloca"
-    KINDS: ClassVar[Kinds] = ()
-    NEEDED: ClassVar[int] = 0
 
-    def check(self, kinds: list[Any]) -> None:  # noqa: ARG002
-        made: Any = self.res[0].type if len(self.res) == 1 else None
-        if not isinstance(made, MemRefType) or made.data.pointer.space != "rmem":
+    def check(self, kinds: list[Any], made: list[Any]) -> None:  # noqa: ARG002
+        one: Any = made[0] if len(made) == 1 else None
+        if not isinstance(one, MemRefType) or one.data.pointer.space != "rmem":
             raise VerifyException(f"{self.name} makes one memref in rmem")
-        _static(self.name, made.data.layout)
+        self.known_shape(one)
 
 
 @irdl_op_definition
@@ -96,11 +56,9 @@ class LoadOp(MemoryOp):
 
     name = "cute.memref.load"
     KINDS: ClassVar[Kinds] = (MemRefType, CoordType)
-    NEEDED: ClassVar[int] = 2
 
-    def check(self, kinds: list[Any]) -> None:
-        if [r.type for r in self.res] != [wanted := DTYPES[kinds[0].data.pointer.dtype]]:
-            raise VerifyException(f"{self.name} gives a {wanted}")
+    def check(self, kinds: list[Any], made: list[Any]) -> None:
+        self.gives(made, [DTYPES[kinds[0].data.pointer.dtype]])
 
 
 @irdl_op_definition
@@ -109,11 +67,11 @@ class StoreOp(MemoryOp):
 
     name = "cute.memref.store"
     KINDS: ClassVar[Kinds] = (MemRefType, CoordType, None)
-    NEEDED: ClassVar[int] = 3
 
-    def check(self, kinds: list[Any]) -> None:
+    def check(self, kinds: list[Any], made: list[Any]) -> None:
         if kinds[2] != (wanted := DTYPES[kinds[0].data.pointer.dtype]):
             raise VerifyException(f"{self.name} stores a {wanted}, not {kinds[2]}")
+        self.gives(made, [])
 
 
 @irdl_op_definition
@@ -122,12 +80,11 @@ class InBoundsOp(MemoryOp):
 
     name = "cute.in_bounds"
     KINDS: ClassVar[Kinds] = (CoordTensorType, ShapeType)
-    NEEDED: ClassVar[int] = 2
 
 
 class CopyLike(MemoryOp):
     KINDS: ClassVar[Kinds] = (TiledCopyType, MemRefType, MemRefType, CoordTensorType, ShapeType)
-    NEEDED: ClassVar[int] = 3
+    OPTIONAL: ClassVar[int] = 2
 
 
 @irdl_op_definition
@@ -138,13 +95,13 @@ class CopyOp(CopyLike):
 
     name = "cute.copy"
 
-    def check(self, kinds: list[Any]) -> None:
-        layouts = [_tensor(kind) for kind in kinds[1:4]]
-        _static(self.name, *layouts)
+    def check(self, kinds: list[Any], made: list[Any]) -> None:
+        layouts = [self.known_shape(kind) for kind in kinds[1:4]]
         if len({size(layout) for layout in layouts[:2]}) != 1:
             raise VerifyException(f"{self.name}: {layouts[0]} and {layouts[1]} have different numbers of elements")
         if kinds[1].data.pointer.dtype != kinds[2].data.pointer.dtype:
             raise VerifyException(f"{self.name}: the two tensors have different dtypes")
+        self.gives(made, [])
 
 
 @irdl_op_definition
@@ -160,12 +117,11 @@ class GemmOp(MemoryOp):
 
     name = "cute.gemm"
     KINDS: ClassVar[Kinds] = (TiledMmaType, MemRefType, MemRefType, MemRefType, MemRefType)
-    NEEDED: ClassVar[int] = 4
+    OPTIONAL: ClassVar[int] = 1
 
-    def check(self, kinds: list[Any]) -> None:
-        d, a, b = (_tensor(kind) for kind in kinds[1:4])
-        c = _tensor(kinds[4]) if len(kinds) == 5 else d
-        _static(self.name, d, a, b, c)
+    def check(self, kinds: list[Any], made: list[Any]) -> None:
+        d, a, b, *more = (self.known_shape(kind) for kind in kinds[1:])
+        c = more[0] if more else d
         if [len(d), len(c)] != [3, 3] or len(a) not in (2, 3) or len(a) != len(b):
             raise VerifyException(
                 f"{self.name}: D and C have the modes V, M, N; A and B have V, M or N, and K if it is not 1"
@@ -173,6 +129,7 @@ class GemmOp(MemoryOp):
         (m, n), (ma, k), (nb, kb) = (operand_counts(layout) for layout in (d, a, b))
         if (m, n, k) != (ma, nb, kb):
             raise VerifyException(f"{self.name}: D is {m} x {n} atoms, A {ma} x {k}, and B {nb} x {kb}")
+        self.gives(made, [])
 
 
 def operand_counts(layout: Layout) -> tuple[int, int]:
@@ -186,7 +143,7 @@ class MmaAtomCallOp(MemoryOp):
 
     name = "cute.mma_atom_call"
     KINDS: ClassVar[Kinds] = (TiledMmaType, MemRefType, MemRefType, MemRefType, MemRefType)
-    NEEDED: ClassVar[int] = 4
+    OPTIONAL: ClassVar[int] = 1
 
 
 MEMORY: list[type[Operation]] = [

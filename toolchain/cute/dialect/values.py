@@ -26,6 +26,7 @@ from .. import layout as algebra
 from ..layout import Dynamic, Layout, LayoutError
 from ..layout import tuples as nested
 from .algebra import define
+from .forms import parse_operand, print_operand
 from .types import CoordType, CuteType, IntTupleType, ShapeType, StrideType, TileType, is_static
 
 
@@ -110,17 +111,11 @@ class GetScalarsOp(IRDLOperation):
             parser.parse_keyword("only_dynamic")
             parser.parse_punctuation("}")
             parser.parse_punctuation(">")
-        parser.parse_punctuation("(")
-        operand = parser.parse_unresolved_operand()
-        parser.parse_punctuation(")")
-        parser.parse_punctuation(":")
-        return cls(parser.resolve_operand(operand, parser.parse_type()), only_dynamic=only)
+        return cls(parse_operand(parser), only_dynamic=only)
 
     def print(self, printer: Printer) -> None:
-        printer.print_string("<{only_dynamic}> (" if self.only_dynamic is not None else " (")
-        printer.print_ssa_value(self.arg)
-        printer.print_string(") : ")
-        printer.print_attribute(self.arg.type)
+        printer.print_string("<{only_dynamic}> " if self.only_dynamic is not None else " ")
+        print_operand(printer, self.arg)
 
 
 class CompareOp(IRDLOperation):

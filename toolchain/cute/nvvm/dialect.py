@@ -50,18 +50,16 @@ READ = {name: _register(name) for name in REGISTERS}
 
 
 class Call(IRDLOperation):
-    """An operation without operands or results that is a call of an intrinsic."""
+    """An operation without operands or results that is a call of an intrinsic. `ARGUMENT`: of the call, as LLVM IR
+    writes it; there is at most one."""
 
     INTRINSIC: ClassVar[str]
+    ARGUMENT: ClassVar[str] = ""
     assembly_format = "attr-dict"
 
-    def __init__(self) -> None:
-        super().__init__()
-
     @property
-    def arguments(self) -> str:
-        """The call's arguments as LLVM IR writes them: at most one."""
-        return ""
+    def argument(self) -> str:
+        return self.ARGUMENT
 
 
 @irdl_op_definition
@@ -70,10 +68,7 @@ class Barrier0Op(Call):
 
     name = "nvvm.barrier0"
     INTRINSIC: ClassVar[str] = "llvm.nvvm.barrier.cta.sync.aligned.all"
-
-    @property
-    def arguments(self) -> str:
-        return "i32 0"
+    ARGUMENT: ClassVar[str] = "i32 0"
 
 
 @irdl_op_definition
@@ -85,7 +80,7 @@ class CpAsyncCommitGroupOp(Call):
 
 
 @irdl_op_definition
-class CpAsyncWaitGroupOp(IRDLOperation):
+class CpAsyncWaitGroupOp(Call):
     """Waits until at most `n` of the thread's latest groups are still under way."""
 
     name = "nvvm.cp.async.wait.group"
@@ -97,7 +92,7 @@ class CpAsyncWaitGroupOp(IRDLOperation):
         super().__init__(properties={"n": IntegerAttr(n, i32)})
 
     @property
-    def arguments(self) -> str:
+    def argument(self) -> str:
         return f"i32 {self.n.value.data}"
 
 
@@ -117,7 +112,7 @@ class ClusterWaitOp(Call):
     INTRINSIC: ClassVar[str] = "llvm.nvvm.barrier.cluster.wait"
 
 
-CALLS: tuple[type[Call | CpAsyncWaitGroupOp], ...] = (
+CALLS: tuple[type[Call], ...] = (
     Barrier0Op,
     CpAsyncCommitGroupOp,
     CpAsyncWaitGroupOp,

@@ -189,9 +189,8 @@ class _Function:
         elif isinstance(op, ReadRegister):
             self.call(op.intrinsic, [], op.results[0])
         elif isinstance(op, CALLS):
-            arguments = op.arguments
-            self.module.declare("void", op.INTRINSIC, [arguments.split()[0]] if arguments else [])
-            self.line(f"call void @{op.INTRINSIC}({arguments})")
+            self.module.declare("void", op.INTRINSIC, op.argument.split()[:1])
+            self.line(f"call void @{op.INTRINSIC}({op.argument})")
         else:
             raise UnsupportedError("this operation has no form in LLVM IR here")
 
