@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from .findings import DivergentBarrier
 from .state import WARP, Array, Wait, Warp
 
-WGMMA = "cute_nvgpu.arch.mma.wgmma"
+WGMMA = ("cute_nvgpu.arch.mma.wgmma", "cute_nvgpu.arch.mma.wgmma_sp")
 Run = Callable[["Call", Warp], "Wait | None"]
 
 
@@ -66,7 +66,7 @@ def origin(value: SSAValue) -> SSAValue:
 def moved(value: SSAValue) -> bool:
     """True if an instruction of a warpgroup or a slot has given the value: to pass it on writes no register anew."""
     owner = origin(value).owner
-    return not isinstance(owner, Operation) or isinstance(owner, llvm.LoadOp) or owner.name == WGMMA
+    return not isinstance(owner, Operation) or isinstance(owner, llvm.LoadOp) or owner.name in WGMMA
 
 
 @dataclass(frozen=True)

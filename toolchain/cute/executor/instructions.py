@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from ..nvgpu import ArchOp
 from ..nvvm.dialect import CpAsyncWaitGroupOp
 from ..nvvm.location import place
-from . import barriers, copies, exchange, matrices, printing, tensor_memory, tma, wgmma
+from . import barriers, copies, exchange, matrices, printing, sparse, tensor_memory, tma, wgmma
 from .call import Call, Row
 from .findings import DivergentBarrier, NoSemantics
 from .state import WARP, Wait, Warp
@@ -28,6 +28,7 @@ _SM80: dict[str, Row] = {
     "copy.cp_async": Row(copies.cp_async),
     "copy.cp_async_mbarrier_arrive": Row(copies.mbarrier_arrive),
     "mma.sync": Row(matrices.mma_sync, aligned=True, full=True),
+    "mma.sync_sp": Row(sparse.mma_sync_sp, aligned=True, full=True),
     "shuffle.idx": Row(exchange.shuffle(exchange.by_index), aligned=True),
     "shuffle.xor": Row(exchange.shuffle(exchange.by_xor), aligned=True),
     "shuffle.down": Row(exchange.shuffle(exchange.by_step(1)), aligned=True),
@@ -46,6 +47,7 @@ _SM80: dict[str, Row] = {
 }  # fmt: skip
 _SM90: dict[str, Row] = {
     "mma.wgmma": Row(wgmma.wgmma, aligned=True, full=True, late=True),
+    "mma.wgmma_sp": Row(wgmma.wgmma, aligned=True, full=True, late=True),
     "wgmma.fence": Row(wgmma.fence, aligned=True),
     "wgmma.commit_group": Row(wgmma.commit_group, aligned=True),
     "wgmma.wait_group": Row(wgmma.wait_group, aligned=True),

@@ -67,17 +67,27 @@ def numbers(data: NDArray[np.uint8], dtype: str) -> NDArray[Any]:
     return made.astype(np.int64 if dtype in ("s8", "u8", "s32") else np.float64)
 
 
-def mma_sync(call: Call, warp: Warp) -> None:
-    """D = A x B + C of one warp."""
-    atom = find(call.atom)
-    tiles, first = dict[str, NDArray[Any]](), 0
+def operands(call: Call, warp: Warp, atom: MmaAtom) -> list[NDArray[Any]]:
+    """The tiles of A, B and C that a warp holds in registers."""
+    tiles, first = list[NDArray[Any]](), 0
     for operand in ("a", "b", "c"):
         count = register_count(atom, operand)
         held = call.registers(warp, first, count)
         first += count
-        tiles[operand] = gathered(atom, operand, numbers(held, atom.c if operand == "c" else atom.ab))
-    total = tiles["a"] @ tiles["b"].T + tiles["c"]
+        tiles.append(gathered(atom, operand, numbers(held, atom.c if operand == "c" else atom.ab)))
+    return tiles
+
+
+def give_sums(call: Call, warp: Warp, atom: MmaAtom, total: NDArray[Any]) -> None:
+    """The registers of D of a warp."""
     call.give(warp, accumulators(atom, total, table(atom.layout("c"))))
+
+
+def mma_sync(call: Call, warp: Warp) -> None:
+    """D = A x B + C of one warp."""
+    atom = find(call.atom)
+    a, b, c = operands(call, warp, atom)
+    give_sums(call, warp, atom, a @ b.T + c)
 
 
 def gathered(atom: MmaAtom, operand: str, held: NDArray[Any]) -> NDArray[Any]:

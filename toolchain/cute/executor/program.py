@@ -315,7 +315,7 @@ def _may_be_undefined(use: Use) -> bool:
     """True for the sums that a product of a warpgroup overwrites."""
     last = use.operation.operands[-1].owner
     return (
-        use.operation.name == WGMMA and isinstance(last, arith.ConstantOp)
+        use.operation.name in WGMMA and isinstance(last, arith.ConstantOp)
         and isinstance(last.value, IntegerAttr) and last.value.value.data == 0
     )  # fmt: skip
 

@@ -24,6 +24,7 @@ from .findings import DivergentBarrier, MissingFence, NoSemantics, OutOfBounds
 from .matrices import DTYPES, accumulators, gathered, numbers, table
 from .memory import SHARED_BASE
 from .shadow import Access, Bytes
+from .sparse import expanded
 from .state import NEVER, WARP, WARPGROUP, Rendezvous, Ticket, Wait, Warp
 
 FENCE = "cute_nvgpu.arch.wgmma.fence"
@@ -60,7 +61,8 @@ def operand_bytes(descriptor: int, rows: int, depth: int, width: int, major: str
 
 
 def wgmma(call: Call, warp: Warp) -> Wait:
-    """C += A x B: C's registers, A's registers or its descriptor, B's descriptor, and 0 to overwrite C."""
+    """C += A x B: C's registers, A's registers or its descriptor, B's descriptor, the metadata of a sparse A, and 0 to
+    overwrite C."""
     block = warp.block
     number = warp.number // WARPGROUP
     group = block.groups.setdefault(number, Rendezvous())
@@ -96,6 +98,8 @@ def _product(call: Call, warps: list[Warp], time: int) -> None:
     else:
         a = _operand(call, warps, access, "a", count, majors[0])
     b = _operand(call, warps, access, "b", count + (held_a or 1), majors[1])
+    if atom.sparse:
+        a = expanded(atom, a, np.concatenate([call.arg(warp, count + 2) for warp in warps]), warps)
     computed, late = _computed(call.op, count + held_a)
     for warp in warps:
         written = late or any(warp.loaded.get(register) in warp.unfenced for register in call.ins[: count + held_a])

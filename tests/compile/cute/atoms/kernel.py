@@ -30,24 +30,28 @@ GLOBAL = llvm.LLVMPointerType(IntAttr(1))
 
 
 def one_atom(atom: MmaAtom) -> ModuleOp:
-    """The kernel `one_atom(a, b, c, d)`. A, B, C and D are column-major tiles in global memory, as in the atom."""
-    block = Block(arg_types=[GLOBAL] * 4)
+    """The kernel `one_atom(a, b, c, d)`. A, B, C and D are column-major tiles in global memory, as in the atom. For a
+    sparse A a fifth array has the metadata, an i32 of each thread."""
+    kinds = [GLOBAL] * (4 + atom.sparse)
+    block = Block(arg_types=kinds)
     builder = Emitter(InsertPoint.at_end(block))
     lane = index(builder.insert(READ["tid.x"]()).res, builder, below=atom.threads)
-    a, b, c, d = block.args
+    a, b, c, d, *metadata = block.args
     accumulator: Attribute = f32 if atom.c == "f32" else i32
     packed = [*_registers(builder, atom, "a", a, lane), *_registers(builder, atom, "b", b, lane)]
     offsets = [_offset(atom, "c", lane, value) for value in range(size(atom.layout("c")[1]))]
     before = [_load(builder, c, offset, accumulator) for offset in offsets]
-    made = builder.insert(ARCH["mma.sync"]([*packed, *before], [accumulator] * len(before), atom.name))
+    given = [*packed, *before, *(_load(builder, words, lane, i32) for words in metadata)]
+    name = "mma.sync_sp" if atom.sparse else "mma.sync"
+    made = builder.insert(ARCH[name](given, [accumulator] * len(before), atom.name))
     for offset, element in zip(offsets, made.res, strict=True):
         builder.insert(llvm.StoreOp(element, _address(builder, d, offset, accumulator)))
     builder.insert(llvm.ReturnOp())
-    kind = llvm.LLVMFunctionType([GLOBAL] * 4)
+    kind = llvm.LLVMFunctionType(kinds)
     function = llvm.FuncOp("one_atom", kind, llvm.LinkageAttr("external"), body=Region(block))
     function.attributes["nvvm.kernel"] = UnitAttr()
     function.attributes["nvvm.maxntid"] = DenseArrayBase.from_list(i32, [atom.threads])
-    function.properties["arg_attrs"] = ArrayAttr([DictionaryAttr({})] * 4)
+    function.properties["arg_attrs"] = ArrayAttr([DictionaryAttr({})] * len(kinds))
     return ModuleOp([GpuModuleOp("kernels", Region(Block([function])))])
 
 
