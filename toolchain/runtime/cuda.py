@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DeviceError, NoGPU, OutOfMemory, UsageError
-from . import dlpack
+from ..errors import DeviceError, NoGPU, UsageError
+from . import copies, dlpack
 from .buffer import Allocation, DeviceBuffer
+from .context import Context
 from .cuda_work import CudaCommand, CudaEvent, CudaGraph
-from .driver import check, check_grid, choose_target, describe, is_sticky, load, out_of_memory
+from .driver import check, check_grid, choose_target, describe, load
 from .executor import Command, Event, Executor, Loaded
-from .layout import NUMPY, Chunk, chunks
+from .layout import NUMPY, chunks
 from .modules import Modules
+from .pool import Pool
 from .tma import TMADescriptor
 
 if TYPE_CHECKING:
@@ -36,20 +38,16 @@ _WRITTEN_MAX = 128  # address ranges that a launch is compared with before one w
 
 class CudaExecutor(Executor):
     """Work runs in order on one non-blocking stream. Memory comes from a stream-ordered pool of this executor, which
-    keeps what is freed for the next allocation. The device's default pool belongs to the whole process: it stays as it
-    is."""
+    keeps what is freed for the next allocation."""
 
     kind = "cuda"
 
     def __init__(self, index: int = 0) -> None:
         super().__init__()
         self.lock = threading.RLock()
-        self._lost = False  # after an error that no later call recovers from
-        self._undo = ExitStack()  # gives back what was made here, the last first
-        self._held: set[int] = set()  # the addresses of our memory
         self._handed_out: weakref.WeakSet[CudaEvent | CudaGraph] = weakref.WeakSet()
         self._driver: Any = load()
-        count: int = self._check("cuDeviceGetCount", self._driver.cuDeviceGetCount())
+        count: int = check("cuDeviceGetCount", self._driver.cuDeviceGetCount())
         if not 0 <= index < count:
             raise NoGPU(f"there is no cuda:{index}: the driver lists {count} GPU(s)", hint="see `nvidia-smi -L`")
         self.gpu = describe(self._driver, index)
@@ -57,7 +55,6 @@ class CudaExecutor(Executor):
         self.target = self.gpu.target
         self.sms = self.gpu.sms
         self.device = (dlpack.CUDA, index)
-        device = self._check("cuDeviceGet", self._driver.cuDeviceGet(index))
         self._modules = Modules()
         self._last_entry = ""  # for errors that surface after their launch
         # What is written by launches that may still run when the next one begins: all since the last that waited for
@@ -67,14 +64,12 @@ class CudaExecutor(Executor):
         self._replays_s: list[float] | None = None  # what the driver took for each replay, while somebody wants to know
         self.frees = 0  # allocations that went back so far
         self._freed_late: list[Callable[[], None]] = []  # what to give back when the capture ends
-        self._context = self._check("cuDevicePrimaryCtxRetain", self._driver.cuDevicePrimaryCtxRetain(device))
-        self._undo.callback(self._destroy, "cuDevicePrimaryCtxRelease", device)
+        self._context = Context(self._driver, index)
         try:
-            self._current()
-            self._stream, self._side_stream = self._new_stream(), self._new_stream()
-            self._pool = self._new_pool(index)
+            self._stream, self._side_stream = self._context.new_stream(), self._context.new_stream()
+            self._pool = Pool(self._context, index)
         except DeviceError:
-            self._undo.close()
+            self._context.close()
             raise
         self.stream = int(self._stream)
 
@@ -82,25 +77,18 @@ class CudaExecutor(Executor):
         with self.lock:
             self._not_capturing("be closed")
             with ExitStack() as steps:  # all of them, even if one raises
-                steps.callback(self._undo.close)
+                steps.callback(self._context.close)
                 steps.callback(self._close_handed_out)
                 steps.callback(self._free_all)
-                if not self._lost:  # the error that lost it was raised already
+                if not self._context.lost:  # the error that lost it was raised already
                     self.synchronize()
 
     def _close_handed_out(self) -> None:
         for made in list(self._handed_out):
             made.close()
-        for address in self._held:  # of buffers that are being collected together with this executor
-            self._destroy("cuMemFreeAsync", address, self._stream)
-        self._held.clear()
+        self._pool.give_all_back(self._stream)
         self._modules.clear()
         self.closed = True
-
-    def _destroy(self, call: str, *handle: Any) -> None:
-        if not self._lost:
-            self._check("cuCtxSetCurrent", self._driver.cuCtxSetCurrent(self._context))
-            self._check(call, getattr(self._driver, call)(*handle), "closing the executor")
 
     def __del__(self) -> None:
         # At exit the process gives everything back. `stream`: what is set last where an executor is made.
@@ -108,13 +96,6 @@ class CudaExecutor(Executor):
             self.close()
 
     # The driver
-
-    def _check(self, call: str, result: tuple[Any, ...], doing: str = "") -> Any:
-        try:
-            return check(call, result, doing)
-        except DeviceError:
-            self._lost = self._lost or is_sticky(int(result[0]))
-            raise
 
     def run(self, call: str, *args: Any, doing: str = "") -> Any:
         """A call of the driver API in our context. Raises the DeviceError that its status stands for."""
@@ -130,8 +111,8 @@ class CudaExecutor(Executor):
 
     def ask(self, call: str, *args: Any, doing: str = "") -> Any:
         """The same for a call that puts no work on a stream: launches before and after it may overlap."""
-        self._current()
-        return self._check(call, getattr(self._driver, call)(*args), doing)
+        self.check_open()
+        return self._context.ask(call, *args, doing=doing)
 
     @property
     def driver(self) -> Any:
@@ -140,7 +121,7 @@ class CudaExecutor(Executor):
 
     def undo(self, call: str, handle: Any) -> None:
         """Gives this handle back with this call when the executor is closed."""
-        self._undo.callback(self._destroy, call, handle)
+        self._context.undo(call, handle)
 
     def hand_out(self, made: CudaEvent | CudaGraph) -> None:
         """Remembers what has a handle of the driver: it is closed before the executor is."""
@@ -149,35 +130,17 @@ class CudaExecutor(Executor):
 
     def discard(self, call: str, handle: Any) -> None:
         """Destroys a handle of ours, unless it went with a lost context or a closed executor."""
-        if not (self._lost or self.closed):
+        if not self._gone:
             self.run(call, handle)
 
-    def _current(self) -> None:
-        """Makes our context the calling thread's, which may have another device's or, a new thread, none."""
+    def _enter(self) -> None:
         self.check_open()
-        self._check("cuCtxSetCurrent", self._driver.cuCtxSetCurrent(self._context))
+        self._context.enter()
 
-    def _new_stream(self) -> Any:
-        flag = self._driver.CUstream_flags.CU_STREAM_NON_BLOCKING
-        stream = self._check("cuStreamCreate", self._driver.cuStreamCreate(flag.value))
-        self._undo.callback(self._destroy, "cuStreamDestroy", stream)
-        return stream
-
-    def _new_pool(self, index: int) -> Any:
-        """A pool of our own. By default a pool returns freed memory to the system at each synchronisation, which every
-        step would pay for: this one keeps it."""
-        driver = self._driver
-        place = driver.CUmemLocation()
-        place.type, place.id = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, index
-        properties = driver.CUmemPoolProps()
-        properties.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-        properties.handleTypes = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE
-        properties.location = place
-        pool = self._check("cuMemPoolCreate", driver.cuMemPoolCreate(properties))
-        self._undo.callback(self._destroy, "cuMemPoolDestroy", pool)
-        threshold = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-        self.run("cuMemPoolSetAttribute", pool, threshold, driver.cuuint64_t(2**64 - 1))
-        return pool
+    @property
+    def _gone(self) -> bool:
+        """Whether all handles went with the context."""
+        return self._context.lost or self.closed
 
     # Memory
 
@@ -185,26 +148,20 @@ class CudaExecutor(Executor):
         with self.lock:
             # While capturing, an allocation on our stream would become part of the graph: take it on another one.
             stream = self._stream if self._capturing is None else self._side_stream
-            try:
-                address = self.run("cuMemAllocFromPoolAsync", max(nbytes, 1), self._pool, stream)
-            except OutOfMemory as error:
-                free, total = self.run("cuMemGetInfo")
-                raise out_of_memory(nbytes, free, total, self.name) from error
+            address = self._pool.take(self, nbytes, stream)
             if self._capturing is not None:
                 self.run("cuStreamSynchronize", stream)
-            allocation = Allocation(int(address), nbytes, self._free)
+            allocation = Allocation(address, nbytes, self._free)
             self._allocations.add(allocation)
-            self._held.add(allocation.address)
             return allocation
 
     def _free(self, allocation: Allocation) -> None:
         def give_back() -> None:
-            if self._lost or self.closed:  # the memory went with the context, or with the executor
+            if self._gone:
                 return
-            self._held.discard(allocation.address)
             if allocation.shared:  # another library's stream may still be using it
                 self.run("cuCtxSynchronize")
-            self.run("cuMemFreeAsync", allocation.address, self._stream)
+            self._pool.give_back(self, allocation.address, self._stream)
 
         self._give_back(give_back)
 
@@ -226,7 +183,7 @@ class CudaExecutor(Executor):
                 raise UsageError(f"the array is on cuda:{int(where)}, this executor on {self.name}")
 
         def give_back() -> None:
-            if not (self._lost or self.closed):
+            if not self._gone:
                 self.synchronize()  # the owner may reuse the memory at once
             release()
 
@@ -263,7 +220,7 @@ class CudaExecutor(Executor):
         with self.lock:
             self._not_capturing("read a buffer")
             for chunk in chunks(source.layout):
-                self._copy_host(array.ctypes.data + chunk.at, source.pointer + chunk.offset, chunk, to_device=False)
+                self._copy(copies.to_host(self._driver, array.ctypes.data, source.pointer, chunk))
         self.synchronize()
         return array
 
@@ -271,25 +228,11 @@ class CudaExecutor(Executor):
         with self.lock:
             self._not_capturing("copy from the host")
             for chunk in chunks(target.layout):
-                self._copy_host(array.ctypes.data + chunk.at, target.pointer + chunk.offset, chunk, to_device=True)
+                self._copy(copies.from_host(self._driver, target.pointer, array.ctypes.data, chunk))
 
-    def _copy_host(self, host: int, device: int, chunk: Chunk, *, to_device: bool) -> None:
-        if chunk.pitch == chunk.width:
-            nbytes = chunk.rows * chunk.width
-            if to_device:
-                self.run("cuMemcpyHtoDAsync", device, host, nbytes, self._stream)
-            else:
-                self.run("cuMemcpyDtoHAsync", host, device, nbytes, self._stream)
-            return
-        copy, kinds = self._driver.CUDA_MEMCPY2D(), self._driver.CUmemorytype
-        copy.WidthInBytes, copy.Height = chunk.width, chunk.rows
-        if to_device:
-            copy.srcMemoryType, copy.srcHost, copy.srcPitch = kinds.CU_MEMORYTYPE_HOST, host, chunk.width
-            copy.dstMemoryType, copy.dstDevice, copy.dstPitch = kinds.CU_MEMORYTYPE_DEVICE, device, chunk.pitch
-        else:
-            copy.srcMemoryType, copy.srcDevice, copy.srcPitch = kinds.CU_MEMORYTYPE_DEVICE, device, chunk.pitch
-            copy.dstMemoryType, copy.dstHost, copy.dstPitch = kinds.CU_MEMORYTYPE_HOST, host, chunk.width
-        self.run("cuMemcpy2DAsync", copy, self._stream)
+    def _copy(self, made: copies.Call) -> None:
+        call, arguments = made
+        self.run(call, *arguments, self._stream)
 
     def copy(self, target: DeviceBuffer, source: DeviceBuffer) -> None:
         with self.lock:
@@ -298,15 +241,10 @@ class CudaExecutor(Executor):
                 self.run("cuMemcpyDtoDAsync", target.pointer, source.pointer, source.nbytes, self._stream)
 
     def fill(self, target: DeviceBuffer, pattern: int) -> None:
-        bits = 8 * target.layout.itemsize
         with self.lock:
             self._hold((target,))
             for chunk in chunks(target.layout):
-                place, width = target.pointer + chunk.offset, chunk.width // target.layout.itemsize
-                if chunk.pitch == chunk.width:
-                    self.run(f"cuMemsetD{bits}Async", place, pattern, chunk.rows * width, self._stream)
-                else:
-                    self.run(f"cuMemsetD2D{bits}Async", place, chunk.pitch, pattern, width, chunk.rows, self._stream)
+                self._copy(copies.fill(target.pointer, chunk, target.layout.itemsize, pattern))
 
     # Launches
 
@@ -329,18 +267,18 @@ class CudaExecutor(Executor):
         self._hold(arrays)
         before = self._written
         ahead = command.waits and before is not None and len(before) <= _WRITTEN_MAX and not _meet(pdl_reads, before)
-        self._current()
+        self._enter()
         result = self._driver.cuLaunchKernelEx(command.ahead if ahead else command.plain, *command.call, 0)
         if int(result[0]):
             doing = f"launching {command.symbol} with grid {command.grid}{self._after()}"
-            self._check("cuLaunchKernelEx", result, doing)
+            self._context.check("cuLaunchKernelEx", result, doing)
         self._last_entry = command.symbol
         self.ran.add(command.loaded)
         self._written = {*written, *(before if ahead and before is not None else ())}
 
     def encode(self, descriptor: TMADescriptor) -> bytes:
         """The bytes of a tensor map; the caller holds `lock`."""
-        self._current()
+        self._enter()
         return descriptor.encode(self._driver)
 
     def launch_config(self, grid: tuple[int, int, int], form: Form, *, ahead: bool) -> Any:
@@ -405,10 +343,10 @@ class CudaExecutor(Executor):
         """The captured graph. After an error inside the capture, that error is the one to show: the broken capture is
         ended and dropped."""
         self._written = None  # what was captured has not run
-        self._current()
+        self._enter()
         result = self._driver.cuStreamEndCapture(self._stream)
         if finished:
-            return self._check("cuStreamEndCapture", result, f"capturing{self._after()}")
+            return self._context.check("cuStreamEndCapture", result, f"capturing{self._after()}")
         if not int(result[0]) and int(result[1]):
             self.run("cuGraphDestroy", result[1])
         return None
@@ -421,29 +359,21 @@ class CudaExecutor(Executor):
                 self.run("cuGraphLaunch", executable, self._stream, doing=doing)
                 return
             self._written = None
-            self._current()
+            self._enter()
             started = time.perf_counter()
             result = self._driver.cuGraphLaunch(executable, self._stream)
             self._replays_s.append(time.perf_counter() - started)
-            self._check("cuGraphLaunch", result, doing)
+            self._context.check("cuGraphLaunch", result, doing)
 
     # Measuring
 
     def used_bytes(self) -> int:
         self.synchronize()
-        return self._ask_pool("CU_MEMPOOL_ATTR_USED_MEM_CURRENT")
+        return self._pool.used_bytes(self)
 
     def most_used_bytes(self, *, reset: bool = False) -> int:
         self.synchronize()
-        name = "CU_MEMPOOL_ATTR_USED_MEM_HIGH"
-        found = self._ask_pool(name)
-        if reset:
-            attribute = getattr(self._driver.CUmemPool_attribute, name)
-            self.run("cuMemPoolSetAttribute", self._pool, attribute, self._driver.cuuint64_t(0))
-        return found
-
-    def _ask_pool(self, name: str) -> int:
-        return int(self.run("cuMemPoolGetAttribute", self._pool, getattr(self._driver.CUmemPool_attribute, name)))
+        return self._pool.most_used_bytes(self, reset=reset)
 
     @contextmanager
     def timed_replays(self) -> Generator[list[float]]:

@@ -49,18 +49,6 @@ def used() -> tuple[CudaExecutor, list[Any]]:
     return cuda, [x, out, event, graph]
 
 
-def test_memory_is_of_a_pool_of_our_own(fake: FakeDriver) -> None:
-    cuda = CudaExecutor()
-    _ = cuda.empty((4,), "f32")
-    assert not [name for name in fake.names() if "Default" in name or name == "cuMemAllocAsync"]
-    (pool,) = fake.made["cuMemPoolDestroy"]
-    ((properties,),) = [args for name, args in fake.calls if name == "cuMemPoolCreate"]
-    kind = fake.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-    assert (properties.location.type, properties.location.id) == (kind, 0)
-    assert [args[0] for name, args in fake.calls if name == "cuMemPoolSetAttribute"] == [pool]
-    assert [args[1] for name, args in fake.calls if name == "cuMemAllocFromPoolAsync"] == [pool]
-
-
 def test_close_gives_everything_back(fake: FakeDriver) -> None:
     cuda, handed_out = used()
     assert set(fake.left) == set(fake.GIVES_BACK.values()) - {"cuGraphDestroy"}
