@@ -22,7 +22,7 @@ from ..atoms.mma import find
 from ..atoms.tiled import TiledCopy, TiledMma
 from ..layout import Layout, LayoutError, Swizzle, tuple_add
 from ..layout import tuples as nested
-from ..layout.leaves import divisor
+from ..layout.leaves import divisor, split
 from .types import CuteType, parse_tile
 from .unquoted import literal, tuple_literal
 
@@ -85,8 +85,8 @@ class Tensor:
         pointer = replace(self.pointer, align=math.gcd(self.pointer.align, step))
         place = self.place
         if place is not None:
-            far = step % pointer.span == 0
-            place = replace(place, high=place.high + offset) if far else replace(place, low=place.low + offset)
+            far, near = split(offset, max(1, pointer.span // pointer.bytes))
+            place = replace(place, high=place.high + far, low=place.low + near)
         return Tensor(pointer, layout, place)
 
     def __str__(self) -> str:

@@ -71,6 +71,10 @@ class Dynamic:
         """The smaller of the two."""
         return self._with(other, math.gcd(self.divisibility, divisor(other)))
 
+    def split(self, unit: int) -> tuple[Any, Any]:
+        """Two numbers whose sum this is. The first is a multiple of `unit`."""
+        return (self, 0) if self.divisibility % unit == 0 else (0, self)
+
 
 @dataclass(frozen=True)
 class Basis:
@@ -91,6 +95,11 @@ class Basis:
 
 Leaf = int | Dynamic | Basis
 Size = int | Dynamic
+
+
+def split(number: Size, unit: int) -> tuple[Any, Any]:
+    """Two numbers whose sum a number is. The first is a multiple of `unit`."""
+    return number.split(unit) if isinstance(number, Dynamic) else (number - number % unit, number % unit)
 
 
 def divisor(leaf: Any) -> int:

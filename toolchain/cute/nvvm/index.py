@@ -97,6 +97,12 @@ class Index(Dynamic):
     def minimum(self, other: Any) -> Any:
         return self._emit(arith.MinUIOp, other, super().minimum(other).divisibility)
 
+    def split(self, unit: int) -> tuple[Any, Any]:
+        rest = self.plus % unit
+        if self.step % unit == 0:
+            return self._moved(-rest), rest
+        return self.plus - rest, self._moved(rest - self.plus)
+
     def __rsub__(self, other: Any) -> Any:
         return self._constant(other) - self
 

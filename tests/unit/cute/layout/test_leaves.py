@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from toolchain.cute.layout import Basis, Dynamic, Layout
-from toolchain.cute.layout.leaves import ceil_div, smaller
+from toolchain.cute.layout.leaves import ceil_div, smaller, split
 from toolchain.cute.layout.tuples import parse, text
 
 
@@ -35,3 +35,9 @@ def test_text_is_read_back(written: str) -> None:
 def test_the_modes_of_a_nested_basis_are_written_from_the_inside() -> None:
     assert parse("4@1@0") == Basis(4, (0, 1))
     assert Layout.parse("(2,3):(1@0@0,4@1@0)")((1, 2)) == ((1, 8),)
+
+
+def test_the_part_of_a_sum_that_is_a_multiple() -> None:
+    assert split(37, 8) == (32, 5)
+    assert split(Dynamic(32, 16), 8) == (Dynamic(32, 16), 0)
+    assert split(Dynamic(32, 4), 8) == (0, Dynamic(32, 4))

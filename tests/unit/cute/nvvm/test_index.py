@@ -87,3 +87,10 @@ def test_numbers_that_differ_by_a_known_number_share_all_else() -> None:
     assert (kernel.x * 8 + 4).divisibility == 4
     assert kernel.run((kernel.x + 32) % 4, 7) == 3
     assert kernel.run((kernel.x + 32) // 4, 7) == 9
+
+
+@pytest.mark.parametrize(("factor", "far", "near"), [(16, 7 * 16 + 32, 5), (3, 32, 7 * 3 + 5)])
+def test_the_part_of_a_sum_that_is_a_multiple(factor: int, far: int, near: int) -> None:
+    kernel = Kernel()
+    parts = (kernel.x * factor + 37).split(8)
+    assert [part if isinstance(part, int) else kernel.run(part, 7) for part in parts] == [far, near]
