@@ -99,22 +99,15 @@ def space_of(type_: Attribute) -> int:
             return 0
 
 
-def _wrapped(number: int, dtype: np.dtype[Any]) -> int:
-    """A number as the dtype has it: 255 of 8 bits is -1."""
-    half = 1 << 8 * dtype.itemsize - 1
-    return number if dtype == np.bool_ else (number + half) % (2 * half) - half
-
-
 def constant(value: Attribute, type_: Attribute) -> Array:
     """A constant as a value."""
     kind = kind_of(type_)
     match value:
         case IntegerAttr():
-            return kind.filled([_wrapped(value.value.data, kind.dtype)])
+            return kind.filled([value.value.data])
         case FloatAttr():
             return kind.filled([value.value.data])
         case DenseIntOrFPElementsAttr():
-            items = list(value.get_values())
-            return kind.filled(items if len(items) > 1 else items * kind.count)
+            return kind.filled(list(value.get_values()))
         case _:
             raise NoSemantics(f"the executor has no constant {value}")
