@@ -25,7 +25,7 @@ from toolchain.cute.executor.elementwise import (
     function_of,
     select,
 )
-from toolchain.cute.nvvm.llvm_ir import CASTS, INT_OPS, INTRINSICS
+from toolchain.cute.nvvm.llvm_ops import CASTS, INT_OPS, INTRINSICS
 
 WORDS = st.integers(-(2**31), 2**31 - 1)
 FLOATS = st.floats(-(2.0**60), 2.0**60, width=32, allow_subnormal=False)
