@@ -58,19 +58,22 @@ ROW: dict[str, tables.Check] = {
     "exact_outputs": tables.texts,
     "why": tables.text,
 }
+BENCHMARK: dict[str, tables.Check] = {"relative": tables.table_of(tables.is_number, "numbers"), "why": tables.text}
 
 
 @functools.cache
 def _table() -> dict[str, dict[str, dict[str, object]]]:
     """All of `tolerances.toml`. Raises UsageError that begins with the file and line of a row that is wrong."""
     table = tables.read_table(TOLERANCES)
-    keys = {"unit_roundoff": tables.table_of(tables.is_number, "numbers"), "op": tables.is_table}
-    tables.check_keys(table, keys, str(TOLERANCES))
-    for op, row in table["op"].items():
-        where = f"{tables.place(TOLERANCES, tables.header(f'op.{op}'))}: op.{op}"
-        if wanted := tables.is_table(row):
-            raise UsageError(f"{where} is {row!r}, not {wanted}")
-        tables.check_keys(row, ROW, where, ("f32_ulps", "exact", "exact_outputs"))
+    rounding = tables.table_of(tables.is_number, "numbers")
+    keys = {"unit_roundoff": rounding, "op": tables.is_table, "benchmark": tables.is_table}
+    tables.check_keys(table, keys, str(TOLERANCES), ("benchmark",))
+    for kind, columns in (("op", ROW), ("benchmark", BENCHMARK)):
+        for name, row in table.get(kind, {}).items():
+            where = f"{tables.place(TOLERANCES, tables.header(f'{kind}.{name}'))}: {kind}.{name}"
+            if wanted := tables.is_table(row):
+                raise UsageError(f"{where} is {row!r}, not {wanted}")
+            tables.check_keys(row, columns, where, ("f32_ulps", "exact", "exact_outputs"))
     return table
 
 
@@ -81,6 +84,15 @@ def tolerance(op: str) -> Tolerance:
         raise UsageError(f"{TOLERANCES} has no row [op.{op}]", hint="add one, with its reason")
     outputs = tuple(cast("list[str]", row.get("exact_outputs", [])))
     return Tolerance(float(str(row.get("f32_ulps", 0))), bool(row.get("exact", False)), outputs, str(row["why"]))
+
+
+def benchmark_bound(name: str, dtype: str) -> float:
+    """The largest relative error of what a benchmark computes. Raises UsageError if the table has none."""
+    row = _table().get("benchmark", {}).get(name, {})
+    found = cast("dict[str, float]", row.get("relative", {})).get(dtype)
+    if found is None:
+        raise UsageError(f"{TOLERANCES} has no {dtype} in [benchmark.{name}]", hint="add it, with its reason")
+    return float(found)
 
 
 def unit_roundoff(dtype: str) -> float:

@@ -12,11 +12,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from conformance.compare import tolerance, unit_roundoff
+from conformance.compare import benchmark_bound, tolerance, unit_roundoff
 from toolchain.errors import ConformanceError
-
-# The largest ||result - reference|| / ||reference|| of one op by dtype: rounding alone gives a third of it or less.
-FROBENIUS = {"f32": 1e-3, "tf32": 1e-3, "f16": 2e-3, "bf16": 1e-2}
 
 
 @dataclass(frozen=True)
@@ -59,13 +56,13 @@ class Bounds:
 
 def op_bounds(op: str, dtype: str, eager: Errors) -> Bounds:
     """The bounds of one op, from the errors of the op-by-op computation in its dtype."""
-    return Bounds(FROBENIUS[dtype], _worst(op, dtype, eager))
+    return Bounds(benchmark_bound("norm", dtype), _worst(op, dtype, eager))
 
 
 def model_bounds(dtype: str, eager: Errors) -> Bounds:
     """The bounds of the whole model, where the roundings of all layers add up, in the op-by-op computation too. So the
     bound in the norm grows with its error."""
-    return Bounds(max(FROBENIUS[dtype], 2 * eager.frobenius), _worst("forward", dtype, eager))
+    return Bounds(max(benchmark_bound("norm", dtype), 2 * eager.frobenius), _worst("forward", dtype, eager))
 
 
 def _worst(op: str, dtype: str, eager: Errors) -> float:

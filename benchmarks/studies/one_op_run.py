@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from conformance.compare import benchmark_bound
+
 from ..cubins import Function, passed
 from ..peers.pytorch import torch
 from ..peers.torch_side import TorchSide, measure_ceilings
@@ -31,7 +33,6 @@ from .ops import (
 
 SETS = {"layernorm": 8, "attention": 6}  # of inputs: together more than twice the L2 cache
 ROUNDS, WARM_UP = 20, 3
-BOUND = 8e-3  # relative to the result, Frobenius: rounding to bf16 is 2e-3
 Arrays = list[Any]
 
 
@@ -50,6 +51,7 @@ def run(folder: Path, say: Callable[[str], object]) -> dict[str, Any]:
     ceilings = measure_ceilings(side)
     kernels = json.loads((folder / "kernels.json").read_text())
     rows: list[dict[str, Any]] = []
+    bound = benchmark_bound("one_op", "bf16")
     for op in ("layernorm", "attention"):
         sets = [_inputs(op) for _ in range(SETS[op])]
         wanted = _exact(op, sets[0])
@@ -57,8 +59,8 @@ def run(folder: Path, say: Callable[[str], object]) -> dict[str, Any]:
         for way in _ways(op, folder, [row for row in kernels if row["op"] == op]):
             sets[0][-1].fill_(float("nan"))
             error = _error(way.launch(sets[0]), wanted)
-            if not error <= BOUND:
-                raise SystemExit(f"{op} in {way.language} ({way.variant}): error {error:.3g} over {BOUND}")
+            if not error <= bound:
+                raise SystemExit(f"{op} in {way.language} ({way.variant}): error {error:.3g} over {bound}")
             ready[way] = _graph(way, sets), error
         times: dict[Way, list[float]] = {way: [] for way in ready}
         for round_ in range(-WARM_UP, ROUNDS):

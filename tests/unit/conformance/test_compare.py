@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance.compare import Verdict, bound_for, compare, loosest, tolerance, unit_roundoff
+from conformance.compare import Verdict, benchmark_bound, bound_for, compare, loosest, tolerance, unit_roundoff
 from toolchain.entry import ops
 from toolchain.errors import ConformanceError, UsageError
 
@@ -84,3 +84,10 @@ def test_every_op_has_a_tolerance_with_a_reason() -> None:
 )
 def test_unit_roundoff_is_half_the_gap_above_one(dtype: str, numpy_dtype: type) -> None:
     assert unit_roundoff(dtype) == float(ml_dtypes.finfo(numpy_dtype).eps) / 2
+
+
+def test_a_benchmark_has_the_bounds_of_its_table_and_no_other() -> None:
+    assert benchmark_bound("norm", "bf16") > benchmark_bound("norm", "f16") > benchmark_bound("norm", "f32") > 0
+    for name, dtype, said in (("norm", "i32", r"no i32 in \[benchmark\.norm\]"), ("conv", "bf16", "benchmark.conv")):
+        with pytest.raises(UsageError, match=said):
+            benchmark_bound(name, dtype)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from benchmarks.cases.check import (
-    FROBENIUS,
     Bounds,
     Errors,
     Verdict,
@@ -16,7 +15,7 @@ from benchmarks.cases.check import (
     op_bounds,
     total,
 )
-from conformance.compare import unit_roundoff
+from conformance.compare import benchmark_bound, unit_roundoff
 from toolchain.errors import ConformanceError
 
 
@@ -58,9 +57,9 @@ def test_bounds_follow_the_conformance_tests() -> None:
     eager = Errors(error_sq=4e-4, reference_sq=1, worst=0.01, largest=2, elements=4)
     found = op_bounds("linear", "bf16", eager)
     rounding = (unit_roundoff("bf16") + 8 * unit_roundoff("f32")) * 2
-    assert found == Bounds(FROBENIUS["bf16"], 0.02 + rounding)
+    assert found == Bounds(benchmark_bound("norm", "bf16"), 0.02 + rounding)
     assert model_bounds("bf16", eager).frobenius == pytest.approx(0.04)  # twice that of the eager computation
-    assert model_bounds("bf16", Errors(elements=1)).frobenius == FROBENIUS["bf16"]
+    assert model_bounds("bf16", Errors(elements=1)).frobenius == benchmark_bound("norm", "bf16")
 
 
 def test_the_loosest_verdict_used_most_of_its_bounds() -> None:
