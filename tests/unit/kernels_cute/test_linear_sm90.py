@@ -73,6 +73,7 @@ MISTAKES = [
     (f"{ARCH}wgmma.wait_group", 0, MissingWait),
     (f"{ARCH}barrier", 0, MissingWait),  # TMA may still read what is written anew
     (f"{ARCH}copy.bulk_wait_group", 0, MissingWait),
+    (f"{ARCH}copy.bulk_wait_group_all", 0, MissingWait),  # the last tile leaves shared memory
     (f"{ARCH}fence.proxy_async", 0, MissingFence),
     (f"{ARCH}barrier", 1, (Uninitialised, Race)),  # TMA reads what other threads have not written yet
 ]

@@ -59,7 +59,7 @@ class Race(Finding):
 class MissingWait(Finding):
     """An asynchronous copy or product is used, or its operands are overwritten, before somebody waited for it."""
 
-    hint_text = "wait for it: cp_async_wait_group, the mbarrier, or wgmma.wait_group"
+    hint_text = "wait for it: cp_async_wait_group, the mbarrier, bulk_wait_group, wgmma.wait_group or tmem.wait_load"
 
 
 class MissingFence(Finding):

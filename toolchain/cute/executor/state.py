@@ -16,6 +16,7 @@ from . import banks
 from .clocks import Clock, Clocks
 from .findings import Finding, MissingWait, Site, Uninitialised
 from .memory import GlobalMemory, Region
+from .shadow import Access
 
 WARP, WARPGROUP = 32, 4  # threads of a warp, warps of a warpgroup
 Array = NDArray[Any]
@@ -127,6 +128,8 @@ class Warp:
         self.fenced = False  # by wgmma.fence, since the last wait for products
         self.epoch = 1  # synchronisations so far
         self.copies = self.stores = 0  # the times of cp.async, and of stores by TMA
+        self.last_store: Access | None = None  # by TMA, as it reads shared memory
+        self.tensor_loads = 0  # the time of loads from tensor memory
         self.copy_groups: list[int] = []  # the times of committed groups of cp.async
         self.cluster: Wait | None = None  # between arriving and waiting at the cluster's barrier
         self.products: list[int] = []  # the times of committed groups of wgmma
@@ -162,7 +165,7 @@ class Warp:
                 self.fail(Uninitialised, "a register is used that nothing has written", lane=int(missing.argmax()))
         elif self.block.clocks.seen[0, self.number, ticket.agent] < ticket.time:
             made = self.block.steps[ticket.step]
-            self.fail(MissingWait, f"a register is used that {made} still writes: nothing has waited for the product")
+            self.fail(MissingWait, f"a register is used that {made} still writes: nothing has waited for it")
 
     def agent(self, kind: str) -> int:
         """The asynchronous agent of this warp: `cp.async` or `TMA stores`."""

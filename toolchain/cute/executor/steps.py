@@ -11,10 +11,12 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
 from ..nvgpu.descriptor_ops import LARGEST, SmemDescriptorOp
+from . import tensor_memory
 from .access import LOCAL_BASE, load, load_local, store, store_local
 from .call import moved
+from .clocks import GENERIC
 from .elementwise import select
-from .findings import ALONE, NoSemantics
+from .findings import ALONE, MissingWait, NoSemantics
 from .state import Warp
 from .undefined import Check
 from .values import kind_of, size_of, space_of
@@ -27,8 +29,13 @@ def nothing(warp: Warp) -> None:
 
 
 def leave(warp: Warp) -> None:
-    """The warp ends."""
+    """The warp ends, and with the last one of a block its shared memory."""
+    block, store = warp.block, warp.last_store
+    if store is not None and block.clocks.seen[GENERIC, warp.number, store.agent] < store.time:
+        warp.fail(MissingWait, f"the warp ends while {block.steps[store.step]} may still read shared memory")
     warp.done = True
+    if all(other.done for other in block.warps):
+        tensor_memory.at_end(warp)
 
 
 def enter_loop(warp: Warp) -> None:

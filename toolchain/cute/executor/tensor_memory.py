@@ -19,17 +19,17 @@ from .access import SMEM, note_read, store
 from .barriers import arrived, mbarrier
 from .call import Call
 from .clocks import ASYNC, GENERIC, merged
-from .findings import ALONE, NoSemantics, OutOfBounds, Race, Uninitialised
+from .findings import ALONE, Finding, MissingWait, NoSemantics, OutOfBounds, Race, Uninitialised
 from .matrices import DTYPES, numbers
 from .memory import SHARED_BASE
 from .shadow import Access
-from .state import WARP, WARPGROUP, Block, Warp
+from .state import WARP, WARPGROUP, Block, Ticket, Warp
 from .wgmma import BASE_OFFSET, operand_bytes
 
 COLUMNS = 512
 NAME = "tensor memory"
 UNORDERED = "no mbarrier orders this after the latest product, which may still write these sums"
-AGENT = "tcgen05"
+AGENT, LOADS = "tcgen05", "tmem.load"
 LEADING_MODE = 52  # the descriptor's bit that makes its leading bytes an address
 # By the kind of the instruction, the dtypes that a descriptor can name and that numpy has.
 F32 = 1  # the sums' dtype in an instruction descriptor
@@ -38,12 +38,13 @@ KINDS = {"f16": ("f16", "bf16"), "tf32": ("tf32",), "f8f6f4": ("e4m3", "e5m2")}
 
 
 class TensorMemory:
-    """128 lanes of 512 columns of 32 bits. `written`: whether they have a value. `allocated`: the columns of
-    each address. `time`: the products so far."""
+    """128 lanes of 512 columns of 32 bits. `written`: whether they have a value; `storing`: whether a store is under
+    way. `allocated`: the columns of each address. `time`: the products so far."""
 
     def __init__(self) -> None:
         self.data: NDArray[np.int32] = np.zeros((LANES, COLUMNS), np.int32)
         self.written: NDArray[np.bool_] = np.zeros((LANES, COLUMNS), np.bool_)
+        self.storing: NDArray[np.bool_] = np.zeros((LANES, COLUMNS), np.bool_)
         self.allocated: dict[int, int] = {}
         self.time = 0
 
@@ -81,6 +82,14 @@ def dealloc(call: Call, warp: Warp) -> None:
         warp.fail(OutOfBounds, f"no {call.number} columns were allocated at {address}")
 
 
+def at_end(warp: Warp) -> None:
+    """Raises a finding if a block ends, with its last warp, and has not given its columns back."""
+    block = warp.block
+    if left := of(block).allocated if block.tensor_memory is not None else {}:
+        said = f"the block ends with {sum(left.values())} columns of {NAME} that no tmem.dealloc has given back"
+        warp.fail(Finding, said)
+
+
 def _columns(warp: Warp, address: int, count: int) -> tuple[TensorMemory, slice]:
     """The columns from an address on. Raises OutOfBounds unless they were allocated."""
     memory, first = of(warp.block), address & 0xFFFF
@@ -99,6 +108,14 @@ def load(call: Call, warp: Warp) -> None:
     made = np.ascontiguousarray(memory.data[lanes, columns].T)
     floats = str(call.op.results[0].type) == "f32"
     call.give(warp, list(made.view(np.float32) if floats else made))
+    warp.tensor_loads += 1
+    for register in call.outs:
+        warp.pending[register] = Ticket(warp.agent(LOADS), warp.tensor_loads, warp.pc)
+
+
+def wait_load(_: Call, warp: Warp) -> None:
+    """The warp's loads have their values."""
+    warp.block.clocks.complete(warp.number, warp.agent(LOADS), warp.tensor_loads)
 
 
 def save(call: Call, warp: Warp) -> None:
@@ -106,9 +123,20 @@ def save(call: Call, warp: Warp) -> None:
     memory, columns, lanes = _moved(call, warp, 0, len(call.ins) - 1)
     memory.data[lanes, columns] = call.registers(warp, 1, len(call.ins) - 1).view(np.int32)
     memory.written[lanes, columns] = True
+    memory.storing[lanes, columns] = True
+
+
+def wait_store(_: Call, warp: Warp) -> None:
+    """The warp's stores are there. Only it reaches its lanes."""
+    lane = warp.number % WARPGROUP * WARP
+    of(warp.block).storing[lane : lane + WARP] = False
 
 
 def _check_written(warp: Warp, memory: TensorMemory, lanes: slice, columns: slice) -> None:
+    if memory.storing[lanes, columns].any():
+        lane, column = (int(at) for at in np.argwhere(memory.storing[lanes, columns])[0])
+        place = f"lane {lane + lanes.start}, column {column + columns.start} of {NAME}"
+        warp.fail(MissingWait, f"reads {place}, which tmem.store still writes: no tmem.wait_store has ended it")
     if not (known := memory.written[lanes, columns]).all():
         lane, column = (int(at) for at in np.argwhere(~known)[0])
         lane, column = lane + lanes.start, column + columns.start

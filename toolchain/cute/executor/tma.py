@@ -124,6 +124,7 @@ def bulk_load(call: Call, warp: Warp) -> None:
 def _stores(warp: Warp) -> tuple[Access, Access]:
     """The reads and the writes of a store."""
     reads, writes = (Access(warp.agent(name), warp.stores + 1, warp.pc) for name in (READS, WRITES))
+    warp.last_store = reads
     return reads, writes
 
 
@@ -143,7 +144,7 @@ def tma_reduce(call: Call, warp: Warp) -> None:
     """As `tma_store`, and each element is combined with the array's: one block's after another's, in any order."""
     if call.atom not in REDUCTIONS:
         raise NoSemantics(f"the executor has no reduction {call.atom}")
-    access = Access(warp.agent(READS), warp.stores + 1, warp.pc)
+    access, _ = _stores(warp)
     for lane in np.flatnonzero(warp.active):
         of, shared, bytes_, inside = _box(call, warp, 2, int(lane))
         note_read(warp, warp.block.shared, shared, access, ASYNC)

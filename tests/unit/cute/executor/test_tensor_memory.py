@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import f32
 
 from kernels_cute.gemm_sm100 import gemm
+from tests.unit.cute.executor.mutate import without
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.ring import Barriers
 from toolchain.cute.executor import TensorMap, run
-from toolchain.cute.executor.findings import NoSemantics, OutOfBounds, Race, Uninitialised
+from toolchain.cute.executor.findings import Finding, MissingWait, NoSemantics, OutOfBounds, Race, Uninitialised
 from toolchain.cute.layout import Layout
 
 DTYPES: dict[str, Any] = {"bf16": ml_dtypes.bfloat16, "f16": np.float16}
@@ -68,10 +69,22 @@ def test_what_is_stored_is_loaded_by_the_same_lanes() -> None:
         arch.instruction("tmem.store", lane(thread, address), value, value + 1.0, atom="32x32b.x2")
         arch.instruction("tmem.wait_store")
         read = arch.instruction("tmem.load", lane(thread, address), results=[f32] * 2, atom="32x32b.x2")
+        arch.instruction("tmem.wait_load")
         for i, one in enumerate(read):
             out[thread, i] = cute.Scalar(one)
 
     assert (launch(kernel(body)) == [1.5, 2.5]).all()
+
+
+def stored_and_loaded(thread: Any, address: Any, out: Any, *, missing: str) -> None:
+    """A column is stored and loaded again, with one of the two waits only."""
+    arch.instruction("tmem.store", lane(thread, address), cute.scalar(1.5), atom="32x32b.x1")
+    if missing != "store":
+        arch.instruction("tmem.wait_store")
+    value = arch.instruction("tmem.load", lane(thread, address), results=[f32], atom="32x32b.x1")[0]
+    if missing != "load":
+        arch.instruction("tmem.wait_load")
+    out[thread, 0] = cute.Scalar(value)
 
 
 def read(thread: Any, address: Any, atom: str = "32x32b.x1") -> None:
@@ -98,6 +111,10 @@ def product(thread: Any, address: Any, *, wait: bool, adds: int = 0, atom: str =
     read(thread, address)
 
 
+def _no_wait_for(missing: str) -> Callable[[Any, Any, Any], None]:
+    return lambda thread, address, out: stored_and_loaded(thread, address, out, missing=missing)
+
+
 CASES: list[tuple[Callable[[Any, Any, Any], None], type[Exception], str]] = [
     (lambda thread, address, _: product(thread, address, wait=False), Race, "no mbarrier orders this"),
     (lambda _thread, address, _: read(0, address), OutOfBounds, r"warp \d reaches lanes \d+ to \d+, not 0"),
@@ -107,6 +124,8 @@ CASES: list[tuple[Callable[[Any, Any, Any], None], type[Exception], str]] = [
         Uninitialised,
         r"lane \d+, column 0 of tensor memory, which nothing",
     ),
+    (_no_wait_for("store"), MissingWait, "which tmem.store still writes: no tmem.wait_store has ended it"),
+    (_no_wait_for("load"), MissingWait, "a register is used that cute_nvgpu.arch.tmem.load at .* still writes"),
     (
         lambda thread, address, _: product(thread, address, wait=True, adds=1),
         Uninitialised,
@@ -126,7 +145,9 @@ CASES: list[tuple[Callable[[Any, Any, Any], None], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(
-    ("body", "kind", "said"), CASES, ids=["race", "lanes", "columns", "unwritten", "sums", "f16", "shape"]
+    ("body", "kind", "said"),
+    CASES,
+    ids=["race", "lanes", "columns", "unwritten", "store", "load", "sums", "f16", "shape"],
 )
 def test_what_is_wrong_is_found(body: Callable[[Any, Any, Any], None], kind: type[Exception], said: str) -> None:
     with pytest.raises(kind, match=said):
@@ -156,3 +177,11 @@ def test_what_a_pair_of_blocks_does_is_refused(name: str) -> None:
 
     with pytest.raises(NoSemantics, match=f"{name} of a pair of blocks"):
         run(made, ())
+
+
+def test_columns_that_are_not_given_back() -> None:
+    out = np.zeros((128, 2), np.float32)
+    made = kernel(lambda _thread, _address, _out: None)
+    run(made, [out])
+    with pytest.raises(Finding, match=r"ends with 32 columns of tensor memory that no tmem.dealloc has"):
+        run(without(made, "cute_nvgpu.arch.tmem.dealloc"), [out])

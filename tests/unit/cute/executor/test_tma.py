@@ -286,3 +286,25 @@ def test_what_several_blocks_add_to_is_read_by_none() -> None:
     with pytest.raises(Race, match=r"adds to target\[0, 0\], which another block read") as found:
         run(added_and_read, (TensorMap(target, BOX), target), 2)
     assert found.value.site.block == (1, 0, 0)
+
+
+@pytest.mark.parametrize("missing", ["copy.bulk_wait_group", "copy.bulk_commit_group"])
+def test_a_warp_that_ends_before_its_store_has_read_shared_memory(missing: str) -> None:
+    @cute.kernel(cute.TensorMap(), threads=32)
+    def made(target: Any) -> None:
+        thread = arch.thread_idx()[0]
+        tile = cute.shared_tensor("f32", Layout(BOX, (32, 1)))
+        for row in range(8):
+            tile[row, thread] = 2.0
+        arch.instruction("fence.proxy_async")
+        arch.instruction("warp_sync")
+        with cute.when(cute.same(thread, 0)):
+            arch.instruction("copy.tma_store", cute.address(tile), target, 0, 0)
+            arch.instruction("copy.bulk_commit_group")
+            arch.instruction("copy.bulk_wait_group", n=0)
+
+    target = np.zeros(BOX, np.float32)
+    run(made, (TensorMap(target, BOX),))
+    assert (target == 2).all()
+    with pytest.raises(MissingWait, match=r"the warp ends while .*copy.tma_store at .* may still read shared memory"):
+        run(without(made, f"cute_nvgpu.arch.{missing}"), (TensorMap(target, BOX),))
