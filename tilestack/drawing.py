@@ -38,12 +38,13 @@ def draw_layout(args: argparse.Namespace) -> int:
             picture = draw.of_atom(find(args.what), args.operand or "c")
         elif args.what.startswith("tcgen05"):
             picture = draw.of_tensor_memory(find_tcgen05(args.what))
-        elif args.what.startswith(("ldmatrix.", "stmatrix.")):
+        elif args.what.startswith(("ldmatrix", "stmatrix")):
             picture = draw.of_copy(find_copy(args.what), args.operand or "registers")
         else:
             access = Layout.parse(args.access) if args.access else None
             picture = draw.of_layout(draw.parse_layout(args.what), args.element_bytes, access)
     except LayoutError as error:
-        raise UsageError(str(error), hint="a layout is written as (4,8):(8,1), shape and strides") from error
+        hint = "a layout is written as (4,8):(8,1), shape and strides; an atom's name as mma.m16n8k16.f32.bf16"
+        raise UsageError(str(error), hint=hint) from error
     emit(args.svg, (draw.as_svg(picture) if args.svg else draw.as_text(picture)).encode())
     return 0
