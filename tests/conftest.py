@@ -16,7 +16,11 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Generator
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("no time limits", deadline=None)  # a busy machine is no failure
+hypothesis.settings.load_profile("no time limits")
 
 PROPERTY = "missing capability"
 LONG = "time (--all runs them)"

@@ -12,7 +12,7 @@ import io
 import lzma
 import os
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -111,30 +111,29 @@ def unpack(path: Path, folder: Path) -> Bundle:
     return Bundle.load(folder)
 
 
-class _PlainFile(tarfile.TarInfo):
-    """A member in the form that `pack` writes. Other forms are refused: for the names, attributes and sparse maps of
-    the pax and GNU forms, tarfile reads any amount of data before it shows the member."""
-
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _PlainFile:
-        member = super().frombuf(buf, encoding, errors)
+def _members(packed: IO[bytes]) -> Iterator[tarfile.TarInfo]:
+    """The members in the form that `pack` writes; behind each header `packed` stands at the content. Other forms are
+    refused by their header: for the names, attributes and sparse maps of the pax and GNU forms, `tarfile.open` reads
+    any amount of data before it shows the member, and in its own way in each release of Python."""
+    while (block := packed.read(tarfile.BLOCKSIZE)).strip(b"\0"):
+        member = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
         if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
             raise tarfile.TarError(f"{member.name!r} is not a plain file: links and folders are refused")
-        return member
+        yield member
 
 
 def _read_members(path: Path, file: IO[bytes], fresh: Path) -> None:
     wanted: dict[str, str] = {}
     wrong: list[str] = []
-    with lzma.open(file, "rb") as packed, tarfile.open(fileobj=packed, mode="r|", tarinfo=_PlainFile) as archive:
-        for number, member in enumerate(archive):
+    with lzma.open(file, "rb") as packed:
+        for number, member in enumerate(_members(packed)):
             if number == 0:
-                wanted = _read_manifest(path, archive, member, fresh)
+                wanted = _read_manifest(path, packed, member, fresh)
                 continue
             if member.name not in wanted:
                 raise BundleError(f"{path}: {member.name!r} is not in its manifest, or is in the archive twice")
             expected = wanted.pop(member.name)
-            content = _content(path, archive, member, FILE_LIMIT)
+            content = _content(path, packed, member, FILE_LIMIT)
             if (found := hashlib.sha256(content).hexdigest()) != expected:
                 wrong.append(f"{member.name}: sha256 {found}, the manifest says {expected}")
             (fresh / member.name).write_bytes(content)
@@ -148,10 +147,10 @@ def _read_members(path: Path, file: IO[bytes], fresh: Path) -> None:
         raise BundleError(f"{path} is damaged:\n  " + "\n  ".join(wrong), hint=_AGAIN)
 
 
-def _read_manifest(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo, fresh: Path) -> dict[str, str]:
+def _read_manifest(path: Path, packed: IO[bytes], member: tarfile.TarInfo, fresh: Path) -> dict[str, str]:
     if member.name != MANIFEST:
         raise BundleError(f"{path} is not an archive of a bundle: it starts with {member.name!r}, not with {MANIFEST}")
-    (fresh / MANIFEST).write_bytes(_content(path, archive, member, MANIFEST_LIMIT))
+    (fresh / MANIFEST).write_bytes(_content(path, packed, member, MANIFEST_LIMIT))
     try:
         return listed(Bundle.load(fresh))  # names are made from checked sha256s, so none leads outside the folder
     except BundleError as error:
@@ -159,9 +158,11 @@ def _read_manifest(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo
         raise BundleError(said, hint=_AGAIN) from error
 
 
-def _content(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo, limit: int) -> bytes:
-    if member.size > limit:
-        raise BundleError(f"{path}: {member.name!r} has {member.size} bytes, more than the {limit} that are allowed")
-    file = archive.extractfile(member)
-    assert file is not None  # it is a plain file
-    return file.read()
+def _content(path: Path, packed: IO[bytes], member: tarfile.TarInfo, limit: int) -> bytes:
+    if not 0 <= member.size <= limit:
+        raise BundleError(f"{path}: {member.name!r} has {member.size} bytes: at most {limit} are allowed")
+    whole = member.size + -member.size % tarfile.BLOCKSIZE
+    content = packed.read(whole)
+    if len(content) < whole:
+        raise EOFError(f"{member.name!r} is cut off")
+    return content[: member.size]

@@ -70,7 +70,7 @@ def prepare(side: Side, sha: str) -> None:
         members = sorted(opened, key=lambda member: member.name, reverse=side.backwards)
         for member in members:
             # Read, not run: the commit is the user's own. No owner, and permissions less what umask takes away.
-            opened.extract(member, side.checkout, set_attrs=False)
+            opened.extract(member, side.checkout, set_attrs=False, filter="data")
             path = side.checkout / member.name
             if member.issym():
                 continue

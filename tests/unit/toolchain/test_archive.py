@@ -198,7 +198,7 @@ def test_a_file_that_is_too_big(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, name: str
 ) -> None:
     monkeypatch.setattr(archive, limit, 5)
-    with pytest.raises(BundleError, match=f"{name}.*more than the 5"):
+    with pytest.raises(BundleError, match=f"{name}.*at most 5"):
         archive.unpack(packed, tmp_path / "got")
 
 
@@ -229,6 +229,14 @@ def test_a_header_of_another_kind_is_refused_before_its_content_is_read(
         assert tracemalloc.get_traced_memory()[1] < size / 2
     finally:
         tracemalloc.stop()
+
+
+def test_a_negative_size_reads_nothing(packed: Path, tmp_path: Path) -> None:
+    made = tarfile.TarInfo(MANIFEST)
+    made.size = -600
+    packed.write_bytes(lzma.compress(made.tobuf(tarfile.GNU_FORMAT) + bytes(1024)))
+    with pytest.raises(BundleError, match="has -600 bytes"):
+        archive.unpack(packed, tmp_path / "got")
 
 
 def test_attributes_that_tarfile_cannot_read_are_an_error_of_ours(packed: Path, tmp_path: Path) -> None:

@@ -277,7 +277,7 @@ def reads_or_refuses(data: bytes) -> None:
     bytecode.write(module)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 @given(st.integers(0, len(CODE) - 1), st.integers(1, 255))
 def test_a_changed_byte(at: int, change: int) -> None:
     damaged = bytearray(CODE)
@@ -285,14 +285,14 @@ def test_a_changed_byte(at: int, change: int) -> None:
     reads_or_refuses(bytes(damaged))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(st.integers(0, len(CODE) - 1))
 def test_truncation(length: int) -> None:
     with pytest.raises(BytecodeError, match="byte 0x"):
         bytecode.read(CODE[:length])
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(st.integers(0, len(CODE) - 1), st.binary(min_size=1, max_size=9))
 def test_inserted_bytes(at: int, more: bytes) -> None:
     reads_or_refuses(CODE[:at] + more + CODE[at:])

@@ -237,7 +237,7 @@ def test_deep_nesting_is_an_error_not_a_crash() -> None:
         text.parse(deep, filename="k")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_damaged_kernels_raise_source_errors_only(data: st.DataObject) -> None:
     original = composed(data.draw(st.sampled_from(KERNELS)))

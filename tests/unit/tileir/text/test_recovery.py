@@ -42,7 +42,7 @@ def test_what_is_right_is_read_as_ever(text: str) -> None:
     assert parser.errors == [] and bytecode.write(found, "13.4") == bytecode.write(wanted, "13.4")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(TEXTS), st.data())
 def test_the_first_error_is_the_one_that_a_parse_ends_with(text: str, data: st.DataObject) -> None:
     tokens = tokenize(Source(text, "k.mlir"))
