@@ -103,9 +103,9 @@ class Policy:
 
     def _stated(self, name: str, version: str, metadata: Message) -> tuple[str, str]:
         """The expression that METADATA states, and in which field."""
-        if expression := metadata["License-Expression"]:
+        if expression := metadata.get("License-Expression"):
             return str(expression), "License-Expression"  # not a string if the bytes are not ASCII
-        said = " ".join(str(metadata["License"] or "").split())
+        said = " ".join(str(metadata.get("License", "")).split())
         if said in self.words or self._knows(said):
             return self.words.get(said, said), "License"
         classifiers = [str(row) for row in metadata.get_all("Classifier", []) if str(row).startswith("License ::")]
