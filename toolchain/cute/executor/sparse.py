@@ -1,4 +1,4 @@
-"""Products whose A is sparse: A as it is without its compression, and `mma.sync_sp`."""
+"""Products whose A is sparse: which values of B the kept values of A meet, and `mma.sync_sp`."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ def _places(atom: MmaAtom) -> NDArray[np.int64]:
     return np.array([known.get(code, (-1,) * count) for code in range(1 << NIBBLE)])
 
 
-def expanded(atom: MmaAtom, kept: NDArray[Any], words: NDArray[np.int32], warps: list[Warp]) -> NDArray[Any]:
-    """A (M, K) with its zeros, from the values that were kept (M, K/2) and the metadata of each thread.
+def product(
+    atom: MmaAtom, kept: NDArray[Any], b: NDArray[Any], words: NDArray[np.int32], warps: list[Warp]
+) -> NDArray[Any]:
+    """A x B.T (M, N), from the values of A that were kept (M, K/2), B (N, K) and the metadata of each thread.
 
-    Raises Undefined for metadata without a meaning.
+    A value of B that no kept value meets is not read, be it NaN. Raises Undefined for metadata without a meaning.
     """
     threads, parts = _readers(atom)
     codes = words.view(np.uint32)[threads] >> (NIBBLE * parts).astype(np.uint32) & 0xF
     places = _places(atom)[codes]  # (chunks of the tile, kept of a chunk)
     if (bad := places[:, 0] < 0).any():
         _refuse(atom, int(bad.argmax()), codes, threads, warps)
-    chunk, (rows, halved) = chunk_size(atom), kept.shape
-    at = places.reshape(-1, rows, places.shape[1]).swapaxes(0, 1)  # (M, chunks of a row, kept of a chunk)
-    made = np.zeros((rows, at.shape[1], chunk), kept.dtype)
-    np.put_along_axis(made, at, kept.reshape(at.shape), axis=2)
-    return made.reshape(rows, 2 * halved)
+    at = places.reshape(-1, atom.m, places.shape[1]).swapaxes(0, 1)  # (M, chunks of a row, kept of a chunk)
+    columns = at + chunk_size(atom) * np.arange(at.shape[1])[:, None]
+    return np.einsum("mk,nmk->mn", kept, b[:, columns.reshape(kept.shape)])
 
 
 def _refuse(atom: MmaAtom, number: int, codes: NDArray[Any], threads: NDArray[np.int64], warps: list[Warp]) -> None:
@@ -67,4 +67,4 @@ def mma_sync_sp(call: Call, warp: Warp) -> None:
     atom = find(call.atom)
     a, b, c = operands(call, warp, atom)
     words = call.arg(warp, len(call.ins) - 1)
-    give_sums(call, warp, atom, expanded(atom, a, words, [warp]) @ b.T + c)
+    give_sums(call, warp, atom, product(atom, a, b, words, [warp]) + c)

@@ -24,7 +24,7 @@ from .findings import DivergentBarrier, MissingFence, NoSemantics, OutOfBounds
 from .matrices import DTYPES, accumulators, gathered, numbers, table
 from .memory import SHARED_BASE
 from .shadow import Access, Bytes
-from .sparse import expanded
+from .sparse import product
 from .state import NEVER, WARP, WARPGROUP, Rendezvous, Ticket, Wait, Warp
 
 FENCE = "cute_nvgpu.arch.wgmma.fence"
@@ -98,8 +98,6 @@ def _product(call: Call, warps: list[Warp], time: int) -> None:
     else:
         a = _operand(call, warps, access, "a", count, majors[0])
     b = _operand(call, warps, access, "b", count + (held_a or 1), majors[1])
-    if atom.sparse:
-        a = expanded(atom, a, np.concatenate([call.arg(warp, count + 2) for warp in warps]), warps)
     computed, late = _computed(call.op, count + held_a)
     for warp in warps:
         written = late or any(warp.loaded.get(register) in warp.unfenced for register in call.ins[: count + held_a])
@@ -112,7 +110,10 @@ def _product(call: Call, warps: list[Warp], time: int) -> None:
                 warp.check_ticket(ticket)
     held = np.concatenate([call.registers(warp, 0, count) for warp in warps])
     before = gathered(atom, "c", numbers(held, atom.c))
-    total = a @ b.T
+    if atom.sparse:
+        total = product(atom, a, b, np.concatenate([call.arg(warp, count + 2) for warp in warps]), warps)
+    else:
+        total = a @ b.T
     if keeps:
         total = total + before
     places = table(atom.layout("c"))

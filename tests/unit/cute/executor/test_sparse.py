@@ -49,6 +49,16 @@ def test_a_product_of_a_warpgroup(name: str, majors: str) -> None:
     assert (found == dense @ b.astype(np.int64).T).all()
 
 
+def test_what_no_kept_value_meets_is_not_read() -> None:
+    # An H100 does the same: a zero of A that is not stored makes no NaN of an infinity in B.
+    _, kept, metadata, b = sparse_numbers(np.random.default_rng(4), SMALL, STEPS)
+    metadata[:] = 0x4444_4444  # the first two of each four
+    b[:, 2::4], b[:, 3::4] = np.inf, np.nan
+    found = of_warpgroup(SMALL, sparse_product(SMALL), kept, metadata, b)
+    met = b.reshape(8, -1, 4)[:, :, :2].reshape(8, -1)
+    assert (found == kept.astype(np.int64) @ met.astype(np.int64).T).all()
+
+
 @pytest.mark.parametrize(
     ("name", "code"),
     [
