@@ -1,0 +1,144 @@
+"""Kernels of cubins on PyTorch's stream, with a driver and a PyTorch that only record."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.unit.runtime.fake_driver import FakeDriver
+from toolchain.errors import DeviceError
+
+STREAM = 77
+
+
+class Event:
+    """Each is recorded 250 us after the one before."""
+
+    now = 0.0
+
+    def __init__(self, *, enable_timing: bool) -> None:
+        assert enable_timing
+
+    def record(self) -> None:
+        Event.now += 0.25
+        self.at = Event.now
+
+    def synchronize(self) -> None: ...
+
+    def elapsed_time(self, later: Event) -> float:
+        return later.at - self.at
+
+
+class Graph:
+    """What was launched when it was made; a replay says so again."""
+
+    log: list[str] = []
+
+    def __init__(self) -> None:
+        self.start = len(Graph.log)
+
+    def replay(self) -> None:
+        Graph.log.append(f"replay {self.held[0]} x {len(self.held)}")
+
+    @property
+    def held(self) -> list[str]:
+        return Graph.log[self.start : self.start + 10]
+
+
+class Tensor:
+    shape = (4, 24)
+
+    def data_ptr(self) -> int:
+        return 0x40000
+
+    def stride(self) -> tuple[int, int]:
+        return (32, 1)
+
+    def element_size(self) -> int:
+        return 2
+
+
+@pytest.fixture
+def cubins(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    Graph.log = []
+    peers = ModuleType("benchmarks.peers.pytorch")
+    cuda = SimpleNamespace(
+        current_stream=lambda: SimpleNamespace(cuda_stream=STREAM), synchronize=lambda: None, Event=Event,
+        CUDAGraph=Graph, graph=lambda _: nullcontext(),
+        get_device_properties=lambda _: SimpleNamespace(multi_processor_count=132),
+    )  # fmt: skip
+    peers.__dict__.update(Tensor=Tensor, torch=SimpleNamespace(zeros=lambda *_, **__: None, cuda=cuda))
+    monkeypatch.setitem(sys.modules, "benchmarks.peers.pytorch", peers)
+    monkeypatch.delitem(sys.modules, "benchmarks.cubins", raising=False)
+    module = importlib.import_module("benchmarks.cubins")
+    yield module
+    sys.modules.pop("benchmarks.cubins")
+
+
+@pytest.fixture
+def fake(cubins: Any, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    made = FakeDriver()
+    monkeypatch.setattr(cubins, "load", lambda: made)
+    return made
+
+
+@pytest.mark.parametrize("shared", [0, 65536])
+def test_a_launch_has_the_grid_the_stream_and_the_shared_memory(cubins: Any, fake: FakeDriver, shared: int) -> None:
+    arguments = [ctypes.c_uint64(5), ctypes.c_int(6)]
+    cubins.Function(b"cubin", "k", shared).bind((1, 2, 3), 128, arguments)()
+    asked = [args[-1] for name, args in fake.calls if name == "cuFuncSetAttribute"]
+    assert asked == [shared] * bool(shared)
+    ((_, *rest),) = [args for name, args in fake.calls if name == "cuLaunchKernel"]
+    assert rest[:8] == [1, 2, 3, 128, 1, 1, shared, STREAM]
+    assert ("cuModuleGetFunction", b"k") in [(name, args[-1]) for name, args in fake.calls]
+
+
+def test_an_error_names_the_kernel(cubins: Any, fake: FakeDriver) -> None:
+    launch = cubins.Function(b"cubin", "k").bind((1, 1, 1), 32, [])
+    fake.failing = {"cuLaunchKernel"}
+    with pytest.raises(DeviceError, match="k: the CUDA driver says"):
+        launch()
+
+
+def test_an_array_is_its_pointer_sizes_and_strides(cubins: Any) -> None:
+    made = cubins.passed(Tensor())
+    assert [(type(value), value.value) for value in made] == [
+        (ctypes.c_uint64, 0x40000), (ctypes.c_int, 4), (ctypes.c_int, 24), (ctypes.c_int, 32), (ctypes.c_int, 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_tensor_map_is_aligned_and_has_the_innermost_dimension_first(
+    cubins: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    def descriptor(*given: Any, **more: Any) -> Any:
+        seen.append((*given, more))
+        return SimpleNamespace(encode=lambda _: bytes(range(128)))
+
+    monkeypatch.setattr(cubins, "TMADescriptor", descriptor)
+    made = cubins.Function(b"cubin", "k").tensor_map(
+        "bf16", Tensor(), {"box": (2, 8), "swizzle": 64, "l2_promotion": 0}
+    )
+    assert seen == [("bf16", 0x40000, (24, 4), (64,), (8, 2), {"swizzle": 64, "l2_promotion": 0})]
+    assert bytes(made) == bytes(range(128)) and ctypes.addressof(made) % cubins.ALIGNED == 0
+
+
+def test_sides_take_turns_in_an_order_of_their_own_and_warm_up(cubins: Any) -> None:
+    sides = {name: lambda name=name: Graph.log.append(name) for name in "abc"}
+    times = cubins.times_in_turn(sides)
+    assert {name: len(measured) for name, measured in times.items()} == dict.fromkeys("abc", cubins.ROUNDS)
+    assert all(us == pytest.approx(1e3 * 0.25 / cubins.LAUNCHES) for measured in times.values() for us in measured)
+    replays = [line[len("replay ")] for line in Graph.log if line.startswith("replay")]
+    rounds = ["".join(replays[i : i + 3]) for i in range(0, len(replays), 3)]
+    assert len(rounds) == cubins.WARM_UP + cubins.ROUNDS
+    assert all(sorted(turn) == ["a", "b", "c"] for turn in rounds) and len(set(rounds)) > 1
+    assert cubins.processors() == 132
