@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   tilestack cute-opt layouts.mlir
   tilestack cute-opt layouts.mlir --pass-pipeline cute-fold-static --print-ir-after-all
-  tilestack cute-opt kernel.mlir --pass-pipeline cute-to-base --emit ptx --arch sm_90a
+  tilestack cute-opt kernel.mlir --pass-pipeline cute-desugar,cute-to-base,cute-nvgpu-to-nvvm --emit ptx
 """
 
 

@@ -14,6 +14,9 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue, TypeAttribute
 
 from ...errors import SourceError
 from .llvm_types import UnsupportedError, constant_text, type_text
+from .location import place
+
+LOWER = "lower it first, as cute-opt --pass-pipeline cute-desugar,cute-to-base,cute-nvgpu-to-nvvm does"
 
 POINTER_ATTRIBUTES = {"llvm.noalias": "noalias", "llvm.readonly": "readonly", "llvm.nonnull": "nonnull"}
 
@@ -62,7 +65,8 @@ class Function:
             try:
                 self.write(self, op)
             except UnsupportedError as error:
-                raise SourceError(f"{self.op.sym_name.data}: {op.name}: {error}") from error
+                hint = LOWER if op.name.startswith("cute") else None
+                raise SourceError(f"{place(op)}{self.op.sym_name.data}: {op.name}: {error}", hint=hint) from error
 
     def begin(self, label: str) -> None:
         """What follows stands under a label."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from toolchain.cute import dialect
 from toolchain.cute.nvvm import parse, to_llvm_ir
+from toolchain.cute.nvvm.llvm_function import LOWER
+from toolchain.cute.passes import PIPELINE
 from toolchain.errors import SourceError
 
 from .lowered import lowered
@@ -26,6 +29,15 @@ def test_what_a_launch_promises_is_written_as_attributes() -> None:
 def test_an_attribute_without_a_form_is_named() -> None:
     with pytest.raises(SourceError, match=r"attribute llvm\.sret has no form"):
         kernel("%p: !llvm.ptr {llvm.sret = !llvm.array<128 x i8>}")
+
+
+def test_what_was_not_lowered_is_an_error_with_the_passes_that_lower_it() -> None:
+    shape = 'cute.make_shape() : () -> !cute.shape<"(4,8)">'
+    module = dialect.parse(f"gpu.module @m {{\n  llvm.func @k() {{\n%0 = {shape}\nllvm.return }} }}", "k.mlir")
+    assert ",".join(PIPELINE) in LOWER
+    with pytest.raises(SourceError, match=r"k\.mlir:3:1: k: cute\.make_shape: this operation has no form") as said:
+        to_llvm_ir(module)
+    assert said.value.hint == LOWER
 
 
 def test_a_function_without_a_body_is_declared() -> None:
