@@ -17,7 +17,7 @@ from . import attention, attention_mma, attention_walk, linear, linear_sm90
 GEMMS: tuple[tuple[str, str, Any], ...] = (
     ("sm_90", "sm_80", linear.Tiles(128, 128, 64, 3, (2, 2))),
     ("sm_90", "sm_80", linear.Tiles(128, 256, 64, 4, (2, 4))),
-    ("sm_90", "sm_80", linear.Tiles(256, 128, 64, 4, (4, 2))),
+    ("sm_90", "sm_80", linear.Tiles(192, 256, 64, 4, (2, 4))),
     ("sm_90a", "sm_90a", linear_sm90.Tiles(128, 256, 64, 4, 2)),
     ("sm_90a", "sm_90a", linear_sm90.Tiles(128, 192, 64, 4, 1, apart=True)),
     ("sm_90a", "sm_90a", linear_sm90.Tiles(64, 256, 64, 4, 4, apart=True)),

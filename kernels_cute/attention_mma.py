@@ -15,7 +15,8 @@ from toolchain.cute.layout import Layout
 from toolchain.errors import UsageError
 
 from .epilogues import VECTOR
-from .linear import ROW, fragment, load_tile, swizzle_of
+from .linear import ROW, fragment, swizzle_of
+from .loads import load_tile
 from .online_softmax import Softmax
 
 STAGES = 2  # of keys and values

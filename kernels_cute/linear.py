@@ -1,9 +1,11 @@
 """Products for sm_80: out = epilogue(x @ weight), with cp.async, ldmatrix and mma.sync. They run on later GPUs too.
 
 All loops, addresses and predicates follow from the layouts. Shared memory holds `stages` tiles of x and of the weight;
-while one is multiplied, the others are on their way.
+while one is multiplied, the others are on their way. In a turn a warp multiplies 16 steps of K of x with a part of the
+weight, 16 columns, and reads to registers what a later turn multiplies: see `Tiles.ahead`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +14,12 @@ from toolchain.cute.layout import Layout
 from toolchain.errors import UsageError
 
 from .epilogues import PLAIN, VECTOR, Epilogue, Place
+from .loads import Loads
 
 ROW = 64  # elements of 16 bits that a row of 128 bytes has: the widest that a swizzle spreads over all banks
-GROUP = 8  # rows of tiles that blocks walk together, so that they find tiles in the L2 cache
+SUMS = 128  # sums of a thread beside which its registers hold x and the weight for two steps of 16
+BURST = 4  # loads of a thread that are started together
+GROUP = 16  # rows of tiles that blocks walk together, so that they find tiles in the L2 cache
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class Tiles:
     def __post_init__(self) -> None:
         if self.k not in (32, 64):
             raise UsageError(f"a tile of {self.k} along K has no swizzle here", hint="k=32 or k=64")
-        if self.m % (16 * self.warps[0]) or self.n % (16 * self.warps[1]) or self.n % ROW:
+        if self.m % (16 * self.warps[0]) or self.n % ROW or ROW % (16 * self.warps[1]):
             raise UsageError(f"a tile of {self.m} x {self.n} is no whole number of atoms for {self.warps} warps")
         if self.n * self.k * self.stages < self.m * ROW:
             raise UsageError(f"{self}: {ROW} columns of the result do not fit where the weight was", hint="more stages")
@@ -42,6 +47,17 @@ class Tiles:
     @property
     def threads(self) -> int:
         return 32 * self.warps[0] * self.warps[1]
+
+    @property
+    def parts(self) -> int:
+        """A warp's columns in parts of 16, as an ldmatrix loads them."""
+        return self.n // (16 * self.warps[1])
+
+    @property
+    def ahead(self) -> int:
+        """The turns from reading a part of the weight to multiplying it: all of a step, or one where the sums leave no
+        registers for more."""
+        return self.parts if self.m * self.n <= SUMS * self.threads else 1
 
     @property
     def vector(self) -> int:
@@ -63,10 +79,10 @@ def linear(
     side_by_side = Layout((8, t.warps[1], 2), (1, 16, 8))
     mma = cute.make_tiled_mma(cute.find(f"mma.m16n8k16.f32.{dtype}"), (*t.warps, 1), (None, side_by_side, None))
     atom = cute.CopyAtom("cp.async.b128" if t.aligned else "universal.b16", 16)
-    along_k, along_n = t.k // t.vector, t.n // t.vector
+    along_k, rows = t.k // t.vector, min(t.threads * t.vector // ROW, t.k)
     load_x = cute.make_tiled_copy(atom, Layout((t.threads // along_k, along_k), (along_k, 1)), Layout((1, t.vector)))
     columns = epilogue.weight_has_columns  # K lies side by side in the weight too, as in x
-    load_w = cute.make_tiled_copy(atom, Layout((along_n, t.threads // along_n)), Layout((t.vector, 1)))
+    load_w = cute.make_tiled_copy(atom, Layout((t.threads // rows, rows)), Layout((t.vector, 1)))
     load_w = load_x if columns else load_w
     read_x = cute.make_tiled_copy_like(cute.CopyAtom("ldmatrix.x4", 16), mma, "a")
     read_w = cute.make_tiled_copy_like(cute.CopyAtom("ldmatrix.x4" if columns else "ldmatrix.x4.trans", 16), mma, "b")
@@ -79,7 +95,7 @@ def linear(
         m, n = out.shape
         k = x.shape[1]
         thread = cute.arch.thread_idx()[0]
-        row, column = walked(cute.arch.block_idx()[0], cute.ceil_div(m, t.m), cute.ceil_div(n, t.n))
+        row, column = walked(cute.arch.block_idx()[0], cute.ceil_div(m, t.m), cute.ceil_div(n, t.n), GROUP)
 
         sx = cute.shared_tensor(dtype, Layout((t.m, t.k, t.stages), (t.k, 1, t.m * t.k)), swizzle=swizzle_of(t.k))
         w = weight if columns else cute.transposed(weight)  # (N, K)
@@ -94,7 +110,7 @@ def linear(
         rest = (k - (tiles - 1) * t.k) // t.vector * t.vector
         behind = cute.domain_offset(x, (0, rest)), cute.domain_offset(weight, (0, rest) if columns else (rest, 0))
         loads = [
-            _Load(load, (tensor, other), shared, (height, t.k), (extent, k), rest, at, thread)
+            Loads(load, (tensor, other), shared, (height, t.k), (extent, k), at, rest, tiles, thread)
             for load, tensor, other, shared, height, extent, at in (
                 (load_x, x, behind[0], sx, t.m, m, row),
                 (load_w, w, behind[1] if columns else cute.transposed(behind[1]), sw, t.n, n, column),
@@ -104,18 +120,26 @@ def linear(
             (read, cute.partition(read, "S", shared, thread), *fragment(mma, read, operand, (height, t.k), dtype))
             for read, shared, operand, height in ((read_x, sx, "a", t.m), (read_w, sw, "b", t.n))
         ]
-        value, rows_of, columns_of = mma.partition("c", Layout((t.m, ROW)))[1].shape
-        sums = cute.make_fragment((value, rows_of, (columns_of, t.n // ROW)), "f32")
+        beside = ROW // (16 * t.warps[1])  # parts of a warp in 64 columns
+        value, down, _ = mma.partition("c", Layout((t.m, ROW)))[1].shape
+        sums = cute.make_fragment((value, down, (2, beside, t.n // ROW)), "f32")
         cute.fill(sums, 0.0)
 
-        def fetch(number: Any, stage: Any) -> None:
-            for load in loads:
-                load.first(stage) if number is None else load.whole(number, stage)
-            cute.arch.cp_async_commit_group()
+        def fetch(number: Any, stage: Any) -> list[Callable[[], None]]:
+            """The loads of a tile behind the first, each to be called."""
+            return [one for load in loads for one in load.whole(number, stage)]
 
-        def read_step(step: int, number: Any) -> None:
-            for read, shared, _, view in reads:
-                cute.copy(read, shared[None, None, step, number % t.stages], view[None, None, step])
+        def read(number: Any, turn: int) -> None:
+            """What a turn multiplies: a part of the weight and, in the first turn of a step, all of x."""
+            step, part = divmod(turn, t.parts)
+            for (read, shared, _, view), at in zip(reads, (None, part), strict=True):
+                if at is not None or part == 0:
+                    cute.copy(read, shared[None, None, None, number % t.stages][None, at, step], view[None, at, step])
+
+        def multiply(turn: int) -> None:
+            step, part = divmod(turn, t.parts)
+            some = sums[None, None, (None, part % beside, part // beside)]
+            cute.gemm(mma, some, a[None, None, step], b[None, (None, part), step], some)
 
         def arrived() -> None:
             """The next tile is there for all threads, and all have read the one before."""
@@ -123,20 +147,28 @@ def linear(
             cute.arch.sync_threads()
 
         for stage in range(t.stages - 1):
-            fetch(stage - 1 if stage else None, stage)
+            for start in fetch(stage - 1, stage) if stage else [load.first for load in loads]:
+                start()
+            cute.arch.cp_async_commit_group()
         arrived()
-        read_step(0, 0)
+        for turn in range(t.ahead):
+            read(0, turn)
         (_, _, a, _), (_, _, b, _) = reads
-        steps = t.k // 16
+        turns = t.k // 16 * t.parts
         for number in cute.range_(tiles):
-            for step in range(steps):  # registers of a step are read while the one before is multiplied
-                last = step == steps - 1
-                if last:
+            starts = fetch(number + (t.stages - 2), (number + (t.stages - 1)) % t.stages)
+            burst = BURST if t.ahead == t.parts else len(starts)
+            when = [i // burst * burst * (turns - t.ahead) // len(starts) for i in range(len(starts))]
+            for turn in range(turns):
+                if turn + t.ahead == turns:
                     arrived()
-                read_step((step + 1) % steps, number + 1 if last else number)
-                if step == 0:
-                    fetch(number + (t.stages - 2), (number + (t.stages - 1)) % t.stages)
-                cute.gemm(mma, sums, a[None, None, step], b[None, None, step], sums)
+                read(number + (turn + t.ahead) // turns, (turn + t.ahead) % turns)
+                multiply(turn)
+                for start, at in zip(starts, when, strict=True):
+                    if at == turn:
+                        start()
+                if turn == when[-1]:
+                    cute.arch.cp_async_commit_group()
 
         cute.arch.cp_async_wait_group(0)
         held = min(t.n // ROW, t.n * t.k * t.stages // (t.m * ROW))
@@ -147,59 +179,13 @@ def linear(
             for part in parts:
                 at = (row, column * (t.n // ROW) + part)
                 place = Place(mma, (t.m, ROW), at, (m, n), thread, side_by_side=2 if t.aligned else 1)
-                values = epilogue(sums[None, None, (None, part)], place, operands)
+                values = epilogue(sums[None, None, (None, None, part)], place, operands)
                 cute.copy(pairs, values, cute.partition(mma, "C", staged[None, None, part - first], thread))
             cute.arch.sync_threads()
             for part in parts:
                 _write(staged[None, None, part - first], out, (row, column * (t.n // ROW) + part), thread, t)
 
     return kernel
-
-
-class _Load:
-    """A thread's loads of an operand (rows, K). `sources`: the operand, and the same from its second tile along K on.
-    `rest`: the steps of K of the first tile. `at`: the number of the block's tile along the rows."""
-
-    def __init__(
-        self, load: Any, sources: tuple[Any, Any], shared: Any, tile: tuple[int, int], shape: tuple[Any, Any],
-        rest: Any, at: Any, thread: Any,
-    ) -> None:  # fmt: skip
-        self.load, self.rows, self.depth, self.rest = load, *shape, rest
-
-        def part(tensor: Any) -> Any:
-            return cute.partition(load, "S", cute.local_tile(tensor, tile, (at, None)), thread)  # with the tiles of K
-
-        self.sources = [part(source) for source in sources]
-        self.where = part(cute.make_identity_tensor(shape))
-        self.target = cute.partition(load, "D", shared, thread)
-
-    def first(self, stage: int) -> None:
-        """The first tile."""
-        at = (None, None, None, 0)
-        self._copy(self.sources[0][at], self.where[at], self.rest.minimum(self.depth), stage)
-
-    def whole(self, number: Any, stage: Any) -> None:
-        """A tile behind the first. It is whole or behind the end of K: a thread's first step says for all."""
-        source = self.sources[1][None, None, None, number]
-        value, rows, steps = source.layout.shape
-        begins = self.where[None, None, 0, number]
-        plain = Layout((value, rows))
-        where = cute.with_layout(begins, Layout((value, rows, steps), (*plain.stride, 0)))
-        self._copy(source, where, self.depth - self.rest, stage)
-
-    def _copy(self, source: Any, where: Any, depth: Any, stage: Any) -> None:
-        load_tile(self.load, source, self.target[None, None, None, stage], where, (self.rows, depth))
-
-
-def load_tile(load: Any, source: Any, target: Any, where: Any, inside: Any) -> None:
-    """Brings a thread's part of a tile to shared memory, with zeros outside of the array: asynchronously, or element
-    by element through registers, which hold zero where nothing is read."""
-    if load.atom.is_async:
-        cute.copy(load, source, target, where=where, inside=inside)
-        return
-    held = cute.make_fragment(source.layout.shape, source.dtype)
-    cute.copy(load, source, held, where=where, inside=inside)
-    cute.copy(load, held, target)
 
 
 def _write(tile: Any, out: Any, at: tuple[Any, Any], thread: Any, t: Tiles) -> None:
@@ -220,11 +206,11 @@ def swizzle_of(row: int) -> cute.Swizzle:
     return cute.Swizzle(2, 4, 3) if row == 32 else cute.Swizzle(3, 4, 3)
 
 
-def walked(tile: Any, down: Any, across: Any) -> tuple[Any, Any]:
-    """The row and the column of a tile, of `down` x `across`: GROUP rows of tiles are walked column by column."""
-    group, inside = tile // (across * GROUP), tile % (across * GROUP)
-    height = (down - group * GROUP).minimum(GROUP)
-    return group * GROUP + inside % height, inside // height
+def walked(tile: Any, down: Any, across: Any, rows: int) -> tuple[Any, Any]:
+    """The row and the column of a tile, of `down` x `across`: so many rows of tiles are walked column by column."""
+    group, inside = tile // (across * rows), tile % (across * rows)
+    height = (down - group * rows).minimum(rows)
+    return group * rows + inside % height, inside // height
 
 
 def fragment(mma: Any, read: Any, operand: str, tile: tuple[int, int], dtype: str) -> tuple[Any, Any]:

@@ -20,6 +20,7 @@ from .linear import ROW, walked
 SWIZZLE = cute.Swizzle(3, 4, 3)
 WARPGROUP = 128
 ATOM = 64  # rows of a product of a warpgroup
+GROUP = 8  # rows of tiles that blocks walk together, so that they find tiles in the L2 cache
 STORE, TURN = 1, 3  # numbers of the block's barriers: two of each; 0 is that of all threads
 
 
@@ -111,7 +112,7 @@ def linear(
             arch.instruction("set_registers", atom="dec", n=40)
             with cute.when(cute.same(thread, 0)):
                 for turn in cute.range_(turns):
-                    row, column = walked(block + turn * blocks, down, across)
+                    row, column = walked(block + turn * blocks, down, across, GROUP)
                     for step in cute.range_(steps):
                         number = turn * steps + step
                         stage = number % t.stages
@@ -159,7 +160,7 @@ def linear(
                 with cute.when(cute.same(number, 1)):
                     pass_on(0)
             for turn in cute.range_(number, turns, t.consumers) if t.apart else cute.range_(turns):
-                row, column = walked(block + turn * blocks, down, across)
+                row, column = walked(block + turn * blocks, down, across, GROUP)
                 begin = turn * steps
                 if t.apart:
                     arch.instruction("barrier", TURN + number, n=2 * WARPGROUP)

@@ -41,6 +41,7 @@ def error(x: Array, weight: Array, bias: Array, out: Array) -> float:
         ((70, 72, 168), TILES, ml_dtypes.bfloat16),  # remainders in all three, several blocks, the ring goes round
         ((64, 64, 8), TILES, np.float16),  # fewer tiles than stages
         ((64, 64, 96), Tiles(32, 64, 64, 2, (1, 2)), ml_dtypes.bfloat16),
+        ((70, 200, 200), Tiles(64, 192, 32, 3, (1, 2)), ml_dtypes.bfloat16),  # one part of the weight is read ahead
     ],
 )
 def test_it_agrees_with_float64(shape: tuple[int, int, int], tiles: Tiles, dtype: Any) -> None:

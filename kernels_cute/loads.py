@@ -1,0 +1,63 @@
+"""Loads of tiles to shared memory, with cp.async or, where rows are not aligned, through registers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from toolchain.cute import dsl as cute
+from toolchain.cute.layout import Layout
+
+
+@dataclass(frozen=True)
+class Loads:
+    """A thread's loads of an operand of a shape (rows, K). `sources`: the operand, and the same from its second tile
+    along K on. `at`: the number of the block's tile along the rows. `rest`: the steps of K of the first tile; `tiles`:
+    how many there are along K."""
+
+    load: Any
+    sources: tuple[Any, Any]
+    shared: Any
+    tile: tuple[int, int]
+    shape: tuple[Any, Any]
+    at: Any
+    rest: Any
+    tiles: Any
+    thread: Any
+
+    def first(self) -> None:
+        """Loads the first tile."""
+        here = self.tile, (self.at, 0)
+        source = self._part(cute.local_tile(self.sources[0], *here))
+        where = self._part(cute.local_tile(cute.make_identity_tensor(self.shape), *here))
+        load_tile(self.load, source, self._target(0), where, (self.shape[0], self.rest.minimum(self.shape[1])))
+
+    def whole(self, number: Any, stage: Any) -> list[Callable[[], None]]:
+        """What loads a tile behind the first: a function for each load, or one for all that go through registers. The
+        tile is whole or behind the end of K, so its number says for all steps of K."""
+        inside = self.shape[0], self.tiles
+        rows = cute.local_tile(cute.make_identity_tensor(inside), (self.tile[0], 1), (self.at, number + 1))
+        source = self._part(cute.local_tile(self.sources[1], self.tile, (self.at, number)))
+        all_of = source, self._target(stage), self._part(cute.with_layout(rows, Layout(self.tile, (1, 0))))
+        if not self.load.atom.is_async:
+            return [partial(load_tile, self.load, *all_of, inside)]
+        _, across, down = (cute.size(Layout(extent)) for extent in source.shape)
+        each = [(None, i, j) for j in range(down) for i in range(across)]
+        return [partial(load_tile, self.load, *(part[one] for part in all_of), inside) for one in each]
+
+    def _part(self, tensor: Any) -> Any:
+        return cute.partition(self.load, "S", tensor, self.thread)
+
+    def _target(self, stage: Any) -> Any:
+        return cute.partition(self.load, "D", self.shared[None, None, stage], self.thread)
+
+
+def load_tile(load: Any, source: Any, target: Any, where: Any, inside: Any) -> None:
+    """Brings a thread's part of a tile to shared memory, with zeros outside of the array: asynchronously, or element
+    by element through registers, which hold zero where nothing is read."""
+    if load.atom.is_async:
+        cute.copy(load, source, target, where=where, inside=inside)
+        return
+    held = cute.make_fragment(source.layout.shape, source.dtype)
+    cute.copy(load, source, held, where=where, inside=inside)
+    cute.copy(load, held, target)
