@@ -25,6 +25,9 @@ def add(commands: Any) -> None:
     made.add_argument("--entry", default="", metavar="SYMBOL", help="default: the only one")
     made.add_argument("--grid", default="1", metavar="X[,Y[,Z]]", help="blocks to run (default 1)")
     made.add_argument("--threads", default="1", metavar="X[,Y[,Z]]", help="of a block, if the text does not say")
+    made.add_argument(
+        "--cluster", default="1", metavar="X[,Y[,Z]]", help="blocks of a cluster, if the text does not say"
+    )
     made.add_argument("--shared-bytes", type=int, default=0, metavar="N", help="dynamic shared memory (default 0)")
     made.add_argument("--arg", action="append", default=[], metavar="ARG", help="see below; repeat")
     made.add_argument(
@@ -54,7 +57,7 @@ def cute_run(args: argparse.Namespace) -> int:
     with redirect_stdout(sys.stderr) if args.json or streamed else nullcontext():
         report = run(
             module, values, grid_of(args.grid, "--grid"), threads=grid_of(args.threads, "--threads"),
-            shared_bytes=args.shared_bytes, name=args.entry,
+            shared_bytes=args.shared_bytes, name=args.entry, cluster=grid_of(args.cluster, "--cluster"),
         )  # fmt: skip
     for index, path in saves:
         save(values[index], path)

@@ -57,3 +57,14 @@ def test_bad_input_is_named(run: Run, file: Path) -> None:
     assert "2 parameters, 0 arguments" in run("cute-run", file).err
     assert "--threads '0'" in run("cute-run", file, "--threads", "0").err
     assert "no one kernel 'k'" in run("cute-run", file, "--entry", "k").err
+
+
+def test_clusters(run: Run, tmp_path: Path) -> None:
+    kernel = tmp_path / "ranks.mlir"
+    body = TEXT.replace("sreg.ntid.x", "sreg.cluster.ctarank").replace("ptr<1>, f32", "ptr<1>, i32")
+    start, end = body.index("    scf.if"), body.index("    llvm.return")
+    store = "    %p = llvm.getelementptr %x[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32\n"
+    kernel.write_text(body[:start] + store + "    llvm.store %s, %p : i32, !llvm.ptr<1>\n" + body[end:])
+    arguments = ["--grid", "6", "--arg", "zeros:i32:6", "--arg", "0", "--save", f"0={tmp_path / 'ranks.npy'}"]
+    run("cute-run", str(kernel), "--cluster", "3", *arguments)
+    assert np.load(tmp_path / "ranks.npy").tolist() == [0, 1, 2, 0, 1, 2]

@@ -12,9 +12,9 @@ from .clocks import ASYNC, GENERIC
 from .findings import Misaligned, MissingFence, MissingWait, OutOfBounds, Race, Uninitialised
 from .memory import NO_BLOCK, SEVERAL, SHARED_BASE, Region
 from .shadow import Access, Bytes, Conflict
-from .state import NEVER, WARP, Array, Ticket, Warp
+from .state import NEVER, WARP, WINDOW, Array, Ticket, Warp
 
-GMEM, SMEM = 1, 3  # address spaces
+GMEM, SMEM, CLUSTER_SMEM = 1, 3, 7  # address spaces
 LOCAL_BASE = 1 << 40  # of registers that have addresses
 BEYOND = "reaches beyond the registers of the tensor"
 Part = tuple[Region, NDArray[np.int64], Bytes]  # memory, threads of the warp, and the bytes of each
@@ -34,8 +34,7 @@ def parts(
         name, place = _named(warp, space, int(near[wrong.argmax()]))
         warp.fail(Misaligned, f"{verb} {width} bytes at {place}, an address that is no multiple of {align}", lane=lane,
                   tensor=name, address=int(near[wrong.argmax()]))  # fmt: skip
-    for region, chosen in _regions(warp, space, near):
-        offsets = near[chosen] - region.base
+    for region, chosen, offsets in _regions(warp, space, near):
         where = offsets[:, None] + np.arange(width)
         bad = (where < 0) | (where >= len(region.data))
         if region.inside is not None:
@@ -46,24 +45,34 @@ def parts(
         yield region, lanes[chosen], where
 
 
-def _regions(warp: Warp, space: int, addresses: NDArray[np.int64]) -> Iterator[tuple[Region, Any]]:
+def _regions(warp: Warp, space: int, addresses: NDArray[np.int64]) -> Iterator[tuple[Region, Any, NDArray[np.int64]]]:
+    """The memories of some addresses, which of them lie there, and where."""
     memory = warp.block.memory
     if space == SMEM:
-        yield warp.block.shared, slice(None)
+        yield warp.block.shared, slice(None), addresses - SHARED_BASE
+        return
+    if space == CLUSTER_SMEM:
+        windows = addresses // WINDOW
+        for window in np.unique(windows):
+            block, _ = warp.block.home(warp, int(window) * WINDOW)
+            block.reach(warp, warp.agent_number, warp.block.clocks.now(warp.agent_number))
+            chosen = windows == window
+            yield block.shared, chosen, addresses[chosen] % WINDOW - SHARED_BASE
         return
     if not memory.regions:
         warp.fail(OutOfBounds, "the launch has no arrays")
     numbers = np.searchsorted(memory.bases, addresses + GAP_BEFORE, side="right") - 1
     for number in np.unique(numbers):
-        yield memory.regions[max(int(number), 0)], numbers == number
+        region, chosen = memory.regions[max(int(number), 0)], numbers == number
+        yield region, chosen, addresses[chosen] - region.base
 
 
 GAP_BEFORE = 1024  # an address so close before an array is named by it
 
 
 def _named(warp: Warp, space: int, address: int) -> tuple[str, str]:
-    region, _ = next(_regions(warp, space, np.array([address])))
-    return region.name, region.place(address - region.base)
+    region, _, offsets = next(_regions(warp, space, np.array([address])))
+    return region.name, region.place(int(offsets[0]))
 
 
 def _outside(warp: Warp, region: Region, offset: int, width: int, verb: str, lane: int) -> NoReturn:
@@ -74,7 +83,7 @@ def _outside(warp: Warp, region: Region, offset: int, width: int, verb: str, lan
 
 def own(warp: Warp, lanes: NDArray[np.int64] | None) -> Access:
     """An access by the threads of a warp themselves."""
-    return Access(warp.number, warp.block.clocks.now(warp.number), warp.pc, warp.epoch, lanes)
+    return Access(warp.agent_number, warp.block.clocks.now(warp.agent_number), warp.pc, warp.epoch, lanes)
 
 
 def note_read(warp: Warp, region: Region, where: Bytes, access: Access, plane: int = GENERIC, seen: Any = None) -> None:
@@ -85,7 +94,7 @@ def note_read(warp: Warp, region: Region, where: Bytes, access: Access, plane: i
             Uninitialised, f"reads {region.place(byte)}, which nothing has written", lane=_lane(access, where, at),
             tensor=region.name, address=byte,
         )  # fmt: skip
-    seen = warp.block.clocks.seen[plane, warp.number] if seen is None else seen
+    seen = warp.block.clocks.seen[plane, warp.agent_number] if seen is None else seen
     if (conflict := region.shadow.unseen_write(where, seen, access)) is not None:
         _conflict(warp, region, where, access, conflict, "reads", plane)
     if len(region.writers):
@@ -96,7 +105,7 @@ def note_read(warp: Warp, region: Region, where: Bytes, access: Access, plane: i
 
 def note_write(warp: Warp, region: Region, where: Bytes, access: Access, plane: int = GENERIC) -> None:
     """Checks and notes a write. Raises Race, MissingWait, ..."""
-    seen = warp.block.clocks.seen[plane, warp.number]
+    seen = warp.block.clocks.seen[plane, warp.agent_number]
     conflict = region.shadow.unseen_write(where, seen, access) or region.shadow.unseen_read(where, seen, access)
     if conflict is not None:
         _conflict(warp, region, where, access, conflict, "writes", plane)
@@ -151,9 +160,9 @@ def _conflict(
     if found.lane >= 0:
         who = f"thread {warp.threads[found.lane]} of the same warp"
         warp.fail(Race, f"{said} in {who}: the warp has not synchronised since", **place)
-    if plane == ASYNC and block.clocks.seen[GENERIC, warp.number, found.agent] >= found.time:
+    if plane == ASYNC and block.clocks.seen[GENERIC, warp.agent_number, found.agent] >= found.time:
         warp.fail(MissingFence, f"{said} without a proxy fence", **place)
-    if found.agent >= len(block.warps) and not block.clocks.seen_by_any(found.agent, found.time):
+    if found.agent >= block.clocks.warps and not block.clocks.seen_by_any(found.agent, found.time):
         doing = {"wrote": "writes", "read": "reads"}[did]
         said = f"{verb} {region.place(byte)}, which {step} ({name}) still {doing}: nothing has waited for it"
         warp.fail(MissingWait, said, **place)

@@ -9,7 +9,7 @@ from .call import Call
 from .clocks import GENERIC, INITS, Clock, merged
 from .findings import DivergentBarrier, Finding, MissingFence, Race, Uninitialised
 from .memory import SHARED_BASE
-from .state import WARP, Mbarrier, NamedBarrier, Wait, Warp
+from .state import WARP, Block, Mbarrier, NamedBarrier, Wait, Warp
 
 MBARRIER = 8  # bytes
 CLUSTER = -1  # the number of the cluster's barrier
@@ -31,40 +31,38 @@ def barrier_arrive(call: Call, warp: Warp) -> None:
 
 
 def _arrive(warp: Warp, number: int, threads: int, *, waits: bool) -> Wait:
+    return arrive_at(warp, number, threads, warp.block.barriers, waits=waits)[0]
+
+
+def arrive_at(
+    warp: Warp, number: int, threads: int, barriers: dict[int, NamedBarrier], *, waits: bool = False,
+    releases: bool = True,
+) -> tuple[Wait, NamedBarrier]:  # fmt: skip
+    """A warp arrives at one of some barriers. `waits`: it goes on behind it only; `releases`: what it did is known
+    there."""
     block = warp.block
-    one = block.barriers.setdefault(number, NamedBarrier(threads))
+    one = barriers.setdefault(number, NamedBarrier(threads))
     if one.arrived and one.threads != threads:
         warp.fail(DivergentBarrier, f"barrier {number} is for {threads} threads here and for {one.threads} elsewhere")
     one.threads = threads
     warp.epoch += 1
-    published = block.clocks.release(warp.number)
+    published = block.clocks.release(warp.agent_number)
+    published = published if releases else np.zeros_like(published)
     one.gathered = published if one.gathered is None else merged(one.gathered, published)
     one.arrived += WARP
     if waits:
-        one.waiting.append(warp.number)
+        one.waiting.append(warp.agent_number)
     if one.arrived > threads:
         warp.fail(DivergentBarrier, f"{one.arrived} threads arrive at barrier {number}, which is for {threads}")
     wanted = one.generation + 1
     if one.arrived == threads:
         for other in one.waiting:
             block.clocks.acquire(other, one.gathered)
+        one.last = one.gathered
         one.gathered, one.arrived, one.generation, one.waiting = None, 0, wanted, []
-    return Wait(
-        lambda: f"barrier {number}: {one.arrived} of {threads} threads are there", lambda: one.generation >= wanted
-    )
-
-
-def cluster_arrive(_: Call, warp: Warp) -> None:
-    """Arrives at the cluster's barrier: the executor runs clusters of one block."""
-    warp.cluster = _arrive(warp, CLUSTER, -(-warp.block.threads // WARP) * WARP, waits=True)
-
-
-def cluster_wait(_: Call, warp: Warp) -> Wait:
-    """Waits for what `cluster_arrive` began."""
-    if warp.cluster is None:
-        warp.fail(DivergentBarrier, "waits at the cluster's barrier without having arrived")
-    found, warp.cluster = warp.cluster, None
-    return found
+    name = f"barrier {number}" if number != CLUSTER else "the cluster's barrier"
+    waiting = Wait(lambda: f"{name}: {one.arrived} of {threads} threads are there", lambda: one.generation >= wanted)
+    return waiting, one
 
 
 def warp_sync(_: Call, warp: Warp) -> None:
@@ -80,9 +78,9 @@ def init(call: Call, warp: Warp) -> None:
     for address in _addresses(call, warp):
         # A new agent, not one by name: the phases begin anew, and two mbarriers of one line of Python have one name.
         agent = block.clocks.agent(f"TMA for the mbarrier at {block.shared.place(address - SHARED_BASE)}")
-        none = np.zeros_like(block.clocks.seen[:, warp.number])
+        none = np.zeros_like(block.clocks.seen[:, warp.agent_number])
         time = np.zeros_like(none)
-        time[0, warp.number] = block.clocks.now(warp.number)
+        time[0, warp.agent_number] = block.clocks.now(warp.agent_number)
         block.mbarriers[address] = Mbarrier(call.number, call.number, agent, time, none, none)
 
 
@@ -90,19 +88,19 @@ def _addresses(call: Call, warp: Warp) -> list[int]:
     return [int(address) for address in call.arg(warp, 0)[warp.active]]
 
 
-def mbarrier(warp: Warp, address: int, *, by_tma: bool = False) -> Mbarrier:
-    """The mbarrier at an address. Raises a finding if there is none, or if this warp, or TMA on its behalf, may not see
-    it yet."""
-    block = warp.block
+def mbarrier(warp: Warp, address: int, block: Block | None = None, *, by_tma: bool = False) -> Mbarrier:
+    """The mbarrier at an address of a block, by default the warp's. Raises a finding if there is none, or if this warp,
+    or TMA on its behalf, may not see it yet."""
+    block = block or warp.block
     byte, tensor = address - SHARED_BASE, block.shared.name
     place = block.shared.place(byte)
     if (one := block.mbarriers.get(address)) is None:
         warp.fail(Uninitialised, f"there is no mbarrier at {place}", tensor=tensor, address=byte)
     width = one.inited.shape[1]
-    if (one.inited[GENERIC] > block.clocks.seen[GENERIC, warp.number, :width]).any():
+    if (one.inited[GENERIC] > block.clocks.seen[GENERIC, warp.agent_number, :width]).any():
         said = f"no barrier orders this after the init of the mbarrier at {place}"
         warp.fail(Race, said, tensor=tensor, address=byte)
-    if by_tma and (one.inited[GENERIC] > block.clocks.seen[INITS, warp.number, :width]).any():
+    if by_tma and (one.inited[GENERIC] > block.clocks.seen[INITS, warp.agent_number, :width]).any():
         said = f"no fence makes the init of the mbarrier at {place} visible to TMA"
         warp.fail(MissingFence, said, tensor=tensor, address=byte)
     return one
@@ -111,7 +109,7 @@ def mbarrier(warp: Warp, address: int, *, by_tma: bool = False) -> Mbarrier:
 def arrive(call: Call, warp: Warp) -> None:
     """Each active thread arrives."""
     addresses = _addresses(call, warp)
-    published = warp.block.clocks.release(warp.number)
+    published = warp.block.clocks.release(warp.agent_number)
     for address in addresses:
         arrived(warp, mbarrier(warp, address), published)
 
@@ -119,7 +117,7 @@ def arrive(call: Call, warp: Warp) -> None:
 def arrive_expect_tx(call: Call, warp: Warp) -> None:
     """Arrives, and `n` bytes are to come in this phase."""
     addresses = _addresses(call, warp)
-    published = warp.block.clocks.release(warp.number)
+    published = warp.block.clocks.release(warp.agent_number)
     for address in addresses:
         one = mbarrier(warp, address)
         one.tx += call.number
@@ -203,14 +201,14 @@ def _waiting(call: Call, warp: Warp) -> Wait:
         missing = f"{one.pending} of {one.count} arrivals are missing, {bytes_}"
         return f"phase {parity} of the mbarrier at {place}, which is in phase {one.phase & 1}: {missing}"
 
-    return Wait(what, lambda: one.phase & 1 != parity, lambda: block.clocks.acquire(warp.number, one.published))
+    return Wait(what, lambda: one.phase & 1 != parity, lambda: block.clocks.acquire(warp.agent_number, one.published))
 
 
 def fence(_: Call, warp: Warp) -> None:
     """The writes of the threads are there for the asynchronous proxy."""
-    warp.block.clocks.fence(warp.number)
+    warp.block.clocks.fence(warp.agent_number)
 
 
 def init_fence(_: Call, warp: Warp) -> None:
     """The inits of mbarriers are there for TMA."""
-    warp.block.clocks.fence_inits(warp.number)
+    warp.block.clocks.fence_inits(warp.agent_number)

@@ -24,6 +24,7 @@ class Clocks:
     """The clocks of a block's warps, which are the first agents."""
 
     def __init__(self, warps: int) -> None:
+        self.warps = warps
         self.names = [f"warp {number}" for number in range(warps)]
         self.seen: NDArray[np.int32] = np.zeros((len(PLANES), warps, max(64, 2 * warps)), np.int32)
         self.seen[GENERIC, range(warps), range(warps)] = 1

@@ -49,13 +49,13 @@ def wait_group(call: Call, warp: Warp) -> None:
     """All but the latest groups have arrived."""
     arrived = warp.copy_groups[: len(warp.copy_groups) - call.number]
     if arrived:
-        warp.block.clocks.complete(warp.number, warp.agent(AGENT), arrived[-1])
+        warp.block.clocks.complete(warp.agent_number, warp.agent(AGENT), arrived[-1])
 
 
 def mbarrier_arrive(call: Call, warp: Warp) -> None:
     """The copies so far arrive at an mbarrier, for each thread."""
     warp.copies += 1
-    published = warp.block.clocks.release(warp.number)
+    published = warp.block.clocks.release(warp.agent_number)
     published[GENERIC, warp.agent(AGENT)] = warp.copies
     for address in call.arg(warp, 0)[warp.active]:
         arrived(warp, mbarrier(warp, int(address)), published)

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..nvvm.location import place
 from .call import Call, Run
-from .findings import ALONE, NoSemantics, Uninitialised
+from .findings import Uninitialised
 from .matrices import DTYPES
 from .state import WARP, Array, Ticket, Warp
 
@@ -86,20 +85,3 @@ def function(of: Callable[[Any], Any]) -> Run:
         call.give(warp, [of(value.astype(np.float64)).astype(np.float32)])
 
     return run
-
-
-def number(value: int) -> Run:
-    """A number that is the same for all threads."""
-
-    def run(call: Call, warp: Warp) -> None:
-        call.give(warp, [np.array([value], np.int32)])
-
-    return run
-
-
-def map_block(call: Call, warp: Warp) -> None:
-    """The address in a block of the cluster: the only one is the own. Raises NoSemantics for another."""
-    if (others := call.arg(warp, 1)[warp.active] != 0).any():
-        rank = call.arg(warp, 1)[warp.active][others.argmax()]
-        raise NoSemantics(f"{place(call.op)}an address in block {rank} of the cluster: {ALONE}")
-    call.give(warp, [call.arg(warp, 0).astype(np.int32)])

@@ -84,6 +84,3 @@ class Undefined(Finding):
 
 class NoSemantics(SourceError):
     """An operation that the executor does not know."""
-
-
-ALONE = "the executor runs each block alone, as a cluster of one block"

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from ..nvgpu import ArchOp
 from ..nvvm.dialect import CpAsyncWaitGroupOp
 from ..nvvm.location import place
-from . import barriers, copies, exchange, matrices, printing, sparse, tensor_memory, tma, wgmma
+from . import barriers, cluster, copies, exchange, matrices, printing, sparse, tensor_memory, tma, wgmma
 from .call import Call, Row
 from .findings import DivergentBarrier, NoSemantics
 from .state import WARP, Wait, Warp
@@ -56,7 +56,7 @@ _SM90: dict[str, Row] = {
     "mbarrier.inval": Row(barriers.invalidate),
     "mbarrier.init_fence": Row(barriers.init_fence),
     "mbarrier.arrive": Row(barriers.arrive),
-    "mbarrier.arrive_remote": Row(barriers.arrive),  # the one block of the cluster is this
+    "mbarrier.arrive_remote": Row(cluster.arrive_remote),
     "mbarrier.arrive_expect_tx": Row(barriers.arrive_expect_tx),
     "mbarrier.expect_tx": Row(barriers.expect_tx),
     "mbarrier.wait": Row(barriers.wait),
@@ -76,11 +76,11 @@ _SM90: dict[str, Row] = {
     "fence.proxy_async": Row(barriers.fence),
     "set_registers": Row(_nothing, aligned=True),
     "elect": Row(exchange.elect, aligned=True),
-    "cluster.arrive": Row(barriers.cluster_arrive, aligned=True),
-    "cluster.wait": Row(barriers.cluster_wait, aligned=True),
-    "cluster.map": Row(exchange.map_block),
-    "cluster.rank": Row(exchange.number(0)),
-    "cluster.size": Row(exchange.number(1)),
+    "cluster.arrive": Row(cluster.arrive, aligned=True),
+    "cluster.wait": Row(cluster.wait, aligned=True),
+    "cluster.map": Row(cluster.map_block),
+    "cluster.rank": Row(cluster.rank),
+    "cluster.size": Row(cluster.count),
     "grid_wait": Row(_nothing),
     "grid_launch": Row(_nothing),
 }  # fmt: skip
@@ -102,8 +102,8 @@ ROWS: dict[str, Row] = {
     "nvvm.barrier0": Row(barriers.barrier0, aligned=True),
     "nvvm.cp.async.commit.group": Row(copies.commit_group),
     "nvvm.cp.async.wait.group": Row(copies.wait_group),
-    "nvvm.cluster.arrive": Row(barriers.cluster_arrive, aligned=True),
-    "nvvm.cluster.wait": Row(barriers.cluster_wait, aligned=True),
+    "nvvm.cluster.arrive": Row(cluster.arrive, aligned=True),
+    "nvvm.cluster.wait": Row(cluster.wait, aligned=True),
     **{f"cute_nvgpu.arch.{name}": row for name, row in (_SM80 | _SM90 | _SM100).items()},
 }  # fmt: skip
 

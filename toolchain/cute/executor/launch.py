@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +20,9 @@ from . import banks
 from .arguments import Arguments
 from .memory import SHARED_BASE, GlobalMemory, Region
 from .program import Program, program
-from .schedule import run_block
+from .schedule import run_cluster
 from .shadow import Shadow
-from .state import NEVER, Block, Ticket, Warp
+from .state import NEVER, WARP, Block, Cluster, Ticket, Warp
 
 LEVEL = PIPELINE[:-1]  # the passes before instructions become text
 Grid = int | tuple[int, ...]
@@ -49,14 +50,15 @@ class Report:
 
 def run(
     kernel: Kernel | ModuleOp | str, args: Sequence[Any] | Mapping[str, Any], grid: Grid = 1, *, threads: Grid = 0,
-    shared_bytes: int = 0, name: str = "",
+    shared_bytes: int = 0, name: str = "", cluster: Grid = 1,
 ) -> Report:  # fmt: skip
     """Runs a kernel on a grid of blocks. Arrays of `args` are changed in place.
 
     `args`: for a kernel in Python one argument for each parameter: a numpy array, a TensorMap or a number. For MLIR
     text or a module one for each parameter of the function, an array for its pointer. If they are named, findings say
-    these names. `threads`, `shared_bytes`: of a block, if the text does not say. `name`: of the kernel, if there are
-    several. Raises a Finding, UsageError or SourceError.
+    these names. `threads`, `shared_bytes`: of a block, if the text does not say. `cluster`: the blocks that run
+    together, if the kernel does not say. `name`: of the kernel, if there are several. Raises a Finding, UsageError or
+    SourceError.
     """
     traced = kernel if isinstance(kernel, Kernel) else None
     made = (
@@ -71,7 +73,7 @@ def run(
         values = bound.of_types(list(made.function.function_type.inputs), given)
     parts = traced.shared if traced else ()
     dynamic = traced.shared_bytes if traced else shared_bytes
-    return launch(made, values, memory, _three(grid), made.dims or _three(threads), dynamic, parts)
+    return launch(made, values, memory, _three(grid), made.dims or _three(threads), dynamic, parts, _three(cluster))
 
 
 @functools.lru_cache(maxsize=8)
@@ -82,10 +84,11 @@ def of_text(text: str, name: str = "") -> Program:
 
 def launch(
     made: Program, values: Sequence[Any], memory: GlobalMemory, grid: tuple[int, int, int], dims: tuple[int, int, int],
-    shared_bytes: int, parts: Sequence[SharedPart] = (),
+    shared_bytes: int, parts: Sequence[SharedPart] = (), cluster: tuple[int, int, int] = (1, 1, 1),
 ) -> Report:  # fmt: skip
     """Runs a kernel with a value for each of its parameters. `dims`: threads of a block. `parts`: what its dynamic
-    shared memory holds. The arrays in memory get what it wrote, also if it fails. Raises a Finding or UsageError."""
+    shared memory holds. `cluster`: the blocks of one, if the kernel does not say. The arrays in memory get what it
+    wrote, also if it fails. Raises a Finding or UsageError."""
     registers = list(made.constants)
     for register, value in zip(made.parameters, values, strict=True):
         registers[register] = value
@@ -98,20 +101,35 @@ def launch(
         raise UsageError(f"{made.name}: {total} bytes of shared memory, and a block has at most {MAX_SHARED}")
     conflicts, steps = banks.Counter(), 0
     named = [(made.shared_bytes + start, size, said) for start, size, said in parts]
-    places = [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
+    size = made.cluster or cluster
+    if min(size) < 1 or any(count % each for count, each in zip(grid, size, strict=True)):
+        raise UsageError(f"{made.name}: a grid of {grid} blocks has no clusters of {size}", hint="a multiple of it")
+    firsts, within = _places(grid, size), _places(size)
     try:
-        for place in places:
-            shared = Region(
-                "shared memory", SHARED_BASE, np.zeros(total, np.uint8), Shadow(total), ready=False, parts=named
-            )
-            block = Block(made.name, made.steps, place, grid, dims, memory, shared, conflicts)
-            block.warps = [_warp(block, n, registers, made) for n in range(block.clocks.seen.shape[1])]
-            steps += run_block(block)
+        for first in firsts:
+            together = Cluster(size, len(within) * -(-math.prod(dims) // WARP))
+            for x, y, z in within:
+                place = first[0] + x, first[1] + y, first[2] + z
+                of = f" of block {place}" if len(within) > 1 else ""
+                parts_ = [(start, count, said + of) for start, count, said in named]
+                data = np.zeros(total, np.uint8)
+                shared = Region(f"shared memory{of}", SHARED_BASE, data, Shadow(total), ready=False, parts=parts_)
+                block = Block(made.name, made.steps, place, grid, dims, memory, shared, conflicts, together)
+                block.warps = [_warp(block, n, registers, made) for n in range(-(-block.threads // WARP))]
+                for warp in block.warps if of else ():
+                    together.clocks.names[warp.agent_number] += of
+            steps += run_cluster(together.blocks)
             for region in memory.regions:
                 region.new_block()
     finally:
         memory.write_back()
-    return Report(made.name, len(places), steps, conflicts.rows)
+    return Report(made.name, len(firsts) * len(within), steps, conflicts.rows)
+
+
+def _places(grid: tuple[int, int, int], steps: tuple[int, int, int] = (1, 1, 1)) -> list[tuple[int, int, int]]:
+    """The places of a grid, x first, in steps."""
+    xs, ys, zs = (range(0, end, step) for end, step in zip(grid, steps, strict=True))
+    return [(x, y, z) for z in zs for y in ys for x in xs]
 
 
 def _warp(block: Block, number: int, registers: Sequence[Any], made: Program) -> Warp:

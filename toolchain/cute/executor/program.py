@@ -5,7 +5,6 @@ The same module is compiled to PTX. Only the last pass, which writes instruction
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +21,7 @@ from ..nvvm.dialect import ReadRegister
 from .access import LOCAL_BASE, SMEM
 from .call import WGMMA
 from .elementwise import function_of, select
-from .findings import ALONE, NoSemantics
+from .findings import NoSemantics
 from .instructions import find
 from .memory import SHARED_BASE
 from .state import Step, Wait, Warp
@@ -43,7 +42,6 @@ from .steps import (
 from .undefined import check_of
 from .values import constant, kind_of, size_of, space_of
 
-CLUSTER_HINT = "try what it does within a block by clusters of one; what blocks exchange is not checked"
 LOCAL_GAP = 16  # bytes between the registers of two tensors
 
 
@@ -67,11 +65,19 @@ class Program:
     @property
     def dims(self) -> tuple[int, int, int] | None:
         """The threads of a block, if the kernel says how many."""
-        for key in ("nvvm.reqntid", "nvvm.maxntid"):
-            if isinstance(said := self.function.attributes.get(key), DenseArrayBase):
-                x, y, z = [*(int(n) for n in said.iter_values()), 1, 1][:3]
-                return x, y, z
-        return None
+        return self._three("nvvm.reqntid") or self._three("nvvm.maxntid")
+
+    @property
+    def cluster(self) -> tuple[int, int, int] | None:
+        """The blocks of a cluster, if the kernel says how many."""
+        return self._three("nvvm.cluster_dim")
+
+    def _three(self, key: str) -> tuple[int, int, int] | None:
+        said = self.function.attributes.get(key)
+        if not isinstance(said, DenseArrayBase):
+            return None
+        x, y, z = [*(int(n) for n in said.iter_values()), 1, 1][:3]
+        return x, y, z
 
 
 def program(module: ModuleOp, name: str = "") -> Program:
@@ -81,15 +87,7 @@ def program(module: ModuleOp, name: str = "") -> Program:
     if len(chosen) != 1:
         names = ", ".join(op.sym_name.data for op in functions)
         raise UsageError(f"no one kernel {name!r}: the module has {names or 'none'}", hint="name one of them")
-    if (blocks := _cluster(chosen[0])) > 1:
-        raise NoSemantics(f"{chosen[0].sym_name.data} is for clusters of {blocks} blocks: {ALONE}", hint=CLUSTER_HINT)
     return _Compiler(Program(chosen[0].sym_name.data, chosen[0]), module).whole()
-
-
-def _cluster(function: llvm.FuncOp) -> int:
-    """The blocks of a cluster that the kernel asks for."""
-    said = function.attributes.get("nvvm.cluster_dim")
-    return math.prod(int(n) for n in said.iter_values()) if isinstance(said, DenseArrayBase) else 1
 
 
 class _Compiler:

@@ -1,11 +1,13 @@
-"""Runs the warps of a block by turns, each until it must wait."""
+"""Runs the warps of a cluster's blocks by turns, each until it must wait."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from ...errors import UsageError
-from . import tensor_memory
+from . import cluster, tensor_memory
 from .findings import Deadlock, DivergentBarrier, Finding, Race, Uninitialised
 from .shadow import NOBODY
 from .state import Block, Wait, Warp
@@ -13,23 +15,26 @@ from .state import Block, Wait, Warp
 LIMIT = 20_000_000  # steps of a block
 
 
-def run_block(block: Block) -> int:
-    """Runs a block to its end. Returns the steps of all warps. Raises a finding."""
-    steps, left = 0, list(block.warps)
+def run_cluster(blocks: Sequence[Block]) -> int:
+    """Runs the blocks of a cluster to their ends. Returns the steps of all warps. Raises a finding."""
+    steps, left = 0, [warp for block in blocks for warp in block.warps]
     with np.errstate(all="ignore"):  # threads that are not active compute with what they have
         while left:
             ready = [warp for warp in left if warp.wait is None or warp.wait.ready()]
             if not ready:
-                _stuck(block, left)
+                _stuck(blocks, left)
             for warp in ready:
                 try:
                     steps += _run(warp)
                 except Uninitialised as found:
-                    _explain(block, [other for other in left if other is not warp], found)
+                    _explain(warp.block, [other for other in left if other is not warp], found)
                     raise
                 if steps > LIMIT:
-                    raise UsageError(f"{block.kernel}: no end after {steps} steps of one block", hint="a smaller shape")
+                    name = blocks[0].kernel
+                    raise UsageError(f"{name}: no end after {steps} steps of one block", hint="a smaller shape")
             left = [warp for warp in left if not warp.done]
+    for block in blocks:
+        cluster.at_end(block)
     return steps
 
 
@@ -55,7 +60,8 @@ def _run(warp: Warp) -> int:
 
 def _explain(block: Block, others: list[Warp], found: Uninitialised) -> None:
     """Raises Race instead if another warp writes what was read before it was written."""
-    if found.address is None or found.tensor not in (block.shared.name, tensor_memory.NAME):
+    owners = [one for one in block.cluster.blocks if one.shared.name == found.tensor]
+    if found.address is None or not (owners or found.tensor == tensor_memory.NAME):
         return
     while ready := [warp for warp in others if not warp.done and (warp.wait is None or warp.wait.ready())]:
         for warp in ready:
@@ -67,6 +73,7 @@ def _explain(block: Block, others: list[Warp], found: Uninitialised) -> None:
         if tensor_memory.of(block).written.flat[found.address]:
             raise Race(found.site, tensor_memory.UNORDERED, tensor=found.tensor, address=found.address)
         return
+    block = owners[0]
     writer = int(block.shared.shadow.writer[found.address])
     if writer != NOBODY:
         step, name = block.steps[block.shared.shadow.step[found.address]], block.clocks.names[writer]
@@ -81,13 +88,14 @@ def _resume(warp: Warp, wait: Wait) -> None:
     warp.pc += 1
 
 
-def _stuck(block: Block, left: list[Warp]) -> None:
+def _stuck(blocks: Sequence[Block], left: list[Warp]) -> None:
     """Raises a finding that says where each warp waits."""
     lines: list[str] = []
     for warp in left:
         assert warp.wait is not None
-        lines.append(f"  warp {warp.number} at {warp.step} waits for {warp.wait.what()}")
-    gone = len(block.warps) - len(left)
+        of = f" of block {warp.block.place}" if len(blocks) > 1 else ""
+        lines.append(f"  warp {warp.number}{of} at {warp.step} waits for {warp.wait.what()}")
+    gone = sum(len(block.warps) for block in blocks) - len(left)
     if gone:
         lines.append(f"  {gone} other warps have ended")
     at_barrier = all(warp.step.name in ("nvvm.barrier0", "cute_nvgpu.arch.barrier") for warp in left)

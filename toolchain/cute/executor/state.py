@@ -20,6 +20,7 @@ from .shadow import Access
 
 WARP, WARPGROUP = 32, 4  # threads of a warp, warps of a warpgroup
 Array = NDArray[Any]
+WINDOW = 1 << 24  # bytes from a block's shared memory to that of the next, as the blocks of a cluster see it
 NEVER = -1  # the agent of a register that nothing writes
 
 
@@ -85,12 +86,14 @@ class Mbarrier:
 
 @dataclass
 class NamedBarrier:
-    """`threads`: that must arrive. `arrived`: those that have; `waiting`: the warps that wait for the others."""
+    """`threads`: that must arrive. `arrived`: those that have; `waiting`: the warps that wait for the others.
+    `last`: what the last arrivals knew."""
 
     threads: int
     arrived: int = 0
     generation: int = 0
     gathered: Clock | None = None
+    last: Clock | None = None
     waiting: list[int] = field(default_factory=list[int])
 
 
@@ -108,7 +111,7 @@ class Warp:
     def __init__(
         self, block: Block, number: int, registers: Sequence[Any], local_bytes: int, gaps: Sequence[int] = ()
     ) -> None:
-        self.block, self.number = block, number
+        self.block, self.number, self.agent_number = block, number, block.first_agent + number
         self.lanes = np.arange(WARP)
         self.threads = number * WARP + self.lanes
         self.exists: NDArray[np.bool_] = self.threads < block.threads
@@ -163,7 +166,7 @@ class Warp:
             missing = self.active & ticket.lanes if ticket.lanes is not None else self.active
             if missing.any():
                 self.fail(Uninitialised, "a register is used that nothing has written", lane=int(missing.argmax()))
-        elif self.block.clocks.seen[0, self.number, ticket.agent] < ticket.time:
+        elif self.block.clocks.seen[0, self.agent_number, ticket.agent] < ticket.time:
             made = self.block.steps[ticket.step]
             self.fail(MissingWait, f"a register is used that {made} still writes: nothing has waited for it")
 
@@ -172,18 +175,36 @@ class Warp:
         return self.block.agent(f"{kind} of warp {self.number}")
 
 
+class Cluster:
+    """Blocks that run together. `dims`: how many in x, y and z; `clocks`: of the warps of all of them."""
+
+    def __init__(self, dims: tuple[int, int, int], warps: int) -> None:
+        self.dims, self.clocks = dims, Clocks(warps)
+        self.blocks: list[Block] = []
+        self.barriers: dict[int, NamedBarrier] = {}
+
+
 class Block:
-    """A block of threads. `steps`: the kernel. `dims`: threads in x, y and z."""
+    """A block of threads. `steps`: the kernel. `dims`: threads in x, y and z. `number`: of its cluster in the grid;
+    `rank`: its own in the cluster, by default one of its own. `reached`: by agents of other blocks, with the last time
+    and where."""
 
     def __init__(
         self, kernel: str, steps: Sequence[Step], place: tuple[int, int, int], grid: tuple[int, int, int],
         dims: tuple[int, int, int], memory: GlobalMemory, shared: Region, conflicts: banks.Counter,
+        cluster: Cluster | None = None,
     ) -> None:  # fmt: skip
         self.kernel, self.steps, self.place, self.grid, self.dims = kernel, steps, place, grid, dims
         self.threads = dims[0] * dims[1] * dims[2]
         self.memory, self.shared, self.conflicts = memory, shared, conflicts
-        self.number = place[0] + grid[0] * (place[1] + grid[1] * place[2])
-        self.clocks = Clocks(-(-self.threads // WARP))
+        count = -(-self.threads // WARP)
+        self.cluster = cluster or Cluster((1, 1, 1), count)
+        self.rank, self.clocks = len(self.cluster.blocks), self.cluster.clocks
+        self.first_agent = self.rank * count
+        x, y, z = place if not self.rank else self.cluster.blocks[0].place
+        self.number = x + grid[0] * (y + grid[1] * z)
+        self.cluster.blocks.append(self)
+        self.reached: dict[int, tuple[int, Warp, int]] = {}
         self.warps: list[Warp] = []
         self.barriers: dict[int, NamedBarrier] = {}
         self.mbarriers: dict[int, Mbarrier] = {}
@@ -191,6 +212,19 @@ class Block:
         self.product_times: Counter[int] = Counter()  # of each warpgroup
         self.agents: dict[str, int] = {}
         self.tensor_memory: Any = None  # a TensorMemory, once a kernel allocates it
+
+    def home(self, warp: Warp, address: int) -> tuple[Block, int]:
+        """The block in whose shared memory an address is, and the address there."""
+        number, own = divmod(address, WINDOW)
+        blocks = self.cluster.blocks
+        if not 0 <= number <= len(blocks):
+            warp.fail(Finding, f"the address {address:#x} is in no block of the cluster")
+        return (blocks[number - 1] if number else self), own
+
+    def reach(self, warp: Warp, agent: int, time: int) -> None:
+        """An agent of a warp does something in this block's memory, which must not have ended."""
+        if warp.block is not self:
+            self.reached[agent] = (time, warp, warp.pc)
 
     def agent(self, name: str) -> int:
         """The number of an asynchronous agent."""

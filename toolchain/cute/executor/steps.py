@@ -16,7 +16,7 @@ from .access import LOCAL_BASE, load, load_local, store, store_local
 from .call import moved
 from .clocks import GENERIC
 from .elementwise import select
-from .findings import ALONE, MissingWait, NoSemantics
+from .findings import MissingWait, NoSemantics
 from .state import Warp
 from .undefined import Check
 from .values import kind_of, size_of, space_of
@@ -31,7 +31,7 @@ def nothing(warp: Warp) -> None:
 def leave(warp: Warp) -> None:
     """The warp ends, and with the last one of a block its shared memory."""
     block, store = warp.block, warp.last_store
-    if store is not None and block.clocks.seen[GENERIC, warp.number, store.agent] < store.time:
+    if store is not None and block.clocks.seen[GENERIC, warp.agent_number, store.agent] < store.time:
         warp.fail(MissingWait, f"the warp ends while {block.steps[store.step]} may still read shared memory")
     warp.done = True
     if all(other.done for other in block.warps):
@@ -126,10 +126,16 @@ def special_register(name: str, out: int) -> Callable[[Warp], None]:
             thread = (warp.threads % x, warp.threads // x % y, warp.threads // (x * y))[number]
             warp.env[out] = thread.astype(np.int32)
             return
-        known = {"ntid": block.dims, "ctaid": block.place, "nctaid": block.grid}.get(register)
-        if known is None:
-            raise NoSemantics(f"the executor has no register {name}: {ALONE}")
-        warp.env[out] = np.array([known[number]], np.int32)
+        cluster = block.cluster
+        known = {
+            "ntid": block.dims, "ctaid": block.place, "nctaid": block.grid,
+            "clusterid": [at // size for at, size in zip(block.place, cluster.dims, strict=True)],
+            "cluster.ctaid": [at % size for at, size in zip(block.place, cluster.dims, strict=True)],
+            "cluster": [{"ctarank": block.rank, "nctarank": len(cluster.blocks)}.get(axis, 0)],
+        }  # fmt: skip
+        if register not in known:
+            raise NoSemantics(f"the executor has no register {name}")
+        warp.env[out] = np.array([known[register][number]], np.int32)
 
     return run
 

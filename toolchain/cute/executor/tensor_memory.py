@@ -19,7 +19,7 @@ from .access import SMEM, note_read, store
 from .barriers import arrived, mbarrier
 from .call import Call
 from .clocks import ASYNC, GENERIC, merged
-from .findings import ALONE, Finding, MissingWait, NoSemantics, OutOfBounds, Race, Uninitialised
+from .findings import Finding, MissingWait, NoSemantics, OutOfBounds, Race, Uninitialised
 from .matrices import DTYPES, numbers
 from .memory import SHARED_BASE
 from .shadow import Access
@@ -72,7 +72,7 @@ def alloc(call: Call, warp: Warp) -> None:
 def _single(call: Call) -> None:
     """Raises NoSemantics for what a pair of blocks does together."""
     if call.atom == "pair":
-        raise NoSemantics(f"{place(call.op)}{call.op.name} of a pair of blocks: {ALONE}")
+        raise NoSemantics(f"{place(call.op)}{call.op.name} of a pair of blocks: the executor has it of one block only")
 
 
 def dealloc(call: Call, warp: Warp) -> None:
@@ -102,7 +102,7 @@ def load(call: Call, warp: Warp) -> None:
     """A register for each column of the warp's 32 lanes."""
     memory, columns, lanes = _moved(call, warp, 0, len(call.outs))
     agent = warp.block.agent(AGENT)
-    if warp.block.clocks.seen[GENERIC, warp.number, agent] < memory.time:
+    if warp.block.clocks.seen[GENERIC, warp.agent_number, agent] < memory.time:
         warp.fail(Race, UNORDERED)
     _check_written(warp, memory, lanes, columns)
     made = np.ascontiguousarray(memory.data[lanes, columns].T)
@@ -115,7 +115,7 @@ def load(call: Call, warp: Warp) -> None:
 
 def wait_load(_: Call, warp: Warp) -> None:
     """The warp's loads have their values."""
-    warp.block.clocks.complete(warp.number, warp.agent(LOADS), warp.tensor_loads)
+    warp.block.clocks.complete(warp.agent_number, warp.agent(LOADS), warp.tensor_loads)
 
 
 def save(call: Call, warp: Warp) -> None:
@@ -192,7 +192,7 @@ def _operand(
     shared = warp.block.shared
     if ((where < 0) | (where >= len(shared.data))).any():
         warp.fail(OutOfBounds, f"operand {'AB'[index - 1]} reaches beyond shared memory", tensor=shared.name)
-    note_read(warp, shared, where, access, ASYNC, warp.block.clocks.seen[ASYNC, warp.number])
+    note_read(warp, shared, where, access, ASYNC, warp.block.clocks.seen[ASYNC, warp.agent_number])
     return numbers(np.ascontiguousarray(shared.data[where]), named[0]).reshape(rows, k)
 
 
@@ -212,6 +212,6 @@ def commit(call: Call, warp: Warp) -> None:
     _single(call)
     block = warp.block
     agent, one = block.agent(AGENT), mbarrier(warp, call.one(warp, 0))
-    done = np.zeros_like(block.clocks.seen[:, warp.number])
+    done = np.zeros_like(block.clocks.seen[:, warp.agent_number])
     done[:, agent] = of(block).time
-    arrived(warp, one, merged(block.clocks.release(warp.number), done))
+    arrived(warp, one, merged(block.clocks.release(warp.agent_number), done))

@@ -6,6 +6,7 @@ that.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...runtime.tma import TMADescriptor
-from ..nvvm.location import place
 from .access import GMEM, SMEM, note_read, note_reduction, note_write, parts
 from .barriers import complete, mbarrier
 from .call import Call
 from .clocks import ASYNC
-from .findings import ALONE, Finding, Misaligned, NoSemantics, OutOfBounds
+from .findings import Finding, Misaligned, NoSemantics, OutOfBounds
 from .memory import SHARED_BASE, Region
 from .shadow import Access, Bytes
-from .state import WARP, Mbarrier, Warp
+from .state import WARP, Block, Mbarrier, Warp
 from .wgmma import SWIZZLES, swizzled
 
 ALIGN = 128  # of a box in shared memory
@@ -77,28 +77,35 @@ def _fill(said: TMADescriptor, array: NDArray[Any], count: int) -> NDArray[np.ui
 
 
 def tma_load_multicast(call: Call, warp: Warp) -> None:
-    """As `tma_load` with a mask of the cluster's blocks before the coordinates. Here it has one block."""
-    if (mask := call.one(warp, 3)) != 1:
-        raise NoSemantics(f"{place(call.op)}a copy to the blocks of the mask {mask:#b}: {ALONE}")
-    tma_load(call, warp, first=4)
+    """As `tma_load` with a mask before the coordinates: the bytes and their count come to the same places in each block
+    of the cluster whose bit is set."""
+    mask, blocks = call.one(warp, 3), warp.block.cluster.blocks
+    if mask <= 0 or mask >> len(blocks):
+        warp.fail(Finding, f"the mask {mask:#b} of a cluster of {len(blocks)} blocks")
+    _load(call, warp, 4, [block for block in blocks if mask >> block.rank & 1])
 
 
-def tma_load(call: Call, warp: Warp, first: int = 3) -> None:
+def tma_load(call: Call, warp: Warp) -> None:
     """Destination, tensor map, mbarrier, coordinates. Elements outside of the array become zero, or NaN."""
-    for lane in np.flatnonzero(warp.active):
+    _load(call, warp, 3, [warp.block])
+
+
+def _load(call: Call, warp: Warp, first: int, blocks: list[Block]) -> None:
+    for lane, block in itertools.product(np.flatnonzero(warp.active), blocks):
         of, shared, bytes_, inside = _box(call, warp, first, int(lane))
-        one = mbarrier(warp, int(call.arg(warp, 2)[lane]), by_tma=True)
+        one = mbarrier(warp, int(call.arg(warp, 2)[lane]), block, by_tma=True)
         assert of.region.array is not None
         data = _fill(of.descriptor, of.region.array, len(shared))
         if inside.any():
             note_read(warp, of.region, bytes_[inside], Access(one.agent, one.phase + 1, warp.pc), ASYNC)
         data[inside] = of.region.data[bytes_[inside]]
-        _arrive(warp, one, shared, data)
+        _arrive(warp, block, one, shared, data)
 
 
-def _arrive(warp: Warp, one: Mbarrier, shared: Bytes, data: NDArray[np.uint8]) -> None:
-    """Bytes come to shared memory, and the mbarrier counts them."""
-    memory = warp.block.shared
+def _arrive(warp: Warp, block: Block, one: Mbarrier, shared: Bytes, data: NDArray[np.uint8]) -> None:
+    """Bytes come to a block's shared memory, and its mbarrier counts them."""
+    memory = block.shared
+    block.reach(warp, one.agent, one.phase + 1)
     note_write(warp, memory, shared, Access(one.agent, one.phase + 1, warp.pc))
     memory.data[shared] = data
     one.tx -= len(shared)
@@ -118,7 +125,7 @@ def bulk_load(call: Call, warp: Warp) -> None:
         data[lanes] = region.data[where]
     for _, lanes, where in parts(warp, SMEM, call.arg(warp, 0), call.number, "copies to", align=BULK):
         for lane, shared in zip(lanes, where, strict=True):
-            _arrive(warp, bars[lane], shared, data[lane])
+            _arrive(warp, warp.block, bars[lane], shared, data[lane])
 
 
 def _stores(warp: Warp) -> tuple[Access, Access]:
@@ -175,10 +182,10 @@ def bulk_commit_group(_: Call, warp: Warp) -> None:
 
 def bulk_wait_group(call: Call, warp: Warp) -> None:
     """All but the latest groups have read their source."""
-    warp.block.clocks.complete(warp.number, warp.agent(READS), max(warp.stores - call.number, 0))
+    warp.block.clocks.complete(warp.agent_number, warp.agent(READS), max(warp.stores - call.number, 0))
 
 
 def bulk_wait_group_all(call: Call, warp: Warp) -> None:
     """All but the latest groups have read their source and written their target."""
     bulk_wait_group(call, warp)
-    warp.block.clocks.complete(warp.number, warp.agent(WRITES), max(warp.stores - call.number, 0))
+    warp.block.clocks.complete(warp.agent_number, warp.agent(WRITES), max(warp.stores - call.number, 0))

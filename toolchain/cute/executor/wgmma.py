@@ -149,7 +149,7 @@ def _operand(call: Call, warps: list[Warp], access: Access, operand: str, index:
     if ((where < 0) | (where >= len(shared.data))).any():
         first.fail(OutOfBounds, f"operand {operand.upper()} reaches beyond shared memory", tensor=shared.name,
                    address=int(where.max()))  # fmt: skip
-    seen = first.block.clocks.seen[ASYNC, [warp.number for warp in warps]].min(axis=0)
+    seen = first.block.clocks.seen[ASYNC, [warp.agent_number for warp in warps]].min(axis=0)
     note_read(first, shared, where, access, ASYNC, seen)
     return numbers(np.ascontiguousarray(shared.data[where]), atom.ab).reshape(rows, depth)
 
@@ -178,7 +178,7 @@ def wait_group(call: Call, warp: Warp) -> None:
     if not done:
         return
     time, of = done[-1], agent(warp)
-    warp.block.clocks.complete(warp.number, of, time)
+    warp.block.clocks.complete(warp.agent_number, of, time)
     for tickets in (warp.pending, warp.in_flight):
         for key in [key for key, ticket in tickets.items() if ticket.agent == of and ticket.time <= time]:
             del tickets[key]

@@ -11,9 +11,7 @@ from xdsl.dialects.builtin import f32, i32
 
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
-from toolchain.cute.executor import DivergentBarrier, NoSemantics, Uninitialised, run
-from toolchain.cute.executor.memory import SHARED_BASE
-from toolchain.cute.layout import Layout
+from toolchain.cute.executor import DivergentBarrier, Uninitialised, run
 
 VECTOR = cute.Array("f32", rank=1)
 LANES = np.arange(32)
@@ -129,20 +127,3 @@ def reduced(target: Any) -> None:
 def test_a_shuffle_from_a_lane_that_the_block_does_not_have() -> None:
     with pytest.raises(Uninitialised, match="thread 32: takes the value of lane 8 of the warp, which the"):
         run(reduced, (np.zeros(40, np.float32),))
-
-
-@cute.kernel(WORD, WORD, threads=32)
-def mapped_address(rank: Any, target: Any) -> None:
-    thread = arch.thread_idx()[0]
-    shared = cute.shared_tensor("i32", Layout(32))
-    place = arch.instruction("cluster.map", cute.address(shared), rank[thread], results=[i32])[0]
-    target[thread] = cute.Scalar(place)
-
-
-def test_an_address_in_another_block_of_the_cluster_is_refused() -> None:
-    rank, target = np.zeros(32, np.int32), np.zeros(32, np.int32)
-    run(mapped_address, (rank, target))
-    assert (target == SHARED_BASE).all()
-    rank[3] = 1
-    with pytest.raises(NoSemantics, match=r"test_exchange.py:\d+:\d+: an address in block 1 of the cluster: "):
-        run(mapped_address, (rank, target))

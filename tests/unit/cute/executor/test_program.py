@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolchain.cute.executor import NoSemantics, Uninitialised, run
+from toolchain.cute.executor import Uninitialised, run
 from toolchain.errors import UsageError
 
 
@@ -115,17 +115,3 @@ def test_wrong_launches(args: tuple[object, ...], options: dict[str, object], sa
 def test_a_value_that_is_undefined_is_not_zero() -> None:
     with pytest.raises(Uninitialised, match=r"arith.addi at <kernel>:\d+:\d+, .*a register is used that nothing"):
         result("%u = llvm.mlir.undef : i32\n %r = arith.addi %t, %u : i32")
-
-
-@pytest.mark.parametrize(("dims", "blocks"), [("2", 2), ("1, 2, 2", 4)])
-def test_a_kernel_for_clusters_is_refused(dims: str, blocks: int) -> None:
-    text = kernel("%r = arith.addi %t, %t : i32")
-    clusters = text.replace("{nvvm.kernel,", f"{{nvvm.kernel, nvvm.cluster_dim = array<i32: {dims}>,")
-    with pytest.raises(NoSemantics, match=f"k is for clusters of {blocks} blocks: the executor runs each block alone"):
-        run(clusters, (np.zeros(40, np.int32),), 4)
-    run(text.replace("{nvvm.kernel,", "{nvvm.kernel, nvvm.cluster_dim = array<i32: 1>,"), (np.zeros(40, np.int32),))
-
-
-def test_a_register_of_the_cluster_is_refused() -> None:
-    with pytest.raises(NoSemantics, match=r"no register cluster.ctaid.x: the executor runs each block alone"):
-        result("%r = nvvm.read.ptx.sreg.cluster.ctaid.x : i32")
