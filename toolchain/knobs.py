@@ -42,7 +42,9 @@ CACHE_SIGNING_KEY = Knob(
 )
 TOOLCHAIN = Knob("TILESTACK_TOOLCHAIN", "folder of the toolchain", ".toolchain in the checkout")
 JOBS = Knob(
-    "TILESTACK_JOBS", "how many compiles, or cells of the matrix, run at once", "the number of usable CPU cores"
+    "TILESTACK_JOBS",
+    "how many compiles, cells of the matrix, or layers to load run at once",
+    "the number of usable CPU cores",
 )
 
 ENGINE = Knob(
@@ -109,7 +111,7 @@ def _folder(knob: Knob) -> Path | None:
 
 
 def jobs() -> int:
-    """How many compiles run at once. Raises UsageError if TILESTACK_JOBS is not a positive integer."""
+    """How much runs at once: see JOBS. Raises UsageError if TILESTACK_JOBS is not a positive integer."""
     chosen = os.environ.get(JOBS.name)
     if not chosen:
         return len(os.sched_getaffinity(0))
