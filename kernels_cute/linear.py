@@ -5,7 +5,6 @@ while one is multiplied, the others are on their way. In a turn a warp multiplie
 weight, 16 columns, and reads to registers what a later turn multiplies: see `Tiles.ahead`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,16 +124,16 @@ def linear(
         sums = cute.make_fragment((value, down, (2, beside, t.n // ROW)), "f32")
         cute.fill(sums, 0.0)
 
-        def fetch(number: Any, stage: Any) -> list[Callable[[], None]]:
-            """The loads of a tile behind the first, each to be called."""
-            return [one for load in loads for one in load.whole(number, stage)]
+        def staged(number: Any) -> list[Any]:
+            """What a thread reads of a tile, of x and of the weight."""
+            return [shared[None, None, None, number % t.stages] for _, shared, _, _ in reads]
 
-        def read(number: Any, turn: int) -> None:
+        def read(tile: list[Any], turn: int) -> None:
             """What a turn multiplies: a part of the weight and, in the first turn of a step, all of x."""
             step, part = divmod(turn, t.parts)
-            for (read, shared, _, view), at in zip(reads, (None, part), strict=True):
+            for (read, _, _, view), shared, at in zip(reads, tile, (None, part), strict=True):
                 if at is not None or part == 0:
-                    cute.copy(read, shared[None, None, None, number % t.stages][None, at, step], view[None, at, step])
+                    cute.copy(read, shared[None, at, step], view[None, at, step])
 
         def multiply(turn: int) -> None:
             step, part = divmod(turn, t.parts)
@@ -147,22 +146,26 @@ def linear(
             cute.arch.sync_threads()
 
         for stage in range(t.stages - 1):
-            for start in fetch(stage - 1, stage) if stage else [load.first for load in loads]:
-                start()
+            for load in loads:
+                load.whole(stage - 1, stage) if stage else load.first()
             cute.arch.cp_async_commit_group()
         arrived()
+        tile = staged(0)
         for turn in range(t.ahead):
-            read(0, turn)
+            read(tile, turn)
         (_, _, a, _), (_, _, b, _) = reads
         turns = t.k // 16 * t.parts
         for number in cute.range_(tiles):
-            starts = fetch(number + (t.stages - 2), (number + (t.stages - 1)) % t.stages)
+            coming = number + (t.stages - 2), (number + (t.stages - 1)) % t.stages
+            starts = [start for load in loads for start in load.apart(*coming)]
             burst = BURST if t.ahead == t.parts else len(starts)
             when = [i // burst * burst * (turns - t.ahead) // len(starts) for i in range(len(starts))]
+            tile = staged(number)
             for turn in range(turns):
                 if turn + t.ahead == turns:
                     arrived()
-                read(number + (turn + t.ahead) // turns, (turn + t.ahead) % turns)
+                    tile = staged(number + 1)
+                read(tile, (turn + t.ahead) % turns)
                 multiply(turn)
                 for start, at in zip(starts, when, strict=True):
                     if at == turn:
@@ -172,7 +175,7 @@ def linear(
 
         cute.arch.cp_async_wait_group(0)
         held = min(t.n // ROW, t.n * t.k * t.stages // (t.m * ROW))
-        staged = cute.overlay(sw, Layout((t.m, ROW, held), (ROW, 1, t.m * ROW)), swizzle=swizzle_of(ROW))
+        result = cute.overlay(sw, Layout((t.m, ROW, held), (ROW, 1, t.m * ROW)), swizzle=swizzle_of(ROW))
         for first in range(0, t.n // ROW, held):
             cute.arch.sync_threads()  # all have read what is overwritten
             parts = range(first, min(first + held, t.n // ROW))
@@ -180,10 +183,10 @@ def linear(
                 at = (row, column * (t.n // ROW) + part)
                 place = Place(mma, (t.m, ROW), at, (m, n), thread, side_by_side=2 if t.aligned else 1)
                 values = epilogue(sums[None, None, (None, None, part)], place, operands)
-                cute.copy(pairs, values, cute.partition(mma, "C", staged[None, None, part - first], thread))
+                cute.copy(pairs, values, cute.partition(mma, "C", result[None, None, part - first], thread))
             cute.arch.sync_threads()
             for part in parts:
-                _write(staged[None, None, part - first], out, (row, column * (t.n // ROW) + part), thread, t)
+                _write(result[None, None, part - first], out, (row, column * (t.n // ROW) + part), thread, t)
 
     return kernel
 

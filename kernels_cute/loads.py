@@ -32,18 +32,31 @@ class Loads:
         where = self._part(cute.local_tile(cute.make_identity_tensor(self.shape), *here))
         load_tile(self.load, source, self._target(0), where, (self.shape[0], self.rest.minimum(self.shape[1])))
 
-    def whole(self, number: Any, stage: Any) -> list[Callable[[], None]]:
-        """What loads a tile behind the first: a function for each load, or one for all that go through registers. The
-        tile is whole or behind the end of K, so its number says for all steps of K."""
-        inside = self.shape[0], self.tiles
-        rows = cute.local_tile(cute.make_identity_tensor(inside), (self.tile[0], 1), (self.at, number + 1))
-        source = self._part(cute.local_tile(self.sources[1], self.tile, (self.at, number)))
-        all_of = source, self._target(stage), self._part(cute.with_layout(rows, Layout(self.tile, (1, 0))))
+    def whole(self, number: Any, stage: Any) -> None:
+        """Loads a tile behind the first."""
+        load_tile(self.load, *self._whole(number, stage))
+
+    def apart(self, number: Any, stage: Any) -> list[Callable[[], None]]:
+        """What loads a tile behind the first: a function for each load, or one for all that go through registers."""
+        source, *rest, inside = self._whole(number, stage)
         if not self.load.atom.is_async:
-            return [partial(load_tile, self.load, *all_of, inside)]
+            return [partial(load_tile, self.load, source, *rest, inside)]
         _, across, down = (cute.size(Layout(extent)) for extent in source.shape)
         each = [(None, i, j) for j in range(down) for i in range(across)]
-        return [partial(load_tile, self.load, *(part[one] for part in all_of), inside) for one in each]
+        return [partial(load_tile, self.load, *(part[one] for part in (source, *rest)), inside) for one in each]
+
+    def _whole(self, number: Any, stage: Any) -> tuple[Any, Any, Any, Any]:
+        """Source, target, coordinates and their bound. A tile behind the first is whole or behind the end of K, so its
+        number says for all steps of K."""
+        inside = self.shape[0], self.tiles
+        rows = cute.local_tile(cute.make_identity_tensor(inside), (self.tile[0], 1), (self.at, number + 1))
+        where = self._part(cute.with_layout(rows, Layout(self.tile, (1, 0))))
+        return (
+            self._part(cute.local_tile(self.sources[1], self.tile, (self.at, number))),
+            self._target(stage),
+            where,
+            inside,
+        )
 
     def _part(self, tensor: Any) -> Any:
         return cute.partition(self.load, "S", tensor, self.thread)

@@ -72,6 +72,12 @@ class Trace:
         op.location = caller()
         return self.builder.insert(op)
 
+    def make(self, kind: type[Op], operands: Sequence[SSAValue], results: Sequence[Attribute] = ()) -> Op:
+        """As `insert`, without the checks of the operation's constructor."""
+        op = self.builder.make(kind, operands, results)
+        op.location = caller()
+        return op
+
     def static(self, kind: CuteType) -> SSAValue:
         """A value of `cute` whose numbers are all known, made once in a block."""
         return self.builder.once((StaticOp, kind), StaticOp, (), kind)

@@ -65,7 +65,8 @@ def tuple_value(kind: type[CuteType], data: Any) -> SSAValue:
     if not leaves:
         return trace.static(plain)
     makers: dict[type[CuteType], str] = {ShapeType: "make_shape", StrideType: "make_stride", CoordType: "make_coord"}
-    return trace.insert(op(makers[kind])([ssa(leaf) for leaf in leaves], plain)).res
+    values = [ssa(leaf) for leaf in leaves]
+    return trace.builder.once((plain, *values), op(makers[kind]), values, plain)
 
 
 def _unbound(leaf: Any) -> Any:
@@ -100,7 +101,7 @@ class Scalar:
         return other.value if isinstance(other, Scalar) else scalar(other, self.type).value
 
     def _do(self, kind: type[Operation], other: Any) -> Scalar:
-        return Scalar(current().insert(kind(self.value, self._other(other))).results[0])  # pyright: ignore[reportCallIssue]
+        return Scalar(current().make(kind, (self.value, self._other(other)), (self.type,)).results[0])
 
     def __add__(self, other: Any) -> Scalar:
         return self._do(arith.AddiOp if self._whole else arith.AddfOp, other)
@@ -221,11 +222,11 @@ class TensorValue:
         where = tuple_value(CoordType, coordinate)
         if any(leaf is None for leaf in nested.flatten(coordinate)):
             return TensorValue(current().insert(op("slice")([self.value, where])).res)
-        return Scalar(current().insert(LoadOp([self.value, where], [DTYPES[self.dtype]])).res[0])
+        return Scalar(current().make(LoadOp, (self.value, where), (DTYPES[self.dtype],)).res[0])
 
     def __setitem__(self, coordinate: Any, value: Any) -> None:
         where = tuple_value(CoordType, coordinate)
-        current().insert(StoreOp([self.value, where, scalar(value, self.dtype).value]))
+        current().make(StoreOp, (self.value, where, scalar(value, self.dtype).value))
 
 
 def pointer(address: SSAValue, dtype: str, space: str, align: int, swizzle: Any = None) -> SSAValue:
