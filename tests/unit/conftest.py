@@ -1,4 +1,4 @@
-"""Properties without a deadline, and a git checkout that stands for ours."""
+"""A git checkout that stands for ours."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from toolchain import checkout as checkouts
 
 WHO = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-
-# A test of a property says nothing of time: on a machine with other work the first example may take long.
-settings.register_profile("without a deadline", deadline=None)
-settings.load_profile("without a deadline")
 
 
 @pytest.fixture
