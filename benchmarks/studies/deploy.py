@@ -33,6 +33,7 @@ HERE = Path(__file__).resolve().parents[2]
 OURS = ("numpy", "ml_dtypes", "cuda-bindings", "safetensors")
 THEIRS = ("torch", "safetensors", "numpy")
 CODE = ("toolchain", "gpt", "conformance", "tilestack")  # of this repository
+NO_CODE = {"__pycache__", "checkpoint"}  # the shipped model is not the one that is deployed here
 
 # Each prints its marks in seconds since the process was started, and its memory.
 COMMON = """
@@ -164,7 +165,7 @@ def _bytes(*folders: str) -> int:
 
 
 def _size(folder: Path) -> int:
-    files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    files = (path for path in folder.rglob("*") if path.is_file() and not NO_CODE & set(path.parts))
     return sum(path.stat().st_size for path in files)
 
 
