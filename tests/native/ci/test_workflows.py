@@ -61,7 +61,7 @@ class Site:
         """Runs a block as GitHub does; returns its exit code and output."""
         where = container(self.image, {self.clone: (WORK, "rw"), self.home: (HOME, "rw")}, {
             "HOME": HOME, "PYTEST_ADDOPTS": FEW_TESTS, "GITHUB_OUTPUT": f"{HOME}/output",
-            "GITHUB_STEP_SUMMARY": f"{HOME}/summary", **environment,
+            "GITHUB_STEP_SUMMARY": f"{HOME}/summary", "RUNNER_TEMP": f"{HOME}/temp", **environment,
         })  # fmt: skip
         words = ["bash", "-e", "-o", "pipefail", "-c", f"cd {WORK}\n{script.text}"]
         try:
@@ -89,6 +89,7 @@ def expressions(planned: Mapping[str, Any]) -> dict[str, str]:
         "interpret matrix.options": f"{interpreted['options']} {ONE_OP}",
         "interpret matrix.local": interpreted["local"],
         "gpu matrix.options": "--op gelu", "gpu matrix.local": gpu["local"],
+        "pythons matrix.python": "3",  # the container's own: nothing is downloaded
     }  # fmt: skip
 
 
