@@ -56,7 +56,7 @@ class Tiles:
 
     @property
     def held(self) -> tuple[tuple[int, int], ...]:
-        """Of queries, keys and values: the rows of a tile, and how many tiles shared memory holds."""
+        """The rows of a tile and the number of tiles in shared memory, for queries, keys and values."""
         return (self.rows, 2), (self.keys, self.stages), (self.keys, self.stages)
 
     @property
@@ -66,7 +66,7 @@ class Tiles:
 
     @property
     def shared_bytes(self) -> int:
-        """Of a block: the tiles, two mbarriers for each and one for the verdict, and a word for each warp."""
+        """Bytes of a block: its tiles, two mbarriers for each tile, one more for the verdict, a word for each warp."""
         tiles = sum(rows * count for rows, count in self.held) * self.head * 2
         return tiles + 8 * (2 * sum(count for _, count in self.held) + 1) + 4 * self.warps
 

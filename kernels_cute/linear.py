@@ -129,7 +129,7 @@ def linear(
             return [shared[None, None, None, number % t.stages] for _, shared, _, _ in reads]
 
         def read(tile: list[Any], turn: int) -> None:
-            """What a turn multiplies: a part of the weight and, in the first turn of a step, all of x."""
+            """Loads the registers for a turn: a part of the weight. The first turn of a step loads all of x too."""
             step, part = divmod(turn, t.parts)
             for (read, _, _, view), shared, at in zip(reads, tile, (None, part), strict=True):
                 if at is not None or part == 0:

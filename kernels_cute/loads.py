@@ -37,7 +37,7 @@ class Loads:
         load_tile(self.load, *self._whole(number, stage))
 
     def apart(self, number: Any, stage: Any) -> list[Callable[[], None]]:
-        """What loads a tile behind the first: a function for each load, or one for all that go through registers."""
+        """Functions that load a tile behind the first: one for each cp.async, or one for all through registers."""
         source, *rest, inside = self._whole(number, stage)
         if not self.load.atom.is_async:
             return [partial(load_tile, self.load, source, *rest, inside)]

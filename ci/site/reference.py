@@ -118,7 +118,7 @@ def _syntax(op: str) -> str:
 
 
 def _regular(op: str) -> str:
-    """What stands behind the name of an operation, from the table that parser and printer share."""
+    """An operation's syntax behind its name, from the table that the parser and the printer share."""
     words: list[str] = []
     for word in FORMATS[op].split():
         if word == "flags":

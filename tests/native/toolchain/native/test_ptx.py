@@ -126,7 +126,7 @@ def test_the_out_of_tree_tool_agrees_with_ptxas(tools: NativeTools, chip: str):
     assert is_cubin(ptx.to_cubin(made, chip))
 
 
-# What both ways must have: mlir-opt may repeat one in an unrolled loop, but neither way may drop or replace one.
+# Both ways must have these instructions. mlir-opt may repeat one in an unrolled loop; neither way may drop one.
 COMPARED = (
     "mma.sync", "wgmma.mma_async", "tcgen05.mma", "ldmatrix", "stmatrix", "cp.async.cg", "cp.async.bulk.tensor",
     "setmaxnreg", "mbarrier.try_wait", "bar.sync", "shfl.sync", "ex2.approx", "griddepcontrol.wait", "ld.global",
