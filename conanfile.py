@@ -1,4 +1,4 @@
-"""The native toolchain of one stack: LLVM and cuda-tile in the versions that toolchain/pins.toml gives for it.
+"""The native toolchain of one stack: LLVM and cuda-tile in the versions that toolchain/pinned/pins.toml gives for it.
 
     conan install . -o "&:stack=13.1" -o "&:provider=system" -of PREFIX
 
@@ -16,7 +16,7 @@ from conan.tools.sbom import cyclonedx_1_6
 
 required_conan_version = ">=2.20"
 
-PINS = tomllib.loads((Path(__file__).parent / "toolchain/pins.toml").read_text())["native"]
+PINS = tomllib.loads((Path(__file__).parent / "toolchain/pinned/pins.toml").read_text())["native"]
 
 
 class Toolchain(ConanFile):

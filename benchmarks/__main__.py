@@ -206,7 +206,7 @@ def _plot(args: argparse.Namespace) -> int:
 
 
 def _stamp(args: argparse.Namespace) -> int:
-    from toolchain.checkout import stamp
+    from toolchain.bundles.checkout import stamp
 
     print(f"wrote {stamp(args.bundle)}")
     return 0

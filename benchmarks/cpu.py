@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolchain import checkout
+from toolchain.bundles import checkout
 from toolchain.files import write_whole
 
 from .harness import environment
@@ -57,7 +57,7 @@ def measurements(options: Options) -> Iterator[Measurement]:
 
         yield from interpreter.forward("kernels_mlir", options.config, "bf16", options.tokens, options.repeats)
     if "compile" in options.only or "assemble" in options.only:
-        from toolchain import targets
+        from toolchain.contract import targets
 
         from .harness import compile_time
 

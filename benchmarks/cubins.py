@@ -8,9 +8,10 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from toolchain.contract.tma import ALIGNED, TMADescriptor
 from toolchain.errors import DeviceError
 from toolchain.runtime.driver import load
-from toolchain.runtime.tma import ALIGNED, TMADescriptor
+from toolchain.runtime.tma import encode
 
 from .peers.pytorch import Tensor, torch
 
@@ -47,10 +48,11 @@ class Function:
         """The argument for a TMA descriptor of a tensor, in memory aligned as the driver wants it. `row`: its box in
         the order of the tensor's dimensions, its swizzle and its promotion to L2."""
         strides = tuple(stride * tensor.element_size() for stride in reversed(tensor.stride()[:-1]))
-        made = TMADescriptor(
+        descriptor = TMADescriptor(
             dtype, tensor.data_ptr(), tuple(reversed(tensor.shape)), strides, tuple(reversed(row["box"])),
             swizzle=row["swizzle"], l2_promotion=row["l2_promotion"],
-        ).encode(self.driver)  # fmt: skip
+        )  # fmt: skip
+        made = encode(descriptor, self.driver)
         room = bytearray(len(made) + ALIGNED)
         start = -ctypes.addressof(ctypes.c_char.from_buffer(room)) % ALIGNED
         room[start : start + len(made)] = made

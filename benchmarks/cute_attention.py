@@ -23,7 +23,7 @@ from conformance.cases import CASES
 from conformance.compare import compare
 from conformance.inputs import make_inputs
 from conformance.reference import eager, float64
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.errors import ConformanceError
 
 from .cubins import Function, passed, processors, times_in_turn

@@ -81,8 +81,8 @@ def compile_one(name: str) -> dict[str, float]:
 
     package, fields, arch, target = GEMMS[name]
     kernels = importlib.import_module(package)  # by its name, as compiling does: nothing here knows a kernel
+    from toolchain.compiling.stages import compile_ptx
     from toolchain.cute.nvvm import llvm_to_ptx, to_llvm_ir
-    from toolchain.stages import compile_ptx
 
     times["imports"] = time.perf_counter() - START
     start, busy = time.perf_counter(), _busy()

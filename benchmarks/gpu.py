@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from conformance import origin
-from toolchain import checkout
-from toolchain.bundle import Bundle
+from toolchain.bundles import checkout
+from toolchain.bundles.bundle import Bundle
 from toolchain.errors import DeviceError, UsageError
 from toolchain.runtime import Executor, driver, open_executor, smi
 

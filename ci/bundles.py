@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toolchain import command
-from toolchain.cache import Cache
-from toolchain.cache_counts import Counts, markdown
+from toolchain.caching.cache import Cache
+from toolchain.caching.counts import Counts, markdown
 from toolchain.errors import ToolchainError, UsageError
 from toolchain.knobs import ROOT, cache_dir
-from toolchain.manifest import REPAIR
+from toolchain.pinned.manifest import REPAIR
 
 BUNDLE, BEFORE = Path("build/bundle"), Path("build/before")
 PYTHON = ".toolchain/venv/bin/python"

@@ -11,11 +11,11 @@ from pathlib import Path
 from conformance.cases import CASES
 from conformance.result import Results
 from gpt.conformance.models import SUITES
-from toolchain.entry import DTYPES
+from toolchain.contract.entry import DTYPES
+from toolchain.contract.sources import packages
+from toolchain.contract.targets import targets
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
-from toolchain.sources import packages
-from toolchain.targets import targets
 
 CPU = "cpu"  # the target of a cell that the interpreter runs
 BUNDLE, REPORT = Path("build/reproduce/bundle"), Path("build/reproduce/report")

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolchain.entry import DTYPES
+from toolchain.contract.entry import DTYPES
+from toolchain.contract.sources import packages
+from toolchain.contract.targets import targets
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
-from toolchain.sources import packages
 from toolchain.tables import (
     Check,
     check_keys,
@@ -28,7 +29,6 @@ from toolchain.tables import (
     text,
     texts,
 )
-from toolchain.targets import targets
 
 TABLE = ROOT / "ci/matrix.toml"
 EVENTS = ("pull_request", "nightly", "release")

@@ -19,7 +19,7 @@ from toolchain import command
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
 from toolchain.knobs import ROOT
-from toolchain.manifest import REPAIR
+from toolchain.pinned.manifest import REPAIR
 
 TABLE = Path(__file__).with_suffix(".toml")
 MARK = "TODO(new_op "
@@ -83,7 +83,7 @@ def start(name: str, root: Path = ROOT) -> dict[Place, Path]:
     """Write the stubs of the op `name`. If one cannot be written, raises UsageError and writes none."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise UsageError(f"{name!r} is not a valid name for an op", hint="lower case, as rms_linear")
-    if name in tomllib.loads((root / "toolchain/ops.toml").read_text()):
+    if name in tomllib.loads((root / "toolchain/contract/ops.toml").read_text()):
         raise UsageError(f"there is an op {name} already", hint="nox -s new_op -- --left lists what it lacks")
     found = {place: root / place.path.format(name=name) for place in places(root)}
     if taken := [path for place, path in found.items() if place.new and path.exists()]:

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toolchain import command
-from toolchain.bundle import MANIFEST
-from toolchain.checkout import COMMIT
+from toolchain.bundles.bundle import MANIFEST
+from toolchain.bundles.checkout import COMMIT
 from toolchain.errors import ToolchainError, UsageError
 from toolchain.files import write_whole
 from toolchain.knobs import ROOT
-from toolchain.manifest import REPAIR
+from toolchain.pinned.manifest import REPAIR
 
 OUTPUT = Path("build/release")
 SUMS = "SHA256SUMS"

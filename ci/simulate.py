@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.report.svg import Panel, Picture, Scale
 from toolchain import command
-from toolchain.entries import entries_of
+from toolchain.contract.entries import entries_of
 from toolchain.files import write_whole
 from toolchain.knobs import ROOT
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolchain.bundle import Bundle
-from toolchain.entry import ops
-from toolchain.sources import registered
+from toolchain.bundles.bundle import Bundle
+from toolchain.contract.entry import ops
+from toolchain.contract.sources import registered
 
 
 def borrows(source: str) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from toolchain.bundle import Bundle
-from toolchain.entry import ops
+from toolchain.bundles.bundle import Bundle
+from toolchain.contract.entry import ops
 from toolchain.errors import BundleError, UsageError
 from toolchain.runtime import Executor
 

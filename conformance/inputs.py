@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.reference.float64 import LEAST
-from toolchain.entry import ops
+from toolchain.contract.entry import ops
 
 from .cases import Case
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.errors import ConformanceError, DeviceError
 from toolchain.knobs import one_numpy_thread
 from toolchain.runtime import Executor, open_executor

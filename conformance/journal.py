@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolchain.bundle import MANIFEST, Bundle
+from toolchain.bundles.bundle import MANIFEST, Bundle
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
 from toolchain.runtime.executor import Loaded

@@ -12,9 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.command import Terminated
-from toolchain.entry import DTYPES, ops
+from toolchain.contract.entry import DTYPES, ops
 from toolchain.errors import UsageError
 from toolchain.native.tools import NativeTools
 from toolchain.runtime import Executor, open_executor

@@ -8,7 +8,7 @@ If the tools are absent, the row says so.
 
 One difference in bytes is allowed, and the row says in how many entries it was found. For `allow_tma = false` of a load
 or store cuTile and we write a boolean, but cuda-tile-translate writes the integer 0. Such a file must be equal to ours
-after these integers are replaced by booleans. A known defect of the tools (toolchain/issues.toml) is named in a row
+after these integers are replaced by booleans. A known defect of the tools (issues.toml) is named in a row
 "not run" that counts the entries it affects.
 """
 
@@ -20,12 +20,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toolchain import bundle as bundles
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Bundle, BundleEntry, Compiled
+from toolchain.bundles import bundle as bundles
+from toolchain.bundles.bundle import Bundle, BundleEntry, Compiled
+from toolchain.contract.artifact import tile_ir
 from toolchain.errors import BytecodeError, ConformanceError, TilestackError, ToolchainError
-from toolchain.issues import of_name
 from toolchain.native.tools import NativeTools
+from toolchain.pinned.issues import of_name
 from toolchain.runtime import Executor
 
 from .cases import Case
@@ -41,7 +41,7 @@ VERSIONS = ("13.1", "13.3")
 ABSENT = "native tools absent"
 ALL = "all native checks"
 OPT, TRANSLATE, OPTIMIZE = "cuda-tile-opt", "cuda-tile-translate", "cuda-tile-optimize"
-ALLOW_TMA, DENSE_I1 = "allow_tma", "dense-i1"  # a hint of a load or store; a defect in toolchain/issues.toml
+ALLOW_TMA, DENSE_I1 = "allow_tma", "dense-i1"  # a hint of a load or store; a defect in toolchain/pinned/issues.toml
 MODULO = "equal modulo allow_tma = false, which cuda-tile-translate writes as the integer 0, cuTile and we as a boolean"
 
 
@@ -131,7 +131,7 @@ class _NotInVersionError(_NotComparableError):
 
 
 class _KnownDefectError(_NotComparableError):
-    """The tools treat the entry wrongly, in a way that toolchain/issues.toml lists as their defect."""
+    """The tools treat the entry wrongly, in a way that toolchain/pinned/issues.toml lists as their defect."""
 
 
 def _checked(row: Row, entries: Sequence[BundleEntry], check: Callable[[BundleEntry], str]) -> Iterator[Row]:

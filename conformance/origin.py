@@ -15,8 +15,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from toolchain import checkout
-from toolchain.bundle import MANIFEST, Bundle
+from toolchain.bundles import checkout
+from toolchain.bundles.bundle import MANIFEST, Bundle
 from toolchain.errors import BundleError, UsageError
 from toolchain.runtime import Executor, smi
 from toolchain.runtime.executor import Loaded

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.reference import eager, float64
-from toolchain.bundle import Bundle, BundleEntry
-from toolchain.entry import ops
+from toolchain.bundles.bundle import Bundle, BundleEntry
+from toolchain.contract.entry import ops
+from toolchain.contract.targets import targets
 from toolchain.errors import BundleError, ConformanceError, NotInterpretable, TilestackError
 from toolchain.runtime import DeviceBuffer, Executor, Launcher
 from toolchain.runtime.cpu import CpuExecutor
 from toolchain.runtime.layout import dtype_name
-from toolchain.targets import targets
 
 from .cases import Case
 from .cells import has_cell

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 
-from toolchain.bundle import Bundle
-from toolchain.entry import EntrySpec, cdiv, ops
+from toolchain.bundles.bundle import Bundle
+from toolchain.contract.entry import EntrySpec, cdiv, ops
+from toolchain.contract.targets import targets
 from toolchain.errors import TilestackError
 from toolchain.runtime import Allocation, DeviceBuffer, Executor, Launcher
-from toolchain.targets import targets
 
 from .cases import Case
 from .cells import has_cell

@@ -10,7 +10,7 @@ import importlib
 
 importlib.import_module("tilestack")  # it finds `toolchain`, which an installed wheel has below it
 
-from toolchain.runtime.tma import TMADescriptor
+from toolchain.contract.tma import TMADescriptor
 
 from .buffer import DeviceBuffer
 from .compiler import Compiler, compile_mlir

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolchain.cache import Cache, key
+from toolchain.caching.cache import Cache, key
+from toolchain.compiling.stages import compile_ptx
 from toolchain.errors import ToolchainError, UsageError
 from toolchain.files import write_whole
 from toolchain.native.ptx import PTX_FEATURES, Lowering, to_ptx
 from toolchain.native.tools import HERE, NativeToolchain, NativeTools
-from toolchain.stages import compile_ptx
-from toolchain.tools import tool
+from toolchain.pinned.tools import tool
 
 LEVELS = (0, 1, 2, 3)
 SUFFIXES = (".ptx", ".cubin")

@@ -9,8 +9,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from toolchain.contract.tma import TMADescriptor
 from toolchain.errors import LaunchError, UsageError
-from toolchain.runtime.tma import TMADescriptor
 
 from .buffer import DeviceBuffer
 from .compiler import Compiler, kernel_names

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from toolchain.contract.tma import TMADescriptor
 from toolchain.errors import LaunchError, UsageError
 from toolchain.runtime.driver import check_grid
-from toolchain.runtime.tma import TMADescriptor
+from toolchain.runtime.tma import encode
 
 from .buffer import DeviceBuffer
 from .device import executor
@@ -135,7 +136,7 @@ class Kernel:
         if isinstance(value, DeviceBuffer):
             return _address(value.pointer)
         if isinstance(value, TMADescriptor):
-            return value.encode(self._gpu.driver)
+            return encode(value, self._gpu.driver)
         if isinstance(value, np.generic):
             return value.tobytes()
         if isinstance(value, int):

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from conformance.cells import borrows
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Bundle, BundleEntry, FileRef
-from toolchain.entries import DEFAULT, committed
-from toolchain.entry import EntrySpec
+from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entries import DEFAULT, committed
+from toolchain.contract.entry import EntrySpec
 from toolchain.runtime import Allocation, DeviceBuffer, Launcher
 from toolchain.runtime.cpu import CpuExecutor
 from toolchain.runtime.executor import Command

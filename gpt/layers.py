@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from toolchain.entry import ops
+from toolchain.contract.entry import ops
 from toolchain.runtime import DeviceBuffer
 
 from .plan import Plan

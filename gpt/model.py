@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolchain.entry import cdiv
+from toolchain.contract.entry import cdiv
+from toolchain.contract.policy import Policy
 from toolchain.errors import UsageError
-from toolchain.policy import Policy
 from toolchain.runtime import DeviceBuffer, Launcher
 
 from .arena import Arena

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolchain.entry import ITEMSIZE, cdiv
-from toolchain.policy import Fold, Policy
+from toolchain.contract.entry import ITEMSIZE, cdiv
+from toolchain.contract.policy import Fold, Policy
 
 from .config import GPTConfig
 from .squares import part_width

@@ -6,9 +6,9 @@ own columns: one part. So the width of the parts decides which tile size the pro
 
 from __future__ import annotations
 
-from toolchain.entry import ITEMSIZE, cdiv
+from toolchain.contract.entry import ITEMSIZE, cdiv
+from toolchain.contract.policy import SQUARES, Fold, Policy, rounds
 from toolchain.errors import UsageError
-from toolchain.policy import SQUARES, Fold, Policy, rounds
 
 STEP = 32  # the columns of a part are a multiple of this: see linear_residual_squares in ops.toml
 NARROWEST = 192  # the fewest columns of a model that can be folded: with fewer, a part is narrower than any tile

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from toolchain.entry import ITEMSIZE
+from toolchain.contract.entry import ITEMSIZE
 from toolchain.runtime import Allocation, DeviceBuffer, Executor
 
 from .arena import Arena

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import toolchain
-from toolchain.artifact import Artifact, ptx
-from toolchain.entries import entries_of
-from toolchain.entry import EntrySpec
+from toolchain.compiling.fingerprint import fingerprint
+from toolchain.contract.artifact import Artifact, ptx
+from toolchain.contract.entries import entries_of
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.targets import BYTECODE
 from toolchain.errors import SourceError, TilestackError
-from toolchain.fingerprint import fingerprint
-from toolchain.targets import BYTECODE
 
 HERE = Path(__file__).parent
 COMPILER = Path(toolchain.__file__).parent / "cute"

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from toolchain.compiling.stages import compile_ptx
 from toolchain.cute.dsl import Kernel
-from toolchain.stages import compile_ptx
 
 from . import attention, attention_mma, attention_walk, linear, linear_sm90
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolchain.artifact import TensorMap
+from toolchain.contract.artifact import TensorMap
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.ring import Barriers

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from toolchain.artifact import MAX_SHARED
+from toolchain.contract.artifact import MAX_SHARED
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.errors import UsageError

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from toolchain.artifact import TensorMap
+from toolchain.contract.artifact import TensorMap
+from toolchain.contract.entry import EntrySpec
 from toolchain.cute.dsl import Kernel
-from toolchain.entry import EntrySpec
 from toolchain.errors import SourceError, UsageError
 
 from . import attention, attention_mma, attention_walk, layernorm, linear, linear_sm90

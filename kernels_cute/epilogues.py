@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from toolchain.contract.entry import Param, ops
 from toolchain.cute import dsl as cute
 from toolchain.cute.atoms.tiled import TiledCopy, TiledMma
 from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.values import Scalar, TensorValue
 from toolchain.cute.layout import Layout, size
 from toolchain.cute.layout import tuples as nested
-from toolchain.entry import Param, ops
 from toolchain.errors import UsageError
 
 VECTOR = 8  # elements of 16 bits in 16 bytes: aligned arrays have strides that are multiples of it

@@ -7,7 +7,7 @@ loaded while one is written. A tile is written through shared memory: TMA stores
 from dataclasses import dataclass
 from typing import Any
 
-from toolchain.artifact import MAX_SHARED, TensorMap
+from toolchain.contract.artifact import MAX_SHARED, TensorMap
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.dsl.ring import Barriers

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
-from toolchain.artifact import Artifact, tile_ir
-from toolchain.entries import entries_of
-from toolchain.entry import EntrySpec
+from toolchain.compiling.fingerprint import fingerprint
+from toolchain.contract.artifact import Artifact, tile_ir
+from toolchain.contract.entries import entries_of
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.targets import BYTECODE
 from toolchain.errors import SourceError
-from toolchain.fingerprint import fingerprint
-from toolchain.targets import BYTECODE
 from toolchain.tileir import bytecode
 from toolchain.tileir.bytecode.writer import parse_version
 from toolchain.tileir.compose import Library

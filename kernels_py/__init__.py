@@ -12,12 +12,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from toolchain.artifact import Artifact, tile_ir
-from toolchain.entries import entries_of
-from toolchain.entry import ALIGNMENT, ITEMSIZE, EntrySpec, Param
+from toolchain.compiling.fingerprint import fingerprint
+from toolchain.contract.artifact import Artifact, tile_ir
+from toolchain.contract.entries import entries_of
+from toolchain.contract.entry import ALIGNMENT, ITEMSIZE, EntrySpec, Param
+from toolchain.contract.targets import BYTECODE
 from toolchain.errors import SourceError
-from toolchain.fingerprint import fingerprint
-from toolchain.targets import BYTECODE
 
 HERE = Path(__file__).parent
 TF32 = "TF32"  # the last constant of kernels that multiply matrices: whether their inputs are rounded to tf32

@@ -28,7 +28,7 @@ LONG = "time (--all runs them)"
 
 def _toolchain() -> str | None:
     from toolchain.errors import ToolchainError
-    from toolchain.tools import tool
+    from toolchain.pinned.tools import tool
 
     try:
         tool("tileiras")
@@ -68,7 +68,7 @@ def _llvm_images() -> str | None:
     from toolchain.native.engine import Engine
     from toolchain.native.images import image
     from toolchain.native.make_images import present
-    from toolchain.stacks import stacks
+    from toolchain.pinned.stacks import stacks
 
     if reason := _engine():
         return reason

@@ -10,30 +10,30 @@ from typing import Any, NoReturn
 try:
     from toolchain import command
 
-    from . import (
-        assembling,
-        caching,
-        checking,
-        compile_bundle,
-        completing,
+    from .cli import (
+        assemble,
+        cache,
+        compile,
+        completion,
         cute_opt,
         cute_run,
-        diffing,
-        drawing,
+        diff,
+        doctor,
+        draw_layout,
         export_cpp,
-        formatting,
-        inspecting,
+        fmt,
+        generate,
+        inspect,
         matrix,
-        model,
-        planning,
         provenance,
-        publishing,
-        reporting,
+        report,
+        reproduce,
         stack,
-        tileir,
-        tuning,
-    )
-    from .version import version
+        tune,
+        verify,
+        verify_bundle,
+    )  # fmt: skip
+    from .cli.common.version import version
 except KeyboardInterrupt:  # the first half second, before command.run() catches it
     print("interrupted", file=sys.stderr)
     sys.exit(130)
@@ -56,9 +56,9 @@ exit codes:
 """
 
 
-GROUPS = (
-    compile_bundle, tuning, assembling, tileir, formatting, inspecting, diffing, cute_opt, cute_run, drawing,
-    export_cpp, publishing, model, matrix, checking, reporting, planning, caching, provenance, stack, completing,
+COMMANDS = (
+    compile, tune, assemble, verify, fmt, inspect, diff, cute_opt, cute_run, draw_layout, export_cpp, verify_bundle,
+    generate, matrix, doctor, report, reproduce, cache, provenance, stack, completion,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 
@@ -81,8 +81,8 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and end")
     top.add_argument("--debug", action="store_true", help="show a traceback with an error")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for group in GROUPS:
-        group.add(commands)
+    for each in COMMANDS:
+        each.add(commands)
     return top
 
 

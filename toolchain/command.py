@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from .errors import TilestackError, ToolchainError
-from .manifest import CHECKOUT
+from .pinned.manifest import CHECKOUT
 
 CUT_OFF = 128 + 13  # the exit code that a shell reports for a program ended by SIGPIPE
 OURS = frozenset(

@@ -1,9 +1,11 @@
-"""Atomic writing of files: a reader sees either the old content or the new, never a part of it."""
+"""Atomic writing of files: a reader sees either the old content or the new, never a part of it. And a folder's lock."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
+import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -74,3 +76,19 @@ def write_whole(path: Path, content: str | bytes, *, parents: bool = False) -> N
         path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as beside:
         beside.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def only_one(folder: Path, what: str) -> Generator[int]:
+    """Hold the folder's lock, waiting for it if need be; gives its file descriptor. `what` is made there.
+
+    The lock goes when the last process that has the descriptor open ends, however it ends.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"another build of {what} is running: waiting for it", file=sys.stderr, flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield file.fileno()

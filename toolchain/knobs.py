@@ -11,7 +11,7 @@ from pathlib import Path
 from .errors import UsageError
 
 ROOT = Path(__file__).resolve().parent.parent  # the checkout
-ENTRIES = ROOT / "entries"  # the tables of entries: toolchain/entries.py
+ENTRIES = ROOT / "entries"  # the tables of entries: toolchain/contract/entries.py
 
 LAST_SECOND = 253402300799  # of the year 9999: the last that a date of four digits can write
 MOST_DIGITS = 4  # of a number of compiles

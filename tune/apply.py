@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from toolchain import knobs
-from toolchain.entries import MEASURED, TUNED, TUNED_OPTIONAL, TunedRow, load_table
-from toolchain.entry import DTYPES, EntrySpec
+from toolchain.compiling.tuned import code_hash
+from toolchain.contract.entries import MEASURED, TUNED, TUNED_OPTIONAL, TunedRow, load_table
+from toolchain.contract.entry import DTYPES, EntrySpec
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
-from toolchain.tuned import code_hash
 
 from . import toml
 from .catalogue import Catalogue, Contest

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from conformance.cases import Case
 from conformance.inputs import Inputs
-from toolchain.bundle import Bundle, BundleEntry
-from toolchain.entry import EntrySpec
+from toolchain.bundles.bundle import Bundle, BundleEntry
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import BundleError, ConformanceError, DeviceError, LaunchError, OutOfMemory, TilestackError
 from toolchain.runtime import Executor, Graph, Launcher, open_executor
 from toolchain.runtime.launch import EntryLauncher, check_layouts

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolchain import bundle
-from toolchain.bundle import Compiled
-from toolchain.cache import Cache
-from toolchain.cubin import Usage, inspect_all
-from toolchain.entries import TunedRow, tuned_symbols
-from toolchain.entry import EntrySpec, ops
+from toolchain.bundles import bundle
+from toolchain.bundles.bundle import Compiled
+from toolchain.caching.cache import Cache
+from toolchain.compiling.cubin import Usage, inspect_all
+from toolchain.compiling.pipeline import Outcome, Progress, compile_entries, load_source, silent, tools_used
+from toolchain.contract.entries import TunedRow, tuned_symbols
+from toolchain.contract.entry import EntrySpec, ops
+from toolchain.contract.targets import Target
 from toolchain.errors import TilestackError, ToolchainError
-from toolchain.pipeline import Outcome, Progress, compile_entries, load_source, silent, tools_used
-from toolchain.targets import Target
 
 from .catalogue import FILE, OWN, VARIANTS, Candidate, Catalogue, Contest, merged
 from .spaces import Space

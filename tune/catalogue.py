@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from toolchain.entry import EntrySpec
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
 

@@ -55,7 +55,7 @@ def seconds(text: str) -> float:
 def measure(folder: Path, args: argparse.Namespace, what: str, say: Callable[[str], object]) -> bool:
     """Measure the variants in a folder that are not measured yet. Returns True if none is left."""
     # Imported here, because they need packages that a machine without a GPU may lack.
-    from toolchain.bundle import Bundle
+    from toolchain.bundles.bundle import Bundle
 
     from .bench import GpuBench, Setup
     from .catalogue import OWN, VARIANTS, Catalogue

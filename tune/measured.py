@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolchain import cache
-from toolchain.bundle import Bundle, BundleEntry
+from toolchain.bundles.bundle import Bundle, BundleEntry
+from toolchain.caching import cache
 from toolchain.errors import BundleError, UsageError
 from toolchain.files import write_whole
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from toolchain.entry import DTYPES, evaluate, expression_names, ops
+from toolchain.contract.entry import DTYPES, evaluate, expression_names, ops
 from toolchain.errors import UsageError
 from toolchain.tables import check_keys, flag, integers, is_integer, read_table, table_of, tables, text, texts
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from toolchain.entries import specs_of
-from toolchain.entry import ITEMSIZE as BYTES
-from toolchain.entry import EntrySpec, evaluate
+from toolchain.contract.entries import specs_of
+from toolchain.contract.entry import ITEMSIZE as BYTES
+from toolchain.contract.entry import EntrySpec, evaluate
 from toolchain.errors import UsageError
 
 from .spaces import ITEMSIZE, Dims, ShapeClass, Space

@@ -12,7 +12,7 @@ from typing import Literal
 
 from gpt.config import GPTConfig
 from gpt.weights import shapes
-from toolchain.entry import ITEMSIZE, ops
+from toolchain.contract.entry import ITEMSIZE, ops
 
 Bound = Literal["memory", "compute"]
 

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from toolchain import knobs, pipeline, targets
-from toolchain.bundle import Compiled
-from toolchain.cache import Cache
+from toolchain import knobs
+from toolchain.bundles.bundle import Compiled
+from toolchain.caching.cache import Cache
+from toolchain.compiling import pipeline
+from toolchain.compiling.stages import STAGES
+from toolchain.contract import targets
+from toolchain.contract.sources import packages
 from toolchain.errors import ToolchainError
-from toolchain.sources import packages
-from toolchain.stages import STAGES
 
 from . import stats
 from .measurement import Measurement

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from conformance import origin
-from toolchain.bundle import MANIFEST, Bundle
-from toolchain.checkout import stamped
+from toolchain.bundles.bundle import MANIFEST, Bundle
+from toolchain.bundles.checkout import stamped
 
 
 def tools(bundle: Bundle) -> dict[str, Any]:

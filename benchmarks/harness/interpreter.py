@@ -12,8 +12,8 @@ import numpy as np
 from gpt.config import preset
 from gpt.model import GPT
 from gpt.weights import random_weights
-from toolchain import bundle
-from toolchain.pipeline import load_source
+from toolchain.bundles import bundle
+from toolchain.compiling.pipeline import load_source
 from toolchain.runtime import Launcher, open_executor
 from toolchain.tileir import text
 from toolchain.tileir.interpreter import Allocation, Pointer, Prepared

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.cells import borrows
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.errors import UsageError
 from toolchain.runtime import Executor, Launcher
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolchain.entry import ops
+from toolchain.contract.entry import ops
 from toolchain.errors import UsageError
 
 from ..cases.cases import OpCase

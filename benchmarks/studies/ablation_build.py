@@ -12,8 +12,8 @@ from gpt.config import PRESETS
 from gpt.launches import DryExecutor, launched
 from gpt.model import GPT
 from gpt.weights import random_weights
-from toolchain.bundle import Compiled
-from toolchain.entry import EntrySpec
+from toolchain.bundles.bundle import Compiled
+from toolchain.contract.entry import EntrySpec
 
 from . import bundles
 from .ablation_model import DTYPE, FORWARD, MODEL, SEED, STAGES, decoder, model

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpt.graphs import Decode, Forward
 from gpt.model import GPT
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.runtime import open_executor, smi
 
 from ..cases.cases import DecodeCase, ForwardCase

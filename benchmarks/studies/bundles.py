@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gpt.launches import DryExecutor
-from toolchain import bundle, knobs
-from toolchain.bundle import Compiled
-from toolchain.cache import Cache
-from toolchain.entry import EntrySpec
+from toolchain import knobs
+from toolchain.bundles import bundle
+from toolchain.bundles.bundle import Compiled
+from toolchain.caching.cache import Cache
+from toolchain.compiling.pipeline import compile_entries, tools_used
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.sources import load_source, packages
+from toolchain.contract.targets import select
 from toolchain.errors import ToolchainError
-from toolchain.pipeline import compile_entries, tools_used
-from toolchain.sources import load_source, packages
-from toolchain.targets import select
 
 SOURCE, TARGET, SMS = "mlir", "sm_90", 132
 

@@ -49,7 +49,7 @@ STARTS = {
     "tilestack": """
 import numpy as np
 from gpt.model import GPT, KVCache
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.runtime import Launcher, driver, open_executor
 mark("imported")
 with open_executor("cuda") as executor:
@@ -93,7 +93,7 @@ done(token, *torch.cuda.mem_get_info())
 def build(folder: Path) -> None:
     """The bundle with what the model launches to continue a text."""
     from gpt.launches import DryExecutor, continue_texts, launched
-    from toolchain.entry import EntrySpec
+    from toolchain.contract.entry import EntrySpec
 
     from . import bundles
 

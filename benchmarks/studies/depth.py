@@ -34,7 +34,7 @@ def config(layers: int) -> GPTConfig:
 def build(folder: Path) -> None:
     """The bundle with what the forward pass launches in each dtype."""
     from gpt.launches import DryExecutor, forward_passes, launched
-    from toolchain.entry import EntrySpec
+    from toolchain.contract.entry import EntrySpec
 
     from . import bundles
 
@@ -48,7 +48,7 @@ def build(folder: Path) -> None:
 
 def run(folder: Path, say: Say) -> dict[str, Any]:
     """The errors of logits, relative to float64's in the Frobenius norm."""
-    from toolchain.bundle import Bundle
+    from toolchain.bundles.bundle import Bundle
     from toolchain.runtime import Launcher, open_executor
 
     from ..peers import torch_gpt

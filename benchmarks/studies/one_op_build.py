@@ -40,7 +40,7 @@ def build(folder: Path) -> None:
 
 
 def _write(folder: Path, op: str, language: str, variant: str, bytecode: bytes, rows: int) -> dict[str, Any]:
-    from toolchain.stages import assemble
+    from toolchain.compiling.stages import assemble
 
     file = f"{op}-{language}-{variant}.cubin"
     (folder / file).write_bytes(assemble(bytecode, TARGET))
@@ -127,7 +127,7 @@ def _triton(op: str) -> bytes:
 
 
 def _assembled(bytecode: Callable[[str], bytes]) -> Callable[[str], bytes]:
-    from toolchain.stages import assemble
+    from toolchain.compiling.stages import assemble
 
     return lambda op: assemble(bytecode(op), TARGET)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from toolchain.entry import EntrySpec
+from toolchain.contract.entry import EntrySpec
 
 HINTS = ("num_worker_warps", "occupancy", "num_ctas", "latency")
 

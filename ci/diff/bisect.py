@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from toolchain.artifact import Artifact, tile_ir
-from toolchain.bundle import Bundle, BundleEntry, Compiled, write
-from toolchain.cache import Cache, key
-from toolchain.cubin import Usage, inspect_all
+from toolchain.bundles.bundle import Bundle, BundleEntry, Compiled, write
+from toolchain.caching.cache import Cache, key
+from toolchain.compiling.cubin import Usage, inspect_all
+from toolchain.compiling.stages import OPTIONS, stages
+from toolchain.contract.artifact import Artifact, tile_ir
 from toolchain.errors import BytecodeError, TilestackError, ToolchainError, ToolFailed, UsageError
-from toolchain.stages import OPTIONS, stages
+from toolchain.pinned.toolkits import PARTS, Toolkit, mixed, toolkit
 from toolchain.tileir.bytecode import read
 from toolchain.tileir.bytecode import write as write_bytecode
-from toolchain.toolkits import PARTS, Toolkit, mixed, toolkit
 
 from .compare import cells, entry_usage
 from .score import gain, reasons, total
@@ -137,7 +137,9 @@ def bisect(bundles: tuple[Bundle, Bundle], cell: str, cache: Cache, check: str |
         artifact = _code(one, two, second)
         kit = mixed({name: kits[name in second] for name in PARTS})
         stage = stages(kit.tool)["tile-ir"]
-        name = key("assemble", artifact.payload, stage.fingerprint, target, *OPTIONS)  # as in toolchain.pipeline
+        name = key(
+            "assemble", artifact.payload, stage.fingerprint, target, *OPTIONS
+        )  # as in toolchain.compiling.pipeline
         return artifact, cache.get_or_make(name, lambda: stage.run(artifact.payload, target)), kit
 
     for build, second in ((one, frozenset[Factor]()), (two, frozenset(differ))):

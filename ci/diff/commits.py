@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolchain.bundle import MANIFEST
-from toolchain.cache import Cache
+from toolchain.bundles.bundle import MANIFEST
+from toolchain.caching.cache import Cache
 from toolchain.errors import BundleError, ToolchainError, UsageError
 from toolchain.knobs import ROOT
 

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from toolchain.archive import unpack
-from toolchain.bundle import Bundle, BundleEntry
-from toolchain.cache import Cache
-from toolchain.cubin import Usage, inspect_all
+from toolchain.bundles.archive import unpack
+from toolchain.bundles.bundle import Bundle, BundleEntry
+from toolchain.caching.cache import Cache
+from toolchain.compiling.cubin import Usage, inspect_all
 from toolchain.errors import UsageError
 
 from .score import INSTRUCTION_BYTES, Reason, gain, reasons, rules, total
@@ -130,7 +130,7 @@ def compare(
     bundles: tuple[Bundle, Bundle], names: tuple[str, str], cache: Cache, jobs: int, target: str | None = None
 ) -> Comparison:
     """Compares two bundles. Raises UsageError if they have no cubin of the same entry and target, and as
-    `toolchain.cubin.inspect` does."""
+    `toolchain.compiling.cubin.inspect` does."""
     one, two = (cells(bundle, target) for bundle in bundles)
     both = [name for name in one if name in two]
     if not both:

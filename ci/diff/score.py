@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from toolchain.cubin import Usage
+from toolchain.compiling.cubin import Usage
 
 TABLE = Path(__file__).parent / "rules.toml"
 STRONG = ("HGMMA", "IGMMA", "QGMMA", "BGMMA", "UTC")  # products of more than one warp, as their names begin

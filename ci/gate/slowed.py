@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from toolchain.bundle import MANIFEST, Bundle, check_replaceable
+from toolchain.bundles.bundle import MANIFEST, Bundle, check_replaceable
 from toolchain.errors import UsageError
 
 SMS = re.compile(r"\bSMS\b")

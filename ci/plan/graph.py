@@ -13,10 +13,10 @@ from pathlib import Path
 
 import grimp
 
-from toolchain.entries import PORTABLE, entries_of
+from toolchain.contract.entries import PORTABLE, entries_of
+from toolchain.contract.targets import targets
 from toolchain.errors import SourceError, UsageError
 from toolchain.knobs import ROOT
-from toolchain.targets import targets
 from toolchain.tileir.compose import Library
 
 from ..matrix import STAGES, Matrix

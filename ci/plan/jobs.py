@@ -11,10 +11,10 @@ from typing import Any
 from conformance.cases import CASES
 from conformance.cells import borrows
 from gpt.conformance.models import SUITES
-from toolchain.entries import entries_of
-from toolchain.entry import EntrySpec
+from toolchain.contract.entries import entries_of
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import UsageError
-from toolchain.pins import pins
+from toolchain.pinned.pins import pins
 
 from ..matrix import STAGES, Event, Matrix, Runner
 from .graph import EVERY, Reach, union

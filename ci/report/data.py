@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from conformance.result import Row
-from toolchain.targets import targets
+from toolchain.contract.targets import targets
 
 from .runs import Run, Times, machine
 
@@ -169,7 +169,7 @@ def _machines(runs: Sequence[Run]) -> list[tuple[str, str]]:
 
 
 def _compile(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """The counts of one compile as a row of the page. `toolchain/cache_counts.py` describes the fields."""
+    """The counts of one compile as a row of the page. `toolchain/caching/counts.py` describes the fields."""
     when = datetime.fromtimestamp(counts["time"], UTC).strftime("%Y-%m-%d %H:%M")
     return {"compile": when, **{name: count for name, count in counts.items() if name != "time"}}
 

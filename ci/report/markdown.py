@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.result import Row
-from toolchain.cache_counts import Counts, markdown
+from toolchain.caching.counts import Counts, markdown
 
 from .runs import Run, machine
 from .summary import headline, latest, verdict

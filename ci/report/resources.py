@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from toolchain import knobs
-from toolchain.bundle import Bundle
-from toolchain.cache import Cache
-from toolchain.cubin import Usage, inspect_all
+from toolchain.bundles.bundle import Bundle
+from toolchain.caching.cache import Cache
+from toolchain.compiling.cubin import Usage, inspect_all
 
 
 def of_bundle(bundle: Bundle) -> dict[str, dict[str, list[dict[str, Any]]]]:

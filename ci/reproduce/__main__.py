@@ -15,7 +15,7 @@ from rich.console import Console
 from toolchain import command
 from toolchain.errors import TilestackError, UsageError
 from toolchain.knobs import ROOT, toolchain_dir
-from toolchain.manifest import REPAIR
+from toolchain.pinned.manifest import REPAIR
 
 from . import artefacts, building, report
 from .artefacts import Artefact

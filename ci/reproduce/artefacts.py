@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from toolchain.errors import ToolchainError, UsageError
 from toolchain.knobs import ROOT
+from toolchain.pinned.tools import tool
 from toolchain.setup.uv import LINE
-from toolchain.tools import tool
 
 TABLE = ROOT / "ci" / "reproduce.toml"
 SELECTION = "{selection}"

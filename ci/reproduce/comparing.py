@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from toolchain.archive import unlisted
-from toolchain.artifact import SUFFIXES
-from toolchain.bundle import IR, MANIFEST, Bundle
+from toolchain.bundles.archive import unlisted
+from toolchain.bundles.bundle import IR, MANIFEST, Bundle
+from toolchain.contract.artifact import SUFFIXES
 from toolchain.files import everything
 
 AROUND = 32  # bytes shown before and after the first difference

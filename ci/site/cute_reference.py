@@ -19,12 +19,12 @@ from toolchain.cute import draw
 from toolchain.cute.atoms import atoms, copies, find, find_copy
 from toolchain.cute.atoms.mma import WARP
 from toolchain.cute.atoms.tcgen05 import COLUMNS, KINDS
-from toolchain.cute.dialect import CUTE_NVGPU, parse
 from toolchain.cute.dialect.ops import AlgebraOp
 from toolchain.cute.dialect.sugar import SUGAR, LeavesOp, PrintOp, SugarOp
 from toolchain.cute.dialect.tensor_ops import CUTE, MemoryOp
 from toolchain.cute.nvgpu import ArchOp
 from toolchain.cute.nvgpu.row import said
+from toolchain.cute.parse import CUTE_NVGPU, parse
 from toolchain.knobs import ROOT
 
 FOLDER = ROOT / "docs/cute-reference"

@@ -11,18 +11,18 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from toolchain.entry import EntrySpec
+from toolchain.compiling.stages import STAGES
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.sources import load_source
+from toolchain.contract.targets import BYTECODE
 from toolchain.knobs import ROOT
-from toolchain.sources import load_source
-from toolchain.stages import STAGES
-from toolchain.targets import BYTECODE
+from toolchain.pinned.tools import tool
 from toolchain.tileir import bytecode, text
 from toolchain.tileir.compose import Library, compose
 from toolchain.tileir.dialect.control import ModuleOp
 from toolchain.tileir.interpreter import Prepared
 from toolchain.tileir.passes import PASSES
 from toolchain.tileir.specialize import COMPOSED, FINAL
-from toolchain.tools import tool
 
 PAGE = ROOT / "docs/compilation.md"
 PACKAGE, SYMBOL, TARGET = "kernels_mlir", "gelu_1024_bf16", "sm_90"

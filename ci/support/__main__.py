@@ -11,7 +11,7 @@ from pathlib import Path
 from toolchain import command, knobs
 from toolchain.files import write_whole
 from toolchain.knobs import ROOT
-from toolchain.manifest import REPAIR
+from toolchain.pinned.manifest import REPAIR
 
 from .check import difference
 from .page import page

@@ -15,18 +15,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from toolchain import artifact, bundle
-from toolchain.artifact import Artifact
-from toolchain.compatibility import why_refused
-from toolchain.entry import EntrySpec
+from toolchain.bundles import bundle
+from toolchain.compiling.pipeline import export
+from toolchain.compiling.stages import OPTIONS
+from toolchain.contract import artifact
+from toolchain.contract.artifact import Artifact
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.sources import load_source, packages
+from toolchain.contract.targets import targets
 from toolchain.errors import TilestackError, ToolchainError, ToolFailed, UsageError
 from toolchain.files import write_whole
-from toolchain.pins import file_sha256, pins
-from toolchain.pipeline import export
-from toolchain.sources import load_source, packages
-from toolchain.stages import OPTIONS
-from toolchain.targets import targets
-from toolchain.tools import Tool
+from toolchain.pinned.compatibility import why_refused
+from toolchain.pinned.pins import file_sha256, pins
+from toolchain.pinned.tools import Tool
 
 from .short import short
 from .table import HERE, KERNELS, CompileRow, Settings, Table
@@ -94,7 +95,7 @@ def assemble(tool: Tool, code: bytes, target: str) -> bytes | str:
 
 
 def _explained(error: ToolFailed, version: str, code: bytes, target: str) -> ToolFailed:
-    """The failure with the pair that does not fit, if toolchain/compatibility.toml has it. The tools are of one
+    """The failure with the pair that does not fit, if toolchain/pinned/compatibility.toml has it. The tools are of one
     release, or nearly (`install`)."""
     versions = {"tileiras": version, "ptxas": version, "libnvvm": version}
     misfit = why_refused("tileiras", versions, code, target, error.stderr)

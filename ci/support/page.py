@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from toolchain.targets import targets
+from toolchain.contract.targets import targets
 
 from .table import CompileRow, RunRow, Settings, Table
 

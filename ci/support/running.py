@@ -14,7 +14,7 @@ from conformance.cases import CASES
 from conformance.inputs import Inputs, make_inputs
 from conformance.run import Cell, Expected, attempt, check_op, references, upload
 from conformance.smallest import cost
-from toolchain.bundle import Bundle, BundleEntry
+from toolchain.bundles.bundle import Bundle, BundleEntry
 from toolchain.errors import DeviceError, LaunchError, UsageError
 from toolchain.runtime import Executor, Launcher, open_executor
 from toolchain.runtime.smi import name_of, query

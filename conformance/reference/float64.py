@@ -1,4 +1,4 @@
-"""Every op in numpy float64, the oracle. Names and arguments are those of `toolchain/ops.toml`."""
+"""Every op in numpy float64, the oracle. Names and arguments are those of `toolchain/contract/ops.toml`."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _CALLED: Mapping[type[ast.AST], str] = {ast.FloorDiv: "floordiv", ast.Mod: "floo
 
 def to_cpp(text: str, names: Mapping[str, str | int]) -> str:
     """An expression over `names`, which maps each name to its C++ text, such as `M` to "M" and a constant to its value.
-    Its value is the one of `toolchain.entry.evaluate`. Raises UsageError for anything outside the small language."""
+    Its value is the one of `entry.evaluate`. Raises UsageError for anything outside the small language."""
 
     def cpp(node: ast.expr) -> str:
         match node:

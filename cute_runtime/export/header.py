@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from toolchain.bundle import Bundle, BundleEntry
-from toolchain.entry import ALIGNMENT, EntrySpec
+from toolchain.bundles.bundle import Bundle, BundleEntry
+from toolchain.contract.entry import ALIGNMENT, EntrySpec
 from toolchain.errors import UsageError
 
 from .expression import to_cpp

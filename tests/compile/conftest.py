@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Bundle, BundleEntry, FileRef
-from toolchain.cache import Cache, key
-from toolchain.entries import committed
-from toolchain.entry import EntrySpec
-from toolchain.targets import BYTECODE
+from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
+from toolchain.caching.cache import Cache, key
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entries import committed
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.targets import BYTECODE
 
 SOURCES = {name: importlib.import_module(f"kernels_{name}").SOURCE for name in ("mlir", "py")}
 Exported = Callable[[EntrySpec], bytes]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.knobs import ROOT
 from toolchain.runtime import Executor, open_executor
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchain import checkout as checkouts
+from toolchain.bundles import checkout as checkouts
 
 WHO = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
 

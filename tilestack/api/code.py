@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from toolchain.artifact import Form
-from toolchain.cache import Cache, key
+from toolchain.caching.cache import Cache, key
+from toolchain.contract.artifact import Form
+from toolchain.contract.targets import targets
 from toolchain.errors import BundleError, NotInterpretable, ToolchainError
-from toolchain.targets import targets
-from toolchain.tools import pinned_fingerprint, tool
+from toolchain.pinned.tools import pinned_fingerprint, tool
 
 from .needs import packages_for, shown_if_long
 
 if TYPE_CHECKING:
-    from toolchain.bundle import Bundle, BundleEntry
-    from toolchain.cubin import Usage
+    from toolchain.bundles.bundle import Bundle, BundleEntry
+    from toolchain.compiling.cubin import Usage
     from toolchain.runtime.driver import GPU
     from toolchain.tileir.dialect.control import ModuleOp
     from toolchain.tileir.interpreter import Prepared
@@ -102,7 +102,7 @@ class Bytecode:
         return self._cubins[target]
 
     def _compiled(self, target: str) -> bytes:
-        from toolchain import pipeline, stages
+        from toolchain.compiling import pipeline, stages
 
         pipeline.check_targets([targets()[target]], self.form.version)
         # The key is the pipeline's, so each finds what the other has compiled; also where no compiler is installed.
@@ -196,7 +196,7 @@ def text(code: Code) -> str:
 
 def usage(code: Code, target: str) -> Usage:
     """What its cubin for a target uses. Raises ToolchainError."""
-    from toolchain.cubin import inspect_all
+    from toolchain.compiling.cubin import inspect_all
 
     (found,) = inspect_all([code.cubin(target)], Cache.configured(), 1)
     return next(one for one in found if one.symbol == code.symbol)

@@ -17,12 +17,12 @@ from gpt.config import GPTConfig
 from gpt.sampling import Sampling
 from gpt.text import Request, Writer
 from gpt.tokenizer import Tokenizer, decode, load_tokenizer
-from toolchain.entry import DTYPES
+from toolchain.contract.entry import DTYPES
 from toolchain.errors import UsageError
 from toolchain.runtime import open_executor
 
-from ..kernels import Kernels
-from ..options import SOURCES
+from ..cli.common.options import SOURCES
+from .kernels import Kernels
 
 if TYPE_CHECKING:
     from toolchain.runtime import Executor

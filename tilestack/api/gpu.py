@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toolchain.artifact import TensorMap
+from toolchain.contract.artifact import TensorMap
+from toolchain.contract.tma import ALIGNED, TMADescriptor
 from toolchain.errors import LaunchError, UsageError
 from toolchain.runtime.driver import check_grid
-from toolchain.runtime.tma import ALIGNED, TMADescriptor
 
 from .arrays import Array
 from .binding import FLOATS, Argument, flatten

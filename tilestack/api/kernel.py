@@ -18,7 +18,7 @@ from .parameters import Parameter
 from .plan import Plan, Plans
 
 if TYPE_CHECKING:
-    from toolchain.cubin import Usage
+    from toolchain.compiling.cubin import Usage
 
     from .gpu import Function
 
@@ -150,7 +150,7 @@ class Kernel(ABC):
         Raises UsageError for an unknown target, ToolchainError without the compiler's tools, BundleError if a bundle
         has no such cubin.
         """
-        from toolchain import targets
+        from toolchain.contract import targets
 
         (chosen,) = targets.select([target])
         return code.usage(self.compiled.code, chosen.name)

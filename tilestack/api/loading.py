@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Bundle, BundleEntry
+from toolchain.bundles.bundle import Bundle, BundleEntry
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.targets import BYTECODE
 from toolchain.errors import LaunchError, UsageError
 from toolchain.runtime.layout import layout
-from toolchain.targets import BYTECODE
 
 from . import parameters as signatures
 from .binding import Argument
@@ -54,7 +54,7 @@ def _of_file(path: Path, name: str | None) -> Entry:
     with packages_for("reading Tile IR"):
         from toolchain.tileir import bytecode
 
-        from ..tileir import load_all
+        from ..cli.verify import load_all
         from .reading import parameters
 
     modules = load_all(path)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from toolchain.command import OURS, install
 from toolchain.errors import ToolchainError
-from toolchain.manifest import CHECKOUT, REPAIR
+from toolchain.pinned.manifest import CHECKOUT, REPAIR
 
 PATIENCE_S = 1.0  # a compile that takes less shows nothing
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from toolchain.entry import EntrySpec
+from toolchain.contract.entry import EntrySpec
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolchain.entry import ALIGNMENT
+from toolchain.contract.entry import ALIGNMENT
 from toolchain.runtime.packing import Packed
 from toolchain.runtime.tensor_maps import TensorMaps
 

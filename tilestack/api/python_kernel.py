@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from toolchain.artifact import tile_ir
-from toolchain.entry import ALIGNMENT
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entry import ALIGNMENT
+from toolchain.contract.targets import BYTECODE
 from toolchain.errors import LaunchError, SourceError, UsageError
 from toolchain.runtime.layout import contiguous_strides
-from toolchain.targets import BYTECODE
 
 from . import plan
 from .arrays import DTYPES, Array

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
-from .dialect import parse
 from .nvvm import compile_to_ptx
 from .nvvm.emit import uncollected
+from .parse import parse
 from .passes import PASSES, PIPELINE, TARGET
 
 

@@ -9,9 +9,9 @@ import json
 import sys
 
 from .. import command
-from ..manifest import REPAIR
-from ..pins import pins
-from ..targets import targets
+from ..contract.targets import targets
+from ..pinned.manifest import REPAIR
+from ..pinned.pins import pins
 from . import containers, fit, gpu, installed, machine
 from .check import Check, exit_code, misfit, render, to_json
 

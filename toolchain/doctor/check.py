@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..compatibility import Misfit
 from ..errors import DeviceError, ToolchainError
+from ..pinned.compatibility import Misfit
 
 SCHEMA = 1  # of the JSON: raised when a key changes its meaning or goes; keys may be added
 

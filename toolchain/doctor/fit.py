@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import metadata
 
-from .. import compatibility
+from ..contract.targets import BYTECODE, targets
 from ..knobs import toolchain_dir
-from ..manifest import REPAIR
-from ..pins import pins
-from ..targets import BYTECODE, targets
+from ..pinned import compatibility
+from ..pinned.manifest import REPAIR
+from ..pinned.pins import pins
 from .check import Check, misfit
 
 PARTS = ("tileiras", "libnvvm", "ptxas")

@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..compatibility import table
+from ..contract.targets import targets
 from ..errors import DeviceError
-from ..targets import targets
+from ..pinned.compatibility import table
 from .check import Check
 
 CPU = "the CPU interpreter runs everything, slowly"

@@ -10,13 +10,13 @@ import sys
 from importlib import metadata
 
 from ..errors import ToolchainError, UsageError
-from ..issues import REPORT, known
 from ..knobs import tool_environment, toolchain_dir
-from ..manifest import REPAIR, Manifest, identity
-from ..pins import pins
-from ..stacks import check as fitting
-from ..stacks import stacks
-from ..tools import packaged, tool
+from ..pinned.issues import REPORT, known
+from ..pinned.manifest import REPAIR, Manifest, identity
+from ..pinned.pins import pins
+from ..pinned.stacks import check as fitting
+from ..pinned.stacks import stacks
+from ..pinned.tools import packaged, tool
 from .check import Check
 
 LAUNCH_PACKAGES = ("numpy", "ml-dtypes", "safetensors", "cuda-bindings")  # the packages that launching a bundle needs

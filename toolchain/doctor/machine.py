@@ -8,6 +8,7 @@ import stat
 import tempfile
 from pathlib import Path
 
+from ..caching.shared import Shared
 from ..errors import UsageError
 from ..knobs import (
     CACHE_DIR,
@@ -24,7 +25,6 @@ from ..knobs import (
     jobs,
     toolchain_dir,
 )  # fmt: skip
-from ..shared_cache import Shared
 from .check import Check
 
 MIB = 2**20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..compatibility import table
-from ..targets import targets
+from ..contract.targets import targets
+from ..pinned.compatibility import table
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from ..errors import ToolchainError
-from ..pins import file_sha256
+from ..pinned.pins import file_sha256
 from .conan import Conan, Package
 
 

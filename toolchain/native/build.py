@@ -24,10 +24,10 @@ from typing import Any
 
 from .. import command
 from ..errors import TilestackError, ToolchainError, ToolFailed, UsageError
+from ..files import only_one
 from ..knobs import ROOT, cache_dir, certificates, jobs, network_settings, toolchain_dir
-from ..manifest import REPAIR
-from ..setup.build import only_one
-from ..stacks import stacks
+from ..pinned.manifest import REPAIR
+from ..pinned.stacks import stacks
 from .engine import Container, Engine
 from .images import image
 from .make_images import ensure
@@ -41,7 +41,7 @@ CHECKOUT, WORK, PREFIX, PACKAGES, SOURCES, CERTIFICATES = (
 )  # fmt: skip
 # The files that decide what is built, beside the image.
 INPUTS = (
-    "conanfile.py", "conan.lock", "toolchain/pins.toml", "toolchain/profiles", "third_party",
+    "conanfile.py", "conan.lock", "toolchain/pinned/pins.toml", "toolchain/profiles", "third_party",
     "toolchain/native/recipes.py", "toolchain/native/conan.py", "toolchain/native/wrappers.py", "toolchain/knobs.py",
 )  # fmt: skip
 

@@ -3,7 +3,7 @@
 Three things are tried with each LLVM: whether an out-of-tree tool builds with it (the recipe's test_package), whether
 that tool lowers each module of third_party/canary to PTX, and whether the stack's cuda-tile builds with it. Given a
 list of versions or commits, old ones first, the first that breaks is found by bisection. What was seen is written into
-toolchain/canary.toml, which `tilestack stack check` reads.
+toolchain/pinned/canary.toml, which `tilestack stack check` reads.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .. import command
 from ..errors import ToolchainError, ToolFailed, UsageError
 from ..files import write_whole
 from ..knobs import ROOT, cache_dir
-from ..manifest import REPAIR
-from ..stacks import stacks
+from ..pinned.manifest import REPAIR
+from ..pinned.stacks import stacks
 from .build import DoesNotBuildError, Plan, build
 from .engine import Engine
 from .images import images
@@ -30,7 +30,7 @@ from .ptx import PTX_FEATURES
 from .tools import NativeToolchain
 
 MODULES = ROOT / "third_party/canary"
-SEEN = ROOT / "toolchain/canary.toml"
+SEEN = ROOT / "toolchain/pinned/canary.toml"
 CHIP = "sm_90a"  # what the modules are for
 TOOL, CUDA_TILE = "out-of-tree tool", "cuda-tile"
 

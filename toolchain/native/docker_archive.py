@@ -18,7 +18,7 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..pins import file_sha256
+from ..pinned.pins import file_sha256
 
 FORMAT = 2  # of the archive: another one when what is written for the same image changes
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}

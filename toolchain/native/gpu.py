@@ -15,9 +15,9 @@ from pathlib import Path
 
 from .. import command
 from ..errors import UsageError
+from ..files import only_one
 from ..knobs import ROOT, cache_dir
-from ..manifest import REPAIR
-from ..setup.build import only_one
+from ..pinned.manifest import REPAIR
 from .build import CHECKOUT, WORK, container
 from .conan import WHEELS
 from .engine import Engine

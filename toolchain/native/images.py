@@ -22,7 +22,7 @@ from pathlib import Path
 from ..errors import ToolchainError, ToolFailed, UsageError
 from ..files import write_whole
 from ..knobs import ROOT, cache_dir, certificates, network_settings
-from ..pins import file_sha256
+from ..pinned.pins import file_sha256
 from . import docker_archive
 from .mirror import mirror
 

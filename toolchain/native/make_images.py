@@ -13,7 +13,7 @@ from .. import command
 from ..errors import ToolchainError
 from ..files import write_whole
 from ..knobs import cache_dir
-from ..manifest import REPAIR
+from ..pinned.manifest import REPAIR
 from .engine import Engine
 from .images import Image, Made, cached, image, images, make, save
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import ToolchainError
-from ..tools import tool
+from ..pinned.tools import tool
 from .tools import NativeTools
 
 # The PTX version that first names a chip; the default one, 6.0, names none of these.

@@ -18,8 +18,8 @@ from .. import command
 from ..errors import ToolchainError, ToolFailed
 from ..files import write_whole
 from ..knobs import ROOT
-from ..pins import file_sha256
-from ..stacks import stacks
+from ..pinned.pins import file_sha256
+from ..pinned.stacks import stacks
 from . import binary_cache
 from .conan import Conan, Package, graph, install
 

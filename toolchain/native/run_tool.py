@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .. import command
 from ..errors import UsageError
-from ..manifest import REPAIR
+from ..pinned.manifest import REPAIR
 from .engine import Container, Engine
 from .tools import HERE, NativeToolchain
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ToolchainError, ToolFailed
-from ..issues import Issue, known
 from ..knobs import tool_environment
-from ..pins import file_sha256
+from ..pinned.issues import Issue, known
+from ..pinned.pins import file_sha256
 from .build import PREFIX, prefixes
 from .engine import Container, Engine, execute
 

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ..errors import PolicyError
-from ..pins import pins
+from ..pinned.pins import pins
 from .archives import Member, members
 from .inventory import Wheel, normalized, recorded
 from .licences import Licence, Policy, licences

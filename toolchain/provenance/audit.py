@@ -16,7 +16,7 @@ from typing import Any
 from .. import command
 from ..errors import ToolchainError
 from ..knobs import CONAN_AUDIT_TOKEN, ROOT, has_conan_audit_token, toolchain_dir
-from ..manifest import REPAIR
+from ..pinned.manifest import REPAIR
 from ..setup.uv import LINE, uv
 
 CONAN_TOOLS = "third_party/requirements.lock"  # Conan itself

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..errors import ToolchainError
 from ..knobs import ROOT, toolchain_dir
-from ..manifest import REPAIR, site_packages
+from ..pinned.manifest import REPAIR, site_packages
 from ..setup.update import read_lock
 
 LOCK = ROOT / "requirements.lock"

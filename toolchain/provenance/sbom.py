@@ -25,10 +25,10 @@ from cyclonedx.model.license import LicenseAcknowledgement
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
-from ..bundle import Bundle, BundleEntry, FileRef
+from ..bundles.bundle import Bundle, BundleEntry, FileRef
 from ..errors import UsageError
 from ..knobs import ROOT, source_date_epoch
-from ..pins import file_sha256, pins
+from ..pinned.pins import file_sha256, pins
 from .inventory import Wheel
 from .licences import Licence
 

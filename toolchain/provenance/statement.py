@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, cast
 
-from ..bundle import Bundle
+from ..bundles.bundle import Bundle
 from ..errors import BundleError, ToolchainError, UsageError
 from ..files import everything
 from ..knobs import ROOT, ci_run
-from ..pins import PINS, file_sha256, pins
+from ..pinned.pins import PINS, file_sha256, pins
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://slsa.dev/provenance/v1"
@@ -110,7 +110,7 @@ def statement(bundle: Bundle, source: Checkout, fingerprints: Mapping[tuple[str,
 
 
 def _parameters(bundle: Bundle) -> dict[str, Any]:
-    from ..stages import OPTIONS
+    from ..compiling.stages import OPTIONS
 
     return {
         "sources": list(bundle.sources),

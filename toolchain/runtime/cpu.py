@@ -19,7 +19,7 @@ from .executor import Command, Event, Executor, Loaded
 from .layout import NUMPY
 
 if TYPE_CHECKING:
-    from ..bundle import Bundle, BundleEntry, FileRef
+    from ..bundles.bundle import Bundle, BundleEntry, FileRef
 
 # A persistent kernel launches one block per multiprocessor. With four, each block loops over several tiles even for a
 # small array, and the blocks have to divide the work correctly.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..contract.tma import TMADescriptor
 from ..errors import DeviceError, NoGPU, UsageError
 from . import copies, dlpack
 from .buffer import Allocation, DeviceBuffer
@@ -27,11 +28,11 @@ from .executor import Command, Event, Executor, Loaded
 from .layout import NUMPY, chunks
 from .modules import Modules
 from .pool import Pool
-from .tma import TMADescriptor
+from .tma import encode
 
 if TYPE_CHECKING:
-    from ..artifact import Form
-    from ..bundle import Bundle, BundleEntry
+    from ..bundles.bundle import Bundle, BundleEntry
+    from ..contract.artifact import Form
 
 _WRITTEN_MAX = 128  # address ranges that a launch is compared with before one waits for all before it
 
@@ -279,7 +280,7 @@ class CudaExecutor(Executor):
     def encode(self, descriptor: TMADescriptor) -> bytes:
         """The bytes of a tensor map; the caller holds `lock`."""
         self._enter()
-        return descriptor.encode(self._driver)
+        return encode(descriptor, self._driver)
 
     def launch_config(self, grid: tuple[int, int, int], form: Form, *, ahead: bool) -> Any:
         """How to launch a grid of blocks of this form on our stream. `ahead`: its blocks may start as soon as all

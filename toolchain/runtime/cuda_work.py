@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..contract.tma import TMADescriptor
 from ..errors import LaunchError, UsageError
 from .buffer import Allocation, DeviceBuffer
 from .driver import GPU
 from .executor import Event, Loaded
 from .packing import Packed
 from .tensor_maps import TensorMaps, descriptors
-from .tma import TMADescriptor
 
 if TYPE_CHECKING:
-    from ..artifact import Form
-    from ..bundle import BundleEntry
-    from ..entry import Param
+    from ..bundles.bundle import BundleEntry
+    from ..contract.artifact import Form
+    from ..contract.entry import Param
 
 
 class Stream(Protocol):

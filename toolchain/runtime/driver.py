@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from ..compatibility import driver_fits, table
+from ..contract.targets import targets
 from ..errors import DeviceError, DriverTooOld, LaunchError, NoGPU, OutOfMemory, WrongTarget
-from ..targets import targets
+from ..pinned.compatibility import driver_fits, table
 
 CUBINS = 13  # the CUDA major release of the tileiras that makes our cubins
 _UPGRADE = f"install NVIDIA driver {table().min_driver(CUBINS).minimum} or newer, or run on the CPU"

@@ -19,7 +19,7 @@ from .buffer import Allocation, DeviceBuffer
 from .layout import NUMPY, contiguous_strides, dtype_name, layout
 
 if TYPE_CHECKING:
-    from ..bundle import Bundle, BundleEntry
+    from ..bundles.bundle import Bundle, BundleEntry
 
 _NO_ROOM = 2**62  # bytes: no address reaches as far
 

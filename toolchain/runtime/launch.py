@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..entry import EntrySpec, Param
+from ..contract.entry import EntrySpec, Param
 from ..errors import LaunchError, UsageError
 from .buffer import DeviceBuffer
 from .executor import Executor
 from .layout import Layout
 
 if TYPE_CHECKING:
-    from ..bundle import Bundle, BundleEntry
+    from ..bundles.bundle import Bundle, BundleEntry
 
 Args = Mapping[str, "DeviceBuffer | float"]
 _INT32_MAX = 2**31 - 1

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from ..entry import ALIGNMENT, ITEMSIZE
+from ..contract.entry import ALIGNMENT, ITEMSIZE
 from ..errors import UsageError
 
 NUMPY: dict[str, np.dtype[Any]] = {

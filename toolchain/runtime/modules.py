@@ -8,7 +8,7 @@ from ..errors import DriverTooOld, WrongTarget
 from .driver import GPU, offered, refused
 
 if TYPE_CHECKING:
-    from ..bundle import Bundle, BundleEntry, FileRef
+    from ..bundles.bundle import Bundle, BundleEntry, FileRef
 
 _SHARED_UNASKED = 48 * 1024  # bytes of dynamic shared memory that every kernel may have
 

@@ -10,11 +10,11 @@ import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..artifact import TensorMap
-from ..entry import Param
+from ..contract.artifact import TensorMap
+from ..contract.entry import Param
+from ..contract.tma import ALIGNED, BYTES, TMADescriptor
 from ..errors import LaunchError, UsageError
 from .buffer import DeviceBuffer
-from .tma import ALIGNED, BYTES, TMADescriptor
 
 KEPT = 4096  # maps of one prepared launch; more are made anew
 

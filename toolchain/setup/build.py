@@ -7,21 +7,19 @@ manifest.json, and the next one starts over.
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import platform
 import shutil
 import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 from .. import command
 from ..errors import ToolchainError
+from ..files import only_one
 from ..knobs import ROOT, toolchain_dir
-from ..manifest import Manifest, check_tool, identity, site_packages, survey
-from ..pins import pins
+from ..pinned.manifest import Manifest, check_tool, identity, site_packages, survey
+from ..pinned.pins import pins
 from .uv import LINE, uv
 
 LOCK = ROOT / "requirements.lock"
@@ -40,22 +38,6 @@ def unfit(folder: Path) -> str | None:
     except ToolchainError as error:
         return str(error.args[0])
     return None
-
-
-@contextmanager
-def only_one(folder: Path, what: str = "the toolchain") -> Generator[int]:
-    """Hold the folder's lock, waiting for it if need be; gives its file descriptor. `what` is made there.
-
-    The lock goes when the last process that has the descriptor open ends, however it ends.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"another build of {what} is running: waiting for it", file=sys.stderr, flush=True)
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield file.fileno()
 
 
 def build(folder: Path, lock: int) -> Manifest:
@@ -92,7 +74,7 @@ def main() -> int:
 def _main() -> None:
     start = time.monotonic()
     folder = toolchain_dir()
-    with only_one(folder) as lock:
+    with only_one(folder, "the toolchain") as lock:
         if (reason := unfit(folder)) is None:
             print(f"toolchain ready in {folder}")
             return

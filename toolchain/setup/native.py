@@ -23,13 +23,13 @@ from typing import Any
 from ..errors import ToolchainError, UsageError
 from ..files import write_whole
 from ..knobs import ROOT
-from ..pins import PINS, file_sha256
-from ..stacks import Archive, GitSource, Provider, Stack, Stacks, parse, stacks
+from ..pinned.pins import PINS, file_sha256
+from ..pinned.stacks import Archive, GitSource, Provider, Stack, Stacks, parse, stacks
 
 RECIPES = ROOT / "third_party"
 LLVM_URL = "https://github.com/llvm/llvm-project/releases/download/llvmorg-{0}/llvm-project-{0}.src.tar.xz"
 CUDA_TILE_URL = "https://github.com/NVIDIA/cuda-tile.git"
-GENERATED = "# Written by `nox -s update_pins` from toolchain/pins.toml, never by hand.\n"
+GENERATED = "# Written by `nox -s update_pins` from toolchain/pinned/pins.toml, never by hand.\n"
 
 
 def render(known: Stacks) -> str:
@@ -111,7 +111,7 @@ def move_stack(arguments: Sequence[str]) -> None:
     changed = dataclasses.replace(known, stacks={**known.stacks, args.name: new}, llvm=archives, cuda_tile=sources)
     before, mark, _ = PINS.read_text().partition("# The native stacks.")
     if not mark:
-        raise ToolchainError(f"{PINS}: no native stacks in it", hint="git checkout toolchain/pins.toml")
+        raise ToolchainError(f"{PINS}: no native stacks in it", hint="git checkout toolchain/pinned/pins.toml")
     _check_writable(changed)
     write_whole(PINS, before + render(changed))
     stacks.cache_clear()  # the lock is made next, of what is pinned now

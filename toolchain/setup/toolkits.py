@@ -1,6 +1,6 @@
 """Install other releases of the compiler: `python -m toolchain.setup.toolkits [--lock] VERSION…`.
 
-With `--lock` it first writes the hashes of their wheels to toolchain/toolkits.toml.
+With `--lock` it first writes the hashes of their wheels to toolchain/pinned/toolkits.toml.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from .. import command
 from ..errors import ToolchainError
 from ..files import folder_beside, write_whole
-from ..pins import file_sha256, pins
-from ..toolkits import PARTS, TABLE, Wheel, place, releases
+from ..pinned.pins import file_sha256, pins
+from ..pinned.toolkits import PARTS, TABLE, Wheel, place, releases
 from .update import read_lock
 from .uv import LINE, uv
 
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Installs the releases; returns an exit code."""
     parser = argparse.ArgumentParser(description="Install other releases of tileiras, ptxas and libnvvm.")
     parser.add_argument("version", nargs="+", help="of tileiras, such as 13.4.92")
-    parser.add_argument("--lock", action="store_true", help="write their hashes to toolchain/toolkits.toml first")
+    parser.add_argument("--lock", action="store_true", help="write their hashes to pinned/toolkits.toml first")
     args = parser.parse_args(argv)
     return command.run(lambda: _main(args), set_up=LINE)
 

@@ -1,4 +1,4 @@
-"""Choose versions anew: write the three locks, toolchain/pins.toml and what is generated from it.
+"""Choose versions anew: write the three locks, toolchain/pinned/pins.toml and what is generated from it.
 
 `python -m toolchain.setup.update [uv pip compile options]`. Without options versions stay unless pyproject.toml asks
 for others; `--upgrade` takes the newest of all, `--upgrade-package NAME` of one. The native stacks stay as they are:
@@ -20,8 +20,8 @@ from ..errors import ToolchainError
 from ..files import write_whole
 from ..knobs import ROOT, cache_dir
 from ..native import recipes
-from ..pins import PINS, file_sha256
-from ..stacks import stacks
+from ..pinned.pins import PINS, file_sha256
+from ..pinned.stacks import stacks
 from . import native
 from .uv import LINE, uv
 
@@ -145,10 +145,10 @@ def _main() -> None:
     if sys.argv[1:2] == ["stack"]:
         native.move_stack(sys.argv[2:])
         recipes.lock(cache_dir() / "native/lock")
-        print("wrote toolchain/pins.toml and the recipes' conandata.yml; next: nox -s build_toolchain -- --native")
+        print(f"wrote {PINS} and the recipes' conandata.yml; next: nox -s build_toolchain -- --native")
         return
     update(sys.argv[1:])
-    print("wrote the locks, toolchain/pins.toml and the recipes' conandata.yml; next: nox -s tests")
+    print("wrote the locks, toolchain/pinned/pins.toml and the recipes' conandata.yml; next: nox -s tests")
 
 
 if __name__ == "__main__":

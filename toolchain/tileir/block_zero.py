@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from ..entry import EntrySpec
+from ..contract.entry import EntrySpec
 from ..errors import SourceError
 from . import bytecode
 from .dialect.control import BreakOp, ContinueOp, ForOp, IfOp, LoopOp, YieldOp

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolchain.compatibility import MAGIC
 from toolchain.errors import BytecodeError, SourceError, TilestackError, UsageError
+from toolchain.pinned.compatibility import MAGIC
 
 from . import bytecode
 from .compose.sample import check_parts, is_kernel_source
 from .dialect.control import ModuleOp
 from .dialect.verify import errors_of
+from .source import Source
 from .text.recovery import RecoveringParser
-from .text.source import Source
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): error: (?P<message>[^\n]*)")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from toolchain.entry import EntrySpec
+from toolchain.contract.entry import EntrySpec
 
 from .compose import Library, compose
 from .compose.signature import STORAGE

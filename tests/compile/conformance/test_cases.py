@@ -7,9 +7,9 @@ from pathlib import Path
 from conformance.cases import CASES
 from conformance.smallest import layouts
 from kernels_mlir import SOURCE
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Bundle, BundleEntry, FileRef
-from toolchain.entries import tuned_symbols
+from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entries import tuned_symbols
 from toolchain.runtime import Launcher, open_executor
 
 

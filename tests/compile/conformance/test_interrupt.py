@@ -17,7 +17,7 @@ import pytest
 
 from conformance.journal import Journal
 from conformance.matrix import run_matrix
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.knobs import ROOT
 from toolchain.runtime import CpuExecutor
 

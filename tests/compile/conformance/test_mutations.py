@@ -26,13 +26,13 @@ from conformance.result import Row
 from conformance.run import Cell, Expected, attempt, check_op, references
 from conformance.smallest import cost, layouts
 from kernels_mlir import SOURCE
-from toolchain import bundle
-from toolchain.artifact import tile_ir
-from toolchain.entry import EntrySpec, ops
+from toolchain.bundles import bundle
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entry import EntrySpec, ops
+from toolchain.contract.targets import BYTECODE
 from toolchain.errors import LaunchError, SourceError
 from toolchain.runtime import Executor, Launcher, open_executor
 from toolchain.runtime.launch import check_layouts
-from toolchain.targets import BYTECODE
 from toolchain.tileir import bytecode
 from toolchain.tileir.bytecode.writer import parse_version
 from toolchain.tileir.compose import Library

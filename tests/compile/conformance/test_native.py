@@ -14,12 +14,12 @@ import pytest
 from conformance.cases import CASES, Case
 from conformance.native import ABSENT, MODULO, native_rows
 from conformance.result import Row
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Bundle, Compiled, write
+from toolchain.bundles.bundle import Bundle, Compiled, write
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.targets import BYTECODE
 from toolchain.native.tools import HERE, NativeToolchain, NativeTools
-from toolchain.pins import file_sha256
+from toolchain.pinned.pins import file_sha256
 from toolchain.runtime import open_executor
-from toolchain.targets import BYTECODE
 from toolchain.tileir.bytecode import read
 from toolchain.tileir.bytecode import write as write_bytecode
 from toolchain.tileir.text import parse, print_module

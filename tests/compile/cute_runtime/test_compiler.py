@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from cute_runtime import Compiler, Gemm, compile_mlir
-from tests.unit.cute.nvvm.test_ptx import KERNEL
-from toolchain.cubin import is_cubin
+from tests.unit.toolchain.cute.nvvm.test_ptx import KERNEL
+from toolchain.compiling.cubin import is_cubin
+from toolchain.compiling.stages import compile_ptx
 from toolchain.cute.compile import lower
 from toolchain.errors import SourceError, ToolchainError, ToolFailed, UsageError
 from toolchain.native.ptx import to_ptx
 from toolchain.native.tools import NativeToolchain
-from toolchain.stages import compile_ptx
 
 WITH_CUTE = """gpu.module @m {
   llvm.func @k(%y: !llvm.ptr<1>, %m: i32) attributes {nvvm.kernel} {

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.knobs import ROOT
 
 pytestmark = pytest.mark.needs("toolchain")

@@ -13,7 +13,7 @@ from gpt.config import GPTConfig
 from gpt.generate import generate
 from gpt.model import GPT, KVCache
 from gpt.weights import SHIPPED, load, random_weights
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.runtime import Launcher, open_executor
 
 pytestmark = [pytest.mark.needs("toolchain"), pytest.mark.parametrize("source", ["mlir", "py"])]

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from tilestack.options import SOURCES
-from toolchain.entry import EntrySpec
+from tilestack.cli.common.options import SOURCES
+from toolchain.compiling.pipeline import export, load_source
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.targets import BYTECODE
 from toolchain.errors import SourceError
-from toolchain.pipeline import export, load_source
-from toolchain.targets import BYTECODE
 
 TILE_IR = [SOURCES[name] for name in ("mlir", "py")]  # the sources whose exports are checked for it
 

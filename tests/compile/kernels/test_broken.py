@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import kernels_py
-from toolchain.entry import EntrySpec
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import SourceError
 
 pytestmark = pytest.mark.needs("toolchain")

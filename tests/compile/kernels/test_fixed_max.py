@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from conformance.compare import compare
 from conformance.reference import eager, float64
-from toolchain.bundle import Compiled, write
+from toolchain.bundles.bundle import Compiled, write
 from toolchain.runtime import Launcher, open_executor
 
 BF16 = ml_dtypes.bfloat16

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolchain.bundle import Compiled, write
-from toolchain.cache import Cache
-from toolchain.cubin import inspect
-from toolchain.pipeline import compile_entries
+from toolchain.bundles.bundle import Compiled, write
+from toolchain.caching.cache import Cache
+from toolchain.compiling.cubin import inspect
+from toolchain.compiling.pipeline import compile_entries
+from toolchain.contract.targets import select
 from toolchain.runtime import Launcher, open_executor
-from toolchain.targets import select
 
 REGISTERS = 65536  # of an sm_90 multiprocessor, of 32 bits each
 

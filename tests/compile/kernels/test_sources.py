@@ -16,18 +16,18 @@ from xdsl.ir import BlockArgument
 
 import kernels_mlir
 import kernels_py
-from toolchain import pipeline
-from toolchain.entry import DTYPES, EntrySpec, OpSpec, ops
+from toolchain.compiling import pipeline
+from toolchain.contract.entry import DTYPES, EntrySpec, OpSpec, ops
+from toolchain.contract.targets import BYTECODE
 from toolchain.errors import BytecodeError, SourceError
 from toolchain.knobs import ROOT
-from toolchain.targets import BYTECODE
+from toolchain.pinned.tools import tool
 from toolchain.tileir import bytecode, text
 from toolchain.tileir.compose.sample import sample
 from toolchain.tileir.dialect.attrs import DivByAttr
 from toolchain.tileir.dialect.control import EntryOp, ModuleOp
 from toolchain.tileir.dialect.ops import AssumeOp, GdcLaunchDependentsTkoOp, GdcWaitTkoOp, TanHOp
 from toolchain.tileir.dialect.verify import verify
-from toolchain.tools import tool
 
 SOURCES = {"mlir": kernels_mlir.SOURCE, "py": kernels_py.SOURCE}
 ENTRIES = [spec for source in SOURCES.values() for spec in source.entries()]

@@ -11,7 +11,7 @@ from kernels_cute.attention import attention, maps
 from kernels_cute.attention_walk import Tiles
 from toolchain.cute.dsl import Kernel
 from toolchain.errors import UsageError
-from toolchain.tools import tool
+from toolchain.pinned.tools import tool
 
 TILES = Tiles(consumers=2, blocks=1, ahead=True, in_turns=True)
 WAITS = r"WARPGROUP\.DEPBAR\.LE gsb0, 0x([01])"

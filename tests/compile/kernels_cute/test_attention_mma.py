@@ -7,7 +7,7 @@ import re
 import pytest
 
 from kernels_cute.attention_mma import Tiles, attention
-from toolchain.stages import compile_ptx
+from toolchain.compiling.stages import compile_ptx
 
 
 @pytest.mark.parametrize(("tiles", "copies"), [(Tiles(), "cp.async.cg.shared.global"), (Tiles(32, aligned=False), "")])

@@ -8,8 +8,8 @@ import pytest
 
 from kernels_cute import linear, linear_sm90
 from kernels_cute.epilogues import EPILOGUES, parameters
+from toolchain.contract.entry import ops
 from toolchain.cute.dsl import Kernel
-from toolchain.entry import ops
 
 ARCHES = ("sm_80", "sm_90a")
 SUMS = 64 * 64 // 128  # of a thread

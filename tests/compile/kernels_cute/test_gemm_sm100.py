@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 from kernels_cute.gemm_sm100 import gemm
-from toolchain.stages import compile_ptx
-from toolchain.tools import tool
+from toolchain.compiling.stages import compile_ptx
+from toolchain.pinned.tools import tool
 
 
 def test_the_cubin_has_the_instructions_of_tensor_memory(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kernels_cute.linear import Tiles, linear
 from toolchain.cute.compile import to_ptx
-from toolchain.cute.dialect import parse
+from toolchain.cute.parse import parse
 from toolchain.errors import UsageError
 
 

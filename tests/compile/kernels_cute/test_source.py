@@ -9,8 +9,8 @@ import pytest
 from kernels_cute import SOURCE
 from kernels_cute.entries import KERNELS
 from kernels_cute.epilogues import EPILOGUES
-from toolchain.artifact import TensorMap
-from toolchain.entry import EntrySpec
+from toolchain.contract.artifact import TensorMap
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import SourceError
 
 SPECS = {spec.symbol: spec for spec in SOURCE.entries()}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.knobs import ROOT
-from toolchain.tools import tool
+from toolchain.pinned.tools import tool
 
 pytestmark = pytest.mark.needs("toolchain")
 

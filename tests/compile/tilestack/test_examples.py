@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cute.test_compile import KERNEL
+from tests.unit.toolchain.cute.test_compile import KERNEL
 from tilestack.__main__ import main, parser
 from toolchain.knobs import ROOT
 from toolchain.setup import packaging
@@ -35,22 +35,22 @@ NOT_RUN = {
         "tilestack generate --file story.txt", "tilestack generate --interactive",
     ),
     "runs every cell of a bundle": ("tilestack matrix run --bundle build/bundle",),
-    "needs more kernels than these; tests/unit/tilestack/test_matrix.py filters": (
+    "needs more kernels than these; tests/unit/tilestack/cli/test_matrix.py filters": (
         'tilestack matrix run -k "layernorm and not (f32 or f16)"',
         'tilestack matrix run --op linear --shape "M<=64 K=768" --shape misaligned',
         "tilestack matrix run --executor cpu -n 4 -x", "tilestack matrix run --last-failed",
     ),
     "reads standard input; tests/unit/tilestack/test_streams.py pipes": ("tilestack fmt - < my_kernel.mlir",),
-    "needs arrays and kernels of its own; tests/unit/tilestack/test_cute_run.py has some": (
+    "needs arrays and kernels of its own; tests/unit/tilestack/cli/test_cute_run.py has some": (
         "tilestack cute-run transpose.mlir --grid 2,3 --threads 32 --arg f32:64x96 --arg zeros:f32:96x64 --arg 64",
         "tilestack cute-run kernel.mlir --arg bf16:x.npy --arg zeros:f32:64 --save 1=out.npy",
     ),
-    "writes to the home folder; tests/unit/tilestack/test_completing.py takes another": (
+    "writes to the home folder; tests/unit/tilestack/cli/test_completion.py takes another": (
         "tilestack completion bash -o ~/.local/share/bash-completion/completions/tilestack",
         "tilestack completion zsh -o ~/.zsh/completions/_tilestack",
         "tilestack completion fish -o ~/.config/fish/completions/tilestack.fish",
     ),
-    "exports all tuned kernels; tests/compile/toolchain/test_tuned.py does": ("tilestack tune --check",),
+    "exports all tuned kernels; tests/compile/toolchain/compiling/test_tuned.py does": ("tilestack tune --check",),
     "needs a GPU": (
         "python3 -m tune measure build/tune",
         "tilestack tune linear --target sm_90 --dtype bf16",

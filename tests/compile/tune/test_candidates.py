@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from toolchain.cache import Cache
-from toolchain.targets import select
+from toolchain.caching.cache import Cache
+from toolchain.contract.targets import select
 from tune.candidates import Faults
 
 pytestmark = pytest.mark.needs("toolchain")

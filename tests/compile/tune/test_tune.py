@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.bundle import Bundle
-from toolchain.entries import Tables
+from toolchain.bundles.bundle import Bundle
+from toolchain.contract.entries import Tables
 from toolchain.knobs import ROOT
 from tune.catalogue import Catalogue
 from tune.measured import FILE, OWN, Launched, Measured, Row

@@ -10,7 +10,7 @@ import pytest
 
 from cute_runtime import include_dirs
 from cute_runtime.export.header import Export, choose
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.runtime import Executor, Launcher
 
 M, N = 37, 200

@@ -9,7 +9,7 @@ from conformance.cells import borrows
 from gpt.graphs import Decode, Forward
 from gpt.model import GPT, KVCache
 from gpt.weights import SHIPPED
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.runtime import Executor, Launcher
 
 pytestmark = pytest.mark.needs("gpu")

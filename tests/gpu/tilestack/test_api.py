@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilestack as ts
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.runtime import Executor
 
 pytestmark = pytest.mark.needs("gpu")

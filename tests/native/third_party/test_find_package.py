@@ -13,7 +13,7 @@ import pytest
 from toolchain.native.engine import Container, Engine
 from toolchain.native.images import image
 from toolchain.native.make_images import ensure
-from toolchain.stacks import stacks
+from toolchain.pinned.stacks import stacks
 
 pytestmark = pytest.mark.needs("llvm-images")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolchain.errors import ToolFailed
-from toolchain.pins import file_sha256
+from toolchain.pinned.pins import file_sha256
 
 from .conftest import Bench, git
 

@@ -11,10 +11,10 @@ import pytest
 from benchmarks import cpu
 from benchmarks.harness import compile_time, interpreter
 from benchmarks.harness.measurement import Measurement
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Compiled
-from toolchain.entry import EntrySpec
-from toolchain.stages import Stage
+from toolchain.bundles.bundle import Compiled
+from toolchain.compiling.stages import Stage
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entry import EntrySpec
 
 
 def test_operations_are_measured_with_their_spread(monkeypatch: pytest.MonkeyPatch) -> None:

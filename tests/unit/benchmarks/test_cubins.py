@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.runtime.fake_driver import FakeDriver
+from tests.unit.toolchain.runtime.fake_driver import FakeDriver
 from toolchain.errors import DeviceError
 
 STREAM = 77

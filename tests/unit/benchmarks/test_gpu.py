@@ -13,8 +13,8 @@ from benchmarks.cases.cases import Case, DecodeCase, ForwardCase, OpCase
 from benchmarks.cases.options import Options
 from benchmarks.cases.roofline import Ceilings
 from benchmarks.report.result import Results
-from toolchain import checkout as checkouts
-from toolchain.bundle import Bundle, Compiled, write
+from toolchain.bundles import checkout as checkouts
+from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.errors import ConformanceError
 from toolchain.runtime import open_executor
 

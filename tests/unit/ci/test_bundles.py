@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from ci import bundles
-from toolchain.cache import Cache
-from toolchain.cache_counts import Counts
+from toolchain.caching.cache import Cache
+from toolchain.caching.counts import Counts
 from toolchain.errors import ToolchainError, UsageError
 
 

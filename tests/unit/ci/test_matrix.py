@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ci.matrix import TABLE, Matrix
+from toolchain.contract.targets import targets
 from toolchain.errors import UsageError
-from toolchain.pins import pins
-from toolchain.targets import targets
+from toolchain.pinned.pins import pins
 
 
 def test_the_table_is_right_and_its_newest_compiler_is_the_pinned_one() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ci import release
-from toolchain.bundle import MANIFEST
-from toolchain.checkout import COMMIT
+from toolchain.bundles.bundle import MANIFEST
+from toolchain.bundles.checkout import COMMIT
 from toolchain.errors import ToolchainError
 
 

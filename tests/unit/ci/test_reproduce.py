@@ -19,9 +19,9 @@ from ci.reproduce.building import Commit
 from ci.reproduce.comparing import Clue, Times
 from ci.reproduce.report import Report
 from toolchain import knobs
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Compiled, write
-from toolchain.entry import EntrySpec
+from toolchain.bundles.bundle import Compiled, write
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import UsageError
 
 LEAKS = """\

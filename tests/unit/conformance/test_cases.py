@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.cases import CASES
-from toolchain.entry import ops
+from toolchain.contract.entry import ops
 
 
 def test_every_op_has_a_case_the_cpu_runs() -> None:

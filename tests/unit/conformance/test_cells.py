@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.cells import borrows, has_cell, loans_of, sources_of
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 
 
 class Entries:

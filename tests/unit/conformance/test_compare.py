@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from conformance.compare import Verdict, benchmark_bound, bound_for, compare, loosest, tolerance, unit_roundoff
-from toolchain.entry import ops
+from toolchain.contract.entry import ops
 from toolchain.errors import ConformanceError, UsageError
 
 REFERENCE = np.array([[1.0, -2.0], [0.5, 4.0]])

@@ -18,7 +18,7 @@ from conformance.journal import Journal
 from conformance.matrix import op_jobs
 from conformance.result import Row
 from conformance.run import Cell
-from toolchain.bundle import Bundle, write
+from toolchain.bundles.bundle import Bundle, write
 from toolchain.errors import ConformanceError
 from toolchain.runtime import CpuExecutor
 from toolchain.runtime.executor import Loaded

@@ -17,10 +17,10 @@ from conformance.journal import Journal
 from conformance.matrix import run_matrix
 from conformance.result import Results, Row
 from conformance.run import Cell
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Bundle, Compiled, write
+from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.command import Terminated
-from toolchain.entry import EntrySpec
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import BundleError, UsageError
 from toolchain.runtime import CpuExecutor
 

@@ -11,10 +11,10 @@ import pytest
 
 from conformance import origin
 from conformance.origin import Origin
-from toolchain import checkout as checkouts
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Bundle, Compiled, write
-from toolchain.entry import EntrySpec
+from toolchain.bundles import checkout as checkouts
+from toolchain.bundles.bundle import Bundle, Compiled, write
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import UsageError
 from toolchain.runtime import CpuExecutor
 from toolchain.runtime.executor import Loaded

@@ -14,7 +14,7 @@ from benchmarks.report import result as times
 from conformance import origin
 from conformance.origin import Origin
 from conformance.result import Results, Row
-from toolchain.bundle import write
+from toolchain.bundles.bundle import write
 from toolchain.knobs import ROOT
 from toolchain.runtime import CpuExecutor
 from toolchain.runtime.executor import Loaded

@@ -20,9 +20,9 @@ from conformance.matrix import run_matrix
 from conformance.result import Results, Row
 from conformance.retries import TABLE, DeviceLost, Rows, declared, load, retries, with_retries
 from conformance.run import Cell, attempt
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Compiled, write
-from toolchain.entry import EntrySpec
+from toolchain.bundles.bundle import Compiled, write
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import ConformanceError, DeviceError, UsageError
 from toolchain.runtime import CpuExecutor
 from toolchain.runtime.driver import is_sticky

@@ -12,11 +12,11 @@ from conformance.cases import Case
 from conformance.inputs import Inputs, make_inputs
 from conformance.result import Row
 from conformance.run import check_op, launchers, references, run_ops, upload
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Bundle, BundleEntry, FileRef
-from toolchain.entry import EntrySpec
+from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.targets import targets
 from toolchain.runtime import CpuExecutor, DeviceBuffer, Launcher
-from toolchain.targets import targets
 
 CASE = Case("linear_residual", {"M": 5, "K": 16, "N": 24}, "")
 

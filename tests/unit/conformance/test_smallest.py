@@ -12,9 +12,9 @@ from conformance.inputs import make_inputs
 from conformance.matrix import op_jobs
 from conformance.run import OpRows, upload
 from conformance.smallest import cheapest, cost, features, layouts, smallest
-from toolchain.artifact import ptx, tile_ir
-from toolchain.bundle import Bundle, BundleEntry, FileRef
-from toolchain.entry import EntrySpec
+from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
+from toolchain.contract.artifact import ptx, tile_ir
+from toolchain.contract.entry import EntrySpec
 from toolchain.runtime import CpuExecutor, DeviceBuffer
 
 NOTHING = FileRef(Path(), "")

@@ -8,7 +8,7 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from tests.unit.runtime.fake_driver import FakeDriver
+from tests.unit.toolchain.runtime.fake_driver import FakeDriver
 
 
 class FakeGPU(FakeDriver):

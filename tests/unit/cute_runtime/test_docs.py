@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cute_runtime.export.header import Export, choose
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Compiled, write
-from toolchain.entry import EntrySpec
+from toolchain.bundles.bundle import Compiled, write
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entry import EntrySpec
 from toolchain.knobs import ROOT
 
 from .fake import FakeGPU

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolchain.cubin import is_cubin
+from toolchain.compiling.cubin import is_cubin
 from toolchain.knobs import ROOT
 
 from .conftest import Driver

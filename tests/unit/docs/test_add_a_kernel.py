@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolchain import entries, entry
+from toolchain.contract import entries, entry
 from toolchain.knobs import ROOT
 from toolchain.tileir.compose import Library, compose
 from toolchain.tileir.dialect.verify import verify

@@ -9,9 +9,9 @@ import pytest
 
 from toolchain.cute import draw
 from toolchain.cute.atoms import find
-from toolchain.cute.dialect import parse
 from toolchain.cute.layout import Layout
 from toolchain.cute.nvvm import compile_to_ptx
+from toolchain.cute.parse import parse
 from toolchain.cute.passes import PASSES
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -13,8 +13,8 @@ from conformance.reference import eager
 from gpt.config import PRESETS, GPTConfig
 from gpt.model import GPT
 from gpt.weights import Weights, random_weights
-from toolchain.entries import committed
-from toolchain.entry import EntrySpec, ops
+from toolchain.contract.entries import committed
+from toolchain.contract.entry import EntrySpec, ops
 from toolchain.runtime import CpuExecutor, DeviceBuffer
 from toolchain.runtime.launch import check_layouts
 

@@ -6,7 +6,7 @@ import pytest
 
 from gpt.config import PRESETS, GPTConfig
 from gpt.plan import Plan
-from toolchain.entries import committed
+from toolchain.contract.entries import committed
 
 GPT2, MEDIUM, XL = PRESETS["gpt2"], PRESETS["medium"], PRESETS["xl"]
 SMS = 132

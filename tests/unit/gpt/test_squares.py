@@ -4,10 +4,10 @@ import pytest
 
 from gpt import squares
 from gpt.squares import dealt, is_folded
-from toolchain.entries import DEFAULT, committed, entries_of
-from toolchain.entry import cdiv
+from toolchain.contract.entries import DEFAULT, committed, entries_of
+from toolchain.contract.entry import cdiv
+from toolchain.contract.policy import rounds
 from toolchain.errors import UsageError
-from toolchain.policy import rounds
 
 H200, DEFAULTS = committed().policies["sm_90"], committed().policies[DEFAULT]
 TILES = {tile[:2]: tile for tile in H200.tiles["squares"]}

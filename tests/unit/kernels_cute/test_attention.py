@@ -14,7 +14,7 @@ from conformance.reference import eager, float64
 from kernels_cute.attention import attention
 from kernels_cute.attention import maps as maps_of
 from kernels_cute.attention_walk import Tiles
-from tests.unit.cute.executor.mutate import without
+from tests.unit.toolchain.cute.executor.mutate import without
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import Deadlock, MissingFence, MissingWait, Race, Report, TensorMap, run
 

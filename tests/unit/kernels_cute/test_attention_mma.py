@@ -8,8 +8,8 @@ import pytest
 
 from conformance.inputs import Inputs
 from kernels_cute.attention_mma import Tiles, attention
-from tests.unit.cute.executor.mutate import without
 from tests.unit.kernels_cute.test_attention import inputs, share
+from tests.unit.toolchain.cute.executor.mutate import without
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import MissingWait, Race, Report, run
 from toolchain.errors import UsageError

@@ -11,8 +11,8 @@ import pytest
 from conformance.reference import float64
 from kernels_cute.epilogues import EPILOGUES
 from kernels_cute.linear import Tiles, linear
+from toolchain.contract.entry import ops
 from toolchain.cute.executor import run
-from toolchain.entry import ops
 
 BF16: Any = ml_dtypes.bfloat16
 TILES = Tiles(32, 64, 32, 2, (1, 2))

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import StringAttr
 
 import kernels_cute.linear as module
 from kernels_cute.linear import Tiles, linear
-from tests.unit.cute.executor.mutate import without
+from tests.unit.toolchain.cute.executor.mutate import without
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import MissingWait, OutOfBounds, Race, run
 from toolchain.cute.nvgpu import ArchOp

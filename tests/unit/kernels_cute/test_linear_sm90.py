@@ -8,8 +8,8 @@ import pytest
 
 from kernels_cute.linear_sm90 import Tiles, linear
 from kernels_cute.linear_sm90 import maps as maps_of
-from tests.unit.cute.executor.mutate import without
 from tests.unit.kernels_cute.test_linear import error, operands
+from tests.unit.toolchain.cute.executor.mutate import without
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import (
     Deadlock,

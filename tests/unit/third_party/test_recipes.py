@@ -12,7 +12,7 @@ import pytest
 from toolchain.knobs import ROOT
 from toolchain.native.ptx import PTX_FEATURES
 from toolchain.native.recipes import LOCKFILE, RECIPES
-from toolchain.stacks import stacks
+from toolchain.pinned.stacks import stacks
 
 LOCK = json.loads(LOCKFILE.read_text())
 SCRIPTS = sorted([ROOT / "conanfile.py", *RECIPES.rglob("*.py")])

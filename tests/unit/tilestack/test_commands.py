@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tilestack.__main__ import parser
-from tilestack.compile_bundle import chosen_entries
-from toolchain.bundle import Bundle
+from tilestack.cli.compile import chosen_entries
+from toolchain.bundles.bundle import Bundle
 
 from .conftest import Run
 
@@ -107,7 +107,7 @@ def test_a_cache_that_cannot_be_used(run: Run, tmp_path: Path, monkeypatch: pyte
 def test_a_cell_that_fails_is_shown_and_no_bundle_written(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolchain import pipeline
+    from toolchain.compiling import pipeline
     from toolchain.errors import SourceError
 
     def outcome(entries: list[object], *_: object, **__: object) -> pipeline.Outcome:
@@ -146,7 +146,7 @@ def test_an_output_that_cannot_be_made_is_named_as_it_was_given(run: Run, bundle
 def test_a_compile_ends_with_the_code_of_what_failed_and_names_a_mistake_once(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolchain import pipeline
+    from toolchain.compiling import pipeline
     from toolchain.errors import BytecodeError, SourceError, TilestackError, ToolchainError
 
     def ends(*errors: TilestackError) -> tuple[int, str]:

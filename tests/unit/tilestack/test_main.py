@@ -16,10 +16,10 @@ import pytest
 
 from tilestack import __main__ as command
 from tilestack.__main__ import main, parser
-from tilestack.options import SOURCES
+from tilestack.cli.common.options import SOURCES
 from toolchain import errors
+from toolchain.compiling.pipeline import load_source
 from toolchain.knobs import ROOT
-from toolchain.pipeline import load_source
 
 
 def every_command(top: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
@@ -112,7 +112,7 @@ class Raises:
 def test_an_error_is_a_message_and_an_exit_code(
     error: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tilestack.checking.doctor", Raises(error))
+    monkeypatch.setattr("tilestack.cli.doctor.doctor", Raises(error))
     assert main(["doctor"]) == code
     assert capsys.readouterr() == ("", said)
     if isinstance(error, Exception):
@@ -122,7 +122,7 @@ def test_an_error_is_a_message_and_an_exit_code(
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilestack.checking.doctor", Raises(ZeroDivisionError()))
+    monkeypatch.setattr("tilestack.cli.doctor.doctor", Raises(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         main(["doctor"])
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolchain.archive import pack
-from toolchain.bundle import Bundle
+from toolchain.bundles.archive import pack
+from toolchain.bundles.bundle import Bundle
 from toolchain.knobs import ROOT
 
 from .conftest import Run

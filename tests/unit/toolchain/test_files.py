@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import fcntl
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from toolchain.errors import UsageError
-from toolchain.files import check_makable, everything, replacing, write_whole
+from toolchain.files import check_makable, everything, only_one, replacing, write_whole
+from toolchain.knobs import ROOT
 
 
 def names(folder: Path) -> list[str]:
@@ -120,3 +124,30 @@ def test_a_folder_that_cannot_be_listed_is_not_passed_over(tmp_path: Path, close
     assert list(tmp_path.rglob("*")) == [closed]
     with pytest.raises(PermissionError):
         everything(tmp_path)
+
+
+def test_a_second_build_waits_for_the_first(tmp_path: Path) -> None:
+    code = "import sys, pathlib as p, toolchain.files as b\nwith b.only_one(p.Path(sys.argv[1]), 'it'): print('in')"
+    with only_one(tmp_path, "it"):
+        second = subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert second.stderr is not None
+        assert "waiting" in second.stderr.readline()
+        assert second.poll() is None
+    out, _ = second.communicate(timeout=60)
+    assert (out, second.returncode) == ("in\n", 0)
+
+
+def test_the_lock_outlives_a_killed_build_for_as_long_as_its_uv_runs(tmp_path: Path) -> None:
+    with only_one(tmp_path, "it") as lock:
+        orphan = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, pass_fds=[lock])
+    with (tmp_path / "lock").open() as file:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        orphan.communicate(timeout=60)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

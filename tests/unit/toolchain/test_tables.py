@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from conformance import compare
-from toolchain import entry, targets
-from toolchain.entries import load_table
+from toolchain.contract import entry, targets
+from toolchain.contract.entries import load_table
 from toolchain.errors import UsageError
 from toolchain.knobs import ENTRIES
 from toolchain.tables import place, read_table

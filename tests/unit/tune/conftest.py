@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Bundle, Compiled, write
-from toolchain.entry import EntrySpec
+from toolchain.bundles.bundle import Bundle, Compiled, write
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entry import EntrySpec
 from tune.catalogue import Candidate, Catalogue, Contest
 from tune.measured import OWN, Launched, Measured, Row
 from tune.spaces import Spaces, load_spaces, shape_name

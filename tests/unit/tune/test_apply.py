@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from toolchain import knobs
-from toolchain.entries import Tables, TunedRow, load_table
-from toolchain.entry import EntrySpec
+from toolchain.compiling.tuned import code_hash
+from toolchain.contract.entries import Tables, TunedRow, load_table
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import UsageError
-from toolchain.tuned import code_hash
 from tune.apply import HEADER, Applied, apply, render
 from tune.catalogue import Catalogue
 from tune.measured import Launched, Measured

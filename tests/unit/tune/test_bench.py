@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import kernels_py
-from toolchain.bundle import Compiled, write
-from toolchain.entry import EntrySpec
+from toolchain.bundles.bundle import Compiled, write
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import BundleError
 from toolchain.runtime import open_executor
 from tune import bench, check

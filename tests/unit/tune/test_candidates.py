@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from toolchain import bundle, cubin
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Bundle, Compiled
-from toolchain.cache import Cache
-from toolchain.cubin import Usage
-from toolchain.entry import EntrySpec
+from toolchain.bundles import bundle
+from toolchain.bundles.bundle import Bundle, Compiled
+from toolchain.caching.cache import Cache
+from toolchain.compiling import cubin
+from toolchain.compiling.cubin import Usage
+from toolchain.compiling.pipeline import Failure, Outcome
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.targets import targets
 from toolchain.errors import SourceError, ToolchainError, UsageError
-from toolchain.pipeline import Failure, Outcome
-from toolchain.targets import targets
 from tune import candidates
 from tune.candidates import Compiler
 from tune.catalogue import Catalogue

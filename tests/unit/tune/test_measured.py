@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.errors import BundleError
 from tune.catalogue import Catalogue
 from tune.measured import Launched

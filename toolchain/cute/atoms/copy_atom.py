@@ -16,6 +16,16 @@ from .mma import WARP
 _SIMPLE = re.compile(r"(universal|cp\.async)\.b(\d+)")
 VECTOR_BITS = (8, 16, 32, 64, 128)
 ASYNC_BITS = (32, 64, 128)
+TMA_REDUCTIONS = (
+    "add",
+    "min",
+    "max",
+    "inc",
+    "dec",
+    "and",
+    "or",
+    "xor",
+)  # of TMA's stores
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,11 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 
 from ...errors import UsageError
-from ..atoms.copy_atom import CopyAtom
+from ..atoms.copy_atom import TMA_REDUCTIONS, CopyAtom
 from ..atoms.mma import MmaAtom, find
-from ..nvgpu.sm90 import REDUCTIONS
 from .tensors import FieldsType
 
-TMA = ("load", "load_multicast", "store", "prefetch", *(f"reduce.{how}" for how in REDUCTIONS))
+TMA = ("load", "load_multicast", "store", "prefetch", *(f"reduce.{how}" for how in TMA_REDUCTIONS))
 
 
 @irdl_attr_definition

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from xdsl.dialects import llvm
 from xdsl.ir import Attribute
 
+from ...contract.tma import TMADescriptor
 from ...errors import UsageError
-from ...runtime.tma import TMADescriptor
 from ..dsl.values import Array
 from .memory import GlobalMemory, Region
 from .tma import Map

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...artifact import Form
-from ...entry import ALIGNMENT, EntrySpec
+from ...contract.artifact import Form
+from ...contract.entry import ALIGNMENT, EntrySpec
 from .arguments import Arguments, TensorMap
 from .launch import Report, launch, of_text
 from .memory import GlobalMemory

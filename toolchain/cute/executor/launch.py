@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from ...artifact import MAX_SHARED, MAX_THREADS
+from ...contract.artifact import MAX_SHARED, MAX_THREADS
 from ...errors import UsageError
-from ..dialect import parse
 from ..dsl.trace import Kernel, SharedPart
+from ..parse import parse
 from ..passes import PASSES, PIPELINE
 from . import banks
 from .arguments import Arguments

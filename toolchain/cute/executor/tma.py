@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...runtime.tma import TMADescriptor
+from ...contract.tma import TMADescriptor
 from .access import GMEM, SMEM, note_read, note_reduction, note_write, parts
 from .barriers import complete, mbarrier
 from .call import Call

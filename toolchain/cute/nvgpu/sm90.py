@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from ...errors import UsageError
 from ..atoms import find
+from ..atoms.copy_atom import TMA_REDUCTIONS
 from ..atoms.mma import MmaAtom
 from .row import ArchOp, Asm, Row, braces, fixed
 
 HOPPER = ("sm_90a",)
 # Targets whose warps may exchange registers.
 EXCHANGING = ("sm_90a", "sm_100a", "sm_103a", "sm_110a", "sm_120a", "sm_121a")
-REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 TENSOR = "cp.async.bulk.tensor"
 WIDE = ("f16", "bf16")  # the dtypes whose operands may have M or N side by side
 
@@ -200,7 +200,7 @@ ROWS: dict[str, Row] = {
     ),
     "copy.tma_reduce": Row(
         _tma_reduce, "Combines a box in shared memory with the same box of a tensor in global memory.",
-        "source, tensor map, coordinates", since=90, atoms=REDUCTIONS,
+        "source, tensor map, coordinates", since=90, atoms=TMA_REDUCTIONS,
     ),
     "copy.tma_prefetch": Row(
         _tma_prefetch, "Fetches a box of a tensor into the L2 cache.", "tensor map, coordinates", since=90

@@ -10,7 +10,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from toolchain.errors import BytecodeError, UsageError
 
-from ..dialect import attrs, location
+from .. import location
+from ..dialect import attrs
 from ..dialect import types as t
 from ..dialect.base import V13_3, TileOp, Version
 from ..dialect.control import DebugInfo, EntryOp, GlobalOp, ModuleOp

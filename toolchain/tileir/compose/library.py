@@ -22,9 +22,9 @@ from pathlib import Path
 
 from toolchain.errors import SourceError
 
+from ..source import Source
 from ..text.cursor import Cursor
 from ..text.lexer import Token, tokenize
-from ..text.source import Source
 from .repeat import write_out
 
 KINDS = ("fragment", "skeleton", "kernel")

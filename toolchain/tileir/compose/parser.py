@@ -29,15 +29,16 @@ from difflib import get_close_matches
 
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from toolchain.entry import OpSpec, ops
+from toolchain.contract.entry import OpSpec, ops
 from toolchain.errors import SourceError
 
-from ..dialect import attrs, location
+from .. import location
+from ..dialect import attrs
 from ..dialect import types as t
 from ..dialect.control import ModuleOp, YieldOp
+from ..dialect.fragments import CallOp, FragmentOp, HoleOp
 from ..text.lexer import Token
 from ..text.parser import Parser
-from .dialect import CallOp, FragmentOp, HoleOp
 from .library import Item, Library, PartFile
 from .signature import STORAGE, derive
 

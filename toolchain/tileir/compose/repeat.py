@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
+from ..source import Source
 from ..text.cursor import Cursor
 from ..text.lexer import Token
-from ..text.source import Source
 
 MAX_REPEATS = 256
 

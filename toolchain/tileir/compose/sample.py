@@ -13,8 +13,8 @@ from ..dialect.control import EntryOp, ModuleOp
 from ..dialect.verify import verify, verify_function
 from ..passes.cleanup import drop_unused, drop_unused_carry
 from ..passes.inline import inline, inline_into
+from ..source import Source
 from ..text.lexer import tokenize
-from ..text.source import Source
 from .library import KINDS, Item, Library, PartFile
 from .parser import KernelParser, Sizes, compose
 

@@ -21,15 +21,16 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import DenseArrayBase, FunctionType, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from toolchain.entry import OpSpec, Param
+from toolchain.contract.entry import OpSpec, Param
 
-from ..dialect import attrs, location
+from .. import location
+from ..dialect import attrs
 from ..dialect import types as t
 from ..dialect.control import EntryOp
-from ..dialect.location import Location
 from ..dialect.memory import MakeTensorViewOp
 from ..dialect.ops import AssumeOp, ConstantOp
-from ..text.numbers import splat_bytes
+from ..location import Location
+from ..numbers import splat_bytes
 
 STORAGE: Mapping[str, Attribute] = {"f32": t.f32, "tf32": t.f32, "f16": t.f16, "bf16": t.bf16, "i32": t.i32}
 INT = t.TileType((), t.i32)

@@ -16,9 +16,9 @@ from typing import TypeAlias
 
 from xdsl.ir import Operation
 
-from . import location
+from .. import location
+from ..location import Location
 from .control import EntryOp, ModuleOp
-from .location import Location
 
 
 @dataclass(frozen=True)

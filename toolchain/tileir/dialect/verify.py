@@ -14,7 +14,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from toolchain.errors import SourceError
 
-from . import debug, location
+from .. import location
+from . import debug
 from .attrs import is_dense
 from .base import TileOp
 from .control import (
@@ -77,7 +78,7 @@ class _Verifier:
     right: set[TileType] = field(default_factory=set[TileType])  # types already checked
 
     def fail(self, op: Operation, problem: Exception) -> SourceError:
-        from ..text.source import Source  # not above: the text form imports the dialect
+        from ..source import Source  # not above: the text form imports the dialect
 
         place = location.get(op)
         origin = debug.attached(op)

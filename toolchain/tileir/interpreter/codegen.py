@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from toolchain.errors import UsageError
 
-from ..dialect import location
+from .. import location
 from . import taint
 from .fields import is_tile, is_token, short_name, tile_of, unknown_element
 from .memory import Trap

@@ -1,15 +1,15 @@
 """Passes on a parsed module, by name. Each changes the module in place and may raise SourceError.
 
 `specialize` runs them in order. A pass is tested by files that show a module before and after it:
-`tests/unit/tileir/passes/<name>.mlir`.
+`tests/unit/toolchain/tileir/passes/<name>.mlir`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from toolchain.entry import EntrySpec
-from toolchain.targets import BYTECODE
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.targets import BYTECODE
 
 from ..bytecode.writer import parse_version
 from ..dialect.control import EntryOp, ModuleOp

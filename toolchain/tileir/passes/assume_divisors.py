@@ -5,10 +5,11 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from toolchain.entry import ALIGNMENT, ITEMSIZE, EntrySpec
+from toolchain.contract.entry import ALIGNMENT, ITEMSIZE, EntrySpec
 from toolchain.errors import SourceError
 
-from ..dialect import attrs, location
+from .. import location
+from ..dialect import attrs
 from ..dialect.control import EntryOp
 from ..dialect.ops import AssumeOp
 

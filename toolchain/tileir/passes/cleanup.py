@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
-from ..dialect import location
+from .. import location
 from ..dialect.control import ContinueOp, EntryOp, ForOp
 from ..dialect.memory import MakeTensorViewOp, MakeViewOp
 from ..dialect.ops import AssumeOp, ConstantOp, MakeTokenOp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolchain.entry import EntrySpec
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import SourceError
 
 from ..dialect import attrs

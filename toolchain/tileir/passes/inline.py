@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from ..compose.dialect import CallOp, FragmentOp, HoleOp
-from ..dialect import location
+from .. import location
 from ..dialect.control import EntryOp, ModuleOp
+from ..dialect.fragments import CallOp, FragmentOp, HoleOp
 
 
 def inline(module: ModuleOp) -> None:

@@ -25,10 +25,10 @@ from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from toolchain.entry import EntrySpec
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import SourceError
 
-from ..dialect import location
+from .. import location
 from ..dialect import types as t
 from ..dialect.base import V13_4, Version
 from ..dialect.control import BreakOp, ContinueOp, EntryOp, ForOp, IfOp, LoopOp, ReturnOp, YieldOp

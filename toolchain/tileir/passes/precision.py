@@ -11,7 +11,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from toolchain.errors import SourceError
 
-from ..dialect import attrs, location
+from .. import location
+from ..dialect import attrs
 from ..dialect import types as t
 from ..dialect.control import EntryOp
 from ..dialect.ops import FToFOp, MmaFOp, TanHOp

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from toolchain.entry import EntrySpec
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import SourceError
 
-from ..dialect import attrs, location
+from .. import location
+from ..dialect import attrs
 from ..dialect import types as t
 from ..dialect.control import EntryOp
 from ..dialect.ops import ConstantOp
-from ..text.numbers import splat_bytes
+from ..numbers import splat_bytes
 
 
 def set_sizes(entry: EntryOp, spec: EntrySpec) -> None:

@@ -12,10 +12,10 @@ from xdsl.ir import Attribute
 
 from ..dialect import attrs, debug
 from ..dialect import types as t
+from ..numbers import parse_number
 from .formats import ENUMS
 from .literals import MAX_DEPTH
 from .locations import NODES, Locations, Number
-from .numbers import parse_number
 
 DIALECT = "#cuda_tile."
 ENUM_NAMES = {kind.name.removeprefix("cuda_tile."): kind for kind in ENUMS.values()}

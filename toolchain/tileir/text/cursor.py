@@ -10,8 +10,8 @@ from typing import NoReturn, TypeVar
 from xdsl.ir import Attribute
 
 from ..dialect import types as t
+from ..source import Source
 from .lexer import Token, tokenize
-from .source import Source
 
 T = TypeVar("T")
 _SCALARS = {name: kind for kind, (name, _) in t.SCALARS.items()}

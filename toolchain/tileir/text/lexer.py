@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .source import Source
+from ..source import Source
 
 
 class Token(NamedTuple):

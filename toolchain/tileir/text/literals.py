@@ -6,9 +6,9 @@ from xdsl.ir import Attribute
 
 from ..dialect import attrs
 from ..dialect import types as t
+from ..numbers import dense_bytes, parse_number, splat_bytes
 from .cursor import Cursor
 from .lexer import Token
-from .numbers import dense_bytes, parse_number, splat_bytes
 
 MAX_DEPTH = 64  # of nested brackets
 

@@ -12,14 +12,15 @@ from xdsl.dialects.builtin import i32 as builtin_i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import OptionalDef, OptPropertyDef, VarOperandDef, VarResultDef
 
-from ..dialect import attrs, debug, location
+from .. import location
+from ..dialect import attrs, debug
 from ..dialect import types as t
 from ..dialect.base import TileOp
 from ..dialect.ops import OPS
+from ..source import Source
 from .attributes import Attributes
 from .formats import ENUMS, FORMATS, KEYWORDS, default
 from .lexer import Token
-from .source import Source
 
 MAX_DEPTH = 64  # of nested regions
 MAX_RESULTS = 2**16  # of an operation: some have as many results as the text names

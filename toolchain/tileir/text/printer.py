@@ -12,9 +12,9 @@ from ..dialect import attrs, debug
 from ..dialect import types as t
 from ..dialect.base import TileOp
 from ..dialect.control import EntryOp, GlobalOp, ModuleOp
+from ..numbers import elements_of, spell_number
 from .formats import FORMATS, KEYWORDS, default
 from .names import quote, spell_name
-from .numbers import elements_of, spell_number
 from .places import Places
 
 INDENT = "  "

@@ -15,8 +15,8 @@ from toolchain.errors import SourceError
 
 from ..dialect.control import EntryOp, GlobalOp, ModuleOp
 from ..dialect.ops import OPS
+from ..source import Source
 from .lexer import Token
-from .source import Source
 from .toplevel import FileParser
 
 

@@ -10,9 +10,9 @@ from xdsl.ir import Attribute, Region, SSAValue
 from ..dialect import attrs
 from ..dialect import types as t
 from ..dialect.base import TileOp
+from ..numbers import parse_number
 from .irregular import typed
 from .lexer import Token
-from .numbers import parse_number
 from .parser import Parser, spelled
 
 

@@ -10,12 +10,13 @@ from xdsl.ir import Attribute, Block, Region
 
 from toolchain.errors import SourceError
 
-from ..dialect import attrs, location
+from .. import location
+from ..dialect import attrs
 from ..dialect.control import EntryOp, GlobalOp, ModuleOp
+from ..source import Source
 from .attributes import Value
 from .lexer import Token
 from .parser import SPELLINGS, Parser
-from .source import Source
 
 MODULES = ("cuda_tile.module", "module", "builtin.module")
 

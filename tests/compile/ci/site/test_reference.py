@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ci.site.reference import FOLDER, PAGES
-from toolchain.stages import STAGES
-from toolchain.targets import BYTECODE
+from toolchain.compiling.stages import STAGES
+from toolchain.contract.targets import BYTECODE
 from toolchain.tileir import bytecode, text
 
 BLACKWELL = ("scaled",)

@@ -10,7 +10,7 @@ import pytest
 
 from toolchain.errors import ToolFailed
 from toolchain.native.images import Image, Made, image, make
-from toolchain.pins import file_sha256
+from toolchain.pinned.pins import file_sha256
 
 pytestmark = pytest.mark.needs("mmdebstrap")
 

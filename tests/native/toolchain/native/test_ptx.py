@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 import pytest
 
 from kernels_cute import attention, gemm_sm100, linear, linear_sm90
-from toolchain.cubin import is_cubin
+from toolchain.compiling.cubin import is_cubin
 from toolchain.cute.compile import lower_module
 from toolchain.cute.dsl import Kernel
 from toolchain.errors import ToolFailed

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.cases.cases import CASES, DECODE, FORWARD, GROUPS, LARGER, SCALING, ForwardCase, OpCase
-from toolchain.entry import ops
+from toolchain.contract.entry import ops
 
 
 def test_names_are_unique_and_groups_known() -> None:

@@ -12,7 +12,7 @@ from benchmarks.cases.cases import Case, DecodeCase, ForwardCase, OpCase
 from benchmarks.cases.options import Options
 from benchmarks.harness import apart
 from benchmarks.report.result import Results, Row
-from toolchain import checkout as checkouts
+from toolchain.bundles import checkout as checkouts
 from toolchain.errors import ConformanceError
 
 OPS: list[Case] = [OpCase("gelu", {"M": 8, "N": 256}), OpCase("softmax", {"M": 8, "N": 257})]

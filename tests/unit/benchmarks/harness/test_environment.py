@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.harness import environment
-from toolchain import checkout as checkouts
-from toolchain.bundle import Bundle, write
+from toolchain.bundles import checkout as checkouts
+from toolchain.bundles.bundle import Bundle, write
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 from benchmarks.cases.check import Verdict
 from benchmarks.harness.harness import Contender
 from benchmarks.harness.kernels import Kernels, choose
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Bundle, BundleEntry, FileRef
-from toolchain.entry import EntrySpec
+from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import UsageError
 
 

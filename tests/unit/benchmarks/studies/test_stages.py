@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from benchmarks.studies.stages import FINAL, HINTS, WATERFALL, WITHOUT, Stage
-from toolchain.entry import EntrySpec
+from toolchain.contract.entry import EntrySpec
 
 TUNED = EntrySpec(
     "tuned", "linear", "mlir", "bf16", constants={"BM": 128, "GROUP": 8}, aligned=("x",), multiples={"K": 64},

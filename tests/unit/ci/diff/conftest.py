@@ -8,11 +8,11 @@ import pytest
 
 import ci.diff.bisect
 import ci.diff.compare
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Bundle, Compiled, write
-from toolchain.cubin import Usage
-from toolchain.entry import EntrySpec
-from toolchain.sources import load_source
+from toolchain.bundles.bundle import Bundle, Compiled, write
+from toolchain.compiling.cubin import Usage
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.sources import load_source
 
 PLAIN = Usage("k", 64, 1024, 0, 0, 400, 0, 0, {"HGMMA": 16}, {"UTMALDG": 2}, {"FFMA": 384, "HGMMA": 16})
 Make = Callable[..., Bundle]

@@ -11,13 +11,13 @@ import pytest
 
 import ci.diff.bisect
 from ci.diff.bisect import Answer, bisect
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Bundle
-from toolchain.cache import Cache
-from toolchain.cubin import Usage
+from toolchain.bundles.bundle import Bundle
+from toolchain.caching.cache import Cache
+from toolchain.compiling.cubin import Usage
+from toolchain.contract.artifact import tile_ir
 from toolchain.errors import ToolchainError, UsageError
-from toolchain.toolkits import PARTS, Toolkit
-from toolchain.tools import Tool
+from toolchain.pinned.toolkits import PARTS, Toolkit
+from toolchain.pinned.tools import Tool
 
 from .conftest import PLAIN, Make, other
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ci.diff.commits import Compile, bisect_commits, compiler, cubin_of, git
-from toolchain.bundle import Bundle
-from toolchain.cache import Cache
-from toolchain.cubin import Usage
+from toolchain.bundles.bundle import Bundle
+from toolchain.caching.cache import Cache
+from toolchain.compiling.cubin import Usage
 from toolchain.errors import BundleError, ToolchainError, UsageError
 
 from .conftest import PLAIN, Make, other

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ci.diff.compare import compare, opened
-from toolchain.archive import pack
-from toolchain.cache import Cache
-from toolchain.cubin import Usage
+from toolchain.bundles.archive import pack
+from toolchain.caching.cache import Cache
+from toolchain.compiling.cubin import Usage
 from toolchain.errors import BundleError, UsageError
 
 from .conftest import PLAIN, Make, other

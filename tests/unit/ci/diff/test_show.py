@@ -7,7 +7,7 @@ from dataclasses import replace
 from ci.diff.compare import Comparison, Pair
 from ci.diff.score import reasons
 from ci.diff.show import MARKDOWN_LIMIT, html, markdown, summary, text
-from toolchain.cubin import Usage
+from toolchain.compiling.cubin import Usage
 
 from .conftest import PLAIN, other
 

@@ -10,8 +10,8 @@ import pytest
 from ci.support import __main__
 from ci.support.check import difference
 from ci.support.table import DATA, CompileRow, Settings, Table
+from toolchain.contract.targets import targets
 from toolchain.errors import UsageError
-from toolchain.targets import targets
 
 ROW = CompileRow("13.5.37", "13.4", "py", 4, 4, 4, "", tuple(targets()))
 KEPT = Table("k", {"tileiras 13.5.37": "2026-01-02"}, {"13.5.37": {"ptxas": "f" * 64}}, [ROW])

@@ -8,11 +8,11 @@ import pytest
 
 from ci.support.compiling import Made, assemble, entries, install, rows_of, told
 from ci.support.table import Settings
-from toolchain.artifact import tile_ir
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.sources import load_source, packages
+from toolchain.contract.targets import targets
 from toolchain.errors import UsageError
-from toolchain.sources import load_source, packages
-from toolchain.targets import targets
-from toolchain.tools import Tool
+from toolchain.pinned.tools import Tool
 
 BYTECODE = b"\x7fTileIR\x00\x0d\x03\x00\x00"  # a header of version 13.3
 

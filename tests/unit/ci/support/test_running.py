@@ -9,7 +9,7 @@ import pytest
 
 from ci.support.running import run_all, run_bundle
 from ci.support.table import KERNELS, Settings
-from toolchain.bundle import Compiled, write
+from toolchain.bundles.bundle import Compiled, write
 from toolchain.errors import UsageError
 
 SETTINGS = Settings(["13.1"], ["mlir"], ["kv_append_D32_bf16"], 1)

@@ -8,9 +8,9 @@ import pytest
 
 from ci.support.page import page
 from ci.support.table import DATA, HERE, CompileRow, RunRow, Settings, Table, merge
+from toolchain.contract.targets import targets
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
-from toolchain.targets import targets
 
 NAMES = tuple(targets())
 OLD = CompileRow("13.4.92", "13.4", "py", 4, 4, 4, "", NAMES)

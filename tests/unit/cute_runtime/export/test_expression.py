@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cute_runtime.export.expression import to_cpp
-from toolchain.entries import entries_of
-from toolchain.entry import evaluate, expression_names
+from toolchain.contract.entries import entries_of
+from toolchain.contract.entry import evaluate, expression_names
 from toolchain.errors import UsageError
 
 

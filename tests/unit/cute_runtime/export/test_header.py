@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from cute_runtime.export.header import Export, choose
-from toolchain.artifact import TensorMap, ptx, tile_ir
-from toolchain.bundle import Bundle, Compiled, write
-from toolchain.entry import EntrySpec
+from toolchain.bundles.bundle import Bundle, Compiled, write
+from toolchain.contract.artifact import TensorMap, ptx, tile_ir
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.policy import TileCost
 from toolchain.errors import BundleError, LaunchError, UsageError
-from toolchain.policy import TileCost
 
 CODE = tile_ir(b"", "13.4")
 MATRIX, VECTOR = "8 4 4 4 4", "8 4 4"  # the sizes of the parameters of an array

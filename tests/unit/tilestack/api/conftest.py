@@ -11,7 +11,7 @@ import pytest
 import kernels_mlir
 from tests.unit.cute_runtime.conftest import gpu
 from tilestack.api import gpu as long_way
-from toolchain import bundle
+from toolchain.bundles import bundle
 from toolchain.tileir import text
 from toolchain.tileir.dialect.control import EntryOp
 

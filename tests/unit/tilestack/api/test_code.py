@@ -6,10 +6,10 @@ import pytest
 
 import tilestack as ts
 from tilestack.api import code
-from toolchain.cache import Cache, key
+from toolchain.caching.cache import Cache, key
+from toolchain.compiling.stages import OPTIONS
 from toolchain.errors import ToolchainError
-from toolchain.stages import OPTIONS
-from toolchain.tools import pinned_fingerprint
+from toolchain.pinned.tools import pinned_fingerprint
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 import kernels_cute
 import tilestack as ts
-from toolchain import bundle
+from toolchain.bundles import bundle
 
 
 @pytest.mark.needs("toolchain")  # llvmlite makes the PTX

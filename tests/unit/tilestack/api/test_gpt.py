@@ -59,7 +59,7 @@ def test_text_and_tokens(nano: Path) -> None:
 
 def test_mistakes_are_errors_before_anything_is_compiled(nano: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = ts.GPT.from_pretrained(nano, on="cpu")
-    monkeypatch.setattr("toolchain.pipeline.compile_entries", lambda *_, **__: pytest.fail("it compiles"))
+    monkeypatch.setattr("toolchain.compiling.pipeline.compile_entries", lambda *_, **__: pytest.fail("it compiles"))
     for options, message in (({"top_k": 0}, "top_k is 0"), ({"max_new_tokens": 500}, "context of 128")):
         with pytest.raises(ts.UsageError, match=message):
             model.stream("a", **options)  # pyright: ignore[reportArgumentType]

@@ -13,9 +13,9 @@ from tilestack.api import gpu
 from tilestack.api.arrays import Array
 from tilestack.api.binding import Argument
 from tilestack.api.parameters import Parameter
-from toolchain.artifact import TensorMap
+from toolchain.contract.artifact import TensorMap
+from toolchain.contract.tma import TMADescriptor
 from toolchain.errors import LaunchError
-from toolchain.runtime.tma import TMADescriptor
 
 CODE: Any = SimpleNamespace(symbol="k")
 EXECUTOR: Any = SimpleNamespace(stream=99)

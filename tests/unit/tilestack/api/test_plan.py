@@ -17,7 +17,7 @@ from tilestack.api import plan
 from tilestack.api.code import Bytecode
 from tilestack.api.kernel import Entry, EntryKernel
 from tilestack.api.parameters import Parameter
-from toolchain.artifact import CALLING_CONVENTION, TENSOR_MAPS, Form, TensorMap
+from toolchain.contract.artifact import CALLING_CONVENTION, TENSOR_MAPS, Form, TensorMap
 
 from .fake_torch import FakeTorch, Tensor
 from .fake_torch import Parameter as TorchParameter

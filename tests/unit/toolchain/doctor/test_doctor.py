@@ -10,7 +10,7 @@ import pytest
 from toolchain import doctor
 from toolchain.doctor import markdown
 from toolchain.knobs import ROOT
-from toolchain.tools import tool
+from toolchain.pinned.tools import tool
 
 
 @pytest.fixture

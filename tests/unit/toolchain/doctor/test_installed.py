@@ -10,8 +10,8 @@ from unittest.mock import Mock
 import pytest
 
 from toolchain.doctor import installed
-from toolchain.issues import Issue
-from toolchain.stacks import stacks
+from toolchain.pinned.issues import Issue
+from toolchain.pinned.stacks import stacks
 
 
 def test_a_package_that_is_not_installed():

@@ -10,9 +10,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from toolchain.caching.shared import new_keys
 from toolchain.doctor import Check, machine
 from toolchain.doctor.machine import MIB
-from toolchain.shared_cache import new_keys
 
 
 class Usage(NamedTuple):

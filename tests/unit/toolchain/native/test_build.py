@@ -14,7 +14,7 @@ from toolchain.errors import ToolchainError, UsageError
 from toolchain.native import build as module
 from toolchain.native.build import Folders, Plan, build, main, prefixes
 from toolchain.native.engine import Container
-from toolchain.stacks import stacks
+from toolchain.pinned.stacks import stacks
 
 STACK = stacks().stack()
 PLAN = Plan(STACK.name, "system")

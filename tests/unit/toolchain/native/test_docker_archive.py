@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolchain.native.docker_archive import tag_of, write
-from toolchain.pins import file_sha256
+from toolchain.pinned.pins import file_sha256
 
 EPOCH = 1767225600  # 2026-01-01
 

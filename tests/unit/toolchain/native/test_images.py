@@ -14,8 +14,8 @@ import pytest
 from toolchain.errors import ToolchainError, UsageError
 from toolchain.native import images as module
 from toolchain.native.images import Image, Made, Package, compare, image, images, installed, make, save, upstream
-from toolchain.pins import file_sha256
-from toolchain.stacks import stacks
+from toolchain.pinned.pins import file_sha256
+from toolchain.pinned.stacks import stacks
 
 STATUS = """\
 Package: libc6

@@ -13,7 +13,7 @@ from toolchain.errors import ToolchainError, ToolFailed
 from toolchain.native import tools as module
 from toolchain.native.build import prefixes
 from toolchain.native.tools import MAKE, NativeToolchain, NativeToolsAbsent
-from toolchain.pins import file_sha256
+from toolchain.pinned.pins import file_sha256
 
 SCRIPTS = {
     "copy": 'cat "$1" > "$2"; echo copied "$1"',

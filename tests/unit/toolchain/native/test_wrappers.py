@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolchain.native.wrappers import write_wrappers
-from toolchain.pins import file_sha256
+from toolchain.pinned.pins import file_sha256
 
 SCRIPTS = {"copy": 'cat "$@"', "fails": "echo 'error: bad module' >&2; exit 7", "odd name": "pwd"}
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import pytest
 
-from toolchain.artifact import tile_ir
-from toolchain.bundle import Bundle, Compiled, write
-from toolchain.entry import EntrySpec
-from toolchain.pins import pins
+from toolchain.bundles.bundle import Bundle, Compiled, write
+from toolchain.contract.artifact import tile_ir
+from toolchain.contract.entry import EntrySpec
+from toolchain.pinned.pins import pins
 from toolchain.provenance.artefacts import Rules, load_rules
 from toolchain.provenance.inventory import Wheel, inventory
 from toolchain.provenance.licences import FilePattern, Policy, load_policy

@@ -117,7 +117,7 @@ def test_a_clean_artefact(site: Site, tmp_path: Path) -> None:
 
 @pytest.mark.needs("toolchain")
 def test_the_real_tools_are_known(file: Write) -> None:
-    from toolchain.tools import tool
+    from toolchain.pinned.tools import tool
 
     rules = load_rules(inventory(), load_policy())
     for name in ("ptxas", "tileiras"):

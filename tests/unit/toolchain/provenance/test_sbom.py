@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from toolchain.bundle import Bundle
+from toolchain.bundles.bundle import Bundle
 from toolchain.errors import BundleError, UsageError
-from toolchain.pins import pins
+from toolchain.pinned.pins import pins
 from toolchain.provenance.inventory import Wheel, inventory
 from toolchain.provenance.licences import licences, load_policy
 from toolchain.provenance.sbom import DebianPackage, bundle_sbom, image_packages, image_sbom, toolchain_sbom
@@ -124,7 +124,7 @@ def test_a_bundle(bundle: Bundle) -> None:
 
 
 def test_two_entries_with_the_same_code_are_one_file(tmp_path: Path) -> None:
-    from toolchain.bundle import write
+    from toolchain.bundles.bundle import write
 
     first, second = compiled("gelu_f32"), compiled("gelu_f32", "py")
     twin = type(second)(second.spec, first.artifact, first.cubins)

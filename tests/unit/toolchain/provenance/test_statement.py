@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from toolchain.bundle import Bundle, write
+from toolchain.bundles.bundle import Bundle, write
 from toolchain.errors import BundleError, ToolchainError, UsageError
-from toolchain.pins import file_sha256
+from toolchain.pinned.pins import file_sha256
 from toolchain.provenance.statement import Checkout, check, checkout, hashes, parse, render, statement
 
 from .conftest import FINGERPRINTS, compiled

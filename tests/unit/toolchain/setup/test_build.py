@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import platform
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from toolchain.errors import ToolchainError
-from toolchain.knobs import ROOT
-from toolchain.manifest import InstalledFile, Manifest, identity
-from toolchain.pins import Pins, file_sha256, pins
+from toolchain.pinned.manifest import InstalledFile, Manifest, identity
+from toolchain.pinned.pins import Pins, file_sha256, pins
 from toolchain.setup import build as setup
-from toolchain.setup.build import only_one, unfit
+from toolchain.setup.build import unfit
 from toolchain.setup.uv import uv
 
 
@@ -34,7 +31,7 @@ def toolchain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         tools[name] = InstalledFile(name, "w==1", "1", file_sha256(tmp_path / name), stat.st_size, stat.st_mtime_ns)
     Manifest(identity(platform.python_version()), platform.python_version(), tools).save(tmp_path)
     pinned = {name: replace(pin, sha256={platform.machine(): tools[name].sha256}) for name, pin in pins().tools.items()}
-    monkeypatch.setattr("toolchain.manifest.pins", lambda: Pins(pins().wheels, pinned))
+    monkeypatch.setattr("toolchain.pinned.manifest.pins", lambda: Pins(pins().wheels, pinned))
     return tmp_path
 
 
@@ -100,33 +97,6 @@ def test_a_build_that_fails_leaves_no_manifest(toolchain: Path, monkeypatch: pyt
         setup.build(toolchain, lock=0)
     with pytest.raises(ToolchainError, match="missing"):
         Manifest.load(toolchain)
-
-
-def test_a_second_build_waits_for_the_first(tmp_path: Path):
-    code = "import sys, pathlib as p, toolchain.setup.build as b\nwith b.only_one(p.Path(sys.argv[1])): print('in')"
-    with only_one(tmp_path):
-        second = subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path)],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert second.stderr is not None
-        assert "waiting" in second.stderr.readline()
-        assert second.poll() is None
-    out, _ = second.communicate(timeout=60)
-    assert (out, second.returncode) == ("in\n", 0)
-
-
-def test_the_lock_outlives_a_killed_build_for_as_long_as_its_uv_runs(tmp_path: Path):
-    with only_one(tmp_path) as lock:
-        orphan = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, pass_fds=[lock])
-    with (tmp_path / "lock").open() as file:
-        with pytest.raises(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        orphan.communicate(timeout=60)
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @pytest.fixture

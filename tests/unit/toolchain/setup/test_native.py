@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from toolchain import pins
-from toolchain import stacks as stacks_module
 from toolchain.errors import ToolchainError, UsageError
+from toolchain.pinned import pins
+from toolchain.pinned import stacks as stacks_module
+from toolchain.pinned.stacks import stacks
 from toolchain.setup import native
-from toolchain.stacks import stacks
 
 from ..conftest import Git
 

@@ -28,8 +28,8 @@ ENTRIES = """if True:
     where = Path(sys.argv[1])
     sys.path[:] = [str(where), *(path for path in sys.path if path != sys.argv[2])]
     import tilestack.__main__
-    from tilestack.options import SOURCES
-    from toolchain.pipeline import load_source
+    from tilestack.cli.common.options import SOURCES
+    from toolchain.compiling.pipeline import load_source
     found = {name: [spec.to_json() for spec in load_source(package).entries()] for name, package in SOURCES.items()}
     import ci.report, conformance.run, gpt.model, tune
     for name in ("ci", "conformance", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain", "tune"):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from toolchain import toolkits
 from toolchain.errors import ToolchainError
-from toolchain.pins import pins
+from toolchain.pinned import toolkits
+from toolchain.pinned.pins import pins
+from toolchain.pinned.toolkits import PARTS, toolkit
 from toolchain.setup import toolkits as setup
-from toolchain.toolkits import PARTS, toolkit
 
 
 @pytest.fixture

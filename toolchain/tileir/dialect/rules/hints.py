@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 from xdsl.ir import Attribute, Operation
 
-from toolchain.targets import targets
+from toolchain.contract.targets import targets
 
 from ..attrs import HintsAttr
 from .base import need

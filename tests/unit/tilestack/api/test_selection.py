@@ -1,0 +1,83 @@
+"""The kernels that `compile` selects. Nothing is compiled here."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpt import weights
+from gpt.launches import continue_texts
+from tilestack.api.selection import Selection, by_default, entries_used, everything, for_targets, with_borrowed
+from toolchain.contract.entry import EntrySpec
+from toolchain.contract.sources import load_source, packages
+from toolchain.contract.targets import select
+
+FOLDED = {"embedding_centred", "linear_residual_squares", "rms_linear", "rms_linear_gelu"}
+ENTRIES = [(package, spec) for package in packages().values() for spec in load_source(package).entries()]
+DEFAULT = select([])
+
+
+@pytest.fixture(scope="module")
+def without_gpu() -> Selection:
+    return by_default(ENTRIES, DEFAULT, [])
+
+
+def cells(selection: Selection, target: str) -> list[EntrySpec]:
+    (chosen,) = select([target])
+    return [s for _, s in selection.entries if s.runs_on(target) and selection.wants(s, chosen)]
+
+
+def test_without_a_gpu_every_portable_entry_is_there_for_the_interpreter(without_gpu: Selection) -> None:
+    assert list(without_gpu.entries) == [(package, spec) for package, spec in ENTRIES if not spec.targets]
+
+
+def test_without_a_gpu_each_target_has_what_the_shipped_model_launches(without_gpu: Selection) -> None:
+    for target in DEFAULT:
+        found = cells(without_gpu, target.name)
+        assert {spec.source for spec in found} == set(packages())
+        assert {spec.dtype for spec in found} == {"f32", "tf32", "f16", "bf16"}
+        launched = {spec.op for spec in found}
+        assert {"embedding", "linear", "attention", "logits", "next_token"} <= launched
+        assert not launched & {"gelu", "softmax"}, "no model launches these by themselves"
+        assert not launched & FOLDED, "norms are part of the products only with sm_90's own table"
+
+
+def test_what_is_left_out_is_said_with_its_reason(without_gpu: Selection) -> None:
+    entries = sum(bool(spec.targets) for _, spec in ENTRIES)
+    (alone,) = [count for reason, count in without_gpu.skipped.items() if reason.startswith("entries for")]
+    assert alone == entries > 0
+    for target in DEFAULT:
+        (left_out,) = [count for reason, count in without_gpu.skipped.items() if f"cubins for {target.name} " in reason]
+        assert left_out + len(cells(without_gpu, target.name)) == len(without_gpu.entries)
+
+
+def test_on_a_gpu_all_of_its_own_target_is_compiled(without_gpu: Selection) -> None:
+    found = by_default(ENTRIES, DEFAULT, ["sm_90"])
+    assert cells(found, "sm_90") == [spec for _, spec in ENTRIES if spec.runs_on("sm_90")]
+    assert cells(found, "sm_80") == cells(without_gpu, "sm_80")
+
+
+def test_a_named_target_gets_its_whole_table() -> None:
+    (target,) = select(["sm_120"])
+    found = for_targets(ENTRIES, [target])
+    assert cells(found, "sm_120") == [spec for _, spec in ENTRIES if spec.runs_on("sm_120")]
+    assert sum(found.skipped.values()) == len(ENTRIES) - len(found.entries)
+    assert everything(ENTRIES).skipped == {}
+
+
+@pytest.mark.parametrize("target", [None, "sm_90", "sm_80"])
+def test_a_text_takes_few_entries(target: str | None) -> None:
+    config, tensors, _ = weights.load(weights.SHIPPED)
+    found = entries_used("kernels_mlir", target, 132, config, tensors, "bf16", [continue_texts([4, 9], 40)])
+    assert 10 <= len(found) <= 40
+    assert {spec.dtype for spec in found} <= {"bf16", "f32"}
+    assert all(spec.runs_on(target) for spec in found)
+
+
+def test_a_source_with_few_ops_brings_those_that_its_model_borrows() -> None:
+    config, tensors, _ = weights.load(weights.SHIPPED)
+    found = entries_used("kernels_cute", "sm_90", 132, config, tensors, "bf16", [continue_texts([4, 9], 40)])
+    ops = {source: {spec.op for spec in found if spec.source == source} for source in ("cute", "mlir")}
+    assert {"layernorm", "linear", "linear_gelu", "logits"} <= ops["cute"]
+    assert {"embedding", "kv_append", "next_token"} <= ops["mlir"]
+    assert not ops["mlir"] & (ops["cute"] | FOLDED)
+    assert {spec.source for spec in with_borrowed("kernels_py")} == {"py"}

@@ -1,0 +1,100 @@
+"""generate: where prompts come from, and several of them. What it refuses is in test_commands.py."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from toolchain.command import Terminated
+
+from ..conftest import Ran, Run
+
+WORDS = ["generate", "--executor", "cpu", "--max-new-tokens", "3", "--temperature", "0"]
+
+
+@pytest.fixture(autouse=True)
+def no_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def type_(monkeypatch: pytest.MonkeyPatch, text: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text), encoding="utf-8"))
+
+
+@pytest.fixture
+def alone(run: Run) -> dict[str, str]:
+    """What two prompts are continued to, each by itself."""
+    return {prompt: run(*WORDS, prompt).out for prompt in ("Once", "In the")}
+
+
+def test_a_prompt_from_a_file_or_standard_input(
+    run: Run, alone: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "prompt").write_text("Once\n")
+    assert run(*WORDS, "--file", tmp_path / "prompt").out == alone["Once"]
+    for words in (["-"], ["--file", "-"]):
+        type_(monkeypatch, b"In the\n")
+        assert run(*WORDS, *words).out == alone["In the"]
+    type_(monkeypatch, b"\xff")
+    ran = run(*WORDS, "-")
+    assert ran.code == 2 and "standard input is not UTF-8 text: byte 0" in ran.err
+
+
+def test_several_prompts_are_a_batch(run: Run, alone: dict[str, str]) -> None:
+    ran = run(*WORDS, "Once", "In the")
+    assert ran.out == f"--- 1 of 2\n{alone['Once']}--- 2 of 2\n{alone['In the']}"
+    assert re.search(r"source mlir, bf16: [\d.]+ tokens/s \(6 in [\d.]+ s\)\n", ran.err)
+
+
+def test_each_line_is_continued_by_itself(run: Run, alone: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    type_(monkeypatch, b"Once\n\nIn the")
+    ran = run(*WORDS, "--interactive")
+    assert (ran.code, ran.out) == (0, alone["Once"] + alone["In the"])
+    assert ran.err.count("tokens/s (3 in") == 2
+    type_(monkeypatch, b"In the\n\xff\n")
+    ran = run(*WORDS, "--interactive")
+    assert (ran.code, ran.out) == (2, alone["In the"]) and "not valid UTF-8" in ran.err
+
+
+def test_a_typed_line_that_is_refused_ends_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = iter(["x" * 300, "Once"])
+
+    def line(prompt: str) -> str:
+        assert prompt == "> "
+        try:
+            return next(typed)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("builtins.input", line)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    ran: Ran = run(*WORDS, "--interactive")
+    assert ran.code == 0 and ran.out.startswith("Once") and ran.out.endswith("\n\n")
+    assert ran.err.startswith("error: 300 tokens and 3 new ones") and "tokens/s" in ran.err
+
+
+def test_a_long_prompt_gets_as_many_tokens_as_there_is_room_for(run: Run) -> None:
+    ran = run("generate", "x" * 254, "--executor", "cpu", "--temperature", "0")
+    assert ran.code == 0 and re.search(r"\([12] in ", ran.err)
+
+
+@pytest.mark.parametrize(("raised", "code", "texts"), [(KeyboardInterrupt, 0, 2), (Terminated, 143, 1)])
+def test_an_interrupt_ends_a_text_and_a_signal_everything(
+    run: Run, monkeypatch: pytest.MonkeyPatch, raised: type[BaseException], code: int, texts: int
+) -> None:
+    begun: list[Sequence[str]] = []
+
+    def shown(prompt: str, writer: object) -> None:
+        del writer
+        begun.append(prompt)
+        if len(begun) == 1:
+            raise raised
+
+    monkeypatch.setattr("tilestack.cli.generate._as_it_comes", shown)
+    type_(monkeypatch, b"Once\nIn the\n")
+    assert run(*WORDS, "--interactive").code == code
+    assert begun == ["Once", "In the"][:texts]

@@ -1,0 +1,361 @@
+"""The tables of entries: rows, groups, targets, policies, and what the committed ones give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolchain.contract.entries import DEFAULT, Tables, committed, entries_of, load_table, specs_of, tuned_symbols
+from toolchain.contract.entry import EntrySpec, ops
+from toolchain.contract.policy import Policy
+from toolchain.contract.targets import targets
+from toolchain.errors import UsageError
+
+ROW: Mapping[str, Any] = {
+    "ops": ["linear"],
+    "dtypes": ["f16", "bf16"],
+    "constants": {"BM": 64, "BN": 32},
+    "multiples": {"K": 64, "N": 32},
+    "where": ["M <= 512"],
+    "grid": ["min(SMS, cdiv(M, BM) * cdiv(N, BN))", "1", "1"],
+}
+FITS = {"M": 100, "K": 128, "N": 96}
+PORTABLE = """\
+[policy]
+sms = 132
+chunk_bytes = 1
+min_chunks = 3
+split_k = 4
+split_k_rows = 64
+panel_width = 768
+panel_rows = 0
+spans = [512, 128]
+spans_per_sm = 2.7
+unsplit_head = 64
+
+[[group]]
+ops = ["gelu"]
+dtypes = ["f32"]
+grid = ["cdiv(N, BN)", "M", "1"]
+
+[[group.entry]]
+constants = { BN = 512 }
+where = ["N > 1024"]
+
+[[group.entry]]
+variant = "any"
+constants = { BN = 1024 }
+"""
+TUNED = """\
+[[tuned]]
+op = "gelu"
+class = "wide"
+dtypes = ["f16", "bf16"]
+sources = ["py", "mlir"]
+variant = "sm_90_wide"
+constants = { BN = 512 }
+hints = { occupancy = 2 }
+where = ["N > 1024"]
+grid = ["cdiv(N, BN)", "M", "1"]
+
+[tuned.measured]
+gpu = "NVIDIA H200"
+driver = "580.1"
+date = "2026-01-02"
+source = "py"
+dtype = "bf16"
+space = "gelu"
+us = { "M=8 N=3072" = 2.5 }
+tools = { tileiras = "t" }
+code = { py = "p", mlir = "m" }
+"""
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes a folder of tables: the portable one, and one with a tuned row in which `old` is replaced by `new`."""
+
+    def run(old: str = "", new: str = "", name: str = "sm_90", text: str = TUNED) -> Path:
+        assert old in text
+        folder = tmp_path / "entries"
+        folder.mkdir(exist_ok=True)
+        (folder / "portable.toml").write_text(PORTABLE)
+        (folder / f"{name}.toml").write_text(text.replace(old, new))
+        return folder
+
+    return run
+
+
+def test_a_row_gives_an_entry_for_each_dtype() -> None:
+    first, second = specs_of(ROW, "py", None)
+    assert (first.symbol, second.symbol) == ("linear_64x32_f16", "linear_64x32_bf16")
+    assert (second.op, second.dtype, second.source) == ("linear", "bf16", "py")
+    assert (second.multiples, second.kernel, second.targets) == ({"K": 64, "N": 32}, "", ())
+    bare = specs_of({"ops": ["gelu"], "dtypes": ["f32"], "grid": ["M", "1", "1"]}, "py", None)[0]
+    assert (bare.symbol, bare.aligned, bare.where, bare.multiples, bare.hints) == ("gelu_f32", (), (), {}, {})
+
+
+def test_a_row_of_a_targets_table_is_for_that_target() -> None:
+    row = {**ROW, "variant": "few", "kernel": "linear_row", "hints": {"occupancy": 2}}
+    spec = specs_of(row, "py", "sm_90")[1]
+    assert (spec.symbol, spec.kernel, spec.targets) == ("linear_few_bf16", "linear_row", ("sm_90",))
+    assert spec.hints == {"sm_90": {"occupancy": 2}}
+    portable = specs_of({**row, "hints": {"sm_90": {"occupancy": 2}}}, "py", None)[1]
+    assert (portable.targets, portable.hints) == ((), spec.hints)
+    with pytest.raises(UsageError, match=r"hints is \{'occupancy': 2\}, not a table of tables"):
+        specs_of(row, "py", None)
+
+
+def test_a_row_for_several_ops_and_values_is_filled_in() -> None:
+    row = {**ROW, "ops": ["linear", "linear_residual"], "kernel": "{op}_row", "aligned": ["*"], "dtypes": ["f32"]}
+    first, second = specs_of(row, "py", None)
+    assert [(s.symbol, s.kernel) for s in (first, second)] == [
+        ("linear_64x32_f32", "linear_row"), ("linear_residual_64x32_f32", "linear_residual_row"),
+    ]  # fmt: skip
+    assert second.aligned == (*first.aligned[:3], "residual", "out")
+    heads = {
+        "ops": ["kv_append"], "dtypes": ["f32"], "each": {"D": [32, 64]}, "variant": "D{D}",
+        "constants": {"BT": 8}, "where": ["D == {D}"], "aligned": ["*"], "grid": ["T", "H", "B"],
+    }  # fmt: skip
+    found = specs_of(heads, "py", None)
+    assert [(s.symbol, s.constants, s.where) for s in found] == [
+        ("kv_append_D32_f32", {"D": 32, "BT": 8}, ("D == 32",)),
+        ("kv_append_D64_f32", {"D": 64, "BT": 8}, ("D == 64",)),
+    ]  # fmt: skip
+    assert list(found[0].constants) == ["D", "BT"], "constants are passed by position"
+    assert found[0].aligned == ("k", "v", "k_cache", "v_cache"), "not the positions, which are i32"
+
+
+def test_a_row_with_sizes_may_keep_one_of_its_entries() -> None:
+    row = {**ROW, "dtypes": ["f32"], "sizes": {"N": 768}}
+    sized, whole = specs_of(row, "py", None)
+    assert specs_of({**row, "only": "sized"}, "py", None) == [sized]
+    assert specs_of({**row, "only": "any"}, "py", None) == [whole]
+    for alone in (ROW, {**row, "where": ["N == 768"]}):
+        with pytest.raises(UsageError, match="only is 'any', but the row gives one entry"):
+            specs_of({**alone, "only": "any"}, "py", None)
+
+
+def test_what_was_measured_stays_known_where_only_the_other_entry_is_kept(write: Write) -> None:
+    folder = write('where = ["N > 1024"]', 'sizes = { N = 2048 }\nonly = "any"\nwhere = ["N > 1024"]')
+    (row,) = Tables(folder).tuned
+    assert [spec.symbol for spec in row.entries("py")] == ["gelu_sm_90_wide_f16", "gelu_sm_90_wide_bf16"]
+    assert row.measured_entry("py").symbol == "gelu_sm_90_wide_N2048_bf16"
+    with pytest.raises(UsageError, match="only is 'both', not one of sized, any"):
+        Tables(write('where = ["N > 1024"]', 'only = "both"\nwhere = ["N > 1024"]')).entries("py")
+
+
+def test_a_row_may_be_for_some_sources() -> None:
+    row = {**ROW, "sources": ["mlir"]}
+    assert (specs_of(row, "py", None), len(specs_of(row, "mlir", None))) == ([], 2)
+
+
+def test_a_row_with_sizes_gives_an_entry_that_has_them_compiled_in_before_one_that_takes_any() -> None:
+    found = specs_of({**ROW, "sizes": {"K": 128, "N": 96}}, "py", None)
+    assert [spec.symbol for spec in found] == [
+        "linear_64x32_K128_N96_f16", "linear_64x32_f16", "linear_64x32_K128_N96_bf16", "linear_64x32_bf16",
+    ]  # fmt: skip
+    assert [dict(spec.sizes) for spec in found] == [{"K": 128, "N": 96}, {}] * 2
+    fixed, any_size = found[2:]
+    assert (fixed.unmet(FITS), any_size.unmet(FITS)) == (None, None)
+    assert (fixed.unmet({**FITS, "N": 128}), any_size.unmet({**FITS, "N": 128})) == ("N must be 96", None)
+
+
+@pytest.mark.parametrize(
+    ("where", "entries"),
+    [
+        (["N == BN"], 1),
+        (["M > 8", "N == 2 * BN + 32"], 1),
+        (["K == 128", "N == 3 * BN"], 1),
+        (["N == K"], 2),  # as many as there are sizes of K
+        (["N % BN == 0"], 2),
+        (["K == 128"], 2),
+        (["N >= BN"], 2),
+    ],
+)
+def test_where_conditions_leave_just_these_sizes_there_is_no_entry_for_any(where: list[str], entries: int) -> None:
+    row = {**ROW, "dtypes": ["bf16"], "sizes": {"N": 96}, "where": where}
+    found = specs_of(row, "py", None)
+    assert [dict(spec.sizes) for spec in found] == [{"N": 96}, {}][:entries]
+
+
+def policy(**tiles: Any) -> Policy:
+    table = committed().policies[DEFAULT].to_json()
+    return Policy.from_table({**table, "sms": 2, "tiles": tiles}, "a test")
+
+
+def test_a_row_with_tiles_is_compared_with_those_behind_its_own() -> None:
+    made = policy(product=[[128, 64, 9], [64, 32, 5], [32, 32, 3]])
+    (spec,) = specs_of({**ROW, "dtypes": ["bf16"], "tiles": "product"}, "py", "sm_90", made)
+    assert spec.cost is not None
+    assert (spec.cost.sms, spec.cost.tiles) == (2, ((64, 32, 5), (32, 32, 3)))
+    wide = {**ROW, "dtypes": ["bf16"], "constants": {"BM": 128, "BN": 32, "BR": 32}, "tiles": "product"}
+    (spec,) = specs_of(wide, "py", "sm_90", made)
+    assert spec.cost is not None and spec.cost.tiles[0] == (128, 64, 9), "both parts of N"
+    (spec,) = specs_of({**ROW, "dtypes": ["bf16"], "rounds": 1}, "py", "sm_90", made)
+    assert spec.unmet({**FITS, "M": 64, "N": 64}) is None
+    assert spec.unmet({**FITS, "M": 64}) == "tiles of 64 x 32 take more than 1 rounds of 2"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"tiles": "none"}, "the policy has no tiles 'none'"),
+        ({"tiles": "product", "constants": {"BM": 8, "BN": 8}}, "tiles 'product' have no tile of 8 x 8"),
+    ],
+)
+def test_tiles_that_the_policy_lacks(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        specs_of({**ROW, **changed}, "py", "sm_90", policy(product=[[64, 32, 5]]))
+    with pytest.raises(UsageError, match=r"tiles and rounds need a \[policy\], which this table lacks"):
+        specs_of({**ROW, **changed}, "py", "sm_90")
+
+
+def test_a_target_comes_before_the_portable_entries_and_tuned_rows_before_all(write: Write) -> None:
+    written = '[[group]]\nops = ["gelu"]\ndtypes = ["f32"]\nvariant = "written"\ngrid = ["M", "1", "1"]\n\n'
+    tables = Tables(write(text=written + TUNED))
+    wide, gelu = ["gelu_sm_90_wide_f16", "gelu_sm_90_wide_bf16"], ["gelu_512_f32", "gelu_any_f32"]
+    assert [s.symbol for s in tables.entries("py")] == [*wide, "gelu_written_f32", *gelu]
+    assert [s.targets for s in tables.entries("mlir")] == [("sm_90",)] * 3 + [()] * 2
+    tables = Tables(write('sources = ["py", "mlir"]', 'sources = ["py"]'))
+    assert [s.symbol for s in tables.entries("mlir")] == gelu
+
+
+def test_entries_of_a_group_share_what_it_says(write: Write) -> None:
+    first, second = (s for s in Tables(write(text="")).entries("py"))
+    assert (first.grid, first.where, first.constants) == (("cdiv(N, BN)", "M", "1"), ("N > 1024",), {"BN": 512})
+    assert (second.grid, second.where, second.constants) == (first.grid, (), {"BN": 1024})
+
+
+def test_a_tuned_row(write: Write) -> None:
+    (row,) = Tables(write()).tuned
+    assert (row.target, row.op, row.shape_class, row.number) == ("sm_90", "gelu", "wide", 1)
+    assert row.name == "gelu f16, bf16 wide for sm_90 (py, mlir)"
+    spec = row.entries("py")[1]
+    assert (spec.source, spec.targets, spec.where) == ("py", ("sm_90",), ("N > 1024",))
+    assert (spec.constants, spec.hints) == ({"BN": 512}, {"sm_90": {"occupancy": 2}})
+    assert row.measured_entry("mlir").symbol == "gelu_sm_90_wide_bf16"
+    (other,) = Tables(write('dtypes = ["f16", "bf16"]', 'dtypes = ["f16"]')).tuned
+    assert other.measured_entry("py") == spec, "in the dtype that was measured, be it another row's"
+
+
+def test_a_symbol_that_is_there_twice(write: Write) -> None:
+    folder = write(text=TUNED * 2)
+    with pytest.raises(UsageError, match=r"py has two entries gelu_sm_90_wide_f16\n  next: give one of them another"):
+        Tables(folder).entries("py")
+
+
+def test_without_a_portable_table_there_are_no_entries(write: Write) -> None:
+    folder = write()
+    (folder / "portable.toml").unlink()
+    assert len(Tables(folder).tuned) == 1
+    with pytest.raises(UsageError, match=r"there is no portable\.toml"):
+        Tables(folder).entries("py")
+    with pytest.raises(UsageError, match=r"portable\.toml has no \[policy\]"):
+        _ = Tables(folder).policies
+    assert load_table(folder / "sm_80.toml").rows == (), "no file is an empty table"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("[[tuned]]", "[[tuned", r"sm_90\.toml:1:8: not valid TOML: "),
+        ("[[tuned]]", "[tuned]", r"sm_90\.toml: tuned is .*, not a list of tables"),
+        ("[[tuned]]", "x = 1\n[[tuned]]", r"sm_90\.toml: unknown x\n  next: it takes policy"),
+        ('class = "wide"', "", r"sm_90\.toml: tuned 1: it has no class"),
+        ('class = "wide"', "class = 3", r"tuned 1: class is 3, not a text"),
+        ("BN = 512", "BN = 5.5", r"tuned 1: constants is .*, not a table of integers"),
+        ("occupancy = 2", "occupancy = true", r"tuned 1 \(gelu wide\): hints is .*, not a table of tables of integers"),
+        ('where = ["N > 1024"]', 'if = ["N"]', r"tuned 1: unknown if\n  next: it takes op, class"),
+        ('where = ["N > 1024"]', 'where = ["Q > 1"]', r"tuned 1 \(gelu wide\): gelu_sm_90_wide_f16: 'Q > 1' uses unk"),
+        ('op = "gelu"', 'op = "nope"', r"tuned 1 \(nope wide\): no op nope"),
+        ('"M", "1"]', '"1"]', r"tuned 1 \(gelu wide\): grid has 2 expressions"),
+        ('sources = ["py", "mlir"]', "sources = []", r"tuned 1 \(gelu wide\): it names no source"),
+        ('gpu = "NVIDIA H200"', "", r"tuned 1: measured: it has no gpu"),
+        ('"M=8 N=3072" = 2.5', '"M=8" = "fast"', r"measured: us is .*, not a table of times in microseconds"),
+    ],
+)
+def test_a_tuned_row_that_is_wrong_says_where(write: Write, old: str, new: str, said: str) -> None:
+    folder = write(old, new)
+    with pytest.raises(UsageError, match=said):
+        Tables(folder).entries("py")
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ('ops = ["gelu"]\ndtypes = ["f32"]\ngrid = ["1", "1", "1"]\nwere = ["N > 64"]', "group 2: unknown were"),
+        ('ops = ["gelu"]\ngrid = ["1", "1", "1"]', "group 2: it has no dtypes"),
+        ('ops = ["gelu"]\ndtypes = "f32"\ngrid = ["1", "1", "1"]', "dtypes is 'f32', not a list of texts"),
+        ('ops = ["gelu"]\ndtypes = ["f32"]\ngrid = ["1", "1"]', "group 2: grid has 2 expressions, not three"),
+        ('ops = ["geru"]\ndtypes = ["f32"]\ngrid = ["1", "1", "1"]', "group 2: no op geru"),
+        ('ops = []\ndtypes = ["f32"]\ngrid = ["1", "1", "1"]', "group 2: it is for no op"),
+        (
+            'ops = ["gelu"]\ngrid = ["1", "1", "1"]\n[[group.entry]]\ndtypes = ["f32"]\n[[group.entry]]',
+            "group 2, entry 2: it has no dtypes",
+        ),
+        ('ops = ["gelu"]\ndtypes = ["f8"]\ngrid = ["1", "1", "1"]', r"group 2 \(gelu\): gelu_f8: dtype 'f8'"),
+    ],
+)
+def test_a_row_of_a_group_that_is_wrong_is_named(write: Write, row: str, said: str) -> None:
+    good = '[[group]]\nops = ["gelu"]\ndtypes = ["f32"]\nvariant = "x"\ngrid = ["1", "1", "1"]\n'
+    folder = write(text=f"{good}[[group]]\n{row}\n")
+    with pytest.raises(UsageError, match=rf"sm_90\.toml: {said}" if said.startswith("group") else said):
+        Tables(folder).entries("py")
+
+
+def test_a_file_of_no_target(write: Write, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"sm_7\.toml: there is no target sm_7"):
+        Tables(write(name="sm_7")).entries("py")
+    (tmp_path / "entries" / "sm_7.toml").unlink()
+    (folder := tmp_path / "entries").joinpath("portable.toml").write_text(PORTABLE + TUNED)
+    with pytest.raises(UsageError, match=r"portable\.toml: a tuned row is for one target"):
+        Tables(folder).entries("py")
+
+
+def test_a_policy_is_its_targets_own(write: Write) -> None:
+    assert set(Tables(write()).policies) == {DEFAULT}
+    own = PORTABLE.partition("[[group]]")[0].replace("sms = 132", "sms = 78")
+    tables = Tables(write(text=own + TUNED))
+    assert [tables.policies[name].sms for name in (DEFAULT, "sm_90")] == [132, 78]
+
+
+# What is committed
+
+
+@pytest.mark.parametrize("source", ["mlir", "py"])
+def test_every_op_has_an_entry_that_takes_any_address_on_every_target(source: str) -> None:
+    own = [spec for spec in entries_of(source) if not spec.targets]
+    everywhere = {spec.op for spec in own if not (spec.aligned or spec.contiguous)}
+    assert everywhere == ops().keys()
+
+
+def test_both_sources_have_the_same_entries() -> None:
+    def without_source(spec: EntrySpec) -> dict[str, Any]:
+        return {**spec.to_json(), "source": ""}
+
+    assert list(map(without_source, entries_of("mlir"))) == list(map(without_source, entries_of("py")))
+
+
+def test_the_portable_entries_are_few() -> None:
+    """Without a GPU they are all that is compiled, for four targets: docs/add-a-kernel.md says what belongs there."""
+    portable = [spec for spec in entries_of("mlir") if not spec.targets]
+    assert len(portable) <= 200
+
+
+def test_no_portable_entry_depends_on_a_policy() -> None:
+    assert [spec.symbol for spec in entries_of("mlir") if spec.cost is not None and not spec.targets] == []
+
+
+def test_only_known_targets_have_policies() -> None:
+    assert committed().policies.keys() <= {DEFAULT, *targets()}
+
+
+def test_tuned_entries_are_told_from_those_that_were_written() -> None:
+    tuned = tuned_symbols("mlir")
+    assert {"linear_sm_90_m512_N2304_bf16", "linear_sm_90_m1536_bf16"} <= tuned
+    assert "linear_128x384x64_bf16" not in tuned

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import re
+from itertools import product as pairs
+
+import pytest
+from hypothesis import assume, given
+
+from tests.unit.toolchain.cute.layout.strategies import injections, layouts
+from toolchain.cute.layout import Layout, LayoutError, complement, composition, cosize, make_layout, size
+from toolchain.cute.layout.tuples import parse
+
+# Facts of NVIDIA's published CuTe IR: outer, inner, result.
+COMPOSED = [
+    ("(20):(2)", "(5,4):(4,1)", "(5,4):(8,2)"),
+    ("(4,8):(1,4)", "(2,4):(1,2)", "(2,4):(1,2)"),
+    ("(6,2):(8,2)", "(4,3):(3,1)", "((2,2),3):((24,2),8)"),
+    ("(4,6,8,10):(2,3,5,7)", "6:12", "(2,3):(9,5)"),
+    ("(8,8):(8,1)", "2:3", "2:24"),
+    ("(8,8):(8,1)", "3:3", "3:24"),
+    ("(4,6,8):(1,4,7)", "6:1", "6:1"),
+    ("(4,3,1):(3,1,0)", "4:1", "4:3"),
+    ("1:0", "1:0", "1:0"),
+    ("1:0", "1:1", "1:0"),
+    ("1:1", "1:0", "1:0"),
+    ("1:1", "1:1", "1:1"),
+    ("4:1", "4:1", "4:1"),
+    ("(4,8):(1,4)", "(2,4):(1,?)", "(2,4):(1,?)"),
+    ("(20):(2)", "(?,4):(4,1)", "(?,4):(8,2)"),
+    ("(8):(2)", "(?):(?)", "(?):(?)"),
+]
+# Layout, cotarget, result.
+COMPLEMENTS = [
+    ("3:1", "3", "1:3"),
+    ("3:2", "6", "2:1"),
+    ("(3,(5,2)):(1,(3,15))", "(6,20)", "4:30"),
+    ("(2,3):(1,2)", "6", "1:6"),
+    ("3:0", "6", "6:1"),
+    ("3:2", "(2,3)", "2:1"),
+    ("3:2", "24", "(2,4):(1,6)"),
+    ("():()", "128", "128:1"),
+    ("1:0", "1", "1:1"),
+    ("1:2", "1", "1:1"),
+    ("1:2", "8", "8:1"),
+    ("1:0", "5", "5:1"),
+    ("1:1", "(2,?)", "(2,?):(1,2)"),
+    ("3:2", "?", "(2,?):(1,6)"),
+    ("(3):(?)", "12", "(?,?):(1,?)"),
+    ("?:?", "12", "(?,?):(1,?)"),
+    ("(2,2):(4,1)", "24", "(2,3):(2,8)"),
+    ("(2,2):(4,1)", None, "(2,1):(2,8)"),
+]
+
+
+def _plain(layout: Layout) -> str:
+    """Without divisibilities: we derive more of them than the published results state."""
+    return re.sub(r"\{[^}]*\}", "", str(layout))
+
+
+@pytest.mark.parametrize(("outer", "inner", "result"), COMPOSED)
+def test_composition(outer: str, inner: str, result: str) -> None:
+    assert _plain(composition(Layout.parse(outer), Layout.parse(inner))) == result
+
+
+def test_a_tile_composes_mode_by_mode() -> None:
+    made = composition(Layout.parse("(6,4):(4,1)"), (Layout.parse("(2):(1)"), Layout.parse("(2):(1)")))
+    assert str(made) == "((2),(2)):((4),(1))"
+    assert str(composition(Layout.parse("(4,8):(1,4)"), (2, 4))) == "(2,4):(1,4)"
+    assert str(composition(Layout.parse("(4,8):(1,4)"), (Layout.parse("(2,2):(1,2)"),))) == "((2,2),8):((1,2),4)"
+    with pytest.raises(LayoutError, match="does not fit"):
+        composition(Layout.parse("4:1"), (2, 2))
+
+
+@given(layouts(), layouts())
+def test_a_mode_of_a_composition_is_the_outer_layout_of_the_inner_one(outer: Layout, inner: Layout) -> None:
+    # Modes are composed one by one, so the law holds for each leaf whose offsets lie inside the outer layout.
+    mode = Layout(size(inner[0]), 1 if not isinstance(inner[0].stride, int) else inner[0].stride)
+    assume(cosize(mode) <= size(outer))
+    try:
+        made = composition(outer, mode)
+    except LayoutError:
+        return
+    assert [made(i) for i in range(size(mode))] == [outer(mode(i)) for i in range(size(mode))]
+
+
+@given(layouts())
+def test_the_composition_with_its_own_shape_is_the_layout_itself(layout: Layout) -> None:
+    made = composition(layout, Layout(layout.shape))
+    assert [made(i) for i in range(size(layout))] == [layout(i) for i in range(size(layout))]
+
+
+def test_steps_that_do_not_fit_a_mode_are_refused() -> None:
+    with pytest.raises(LayoutError, match=r"\(8,8\):\(8,1\) o 4:3 is no layout: steps of 3 do not fit a mode of 8"):
+        composition(Layout.parse("(8,8):(8,1)"), Layout.parse("4:3"))
+
+
+@pytest.mark.parametrize(("layout", "cotarget", "result"), COMPLEMENTS)
+def test_complement(layout: str, cotarget: str | None, result: str) -> None:
+    target = None if cotarget is None else parse(cotarget)
+    assert _plain(complement(Layout.parse(layout), target)) == result
+
+
+def test_a_complement_up_to_a_layout_takes_its_cosize() -> None:
+    assert str(complement(Layout.parse("(3,(5,2)):(1,(3,15))"), Layout.parse("(6,20):(1,6)"))) == "4:30"
+
+
+@given(injections())
+def test_a_layout_and_its_complement_reach_each_offset_once(layout: Layout) -> None:
+    target = 2 * cosize(layout)
+    try:
+        rest = complement(layout, target)
+    except LayoutError:
+        return
+    both = make_layout(layout, rest)
+    reached = [both((i, j)) for i, j in pairs(range(size(layout)), range(size(rest)))]
+    assert len(set(reached)) == len(reached)
+    assert set(range(target)) <= set(reached)
+
+
+def test_modes_that_overlap_have_no_complement() -> None:
+    with pytest.raises(LayoutError, match="overlaps"):
+        complement(Layout.parse("(4,4):(1,2)"), 32)
+
+
+def test_coordinates_have_no_complement() -> None:
+    with pytest.raises(LayoutError, match="its offsets are coordinates, so it has no complement"):
+        complement(Layout.parse("(2,3):(1@0,1@1)"), (4, 6))

@@ -1,0 +1,104 @@
+"""The kernels of a model: those of a bundle that is there, or just those that its texts take, compiled for them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from pathlib import Path
+
+from conformance.cells import borrows
+from gpt.config import GPTConfig
+from gpt.launches import continue_texts, forward_passes
+from gpt.model import GPT
+from gpt.text import Request
+from gpt.weights import Weights
+from toolchain.bundles.bundle import Bundle
+from toolchain.compiling.progress import progress_bar
+from toolchain.contract.entry import EntrySpec
+from toolchain.errors import UsageError
+from toolchain.runtime import Executor, Launcher
+
+from ..cli.common.options import SOURCES
+
+USUAL = Path("build/bundle")
+
+
+class Kernels:
+    """Makes the model that continues a text. `bundle`: the one that the user named. A bundle that is made lives as long
+    as `opened`."""
+
+    def __init__(
+        self, source: str, dtype: str, executor: Executor, config: GPTConfig, tensors: Weights, bundle: Path | None,
+        opened: ExitStack,
+    ) -> None:  # fmt: skip
+        self._source, self._dtype, self._executor = source, dtype, executor
+        self._config, self._tensors, self._opened = config, tensors, opened
+        self._path = bundle or (USUAL if USUAL.exists() else None)
+        self._entries: dict[tuple[str, str], EntrySpec] = {}  # by source and symbol, of the bundle that was made
+        self._model: GPT | None = None
+        self._launcher: Launcher | None = None
+
+    def model(self, request: Request) -> GPT:
+        """A model that has the kernels for these texts. The one before is kept if it has them."""
+        prompts = [len(tokens) for tokens in request.tokens]
+        # Both ways: which of them is taken decides who draws the token.
+        return self._used(continue_texts(prompts, request.count, temperature) for temperature in (0, 1))
+
+    def forward_model(self, batch: int, length: int) -> GPT:
+        """A model that has the kernels for a forward pass over `batch` sequences of `length` tokens."""
+        return self._used([forward_passes((batch, length))])
+
+    def _used(self, uses: Iterable[Callable[[GPT], object]]) -> GPT:
+        if self._path is not None:
+            self._model = self._model or self._with(Bundle.load(self._path))
+            return self._model
+        wanted = {(spec.source, spec.symbol): spec for spec in self._taken(uses)}
+        if self._model is None or not wanted.keys() <= self._entries.keys():
+            self._entries |= wanted
+            self._model = self._with(self._compiled())
+        return self._model
+
+    def _with(self, bundle: Bundle) -> GPT:
+        self._launcher = Launcher(bundle, self._source, self._executor, borrows=borrows(self._source))
+        return GPT(self._config, self._tensors, self._launcher, self._dtype)
+
+    @property
+    def loans(self) -> str:
+        """The ops that another source's kernels ran, in words; empty if there are none."""
+        return self._launcher.loans if self._launcher else ""
+
+    def _taken(self, uses: Iterable[Callable[[GPT], object]]) -> list[EntrySpec]:
+        from toolchain.contract import targets
+
+        from .selection import entries_used
+
+        target = self._executor.target
+        if target is not None and target not in targets.targets():
+            raise UsageError(
+                f"there is no compiled bundle, and {target} is not a target that can be compiled for",
+                hint="name one with --bundle",
+            )
+        return entries_used(
+            SOURCES[self._source], target, self._executor.sms, self._config, self._tensors, self._dtype, uses
+        )
+
+    def _compiled(self) -> Bundle:
+        from toolchain import knobs
+        from toolchain.bundles import bundle
+        from toolchain.caching.cache import Cache
+        from toolchain.compiling import pipeline
+        from toolchain.contract import targets
+
+        target = self._executor.target
+        wanted = [targets.targets()[target]] if target else []
+        entries = [(SOURCES[spec.source], spec) for spec in self._entries.values()]
+        with progress_bar() as progress:
+            outcome = pipeline.compile_entries(
+                entries, wanted, Cache(knobs.cache_dir()), jobs=knobs.jobs(), progress=progress
+            )
+        for failure in outcome.failures:
+            raise failure.error
+        folder = self._opened.enter_context(tempfile.TemporaryDirectory(prefix="tilestack-"))
+        tools = pipeline.tools_used(wanted, (made.artifact.form.kind for made in outcome.compiled))
+        return bundle.write(Path(folder) / "bundle", outcome.compiled, tools)

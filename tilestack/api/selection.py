@@ -1,0 +1,136 @@
+"""What `compile` compiles where no target is named, and what it leaves out and why.
+
+Everything is some thousands of compiler runs. Without a name the bundle holds what this machine can use or check: for
+each GPU here its target's whole table, first; for the other default targets those portable entries that the shipped
+model launches there; and the bytecode of every portable entry, which the interpreter runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from conformance.cells import borrows
+from gpt.config import GPTConfig
+from gpt.conformance.models import forward_cases
+from gpt.launches import DryExecutor, continue_texts, forward_passes, launched
+from gpt.model import GPT
+from gpt.weights import Weights
+from toolchain.contract.entry import DTYPES, EntrySpec, ops
+from toolchain.contract.sources import load_source, packages
+from toolchain.contract.targets import Target
+from toolchain.errors import BundleError, LaunchError
+
+SMS = 132  # multiprocessors of the device that a target without one here is taken for
+MORE = "--full compiles everything, --target SM everything for one target"
+Entries = Sequence[tuple[str, EntrySpec]]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What to compile: `entries`, and `cells`, the cubins of them by source, symbol and target (None: all that the
+    entries name). `skipped`: in words, what was left out and how much of it."""
+
+    entries: Entries
+    cells: frozenset[tuple[str, str, str]] | None
+    skipped: Mapping[str, int]
+
+    def wants(self, spec: EntrySpec, target: Target) -> bool:
+        return self.cells is None or (spec.source, spec.symbol, target.name) in self.cells
+
+
+def everything(entries: Entries) -> Selection:
+    """All entries, for all the targets that they name."""
+    return Selection(entries, None, {})
+
+
+def for_targets(entries: Entries, targets: Sequence[Target]) -> Selection:
+    """The whole tables of some targets: entries for others alone are left out."""
+    kept = [(package, spec) for package, spec in entries if any(spec.runs_on(target.name) for target in targets)]
+    names = ", ".join(target.name for target in targets)
+    return Selection(kept, None, _counted({f"entries for other targets than {names}": len(entries) - len(kept)}))
+
+
+def by_default(entries: Entries, targets: Sequence[Target], own: Sequence[str]) -> Selection:
+    """`own`: the targets of this machine's GPUs. The head of this module says what is compiled for these and others."""
+    kept = [
+        (package, spec)
+        for package, spec in entries
+        if not spec.targets or any(spec.runs_on(name) for name in own)
+    ]  # fmt: skip
+    portable = [spec for _, spec in kept if not spec.targets]
+    shipped = shipped_launches(dict.fromkeys(package for package, _ in entries))
+    cells: set[tuple[str, str, str]] = set()
+    for target in targets:
+        if target.name in own:
+            cells |= {(s.source, s.symbol, target.name) for _, s in kept if s.runs_on(target.name)}
+        else:
+            cells |= {(source, symbol, target.name) for source, symbol in shipped}
+    left_out: Counter[str] = Counter()
+    for target in (target for target in targets if target.name not in own):
+        cut = sum((spec.source, spec.symbol, target.name) not in cells for spec in portable)
+        left_out[f"cubins for {target.name} of portable entries that the shipped model does not launch there"] += cut
+    tables = sorted({name for _, spec in entries for name in spec.targets} - set(own))
+    left_out[f"entries for {', '.join(tables)} alone, and no such GPU is here"] = len(entries) - len(kept)
+    # No cell of what is not to be compiled at all: an entry was left out by --op and the like.
+    known = {(spec.source, spec.symbol) for _, spec in kept}
+    return Selection(kept, frozenset(cell for cell in cells if cell[:2] in known), _counted(left_out))
+
+
+def shipped_launches(packages: Iterable[str]) -> set[tuple[str, str]]:
+    """Source and symbol of the portable entries that the shipped model launches on a target whose own table is left
+    out: the same on each."""
+    (case,) = (case for case in forward_cases() if case.model == "shipped")
+    found: set[tuple[str, str]] = set()
+    for package in packages:
+        # Not of `entries`: with some of them left out, a launch would take others.
+        specs = [spec for spec in with_borrowed(package) if not spec.targets]
+        for dtype in DTYPES:
+            executor = DryExecutor(None, SMS)
+            for use in (forward_passes(*case.sizes), continue_texts([len(case.prompt)], 60)):
+                try:
+                    launched(specs, case.config, case.weights(), dtype, executor, use)
+                except (BundleError, LaunchError):  # a source without all of the model's ops: nothing to go by
+                    found |= {(spec.source, spec.symbol) for spec in specs if spec.dtype == dtype}
+            found |= executor.launched.keys()
+    return found
+
+
+def entries_used(
+    package: str,
+    target: str | None,
+    sms: int,
+    config: GPTConfig,
+    tensors: Weights,
+    dtype: str,
+    uses: Iterable[Callable[[GPT], object]],
+) -> list[EntrySpec]:
+    """The entries of a source, and of the one that it borrows from, that a model launches when it is used in these
+    ways; see `gpt.launches`."""
+    # For the interpreter the portable ones: it needs no others.
+    specs = [s for s in with_borrowed(package) if not s.targets or (target is not None and s.runs_on(target))]
+    executor = DryExecutor(target, sms)
+    found: dict[tuple[str, str], EntrySpec] = {}
+    for use in uses:
+        found |= {(s.source, s.symbol): s for s in launched(specs, config, tensors, dtype, executor, use)}
+    return [spec for spec in specs if (spec.source, spec.symbol) in found]
+
+
+def of_models(sources: Collection[str], dtypes: Collection[str]) -> Callable[[EntrySpec], bool]:
+    """Whether models with the kernels of these sources, in these dtypes (none: in any), may launch an entry: one of the
+    source, or of the source that it borrows from, in the dtype that the op has in such a model."""
+    lenders = {*sources, *(borrows(source) for source in sources)}
+    launched = {(name, op.dtype_in(dtype)) for name, op in ops().items() for dtype in dtypes or DTYPES}
+    return lambda spec: spec.source in lenders and (spec.op, spec.dtype) in launched
+
+
+def with_borrowed(package: str) -> list[EntrySpec]:
+    """The entries of a source, and behind them those of the source that it borrows from."""
+    source = load_source(package)
+    other = borrows(source.name)
+    return [*source.entries(), *(load_source(packages()[other]).entries() if other else ())]
+
+
+def _counted(reasons: Mapping[str, int]) -> dict[str, int]:
+    return {reason: count for reason, count in reasons.items() if count}

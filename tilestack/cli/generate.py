@@ -1,0 +1,169 @@
+"""`generate`: write text with a GPT, token by token."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolchain.command import Terminated
+from toolchain.contract.entry import DTYPES
+from toolchain.errors import TilestackError, UsageError
+
+from .common.options import SOURCES, STREAM, command, read_text, seed
+
+if TYPE_CHECKING:
+    from gpt.text import Request, Writer
+
+    from ..api.gpt import GPT
+
+EXAMPLES = """\
+  tilestack generate "Once"                            with the checkpoint of this repository
+  tilestack generate "In the beginning" --temperature 0 --max-new-tokens 60
+  tilestack generate "Hello" --checkpoint ~/gpt2 --executor cuda --dtype bf16
+  tilestack generate "Once" "In the beginning" --stop "." --repetition-penalty 1.2     several, as one batch
+  tilestack generate --file story.txt                  a file; - is standard input, as is a prompt of -
+  tilestack generate --interactive                     continue each line that is typed
+"""
+PROMPT = "> "
+
+
+def add(commands: Any) -> None:
+    made = command(commands, "generate", generate, "continue a text with a GPT", EXAMPLES)
+    made.add_argument(
+        "prompt",
+        nargs="*",
+        metavar="PROMPT",
+        help='texts to continue, as one batch (default "Once"); - is standard input',
+    )
+    made.add_argument(
+        "--file", type=Path, action="append", default=[], metavar="FILE",
+        help="continue what this file holds, without the line break at its end; repeat",
+    )  # fmt: skip
+    made.add_argument("--interactive", action="store_true", help="continue each line of standard input by itself")
+    made.add_argument(
+        "--checkpoint", help="folder or hub name of a GPT-2 (default: the one that comes with this repository)"
+    )
+    made.add_argument("--bundle", type=Path, help="a compiled bundle (default build/bundle, or made for this run)")
+    made.add_argument("--source", choices=list(SOURCES), default="mlir", help="whose kernels (default mlir)")
+    made.add_argument("--executor", default="auto", help="auto, cpu, cuda or cuda:N (default auto)")
+    made.add_argument("--dtype", choices=DTYPES, default="bf16", help="default bf16")
+    made.add_argument(
+        "--max-new-tokens", type=int, metavar="N", help="default 200, or fewer where the model's context is full"
+    )
+    made.add_argument("--temperature", type=float, default=0.7, help="0 takes the likeliest (default 0.7)")
+    made.add_argument("--top-k", type=int, metavar="K", help="only the K likeliest")
+    made.add_argument("--top-p", type=float, metavar="P", help="only the likeliest that together reach P")
+    made.add_argument(
+        "--repetition-penalty", type=float, default=1.0, metavar="R", help="above 1 repeats less (default 1)"
+    )
+    made.add_argument("--seed", type=seed, default=0, help="of the sampling (default 0)")
+    made.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end before this text; repeat")
+
+
+def generate(args: argparse.Namespace) -> int:
+    from gpt.sampling import Sampling
+    from gpt.text import Until
+
+    from ..api.gpt import GPT
+
+    if args.interactive and (args.prompt or args.file):
+        raise UsageError("--interactive reads the prompts line by line", hint="leave out the prompt")
+    sampling = Sampling(args.temperature, args.top_k, args.top_p, args.repetition_penalty, args.seed)
+    options = {"dtype": args.dtype, "source": args.source, "on": args.executor, "bundle": args.bundle}
+    with GPT.from_pretrained(args.checkpoint, **options) as model:
+
+        def request(*prompts: str) -> Request:
+            return model.request(prompts, max_new_tokens=args.max_new_tokens, sampling=sampling, stop=args.stop)
+
+        if args.interactive:
+            Until(args.stop)  # refused before a line is read
+            requests = _typed(request)
+        else:
+            requests = [request(*_prompts(args))]
+        for asked in requests:
+            try:
+                _show(model, asked)
+            except Terminated:
+                raise
+            except KeyboardInterrupt:  # ends a text, not the conversation
+                if not args.interactive:
+                    raise
+    return 0
+
+
+def _prompts(args: argparse.Namespace) -> list[str]:
+    if (*map(str, args.file), *args.prompt).count(str(STREAM)) > 1:
+        raise UsageError("standard input can be read once", hint="name - once")
+    given = [_content(STREAM) if text == str(STREAM) else text for text in args.prompt]
+    return [*given, *map(_content, args.file)] or ["Once"]
+
+
+def _content(path: Path) -> str:
+    """Without its last line break, which editors and `echo` put there."""
+    return read_text(path).removesuffix("\n")
+
+
+def _typed(request: Callable[[str], Request]) -> Iterator[Request]:
+    """A request for each line of standard input. Who types is told what is wrong with a line, and goes on."""
+    terminal = sys.stdin.isatty()
+    for line in filter(None, _lines() if terminal else _piped()):
+        try:
+            made = request(line)
+        except TilestackError as error:
+            if not terminal:
+                raise
+            print(f"error: {error}", file=sys.stderr)
+        else:
+            yield made
+
+
+def _lines() -> Iterator[str]:
+    importlib.import_module("readline")  # with it, lines can be edited and called up again
+    with contextlib.suppress(EOFError):
+        while True:
+            yield input(PROMPT)
+    print()
+
+
+def _piped() -> Iterator[str]:
+    for line in sys.stdin.buffer:
+        yield line.decode(errors="surrogateescape").removesuffix("\n")
+
+
+def _show(model: GPT, request: Request) -> None:
+    writer = model.writer(request)
+    started = time.perf_counter()
+    if len(request.prompts) == 1:
+        _as_it_comes(request.prompts[0], writer)
+    else:
+        _one_by_one(request.prompts, writer)
+    seconds = time.perf_counter() - started
+    rate = f"{writer.tokens / seconds:.1f} tokens/s" if writer.tokens else "no tokens"
+    loans = f" ({model.loans})" if model.loans else ""
+    where = f"{model.executor.name}, source {model.source}, {model.dtype}"
+    print(f"{where}{loans}: {rate} ({writer.tokens} in {seconds:.1f} s)", file=sys.stderr)
+
+
+def _as_it_comes(prompt: str, writer: Writer) -> None:
+    print(prompt, end="", flush=True)
+    try:
+        for (piece,) in writer:
+            print(piece, end="", flush=True)
+    finally:
+        print(flush=True)  # an error begins a line of its own
+
+
+def _one_by_one(prompts: Sequence[str], writer: Writer) -> None:
+    """Texts grow side by side, so they are shown when all have ended."""
+    pieces = [[prompt] for prompt in prompts]
+    for step in writer:
+        for text, piece in zip(pieces, step, strict=True):
+            text.append(piece)
+    for number, text in enumerate(pieces, 1):
+        print(f"--- {number} of {len(pieces)}", "".join(text), sep="\n", flush=True)

@@ -1,0 +1,1 @@
+"""From a kernel source to a cubin."""

@@ -1,0 +1,371 @@
+"""The tables of entries: `entries/portable.toml` for every target, `entries/<target>.toml` for one.
+
+All kernel sources read the same tables; a source may take only the rows that name it (sources.toml). Entries of a
+target's own table come first, those that were tuned before those that were written, then the portable ones: a launch
+takes the first whose conditions hold. An entry is compiled for the targets of its table alone. The head of
+portable.toml describes the format.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from .. import knobs
+from ..errors import UsageError
+from ..tables import (
+    Check,
+    check_keys,
+    header,
+    integers,
+    is_number,
+    is_table,
+    natural,
+    one_of,
+    place,
+    read_table,
+    table_of,
+    tables,
+    text,
+    texts,
+)  # fmt: skip
+from .entry import EntrySpec, ops
+from .policy import Policy, TileCost
+from .sources import registered
+from .targets import targets
+
+PORTABLE = "portable"
+DEFAULT = "default"  # the name of the portable table's policy, among those of targets
+ALL_ARRAYS = "*"  # in `aligned`: every array but those of i32
+
+times = table_of(is_number, "times in microseconds")
+hashes = table_of(lambda value: isinstance(value, str), "hashes")
+hints_by_target = table_of(lambda value: integers(value) is None, "tables of integers")
+
+# The keys of a row, in the order in which they are written.
+ROW: Mapping[str, Check] = {
+    "ops": texts, "dtypes": texts, "sources": texts, "variant": text, "kernel": text,
+    "each": table_of(lambda value: isinstance(value, list), "lists of integers"),
+    "constants": integers, "sizes": integers, "only": one_of("sized", "any"),
+    "hints": table_of(lambda _: True, "hints"), "aligned": texts, "contiguous": texts,
+    "multiples": integers, "where": texts, "tiles": text, "rounds": natural, "grid": texts,
+}  # fmt: skip
+REQUIRED = ("ops", "dtypes", "grid")
+OPTIONAL = tuple(key for key in ROW if key not in REQUIRED)
+# The keys of a row that `tilestack tune` wrote, for one op and one class of shapes.
+TUNED: Mapping[str, Check] = {
+    "op": text, "class": text,
+    **{key: ROW[key] for key in ("dtypes", "sources", "variant", "kernel", "constants", "sizes", "only", "hints",
+                                 "aligned", "multiples", "where", "grid")},
+    "measured": table_of(lambda _: True, "anything"),
+}  # fmt: skip
+TUNED_OPTIONAL = ("kernel", "constants", "sizes", "only", "hints", "aligned", "multiples", "where")
+# What was measured: times in microseconds by shape; `own_us` is what the entries that are not tuned took. `code`: what
+# was compiled, as tuned.code_hash has it.
+MEASURED: Mapping[str, Check] = {
+    "gpu": text, "driver": text, "date": text, "source": text, "dtype": text, "space": text, "us": times,
+    "runner_up": text, "runner_up_us": times, "own_us": times, "tools": hashes, "code": hashes,
+}  # fmt: skip
+MEASURED_OPTIONAL = ("runner_up", "runner_up_us", "own_us")
+_AGAIN = "tilestack tune writes these rows; see docs/tuning.md"
+
+
+@dataclass(frozen=True)
+class TunedRow:
+    """The `number`-th tuned row of `path`. `shape_class`: the name that the search spaces give to the sizes that it was
+    tuned for. `table`: the row itself."""
+
+    path: Path
+    number: int
+    target: str
+    table: Mapping[str, Any]
+
+    @property
+    def op(self) -> str:
+        return self.table["op"]
+
+    @property
+    def shape_class(self) -> str:
+        return self.table["class"]
+
+    @property
+    def sources(self) -> Sequence[str]:
+        return self.table["sources"]
+
+    @property
+    def name(self) -> str:
+        """For people: `linear bf16 m16 for sm_90 (mlir, py)`."""
+        dtypes = ", ".join(self.table["dtypes"])
+        return f"{self.op} {dtypes} {self.shape_class} for {self.target} ({', '.join(self.sources)})"
+
+    def entries(self, source: str) -> list[EntrySpec]:
+        """The entries that the row gives to a source, in order of preference."""
+        return self._specs(source, self.table["dtypes"])
+
+    def measured_entry(self, source: str) -> EntrySpec:
+        """The entry that was measured, as this source has it: in the measured dtype and with its sizes compiled in,
+        even if the row keeps only the entry for any size."""
+        return self._specs(source, [self.table["measured"]["dtype"]], without=("only",))[0]
+
+    def _specs(self, source: str, dtypes: Sequence[str], without: Sequence[str] = ()) -> list[EntrySpec]:
+        row = {key: value for key, value in self.table.items() if key in ROW and key not in without}
+        return specs_of({**row, "ops": [self.op], "dtypes": dtypes}, source, self.target)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One file. `target`: None for the portable one. `rows`: the rows written by hand, each with a text that says where
+    it is."""
+
+    path: Path
+    target: str | None
+    tuned: tuple[TunedRow, ...]
+    rows: tuple[tuple[str, Mapping[str, Any]], ...]
+    policy: Policy | None
+
+    def entries(self, source: str) -> Iterator[EntrySpec]:
+        """A source's entries, in order of preference. Raises UsageError naming the row that is wrong."""
+        for row in self.tuned:
+            with _named(f"{row.path}: tuned {row.number} ({row.op} {row.shape_class})"):
+                yield from row.entries(source)
+        for where, row in self.rows:
+            with _named(where):
+                yield from specs_of(row, source, self.target, self.policy)
+
+
+class _named:  # noqa: N801 - a context manager, used like a function
+    """Puts the place of a row before the message of a UsageError."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, UsageError):
+            raise UsageError(f"{self.where}: {error.args[0]}", hint=error.hint) from error
+
+
+@dataclass(frozen=True)
+class Tables:
+    """All tables of a folder: those of targets by name, and the portable one last."""
+
+    folder: Path
+
+    @cached_property
+    def files(self) -> tuple[Table, ...]:
+        """Raises UsageError naming the file and the row that is wrong."""
+        paths = sorted(self.folder.glob("*.toml"), key=lambda path: (path.stem == PORTABLE, path.stem))
+        return tuple(map(load_table, paths))
+
+    def entries(self, source: str) -> list[EntrySpec]:
+        """A source's entries, in order of preference. Raises UsageError if two have the same symbol, or if there is no
+        portable table, without which some sizes would have no entry."""
+        if not (self.folder / f"{PORTABLE}.toml").is_file():
+            raise UsageError(
+                f"{self.folder}: there is no {PORTABLE}.toml", hint="it is part of tilestack: install again"
+            )
+        found = [spec for table in self.files for spec in table.entries(source)]
+        seen: set[str] = set()
+        for spec in found:
+            if spec.symbol in seen:
+                raise UsageError(
+                    f"{self.folder}: {source} has two entries {spec.symbol}", hint="give one of them another `variant`"
+                )
+            seen.add(spec.symbol)
+        return found
+
+    @cached_property
+    def tuned(self) -> tuple[TunedRow, ...]:
+        return tuple(row for table in self.files for row in table.tuned)
+
+    @cached_property
+    def policies(self) -> Mapping[str, Policy]:
+        """The policies by target, and that of the portable table as `default`. Raises UsageError if that is missing."""
+        found = {table.target or DEFAULT: table.policy for table in self.files if table.policy is not None}
+        if DEFAULT not in found:
+            raise UsageError(f"{self.folder}/{PORTABLE}.toml has no [policy]")
+        return found
+
+
+def committed() -> Tables:
+    """The tables of this package."""
+    return Tables(knobs.ENTRIES)
+
+
+def entries_of(source: str) -> list[EntrySpec]:
+    """All entries of a source, in order of preference."""
+    return committed().entries(source)
+
+
+def tuned_symbols(source: str) -> set[str]:
+    """The symbols of a source's tuned entries."""
+    rows = (row for row in committed().tuned if source in row.sources)
+    return {spec.symbol for row in rows for spec in row.entries(source)}
+
+
+def load_table(path: Path) -> Table:
+    """Reads one file; a missing file counts as an empty table. Raises UsageError naming the file and the row that is
+    wrong. An unknown key is an error, because a misspelled condition would not be checked."""
+    target = None if path.stem == PORTABLE else path.stem
+    if target is not None and target not in targets():
+        raise UsageError(f"{path}: there is no target {target}", hint="name the table after its target")
+    if not path.exists():
+        return Table(path, target, (), (), None)
+    found = read_table(path)
+    check_keys(found, {"policy": is_table, "group": tables, "tuned": tables}, str(path), ["policy", "group", "tuned"])
+    policy = Policy.from_table(found["policy"], f"{path}: policy") if "policy" in found else None
+    if target is None and found.get("tuned"):
+        raise UsageError(f"{path}: a tuned row is for one target", hint=_AGAIN)
+    tuned = tuple(_tuned(path, number, str(target), row) for number, row in enumerate(found.get("tuned", []), 1))
+    rows = tuple(row for number, group in enumerate(found.get("group", []), 1) for row in _rows(path, number, group))
+    return Table(path, target, tuned, rows, policy)
+
+
+def _rows(path: Path, number: int, group: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The rows of a group. The group's own keys hold for each of its entries; without entries it is one row."""
+    headers = [header("[group]")] * number
+    where = f"{place(path, *headers)}: group {number}"
+    check_keys(group, {**ROW, "entry": tables}, where, (*ROW, "entry"))
+    shared = {key: value for key, value in group.items() if key != "entry"}
+    for index, own in enumerate(group.get("entry", [{}]), 1):
+        row = {**shared, **own}
+        entry = place(path, *headers, *[header("[group.entry]")] * index)
+        at = f"{entry}: group {number}, entry {index}" if "entry" in group else where
+        check_keys(row, ROW, at, OPTIONAL)
+        check_row(row, at)
+        yield f"{at} ({', '.join(row['ops'])})", row
+
+
+def _tuned(path: Path, number: int, target: str, table: Mapping[str, Any]) -> TunedRow:
+    where = f"{place(path, *[header('[tuned]')] * number)}: tuned {number}"
+    check_keys(table, TUNED, where, TUNED_OPTIONAL)
+    check_keys(table["measured"], MEASURED, f"{where}: measured", MEASURED_OPTIONAL)
+    where = f"{where} ({table['op']} {table['class']})"
+    if not table["sources"]:
+        raise UsageError(f"{where}: it names no source", hint=_AGAIN)
+    check_row({**table, "ops": [table["op"]]}, where)
+    return TunedRow(path, number, target, table)
+
+
+def check_row(row: Mapping[str, Any], where: str) -> None:
+    if not (row["ops"] and row["dtypes"]):
+        raise UsageError(f"{where}: it is for no {'dtype' if row['ops'] else 'op'}")
+    if len(row["grid"]) != 3:
+        raise UsageError(f"{where}: grid has {len(row['grid'])} expressions, not three")
+    if unknown := [op for op in row["ops"] if op not in ops()]:
+        raise UsageError(f"{where}: no op {', '.join(unknown)} in ops.toml", hint=f"one of {', '.join(ops())}")
+
+
+def specs_of(row: Mapping[str, Any], source: str, target: str | None, policy: Policy | None = None) -> list[EntrySpec]:
+    """The entries of one row for a source: one for each op, value of `each` and dtype. A row with `sizes` gives two
+    instead: the first has the sizes compiled in, the second takes any sizes. The second is left out if the row's
+    conditions allow only these sizes (`C == BC + BR`). `only` keeps one of the two: "sized" or "any". The symbol is
+    `<op>[_<variant>][_<sizes>]_<dtype>`. Raises UsageError."""
+    if source not in row.get("sources", _unnamed(source)):
+        return []
+    return [
+        spec
+        for op in row["ops"]
+        for values in _choices(row.get("each", {}))
+        for spec in _specs(_filled(row, op, values), source, target, policy)
+    ]
+
+
+def _unnamed(source: str) -> Sequence[str]:
+    """The sources of a row that names none: every one that takes such rows."""
+    known = registered().get(source)
+    return () if known is not None and known.named_rows else (source,)
+
+
+def _choices(each: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
+    for chosen in itertools.product(*each.values()):
+        yield dict(zip(each, chosen, strict=True))
+
+
+def _filled(row: Mapping[str, Any], op: str, values: Mapping[str, int]) -> dict[str, Any]:
+    """The row for one op and one value of each constant in `each`. Names in braces are replaced by these values."""
+    named = {"op": op, **values}
+
+    def fill(value: str) -> str:
+        return re.sub(r"\{(\w+)\}", lambda match: str(named.get(match[1], match[0])), value)
+
+    filled = {key: fill(value) if isinstance(value, str) else value for key, value in row.items()}
+    filled |= {key: [fill(value) for value in row[key]] for key in ("where", "grid") if key in row}
+    return filled | {"op": op, "constants": {**values, **row.get("constants", {})}}
+
+
+def _specs(row: Mapping[str, Any], source: str, target: str | None, policy: Policy | None) -> Iterator[EntrySpec]:
+    constants: Mapping[str, int] = row["constants"]
+    variant = row.get("variant", "x".join(map(str, constants.values())))
+    x, y, z = row["grid"]
+    hints = row.get("hints", {})
+    if hints and target is not None:
+        hints = {target: hints}
+    if wanted := hints_by_target(hints):
+        raise UsageError(f"hints is {hints!r}, not {wanted}")
+    fixed: Mapping[str, int] = row.get("sizes", {})
+    made = _made(row, fixed, constants)
+    cost = _cost(row, policy)
+    for dtype, sizes in itertools.product(row["dtypes"], made):
+        named = "_".join(f"{dim}{size}" for dim, size in sizes.items())
+        yield EntrySpec(
+            symbol="_".join(filter(None, (row["op"], variant, named, dtype))),
+            op=row["op"],
+            source=source,
+            dtype=dtype,
+            constants=constants,
+            aligned=_aligned(row),
+            where=tuple(row.get("where", ())),
+            grid=(x, y, z),
+            hints=hints,
+            multiples=row.get("multiples", {}),
+            kernel=row.get("kernel", ""),
+            targets=(target,) if target else (),
+            sizes=sizes,
+            contiguous=tuple(row.get("contiguous", ())),
+            cost=cost,
+        )
+
+
+def _made(
+    row: Mapping[str, Any], fixed: Mapping[str, int], constants: Mapping[str, int]
+) -> Sequence[Mapping[str, int]]:
+    """The compiled-in sizes of each entry that a row gives."""
+    only = row.get("only")
+    if fixed.keys() <= _pinned(row.get("where", ()), constants):
+        if only is not None:
+            raise UsageError(f"only is {only!r}, but the row gives one entry", hint="leave it out")
+        return [fixed]
+    return {"sized": [fixed], "any": [{}], None: [fixed, {}]}[only]
+
+
+def _aligned(row: Mapping[str, Any]) -> tuple[str, ...]:
+    named = row.get("aligned", ())
+    if list(named) != [ALL_ARRAYS]:
+        return tuple(named)
+    return tuple(p.name for p in ops()[row["op"]].params if p.dims and p.dtype != "i32")
+
+
+def _cost(row: Mapping[str, Any], policy: Policy | None) -> TileCost | None:
+    """The condition that the row's tile is the cheapest. The tile is BM x BN, or BM x (BN + BR) for split-N."""
+    if "tiles" not in row and "rounds" not in row:
+        return None
+    if policy is None:
+        raise UsageError("tiles and rounds need a [policy], which this table lacks")
+    constants = row["constants"]
+    tile = (constants["BM"], constants["BN"] + constants.get("BR", 0))
+    if "tiles" in row:
+        return policy.cost(row["tiles"], tile, row.get("rounds", 0))
+    return TileCost(policy.sms, ((*tile, 1),), row["rounds"])
+
+
+def _pinned(conditions: Sequence[str], constants: Mapping[str, int]) -> set[str]:
+    """The dimensions for which the conditions allow only one size, such as `C == BC + BR`."""
+    sides = (condition.partition(" == ") for condition in conditions)
+    return {dim for dim, _, size in sides if size and constants.keys() >= set(re.findall(r"[A-Za-z_]\w*", size))}

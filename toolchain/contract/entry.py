@@ -1,0 +1,350 @@
+"""EntrySpec: everything that a caller must know about an exported symbol, and the launch checks that follow from it.
+
+`ops.toml` has the signature of each op: parameter names, dtypes, dimension symbols. The tables that entries.py reads
+add the entries: a symbol, its dtype, the constants baked into it, its assumptions about the arguments, and its grid.
+The calling convention is cuTile Python's `cutile_python_v2`: an array of rank n is passed as a pointer, n sizes (int32)
+and n strides (int32, in elements); a scalar is passed by value; constants are not passed.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ..errors import LaunchError, UsageError
+from ..tables import Check, check_keys, flag, header, is_table, pairs, place, read_table, text, texts
+from .policy import TileCost
+from .targets import targets
+
+CALLING_CONVENTION = "cutile_python_v2"
+DTYPES = ("f32", "tf32", "f16", "bf16")  # of an entry; tf32 is f32 storage with tf32 tensor-core inputs
+ALIGNMENT = 16  # bytes: base address and outer strides of an entry's `aligned` parameters are multiples of it
+ITEMSIZE = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "i32": 4}
+PARAM_DTYPES = ("T", "f32", "f16", "bf16", "i32")  # of a parameter in ops.toml
+
+OPS = Path(__file__).parent / "ops.toml"
+# The keys of an op; the head of ops.toml explains them.
+OP_KEYS: Mapping[str, Check] = {
+    "doc": text, "products": flag, "inputs": texts, "outputs": texts, "scalars": texts, "pdl_reads": texts,
+    "updates": texts, "aliases": pairs, "static": texts,
+}  # fmt: skip
+
+LONGEST = 500  # characters of an expression: three times the longest in use, and too few to nest beyond Python's limit
+
+_PARAM = re.compile(r"(?P<name>\w+): (?P<dtype>\w+)(\[(?P<dims>\w+(, \w+)*)\])?")
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter of an op. `dims` is empty for a scalar. `dtype` may be `T`, the entry's storage dtype."""
+
+    name: str
+    dtype: str
+    dims: tuple[str, ...]
+    role: Literal["input", "output", "scalar"]
+
+    @classmethod
+    def parse(cls, text: str, role: Literal["input", "output", "scalar"]) -> Param:
+        match = _PARAM.fullmatch(text)
+        if match is None or (role == "scalar") != (match["dims"] is None):
+            wanted = "name: dtype" if role == "scalar" else "name: dtype[DIM, DIM]"
+            raise UsageError(f"ops.toml: {text!r} is not a valid {role} parameter", hint=f"write {wanted!r}")
+        if match["dtype"] not in PARAM_DTYPES:
+            raise UsageError(
+                f"ops.toml: {text!r} has the unknown dtype {match['dtype']}", hint=f"one of {', '.join(PARAM_DTYPES)}"
+            )
+        dims = tuple(match["dims"].split(", ")) if match["dims"] else ()
+        return cls(match["name"], match["dtype"], dims, role)
+
+    def storage(self, entry_dtype: str) -> str:
+        """The dtype in memory for an entry of `entry_dtype`: f32, f16, bf16 or i32."""
+        dtype = entry_dtype if self.dtype == "T" else self.dtype
+        return "f32" if dtype == "tf32" else dtype
+
+
+@dataclass(frozen=True)
+class OpSpec:
+    """An op's signature, with its parameters in ABI order. `products`: it multiplies matrices, so tf32 differs from
+    f32. `pdl_reads`: the arrays that its kernels may read before they wait for the previous launch. `updates`: the
+    outputs that are also read, or of which a part stays unchanged. `aliases`: pairs of an input and an output that may
+    be the same array. `static`: dimensions whose size is a constant of every entry, and part of the arrays' types."""
+
+    name: str
+    params: tuple[Param, ...]
+    doc: str
+    products: bool
+    pdl_reads: tuple[str, ...] = ()
+    updates: tuple[str, ...] = ()
+    aliases: frozenset[tuple[str, str]] = frozenset()
+    static: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if unknown := set(self.pdl_reads) - {p.name for p in self.params if p.dims}:
+            raise UsageError(f"ops.toml: {self.name}: pdl_reads names no array: {', '.join(sorted(unknown))}")
+        if unknown := set(self.updates) - {p.name for p in self.params if p.role == "output"}:
+            raise UsageError(f"ops.toml: {self.name}: updates names no output: {', '.join(sorted(unknown))}")
+        roles = {p.name: p.role for p in self.params if p.dims}
+        if odd := [pair for pair in self.aliases if [roles.get(name) for name in pair] != ["input", "output"]]:
+            raise UsageError(f"ops.toml: {self.name}: aliases has {odd[0]}: not an input and an output of it")
+        if unknown := set(self.static) - {dim for p in self.params for dim in p.dims}:
+            raise UsageError(f"ops.toml: {self.name}: static names no dimension: {', '.join(sorted(unknown))}")
+
+    @property
+    def outputs(self) -> tuple[Param, ...]:
+        return tuple(p for p in self.params if p.role == "output")
+
+    def dtype_in(self, dtype: str) -> str:
+        """The dtype of the entries that a model in `dtype` launches. tf32 only changes how matrices are multiplied: the
+        other ops of a tf32 model run in f32, and so does an op whose arrays have dtypes of their own."""
+        if not any(param.dtype == "T" for param in self.params):
+            return "f32"
+        return "f32" if dtype == "tf32" and not self.products else dtype
+
+    @property
+    def signature(self) -> list[str]:
+        """Its parameters in words, in ABI order. A kernel is compiled for exactly these."""
+        return [
+            f"{'pdl_reads ' * (p.name in self.pdl_reads)}{p.role} {p.name}: {p.dtype}[{', '.join(p.dims)}]"
+            for p in self.params
+        ]
+
+
+@functools.cache
+def ops() -> Mapping[str, OpSpec]:
+    """All ops of `ops.toml` by name. Raises UsageError that begins with the file and line of an op that is wrong."""
+    return {name: _op(name, row) for name, row in read_table(OPS).items()}
+
+
+def _op(name: str, row: Any) -> OpSpec:
+    where = place(OPS, header(name))
+    if wanted := is_table(row):
+        raise UsageError(f"{where}: {name} is {row!r}, not {wanted}")
+    check_keys(row, OP_KEYS, f"{where}: {name}", [key for key in OP_KEYS if key != "doc"])
+    roles: tuple[tuple[str, Literal["input", "output", "scalar"]], ...] = (
+        ("inputs", "input"), ("outputs", "output"), ("scalars", "scalar"))  # fmt: skip
+    params: list[Param] = []
+    try:
+        for key, role in roles:
+            for written in row.get(key, ()):
+                where = place(OPS, header(name), written)
+                params.append(Param.parse(written, role))
+        where = place(OPS, header(name))
+        return OpSpec(
+            name, tuple(params), row["doc"], row.get("products", False), tuple(row.get("pdl_reads", ())),
+            tuple(row.get("updates", ())), frozenset((first, second) for first, second in row.get("aliases", ())),
+            tuple(row.get("static", ())),
+        )  # fmt: skip
+    except UsageError as error:
+        raise UsageError(f"{where}: {error.args[0].removeprefix('ops.toml: ')}", hint=error.hint) from error
+
+
+@dataclass(frozen=True)
+class EntrySpec:
+    """One exported symbol of a kernel source.
+
+    `constants`: what was baked in (tile sizes). `aligned`: the array parameters whose base address and outer strides
+    must be multiples of 16 bytes. `contiguous`: those whose base address must be such a multiple and whose elements
+    must have no gaps between them; their rows may then begin at any address. `multiples`: dimension symbols that must
+    be multiples of a number; the compiler relies on it. `where`: conditions on dimension symbols, such as "D == 64",
+    which may use `cdiv`, `min` and `max` (see below) and are the same on every device. `cost`: the entry is taken only
+    if its tile is the cheapest. `grid`: three expressions in dimension symbols, constants, these functions and `SMS`
+    (the device's multiprocessors). `hints`: compiler hints by target (or "default"): occupancy, num_ctas,
+    num_worker_warps, latency. `kernel`: the kernel's name in its source, if it is not the op's. `targets`: those that
+    it is compiled for; an empty tuple means all. `sizes`: dimension symbols with a single size, which is compiled in.
+    """
+
+    symbol: str
+    op: str
+    source: str
+    dtype: str
+    constants: Mapping[str, int] = field(default_factory=dict)
+    aligned: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    grid: tuple[str, str, str] = ("1", "1", "1")
+    hints: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    multiples: Mapping[str, int] = field(default_factory=dict)
+    kernel: str = ""
+    targets: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    contiguous: tuple[str, ...] = ()
+    cost: TileCost | None = None
+
+    def __post_init__(self) -> None:
+        if self.op not in ops():
+            raise UsageError(f"{self.symbol}: no op {self.op!r} in ops.toml", hint=f"one of {', '.join(ops())}")
+        if self.dtype not in DTYPES:
+            raise UsageError(f"{self.symbol}: dtype {self.dtype!r} is not one of {', '.join(DTYPES)}")
+        if unknown := {*self.targets, *(self.hints.keys() - {"default"})} - targets().keys():
+            raise UsageError(f"{self.symbol}: no target {', '.join(sorted(unknown))}")
+        arrays = {p.name for p in self.params if p.dims}
+        if unknown := set(self.aligned) - arrays:
+            raise UsageError(f"{self.symbol}: aligned names no array parameter: {', '.join(sorted(unknown))}")
+        if unknown := set(self.contiguous) - arrays:
+            raise UsageError(f"{self.symbol}: contiguous names no array parameter: {', '.join(sorted(unknown))}")
+        dims = {d for p in self.params for d in p.dims}
+        if unknown := set(self.multiples) - dims:
+            raise UsageError(f"{self.symbol}: multiples names no dimension: {', '.join(sorted(unknown))}")
+        if low := [f"{dim} = {step}" for dim, step in self.multiples.items() if step < 1]:
+            raise UsageError(f"{self.symbol}: multiples has {', '.join(low)}: it must be at least 1")
+        if unknown := set(self.sizes) - dims:
+            raise UsageError(f"{self.symbol}: sizes names no dimension: {', '.join(sorted(unknown))}")
+        if odd := [dim for dim, size in self.sizes.items() if size < 1 or size % self.multiples.get(dim, 1)]:
+            raise UsageError(f"{self.symbol}: sizes has {odd[0]} = {self.sizes[odd[0]]}, which it could not take")
+        names = dims | set(self.constants)
+        for said, more in (*((said, set()) for said in self.where), *((said, {"SMS"}) for said in self.grid)):
+            if missing := expression_names(said) - names - more:
+                raise UsageError(f"{self.symbol}: {said!r} uses unknown {', '.join(sorted(missing))}")
+
+    @property
+    def op_spec(self) -> OpSpec:
+        return ops()[self.op]
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        return self.op_spec.params
+
+    def bind(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """Dimension symbols to sizes, from each array parameter's shape. Raises LaunchError on a mismatch."""
+        bound: dict[str, int] = {}
+        owner: dict[str, str] = {}
+        for param in self.params:
+            if not param.dims:
+                continue
+            shape = shapes[param.name]
+            if len(shape) != len(param.dims):
+                raise LaunchError(
+                    f"{self.symbol}: {param.name} has rank {len(shape)}, wants {len(param.dims)} "
+                    f"({', '.join(param.dims)})"
+                )
+            for dim, size in zip(param.dims, shape, strict=True):
+                if bound.setdefault(dim, size) != size:
+                    raise LaunchError(
+                        f"{self.symbol}: {dim} is {bound[dim]} in {owner[dim]} but {size} in {param.name}"
+                    )
+                owner.setdefault(dim, param.name)
+        return bound
+
+    def unmet(
+        self,
+        dims: Mapping[str, int],
+        misaligned: frozenset[str] = frozenset(),
+        gapped: frozenset[str] = frozenset(),
+    ) -> str | None:
+        """The reason why this entry does not fit arguments of `dims`, or None if it fits. `misaligned`: the array
+        parameters whose address or strides are not multiples of 16 bytes. `gapped`: those that have gaps, or whose
+        address is not such a multiple."""
+        for name in self.aligned:
+            if name in misaligned:
+                return f"{name} must be aligned to {ALIGNMENT} bytes in address and strides"
+        for name in self.contiguous:
+            if name in gapped:
+                return f"{name} must be without gaps, at a multiple of {ALIGNMENT} bytes"
+        for name, step in self.multiples.items():
+            if dims[name] % step:
+                return f"{name} must be a multiple of {step}"
+        # A constant with a dimension's name is that dimension's size: with another size the grid would differ.
+        for name, size in (*self.sizes.items(), *self.constants.items()):
+            if dims.get(name, size) != size:
+                return f"{name} must be {size}"
+        names = {**self.constants, **dims}
+        if why := next((f"{text} does not hold" for text in self.where if not evaluate(text, names)), None):
+            return why
+        if self.cost is None:
+            return None
+        rows, columns = self.op_spec.outputs[0].dims[-2:]
+        return self.cost.unmet(dims[rows], dims[columns])
+
+    def grid_for(self, dims: Mapping[str, int], sms: int) -> tuple[int, int, int]:
+        """The launch grid in blocks. An output of size zero gives a zero in the grid, and then nothing is launched."""
+        names = {**self.constants, **dims, "SMS": sms}
+        x, y, z = (int(evaluate(text, names)) for text in self.grid)
+        return x, y, z
+
+    def runs_on(self, target: str | None) -> bool:
+        """True if it is compiled for a target; the interpreter (None) runs every entry."""
+        return not self.targets or target is None or target in self.targets
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> EntrySpec:
+        x, y, z = row["grid"]
+        fields: dict[str, Any] = dict(row)
+        fields.update(
+            aligned=tuple(row["aligned"]), where=tuple(row["where"]), grid=(x, y, z), targets=tuple(row["targets"]),
+            contiguous=tuple(row.get("contiguous", ())),
+            cost=TileCost.from_json(row["cost"]) if row.get("cost") else None,
+        )  # fmt: skip
+        return cls(**fields)
+
+
+# A tiny, safe expression language for `where` and `grid`: integers, names, + - * // %, comparisons, three functions.
+_BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+}  # fmt: skip
+_COMPARE: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt,
+    ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
+
+
+def cdiv(a: int, b: int) -> int:
+    """a / b, rounded up."""
+    return -(-a // b)
+
+
+_FUNCTIONS: dict[str, Callable[..., int]] = {"cdiv": cdiv, "min": min, "max": max}
+
+
+@functools.cache
+def _parse(text: str) -> ast.expr:
+    if len(text) > LONGEST:
+        raise UsageError(f"{text[:40]!r}... is an expression of {len(text)} characters, more than {LONGEST}")
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        raise UsageError(f"{text!r} is not an expression: {error.msg}") from error
+
+
+def expression_names(text: str) -> set[str]:
+    """The names that an expression reads, without functions."""
+    return {n.id for n in ast.walk(_parse(text)) if isinstance(n, ast.Name)} - set(_FUNCTIONS)
+
+
+def evaluate(text: str, names: Mapping[str, int]) -> int:
+    """The value of an expression over `names`. Raises UsageError for anything outside the small language, and for a
+    division by zero."""
+
+    def value(node: ast.expr) -> int:
+        match node:
+            case ast.Constant(value=int(number)):
+                return number
+            case ast.Name(id=name) if name in names:
+                return names[name]
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+                return _BINARY[type(op)](value(left), value(right))
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARE:
+                return _COMPARE[type(op)](value(left), value(right))
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
+                numbers = [value(arg) for arg in args]
+                try:
+                    return _FUNCTIONS[name](*numbers)
+                except TypeError as error:  # a wrong number of arguments
+                    raise UsageError(f"{text!r}: {ast.unparse(node)!r}: {error}") from error
+            case _:
+                raise UsageError(f"{text!r}: cannot evaluate {ast.unparse(node)!r}")
+
+    try:
+        return value(_parse(text))
+    except ZeroDivisionError as error:
+        used = {name: names[name] for name in sorted(expression_names(text) & names.keys())}
+        sizes = ", ".join(f"{name}={number}" for name, number in used.items())
+        raise UsageError(f"{text!r} divides by zero" + (f" where {sizes}" if sizes else "")) from error

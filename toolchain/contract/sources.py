@@ -1,0 +1,94 @@
+"""Kernel sources: their interface, and finding them by their registered names.
+
+A source is a package with an object `SOURCE`. sources.toml lists the packages by name, so that nothing here imports a
+kernel, and adding a source means adding a line there.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, cast
+
+from ..errors import UsageError
+from ..tables import Check, check_keys, flag, header, is_table, place, read_table, text
+from .artifact import Artifact
+from .entry import EntrySpec
+from .targets import BYTECODE
+
+
+class Source(Protocol):
+    """A kernel source: the type of a package's `SOURCE`."""
+
+    name: str
+
+    def entries(self) -> list[EntrySpec]:
+        """Its entries in order of preference: a launch takes the first that fits."""
+        ...
+
+    def artifact(self, spec: EntrySpec, version: str = BYTECODE) -> Artifact:
+        """The code of one entry. `version`: the version of Tile IR bytecode; a source of PTX ignores it. Raises
+        SourceError."""
+        ...
+
+    def fingerprint(self, spec: EntrySpec) -> str:
+        """A text that changes whenever the artifact may change. It is part of the key in the compile cache."""
+        ...
+
+
+@dataclass(frozen=True)
+class Registered:
+    """What sources.toml says of a source; see there."""
+
+    package: str
+    named_rows: bool = False
+    borrows: str = ""
+
+
+TABLE = Path(__file__).parent / "sources.toml"
+KEYS: Mapping[str, Check] = {"package": text, "named_rows": flag, "borrows": text}
+
+
+@functools.cache
+def registered() -> Mapping[str, Registered]:
+    """The registered sources by name. Raises UsageError that begins with the file and line of a wrong one."""
+    return read_sources(TABLE)
+
+
+def read_sources(path: Path) -> Mapping[str, Registered]:
+    """The sources in a file such as sources.toml. Raises UsageError."""
+    found: dict[str, Registered] = {}
+    for name, row in read_table(path).items():
+        if isinstance(row, str):
+            found[name] = Registered(row)
+            continue
+        where = f"{place(path, header(name))}: {name}"
+        if wanted := is_table(row):
+            raise UsageError(f"{where} is {row!r}, not a package or {wanted}")
+        check_keys(row, KEYS, where, ("named_rows", "borrows"))
+        found[name] = Registered(**row)
+    for name, source in found.items():
+        if source.borrows and (source.borrows == name or source.borrows not in found):
+            raise UsageError(f"{place(path, header(name))}: {name} borrows from {source.borrows!r}, no other source")
+    return found
+
+
+def packages() -> Mapping[str, str]:
+    """The registered sources: name to package."""
+    return {name: source.package for name, source in registered().items()}
+
+
+@functools.cache
+def load_source(package: str) -> Source:
+    """The kernel source in a package, by the package's name. Raises UsageError if the package is not a source."""
+    try:
+        return cast("Source", importlib.import_module(package).SOURCE)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise UsageError(f"no kernel source {package!r}: there is no such package") from error
+    except AttributeError as error:
+        raise UsageError(f"{package} is not a kernel source: it has no SOURCE") from error
