@@ -12,24 +12,31 @@ try:
 
     from .cli import (
         assemble,
+        bisect,
         cache,
         compile,
         completion,
         cute_opt,
         cute_run,
         diff,
+        disassemble,
         doctor,
         draw_layout,
         export_cpp,
         fmt,
         generate,
         inspect,
+        interpret,
+        licences,
         matrix,
+        pack,
         provenance,
         report,
         reproduce,
+        sbom,
         stack,
         tune,
+        unpack,
         verify,
         verify_bundle,
     )  # fmt: skip
@@ -57,8 +64,9 @@ exit codes:
 
 
 COMMANDS = (
-    compile, tune, assemble, verify, fmt, inspect, diff, cute_opt, cute_run, draw_layout, export_cpp, verify_bundle,
-    generate, matrix, doctor, report, reproduce, cache, provenance, stack, completion,
+    compile, tune, assemble, disassemble, verify, interpret, fmt, inspect, diff, bisect, cute_opt, cute_run,
+    draw_layout, export_cpp, pack, unpack, verify_bundle, generate, matrix, doctor, report, reproduce, cache, sbom,
+    provenance, licences, stack, completion,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 

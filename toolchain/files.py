@@ -14,6 +14,14 @@ from pathlib import Path
 from .errors import UsageError
 
 
+def read_named(path: Path) -> bytes:
+    """What is in a file that the user named. Raises UsageError if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
 def check_makable(folder: Path) -> None:
     """Raises UsageError if `folder` cannot be created or written to. Called before the work whose results go there."""
     nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())

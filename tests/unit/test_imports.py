@@ -30,6 +30,44 @@ def test_our_imports_have_no_circle() -> None:
     require_no_circle(*PACKAGES)
 
 
+def folder_arrows(*packages: str) -> dict[str, dict[str, set[str]]]:
+    """For each folder at any depth: which of what lies directly in it imports which other. A folder in it counts as
+    one, with all that it holds."""
+    graph = grimp.build_graph(*packages, cache_dir=None)
+    arrows: dict[str, dict[str, set[str]]] = {}
+    for importer in graph.modules:
+        for imported in graph.find_modules_directly_imported_by(importer):
+            near, far = importer.split("."), imported.split(".")
+            depth = next((i for i, (a, b) in enumerate(zip(near, far, strict=False)) if a != b), 0)
+            if depth:  # both lie in one folder; a folder's own module imports what lies in it
+                near_in, far_in = (".".join(parts[: depth + 1]) for parts in (near, far))
+                arrows.setdefault(".".join(near[:depth]), {}).setdefault(near_in, set()).add(far_in)
+    return arrows
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_folder_imports_another_in_a_circle_at_any_depth(package: str) -> None:
+    for arrows in folder_arrows(package).values():
+        TopologicalSorter(arrows).prepare()
+
+
+def test_a_circle_of_folders_is_found_where_no_modules_make_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in {
+        "": "", "deep": "", "deep.one": "", "deep.two": "", "deep.one.a": "from ..two.b import B\n",
+        "deep.two.b": "B = 1\n", "deep.two.c": "from ..one.d import D\n", "deep.one.d": "D = 1\n",
+    }.items():  # fmt: skip
+        path = tmp_path.joinpath("rooms", *filter(None, name.split(".")))
+        file = path.with_suffix(".py") if name[-1:] in "abcd" and "." in name[5:] else path / "__init__.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    require_no_circle("rooms")
+    with pytest.raises(CycleError, match=r"rooms\.deep\.one"):
+        TopologicalSorter(folder_arrows("rooms")["rooms.deep"]).prepare()
+
+
 def drawn_arrows() -> set[tuple[str, str]]:
     """The arrows of the import picture in docs/architecture.md: (importer, imported)."""
     (picture,) = re.findall(r"```mermaid\n(.*?)```", (ROOT / "docs/architecture.md").read_text(), re.DOTALL)

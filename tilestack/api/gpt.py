@@ -18,10 +18,10 @@ from gpt.sampling import Sampling
 from gpt.text import Request, Writer
 from gpt.tokenizer import Tokenizer, decode, load_tokenizer
 from toolchain.contract.entry import DTYPES
+from toolchain.contract.sources import packages
 from toolchain.errors import UsageError
 from toolchain.runtime import open_executor
 
-from ..cli.common.options import SOURCES
 from .kernels import Kernels
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class GPT:
         source: str = "mlir", on: str = "auto", bundle: str | Path | None = None,
     ) -> None:  # fmt: skip
         """See `from_pretrained`, which reads the first three from a checkpoint."""
-        for what, value, known in (("dtype", dtype, DTYPES), ("source", source, tuple(SOURCES))):
+        for what, value, known in (("dtype", dtype, DTYPES), ("source", source, tuple(packages()))):
             if value not in known:
                 raise UsageError(f"no {what} {value!r}", hint=f"one of {', '.join(known)}")
         self.config, self.tokenizer, self.dtype, self.source = config, tokenizer, dtype, source

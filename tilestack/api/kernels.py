@@ -16,10 +16,9 @@ from gpt.weights import Weights
 from toolchain.bundles.bundle import Bundle
 from toolchain.compiling.progress import progress_bar
 from toolchain.contract.entry import EntrySpec
+from toolchain.contract.sources import packages
 from toolchain.errors import UsageError
 from toolchain.runtime import Executor, Launcher
-
-from ..cli.common.options import SOURCES
 
 USUAL = Path("build/bundle")
 
@@ -80,7 +79,7 @@ class Kernels:
                 hint="name one with --bundle",
             )
         return entries_used(
-            SOURCES[self._source], target, self._executor.sms, self._config, self._tensors, self._dtype, uses
+            packages()[self._source], target, self._executor.sms, self._config, self._tensors, self._dtype, uses
         )
 
     def _compiled(self) -> Bundle:
@@ -92,7 +91,7 @@ class Kernels:
 
         target = self._executor.target
         wanted = [targets.targets()[target]] if target else []
-        entries = [(SOURCES[spec.source], spec) for spec in self._entries.values()]
+        entries = [(packages()[spec.source], spec) for spec in self._entries.values()]
         with progress_bar() as progress:
             outcome = pipeline.compile_entries(
                 entries, wanted, Cache(knobs.cache_dir()), jobs=knobs.jobs(), progress=progress

@@ -10,6 +10,7 @@ from toolchain.bundles.bundle import Bundle, BundleEntry
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.targets import BYTECODE
 from toolchain.errors import LaunchError, UsageError
+from toolchain.files import read_named
 from toolchain.runtime.layout import layout
 
 from . import parameters as signatures
@@ -53,11 +54,11 @@ def load(source: Any, entry: str | None = None) -> Kernel:
 def _of_file(path: Path, name: str | None) -> Entry:
     with packages_for("reading Tile IR"):
         from toolchain.tileir import bytecode
+        from toolchain.tileir.loading import modules_of
 
-        from ..cli.verify import load_all
         from .reading import parameters
 
-    modules = load_all(path)
+    modules = modules_of(read_named(path), str(path), path)
     named = [(symbol, module) for module in modules for symbol in module.entries]
     symbols = [symbol for symbol, _ in named]
     at = symbols.index(_chosen(str(path), symbols, name))

@@ -14,8 +14,8 @@ from toolchain.contract.targets import BYTECODE
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
 
+from .common.modules import load
 from .common.options import SOURCES, STREAM, command, emit, source_name
-from .verify import load
 
 if TYPE_CHECKING:
     from toolchain.compiling.emit import Form

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from toolchain.errors import ConformanceError, UsageError
 
 from .common.options import SOURCES, add_json, command, positive, print_json, seed
-from .reproduce import add_plan
+from .matrix_plan import add_plan
 
 if TYPE_CHECKING:
     from conformance.filters import Filter

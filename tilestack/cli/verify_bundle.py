@@ -1,4 +1,4 @@
-"""`pack`, `unpack` and `verify-bundle`: bundles that are given away, and whether they are what they say."""
+"""`verify-bundle`: whether a published bundle is what its sources make."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolchain import knobs
 from toolchain.compiling.progress import progress_bar
 from toolchain.errors import BundleError, UsageError
 
-from .common.options import SOURCES, STREAM, add_json, as_file, command, emit, print_json
+from .common.options import SOURCES, add_json, as_file, command, print_json
 
 if TYPE_CHECKING:
     from toolchain.bundles.bundle import Bundle
@@ -30,20 +30,6 @@ VERIFY = """\
 
 
 def add(commands: Any) -> None:
-    made = command(
-        commands, "pack", pack, "make one file of a bundle, the same bytes each time",
-        "  tilestack pack build/bundle -o bundle.tar.xz\n",
-    )  # fmt: skip
-    made.add_argument("bundle", type=Path, help="a bundle's folder")
-    made.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="the archive, a .tar.xz; - is standard output"
-    )
-    made = command(
-        commands, "unpack", unpack, "make a bundle of a file that `pack` made, each file checked",
-        "  tilestack unpack bundle.tar.xz -o build/bundle\n",
-    )  # fmt: skip
-    made.add_argument("archive", type=Path, help="what `tilestack pack` made; - is standard input")
-    made.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the bundle's folder")
     made = command(commands, "verify-bundle", verify, "make a published bundle again and compare every file", VERIFY)
     made.add_argument("bundle", type=Path, help="a bundle's folder, or what `tilestack pack` made of it")
     made.add_argument("--only", nargs="+", default=[], metavar="ENTRY", help="only these, as SYMBOL or SOURCE/SYMBOL")
@@ -51,31 +37,6 @@ def add(commands: Any) -> None:
     made.add_argument("--jobs", type=int, help="how many compiles run at once (default: the CPU cores)")
     made.add_argument("--files", action="store_true", help="list the files that match, too")
     add_json(made)
-
-
-def pack(args: argparse.Namespace) -> int:
-    from toolchain.bundles import archive
-
-    if args.output == STREAM:
-        with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
-            whole = Path(folder, f"bundle{archive.SUFFIX}")
-            print(f"{archive.pack(args.bundle, whole)}  -", file=sys.stderr)
-            emit(None, whole.read_bytes())
-        return 0
-    if not args.output.name.endswith(archive.SUFFIX):
-        raise UsageError(f"{args.output}: the archive's name ends in {archive.SUFFIX}")
-    sha256 = archive.pack(args.bundle, args.output)
-    print(f"{sha256}  {args.output}")
-    return 0
-
-
-def unpack(args: argparse.Namespace) -> int:
-    from toolchain.bundles import archive
-
-    with as_file(args.archive) as whole:
-        bundle = archive.unpack(whole, args.output)
-    print(f"{args.output}: {len(bundle.entries)} entries for {', '.join(bundle.targets) or 'no target'}")
-    return 0
 
 
 def verify(args: argparse.Namespace) -> int:

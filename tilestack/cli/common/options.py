@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from toolchain.contract.sources import packages
 from toolchain.errors import UsageError
-from toolchain.files import write_whole
+from toolchain.files import read_named, write_whole
 
 SOURCES = packages()
 
@@ -60,10 +60,12 @@ STREAM = Path("-")  # standard input where a file is read, standard output where
 
 def read(path: Path) -> bytes:
     """A file the user named, or standard input. Raises UsageError."""
+    if path != STREAM:
+        return read_named(path)
     try:
-        return sys.stdin.buffer.read() if path == STREAM else path.read_bytes()
+        return sys.stdin.buffer.read()
     except OSError as error:
-        _cannot(path, "read", error)
+        _cannot("standard input", "read", error)
 
 
 def read_text(path: Path) -> str:
@@ -120,9 +122,8 @@ def emit(path: Path | None, data: bytes) -> None:
     except BrokenPipeError:  # nobody reads on: not an error of the file
         raise
     except OSError as error:
-        _cannot(Path("standard output"), "written", error)
+        _cannot("standard output", "written", error)
 
 
-def _cannot(path: Path, what: str, error: OSError) -> NoReturn:
-    name = shown(path) if what == "read" else path
+def _cannot(name: object, what: str, error: OSError) -> NoReturn:
     raise UsageError(f"{name} cannot be {what}: {error.strerror or error}") from error

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from toolchain.knobs import ROOT
 from toolchain.tileir import bytecode
 
 from ..conftest import Run
+
+GELU = ROOT / "kernels_mlir" / "gelu.mlir"
 
 
 @pytest.mark.parametrize(
@@ -63,3 +66,22 @@ def test_a_dry_run_writes_nothing(run: Run, add_one: Path, tmp_path: Path) -> No
     command = f"tilestack assemble {add_one} --emit bytecode --bytecode 13.4 -o {tmp_path / 'out'}\n"
     assert ran == (0, command, "")
     assert [path.name for path in tmp_path.iterdir()] == ["add_one.mlir"]
+
+
+def test_an_entry_of_a_source_is_assembled(run: Run, tmp_path: Path) -> None:
+    assert run("assemble", "--entry", "gelu_1024_f16", "--bytecode", "13.2", "-o", tmp_path / "k").code == 0
+    data = (tmp_path / "k").read_bytes()
+    assert bytecode.version_of(data) == (13, 2)
+    assert list(bytecode.read(data).entries) == ["gelu_1024_f16"]
+
+
+def test_assemble_wants_one_input_and_a_known_version(run: Run, add_one: Path, tmp_path: Path) -> None:
+    assert run("assemble").code == 2
+    assert run("assemble", add_one, "--entry", "gelu_1024_f16").code == 2
+    assert "no entry 'gelu'" in run("assemble", "--entry", "gelu").err
+    for version in ("12.0", "x"):
+        assert "one of 13.1" in run("assemble", add_one, "--bytecode", version).err
+    assert "no target sm_1\n" in run("assemble", add_one, "--target", "sm_1").err
+    assert "one target" in run("assemble", add_one, "--target", "all").err
+    ran = run("assemble", add_one, "-o", tmp_path / "no" / "folder")
+    assert ran.code == 2 and "cannot be written: No such file or directory" in ran.err

@@ -1,10 +1,8 @@
-"""`matrix plan` and `reproduce` on the command line."""
+"""`tilestack reproduce`."""
 
 from __future__ import annotations
 
-import json
 import subprocess
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,27 +13,8 @@ from gpt.conformance.models import forward_cases
 from gpt.launches import DryExecutor, continue_texts, forward_passes, launched
 from tilestack.__main__ import main, parser
 from tilestack.api.selection import with_borrowed
-from tilestack.cli import reproduce as planning
 from tilestack.cli.compile import chosen_entries
 from toolchain.contract.sources import packages
-
-
-def test_a_plan_is_printed_and_appended_for_the_jobs_that_follow(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output, summary = tmp_path / "output", tmp_path / "summary"
-    output.write_text("before=1\n")
-    words = ["--changed", "ci/gate.toml", "--github-output", str(output), "--summary", str(summary)]
-    assert main(["matrix", "plan", *words, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["estimate"]["jobs"] == 2
-    assert output.read_text().startswith("before=1\ncompile={")
-    assert "| `ci/gate.toml` | gate |" in summary.read_text()
-
-
-def test_a_plan_needs_a_checkout(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "CHECKOUT", False)
-    assert main(["matrix", "plan"]) == 2
-    assert "next: clone" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("codes", "ran", "ends"), [([0, 9], 2, 9), ([4, 0], 1, 4), ([0, 0], 2, 0)])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tilestack.cli.verify import load
+from tilestack.cli.common.modules import load
 from toolchain.errors import SourceError
 from toolchain.knobs import ROOT
 from toolchain.tileir.compose.sample import is_kernel_source, sample

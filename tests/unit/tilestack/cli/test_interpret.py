@@ -1,0 +1,175 @@
+"""`tilestack interpret`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toolchain.knobs import ROOT
+
+from ..conftest import Run
+
+GELU = ROOT / "kernels_mlir" / "gelu.mlir"
+
+
+def test_interpret_runs_and_saves(run: Run, add_one: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([41, 7], np.float32))
+    out = tmp_path / "out.npy"
+    ran = run(
+        "interpret", add_one, "--pointers", "--arg", tmp_path / "x.npy", "--arg", "2", "--save", f"0={out}", "--json"
+    )
+    assert ran.code == 0 and ran.err == ""
+    assert np.load(out).tolist() == [42, 7]
+    shown = json.loads(ran.out)
+    assert (shown["entry"], shown["grid"]) == ("add_one", [1, 1, 1])
+    assert shown["arguments"] == [
+        {"name": "x", "kind": "array", "dtype": "f32", "shape": [2], "first": [42, 7], "sum": 49},
+        {"name": "n", "kind": "number", "value": 2},
+    ]
+
+
+def test_json_is_json_whatever_a_kernel_prints_and_leaves(run: Run, add_one: Path, tmp_path: Path) -> None:
+    printing = '    %t2 = print_tko "x is %f", %new : tile<f32> -> token\n    return'
+    add_one.write_text(add_one.read_text().replace("    return", printing))
+    np.save(tmp_path / "x.npy", np.array([np.inf, 7], np.float32))
+    words = ["interpret", add_one, "--arg", tmp_path / "x.npy", "--pointers", "--arg", "2"]
+    plain, shown = run(*words), run(*words, "--json")
+    assert plain.code == shown.code == 0, plain.err
+    assert plain.out.startswith("x is inf") and shown.err.startswith("x is inf")
+
+    def refuse(name: str) -> None:
+        pytest.fail(f"{name} is no JSON")
+
+    row, _ = json.loads(shown.out, parse_constant=refuse)["arguments"]
+    assert (row["first"], row["sum"]) == ([None, 7], None)
+
+
+def test_json_counts_arrays_as_cutile_passes_them(run: Run) -> None:
+    ran = run("interpret", GELU, "--grid", "1,2", "--arg", "bf16:2x8", "--arg", "zeros:bf16:2x8", "--json")
+    x, out = json.loads(ran.out)["arguments"]
+    assert (x["dtype"], x["shape"], len(x["first"]), out["shape"]) == ("bf16", [2, 8], 6, [2, 8])
+    assert x["name"] != out["name"]
+
+
+def test_interpret_passes_arrays_as_cutile_does(run: Run, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((7, 65)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    out = tmp_path / "out.npy"
+    arguments = ["--arg", f"bf16:{tmp_path / 'x.npy'}", "--arg", "zeros:bf16:7x65"]
+    ran = run("interpret", GELU, "--grid", "1,7", *arguments, "--save", f"1={out}")
+    assert ran.code == 0, ran.err
+    expected = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    np.testing.assert_allclose(np.load(out), expected, atol=0.02)
+
+
+def test_random_arguments_follow_the_seed(run: Run, add_one: Path) -> None:
+    words = ["interpret", add_one, "--pointers", "--arg", "f32:100", "--arg", "1", "--seed"]
+    one, again, two = (run(*words, seed).out for seed in ("1", "1", "2"))
+    assert one == again != two
+
+
+def test_what_the_interpreter_traps_has_its_place_in_the_text(run: Run, add_one: Path) -> None:
+    words = ["interpret", add_one, "--pointers", "--arg", "zeros:f32:1", "--arg", "1"]
+    race = run(*words, "--grid", "2")
+    assert race.code == 8 and f"{add_one}:5:" in race.err and f"{add_one}:7:" in race.err
+    assert run(*words, "--grid", "2", "--no-sanitize").code == 0
+    outside = run(*words[:4], "zeros:f32:0", "--arg", "1")
+    assert outside.code == 8 and "beyond its end" in outside.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--arg", "zeros:f32:1"], 2, "has 2 arguments, 1 are given"),
+        (["--arg", "zeros:f16:1", "--arg", "1"], 2, "points to f32, it is given f16"),
+        (["--arg", "1", "--arg", "1"], 2, "is ptr<f32>, it is given no array"),
+        (["--arg", "zeros:f32:1", "--arg", "zeros:i32:1"], 2, "is i32, it is given an array"),
+        (["--arg", "zeros:f32:1", "--arg", "1.5"], 6, "1.5"),
+        (["--arg", "zeros:f32:1", "--arg", "3000000000"], 6, "does not fit i32"),
+        (["--arg", "zeros:f32:1", "--arg", "x"], 2, "--arg 'x'"),
+        (["--arg", "zeros:f99:1", "--arg", "1"], 2, "--arg 'zeros:f99:1'"),
+        (["--arg", "missing.npy", "--arg", "1"], 2, "--arg missing.npy"),
+        (["--arg", "f32:999999999x9999999", "--arg", "1"], 2, "--arg f32:999999999x9999999"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "0x1"], 2, "--grid '0x1'"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "1,1,1,1"], 2, "--grid"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "0"], 2, "--grid '0'"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "99999999999"], 2, "--grid '99999999999'"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "9" * 5000], 2, "--grid '999"),
+        (["--arg", f"zeros:f32:{'9' * 5000}", "--arg", "1"], 2, "--arg zeros:f32:999"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--grid", "1,65536"], 2, "--grid '1,65536'"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--seed", "-1"], 2, "--seed"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--entry", "other"], 2, "no entry @other"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--save", "1=x.npy"], 2, "--save '1=x.npy'"),
+        (["--arg", "zeros:f32:1", "--arg", "1", "--save", "0=/no/such/folder/x.npy"], 2, "no folder /no/such/folder"),
+    ],
+)
+def test_arguments_that_do_not_fit(run: Run, add_one: Path, words: list[str], code: int, said: str) -> None:
+    ran = run("interpret", add_one, "--pointers", *words)
+    assert ran.code == code and said in ran.err and ran.out == ""
+
+
+def test_interpret_runs_no_entry_that_was_not_chosen(run: Run, add_one: Path) -> None:
+    one = add_one.read_text()
+    words = ["interpret", add_one, "--pointers", "--arg", "zeros:f32:1", "--arg", "1"]
+    entry = one[one.index("  entry") : one.rindex("}")]
+    add_one.write_text(one.replace(entry, entry + entry.replace("@add_one", "@second")))
+    ran = run(*words)
+    assert ran == (2, "", f"error: {add_one} has 2 entries\n  next: --entry, one of add_one, second\n")
+    assert run(*words, "--entry", "second").code == 0
+    ran = run(*words, "--entry", "")
+    assert ran.code == 2 and "no entry @\n" in ran.err
+    add_one.write_text(one.replace(entry, ""))
+    for more in ([], ["--entry", "add_one"]):
+        ran = run(*words, *more)
+        assert ran.code == 2 and f"{add_one} has no entries, so there is nothing to run" in ran.err
+
+
+def _npy(header: str) -> bytes:
+    padded = f"{header:117}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no array",
+        _npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000, 7), }"),
+        _npy("{'descr': '<f4', 'fortran_order': False, 'shape': ((((("),
+    ],
+    ids=["empty", "other", "too large", "header"],
+)
+def test_an_array_file_that_is_none(run: Run, add_one: Path, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.npy").write_bytes(content)
+    for prefix in ("", "f32:"):
+        ran = run("interpret", add_one, "--pointers", "--arg", f"{prefix}{tmp_path / 'x.npy'}", "--arg", "1")
+        assert ran.code == 2 and "x.npy: " in ran.err and ran.out == ""
+
+
+def test_arrays_of_what_is_no_number_are_refused(run: Run, add_one: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    for array in (np.ones(2, np.complex64), np.array(["1", "2"]), np.ones(2, "M8[s]"), np.ones(2, [("a", "f4")])):
+        np.save(path, array)
+        for prefix in ("", "f32:"):
+            ran = run("interpret", add_one, "--pointers", "--arg", f"{prefix}{path}", "--arg", "1")
+            assert ran.code == 2 and "neither an integer nor a real number" in ran.err
+    with path.open("wb") as file:
+        np.savez(file, x=np.ones(2, np.float32))
+    assert run("interpret", add_one, "--pointers", "--arg", path, "--arg", "1").code == 2
+
+
+def test_an_array_file_of_the_other_byte_order(run: Run, add_one: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "x.npy", tmp_path / "out.npy"
+    np.save(path, np.array([41, 7], ">f4"))
+    assert run("interpret", add_one, "--pointers", "--arg", path, "--arg", "2", "--save", f"0={out}").code == 0
+    assert np.load(out).tolist() == [42, 7]
+
+
+def test_an_argument_is_saved_as_often_as_asked_for(run: Run, add_one: Path, tmp_path: Path) -> None:
+    files = [tmp_path / "one.npy", tmp_path / "two.npy"]
+    saves = [word for file in files for word in ("--save", f"0={file}")]
+    assert run("interpret", add_one, "--pointers", "--arg", "zeros:f32:1", "--arg", "1", *saves).code == 0
+    assert [np.load(file).tolist() for file in files] == [[1], [1]]

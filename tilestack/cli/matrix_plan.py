@@ -1,0 +1,58 @@
+"""`matrix plan`: what CI runs for an event or a change."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from toolchain.errors import UsageError
+from toolchain.pinned.manifest import CHECKOUT
+
+from .common.options import add_json, command, print_json, write
+
+PLAN = """\
+  tilestack matrix plan --event pull_request --base origin/main    what this branch makes CI run
+  tilestack matrix plan --event pull_request --changed kernels_mlir/gelu.mlir
+  tilestack matrix plan --event nightly --json
+"""
+
+
+def add_plan(actions: Any) -> None:
+    """Adds `matrix plan`."""
+    made = command(actions, "plan", plan, "show which jobs CI runs for an event or a change", PLAN)
+    made.add_argument(
+        "--event", choices=("pull_request", "nightly", "release"), default="pull_request", help="default pull_request"
+    )
+    changed = made.add_mutually_exclusive_group()
+    changed.add_argument("--changed", nargs="+", metavar="PATH", help="the files that changed, as git names them")
+    changed.add_argument("--base", metavar="COMMIT", help="what differs from where this branch and COMMIT parted")
+    made.add_argument("--github-output", type=Path, metavar="FILE", help="append a matrix of each kind of job")
+    made.add_argument("--summary", type=Path, metavar="FILE", help="append the plan as Markdown")
+    add_json(made)
+
+
+def plan(args: argparse.Namespace) -> int:
+    if not CHECKOUT:
+        raise UsageError(
+            "matrix plan plans the CI of a checkout; this is an installed package", hint="clone the sources"
+        )
+    from ci.matrix import Matrix
+    from ci.plan import show
+    from ci.plan.graph import Graph, changed_since
+    from ci.plan.jobs import plan as make
+
+    matrix = Matrix.load()
+    paths = changed_since(args.base) if args.base else args.changed
+    graph = Graph(matrix)
+    reaches = None if paths is None else [graph.reach(path) for path in paths]
+    made = make(matrix, matrix.events[args.event], reaches, args.base)
+    for path, lines in ((args.github_output, show.github_outputs), (args.summary, show.markdown)):
+        if path is not None:
+            before = path.read_bytes() if path.exists() else b""
+            write(path, before + "".join(f"{line}\n" for line in lines(made)).encode())
+    if args.json:
+        print_json(made.to_json())
+    else:
+        print(*show.text(made), sep="\n")
+    return 0
