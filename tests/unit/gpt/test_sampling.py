@@ -31,6 +31,24 @@ def test_top_k_and_top_p_cut_the_tail() -> None:
     assert drawn(temperature=0.01) == {1}
 
 
+@pytest.mark.parametrize(
+    ("count", "top_p", "kept"), [(10, 0.8, 8), (10, 0.3, 3), (20, 0.55, 11), (5, 1.0, 5), (3, 1e-12, 1)]
+)
+def test_equal_tokens_that_reach_top_p_are_enough(count: int, top_p: float, kept: int) -> None:
+    rng = np.random.default_rng(0)
+    assert {sample(np.zeros(count, np.float32), rng, 1.0, None, top_p) for _ in range(300)} == set(range(kept))
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=12), st.integers(0, 99), st.data())
+def test_a_sum_that_is_top_p_reaches_it(counts: list[int], seed: int, data: st.DataObject) -> None:
+    """Tokens of `counts` of all, of which a number of the likeliest have exactly top_p together."""
+    ordered = sorted(counts, reverse=True)
+    kept = data.draw(st.integers(1, len(counts)))
+    top_p = sum(ordered[:kept]) / sum(counts)
+    token = sample(np.log(np.array(ordered) / sum(counts)), np.random.default_rng(seed), 1.0, None, top_p)
+    assert token < kept
+
+
 def test_sampling_follows_the_probabilities() -> None:
     rng = np.random.default_rng(0)
     counts = np.bincount([sample(np.log([0.2, 0.8]), rng, 1.0, None, None) for _ in range(2000)])
