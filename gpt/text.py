@@ -72,11 +72,12 @@ class Request:
 
 
 class Writer:
-    """Continues the prompts of a request: an iterator over steps, each the new piece of every text. `tokens`: how many
-    new ones there are so far."""
+    """Continues the prompts of a request: an iterator over steps, each the new piece of every text, which may be empty.
+    `tokens`: how many new ones there are so far. `ended`: whether each text has all its pieces."""
 
     def __init__(self, model: GPT, tokenizer: Tokenizer, request: Request) -> None:
         self.tokens = 0
+        self.ended = [False] * len(request.prompts)
         self._decoders = [tokenizer.decoder() for _ in request.prompts]
         self._untils = [Until(request.stop) for _ in request.prompts]
         self._steps = generate_batch(
@@ -86,15 +87,19 @@ class Writer:
 
     def __iter__(self) -> Iterator[list[str]]:
         for drawn in self._steps:
-            pieces: list[str] = []
-            for token, decoder, until in zip(drawn, self._decoders, self._untils, strict=True):
-                pieces.append("" if token is None else until.push(decoder.push(token)))
-                self.tokens += token is not None
-            yield pieces
-            if all(until.found or token is None for token, until in zip(drawn, self._untils, strict=True)):
-                break
-        yield [self._rest(index) for index in range(len(self._untils))]
+            yield [self._piece(index, token) for index, token in enumerate(drawn)]
+            if all(self.ended):
+                return
+        yield [self._piece(index, None) for index in range(len(self.ended))]
 
-    def _rest(self, index: int) -> str:
-        until = self._untils[index]
-        return "" if until.found else until.push(self._decoders[index].end()) + until.end()
+    def _piece(self, index: int, token: int | None) -> str:
+        """What a token adds to a text. None: the text has ended, so what was held back comes now."""
+        if self.ended[index]:
+            return ""
+        until, decoder = self._untils[index], self._decoders[index]
+        self.tokens += token is not None
+        self.ended[index] = token is None
+        piece = until.push(decoder.end() if token is None else decoder.push(token))
+        if until.found:
+            self.ended[index] = True
+        return piece + until.end() if self.ended[index] else piece

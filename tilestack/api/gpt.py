@@ -118,10 +118,14 @@ class GPT:
         """The continuation of a text, without the text itself. Options and errors are those of `stream`."""
         return "".join(self.stream(prompt, **options))
 
+    def stream_batch(self, prompts: Sequence[str], **options: Unpack[Options]) -> Iterator[list[str]]:
+        """Yields the continuations of several texts, which are made side by side: step by step the new piece of each,
+        which may be empty. Options and errors are those of `stream`."""
+        return iter(self.writer(self._asked(prompts, options)))
+
     def generate_batch(self, prompts: Sequence[str], **options: Unpack[Options]) -> list[str]:
-        """The continuations of several texts, which are made side by side. Options and errors are those of
-        `stream`."""
-        steps = list(self.writer(self._asked(prompts, options)))
+        """The whole continuations of several texts. Options and errors are those of `stream`."""
+        steps = list(self.stream_batch(prompts, **options))
         return ["".join(step[index] for step in steps) for index in range(len(prompts))]
 
     def _asked(self, prompts: Sequence[str], options: Options) -> Request:

@@ -8,6 +8,7 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -160,10 +161,19 @@ def _as_it_comes(prompt: str, writer: Writer) -> None:
 
 
 def _one_by_one(prompts: Sequence[str], writer: Writer) -> None:
-    """Texts grow side by side, so they are shown when all have ended."""
-    pieces = [[prompt] for prompt in prompts]
-    for step in writer:
-        for text, piece in zip(pieces, step, strict=True):
-            text.append(piece)
-    for number, text in enumerate(pieces, 1):
-        print(f"--- {number} of {len(pieces)}", "".join(text), sep="\n", flush=True)
+    """Texts grow side by side. The first is shown as it grows, each other one once those before it have ended."""
+    waiting = [f"--- {number} of {len(prompts)}\n{prompt}" for number, prompt in enumerate(prompts, 1)]
+    shown = 0  # the texts before this one are complete
+    try:
+        for step in chain([[""] * len(prompts)], writer):
+            waiting = [text + piece for text, piece in zip(waiting, step, strict=True)]
+            while shown < len(prompts):
+                print(waiting[shown], end="", flush=True)
+                waiting[shown] = ""
+                if not writer.ended[shown]:
+                    break
+                print(flush=True)
+                shown += 1
+    finally:
+        if shown < len(prompts):
+            print(flush=True)  # an error begins a line of its own

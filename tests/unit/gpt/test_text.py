@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +48,31 @@ def test_what_a_writer_writes_are_the_tokens_as_text(config: GPTConfig, model: G
     writer = Writer(model, BYTES, request(config, *prompts))
     assert ["".join(pieces) for pieces in zip(*writer, strict=True)] == wanted
     assert writer.tokens == 24
+
+
+@pytest.mark.parametrize(
+    ("drawn", "pieces", "tokens"),
+    [
+        # The first text ends with what may be the beginning of a stop string, while the second goes on.
+        ([[97, 120], [None, 120], [None, 121]], [["", "x"], ["a", "x"], ["", "y"], ["", ""]], 4),
+        # What is drawn behind a stop string is no text.
+        ([[97, 120], [98, 120], [97, 97]], [["", "x"], ["", "x"], ["", ""], ["", "a"]], 5),
+        # Both end before there are as many tokens as there may be.
+        ([[97, 97], [98, 120], [120, 97], [120, 98], [120, 120]], [["", ""], ["", "ax"], ["", ""], ["", ""]], 6),
+    ],
+)
+def test_a_text_that_ends_is_complete_then(
+    config: GPTConfig,
+    monkeypatch: pytest.MonkeyPatch,
+    drawn: list[list[int | None]],
+    pieces: list[list[str]],
+    tokens: int,
+) -> None:
+    monkeypatch.setattr("gpt.text.generate_batch", lambda *_, **__: iter(drawn))
+    writer = Writer(cast("GPT", None), BYTES, request(config, "a", "b", stop=("ab",)))
+    steps = [(step, [*writer.ended]) for step in writer]
+    assert [step for step, _ in steps] == pieces
+    assert (writer.tokens, steps[1][1], steps[-1][1]) == (tokens, [True, False], [True, True])
 
 
 def test_a_stop_string_of_several_tokens(config: GPTConfig, model: GPT) -> None:

@@ -37,7 +37,12 @@ def test_it_says_what_the_command_says(run: Run) -> None:
         assert f"Once{''.join(pieces)}\n" == said
         assert len(pieces) > 1  # text comes in pieces
         assert model.generate("Once", **options) == "".join(pieces)
-        assert model.generate_batch(["Once", "In"], **options)[0] == "".join(pieces)
+        steps = list(model.stream_batch(["Once", "In"], **options))
+        assert ["".join(step[index] for step in steps) for index in (0, 1)] == model.generate_batch(
+            ["Once", "In"], **options
+        )
+        assert "".join(one for one, _ in steps) == "".join(pieces)
+        assert all(len(step) == 2 for step in steps) and len(steps) == 7
 
 
 def test_logits_are_the_references(nano: Path) -> None:
