@@ -31,9 +31,9 @@ def generate(
     seed: int = 0,
     stop: Collection[int] = (),
 ) -> Iterator[int]:
-    """Yield new tokens until there are `max_new_tokens` (see `room`), or until the model chooses one of `stop`, which
-    is not yielded. The other options: see `Sampling`. Raises UsageError at once for values that make no sense, before
-    anything is launched."""
+    """Yield new tokens until there are `max_new_tokens` (see `room`), or until the model chooses one of `stop` or of
+    its config's `end_tokens`, which is not yielded. The other options: see `Sampling`. Raises UsageError at once for
+    values that make no sense, before anything is launched."""
     sampling = Sampling(temperature, top_k, top_p, repetition_penalty, seed)
     steps = generate_batch(model, [tokens], max_new_tokens=max_new_tokens, sampling=sampling, stop=stop)
     return (token for (token,) in steps if token is not None)
@@ -48,10 +48,11 @@ def generate_batch(
     stop: Collection[int] = (),
 ) -> Iterator[list[int | None]]:
     """Continue several texts at once, of any lengths. Yields the next token of each text, None for one that has ended
-    with a token of `stop`, until all have. Each text draws with a generator of its own, so it does not depend on its
-    neighbours. Raises UsageError at once."""
+    with a token of `stop` or of the config's `end_tokens`, until all have. Each text draws with a generator of its own,
+    so it does not depend on its neighbours. Raises UsageError at once."""
     count = room(model.config, texts, max_new_tokens)
-    return _generate(model, [as_tokens(text) for text in texts], count, sampling or Sampling(), stop)
+    ends = {*stop, *model.config.end_tokens}
+    return _generate(model, [as_tokens(text) for text in texts], count, sampling or Sampling(), ends)
 
 
 def as_tokens(text: Text) -> NDArray[np.integer[Any]]:

@@ -7,6 +7,7 @@ So a bundle for one model can hold exactly the entries that the model needs, wit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -69,6 +70,7 @@ def launched(
     policies = {name: policy for name, policy in committed().policies.items() if name in own or name == DEFAULT}
     bundle = Bundle(Path(), tuple(BundleEntry(spec, _NOTHING, _FORM, {}) for spec in specs), {}, policies)
     source = specs[0].source
+    config = replace(config, end_tokens=())  # all logits are zero: the first token would often end the text
     use(model(config, weights, Launcher(bundle, source, executor, borrows=borrows(source)), dtype))
     return list(executor.launched.values())
 

@@ -16,7 +16,9 @@ from toolchain.errors import UsageError
 Array = NDArray[Any]
 WHOLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"  # of weights in several files, as transformers' save_pretrained writes it
-FILES = ["config.json", WHOLE, INDEX, "model-*.safetensors", "tokenizer.json"]
+CONFIG = "config.json"
+GENERATION = "generation_config.json"  # how a text goes on; not every checkpoint has one
+FILES = [CONFIG, GENERATION, WHOLE, INDEX, "model-*.safetensors", "tokenizer.json"]
 
 
 def find_folder(path_or_name: str | Path) -> Path:

@@ -16,8 +16,9 @@ from toolchain.errors import UsageError
 from toolchain.files import replacing
 
 from .config import GPTConfig
+from .hugging_face import config_row, read_config
 from .spelling import input_first, our_names
-from .stored import find_folder, read_json, read_tensors
+from .stored import CONFIG, GENERATION, WHOLE, find_folder, read_json, read_tensors
 from .threads import in_threads
 
 Array = NDArray[Any]
@@ -131,8 +132,10 @@ def load(path_or_name: str | Path) -> tuple[GPTConfig, Weights, Path]:
     parts with an index, or the name of a repository of the Hugging Face hub such as `openai-community/gpt2`. Raises
     UsageError."""
     folder = find_folder(path_or_name)
-    file = folder / "config.json"
-    config = GPTConfig.from_hugging_face(read_json(file), str(file))
+    file, generation = folder / CONFIG, folder / GENERATION
+    config = read_config(
+        read_json(file), str(file), read_json(generation) if generation.exists() else None, str(generation)
+    )
     tensors, file = read_tensors(folder)
     weights = Weights(input_first(config, our_names(tensors, str(file)), str(file)))
     check(config, weights, str(file))
@@ -144,6 +147,6 @@ def save(folder: Path, config: GPTConfig, weights: Mapping[str, Array]) -> None:
     failure leaves an older checkpoint intact. Raises UsageError for weights that `load` would refuse, and OSError."""
     check(config, weights, str(folder))
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / "config.json") as described, replacing(folder / "model.safetensors") as stored:
-        described.write_text(json.dumps(config.to_hugging_face(), indent=2) + "\n")
+    with replacing(folder / CONFIG) as described, replacing(folder / WHOLE) as stored:
+        described.write_text(json.dumps(config_row(config), indent=2) + "\n")
         save_file(dict(weights), stored, metadata={"format": "pt"})

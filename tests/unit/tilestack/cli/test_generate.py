@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import io
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from gpt.stored import WHOLE
+from gpt.weights import SHIPPED
+from tilestack.model import _one_by_one
 from toolchain.command import Terminated
 
 from ..conftest import Ran, Run
+
+if TYPE_CHECKING:
+    from gpt.text import Writer
 
 WORDS = ["generate", "--executor", "cpu", "--max-new-tokens", "3", "--temperature", "0"]
 
@@ -48,6 +56,49 @@ def test_several_prompts_are_a_batch(run: Run, alone: dict[str, str]) -> None:
     ran = run(*WORDS, "Once", "In the")
     assert ran.out == f"--- 1 of 2\n{alone['Once']}--- 2 of 2\n{alone['In the']}"
     assert re.search(r"source mlir, bf16: [\d.]+ tokens/s \(6 in [\d.]+ s\)\n", ran.err)
+
+
+def test_texts_of_a_batch_appear_as_they_grow(capsys: pytest.CaptureFixture[str]) -> None:
+    shown: list[str] = []
+
+    class Steps:
+        ended = (False, False, False)
+
+        def __iter__(self) -> Iterator[list[str]]:
+            for pieces, ended in (
+                (["b", "y", "r"], (False, False, True)),
+                (["c", "z", ""], (False, True, True)),
+                (["", "", ""], (True, True, True)),
+            ):
+                shown.append(capsys.readouterr().out)
+                self.ended = ended
+                yield pieces
+
+    _one_by_one(["a", "x", "q"], cast("Writer", Steps()))
+    assert shown == ["--- 1 of 3\na", "b", "c"]  # before each step
+    assert capsys.readouterr().out == "\n--- 2 of 3\nxyz\n--- 3 of 3\nqr\n"
+
+
+def test_an_error_behind_a_part_of_a_batch_begins_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    class Broken:
+        ended = (False, False)
+
+        def __iter__(self) -> Iterator[list[str]]:
+            yield ["b", "y"]
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _one_by_one(["a", "x"], cast("Writer", Broken()))
+    assert capsys.readouterr().out == "--- 1 of 2\nab\n"
+
+
+@pytest.mark.parametrize("ends", [32, [256, 32]])
+def test_a_text_ends_where_the_checkpoint_says(run: Run, tmp_path: Path, ends: object) -> None:
+    (tmp_path / "ending").mkdir()
+    (tmp_path / "ending" / WHOLE).symlink_to(SHIPPED / WHOLE)
+    config = json.loads((SHIPPED / "config.json").read_text())
+    (tmp_path / "ending" / "config.json").write_text(json.dumps(config | {"eos_token_id": ends}))
+    assert run(*WORDS, "Once", "--checkpoint", tmp_path / "ending").out == "Once\n"  # its first token is a space
 
 
 def test_each_line_is_continued_by_itself(run: Run, alone: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
