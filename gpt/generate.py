@@ -13,7 +13,7 @@ from toolchain.errors import UsageError
 from .config import GPTConfig
 from .graphs import Decode
 from .model import GPT, KVCache
-from .sampling import Sampling, check_finite
+from .sampling import Sampling
 
 DEFAULT_COUNT = 200  # new tokens where nobody says how many, if the context has room for them
 Text = Sequence[int] | NDArray[np.integer[Any]]  # tokens (T,) or (1, T)
@@ -110,7 +110,6 @@ def _generate(
     for index, text in enumerate(texts):
         logits = model.prefill(text, cache.sequence(index))  # (1, V)
         if sampling.on_device:
-            check_finite(logits.numpy())
             drawn.append(int(model.argmax(logits)[0]))
         else:
             drawn.append(draw(index, logits.numpy()[0]))
@@ -124,12 +123,11 @@ def _generate(
             return
         if decode is None:
             decode = Decode(model, cache)
-        if step == 0 or not sampling.on_device:  # a greedy step leaves its tokens on the device, for the next step
             decode.reset(np.array(drawn, np.int32))
+        elif not sampling.on_device:  # a greedy step leaves its tokens where the next one reads them
+            decode.feed(np.array(drawn, np.int32))
         decode.run()
-        logits = decode.logits.numpy()  # (B, V)
         if sampling.on_device:
-            check_finite(logits)  # with NaN among the logits, the device's tokens mean nothing
-            drawn = decode.tokens.numpy().tolist()
+            drawn = decode.likeliest().tolist()
         else:
-            drawn = [draw(index, row) for index, row in enumerate(logits)]
+            drawn = [draw(index, row) for index, row in enumerate(decode.logits.numpy())]  # (B, V)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from toolchain.errors import UsageError
 
 from .model import GPT, KVCache, Tokens
+from .sampling import check_finite
 
 
 def _ready(model: GPT, launch: Callable[[], None], *, graph: bool) -> Callable[[], object]:
@@ -53,8 +54,9 @@ class Forward:
 
 
 class Decode:
-    """Decoding steps of one token per sequence over a cache. A step reads each sequence's token from device memory,
-    appends it, and writes the likeliest next token there. So for greedy decoding the host only launches.
+    """Decoding steps of one token per sequence over a cache. A step reads each sequence's token and position from
+    device memory, appends it, and writes the likeliest next token and the next position there. So for greedy decoding
+    the host only launches, and where it draws the tokens itself it only replaces those (`feed`).
 
     `logits` (B, V) after the last token; `tokens` (B) i32: those of the next step. `graph`: as for Forward.
     """
@@ -65,6 +67,7 @@ class Decode:
         out = model.new_logits(cache.batch)
         self.logits, self.tokens = model.visible(out), self._work.tokens
         spans, parts = model.new_spans(cache), model.new_parts(cache.batch)
+        self._largest, _ = parts  # (B, Z)
 
         def launch() -> None:
             model.passes.decode(self._work, cache.layer, cache.batch, spans, out)
@@ -80,6 +83,16 @@ class Decode:
         if lengths is not None:
             self.cache.lengths[:] = lengths
         self.model.place(self._work, column, self.cache.lengths)
+
+    def feed(self, tokens: Tokens) -> None:
+        """Set the next step's tokens (B,), without its positions. They are not checked: they come from the logits."""
+        self.tokens.copy_from(tokens.astype(np.int32))
+
+    def likeliest(self) -> NDArray[np.int32]:
+        """The likeliest token (B,) after the last step, which the next one appends. Raises ConformanceError if one of
+        the logits is NaN or positive infinity: then the largest of its part, which the device keeps, is so too."""
+        check_finite(self._largest.numpy())
+        return self.tokens.numpy()
 
     def run(self) -> None:
         """Starts one step. Raises UsageError if the cache is full."""

@@ -25,6 +25,7 @@ from .layers import Launch, Layers
 from .passes import Passes, Spans
 from .plan import Plan
 from .recorder import Recorder
+from .sampling import check_finite
 from .squares import is_folded
 from .weights import Weights, check, load
 from .workspace import Shape, Workspace, allocate, buffers
@@ -144,11 +145,14 @@ class GPT:
         return self.visible(out)
 
     def argmax(self, logits: DeviceBuffer) -> NDArray[np.int32]:
-        """The likeliest token of each row of logits (M, V)."""
+        """The likeliest token of each row of logits (M, V). Raises ConformanceError if one of them is NaN or positive
+        infinity."""
         rows = logits.shape[0]
         tokens, positions = (self.executor.empty((rows,), "i32") for _ in range(2))
         positions.fill(0)
-        self.passes.next_token(logits, self.new_parts(rows), tokens, positions)
+        parts = largest, _ = self.new_parts(rows)
+        self.passes.next_token(logits, parts, tokens, positions)
+        check_finite(largest.numpy())
         return tokens.numpy()
 
     # Memory

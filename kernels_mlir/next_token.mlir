@@ -19,9 +19,19 @@ sizes BV = 2048, BZ = 64
 !part_values = !cuda_tile.tile<1xBZxf32>
 !part_indices = !cuda_tile.tile<1xBZxi32>
 
-// The largest value of a row, then the least place that has it: two plain reductions are faster than one of pairs.
-fragment @best_of(%value: !values, %place: !indices) -> (!real_1x1, !int_1x1) {
-  %largest = call @max_in_rows<R = 1, BC = BV>(%value)
+// The largest value of a row; NaN if one of them is.
+fragment @max_or_nan_in_rows(%value: !values) -> !real_1x1 {
+  %maxima = reduce %value dim=1 identities=[0xFF800000 : f32] : !values -> !real_1
+  (%a: !real, %b: !real) {
+    %larger = maxf %a, %b propagate_nan : !real
+    yield %larger : !real
+  }
+  %column = reshape %maxima : !real_1 -> !real_1x1
+  yield %column : !real_1x1
+}
+
+// The least place whose value is the largest: with it, two plain reductions are faster than one of pairs.
+fragment @first_of(%largest: !real_1x1, %value: !values, %place: !indices) -> !int_1x1 {
   %largest_full = broadcast %largest : !real_1x1 -> !values
   %has_it = cmpf equal ordered %value, %largest_full : !values -> !mask
   %nowhere = constant <i32: 2147483647> : !indices
@@ -32,13 +42,13 @@ fragment @best_of(%value: !values, %place: !indices) -> (!real_1x1, !int_1x1) {
     yield %earlier : !int
   }
   %first_1x1 = reshape %first : !int_1 -> !int_1x1
-  yield %largest, %first_1x1 : !real_1x1, !int_1x1
+  yield %first_1x1 : !int_1x1
 }
 
 // values[m, z] = the largest of x[m, z BV : (z + 1) BV], indices[m, z] = the first index in x[m, :] that has it
 //
 // One block makes one part of one row: grid (Z, M). Columns past V are padded with -inf and never win. `next_token` takes
-// the best of the parts.
+// the best of the parts. A NaN in a part makes its value NaN: whoever takes the token sees there that it means nothing.
 kernel @argmax_parts op = argmax_parts {
   %x_tiles = make_partition_view %x_view : !x_part
   %value_tiles = make_partition_view %values_view : !value_part
@@ -55,7 +65,8 @@ kernel @argmax_parts op = argmax_parts {
   %lane = iota : !lane
   %lane_line = reshape %lane : !lane -> !indices
   %column = addi %first_full, %lane_line : !indices
-  %largest, %place = call @best_of(%value, %column)
+  %largest = call @max_or_nan_in_rows(%value)
+  %place = call @first_of(%largest, %value, %column)
   %t1 = store_view_tko weak %largest, %value_tiles[%m, %z] optimization_hints = <default = {allow_tma = false}>
       : !real_1x1, !value_part, !int -> token
   %t2 = store_view_tko weak %place, %place_tiles[%m, %z] optimization_hints = <default = {allow_tma = false}>
@@ -66,7 +77,7 @@ kernel @argmax_parts op = argmax_parts {
 // tokens[m] = the index of the largest value of row m, the first one if several are equal; positions[m] += 1
 //
 // One block makes one row: the best of the parts that `argmax_parts` made, BZ at a time. The parts stand in order, so
-// that a later one wins only if it is larger. Values past Z are padded with -inf and never win.
+// that a later one wins only if it is larger. Values past Z are padded with -inf and never win, nor does NaN.
 kernel @next_token op = next_token {
   %value_tiles = make_partition_view %values_view : !values_part
   %place_tiles = make_partition_view %indices_view : !indices_part
@@ -87,7 +98,8 @@ kernel @next_token op = next_token {
         : !values_part, !int -> !part_values, token
     %place, %t1 = load_view_tko weak %place_tiles[%m, %j] optimization_hints = <default = {allow_tma = false}>
         : !indices_part, !int -> !part_indices, token
-    %largest, %first = call @best_of<BV = BZ>(%value, %place)
+    %largest = call @max_in_rows<R = 1, BC = BZ>(%value)
+    %first = call @first_of<BV = BZ>(%largest, %value, %place)
     %larger = cmpf greater_than ordered %largest, %best_old : !real_1x1 -> !bit_1x1
     %token_new = select %larger, %first, %token_old : !bit_1x1, !int_1x1
     %best_new = select %larger, %largest, %best_old : !bit_1x1, !real_1x1

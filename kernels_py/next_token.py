@@ -7,18 +7,19 @@ import cuda.tile as ct
 ConstInt = ct.Constant[int]
 
 
-def best_of(value, index):
-    """The largest of value (1, N), and the least of index (1, N) among the elements that have it; each (1, 1)."""
-    largest = ct.max(value, axis=1, keepdims=True)
-    return largest, ct.min(ct.where(value == largest, index, 2147483647), axis=1, keepdims=True)
+def first_of(largest, value, index):
+    """The least of index (1, N) among the elements of value (1, N) that are the largest, (1, 1)."""
+    return ct.min(ct.where(value == largest, index, 2147483647), axis=1, keepdims=True)
 
 
 @ct.kernel
 def argmax_parts(x, values, indices, BV: ConstInt):
-    """One block makes BV columns of one row: their largest value, and its index."""
+    """One block makes BV columns of one row: their largest value, NaN if one of them is, and its index."""
     z, m = ct.bid(0), ct.bid(1)
     value = ct.load(x, index=(m, z), shape=(1, BV), padding_mode=ct.PaddingMode.NEG_INF, allow_tma=False)
-    largest, first = best_of(value.astype(ct.float32), (z * BV + ct.arange(BV, dtype=ct.int32))[None, :])
+    value = value.astype(ct.float32)
+    largest = ct.max(value, axis=1, keepdims=True, propagate_nan=True)
+    first = first_of(largest, value, (z * BV + ct.arange(BV, dtype=ct.int32))[None, :])
     ct.store(values, index=(m, z), tile=largest, allow_tma=False)
     ct.store(indices, index=(m, z), tile=first, allow_tma=False)
 
@@ -32,7 +33,8 @@ def next_token(values, indices, tokens, positions, BZ: ConstInt):
     for j in range(ct.cdiv(values.shape[1], BZ)):
         value = ct.load(values, index=(m, j), shape=(1, BZ), padding_mode=ct.PaddingMode.NEG_INF, allow_tma=False)
         index = ct.load(indices, index=(m, j), shape=(1, BZ), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
-        largest, first = best_of(value, index)
+        largest = ct.max(value, axis=1, keepdims=True)
+        first = first_of(largest, value, index)
         larger = largest > best
         token = ct.where(larger, first, token)
         best = ct.where(larger, largest, best)

@@ -10,6 +10,7 @@ from gpt.graphs import Decode, Forward
 from gpt.model import GPT, KVCache
 from gpt.weights import SHIPPED
 from toolchain.bundles.bundle import Bundle
+from toolchain.errors import ConformanceError
 from toolchain.runtime import Executor, Launcher
 
 pytestmark = pytest.mark.needs("gpu")
@@ -50,4 +51,34 @@ def test_decode_steps_feed_themselves(cuda: Executor, bundle: Bundle, tokens: np
             decode.run()
             given = decode.tokens.numpy()
             assert np.array_equal(decode.logits.numpy(), wanted)
-            assert given.tolist() == wanted.argmax(axis=-1).tolist()
+            assert given.tolist() == wanted.argmax(axis=-1).tolist() == decode.likeliest().tolist()
+
+
+def test_a_token_that_the_host_feeds_is_as_one_that_is_reset(
+    cuda: Executor, bundle: Bundle, tokens: np.ndarray
+) -> None:
+    for model in models(bundle, cuda):
+        plain, stepped = (KVCache(model, BATCH, positions=LENGTH + 6) for _ in range(2))
+        for cache in (plain, stepped):
+            model.prefill(tokens[:, :-1], cache)
+        decode = Decode(model, stepped)
+        decode.reset(tokens[:, -1])
+        for given in (tokens[:, -1], tokens[:, 0], tokens[:, 1]):
+            decode.feed(given)
+            decode.run()
+            assert np.array_equal(decode.logits.numpy(), model.decode(given, plain).numpy())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_one_logit_that_is_no_number_ends_a_greedy_text(cuda: Executor, bundle: Bundle, value: float) -> None:
+    for model in models(bundle, cuda):
+        logits = np.linspace(-3, 3, 2 * model.config.vocab_size).astype(np.float32).reshape(2, -1)
+        held = model.new_logits(2)
+        numbers = np.zeros(held.shape, held.numpy().dtype)
+        numbers[:, : model.config.vocab_size] = logits
+        held.copy_from(numbers)
+        assert model.argmax(model.visible(held)).tolist() == [model.config.vocab_size - 1] * 2
+        numbers[1, 100] = value
+        held.copy_from(numbers)
+        with pytest.raises(ConformanceError, match="NaN or infinity"):
+            model.argmax(model.visible(held))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,35 @@ from gpt.model import GPT
 from gpt.sampling import Sampling
 from gpt.weights import Weights
 from toolchain.errors import ConformanceError, UsageError
+from toolchain.runtime import DeviceBuffer
+
+
+def copies(monkeypatch: pytest.MonkeyPatch, launcher: Any) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """The shapes of what is copied to the device and back from now on, but for what the launcher itself copies."""
+    compute = launcher._compute
+    computing: list[bool] = []
+
+    def computed(*args: Any) -> None:
+        computing.append(True)
+        compute(*args)
+        computing.pop()
+
+    monkeypatch.setattr(launcher, "_compute", computed)
+    up: list[tuple[int, ...]] = []
+    down: list[tuple[int, ...]] = []
+    copy_from, numpy = DeviceBuffer.copy_from, DeviceBuffer.numpy
+
+    def uploaded(buffer: DeviceBuffer, array: Any) -> None:
+        up.extend([] if computing else [buffer.shape])
+        copy_from(buffer, array)
+
+    def fetched(buffer: DeviceBuffer) -> Any:
+        down.extend([] if computing else [buffer.shape])
+        return numpy(buffer)
+
+    monkeypatch.setattr(DeviceBuffer, "copy_from", uploaded)
+    monkeypatch.setattr(DeviceBuffer, "numpy", fetched)
+    return up, down
 
 
 def test_greedy_generation_takes_the_likeliest_each_time(config: GPTConfig, weights: Weights, model: GPT) -> None:
@@ -34,6 +64,31 @@ def test_nothing_is_generated_from_logits_that_are_not_finite(
         list(generate(model, [1, 2], max_new_tokens=3, temperature=temperature))
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_one_logit_that_is_nan_ends_it(model: GPT, temperature: float) -> None:
+    tokens = generate(model, [1, 2], max_new_tokens=5, temperature=temperature)
+    next(tokens)
+    rows = model.weights["wte.weight"].numpy().copy()
+    rows[200] = np.nan
+    model.weights["wte.weight"].copy_from(rows)
+    with np.errstate(all="ignore"), pytest.raises(ConformanceError, match="NaN or infinity"):
+        next(tokens)
+
+
+@pytest.mark.parametrize("options", [{"temperature": 0}, {"temperature": 1.0}])
+def test_a_step_uploads_no_more_than_the_tokens_that_the_host_draws(
+    model: GPT, launcher: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up, down = copies(monkeypatch, launcher)
+    steps = generate_batch(model, [[7, 100], [3]], max_new_tokens=5, sampling=Sampling(**options))
+    next(steps), next(steps)  # the prompts, and the step that is captured
+    del up[:], down[:]
+    next(steps)
+    greedy = options["temperature"] == 0
+    assert up == ([] if greedy else [(2,)])
+    assert down == ([(2, 1), (2,)] if greedy else [(2, 257)])
+
+
 def test_generation_stops(model: GPT) -> None:
     found = list(generate(model, [7, 100], max_new_tokens=8, seed=3))
     assert len(found) == 8
@@ -41,6 +96,21 @@ def test_generation_stops(model: GPT) -> None:
     assert list(generate(model, [7, 100], max_new_tokens=8, seed=3, stop={found[index]})) == found[:index]
     assert list(generate(model, [7, 100], max_new_tokens=8, seed=3, stop={found[0]})) == []
     assert list(generate(model, [7], max_new_tokens=0)) == []
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_generation_stops_at_the_tokens_of_the_config(
+    config: GPTConfig, weights: Weights, launcher: Any, model: GPT, temperature: float
+) -> None:
+    options: dict[str, Any] = {"max_new_tokens": 12, "temperature": temperature, "seed": 3}
+    found = list(generate(model, [7, 100], **options))
+    index = next(i for i in range(2, 12) if found[i] not in found[:i])
+    ending = GPT(replace(config, end_tokens=(0, found[index])), weights, launcher, "f32")
+    assert list(generate(ending, [7, 100], **options)) == found[:index]
+    sampling = Sampling(temperature, seed=3)
+    steps = generate_batch(ending, [[9], [7, 100]], max_new_tokens=12, sampling=sampling)
+    assert [two for _, two in steps if two is not None] == found[:index]
+    assert list(generate(ending, [7, 100], **options, stop={found[1]})) == found[: found.index(found[1])]
 
 
 def test_sampling_is_seeded(model: GPT) -> None:

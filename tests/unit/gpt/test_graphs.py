@@ -7,7 +7,7 @@ import pytest
 
 from gpt.graphs import Decode, Forward
 from gpt.model import GPT, KVCache
-from toolchain.errors import UsageError
+from toolchain.errors import ConformanceError, UsageError
 
 
 @pytest.fixture
@@ -69,6 +69,39 @@ def test_decode_starts_where_it_is_told(model: GPT, tokens: np.ndarray) -> None:
     with pytest.raises(UsageError, match="outside the vocabulary"):
         decode.reset(np.array([0, 999]), np.array([1, 2]))
     assert cache.lengths.tolist() == [6, 4]
+
+
+def test_a_token_that_the_host_feeds_is_as_one_that_is_reset(model: GPT, tokens: np.ndarray) -> None:
+    cache, stepped = (KVCache(model, batch=2, positions=10) for _ in range(2))
+    for each in (cache, stepped):
+        model.prefill(tokens[:, :4], each)
+    decode = Decode(model, stepped)
+    decode.reset(tokens[:, 4])
+    for given in (tokens[:, 4], tokens[:, 5], tokens[:, 0]):
+        decode.feed(given)
+        decode.run()
+        assert np.array_equal(decode.logits.numpy(), model.decode(given, cache).numpy())
+
+
+def test_the_likeliest_tokens_of_logits_that_are_numbers(model: GPT, tokens: np.ndarray) -> None:
+    cache = KVCache(model, batch=2, positions=10)
+    decode = Decode(model, cache)
+    decode.reset(tokens[:, 0])
+    decode.run()
+    assert decode.likeliest().tolist() == decode.logits.numpy().argmax(axis=-1).tolist()
+    cache.memory.fill(np.nan)
+    decode.run()
+    with pytest.raises(ConformanceError, match="NaN or infinity"):
+        decode.likeliest()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_the_likeliest_of_what_is_no_number(model: GPT, value: float) -> None:
+    logits = np.linspace(-3, 3, 2 * model.config.vocab_size, dtype=np.float32).reshape(2, -1)
+    assert model.argmax(model.executor.from_numpy(logits)).tolist() == [model.config.vocab_size - 1] * 2
+    logits[1, 100] = value
+    with pytest.raises(ConformanceError, match="NaN or infinity"):
+        model.argmax(model.executor.from_numpy(logits))
 
 
 def test_the_steady_state_allocates_nothing(model: GPT, tokens: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
