@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conformance.reference.float64 import PART
-from toolchain.bundle import Compiled, write
+from toolchain.bundles.bundle import Compiled, write
 from toolchain.runtime import Launcher, open_executor
 
 WIDTH = 2 * PART + 5

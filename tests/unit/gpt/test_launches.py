@@ -7,7 +7,7 @@ from dataclasses import replace
 from gpt.config import PRESETS
 from gpt.launches import DryExecutor, continue_texts, launched
 from gpt.weights import random_weights
-from toolchain.sources import load_source, packages
+from toolchain.contract.sources import load_source, packages
 
 NANO = PRESETS["nano"]
 

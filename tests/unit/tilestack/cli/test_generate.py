@@ -13,7 +13,7 @@ import pytest
 
 from gpt.stored import WHOLE
 from gpt.weights import SHIPPED
-from tilestack.model import _one_by_one
+from tilestack.cli.generate import _one_by_one
 from toolchain.command import Terminated
 
 from ..conftest import Ran, Run
