@@ -154,7 +154,8 @@ class ReshapeOp(UnaryOp):
 
 @tile_op("scan", 94)
 class ScanOp(TileOp):
-    """Like `reduce`, but keeps every partial result."""
+    """Like `reduce`, but keeps every partial result. Of each tile the region takes what is accumulated so far, then the
+    current element, whether from the start or, with `reverse`, from the end."""
 
     outputs = var_result_def(TileType)
     dim = prop_def(IntAttr)

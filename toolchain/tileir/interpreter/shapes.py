@@ -212,7 +212,7 @@ def _emit_product(emitter: Emitter, op: Any, mma: Callable[[Any, Any, Any], Any]
 
 
 def _body(emitter: Emitter, op: Any) -> str:
-    """The combining function of a reduce or scan, on arrays: f(current..., previous...) -> tuple."""
+    """The combining function of a reduce or scan, on arrays: f(left, right of each operand...) -> tuple."""
     block = region_block(op.regions[0])
     name = emitter.fresh("combine")
     arguments = [emitter.name(argument) for argument in block.args]
@@ -241,13 +241,14 @@ def reduce(combine: Combine, shape: tuple[int, ...], dim: int, *operands: Any) -
 
 
 def scan(combine: Combine, shape: tuple[int, ...], dim: int, reverse: bool, *operands: Any) -> tuple[Any, ...]:
-    """Inclusive prefix combination by doubling distances."""
+    """Inclusive prefix combination by doubling distances. The region gets what is accumulated so far, then the current
+    element, in reverse too."""
     parts = [np.moveaxis(whole(x, shape), dim, 0) for x in operands]
     if reverse:
         parts = [x[::-1] for x in parts]
     distance = 1
     while distance < len(parts[0]):
-        pairs = [p for x in parts for p in (x[distance:], x[:-distance])]
+        pairs = [p for x in parts for p in (x[:-distance], x[distance:])]
         combined = (whole(np.asarray(x), pairs[0].shape) for x in combine(*pairs))
         parts = [np.concatenate((x[:distance], y)) for x, y in zip(parts, combined, strict=True)]
         distance *= 2

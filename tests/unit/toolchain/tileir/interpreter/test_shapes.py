@@ -62,7 +62,7 @@ NEAREST = {"rounding_mode": "nearest_even"}
 
 
 def combine(k: Any, name: str, values: list[Any], dim: int, out: list[Any], body: Any, **fields: Any) -> Any:
-    """A reduce or scan whose region is `body(current, previous, ...)`."""
+    """A reduce or scan whose region is `body(left, right, ...)`, of a scan (accumulated, current)."""
     scalars = [tile((), v.type.element_type) for v in values]
 
     def region(*arguments: Any) -> None:
@@ -169,6 +169,67 @@ def test_scan(builder: Any, dim: int, reverse: bool) -> None:
 
     expected = np.flip(np.cumsum(np.flip(X, dim), dim), dim) if reverse else np.cumsum(X, dim)
     assert np.array_equal(on_tiles(builder, body, [X], np.zeros((4, 8), np.float32)), expected)
+
+
+def scanned(builder: Any, shape: tuple[int, ...], body: Any, *inputs: Any, reverse: bool = False) -> list[int]:
+    """The flat first result of a scan of i32 tiles along the last dimension."""
+    kind = tile(shape, types.i32)
+
+    def scan(k: Any, *tiles: Any) -> Any:
+        found = combine(
+            k, "scan", list(tiles), len(shape) - 1, [kind] * len(tiles), lambda *a: body(k, *a), reverse=reverse
+        )
+        return found[0] if isinstance(found, tuple) else found
+
+    arrays = [np.array(x, np.int32).reshape(shape) for x in inputs]
+    return on_tiles(builder, scan, arrays, np.zeros(shape, np.int32)).reshape(-1).tolist()
+
+
+def newest(k: Any, condition: Any, value: Any, otherwise: Any) -> Any:
+    """`value` where `condition` is not 0."""
+    zero = k.constant(np.int32(0), types.i32)
+    given = k.op(
+        "cmpi", condition, zero, out=[tile((), types.i1)], comparison_predicate="not_equal", signedness="signed"
+    )
+    return k.op("select", given, value, otherwise, out=[tile((), types.i32)])
+
+
+GAPS = [0, 5, 0, 0, 7, 0, 9, 0]
+
+
+@pytest.mark.parametrize(("reverse", "filled"), [(False, [0, 5, 5, 5, 7, 7, 9, 9]), (True, [5, 5, 7, 7, 7, 9, 9, 0])])
+@pytest.mark.parametrize("shape", [(8,), (1, 8)])
+def test_a_scan_takes_what_is_accumulated_and_then_the_current_element(
+    builder: Any, shape: tuple[int, ...], reverse: bool, filled: list[int]
+) -> None:
+    """Measured on an H100. The newest number that is not 0 is associative, but does not commute."""
+
+    def latest(k: Any, before: Any, current: Any) -> Any:
+        return newest(k, current, current, before)
+
+    def earliest(k: Any, before: Any, current: Any) -> Any:
+        return newest(k, before, before, current)
+
+    first = [0, 5, 5, 5, 5, 5, 5, 5] if not reverse else [9, 9, 9, 9, 9, 9, 9, 0]
+    assert scanned(builder, shape, latest, GAPS, reverse=reverse) == filled
+    assert scanned(builder, shape, earliest, GAPS, reverse=reverse) == first
+
+
+def test_a_scan_of_two_tiles_takes_both_of_one_before_both_of_the_other(builder: Any) -> None:
+    def affine(k: Any, a: Any, c: Any, b: Any, d: Any) -> Any:
+        """c(a(x)) of x -> a * x + b, which does not commute."""
+
+        def whole(name: str, x: Any, y: Any) -> Any:
+            return k.op(name, x, y, out=[tile((), types.i32)], overflow="none")
+
+        return whole("muli", a, c), whole("addi", whole("muli", c, b), d)
+
+    scale, offset = [2, 3, 1, 2], [1, 0, 5, 7]
+    at, values = 0, []
+    for a, b in zip(scale, offset, strict=True):
+        at = a * at + b
+        values.append(at)
+    assert scanned(builder, (4,), lambda k, b, d, a, c: affine(k, a, c, b, d)[::-1], offset, scale) == values
 
 
 @pytest.mark.parametrize("name", ["reduce", "scan"])
