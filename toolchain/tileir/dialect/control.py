@@ -157,8 +157,10 @@ class IfOp(TileOp):
 
 @tile_op("print_tko", 85, fields_since={"result_token": V13_2, "token": V13_2})
 class PrintTkoOp(TileOp):
-    """Prints from the GPU, or from the interpreter: C's printf, with a whole tile for each conversion. Printing many
-    tiles is slow."""
+    """Prints from the GPU, or from the interpreter: C's printf, with a whole tile for each conversion, in brackets on
+    one line. A conversion has flags, a width and a precision of at most 4095, a size (`h`, `l`, `ll`) and one of
+    `diouxXcpsaAeEfFgG`. Integers of less than 32 bits are printed as the i32 of the same value, floats as f64.
+    Printing many tiles is slow."""
 
     result_token = var_result_def(TokenType)
     str = prop_def(StrAttr)

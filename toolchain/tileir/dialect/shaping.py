@@ -76,7 +76,7 @@ class FToFOp(ConversionOp):
 @tile_op("ftoi", 43, fields_since={"saturating": V13_4})
 class FToIOp(ConversionOp):
     """A float to an integer. With `saturating`, a number out of range becomes the nearest integer of the type, and NaN
-    becomes 0."""
+    becomes 0; without, these are undefined. An i1 is true where the float is not 0, for NaN too."""
 
     saturating = opt_prop_def(UnitAttr)
     signedness = prop_def(SignednessAttr)
@@ -85,7 +85,7 @@ class FToIOp(ConversionOp):
 
 @tile_op("itof", 59)
 class IToFOp(ConversionOp):
-    """An integer, read as `signed` or `unsigned`, as the nearest float."""
+    """An integer, read as `signed` or `unsigned`, as the nearest float. Conversions to 8 bits saturate."""
 
     signedness = prop_def(SignednessAttr)
     rounding_mode = prop_def(RoundingModeAttr)

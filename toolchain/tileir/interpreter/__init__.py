@@ -6,7 +6,8 @@ source location and block, for
 - a store, branch, address or index that depends on an element read outside its tensor without a padding value,
 - an access that is misaligned, outside its allocation, or outside its tensor although `inbounds` promises otherwise,
 - an `assume` that does not hold, a failed `assert`,
-- integer overflow marked nsw or nuw, division by zero, a shift by the width or more, an infinity made an integer,
+- integer overflow marked nsw or nuw, division by zero, a shift by the width or more, a float made an integer
+  that cannot hold it,
 - two accesses to the same bytes, one of them a write, that no token, atomic or data dependence orders, in one block or
   in two (see shadow.py).
 

@@ -14,7 +14,7 @@ from .elements import Array, Element
 from .fields import enum, flag, tile_of
 from .integers import unsigned, wrap
 from .memory import Trap
-from .rounding import directed_rounder, integer_rounder, power_of_two, saturating
+from .rounding import beyond, directed_rounder, integer_rounder, power_of_two, saturating
 from .scattered import scalar
 
 Convert = Callable[[Any], Any]
@@ -93,11 +93,12 @@ def int_to_float(source: Element, target: Element, signed: bool, mode: str) -> C
 
 @lowering("ftoi")
 def _float_to_int(emitter: Emitter, op: Any) -> None:
-    target = tile_of(op.results[0]).element
-    convert = integer_rounder(target, enum(op, "signedness") == "signed", enum(op, "rounding_mode"))
+    source, target = tile_of(op.operands[0]).element, tile_of(op.results[0]).element
+    signed, mode, saturates = enum(op, "signedness") == "signed", enum(op, "rounding_mode"), flag(op, "saturating")
+    convert = integer_rounder(target, signed, mode, source, saturates)
     name = emitter.ref(op.operands[0])
-    if emitter.sanitize and not flag(op, "saturating"):
-        check = emitter.bind(_no_infinity)
+    if emitter.sanitize and not saturates and target.bits > 1:
+        check = emitter.bind(_fits(target, signed, mode), "check_fits")
         emitter.line(f"{check}({name}, {emitter.poison_of((op.operands[0],))})")
     expression = f"{emitter.bind(convert)}({name})"
     if emitter.scalar(op.results[0]):
@@ -105,10 +106,17 @@ def _float_to_int(emitter: Emitter, op: Any) -> None:
     emitter.let(op.results[0], expression)
 
 
-def _no_infinity(x: Any, poison: Any) -> None:
-    infinite = np.isinf(x)
-    if infinite.any() and (poison is None or np.logical_and(infinite, np.logical_not(poison)).any()):
-        raise Trap("an infinity converted to an integer")
+def _fits(element: Element, signed: bool, mode: str) -> Callable[[Any, Any], None]:
+    """A check that each float is an integer of `element` once it is rounded."""
+    outside = beyond(element, signed, mode)
+    kind = f"{'a signed' if signed else 'an unsigned'} {element.name}"
+
+    def check(x: Any, poison: Any) -> None:
+        bad = outside(x) if poison is None else outside(x) & ~np.asarray(poison)
+        if bad.any():
+            raise Trap(f"{np.broadcast_to(x, bad.shape)[bad][0]:g} converted to {kind}, which cannot hold it")
+
+    return check
 
 
 @lowering("exti")

@@ -102,21 +102,46 @@ def _f64_rounder(mode: str) -> Callable[..., Any]:
     return round_
 
 
-def integer_rounder(element: Element, signed: bool, mode: str) -> Callable[[Any], Any]:
-    """Floats to integers of `element`: rounded by `mode`, clamped to the range, NaN to zero."""
+def integer_rounder(
+    element: Element, signed: bool, mode: str, source: Element, saturating: bool
+) -> Callable[[Any], Any]:
+    """Floats of `source` to integers of `element`, rounded by `mode`. An i1 says whether the float differs from 0.
+
+    What does not fit becomes the nearest integer with `saturating`, and NaN 0. Without, it is undefined, and this gives
+    what the instructions of a GPU do: they clamp to 16 bits or more, of which i8 takes the lowest, and make NaN 0, or
+    the highest bit alone if they read f64 or write 64 bits (PTX ISA, cvt).
+    """
+    if element.bits == 1:
+        return lambda value: np.asarray(value) != 0
     integral = _TO_INTEGRAL[mode]
-    low, high = (element.low, element.high) if signed else (0, (1 << element.bits) - 1)
+    bits = element.bits if saturating else max(element.bits, 16)
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     limit = float(high + 1)  # exact, unlike `high` itself
+    dtype = np.dtype(f"{'i' if signed else 'u'}{bits // 8}")
+    top = not saturating and (source.name == "f64" or bits == 64)
+    nan = np.array(1 << (bits - 1) if top else 0, f"u{bits // 8}").view(dtype)
 
     def convert(value: Any) -> Any:
         x = integral(np.asarray(value, np.float64))
         inside = np.where(np.isnan(x) | (x >= limit) | (x < low), 0.0, x)
-        whole = inside.astype(np.int64 if signed or element.bits < 64 else np.uint64)
-        whole = np.where(x >= limit, np.array(high, whole.dtype), whole)
-        whole = np.where(x < low, np.array(low, whole.dtype), whole)
-        return whole.astype(element.compute) if element.bits > 1 else whole != 0
+        whole = inside.astype(dtype)
+        whole = np.where(x >= limit, np.array(high, dtype), whole)
+        whole = np.where(x < low, np.array(low, dtype), whole)
+        return np.where(np.isnan(x), nan, whole).astype(element.compute)
 
     return convert
+
+
+def beyond(element: Element, signed: bool, mode: str) -> Callable[[Any], Any]:
+    """Where a float, rounded by `mode`, is no integer of `element`: NaN, or out of range."""
+    integral = _TO_INTEGRAL[mode]
+    low, limit = (element.low, float(element.high + 1)) if signed else (0, float(1 << element.bits))
+
+    def outside(value: Any) -> Any:
+        x = integral(np.asarray(value, np.float64))
+        return ~((x >= low) & (x < limit))
+
+    return outside
 
 
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:

@@ -8,8 +8,9 @@ from xdsl.ir import Attribute
 
 from .. import types as t
 from ..attrs import BoundedAttr, DivByAttr
+from ..printf import Conversion, parse
 from ..types import TileType, spell
-from .base import element, need, of, rule, same, scalar_integer, shape, width
+from .base import Invalid, element, need, of, rule, same, scalar_integer, shape, width
 
 
 @rule("for")
@@ -60,7 +61,11 @@ def _assert(op: Any) -> None:
 
 @rule("print_tko")
 def _print(op: Any) -> None:
-    conversions = op.str.data.replace("%%", "").count("%")
+    try:
+        parts = parse(op.str.data)
+    except ValueError as error:
+        raise Invalid(str(error)) from error
+    conversions = sum(isinstance(part, Conversion) for part in parts)
     need(conversions == len(op.args), f"the text has {conversions} conversions, but there are {len(op.args)} values")
 
 

@@ -66,12 +66,14 @@ def test_tf32_keeps_ten_bits_of_mantissa(builder: Any) -> None:
 )
 def test_float_to_signed(elementwise: Any, mode: str, expected: list[int]) -> None:
     x = np.array([2.5, -2.5, 3.5, -3.5, -0.25, 1e9, -1e9, np.nan], np.float32)
-    assert elementwise("ftoi", x, dtype=np.int8, signedness="signed", rounding_mode=mode).tolist() == expected
+    fields = {"dtype": np.int8, "signedness": "signed", "rounding_mode": mode}
+    assert elementwise("ftoi", x, saturating=None, **fields).tolist() == expected
+    assert elementwise("ftoi", x[:4], **fields).tolist() == expected[:4]
 
 
 def test_float_to_wide_integers_clamps_exactly(elementwise: Any) -> None:
     x = np.array([2.0**63, -(2.0**63), 2.0**64, -5.0], np.float64)
-    to = {"rounding_mode": "nearest_int_to_zero", "dtype": np.int64}
+    to = {"rounding_mode": "nearest_int_to_zero", "dtype": np.int64, "saturating": None}
     assert elementwise("ftoi", x, signedness="signed", **to).tolist() == [2**63 - 1, -(2**63), 2**63 - 1, -5]
     unsigned = elementwise("ftoi", x, signedness="unsigned", **to).view(np.uint64)
     assert unsigned.tolist() == [2**63, 0, 2**64 - 1, 0]
@@ -117,13 +119,78 @@ def test_bitcast_keeps_the_bits(elementwise: Any) -> None:
     ("signedness", "expected"), [("signed", [127, -128, 127, -128, 0, -2]), ("unsigned", [-1, 0, -1, 0, 0, 0])]
 )
 def test_saturating_conversion_takes_every_float(elementwise: Any, signedness: str, expected: list[int]) -> None:
-    """Infinities too, which without the flag are an error."""
     x = np.array([1e9, -1e9, np.inf, -np.inf, np.nan, -2.5], np.float32)
     x = np.concatenate((x, np.zeros(2, np.float32)))
     fields = {"dtype": np.int8, "signedness": signedness, "rounding_mode": "nearest_int_to_zero"}
     assert elementwise("ftoi", x, saturating=None, **fields).tolist() == [*expected, 0, 0]
-    with pytest.raises(SanitizerError, match="infinity"):
-        elementwise("ftoi", x, **fields)
+
+
+TO_ZERO = {"rounding_mode": "nearest_int_to_zero"}
+
+
+@pytest.mark.parametrize("fields", [{}, {"saturating": None}])
+@pytest.mark.parametrize("signedness", ["signed", "unsigned"])
+@pytest.mark.parametrize("source", [np.float16, BF16, np.float32, np.float64, ml_dtypes.float8_e5m2])
+def test_a_float_as_a_boolean_is_whether_it_differs_from_zero(
+    elementwise: Any, source: Any, signedness: str, fields: dict[str, None]
+) -> None:
+    """tileiras compares bits for it, so that all of it is defined: NaN is true."""
+    x = np.array([0, -0.0, 0.5, -0.5, 1, -2.5, np.inf, np.nan], source)
+    expected = [False] * 2 + [True] * 6
+    assert elementwise("ftoi", x, dtype=np.bool_, signedness=signedness, **TO_ZERO, **fields).tolist() == expected
+
+
+@pytest.mark.parametrize("source", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("signedness", ["signed", "unsigned"])
+def test_what_no_integer_holds_is_undefined(elementwise: Any, source: str, bits: int, signedness: str) -> None:
+    """The largest and smallest numbers that still fit do not trap, the next ones of the float's type do."""
+    dtype = BF16 if source == "bfloat16" else np.dtype(source)
+    digits, largest = ml_dtypes.finfo(dtype).nmant + 1, float(ml_dtypes.finfo(dtype).max)
+    signed = signedness == "signed"
+    high = 2.0 ** (bits - 1 if signed else bits)
+    top = min(high - max(1.0, high * 2.0**-digits), largest)
+    bottom, below = (-high, -high - max(1.0, high * 2.0 ** (1 - digits))) if signed else (-0.75, -1.0)
+    bottom = max(bottom, -largest)
+    fields = {"dtype": np.dtype(f"i{bits // 8}"), "signedness": signedness, **TO_ZERO}
+    held = elementwise("ftoi", np.array([top, bottom], dtype), **fields)
+    assert held.view(held.dtype if signed else f"u{bits // 8}").tolist() == [int(top), int(bottom)]
+    for value in (np.nan, np.inf, -np.inf, *(x for x in (high, below) if abs(x) <= largest)):
+        words = r"k: ftoi at kernel\.mlir:\d+:3.* converted to an? (un)?signed i\d+, which cannot hold it"
+        with pytest.raises(SanitizerError, match=words):
+            elementwise("ftoi", np.array([0, value], dtype), **fields)
+
+
+@pytest.mark.parametrize(
+    ("source", "bits", "signedness", "expected"),
+    [
+        (np.float32, 8, "signed", [-1, 0, 0, 44, -128]),  # 32767, -32768, NaN, 300, 128 by their lowest 8 bits
+        (np.float32, 8, "unsigned", [-1, 0, 0, 44, -128]),  # 65535, 0, ...
+        (np.float32, 16, "signed", [2**15 - 1, -(2**15), 0, 300, 128]),
+        (np.float32, 32, "unsigned", [-1, 0, 0, 300, 128]),
+        (BF16, 32, "signed", [2**31 - 1, -(2**31), 0, 300, 128]),
+        (np.float32, 64, "signed", [2**63 - 1, -(2**63), -(2**63), 300, 128]),
+        (np.float64, 8, "signed", [-1, 0, 0, 44, -128]),
+        (np.float64, 32, "unsigned", [-1, 0, -(2**31), 300, 128]),
+    ],
+)
+def test_undefined_conversions_give_what_the_gpus_instructions_do(
+    elementwise: Any, source: Any, bits: int, signedness: str, expected: list[int]
+) -> None:
+    x = np.array([1e30, -1e30, np.nan, 300, 128, 0, 0, 0], source)
+    fields = {"dtype": np.dtype(f"i{bits // 8}"), "signedness": signedness, **TO_ZERO}
+    assert elementwise("ftoi", x, sanitize=False, **fields).tolist() == [*expected, 0, 0, 0]
+
+
+def test_an_unspecified_element_may_be_what_no_integer_holds(builder: Any) -> None:
+    """Beyond the end of the tensor there are NaNs, which are not stored."""
+    x, out = np.array([1, 2, 3], np.float32), np.zeros(3, np.int32)
+    k = builder(types.PtrType(types.f32), types.PtrType(types.i32))
+    value = k.load(k.view(k.args[0], (3,), (4,), padding=None), 0)[0]
+    whole = k.op("ftoi", value, out=[types.TileType((4,), types.i32)], signedness="signed", **TO_ZERO)
+    k.store(k.view(k.args[1], (3,), (4,)), whole, 0)
+    k.run(x, out)
+    assert out.tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("source", [np.float16, BF16, np.float32, np.float64])

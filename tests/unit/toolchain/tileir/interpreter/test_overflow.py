@@ -127,15 +127,3 @@ def test_undefined_integer_arithmetic(
     signed = {} if name == "shli" else {"signedness": "signed"}
     k.op(name, *values, out=[tile(shape, I32)], **fields, **signed)
     trapped(k, message, np.array(bad, np.int32), runs_unchecked=name.startswith("sh"))
-
-
-def test_infinity_to_integer(builder: Any, trapped: Any) -> None:
-    k = builder()
-    k.op(
-        "ftoi",
-        k.constant(np.array([1, np.inf], np.float32), F32),
-        out=[tile((2,), I32)],
-        signedness="signed",
-        rounding_mode="nearest_int_to_zero",
-    )
-    trapped(k, "infinity converted")
