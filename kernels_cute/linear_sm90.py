@@ -1,7 +1,14 @@
 """Products for sm_90a: out = epilogue(x @ weight), with TMA, mbarriers and wgmma.
 
-One warpgroup loads, the others compute. Blocks stay for the whole launch and walk tiles, so that the next tile is
-loaded while one is written. A tile is written through shared memory: TMA stores it while the next one is computed.
+Blocks stay for the whole launch and walk tiles of out. The warpgroups of a block share three steps, which run at the
+same time on different parts of the work:
+
+1. Load: one thread of the first warpgroup fills a ring of stages in shared memory by TMA, with a piece of x and one of
+   the weight for each step along K. It waits only for a stage to be free, so it runs ahead, into the next tile too.
+2. Multiply: the other warpgroups wait for a stage to be full, add its product to sums in registers by wgmma, and free
+   the stage of the product before.
+3. Write: behind the last step along K they apply the epilogue and lay 64 columns at a time into shared memory, from
+   where TMA stores them while the next tile is computed.
 """
 
 from dataclasses import dataclass
@@ -86,7 +93,7 @@ def linear(
 
     @cute.kernel(*parameters, threads=t.threads, name=name)
     def kernel(*arguments: Any) -> None:
-        operands, (x, weight, target) = epilogue.operands(arguments), arguments[-3:]
+        operands, (x_map, weight_map, out_map) = epilogue.operands(arguments), arguments[-3:]
         arch.grid_wait()  # before anything that the launch before may write
         (m, n), k = operands["out"].shape, operands["x"].shape[1]
         thread = arch.thread_idx()[0]
@@ -98,7 +105,7 @@ def linear(
             shape = ((ROW, t.n // ROW), t.k, t.stages)
             sw = cute.shared_tensor(dtype, Layout(shape, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=SWIZZLE)
         full, free = Barriers(t.stages, 1), Barriers(t.stages, groups)
-        store = _Store(dtype, t, target)
+        store = _Store(dtype, t, out_map)
         with cute.when(cute.same(thread, 0)):
             full.init()
             free.init()
@@ -114,25 +121,25 @@ def linear(
                 for turn in cute.range_(turns):
                     row, column = walked(block + turn * blocks, down, across, GROUP)
                     for step in cute.range_(steps):
-                        number = turn * steps + step
-                        stage = number % t.stages
-                        free.wait(number, free=True)
-                        full.expect(number, t.bytes)
+                        fill = turn * steps + step  # of the ring, counted over all tiles
+                        stage = fill % t.stages
+                        free.wait(fill, free=True)
+                        full.expect(fill, t.bytes)
                         signal = full.at(stage)
                         at_k = step * t.k
-                        target = cute.address(sx[None, None, stage])
-                        arch.instruction("copy.tma_load", target, x, signal, at_k, row * t.m)
+                        x_stage = cute.address(sx[None, None, stage])
+                        arch.instruction("copy.tma_load", x_stage, x_map, signal, at_k, row * t.m)
                         if columns:
-                            target = cute.address(sw[None, None, stage])
-                            arch.instruction("copy.tma_load", target, weight, signal, at_k, column * t.n)
+                            weight_stage = cute.address(sw[None, None, stage])
+                            arch.instruction("copy.tma_load", weight_stage, weight_map, signal, at_k, column * t.n)
                         for part in range(0 if columns else t.n // ROW):
-                            target = cute.address(sw[(None, part), None, stage])
+                            weight_part = cute.address(sw[(None, part), None, stage])
                             at_n = column * t.n + part * ROW
-                            arch.instruction("copy.tma_load", target, weight, signal, at_n, at_k)
+                            arch.instruction("copy.tma_load", weight_part, weight_map, signal, at_n, at_k)
 
         with cute.when(cute.less(WARPGROUP - 1, thread)):
             arch.instruction("set_registers", atom="inc", n=232)
-            number, lane = (thread - WARPGROUP) // WARPGROUP, thread % WARPGROUP
+            consumer, lane = (thread - WARPGROUP) // WARPGROUP, thread % WARPGROUP
             worker = lane if t.apart else thread - WARPGROUP
             a, b = cute.partition(mma, "A", sx, worker), cute.partition(mma, "B", sw, worker)
             sums = cute.make_fragment(_by_parts(t), "f32")
@@ -157,27 +164,27 @@ def linear(
                     free.arrive(at)
 
             if t.apart:
-                with cute.when(cute.same(number, 1)):
+                with cute.when(cute.same(consumer, 1)):
                     pass_on(0)
-            for turn in cute.range_(number, turns, t.consumers) if t.apart else cute.range_(turns):
+            for turn in cute.range_(consumer, turns, t.consumers) if t.apart else cute.range_(turns):
                 row, column = walked(block + turn * blocks, down, across, GROUP)
                 begin = turn * steps
                 if t.apart:
-                    arch.instruction("barrier", TURN + number, n=2 * WARPGROUP)
+                    arch.instruction("barrier", TURN + consumer, n=2 * WARPGROUP)
                 multiply(begin)
                 for step in cute.range_(1, steps):
                     multiply(begin + step, sums)
                     done(begin + step - 1, 1)
                 if t.apart:
                     with cute.when(cute.less(turn + 1, turns)):
-                        pass_on(1 - number)
+                        pass_on(1 - consumer)
                 done(begin + steps - 1, 0)
                 cute.hold(sums)
                 for part in range(t.n // ROW):
                     at = (row, column * (t.n // ROW) + part)
                     place = Place(store.mma, (t.m, ROW), at, (m, n), worker)
                     values = epilogue(sums[(None, None, (None, part)), None, None], place, operands)
-                    store(values, part, at, number, worker, first)
+                    store(values, part, at, consumer, worker, first)
             with cute.when(first):  # shared memory goes when the block ends
                 arch.instruction("copy.bulk_wait_group_all", n=0)
 
@@ -193,34 +200,34 @@ def _by_parts(t: Tiles) -> Layout:
 class _Store:
     """Writes parts of 64 columns of a tile through shared memory, by TMA, in the background."""
 
-    def __init__(self, dtype: str, t: Tiles, target: Any) -> None:
-        self.t, self.target = t, target
+    def __init__(self, dtype: str, t: Tiles, out_map: Any) -> None:
+        self.t, self.out_map = t, out_map
         groups = 1 if t.apart else t.consumers
         self.mma = cute.make_tiled_mma(cute.find(f"wgmma.m64n{ROW}k16.f32.{dtype}"), (groups, 1, 1))
         self.copy = cute.make_tiled_copy_like(cute.CopyAtom("stmatrix.x4", 16), self.mma, "c")
         count = t.parts * (t.consumers if t.apart else 1)
         self.tiles = cute.shared_tensor(dtype, Layout((t.m, ROW, count), (ROW, 1, t.m * ROW)), swizzle=SWIZZLE)
 
-    def __call__(self, values: Any, part: int, at: tuple[Any, Any], number: Any, worker: Any, first: Any) -> None:
-        """`at`: the part's row and column among tiles of m x 64; `number`: of the warpgroup."""
+    def __call__(self, values: Any, part: int, at: tuple[Any, Any], consumer: Any, worker: Any, first: Any) -> None:
+        """`at`: the part's row and column among tiles of m x 64; `consumer`: the number of the warpgroup."""
         t, whole = self.t, Layout((self.t.m, ROW))
-        buffer: Any = part % t.parts + (number * t.parts if t.apart else 0)
+        buffer: Any = part % t.parts + (consumer * t.parts if t.apart else 0)
         with cute.when(first):
             arch.instruction("copy.bulk_wait_group", n=t.parts - 1)
-        self.meet(number)
+        self.meet(consumer)
         order = cute.retile(self.copy.partition("S", whole)[1], self.mma.partition("c", whole)[1], values.layout)
         tile = self.tiles[None, None, buffer]
         cute.copy(self.copy, cute.with_layout(values, order), cute.partition(self.copy, "D", tile, worker))
         arch.instruction("fence.proxy_async")
-        self.meet(number)
+        self.meet(consumer)
         with cute.when(first):
             rows = t.m if t.apart else ATOM
-            begin = 0 if t.apart else number
+            begin = 0 if t.apart else consumer
             source = cute.address(cute.local_tile(tile, (rows, ROW), (begin, 0)))
             row = at[0] * t.m + begin * rows
-            arch.instruction("copy.tma_store", source, self.target, at[1] * ROW, row)
+            arch.instruction("copy.tma_store", source, self.out_map, at[1] * ROW, row)
             arch.instruction("copy.bulk_commit_group")
 
-    def meet(self, number: Any) -> None:
+    def meet(self, consumer: Any) -> None:
         """The threads of a warpgroup wait for each other."""
-        arch.instruction("barrier", number + STORE, n=WARPGROUP)
+        arch.instruction("barrier", consumer + STORE, n=WARPGROUP)
