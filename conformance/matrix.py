@@ -19,33 +19,32 @@ from toolchain.errors import UsageError
 from toolchain.native.tools import NativeTools
 from toolchain.runtime import Executor, open_executor
 
-from .cases import CASES, Case
+from .cases import CASES
 from .cells import loans_of, sources_of
 from .coverage import NO_SUITES, Suite, check_selected, lacking
 from .filters import EVERYTHING, Filter
 from .jobs import Job, Plan, Site, run_here, run_in_processes
 from .journal import Journal, Record, bundle_hash, check_same, code_hash
-from .native import cut_off_native, native_rows
+from .native import Check, cut_off_native, native_checks
 from .origin import describe, ended
 from .result import Results, Row, Status
 from .retries import Rows, retries, with_retries
-from .run import Cell, OpRows, same_inputs
-from .smallest import Wanted, cost, smallest
+from .run import Cell
+from .smallest import op_jobs, smallest
 
 FEW = 12  # jobs: with fewer, starting processes would cost more than it saves
 
-
-LAUNCH = 1e7  # in units of `cost`: what a launch takes on the interpreter however small it is
-
 FIRST = "the run ended with the first failure"
+NATIVE_TOOLS = "native tools"  # the name of that part of a run
 NATIVE = "native"  # the journal's name for what the C++ tools do
 
 
 class Progress(Protocol):
-    """Told the rows of a job that has ended, how much of the work is done, in any unit, and how many of how many jobs;
-    0 of 0 where that is not known."""
+    """Told the rows of a job that has ended, how much of the work is done, in any unit, and how many of how many jobs.
+    These numbers are of one part of the run, an executor or the native tools; a call with nothing done begins one."""
 
-    def __call__(self, rows: Sequence[Row], done: float, total: float, jobs: tuple[int, int], /) -> object: ...
+    def __call__(self, rows: Sequence[Row], done: float, total: float, jobs: tuple[int, int], part: str, /) -> object:
+        raise NotImplementedError
 
 
 def nobody(*_: object) -> None:
@@ -137,15 +136,11 @@ def run_matrix(
                 why = FIRST
                 break
         if native is not None and (NATIVE, 0) not in done and why != FIRST:
-            interpreter = partial(open_executor, "cpu")
-            journal.begin((NATIVE, 0))
-            for row in native_rows(
-                bundle, native, interpreter, cases, sources=use_sources, dtypes=use_dtypes, seed=seed, wanted=wanted
-            ):
-                if wanted.takes(row.cell, row.shape):
-                    journal.add((NATIVE, 0), row)
-                    progress([row], 0, 0, (0, 0))
-            journal.end((NATIVE, 0))
+            with native_checks(
+                bundle, native, partial(open_executor, "cpu"), cases,
+                sources=use_sources, dtypes=run_dtypes, seed=seed, wanted=wanted, full=full,
+            ) as checks:  # fmt: skip
+                _compare(checks, journal, wanted, progress)
     except KeyboardInterrupt as error:
         stopped = "SIGTERM" if isinstance(error, Terminated) else "SIGINT"
     record = _read(journal)
@@ -230,20 +225,20 @@ def cut_off(
     return rows
 
 
-def op_jobs(cases: Sequence[Case], dtypes: Sequence[str], wanted: Wanted | None) -> list[Job]:
-    """A job for each case and each group of dtypes with the same inputs. `wanted` limits them; None makes all jobs."""
-    jobs: list[Job] = []
-    for number, case in enumerate(cases):
-        for group in same_inputs(dtype for dtype in case.dtypes() if dtype in dtypes):
-            only = None
-            if wanted is not None:
-                only = {
-                    (d, source): symbols for (n, d, source), symbols in wanted.items() if n == number and d in group
-                }
-            if only or wanted is None:
-                runs = sum(map(len, only.values())) if only else len(group)
-                jobs.append(Job(runs * (LAUNCH + cost(case)), OpRows(case, group, only), case.op, case.shape, group))
-    return jobs
+def _compare(checks: Sequence[Check], journal: Journal, wanted: Filter, progress: Progress) -> None:
+    """Compare with the native tools."""
+    total, done = sum(check.cost for check in checks), 0.0
+    journal.begin((NATIVE, 0))
+    progress([], done, total, (0, len(checks)), NATIVE_TOOLS)
+    for number, check in enumerate(checks, 1):
+        rows: list[Row] = []
+        for row in check.rows():
+            if wanted.takes(row.cell, row.shape):
+                journal.add((NATIVE, 0), row)
+                rows.append(row)
+        done += check.cost
+        progress(rows, done, total, (number, len(checks)), NATIVE_TOOLS)
+    journal.end((NATIVE, 0))
 
 
 def _run(
@@ -277,10 +272,11 @@ def _run(
         note=lambda number, why: journal.retry((executor.name, number), why),
     )  # fmt: skip
     total, done = sum(job.cost for job in jobs.values()), 0.0
+    progress([], done, total, (0, len(jobs)), executor.name)
     with closing(rows):  # an interrupt ends the processes here, not when garbage is collected
         for ended, (number, found) in enumerate(rows, 1):
             done += jobs[number].cost
-            progress(found, done, total, (ended, len(jobs)))
+            progress(found, done, total, (ended, len(jobs)), executor.name)
             if exit_first and any(row.status in ("failed", "error") for row in found):
                 return False
     return True

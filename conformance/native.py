@@ -2,50 +2,63 @@
 
 Three checks are made for every entry. `cuda-tile-opt` must accept its text. `cuda-tile-translate` must turn that text
 into the same bytes that we write, for each bytecode version in VERSIONS. And the output of `cuda-tile-optimize` for its
-bytecode must still compute the right numbers in the interpreter. The tools do not know bytecode after 13.3, so they get
-the kernel as compiled for 13.3, which has no waits for the previous launch. A row stands for all entries of its cell.
-If the tools are absent, the row says so.
+bytecode must still compute the right numbers in the interpreter. A version of cuda-tile is given what it knows
+(toolchain/pinned/compatibility.toml); a check that it cannot make is a row "not run" that says why. A row stands for
+all entries of its cell. If the tools are absent, the row says so.
 
 One difference in bytes is allowed, and the row says in how many entries it was found. For `allow_tma = false` of a load
 or store cuTile and we write a boolean, but cuda-tile-translate writes the integer 0. Such a file must be equal to ours
-after these integers are replaced by booleans. A known defect of the tools (issues.toml) is named in a row
-"not run" that counts the entries it affects.
+after these integers are replaced by booleans. A known defect of the tools (toolchain/pinned/issues.toml) is named in a
+row "not run" that counts the entries it affects.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from toolchain.bundles import bundle as bundles
 from toolchain.bundles.bundle import Bundle, BundleEntry, Compiled
-from toolchain.contract.artifact import tile_ir
-from toolchain.errors import BytecodeError, ConformanceError, TilestackError, ToolchainError
+from toolchain.contract.artifact import Artifact, tile_ir
+from toolchain.errors import BytecodeError, ConformanceError, TilestackError
 from toolchain.native.tools import NativeTools
+from toolchain.pinned.compatibility import table
 from toolchain.pinned.issues import of_name
 from toolchain.runtime import Executor
 
 from .cases import Case
 from .filters import EVERYTHING, Filter
+from .jobs import Job, Site
+from .native_kernels import Kernel, KnownDefectError, NotComparableError, NotInVersionError, with_booleans
 from .result import Row
-from .run import run_ops
-
-if TYPE_CHECKING:
-    from toolchain.tileir.dialect.control import ModuleOp
+from .run import OpRows
+from .smallest import LAUNCH, Wanted, op_jobs, smallest
 
 TARGET = "native"
 VERSIONS = ("13.1", "13.3")
 ABSENT = "native tools absent"
 ALL = "all native checks"
 OPT, TRANSLATE, OPTIMIZE = "cuda-tile-opt", "cuda-tile-translate", "cuda-tile-optimize"
-ALLOW_TMA, DENSE_I1 = "allow_tma", "dense-i1"  # a hint of a load or store; a defect in toolchain/pinned/issues.toml
+DENSE_I1 = "dense-i1"  # a defect in toolchain/pinned/issues.toml
 MODULO = "equal modulo allow_tma = false, which cuda-tile-translate writes as the integer 0, cuTile and we as a boolean"
+TOOL = LAUNCH  # in units of a case's cost: about what it takes to print a kernel and to run a tool on it
 
 
-def native_rows(
+@dataclass(frozen=True)
+class Check:
+    """A part of the comparison. `rows` makes its rows; `cost`: about how long that takes, in units of a case's cost."""
+
+    cost: float
+    rows: Callable[[], Iterator[Row]]
+
+
+@contextmanager
+def native_checks(
     bundle: Bundle,
     tools: NativeTools | str,
     interpreter: Callable[[], Executor],
@@ -55,30 +68,30 @@ def native_rows(
     dtypes: Sequence[str],
     seed: int,
     wanted: Filter = EVERYTHING,
-) -> Iterator[Row]:
-    """The rows of every cell. `tools`: the open tools, or a text that says why there are none. `wanted`: which cells to
-    look at."""
+    full: bool = True,
+) -> Generator[Sequence[Check]]:
+    """The checks of every cell, to be made in their order. `tools`: the open tools, or a text that says why there are
+    none. `wanted`: which cells to look at. `full`: optimized kernels run every case, not those that `smallest` picks.
+    """
     cells = _cells(bundle, cases, sources, dtypes, wanted)
-    for row, entries in cells:
-        if isinstance(tools, str):
-            yield replace(row, shape=ALL, status="not run", detail=f"{ABSENT}: {tools}")
-            continue
-        if tools.toolchain.has(OPT):
-            yield from _checked(replace(row, shape="accepted"), entries, partial(_accepted, bundle, tools))
-        else:
-            yield _no_tool(replace(row, shape="accepted"), tools, OPT)
-        for version in VERSIONS:
-            if tools.toolchain.has(TRANSLATE):
-                check = partial(_same_bytes, bundle, tools, version)
-                yield from _checked(replace(row, shape=f"bytecode {version}"), entries, check)
-            else:
-                yield _no_tool(replace(row, shape=f"bytecode {version}"), tools, TRANSLATE)
-        if not tools.toolchain.has(OPTIMIZE):
-            yield _no_tool(replace(row, shape="optimized"), tools, OPTIMIZE)
-    if not isinstance(tools, str) and tools.toolchain.has(OPTIMIZE):
-        entries = [entry for _, cell in cells for entry in cell]
-        with interpreter() as executor:
-            yield from _optimized(bundle, entries, tools, executor, cases, sources=sources, dtypes=dtypes, seed=seed)
+    if isinstance(tools, str):
+        absent = [replace(row, shape=ALL, status="not run", detail=f"{ABSENT}: {tools}") for row, _ in cells]
+        yield [Check(1, partial(iter, [row])) for row in absent]
+        return
+    has_optimizer = tools.toolchain.has(OPTIMIZE)
+    optimized = _Optimized(bundle, tools)
+    steps = sum(map(tools.toolchain.has, (OPT, OPTIMIZE))) + len(VERSIONS) * tools.toolchain.has(TRANSLATE)
+    checks = [
+        Check(1 + TOOL * steps * len(entries), partial(_cell, row, entries, bundle, tools, optimized))
+        for row, entries in cells
+    ]
+    if not has_optimizer:
+        yield checks
+        return
+    with interpreter() as executor, tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
+        jobs = op_jobs(cases, dtypes, _runs(bundle, executor, cases, cells, full=full))
+        site = partial(optimized.site, Path(folder), executor, sources, seed)
+        yield [*checks, *(Check(job.cost, partial(optimized.rows, job, site)) for job in jobs)]
 
 
 def _cells(
@@ -114,100 +127,101 @@ def cut_off_native(
     ]
 
 
+def _cell(
+    row: Row, entries: Sequence[BundleEntry], bundle: Bundle, tools: NativeTools, optimized: _Optimized
+) -> Iterator[Row]:
+    """The rows of one cell, but for the cases that its optimized kernels run."""
+    toolchain = tools.toolchain
+    known = table().of_cuda_tile(toolchain.cuda_tile) if toolchain.cuda_tile else None
+    kernels = [Kernel(bundle, entry, known) for entry in entries]
+    versions = [version for version in VERSIONS if known is None or version in known.bytecode]
+    checks = [("accepted", OPT, partial(_accepted, tools, versions[-1]))]
+    checks += [(f"bytecode {version}", TRANSLATE, partial(_same_bytes, tools, version)) for version in VERSIONS]
+    for shape, tool, check in checks:
+        named = replace(row, shape=shape)
+        if not toolchain.has(tool):
+            yield _no_tool(named, tools, tool)
+        elif shape.startswith("bytecode") and shape.partition(" ")[2] not in versions:
+            assert known is not None
+            writes = f"{_whose(tools)} writes bytecode {', '.join(known.bytecode)} alone"
+            yield replace(named, status="not run", detail=writes)
+        else:
+            yield from _checked(named, kernels, check)
+    if toolchain.has(OPTIMIZE):
+        for kernel in kernels:
+            yield from optimized.make(replace(row, shape=f"optimized {kernel.symbol}"), kernel, versions[-1])
+    else:
+        yield _no_tool(replace(row, shape="optimized"), tools, OPTIMIZE)
+
+
+def _whose(tools: NativeTools) -> str:
+    version = tools.toolchain.cuda_tile
+    return f"cuda-tile {version} (stack {tools.toolchain.stack})" if version else "this native toolchain, LLVM alone,"
+
+
 def _no_tool(row: Row, tools: NativeTools, name: str) -> Row:
     """The row of a check that this toolchain has no tool for: cuda-tile 13.1.3 has no optimizer, and a toolchain with
     LLVM alone has no cuda-tile tools."""
-    version = tools.toolchain.cuda_tile
-    whose = f"cuda-tile {version} (stack {tools.toolchain.stack})" if version else "this native toolchain, LLVM alone,"
-    return replace(row, status="not run", detail=f"{whose} has no {name}")
+    return replace(row, status="not run", detail=f"{_whose(tools)} has no {name}")
 
 
-class _NotComparableError(Exception):
-    """An entry that cannot be checked; the message says why."""
-
-
-class _NotInVersionError(_NotComparableError):
-    """The entry has an op that this version of bytecode lacks."""
-
-
-class _KnownDefectError(_NotComparableError):
-    """The tools treat the entry wrongly, in a way that toolchain/pinned/issues.toml lists as their defect."""
-
-
-def _checked(row: Row, entries: Sequence[BundleEntry], check: Callable[[BundleEntry], str]) -> Iterator[Row]:
-    """Check each of `entries`. Yields one row for the check, which fails with the first entry that fails, and one row
-    "not run" for each kind of reason why entries cannot be checked. `check` returns a remark for the row, or ""."""
-    left_out: dict[type[_NotComparableError], list[str]] = {}
-    remarks: list[str] = []
+def _checked(row: Row, kernels: Sequence[Kernel], check: Callable[[Kernel], Sequence[str]]) -> Iterator[Row]:
+    """Check each of `kernels`. Yields one row for the check, which fails with the first kernel that fails, and one row
+    "not run" for each kind of reason why kernels cannot be checked. `check` returns remarks for the row."""
+    left_out: dict[type[NotComparableError], list[str]] = {}
+    passed, remarks = 0, Counter[str]()
     outcome = row
-    for entry in entries:
+    for kernel in kernels:
         try:
-            remarks.append(check(entry))
-        except _NotComparableError as error:
-            left_out.setdefault(type(error), []).append(f"{entry.spec.symbol}: {error}")
+            remarks.update([*check(kernel), *kernel.remarks])
+            passed += 1
+        except NotComparableError as error:
+            left_out.setdefault(type(error), []).append(f"{kernel.symbol}: {error}")
         except ConformanceError as error:
-            outcome = replace(row, status="failed", detail=f"{entry.spec.symbol}: {error}")
+            outcome = replace(row, status="failed", detail=f"{kernel.symbol}: {error}")
             break
         except TilestackError as error:
-            outcome = replace(row, status="error", detail=f"{entry.spec.symbol}: {type(error).__name__}: {error}")
+            outcome = replace(row, status="error", detail=f"{kernel.symbol}: {type(error).__name__}: {error}")
             break
     if outcome is not row:
         yield outcome
-    elif remarks:
-        counted = [f"{remarks.count(remark)} {remark}" for remark in sorted({*remarks} - {""})]
-        yield replace(row, detail="; ".join((f"{len(remarks)} entries", *counted)))
+    elif passed:
+        counted = [f"{count} {remark}" for remark, count in sorted(remarks.items())]
+        yield replace(row, detail="; ".join((f"{passed} entries", *counted)))
     for reasons in left_out.values():
         yield replace(row, status="not run", detail=f"{len(reasons)} entries, the first {reasons[0]}")
 
 
-def _module(entry: BundleEntry, bundle: Bundle) -> ModuleOp:
-    from toolchain.tileir.bytecode import read
-    from toolchain.tileir.passes.overlap import settle
-
-    module = read(bundle.read(entry.bytecode), name=entry.spec.symbol)
-    for op in module.entries.values():
-        settle(op, entry.spec, (13, 3))
-    return module
+def _accepted(tools: NativeTools, newest: str, kernel: Kernel) -> Sequence[str]:
+    """Check that the tool accepts the text. `newest`: the bytecode that its version knows, whose operations it has."""
+    kernel.bytecode(newest)
+    tools.run(OPT, ["--no-implicit-module", "k.mlir"], files={"k.mlir": kernel.text})
+    return ()
 
 
-def _text(entry: BundleEntry, bundle: Bundle) -> str:
-    from toolchain.tileir.text import print_module
-
-    return print_module(_module(entry, bundle))
-
-
-def _accepted(bundle: Bundle, tools: NativeTools, entry: BundleEntry) -> str:
-    tools.run(OPT, ["--no-implicit-module", "k.mlir"], files={"k.mlir": _text(entry, bundle)})
-    return ""
-
-
-def _same_bytes(bundle: Bundle, tools: NativeTools, version: str, entry: BundleEntry) -> str:
+def _same_bytes(tools: NativeTools, version: str, kernel: Kernel) -> Sequence[str]:
     """Check that the tool writes our bytes. Debug information is left out: the tool's refers to the text it read."""
-    from toolchain.tileir.bytecode import strip_debug, write
+    from toolchain.tileir.bytecode import strip_debug
 
-    module = _module(entry, bundle)
-    try:
-        ours = write(module, version)
-    except BytecodeError as error:  # an op that is newer than this version
-        raise _NotInVersionError(error.args[0]) from error
+    ours = kernel.bytecode(version)
     arguments = ["k.mlir", "--mlir-to-cudatilebc", "--no-implicit-module", f"--bytecode-version={version}"]
     done = tools.run(
-        TRANSLATE, [*arguments, "-o", "k.tilebc"], files={"k.mlir": _text(entry, bundle)},
+        TRANSLATE, [*arguments, "-o", "k.tilebc"], files={"k.mlir": kernel.text},
         outputs=["k.tilebc"],
     )  # fmt: skip
-    issue = of_name(tools.toolchain.issues, DENSE_I1) if _has_true_i1(module) else None
+    issue = of_name(tools.toolchain.issues, DENSE_I1) if kernel.has_true_i1 else None
     try:
         theirs = strip_debug(done.files["k.tilebc"])
     except BytecodeError as error:  # the tool wrote a file that no reader accepts
         if issue:
-            raise _KnownDefectError(str(issue)) from error
+            raise KnownDefectError(str(issue)) from error
         raise
     if theirs == ours:
-        return ""
+        return ()
     if issue:
-        raise _KnownDefectError(str(issue))
-    if _forbids_tma(module) and _booleans(theirs, version) == ours:
-        return MODULO
+        raise KnownDefectError(str(issue))
+    if kernel.forbids_tma and with_booleans(theirs, version) == ours:
+        return (MODULO,)
     at = next((i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs)))
     raise ConformanceError(
         f"bytecode {version} differs from byte {at:#x} on: {len(ours)} bytes of ours, {len(theirs)} of "
@@ -215,75 +229,78 @@ def _same_bytes(bundle: Bundle, tools: NativeTools, version: str, entry: BundleE
     )
 
 
-def _has_true_i1(module: ModuleOp) -> bool:
-    """True if a constant of the module has a true i1 element. A constant that is all false has the same bytes whether
-    packed or not."""
-    from toolchain.tileir.dialect.attrs import DenseAttr
-    from toolchain.tileir.dialect.types import i1
+class _Optimized:
+    """The kernels that `cuda-tile-optimize` made, and the cases that run them in the interpreter."""
 
-    values = (value for op in module.walk() for value in op.properties.values() if isinstance(value, DenseAttr))
-    return any(value.type.element_type == i1 and any(value.raw) for value in values)
+    def __init__(self, bundle: Bundle, tools: NativeTools) -> None:
+        self._bundle, self._tools = bundle, tools
+        self._made: dict[tuple[str, str], Artifact] = {}  # by source and symbol
+        self._site: Site | None = None
 
-
-def _forbids_tma(module: ModuleOp) -> bool:
-    from toolchain.tileir.dialect.attrs import HintsAttr
-
-    values = (value for op in module.walk() for value in op.properties.values() if isinstance(value, HintsAttr))
-    return any((ALLOW_TMA, False) in pairs for hints in values for _, pairs in hints.data)
-
-
-def _booleans(theirs: bytes, version: str) -> bytes:
-    """The bytecode `theirs`, with each `allow_tma` that is an integer replaced by the boolean that we write."""
-    from toolchain.tileir.bytecode import read, write
-    from toolchain.tileir.dialect.attrs import HintsAttr
-
-    module = read(theirs, name="k.tilebc")
-    for op in module.walk():
-        for name, hints in list(op.properties.items()):
-            if isinstance(hints, HintsAttr):
-                pairs = ((of, tuple((k, bool(v) if k == ALLOW_TMA else v) for k, v in row)) for of, row in hints.data)
-                op.properties[name] = HintsAttr(tuple(pairs))
-    return write(module, version)
-
-
-def _optimized(
-    bundle: Bundle,
-    entries: Sequence[BundleEntry],
-    tools: NativeTools,
-    interpreter: Executor,
-    cases: Sequence[Case],
-    *,
-    sources: Sequence[str],
-    dtypes: Sequence[str],
-    seed: int,
-) -> Iterator[Row]:
-    """The op cases in the interpreter, over bytecode that `cuda-tile-optimize` made of the bundle's."""
-    from toolchain.tileir.bytecode import write
-
-    made: list[Compiled] = []
-    issue = of_name(tools.toolchain.issues, DENSE_I1)
-    for entry in entries:
-        spec = entry.spec
-        cell, shape = f"{spec.op}-{spec.source}-{spec.dtype}-{TARGET}", f"optimized {spec.symbol}"
-        row = Row(cell, spec.source, spec.op, spec.dtype, TARGET, "native tools", shape, "error")
-        module = _module(entry, bundle)
-        if issue and _has_true_i1(module):
+    def make(self, row: Row, kernel: Kernel, version: str) -> Iterator[Row]:
+        """Optimize a kernel. Yields a row only where there is no optimized kernel, which says why."""
+        issue = of_name(self._tools.toolchain.issues, DENSE_I1)
+        if issue and kernel.has_true_i1:
             yield replace(row, status="not run", detail=str(issue))
-            continue
+            return
         try:
-            done = tools.run(
+            done = self._tools.run(
                 OPTIMIZE,
                 ["k.tilebc", "--emit-bytecode", "-o", "o.tilebc"],  # without --emit-bytecode it prints text
-                files={"k.tilebc": write(module, VERSIONS[-1])},
+                files={"k.tilebc": kernel.bytecode(version)},
                 outputs=["o.tilebc"],
             )
-        except (BytecodeError, ToolchainError) as error:
-            yield replace(row, detail=str(error))
-            continue
-        made.append(Compiled(spec, tile_ir(done.files["o.tilebc"], VERSIONS[-1]), {}))
-    with tempfile.TemporaryDirectory(prefix="tilestack-") as folder:
-        optimized = bundles.write(f"{folder}/bundle", made, tools={})
-        present = [source for source in sources if source in optimized.sources]
-        for row in run_ops(optimized, interpreter, cases, sources=present, dtypes=dtypes, seed=seed):
+        except NotInVersionError as error:
+            yield replace(row, status="not run", detail=str(error))
+        except TilestackError as error:
+            yield replace(row, status="error", detail=str(error))
+        else:
+            spec = kernel.entry.spec
+            self._made[spec.source, spec.symbol] = tile_ir(done.files["o.tilebc"], version)
+
+    def site(self, folder: Path, executor: Executor, sources: Sequence[str], seed: int) -> Site:
+        """The bundle with what was made, of all kernels that will be: a kernel that was not optimized stays as it was,
+        so that each case chooses the same entries as ever."""
+        if self._site is None:
+            bundle = bundles.write(folder / "bundle", [self._compiled(entry) for entry in self._bundle.entries], {})
+            self._site = Site(bundle, executor, sources, seed, nullcontext())
+        return self._site
+
+    def _compiled(self, entry: BundleEntry) -> Compiled:
+        made = self._made.get((entry.spec.source, entry.spec.symbol))
+        ir = self._bundle.read(entry.ir) if entry.ir else b""
+        return Compiled(entry.spec, made or Artifact(self._bundle.read(entry.code), entry.form, ir), {})
+
+    def rows(self, job: Job, site: Callable[[], Site]) -> Iterator[Row]:
+        """The rows of a case for the kernels that were optimized; the rows of `make` speak of the others."""
+        assert isinstance(job.rows, OpRows)
+        only = {
+            (dtype, source): made
+            for (dtype, source), symbols in (job.rows.only or {}).items()
+            if (made := frozenset(symbol for symbol in symbols if (source, symbol) in self._made))
+        }
+        for row in replace(job.rows, only=only)(site()) if only else ():
             cell = f"{row.op}-{row.source}-{row.dtype}-{TARGET}"
             yield replace(row, cell=cell, target=TARGET, shape=f"optimized {row.shape}")
+
+
+def _runs(
+    bundle: Bundle, executor: Executor, cases: Sequence[Case], cells: Sequence[tuple[Row, Sequence[BundleEntry]]],
+    *, full: bool,
+) -> Wanted:  # fmt: skip
+    """Which symbols of the cells each case is to run."""
+    symbols = {
+        (row.op, row.dtype, row.source): frozenset(entry.spec.symbol for entry in entries) for row, entries in cells
+    }
+    if full:
+        return {
+            (number, dtype, source): every
+            for number, case in enumerate(cases) if not case.gpu_only
+            for (op, dtype, source), every in symbols.items() if op == case.op and dtype in case.dtypes()
+        }  # fmt: skip
+    few = smallest(bundle, executor, cases, list(dict.fromkeys(source for _, _, source in symbols)))
+    found = {
+        (number, dtype, source): wanted & symbols.get((cases[number].op, dtype, source), frozenset())
+        for (number, dtype, source), wanted in few.items()
+    }
+    return {key: wanted for key, wanted in found.items() if wanted}

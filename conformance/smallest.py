@@ -1,4 +1,5 @@
-"""Picks the cases that the interpreter runs by default: for each entry the cheapest that cover every situation.
+"""Picks the cases that the interpreter runs by default: for each entry the cheapest that cover every situation. Makes
+the jobs of cases.
 
 The situations (features) follow from the tile sizes: more than one tile along a dimension, more than two, a remainder,
 more tiles than blocks. Others follow from how the case lays out and fills its arrays.
@@ -17,8 +18,10 @@ from toolchain.runtime import Allocation, DeviceBuffer, Executor, Launcher
 
 from .cases import Case
 from .cells import has_cell
-from .run import arrange
+from .jobs import Job
+from .run import OpRows, arrange, same_inputs
 
+LAUNCH = 1e7  # in units of `cost`: what a launch takes on the interpreter however small it is
 Wanted = Mapping[tuple[int, str, str], frozenset[str]]  # the case's number, dtype and source -> symbols to run
 
 
@@ -52,6 +55,22 @@ def smallest(bundle: Bundle, executor: Executor, cases: Sequence[Case], sources:
         for number in cheapest(shows, costs):
             wanted.setdefault((number, dtype, source), set()).add(symbol)
     return {key: frozenset(symbols) for key, symbols in wanted.items()}
+
+
+def op_jobs(cases: Sequence[Case], dtypes: Sequence[str], wanted: Wanted | None) -> list[Job]:
+    """A job for each case and each group of dtypes with the same inputs. `wanted` limits them; None makes all jobs."""
+    jobs: list[Job] = []
+    for number, case in enumerate(cases):
+        for group in same_inputs(dtype for dtype in case.dtypes() if dtype in dtypes):
+            only = None
+            if wanted is not None:
+                only = {
+                    (d, source): symbols for (n, d, source), symbols in wanted.items() if n == number and d in group
+                }
+            if only or wanted is None:
+                runs = sum(map(len, only.values())) if only else len(group)
+                jobs.append(Job(runs * (LAUNCH + cost(case)), OpRows(case, group, only), case.op, case.shape, group))
+    return jobs
 
 
 def cheapest(shows: Mapping[int, frozenset[Hashable]], costs: Mapping[int, float]) -> list[int]:

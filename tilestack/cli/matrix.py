@@ -214,7 +214,7 @@ def _native_tools() -> Generator[NativeTools | str]:
     except NativeToolsAbsent as error:
         yield str(error.args[0]).removeprefix("native tools absent: ")
         return
-    if not found.has("cuda-tile-opt", "cuda-tile-translate", "cuda-tile-optimize"):
+    if found.cuda_tile is None:
         yield f"{found.prefix} was built without cuda-tile"
         return
     with found.open() as tools:

@@ -35,6 +35,19 @@ def tables() -> str:
         ),
         "### Optimization hints",
         _table(("key", "tileiras from", "source"), ((f"`{row.name}`", row.since, row.source) for row in known.hints)),
+        "### The tools of cuda-tile",
+        _table(
+            ("cuda-tile", "writes bytecode", "hints that its text may have", "source"),
+            (
+                (
+                    row.version,
+                    " ".join(row.bytecode),
+                    f"{' '.join(row.hints)}, each for {' '.join(row.targets)}" if row.hints else "any",
+                    row.source,
+                )
+                for row in known.cuda_tile
+            ),
+        ),
         "### Cubins and the driver",
         _table(
             ("cubins of CUDA", "driver from", "source"),

@@ -1,17 +1,17 @@
 """The versions of the stack's parts that fit together, from `compatibility.toml`, and why a part refuses something.
 
 The pairs: tileiras with bytecode and targets, libnvvm with tileiras and ptxas, PTX with ptxas, cubins and PTX with the
-driver. It needs nothing but Python's own library.
+driver, the tools of cuda-tile with bytecode and hints. It needs nothing but Python's own library.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import UsageError
 from ..tables import Check, check_keys, is_integer, place, read_table, text, texts
@@ -38,6 +38,7 @@ _ROWS: Mapping[str, Mapping[str, Check]] = {
     },
     "cuda": {"release": text, "ptx": text, "chips": texts, "source": text},
     "hint": {"name": text, "since": text, "source": text},
+    "cuda_tile": {"version": text, "bytecode": texts, "targets": texts, "hints": texts, "source": text},
     "driver": {"cuda": _integer, "minimum": _integer, "source": text},
 }  # fmt: skip
 
@@ -84,6 +85,24 @@ class Hint:
 
 
 @dataclass(frozen=True)
+class CudaTile:
+    """A version of cuda-tile: the bytecode versions that it writes, from old to new, and the names that optimization
+    hints may have in its text, of `targets` and of `hints`; any name where there are none."""
+
+    version: str
+    bytecode: tuple[str, ...]
+    targets: tuple[str, ...]
+    hints: tuple[str, ...]
+    source: str
+
+    def lacks_target(self, name: str) -> bool:
+        return bool(self.targets) and name not in self.targets
+
+    def lacks_hint(self, name: str) -> bool:
+        return bool(self.hints) and name not in self.hints
+
+
+@dataclass(frozen=True)
 class Compatibility:
     """The whole table, each list from old to new. `sources`: where the rows come from."""
 
@@ -91,12 +110,16 @@ class Compatibility:
     tileiras: tuple[Tileiras, ...]
     cuda: tuple[Release, ...]
     hints: tuple[Hint, ...]
+    cuda_tile: tuple[CudaTile, ...]
     drivers: tuple[Driver, ...]
 
     def of_tileiras(self, version: str) -> Tileiras | None:
         """The row of a tileiras, or of the newest known one of the same minor release."""
-        same = [row for row in self.tileiras if number(row.version)[:2] == number(version)[:2]]
-        return next((row for row in same if row.version == version), same[-1] if same else None)
+        return _nearest(self.tileiras, version)
+
+    def of_cuda_tile(self, version: str) -> CudaTile | None:
+        """The same of a cuda-tile."""
+        return _nearest(self.cuda_tile, version)
 
     def of_cuda(self, version: str) -> Release | None:
         """The row of the CUDA minor release that a version belongs to."""
@@ -108,6 +131,14 @@ class Compatibility:
             if row.cuda == cuda:
                 return row
         raise UsageError(f"{COMPATIBILITY} has no driver for CUDA {cuda}")
+
+
+Versioned = TypeVar("Versioned", Tileiras, CudaTile)
+
+
+def _nearest(rows: Sequence[Versioned], version: str) -> Versioned | None:
+    same = [row for row in rows if number(row.version)[:2] == number(version)[:2]]
+    return next((row for row in same if row.version == version), same[-1] if same else None)
 
 
 @dataclass(frozen=True)
@@ -139,6 +170,7 @@ def load(path: Path) -> Compatibility:
         tileiras=tuple(Tileiras(**_tuples(row)) for row in content["tileiras"]),
         cuda=tuple(Release(**_tuples(row)) for row in content["cuda"]),
         hints=tuple(Hint(**row) for row in content["hint"]),
+        cuda_tile=tuple(CudaTile(**_tuples(row)) for row in content["cuda_tile"]),
         drivers=tuple(Driver(**row) for row in content["driver"]),
     )
 

@@ -3,7 +3,9 @@ is tested is that a difference is seen. The tools themselves are tested in tests
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from conformance.cases import CASES, Case
-from conformance.native import ABSENT, MODULO, native_rows
+from conformance.native import ABSENT, MODULO, native_checks
 from conformance.result import Row
 from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.contract.artifact import tile_ir
@@ -22,6 +24,7 @@ from toolchain.pinned.pins import file_sha256
 from toolchain.runtime import open_executor
 from toolchain.tileir.bytecode import read
 from toolchain.tileir.bytecode import write as write_bytecode
+from toolchain.tileir.dialect.attrs import HintsAttr
 from toolchain.tileir.text import parse, print_module
 
 pytestmark = pytest.mark.needs("toolchain")
@@ -42,6 +45,7 @@ GOOD = {
     "cuda-tile-optimize": 'data = Path("k.tilebc").read_bytes()\n'
     'out.write_bytes(data if "--emit-bytecode" in args else b"// text")\n',
 }
+Hints = tuple[tuple[str, tuple[tuple[str, int | bool], ...]], ...]
 CASE = [case for case in CASES if case.op == "gelu"][:1]
 # As cuda-tile-translate writes hints: the i1 integer 0 for false.
 INTEGERS = (
@@ -70,6 +74,22 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     return write(tmp_path_factory.mktemp("kernels") / "bundle", compiled, {})
 
 
+# As cuda-tile 13.1.3 does: it knows neither a hint that came later nor any bytecode after 13.1.
+OLD_TEXT = """
+data = Path("k.mlir").read_text()
+for word in ("num_worker_warps_per_cta", "default = {", "rounding<approx>"):
+    if word in data:
+        sys.exit(f"k.mlir:3:1: error: unknown param {word}")
+"""
+OLD = {
+    "cuda_tile_opt": OLD_TEXT + GOOD["cuda-tile-opt"],
+    "cuda_tile_translate": OLD_TEXT
+    + "if '--bytecode-version=13.1' not in args:\n"
+    + "    sys.exit('for the --bytecode-version option: the supported versions are [13.1, 13.1]')\n"
+    + GOOD["cuda-tile-translate"],
+}
+
+
 def tools(prefix: Path, cuda_tile: str | None = "13.3.3", without: Sequence[str] = (), **changed: str) -> NativeTools:
     """Stand-ins for the tools of that cuda-tile, on LLVM 23; 13.3.3 has no defect that we know."""
     (prefix / "bin").mkdir(parents=True)
@@ -79,8 +99,29 @@ def tools(prefix: Path, cuda_tile: str | None = "13.3.3", without: Sequence[str]
         (prefix / "bin" / name).chmod(0o755)
     paths = {name: f"bin/{name}" for name in GOOD if name not in without}
     sha256 = {name: file_sha256(prefix / path) for name, path in paths.items()}
-    toolchain = NativeToolchain(prefix, "13.3", "23.1.4", HERE, paths, sha256, cuda_tile)
-    return NativeTools(toolchain, prefix / "scratch", None)
+    stack, llvm = ("13.1", "22.1.8") if cuda_tile == "13.1.3" else ("13.3", "23.1.4")
+    toolchain = NativeToolchain(prefix, stack, llvm, HERE, paths, sha256, cuda_tile)
+    return StandIns(toolchain, prefix / "scratch", None)
+
+
+class StandIns(NativeTools):
+    """Runs the stand-ins in this process, as starting Python takes longer than all that they do. One that changes our
+    modules has a process of its own."""
+
+    def _execute(self, command: list[str], folder: Path) -> tuple[int, str, str]:
+        body = Path(command[0]).read_text()
+        if INTEGERS in body:
+            return super()._execute(command, folder)
+        said = io.StringIO()
+        try:
+            with contextlib.chdir(folder), contextlib.redirect_stdout(said):
+                names: dict[str, object] = {}
+                exec(body.replace("sys.argv[1:]", repr(command[1:])), names)
+        except SystemExit as error:
+            return 1, said.getvalue(), str(error.code)
+        except Exception as error:  # noqa: BLE001 - whatever it is, a process would print it and end with 1
+            return 1, said.getvalue(), repr(error)
+        return 0, said.getvalue(), ""
 
 
 def rows(
@@ -89,9 +130,13 @@ def rows(
     sources: Sequence[str] = ("mlir", "py"),
     dtype: str = "f32",
     cases: Sequence[Case] = CASE,
+    *,
+    full: bool = True,
 ) -> list[Row]:
-    found = native_rows(bundle, native, lambda: open_executor("cpu"), cases, sources=sources, dtypes=[dtype], seed=1)
-    return list(found)
+    with native_checks(
+        bundle, native, lambda: open_executor("cpu"), cases, sources=sources, dtypes=[dtype], seed=1, full=full
+    ) as checks:
+        return [row for check in checks for row in check.rows()]
 
 
 def test_without_tools_every_cell_says_so(bundle: Bundle):
@@ -171,7 +216,7 @@ def test_an_optimizer_that_fails_is_an_error_for_that_entry(bundle: Bundle, tmp_
 
 @pytest.mark.parametrize("missing", ["cuda-tile-opt", "cuda-tile-translate", "cuda-tile-optimize"])
 def test_a_tool_that_the_version_has_not_is_not_run_and_the_rest_is(bundle: Bundle, tmp_path: Path, missing: str):
-    found = rows(bundle, tools(tmp_path, "13.1.3", without=[missing]), ["mlir"])
+    found = rows(bundle, tools(tmp_path, without=[missing]), ["mlir"])
     not_run = [row for row in found if row.status == "not run"]
     shapes = {
         "cuda-tile-opt": ["accepted"],
@@ -179,8 +224,60 @@ def test_a_tool_that_the_version_has_not_is_not_run_and_the_rest_is(bundle: Bund
         "cuda-tile-optimize": ["optimized"],
     }[missing]
     assert [row.shape for row in not_run] == shapes
-    assert {row.detail for row in not_run} == {f"cuda-tile 13.1.3 (stack 13.3) has no {missing}"}
+    assert {row.detail for row in not_run} == {f"cuda-tile 13.3.3 (stack 13.3) has no {missing}"}
     assert {row.status for row in found if row not in not_run} == {"passed"}
+
+
+def hinted(bundle: Bundle, folder: Path, hints: Hints) -> Bundle:
+    """A bundle of one entry with these hints."""
+    entry = bundle.find("py", "gelu_any_f32")
+    module = read(bundle.read(entry.bytecode), name="k")
+    (made,) = module.entries.values()
+    made.properties["optimization_hints"] = HintsAttr(hints)
+    return write(folder, [Compiled(entry.spec, tile_ir(write_bytecode(module, BYTECODE), BYTECODE), {})], {})
+
+
+def test_a_version_is_given_what_it_knows_and_what_it_cannot_is_not_run(bundle: Bundle, tmp_path: Path):
+    old = tools(tmp_path / "old", "13.1.3", without=["cuda-tile-optimize"], **OLD)
+    later = (("default", (("occupancy", 2),)), ("sm_90", (("occupancy", 2), ("num_worker_warps_per_cta", 4))))
+    found = {row.shape: row for row in rows(hinted(bundle, tmp_path / "one", later), old, ["py"])}
+    assert {shape: row.status for shape, row in found.items()} == {
+        "accepted": "passed", "bytecode 13.1": "passed", "bytecode 13.3": "not run", "optimized": "not run",
+    }  # fmt: skip
+    warps = "1 entries; 1 without default, num_worker_warps_per_cta, hints that cuda-tile 13.1.3 does not know"
+    assert found["accepted"].detail == found["bytecode 13.1"].detail == warps
+    assert found["bytecode 13.3"].detail == "cuda-tile 13.1.3 (stack 13.1) writes bytecode 13.1 alone"
+    assert found["optimized"].detail == "cuda-tile 13.1.3 (stack 13.1) has no cuda-tile-optimize"
+
+
+def test_text_of_what_came_after_a_version_is_not_run_and_not_an_error(bundle: Bundle, tmp_path: Path):
+    old = tools(tmp_path, "13.1.3", without=["cuda-tile-optimize"], **OLD)
+    found = rows(bundle, old, ["mlir"], "bf16")
+    assert {row.status for row in found} == {"not run"}
+    (accepted,) = (row for row in found if row.shape == "accepted")
+    assert "cuda_tile.tanh: bytecode 13.1 has no rounding_mode" in accepted.detail
+
+
+def test_an_old_version_that_writes_other_bytes_still_fails(bundle: Bundle, tmp_path: Path):
+    wrong = OLD["cuda_tile_translate"] + "d = bytearray(out.read_bytes()); d[0x20] ^= 1; out.write_bytes(bytes(d))\n"
+    found = rows(bundle, tools(tmp_path, "13.1.3", **{**OLD, "cuda_tile_translate": wrong}), ["mlir"])
+    assert statuses(found, "bytecode 13.1") <= {"failed", "error"}
+
+
+def test_the_order_of_hints_is_nothing_to_fail_for(bundle: Bundle, tmp_path: Path):
+    """MLIR sorts a dictionary by name; cuTile writes `occupancy` before `num_cta_in_cga`."""
+    body = (
+        "from toolchain.tileir.dialect.attrs import HintsAttr\n"
+        + PARSE
+        + "for op in module.walk():\n"
+        + "    for name, hints in list(op.properties.items()):\n"
+        + "        if isinstance(hints, HintsAttr):\n"
+        + "            op.properties[name] = HintsAttr(tuple((of, tuple(sorted(row))) for of, row in hints.data))\n"
+        + GOOD["cuda-tile-translate"].removeprefix(PARSE)
+    )
+    one = hinted(bundle, tmp_path / "one", (("sm_90", (("occupancy", 2), ("num_cta_in_cga", 1))),))
+    found = rows(one, tools(tmp_path / "t", cuda_tile_translate=body), ["py"])
+    assert statuses(found, "bytecode") == {"passed"}
 
 
 def test_llvm_alone_runs_nothing_and_says_why(bundle: Bundle, tmp_path: Path):
@@ -244,6 +341,21 @@ def test_a_known_defect_is_named_where_it_shows(bundle: Bundle, tmp_path: Path):
     said = "cuda-tile 13.3.2 on LLVM 23 writes i1 constants with one byte an element"
     assert all(said in row.detail for row in concerned)
     assert statuses(found, "accepted") == {"passed"}
+
+
+def test_what_a_known_defect_leaves_out_is_no_error_of_its_cases(bundle: Bundle, tmp_path: Path):
+    """A case whose entry was not optimized runs nothing; other cases choose their entries as ever."""
+    left_out = dense(bundle, tmp_path / "mixed", "[true, false, true, true]").find("mlir", "gelu_any_f32")
+    others = [entry for entry in bundle.entries if entry.spec.symbol != "gelu_any_f32" or entry.spec.source != "mlir"]
+    mixed = Bundle(bundle.root, (*others, left_out), {})
+    few = [case for case in CASES if case.op == "gelu"][:3]
+    for full in (False, True):
+        native = tools(tmp_path / f"t{full}", "13.3.2")
+        found = [row for row in rows(mixed, native, ["mlir"], cases=few, full=full) if "optimized" in row.shape]
+        missing = [row for row in found if row.status != "passed"]
+        assert [row.shape for row in missing] == ["optimized gelu_any_f32"]
+        assert "writes i1 constants with one byte an element" in missing[0].detail
+        assert any(row.status == "passed" for row in found)
 
 
 def test_what_no_defect_explains_fails(bundle: Bundle, tmp_path: Path):

@@ -15,9 +15,9 @@ import pytest
 from conformance.cases import Case
 from conformance.jobs import Job, Plan, Site, run_here, run_in_processes
 from conformance.journal import Journal
-from conformance.matrix import op_jobs
 from conformance.result import Row
 from conformance.run import Cell
+from conformance.smallest import op_jobs
 from toolchain.bundles.bundle import Bundle, write
 from toolchain.errors import ConformanceError
 from toolchain.runtime import CpuExecutor

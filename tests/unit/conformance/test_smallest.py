@@ -9,9 +9,8 @@ import pytest
 
 from conformance.cases import CASES, Case
 from conformance.inputs import make_inputs
-from conformance.matrix import op_jobs
 from conformance.run import OpRows, upload
-from conformance.smallest import cheapest, cost, features, layouts, smallest
+from conformance.smallest import cheapest, cost, features, layouts, op_jobs, smallest
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
 from toolchain.contract.artifact import ptx, tile_ir
 from toolchain.contract.entry import EntrySpec

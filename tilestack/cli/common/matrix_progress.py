@@ -51,7 +51,8 @@ class Show:
         return cls(rows=not quiet, lines=False, say=above, status=status, coloured=True)
 
     def __post_init__(self) -> None:
-        self._started = self.now()
+        self._started = self._began = self.now()
+        self._part = ""
         self._cells = 0
         self._done = self._total = 0.0
         self._jobs = (0, 0)
@@ -68,8 +69,10 @@ class Show:
         if self.status:
             self.status("")
 
-    def __call__(self, rows: Sequence[Row], done: float, total: float, jobs: tuple[int, int]) -> None:
-        """`done` of `total` of the work is done, in any unit; `jobs`: how many of how many have ended."""
+    def __call__(self, rows: Sequence[Row], done: float, total: float, jobs: tuple[int, int], part: str = "") -> None:
+        """`done` of `total` of a part's work is done, in any unit; `jobs`: how many of how many have ended."""
+        if not done:  # the part begins; another one's pace says nothing of it
+            self._began, self._part = self.now(), part
         self._cells += len(rows)
         self._done, self._total, self._jobs = done, total, jobs
         for row in rows:
@@ -88,11 +91,14 @@ class Show:
             self.say(self.line())
 
     def line(self) -> str:
-        """How far it is: cells, jobs, the share of the work, and the time left as soon as that can be told."""
-        passed = self.now() - self._started
+        """How far it is: cells, and of the part of the run its jobs, the share of its work, and the time that is left
+        for it as soon as that can be told."""
+        now = self.now()
+        cells = f"{self._cells} cells in {now - self._started:.0f} s"
         if not self._total:
-            return f"{self._cells} cells in {passed:.0f} s"
+            return cells
         share = self._done / self._total
-        left = f", about {passed * (1 - share) / share:.0f} s left" if share >= ENOUGH else ""
+        left = f", about {(now - self._began) * (1 - share) / share:.0f} s left" if share >= ENOUGH else ""
         ended, of = self._jobs
-        return f"{self._cells} cells in {passed:.0f} s, {ended} of {of} jobs, {share:.0%} of the work{left}"
+        part = f"{self._part}: " if self._part else ""
+        return f"{cells}, {part}{ended} of {of} jobs, {share:.0%} of the work{left}"

@@ -10,6 +10,7 @@ from toolchain.errors import UsageError
 from toolchain.pinned import compatibility
 from toolchain.pinned.compatibility import COMPATIBILITY, Misfit, table, why_refused
 from toolchain.pinned.pins import pins
+from toolchain.pinned.stacks import stacks
 
 MAGIC = b"\x7fTileIR\x00"
 FIT = {"tileiras": "13.5.37", "libnvvm": "13.5.37", "ptxas": "13.5.37"}
@@ -130,3 +131,15 @@ def test_a_wrong_row_is_named(wrong: str, right: str, said: str, tmp_path: Path)
     with pytest.raises(UsageError) as caught:
         compatibility.load(path)
     assert str(path) in str(caught.value) and said in str(caught.value)
+
+
+def test_every_stack_has_a_row_of_its_cuda_tile_and_what_it_does_not_know_is_named():
+    for stack in stacks().stacks.values():
+        row = table().of_cuda_tile(stack.cuda_tile)
+        assert row is not None and row.version == stack.cuda_tile
+    old, new = table().of_cuda_tile("13.1.3"), table().of_cuda_tile("13.3.9")
+    assert old is not None and new is not None and new.version == "13.3.2"
+    assert old.bytecode == ("13.1",) and "13.3" in new.bytecode
+    assert old.lacks_hint("num_worker_warps_per_cta") and old.lacks_target("default") and not old.lacks_hint("latency")
+    assert not new.lacks_hint("num_worker_warps_per_cta") and not new.lacks_target("default")
+    assert table().of_cuda_tile("14.0.0") is None

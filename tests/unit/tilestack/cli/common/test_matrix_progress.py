@@ -27,6 +27,20 @@ def test_the_time_left_goes_by_the_work_not_by_the_count_of_jobs() -> None:
     assert show.line() == "3 cells in 20 s, 2 of 40 jobs, 25% of the work, about 60 s left"
 
 
+def test_each_part_of_a_run_says_what_is_left_of_it() -> None:
+    """The native tools come after an executor: neither its count nor its pace is theirs."""
+    now = [0.0]
+    show = Show(rows=False, lines=True, say=print, now=lambda: now[0])
+    show([], 0, 10, (0, 1), "cpu interpreter")
+    now[0] = 100.0
+    show([PASSED], 10, 10, (1, 1), "cpu interpreter")
+    show([], 0, 800, (0, 140), "native tools")
+    assert show.line() == "1 cells in 100 s, native tools: 0 of 140 jobs, 0% of the work"
+    now[0] = 110.0
+    show([PASSED], 200, 800, (35, 140), "native tools")
+    assert show.line() == "2 cells in 110 s, native tools: 35 of 140 jobs, 25% of the work, about 30 s left"
+
+
 def test_where_output_is_no_terminal_there_is_a_line_even_while_no_job_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrix_progress, "EVERY_S", 0.01)
     said: list[str] = []
