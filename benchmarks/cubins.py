@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from toolchain.contract.tma import ALIGNED, TMADescriptor
-from toolchain.errors import DeviceError
-from toolchain.runtime.driver import load
-from toolchain.runtime.tma import encode
+from cute_runtime.device import executor
+from toolchain.contract.artifact import TensorMap
+from toolchain.runtime.modules import get_function, load_module
+from toolchain.runtime.packing import Packed, number
+from toolchain.runtime.tensor_maps import describe
 
 from .peers.pytorch import Tensor, torch
 
@@ -22,53 +21,44 @@ class Function:
     """A kernel of a cubin on PyTorch's GPU. `shared`: bytes of dynamic shared memory. Raises DeviceError."""
 
     def __init__(self, cubin: bytes, symbol: str, shared: int = 0) -> None:
-        torch.zeros(1, device="cuda")  # makes the context
-        self.symbol, self.shared, self.driver = symbol, shared, load()
-        module = self._ok(self.driver.cuModuleLoadData(cubin))
-        self._function = self._ok(self.driver.cuModuleGetFunction(module, symbol.encode()))
-        if shared:
-            limit = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self._ok(self.driver.cuFuncSetAttribute(self._function, limit, shared))
+        self.symbol, self.shared, self._gpu = symbol, shared, executor(torch.cuda.current_device())
+        doing = f"loading {symbol}"
+        self._function = get_function(self._gpu, load_module(self._gpu, cubin, doing), symbol, shared, doing)
 
-    def bind(self, grid: Sequence[int], threads: int, arguments: Sequence[Any]) -> Callable[[], None]:
-        """A function that launches the kernel. `grid`: three numbers of blocks; `arguments`: ctypes values."""
-        pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
+    def bind(self, grid: Sequence[int], threads: int, arguments: Sequence[bytes]) -> Callable[[], None]:
+        """A function that launches the kernel on PyTorch's stream. `grid`: three numbers of blocks; `arguments`: the
+        bytes of each parameter."""
+        packed, what = Packed(arguments), f"{self.symbol} with grid {tuple(grid)}"
+        x, y, z = grid
 
-        def launch(_kept: Any) -> None:
+        def launch() -> None:
             stream = torch.cuda.current_stream().cuda_stream
-            self._ok(
-                self.driver.cuLaunchKernel(
-                    self._function, *grid, threads, 1, 1, self.shared, stream, ctypes.addressof(pointers), 0
-                )
-            )  # fmt: skip
+            config = self._gpu.launch_config((x, y, z), (threads, 1, 1), self.shared, stream=stream)
+            self._gpu.launch(config, (self._function, packed.address), what)
 
-        return functools.partial(launch, (arguments, pointers))
+        return launch
 
-    def tensor_map(self, dtype: str, tensor: Tensor, row: Mapping[str, Any]) -> Any:
-        """The argument for a TMA descriptor of a tensor, in memory aligned as the driver wants it. `row`: its box in
-        the order of the tensor's dimensions, its swizzle and its promotion to L2."""
-        strides = tuple(stride * tensor.element_size() for stride in reversed(tensor.stride()[:-1]))
-        descriptor = TMADescriptor(
-            dtype, tensor.data_ptr(), tuple(reversed(tensor.shape)), strides, tuple(reversed(row["box"])),
-            swizzle=row["swizzle"], l2_promotion=row["l2_promotion"],
-        )  # fmt: skip
-        made = encode(descriptor, self.driver)
-        room = bytearray(len(made) + ALIGNED)
-        start = -ctypes.addressof(ctypes.c_char.from_buffer(room)) % ALIGNED
-        room[start : start + len(made)] = made
-        return (ctypes.c_char * len(made)).from_buffer(room, start)
-
-    def _ok(self, result: tuple[Any, ...]) -> Any:
-        if result[0] != 0:
-            raise DeviceError(f"{self.symbol}: the CUDA driver says {result[0]!s}")
-        return result[1] if len(result) == 2 else None
+    def tensor_map(self, dtype: str, tensor: Tensor, row: Mapping[str, Any]) -> bytes:
+        """The argument for a TMA descriptor of a tensor. `row`: its box in the order of the tensor's dimensions, its
+        swizzle and its promotion to L2, as in TensorMap."""
+        strides = tuple(stride * tensor.element_size() for stride in tensor.stride())
+        made = TensorMap(self.symbol, tuple(row["box"]), row["swizzle"], row["l2_promotion"])
+        return self._gpu.encode(describe(made, dtype, tensor.data_ptr(), tuple(tensor.shape), strides))
 
 
-def passed(*tensors: Tensor) -> list[Any]:
+def address(tensor: Tensor) -> bytes:
+    """The argument for an array that is passed as its pointer alone."""
+    return tensor.data_ptr().to_bytes(8, "little")
+
+
+def passed(*tensors: Tensor) -> list[bytes]:
     """The arguments for arrays in cuTile's calling convention: each one's pointer, sizes and strides."""
-    made: list[Any] = []
+    made: list[bytes] = []
     for tensor in tensors:
-        made += [ctypes.c_uint64(tensor.data_ptr()), *map(ctypes.c_int, (*tensor.shape, *tensor.stride()))]
+        made += [
+            tensor.data_ptr().to_bytes(8, "little"),
+            *(number("i32", n) for n in (*tensor.shape, *tensor.stride())),
+        ]
     return made
 
 
@@ -90,7 +80,7 @@ def times_in_turn(sides: Mapping[str, Callable[[], None]]) -> dict[str, list[flo
                 launch()
     times: dict[str, list[float]] = {label: [] for label in sides}
     draw, order = random.Random(0), list(sides)
-    for number in range(-WARM_UP, ROUNDS):
+    for turn in range(-WARM_UP, ROUNDS):
         draw.shuffle(order)
         for label in order:
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -98,6 +88,6 @@ def times_in_turn(sides: Mapping[str, Callable[[], None]]) -> dict[str, list[flo
             graphs[label].replay()
             end.record()
             end.synchronize()
-            if number >= 0:
+            if turn >= 0:
                 times[label].append(start.elapsed_time(end) / LAUNCHES * 1e3)
     return times

@@ -9,7 +9,6 @@ each round runs all sides in turn, from a CUDA graph.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import functools
 import json
 import statistics
@@ -25,6 +24,7 @@ from conformance.inputs import make_inputs
 from conformance.reference import eager, float64
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import ConformanceError
+from toolchain.runtime.packing import number
 
 from .cubins import Function, passed, processors, times_in_turn
 from .peers.pytorch import attention, functional, torch
@@ -137,7 +137,7 @@ class TileEntry(Function):
         super().__init__(bundle.read(entry.cubins["sm_90"]), entry.spec.symbol)
 
     def __call__(self, q: Any, k: Any, v: Any, out: Any) -> Callable[[], None]:
-        arguments = [*passed(q, k, v, out), ctypes.c_float(q.shape[3] ** -0.5)]
+        arguments = [*passed(q, k, v, out), number("f32", q.shape[3] ** -0.5)]
         return self.bind(self.spec.grid_for(self.dims, processors()), 1, arguments)
 
 
@@ -155,7 +155,7 @@ class Attention(Function):
         blocks = -(-t // self.row["rows"]) * h * b
         arrays = {"q": q, "k": k, "v": v}
         maps = [self.tensor_map(self.row["dtype"], arrays[row["array"]], row) for row in self.row["maps"]]
-        arguments = [*passed(q, k, v, out), ctypes.c_float(q.shape[3] ** -0.5), *maps]
+        arguments = [*passed(q, k, v, out), number("f32", q.shape[3] ** -0.5), *maps]
         return self.bind((blocks, 1, 1), self.row["threads"], arguments)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,18 +13,19 @@ import numpy as np
 from toolchain.contract.tma import TMADescriptor
 from toolchain.errors import LaunchError, UsageError
 from toolchain.runtime.driver import check_grid
+from toolchain.runtime.modules import SHARED_UNASKED, allow_shared, get_function, load_module
+from toolchain.runtime.packing import Packed
 from toolchain.runtime.tma import encode
 
 from .buffer import DeviceBuffer
 from .device import executor
 
-_SHARED_UNASKED = 48 * 1024  # bytes of dynamic shared memory that every kernel may have
 _MAX_THREADS = 1024
 _FLOATS = {4: "<f", 8: "<d"}
 
 
 @dataclass
-class _Packed:
+class _Arguments:
     """The bytes of each parameter; `after`: what to do once the kernel was launched; `keep`: what must live until
     then."""
 
@@ -50,7 +50,7 @@ class Kernel:
         self._module: Any = None
         self._function: Any = None
         self._sizes: tuple[int, ...] = ()
-        self._shared_allowed = _SHARED_UNASKED
+        self._shared_allowed = SHARED_UNASKED
         self.name = ""
 
     def load_cubin(self, cubin: str | Path | bytes) -> Kernel:
@@ -63,8 +63,7 @@ class Kernel:
         return self._load(text + b"\0", "PTX")
 
     def _load(self, image: bytes, what: str) -> Kernel:
-        self._module = self._gpu.run("cuModuleLoadData", image, doing=f"loading {what} on {self._gpu.name}")
-        self._gpu.undo("cuModuleUnload", self._module)
+        self._module = load_module(self._gpu, image, f"loading {what} on {self._gpu.name}")
         self._function = None
         return self
 
@@ -72,7 +71,7 @@ class Kernel:
         """Chooses a kernel of the code. Raises UsageError if none was loaded, DeviceError if it has no such kernel."""
         if self._module is None:
             raise UsageError(f"no code was loaded to look for {name!r} in", hint="load_cubin() or load_ptx() first")
-        function = self._gpu.ask("cuModuleGetFunction", self._module, name.encode(), doing=f"looking for {name}")
+        function = get_function(self._gpu, self._module, name, 0, f"looking for {name}")
         sizes: list[int] = []
         while True:
             status, _, size = self._gpu.driver.cuFuncGetParamInfo(function, len(sizes))
@@ -80,7 +79,7 @@ class Kernel:
                 break
             sizes.append(int(size))
         self._function, self._sizes, self.name = function, tuple(sizes), name
-        self._shared_allowed = _SHARED_UNASKED
+        self._shared_allowed = SHARED_UNASKED
         return self
 
     @property
@@ -102,16 +101,12 @@ class Kernel:
             raise LaunchError(f"{self.name}: no GPU runs a block of {' x '.join(map(str, threads))} threads")
         packed = self._pack(args)
         if shared_mem > self._shared_allowed:
-            limit = self._gpu.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             doing = f"asking for {shared_mem} bytes of shared memory for {self.name}"
-            self._gpu.ask("cuFuncSetAttribute", self._function, limit, shared_mem, doing=doing)
+            allow_shared(self._gpu, self._function, shared_mem, doing)
             self._shared_allowed = shared_mem
-        memory = [ctypes.create_string_buffer(content, len(content)) for content in packed.parameters]
-        table = (ctypes.c_void_p * len(memory))(*map(ctypes.addressof, memory))
-        self._gpu.run(
-            "cuLaunchKernel", self._function, *blocks, *threads, shared_mem, self._gpu.stream,
-            ctypes.addressof(table), 0, doing=f"launching {self.name} with grid {blocks}",
-        )  # fmt: skip
+        memory = Packed(packed.parameters)
+        config = self._gpu.launch_config(blocks, threads, shared_mem)
+        self._gpu.launch(config, (self._function, memory.address), f"{self.name} with grid {blocks}")
         for then in packed.after:
             then()
 
@@ -119,10 +114,10 @@ class Kernel:
         """Waits for all launches. Raises the DeviceError of one that failed."""
         self._gpu.synchronize()
 
-    def _pack(self, args: Sequence[Any]) -> _Packed:
+    def _pack(self, args: Sequence[Any]) -> _Arguments:
         if len(args) != len(self._sizes):
             raise LaunchError(f"{self.name} has {len(self._sizes)} parameters, but was given {len(args)}")
-        packed = _Packed()
+        packed = _Arguments()
         for index, (value, size) in enumerate(zip(args, self._sizes, strict=True)):
             content = self._parameter(value, size, packed)
             if len(content) != size:
@@ -132,7 +127,7 @@ class Kernel:
             packed.parameters.append(content)
         return packed
 
-    def _parameter(self, value: Any, size: int, packed: _Packed) -> bytes:
+    def _parameter(self, value: Any, size: int, packed: _Arguments) -> bytes:
         if isinstance(value, DeviceBuffer):
             return _address(value.pointer)
         if isinstance(value, TMADescriptor):
@@ -156,14 +151,14 @@ class Kernel:
             raise LaunchError(f"{self.name}: {value} does not fit into a parameter of {size} bytes")
         return (value % 2**bits).to_bytes(size, "little")
 
-    def _host(self, array: np.ndarray[Any, Any], packed: _Packed) -> bytes:
+    def _host(self, array: np.ndarray[Any, Any], packed: _Arguments) -> bytes:
         buffer = DeviceBuffer.from_numpy(array, self.device_id)
         packed.keep.append(buffer)
         if array.flags.writeable:
             packed.after.append(lambda: buffer.copy_to(array))
         return _address(buffer.pointer)
 
-    def _foreign(self, array: Any, packed: _Packed) -> bytes:
+    def _foreign(self, array: Any, packed: _Arguments) -> bytes:
         row: dict[str, Any] | None = getattr(array, "__cuda_array_interface__", None)
         if row is not None:
             stream = row.get("stream") or 1  # without one the array's owner works on the legacy default stream
@@ -181,7 +176,7 @@ class Kernel:
 
 
 def _address(pointer: int) -> bytes:
-    return struct.pack("<Q", pointer)
+    return pointer.to_bytes(8, "little")
 
 
 def _three(sizes: tuple[int, ...]) -> tuple[int, int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import json
 import statistics
@@ -12,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from conformance.compare import benchmark_bound
+from toolchain.runtime.packing import number
 
-from ..cubins import Function, passed
+from ..cubins import Function, address, passed
 from ..peers.pytorch import torch
 from ..peers.torch_side import TorchSide, measure_ceilings
 from .nvrtc import compile_cuda
@@ -160,12 +160,12 @@ def _cuda(op: str) -> list[Way]:
     function = Function(compile_cuda(op), op)
 
     def launch(warps: int, arrays: Arrays) -> Any:
-        pointers = [ctypes.c_uint64(array.data_ptr()) for array in arrays]
+        pointers = [address(array) for array in arrays]
         if op == "layernorm":
-            arguments = [*pointers, ctypes.c_int(ROWS), ctypes.c_float(EPS)]
+            arguments = [*pointers, number("i32", ROWS), number("f32", EPS)]
             function.bind((-(-ROWS // warps), 1, 1), 32 * warps, arguments)()
         else:
-            arguments = [*pointers, ctypes.c_int(LENGTH), ctypes.c_float(SCALE_LOG2)]
+            arguments = [*pointers, number("i32", LENGTH), number("f32", SCALE_LOG2)]
             function.bind((-(-LENGTH // 64), HEADS, 1), 128, arguments)()
         return arrays[-1]
 
@@ -199,6 +199,6 @@ def _triton(op: str) -> list[Way]:
 
 def _tiled(function: Function, grid: tuple[int, int], op: str, arrays: Arrays) -> Any:
     """cuTile's calling convention: each array as its pointer, its sizes and its strides, then the scalars."""
-    scalar = ctypes.c_float(EPS if op == "layernorm" else SCALE_LOG2)
+    scalar = number("f32", EPS if op == "layernorm" else SCALE_LOG2)
     function.bind((*grid, 1), 1, [*passed(*arrays), scalar])()
     return arrays[-1]

@@ -67,6 +67,10 @@ class Array:
         return _ITEMSIZE[self.name]
 
     @property
+    def byte_strides(self) -> tuple[int, ...]:
+        return tuple(stride * self.itemsize for stride in self.strides)
+
+    @property
     def contiguous(self) -> bool:
         """Whether its elements lie in row-major order, without gaps."""
         wanted = contiguous_strides(self.shape)

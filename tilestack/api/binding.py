@@ -13,6 +13,7 @@ import numpy as np
 
 from toolchain.errors import LaunchError
 from toolchain.runtime.layout import contiguous_strides
+from toolchain.runtime.overlaps import Placed, meet, share_elements
 
 from .arrays import SAME, Array, is_array, view
 from .parameters import Parameter
@@ -183,7 +184,7 @@ def _check_overlaps(symbol: str, arguments: Sequence[Argument]) -> None:
         if a.host is not None and b.host is not None:
             shared = np.shares_memory(a.host, b.host)
         else:
-            shared = at.start < there.stop and there.start < at.stop and a.device == b.device and _share(a, b)
+            shared = a.device == b.device and meet(at, there) and _share(a, b)
         if shared:
             raise LaunchError(
                 f"{symbol}: {one.name} and {other.name} overlap in memory, and one of them is written",
@@ -192,17 +193,7 @@ def _check_overlaps(symbol: str, arguments: Sequence[Argument]) -> None:
 
 
 def _share(a: Array, b: Array) -> bool:
-    return np.shares_memory(np.asarray(_Addresses(a)), np.asarray(_Addresses(b)))
-
-
-class _Addresses:
-    """Shows numpy an array's addresses, which it compares; it reads no memory."""
-
-    def __init__(self, array: Array) -> None:
-        self.__array_interface__ = {
-            "version": 3, "data": (array.address, True), "typestr": f"|V{array.itemsize}", "shape": array.shape,
-            "strides": tuple(stride * array.itemsize for stride in array.strides),
-        }  # fmt: skip
+    return share_elements(*(Placed(x.address, x.itemsize, x.shape, x.byte_strides) for x in (a, b)))
 
 
 def three(grid: object) -> tuple[int, int, int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import struct
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toolchain.contract.artifact import TensorMap
-from toolchain.contract.tma import ALIGNED, TMADescriptor
+from toolchain.contract.tma import TMADescriptor
 from toolchain.errors import LaunchError, UsageError
 from toolchain.runtime.driver import check_grid
+from toolchain.runtime.modules import get_function, load_module
+from toolchain.runtime.packing import Packed, number
+from toolchain.runtime.tensor_maps import describe
 
 from .arrays import Array
-from .binding import FLOATS, Argument, flatten
+from .binding import Argument, flatten
 from .code import Code
 
 if TYPE_CHECKING:
     from toolchain.runtime.buffer import Allocation
     from toolchain.runtime.cuda import CudaExecutor
-
-_SHARED_UNASKED = 48 * 1024  # bytes of dynamic shared memory that every kernel may have
-_INTEGERS = {"i8": "<b", "i16": "<h", "i32": "<i", "i64": "<q", "i1": "<B"}
 
 
 @dataclass(frozen=True)
@@ -47,14 +45,10 @@ def load(code: Code, device: int) -> Function:
     """Loads an entry's cubin, which is compiled first where it is not. Raises ToolchainError, WrongTarget and
     BundleError."""
     gpu = executor(device)
-    image = code.cubin(code.target_for(gpu.gpu))
+    target = code.target_for(gpu.gpu)
+    image, doing = code.cubin(target), f"loading {code.symbol} on {gpu.name}"
     with context_kept(gpu):
-        module = gpu.ask("cuModuleLoadData", image, doing=f"loading {code.symbol} on {gpu.name}")
-        gpu.undo("cuModuleUnload", module)
-        handle = gpu.ask("cuModuleGetFunction", module, code.symbol.encode(), doing=f"looking for {code.symbol}")
-        if code.form.shared_bytes > _SHARED_UNASKED:
-            limit = gpu.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            gpu.ask("cuFuncSetAttribute", handle, limit, code.form.shared_bytes, doing=f"loading {code.symbol}")
+        handle = get_function(gpu, load_module(gpu, image, doing, target), code.symbol, code.form.shared_bytes, doing)
     return Function(gpu, handle)
 
 
@@ -91,14 +85,11 @@ def launch(code: Code, function: Function, arguments: Sequence[Argument], grid: 
     stream = stream_of(arguments, gpu)
     with ExitStack() as ends, context_kept(gpu):
         addresses = _place(arguments, gpu, stream, ends)
-        content = [_packed(dtype, value, addresses) for dtype, value in flatten(arguments)]
-        content += [gpu.encode(tensor_map(code, made, arguments, addresses)) for made in code.form.maps]
-        memory = [ctypes.create_string_buffer(one, len(one) + ALIGNED) for one in content]
-        table = (ctypes.c_void_p * len(memory))(*map(_aligned, memory))
-        gpu.run(
-            "cuLaunchKernel", function.handle, *grid, *code.form.block, code.form.shared_bytes,
-            gpu.driver.CUstream(stream), ctypes.addressof(table), 0, doing=f"launching {code.symbol} with grid {grid}",
-        )  # fmt: skip
+        slots = [_parameter(dtype, value, addresses) for dtype, value in flatten(arguments)]
+        slots += [gpu.encode(tensor_map(code, made, arguments, addresses)) for made in code.form.maps]
+        packed = Packed(slots)
+        config = gpu.launch_config(grid, code.form.block, code.form.shared_bytes, stream=stream)
+        gpu.launch(config, (function.handle, packed.address), f"{code.symbol} with grid {grid}")
 
 
 def tensor_map(
@@ -110,21 +101,11 @@ def tensor_map(
     array = argument.array
     assert array is not None
     strides = [int(number) * array.itemsize for _, number in argument.numbers[len(array.shape) :]]
+    address = addresses[array.device is None, array.place]
     try:
-        return TMADescriptor(
-            argument.parameter.dtype, addresses[array.device is None, array.place], array.shape[::-1],
-            tuple(strides[-2::-1]), made.box[::-1], swizzle=made.swizzle, l2_promotion=made.l2_promotion,
-        )  # fmt: skip
+        return describe(made, argument.parameter.dtype, address, array.shape, strides)
     except UsageError as error:
         raise LaunchError(f"{code.symbol}: {made.array} is {array}: {error.args[0]}") from error
-
-
-def _aligned(memory: ctypes.Array[ctypes.c_char]) -> int:
-    """The first address in a parameter's memory that is aligned as a tensor map must be; the content is moved there."""
-    start = ctypes.addressof(memory)
-    found = start + -start % ALIGNED
-    ctypes.memmove(found, start, len(memory) - ALIGNED)
-    return found
 
 
 def _place(arguments: Sequence[Argument], gpu: CudaExecutor, stream: int, ends: ExitStack) -> dict[object, int]:
@@ -141,8 +122,8 @@ def _place(arguments: Sequence[Argument], gpu: CudaExecutor, stream: int, ends: 
         if array.device is not None:
             found[False, array.place] = array.address
             if array.stream is not None and array.stream != stream:
-                _order(gpu, array.stream, stream)
-                ends.callback(_order, gpu, stream, array.stream)
+                gpu.order(array.stream, stream)
+                ends.callback(gpu.order, stream, array.stream)
         else:
             whole = gpu.allocate(array.itemsize * int(np.prod(array.shape)))
             found[True, array.place] = whole.address
@@ -184,14 +165,6 @@ def _to_host(copies: Sequence[tuple[Array, Allocation, bool]], gpu: CudaExecutor
             whole.free()
 
 
-def _order(gpu: CudaExecutor, first: int, then: int) -> None:
-    """What is launched on `then` from now on waits for what is on `first`."""
-    event = gpu.run("cuEventCreate", gpu.driver.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
-    gpu.run("cuEventRecord", event, gpu.driver.CUstream(first))
-    gpu.run("cuStreamWaitEvent", gpu.driver.CUstream(then), event, 0)
-    gpu.run("cuEventDestroy", event)
-
-
 @contextmanager
 def context_kept(gpu: CudaExecutor) -> Generator[None]:
     """The thread has the CUDA context of before again in the end: another library may count on it."""
@@ -203,9 +176,7 @@ def context_kept(gpu: CudaExecutor) -> Generator[None]:
             gpu.driver.cuCtxSetCurrent(before)
 
 
-def _packed(dtype: str, value: Array | int | float, addresses: dict[object, int]) -> bytes:
+def _parameter(dtype: str, value: Array | int | float, addresses: dict[object, int]) -> bytes:
     if isinstance(value, Array):
-        return struct.pack("<Q", addresses[value.device is None, value.place])
-    if dtype in _INTEGERS:
-        return struct.pack(_INTEGERS[dtype], value)
-    return np.array(value).astype(FLOATS[dtype]).tobytes()
+        return addresses[value.device is None, value.place].to_bytes(8, "little")
+    return number(dtype, value)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolchain.errors import LaunchError, UsageError
+from toolchain.runtime.executor import PLACE
 
 from . import binding, code, cpu, plan
 from .arrays import Array
@@ -22,12 +22,10 @@ if TYPE_CHECKING:
 
     from .gpu import Function
 
-_PLACE = re.compile(r"auto|cpu|cuda(?::(\d+))?")
-
 
 def place(on: str, arrays: Sequence[Array | None]) -> int | None:
     """Where a launch runs: the number of a GPU, or None for the interpreter. Raises UsageError and NoGPU."""
-    match = _PLACE.fullmatch(on)
+    match = PLACE.fullmatch(on)
     if match is None:
         raise UsageError(f"no launch runs on {on!r}", hint='on= one of "auto", "cpu", "cuda", "cuda:<number>"')
     there = next((a.device for a in arrays if a is not None and a.device is not None), None)

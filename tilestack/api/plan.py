@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolchain.contract.entry import ALIGNMENT
-from toolchain.runtime.packing import Packed
+from toolchain.runtime.overlaps import meet
+from toolchain.runtime.packing import FORMATS, Packed, array
 from toolchain.runtime.tensor_maps import TensorMaps
 
 from . import gpu
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from .gpu import Function
 
 PLANS = 4096  # that a kernel keeps; a loop over growing shapes must not use more and more memory
-FORMATS = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "f16": "e", "f32": "f", "tf32": "f", "f64": "d"}
 _NUMBERS = (int, float, bool)  # no subclasses, which may be turned into a number in their own way
 
 
@@ -92,15 +92,16 @@ class Plan:
             for (one, (p, a)), (other, (q, b)) in itertools.combinations(enumerate(arrays), 2)
             if (p.written or q.written) and a.place != b.place
         ]
-        addresses: dict[object, int] = {(False, array.place): array.address for _, array in arrays}
+        addresses: dict[object, int] = {(False, a.place): a.address for _, a in arrays}
         names = [parameter.name for parameter, _ in arrays]
         made = [(names.index(one.array), gpu.tensor_map(code, one, arguments, addresses)) for one in code.form.maps]
         self._maps = TensorMaps(made, function.gpu.encode) if made else None
         self._packed = Packed(list(_slots(arguments)), self._maps.addresses if self._maps else ())
-        self._call = (function.handle, *grid, *code.form.block, code.form.shared_bytes)
-        self._doing = f"launching {code.symbol} with grid {grid}"
+        self._call = (function.handle, self._packed.address)
+        self._shape = (grid, code.form.block, code.form.shared_bytes)
+        self._what = f"{code.symbol} with grid {grid}"
         self._torch = sys.modules["torch"]
-        self._stream = (-1, None)  # the last one's handle, and the driver's object of it
+        self._config = (-1, None)  # the last stream's handle, and how to launch there
 
     def repeat(self, call: Call) -> bool:
         """Launches with arguments of this plan's key. False if one of them must be looked at again: then nothing was
@@ -125,9 +126,9 @@ class Plan:
                 return False
             if self._maps is not None:
                 self._maps.write(pointers)
-            if self._stream[0] != stream:
-                self._stream = (stream, device.driver.CUstream(stream))
-            device.run("cuLaunchKernel", *self._call, self._stream[1], self._packed.address, 0, doing=self._doing)
+            if self._config[0] != stream:
+                self._config = (stream, device.launch_config(*self._shape, stream=stream))
+            device.launch(self._config[1], self._call, self._what)
         return True
 
 
@@ -159,13 +160,9 @@ def plannable(arguments: Sequence[Argument], grid: tuple[int, int, int]) -> bool
         return False
     # Tensors that lie in between each other without sharing an element: only the long way can tell that they do.
     return not any(
-        (p.written or q.written) and a.place != b.place and _meet(a.span, b.span)
+        (p.written or q.written) and a.place != b.place and meet(a.span, b.span)
         for (p, a), (q, b) in itertools.combinations(arrays, 2)
     )
-
-
-def _meet(one: range, other: range) -> bool:
-    return one.start < other.stop and other.start < one.stop
 
 
 def _slots(arguments: Sequence[Argument]) -> list[str | bytes]:
@@ -175,5 +172,5 @@ def _slots(arguments: Sequence[Argument]) -> list[str | bytes]:
         if argument.array is None:
             found.append(FORMATS[argument.parameter.dtype])
         else:
-            found += ["Q", *(struct.pack(f"<{FORMATS[dtype]}", number) for dtype, number in argument.numbers)]
+            found += array(argument.numbers)
     return found

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from ..errors import UsageError
 from .buffer import Allocation, DeviceBuffer
 from .cpu import CpuExecutor
 from .driver import GPU, gpus
-from .executor import Event, Executor, Graph
+from .executor import PLACE, Event, Executor, Graph
 from .launch import Launcher
 
 __all__ = ["GPU", "Allocation", "DeviceBuffer", "Event", "Executor", "Graph", "Launcher", "gpus", "open_executor"]
@@ -20,7 +18,7 @@ def open_executor(which: str = "auto", *, sanitize: bool = True) -> Executor:
 
     Raises NoGPU, DriverTooOld, and UsageError for another name.
     """
-    match = re.fullmatch(r"auto|cpu|cuda(?::(\d+))?", which)
+    match = PLACE.fullmatch(which)
     if match is None:
         raise UsageError(f"no executor is called {which!r}", hint="one of auto, cpu, cuda, cuda:<number>")
     if which == "cpu" or (which == "auto" and not gpus()):

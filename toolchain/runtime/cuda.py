@@ -27,12 +27,12 @@ from .driver import check, check_grid, choose_target, describe, load
 from .executor import Command, Event, Executor, Loaded
 from .layout import NUMPY, chunks
 from .modules import Modules
+from .overlaps import meet
 from .pool import Pool
 from .tma import encode
 
 if TYPE_CHECKING:
     from ..bundles.bundle import Bundle, BundleEntry
-    from ..contract.artifact import Form
 
 _WRITTEN_MAX = 128  # address ranges that a launch is compared with before one waits for all before it
 
@@ -197,16 +197,17 @@ class CudaExecutor(Executor):
         allocation.shared = True
 
     def wait_for(self, stream: int) -> None:
-        self._order(self._driver.CUstream(stream), self._stream)
+        self.order(stream, self._stream)
 
     def hand_over(self, stream: int | None) -> None:
         if stream == -1:  # DLPack: the reader synchronises by itself
             return
         # DLPack's None is the legacy default stream too; 2 is the per-thread one, as the driver numbers it.
-        self._order(self._stream, self._driver.CUstream(dlpack.LEGACY_STREAM if stream is None else stream))
+        self.order(self._stream, dlpack.LEGACY_STREAM if stream is None else stream)
 
-    def _order(self, first: Any, then: Any) -> None:
-        """What is launched on `then` from now on waits for what is on `first`."""
+    def order(self, first: Any, then: Any) -> None:
+        """What is launched on the stream `then` from now on waits for what is on `first`."""
+        first, then = (self._driver.CUstream(int(stream)) for stream in (first, then))
         with self.lock:
             self._not_capturing("share memory with another library")
             event = self.run("cuEventCreate", self._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
@@ -268,29 +269,47 @@ class CudaExecutor(Executor):
         self._hold(arrays)
         before = self._written
         ahead = command.waits and before is not None and len(before) <= _WRITTEN_MAX and not _meet(pdl_reads, before)
-        self._enter()
-        result = self._driver.cuLaunchKernelEx(command.ahead if ahead else command.plain, *command.call, 0)
-        if int(result[0]):
-            doing = f"launching {command.symbol} with grid {command.grid}{self._after()}"
-            self._context.check("cuLaunchKernelEx", result, doing)
+        self._launch(command.ahead if ahead else command.plain, command.call, command.what)
         self._last_entry = command.symbol
         self.ran.add(command.loaded)
         self._written = {*written, *(before if ahead and before is not None else ())}
+
+    def launch(self, config: Any, call: tuple[Any, int], what: str) -> None:
+        """Launches a kernel of which the executor knows nothing else. `config`: what `launch_config` made; `call`: its
+        handle and the address of its parameters; `what`: in words, for errors."""
+        with self.lock:
+            self._written = None
+            self._launch(config, call, what)
+
+    def _launch(self, config: Any, call: tuple[Any, int], what: str) -> None:
+        self._enter()
+        result = self._driver.cuLaunchKernelEx(config, *call, 0)
+        if int(result[0]):
+            self._context.check("cuLaunchKernelEx", result, f"launching {what}{self._after()}")
 
     def encode(self, descriptor: TMADescriptor) -> bytes:
         """The bytes of a tensor map; the caller holds `lock`."""
         self._enter()
         return encode(descriptor, self._driver)
 
-    def launch_config(self, grid: tuple[int, int, int], form: Form, *, ahead: bool) -> Any:
-        """How to launch a grid of blocks of this form on our stream. `ahead`: its blocks may start as soon as all
-        blocks of the launch before it let them (CUDA's programmatic dependent launch)."""
+    def launch_config(
+        self,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        shared_bytes: int,
+        *,
+        ahead: bool = False,
+        stream: int | None = None,
+    ) -> Any:
+        """How to launch a grid of blocks. `shared_bytes`: of dynamic shared memory for each block. `stream`: the
+        driver's handle, by default our own. `ahead`: its blocks may start as soon as all blocks of the launch before it
+        let them (CUDA's programmatic dependent launch)."""
         driver = self._driver
         config = driver.CUlaunchConfig()
         config.gridDimX, config.gridDimY, config.gridDimZ = grid
-        config.blockDimX, config.blockDimY, config.blockDimZ = form.block
-        config.sharedMemBytes = form.shared_bytes
-        config.hStream = self._stream
+        config.blockDimX, config.blockDimY, config.blockDimZ = block
+        config.sharedMemBytes = shared_bytes
+        config.hStream = self._stream if stream is None else driver.CUstream(stream)
         if ahead:
             attribute = driver.CUlaunchAttribute()
             attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
@@ -395,4 +414,4 @@ class CudaExecutor(Executor):
 
 def _meet(ours: Iterable[range], theirs: Iterable[range]) -> bool:
     """Whether two sets of address ranges have an address in common."""
-    return any(a.start < b.stop and b.start < a.stop for a in ours for b in theirs)
+    return any(meet(a, b) for a in ours for b in theirs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -13,12 +12,11 @@ from ..errors import LaunchError, UsageError
 from .buffer import Allocation, DeviceBuffer
 from .driver import GPU
 from .executor import Event, Loaded
-from .packing import Packed
+from .packing import FORMATS, Packed, array
 from .tensor_maps import TensorMaps, descriptors
 
 if TYPE_CHECKING:
     from ..bundles.bundle import BundleEntry
-    from ..contract.artifact import Form
     from ..contract.entry import Param
 
 
@@ -46,7 +44,9 @@ class Stream(Protocol):
 
     def encode(self, descriptor: TMADescriptor) -> bytes: ...
 
-    def launch_config(self, grid: tuple[int, int, int], form: Form, *, ahead: bool) -> Any: ...
+    def launch_config(
+        self, grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int, *, ahead: bool = False
+    ) -> Any: ...
 
     def start(
         self, command: CudaCommand, arrays: Sequence[DeviceBuffer], pdl_reads: Sequence[range], written: Sequence[range]
@@ -71,15 +71,17 @@ class CudaCommand:
         grid: tuple[int, int, int],
         loaded: Loaded,
     ) -> None:
-        self._executor, self.grid, self.symbol, self.loaded = executor, grid, entry.spec.symbol, loaded
+        self._executor, self.symbol, self.loaded = executor, entry.spec.symbol, loaded
+        self.what = f"{self.symbol} with grid {grid}"  # for errors
         form, params = entry.form, entry.spec.params
         made = descriptors(self.symbol, form.maps, params, arrays)
         self._maps = TensorMaps(made, executor.encode) if made else None
         self._packed = Packed(slots(params, arrays), self._maps.addresses if self._maps else ())
         self.call = (function, self._packed.address)
         self.waits = form.waits and executor.gpu.overlaps
-        self.plain = executor.launch_config(grid, form, ahead=False)
-        self.ahead = executor.launch_config(grid, form, ahead=True) if self.waits else self.plain
+        shape = (grid, form.block, form.shared_bytes)
+        self.plain = executor.launch_config(*shape)
+        self.ahead = executor.launch_config(*shape, ahead=True) if self.waits else self.plain
         named = [p for p in params if p.dims]
         pdl_reads = entry.spec.op_spec.pdl_reads
         self._pdl_reads = [i for i, p in enumerate(named) if p.name in pdl_reads]
@@ -105,11 +107,11 @@ def slots(params: Sequence[Param], arrays: Sequence[DeviceBuffer]) -> list[str |
     found: list[str | bytes] = []
     left = iter(arrays)
     for param in params:
-        if not param.dims:
-            found.append("f" if param.dtype == "f32" else "i")
-            continue
-        view = next(left).layout
-        found += ["Q", *(struct.pack("<i", number) for number in (*view.shape, *view.strides))]
+        if param.dims:
+            view = next(left).layout
+            found += array(("i32", number) for number in (*view.shape, *view.strides))
+        else:
+            found.append(FORMATS[param.dtype])
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 import weakref
 from abc import ABC, abstractmethod
@@ -21,6 +22,7 @@ from .layout import NUMPY, contiguous_strides, dtype_name, layout
 if TYPE_CHECKING:
     from ..bundles.bundle import Bundle, BundleEntry
 
+PLACE = re.compile(r"auto|cpu|cuda(?::(\d+))?")  # names of executors; "auto": the first GPU, or the CPU
 _NO_ROOM = 2**62  # bytes: no address reaches as far
 
 

@@ -17,6 +17,7 @@ from ..errors import LaunchError, UsageError
 from .buffer import DeviceBuffer
 from .executor import Executor
 from .layout import Layout
+from .overlaps import Placed, share_elements
 
 if TYPE_CHECKING:
     from ..bundles.bundle import Bundle, BundleEntry
@@ -219,20 +220,6 @@ def _buffer(value: DeviceBuffer | float) -> DeviceBuffer:
     return value
 
 
-class _Addresses:
-    """Presents a buffer's addresses to numpy, which only compares them and reads no memory."""
-
-    def __init__(self, buffer: DeviceBuffer) -> None:
-        view = buffer.layout
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (buffer.pointer, True),
-            "typestr": f"|V{view.itemsize}",
-            "shape": view.shape,
-            "strides": view.byte_strides,
-        }
-
-
 def _share_elements(a: DeviceBuffer, b: DeviceBuffer) -> bool:
-    """True if two views with overlapping address ranges share an element; interleaved views need not."""
-    return np.shares_memory(np.asarray(_Addresses(a)), np.asarray(_Addresses(b)))
+    views = ((buffer.pointer, buffer.layout) for buffer in (a, b))
+    return share_elements(*(Placed(start, view.itemsize, view.shape, view.byte_strides) for start, view in views))

@@ -59,17 +59,20 @@ def descriptors(
     found: list[tuple[int, TMADescriptor]] = []
     for made in maps:
         index = names.index(made.array)
+        array, view = arrays[index], arrays[index].layout
         try:
-            found.append((index, describe(made, arrays[index])))
+            found.append((index, describe(made, view.dtype, array.pointer, view.shape, view.byte_strides)))
         except UsageError as error:
-            raise LaunchError(f"{symbol}: {made.array} is {arrays[index].layout}: {error.args[0]}") from error
+            raise LaunchError(f"{symbol}: {made.array} is {view}: {error.args[0]}") from error
     return found
 
 
-def describe(made: TensorMap, array: DeviceBuffer) -> TMADescriptor:
-    """The descriptor of an array. Raises UsageError that names the rule which is broken."""
-    view = array.layout
+def describe(
+    made: TensorMap, dtype: str, address: int, shape: Sequence[int], byte_strides: Sequence[int]
+) -> TMADescriptor:
+    """The descriptor of an array. `byte_strides`: of all its dimensions, of which the last is contiguous. Raises
+    UsageError that names the rule which is broken."""
     return TMADescriptor(
-        view.dtype, array.pointer, view.shape[::-1], view.byte_strides[-2::-1], made.box[::-1],
-        swizzle=made.swizzle, l2_promotion=made.l2_promotion,
+        dtype, address, tuple(shape[::-1]), tuple(byte_strides[-2::-1]), made.box[::-1], swizzle=made.swizzle,
+        l2_promotion=made.l2_promotion,
     )  # fmt: skip

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from benchmarks.report.result import Results, Row
+from tests.unit.cute_runtime.conftest import gpu
+
+__all__ = ["gpu"]  # a fixture
 
 MakeRow = Callable[..., Row]
 

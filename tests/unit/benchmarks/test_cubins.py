@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import sys
 from collections.abc import Iterator
@@ -12,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.toolchain.runtime.fake_driver import FakeDriver
+from tests.unit.cute_runtime.fake import FakeGPU
 from toolchain.errors import DeviceError
+from toolchain.runtime.packing import number
 
 STREAM = 77
 
@@ -72,9 +72,9 @@ def cubins(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     cuda = SimpleNamespace(
         current_stream=lambda: SimpleNamespace(cuda_stream=STREAM), synchronize=lambda: None, Event=Event,
         CUDAGraph=Graph, graph=lambda _: nullcontext(),
-        get_device_properties=lambda _: SimpleNamespace(multi_processor_count=132),
+        get_device_properties=lambda _: SimpleNamespace(multi_processor_count=132), current_device=lambda: 0,
     )  # fmt: skip
-    peers.__dict__.update(Tensor=Tensor, torch=SimpleNamespace(zeros=lambda *_, **__: None, cuda=cuda))
+    peers.__dict__.update(Tensor=Tensor, torch=SimpleNamespace(cuda=cuda))
     monkeypatch.setitem(sys.modules, "benchmarks.peers.pytorch", peers)
     monkeypatch.delitem(sys.modules, "benchmarks.cubins", raising=False)
     module = importlib.import_module("benchmarks.cubins")
@@ -83,53 +83,38 @@ def cubins(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @pytest.fixture
-def fake(cubins: Any, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
-    made = FakeDriver()
-    monkeypatch.setattr(cubins, "load", lambda: made)
-    return made
+def fake(gpu: FakeGPU) -> FakeGPU:
+    gpu.sizes = (8, 4)
+    return gpu
 
 
 @pytest.mark.parametrize("shared", [0, 65536])
-def test_a_launch_has_the_grid_the_stream_and_the_shared_memory(cubins: Any, fake: FakeDriver, shared: int) -> None:
-    arguments = [ctypes.c_uint64(5), ctypes.c_int(6)]
+def test_a_launch_has_the_grid_the_stream_and_the_shared_memory(cubins: Any, fake: FakeGPU, shared: int) -> None:
+    arguments = [number("i64", 5), number("i32", 6)]
     cubins.Function(b"cubin", "k", shared).bind((1, 2, 3), 128, arguments)()
     asked = [args[-1] for name, args in fake.calls if name == "cuFuncSetAttribute"]
     assert asked == [shared] * bool(shared)
-    ((_, *rest),) = [args for name, args in fake.calls if name == "cuLaunchKernel"]
-    assert rest[:8] == [1, 2, 3, 128, 1, 1, shared, STREAM]
+    assert fake.launched == [((1, 2, 3, 128, 1, 1, shared), arguments)]
+    assert fake.streams == [STREAM]
     assert ("cuModuleGetFunction", b"k") in [(name, args[-1]) for name, args in fake.calls]
 
 
-def test_an_error_names_the_kernel(cubins: Any, fake: FakeDriver) -> None:
-    launch = cubins.Function(b"cubin", "k").bind((1, 1, 1), 32, [])
-    fake.failing = {"cuLaunchKernel"}
-    with pytest.raises(DeviceError, match="k: the CUDA driver says"):
+def test_an_error_names_the_kernel(cubins: Any, fake: FakeGPU) -> None:
+    launch = cubins.Function(b"cubin", "k").bind((1, 1, 1), 32, [number("i64", 5), number("i32", 6)])
+    fake.failing = {"cuLaunchKernelEx"}
+    with pytest.raises(DeviceError, match=r"launching k with grid \(1, 1, 1\)"):
         launch()
 
 
 def test_an_array_is_its_pointer_sizes_and_strides(cubins: Any) -> None:
     made = cubins.passed(Tensor())
-    assert [(type(value), value.value) for value in made] == [
-        (ctypes.c_uint64, 0x40000), (ctypes.c_int, 4), (ctypes.c_int, 24), (ctypes.c_int, 32), (ctypes.c_int, 1),
-    ]  # fmt: skip
+    assert made == [number("i64", 0x40000), *(number("i32", n) for n in (4, 24, 32, 1))]
 
 
-@pytest.mark.usefixtures("fake")
-def test_a_tensor_map_is_aligned_and_has_the_innermost_dimension_first(
-    cubins: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[tuple[Any, ...]] = []
-
-    def descriptor(*given: Any, **more: Any) -> Any:
-        seen.append((*given, more))
-        return SimpleNamespace(encode=lambda _: bytes(range(128)))
-
-    monkeypatch.setattr(cubins, "TMADescriptor", descriptor)
-    made = cubins.Function(b"cubin", "k").tensor_map(
-        "bf16", Tensor(), {"box": (2, 8), "swizzle": 64, "l2_promotion": 0}
-    )
-    assert seen == [("bf16", 0x40000, (24, 4), (64,), (8, 2), {"swizzle": 64, "l2_promotion": 0})]
-    assert bytes(made) == bytes(range(128)) and ctypes.addressof(made) % cubins.ALIGNED == 0
+def test_a_tensor_map_has_the_innermost_dimension_first(cubins: Any, fake: FakeGPU) -> None:
+    row = {"box": (2, 8), "swizzle": 64, "l2_promotion": 0}
+    made = cubins.Function(b"cubin", "k").tensor_map("bf16", Tensor(), row)
+    assert (len(made), fake.boxes) == (128, [(8, 2)])
 
 
 def test_sides_take_turns_in_an_order_of_their_own_and_warm_up(cubins: Any) -> None:

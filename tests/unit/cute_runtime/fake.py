@@ -13,12 +13,13 @@ from tests.unit.toolchain.runtime.fake_driver import FakeDriver
 
 class FakeGPU(FakeDriver):
     """Memory is the host's. Every kernel has parameters of `sizes` bytes; `launched` has the bytes of each launch's.
-    `kernel`: what a launch runs, with grid, block and these bytes."""
+    `streams`: each launch's. `kernel`: what a launch runs, with grid, block and these bytes."""
 
     def __init__(self, *sizes: int) -> None:
         super().__init__()
         self.sizes = sizes
         self.launched: list[tuple[tuple[int, ...], list[bytes]]] = []
+        self.streams: list[int] = []
         self.kernel: Callable[[Sequence[int], Sequence[int], list[bytes]], None] = lambda *_: None
         self.boxes: list[tuple[int, ...]] = []  # of the TMA descriptors that were made
         self._memory: dict[int, Any] = {}
@@ -34,11 +35,14 @@ class FakeGPU(FakeDriver):
             return status, ctypes.addressof(memory)
         if name in ("cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"):
             ctypes.memmove(int(args[0]), int(args[1]), args[2])
-        if name == "cuLaunchKernel":
-            table = (ctypes.c_void_p * len(self.sizes)).from_address(args[9])
+        if name == "cuLaunchKernelEx":
+            config, _, parameters, _ = args
+            table = (ctypes.c_void_p * len(self.sizes)).from_address(parameters)
             found = [ctypes.string_at(place or 0, size) for place, size in zip(table, self.sizes, strict=True)]
-            self.launched.append((args[1:8], found))
-            self.kernel(args[1:4], args[4:7], found)
+            grid, block = (tuple(getattr(config, f"{of}Dim{axis}") for axis in "XYZ") for of in ("grid", "block"))
+            self.launched.append(((*grid, *block, config.sharedMemBytes), found))
+            self.streams.append(int(config.hStream))
+            self.kernel(grid, block, found)
         return status, value
 
     def cuFuncGetParamInfo(self, _: Any, index: int) -> tuple[Any, int, int]:  # noqa: N802 - the driver's name

@@ -41,8 +41,12 @@ def test_arrays_are_passed_as_their_addresses(gpu: FakeGPU) -> None:
     scale.launch((buffer, foreign, TMADescriptor("f32", 0, (4, 4), (16,), (4, 4)), 12345), (1,), (1,))
     ((_, found),) = gpu.launched
     assert found == [struct.pack("<Q", buffer.pointer), struct.pack("<Q", 4096), b"\2" * 128, struct.pack("<Q", 12345)]
-    names = [name for name in gpu.names() if name in ("cuStreamWaitEvent", "cuLaunchKernel")]
-    assert names == ["cuStreamWaitEvent", "cuLaunchKernel", "cuStreamWaitEvent"]  # after its writer, before its reader
+    names = [name for name in gpu.names() if name in ("cuStreamWaitEvent", "cuLaunchKernelEx")]
+    assert names == [
+        "cuStreamWaitEvent",
+        "cuLaunchKernelEx",
+        "cuStreamWaitEvent",
+    ]  # its writer, it, its reader
 
 
 def test_a_numpy_array_goes_there_and_back(gpu: FakeGPU) -> None:
@@ -51,8 +55,8 @@ def test_a_numpy_array_goes_there_and_back(gpu: FakeGPU) -> None:
     before = array.copy()
     scale.launch((array,), (1,), (1,))
     assert np.array_equal(array, before)
-    copies = [name for name in gpu.names() if name.startswith("cuMemcpy") or name == "cuLaunchKernel"]
-    assert copies == ["cuMemcpyHtoDAsync", "cuLaunchKernel", "cuMemcpyDtoHAsync"]
+    copies = [name for name in gpu.names() if name.startswith("cuMemcpy") or name == "cuLaunchKernelEx"]
+    assert copies == ["cuMemcpyHtoDAsync", "cuLaunchKernelEx", "cuMemcpyDtoHAsync"]
     array.flags.writeable = False
     scale.launch((array,), (1,), (1,))
     assert gpu.names().count("cuMemcpyDtoHAsync") == 1

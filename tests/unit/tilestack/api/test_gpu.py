@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from types import SimpleNamespace
 from typing import Any
@@ -49,12 +48,12 @@ def test_the_stream_is_pytorchs_then_anothers_then_ours() -> None:
     ],
 )  # fmt: skip
 def test_numbers_have_the_width_of_their_parameter(dtype: str, value: float, wanted: bytes) -> None:
-    assert gpu._packed(dtype, value, {}) == wanted
+    assert gpu._parameter(dtype, value, {}) == wanted
 
 
 def test_an_array_is_its_address() -> None:
     array = Array("float32", (2,), (1,), 4096, None)
-    assert gpu._packed("ptr", array, {(True, array.place): 8192}) == struct.pack("<Q", 8192)
+    assert gpu._parameter("ptr", array, {(True, array.place): 8192}) == struct.pack("<Q", 8192)
 
 
 def test_an_array_for_the_copy_engine() -> None:
@@ -66,11 +65,3 @@ def test_an_array_for_the_copy_engine() -> None:
     odd = Argument(given.parameter, array, tuple(("i32", n) for n in (64, 40, 41, 1)))
     with pytest.raises(LaunchError, match=r"k: x is f16\[64, 40\] on cuda:0: TMADescriptor: stride 82"):
         gpu.tensor_map(CODE, TensorMap("x", (16, 32), 64), [odd], {(False, array.place): 4096})
-
-
-def test_a_parameters_memory_is_aligned() -> None:
-    content = bytes(range(128))
-    for _ in range(20):
-        memory = ctypes.create_string_buffer(content, len(content) + gpu.ALIGNED)
-        address = gpu._aligned(memory)
-        assert address % 64 == 0 and ctypes.string_at(address, 128) == content

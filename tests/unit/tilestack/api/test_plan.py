@@ -52,8 +52,7 @@ def launched(gpu: FakeGPU, fake_torch: FakeTorch) -> Callable[..., Any]:
             assert len(gpu.launched) == before
             return f"{type(error).__name__}: {error}"
         (found,) = gpu.launched[before:]
-        stream = next(args[8] for name, args in reversed(gpu.calls) if name == "cuLaunchKernel")
-        return found[0], int(stream), found[1]
+        return found[0], gpu.streams[-1], found[1]
 
     return launched
 
@@ -206,7 +205,7 @@ def test_tensor_maps_are_of_the_new_addresses(
 def test_a_failed_launch_is_an_error(launched: Callable[..., Any], gpu: FakeGPU) -> None:
     repeated = kernel()
     launched(repeated, X, 1.0, 1, OUT)
-    gpu.failing.add("cuLaunchKernel")
+    gpu.failing.add("cuLaunchKernelEx")
     assert "launching k with grid (3, 1, 1)" in launched(repeated, X, 1.0, 1, OUT)
 
 

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from toolchain.runtime.packing import Packed
+from toolchain.runtime.packing import Packed, number
 
 KINDS = "iQbfQed"  # of the parameters below, in the code's order
 
@@ -35,6 +35,25 @@ def test_a_number_that_does_not_fit_is_an_error() -> None:
         packed.write([0], [128, 0.0])
     with pytest.raises(OverflowError):
         packed.write([0], [0, 1e39])
+
+
+@pytest.mark.parametrize("before", range(4))
+def test_what_is_as_large_as_a_tensor_map_is_aligned_as_one(before: int) -> None:
+    content = bytes(range(128))
+    packed = Packed([*["Q"] * before, b"\1\2\3", content, "i", content])
+    found = places(packed, before + 4)
+    packed.write(range(before), [-1])
+    for at in (found[before + 1], found[before + 3]):
+        assert at % 64 == 0 and ctypes.string_at(at, 128) == content
+    assert ctypes.string_at(found[before], 3) == b"\1\2\3"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "content"),
+    [("i1", True, b"\1"), ("bf16", 1.0, b"\x80\x3f"), ("f8E5M2", 1.0, b"\x3c"), ("i16", -2, b"\xfe\xff")],
+)
+def test_a_number_has_the_width_of_its_dtype(dtype: str, value: float, content: bytes) -> None:
+    assert number(dtype, value) == content
 
 
 def test_a_kernel_without_parameters() -> None:
