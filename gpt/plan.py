@@ -52,9 +52,10 @@ class Plan:
 
     def squares(self, rows: int) -> tuple[int, int]:
         """Parts and rows of `squares`, the row sums of squares. (0, 0) if all norms are launches of their own: in a
-        model that is not folded, and for row counts between `panel_rows` and those of the fold."""
+        model that is not folded, and for row counts between `panel_rows` and those of the fold. Those of few rows go
+        with a product in parts."""
         width, fold = self.config.n_embd, self._fold
-        few = rows <= self.policy.panel_rows and width == self.policy.panel_width
+        few = rows <= self.policy.panel_rows and width == self.policy.panel_width and self.parts(rows) > 0
         if fold is None or (rows <= fold.rows and not few):
             return 0, 0
         part = fold.part_small_m if few else part_width(self.policy, fold, width, rows)
