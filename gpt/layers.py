@@ -53,8 +53,8 @@ class Layers:
         self.launch("logits", x=normed, weight=self._weights["wte.weight"], out=out)  # (M, padded V)
 
     def _chunk(self, work: Workspace, batch: int, length: int, attend: AttendHere) -> bool:
-        """Runs a chunk through all layers, on the route that its number of rows takes. All routes compute the same; what
-        differs is where the norms are. Returns True if `work.normed` then holds the final norm."""
+        """Runs a chunk through all layers, on the route that its number of rows takes. All routes compute the same, and
+        differ in where the norms are. Returns True if `work.normed` then holds the final norm."""
         c, h, d = self._config.n_embd, self._config.n_head, self._config.head_size
         rows = batch * length
         qkv = work.qkv.reshape(batch, length, 3, h, d)

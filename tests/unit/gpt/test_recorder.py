@@ -16,7 +16,7 @@ from gpt.layers import Layers
 from gpt.model import GPT, KVCache
 from gpt.recorder import Recorder
 from gpt.weights import Weights, random_weights
-from gpt.workspace import Shape, buffers, nbytes
+from gpt.workspace import Shape, Workspace, buffers, nbytes
 from toolchain.runtime import CpuExecutor
 
 ROWS, WIDTH = 8, 64
@@ -97,12 +97,19 @@ def test_columns_that_are_written_leave_the_others() -> None:
     assert not meet(recorder.arena(), SHAPES, "qkv", "hidden")
 
 
-def late_projection(self: Layers, w: Any, y: Any, x: Any, normed: Any, hidden: Any, squares: Any) -> None:
+def late_projection(self: Layers, work: Workspace, attended: Any) -> bool:
     """A model whose MLP runs beside attention: attention's result is read after the hidden layer was computed."""
-    del squares
-    self.launch("layernorm", x=x, **w("ln_2"), out=normed, eps=self._config.eps)
-    self.launch("linear_gelu", x=normed, **w("mlp.c_fc"), out=hidden)
-    self.launch("linear_residual", x=y, **w("attn.c_proj"), residual=x, out=x)
+    x, normed, eps = work.x, work.normed, self._config.eps
+    for layer in range(self._config.n_layer):
+        w = self._layer_weights(layer)
+        self.launch("layernorm", x=x, **w("ln_1"), out=normed, eps=eps)
+        self.launch("linear", x=normed, **w("attn.c_attn"), out=work.qkv)
+        y = attended(layer)
+        self.launch("layernorm", x=x, **w("ln_2"), out=normed, eps=eps)
+        self.launch("linear_gelu", x=normed, **w("mlp.c_fc"), out=work.hidden)
+        self.launch("linear_residual", x=y, **w("attn.c_proj"), residual=x, out=x)
+        self.launch("linear_residual", x=work.hidden, **w("mlp.c_proj"), residual=x, out=x)
+    return False
 
 
 def test_a_model_with_another_order_of_layers(
@@ -112,7 +119,7 @@ def test_a_model_with_another_order_of_layers(
     shapes = buffers("f32", config.n_embd, 2, 40, 40, parts=4, squares=(0, 0))
     usual = GPT(config, weights, launcher, "f32").layout(2, 20)
     assert meet(usual, shapes, "attended", "hidden")
-    monkeypatch.setattr(Layers, "_norm_between", late_projection)
+    monkeypatch.setattr(Layers, "_split", late_projection)  # the route of 40 rows
     model = GPT(config, weights, launcher, "f32")
     assert not meet(model.layout(2, 20), shapes, "attended", "hidden")
     wanted = late_reference(config, weights, tokens)
