@@ -3,9 +3,10 @@
 It is an oracle and a sanitizer. With `sanitize` (the default) a launch raises SanitizerError, naming entry, operation,
 source location and block, for
 
-- a store, branch, address or index that depends on an element read outside its tensor without a padding value,
+- a branch, address or index that depends on an element read outside its tensor without a padding value, and a store of
+  a result that was made of such elements and of others,
 - an access that is misaligned, outside its allocation, or outside its tensor although `inbounds` promises otherwise,
-- an `assume` that does not hold, a failed `assert`,
+- an `assume` that does not hold (of a stride: once an axis longer than 1 has it), a failed `assert`,
 - integer overflow marked nsw or nuw, division by zero, a shift by the width or more, a float made an integer
   that cannot hold it,
 - two accesses to the same bytes, one of them a write, that no token, atomic or data dependence orders, in one block or

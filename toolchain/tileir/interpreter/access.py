@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from . import scattered, views
+from . import scattered, unspecified, views
 from .codegen import Emitter, lowering, tokens_unused
+from .control import check_assumption, deferred_assumptions
 from .elements import Element
 from .fields import ViewType, booleans, element_of_pointer, enum, integer, tensor_type, text, tile_of, view_type
 from .integers import wrap
 from .memory import base_address
 from .scattered import Cells
 from .shadow import Mode
+from .taint import MIXED
 from .views import TensorView, TileView
 
 
@@ -55,6 +57,12 @@ def _make_tensor_view(emitter: Emitter, op: Any) -> None:
     element = emitter.bind(kind.element, kind.element.name)
     address = emitter.ref(op.base)
     emitter.let(op.results[0], f"{emitter.bind(TensorView)}(space, {address}, {shape}, {strides}, {element})")
+    if emitter.sanitize:
+        dynamic = [d for d, stride in enumerate(kind.strides) if stride is None]
+        for d, stride in zip(dynamic, op.dynamicStrides, strict=True):
+            for assume in deferred_assumptions(stride):
+                with emitter.at(assume), emitter.indent(f"if {emitter.ref(op.results[0])}.shape[{d}] > 1:"):
+                    check_assumption(emitter, assume)
 
 
 @lowering("make_partition_view", "make_strided_view", "make_gather_scatter_view", poison="own")
@@ -183,11 +191,13 @@ def _load_view(emitter: Emitter, op: Any) -> None:
         cells = _cells(emitter, op, mode, place, mask, kind.element, kind.tile)
         element = emitter.bind(kind.element, kind.element.name)
         emitter.let(tile, f"{emitter.bind(scattered.load)}({cells}, {view}.fill, {element})")
-        emitter.let_poison(tile, f"None if {cells}.mask is None else ~{cells}.mask")
+        masked = f"None if {cells}.mask is None else ~{cells}.mask" if kind.padding is None else "None"
+        _let_cells_poison(emitter, tile, cells, masked)
     else:
         _note_view(emitter, op, mode, view, index)
         emitter.let(tile, f"{emitter.bind(views.load, 'load')}({view}{index})")
-        emitter.let_poison(tile, f"{emitter.bind(views.poison)}({view}{index})")
+        mask = unspecified.view_mask if emitter.shadows else views.poison
+        emitter.let_poison(tile, f"{emitter.bind(mask)}({view}{index})")
     _finish(emitter, op, token)
 
 
@@ -204,15 +214,26 @@ def _store_view(emitter: Emitter, op: Any) -> None:
         _store_cells(emitter, op, mode, place, mask, kind.element, kind.tile, op.tile)
     else:
         if poison is not None:
-            check = emitter.bind(views.poisoned_inside)
-            emitter.line(f"if {poison} is not None and {check}({view}, {poison}{index}):")
+            highest = emitter.bind(views.highest_inside)
+            emitter.line(f"if {poison} is not None and {highest}({view}, {poison}{index}) == {MIXED}:")
             emitter.trap_line(_STORED)
         _note_view(emitter, op, mode, view, index)
         emitter.line(f"{emitter.bind(views.store, 'store')}({view}, {tile}{index})")
+        if emitter.shadows:
+            emitter.line(f"{emitter.bind(unspecified.mark_view)}({view}, {poison}{index})")
     _finish(emitter, op, op.results[0])
 
 
-_STORED = "a stored element is an unspecified value: it was read outside its tensor, without padding"
+_STORED = (
+    "a stored element is an unspecified value: a sum, scan or product takes elements read outside their tensor, "
+    "without padding, together with others"
+)
+
+
+def _let_cells_poison(emitter: Emitter, tile: SSAValue, cells: str, masked: str) -> None:
+    """The poison of a tile loaded through pointers; `masked` is that of its elements whose mask is off."""
+    shadowed = f"{emitter.bind(unspecified.cells_mask)}({cells}, {masked})" if emitter.shadows else masked
+    emitter.let_poison(tile, shadowed)
 
 
 def _store_cells(
@@ -221,9 +242,12 @@ def _store_cells(
     cells = _cells(emitter, op, mode, addresses, mask, element, shape)
     kind, name = emitter.bind(element, element.name), emitter.ref(value)
     if emitter.sanitize:
-        if (poison := emitter.poison(value)) is not None:
-            emitter.line(f"if {poison} is not None and {cells}.spread({poison}).any():")
+        poison = emitter.poison(value)
+        if poison is not None:
+            emitter.line(f"if {poison} is not None and ({cells}.spread({poison}) == {MIXED}).any():")
             emitter.trap_line(_STORED)
+        if emitter.shadows:
+            emitter.line(f"{emitter.bind(unspecified.mark_cells)}({cells}, {poison})")
         emitter.line(f"if {emitter.bind(scattered.contested)}({cells}, {name}, {kind}):")
         emitter.trap_line("one store writes different values to one address")
     emitter.line(f"{emitter.bind(scattered.store)}({cells}, {name}, {kind})")
@@ -233,10 +257,14 @@ def _forbid_bad_pointers(emitter: Emitter, pointers: SSAValue, mask: SSAValue | 
     """Traps if the mask is unspecified, or the address of an element that is accessed."""
     if mask is not None:
         emitter.forbid_poison((mask,), "the mask of an access")
-    if (poison := emitter.poison(pointers)) is not None:
+    _forbid_active(emitter, pointers, mask, "an address")
+
+
+def _forbid_active(emitter: Emitter, value: SSAValue, mask: SSAValue | None, use: str) -> None:
+    """Traps if an element of a value whose mask is on is unspecified."""
+    if (poison := emitter.poison(value)) is not None:
         active = poison if mask is None else f"{emitter.bind(np.logical_and)}({poison}, {emitter.ref(mask)})"
-        emitter.line(f"if {poison} is not None and {emitter.bind(np.any)}({active}):")
-        emitter.trap_line("an address is computed from an unspecified value")
+        emitter.forbid(f"{poison} is not None and {emitter.bind(np.any)}({active})", use)
 
 
 @lowering("load_ptr_tko", poison="own", pure=False)
@@ -250,13 +278,20 @@ def _load_pointers(emitter: Emitter, op: Any) -> None:
     element = emitter.bind(tile.element, tile.element.name)
     padding = emitter.optional(op.paddingValue)
     emitter.let(op.results[0], f"{emitter.bind(scattered.load)}({cells}, {padding}, {element})")
-    masked = f"None if {cells}.mask is None else ~{cells}.mask"
-    if op.paddingValue is not None:
-        padded = emitter.poison(op.paddingValue)
-        both = f"{emitter.bind(np.logical_and)}({padded}, ~{cells}.mask)"
-        masked = "None" if padded is None else f"None if {cells}.mask is None or {padded} is None else {both}"
-    emitter.let_poison(op.results[0], masked)
+    masked = _masked_off(emitter, cells, op.paddingValue)
+    if op.paddingValue is None:
+        masked = f"None if {cells}.mask is None else ~{cells}.mask"
+    _let_cells_poison(emitter, op.results[0], cells, masked)
     _finish(emitter, op, op.results[1])
+
+
+def _masked_off(emitter: Emitter, cells: str, value: SSAValue | None) -> str:
+    """The poison of a value that stands for the elements whose mask is off."""
+    poison = emitter.poison(value)
+    if poison is None:
+        return "None"
+    off = f"{emitter.bind(np.where)}({cells}.mask, False, {poison})"
+    return f"None if {cells}.mask is None or {poison} is None else {off}"
 
 
 @lowering("store_ptr_tko", poison="own", pure=False)
@@ -275,7 +310,8 @@ def _atomic(emitter: Emitter, op: Any) -> None:
     tile = tile_of(op.results[0])
     _forbid_bad_pointers(emitter, op.pointers, op.mask)
     values = (op.cmp, op.val) if swaps else (op.arg,)
-    emitter.forbid_poison(values, "an operand of an atomic")
+    for value in values:
+        _forbid_active(emitter, value, op.mask, "an operand of an atomic")
     mode = _mode(op, reads=True, writes=True)
     cells = _cells(
         emitter, op, mode, emitter.ref(op.pointers), emitter.optional(op.mask), tile.element, tile.shape
@@ -287,8 +323,8 @@ def _atomic(emitter: Emitter, op: Any) -> None:
         combine = emitter.bind(scattered.combiner(enum(op, "mode"), tile.element), "combine")
         call = f"{emitter.bind(scattered.read_modify_write)}({cells}, {emitter.refs(values)}, {combine}, {element})"
     emitter.let(op.results[0], call)
-    if not swaps:
-        emitter.let_poison(op.results[0], f"None if {cells}.mask is None else ~{cells}.mask")
+    masked = _masked_off(emitter, cells, op.cmp) if swaps else f"None if {cells}.mask is None else ~{cells}.mask"
+    _let_cells_poison(emitter, op.results[0], cells, masked)
     _finish(emitter, op, op.results[1])
 
 
@@ -296,7 +332,9 @@ def _atomic(emitter: Emitter, op: Any) -> None:
 def _atomic_view(emitter: Emitter, op: Any) -> None:
     kind = view_type(op.view)
     view, index = emitter.ref(op.view), _index(emitter, op)
-    emitter.forbid_poison((op.value,), "an operand of an atomic")
+    if (poison := emitter.poison(op.value)) is not None:
+        highest = emitter.bind(views.highest_inside)
+        emitter.forbid(f"{poison} is not None and {highest}({view}, {poison}{index})", "an operand of an atomic")
     combine = emitter.bind(scattered.combiner(enum(op, "mode"), kind.element), "combine")
     _note_view(emitter, op, _mode(op, reads=True, writes=True), view, index)
     emitter.line(f"{emitter.bind(views.update)}({view}, {emitter.ref(op.value)}, {combine}{index})")

@@ -72,6 +72,7 @@ class Emitter:
     symbol: str
     sanitize: bool
     tainted: frozenset[SSAValue]
+    shadows: bool  # memory may hold unspecified elements, which this entry has stored
     globals: dict[str, Any] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     ops: list[Operation | None] = field(default_factory=list)
@@ -179,28 +180,41 @@ class Emitter:
         """Emits a trap for unspecified elements in any of these values."""
         for value in values:
             if (poison := self.poison(value)) is not None:
-                self.line(f"if {poison} is not None and {self.bind(taint.some)}({poison}):")
-                self.trap_line(f"{use} is an unspecified value: an element read outside its tensor, without padding")
+                self.forbid(f"{poison} is not None and {self.bind(taint.some)}({poison})", use)
+
+    def forbid(self, condition: str, use: str) -> None:
+        """Emits a trap for an unspecified value."""
+        self.line(f"if {condition}:")
+        self.trap_line(
+            f"{use} is an unspecified value: it depends on an element read outside its tensor, without padding"
+        )
 
     def trap_line(self, message: str) -> None:
         self.line(f"    raise {self.bind(Trap)}({message!r})")
 
     # Operations
 
+    @contextmanager
+    def at(self, op: Operation) -> Generator[None]:
+        """A trap in the lines that are written meanwhile names this op."""
+        before, self._current = self._current, op
+        yield
+        self._current = before
+
     def block(self, block: Block) -> None:
         for op in block.ops:
             self.op(op)
 
     def op(self, op: Operation) -> None:
-        before, self._current = self._current, op
         lower = LOWERINGS[short_name(op)]
-        lower.emit(self, op)
-        if lower.poison == "each":
+        with self.at(op):
+            lower.emit(self, op)
+            if lower.poison != "each":
+                return
             tiles = [v for v in op.operands if is_tile(v)]
             for result in op.results:
                 if result in self.tainted:
                     self.let_poison(result, self.poison_of(tiles))
-        self._current = before
 
 
 class BlockEnd(Exception):
@@ -240,7 +254,9 @@ def where(op: Operation) -> str:
 
 def compile_entry(symbol: str, body: Block, sanitize: bool, runtime_globals: dict[str, Any]) -> Kernel:
     """The Python function of an entry that has passed `check_supported`."""
-    emitter = Emitter(symbol, sanitize, taint.tainted(body) if sanitize else frozenset(), dict(runtime_globals))
+    tainted = taint.tainted(body) if sanitize else frozenset[SSAValue]()
+    shadows = any(taint.stores_any(op, tainted) for op in body.walk())
+    emitter = Emitter(symbol, sanitize, tainted, shadows, dict(runtime_globals))
     invariant = _invariant(body)
     with emitter.indent("def kernel(rt, args, blocks):"):
         names = [emitter.name(argument) for argument in body.args]

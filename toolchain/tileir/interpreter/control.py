@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from .codegen import BlockEnd, Emitter, Loop, lowering, region_block
 from .elements import Element
-from .fields import DivBy, assumption, flag, is_tile, is_view, text, tile_of
+from .fields import DivBy, assumption, flag, is_stride, is_tile, is_view, short_name, text, tile_of
 from .integers import trap_where, wrap
 from .memory import Trap
 
@@ -129,17 +129,40 @@ def check_assertion(condition: Any, message: str) -> None:
 
 @lowering("assume", poison="own")
 def _assume(emitter: Emitter, op: Any) -> None:
-    value, result = op.operands[0], op.results[0]
-    if emitter.sanitize and not emitter.lanes:
-        name = emitter.ref(value)
-        if is_view(value):
-            check: Callable[..., None] = view_check(assumption(op))
-            emitter.line(f"{emitter.bind(check)}({name})")
-        else:
-            tile = tile_of(value)
-            check = assumption_check(assumption(op), tile.element, tile.pointee_bytes, tile.shape)
-            emitter.line(f"{emitter.bind(check)}({name}, {emitter.poison(value)})")
-    emitter.alias(result, value)
+    emitter.alias(op.results[0], op.operands[0])
+    if emitter.sanitize and not emitter.lanes and not _only_strides(op.results[0]):
+        check_assumption(emitter, op)
+
+
+def check_assumption(emitter: Emitter, op: Any) -> None:
+    """Emits the check of an `assume`."""
+    value = op.operands[0]
+    name = emitter.ref(value)
+    if is_view(value):
+        check: Callable[..., None] = view_check(assumption(op))
+        emitter.line(f"{emitter.bind(check)}({name})")
+    else:
+        tile = tile_of(value)
+        check = assumption_check(assumption(op), tile.element, tile.pointee_bytes, tile.shape)
+        emitter.line(f"{emitter.bind(check)}({name}, {emitter.poison(value)})")
+
+
+def deferred_assumptions(stride: SSAValue) -> list[Operation]:
+    """The `assume`s of a stride that are checked where it addresses something, the first one first. The stride of an
+    axis of length 1 addresses nothing, and cuTile claims of such strides what does not hold."""
+    found: list[Operation] = []
+    while isinstance(op := stride.owner, Operation) and short_name(op) == "assume" and _only_strides(stride):
+        found.append(op)
+        stride = op.operands[0]
+    return found[::-1]
+
+
+def _only_strides(value: SSAValue) -> bool:
+    """True if a value is used, and as nothing but strides of tensor views."""
+    uses = [(use.operation, use.index) for use in value.uses]
+    return bool(uses) and all(
+        _only_strides(op.results[0]) if short_name(op) == "assume" else is_stride(op, at) for op, at in uses
+    )
 
 
 def view_check(predicate: Any) -> Callable[[Any], None]:

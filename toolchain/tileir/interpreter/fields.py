@@ -244,3 +244,19 @@ def may_be_unspecified(op: Any) -> bool:
     if name == "load_ptr_tko":
         return op.mask is not None and op.paddingValue is None
     return name == "atomic_rmw_tko" and op.mask is not None
+
+
+def reads_memory(op: Operation) -> bool:
+    """True if an op's first result comes from memory that the kernel may have written."""
+    return short_name(op) in ("load_view_tko", "load_ptr_tko", "atomic_rmw_tko", "atomic_cas_tko")
+
+
+def stored(op: Any) -> SSAValue | None:
+    """The tile that an op stores; None if it is no store."""
+    name = short_name(op)
+    return op.tile if name == "store_view_tko" else op.value if name == "store_ptr_tko" else None
+
+
+def is_stride(op: Any, index: int) -> bool:
+    """True if operand `index` of an op is a stride of the tensor view that it makes."""
+    return short_name(op) == "make_tensor_view" and index >= len(op.operands) - len(op.dynamicStrides)

@@ -57,6 +57,7 @@ class AddressSpace:
     def __init__(self) -> None:
         self._allocations: list[Allocation] = []
         self._numbers: dict[int, int] = {}
+        self.unspecified: dict[int, Array] = {}  # by allocation (see unspecified.py)
 
     def address(self, pointer: Pointer) -> int:
         """The address of a pointer; its allocation joins the space if it is new."""
@@ -75,6 +76,12 @@ class AddressSpace:
 
     def __getitem__(self, number: int) -> Allocation:
         return self._allocations[number]
+
+    def shadow(self, number: int) -> Array:
+        """A byte for each byte of an allocation, not 0 where it is unspecified."""
+        if number not in self.unspecified:
+            self.unspecified[number] = np.zeros(self._allocations[number].nbytes, np.uint8)
+        return self.unspecified[number]
 
     def check(self, number: int, first: int, last: int) -> None:
         """Traps unless bytes `first` .. `last` (offsets, inclusive) lie in allocation `number`."""

@@ -15,12 +15,12 @@ from .views import unspecified
 class Cells:
     """The elements of memory that a tile of pointers addresses: `flat[index]` for those whose mask is set."""
 
-    __slots__ = ("active", "flat", "index", "mask", "number", "offsets", "shape")
+    __slots__ = ("active", "flat", "index", "mask", "number", "offsets", "shape", "space")
 
     def __init__(
         self, space: AddressSpace, addresses: Any, mask: Any, element: Element, shape: tuple[int, ...]
     ) -> None:
-        self.shape = shape
+        self.space, self.shape = space, shape
         addresses = np.broadcast_to(np.asarray(addresses, np.int64), shape)
         self.mask: Array | None = None if mask is None or np.all(mask) else np.broadcast_to(mask, shape)
         active: Array = addresses.reshape(-1) if self.mask is None else addresses[self.mask]

@@ -2,30 +2,45 @@
 
 Unspecified elements come from loads outside a tensor, and from masked-off pointer loads, without a padding value. They
 are harmless until used: a kernel may load rows beyond the end and never store them. So a mask follows them through
-arithmetic, and only a store, a branch, an address or an index that depends on one is an error.
+arithmetic, and only a branch, an address, an index or a result that depends on one is an error.
+
+A mask has a level for each element. 0: specified. PADDING: it was read outside, or is made of such elements one by one:
+it may be stored, and its memory is unspecified from then on (unspecified.py). MIXED: a reduction, a scan or a product
+made it of unspecified elements and of others. It stands for a result, and must not be stored. A mask without MIXED is
+an array of bool.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
 from .elements import Array
-from .fields import is_tile, may_be_unspecified, short_name
+from .fields import is_tile, may_be_unspecified, reads_memory, short_name, stored
 
 _LOOPS = ("for", "loop")
+PADDING, MIXED = np.int8(1), np.int8(2)
 
 
 def tainted(body: Block) -> frozenset[SSAValue]:
-    """All values of `body` that an unspecified element can reach."""
-    found: set[SSAValue] = set()
+    """All values of `body` that an unspecified element can reach, also by way of memory."""
     ops = list(body.walk())
-    for op in ops:
-        if may_be_unspecified(op):
-            found.add(op.results[0])
+    found = _reached(ops, {op.results[0] for op in ops if may_be_unspecified(op)})
+    if any(stores_any(op, found) for op in ops):
+        found = _reached(ops, found | {op.results[0] for op in ops if reads_memory(op)})
+    return frozenset(found)
+
+
+def stores_any(op: Operation, values: Collection[SSAValue]) -> bool:
+    """True if an op stores one of these values."""
+    return stored(op) in values
+
+
+def _reached(ops: Iterable[Operation], sources: set[SSAValue]) -> set[SSAValue]:
+    found = set(sources)
     size = -1
     while len(found) != size:
         size = len(found)
@@ -33,7 +48,7 @@ def tainted(body: Block) -> frozenset[SSAValue]:
             for source, target in flows(op):
                 if source in found and is_tile(target):
                     found.add(target)
-    return frozenset(found)
+    return found
 
 
 def flows(op: Operation) -> Iterable[tuple[SSAValue, SSAValue]]:
@@ -81,7 +96,7 @@ def either(*masks: Any) -> Any:
     found: Any = None
     for mask in masks:
         if mask is not None:
-            found = mask if found is None else np.logical_or(found, mask)
+            found = mask if found is None else np.maximum(found, mask)
     return found
 
 
@@ -101,21 +116,30 @@ def chosen(condition: Any, at_condition: Any, if_true: Any, if_false: Any) -> An
 def reduced(masks: Iterable[Any], shape: tuple[int, ...], dim: int) -> Any:
     """The poison of a reduction: a result is poisoned if any element along `dim` is."""
     mask = either(*masks)
-    return None if mask is None else np.broadcast_to(mask, shape).any(axis=dim)
+    return None if mask is None else _joined(np.broadcast_to(mask, shape), dim)
+
+
+def _joined(mask: Array, axis: int, *, keepdims: bool = False) -> Array:
+    """The level of what is made of all elements along an axis: padding if it is made of padding alone."""
+    level = mask.max(axis=axis, keepdims=keepdims)
+    mixed = (level > 0) & (mask.min(axis=axis, keepdims=keepdims) == 0)
+    return np.where(mixed, MIXED, level)
 
 
 def scanned(masks: Iterable[Any], shape: tuple[int, ...], dim: int, reverse: bool) -> Any:
+    """The poison of a scan: an element is mixed if one before it is poisoned, and itself is not."""
     mask = either(*masks)
     if mask is None:
         return None
     full = np.flip(np.broadcast_to(mask, shape), dim) if reverse else np.broadcast_to(mask, shape)
-    swept = np.logical_or.accumulate(full, axis=dim)
+    swept = np.maximum.accumulate(full, axis=dim)
+    swept = np.where((swept > 0) & (full == 0), MIXED, swept)
     return np.flip(swept, dim) if reverse else swept
 
 
 def multiplied(lhs: Any, rhs: Any, acc: Any) -> Any:
     """The poison of a matrix product: an element poisons its whole row if it is in the left operand, its whole column
     if it is in the right one."""
-    rows: Array | None = None if lhs is None else np.any(lhs, axis=-1, keepdims=True)
-    columns: Array | None = None if rhs is None else np.any(rhs, axis=-2, keepdims=True)
+    rows: Array | None = None if lhs is None else _joined(lhs, -1, keepdims=True)
+    columns: Array | None = None if rhs is None else _joined(rhs, -2, keepdims=True)
     return either(rows, columns, acc)

@@ -188,10 +188,10 @@ def update(view: TileView, tile: Array, combine: Callable[[Array, Array], Array]
         part[...] = view.element.encode(combine(view.element.decode(part), cut(tile, view.tile, local)))
 
 
-def poisoned_inside(view: TileView, mask: Array, *index: int) -> bool:
-    """True if a store at `index` of a tile with this poison mask writes a poisoned element."""
+def highest_inside(view: TileView, mask: Array, *index: int) -> int:
+    """The highest level (see taint.py) of this poison mask among the elements of a tile that lie in its tensor."""
     part, local = view.clipped(index)
-    return part is not None and bool(cut(mask, view.tile, local).any())
+    return 0 if part is None else int(cut(mask, view.tile, local).max())
 
 
 def cut(tile: Array, shape: tuple[int, ...], local: tuple[slice, ...]) -> Array:

@@ -76,3 +76,33 @@ def test_assumption_about_groups_of_addresses(builder: Any, trapped: Any, step: 
         k.run(np.zeros(8, np.int32))
     else:
         trapped(k, "div_by<16, every 4 along 0>", np.zeros(8, np.int32))
+
+
+@pytest.mark.parametrize(("rows", "holds"), [(1, True), (0, True), (2, False)])
+@pytest.mark.parametrize("static", [True, False])
+def test_assumption_about_a_stride_that_addresses_nothing(
+    builder: Any, trapped: Any, rows: int, holds: bool, static: bool
+) -> None:
+    """It is checked where the axis is longer than 1. cuTile claims that such strides are multiples of 16 bytes."""
+    k = builder(INTS, I32, I32)
+    pointer, length, stride = k.args
+    for predicate in (attrs.BoundedAttr(0, None), attrs.DivByAttr(4)):
+        stride = k.op("assume", stride, out=[stride.type], predicate=predicate)
+    tensor = types.TensorViewType((rows if static else types.DYNAMIC, 4), (types.DYNAMIC, 1), I32)
+    base = k.op("make_tensor_view", pointer, [] if static else [length], [stride], out=[tensor])
+    view = k.op("make_partition_view", base, out=[types.PartitionViewType((2, 4), tensor, None, "zero")])
+    k.store(view, k.constant(np.int32(7), I32, (2, 4)), 0, 0)
+    memory = np.zeros(8, np.int32)
+    if holds:
+        k.run(memory, rows, 5)
+        assert memory.tolist() == [7] * 4 * rows + [0] * (8 - 4 * rows)
+    else:
+        trapped(k, "assume at kernel.mlir:2:3, .*div_by<4>, but the value is 5", memory, rows, 5, runs_unchecked=False)
+
+
+def test_assumption_about_a_stride_that_is_used_otherwise(builder: Any, trapped: Any) -> None:
+    k = builder(INTS, I32)
+    stride = k.op("assume", k.args[1], out=[k.args[1].type], predicate=attrs.DivByAttr(4))
+    k.op("make_tensor_view", k.args[0], [], [stride], out=[types.TensorViewType((1, 4), (types.DYNAMIC, 1), I32)])
+    k.op("print_tko", [stride], [], out=[[]], str="%d")
+    trapped(k, "assume at kernel.mlir:1:3, .*div_by<4>, but the value is 5", np.zeros(8, np.int32), 5)
