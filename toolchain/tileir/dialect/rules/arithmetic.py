@@ -46,7 +46,7 @@ def _division(op: Any) -> None:
 
 @rule(
     "absf", "negf", "ceil", "floor", "exp", "exp2", "log", "log2", "sin", "cos", "tan", "sinh", "cosh", "tanh", "rsqrt",
-    "atan2", "fpowf", "remf", "maxf", "minf",
+    "atan2", "pow", "remf", "maxf", "minf",
 )  # fmt: skip
 def _function(op: Any) -> None:
     same("operand and result types", op.results[0], *op.operands)

@@ -37,9 +37,9 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 # Checks of types
 
 
-def same(what: str, first: SSAValue, *others: SSAValue) -> None:
-    for other in others:
-        need(other.type == first.type, f"{what} differ: {spell(first.type)} and {spell(other.type)}")
+def same(what: str, *values: SSAValue) -> None:
+    for other in values[1:]:
+        need(other.type == values[0].type, f"{what} differ: {spell(values[0].type)} and {spell(other.type)}")
 
 
 def shape(value: SSAValue) -> tuple[int, ...]:

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from .. import types as t
 from ..types import TileType, TileViewType, spell
-from .base import booleans, check_tile, element, integers, need, pointee, rule, same_shape, scalar_integer, shape, word
+from .base import (
+    booleans,
+    check_tile,
+    element,
+    integers,
+    need,
+    of,
+    pointee,
+    rule,
+    same,
+    same_shape,
+    scalar_integer,
+    shape,
+    word,
+)
 
 
 @rule("get_tile_block_id", "get_num_tile_blocks")
@@ -59,6 +73,7 @@ def _tensor_view(op: Any) -> None:
         for value in given:
             scalar_integer(value, f"a {what}")
         need(all(0 < n < 1 << 63 or n == t.DYNAMIC for n in sizes), f"a static {what} of {spell(kind)} is out of range")
+    same("the types of sizes and strides", *op.dynamicShape, *op.dynamicStrides)
 
 
 @rule("make_partition_view", "make_strided_view", "make_gather_scatter_view")
@@ -71,6 +86,7 @@ def _view(op: Any) -> None:
     view = op.tensor_view.type
     need(kind.tensor_view == view, f"a view of {spell(kind.tensor_view)} cannot be made from {spell(view)}")
     rank = len(view.shape)
+    need(rank > 0, f"a tensor of rank 0 is not cut into tiles: {spell(view)}")
     need(len(kind.tile_shape) == rank, f"a tile of rank {len(kind.tile_shape)} does not fit a tensor of rank {rank}")
     check_tile(kind.tile)
     if isinstance(kind, t.GatherScatterViewType):
@@ -92,6 +108,7 @@ def _view(op: Any) -> None:
 def _sizes(op: Any) -> None:
     kind = op.src.type
     rank = kind.index_rank if isinstance(kind, TileViewType) else len(kind.shape)
+    need(rank > 0, f"{spell(kind)} has no sizes")
     need(len(op.results) == rank, f"there are {rank} dimensions, but {len(op.results)} results")
     for result in op.results:
         scalar_integer(result, "a size")
@@ -107,6 +124,7 @@ def _ordering(op: Any, allowed: tuple[str, ...]) -> None:
     need((order == "weak") == (scope is None), f"{order} {'takes no' if order == 'weak' else 'needs a'} memory scope")
 
 
+WORDS = (t.i32, t.i64)
 LOADS, STORES = ("weak", "relaxed", "acquire"), ("weak", "relaxed", "release")
 ATOMICS = ("relaxed", "acquire", "release", "acq_rel")
 
@@ -115,6 +133,8 @@ def _through_view(op: Any, tile: SSAValue) -> None:
     kind = op.view.type
     need(tile.type == kind.tile, f"the tiles of {spell(kind)} are {spell(kind.tile)}, not {spell(tile.type)}")
     need(len(op.index) == kind.index_rank, f"there are {kind.index_rank} dimensions, but {len(op.index)} indices")
+    if element(tile) == t.f4e2m1fn:
+        _through_pairs(kind)
     inbounds = getattr(op, "inbounds", None)
     if inbounds is not None:
         need(
@@ -123,16 +143,38 @@ def _through_view(op: Any, tile: SSAValue) -> None:
     sparse = kind.sparse_dim if isinstance(kind, t.GatherScatterViewType) else -1
     for d, index in enumerate(op.index):
         if d == sparse:
-            integers(index)
+            of(index, WORDS, "i32 or i64")
             need(shape(index) == (kind.tile_shape[d],), f"{spell(index.type)} cannot index {kind.tile_shape[d]} rows")
         else:
             scalar_integer(index, "an index")
+    if not op.name.endswith("atomic_red_view_tko"):
+        same("the types of indices", *(index for d, index in enumerate(op.index) if d != sparse))
+
+
+def _through_pairs(kind: TileViewType) -> None:
+    """Two f4 share a byte along the one dimension that is contiguous."""
+    strides = kind.tensor_view.strides
+    ones = strides.count(1)
+    need(ones == 1, f"f4 is accessed along one dimension with a static stride of 1, but {spell(kind)} has {ones}")
+    gathers = isinstance(kind, t.GatherScatterViewType) and strides.index(1) == kind.sparse_dim
+    need(not gathers, f"f4 cannot be gathered along the dimension that is contiguous: {spell(kind)}")
+
+
+# The padding values that a type cannot represent. The compiler ends without a reason for a load that needs one.
+UNPADDED: dict[Attribute, tuple[str, ...]] = {
+    t.f8e4m3fn: ("pos_inf", "neg_inf"),
+    t.f8e8m0fnu: ("neg_zero", "pos_inf", "neg_inf"),
+    t.f8e5m3fnu: ("neg_zero", "pos_inf", "neg_inf"),
+    t.f4e2m1fn: ("nan", "pos_inf", "neg_inf"),
+}
 
 
 @rule("load_view_tko")
 def _load_view(op: Any) -> None:
     _ordering(op, LOADS)
     _through_view(op, op.tile)
+    kind, padding = element(op.tile), op.view.type.padding_value
+    need(padding not in UNPADDED.get(kind, ()), f"padding_value = {padding} is not a value of {spell(kind)}")
 
 
 @rule("store_view_tko")
@@ -166,7 +208,6 @@ def _store_pointers(op: Any) -> None:
     _through_pointers(op.destination, op.value, op.mask)
 
 
-WORDS = (t.i32, t.i64)
 MODES = {"addf": (t.f16, t.bf16, t.f32, t.f64), "xchg": (*WORDS, t.f32, t.f64)}
 
 
@@ -199,6 +240,8 @@ def _atomic_view(op: Any) -> None:
         word(op.memory_scope) != "sys",
         "the elements of a view cannot be reduced with system scope: use tl_blk or device",
     )
+    gathers = isinstance(op.view.type, t.GatherScatterViewType)
+    need(not gathers, f"{spell(op.view.type)} cannot be reduced into: use a partition view or a strided view")
     need(word(op.mode) != "xchg", "xchg is not possible: a reduction does not return the old value")
     _through_view(op, op.value)
     _mode(op, op.value)

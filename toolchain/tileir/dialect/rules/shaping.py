@@ -52,6 +52,7 @@ def _broadcast(op: Any) -> None:
 def _permute(op: Any) -> None:
     _same_element(op)
     a, order = shape(op.operands[0]), op.permutation.data
+    need(len(a) > 1, f"needs two or more dimensions, not {spell(op.operands[0].type)}")
     need(sorted(order) == list(range(len(a))), f"{list(order)} is not a permutation of {len(a)} dimensions")
     wanted = TileType([a[d] for d in order], element(op.operands[0]))
     need(op.results[0].type == wanted, f"gives {spell(wanted)}, not {spell(op.results[0].type)}")
@@ -91,6 +92,7 @@ def _combine(op: Any) -> None:
     need(len(op.inputs) > 0, "needs at least one tile")
     for value in op.inputs:
         same_shape(op.inputs[0], value)
+        need(element(value) in t.SCALARS, f"numbers are needed, not {spell(value.type)}")
     dim, sizes = op.dim.data, shape(op.inputs[0])
     need(0 <= dim < len(sizes), f"dim={dim} is not a dimension of {spell(op.inputs[0].type)}")
     kept = sizes if op.name.endswith("scan") else sizes[:dim] + sizes[dim + 1 :]

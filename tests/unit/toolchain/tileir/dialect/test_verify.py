@@ -107,3 +107,30 @@ def test_a_place_without_its_text() -> None:
 def test_what_has_no_place_stands_in_the_file() -> None:
     with pytest.raises(SourceError, match=r"^some\.tilebc:0:0: error: iota: .* \(in @k\)$"):
         verify(assembled(entry(iota(3), end())), filename="some.tilebc")
+
+
+def test_a_tensor_of_rank_0_has_no_tiles() -> None:
+    """The text cannot spell such a view, bytecode can."""
+    tensor = types.TensorViewType((), (), types.f32)
+    fields = {"num_elem": attrs.IntAttr(1), "alignment": attrs.IntAttr(4)}
+    pointer = ops.AllocaOp.build(result_types=[types.TileType((), types.PtrType(types.f32))], properties=fields)
+    array = ops.MakeTensorViewOp.build(operands=[pointer, [], []], result_types=[tensor])
+    view = ops.MakePartitionViewOp.build(operands=[array], result_types=[types.PartitionViewType((), tensor)])
+    with pytest.raises(SourceError, match=r"make_partition_view: a tensor of rank 0 .*tensor_view<f32>"):
+        verify(assembled(entry(pointer, array, view, end())))
+
+
+def test_a_reduction_of_pointers_has_no_identity() -> None:
+    pointers = types.TileType((), types.PtrType(types.f32))
+    fields = {"num_elem": attrs.IntAttr(1), "alignment": attrs.IntAttr(4)}
+    pointer = ops.AllocaOp.build(result_types=[pointers], properties=fields)
+    row = ops.ReshapeOp.build(operands=[pointer], result_types=[types.TileType((1,), types.PtrType(types.f32))])
+    block = Block(arg_types=[pointers, pointers])
+    block.add_op(ops.YieldOp.build(operands=[[block.args[0]]]))
+    numbers = attrs.AttrsAttr((attrs.NumberAttr(0, types.PtrType(types.f32)),))
+    reduced = ops.ReduceOp.build(
+        operands=[[row]], result_types=[[pointers]], regions=[Region(block)],
+        properties={"dim": attrs.IntAttr(0), "identities": numbers},
+    )  # fmt: skip
+    with pytest.raises(SourceError, match=r"reduce: numbers are needed, not tile<1xptr<f32>>"):
+        verify(assembled(entry(pointer, row, reduced, end())))
