@@ -80,10 +80,10 @@ entry @fma() {
   print_tko "%g\0A", %y : tile<4xf32> -> token
 }
 
-entry @fpowf() {
+entry @pow() {
   %x = constant <f32: [2.0, 9.0]> : tile<2xf32>
   %y = constant <f32: [10.0, 0.5]> : tile<2xf32>
-  %z = fpowf %x, %y : tile<2xf32>
+  %z = pow %x, %y : tile<2xf32>
   print_tko "%g\0A", %z : tile<2xf32> -> token
 }
 

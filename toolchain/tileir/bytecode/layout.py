@@ -44,11 +44,13 @@ class Field:
 
 @dataclass(frozen=True)
 class Layout:
-    """An operation's fields in one bytecode version. `segmented`: the sizes of the operand groups are a property."""
+    """An operation's fields in one bytecode version. `segmented`: the sizes of the operand groups are a property.
+    `later_results`: how many results, all tokens and behind the others, came with a newer version."""
 
     op: type[TileOp]
     results_counted: bool
     results: int
+    later_results: int
     flags: tuple[Field, ...]
     attributes: tuple[Field, ...]
     operands: tuple[Field, ...]
@@ -89,11 +91,13 @@ def layout(op: type[TileOp], version: Version) -> Layout:
         Field(name, since(name), isinstance(d, OptionalDef), _is_variadic(d)) for name, d in definition.operands
     )
     flags = [f for f in (*properties, *operands) if f.optional and f.group is None]
+    later = sum(since(name) > version for name, _ in definition.results)
     variadic_results = any(isinstance(d, VarResultDef) for _, d in definition.results)
     return Layout(
         op=op,
         results_counted=variadic_results or any(f.variadic for f in operands),
-        results=len(definition.results),
+        results=len(definition.results) - later,
+        later_results=later,
         flags=tuple(f for f in flags if f.since <= version),
         attributes=tuple(f for f in properties if f.kind is not UnitAttr and f.since <= version),
         operands=tuple(f for f in operands if f.since <= version),

@@ -220,6 +220,7 @@ class _ModuleReader:
         form = layout(cls, self.version)
         count = reader.count("results") if form.results_counted else form.results
         results = [self.type_at(reader) for _ in range(count)]
+        results += [t.token] * form.later_results
         flags = reader.varint() if form.flags else 0
         present = {field.name for i, field in enumerate(form.flags) if flags >> i & 1}
         if flags >> len(form.flags):
@@ -234,14 +235,15 @@ class _ModuleReader:
         operands, sizes = self._operands(reader, form, present, values)
         self._check_one_each(reader, at, form, properties, sizes)
         if form.segmented:
-            properties["operandSegmentSizes"] = _segments(tuple(sizes))
+            later = len(cls.get_irdl_definition().operands) - len(sizes)  # groups of newer versions, the last ones
+            properties["operandSegmentSizes"] = _segments((*sizes, *(0,) * later))
         regions: list[Region] = []
         if form.regions:
             if reader.count("regions") != form.regions:
                 raise reader.fail(f"{cls.name} has {form.regions} regions", at)
             regions = [self._region(reader, values, depth + 1) for _ in range(form.regions)]
         op = cls.create(operands=operands, result_types=results, properties=properties, regions=regions)
-        values.extend(op.results)
+        values.extend(op.results[:count])
         return op
 
     def _operands(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from toolchain.errors import BytecodeError, UsageError
 
@@ -172,7 +172,7 @@ class _ModuleWriter:
         count = 0
         for op in block.ops:
             self._operation(op, code, numbers, following)
-            for result in op.results:
+            for result in self._results(op):
                 numbers[result] = following
                 following += 1
             count += 1
@@ -186,9 +186,10 @@ class _ModuleWriter:
         form = layout(type(op), self.version)
         self._check_absent(op)
         code += varint(op.OPCODE)
+        results = self._results(op)
         if form.results_counted:
-            code += varint(len(op.results))
-        for result in op.results:
+            code += varint(len(results))
+        for result in results:
             code += varint(self.type_index(result.type))
         sizes = _group_sizes(op, form)
         if form.flags:
@@ -218,6 +219,11 @@ class _ModuleWriter:
             code += varint(len(op.regions))
             for region in op.regions:
                 self._region(region, code, numbers, following)
+
+    def _results(self, op: Operation) -> Sequence[OpResult]:
+        """The results that this version has."""
+        later = layout(type(op), self.version).later_results if isinstance(op, TileOp) else 0
+        return op.results[: len(op.results) - later]
 
     def _region(self, region: Region, code: bytearray, numbers: dict[SSAValue, int], following: int) -> None:
         code += varint(len(region.blocks))
@@ -260,6 +266,8 @@ class _ModuleWriter:
             if since <= self.version:
                 continue
             value = getattr(op, name)
+            if isinstance(value, OpResult):
+                value = value if value.uses else None
             if name in op.DEFAULTS:
                 absent = value == op.DEFAULTS[name]
             else:

@@ -10,15 +10,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..dialect.ops import OPS
+from ..dialect.ops import ALIASES, OPS
 from ..source import Source
 from ..text.lexer import Token, tokenize
 from .library import KINDS
 
 INDENT, CONTINUED = 2, 4
 # Words that begin what is not an operation's name.
-_OTHERS = ("entry", "global", "module", "builtin.module", "include", "sizes", "repeat", "call", "hole", "pow", *KINDS)
-_BEGINS = frozenset([*OPS, *_OTHERS])
+_OTHERS = ("entry", "global", "module", "builtin.module", "include", "sizes", "repeat", "call", "hole", *KINDS)
+_BEGINS = frozenset([*OPS, *ALIASES, *_OTHERS])
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _PIECE = re.compile(r"//[^\n]*|\n")
 

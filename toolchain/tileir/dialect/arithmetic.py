@@ -273,9 +273,9 @@ class OrIOp(BinaryOp):
     """Bitwise or."""
 
 
-@tile_op("fpowf", 84)
-class FPowFOp(TileOp):
-    """source to the power of exponent, both floats. Cuda-tile's text called it `pow` until 13.3."""
+@tile_op("pow", 84)
+class PowOp(TileOp):
+    """source to the power of exponent, both floats. NVIDIA's disassembler writes `fpowf` since 13.4."""
 
     result = result_def(TileType)
     source = operand_def(TileType)

@@ -14,6 +14,7 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     region_def,
+    result_def,
     traits_def,
     var_operand_def,
     var_result_def,
@@ -162,7 +163,7 @@ class PrintTkoOp(TileOp):
     `diouxXcpsaAeEfFgG`. Integers of less than 32 bits are printed as the i32 of the same value, floats as f64.
     Printing many tiles is slow."""
 
-    result_token = var_result_def(TokenType)
+    result_token = result_def(TokenType)
     str = prop_def(StrAttr)
     args = var_operand_def(TileType)
     token = opt_operand_def(TokenType)

@@ -19,5 +19,7 @@ def _all() -> list[type[TileOp]]:
     return found
 
 
+# Other names that text may have: NVIDIA's disassembler since 13.4, and cuda-tile 13.1.
+ALIASES = {"fpowf": "pow", "print": "print_tko"}
 OPS: dict[str, type[TileOp]] = {op.name.removeprefix("cuda_tile."): op for op in _all()}
 BY_OPCODE: dict[int, type[TileOp]] = {op.OPCODE: op for op in OPS.values()}

@@ -131,7 +131,7 @@ _INEXACT: dict[str, Function] = {
     for name, function in {
         "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2,
         "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
-        "rsqrt": _reciprocal_root, "atan2": np.arctan2, "fpowf": np.power,
+        "rsqrt": _reciprocal_root, "atan2": np.arctan2, "pow": np.power,
     }.items()
 }  # fmt: skip
 _FUNCTIONS = {**_EXACT, **_INEXACT}

@@ -63,7 +63,7 @@ FORMATS: dict[str, str] = {
     **dict.fromkeys(("exp", "sqrt", "tanh"), "source ~rounding_mode flags : <source,result>"),
     "atan2": "x , y : <x,y,result>",
     "mulhii": "x , y : <x,y,result>",
-    "fpowf": "source , exponent : <source,exponent,result>",
+    "pow": "source , exponent : <source,exponent,result>",
     "fpowi": "source , exponent : <source,result> , <exponent>",
     "negi": "source ~overflow : <source,result>",
     "divi": "lhs , rhs =signedness ~rounding : <lhs,rhs,result>",

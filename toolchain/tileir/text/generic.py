@@ -18,7 +18,7 @@ from ..dialect import attrs
 from ..dialect import types as t
 from ..dialect.base import V13_4, TileOp
 from ..dialect.control import EntryOp, GlobalOp
-from ..dialect.ops import OPS
+from ..dialect.ops import ALIASES, OPS
 from .attributes import Number, Symbol, Value
 from .formats import ENUMS, FORMATS, default
 from .lexer import Token
@@ -33,6 +33,7 @@ def generic(p: Parser) -> Operation:
     """An operation in generic form."""
     token = p.kind("string", "an operation's name in quotes")
     name = p.unquote(token.text, token).removeprefix("cuda_tile.")
+    name = ALIASES.get(name, name)
     p.expect("(")
     operands = p.listed(p.value, ")")
     given: dict[str, Value] = {}

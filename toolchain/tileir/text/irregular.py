@@ -317,10 +317,12 @@ def _atomic_cas(p: Parser, op: type[TileOp]) -> TileOp:
 
 @spelled("print_tko")
 def _print(p: Parser, op: type[TileOp]) -> TileOp:
+    old = p.tokens[p.position - 1].text.endswith("print")  # as cuda-tile 13.1 has it: without a token
     properties: dict[str, Attribute] = {"str": string(p)}
     values = _more(p)
     token = _token_and_hints(p, properties)
     if values:
         p.expect(":")
         typed(p, values)
-    return p.create(op, {"args": values, "token": token}, _token_result(p), properties)
+    results = [t.token] if old else _token_result(p)
+    return p.create(op, {"args": values, "token": token}, results, properties)

@@ -16,7 +16,7 @@ from .. import location
 from ..dialect import attrs, debug
 from ..dialect import types as t
 from ..dialect.base import TileOp
-from ..dialect.ops import OPS
+from ..dialect.ops import ALIASES, OPS
 from ..source import Source
 from .attributes import Attributes
 from .formats import ENUMS, FORMATS, KEYWORDS, default
@@ -94,7 +94,7 @@ class Parser(Attributes):
 
     def value(self) -> SSAValue:
         token = self.kind("value", "a value such as %x")
-        name = token.text[1:]
+        name = token.text[1:].removesuffix("#0")  # the first of several results has both names
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
@@ -162,7 +162,7 @@ class Parser(Attributes):
     def _named_operation(self, results: Sequence[tuple[Token, int | None]]) -> Operation:
         token = self.kind("word", "an operation")
         name = token.text.removeprefix("cuda_tile.")
-        name = _RENAMED.get(name, name)
+        name = ALIASES.get(name, name)
         if name not in OPS and name not in self.more_operations:
             near = get_close_matches(name, OPS, 1)
             self.fail(f"there is no operation {name!r}", token, hint=f"did you mean {near[0]!r}?" if near else None)
@@ -184,7 +184,7 @@ class Parser(Attributes):
                 continue
             for i in range(count):
                 value = op.results[at + i]
-                self.define(name._replace(text=f"{name.text}#{i}"), value)
+                self.define(name._replace(text=f"{name.text}#{i}" if i else name.text), value)
                 value.name_hint = None
             at += count
 
@@ -291,4 +291,3 @@ def _rank(view: Attribute | None) -> int:
 
 
 _TERMINATORS = frozenset(f"cuda_tile.{name}" for name in ("break", "continue", "return", "yield"))
-_RENAMED = {"pow": "fpowf"}  # its name until cuda-tile 13.3

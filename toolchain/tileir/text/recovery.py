@@ -14,7 +14,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition
 from toolchain.errors import SourceError
 
 from ..dialect.control import EntryOp, GlobalOp, ModuleOp
-from ..dialect.ops import OPS
+from ..dialect.ops import ALIASES, OPS
 from ..source import Source
 from .lexer import Token
 from .toplevel import FileParser
@@ -132,7 +132,7 @@ class RecoveringParser(FileParser):
     def _begins_operation(self) -> bool:
         if self.token.kind == "value":
             return bool(self._results(self.position))
-        return self.token.kind == "string" or self.token.text.removeprefix("cuda_tile.") in OPS
+        return self.token.kind == "string" or self.token.text.removeprefix("cuda_tile.") in (*OPS, *ALIASES)
 
     def _skip_item(self, start: int) -> None:
         """Goes behind the item that begins at this token: behind its braces, or to what begins the next one."""

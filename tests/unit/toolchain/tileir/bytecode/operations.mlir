@@ -42,7 +42,7 @@ cuda_tile.module @kernels {
     %36 = cosh %0 : tile<4x8xf32>
     %37 = log2 %0 : tile<4x8xf32>
     %38 = atan2 %0, %1 : tile<4x8xf32>
-    %39 = fpowf %0, %1 : tile<4x8xf32>
+    %39 = pow %0, %1 : tile<4x8xf32>
     %40 = remf %0, %1 : tile<4x8xf32>
     %41 = mulhii %2, %3 : tile<4x8xi32>
     %42 = xori %2, %3 : tile<4x8xi32>

@@ -34,6 +34,8 @@ entry @k(%p: tile<ptr<f32>>, %n: tile<i32>) {{
   %y = exp %x : tile<8xf32>
   %z = tanh %y : tile<8xf32>
   %m = negi %n : tile<i32>
+  print_tko "%d and %f", %m, %z : tile<i32>, tile<8xf32> -> token
+  %sum = addi %m, %n : tile<i32>
   for %i in (%n to %m, step %n) : tile<i32> {{
     continue
   }}
@@ -224,6 +226,8 @@ def test_older_versions(version: str) -> None:
         ("%a = exp %x rounding<approx> : tile<f32>", "13.2", "exp"),
         ("%a = tanh %x rounding<approx> : tile<f32>", "13.1", "tanh"),
         ("%a = negi %n overflow<no_signed_wrap> : tile<i32>", "13.1", "negi"),
+        ('%a = print_tko "" -> token\n%b = print_tko "" token = %a -> token', "13.1", "print_tko: .* no result_token"),
+        ('%t = make_token : token\nprint_tko "" token = %t -> token', "13.1", "print_tko: .* no token"),
         ("for unsigned %i in (%n to %n, step %n) : tile<i32> { continue }", "13.1", "for"),
         ("%a = gdc_wait_tko -> token", "13.3", "new.mlir:2:6: cuda_tile.gdc_wait_tko: .* no such operation"),
         ("%a = ftoi %x signed saturating : tile<f32> -> tile<i32>", "13.3", "ftoi: .* no saturating"),

@@ -18,7 +18,7 @@ I1, I8, I16, I32, I64 = types.i1, types.i8, types.i16, types.i32, types.i64
 def printed(builder: Any, capsys: pytest.CaptureFixture[str], template: str, *values: tuple[Any, Any]) -> str:
     """What a kernel prints of (array, element type) constants."""
     k = builder()
-    k.op("print_tko", [k.constant(*value) for value in values], [], out=[[]], str=template)
+    k.op("print_tko", [k.constant(*value) for value in values], [], out=[types.token], str=template)
     k.run()
     return capsys.readouterr().out
 
@@ -78,7 +78,7 @@ def test_conversions(
 
 def test_a_pointer_is_its_address(builder: Any, capsys: pytest.CaptureFixture[str]) -> None:
     k = builder(types.PtrType(I32))
-    k.op("print_tko", [k.args[0]], [], out=[[]], str="%p")
+    k.op("print_tko", [k.args[0]], [], out=[types.token], str="%p")
     k.run(np.zeros(1, np.int32))
     assert capsys.readouterr().out == "0x100"
 

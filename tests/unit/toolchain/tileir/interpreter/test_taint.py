@@ -255,7 +255,7 @@ def test_depending_on_an_unspecified_value(builder: Any, trapped: Any, use: str)
     elif use == "assert":
         k.op("assert", condition, message="")
     elif use == "print":
-        k.op("print_tko", [value], [], out=[[]], str="%d")
+        k.op("print_tko", [value], [], out=[types.token], str="%d")
     else:
         fields = {"memory_ordering_semantics": "relaxed", "memory_scope": "device", "mode": "add"}
         k.op("atomic_rmw_tko", k.args[1], value, [], [], out=[tile((), I32), types.token], **fields)

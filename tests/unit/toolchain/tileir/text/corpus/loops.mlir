@@ -23,5 +23,9 @@ entry @k(%n: tile<i32>, %x: tile<f32>, %c: tile<i1>) {
   }
   // CHECK: addi %1, %n : tile<i32>
   %e = addi %both#1, %n : tile<i32>
+  // CHECK: %f = addf %0, %0 : tile<f32>
+  %f = addf %both, %both#0 : tile<f32>
+  // CHECK: %g = addf %f, %f : tile<f32>
+  %g = addf %f, %f#0 : tile<f32>
   return
 }

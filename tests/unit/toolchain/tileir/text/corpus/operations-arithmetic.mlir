@@ -168,8 +168,8 @@ entry @k(%x: tile<f32>, %y: tile<f32>, %z: tile<f32>) {
 }
 // -----
 entry @k(%x: tile<f32>, %y: tile<f32>, %z: tile<f32>) {
-  // CHECK: %a = fpowf %x, %y : tile<f32>
-  %a = fpowf %x, %y : tile<f32>
+  // CHECK: %a = pow %x, %y : tile<f32>
+  %a = pow %x, %y : tile<f32>
   return
 }
 // -----

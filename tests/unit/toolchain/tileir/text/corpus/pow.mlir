@@ -1,6 +1,8 @@
-// form: `pow`, the name of fpowf until cuda-tile 13.3
+// form: `fpowf`, the name of pow in NVIDIA's disassembler since 13.4
 entry @k(%x: tile<f32>) {
-  // CHECK: %a = fpowf %x, %x : tile<f32>
-  %a = pow %x, %x : tile<f32>
+  // CHECK: %a = pow %x, %x : tile<f32>
+  %a = fpowf %x, %x : tile<f32>
+  // CHECK: %b = pow %x, %x : tile<f32>
+  %b = "cuda_tile.fpowf"(%x, %x) : (tile<f32>, tile<f32>) -> tile<f32>
   return
 }
