@@ -25,7 +25,7 @@ from .harness.rig import Rig, open_rig
 from .harness.status import exit_code
 from .peers.pytorch import torch
 from .peers.torch_side import TorchSide, measure_ceilings
-from .report.result import Results, Row, mark_best
+from .report.result import BenchmarkRow, Results, mark_best
 from .report.table import headline, summary, table
 
 
@@ -100,7 +100,7 @@ def measure_all(rig: Rig, cases: Sequence[Case], results: Results, options: Opti
     return exit_code(results, slower)
 
 
-def measure(rig: Rig, zoo: Zoo, case: Case, uuid: str) -> list[Row]:
+def measure(rig: Rig, zoo: Zoo, case: Case, uuid: str) -> list[BenchmarkRow]:
     """The rows of one case, with the GPU's state before and after it. Failures are recorded in the rows."""
     before = smi.read(uuid)
     sizes: dict[str, int] = {}
@@ -128,7 +128,7 @@ def _unbuilt(_: Kernels) -> Any:
     raise DeviceError("never built")
 
 
-def _with(results: Results, made: Sequence[Row]) -> Results:
+def _with(results: Results, made: Sequence[BenchmarkRow]) -> Results:
     """The results with more rows, and with the range of clocks seen so far."""
     everything = mark_best([*results.rows, *made])
     readings: list[Mapping[str, str]] = [r for row in everything for r in (row.gpu_before, row.gpu_after)]
@@ -136,7 +136,7 @@ def _with(results: Results, made: Sequence[Row]) -> Results:
     return replace(results, environment=seen, rows=everything)
 
 
-def _ran(results: Results, rig: Rig, made: Sequence[Row]) -> Results:
+def _ran(results: Results, rig: Rig, made: Sequence[BenchmarkRow]) -> Results:
     """The results with the kernels of the measured bundle that ran so far, and the GPU's state after these rows."""
     if results.origin is None:
         return results

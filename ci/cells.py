@@ -50,7 +50,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Again:
+class RerunOptions:
     """How to run cells again. `seed`: of the inputs. `full`: every case on the interpreter. `executor`: as
     `tilestack matrix run` takes it; None for the cell's own kind. `bundle`: one that is there; None compiles one."""
 
@@ -79,7 +79,7 @@ class Again:
         return [*commands, [*run, *ops, "--seed", str(self.seed), *full]]
 
 
-def failed(path: Path) -> tuple[list[Cell], Again]:
+def failed(path: Path) -> tuple[list[Cell], RerunOptions]:
     """The cells of a results.json that failed, each once, and how to run them again. Raises UsageError for a file that
     is not one, and for a run in which nothing failed."""
     results = Results.load(path)
@@ -87,7 +87,7 @@ def failed(path: Path) -> tuple[list[Cell], Again]:
     if not names:
         raise UsageError(f"{path}: nothing failed in it: {results.summary()}", hint="name a cell instead")
     full = results.origin is not None and "--full" in results.origin.command
-    return [Cell.parse(name) for name in names], Again(int(results.environment.get("seed", "1")), full)
+    return [Cell.parse(name) for name in names], RerunOptions(int(results.environment.get("seed", "1")), full)
 
 
 def _python() -> str:

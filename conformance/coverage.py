@@ -18,7 +18,7 @@ from toolchain.runtime import Executor
 from .cases import CASES
 from .cells import borrows
 from .jobs import Job
-from .result import Row
+from .result import CellResult
 from .run import Cell
 
 
@@ -42,7 +42,7 @@ class Lacking:
     cells: Mapping[tuple[str, str], str]
     words: str
 
-    def rows(self, executor: Executor, sources: Sequence[str]) -> Iterator[Row]:
+    def rows(self, executor: Executor, sources: Sequence[str]) -> Iterator[CellResult]:
         for (op, dtype), why in self.cells.items():
             for source in sources:
                 if borrows(source):  # it may never have had it

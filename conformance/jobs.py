@@ -27,14 +27,14 @@ from toolchain.runtime.executor import Loaded
 
 from .filters import EVERYTHING, Filter
 from .journal import Journal
-from .result import Row
+from .result import CellResult
 from .retries import DeviceLost, declared
 
 STOPS = (signal.SIGINT, signal.SIGTERM)  # what ends a run from outside
 
 
 @dataclass(frozen=True)
-class Site:
+class JobContext:
     """Where a job runs. `gate` is a lock held while the device works, so that a time measures one process alone.
     `filter`: which rows to make."""
 
@@ -52,14 +52,14 @@ class Job:
     `shape` and `dtypes` describe the job in the report if it did not run."""
 
     cost: float
-    rows: Callable[[Site], Iterator[Row]]
+    rows: Callable[[JobContext], Iterator[CellResult]]
     op: str
     shape: str
     dtypes: Sequence[str]
 
 
 @dataclass(frozen=True)
-class Plan:
+class WorkerSetup:
     """The bundle and the executor that every process opens. `executor`: what open_executor() takes; `name`: the
     executor's name in the journal. `silent_s`: if no job ends for so many seconds, the processes are ended; None waits
     for ever."""
@@ -74,7 +74,7 @@ class Plan:
     filter: Filter = EVERYTHING
 
 
-def run_here(jobs: Mapping[int, Job], site: Site, journal: Journal) -> Generator[tuple[int, list[Row]]]:
+def run_here(jobs: Mapping[int, Job], site: JobContext, journal: Journal) -> Generator[tuple[int, list[CellResult]]]:
     """Run the jobs in their order. Yields the number and the rows of each. Raises DeviceLost."""
     site.executor.warm_up()
     for number, job in jobs.items():
@@ -83,7 +83,9 @@ def run_here(jobs: Mapping[int, Job], site: Site, journal: Journal) -> Generator
         yield number, rows
 
 
-def run_in_processes(jobs: Mapping[int, Job], plan: Plan, processes: int) -> Generator[tuple[int, list[Row]]]:
+def run_in_processes(
+    jobs: Mapping[int, Job], plan: WorkerSetup, processes: int
+) -> Generator[tuple[int, list[CellResult]]]:
     """Run the jobs in processes, the longest first. Yields the number and the rows of each as it ends.
 
     The processes are gone when this ends, in whatever way. Raises ConformanceError if one ends without an answer, and
@@ -112,8 +114,8 @@ def run_in_processes(jobs: Mapping[int, Job], plan: Plan, processes: int) -> Gen
 
 
 def _as_completed(
-    numbers: Mapping[Future[list[Row]], int], processes: int, silent_s: float | None
-) -> Iterator[Future[list[Row]]]:
+    numbers: Mapping[Future[list[CellResult]], int], processes: int, silent_s: float | None
+) -> Iterator[Future[list[CellResult]]]:
     left = set(numbers)
     while left:
         done, left = wait(left, timeout=silent_s, return_when=FIRST_COMPLETED)
@@ -134,7 +136,7 @@ def _lost(numbers: Sequence[int]) -> Generator[None]:
         raise
 
 
-def _submit(pool: ProcessPoolExecutor, jobs: Mapping[int, Job]) -> dict[Future[list[Row]], int]:
+def _submit(pool: ProcessPoolExecutor, jobs: Mapping[int, Job]) -> dict[Future[list[CellResult]], int]:
     """The processes start here. They never hear of a terminal's interrupt: whoever started them ends them."""
     order = sorted(jobs, key=lambda number: -jobs[number].cost)
     with one_numpy_thread(), _held_back():
@@ -166,7 +168,7 @@ def _held_back() -> Generator[None]:
 class _Here:
     """What this process was started with."""
 
-    site: Site
+    site: JobContext
     journal: Journal
     name: str
 
@@ -174,7 +176,7 @@ class _Here:
 _here = threading.local()
 
 
-def _open(plan: Plan, gate: AbstractContextManager[Any]) -> None:
+def _open(plan: WorkerSetup, gate: AbstractContextManager[Any]) -> None:
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
         executor = open_executor(plan.executor)
@@ -183,7 +185,7 @@ def _open(plan: Plan, gate: AbstractContextManager[Any]) -> None:
         _here.refused = error
         return
     free = nullcontext() if executor.kind == "cpu" else gate
-    site = Site(Bundle.load(plan.bundle), executor, plan.sources, plan.seed, free, plan.filter)
+    site = JobContext(Bundle.load(plan.bundle), executor, plan.sources, plan.seed, free, plan.filter)
     _here.opened = _Here(site, plan.journal, plan.name)
 
 
@@ -195,16 +197,16 @@ def _leave_with_parent() -> None:
         os._exit(1)
 
 
-def _run(number: int, job: Job) -> list[Row]:
+def _run(number: int, job: Job) -> list[CellResult]:
     if refused := getattr(_here, "refused", None):
         raise refused
     opened: _Here = _here.opened
     return _written(job, opened.site, opened.journal, (opened.name, number))
 
 
-def _written(job: Job, site: Site, journal: Journal, key: tuple[str, int]) -> list[Row]:
+def _written(job: Job, site: JobContext, journal: Journal, key: tuple[str, int]) -> list[CellResult]:
     """A job's rows, each with the entries that it launched, and in the journal before the next is computed."""
-    rows: list[Row] = []
+    rows: list[CellResult] = []
     known: set[Loaded] = set()
     ran = site.executor.ran
     ran.clear()

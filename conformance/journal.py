@@ -21,7 +21,7 @@ from toolchain.errors import UsageError
 from toolchain.files import write_whole
 from toolchain.runtime.executor import Loaded
 
-from .result import Row, row_of
+from .result import CellResult, row_of
 
 FILE = "journal.jsonl"
 CODE = ("conformance", "gpt", "toolchain")  # folders whose code decides what a row says
@@ -34,12 +34,12 @@ class Record:
     jobs were tried again."""
 
     run: Mapping[str, str]
-    rows: Mapping[JobKey, Sequence[Row]] = field(default_factory=dict)
+    rows: Mapping[JobKey, Sequence[CellResult]] = field(default_factory=dict)
     ended: frozenset[JobKey] = frozenset()
     kernels: frozenset[Loaded] = frozenset()
     retries: Mapping[JobKey, Sequence[str]] = field(default_factory=dict)
 
-    def of(self, key: JobKey) -> Sequence[Row]:
+    def of(self, key: JobKey) -> Sequence[CellResult]:
         return self.rows.get(key, ())
 
 
@@ -65,7 +65,7 @@ class Journal:
         """Writes that a job starts, perhaps not for the first time."""
         self._append(_line({"executor": key[0], "job": key[1], "begin": True}))
 
-    def add(self, key: JobKey, row: Row) -> None:
+    def add(self, key: JobKey, row: CellResult) -> None:
         """Writes a row of a job."""
         self._append(_row_line(key, row))
 
@@ -160,10 +160,10 @@ def code_hash() -> str:
 class _Rows:
     """The rows of a job while a journal is read. `seen`: how many of a cell and shape came since the job began last."""
 
-    kept: dict[tuple[str, str, int], Row] = field(default_factory=dict[tuple[str, str, int], Row])
+    kept: dict[tuple[str, str, int], CellResult] = field(default_factory=dict[tuple[str, str, int], CellResult])
     seen: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
-    def put(self, row: Row) -> None:
+    def put(self, row: CellResult) -> None:
         """Keeps a row in place of the one of an earlier try, unless that had a wrong number."""
         place = (row.cell, row.shape)
         key = (*place, self.seen[place])
@@ -176,7 +176,7 @@ def _retry_line(key: JobKey, why: str) -> bytes:
     return _line({"executor": key[0], "job": key[1], "retry": why})
 
 
-def _row_line(key: JobKey, row: Row) -> bytes:
+def _row_line(key: JobKey, row: CellResult) -> bytes:
     return _line({"executor": key[0], "job": key[1], "row": asdict(row)})
 
 

@@ -23,11 +23,11 @@ from .cases import CASES
 from .cells import loans_of, sources_of
 from .coverage import NO_SUITES, Suite, check_selected, lacking
 from .filters import EVERYTHING, Filter
-from .jobs import Job, Plan, Site, run_here, run_in_processes
+from .jobs import Job, JobContext, WorkerSetup, run_here, run_in_processes
 from .journal import Journal, Record, bundle_hash, check_same, code_hash
 from .native import Check, cut_off_native, native_checks
 from .origin import describe, ended
-from .result import Results, Row, Status
+from .result import CellResult, Results, Status
 from .retries import Rows, retries, with_retries
 from .run import Cell
 from .smallest import op_jobs, smallest
@@ -43,7 +43,9 @@ class Progress(Protocol):
     """Told the rows of a job that has ended, how much of the work is done, in any unit, and how many of how many jobs.
     These numbers are of one part of the run, an executor or the native tools; a call with nothing done begins one."""
 
-    def __call__(self, rows: Sequence[Row], done: float, total: float, jobs: tuple[int, int], part: str, /) -> object:
+    def __call__(
+        self, rows: Sequence[CellResult], done: float, total: float, jobs: tuple[int, int], part: str, /
+    ) -> object:
         raise NotImplementedError
 
 
@@ -131,7 +133,7 @@ def run_matrix(
     try:
         for executor in executors:
             jobs = {n: job for n, job in work[executor.name].items() if (executor.name, n) not in done}
-            site = Site(bundle, executor, use_sources, seed, nullcontext(), wanted)
+            site = JobContext(bundle, executor, use_sources, seed, nullcontext(), wanted)
             if not _run(jobs, site, processes, journal, progress, exit_first=exit_first):
                 why = FIRST
                 break
@@ -199,9 +201,9 @@ def _all_rows(
     work: Mapping[str, Mapping[int, Job]],
     sources: Sequence[str],
     why: str,
-) -> list[Row]:
+) -> list[CellResult]:
     """The rows of the journal in the order of the jobs, and those of jobs that were cut off, which say `why`."""
-    rows: list[Row] = []
+    rows: list[CellResult] = []
     for executor in executors:
         for number, job in work[executor.name].items():
             key = (executor.name, number)
@@ -212,11 +214,11 @@ def _all_rows(
 
 
 def cut_off(
-    job: Job, bundle: Bundle, executor: Executor, sources: Sequence[str], found: Sequence[Row],
+    job: Job, bundle: Bundle, executor: Executor, sources: Sequence[str], found: Sequence[CellResult],
     status: Status = "not run", detail: str = "interrupted",
-) -> list[Row]:  # fmt: skip
+) -> list[CellResult]:  # fmt: skip
     """A row for each cell of a job that did not end. How many shapes the cell has is not known before it runs."""
-    rows: list[Row] = []
+    rows: list[CellResult] = []
     for dtype in job.dtypes:
         for source in sources_of(bundle, job.op, dtype, sources):
             began = any((row.source, row.dtype) == (source, dtype) for row in found)
@@ -231,7 +233,7 @@ def _compare(checks: Sequence[Check], journal: Journal, wanted: Filter, progress
     journal.begin((NATIVE, 0))
     progress([], done, total, (0, len(checks)), NATIVE_TOOLS)
     for number, check in enumerate(checks, 1):
-        rows: list[Row] = []
+        rows: list[CellResult] = []
         for row in check.rows():
             if wanted.takes(row.cell, row.shape):
                 journal.add((NATIVE, 0), row)
@@ -242,14 +244,14 @@ def _compare(checks: Sequence[Check], journal: Journal, wanted: Filter, progress
 
 
 def _run(
-    jobs: Mapping[int, Job], site: Site, processes: int, journal: Journal, progress: Progress, *, exit_first: bool
+    jobs: Mapping[int, Job], site: JobContext, processes: int, journal: Journal, progress: Progress, *, exit_first: bool
 ) -> bool:
     """False if the run ended with the first failure."""
     bundle, executor, sources, seed = site.bundle, site.executor, site.sources, site.seed
     gpu = executor.kind != "cpu"
     opened = f"cuda:{executor.device[1]}" if gpu else "cpu"
     silent_s = retries().silent_s if gpu else None
-    plan = Plan(bundle.root, opened, sources, seed, journal, executor.name, silent_s, site.filter)
+    plan = WorkerSetup(bundle.root, opened, sources, seed, journal, executor.name, silent_s, site.filter)
 
     def here(numbers: Collection[int]) -> Rows:
         return run_here({number: jobs[number] for number in numbers}, site, journal)
@@ -257,7 +259,7 @@ def _run(
     def apart(numbers: Collection[int]) -> Rows:
         return run_in_processes({n: jobs[n] for n in numbers}, plan, min(processes, len(numbers)))
 
-    def give_up(number: int, why: str) -> list[Row]:
+    def give_up(number: int, why: str) -> list[CellResult]:
         key = (executor.name, number)
         record = _read(journal)
         rows = cut_off(jobs[number], bundle, executor, sources, record.of(key), status="error", detail=why)

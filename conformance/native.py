@@ -33,9 +33,9 @@ from toolchain.runtime import Executor
 
 from .cases import Case
 from .filters import EVERYTHING, Filter
-from .jobs import Job, Site
+from .jobs import Job, JobContext
 from .native_kernels import Kernel, KnownDefectError, NotComparableError, NotInVersionError, with_booleans
-from .result import Row
+from .result import CellResult
 from .run import OpRows
 from .smallest import LAUNCH, Wanted, op_jobs, smallest
 
@@ -54,7 +54,7 @@ class Check:
     """A part of the comparison. `rows` makes its rows; `cost`: about how long that takes, in units of a case's cost."""
 
     cost: float
-    rows: Callable[[], Iterator[Row]]
+    rows: Callable[[], Iterator[CellResult]]
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def _cells(
     sources: Sequence[str],
     dtypes: Sequence[str],
     wanted: Filter,
-) -> list[tuple[Row, list[BundleEntry]]]:
+) -> list[tuple[CellResult, list[BundleEntry]]]:
     """The entries of each cell, and what its rows have in common."""
     ops = {case.op for case in cases}
     cells: dict[tuple[str, str, str], list[BundleEntry]] = {}
@@ -109,16 +109,19 @@ def _cells(
         if entry.interpretable and spec.source in sources and spec.dtype in dtypes and spec.op in ops:
             cells.setdefault((spec.op, spec.source, spec.dtype), []).append(entry)
     return [
-        (Row(f"{op}-{source}-{dtype}-{TARGET}", source, op, dtype, TARGET, "native tools", "", "passed"), entries)
+        (
+            CellResult(f"{op}-{source}-{dtype}-{TARGET}", source, op, dtype, TARGET, "native tools", "", "passed"),
+            entries,
+        )
         for (op, source, dtype), entries in cells.items()
         if wanted.takes_cell(f"{op}-{source}-{dtype}-{TARGET}")
     ]
 
 
 def cut_off_native(
-    bundle: Bundle, cases: Sequence[Case], found: Sequence[Row], *, sources: Sequence[str], dtypes: Sequence[str],
-    wanted: Filter = EVERYTHING, detail: str = "interrupted",
-) -> list[Row]:  # fmt: skip
+    bundle: Bundle, cases: Sequence[Case], found: Sequence[CellResult], *,
+    sources: Sequence[str], dtypes: Sequence[str], wanted: Filter = EVERYTHING, detail: str = "interrupted",
+) -> list[CellResult]:  # fmt: skip
     """A row for each cell, for checks that did not run to their end."""
     began = {row.cell for row in found}
     return [
@@ -128,8 +131,8 @@ def cut_off_native(
 
 
 def _cell(
-    row: Row, entries: Sequence[BundleEntry], bundle: Bundle, tools: NativeTools, optimized: _Optimized
-) -> Iterator[Row]:
+    row: CellResult, entries: Sequence[BundleEntry], bundle: Bundle, tools: NativeTools, optimized: _Optimized
+) -> Iterator[CellResult]:
     """The rows of one cell, but for the cases that its optimized kernels run."""
     toolchain = tools.toolchain
     known = table().of_cuda_tile(toolchain.cuda_tile) if toolchain.cuda_tile else None
@@ -159,13 +162,15 @@ def _whose(tools: NativeTools) -> str:
     return f"cuda-tile {version} (stack {tools.toolchain.stack})" if version else "this native toolchain, LLVM alone,"
 
 
-def _no_tool(row: Row, tools: NativeTools, name: str) -> Row:
+def _no_tool(row: CellResult, tools: NativeTools, name: str) -> CellResult:
     """The row of a check that this toolchain has no tool for: cuda-tile 13.1.3 has no optimizer, and a toolchain with
     LLVM alone has no cuda-tile tools."""
     return replace(row, status="not run", detail=f"{_whose(tools)} has no {name}")
 
 
-def _checked(row: Row, kernels: Sequence[Kernel], check: Callable[[Kernel], Sequence[str]]) -> Iterator[Row]:
+def _checked(
+    row: CellResult, kernels: Sequence[Kernel], check: Callable[[Kernel], Sequence[str]]
+) -> Iterator[CellResult]:
     """Check each of `kernels`. Yields one row for the check, which fails with the first kernel that fails, and one row
     "not run" for each kind of reason why kernels cannot be checked. `check` returns remarks for the row."""
     left_out: dict[type[NotComparableError], list[str]] = {}
@@ -235,9 +240,9 @@ class _Optimized:
     def __init__(self, bundle: Bundle, tools: NativeTools) -> None:
         self._bundle, self._tools = bundle, tools
         self._made: dict[tuple[str, str], Artifact] = {}  # by source and symbol
-        self._site: Site | None = None
+        self._site: JobContext | None = None
 
-    def make(self, row: Row, kernel: Kernel, version: str) -> Iterator[Row]:
+    def make(self, row: CellResult, kernel: Kernel, version: str) -> Iterator[CellResult]:
         """Optimize a kernel. Yields a row only where there is no optimized kernel, which says why."""
         issue = of_name(self._tools.toolchain.issues, DENSE_I1)
         if issue and kernel.has_true_i1:
@@ -258,12 +263,12 @@ class _Optimized:
             spec = kernel.entry.spec
             self._made[spec.source, spec.symbol] = tile_ir(done.files["o.tilebc"], version)
 
-    def site(self, folder: Path, executor: Executor, sources: Sequence[str], seed: int) -> Site:
+    def site(self, folder: Path, executor: Executor, sources: Sequence[str], seed: int) -> JobContext:
         """The bundle with what was made, of all kernels that will be: a kernel that was not optimized stays as it was,
         so that each case chooses the same entries as ever."""
         if self._site is None:
             bundle = bundles.write(folder / "bundle", [self._compiled(entry) for entry in self._bundle.entries], {})
-            self._site = Site(bundle, executor, sources, seed, nullcontext())
+            self._site = JobContext(bundle, executor, sources, seed, nullcontext())
         return self._site
 
     def _compiled(self, entry: BundleEntry) -> Compiled:
@@ -271,7 +276,7 @@ class _Optimized:
         ir = self._bundle.read(entry.ir) if entry.ir else b""
         return Compiled(entry.spec, made or Artifact(self._bundle.read(entry.code), entry.form, ir), {})
 
-    def rows(self, job: Job, site: Callable[[], Site]) -> Iterator[Row]:
+    def rows(self, job: Job, site: Callable[[], JobContext]) -> Iterator[CellResult]:
         """The rows of a case for the kernels that were optimized; the rows of `make` speak of the others."""
         assert isinstance(job.rows, OpRows)
         only = {
@@ -285,8 +290,8 @@ class _Optimized:
 
 
 def _runs(
-    bundle: Bundle, executor: Executor, cases: Sequence[Case], cells: Sequence[tuple[Row, Sequence[BundleEntry]]],
-    *, full: bool,
+    bundle: Bundle, executor: Executor, cases: Sequence[Case],
+    cells: Sequence[tuple[CellResult, Sequence[BundleEntry]]], *, full: bool,
 ) -> Wanted:  # fmt: skip
     """Which symbols of the cells each case is to run."""
     symbols = {

@@ -20,7 +20,7 @@ NUMBERS = ("error", "bound", "time_us", "time_low_us", "time_high_us", "retries"
 
 
 @dataclass(frozen=True)
-class Row:
+class CellResult:
     """A cell's outcome. `error` and `bound` are absolute; `worst` is the element with that error. `time_us` is the
     median of one launch, with its 95 % interval on a GPU; None if nothing was timed. `entries`: the symbols of what was
     launched. `retries`: how often its job was tried again after an error of the machine.
@@ -69,7 +69,7 @@ class Results:
     """A run: its environment, its rows, and where they come from. `origin`: None in a file of format 1."""
 
     environment: Mapping[str, str]
-    rows: Sequence[Row]
+    rows: Sequence[CellResult]
     origin: Origin | None = None
 
     @property
@@ -123,10 +123,10 @@ class Results:
             raise UsageError(f"{path}: not a results.json of ours ({type(error).__name__}: {error})") from error
 
 
-def row_of(table: Mapping[str, Any]) -> Row:
+def row_of(table: Mapping[str, Any]) -> CellResult:
     """A row from its fields as JSON has them. Raises TypeError or ValueError for anything else."""
     fields: dict[str, Any] = {**table, "entries": tuple(table.get("entries", ()))}
-    row = Row(**fields)
+    row = CellResult(**fields)
     if row.status not in get_args(Status):
         raise ValueError(f"status {row.status!r}")
     for name, value in asdict(row).items():

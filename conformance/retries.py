@@ -17,13 +17,13 @@ from pathlib import Path
 from toolchain.errors import DeviceError
 from toolchain.tables import Check, check_keys, is_table, natural, read_table, tables, text
 
-from .result import Row
+from .result import CellResult
 
 TABLE = Path(__file__).with_name("retries.toml")
 LIMITS: Mapping[str, Check] = {"job": natural, "run": natural, "pause_s": natural, "silent_s": natural}
 ERROR: Mapping[str, Check] = {"code": natural, "name": text, "why": text}
 
-Rows = Generator[tuple[int, list[Row]]]  # the number and the rows of each job that ends
+Rows = Generator[tuple[int, list[CellResult]]]  # the number and the rows of each job that ends
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def with_retries(
     again: Callable[[Collection[int]], Rows],
     *,
     note: Callable[[int, str], object],
-    give_up: Callable[[int, str], list[Row]],
+    give_up: Callable[[int, str], list[CellResult]],
     table: Retries,
     pause: Callable[[float], object] = time.sleep,
 ) -> Rows:

@@ -32,8 +32,8 @@ from .cases import Case
 from .cells import has_cell
 from .compare import Verdict, compare, loosest, set_aside
 from .inputs import Inputs, make_inputs
-from .jobs import Site
-from .result import Row
+from .jobs import JobContext
+from .result import CellResult
 from .retries import declared
 from .stats import median
 
@@ -59,14 +59,14 @@ class Cell:
     def name(self) -> str:
         return f"{self.op}-{self.source}-{self.dtype}-{self.target}"
 
-    def row(self, shape: str, **outcome: Any) -> Row:
-        return Row(
+    def row(self, shape: str, **outcome: Any) -> CellResult:
+        return CellResult(
             cell=self.name, source=self.source, op=self.op, dtype=self.dtype,
             target=self.target, executor=self.executor.name, shape=shape, **outcome,
         )  # fmt: skip
 
 
-def attempt(cell: Cell, shape: str, check: Callable[..., tuple[Verdict, Sequence[float]]], *args: object) -> Row:
+def attempt(cell: Cell, shape: str, check: Callable[..., tuple[Verdict, Sequence[float]]], *args: object) -> CellResult:
     """The row of one check, made from what `check` returns or raises. `check` returns the verdict and the times of some
     launches in microseconds: none, one of the interpreter, or several of a GPU."""
     try:
@@ -95,9 +95,9 @@ def run_ops(
     sources: Sequence[str],
     dtypes: Sequence[str],
     seed: int,
-) -> Iterator[Row]:
+) -> Iterator[CellResult]:
     """Run every op case for each source and dtype. The interpreter runs each entry that any GPU target would choose."""
-    site = Site(bundle, executor, sources, seed, nullcontext())
+    site = JobContext(bundle, executor, sources, seed, nullcontext())
     for case in cases:
         for group in same_inputs(dtype for dtype in case.dtypes() if dtype in dtypes):
             yield from OpRows(case, group)(site)
@@ -120,7 +120,7 @@ class OpRows:
     dtypes: tuple[str, ...]
     only: Mapping[tuple[str, str], frozenset[str]] | None = None
 
-    def __call__(self, site: Site) -> Iterator[Row]:
+    def __call__(self, site: JobContext) -> Iterator[CellResult]:
         case, executor = self.case, site.executor
         cells = [
             cell

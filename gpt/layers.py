@@ -13,7 +13,7 @@ from typing import Protocol
 from toolchain.contract.entry import ops
 from toolchain.runtime import DeviceBuffer
 
-from .plan import Plan
+from .plan import ModelPlan
 from .workspace import Workspace
 
 # Arguments: the index of the chunk's first sequence in the batch, the layer, qkv (B, T, 3, H, D), out (B, T, H, D)
@@ -31,7 +31,7 @@ class Launch(Protocol):
 class Layers:
     """The layers of one model. `launch` is called for each op; `dtype` is the model's."""
 
-    def __init__(self, launch: Launch, weights: Mapping[str, DeviceBuffer], plan: Plan, dtype: str) -> None:
+    def __init__(self, launch: Launch, weights: Mapping[str, DeviceBuffer], plan: ModelPlan, dtype: str) -> None:
         self._launch, self._weights, self._plan, self._dtype = launch, weights, plan, dtype
         self._config = plan.config
 

@@ -23,7 +23,7 @@ from .config import GPTConfig
 from .fold import fold
 from .layers import Launch, Layers
 from .passes import Passes, Spans
-from .plan import Plan
+from .plan import ModelPlan
 from .recorder import Recorder
 from .sampling import check_finite
 from .squares import is_folded
@@ -93,7 +93,7 @@ class GPT:
         padding = ((0, self.vocabulary - config.vocab_size), (0, 0))
         stored["wte.weight"] = np.pad(stored["wte.weight"], padding)  # (padded V, C), zeros at the end
         self.weights = {name: self.executor.from_numpy(tensor) for name, tensor in stored.items()}
-        self._plan = Plan(config, self.storage, self.folded, self.executor.sms, policy)
+        self._plan = ModelPlan(config, self.storage, self.folded, self.executor.sms, policy)
         self.passes = self._passes_through(launcher)
         self._workspaces: dict[tuple[int, int], Workspace] = {}
 

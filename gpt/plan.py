@@ -18,7 +18,7 @@ WIDEST = 2048  # the most columns that residual_layernorm takes
 
 
 @dataclass(frozen=True)
-class Plan:
+class ModelPlan:
     """The plan of a model on a device with `sms` multiprocessors. `storage`: the dtype of weights and activations.
     `folded`: norms are part of the products beside them (see fold.py)."""
 

@@ -18,7 +18,7 @@ PORTABLE = "sm_80"  # the architecture whose PTX every GPU since runs
 
 
 @dataclass(frozen=True)
-class Made:
+class TracedKernel:
     """A traced kernel. `arch`: of its PTX. `maps`: the tensor maps that it takes behind its op's parameters."""
 
     kernel: Kernel
@@ -26,7 +26,7 @@ class Made:
     maps: tuple[TensorMap, ...] = ()
 
 
-def made(spec: EntrySpec) -> Made:
+def made(spec: EntrySpec) -> TracedKernel:
     """The kernel of an entry. Raises SourceError or UsageError."""
     name = spec.kernel or spec.op
     if name not in KERNELS:
@@ -37,38 +37,38 @@ def made(spec: EntrySpec) -> Made:
         raise SourceError(f"{name} needs the constant {error}") from error
 
 
-def _mma_sync(spec: EntrySpec) -> Made:
+def _mma_sync(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
     tiles = linear.Tiles(c["BM"], c["BN"], c["BK"], c["STAGES"], (c["WM"], c["WN"]), aligned=bool(spec.aligned))
-    return Made(linear.linear(_dtype(spec), tiles, spec.symbol, _epilogue(spec)))
+    return TracedKernel(linear.linear(_dtype(spec), tiles, spec.symbol, _epilogue(spec)))
 
 
-def _wgmma(spec: EntrySpec) -> Made:
+def _wgmma(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
     tiles = linear_sm90.Tiles(c["BM"], c["BN"], c["BK"], c["STAGES"], c["PARTS"], bool(c["APART"]))
     epilogue = _epilogue(spec)
     kernel = linear_sm90.linear(_dtype(spec), tiles, spec.symbol, epilogue)
-    return Made(kernel, "sm_90a", linear_sm90.maps(tiles, epilogue))
+    return TracedKernel(kernel, "sm_90a", linear_sm90.maps(tiles, epilogue))
 
 
-def _layernorm(spec: EntrySpec, *, whole: bool = False) -> Made:
+def _layernorm(spec: EntrySpec, *, whole: bool = False) -> TracedKernel:
     rows = layernorm.Rows(spec.constants["R"], spec.constants["BC"], bool(spec.aligned), whole)
-    return Made(layernorm.layernorm(spec.dtype, rows, spec.symbol))
+    return TracedKernel(layernorm.layernorm(spec.dtype, rows, spec.symbol))
 
 
-def _attention_mma(spec: EntrySpec) -> Made:
+def _attention_mma(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
     tiles = attention_mma.Tiles(c["D"], c["BT"] // 16, c["BS"], aligned=bool(spec.aligned))
-    return Made(attention_mma.attention(_dtype(spec), tiles, spec.symbol))
+    return TracedKernel(attention_mma.attention(_dtype(spec), tiles, spec.symbol))
 
 
-def _attention_wgmma(spec: EntrySpec) -> Made:
+def _attention_wgmma(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
     tiles = attention_walk.Tiles(
         c["D"], c["BT"] // attention_walk.QUERIES, c["BS"], c["STAGES"], c["BLOCKS"], ahead=bool(c["AHEAD"]),
         anchored=bool(c["ANCHORED"]),
     )  # fmt: skip
-    return Made(attention.attention(_dtype(spec), tiles, spec.symbol), "sm_90a", attention.maps(tiles))
+    return TracedKernel(attention.attention(_dtype(spec), tiles, spec.symbol), "sm_90a", attention.maps(tiles))
 
 
 def _dtype(spec: EntrySpec) -> str:
@@ -83,7 +83,7 @@ def _epilogue(spec: EntrySpec) -> Epilogue:
     return EPILOGUES[spec.op]
 
 
-KERNELS: Mapping[str, Callable[[EntrySpec], Made]] = {
+KERNELS: Mapping[str, Callable[[EntrySpec], TracedKernel]] = {
     "mma_sync": _mma_sync,
     "wgmma": _wgmma,
     "attention_mma": _attention_mma,

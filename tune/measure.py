@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from toolchain.errors import DeviceError, WrongTarget
 
 from .catalogue import Catalogue, Contest
-from .measured import OWN, Launched, Measured, Row
+from .measured import OWN, EntryMeasurement, Launched, Measured
 from .spaces import Dims, shape_name
 from .winners import Unfinished, decide
 from .worker import Lost, Outcome, Refused, Shape, Task, Worker
@@ -70,7 +70,7 @@ class Run:
                 problem = f"preparing {shape_name(dims)}: {error}"
                 outcome = Outcome("unprepared", problem)
             file = self.launched.file(source, contest.op, contest.dtype, symbol)
-            self.measured.add(Row.of(source, contest, symbol, dims, file, outcome))
+            self.measured.add(EntryMeasurement.of(source, contest, symbol, dims, file, outcome))
             if outcome.status in ("crashed", "hung", "wrong", "error"):
                 self.say(f"  {source} {symbol} {outcome.status}: {outcome.why}")
         if problem:
@@ -117,7 +117,7 @@ class Run:
         except Refused as error:
             return Outcome("error", str(error))
 
-    def _best(self, contest: Contest, source: str, dims: Dims) -> Row | None:
+    def _best(self, contest: Contest, source: str, dims: Dims) -> EntryMeasurement | None:
         """The fastest so far on a shape."""
         rows = [r for r in self.measured.of(contest, source) if r.shape == shape_name(dims) and r.status == "ok"]
         return min(rows, key=lambda row: row.us or 0.0, default=None)

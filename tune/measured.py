@@ -28,7 +28,7 @@ Key = tuple[str, str, str, str, str, str]  # source, op, dtype, class, symbol, s
 
 
 @dataclass(frozen=True)
-class Row:
+class EntryMeasurement:
     """The measurement of an entry on one shape of a contest. `file`: a hash of the launched code, see Launched. For the
     other fields see Outcome."""
 
@@ -53,7 +53,9 @@ class Row:
         return (self.source, self.op, self.dtype, self.shape_class, self.symbol, self.shape)
 
     @classmethod
-    def of(cls, source: str, contest: Contest, symbol: str, dims: Dims, file: str, outcome: Outcome) -> Row:
+    def of(
+        cls, source: str, contest: Contest, symbol: str, dims: Dims, file: str, outcome: Outcome
+    ) -> EntryMeasurement:
         fields = {name: value for name, value in asdict(outcome).items() if name != "lost"}
         return cls(source, contest.op, contest.dtype, contest.name, symbol, shape_name(dims), file, **fields)
 
@@ -66,7 +68,7 @@ class Measured:
     target: str
     machine: Machine | None = None
     date: str = ""
-    rows: dict[Key, Row] = field(default_factory=dict)
+    rows: dict[Key, EntryMeasurement] = field(default_factory=dict)
     _lines: dict[Key, str] = field(
         default_factory=dict, repr=False
     )  # each row as JSON text, so that a save only formats the new one
@@ -89,7 +91,7 @@ class Measured:
                 )
             made = cls(path, target, found["machine"] and Machine(**found["machine"]), found["date"])
             for row in found["rows"]:
-                made._put(Row(**row))
+                made._put(EntryMeasurement(**row))
         except (KeyError, TypeError) as error:
             raise UsageError(f"{path} is damaged: {type(error).__name__}: {error}", hint=_REMOVE) from error
         return made
@@ -100,25 +102,25 @@ class Measured:
             raise UsageError(f"{self.path} was measured on {self.machine}, this is {machine}", hint=_REMOVE)
         self.machine, self.date = machine, date
 
-    def add(self, row: Row) -> None:
+    def add(self, row: EntryMeasurement) -> None:
         """Adds a row and writes the file."""
         self._put(row)
         head = {"target": self.target, "machine": self.machine and asdict(self.machine), "date": self.date}
         write_whole(self.path, document(FORMAT, head, list(self._lines.values())), parents=True)
 
-    def forget(self, is_old: Callable[[Row], bool]) -> int:
+    def forget(self, is_old: Callable[[EntryMeasurement], bool]) -> int:
         """Drop the rows for which `is_old` is true, without writing the file. Returns how many there were."""
         old = [key for key, row in self.rows.items() if is_old(row)]
         for key in old:
             del self.rows[key], self._lines[key]
         return len(old)
 
-    def of(self, contest: Contest, source: str) -> Iterator[Row]:
+    def of(self, contest: Contest, source: str) -> Iterator[EntryMeasurement]:
         for row in self.rows.values():
             if (row.source, row.op, row.dtype, row.shape_class) == (source, contest.op, contest.dtype, contest.name):
                 yield row
 
-    def _put(self, row: Row) -> None:
+    def _put(self, row: EntryMeasurement) -> None:
         self.rows[row.key] = row
         self._lines[row.key] = json.dumps(asdict(row))
 
@@ -159,7 +161,7 @@ class Launched:
             cache.key(*map(self._hash, own)) if own else ""
         )  # with different entries in the bundle, a launch may choose another one
 
-    def is_old(self, row: Row) -> bool:
+    def is_old(self, row: EntryMeasurement) -> bool:
         """True if the entry's code has changed since the row was measured. False if the entry is not here at all."""
         now = self.file(row.source, row.op, row.dtype, row.symbol)
         return bool(now) and now != row.file

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from .catalogue import Candidate, Catalogue, Contest
-from .measured import OWN, Measured, Row
+from .measured import OWN, EntryMeasurement, Measured
 from .spaces import shape_name
 
 Times = Mapping[str, float]  # microseconds by shape
@@ -84,7 +84,7 @@ def decide(
     return Winner(contest, source, candidate, first, runner_up, own, len(entrants))
 
 
-def _tells(row: Row) -> bool:
+def _tells(row: EntryMeasurement) -> bool:
     """True if the row decides about the entry. An error of the source's own entries does not, because the machine may
     have caused it, and a variant can only win by comparison with them."""
     return row.status != "unprepared" and not (row.symbol == OWN and row.status == "error")

@@ -18,7 +18,7 @@ from toolchain.errors import ConformanceError, DeviceError
 from ..cases.cases import Case
 from ..cases.check import Verdict
 from ..cases.roofline import Ceilings
-from ..report.result import Row, Status, mark_best
+from ..report.result import BenchmarkRow, Status, mark_best
 from . import stats
 from .limit import TimedOut, time_limit
 from .our_side import HostTime
@@ -109,7 +109,7 @@ def shorten(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MeasurementPlan:
     """How to run a case: `samples` rounds, at most `limit_s` for building and checking one peer. `healthy` tells if the
     device still works; after some errors nothing can run on it. `say` is called with progress messages."""
 
@@ -119,7 +119,7 @@ class Plan:
     say: Callable[[str], object]
 
 
-def run_contenders(makers: Sequence[Maker], plan: Plan) -> list[Outcome]:
+def run_contenders(makers: Sequence[Maker], plan: MeasurementPlan) -> list[Outcome]:
     """Check all contenders, then time those that are right. A round takes one sample of each, in a random order,
     because under a power limit the clock depends on what ran before. If a contender raises, only that one fails; if the
     device is lost, all others fail too."""
@@ -155,7 +155,7 @@ def _lost(outcomes: list[Outcome], culprit: str) -> list[Outcome]:
     return outcomes
 
 
-def _check(outcome: Outcome, plan: Plan) -> None:
+def _check(outcome: Outcome, plan: MeasurementPlan) -> None:
     maker = outcome.maker
     try:
         with time_limit(0 if maker.kind in ("ours", "against") else plan.limit_s):
@@ -167,7 +167,7 @@ def _check(outcome: Outcome, plan: Plan) -> None:
         outcome.fail("error", error)
 
 
-def rows(case: Case, outcomes: Sequence[Outcome], least: Mapping[str, Any], **also: Any) -> list[Row]:
+def rows(case: Case, outcomes: Sequence[Outcome], least: Mapping[str, Any], **also: Any) -> list[BenchmarkRow]:
     """A row for each pair of a contender of ours and a peer; without peers, a row with an empty peer. `least`: the
     result of `floor`. `also`: further fields of the row."""
     ours = [o for o in outcomes if o.maker.kind == "ours"]
@@ -177,7 +177,7 @@ def rows(case: Case, outcomes: Sequence[Outcome], least: Mapping[str, Any], **al
         "axis": getattr(case, "axis", ""), **least, **_copy(outcomes), **also,
     }  # fmt: skip
     made = [
-        Row(source=our.maker.name, **same, **_ours(our), **_peer(peer), **_both(our, peer))
+        BenchmarkRow(source=our.maker.name, **same, **_ours(our), **_peer(peer), **_both(our, peer))
         for our in ours
         for peer in [p for p in peers if p.maker.beside in ("", our.maker.name)] or [None]
     ]

@@ -10,7 +10,7 @@ from toolchain.runtime import Executor
 from ..cases.options import Kind, Options
 from ..cases.roofline import Ceilings
 from ..peers.torch_side import TorchSide
-from .harness import Contender, Maker, Plan
+from .harness import Contender, Maker, MeasurementPlan
 from .kernels import Kernels
 from .our_side import OurSide
 
@@ -25,7 +25,7 @@ class Rig:
     ours: OurSide
     torch: TorchSide
     ceilings: Ceilings
-    plan: Plan
+    plan: MeasurementPlan
 
     def makers(self, build: Callable[[Kernels], Contender]) -> list[Maker]:
         """A maker of a contender for each of our kernels."""
@@ -37,7 +37,7 @@ def open_rig(
     say: Callable[[str], object],
 ) -> Rig:  # fmt: skip
     """Make a rig with both sides on one device."""
-    plan = Plan(options.samples, options.limit_s, torch.healthy, say)
+    plan = MeasurementPlan(options.samples, options.limit_s, torch.healthy, say)
     return Rig(
         executor, kernels, options.peers, OurSide(executor, torch.flush_bytes), torch, ceilings, plan,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from toolchain.errors import UsageError
 from toolchain.files import write_whole
 
 from ..cases.roofline import Work
-from .result import AGAINST, Results, Row
+from .result import AGAINST, BenchmarkRow, Results
 from .svg import FONT, Panel, Picture, Scale, around
 from .table import headline
 
@@ -33,13 +33,13 @@ def write_plots(results: Results, folder: Path) -> list[Path]:
     return [folder / name for name in found]
 
 
-def _sources(rows: Sequence[Row]) -> Mapping[str, str]:
+def _sources(rows: Sequence[BenchmarkRow]) -> Mapping[str, str]:
     """Each source's color."""
     names = list(dict.fromkeys(row.source for row in rows))
     return {name: COLORS[index % len(COLORS)] for index, name in enumerate(names)}
 
 
-def _lines(results: Results) -> list[Row]:
+def _lines(results: Results) -> list[BenchmarkRow]:
     """A row per case and source, beside PyTorch's fastest. Times of another bundle's kernels are only in the table."""
     return headline([row for row in results.rows if row.peer_kind != AGAINST])
 
@@ -81,7 +81,7 @@ def ratios(results: Results) -> Picture | None:
     return picture
 
 
-def _interval(picture: Picture, scale: Scale, y: float, row: Row) -> None:
+def _interval(picture: Picture, scale: Scale, y: float, row: BenchmarkRow) -> None:
     ratio, low, high = row.ratio or 0, row.ratio_low or 0, row.ratio_high or 0
     picture.line(scale(low), y, scale(high), y, "#000000", 1.2)
     for end in (low, high):
@@ -96,7 +96,7 @@ def roofline(results: Results) -> Picture | None:
         return None
     memory, compute = results.ceilings["bytes_per_s"] / 1e12, results.ceilings["flops_per_s"] / 1e12
 
-    def reached(row: Row, ms: float) -> tuple[float, float]:
+    def reached(row: BenchmarkRow, ms: float) -> tuple[float, float]:
         return Work(row.nbytes, row.flops).intensity, row.flops / ms / 1e9  # FLOP/byte, TFLOP/s
 
     ours = [(row, *reached(row, row.ours_ms)) for row in rows if row.ours_ms]
@@ -129,7 +129,7 @@ class _Axis:
 
     name: str
     label: str
-    of: Callable[[Row], float]
+    of: Callable[[BenchmarkRow], float]
 
 
 AXES = (
@@ -161,7 +161,11 @@ def scaling(results: Results) -> Picture | None:
 
 
 # Of a row: ours, the peer's, and the least there can be.
-_Values = tuple[Callable[[Row], float | None], Callable[[Row], float | None], Callable[[Row], float | None]]
+_Values = tuple[
+    Callable[[BenchmarkRow], float | None],
+    Callable[[BenchmarkRow], float | None],
+    Callable[[BenchmarkRow], float | None],
+]
 _TIMES: _Values = (lambda row: row.ours_ms, lambda row: row.peer_ms, lambda row: row.floor_ms)
 _MEMORY: _Values = (
     lambda row: row.ours_peak_bytes and row.ours_peak_bytes / 1e6,
@@ -171,7 +175,7 @@ _MEMORY: _Values = (
 
 
 def _panel(
-    picture: Picture, axis: _Axis, rows: Sequence[Row], colors: Mapping[str, str],
+    picture: Picture, axis: _Axis, rows: Sequence[BenchmarkRow], colors: Mapping[str, str],
     box: tuple[float, float, float, float], unit: str, values: _Values,
 ) -> None:  # fmt: skip
     """`box`: left, right, bottom, top."""

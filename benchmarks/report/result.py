@@ -32,7 +32,7 @@ LIST_OF_NUMBERS = re.compile(r"\[\n([-+.\de,\s]+)\]")
 
 
 @dataclass(frozen=True)
-class Row:
+class BenchmarkRow:
     """Our kernels of one `source` beside one peer, measured in turns. Times are those of one call in ms: median and
     95 % interval. None means not measured.
 
@@ -111,12 +111,12 @@ def _on_one_line(found: re.Match[str]) -> str:
     return f"[{' '.join(found[1].split())}]"
 
 
-def mark_best(rows: Iterable[Row]) -> list[Row]:
+def mark_best(rows: Iterable[BenchmarkRow]) -> list[BenchmarkRow]:
     """The rows, with `best` set on the fastest correct peer of each case and source. That is the one with the lowest
     ratio, which does not depend on differences between merged runs; if ours has no time, the one with the lowest
     time."""
     rows = list(rows)
-    best: dict[tuple[str, str], Row] = {}
+    best: dict[tuple[str, str], BenchmarkRow] = {}
     for row in rows:
         if row.peer_ms is None or row.peer_kind == AGAINST:
             continue
@@ -126,7 +126,7 @@ def mark_best(rows: Iterable[Row]) -> list[Row]:
     return [replace(row, best=best.get((row.case, row.source)) is row) for row in rows]
 
 
-def _cost(row: Row) -> tuple[bool, float]:
+def _cost(row: BenchmarkRow) -> tuple[bool, float]:
     return (True, row.peer_ms or 0.0) if row.ratio is None else (False, row.ratio)
 
 
@@ -137,16 +137,16 @@ class Results:
 
     environment: Mapping[str, Any]
     ceilings: Mapping[str, float]
-    rows: Sequence[Row]
+    rows: Sequence[BenchmarkRow]
     origin: Origin | None = None
 
     @property
-    def failures(self) -> list[Row]:
+    def failures(self) -> list[BenchmarkRow]:
         """Rows that fail the run: a wrong output, or a kernel of ours that did not run. A peer that did not run does
         not fail it."""
         return [row for row in self.rows if row.status == "wrong" or row.ours_ms is None]
 
-    def slower(self, at_least: float) -> list[Row]:
+    def slower(self, at_least: float) -> list[BenchmarkRow]:
         """Rows beside another bundle's kernels whose ratio lies below `at_least` with its whole interval. Rows without
         a ratio count too, because they prove nothing."""
         return [row for row in self.rows if row.peer_kind == AGAINST and (row.ratio_high or 0) < at_least]
@@ -180,7 +180,7 @@ class Results:
             if not old and document["kind"] != KIND:
                 raise UsageError(f"{path}: results of {document['kind']}, not of the benchmarks")
             origin = None if old or document["origin"] is None else Origin.from_json(document["origin"])
-            rows = [Row(**row) for row in document["rows"]]
+            rows = [BenchmarkRow(**row) for row in document["rows"]]
             return cls(document["environment"], document["ceilings"], rows, origin)
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error}", hint="python -m benchmarks gpu writes it") from error
@@ -237,7 +237,7 @@ def _pytorch(run: Results) -> str | None:
     return run.environment.get("packages", {}).get("torch")
 
 
-def _floored(row: Row, rates: Mapping[str, float]) -> Row:
+def _floored(row: BenchmarkRow, rates: Mapping[str, float]) -> BenchmarkRow:
     if row.floor_ms is None or not rates:
         return row
     work, ceilings = Work(row.nbytes, row.flops), Ceilings(**rates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .result import AGAINST, Results, Row
+from .result import AGAINST, BenchmarkRow, Results
 
 HEADER = ("case", "source", "ours ms", "95 %", "best peer", "peer ms", "ratio", "95 %", "of floor", "of copy")
 
@@ -30,7 +30,7 @@ def table(results: Results) -> str:
     return "\n".join([*text, *dict.fromkeys(host), *dict.fromkeys(failed), *missing])
 
 
-def summary(row: Row) -> str:
+def summary(row: BenchmarkRow) -> str:
     """A row in a few words."""
     if row.ours_ms is None:
         return f"{row.source}: {row.status}"
@@ -38,14 +38,14 @@ def summary(row: Row) -> str:
     return said if row.ratio is None else f"{said}, {row.ratio:.2f} times as fast as {row.peer} ({_ms(row.peer_ms)} ms)"
 
 
-def _launch(row: Row) -> str:
+def _launch(row: BenchmarkRow) -> str:
     return "" if row.launch_us is None else f", {row.launch_us:.1f} of them the driver's launch"
 
 
-def headline(rows: Sequence[Row]) -> list[Row]:
+def headline(rows: Sequence[BenchmarkRow]) -> list[BenchmarkRow]:
     """One row per case and source: that of the best peer, else of a correct one, else the first. Also one row for each
     other bundle that it is compared with."""
-    found: dict[tuple[str, str, str], Row] = {}
+    found: dict[tuple[str, str, str], BenchmarkRow] = {}
     for row in rows:
         place = (row.case, row.source, row.peer if row.peer_kind == AGAINST else "")
         if place not in found or _rank(row) < _rank(found[place]):
@@ -53,19 +53,19 @@ def headline(rows: Sequence[Row]) -> list[Row]:
     return list(found.values())
 
 
-def _rank(row: Row) -> tuple[bool, bool]:
+def _rank(row: BenchmarkRow) -> tuple[bool, bool]:
     return not row.best, row.ours_ms is None
 
 
-def _first_sources(rows: Sequence[Row]) -> list[Row]:
+def _first_sources(rows: Sequence[BenchmarkRow]) -> list[BenchmarkRow]:
     """A failed peer has a row for each source; only the first one is shown."""
-    seen: dict[tuple[str, str], Row] = {}
+    seen: dict[tuple[str, str], BenchmarkRow] = {}
     for row in rows:
         seen.setdefault((row.case, row.peer), row)
     return list(seen.values())
 
 
-def cells(row: Row) -> tuple[str, ...]:
+def cells(row: BenchmarkRow) -> tuple[str, ...]:
     """A row under HEADER."""
     if row.ours_ms is None or row.ours_low is None or row.ours_high is None:
         return (row.case, row.source, row.status, "", row.peer, _ms(row.peer_ms), "", "", "", "")

@@ -41,7 +41,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Found:
+class BisectResult:
     """`commits`: the one that made the difference, or those among which skipped ones leave it open.
     `subjects`: of these."""
 
@@ -81,7 +81,7 @@ def worktree(commit: str, repository: Path = ROOT) -> Generator[Path]:
             git(repository, "worktree", "remove", "--force", str(tree))
 
 
-def search(good: str, bad: str, judge: Judge, tree: Path) -> Found:
+def search(good: str, bad: str, judge: Judge, tree: Path) -> BisectResult:
     """The first commit after `good` and up to `bad` that shows the difference. `tree`: a worktree that is free to be
     checked out. Raises UsageError if `good` is no ancestor of `bad`."""
     if git(tree, "merge-base", "--is-ancestor", good, bad, answers=(0, 1))[0]:
@@ -97,7 +97,7 @@ def search(good: str, bad: str, judge: Judge, tree: Path) -> Found:
         code, said = git(tree, "bisect", word, answers=(0, NONE_LEFT))
     left = re.findall(r"^[0-9a-f]{40}$", said, re.MULTILINE) if code else [git(tree, "rev-parse", "refs/bisect/bad")[1]]
     subjects = [git(tree, "show", "--no-patch", "--format=%s", commit.strip())[1].strip() for commit in left]
-    return Found(tuple(commit.strip() for commit in left), tuple(subjects), tuple(steps))
+    return BisectResult(tuple(commit.strip() for commit in left), tuple(subjects), tuple(steps))
 
 
 def compiler(cell: str, output: Path, nox: str) -> Compile:
@@ -144,7 +144,7 @@ def cubin_of(bundle: Path, cell: str) -> bytes:
 def bisect_commits(
     good: str, bad: str, cell: str, compile_cell: Compile, cache: Cache, check: str | None = None,
     repository: Path = ROOT,
-) -> Found:  # fmt: skip
+) -> BisectResult:  # fmt: skip
     """The commit that made the difference of one kernel. A commit that does not compile is skipped.
 
     `check`: as `bisect` has it. Raises UsageError if the two ends do not differ, and what compiling them raises."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks.report.result import AGAINST, Results, Row
+from benchmarks.report.result import AGAINST, BenchmarkRow, Results
 from toolchain.errors import UsageError
 
 from .statistics import Floats, log_changes
@@ -58,11 +58,11 @@ def measurements(results: Results, other: str, *, swapped: bool = False) -> dict
     return found
 
 
-def _failed(row: Row, why: str, *, swapped: bool = False) -> Measurement:
+def _failed(row: BenchmarkRow, why: str, *, swapped: bool = False) -> Measurement:
     return Measurement(row.case, row.source, [], [], why, row.status == "wrong", swapped)
 
 
-def _measurement(row: Row, swapped: bool) -> Measurement:
+def _measurement(row: BenchmarkRow, swapped: bool) -> Measurement:
     if row.status != "ok":
         return _failed(row, f"{row.status}: {row.detail}", swapped=swapped)
     if not row.ours_rounds_us or len(row.ours_rounds_us) != len(row.peer_rounds_us):

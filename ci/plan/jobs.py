@@ -40,7 +40,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Plan:
+class JobPlan:
     """All jobs of an event. `cells`: how many cells of the matrix run on GPUs."""
 
     event: str
@@ -105,7 +105,7 @@ def _own(source: str) -> frozenset[tuple[str, str]]:
     return frozenset({*((spec.op, spec.dtype) for spec in specs), *(("", spec.dtype) for spec in specs)})
 
 
-def plan(matrix: Matrix, event: Event, reaches: Sequence[Reach] | None, base: str | None = None) -> Plan:
+def plan(matrix: Matrix, event: Event, reaches: Sequence[Reach] | None, base: str | None = None) -> JobPlan:
     """The jobs of an event. `reaches`: what the changed files reach; None runs everything, as does an event whose
     table says so."""
     full = reaches is None or not event.changed_only
@@ -117,7 +117,7 @@ def plan(matrix: Matrix, event: Event, reaches: Sequence[Reach] | None, base: st
     gpu, cells = _gpu(matrix, event, [r for r in event.runners if r.target in reached], stages, groups)
     wanted = reached if "compile" in stages else [t for t in reached if any(j.more["target"] == t for j in gpu)]
     entries = [spec for source in event.sources for spec in entries_of(source)]
-    made = Plan(
+    made = JobPlan(
         event.name, base, list(reaches or ()), full,
         [_compile(matrix, event, target, entries) for target in wanted],
         _interpret(matrix, event, groups) if stages & {"interpret", "conformance", "model"} else [],

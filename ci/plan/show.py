@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from .jobs import Plan
+from .jobs import JobPlan
 
 SHOWN = 20  # paths of a change in the step summary
 
 
-def text(plan: Plan) -> Iterator[str]:
+def text(plan: JobPlan) -> Iterator[str]:
     """Lines for a terminal."""
     for reach in plan.reaches:
         ops = "; ".join(f"{source}: {', '.join(sorted(ops))}" for source, ops in reach.ops.items())
@@ -23,13 +23,13 @@ def text(plan: Plan) -> Iterator[str]:
     yield summary(plan)
 
 
-def summary(plan: Plan) -> str:
+def summary(plan: JobPlan) -> str:
     jobs = sum(map(len, plan.kinds.values()))
     gpu, hosted = plan.minutes("gpu"), plan.minutes("compile", "interpret", "tools")
     return f"{plan.event}: {jobs} jobs, about {gpu:.1f} GPU minutes ({plan.cells} cells), {hosted:.0f} hosted minutes"
 
 
-def markdown(plan: Plan) -> Iterator[str]:
+def markdown(plan: JobPlan) -> Iterator[str]:
     """The plan for GitHub's step summary."""
     yield f"### Plan\n\n{summary(plan)}\n"
     if plan.full:
@@ -46,7 +46,7 @@ def markdown(plan: Plan) -> Iterator[str]:
             yield f"| {job.name} | {job.minutes:.1f} | {'yes' if job.required else 'no'} | `{job.local}` |"
 
 
-def github_outputs(plan: Plan) -> Iterator[str]:
+def github_outputs(plan: JobPlan) -> Iterator[str]:
     """Lines for the file that GITHUB_OUTPUT names: of each kind a matrix for fromJSON, and whether it has a job, for an
     empty matrix is an error there."""
     for kind, jobs in plan.to_json()["jobs"].items():

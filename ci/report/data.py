@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from conformance.result import Row
+from conformance.result import CellResult
 from toolchain.contract.targets import targets
 
 from .runs import Run, Times, machine
@@ -63,7 +63,7 @@ class Page:
     rows: list[list[Any]] = field(default_factory=list)
     times: list[list[Any]] = field(default_factory=list)
 
-    def add_matrix(self, number: int, rows: Iterable[Row]) -> None:
+    def add_matrix(self, number: int, rows: Iterable[CellResult]) -> None:
         for row in rows:
             column = self.columns(machine(row.executor, row.target), row.target)
             self.rows.append([

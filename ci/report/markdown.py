@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.result import Row
+from conformance.result import CellResult
 from toolchain.caching.counts import Counts, markdown
 
 from .runs import Run, machine
@@ -31,7 +31,7 @@ def render_markdown(runs: Sequence[Run], compiles: Sequence[Mapping[str, Any]] |
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _machines(rows: Sequence[Row]) -> list[str]:
+def _machines(rows: Sequence[CellResult]) -> list[str]:
     found: dict[str, Counter[str]] = {}
     for row in rows:
         name = machine(row.executor, row.target)
@@ -46,7 +46,7 @@ def _machines(rows: Sequence[Row]) -> list[str]:
     return [*lines, ""]
 
 
-def _failures(rows: Iterable[Row]) -> list[str]:
+def _failures(rows: Iterable[CellResult]) -> list[str]:
     failed = list(rows)
     lines: list[str] = []
     for row in failed[:SHOWN]:

@@ -23,8 +23,8 @@ NAMES = {"cpu": "CPU interpreter", "native": "C++ tools"}  # by the target of a 
 
 @dataclass(frozen=True)
 class Times:
-    """A file of the benchmarks as JSON: `rows` as benchmarks.report.result.Row has them, which is not imported because
-    an installed wheel has no benchmarks."""
+    """A file of the benchmarks as JSON: `rows` as benchmarks.report.result.BenchmarkRow has them, which is not imported
+    because an installed wheel has no benchmarks."""
 
     environment: Mapping[str, Any]
     ceilings: Mapping[str, float]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from conformance.result import Row
+from conformance.result import CellResult
 
 from .runs import Run
 
 
-def latest(runs: Sequence[Run]) -> list[tuple[Run, Row]]:
+def latest(runs: Sequence[Run]) -> list[tuple[Run, CellResult]]:
     """The rows of the matrix; of a shape that one machine ran several times, the last."""
-    found: dict[tuple[str, str, str], tuple[Run, Row]] = {}
+    found: dict[tuple[str, str, str], tuple[Run, CellResult]] = {}
     for run in runs:
         for row in run.matrix.rows if run.matrix else ():
             found[row.cell, row.executor.split(" ", 1)[-1], row.shape] = (run, row)

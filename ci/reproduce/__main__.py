@@ -19,7 +19,7 @@ from toolchain.pinned.manifest import REPAIR
 
 from . import artefacts, building, report
 from .artefacts import Artefact
-from .building import Commit, Made
+from .building import ArtefactRun, Commit
 from .comparing import NO_DIFFOSCOPE, Clue, Times, compare, files_of
 from .report import Report, Result
 from .variation import Side, Varied, memory_folder, plan
@@ -106,9 +106,9 @@ def prepared(commit: Commit, work: Path, python: Path) -> Generator[tuple[Side, 
 
 def build(
     side: Side, chosen: Sequence[Artefact], absent: dict[str, str], selection: Sequence[str], python: Path, uv: Path
-) -> dict[str, Made]:
+) -> dict[str, ArtefactRun]:
     """One of the two builds, of every artefact that this machine can build."""
-    made: dict[str, Made] = {}
+    made: dict[str, ArtefactRun] = {}
     for artefact in chosen:
         if artefact.name in absent or any(name not in made or made[name].failure for name in artefact.after):
             continue
@@ -118,7 +118,7 @@ def build(
     return made
 
 
-def _with_times(rows: Sequence[Varied], made: Sequence[dict[str, Made]]) -> list[Varied]:
+def _with_times(rows: Sequence[Varied], made: Sequence[dict[str, ArtefactRun]]) -> list[Varied]:
     """The rows; that of the time shows when each build ran, if the clock could not be set."""
     starts = [min((done.started for done in side.values()), default=None) for side in made]
     if None in starts:
@@ -135,7 +135,11 @@ def _with_times(rows: Sequence[Varied], made: Sequence[dict[str, Made]]) -> list
 
 
 def judge(
-    artefact: Artefact, absent: dict[str, str], first: dict[str, Made], second: dict[str, Made], rows: Sequence[Varied]
+    artefact: Artefact,
+    absent: dict[str, str],
+    first: dict[str, ArtefactRun],
+    second: dict[str, ArtefactRun],
+    rows: Sequence[Varied],
 ) -> Result:
     """The result of comparing one artefact's two builds."""
     kept = tuple(f"{what}: {reason}" for what, reason in artefact.keep.items())

@@ -33,7 +33,7 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Made:
+class ArtefactRun:
     """One run of an artefact's command. `failure`: why there is nothing to compare, or None. Times in seconds."""
 
     command: Sequence[str]
@@ -157,7 +157,7 @@ def check_sources(side: Side, python: Path) -> None:
             )
 
 
-def make(side: Side, artefact: Artefact, selection: Sequence[str], python: Path, uv: Path) -> Made:
+def make(side: Side, artefact: Artefact, selection: Sequence[str], python: Path, uv: Path) -> ArtefactRun:
     """Run an artefact's command for one build; its output goes to `<artefact>.log` too."""
     out = side.out(artefact.name)
     out.mkdir()
@@ -181,7 +181,7 @@ def make(side: Side, artefact: Artefact, selection: Sequence[str], python: Path,
         failure = f"the {side.name} build's command exited {done.returncode}:\n{' '.join(words)}\n{said}"
     elif not output.exists():
         failure = f"the {side.name} build's command made no {output}:\n{' '.join(words)}"
-    return Made(words, started, seconds, output, failure)
+    return ArtefactRun(words, started, seconds, output, failure)
 
 
 def network() -> dict[str, str]:

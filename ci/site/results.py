@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.report.result import Results, Row
+from benchmarks.report.result import BenchmarkRow, Results
 from benchmarks.report.table import cells, headline
 from toolchain.knobs import ROOT
 
@@ -44,7 +44,7 @@ def _file(path: Path) -> Iterator[str]:
         yield "\n".join([*head, *(f"| {' | '.join(_line(row))} |" for row in rows if row.group == group)])
 
 
-def _line(row: Row) -> tuple[str, ...]:
+def _line(row: BenchmarkRow) -> tuple[str, ...]:
     case, source, ours, _, peer, peer_ms, ratio, ratio_spread, floor, copy = cells(row)
     shares = f"{floor} / {copy}" if copy else floor
     return case, source, ours, peer_ms, f"{ratio} ({ratio_spread})" if ratio_spread else ratio, shares, peer

@@ -36,7 +36,7 @@ GPU_TARGET = "sm_90"  # what the GPUs that run the bundles have
 
 
 @dataclass(frozen=True)
-class Made:
+class ExportedEntry:
     """An entry's artifact, or why it cannot be exported."""
 
     spec: EntrySpec
@@ -72,13 +72,13 @@ def entries(settings: Settings) -> dict[str, list[tuple[str, EntrySpec]]]:
     return found
 
 
-def exported(chosen: Sequence[tuple[str, EntrySpec]], bytecode: str) -> list[Made]:
-    made: list[Made] = []
+def exported(chosen: Sequence[tuple[str, EntrySpec]], bytecode: str) -> list[ExportedEntry]:
+    made: list[ExportedEntry] = []
     for package, spec in chosen:
         try:
-            made.append(Made(spec, artifact.load(export(package, spec, bytecode))))
+            made.append(ExportedEntry(spec, artifact.load(export(package, spec, bytecode))))
         except TilestackError as error:
-            made.append(Made(spec, None, short(error)))
+            made.append(ExportedEntry(spec, None, short(error)))
     return made
 
 
@@ -118,7 +118,11 @@ def told(error: str, symbols: Sequence[str], every: Sequence[str]) -> str:
 
 
 def rows_of(
-    version: str, bytecode: str, source: str, made: Sequence[Made], results: Mapping[tuple[str, str], bytes | str]
+    version: str,
+    bytecode: str,
+    source: str,
+    made: Sequence[ExportedEntry],
+    results: Mapping[tuple[str, str], bytes | str],
 ) -> list[CompileRow]:
     """A row for each group of targets with the same outcome. `results`: by symbol and target."""
     groups: dict[tuple[int, str], list[str]] = {}

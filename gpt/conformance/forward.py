@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from conformance.cells import borrows, sources_of
 from conformance.compare import Verdict, bound_for, compare
-from conformance.jobs import Site
-from conformance.result import Row
+from conformance.jobs import JobContext
+from conformance.result import CellResult
 from conformance.run import Cell, attempt, timed
 from gpt import reference
 from gpt.config import GPTConfig
@@ -40,7 +40,7 @@ class ForwardCase:
     prompt: bytes = b""
 
 
-def run_forward(site: Site, case: ForwardCase, dtype: str) -> Iterator[Row]:
+def run_forward(site: JobContext, case: ForwardCase, dtype: str) -> Iterator[CellResult]:
     """Every size and source of a model in one dtype: logits at every position, then greedy continuations."""
     executor = site.executor
     on_cpu = executor.kind == "cpu"
@@ -72,7 +72,7 @@ def run_forward(site: Site, case: ForwardCase, dtype: str) -> Iterator[Row]:
             yield with_loans(row, site)
 
 
-def with_loans(row: Row, site: Site) -> Row:
+def with_loans(row: CellResult, site: JobContext) -> CellResult:
     """A row that names the ops which another source's kernels ran since the row before."""
     lent = {site.bundle.find(ran.source, ran.symbol).spec.op for ran in site.executor.ran if ran.source != row.source}
     if not lent:
@@ -95,7 +95,7 @@ def _check_logits(
     tokens: Tokens,
     expected: Callable[[], Expected],
     dtype: str,
-    site: Site,
+    site: JobContext,
 ) -> tuple[Verdict, Sequence[float]]:
     executor = site.executor
     with site.gate:
@@ -114,9 +114,9 @@ def _greedy(
     models: Mapping[str, GPT],
     cells: Sequence[Cell],
     dtype: str,
-    site: Site,
+    site: JobContext,
     count: int = 24,
-) -> Iterator[Row]:
+) -> Iterator[CellResult]:
     """Check each source's greedy continuation. Wherever the reference's best token leads the second by more than twice
     the bound on a logit's error, the model must choose it, so there the sources agree token for token."""
     prompt = np.frombuffer(case.prompt, np.uint8).astype(np.int32)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from conformance.coverage import Suite
-from conformance.jobs import Job, Site
-from conformance.result import Row
+from conformance.jobs import Job, JobContext
+from conformance.result import CellResult
 from gpt import weights
 from gpt.config import GPTConfig, preset
 from gpt.weights import Weights
@@ -62,7 +62,7 @@ class ForwardRows:
     model: str
     dtype: str
 
-    def __call__(self, site: Site) -> Iterator[Row]:
+    def __call__(self, site: JobContext) -> Iterator[CellResult]:
         (case,) = (case for case in forward_cases() if case.model == self.model)
         return run_forward(site, case, self.dtype)
 

@@ -15,7 +15,7 @@ from .arrays import Array
 from .binding import Grid
 from .code import Code
 from .parameters import Parameter
-from .plan import Plan, Plans
+from .plan import Plans, RepeatedLaunch
 
 if TYPE_CHECKING:
     from toolchain.compiling.cubin import Usage
@@ -49,7 +49,9 @@ class Entry:
     plans: Plans = field(default_factory=Plans)
     _functions: dict[int, Function] = field(default_factory=dict[int, "Function"])
 
-    def launch(self, grid: Grid | None, args: Sequence[Any], arrays: Sequence[Array | None], on: str) -> Plan | None:
+    def launch(
+        self, grid: Grid | None, args: Sequence[Any], arrays: Sequence[Array | None], on: str
+    ) -> RepeatedLaunch | None:
         """Checks the arguments and launches. Returns a plan to repeat this launch with, where there can be one."""
         symbol = self.code.symbol
         bound = binding.bind(symbol, self.parameters, args, arrays)
@@ -67,7 +69,7 @@ class Entry:
         function = self._functions[device]
         blocks = self._grid(grid, bound, function.gpu.sms)
         gpu.launch(self.code, function, bound, blocks)
-        return plan.Plan(self.code, function, bound, blocks) if plan.plannable(bound, blocks) else None
+        return plan.RepeatedLaunch(self.code, function, bound, blocks) if plan.plannable(bound, blocks) else None
 
     def _grid(self, grid: Grid | None, bound: Sequence[binding.Argument], sms: int) -> tuple[int, int, int]:
         wanted = None if self.check is None else self.check(bound, sms)

@@ -73,7 +73,7 @@ def _checked(grid: Grid) -> bool:
     return isinstance(grid, tuple) and all(blocks.__class__ is int for blocks in grid)
 
 
-class Plan:
+class RepeatedLaunch:
     """One launch, with all that stays the same: the loaded kernel, its parameters in memory, the grid."""
 
     def __init__(
@@ -136,14 +136,14 @@ class Plans:
     """The plans of a kernel, by their keys."""
 
     def __init__(self) -> None:
-        self._plans: dict[tuple[Any, ...], Plan] = {}
+        self._plans: dict[tuple[Any, ...], RepeatedLaunch] = {}
 
-    def repeat(self, call: Call | None) -> Plan | None:
+    def repeat(self, call: Call | None) -> RepeatedLaunch | None:
         """Launches by a plan, if there is one that takes the call, and returns it."""
         plan = None if call is None else self._plans.get(call.key)
         return plan if plan is not None and call is not None and plan.repeat(call) else None
 
-    def keep(self, call: Call | None, plan: Plan | None) -> None:
+    def keep(self, call: Call | None, plan: RepeatedLaunch | None) -> None:
         if call is None or plan is None:
             return
         if len(self._plans) >= PLANS:

@@ -185,17 +185,17 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Made:
+class TimedResult:
     """A step's result, and the seconds that it took."""
 
     content: bytes
     seconds: float
 
 
-def _timed(function: Callable[..., bytes], *arguments: object) -> Made:
+def _timed(function: Callable[..., bytes], *arguments: object) -> TimedResult:
     started = time.perf_counter()
     content = function(*arguments)
-    return Made(content, time.perf_counter() - started)
+    return TimedResult(content, time.perf_counter() - started)
 
 
 def _leave_interrupts_to_the_parent() -> None:
@@ -264,7 +264,7 @@ class _Run:
     def finish(self) -> None:
         """Runs all steps, including those that are added meanwhile. Before that it looks for each in the shared cache,
         while others run, and sends what was made there."""
-        running: dict[Future[Made], int] = {}
+        running: dict[Future[TimedResult], int] = {}
         looking: dict[Future[bytes | None], int] = {}
         with (
             LazyPool(ThreadPoolExecutor, REQUESTS) as requests,
@@ -311,7 +311,7 @@ class _Run:
         self._tell(step)
         then(content)
 
-    def _finished(self, number: int, future: Future[Made], requests: LazyPool) -> None:
+    def _finished(self, number: int, future: Future[TimedResult], requests: LazyPool) -> None:
         step, then = self._steps[number]
         try:
             result = future.result()

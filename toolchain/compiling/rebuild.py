@@ -33,7 +33,7 @@ CODE, OF_CODE = "code", "ir"  # the code, and the IR of which PTX was made
 
 
 @dataclass(frozen=True)
-class Row:
+class RebuiltFile:
     """The result for one file of the bundle. `kind`: `code` (bytecode or PTX), `ir`, a target, `manifest` or `extra`;
     `what`: `source/symbol`, or empty.
 
@@ -54,7 +54,7 @@ class Verification:
     """The result for a bundle. `differences`: how this machine's tools and sources differ from the bundle's; if they
     do, mismatches are to be expected. `part`: only a part of the bundle was asked for."""
 
-    rows: Sequence[Row]
+    rows: Sequence[RebuiltFile]
     differences: Sequence[str]
     failures: Sequence[Failure]
     part: bool
@@ -181,7 +181,9 @@ def verify(
         ]
         if not part:
             rows.append(_compare_manifest(bundle, [made[row.name] for row in wanted if row.name in made], scratch))
-            rows += [Row(name, "extra", "", "extra", "the manifest does not list it") for name in unlisted(bundle)]
+            rows += [
+                RebuiltFile(name, "extra", "", "extra", "the manifest does not list it") for name in unlisted(bundle)
+            ]
     return Verification(rows, found, failures, part)
 
 
@@ -206,33 +208,33 @@ def _make(
     return made, failures
 
 
-def _compare(bundle: Bundle, wanted: Wanted, kind: str, ref: FileRef, made: Compiled | None) -> Row:
+def _compare(bundle: Bundle, wanted: Wanted, kind: str, ref: FileRef, made: Compiled | None) -> RebuiltFile:
     name = ref.path.relative_to(bundle.root).as_posix()
     if not ref.path.is_file():
-        return Row(name, kind, wanted.name, "missing", "the manifest lists it")
+        return RebuiltFile(name, kind, wanted.name, "missing", "the manifest lists it")
     try:
         bundle.read(ref)
     except BundleError as error:
-        return Row(name, kind, wanted.name, "damaged", f"changed after it was written: {error.args[0]}")
+        return RebuiltFile(name, kind, wanted.name, "damaged", f"changed after it was written: {error.args[0]}")
     if made is None:
         why = "did not compile here" if wanted.here else "this checkout has no such entry"
-        return Row(name, kind, wanted.name, "mismatch", why)
+        return RebuiltFile(name, kind, wanted.name, "mismatch", why)
     own = {CODE: made.artifact.payload, OF_CODE: made.artifact.ir}
     content = own[kind] if kind in own else made.cubins.get(kind)
     if content is None:
-        return Row(name, kind, wanted.name, "mismatch", f"this checkout has no target {kind}")
+        return RebuiltFile(name, kind, wanted.name, "mismatch", f"this checkout has no target {kind}")
     sha256 = hashlib.sha256(content).hexdigest()
     if sha256 != ref.sha256:
-        return Row(name, kind, wanted.name, "mismatch", f"made again, its sha256 is {sha256}")
-    return Row(name, kind, wanted.name, "match")
+        return RebuiltFile(name, kind, wanted.name, "mismatch", f"made again, its sha256 is {sha256}")
+    return RebuiltFile(name, kind, wanted.name, "match")
 
 
-def _compare_manifest(bundle: Bundle, made: Sequence[Compiled], scratch: str) -> Row:
+def _compare_manifest(bundle: Bundle, made: Sequence[Compiled], scratch: str) -> RebuiltFile:
     used = {name for entry in bundle.entries for name in entry.cubins}
     tools = tools_used((t for name, t in targets().items() if name in used), {e.form.kind for e in bundle.entries})
     again = write(Path(scratch) / "bundle", made, tools)
     if (again.root / MANIFEST).read_bytes() == (bundle.root / MANIFEST).read_bytes():
-        return Row(MANIFEST, "manifest", "", "match")
+        return RebuiltFile(MANIFEST, "manifest", "", "match")
     reasons: list[str] = []
     if again.tools != bundle.tools:
         reasons.append("tools")
@@ -252,7 +254,9 @@ def _compare_manifest(bundle: Bundle, made: Sequence[Compiled], scratch: str) ->
         if _name(entry) in ours and _hashes(ours[_name(entry)]) != hashes:
             reasons.append("sha256s of files")
             break
-    return Row(MANIFEST, "manifest", "", "mismatch", f"it differs in {'; '.join(reasons) or 'how it is written'}")
+    return RebuiltFile(
+        MANIFEST, "manifest", "", "mismatch", f"it differs in {'; '.join(reasons) or 'how it is written'}"
+    )
 
 
 def _signatures(bundle: Bundle) -> Any:

@@ -61,7 +61,7 @@ class Folders:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BuildPlan:
     """What to build. `llvm_version`: another LLVM than the stack's, as the canary tries."""
 
     stack: str
@@ -107,7 +107,7 @@ def prefixes() -> Path:
 
 
 def build(
-    plan: Plan, *, engine: Engine | None, sources: Path | None, packages: Path, on_line: Callable[[str], None]
+    plan: BuildPlan, *, engine: Engine | None, sources: Path | None, packages: Path, on_line: Callable[[str], None]
 ) -> Path:
     """Returns the plan's prefix, and builds it if it is not there. With `engine` None it builds on this machine.
 
@@ -129,7 +129,9 @@ def build(
     return prefix
 
 
-def _make(plan: Plan, folders: Folders, engine: Engine | None, built_in: str, on_line: Callable[[str], None]) -> None:
+def _make(
+    plan: BuildPlan, folders: Folders, engine: Engine | None, built_in: str, on_line: Callable[[str], None]
+) -> None:
     prefix = folders.prefix
     with tempfile.TemporaryDirectory(dir=prefixes(), prefix=".building-") as temporary:
         made = Path(temporary, "prefix")
@@ -198,7 +200,9 @@ def container(built_in: str, mounts: Mapping[Path, tuple[str, str]], environment
     return Container(built_in, mounts=mounts, environment=environment, network=True)
 
 
-def _in_container(engine: Engine, built_in: str, plan: Plan, folders: Folders, on_line: Callable[[str], None]) -> None:
+def _in_container(
+    engine: Engine, built_in: str, plan: BuildPlan, folders: Folders, on_line: Callable[[str], None]
+) -> None:
     mounts = {
         ROOT: (CHECKOUT, "ro"),
         folders.prefix: (PREFIX, "rw"),
@@ -232,7 +236,7 @@ def _check_sources(mirror: Path) -> None:
             )
 
 
-def _here(plan: Plan, folders: Folders, on_line: Callable[[str], None]) -> None:
+def _here(plan: BuildPlan, folders: Folders, on_line: Callable[[str], None]) -> None:
     command = [sys.executable, *plan.arguments(folders)]
     lines: list[str] = []
     # Compilers quote their sources, which need not be text.
@@ -273,7 +277,7 @@ def _main(args: argparse.Namespace) -> None:
     from .progress import Progress  # here: a GPU machine looks for native tools without rich
 
     start = time.monotonic()
-    plan = Plan(args.stack, args.llvm, only_llvm=args.only_llvm, without_nvptx=args.without_nvptx)
+    plan = BuildPlan(args.stack, args.llvm, only_llvm=args.only_llvm, without_nvptx=args.without_nvptx)
     log, packages = prefixes() / "build.log", args.packages or cache_dir() / "packages"
     progress = Progress(log)
     try:

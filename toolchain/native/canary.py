@@ -23,7 +23,7 @@ from ..files import write_whole
 from ..knobs import ROOT, cache_dir
 from ..pinned.manifest import REPAIR
 from ..pinned.stacks import stacks
-from .build import DoesNotBuildError, Plan, build
+from .build import BuildPlan, DoesNotBuildError, build
 from .engine import Engine
 from .images import images
 from .ptx import PTX_FEATURES
@@ -64,7 +64,7 @@ def provider(version: str) -> str:
 def try_llvm(stack: str, version: str, *, engine: Engine, sources: Path | None) -> Outcomes:
     """Build and lower with that LLVM. Raises ToolchainError only for what is not the LLVM's doing."""
     packages = cache_dir() / "packages"
-    plan = Plan(stack, provider(version), only_llvm=True, llvm_version=version)
+    plan = BuildPlan(stack, provider(version), only_llvm=True, llvm_version=version)
     found: dict[str, Outcome] = {}
     try:
         prefix = build(plan, engine=engine, sources=sources, packages=packages, on_line=lambda _: None)
@@ -82,7 +82,7 @@ def try_llvm(stack: str, version: str, *, engine: Engine, sources: Path | None) 
                 found[module.name] = Outcome(True)
             except ToolFailed as error:
                 found[module.name] = Outcome(False, _last_words(error))
-    whole = Plan(stack, plan.llvm, llvm_version=version)
+    whole = BuildPlan(stack, plan.llvm, llvm_version=version)
     try:
         build(whole, engine=engine, sources=sources, packages=packages, on_line=lambda _: None)
         found[CUDA_TILE] = Outcome(True)

@@ -65,7 +65,7 @@ class Image:
 
 
 @dataclass(frozen=True)
-class Made:
+class BuiltImage:
     """An image that was made: its docker-archive, its id, and how its packages differ from the lock, in words."""
 
     archive: Path
@@ -113,7 +113,7 @@ def cached(wanted: Image) -> Path:
     return cache_dir() / "images" / f"{wanted.name}-{key[:16]}.tar"
 
 
-def make(wanted: Image, output: Path, *, address: str | None = None) -> Made:
+def make(wanted: Image, output: Path, *, address: str | None = None) -> BuiltImage:
     """Make an image and write its docker-archive to `output`. `address`: of the Debian mirror, by default this
     machine's. Raises ToolchainError; `output` is whole or not there."""
     if not shutil.which("mmdebstrap"):
@@ -141,7 +141,7 @@ def make(wanted: Image, output: Path, *, address: str | None = None) -> Made:
         archive = folder / "image.tar"
         digest = docker_archive.write(layer, archive, tag=wanted.tag, epoch=wanted.epoch, labels=labels)
         archive.replace(output)
-    return Made(output, digest, packages, drift)
+    return BuiltImage(output, digest, packages, drift)
 
 
 def _take_locked(wanted: Image, kept: Path, debs: Path) -> None:
@@ -247,7 +247,7 @@ def source_versions(packages: Sequence[Package], source: str) -> set[str]:
     return {package.source[1] for package in packages if package.source[0] == source}
 
 
-def save(name: str, made: Made) -> None:
+def save(name: str, made: BuiltImage) -> None:
     """Write the digest, the pinned versions and the packages of the image that was made into images.toml and
     packages.lock."""
     text, known = IMAGES.read_text(), images()

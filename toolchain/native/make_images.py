@@ -15,7 +15,7 @@ from ..files import write_whole
 from ..knobs import cache_dir
 from ..pinned.manifest import REPAIR
 from .engine import Engine
-from .images import Image, Made, cached, image, images, make, save
+from .images import BuiltImage, Image, cached, image, images, make, save
 
 
 def present(engine: Engine, wanted: Image) -> str | None:
@@ -48,7 +48,7 @@ def ensure(engine: Engine, wanted: Image) -> str:
     return digest
 
 
-def report(wanted: Image, made: Made) -> None:
+def report(wanted: Image, made: BuiltImage) -> None:
     """Say what was made, and on standard error how it is not what is locked."""
     print(f"{wanted.name}: {made.digest} ({len(made.packages)} packages)", flush=True)
     if made.drift:

@@ -37,7 +37,7 @@ class Checkout:
 
 
 @dataclass(frozen=True)
-class Row:
+class CheckedFile:
     """A file as a check found it. `expected`, `found`: sha256 in hex, empty for an unlisted and for a missing file."""
 
     name: str
@@ -194,7 +194,7 @@ def _subjects(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
-def check(made: Mapping[str, Any], folder: Path) -> list[Row]:
+def check(made: Mapping[str, Any], folder: Path) -> list[CheckedFile]:
     """Each subject of a statement (see `parse`) and each file of a folder, held against each other.
 
     Raises BundleError if there is no such folder.
@@ -202,11 +202,11 @@ def check(made: Mapping[str, Any], folder: Path) -> list[Row]:
     if not folder.is_dir():
         raise BundleError(f"{folder}: there is no such folder")
     expected, found = _subjects(made["subject"]), hashes(folder)
-    rows: list[Row] = []
+    rows: list[CheckedFile] = []
     for name in sorted({*expected, *found}):
         wanted, had = expected.get(name, ""), found.get(name, "")
         status: Status = (
             "unlisted" if not wanted else "missing" if not had else "match" if wanted == had else "mismatch"
         )
-        rows.append(Row(name, status, wanted, had))
+        rows.append(CheckedFile(name, status, wanted, had))
     return rows

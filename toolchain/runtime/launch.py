@@ -38,7 +38,7 @@ class Launcher:
         self.bundle, self.source, self.executor, self.borrows = bundle, source, executor, borrows
         self.target = target or executor.target
         self.borrowed: set[str] = set()
-        self._plans: dict[tuple[object, ...], Plan] = {}
+        self._plans: dict[tuple[object, ...], LaunchPlan] = {}
 
     def __call__(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> None:
         """Launches `op`; outputs are passed as arguments too. Raises LaunchError, or BundleError if no entry fits."""
@@ -68,11 +68,11 @@ class Launcher:
         own = self.bundle.entries_of(self.source, op, dtype)
         return self.source if any(entry.spec.runs_on(self.target) for entry in own) else self.borrows
 
-    def _plan(self, op: str, dtype: str, args: Args) -> Plan:
+    def _plan(self, op: str, dtype: str, args: Args) -> LaunchPlan:
         entry = self.select(op, dtype, **args)
         if entry.spec.source != self.source:
             self.borrowed.add(op)
-        return Plan(self.executor, self.bundle, entry, args)
+        return LaunchPlan(self.executor, self.bundle, entry, args)
 
 
 class EntryLauncher:
@@ -80,7 +80,7 @@ class EntryLauncher:
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
-        self._plans: dict[tuple[object, ...], Plan] = {}
+        self._plans: dict[tuple[object, ...], LaunchPlan] = {}
 
     def __call__(self, bundle: Bundle, entry: BundleEntry, args: Args) -> None:
         """Checks the arguments against the entry and launches it. Raises LaunchError."""
@@ -89,18 +89,18 @@ class EntryLauncher:
         key = (id(bundle), entry.spec.source, entry.spec.symbol, *args, *kinds)
         plan = self._plans.get(key)
         if plan is None:
-            plan = _remember(self._plans, key, Plan(self.executor, bundle, entry, args))
+            plan = _remember(self._plans, key, LaunchPlan(self.executor, bundle, entry, args))
         plan.launch(args)
 
 
-def _remember(plans: dict[tuple[object, ...], Plan], key: tuple[object, ...], plan: Plan) -> Plan:
+def _remember(plans: dict[tuple[object, ...], LaunchPlan], key: tuple[object, ...], plan: LaunchPlan) -> LaunchPlan:
     if len(plans) >= _PLANS_MAX:
         plans.clear()
     plans[key] = plan
     return plan
 
 
-class Plan:
+class LaunchPlan:
     """An entry that was checked against arguments of certain layouts, and can be launched with any such arguments."""
 
     def __init__(self, executor: Executor, bundle: Bundle, entry: BundleEntry, args: Args) -> None:

@@ -22,7 +22,7 @@ import pytest
 
 from conformance.cases import CASES, Case
 from conformance.inputs import Inputs, make_inputs
-from conformance.result import Row
+from conformance.result import CellResult
 from conformance.run import Cell, Expected, attempt, check_op, references
 from conformance.smallest import cost, layouts
 from kernels_mlir import SOURCE
@@ -125,7 +125,7 @@ class Kernels:
             self.made[spec.symbol] = bundle.write(self.folder / spec.symbol, compiled, {})
         return self.made[spec.symbol]
 
-    def row(self, spec: EntrySpec, case: Case) -> Row:
+    def row(self, spec: EntrySpec, case: Case) -> CellResult:
         inputs, expected = drawn(CASES.index(case), spec.dtype)
         launcher = Launcher(self.bundle(spec), SOURCE.name, cpu())
         cell = Cell(case.op, SOURCE.name, spec.dtype, cpu())

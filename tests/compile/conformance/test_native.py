@@ -15,7 +15,7 @@ import pytest
 
 from conformance.cases import CASES, Case
 from conformance.native import ABSENT, MODULO, native_checks
-from conformance.result import Row
+from conformance.result import CellResult
 from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.targets import BYTECODE
@@ -132,7 +132,7 @@ def rows(
     cases: Sequence[Case] = CASE,
     *,
     full: bool = True,
-) -> list[Row]:
+) -> list[CellResult]:
     with native_checks(
         bundle, native, lambda: open_executor("cpu"), cases, sources=sources, dtypes=[dtype], seed=1, full=full
     ) as checks:
@@ -177,7 +177,7 @@ def test_entries_that_were_checked_and_entries_that_were_not_are_two_rows(bundle
     assert found[1].detail.startswith("1 entries, the first gelu_1024_bf16: ")
 
 
-def statuses(found: list[Row], shape: str) -> set[str]:
+def statuses(found: list[CellResult], shape: str) -> set[str]:
     return {row.status for row in found if row.shape.startswith(shape)}
 
 

@@ -14,7 +14,7 @@ from toolchain.bundles.bundle import Bundle
 from toolchain.contract.entries import Tables
 from toolchain.knobs import ROOT
 from tune.catalogue import Catalogue
-from tune.measured import FILE, OWN, Launched, Measured, Row
+from tune.measured import FILE, OWN, EntryMeasurement, Launched, Measured
 from tune.worker import Machine, Outcome
 
 pytestmark = pytest.mark.needs("toolchain")
@@ -105,7 +105,7 @@ def test_times_of_what_was_compiled_are_applied_and_of_nothing_else(
     measured = Measured(folder / FILE, "sm_90", Machine("cuda", "H200", "sm_90", "580.1"), "2026-01-02")
     for symbol, us in ((OWN, 9.0), (candidate.spec.symbol, 4.0)):
         file = launched.file("py", "gelu", "bf16", symbol)
-        measured.add(Row.of("py", contest, symbol, contest.shapes[0], file, Outcome("ok", us=us)))
+        measured.add(EntryMeasurement.of("py", contest, symbol, contest.shapes[0], file, Outcome("ok", us=us)))
 
     said = call("tilestack", *keep)
     assert f"gelu bf16 trial (py), 1 variants: {candidate.spec.symbol} 4 us, own 9\nwrote" in said

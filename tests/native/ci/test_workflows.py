@@ -49,7 +49,7 @@ FEW_TESTS = "-p no:lint-beside-tests-runner -k test_a_name_is_a_cell_and_back"
 
 
 @dataclass(frozen=True)
-class Site:
+class CleanClone:
     """A clone in a container. `home` keeps downloads from step to step."""
 
     engine: Engine
@@ -71,12 +71,12 @@ class Site:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
+def site(tmp_path: Path) -> CleanClone:
     clone, home = tmp_path / "clone", tmp_path / "home"
     home.mkdir()
     subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(clone)], check=True)
     engine = Engine.find()
-    return Site(engine, ensure(engine, image("llvm-22")), clone, home)
+    return CleanClone(engine, ensure(engine, image("llvm-22")), clone, home)
 
 
 def expressions(planned: Mapping[str, Any]) -> dict[str, str]:
@@ -109,7 +109,7 @@ def environment(script: Script, workflow: Mapping[str, Any], known: Mapping[str,
 
 @pytest.mark.needs("engine", "llvm-images")
 @pytest.mark.long("3 minutes; tests/unit/ci/test_workflows.py checks every command line")
-def test_the_scripts_of_every_workflow_run_in_a_clean_container(site: Site) -> None:
+def test_the_scripts_of_every_workflow_run_in_a_clean_container(site: CleanClone) -> None:
     matrix = Matrix.load()
     planned = plan(matrix, matrix.events["pull_request"], None).to_json()["jobs"]
     known = expressions(planned)

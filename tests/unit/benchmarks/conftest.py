@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from benchmarks.report.result import Results, Row
+from benchmarks.report.result import BenchmarkRow, Results
 from tests.unit.cute_runtime.conftest import gpu
 
 __all__ = ["gpu"]  # a fixture
 
-MakeRow = Callable[..., Row]
+MakeRow = Callable[..., BenchmarkRow]
 
 
 @pytest.fixture
 def row() -> MakeRow:
     """A right row; keyword arguments change it."""
 
-    def make(**changes: Any) -> Row:
+    def make(**changes: Any) -> BenchmarkRow:
         fields: dict[str, Any] = {
             "group": "ops", "case": "linear M=8", "source": "mlir", "dtype": "bf16", "shape": "M=8", "dims": {"M": 8},
             "status": "ok", "entry": "linear_bf16", "ours_ms": 1.0, "ours_low": 0.9, "ours_high": 1.1,
@@ -27,7 +27,7 @@ def row() -> MakeRow:
             "ratio": 1.5, "ratio_low": 1.4, "ratio_high": 1.6, "best": True, "floor_ms": 0.5, "bound": "memory",
             "nbytes": 1000, "flops": 4000, "samples": 30,
         }  # fmt: skip
-        return Row(**{**fields, **changes})
+        return BenchmarkRow(**{**fields, **changes})
 
     return make
 

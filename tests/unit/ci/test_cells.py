@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ci.cells import Again, Cell, failed, grouped
-from conformance.result import Results, Row, Status
+from ci.cells import Cell, RerunOptions, failed, grouped
+from conformance.result import CellResult, Results, Status
 from tilestack.__main__ import parser
 from toolchain.errors import UsageError
 
@@ -32,7 +32,7 @@ def test_a_name_that_is_wrong_says_which_part(name: str, said: str) -> None:
     assert said in str(raised.value)
 
 
-def commands(again: Again, *names: str) -> Sequence[Sequence[str]]:
+def commands(again: RerunOptions, *names: str) -> Sequence[Sequence[str]]:
     return again.commands([Cell.parse(name) for name in names])
 
 
@@ -41,13 +41,13 @@ def words(command: Sequence[str]) -> Sequence[str]:
 
 
 def test_a_cell_is_compiled_and_run() -> None:
-    compiled, run = commands(Again(seed=7), "gelu-mlir-bf16-sm_90")
+    compiled, run = commands(RerunOptions(seed=7), "gelu-mlir-bf16-sm_90")
     assert " ".join(words(compiled)).startswith("compile --target sm_90 --source mlir --dtype bf16 --op gelu --force")
     assert " ".join(words(run)).endswith("--executor cuda --source mlir --dtype bf16 --op gelu --seed 7")
 
 
 def test_cells_that_share_a_bundle_are_compiled_and_run_by_the_same_words() -> None:
-    compiled, run = commands(Again(full=True), "gelu-py-f32-cpu", "forward-py-f32-cpu")
+    compiled, run = commands(RerunOptions(full=True), "gelu-py-f32-cpu", "forward-py-f32-cpu")
     assert " ".join(words(compiled)).startswith(
         "compile --no-targets --source py --dtype f32 --op gelu --op forward --force"
     )
@@ -58,14 +58,14 @@ def test_cells_that_share_a_bundle_are_compiled_and_run_by_the_same_words() -> N
 
 def test_a_bundle_that_is_there_is_not_compiled() -> None:
     ((*_, executor, _, _, _, _, _, _, _, _),) = commands(
-        Again(bundle=Path("b"), executor="cuda:1"), "gelu-py-f32-sm_90"
+        RerunOptions(bundle=Path("b"), executor="cuda:1"), "gelu-py-f32-sm_90"
     )
     assert executor == "cuda:1"
 
 
 @pytest.mark.parametrize("name", ["gelu-mlir-bf16-sm_90", "forward-py-f32-cpu"])
 def test_the_command_line_takes_the_commands(name: str) -> None:
-    for command in commands(Again(full=True), name):
+    for command in commands(RerunOptions(full=True), name):
         parser().parse_args(words(command))
 
 
@@ -75,7 +75,7 @@ def test_cells_of_one_bundle_share_a_command() -> None:
 
 
 def results(path: Path, *outcomes: tuple[str, Status]) -> Path:
-    rows = [Row(name, *_fields(name), "cpu", "N=1", status) for name, status in outcomes]
+    rows = [CellResult(name, *_fields(name), "cpu", "N=1", status) for name, status in outcomes]
     path.write_text(Results({"seed": "3"}, rows).to_json())
     return path
 

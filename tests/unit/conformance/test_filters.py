@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.filters import EVERYTHING, Shape, failed_rows, parse
-from conformance.result import Results, Row
+from conformance.result import CellResult, Results
 from toolchain.errors import UsageError
 
 CELL = "linear-py-bf16-cpu"
@@ -48,7 +48,7 @@ def test_an_empty_shape_is_refused() -> None:
 
 
 def test_rows_that_failed() -> None:
-    row = Row(CELL, "py", "linear", "bf16", "cpu", "cpu interpreter", "M=7 N=65 sm_90", "failed")
+    row = CellResult(CELL, "py", "linear", "bf16", "cpu", "cpu interpreter", "M=7 N=65 sm_90", "failed")
     rows = [row, replace(row, shape="M=8", status="passed"), replace(row, shape="M=9", status="error")]
     failed = failed_rows(Results({}, rows))
     assert failed == {(CELL, "M=7 N=65 sm_90"), (CELL, "M=9")}

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from conformance.cases import Case
-from conformance.jobs import Job, Plan, Site, run_here, run_in_processes
+from conformance.jobs import Job, JobContext, WorkerSetup, run_here, run_in_processes
 from conformance.journal import Journal
-from conformance.result import Row
+from conformance.result import CellResult
 from conformance.run import Cell
 from conformance.smallest import op_jobs
 from toolchain.bundles.bundle import Bundle, write
@@ -33,7 +33,7 @@ class Dies:
     def __reduce__(self) -> tuple[object, tuple[int]]:
         return os._exit, (3,)
 
-    def __call__(self, site: Site) -> Iterator[Row]:
+    def __call__(self, site: JobContext) -> Iterator[CellResult]:
         raise AssertionError(site)
 
 
@@ -52,9 +52,9 @@ def journal(tmp_path: Path) -> Journal:
 def test_processes_give_the_rows_of_one(bundle: Bundle, journal: Journal) -> None:
     """With an empty bundle, so that each row is an error that names its case."""
     jobs = dict(enumerate(op_jobs(CASES, ["f32", "bf16"], None)))
-    here = dict(run_here(jobs, Site(bundle, CpuExecutor(), ["mlir", "py"], 7, nullcontext()), journal))
+    here = dict(run_here(jobs, JobContext(bundle, CpuExecutor(), ["mlir", "py"], 7, nullcontext()), journal))
     assert {number: len(rows) for number, rows in here.items()} == dict.fromkeys(range(6), 2)
-    apart = dict(run_in_processes(jobs, Plan(bundle.root, "cpu", ["mlir", "py"], 7, journal, "apart"), 2))
+    apart = dict(run_in_processes(jobs, WorkerSetup(bundle.root, "cpu", ["mlir", "py"], 7, journal, "apart"), 2))
     assert apart == here
     record = journal.read()
     assert record is not None
@@ -71,18 +71,18 @@ def test_what_starts_up_once_is_not_in_the_time_of_the_first_row(bundle: Bundle,
             super().warm_up()
             done.append("warmed up")
 
-    def rows(_: Site) -> Iterator[Row]:
+    def rows(_: JobContext) -> Iterator[CellResult]:
         assert "toolchain.tileir.interpreter" in sys.modules
         done.append("run")
         return iter(())
 
-    site = Site(bundle, Watched(), ["mlir"], 1, nullcontext())
+    site = JobContext(bundle, Watched(), ["mlir"], 1, nullcontext())
     list(run_here({0: Job(1, rows, "gelu", "", ("f32",))}, site, journal))
     assert done == ["warmed up", "run"]
 
 
 def test_a_process_that_dies_is_an_error_that_says_what_to_do(bundle: Bundle, journal: Journal) -> None:
-    plan = Plan(bundle.root, "cpu", ["mlir"], 1, journal, "cpu")
+    plan = WorkerSetup(bundle.root, "cpu", ["mlir"], 1, journal, "cpu")
     with pytest.raises(ConformanceError, match="ended without an answer") as caught:
         list(run_in_processes({0: Job(1, Dies(), "gelu", "", ("f32",))}, plan, 1))
     assert "--jobs 1" in str(caught.value)
@@ -90,7 +90,7 @@ def test_a_process_that_dies_is_an_error_that_says_what_to_do(bundle: Bundle, jo
 
 def test_no_process_is_left_behind(bundle: Bundle, journal: Journal) -> None:
     jobs = dict(enumerate(op_jobs(CASES, ["f32"], None)))
-    with closing(run_in_processes(jobs, Plan(bundle.root, "cpu", ["mlir"], 7, journal, "cpu"), 2)) as rows:
+    with closing(run_in_processes(jobs, WorkerSetup(bundle.root, "cpu", ["mlir"], 7, journal, "cpu"), 2)) as rows:
         next(rows)
         begun = [process.pid for process in multiprocessing.active_children()]
         assert begun
@@ -100,7 +100,7 @@ def test_no_process_is_left_behind(bundle: Bundle, journal: Journal) -> None:
 def test_a_row_names_what_it_launched(bundle: Bundle, journal: Journal) -> None:
     one, two = (Loaded("mlir", name, "cpu", name * 2) for name in ("a", "b"))
 
-    def rows(site: Site) -> Iterator[Row]:
+    def rows(site: JobContext) -> Iterator[CellResult]:
         for launched in ([one], [two, one], []):
             site.executor.ran.update(launched)
             yield Cell("gelu", "mlir", "f32", site.executor).row("M=1", status="passed")
@@ -108,7 +108,7 @@ def test_a_row_names_what_it_launched(bundle: Bundle, journal: Journal) -> None:
     executor = CpuExecutor()
     executor.ran.add(Loaded("mlir", "before", "cpu", ""))
     ((_, found),) = run_here(
-        {0: Job(1, rows, "gelu", "", ("f32",))}, Site(bundle, executor, ["mlir"], 1, nullcontext()), journal
+        {0: Job(1, rows, "gelu", "", ("f32",))}, JobContext(bundle, executor, ["mlir"], 1, nullcontext()), journal
     )
     assert [row.entries for row in found] == [("a",), ("a", "b"), ()]
     record = journal.read()

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from conformance.journal import Journal, Record, check_same
-from conformance.result import Row
+from conformance.result import CellResult
 from toolchain.errors import UsageError
 from toolchain.runtime.executor import Loaded
 
-ROW = Row("gelu-py-f32-cpu", "py", "gelu", "f32", "cpu", "cpu interpreter", "M=1", "passed", 0.1, 0.2)
+ROW = CellResult("gelu-py-f32-cpu", "py", "gelu", "f32", "cpu", "cpu interpreter", "M=1", "passed", 0.1, 0.2)
 RUN = {"bundle": "12ab", "seed": "1"}
 
 

@@ -12,10 +12,10 @@ from conformance import coverage
 from conformance.cases import CASES
 from conformance.coverage import Suite
 from conformance.filters import EVERYTHING, parse
-from conformance.jobs import Job, Site
+from conformance.jobs import Job, JobContext
 from conformance.journal import Journal
 from conformance.matrix import run_matrix
-from conformance.result import Results, Row
+from conformance.result import CellResult, Results
 from conformance.run import Cell
 from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.command import Terminated
@@ -40,8 +40,8 @@ class Three:
         assert kind == "cpu"
         return [Job(1, self._rows(name), "three", name, ("f32",)) for name in "abc" if "f32" in dtypes]
 
-    def _rows(self, name: str) -> Callable[[Site], Iterator[Row]]:
-        def rows(site: Site) -> Iterator[Row]:
+    def _rows(self, name: str) -> Callable[[JobContext], Iterator[CellResult]]:
+        def rows(site: JobContext) -> Iterator[CellResult]:
             cell = Cell("three", "mlir", "f32", site.executor)
             self.ran.append(name)
             yield cell.row(f"{name} 1", status="failed" if name == self.fails else "passed", error=1 / 3, bound=0.5)

@@ -13,14 +13,14 @@ import pytest
 from benchmarks.report import result as times
 from conformance import origin
 from conformance.origin import Origin
-from conformance.result import Results, Row
+from conformance.result import CellResult, Results
 from toolchain.bundles.bundle import write
 from toolchain.knobs import ROOT
 from toolchain.runtime import CpuExecutor
 from toolchain.runtime.executor import Loaded
 
-ROW = Row("gelu-py-f32-cpu", "py", "gelu", "f32", "cpu", "cpu interpreter", "M=1", "passed", 0.1, 0.2,
-          worst="out[0] is 1, wants 1.1", time_us=3.0, entries=("gelu_f32",))  # fmt: skip
+ROW = CellResult("gelu-py-f32-cpu", "py", "gelu", "f32", "cpu", "cpu interpreter", "M=1", "passed", 0.1, 0.2,
+                 worst="out[0] is 1, wants 1.1", time_us=3.0, entries=("gelu_f32",))  # fmt: skip
 GPU = {"executor": "cuda:0 NVIDIA H200 sm_90", "kind": "cuda", "gpu": "NVIDIA H200", "address": "00000000:0F:00.0",
        "target": "sm_90", "sms": 132, "driver": "580.159.04", "before": {"sm_clock_mhz": "1980"},
        "after": {}}  # fmt: skip
@@ -40,9 +40,11 @@ def made(tmp_path: Path) -> Origin:
     return replace(found, devices=(*found.devices, GPU)).with_kernels(kernels)
 
 
-def time(**changes: Any) -> times.Row:
-    row = times.Row("ops", "gelu M=8", "py", "bf16", "M=8", {"M": 8}, "ok", ours_ms=1.0, ours_low=0.9, ours_high=1.1,
-                    ours_error={"worst": 0.5}, gpu_before={"sm_clock_mhz": "1980"}, peer_ms=2.0)  # fmt: skip
+def time(**changes: Any) -> times.BenchmarkRow:
+    row = times.BenchmarkRow(
+        "ops", "gelu M=8", "py", "bf16", "M=8", {"M": 8}, "ok", ours_ms=1.0, ours_low=0.9, ours_high=1.1,
+        ours_error={"worst": 0.5}, gpu_before={"sm_clock_mhz": "1980"}, peer_ms=2.0,
+    )  # fmt: skip
     return replace(row, **changes)
 
 

@@ -14,10 +14,10 @@ import pytest
 
 from conformance import matrix
 from conformance.coverage import Suite
-from conformance.jobs import Job, Plan, Site, run_in_processes
+from conformance.jobs import Job, JobContext, WorkerSetup, run_in_processes
 from conformance.journal import Journal
 from conformance.matrix import run_matrix
-from conformance.result import Results, Row
+from conformance.result import CellResult, Results
 from conformance.retries import TABLE, DeviceLost, Rows, declared, load, retries, with_retries
 from conformance.run import Cell, attempt
 from toolchain.bundles.bundle import Compiled, write
@@ -47,7 +47,7 @@ class Breaks:
     code: int = ECC
     first: str = "passed"
 
-    def __call__(self, site: Site) -> Iterator[Row]:
+    def __call__(self, site: JobContext) -> Iterator[CellResult]:
         cell = Cell("gelu", "mlir", "f32", site.executor)
         tries = len(list(self.folder.iterdir()))
         yield cell.row("first", status="passed" if tries else self.first, detail=f"try {tries}")  # type: ignore[arg-type]
@@ -169,7 +169,7 @@ def test_only_what_is_left_is_run_again() -> None:
 
 @dataclass(frozen=True)
 class Hangs:
-    def __call__(self, _: Site) -> Iterator[Row]:
+    def __call__(self, _: JobContext) -> Iterator[CellResult]:
         time.sleep(60)
         return iter(())
 
@@ -178,7 +178,7 @@ def test_processes_that_give_no_answer_are_ended(tmp_path: Path) -> None:
     bundle, journal = write(tmp_path / "bundle", [], {}), Journal(tmp_path / "journal.jsonl")
     journal.start({})
     jobs = {number: Job(1, Hangs(), "gelu", "", ("f32",)) for number in (3, 4)}
-    plan = Plan(bundle.root, "cpu", ["mlir"], 1, journal, "cpu", silent_s=0.3)
+    plan = WorkerSetup(bundle.root, "cpu", ["mlir"], 1, journal, "cpu", silent_s=0.3)
     with pytest.raises(DeviceLost, match=r"no job ended in 0\.3 s") as caught:
         list(run_in_processes(jobs, plan, 1))
     assert caught.value.jobs == [3]

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.cases import Case
 from conformance.inputs import Inputs, make_inputs
-from conformance.result import Row
+from conformance.result import CellResult
 from conformance.run import check_op, launchers, references, run_ops, upload
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
 from toolchain.contract.artifact import tile_ir
@@ -82,7 +82,7 @@ def test_a_target_without_a_fitting_entry_has_a_row_that_says_so(cpu: CpuExecuto
     assert "no entry fits" in rows[f"{CASE.shape} sm_90"].detail
 
 
-def run_rows(found: Bundle, cpu: CpuExecutor) -> list[Row]:
+def run_rows(found: Bundle, cpu: CpuExecutor) -> list[CellResult]:
     return list(run_ops(found, cpu, [CASE], sources=["py"], dtypes=["f32"], seed=1))
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpt.config import PRESETS, GPTConfig
-from gpt.plan import Plan
+from gpt.plan import ModelPlan
 from toolchain.contract.entries import committed
 
 GPT2, MEDIUM, XL = PRESETS["gpt2"], PRESETS["medium"], PRESETS["xl"]
@@ -14,8 +14,8 @@ POLICY = committed().policies["sm_90"]
 PORTABLE = committed().policies["default"]
 
 
-def plan(config: GPTConfig = GPT2, storage: str = "bf16", *, folded: bool = True) -> Plan:
-    return Plan(config, storage, folded, SMS, POLICY)
+def plan(config: GPTConfig = GPT2, storage: str = "bf16", *, folded: bool = True) -> ModelPlan:
+    return ModelPlan(config, storage, folded, SMS, POLICY)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_the_longest_product_is_in_parts_of_few_rows(config: GPTConfig, storage:
 
 
 def test_without_kernels_that_read_a_panel_at_once_parts_are_of_two_to_64_rows() -> None:
-    portable = Plan(GPT2, "bf16", folded=False, sms=SMS, policy=PORTABLE)
+    portable = ModelPlan(GPT2, "bf16", folded=False, sms=SMS, policy=PORTABLE)
     assert [rows for rows in range(1, 300) if portable.parts(rows)] == list(range(2, 65))
     assert portable.squares(1024) == (0, 0) and not portable.folds_all(1024)
 

@@ -12,7 +12,7 @@ from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.entry import EntrySpec
 from tune.catalogue import Candidate, Catalogue, Contest
-from tune.measured import OWN, Launched, Measured, Row
+from tune.measured import OWN, EntryMeasurement, Launched, Measured
 from tune.spaces import Spaces, load_spaces, shape_name
 from tune.worker import Machine, Outcome
 
@@ -117,7 +117,7 @@ def fill(tmp_path: Path, launched: Launched) -> Fill:
                     continue
                 outcome = Outcome(value) if isinstance(value, str) else Outcome("ok", us=value, entry=symbol)
                 file = launched.file("py", contest.op, contest.dtype, symbol)
-                measured.add(Row.of("py", contest, symbol, dims, file, outcome))
+                measured.add(EntryMeasurement.of("py", contest, symbol, dims, file, outcome))
         return measured
 
     return run

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Self, TextIO
 
-from conformance.result import Row
+from conformance.result import CellResult
 from toolchain import knobs
 
 EVERY_S = 10.0
@@ -69,7 +69,9 @@ class Show:
         if self.status:
             self.status("")
 
-    def __call__(self, rows: Sequence[Row], done: float, total: float, jobs: tuple[int, int], part: str = "") -> None:
+    def __call__(
+        self, rows: Sequence[CellResult], done: float, total: float, jobs: tuple[int, int], part: str = ""
+    ) -> None:
         """`done` of `total` of a part's work is done, in any unit; `jobs`: how many of how many have ended."""
         if not done:  # the part begins; another one's pace says nothing of it
             self._began, self._part = self.now(), part

@@ -10,6 +10,7 @@ from .banks import Conflicts
 from .findings import (
     Deadlock,
     DivergentBarrier,
+    FaultLocation,
     Finding,
     Misaligned,
     MissingFence,
@@ -17,7 +18,6 @@ from .findings import (
     NoSemantics,
     OutOfBounds,
     Race,
-    Site,
     Undefined,
     Uninitialised,
 )
@@ -27,6 +27,7 @@ __all__ = [
     "Conflicts",
     "Deadlock",
     "DivergentBarrier",
+    "FaultLocation",
     "Finding",
     "Misaligned",
     "MissingFence",
@@ -35,7 +36,6 @@ __all__ = [
     "OutOfBounds",
     "Race",
     "Report",
-    "Site",
     "TensorMap",
     "Undefined",
     "Uninitialised",

@@ -70,7 +70,7 @@ def moved(value: SSAValue) -> bool:
 
 
 @dataclass(frozen=True)
-class Row:
+class InstructionRule:
     """`run`: what the instruction does. `aligned`: all threads of the warp do it together; `full`: and there must be
     32. `late`: as many operands as there are results may be without their values yet."""
 

@@ -8,7 +8,7 @@ from ...errors import SanitizerError, SourceError
 
 
 @dataclass(frozen=True)
-class Site:
+class FaultLocation:
     """Where a kernel goes wrong. `location`: file:line in Python, or empty. `thread`: in the block, or None for all of
     a warp."""
 
@@ -29,7 +29,7 @@ class Finding(SanitizerError):
 
     hint_text: str | None = None
 
-    def __init__(self, site: Site, message: str, *, tensor: str = "", address: int | None = None) -> None:
+    def __init__(self, site: FaultLocation, message: str, *, tensor: str = "", address: int | None = None) -> None:
         self.site, self.what, self.tensor, self.address = site, message, tensor, address
         super().__init__(f"{site}: {message}", hint=self.hint_text)
 

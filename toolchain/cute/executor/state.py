@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 from ..nvvm.location import place
 from . import banks
 from .clocks import Clock, Clocks
-from .findings import Finding, MissingWait, Site, Uninitialised
+from .findings import FaultLocation, Finding, MissingWait, Uninitialised
 from .memory import GlobalMemory, Region
 from .shadow import Access
 
@@ -151,7 +151,7 @@ class Warp:
         """Raises a finding at the operation that the warp is at."""
         thread = None if lane is None else int(self.threads[lane])
         step, block = self.step, self.block
-        raise kind(Site(block.kernel, step.name, step.location, block.place, thread), message, **where)
+        raise kind(FaultLocation(block.kernel, step.name, step.location, block.place, thread), message, **where)
 
     def check_registers(self, step: Step) -> None:
         """Raises a finding if an operand has no value yet."""

@@ -8,12 +8,12 @@ from xdsl.ir import Operation
 from xdsl.irdl import ParsePropInAttrDict, irdl_op_definition
 
 from . import sm80, sm90, sm100
-from .row import ArchOp, Row
+from .row import ArchOp, PtxForm
 
-ROWS: dict[str, Row] = {**sm80.ROWS, **sm90.ROWS, **sm100.ROWS}
+ROWS: dict[str, PtxForm] = {**sm80.ROWS, **sm90.ROWS, **sm100.ROWS}
 
 
-def _define(name: str, row: Row) -> type[Operation]:
+def _define(name: str, row: PtxForm) -> type[Operation]:
     label = "".join(part.capitalize() for part in name.replace(".", "_").split("_")) + "Op"
     said: dict[str, Any] = {
         "name": f"cute_nvgpu.arch.{name}", "__module__": __name__, "__annotations__": {"ROW": ClassVar[Any]},

@@ -33,7 +33,7 @@ KINDS = {"r": "i32 or !llvm.ptr<3>", "l": "i64 or !llvm.ptr", "f": "f32"}
 class ArchOp(IRDLOperation):
     """An instruction. `atom`: which one of a family; `n`: a number that the instruction has written in it."""
 
-    ROW: ClassVar[Row]
+    ROW: ClassVar[PtxForm]
     args = var_operand_def()
     res = var_result_def()
     atom = opt_prop_def(StringAttr)
@@ -119,7 +119,7 @@ def said(numbers: Container[int]) -> str:
 
 
 @dataclass(frozen=True)
-class Row:
+class PtxForm:
     """`asm`: the PTX of an operation. `does`, `operands`: for the reference and for errors; brackets stand for what may
     be left out. `targets`: of the first GPU that has it, and `family`: only these targets, which end in `a`, have it.
     `numbers`: those that `n` may be. `atoms`: the forms of the instruction, if it has few. `memory`: no other access to

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import f32, i32
 
-from .row import ArchOp, Asm, Row, braces, fixed
+from .row import ArchOp, Asm, PtxForm, braces, fixed
 
 BLACKWELL = ("sm_100a", "sm_103a", "sm_110a")
 GROUPS = ("single", "pair")  # blocks that work together
@@ -73,69 +73,69 @@ def _copy(op: ArchOp) -> Asm:
     return f"tcgen05.cp.cta_group::1.{op.atom_name} [$0], $1;", "r,l"
 
 
-ROWS: dict[str, Row] = {
-    "tmem.alloc": Row(
+ROWS: dict[str, PtxForm] = {
+    "tmem.alloc": PtxForm(
         lambda op: (f"tcgen05.alloc.{_group(op)}.sync.aligned.shared::cta.b32 [$0], {op.number};", "r"),
         "Allocates `n` columns of TMEM and writes their address to shared memory; for a whole warp. It waits until "
         "there are so many.", "where the address goes", family=BLACKWELL, numbers=COLUMNS, atoms=GROUPS,
     ),
-    "tmem.dealloc": Row(
+    "tmem.dealloc": PtxForm(
         lambda op: (f"tcgen05.dealloc.{_group(op)}.sync.aligned.b32 $0, {op.number};", "r"),
         "Gives `n` columns of TMEM back; for a whole warp, before the kernel ends.", "address",
         family=BLACKWELL, numbers=COLUMNS, atoms=GROUPS,
     ),
-    "tmem.relinquish": Row(
+    "tmem.relinquish": PtxForm(
         lambda op: (f"tcgen05.relinquish_alloc_permit.{_group(op)}.sync.aligned;", ""),
         "Says that the block allocates no more.", family=BLACKWELL, atoms=GROUPS,
     ),
-    "tmem.load": Row(
+    "tmem.load": PtxForm(
         _load, "Reads TMEM into a warp's registers: `32x32b.x8` is 8 columns of the warp's 32 lanes.",
         "address -> registers (i32 or f32)", family=BLACKWELL, atoms=MOVES,
     ),
-    "tmem.store": Row(
+    "tmem.store": PtxForm(
         _store, "Writes a warp's registers to TMEM.", "address, registers (i32 or f32)", family=BLACKWELL, atoms=MOVES
     ),
-    "tmem.wait_load": Row(
+    "tmem.wait_load": PtxForm(
         fixed("tcgen05.wait::ld.sync.aligned;"), "Waits until the thread's loads have filled their registers.",
         family=BLACKWELL,
     ),
-    "tmem.wait_store": Row(
+    "tmem.wait_store": PtxForm(
         fixed("tcgen05.wait::st.sync.aligned;"), "Waits until the thread's stores are complete.", family=BLACKWELL
     ),
-    "tmem.copy": Row(
+    "tmem.copy": PtxForm(
         _copy, "Copies from shared memory to TMEM, such as the scales of a block-scaled product.",
         "address, descriptor", family=BLACKWELL, atoms=COPIES,
     ),
-    "tcgen05.mma": Row(
+    "tcgen05.mma": PtxForm(
         _mma, "C = A x B + C, in the background, for one thread of the block. C is in TMEM; A is in shared memory, or "
         "in TMEM if it is given by an address (i32).",
         "address of C, descriptor or address of A, descriptor of B, instruction descriptor, 0 to overwrite C",
         family=BLACKWELL, atoms=(*KINDS, *(f"{kind}.pair" for kind in KINDS)),
     ),
-    "tcgen05.mma_sp": Row(
+    "tcgen05.mma_sp": PtxForm(
         _mma, "As tcgen05.mma, with two of four values of A along K; the metadata is in TMEM.",
         "address of C, descriptor or address of A, descriptor of B, address of the metadata, instruction descriptor, "
         "0 to overwrite C", family=BLACKWELL, atoms=(*KINDS, *(f"{kind}.pair" for kind in KINDS)),
     ),
-    "tcgen05.mma_scaled": Row(
+    "tcgen05.mma_scaled": PtxForm(
         _mma_scaled, "As tcgen05.mma for 8, 6 and 4 bits, with a scale for each 32 or 16 values along K, in TMEM.",
         "address of C, descriptors of A and B, instruction descriptor, addresses of A's and B's scales, "
         "0 to overwrite C", family=BLACKWELL, atoms=(*SCALED, *(f"{kind}.pair" for kind in SCALED)),
     ),
-    "tcgen05.commit": Row(
+    "tcgen05.commit": PtxForm(
         lambda op: (f"tcgen05.commit.{_group(op)}.mbarrier::arrive::one.shared::cluster.b64 [$0];", "r"),
         "Arrives at an mbarrier once the thread's products so far are complete.", "mbarrier",
         family=BLACKWELL, atoms=GROUPS,
     ),
-    "tcgen05.commit_multicast": Row(
+    "tcgen05.commit_multicast": PtxForm(
         _multicast, "As tcgen05.commit, at the mbarriers of the blocks of the cluster whose bits are set.",
         "mbarrier, mask", family=BLACKWELL, atoms=GROUPS,
     ),
-    "tcgen05.fence_before": Row(
+    "tcgen05.fence_before": PtxForm(
         fixed("tcgen05.fence::before_thread_sync;"),
         "Orders the thread's tcgen05 instructions before a barrier of threads.", family=BLACKWELL,
     ),
-    "tcgen05.fence_after": Row(
+    "tcgen05.fence_after": PtxForm(
         fixed("tcgen05.fence::after_thread_sync;"),
         "Orders the thread's tcgen05 instructions behind a barrier of threads.", family=BLACKWELL,
     ),

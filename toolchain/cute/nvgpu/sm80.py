@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import f32
 from ...errors import UsageError
 from ..atoms import find, find_copy
 from ..atoms.mma import WARP
-from .row import ArchOp, Asm, Row, fixed
+from .row import ArchOp, Asm, PtxForm, fixed
 
 
 def _cp_async(op: ArchOp) -> Asm:
@@ -53,86 +53,88 @@ def _registers(op: ArchOp) -> Asm:
     return "", ",".join([*(f"={kind}" for kind in kinds), *map(str, range(len(kinds)))])
 
 
-def _function(name: str, does: str, zero: str = ".ftz") -> Row:
+def _function(name: str, does: str, zero: str = ".ftz") -> PtxForm:
     """A function of the special-function unit. `zero`: denormals become zero."""
-    return Row(fixed(f"{name}.approx{zero}.f32 $0, $1;", "=f,f"), f"{does}, approximately.", "f32 -> f32", memory=False)
+    return PtxForm(
+        fixed(f"{name}.approx{zero}.f32 $0, $1;", "=f,f"), f"{does}, approximately.", "f32 -> f32", memory=False
+    )
 
 
-ROWS: dict[str, Row] = {
-    "copy.ldmatrix": Row(
+ROWS: dict[str, PtxForm] = {
+    "copy.ldmatrix": PtxForm(
         lambda op: find_copy(op.atom_name).inline_asm,
         "Reads 1, 2 or 4 matrices of 8 x 8 elements of 16 bits from shared memory into the registers of a warp.",
         "address of the thread's row -> a register for each matrix",
     ),
-    "copy.stmatrix": Row(
+    "copy.stmatrix": PtxForm(
         lambda op: find_copy(op.atom_name).inline_asm,
         "Writes 1, 2 or 4 matrices of 8 x 8 elements of 16 bits from a warp's registers to shared memory.",
         "address of the thread's row, a register for each matrix",
         since=90,
     ),
-    "copy.cp_async": Row(
+    "copy.cp_async": PtxForm(
         _cp_async,
         "Copies `n` bytes from global to shared memory in the background. With a count, only so many bytes are read, "
         "and the rest of the destination becomes zero.",
         "destination, source, [bytes to read]",
         numbers=(4, 8, 16),
     ),
-    "copy.cp_async_mbarrier_arrive": Row(
+    "copy.cp_async_mbarrier_arrive": PtxForm(
         fixed("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [$0];", "r"),
         "Arrives at an mbarrier once the thread's earlier cp.async copies are complete.",
         "mbarrier",
     ),
-    "mma.sync": Row(
+    "mma.sync": PtxForm(
         _mma,
         "D = A x B + C of a warp, in registers.",
         "registers of A, B and C -> those of D",
         memory=False,
     ),
-    "mma.sync_sp": Row(
+    "mma.sync_sp": PtxForm(
         _mma,
         "As mma.sync, with two of four values of A along K; the metadata has two bits for each value that is there.",
         "registers of A, B and C, metadata -> registers of D",
         memory=False,
     ),
-    "barrier": Row(
+    "barrier": PtxForm(
         fixed("bar.sync $0, {n};", "r"),
         "Waits at the block's barrier of a number, 0 to 15, for `n` threads.",
         "barrier",
         numbers=range(32, 1025, 32),
     ),
-    "barrier.arrive": Row(
+    "barrier.arrive": PtxForm(
         fixed("bar.arrive $0, {n};", "r"),
         "Arrives at the block's barrier of a number without waiting; `n` threads arrive or wait in all.",
         "barrier",
         numbers=range(32, 1025, 32),
     ),
-    "shuffle.idx": Row(
+    "shuffle.idx": PtxForm(
         _shuffle_idx, "Reads a value of the warp's lane of a number.", "value (i32 or f32), lane -> value"
     ),
-    "shuffle.xor": Row(
+    "shuffle.xor": PtxForm(
         _shuffle("bfly"), "Reads a value of the lane of the own number xor `n`.", "value (i32 or f32) -> value",
         numbers=range(32),
     ),
-    "shuffle.down": Row(
+    "shuffle.down": PtxForm(
         _shuffle("down"), "Reads a value of the lane `n` further up in number; the last lanes keep their own.",
         "value (i32 or f32) -> value", numbers=range(32),
     ),
-    "shuffle.up": Row(
+    "shuffle.up": PtxForm(
         _shuffle("up", 0), "Reads a value of the lane `n` lower in number; the first lanes keep their own.",
         "value (i32 or f32) -> value", numbers=range(32),
     ),
-    "vote_ballot": Row(
+    "vote_ballot": PtxForm(
         fixed("{\n.reg .pred p;\nsetp.ne.b32 p, $1, 0;\nvote.sync.ballot.b32 $0, p, 0xffffffff;\n}", "=r,r"),
         "A bit for each lane of the warp whose value is not 0.",
         "value -> bits",
     ),
-    "warp_sync": Row(fixed("bar.warp.sync 0xffffffff;"), "The lanes of a warp wait for each other."),
-    "convert.pair": Row(
+    "warp_sync": PtxForm(fixed("bar.warp.sync 0xffffffff;"), "The lanes of a warp wait for each other."),
+    "convert.pair": PtxForm(
         fixed("cvt.rn.{atom}x2.f32 $0, $2, $1;", "=r,f,f"),
         "Rounds two f32 to f16 or bf16 in one register, the first in the low half.", "f32, f32 -> i32",
         atoms=("f16", "bf16"), memory=False,
     ),
-    "registers": Row(
+    "registers": PtxForm(
         _registers,
         "No instruction: the compiler computes these registers here and not later, and uses them further down only. A "
         "wgmma reads and writes registers until a wait for it ends, and the compiler does not know.",

@@ -9,7 +9,7 @@ from ...errors import UsageError
 from ..atoms import find
 from ..atoms.copy_atom import TMA_REDUCTIONS
 from ..atoms.mma import MmaAtom
-from .row import ArchOp, Asm, Row, braces, fixed
+from .row import ArchOp, Asm, PtxForm, braces, fixed
 
 HOPPER = ("sm_90a",)
 # Targets whose warps may exchange registers.
@@ -112,161 +112,161 @@ def _try_wait(kind: str) -> str:
 
 
 COUNTS = range(1, 1 << 20)
-ROWS: dict[str, Row] = {
-    "mma.wgmma": Row(
+ROWS: dict[str, PtxForm] = {
+    "mma.wgmma": PtxForm(
         _wgmma,
         "C = A x B + C of a warpgroup, in the background. B is in shared memory, and so is A, but for the atoms "
         "`wgmma_rs`. The atom is followed by `k` or `m` for A and for B: whether K or M (N) lies side by side.",
         "registers of C, descriptor or registers of A, descriptor of B, 0 to overwrite C -> registers of C",
         family=HOPPER,
     ),
-    "mma.wgmma_sp": Row(
+    "mma.wgmma_sp": PtxForm(
         _wgmma_sp,
         "As mma.wgmma with two of four values of A along K; the metadata has two bits for each value that is there.",
         "registers of C, descriptors of A and B, metadata, 0 to overwrite C -> registers of C", family=HOPPER,
     ),
-    "wgmma.fence": Row(
+    "wgmma.fence": PtxForm(
         fixed("wgmma.fence.sync.aligned;"),
         "Orders accesses to registers of wgmma before the next wgmma.", family=HOPPER,
     ),
-    "wgmma.commit_group": Row(
+    "wgmma.commit_group": PtxForm(
         fixed("wgmma.commit_group.sync.aligned;"),
         "The wgmma since the last commit become a group.", family=HOPPER,
     ),
-    "wgmma.wait_group": Row(
+    "wgmma.wait_group": PtxForm(
         fixed("wgmma.wait_group.sync.aligned {n};"),
         "Waits until at most `n` groups of wgmma are under way.", family=HOPPER, numbers=range(8),
     ),
-    "wgmma.after": Row(
+    "wgmma.after": PtxForm(
         fixed("{\n.reg .pred p;\nsetp.lt.f32 p, $1, 0f00000000;\n@p st.volatile.shared.f32 [$0], $1;\n}", "r,f"),
         "Waits below come after a number is computed; ptxas would move a wait for a product up, before the arithmetic "
         "that is to run beside it. The number is never below 0, else it is stored.",
         "place in shared memory, number",
         since=90,
     ),
-    "mbarrier.init": Row(
+    "mbarrier.init": PtxForm(
         fixed("mbarrier.init.shared::cta.b64 [$0], {n};", "r"),
         "Makes an mbarrier, 8 aligned bytes of shared memory; `n` arrivals complete a phase.", "mbarrier",
         numbers=COUNTS,
     ),
-    "mbarrier.inval": Row(
+    "mbarrier.inval": PtxForm(
         fixed("mbarrier.inval.shared::cta.b64 [$0];", "r"), "Ends an mbarrier: its bytes may be used again.", "mbarrier"
     ),
-    "mbarrier.init_fence": Row(
+    "mbarrier.init_fence": PtxForm(
         fixed("fence.mbarrier_init.release.cluster;"),
         "Makes new mbarriers visible to the cluster and to TMA.", since=90,
     ),
-    "mbarrier.arrive": Row(
+    "mbarrier.arrive": PtxForm(
         fixed("mbarrier.arrive.release.cta.shared::cta.b64 _, [$0];", "r"), "Arrives at an mbarrier of the block.",
         "mbarrier", since=90,
     ),
-    "mbarrier.arrive_remote": Row(
+    "mbarrier.arrive_remote": PtxForm(
         fixed("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0];", "r"),
         "Arrives at an mbarrier of a block of the cluster; `cluster.map` makes its address.", "mbarrier", since=90,
     ),
-    "mbarrier.arrive_expect_tx": Row(
+    "mbarrier.arrive_expect_tx": PtxForm(
         fixed("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [$0], {n};", "r"),
         "Arrives, and the phase also waits for `n` bytes by TMA.", "mbarrier", since=90, numbers=COUNTS,
     ),
-    "mbarrier.expect_tx": Row(
+    "mbarrier.expect_tx": PtxForm(
         fixed("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], {n};", "r"),
         "The phase also waits for `n` bytes by TMA.", "mbarrier", since=90, numbers=COUNTS,
     ),
-    "mbarrier.wait": Row(
+    "mbarrier.wait": PtxForm(
         _wait, "Waits for the end of the phase of a parity, 0 or 1, as often as it takes.", "mbarrier, parity", since=90
     ),
-    "mbarrier.try_wait": Row(
+    "mbarrier.try_wait": PtxForm(
         fixed(_try_wait("try_wait"), "=r,r,r"),
         "Waits for a while; 1 if the phase of a parity has ended, else 0.", "mbarrier, parity -> 0 or 1", since=90,
     ),
-    "mbarrier.test_wait": Row(
+    "mbarrier.test_wait": PtxForm(
         fixed(_try_wait("test_wait"), "=r,r,r"), "1 if the phase of a parity has ended, else 0.",
         "mbarrier, parity -> 0 or 1", since=90,
     ),
-    "copy.tma_load": Row(
+    "copy.tma_load": PtxForm(
         _tma_load,
         "Copies a box of a tensor to shared memory, 128-byte aligned, in the background. Its bytes arrive at an "
         "mbarrier.",
         "destination, tensor map, mbarrier, coordinates", since=90,
     ),
-    "copy.tma_load_multicast": Row(
+    "copy.tma_load_multicast": PtxForm(
         _tma_multicast,
         "As tma_load, to the same place in each block of the cluster whose bit is set in the mask.",
         "destination, tensor map, mbarrier, mask, coordinates", since=90,
     ),
-    "copy.tma_store": Row(
+    "copy.tma_store": PtxForm(
         _tma_store, "Copies a box from shared memory to a tensor in the background.",
         "source, tensor map, coordinates", since=90,
     ),
-    "copy.tma_reduce": Row(
+    "copy.tma_reduce": PtxForm(
         _tma_reduce, "Combines a box in shared memory with the same box of a tensor in global memory.",
         "source, tensor map, coordinates", since=90, atoms=TMA_REDUCTIONS,
     ),
-    "copy.tma_prefetch": Row(
+    "copy.tma_prefetch": PtxForm(
         _tma_prefetch, "Fetches a box of a tensor into the L2 cache.", "tensor map, coordinates", since=90
     ),
-    "copy.tma_prefetch_descriptor": Row(
+    "copy.tma_prefetch_descriptor": PtxForm(
         fixed("prefetch.tensormap [$0];", "l"), "Fetches a tensor map, so that the first copy by it starts sooner.",
         "tensor map", since=90,
     ),
-    "copy.bulk_load": Row(
+    "copy.bulk_load": PtxForm(
         fixed("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], {n}, [$2];", "r,l,r"),
         "Copies `n` bytes that lie side by side to shared memory; both sides are 16-byte aligned.",
         "destination, source, mbarrier", since=90, numbers=range(16, 1 << 20, 16),
     ),
-    "copy.bulk_store": Row(
+    "copy.bulk_store": PtxForm(
         fixed("cp.async.bulk.global.shared::cta.bulk_group [$1], [$0], {n};", "r,l"),
         "Copies `n` bytes that lie side by side from shared memory; both sides are 16-byte aligned.",
         "source, destination", since=90, numbers=range(16, 1 << 20, 16),
     ),
-    "copy.bulk_commit_group": Row(
+    "copy.bulk_commit_group": PtxForm(
         fixed("cp.async.bulk.commit_group;"), "The thread's stores by TMA since the last commit become a group.",
         since=90,
     ),
-    "copy.bulk_wait_group": Row(
+    "copy.bulk_wait_group": PtxForm(
         fixed("cp.async.bulk.wait_group.read {n};"),
         "Waits until at most `n` groups still read shared memory, which may then be written again.", since=90,
         numbers=range(8),
     ),
-    "copy.bulk_wait_group_all": Row(
+    "copy.bulk_wait_group_all": PtxForm(
         fixed("cp.async.bulk.wait_group {n};"), "Waits until at most `n` groups are under way, their writes included.",
         since=90, numbers=range(8),
     ),
-    "fence.proxy_async": Row(
+    "fence.proxy_async": PtxForm(
         fixed("fence.proxy.async.shared::cta;"),
         "Makes the thread's writes to shared memory visible to TMA, wgmma and tcgen05.", since=90,
     ),
-    "set_registers": Row(
+    "set_registers": PtxForm(
         fixed("setmaxnreg.{atom}.sync.aligned.u32 {n};"),
         "Gives the warpgroup's registers back (`dec`) or asks for more (`inc`), up to `n` a thread.",
         family=EXCHANGING, numbers=range(24, 257, 8), atoms=("inc", "dec"),
     ),
-    "elect": Row(
+    "elect": PtxForm(
         fixed("{\n.reg .pred p;\n.reg .b32 lane;\nelect.sync lane|p, 0xffffffff;\nselp.u32 $0, 1, 0, p;\n}", "=r"),
         "1 in one lane of the warp, 0 in the others.", "-> 0 or 1", since=90,
     ),
-    "cluster.arrive": Row(
+    "cluster.arrive": PtxForm(
         fixed("barrier.cluster.arrive.{atom}.aligned;"), "Arrives at the cluster's barrier.", since=90,
         atoms=("release", "relaxed"),
     ),
-    "cluster.wait": Row(
+    "cluster.wait": PtxForm(
         fixed("barrier.cluster.wait.acquire.aligned;"), "Waits for all threads of the cluster to arrive.", since=90
     ),
-    "cluster.map": Row(
+    "cluster.map": PtxForm(
         fixed("mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r"),
         "The address of the same place in the shared memory of a block of the cluster.",
         "address, the block's rank -> address (i32)", since=90,
     ),
-    "cluster.rank": Row(
+    "cluster.rank": PtxForm(
         fixed("mov.u32 $0, %cluster_ctarank;", "=r"), "The block's rank in its cluster.", "-> i32", since=90,
         memory=False,
     ),
-    "cluster.size": Row(
+    "cluster.size": PtxForm(
         fixed("mov.u32 $0, %cluster_nctarank;", "=r"), "The number of blocks in the cluster.", "-> i32", since=90,
         memory=False,
     ),
-    "grid_wait": Row(fixed("griddepcontrol.wait;"), "Waits for the launch before this one.", since=90),
-    "grid_launch": Row(
+    "grid_wait": PtxForm(fixed("griddepcontrol.wait;"), "Waits for the launch before this one.", since=90),
+    "grid_launch": PtxForm(
         fixed("griddepcontrol.launch_dependents;"), "Lets the launch behind this one begin.", since=90
     ),
 }  # fmt: skip

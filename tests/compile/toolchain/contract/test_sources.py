@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conformance.cases import CASES
-from conformance.result import Row
+from conformance.result import CellResult
 from conformance.run import run_ops
 from toolchain.bundles.bundle import Bundle, write
 from toolchain.caching.cache import Cache
@@ -45,7 +45,7 @@ def compiled(package: str, folder: Path, *names: str) -> Bundle:
     return write(folder / "bundle", outcome.compiled, tools_used(chosen, {"ptx"}))
 
 
-def run(bundle: Bundle, executor: Executor) -> list[Row]:
+def run(bundle: Bundle, executor: Executor) -> list[CellResult]:
     cases = [case for case in CASES if case.op == "gelu"]
     return list(run_ops(bundle, executor, cases, sources=["ptx"], dtypes=["f32"], seed=1))
 

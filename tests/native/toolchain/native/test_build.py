@@ -11,7 +11,7 @@ import pytest
 
 from toolchain.errors import ToolchainError
 from toolchain.native import build as module
-from toolchain.native.build import Plan, build
+from toolchain.native.build import BuildPlan, build
 from toolchain.native.engine import Container, Engine
 from toolchain.native.images import image
 from toolchain.native.make_images import ensure
@@ -19,7 +19,7 @@ from toolchain.native.tools import NativeToolchain
 
 pytestmark = [pytest.mark.needs("engine"), pytest.mark.needs("native")]
 
-PLAN = Plan("13.1", "system", only_llvm=True)
+PLAN = BuildPlan("13.1", "system", only_llvm=True)
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from toolchain.errors import ToolFailed
-from toolchain.native.images import Image, Made, image, make
+from toolchain.native.images import BuiltImage, Image, image, make
 from toolchain.pinned.pins import file_sha256
 
 pytestmark = pytest.mark.needs("mmdebstrap")
 
 
-def made_for_me_alone(wanted: Image, archive: Path) -> Made:
+def made_for_me_alone(wanted: Image, archive: Path) -> BuiltImage:
     """An image whose files nobody else may read where they are made."""
     before = os.umask(0o077)
     try:

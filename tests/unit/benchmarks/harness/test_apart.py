@@ -11,7 +11,7 @@ from benchmarks import __main__ as command
 from benchmarks.cases.cases import Case, DecodeCase, ForwardCase, OpCase
 from benchmarks.cases.options import Options
 from benchmarks.harness import apart
-from benchmarks.report.result import Results, Row
+from benchmarks.report.result import BenchmarkRow, Results
 from toolchain.bundles import checkout as checkouts
 from toolchain.errors import ConformanceError
 
@@ -56,7 +56,7 @@ class Processes:
         options, number = options_of(argv), self.started
         tree = options.tree or checkouts.commit(options.bundle)
         rows = [
-            Row("forward", case.name, "py", "bf16", "", {}, "ok", ours_ms=1.0)
+            BenchmarkRow("forward", case.name, "py", "bf16", "", {}, "ok", ours_ms=1.0)
             for case in PARTS[number][: self.saves[number]]
         ]
         if rows:

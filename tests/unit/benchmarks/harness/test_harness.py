@@ -17,7 +17,7 @@ from benchmarks.harness.harness import (
     Contender,
     Kind,
     Maker,
-    Plan,
+    MeasurementPlan,
     floor,
     rows,
     run_contenders,
@@ -39,8 +39,8 @@ class Bench:
     order: list[str] = field(default_factory=list)
     lost: bool = False
 
-    def plan(self, samples: int = 30, limit_s: float = 5) -> Plan:
-        return Plan(samples, limit_s, lambda: not self.lost, self.said.append)
+    def plan(self, samples: int = 30, limit_s: float = 5) -> MeasurementPlan:
+        return MeasurementPlan(samples, limit_s, lambda: not self.lost, self.said.append)
 
     def maker(
         self, name: str, kind: Kind = "graph", us: float = 100, calls: int = 1,

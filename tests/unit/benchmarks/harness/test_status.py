@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.harness.status import MACHINE, TRY_AGAIN, exit_code
-from benchmarks.report.result import Results, Row, Status
+from benchmarks.report.result import BenchmarkRow, Results, Status
 
 
 @pytest.mark.parametrize(
@@ -18,5 +18,5 @@ from benchmarks.report.result import Results, Row, Status
     ],
 )
 def test_a_wrong_output_is_never_tried_again(rows: list[tuple[Status, str]], code: int) -> None:
-    made = [Row("ops", "gelu", "mlir", "bf16", "", {}, status, detail) for status, detail in rows]
+    made = [BenchmarkRow("ops", "gelu", "mlir", "bf16", "", {}, status, detail) for status, detail in rows]
     assert exit_code(Results({}, {}, made), []) == code

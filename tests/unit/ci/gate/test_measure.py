@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.harness.status import MACHINE, TRY_AGAIN
-from benchmarks.report.result import Results, Row
+from benchmarks.report.result import BenchmarkRow, Results
 from ci.gate import measure as gate_measure
 from ci.gate import thresholds
 from ci.gate.__main__ import main
@@ -25,7 +25,7 @@ STATE = {"sm_clock_mhz": "1980", "temperature_c": "50", "throttle": "none"}
 def results(other: str, ratio: float, bundles: tuple[str, str], status: Any = "ok", case: str = CASE) -> Results:
     """Of a run whose kernels take `ratio` times as long as the other bundle's."""
     base = [100 + i % 5 for i in range(30)]
-    row = Row(
+    row = BenchmarkRow(
         "ops", case, "mlir", "bf16", "", {}, status, "lost" if status != "ok" else "",
         peer=f"{other} mlir", peer_kind="against", ours_ms=0.1, gpu_before=STATE, gpu_after=STATE,
         ours_rounds_us=[us * ratio for us in base], peer_rounds_us=base,

@@ -11,7 +11,7 @@ import pytest
 
 from ci.matrix import EVENTS, Event, Limits, Matrix
 from ci.plan.graph import Graph
-from ci.plan.jobs import Plan, plan
+from ci.plan.jobs import JobPlan, plan
 from toolchain.errors import UsageError
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -27,7 +27,7 @@ CHANGES = {
 }
 
 
-def listed(made: Plan) -> str:
+def listed(made: JobPlan) -> str:
     """A plan without its estimates."""
     rows = [
         f"{kind}: {job.name}{'' if job.required else ' (may fail)'} on {' '.join(job.runs_on)}: {job.local}\n"
@@ -58,7 +58,7 @@ def test_every_gpu_job_has_its_bundle(matrix: Matrix) -> None:
     assert {job.more["artifact"] for job in made.gpu} <= {job.more["artifact"] for job in made.compile}
 
 
-def with_minutes(matrix: Matrix, event: Event, minutes: int, seconds: float) -> Plan:
+def with_minutes(matrix: Matrix, event: Event, minutes: int, seconds: float) -> JobPlan:
     slow = replace(matrix, limits=Limits(256, minutes), seconds=replace(matrix.seconds, gpu_cell=seconds))
     return plan(slow, event, None)
 
@@ -81,7 +81,7 @@ def test_more_jobs_than_github_takes_are_an_error(matrix: Matrix) -> None:
         plan(few, matrix.events["release"], None)
 
 
-def required(made: Plan) -> Sequence[bool]:
+def required(made: JobPlan) -> Sequence[bool]:
     return [job.required for job in made.gpu]
 
 

@@ -12,16 +12,16 @@ import pytest
 
 from ci.report import Run, load
 from conformance.origin import Origin
-from conformance.result import Results, Row
+from conformance.result import CellResult, Results
 from toolchain.runtime.executor import Loaded
 
-MakeRow = Callable[..., Row]
+MakeRow = Callable[..., CellResult]
 SHA = "ab" * 32
 
 
-def make_row(status: str = "passed", **more: Any) -> Row:
+def make_row(status: str = "passed", **more: Any) -> CellResult:
     """gelu in bf16 on an H200, unless it says otherwise; the cell's name follows from its parts."""
-    row = Row("", "mlir", "gelu", "bf16", "sm_90", "cuda:0 NVIDIA H200 sm_90", "M=7 N=65", "passed")
+    row = CellResult("", "mlir", "gelu", "bf16", "sm_90", "cuda:0 NVIDIA H200 sm_90", "M=7 N=65", "passed")
     row = dataclasses.replace(row, status=status, **more)  # type: ignore[arg-type]
     return dataclasses.replace(row, cell=f"{row.op}-{row.source}-{row.dtype}-{row.target}")
 
@@ -52,7 +52,7 @@ def bench_row(**more: Any) -> dict[str, Any]:
 def save(tmp_path: Path) -> Callable[..., Path]:
     """Writes a file of results of the matrix from its rows."""
 
-    def write(name: str, *rows: Row, origin: Origin | None = None) -> Path:
+    def write(name: str, *rows: CellResult, origin: Origin | None = None) -> Path:
         path = tmp_path / name
         path.write_text(Results({"seed": "1"}, rows, origin).to_json())
         return path

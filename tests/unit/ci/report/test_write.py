@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 import pytest
 
 from ci.report import write_report
-from conformance.result import Results, Row
+from conformance.result import CellResult, Results
 from toolchain.errors import UsageError
 
 
-def row(status: str, **more: object) -> Row:
-    passed = Row("gelu-mlir-bf16-sm_90", "mlir", "gelu", "bf16", "sm_90", "cuda:0", "M=7 N=65", "passed")
+def row(status: str, **more: object) -> CellResult:
+    passed = CellResult("gelu-mlir-bf16-sm_90", "mlir", "gelu", "bf16", "sm_90", "cuda:0", "M=7 N=65", "passed")
     return dataclasses.replace(passed, status=status, **more)
 
 

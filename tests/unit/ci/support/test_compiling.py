@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci.support.compiling import Made, assemble, entries, install, rows_of, told
+from ci.support.compiling import ExportedEntry, assemble, entries, install, rows_of, told
 from ci.support.table import Settings
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.sources import load_source, packages
@@ -36,7 +36,7 @@ def test_a_cubin_or_the_pair_that_does_not_fit(tmp_path: Path) -> None:
 def test_targets_with_the_same_outcome_share_a_row() -> None:
     (package, *_) = packages().values()
     one, two = load_source(package).entries()[:2]
-    made = [Made(one, tile_ir(BYTECODE, "13.3")), Made(two, None, "cannot be written")]
+    made = [ExportedEntry(one, tile_ir(BYTECODE, "13.3")), ExportedEntry(two, None, "cannot be written")]
     results = {(one.symbol, target): b"cubin" if target != "sm_90" else "error: no" for target in targets()}
     good, bad = sorted(rows_of("1.2.3", "13.3", "mlir", made, results), key=lambda row: len(row.targets), reverse=True)
     assert (good.of, good.exported, good.compiled, good.why) == (2, 1, 1, f"cannot be written (only {two.symbol})")
@@ -53,7 +53,7 @@ def test_an_error_names_its_entries_or_the_others() -> None:
 
 def test_an_error_of_all_entries_names_none() -> None:
     (package, *_) = packages().values()
-    made = [Made(spec, tile_ir(BYTECODE, "13.3")) for spec in load_source(package).entries()[:2]]
+    made = [ExportedEntry(spec, tile_ir(BYTECODE, "13.3")) for spec in load_source(package).entries()[:2]]
     (row,) = rows_of(
         "1.2.3", "13.3", "mlir", made, {(one.spec.symbol, target): "error: no" for one in made for target in targets()}
     )

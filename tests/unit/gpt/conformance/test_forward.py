@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from conformance.result import Row
+from conformance.result import CellResult
 from gpt.conformance.forward import with_loans
 from toolchain.runtime.executor import Loaded
 
@@ -23,8 +23,8 @@ def site(*ran: tuple[str, str]) -> Any:
     return SimpleNamespace(bundle=SimpleNamespace(find=find), executor=executor)
 
 
-def row(**more: str) -> Row:
-    return Row(
+def row(**more: str) -> CellResult:
+    return CellResult(
         "forward-cute-bf16-sm_90", "cute", "forward", "bf16", "sm_90", "cuda:0", "nano B=1 T=1", "passed", **more
     )
 

@@ -24,7 +24,7 @@ from toolchain.knobs import ROOT
 from toolchain.pinned.pins import pins
 from tune.candidates import Faults
 from tune.catalogue import Candidate, Catalogue, Contest
-from tune.measured import OWN, Launched, Measured, Row
+from tune.measured import OWN, EntryMeasurement, Launched, Measured
 from tune.worker import Machine, Outcome
 
 from ..conftest import Run
@@ -61,7 +61,7 @@ def searched(tmp_path: Path) -> Path:
     measured = Measured(folder / "measured.json", "sm_90", Machine("cuda", "H200", "sm_90", "580.1"), "2026-01-02")
     for symbol, us in ((OWN, 9.0), (spec().symbol, 4.0)):
         file = launched.file("mlir", "gelu", "bf16", symbol)
-        measured.add(Row.of("mlir", contest, symbol, DIMS, file, Outcome("ok", us=us)))
+        measured.add(EntryMeasurement.of("mlir", contest, symbol, DIMS, file, Outcome("ok", us=us)))
     return folder
 
 

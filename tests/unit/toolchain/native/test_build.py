@@ -12,12 +12,12 @@ import pytest
 
 from toolchain.errors import ToolchainError, UsageError
 from toolchain.native import build as module
-from toolchain.native.build import Folders, Plan, build, main, prefixes
+from toolchain.native.build import BuildPlan, Folders, build, main, prefixes
 from toolchain.native.engine import Container
 from toolchain.pinned.stacks import stacks
 
 STACK = stacks().stack()
-PLAN = Plan(STACK.name, "system")
+PLAN = BuildPlan(STACK.name, "system")
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
 
     def does(code: str) -> None:
         start = "import json, pathlib, sys; prefix = pathlib.Path(sys.argv[1])\n"
-        monkeypatch.setattr(Plan, "arguments", lambda _, folders: ["-c", start + code, str(folders.prefix)])
+        monkeypatch.setattr(BuildPlan, "arguments", lambda _, folders: ["-c", start + code, str(folders.prefix)])
 
     return does
 
@@ -55,7 +55,7 @@ sys.exit(3)
 """
 
 
-def here(tmp_path: Path, plan: Plan = PLAN, on_line: Callable[[str], None] = lambda _: None) -> Path:
+def here(tmp_path: Path, plan: BuildPlan = PLAN, on_line: Callable[[str], None] = lambda _: None) -> Path:
     return build(plan, engine=None, sources=None, packages=tmp_path / "packages", on_line=on_line)
 
 
@@ -66,10 +66,10 @@ def left() -> list[str]:
 
 @pytest.mark.parametrize("name", stacks().stacks)
 def test_a_plan_has_its_image(name: str):
-    assert Plan(name, "source").image == "compilers"
-    assert Plan(name, "system").image == f"llvm-{stacks().stack(name).series}"
-    assert Plan(name, "system", llvm_version="99.1.0").image == "llvm-99"
-    assert Plan(name, "source", llvm_version="99.1.0").image == "compilers"
+    assert BuildPlan(name, "source").image == "compilers"
+    assert BuildPlan(name, "system").image == f"llvm-{stacks().stack(name).series}"
+    assert BuildPlan(name, "system", llvm_version="99.1.0").image == "llvm-99"
+    assert BuildPlan(name, "source", llvm_version="99.1.0").image == "compilers"
 
 
 @pytest.fixture

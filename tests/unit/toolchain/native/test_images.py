@@ -13,7 +13,7 @@ import pytest
 
 from toolchain.errors import ToolchainError, UsageError
 from toolchain.native import images as module
-from toolchain.native.images import Image, Made, Package, compare, image, images, installed, make, save, upstream
+from toolchain.native.images import BuiltImage, Image, Package, compare, image, images, installed, make, save, upstream
 from toolchain.pinned.pins import file_sha256
 from toolchain.pinned.stacks import stacks
 
@@ -203,10 +203,10 @@ def test_an_update_writes_one_images_rows(files: tuple[Path, Path], tmp_path: Pa
     (other,) = {"first", "first-too"} - {name}
     old = (package("a", "1"), package("b", "1"))
     for each in ("first", "first-too"):
-        save(each, Made(tmp_path, "sha256:1", old, ()))
+        save(each, BuiltImage(tmp_path, "sha256:1", old, ()))
     assert files[0].read_text() == IMAGES  # nothing else has moved
     new = (package("a", "1:2~x-1"), package("b", "3"), package("c", "5"))
-    save(name, Made(tmp_path, "sha256:2", new, ()))
+    save(name, BuiltImage(tmp_path, "sha256:2", new, ()))
     made = images()[name]
     assert (made.digest, made.pinned, made.packages) == ("sha256:2", {"a": "1:2~x", "b": "3"}, ("a",))
     assert list(map(str, made.locked)) == ["a 1:2~x-1 a", "b 3 a", "c 5 a"]
@@ -224,7 +224,7 @@ def test_the_lock_is_as_an_update_writes_it(tmp_path: Path, monkeypatch: pytest.
         shutil.copy(path, tmp_path)
         monkeypatch.setattr(module, name, tmp_path / path.name)
     known = image("base")
-    save("base", Made(tmp_path, known.digest, known.locked, ()))
+    save("base", BuiltImage(tmp_path, known.digest, known.locked, ()))
     for path in names.values():
         assert (tmp_path / path.name).read_text() == path.read_text()
     assert list(tomllib.loads(names["LOCK"].read_text())) == list(images())

@@ -8,7 +8,7 @@ import pytest
 
 from toolchain.errors import ToolchainError
 from toolchain.native import make_images as module
-from toolchain.native.images import Image, Made, image
+from toolchain.native.images import BuiltImage, Image, image
 from toolchain.native.make_images import ensure, present
 
 
@@ -31,9 +31,9 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the archive is kept; what is made is `sha256:made`."""
     archive = tmp_path / "base.tar"
 
-    def make(_: Image, output: Path) -> Made:
+    def make(_: Image, output: Path) -> BuiltImage:
         output.write_text("sha256:made")
-        return Made(output, "sha256:made", (), ())
+        return BuiltImage(output, "sha256:made", (), ())
 
     monkeypatch.setattr(module, "make", make)
     monkeypatch.setattr(module, "cached", lambda _: archive)

@@ -57,7 +57,7 @@ package = "nvidia-fake"
 """
 
 
-class Site(NamedTuple):
+class PythonInstallation(NamedTuple):
     """An installed environment with its lock and policy."""
 
     packages: Path
@@ -88,9 +88,9 @@ def install(packages: Path, name: str, version: str, says: str, files: Mapping[s
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
+def site(tmp_path: Path) -> PythonInstallation:
     """A package that may be bundled, and one that may not. Both have one file in common."""
-    made = Site(tmp_path / "site", tmp_path / "requirements.lock", tmp_path / "policy.toml")
+    made = PythonInstallation(tmp_path / "site", tmp_path / "requirements.lock", tmp_path / "policy.toml")
     made.lock.write_text(LOCK)
     made.policy.write_text(POLICY)
     install(made.packages, "Free_One", "1.0", "License: Expat", {"free_one.py": SHARED})

@@ -12,7 +12,7 @@ from toolchain.provenance.artefacts import check_artefact, load_rules, require_c
 from toolchain.provenance.inventory import inventory
 from toolchain.provenance.licences import load_policy
 
-from .conftest import HEADER, POLICY, PTXAS, SHARED, Site, Write, image, tar
+from .conftest import HEADER, POLICY, PTXAS, SHARED, PythonInstallation, Write, image, tar
 
 META = "Metadata-Version: 2.4\nName: {}\nVersion: {}\n{}\n\n"
 
@@ -25,7 +25,9 @@ def wheel(path: Path, files: dict[str, bytes], says: str = "License-Expression: 
     return path
 
 
-def test_a_file_of_a_package_that_may_not_be_bundled_is_found_by_its_content(site: Site, tmp_path: Path) -> None:
+def test_a_file_of_a_package_that_may_not_be_bundled_is_found_by_its_content(
+    site: PythonInstallation, tmp_path: Path
+) -> None:
     path = wheel(tmp_path / "ours.whl", {"ours/data.bin": HEADER, "ours/__init__.py": b"", "ours/same.py": SHARED})
     (found,) = check_artefact(path, site.rules())
     assert (found.artefact, found.file, found.package) == (path, "ours/data.bin", "nvidia-fake 13.5, nv/include/h.h")
@@ -33,13 +35,13 @@ def test_a_file_of_a_package_that_may_not_be_bundled_is_found_by_its_content(sit
 
 
 @pytest.mark.parametrize("pack", [lambda data: data, gzip.compress, lambda data: image(tar({"a": b"a"}), data)])
-def test_it_is_found_by_its_path_whatever_its_version(site: Site, file: Write, pack: object) -> None:
+def test_it_is_found_by_its_path_whatever_its_version(site: PythonInstallation, file: Write, pack: object) -> None:
     data = pack(tar({"usr/bin/ptxas": b"another version", "usr/bin/ptxas-notes": b""}))  # type: ignore[operator]
     (found,) = check_artefact(file("a.tar", data), site.rules())
     assert found.file.endswith("usr/bin/ptxas") and found.package == "nvidia-fake" and "*/bin/ptxas" in found.why
 
 
-def test_it_is_found_in_a_layer_that_a_later_layer_hides(site: Site, file: Write) -> None:
+def test_it_is_found_in_a_layer_that_a_later_layer_hides(site: PythonInstallation, file: Write) -> None:
     path = file("image.tar", image(tar({"opt/tool": PTXAS}), gzip.compress(tar({"opt/.wh.tool": b""}))))
     with pytest.raises(PolicyError) as caught:
         require_clean(path, site.rules())
@@ -48,12 +50,12 @@ def test_it_is_found_in_a_layer_that_a_later_layer_hides(site: Site, file: Write
     assert "1 findings" in said and "next: leave these files out" in said
 
 
-def test_a_folder(site: Site) -> None:
+def test_a_folder(site: PythonInstallation) -> None:
     found = {finding.file for finding in check_artefact(site.packages, site.rules())}
     assert found == {"nv/bin/ptxas", "nv/include/h.h", "nvidia_fake-13.5.dist-info/METADATA"}
 
 
-def test_another_version_is_known_by_its_metadata(site: Site, file: Write) -> None:
+def test_another_version_is_known_by_its_metadata(site: PythonInstallation, file: Write) -> None:
     says = "License-Expression: LicenseRef-NVIDIA-Proprietary"
     data = tar({"x/nvidia_other-9.dist-info/METADATA": META.format("nvidia-other", "9", says).encode()})
     (found,) = check_artefact(file("a.tar", data), site.rules())
@@ -61,7 +63,7 @@ def test_another_version_is_known_by_its_metadata(site: Site, file: Write) -> No
 
 
 @pytest.mark.parametrize("name", ["p-1.dist-info/METADATA", "p-1/PKG-INFO"])
-def test_an_unknown_licence_is_found(site: Site, file: Write, name: str) -> None:
+def test_an_unknown_licence_is_found(site: PythonInstallation, file: Write, name: str) -> None:
     for says in ("License: my own terms", "Summary: none at all"):
         data = tar({name: META.format("p", "1", says).encode()})
         (found,) = check_artefact(file("a.tar", data), site.rules())
@@ -70,7 +72,7 @@ def test_an_unknown_licence_is_found(site: Site, file: Write, name: str) -> None
     assert check_artefact(file("b.tar", fine), site.rules()) == []
 
 
-def test_debian_packages(site: Site, file: Write) -> None:
+def test_debian_packages(site: PythonInstallation, file: Write) -> None:
     status = (
         "Package: bash\nStatus: install ok installed\nSection: shells\nVersion: 5\nDescription: a shell\n"
         " Section: non-free/of-the-text\n\n"
@@ -87,14 +89,14 @@ def test_debian_packages(site: Site, file: Write) -> None:
     assert (debian.package, debian.why) == ("nvidia-cuda-toolkit 12", "its section is non-free/devel")
 
 
-def test_names_in_debians_lists_need_not_be_text(site: Site, file: Write) -> None:
+def test_names_in_debians_lists_need_not_be_text(site: PythonInstallation, file: Write) -> None:
     unclear = META.format("p", "1", "Summary: unclear").encode()
     name = b"usr/caf\xe9/p-1.dist-info/METADATA"
     layer = tar({name.decode(errors="surrogateescape"): unclear, "var/lib/dpkg/info/p.list": b"/" + name + b"\n"})
     assert check_artefact(file("image.tar", image(layer)), site.rules()) == []
 
 
-def test_what_a_package_took_from_others_is_not_its_own(site: Site, file: Write) -> None:
+def test_what_a_package_took_from_others_is_not_its_own(site: PythonInstallation, file: Write) -> None:
     path = file("a.tar", tar({"h": HEADER, "t": PTXAS}))
     assert len(check_artefact(path, site.rules())) == 2
     reviewed = '[packages.nvidia-fake]\nlicence = "LicenseRef-NVIDIA-Proprietary"\nreason = "r"\nothers = ["nv/inc*"]\n'
@@ -102,14 +104,14 @@ def test_what_a_package_took_from_others_is_not_its_own(site: Site, file: Write)
     assert [finding.file for finding in check_artefact(path, site.rules())] == ["t"]
 
 
-def test_an_archive_that_cannot_be_looked_into_is_not_given_away(site: Site, file: Write) -> None:
+def test_an_archive_that_cannot_be_looked_into_is_not_given_away(site: PythonInstallation, file: Write) -> None:
     (found,) = check_artefact(file("a.tar", tar({"data.gz": gzip.compress(HEADER)[:-9]})), site.rules())
     assert found.file == "data.gz" and "cannot be looked into" in found.why
     (found,) = check_artefact(file("b.tar", tar({"data.gz": gzip.compress(HEADER)})), site.rules())
     assert found.package == "nvidia-fake 13.5, nv/include/h.h"
 
 
-def test_a_clean_artefact(site: Site, tmp_path: Path) -> None:
+def test_a_clean_artefact(site: PythonInstallation, tmp_path: Path) -> None:
     path = wheel(tmp_path / "ours.whl", {"ours/__init__.py": b"", "ours/ptxas.py": b"# calls bin/ptxas\n"})
     assert len(list(members(path))) == 3
     require_clean(path, site.rules())

@@ -8,10 +8,10 @@ import pytest
 from toolchain.errors import ToolchainError
 from toolchain.provenance.inventory import inventory, missing, normalized, recorded
 
-from .conftest import HEADER, PTXAS, Site
+from .conftest import HEADER, PTXAS, PythonInstallation
 
 
-def test_what_the_lock_and_the_environment_say(site: Site) -> None:
+def test_what_the_lock_and_the_environment_say(site: PythonInstallation) -> None:
     wheels = site.wheels()
     assert [(w.name, w.version) for w in wheels.values()] == [
         ("free-one", "1.0"), ("nvidia-fake", "13.5"), ("windows-only", "2.0"),
@@ -21,7 +21,7 @@ def test_what_the_lock_and_the_environment_say(site: Site) -> None:
     assert missing(wheels) == ["windows-only"]
 
 
-def test_an_environment_of_another_lock_is_refused(site: Site, tmp_path: Path) -> None:
+def test_an_environment_of_another_lock_is_refused(site: PythonInstallation, tmp_path: Path) -> None:
     site.lock.write_text(site.lock.read_text().replace("free-one==1.0", "free-one==1.1"))
     with pytest.raises(ToolchainError, match=r"has free-one 1\.0, the lock 1\.1(.|\n)*build_toolchain"):
         site.wheels()
@@ -29,7 +29,7 @@ def test_an_environment_of_another_lock_is_refused(site: Site, tmp_path: Path) -
         inventory(site.lock, tmp_path / "nowhere")
 
 
-def test_files_as_recorded(site: Site) -> None:
+def test_files_as_recorded(site: PythonInstallation) -> None:
     package = site.wheels()["nvidia-fake"].installed
     assert package is not None
     found = {file.path: (file.sha256, file.size) for file in recorded(package)}
@@ -39,7 +39,7 @@ def test_files_as_recorded(site: Site) -> None:
 
 
 @pytest.mark.parametrize("row", ["a,b", "a,md5=" + "A" * 43 + ",3", "a,sha256=!,x"])
-def test_a_damaged_record_is_named(site: Site, row: str) -> None:
+def test_a_damaged_record_is_named(site: PythonInstallation, row: str) -> None:
     with (site.packages / "nvidia_fake-13.5.dist-info/RECORD").open("a") as file:
         file.write(row + "\n")
     package = site.wheels()["nvidia-fake"].installed
@@ -48,7 +48,7 @@ def test_a_damaged_record_is_named(site: Site, row: str) -> None:
         recorded(package)
 
 
-def test_no_record(site: Site) -> None:
+def test_no_record(site: PythonInstallation) -> None:
     (site.packages / "nvidia_fake-13.5.dist-info/RECORD").unlink()
     package = site.wheels()["nvidia-fake"].installed
     assert package is not None

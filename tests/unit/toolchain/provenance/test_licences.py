@@ -9,7 +9,7 @@ from toolchain.errors import PolicyError, ToolchainError
 from toolchain.provenance.inventory import inventory
 from toolchain.provenance.licences import BOTH, DEPEND, licences, load_policy
 
-from .conftest import POLICY, Site, install
+from .conftest import POLICY, PythonInstallation, install
 
 
 def metadata(*lines: tuple[str, str]) -> Message:
@@ -33,7 +33,9 @@ APACHE_WORDS = ("Classifier", "License :: OSI Approved :: Apache Software Licens
         ([MIT_WORDS, ("Classifier", "Topic :: Software Development")], "MIT", "classifier"),
     ],
 )
-def test_where_a_licence_is_found(site: Site, lines: list[tuple[str, str]], expression: str, source: str) -> None:
+def test_where_a_licence_is_found(
+    site: PythonInstallation, lines: list[tuple[str, str]], expression: str, source: str
+) -> None:
     found = load_policy(site.policy).licence("p", "1", metadata(*lines))
     assert (found.expression, found.source, found.use) == (expression, source, BOTH)
 
@@ -53,13 +55,13 @@ def test_where_a_licence_is_found(site: Site, lines: list[tuple[str, str]], expr
         ([("License-Expression", "MIT AND (")], "p 1: License-Expression: 'MIT AND \\(' is not a licence expression"),
     ],
 )
-def test_what_is_unclear_is_an_error(site: Site, lines: list[tuple[str, str]], said: str) -> None:
+def test_what_is_unclear_is_an_error(site: PythonInstallation, lines: list[tuple[str, str]], said: str) -> None:
     with pytest.raises(PolicyError, match=said) as caught:
         load_policy(site.policy).licence("p", "1", metadata(*lines))
     assert "policy.toml" in str(caught.value.hint)
 
 
-def test_what_an_expression_allows(site: Site) -> None:
+def test_what_an_expression_allows(site: PythonInstallation) -> None:
     policy = load_policy(site.policy)
     assert policy.use("MIT AND Apache-2.0 WITH LLVM-exception") == BOTH
     assert policy.use("MIT AND LGPL-2.1-or-later") == DEPEND
@@ -69,7 +71,7 @@ def test_what_an_expression_allows(site: Site) -> None:
         policy.use("")
 
 
-def test_every_unknown_licence_is_listed(site: Site) -> None:
+def test_every_unknown_licence_is_listed(site: PythonInstallation) -> None:
     assert licences(site.wheels(), load_policy(site.policy))["nvidia-fake"].use == DEPEND
     site.lock.write_text(site.lock.read_text() + "odd==1 \\\n    --hash=sha256:" + "e" * 64 + "\ngone==1\n")
     install(site.packages, "odd", "1", "License: of my own", {})
@@ -79,7 +81,7 @@ def test_every_unknown_licence_is_listed(site: Site) -> None:
     assert "gone 1: its licence is unknown: METADATA says nothing (it is not installed here)" in str(caught.value)
 
 
-def test_a_reviewed_package(site: Site) -> None:
+def test_a_reviewed_package(site: PythonInstallation) -> None:
     site.policy.write_text(POLICY + '[packages.free-one]\nlicence = "MIT"\nuse = ["depend"]\nreason = "so"\n')
     found = licences(site.wheels(), load_policy(site.policy))["free-one"]
     assert (found.source, found.use) == ("policy.toml", DEPEND)
@@ -88,7 +90,7 @@ def test_a_reviewed_package(site: Site) -> None:
         licences(site.wheels(), load_policy(site.policy))
 
 
-def test_a_package_that_may_not_be_bundled_must_be_there_to_know_its_files(site: Site) -> None:
+def test_a_package_that_may_not_be_bundled_must_be_there_to_know_its_files(site: PythonInstallation) -> None:
     site.policy.write_text(POLICY.replace('licence = "MIT"', 'licence = "LGPL-2.1-or-later"'))
     with pytest.raises(ToolchainError, match="windows-only"):
         licences(site.wheels(), load_policy(site.policy))
@@ -100,7 +102,7 @@ def test_a_package_that_may_not_be_bundled_must_be_there_to_know_its_files(site:
      POLICY.replace('reason = "looked into"\n', ""), POLICY.replace("pattern", "patern"),
      POLICY + '[packages.x]\nlicence = "MIT"\nreason = "y"\nuse = ["sell"]\n'],
 )  # fmt: skip
-def test_a_damaged_policy_is_named(site: Site, text: str) -> None:
+def test_a_damaged_policy_is_named(site: PythonInstallation, text: str) -> None:
     site.policy.write_text(text)
     with pytest.raises(PolicyError, match=r"policy\.toml"):
         load_policy(site.policy)

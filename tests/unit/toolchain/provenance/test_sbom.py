@@ -16,7 +16,7 @@ from toolchain.provenance.inventory import Wheel, inventory
 from toolchain.provenance.licences import licences, load_policy
 from toolchain.provenance.sbom import DebianPackage, bundle_sbom, image_packages, image_sbom, toolchain_sbom
 
-from .conftest import Site, compiled
+from .conftest import PythonInstallation, compiled
 
 ROWS = [DebianPackage("libc6", "2.41-12", "1" * 64, "amd64"), DebianPackage("tar", "1:1.35+x", "2" * 64)]
 
@@ -45,7 +45,7 @@ def needs(made: dict[str, Any]) -> dict[str, list[str]]:
 
 
 @pytest.fixture
-def wheels(site: Site) -> dict[str, Wheel]:
+def wheels(site: PythonInstallation) -> dict[str, Wheel]:
     """A small inventory with the wheels of the pinned tools."""
     found = site.wheels()
     for wheel in {pin.wheel for pin in pins().tools.values()}:
@@ -53,7 +53,7 @@ def wheels(site: Site) -> dict[str, Wheel]:
     return found
 
 
-def test_a_toolchain(wheels: dict[str, Wheel], site: Site) -> None:
+def test_a_toolchain(wheels: dict[str, Wheel], site: PythonInstallation) -> None:
     known = licences(wheels, load_policy(site.policy))
     made = valid(toolchain_sbom(wheels, known))
     found = parts(made)
@@ -82,7 +82,7 @@ def conan(top: str, *components: object, **change: object) -> str:
     })  # fmt: skip
 
 
-def test_a_native_toolchain_is_merged_in(wheels: dict[str, Wheel], site: Site, tmp_path: Path) -> None:
+def test_a_native_toolchain_is_merged_in(wheels: dict[str, Wheel], site: PythonInstallation, tmp_path: Path) -> None:
     known = licences(wheels, load_policy(site.policy))
     path = tmp_path / "native.json"
     path.write_text(conan(str(uuid.uuid4()), LLVM))
@@ -95,7 +95,9 @@ def test_a_native_toolchain_is_merged_in(wheels: dict[str, Wheel], site: Site, t
     assert "tc/1" in needs(valid(toolchain_sbom(wheels, known, path)))["tilestack-toolchain"]
 
 
-def test_a_native_toolchain_that_cannot_be_merged_in(wheels: dict[str, Wheel], site: Site, tmp_path: Path) -> None:
+def test_a_native_toolchain_that_cannot_be_merged_in(
+    wheels: dict[str, Wheel], site: PythonInstallation, tmp_path: Path
+) -> None:
     known = licences(wheels, load_policy(site.policy))
     path = tmp_path / "native.json"
     path.write_text(conan("top", {**LLVM, "bom-ref": "tool:ptxas"}))

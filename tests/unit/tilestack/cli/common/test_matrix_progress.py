@@ -7,12 +7,14 @@ import threading
 
 import pytest
 
-from conformance.result import Row
+from conformance.result import CellResult
 from tilestack.cli.common import matrix_progress
 from tilestack.cli.common.matrix_progress import Show
 
-PASSED = Row("gelu-py-f32-cpu", "py", "gelu", "f32", "cpu", "cpu interpreter", "M=1", "passed", 0.1, 0.2)
-FAILED = Row("gelu-py-f32-cpu", "py", "gelu", "f32", "cpu", "cpu interpreter", "M=2", "failed", detail="off by 3")
+PASSED = CellResult("gelu-py-f32-cpu", "py", "gelu", "f32", "cpu", "cpu interpreter", "M=1", "passed", 0.1, 0.2)
+FAILED = CellResult(
+    "gelu-py-f32-cpu", "py", "gelu", "f32", "cpu", "cpu interpreter", "M=2", "failed", detail="off by 3"
+)
 
 
 def test_the_time_left_goes_by_the_work_not_by_the_count_of_jobs() -> None:

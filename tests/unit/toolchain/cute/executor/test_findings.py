@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolchain.cute import executor
-from toolchain.cute.executor import Finding, Race, Site
+from toolchain.cute.executor import FaultLocation, Finding, Race
 from toolchain.errors import SanitizerError
 from toolchain.knobs import ROOT
 
@@ -15,17 +15,20 @@ KINDS = sorted(Finding.__subclasses__(), key=lambda kind: kind.__name__)
 @pytest.mark.parametrize(
     ("site", "said"),
     [
-        (Site("k", "arith.addi", "k.py:3:5", (1, 2, 3), 7), "k: arith.addi at k.py:3:5, block (1, 2, 3), thread 7"),
-        (Site("k", "arith.addi", "", (0, 0, 0)), "k: arith.addi, block (0, 0, 0)"),
-        (Site("k", "arith.addi", "", (0, 0, 0), 0), "k: arith.addi, block (0, 0, 0), thread 0"),
+        (
+            FaultLocation("k", "arith.addi", "k.py:3:5", (1, 2, 3), 7),
+            "k: arith.addi at k.py:3:5, block (1, 2, 3), thread 7",
+        ),
+        (FaultLocation("k", "arith.addi", "", (0, 0, 0)), "k: arith.addi, block (0, 0, 0)"),
+        (FaultLocation("k", "arith.addi", "", (0, 0, 0), 0), "k: arith.addi, block (0, 0, 0), thread 0"),
     ],
 )
-def test_a_site(site: Site, said: str) -> None:
+def test_a_site(site: FaultLocation, said: str) -> None:
     assert str(site) == said
 
 
 def test_a_finding_has_its_site_its_tensor_and_a_hint() -> None:
-    site = Site("k", "llvm.load", "", (0, 0, 0), 3)
+    site = FaultLocation("k", "llvm.load", "", (0, 0, 0), 3)
     found = Race(site, "reads byte 4", tensor="x", address=4)
     assert isinstance(found, SanitizerError)
     assert (found.site, found.what, found.tensor, found.address) == (site, "reads byte 4", "x", 4)
