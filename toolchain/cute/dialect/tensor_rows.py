@@ -45,7 +45,7 @@ def _local_partition(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
     tiles = zipped_divide(kind.data.layout, counts)
     place = idx2crd(right_inverse(threads)(thread), counts)
     made, offset = slice_and_offset(tiles, (place, tuple(None for _ in range(len(tiles[1])))))
-    return type(kind)(kind.data.moved(offset, made[0]))
+    return type(kind)(kind.data.moved(offset, made))
 
 
 def _partition(which: str) -> Infer:

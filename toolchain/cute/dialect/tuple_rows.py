@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .. import layout as algebra
@@ -75,15 +75,25 @@ def _next(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
     return CoordType(nested.like(iter(made), where))
 
 
-def _rank(function: Callable[[Layout, int], Layout]) -> Infer:
+def _rank(*, append: bool) -> Infer:
+    """Modes of the second operand at an end of the first, up to a number of modes; there may be as many already."""
+
+    def filled(parts: list[Any], filler: Any, rank: int) -> list[Any]:
+        added = [filler] * (rank - len(parts))
+        return [*parts, *added] if append else [*added, *parts]
+
     def infer(kinds: Sequence[Any], numbers: Sequence[int]) -> CuteType:
-        value, filler = kinds[0].data, kinds[1].data
-        if isinstance(value, Layout):
-            made = function(value, numbers[0])
-            return LayoutType(made)
-        parts = value if isinstance(value, tuple) else (value,)
-        added = (filler,) * (numbers[0] - len(parts))
-        return type(kinds[0])((*parts, *added) if function is algebra.append_to_rank else (*added, *parts))
+        kind, filler = kinds
+        if numbers[0] < 1:
+            raise LayoutError(f"{numbers[0]} is no number of modes")
+        if isinstance(layout := outer(kind), Layout):
+            if not isinstance(filler, LayoutType):
+                raise LayoutError(f"a layout is filled with a layout, not with {filler}")
+            return same(kind, algebra.make_layout(*filled(list(layout), filler.data, numbers[0])))
+        if not isinstance(kind, TUPLES) or type(filler) is not type(kind):
+            raise LayoutError("it takes two layouts, or two tuples of one kind")
+        parts = list(kind.data) if isinstance(kind.data, tuple) else [kind.data]
+        return type(kind)(tuple(filled(parts, filler.data, numbers[0])))
 
     return infer
 
@@ -107,6 +117,7 @@ def _depth_of(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
     return IntTupleType(nested.depth(made.shape if isinstance(made, Layout) else made))
 
 
+TUPLES = (IntTupleType, ShapeType, StrideType, CoordType)
 TUPLE, ANY = ("tuple",), ("layout or tuple",)
 TUPLE_ROWS: dict[str, Row] = {
     "get": Row(ANY, "The mode with these numbers, from the outside in.", _get, MODES, plain=True),
@@ -148,11 +159,11 @@ TUPLE_ROWS: dict[str, Row] = {
     ),
     "append_to_rank": Row(
         ("layout or tuple", "layout or tuple"), "Appends the second operand until there are so many modes.",
-        _rank(algebra.append_to_rank), ONE, infers=True,
+        _rank(append=True), ONE, infers=True,
     ),
     "prepend_to_rank": Row(
         ("layout or tuple", "layout or tuple"), "Prepends the second operand until there are so many modes.",
-        _rank(algebra.prepend_to_rank), ONE, infers=True,
+        _rank(append=False), ONE, infers=True,
     ),
     "to_int_tuple": Row(
         ("shape, stride, coord or int_tuple",), "The same numbers as an int_tuple.",

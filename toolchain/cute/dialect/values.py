@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import UnitAttr, i1, i32
@@ -23,8 +23,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from .. import layout as algebra
-from ..layout import Dynamic, Layout, LayoutError
-from ..layout import tuples as nested
+from ..layout import Basis, ComposedLayout, Dynamic, Layout, LayoutError, Swizzle
 from .algebra import define
 from .forms import parse_operand, print_operand
 from .types import CoordType, CuteType, IntTupleType, ShapeType, StrideType, TileType, is_static
@@ -71,6 +70,18 @@ class MakeOp(IRDLOperation):
                 raise VerifyException(f"{self.name}: operand {number} is {arg.type}, and a number is an i32")
 
 
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, ComposedLayout):
+        value = (value.inner, value.offset, value.outer)
+    elif isinstance(value, Layout):
+        value = (value.shape, value.stride)
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _leaves(part)
+    elif not isinstance(value, Swizzle):
+        yield value
+
+
 @irdl_op_definition
 class GetScalarsOp(IRDLOperation):
     """The leaves of a value from left to right, each an i32: `%m, %n = cute.get_scalars (%s) : !cute.shape<"(?,?)">`.
@@ -92,9 +103,9 @@ class GetScalarsOp(IRDLOperation):
 
     @staticmethod
     def chosen(kind: CuteType, only_dynamic: bool) -> list[Any]:
-        """The leaves of a type's value that the operation returns."""
-        value = kind.data
-        leaves = nested.flatten((value.shape, value.stride) if isinstance(value, Layout) else value)
+        """The leaves of a type's value that the operation returns, in the order of its text; of a stride along a
+        coordinate, its number of steps."""
+        leaves = (leaf.scale if isinstance(leaf, Basis) else leaf for leaf in _leaves(kind.data))
         return [leaf for leaf in leaves if leaf is not None and (not only_dynamic or isinstance(leaf, Dynamic))]
 
     def verify_(self) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .layout import Layout, coalesce, cosize, filter_layout, from_leaves, leaves, make_layout
-from .leaves import Basis, LayoutError, ceil_div, is_static, smaller
-from .tuples import IntTuple, product
+from .layout import Layout, coalesce, filter_layout, from_leaves, leaves, make_layout, refuse_sums
+from .leaves import Basis, LayoutError, Path, is_static
+from .numbers import divide_up
+from .steps import Reach, endless, refuse_carries, walk
+from .tuples import IntTuple, compact, flatten, like
 
 Tile = tuple[Any, ...]  # a layout, a size or None (the whole mode) for each of the first modes
 
@@ -14,17 +16,50 @@ Tile = tuple[Any, ...]  # a layout, a size or None (the whole mode) for each of 
 def composition(outer: Layout, inner: Layout | int | Tile) -> Layout:
     """The layout R with R(c) = outer(inner(c)), nested as `inner` is.
 
-    A number n is the layout n:1. A tuple is a tile: its parts compose the first modes of `outer` one by one, and the
-    others stay. Raises LayoutError if no layout is this function: a mode of `inner` must step evenly through the modes
-    of `outer`.
+    A number n is the layout n:1. A stride of `inner` along a coordinate steps through the mode of `outer` that the
+    coordinate names. An index beyond the size of `outer` goes on in its last mode, as in every evaluation. A tuple is a
+    tile: its parts compose the first modes of `outer` one by one, and the others are dropped.
+
+    Raises LayoutError if no layout is this function: a mode of `inner` must step evenly through the modes of `outer`,
+    and its modes together must not carry from one of these into the next. A condition on a number that is not known is
+    the caller's to keep.
     """
     if isinstance(inner, tuple):
-        return by_mode(composition, outer, inner)
+        return make_layout(*list(by_mode(composition, outer, inner))[: len(inner)])
     if not isinstance(inner, Layout):
         inner = Layout(inner)
-    flat = leaves(coalesce(outer))
-    shape, stride = _compose(flat, inner.shape, inner.stride, outer, inner)
-    return Layout(shape, stride)
+    through = {path: endless(_mode_at(outer, path, inner)) for path in _paths(inner)}
+    met, reaches = list[Layout](), {path: list[Reach]() for path in through}
+    try:
+        for extent, stride in leaves(inner):
+            path, step = (stride.path, stride.scale) if isinstance(stride, Basis) else ((), stride)
+            if step == 0:
+                met.append(Layout(extent, 0))
+                continue
+            made, reach = walk(through[path], extent, step)
+            met.append(made)
+            reaches[path].append(reach)
+        for path, modes in through.items():
+            refuse_carries(modes, reaches[path])
+    except LayoutError as error:
+        raise LayoutError(f"{outer} o {inner} is no layout: {error}") from error
+    return Layout(like((made.shape for made in met), inner.shape), like((made.stride for made in met), inner.stride))
+
+
+def _paths(inner: Layout) -> set[Path]:
+    """What the strides step along; an empty path is an index. Raises LayoutError if one is a part of another."""
+    paths = {stride.path if isinstance(stride, Basis) else () for _, stride in leaves(inner) if stride != 0}
+    refuse_sums(paths, inner)
+    return paths
+
+
+def _mode_at(outer: Layout, path: Path, inner: Layout) -> Layout:
+    mode = outer
+    for number in path:
+        if not isinstance(mode.shape, tuple) or number >= len(mode):
+            raise LayoutError(f"{outer} o {inner}: the first has no mode that the second steps along")
+        mode = mode[number]
+    return mode
 
 
 def by_mode(function: Any, layout: Layout, tile: Tile) -> Layout:
@@ -37,49 +72,12 @@ def by_mode(function: Any, layout: Layout, tile: Tile) -> Layout:
     return make_layout(*made, *modes[len(tile) :])
 
 
-def _compose(
-    outer: list[tuple[Any, Any]], shape: IntTuple, stride: IntTuple, whole: Layout, inner: Layout
-) -> tuple[IntTuple, IntTuple]:
-    if isinstance(shape, tuple):
-        parts = [_compose(outer, extent, step, whole, inner) for extent, step in zip(shape, stride, strict=True)]
-        return tuple(part[0] for part in parts), tuple(part[1] for part in parts)
-    if stride == 0 and not isinstance(stride, Basis):
-        return shape, 0
-    if len(outer) == 1:
-        return shape, stride * outer[0][1]
-    made = _walk(outer, shape, stride, whole, inner)
-    return made.shape, made.stride
-
-
-def _walk(outer: list[tuple[Any, Any]], left: Any, step: Any, whole: Layout, inner: Layout) -> Layout:
-    """Composes with the mode left:step: takes from each mode of `outer` what the steps reach of it."""
-    made: list[tuple[Any, Any]] = []
-    for extent, stride in outer[:-1]:
-        reached = ceil_div(extent, step)  # the steps that stay within this mode
-        if left == 1 or reached == 1:
-            if left != 1 and is_static(step, extent) and step % extent:
-                raise _uneven(whole, inner, step, extent)
-            step = ceil_div(step, extent)
-            continue
-        taken = smaller(left, reached)
-        if is_static(left, taken) and left != taken and (left % taken or (is_static(step, extent) and extent % step)):
-            raise _uneven(whole, inner, step, extent)
-        made.append((taken, step * stride))
-        left, step = left // taken, ceil_div(step, extent)
-    if not made or left != 1:
-        made.append((left, step * outer[-1][1]))
-    return from_leaves(made)
-
-
-def _uneven(outer: Layout, inner: Layout, step: Any, extent: Any) -> LayoutError:
-    return LayoutError(f"{outer} o {inner} is no layout: steps of {step} do not fit a mode of {extent}")
-
-
 def complement(layout: Layout, cotarget: IntTuple | Layout | None = None) -> Layout:
-    """The layout that reaches the offsets which `layout` leaves out, up to a size or a layout's cosize.
+    """The layout that reaches the offsets which `layout` leaves out, up to a size or a shape; of a layout, its shape.
 
-    The two together reach each offset once. Without a cotarget it fills the holes only, and its last mode says where
-    the layout ends. Raises LayoutError for strides along a coordinate, and for modes that overlap.
+    The two together reach each offset once. Of a shape each size is rounded up for itself, the first ones first:
+    beyond 4:1, (6,8) has 2 and 8. Without a cotarget it fills the holes only, and its last mode says where the layout
+    ends. Raises LayoutError for strides along a coordinate, negative ones, and for modes that overlap.
     """
     if any(isinstance(stride, Basis) for _, stride in leaves(layout)):
         raise LayoutError(f"{layout}: its offsets are coordinates, so it has no complement")
@@ -89,17 +87,16 @@ def complement(layout: Layout, cotarget: IntTuple | Layout | None = None) -> Lay
     holes: list[tuple[Any, Any]] = []
     end: Any = 1
     for extent, stride in sorted(used, key=lambda pair: pair[1]) if len(used) > 1 else used:
+        if is_static(stride) and stride < 0:
+            raise LayoutError(f"{layout} has no complement: the mode {extent}:{stride} steps down")
         if is_static(stride, end) and (stride < end or stride % end):
             raise LayoutError(f"{layout} has no complement: the mode {extent}:{stride} overlaps those before it")
         holes.append((stride // end, end))
         end = stride * extent
     if cotarget is None:
         return from_leaves([*(hole for hole in holes if hole[0] != 1), (1, end)])
-    target = cosize(cotarget) if isinstance(cotarget, Layout) else cotarget
-    if isinstance(target, tuple) and end == 1 and not holes:
-        return coalesce(from_leaves(leaves(Layout(target))))
-    rest = (ceil_div(product(target), end), end)
-    return _without_ones([*holes, rest])
+    rest = divide_up(cotarget.shape if isinstance(cotarget, Layout) else cotarget, end)
+    return _without_ones([*holes, *zip(flatten(rest), flatten(compact(rest, end)), strict=True)])
 
 
 def _without_ones(pairs: list[tuple[Any, Any]]) -> Layout:

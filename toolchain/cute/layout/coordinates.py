@@ -6,8 +6,8 @@ from typing import Any
 
 from . import tuples
 from .layout import Layout
-from .leaves import LayoutError
-from .tuples import IntTuple, compact, product
+from .leaves import LayoutError, quotient, remainder
+from .tuples import IntTuple, product
 
 
 def crd2idx(coordinate: IntTuple, layout: Layout) -> Any:
@@ -16,23 +16,24 @@ def crd2idx(coordinate: IntTuple, layout: Layout) -> Any:
 
 
 def idx2crd(index: Any, shape: IntTuple) -> IntTuple:
-    """The coordinate of an index in a shape, column-major, nested as the shape is. An index tuple is taken by mode."""
+    """The coordinate of an index in a shape, column-major, nested as the shape is. An index tuple is taken by mode.
+
+    An index beyond the shape goes on in the last mode, as where a layout is evaluated.
+    """
     if isinstance(index, tuple):
         if not isinstance(shape, tuple) or len(index) != len(shape):
             raise LayoutError(f"the index {tuples.text(index)} does not fit the shape {tuples.text(shape)}")
         return tuple(idx2crd(part, extent) for part, extent in zip(index, shape, strict=True))
     if not isinstance(shape, tuple):
         return index
-    strides = compact(shape)
-    return tuple(_modes(index, shape, strides))
-
-
-def _modes(index: Any, shape: tuple[Any, ...], strides: tuple[Any, ...]) -> list[Any]:
-    made: list[Any] = []
-    for extent, stride in zip(shape, strides, strict=True):
-        first = tuples.flatten(stride)[0] if isinstance(stride, tuple) else stride
-        made.append(idx2crd(index // first % product(extent), extent))
-    return made
+    if not shape:
+        return ()
+    made, before = list[Any](), 1
+    for extent in shape[:-1]:
+        inside = product(extent)
+        made.append(idx2crd(remainder(quotient(index, before), inside), extent))
+        before = before * inside
+    return (*made, idx2crd(quotient(index, before), shape[-1]))
 
 
 def slice_layout(layout: Layout, coordinate: IntTuple) -> Layout:
@@ -63,14 +64,15 @@ def _pick(layout: Layout, coordinate: IntTuple, *, keep_open: bool) -> Layout:
 
 
 def _picked(shape: Any, stride: Any, coordinate: Any, keep_open: bool, layout: Layout) -> tuple[Any, Any]:
+    """What is kept of nested modes stands side by side: of ((2,4),3), the coordinate ((_,0),_) leaves (2,3)."""
     if not isinstance(shape, tuple) or len(shape) != len(coordinate):
         raise LayoutError(f"the coordinate {tuples.text(coordinate)} does not fit {layout}")
     shapes, strides = list[Any](), list[Any]()
     for extent, step, part in zip(shape, stride, coordinate, strict=True):
         if isinstance(part, tuple):
             inner, inner_strides = _picked(extent, step, part, keep_open, layout)
-            shapes += [inner] if inner else []
-            strides += [inner_strides] if inner else []
+            shapes += inner
+            strides += inner_strides
         elif (part is None) == keep_open:
             shapes.append(extent)
             strides.append(step)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .compose import Tile, by_mode, complement, composition
-from .layout import Layout, make_layout, size
+from .layout import Layout, make_layout
 from .leaves import LayoutError
 
 
@@ -21,7 +21,7 @@ def logical_divide(layout: Layout, tiler: Layout | int | Tile) -> Layout:
     if isinstance(tiler, tuple):
         return by_mode(logical_divide, layout, tiler)
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
-    return composition(layout, make_layout(tile, complement(tile, size(layout))))
+    return composition(layout, make_layout(tile, complement(tile, layout.shape)))
 
 
 def zipped_divide(layout: Layout, tiler: Layout | int | Tile) -> Layout:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import tuples
-from .leaves import Basis, LayoutError
+from .leaves import Basis, LayoutError, quotient, remainder
 from .tuples import IntTuple, product
 
 
@@ -41,8 +41,8 @@ def _offset(coordinate: IntTuple, shape: IntTuple, stride: IntTuple) -> Any:
     for number, (extent, step) in enumerate(zip(shape, stride, strict=True)):
         last = number == len(shape) - 1  # the last mode takes what is left, so that an index may lie outside
         inside = product(extent)
-        total = _add(total, _offset(coordinate if last else coordinate % inside, extent, step))
-        coordinate = coordinate if last else coordinate // inside
+        total = _add(total, _offset(coordinate if last else remainder(coordinate, inside), extent, step))
+        coordinate = coordinate if last else quotient(coordinate, inside)
     return total
 
 

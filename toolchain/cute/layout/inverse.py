@@ -11,10 +11,9 @@ from functools import partial
 from typing import Any
 
 from .layout import Layout, coalesce, from_leaves, leaves, make_layout
-from .leaves import Basis, LayoutError, is_static
+from .leaves import Basis, LayoutError, Path, is_static
 
 Mode = tuple[Any, Any, Any]  # size, stride, and the step of the index
-Path = tuple[int, ...]  # of a coordinate; empty for an offset
 
 
 def right_inverse(layout: Layout) -> Layout:

@@ -6,13 +6,13 @@ its shape) and of any coordinate that nests no deeper than its shape.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from . import tuples
 from .evaluate import offset, offsets
-from .leaves import Basis, LayoutError, is_static
+from .leaves import Basis, LayoutError, Path, is_static
 from .tuples import IntTuple, compact, congruent, flatten, like, product
 
 
@@ -89,13 +89,25 @@ def size(layout: Layout) -> Any:
 
 
 def cosize(layout: Layout) -> Any:
-    """One more than the greatest offset. Raises LayoutError for strides along a coordinate."""
-    last: Any = 0
+    """How many offsets lie from the least to the greatest, both counted: what an allocation needs.
+
+    Of strides along coordinates, the product of what each coordinate takes. Raises LayoutError for a layout that adds
+    a number and a coordinate.
+    """
+    last: dict[Path, Any] = {}
     for extent, stride in leaves(layout):
-        if isinstance(stride, Basis):
-            raise LayoutError(f"{layout}: its offsets are coordinates, so it has no cosize")
-        last = last + (extent - 1) * stride
-    return last + 1
+        path, step = (stride.path, stride.scale) if isinstance(stride, Basis) else ((), stride)
+        if step != 0:
+            step = abs(step) if isinstance(step, int) else step
+            last[path] = last.get(path, 0) + (extent - 1) * step
+    refuse_sums(last, layout)
+    return product(tuple(greatest + 1 for greatest in last.values()))
+
+
+def refuse_sums(paths: Iterable[Path], layout: Layout) -> None:
+    """Raises LayoutError if a layout steps along a coordinate and along a part of it, or along an offset."""
+    if any(a != b and a == b[: len(a)] for a in paths for b in paths):
+        raise LayoutError(f"{layout} adds a number and a coordinate")
 
 
 def flat(layout: Layout) -> Layout:

@@ -95,6 +95,7 @@ class Basis:
 
 Leaf = int | Dynamic | Basis
 Size = int | Dynamic
+Path = tuple[int, ...]  # of a coordinate's mode, from the outside in; empty for a plain number
 
 
 def split(number: Size, unit: int) -> tuple[Any, Any]:
@@ -115,6 +116,18 @@ def is_static(*leaves: Any) -> bool:
 def ceil_div(a: Any, b: Any) -> Any:
     """a / b, rounded up. Both are positive."""
     return a // b if is_static(a, b) and a % b == 0 else (a + (b - 1)) // b
+
+
+def quotient(index: Any, by: Any) -> Any:
+    """index / by. A negative index counts as a positive one does: it is rounded towards 0."""
+    negative = isinstance(index, int) and index < 0 and isinstance(by, int)
+    return -(-index // by) if negative else index // by
+
+
+def remainder(index: Any, by: Any) -> Any:
+    """What `quotient` leaves, with the sign of the index."""
+    negative = isinstance(index, int) and index < 0 and isinstance(by, int)
+    return -(-index % by) if negative else index % by
 
 
 def smaller(a: Any, b: Any) -> Any:

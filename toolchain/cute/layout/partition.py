@@ -18,11 +18,7 @@ def local_tile(layout: Layout, tiler: Tile, coordinate: IntTuple) -> tuple[Layou
     tiles of that mode as a mode at the end. Raises LayoutError."""
     tiles = zipped_divide(layout, tiler)
     within = tuple(None for _ in range(len(tiles[0])))
-    if not isinstance(coordinate, tuple):
-        return slice_and_offset(tiles, (within, coordinate))
-    made, offset = slice_and_offset(tiles, (within, coordinate))
-    modes = [*made[0], *(made[1] if len(made) > 1 else [])]
-    return Layout(tuple(m.shape for m in modes), tuple(m.stride for m in modes)), offset
+    return slice_and_offset(tiles, (within, coordinate))
 
 
 def local_partition(layout: Layout, threads: Layout, thread: int) -> tuple[Layout, Any]:
@@ -35,8 +31,7 @@ def local_partition(layout: Layout, threads: Layout, thread: int) -> tuple[Layou
     counts = tuple(tuples.product(mode.shape) for mode in threads)
     tiles = zipped_divide(layout, counts)
     place = idx2crd(position(threads, thread), counts)
-    made, offset = slice_and_offset(tiles, (place, tuple(None for _ in range(len(tiles[1])))))
-    return made[0], offset
+    return slice_and_offset(tiles, (place, tuple(None for _ in range(len(tiles[1])))))
 
 
 def position(threads: Layout, thread: int) -> int:

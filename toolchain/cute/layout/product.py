@@ -9,7 +9,7 @@ from typing import Any
 
 from .compose import Tile, by_mode, complement, composition
 from .divide import zip_pairs
-from .layout import Layout, cosize, leaves, make_layout, size
+from .layout import Layout, coalesce, cosize, leaves, make_layout, size
 from .leaves import Basis, LayoutError, ceil_div
 from .tuples import IntTuple, flatten, like, product
 
@@ -50,9 +50,9 @@ def blocked_product(block: Layout, tiler: Layout) -> Layout:
 
 
 def raked_product(block: Layout, tiler: Layout) -> Layout:
-    """`((tiler, block), ...)`: blocks interleaved along each mode. Raises LayoutError."""
+    """`((tiler, block), ...)`: blocks interleaved along each mode, which is coalesced. Raises LayoutError."""
     within, across = _padded_product(block, tiler)
-    return make_layout(*(make_layout(b, a) for a, b in zip(within, across, strict=True)))
+    return make_layout(*(coalesce(make_layout(b, a)) for a, b in zip(within, across, strict=True)))
 
 
 def _padded_product(block: Layout, tiler: Layout) -> Layout:
@@ -60,32 +60,37 @@ def _padded_product(block: Layout, tiler: Layout) -> Layout:
     return logical_product(append_to_rank(block, rank), append_to_rank(tiler, rank))
 
 
-def append_to_rank(layout: Layout, rank: int) -> Layout:
-    """With modes 1:0 at the end, so that there are `rank`. Raises LayoutError if there are more already."""
-    if len(layout) > rank:
-        raise LayoutError(f"{layout} has more than {rank} modes")
-    return make_layout(*layout, *[Layout(1, 0)] * (rank - len(layout)))
+ONE = Layout(1, 0)
 
 
-def prepend_to_rank(layout: Layout, rank: int) -> Layout:
-    """With modes 1:0 at the beginning, so that there are `rank`. Raises LayoutError if there are more already."""
+def append_to_rank(layout: Layout, rank: int, filler: Layout = ONE) -> Layout:
+    """With modes `filler` at the end, so that there are `rank`. Raises LayoutError if there are more already."""
+    return make_layout(*layout, *_fillers(layout, rank, filler))
+
+
+def prepend_to_rank(layout: Layout, rank: int, filler: Layout = ONE) -> Layout:
+    """With modes `filler` at the beginning, so that there are `rank`. Raises LayoutError if there are more already."""
+    return make_layout(*_fillers(layout, rank, filler), *layout)
+
+
+def _fillers(layout: Layout, rank: int, filler: Layout) -> list[Layout]:
     if len(layout) > rank:
         raise LayoutError(f"{layout} has more than {rank} modes")
-    return make_layout(*[Layout(1, 0)] * (rank - len(layout)), *layout)
+    return [filler] * (rank - len(layout))
 
 
 def make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout:
     """A layout without gaps whose strides grow with the order of its leaves: `(2,3)` and `(1,0)` make `(2,3):(3,1)`.
 
-    A number of the order that stands for several leaves orders them from left to right. Raises LayoutError if the order
-    has more or fewer modes than the shape.
+    A number of the order that stands for several leaves orders them from left to right. A size of 1 has stride 0.
+    Raises LayoutError if the order has more or fewer modes than the shape.
     """
     ranks = _ranks(shape, order)
     strides: dict[int, Any] = {}
     step: Any = 1
     extents = flatten(shape)
     for leaf in sorted(range(len(extents)), key=ranks.__getitem__):
-        strides[leaf] = step
+        strides[leaf] = 0 if extents[leaf] == 1 else step
         step = step * extents[leaf]
     return Layout(shape, like(iter([strides[leaf] for leaf in range(len(extents))]), shape))
 
@@ -99,7 +104,7 @@ def _ranks(shape: IntTuple, order: IntTuple) -> list[int]:
 
 
 def make_layout_like(layout: Layout) -> Layout:
-    """A layout without gaps whose strides have the same order. Modes of stride 0 keep it.
+    """A layout without gaps whose strides have the same order. Modes of stride 0 keep it, and a size of 1 has it.
 
     Raises LayoutError for strides that are not known, or that step along a coordinate.
     """
@@ -109,7 +114,7 @@ def make_layout_like(layout: Layout) -> Layout:
     made, step = [0] * len(pairs), 1
     for leaf in sorted(range(len(pairs)), key=lambda leaf: pairs[leaf][1]):
         extent, stride = pairs[leaf]
-        if stride != 0:
+        if stride != 0 and extent != 1:
             made[leaf], step = step, step * extent
     return Layout(layout.shape, like(iter(made), layout.shape))
 

@@ -22,7 +22,15 @@ def upcast(layout: Layout, factor: int) -> Layout:
 
 
 def downcast(layout: Layout, factor: int) -> Layout:
-    """One element becomes `factor`."""
+    """One element becomes `factor`, side by side. Raises LayoutError unless one mode has stride 1: it holds them."""
+    if factor == 1:
+        return layout
+    beside = [stride for _, stride in leaves(layout) if isinstance(stride, int) and abs(stride) == 1]
+    if beside != [1]:
+        raise LayoutError(
+            f"{layout}: where an element becomes {factor}, they need one mode of stride 1 to lie in, and there "
+            + ("are several" if beside.count(1) > 1 else "is one of stride -1" if beside else "is none")
+        )
     return _nested([_down(extent, stride, factor) for extent, stride in leaves(layout)], layout)
 
 
@@ -33,6 +41,8 @@ def _up(extent: Any, stride: Any, factor: int, layout: Layout) -> tuple[Any, Any
         return extent, stride // factor
     if abs(stride) % factor and factor % abs(stride):
         raise LayoutError(f"{layout}: a stride of {stride} neither divides {factor} nor is a multiple of it")
+    if -factor < stride < 0 and extent != 1:
+        raise LayoutError(f"{layout}: steps of {stride} cut the elements of {factor}")
     elements = ceil_div(factor, abs(stride))  # of this mode in one new element
     if is_static(extent) and extent % elements and elements % extent:
         raise LayoutError(f"{layout}: {factor} elements of one do not fit a mode of {extent}:{stride}")
@@ -41,7 +51,7 @@ def _up(extent: Any, stride: Any, factor: int, layout: Layout) -> tuple[Any, Any
 
 
 def _down(extent: Any, stride: Any, factor: int) -> tuple[Any, Any]:
-    if is_static(stride) and abs(stride) == 1:
+    if is_static(stride) and stride == 1:
         return extent * factor, stride
     return extent, stride * factor
 

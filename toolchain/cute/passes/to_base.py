@@ -19,7 +19,7 @@ from ..dialect.ops import AlgebraOp, CompareOp, GetScalarsOp, MakeOp, StaticOp
 from ..dialect.sugar import LeavesOp, PrintOp, SugarOp
 from ..dialect.tensor_ops import CopyAtomCallOp, CopyOp, GemmOp, MemoryOp, MmaAtomCallOp
 from ..dialect.types import CuteType
-from ..layout import Dynamic, Layout
+from ..layout import Basis, Dynamic, Layout
 from ..layout import tuples as nested
 from ..nvvm.emit import Emitter
 from ..nvvm.index import Index, as_value, index
@@ -113,6 +113,8 @@ def _filled(op: MakeOp, builder: Emitter) -> CuteType:
     numbers = iter(op.args)
 
     def bound(leaf: Any) -> Any:
+        if isinstance(leaf, Basis):
+            return Basis(bound(leaf.scale), leaf.path)
         if not isinstance(leaf, Dynamic):
             return leaf
         return index(next(numbers), builder, divisibility=leaf.divisibility)

@@ -24,10 +24,12 @@ VPRINTF = "vprintf"
 def print_value(op: PrintOp, builder: Placed) -> list[SSAValue]:
     kind = op.arg.type
     assert isinstance(kind, CuteType)
-    text = re.sub(r"[?](\{[^}]*\})?", "%d", kind.write(kind.data)) + "\n"
+    text, unknown = re.subn(r"[?](\{[^}]*\})?", "%d", kind.write(kind.data))
+    text += "\n"
     home = _module(op)
-    known = "?" not in kind.write(kind.data)
-    scalars = [] if known else builder.insert(GetScalarsOp(op.arg, only_dynamic=True)).scalars
+    scalars = builder.insert(GetScalarsOp(op.arg, only_dynamic=True)).scalars if unknown else []
+    if len(scalars) != unknown:
+        raise SourceError(f"cute.print: {kind} has {unknown} numbers to print, and {len(scalars)} are found in it")
     name = _text(home, text, op)
     address = builder.insert(llvm.AddressOfOp(name, POINTER)).result
     call = llvm.CallOp(VPRINTF, address, _arguments(op, scalars, builder), return_type=i32)

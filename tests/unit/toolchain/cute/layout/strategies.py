@@ -16,17 +16,17 @@ def shapes(draw: st.DrawFn, depth: int = 2) -> object:
     return tuple(draw(shapes(depth - 1)) for _ in range(draw(st.integers(1, 2))))
 
 
-def _strided(draw: st.DrawFn, shape: object) -> object:
+def _strided(draw: st.DrawFn, shape: object, least: int) -> object:
     if isinstance(shape, tuple):
-        return tuple(_strided(draw, part) for part in shape)
-    return draw(st.integers(0, 20))
+        return tuple(_strided(draw, part, least) for part in shape)
+    return draw(st.integers(least, 20))
 
 
 @st.composite
-def layouts(draw: st.DrawFn) -> Layout:
-    """Any layout of at most two levels, with strides that may overlap."""
+def layouts(draw: st.DrawFn, least: int = 0) -> Layout:
+    """Any layout of at most two levels, with strides from `least` on that may overlap."""
     shape = draw(shapes())
-    return Layout(shape, _strided(draw, shape))
+    return Layout(shape, _strided(draw, shape, least))
 
 
 @st.composite

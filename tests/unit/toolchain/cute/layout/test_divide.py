@@ -42,6 +42,16 @@ def test_a_size_that_the_tile_does_not_divide_is_rounded_up() -> None:
     assert str(zipped_divide(Layout.parse("10:1"), (4,))) == "((4),(3)):((1),(4))"
 
 
+def test_the_rest_of_a_layout_is_rounded_up_for_each_mode() -> None:
+    assert str(logical_divide(Layout.parse("(6,8):(1,6)"), Layout.parse("4:1"))) == "(4,16):(1,4)"
+    assert str(logical_divide(Layout.parse("((2,3),8):((1,2),6)"), (4, 8))) == "((4,2),(8,1)):((1,4),(6,48))"
+
+
+def test_a_division_that_carries_is_refused() -> None:
+    with pytest.raises(LayoutError, match="do not fit a mode of 6"):
+        logical_divide(Layout.parse("(6,8):(8,1)"), Layout.parse("4:1"))
+
+
 def test_a_tile_with_too_many_parts_is_refused() -> None:
     with pytest.raises(LayoutError, match="does not fit"):
         zipped_divide(Layout.parse("(4,4)"), (2, 2, 2))

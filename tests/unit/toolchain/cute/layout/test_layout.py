@@ -60,6 +60,25 @@ def test_the_cosize_is_one_more_than_the_greatest_offset(layout: Layout) -> None
     assert cosize(layout) == 1 + max(layout(i) for i in range(size(layout)))
 
 
+@given(layouts(-9))
+def test_a_cosize_counts_the_offsets_from_the_least_to_the_greatest(layout: Layout) -> None:
+    reached = layout.offsets()
+    assert cosize(layout) == 1 + max(reached) - min(reached)
+
+
+@pytest.mark.parametrize(
+    ("layout", "result"),
+    [("5:-2", 9), ("(4,3):(3,-1)", 12), ("(2,2):(-1,4)", 6), ("(2,3):(1@0,1@1)", 6), ("(2,3,2):(1@1,2@1,1@0@2)", 12)],
+)
+def test_cosize(layout: str, result: int) -> None:
+    assert cosize(Layout.parse(layout)) == result
+
+
+def test_a_layout_of_numbers_and_coordinates_has_no_cosize() -> None:
+    with pytest.raises(LayoutError, match="adds a number and a coordinate"):
+        cosize(Layout.parse("(2,3):(1,1@0)"))
+
+
 def test_a_layout_without_strides_is_column_major() -> None:
     assert str(Layout.parse("(2,(3,4),5)")) == "(2,(3,4),5):(1,(2,6),24)"
 

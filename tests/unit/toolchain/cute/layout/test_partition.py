@@ -19,6 +19,10 @@ def test_an_open_coordinate_keeps_the_tiles_of_that_mode() -> None:
     assert offset == 4 * 16
 
 
+def test_a_number_names_a_tile_as_its_coordinate_does() -> None:
+    assert local_tile(MATRIX, (4, 8), 1) == local_tile(MATRIX, (4, 8), (1, 0))
+
+
 @pytest.mark.parametrize("threads", ["(4,8):(8,1)", "(4,8):(1,4)"])
 def test_the_parts_of_all_threads_are_the_whole(threads: str) -> None:
     layout = Layout.parse(threads)

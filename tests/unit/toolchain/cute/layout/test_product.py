@@ -62,6 +62,23 @@ def test_ranks_are_filled_with_modes_of_size_1() -> None:
         append_to_rank(Layout.parse("(4,4)"), 1)
 
 
+def test_a_size_of_1_has_stride_0() -> None:
+    assert str(tile_to_shape(Layout.parse("(2,2):(1,2)"), (2, 4))) == "((2,1),(2,2)):((1,0),(2,4))"
+    assert str(make_ordered_layout((1, 3, 4), (2, 1, 0))) == "(1,3,4):(0,4,1)"
+    assert str(make_layout_like(Layout.parse("(1,4):(4,1)"))) == "(1,4):(0,1)"
+
+
+def test_each_mode_of_a_raked_product_is_coalesced() -> None:
+    assert str(raked_product(Layout.parse("(4,3):(1,4)"), Layout.parse("2:1"))) == "((2,4),3):((12,1),4)"
+    assert str(raked_product(Layout.parse("128:1"), Layout.parse("(4,4):(1,4)"))) == "((4,128),4):((128,1),512)"
+
+
+def test_a_rank_is_filled_with_any_layout() -> None:
+    filler = Layout.parse("(1,2):(1,0)")
+    assert str(append_to_rank(Layout.parse("(4,8):(1,4)"), 3, filler)) == "(4,8,(1,2)):(1,4,(1,0))"
+    assert str(prepend_to_rank(Layout.parse("(4,8):(1,4)"), 3, filler)) == "((1,2),4,8):((1,0),1,4)"
+
+
 def test_an_order_names_each_mode() -> None:
     assert str(make_ordered_layout((2, 3, 4), (2, 0, 1))) == "(2,3,4):(12,1,3)"
     with pytest.raises(LayoutError, match="does not name each mode"):
