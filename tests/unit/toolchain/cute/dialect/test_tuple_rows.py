@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolchain.cute.dialect import parse
+from toolchain.cute.parse import parse
 from toolchain.errors import SourceError
 
 
