@@ -9,20 +9,20 @@ from toolchain.contract.entry import ops
 from toolchain.contract.sources import registered
 
 
-def borrows(source: str) -> str:
+def borrows_from(source: str) -> str:
     """The source that a source borrows ops from; empty if it has to have every op."""
     known = registered().get(source)
-    return known.borrows if known else ""
+    return known.borrows_from if known else ""
 
 
 def has_cell(bundle: Bundle, source: str, op: str, dtype: str) -> bool:
     """False where a source that borrows has no entry of an op in this dtype: what it borrows is the other's cell."""
-    return not borrows(source) or bool(bundle.entries_of(source, op, dtype))
+    return not borrows_from(source) or bool(bundle.entries_of(source, op, dtype))
 
 
 def has_dtype(bundle: Bundle, source: str, dtype: str) -> bool:
     """The same for a model, which launches many ops: False where all of them would be borrowed."""
-    return not borrows(source) or any((e.spec.source, e.spec.dtype) == (source, dtype) for e in bundle.entries)
+    return not borrows_from(source) or any((e.spec.source, e.spec.dtype) == (source, dtype) for e in bundle.entries)
 
 
 def sources_of(bundle: Bundle, name: str, dtype: str, sources: Sequence[str]) -> list[str]:
@@ -32,6 +32,6 @@ def sources_of(bundle: Bundle, name: str, dtype: str, sources: Sequence[str]) ->
     return [source for source in sources if has_dtype(bundle, source, dtype)]
 
 
-def loans_of(sources: Sequence[str]) -> str:
+def borrowed_by(sources: Sequence[str]) -> str:
     """Which of the sources borrow, in one line; empty if none does."""
-    return "; ".join(f"{name} takes ops that it lacks from {of}" for name in sources if (of := borrows(name)))
+    return "; ".join(f"{name} takes ops that it lacks from {of}" for name in sources if (of := borrows_from(name)))

@@ -16,7 +16,7 @@ from toolchain.errors import BundleError, UsageError
 from toolchain.runtime import Executor
 
 from .cases import CASES
-from .cells import borrows
+from .cells import borrows_from
 from .jobs import Job
 from .result import CellResult
 from .run import Cell
@@ -45,7 +45,7 @@ class Lacking:
     def rows(self, executor: Executor, sources: Sequence[str]) -> Iterator[CellResult]:
         for (op, dtype), why in self.cells.items():
             for source in sources:
-                if borrows(source):  # it may never have had it
+                if borrows_from(source):  # it may never have had it
                     continue
                 yield Cell(op, source, dtype, executor).row("every shape", status="not run", detail=why)
 

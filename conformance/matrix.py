@@ -20,7 +20,7 @@ from toolchain.native.tools import NativeTools
 from toolchain.runtime import Executor, open_executor
 
 from .cases import CASES
-from .cells import loans_of, sources_of
+from .cells import borrowed_by, sources_of
 from .coverage import NO_SUITES, Suite, check_selected, lacking
 from .filters import EVERYTHING, Filter
 from .jobs import Job, JobContext, WorkerSetup, run_here, run_in_processes
@@ -155,7 +155,7 @@ def run_matrix(
     absent = [row for executor in executors for row in lacks.rows(executor, use_sources)]
     rows += [row for row in absent if wanted.takes(row.cell, row.shape)]
     environment = {
-        **({"borrows": loans} if (loans := loans_of(use_sources)) else {}),
+        **({"borrows": borrowed} if (borrowed := borrowed_by(use_sources)) else {}),
         **({"interrupted": stopped} if stopped else {}),
         **({"filter": wanted.words} if wanted.words else {}),
         **({"not run": lacks.words} if lacks.words else {}),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from conformance.cells import borrows
+from conformance.cells import borrows_from
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.entries import DEFAULT, committed
@@ -71,7 +71,7 @@ def launched(
     bundle = Bundle(Path(), tuple(BundleEntry(spec, _NOTHING, _FORM, {}) for spec in specs), {}, policies)
     source = specs[0].source
     config = replace(config, end_tokens=())  # all logits are zero: the first token would often end the text
-    use(model(config, weights, Launcher(bundle, source, executor, borrows=borrows(source)), dtype))
+    use(model(config, weights, Launcher(bundle, source, executor, borrows_from=borrows_from(source)), dtype))
     return list(executor.launched.values())
 
 

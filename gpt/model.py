@@ -86,7 +86,7 @@ class GPT:
         self.executor = launcher.executor
         self.vocabulary = cdiv(config.vocab_size, vocabulary_step) * vocabulary_step  # padded
         policy = policy or launcher.bundle.policy(launcher.target)
-        if folded is None and launcher.borrows and launcher.source_of(FOLDED, dtype) != launcher.source:
+        if folded is None and launcher.borrows_from and launcher.source_of(FOLDED, dtype) != launcher.source:
             folded = False  # a source that has no kernels for it runs its own products and norms
         self.folded = is_folded(folded, config.n_embd, dtype, policy)
         stored = dict((fold(config, weights) if self.folded else weights).astype(dtype).items())

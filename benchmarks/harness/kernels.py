@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.cells import borrows
+from conformance.cells import borrows_from
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import UsageError
 from toolchain.runtime import Executor, Launcher
@@ -29,7 +29,7 @@ class Kernels:
 
     def launcher(self, executor: Executor, *, model: bool = False) -> Launcher:
         """For a `model`, ops that the source lacks run with the kernels of the source that it borrows from."""
-        return Launcher(self.bundle, self.source, executor, borrows=borrows(self.source) if model else "")
+        return Launcher(self.bundle, self.source, executor, borrows_from=borrows_from(self.source) if model else "")
 
     def maker(self, build: Callable[[Kernels], Contender]) -> Maker:
         """A contender with these kernels. Kernels of another bundle are only compared with ours of the same source."""
@@ -43,7 +43,7 @@ def choose(bundle: Bundle, others: Mapping[str, Bundle], sources: Sequence[str])
     them."""
     if unknown := [source for source in sources if source not in bundle.sources]:
         raise UsageError(f"{bundle.root} has no source {', '.join(unknown)}")
-    whole = [source for source in bundle.sources if not borrows(source)]
+    whole = [source for source in bundle.sources if not borrows_from(source)]
     wanted = [source for source in bundle.sources if source in (sources or whole)]
     found = [Kernels(bundle, source) for source in wanted]
     for name, other in others.items():

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from conformance.cases import CASES
-from conformance.cells import borrows
+from conformance.cells import borrows_from
 from gpt.conformance.models import SUITES
 from toolchain.contract.entries import entries_of
 from toolchain.contract.entry import EntrySpec
@@ -95,7 +95,7 @@ class Cells:
 
 def _has_cell(op: str, source: str, dtype: str) -> bool:
     """False for what a source borrows: see conformance/cells.py, which asks a bundle."""
-    return not borrows(source) or (op if op not in SUITES else "", dtype) in _own(source)
+    return not borrows_from(source) or (op if op not in SUITES else "", dtype) in _own(source)
 
 
 @functools.cache
@@ -147,7 +147,7 @@ def _groups(event: Event, reaches: Sequence[Reach] | None) -> list[Cells]:
         whole = wide & ({"interpret", "model"} if op in SUITES else {"interpret", "conformance"})
         narrow = {s for r in reaches for s, ops in r.ops.items() if op in ops or (op in SUITES and "model" in stages)}
         if op in SUITES:  # whose other ops are borrowed
-            narrow |= {s for s in event.sources if borrows(s) in narrow}
+            narrow |= {s for s in event.sources if borrows_from(s) in narrow}
         if found := {s for s in event.sources if whole or s in narrow}:
             sources[op] = found
     by_sources: dict[tuple[str, ...], list[str]] = {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.cells import borrows, sources_of
+from conformance.cells import borrows_from, sources_of
 from conformance.compare import Verdict, bound_for, compare
 from conformance.jobs import JobContext
 from conformance.result import CellResult
@@ -56,7 +56,9 @@ def run_forward(site: JobContext, case: ForwardCase, dtype: str) -> Iterator[Cel
         return
     weights = case.weights().astype(dtype)
     models = {
-        source: GPT(case.config, weights, Launcher(site.bundle, source, executor, borrows=borrows(source)), dtype)
+        source: GPT(
+            case.config, weights, Launcher(site.bundle, source, executor, borrows_from=borrows_from(source)), dtype
+        )
         for source in {cell.source for cell in cells}
     }
     for size in sizes:
@@ -66,18 +68,20 @@ def run_forward(site: JobContext, case: ForwardCase, dtype: str) -> Iterator[Cel
             if not site.filter.takes(cell.name, _shape(case, size)):
                 continue
             row = attempt(cell, _shape(case, size), _check_logits, models[cell.source], tokens, expected, dtype, site)
-            yield with_loans(row, site)
+            yield with_borrowed_ops(row, site)
     if case.prompt:
         for row in _greedy(case, weights, models, cells, dtype, site):
-            yield with_loans(row, site)
+            yield with_borrowed_ops(row, site)
 
 
-def with_loans(row: CellResult, site: JobContext) -> CellResult:
+def with_borrowed_ops(row: CellResult, site: JobContext) -> CellResult:
     """A row that names the ops which another source's kernels ran since the row before."""
-    lent = {site.bundle.find(ran.source, ran.symbol).spec.op for ran in site.executor.ran if ran.source != row.source}
-    if not lent:
+    borrowed = {
+        site.bundle.find(ran.source, ran.symbol).spec.op for ran in site.executor.ran if ran.source != row.source
+    }
+    if not borrowed:
         return row
-    said = f"borrowed from {borrows(row.source)}: {', '.join(sorted(lent))}"
+    said = f"borrowed from {borrows_from(row.source)}: {', '.join(sorted(borrowed))}"
     return replace(row, detail="; ".join(filter(None, [row.detail, said])))
 
 

@@ -157,9 +157,9 @@ class GPT:
         return decode(self.tokenizer, tokens)
 
     @property
-    def loans(self) -> str:
+    def borrowed_ops(self) -> str:
         """The ops that another source's kernels ran, in words; empty if there are none."""
-        return self._kernels.loans
+        return self._kernels.borrowed_ops
 
     @cached_property
     def executor(self) -> Executor:

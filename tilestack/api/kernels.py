@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
-from conformance.cells import borrows
+from conformance.cells import borrows_from
 from gpt.config import GPTConfig
 from gpt.launches import continue_texts, forward_passes
 from gpt.model import GPT
@@ -59,13 +59,13 @@ class Kernels:
         return self._model
 
     def _with(self, bundle: Bundle) -> GPT:
-        self._launcher = Launcher(bundle, self._source, self._executor, borrows=borrows(self._source))
+        self._launcher = Launcher(bundle, self._source, self._executor, borrows_from=borrows_from(self._source))
         return GPT(self._config, self._tensors, self._launcher, self._dtype)
 
     @property
-    def loans(self) -> str:
+    def borrowed_ops(self) -> str:
         """The ops that another source's kernels ran, in words; empty if there are none."""
-        return self._launcher.loans if self._launcher else ""
+        return self._launcher.borrowed_ops if self._launcher else ""
 
     def _taken(self, uses: Iterable[Callable[[GPT], object]]) -> list[EntrySpec]:
         from toolchain.contract import targets

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.cells import borrows
+from conformance.cells import borrows_from
 from gpt.config import GPTConfig
 from gpt.conformance.models import forward_cases
 from gpt.launches import DryExecutor, continue_texts, forward_passes, launched
@@ -120,15 +120,15 @@ def entries_used(
 def of_models(sources: Collection[str], dtypes: Collection[str]) -> Callable[[EntrySpec], bool]:
     """Whether models with the kernels of these sources, in these dtypes (none: in any), may launch an entry: one of the
     source, or of the source that it borrows from, in the dtype that the op has in such a model."""
-    lenders = {*sources, *(borrows(source) for source in sources)}
+    needed = {*sources, *(borrows_from(source) for source in sources)}
     launched = {(name, op.dtype_in(dtype)) for name, op in ops().items() for dtype in dtypes or DTYPES}
-    return lambda spec: spec.source in lenders and (spec.op, spec.dtype) in launched
+    return lambda spec: spec.source in needed and (spec.op, spec.dtype) in launched
 
 
 def with_borrowed(package: str) -> list[EntrySpec]:
     """The entries of a source, and behind them those of the source that it borrows from."""
     source = load_source(package)
-    other = borrows(source.name)
+    other = borrows_from(source.name)
     return [*source.entries(), *(load_source(packages()[other]).entries() if other else ())]
 
 

@@ -146,9 +146,9 @@ def _show(model: GPT, request: Request) -> None:
         _one_by_one(request.prompts, writer)
     seconds = time.perf_counter() - started
     rate = f"{writer.tokens / seconds:.1f} tokens/s" if writer.tokens else "no tokens"
-    loans = f" ({model.loans})" if model.loans else ""
+    borrowed = f" ({model.borrowed_ops})" if model.borrowed_ops else ""
     where = f"{model.executor.name}, source {model.source}, {model.dtype}"
-    print(f"{where}{loans}: {rate} ({writer.tokens} in {seconds:.1f} s)", file=sys.stderr)
+    print(f"{where}{borrowed}: {rate} ({writer.tokens} in {seconds:.1f} s)", file=sys.stderr)
 
 
 def _as_it_comes(prompt: str, writer: Writer) -> None:

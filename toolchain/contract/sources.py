@@ -45,11 +45,11 @@ class Registered:
 
     package: str
     named_rows: bool = False
-    borrows: str = ""
+    borrows_from: str = ""
 
 
 TABLE = Path(__file__).parent / "sources.toml"
-KEYS: Mapping[str, Check] = {"package": text, "named_rows": flag, "borrows": text}
+KEYS: Mapping[str, Check] = {"package": text, "named_rows": flag, "borrows_from": text}
 
 
 @functools.cache
@@ -68,11 +68,13 @@ def read_sources(path: Path) -> Mapping[str, Registered]:
         where = f"{place(path, header(name))}: {name}"
         if wanted := is_table(row):
             raise UsageError(f"{where} is {row!r}, not a package or {wanted}")
-        check_keys(row, KEYS, where, ("named_rows", "borrows"))
+        check_keys(row, KEYS, where, ("named_rows", "borrows_from"))
         found[name] = Registered(**row)
     for name, source in found.items():
-        if source.borrows and (source.borrows == name or source.borrows not in found):
-            raise UsageError(f"{place(path, header(name))}: {name} borrows from {source.borrows!r}, no other source")
+        if source.borrows_from and (source.borrows_from == name or source.borrows_from not in found):
+            raise UsageError(
+                f"{place(path, header(name))}: {name} borrows from {source.borrows_from!r}, no other source"
+            )
     return found
 
 

@@ -29,13 +29,13 @@ _PLANS_MAX = 8192  # plans that are kept; a decode loop over growing shapes must
 
 class Launcher:
     """Launches ops by name: finds the entry of `source` that fits the arguments, checks them, and runs it. Only entries
-    of `target` are considered, by default the executor's target. `borrows`: the source whose entries run the ops that
-    `source` has none of; empty: there is no other. `borrowed`: the ops of which such entries were launched."""
+    of `target` are considered, by default the executor's target. `borrows_from`: the source whose entries run the ops
+    that `source` has none of; empty: there is no other. `borrowed`: the ops of which such entries were launched."""
 
     def __init__(
-        self, bundle: Bundle, source: str, executor: Executor, target: str | None = None, *, borrows: str = ""
+        self, bundle: Bundle, source: str, executor: Executor, target: str | None = None, *, borrows_from: str = ""
     ) -> None:
-        self.bundle, self.source, self.executor, self.borrows = bundle, source, executor, borrows
+        self.bundle, self.source, self.executor, self.borrows_from = bundle, source, executor, borrows_from
         self.target = target or executor.target
         self.borrowed: set[str] = set()
         self._plans: dict[tuple[object, ...], LaunchPlan] = {}
@@ -56,17 +56,17 @@ class Launcher:
         return self.bundle.select(source, op, dtype, dims, misaligned, gapped, self.target)
 
     @property
-    def loans(self) -> str:
+    def borrowed_ops(self) -> str:
         """The ops that another source's entries ran, in words; empty if there are none."""
-        return f"borrowed from {self.borrows}: {', '.join(sorted(self.borrowed))}" if self.borrowed else ""
+        return f"borrowed from {self.borrows_from}: {', '.join(sorted(self.borrowed))}" if self.borrowed else ""
 
     def source_of(self, op: str, dtype: str) -> str:
         """The source whose entries run an op: ours, or the one that we borrow from if we have no entry of it for this
         target."""
-        if not self.borrows:
+        if not self.borrows_from:
             return self.source
         own = self.bundle.entries_of(self.source, op, dtype)
-        return self.source if any(entry.spec.runs_on(self.target) for entry in own) else self.borrows
+        return self.source if any(entry.spec.runs_on(self.target) for entry in own) else self.borrows_from
 
     def _plan(self, op: str, dtype: str, args: Args) -> LaunchPlan:
         entry = self.select(op, dtype, **args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance.cells import borrows
+from conformance.cells import borrows_from
 from gpt.graphs import Decode, Forward
 from gpt.model import GPT, KVCache
 from gpt.weights import SHIPPED
@@ -24,7 +24,9 @@ def tokens() -> np.ndarray:
 
 def models(bundle: Bundle, cuda: Executor) -> list[GPT]:
     return [
-        GPT.from_pretrained(SHIPPED, launcher=Launcher(bundle, source, cuda, borrows=borrows(source)), dtype="bf16")
+        GPT.from_pretrained(
+            SHIPPED, launcher=Launcher(bundle, source, cuda, borrows_from=borrows_from(source)), dtype="bf16"
+        )
         for source in bundle.sources
     ]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.cells import borrows, has_cell, loans_of, sources_of
+from conformance.cells import borrowed_by, borrows_from, has_cell, sources_of
 from toolchain.bundles.bundle import Bundle
 
 
@@ -35,7 +35,7 @@ def bundle() -> Bundle:
 
 
 def test_a_source_that_borrows_has_cells_of_its_own_ops(bundle: Bundle) -> None:
-    assert (borrows("cute"), borrows("py"), borrows("unknown")) == ("mlir", "", "")
+    assert (borrows_from("cute"), borrows_from("py"), borrows_from("unknown")) == ("mlir", "", "")
     assert sources_of(bundle, "linear", "bf16", ["mlir", "cute"]) == ["mlir", "cute"]
     assert sources_of(bundle, "gelu", "bf16", ["mlir", "cute"]) == ["mlir"]
     assert sources_of(bundle, "linear", "f32", ["mlir", "cute"]) == ["mlir"]
@@ -51,5 +51,5 @@ def test_a_model_has_a_cell_in_the_dtypes_of_a_source(bundle: Bundle) -> None:
 
 
 def test_loans_are_said_in_words() -> None:
-    assert loans_of(["mlir", "cute"]) == "cute takes ops that it lacks from mlir"
-    assert loans_of(["mlir", "py"]) == ""
+    assert borrowed_by(["mlir", "cute"]) == "cute takes ops that it lacks from mlir"
+    assert borrowed_by(["mlir", "py"]) == ""

@@ -25,7 +25,7 @@ class ReferenceLauncher:
     """Checks arguments as a launch does, then runs `conformance.reference.eager` on the buffers."""
 
     target = None
-    borrows = ""
+    borrows_from = ""
 
     def __init__(self) -> None:
         self.bundle = SimpleNamespace(policy=lambda _: POLICY)

@@ -112,7 +112,7 @@ def test_norms_are_folded_only_where_the_policy_of_the_launchers_target_has_it(l
 
 
 def test_a_source_that_borrows_the_folded_kernels_runs_its_own_norms(launcher: Any) -> None:
-    launcher.borrows, launcher.source = "other", "own"
+    launcher.borrows_from, launcher.source = "other", "own"
     for lender, folded in (("other", False), ("own", True)):
         launcher.source_of = lambda op, dtype, lender=lender: lender  # noqa: ARG005
         assert GPT(FOLDED, random_weights(FOLDED, seed=5), launcher, "bf16").folded == folded

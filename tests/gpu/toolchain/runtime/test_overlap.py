@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from conformance.cells import borrows
+from conformance.cells import borrows_from
 from toolchain.bundles.bundle import Bundle
 from toolchain.runtime import GPU, DeviceBuffer, Executor, Launcher
 from toolchain.runtime.cuda import CudaExecutor
@@ -91,20 +91,20 @@ def test_launches_that_overlap_give_the_same_bits(
 ) -> None:
     on = Arrays(cuda, dtype, *shape)
     for source in bundle.sources:
-        lender = borrows(source)
-        overlapping = Launcher(bundle, source, cuda, borrows=lender)
+        other = borrows_from(source)
+        overlapping = Launcher(bundle, source, cuda, borrows_from=other)
         waits = overlapping.select("gelu", dtype, x=on["a"], out=on["b"]).form.waits
         on.reset()
         with monkeypatch.context() as patch:
             patch.setattr(GPU, "overlaps", False)
-            assert not chain(Launcher(bundle, source, cuda, borrows=lender), dtype, on, one)
+            assert not chain(Launcher(bundle, source, cuda, borrows_from=other), dtype, on, one)
         wanted = on.read()
         assert all(np.isfinite(on[name].numpy().astype(np.float32)).all() for name in on.named)
 
         for _ in range(REPEATS):
             on.reset()
             ahead = chain(overlapping, dtype, on, one)
-            assert lender or ahead == (cuda.gpu.overlaps and waits)  # of a source that borrows some kernels do not wait
+            assert other or ahead == (cuda.gpu.overlaps and waits)  # of a source that borrows some kernels do not wait
             assert on.read() == wanted, source
 
         with cuda.capture() as graph:

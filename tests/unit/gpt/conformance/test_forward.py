@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from conformance.result import CellResult
-from gpt.conformance.forward import with_loans
+from gpt.conformance.forward import with_borrowed_ops
 from toolchain.runtime.executor import Loaded
 
 OPS = {
@@ -33,9 +33,9 @@ def test_a_row_names_the_ops_of_another_sources_kernels() -> None:
     here = site(
         ("cute", "linear_any"), ("mlir", "embedding_any"), ("mlir", "attention_any"), ("mlir", "attention_fast")
     )
-    assert with_loans(row(), here).detail == "borrowed from mlir: attention, embedding"
-    assert with_loans(row(detail="off"), here).detail == "off; borrowed from mlir: attention, embedding"
+    assert with_borrowed_ops(row(), here).detail == "borrowed from mlir: attention, embedding"
+    assert with_borrowed_ops(row(detail="off"), here).detail == "off; borrowed from mlir: attention, embedding"
 
 
 def test_a_row_of_its_own_kernels_stays_as_it_is() -> None:
-    assert with_loans(row(), site(("cute", "linear_any"))) == row()
+    assert with_borrowed_ops(row(), site(("cute", "linear_any"))) == row()

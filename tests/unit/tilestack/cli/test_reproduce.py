@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ci.cells import Cell, RerunOptions
-from conformance.cells import borrows
+from conformance.cells import borrows_from
 from gpt.conformance.models import forward_cases
 from gpt.launches import DryExecutor, continue_texts, forward_passes, launched
 from tilestack.__main__ import main, parser
@@ -42,7 +42,7 @@ def test_what_is_compiled_for_a_model_is_all_that_its_cell_launches(source: str,
             launched(bundle, case.config, case.weights(), dtype, executor, use)
         launches.append(list(executor.launched))
     assert launches[0] == launches[1]
-    assert {spec.source for spec in specs} == {source, *filter(None, [borrows(source)])}
+    assert {spec.source for spec in specs} == {source, *filter(None, [borrows_from(source)])}
 
 
 def test_the_container_takes_no_executor(capsys: pytest.CaptureFixture[str]) -> None:

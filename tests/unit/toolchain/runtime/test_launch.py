@@ -231,13 +231,13 @@ def test_ops_that_a_source_lacks_are_borrowed(entries: Any, recorder: Any) -> No
     norm = next(spec for spec in entries.specs if spec.op == "layernorm")
     entries.specs.append(replace(norm, symbol="layernorm_own_f32", source="own"))
     entries.specs.append(replace(norm, symbol="layernorm_elsewhere_f16", source="own", dtype="f16", targets=("sm_90",)))
-    launcher = Launcher(entries, "own", recorder, "sm_80", borrows="py")
+    launcher = Launcher(entries, "own", recorder, "sm_80", borrows_from="py")
     launcher("layernorm", "f32", **layernorm(recorder))
-    assert (launcher.loans, launcher.borrowed) == ("", set())
+    assert (launcher.borrowed_ops, launcher.borrowed) == ("", set())
     launcher("linear", "f32", **linear(recorder))
     launcher("linear", "f32", **linear(recorder))
     assert [launch[0] for launch in recorder.launched] == ["layernorm_own_f32", "linear_fast_f32", "linear_fast_f32"]
-    assert launcher.loans == "borrowed from py: linear"
+    assert launcher.borrowed_ops == "borrowed from py: linear"
     assert launcher.source_of("layernorm", "f16") == "py", "an entry for another target does not count"
     assert Launcher(entries, "own", recorder).source_of("linear", "f32") == "own", "nothing is borrowed unless asked"
 
