@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cute_runtime.device import executor
+from toolchain.bundles.bundle import Bundle, BundleEntry
 from toolchain.contract.artifact import TensorMap
 from toolchain.runtime.modules import get_function, load_module
 from toolchain.runtime.packing import Packed, number
@@ -15,35 +16,50 @@ from toolchain.runtime.tensor_maps import describe
 from .peers.pytorch import Tensor, torch
 
 ROUNDS, WARM_UP, LAUNCHES = 15, 2, 10
+Size = tuple[int, int, int]  # in x, y and z
 
 
 class Function:
     """A kernel of a cubin on PyTorch's GPU. `shared`: bytes of dynamic shared memory. Raises DeviceError."""
 
     def __init__(self, cubin: bytes, symbol: str, shared: int = 0) -> None:
-        self.symbol, self.shared, self._gpu = symbol, shared, executor(torch.cuda.current_device())
+        self.symbol, self.shared, self.gpu = symbol, shared, executor(torch.cuda.current_device())
         doing = f"loading {symbol}"
-        self._function = get_function(self._gpu, load_module(self._gpu, cubin, doing), symbol, shared, doing)
+        self._function = get_function(self.gpu, load_module(self.gpu, cubin, doing), symbol, shared, doing)
 
-    def bind(self, grid: Sequence[int], threads: int, arguments: Sequence[bytes]) -> Callable[[], None]:
-        """A function that launches the kernel on PyTorch's stream. `grid`: three numbers of blocks; `arguments`: the
-        bytes of each parameter."""
-        packed, what = Packed(arguments), f"{self.symbol} with grid {tuple(grid)}"
-        x, y, z = grid
+    def bind(self, grid: Size, block: Size, arguments: Sequence[bytes]) -> Callable[[], None]:
+        """A function that launches the kernel on PyTorch's stream. `arguments`: the bytes of each parameter."""
+        packed, what = Packed(arguments), f"{self.symbol} with grid {grid}"
 
         def launch() -> None:
             stream = torch.cuda.current_stream().cuda_stream
-            config = self._gpu.launch_config((x, y, z), (threads, 1, 1), self.shared, stream=stream)
-            self._gpu.launch(config, (self._function, packed.address), what)
+            config = self.gpu.launch_config(grid, block, self.shared, stream=stream)
+            self.gpu.launch(config, (self._function, packed.address), what)
 
         return launch
 
-    def tensor_map(self, dtype: str, tensor: Tensor, row: Mapping[str, Any]) -> bytes:
-        """The argument for a TMA descriptor of a tensor. `row`: its box in the order of the tensor's dimensions, its
-        swizzle and its promotion to L2, as in TensorMap."""
+
+class EntryFunction(Function):
+    """An entry of a bundle on PyTorch's GPU, from its cubin for `target`."""
+
+    def __init__(self, bundle: Bundle, entry: BundleEntry, target: str) -> None:
+        self.spec, self.form = entry.spec, entry.form
+        super().__init__(bundle.read(entry.cubins[target]), entry.spec.symbol, entry.form.shared_bytes)
+
+    def on(self, dims: Mapping[str, int], *arguments: Tensor | float) -> Callable[[], None]:
+        """A function that launches it on these arguments, in the order of its op's parameters. `dims`: the sizes that
+        its grid depends on."""
+        given = {param.name: value for param, value in zip(self.spec.params, arguments, strict=True)}
+        content: list[bytes] = []
+        for param in self.spec.params:
+            value: Any = given[param.name]
+            content += passed(value) if param.dims else [number(param.dtype, value)]
+        content += [self._map(made, given[made.array]) for made in self.form.maps]
+        return self.bind(self.spec.grid_for(dims, processors()), self.form.block, content)
+
+    def _map(self, made: TensorMap, tensor: Any) -> bytes:
         strides = tuple(stride * tensor.element_size() for stride in tensor.stride())
-        made = TensorMap(self.symbol, tuple(row["box"]), row["swizzle"], row["l2_promotion"])
-        return self._gpu.encode(describe(made, dtype, tensor.data_ptr(), tuple(tensor.shape), strides))
+        return self.gpu.encode(describe(made, self.spec.dtype, tensor.data_ptr(), tuple(tensor.shape), strides))
 
 
 def address(tensor: Tensor) -> bytes:

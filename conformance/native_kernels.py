@@ -47,11 +47,10 @@ class Kernel:
     @cached_property
     def _prepared(self) -> tuple[ModuleOp, tuple[str, ...]]:
         from toolchain.tileir.bytecode import read
-        from toolchain.tileir.passes.overlap import settle
+        from toolchain.tileir.passes import PASSES
 
         module = read(self._bundle.read(self.entry.bytecode), name=self.symbol)
-        for op in module.entries.values():
-            settle(op, self.entry.spec, (13, 3))
+        PASSES["overlap"](module, self.entry.spec, (13, 3))
         return module, _settle_hints(module, self._known)
 
     @property

@@ -66,7 +66,7 @@ def _attention_wgmma(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
     tiles = attention_walk.Tiles(
         c["D"], c["BT"] // attention_walk.QUERIES, c["BS"], c["STAGES"], c["BLOCKS"], ahead=bool(c["AHEAD"]),
-        anchored=bool(c["ANCHORED"]),
+        anchored=bool(c["ANCHORED"]), in_turns=bool(c.get("IN_TURNS", 0)),
     )  # fmt: skip
     return TracedKernel(attention.attention(_dtype(spec), tiles, spec.symbol), "sm_90a", attention.maps(tiles))
 

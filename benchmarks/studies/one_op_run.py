@@ -163,10 +163,10 @@ def _cuda(op: str) -> list[Way]:
         pointers = [address(array) for array in arrays]
         if op == "layernorm":
             arguments = [*pointers, number("i32", ROWS), number("f32", EPS)]
-            function.bind((-(-ROWS // warps), 1, 1), 32 * warps, arguments)()
+            function.bind((-(-ROWS // warps), 1, 1), (32 * warps, 1, 1), arguments)()
         else:
             arguments = [*pointers, number("i32", LENGTH), number("f32", SCALE_LOG2)]
-            function.bind((-(-LENGTH // 64), HEADS, 1), 128, arguments)()
+            function.bind((-(-LENGTH // 64), HEADS, 1), (128, 1, 1), arguments)()
         return arrays[-1]
 
     return [Way("cuda", f"warps{w}", functools.partial(launch, w)) for w in (CUDA_WARPS if op == "layernorm" else (4,))]
@@ -200,5 +200,5 @@ def _triton(op: str) -> list[Way]:
 def _tiled(function: Function, grid: tuple[int, int], op: str, arrays: Arrays) -> Any:
     """cuTile's calling convention: each array as its pointer, its sizes and its strides, then the scalars."""
     scalar = number("f32", EPS if op == "layernorm" else SCALE_LOG2)
-    function.bind((*grid, 1), 1, [*passed(*arrays), scalar])()
+    function.bind((*grid, 1), (1, 1, 1), [*passed(*arrays), scalar])()
     return arrays[-1]

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from toolchain.bundles.bundle import Bundle, BundleEntry, Compiled, write
-from toolchain.caching.cache import Cache, key
+from toolchain.caching.cache import Cache
 from toolchain.compiling.cubin import Usage, inspect_all
-from toolchain.compiling.stages import OPTIONS, stages
+from toolchain.compiling.stages import cubin_key, stages
 from toolchain.contract.artifact import Artifact, tile_ir
 from toolchain.errors import BytecodeError, TilestackError, ToolchainError, ToolFailed, UsageError
 from toolchain.pinned.toolkits import PARTS, Toolkit, mixed, toolkit
@@ -137,9 +137,7 @@ def bisect(bundles: tuple[Bundle, Bundle], cell: str, cache: Cache, check: str |
         artifact = _code(one, two, second)
         kit = mixed({name: kits[name in second] for name in PARTS})
         stage = stages(kit.tool)["tile-ir"]
-        name = key(
-            "assemble", artifact.payload, stage.fingerprint, target, *OPTIONS
-        )  # as in toolchain.compiling.pipeline
+        name = cubin_key("tile-ir", artifact.payload, stage.fingerprint, target)
         return artifact, cache.get_or_make(name, lambda: stage.run(artifact.payload, target)), kit
 
     for build, second in ((one, frozenset[Factor]()), (two, frozenset(differ))):

@@ -18,6 +18,7 @@ from toolchain.contract.targets import BYTECODE
 from toolchain.knobs import ROOT
 from toolchain.pinned.tools import tool
 from toolchain.tileir import bytecode, text
+from toolchain.tileir.bytecode.writer import parse_version
 from toolchain.tileir.compose import Library, compose
 from toolchain.tileir.dialect.control import ModuleOp
 from toolchain.tileir.interpreter import Prepared
@@ -92,7 +93,7 @@ def _passes(library: Library, spec: EntrySpec) -> tuple[ModuleOp, list[tuple[str
     old: list[str] = []
     for name in (*COMPOSED, "assume-divisors", *FINAL, "overlap"):
         before = _size(module)
-        PASSES[name](module, spec)
+        PASSES[name](module, spec, parse_version(BYTECODE))
         new = [line.strip() for line in text.print_module(module).splitlines()]
         added = [line[2:] for line in difflib.ndiff(old, new) if line.startswith("+ ")] if old else []
         found.append((name, before, _size(module), "\n".join(added)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from toolchain.caching.cache import Cache, key
+from toolchain.caching.cache import Cache
 from toolchain.contract.artifact import Form
 from toolchain.contract.targets import targets
 from toolchain.errors import BundleError, NotInterpretable, ToolchainError
@@ -105,8 +105,8 @@ class Bytecode:
         from toolchain.compiling import pipeline, stages
 
         pipeline.check_targets([targets()[target]], self.form.version)
-        # The key is the pipeline's, so each finds what the other has compiled; also where no compiler is installed.
-        name = key("assemble", self.payload, pinned_fingerprint("tileiras"), target, *stages.OPTIONS)
+        # What the pipeline has compiled is found, also where no compiler is installed.
+        name = stages.cubin_key("tile-ir", self.payload, pinned_fingerprint("tileiras"), target)
         cache = Cache.configured()
 
         def compiled() -> bytes:

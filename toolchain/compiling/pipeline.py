@@ -145,9 +145,9 @@ def compile_entries(
         for rank in chosen[i]:
             name = targets[rank].name
             stage = by_kind[kind]
-            parts = ("assemble" if kind == "tile-ir" else kind, payload, stages_used[kind], name, *stages.OPTIONS)
+            cubin = stages.cubin_key(kind, payload, stages_used[kind], name)
             run.add(
-                Step(key(*parts), _cell(entries[i][1], name), stage.run, (payload, name), (rank, 0)),
+                Step(cubin, _cell(entries[i][1], name), stage.run, (payload, name), (rank, 0)),
                 functools.partial(cubins.__setitem__, (i, rank)),
             )
 

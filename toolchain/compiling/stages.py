@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..caching.cache import key
 from ..contract.artifact import SUFFIXES, Kind
 from ..contract.targets import Target
 from ..errors import ToolchainError, ToolFailed
@@ -55,6 +56,11 @@ class Stage:
 def assemble(bytecode: bytes, target: str, find: Find = _pinned) -> bytes:
     """Tile IR bytecode to a cubin. Raises ToolFailed."""
     return _run("tile-ir", bytecode, target, find)
+
+
+def cubin_key(kind: Kind, code: bytes, fingerprint: str, target: str) -> str:
+    """The key of a cubin in the compile cache. `fingerprint`: of the tool that makes it, see Stage."""
+    return key("assemble" if kind == "tile-ir" else kind, code, fingerprint, target, *OPTIONS)
 
 
 def compile_ptx(text: bytes, target: str, find: Find = _pinned, options: Sequence[str] = OPTIONS) -> bytes:

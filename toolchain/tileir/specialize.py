@@ -13,7 +13,6 @@ from .dialect.base import Version
 from .dialect.control import ModuleOp
 from .dialect.verify import verify
 from .passes import PASSES
-from .passes.overlap import settle
 
 COMPOSED = ("inline", "drop-unused-carry", "drop-unused", "drop-identity-casts")
 FINAL = ("set-sizes", "set-hints")
@@ -30,7 +29,7 @@ def specialize(library: Library, spec: EntrySpec, version: Version) -> ModuleOp:
         *(["full-tanh"] if STORAGE[spec.dtype] == t.f32 else []),
     ]
     for name in (*COMPOSED, *precision, "assume-divisors"):
-        PASSES[name](module, spec)
+        PASSES[name](module, spec, version)
     finish(module, spec, version, texts=library.texts)
     return module
 
@@ -39,6 +38,6 @@ def finish(module: ModuleOp, spec: EntrySpec, version: Version, *, texts: Mappin
     """Runs the passes that every source shares: compiled-in sizes, hints, and the wait for the previous launch. Then
     verifies the module; `texts`: see `verify`. Raises SourceError."""
     for name in FINAL:
-        PASSES[name](module, spec)
+        PASSES[name](module, spec, version)
     verify(module, texts=texts)
-    settle(module.entries[spec.symbol], spec, version)
+    PASSES["overlap"](module, spec, version)  # it reads what `verify` has made sure of

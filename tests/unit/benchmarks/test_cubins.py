@@ -6,13 +6,18 @@ import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.unit.cute_runtime.fake import FakeGPU
+from toolchain.bundles.bundle import Compiled, write
+from toolchain.contract.artifact import TensorMap, ptx
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import DeviceError
+from toolchain.runtime.layout import contiguous_strides
 from toolchain.runtime.packing import number
 
 STREAM = 77
@@ -53,13 +58,14 @@ class Graph:
 
 
 class Tensor:
-    shape = (4, 24)
+    def __init__(self, at: int = 0x40000, shape: tuple[int, ...] = (4, 24)) -> None:
+        self.at, self.shape = at, shape
 
     def data_ptr(self) -> int:
-        return 0x40000
+        return self.at
 
-    def stride(self) -> tuple[int, int]:
-        return (32, 1)
+    def stride(self) -> tuple[int, ...]:
+        return (32, 1) if len(self.shape) == 2 else contiguous_strides(self.shape)
 
     def element_size(self) -> int:
         return 2
@@ -91,7 +97,7 @@ def fake(gpu: FakeGPU) -> FakeGPU:
 @pytest.mark.parametrize("shared", [0, 65536])
 def test_a_launch_has_the_grid_the_stream_and_the_shared_memory(cubins: Any, fake: FakeGPU, shared: int) -> None:
     arguments = [number("i64", 5), number("i32", 6)]
-    cubins.Function(b"cubin", "k", shared).bind((1, 2, 3), 128, arguments)()
+    cubins.Function(b"cubin", "k", shared).bind((1, 2, 3), (128, 1, 1), arguments)()
     asked = [args[-1] for name, args in fake.calls if name == "cuFuncSetAttribute"]
     assert asked == [shared] * bool(shared)
     assert fake.launched == [((1, 2, 3, 128, 1, 1, shared), arguments)]
@@ -100,7 +106,7 @@ def test_a_launch_has_the_grid_the_stream_and_the_shared_memory(cubins: Any, fak
 
 
 def test_an_error_names_the_kernel(cubins: Any, fake: FakeGPU) -> None:
-    launch = cubins.Function(b"cubin", "k").bind((1, 1, 1), 32, [number("i64", 5), number("i32", 6)])
+    launch = cubins.Function(b"cubin", "k").bind((1, 1, 1), (32, 1, 1), [number("i64", 5), number("i32", 6)])
     fake.failing = {"cuLaunchKernelEx"}
     with pytest.raises(DeviceError, match=r"launching k with grid \(1, 1, 1\)"):
         launch()
@@ -111,10 +117,19 @@ def test_an_array_is_its_pointer_sizes_and_strides(cubins: Any) -> None:
     assert made == [number("i64", 0x40000), *(number("i32", n) for n in (4, 24, 32, 1))]
 
 
-def test_a_tensor_map_has_the_innermost_dimension_first(cubins: Any, fake: FakeGPU) -> None:
-    row = {"box": (2, 8), "swizzle": 64, "l2_promotion": 0}
-    made = cubins.Function(b"cubin", "k").tensor_map("bf16", Tensor(), row)
-    assert (len(made), fake.boxes) == (128, [(8, 2)])
+def test_an_entry_of_a_bundle_gets_its_arrays_numbers_and_maps(cubins: Any, fake: FakeGPU, tmp_path: Path) -> None:
+    spec = EntrySpec("k", "attention", "cute", "bf16", grid=("cdiv(T, 64) * B", "H", "1"), targets=("sm_90",))
+    maps = (TensorMap("k", (1, 8, 1, 16), 32),)
+    code = ptx(".version 8.0", block=(256, 1, 1), shared_bytes=50000, maps=maps)
+    bundle = write(tmp_path / "bundle", [Compiled(spec, code, {"sm_90": b"cubin"})], {})
+    fake.sizes = (*[8, *[4] * 8] * 4, 4, 128)
+    q, k, v, out = (Tensor(0x40000 * at, (2, 100, 3, 64)) for at in range(1, 5))
+    function = cubins.EntryFunction(bundle, bundle.entries[0], "sm_90")
+    function.on({"B": 2, "T": 100, "H": 3}, q, k, v, out, 0.125)()
+    ((shape, content),) = fake.launched
+    assert shape == (4, 3, 1, 256, 1, 1, 50000)
+    assert content[9] == number("i64", 0x80000) and content[-2] == number("f32", 0.125)
+    assert fake.boxes == [(16, 1, 8, 1)]
 
 
 def test_sides_take_turns_in_an_order_of_their_own_and_warm_up(cubins: Any) -> None:

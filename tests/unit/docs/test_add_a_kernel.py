@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from toolchain.contract import entries, entry
+from toolchain.contract.targets import BYTECODE
 from toolchain.knobs import ROOT
+from toolchain.tileir.bytecode.writer import parse_version
 from toolchain.tileir.compose import Library, compose
 from toolchain.tileir.dialect.verify import verify
 from toolchain.tileir.interpreter import Allocation, Pointer, Prepared
@@ -43,7 +45,7 @@ def test_the_kernel_computes_relu(shape: tuple[int, int], tmp_path: Path) -> Non
     module = compose(Library.load(tmp_path), "relu", symbol="relu", dtype="f32", constants={"BN": 1024})
     spec = entry.EntrySpec("relu", "relu", "mlir", "f32")
     for name in COMPOSED:
-        PASSES[name](module, spec)
+        PASSES[name](module, spec, parse_version(BYTECODE))
     verify(module)
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     out = np.full_like(x, np.nan)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from toolchain.contract.entry import EntrySpec
-from toolchain.contract.targets import BYTECODE
 
-from ..bytecode.writer import parse_version
+from ..dialect.base import Version
 from ..dialect.control import EntryOp, ModuleOp
 from .assume_divisors import assume_divisors
 from .casts import drop_identity_casts
@@ -24,11 +23,18 @@ from .sizes import set_sizes
 
 __all__ = ["PASSES"]
 
-Pass = Callable[[ModuleOp, EntrySpec], None]
+Pass = Callable[[ModuleOp, EntrySpec, Version], None]  # a version of the bytecode that the module will be written in
+
+
+def _module(run: Callable[[ModuleOp], None]) -> Pass:
+    def on_all(module: ModuleOp, *_: object) -> None:
+        run(module)
+
+    return on_all
 
 
 def _entries(run: Callable[[EntryOp], None]) -> Pass:
-    def on_each(module: ModuleOp, spec: EntrySpec) -> None:  # noqa: ARG001 (a pass that asks nothing of the entry)
+    def on_each(module: ModuleOp, *_: object) -> None:  # such a pass asks nothing of the entry
         for entry in module.entries.values():
             run(entry)
 
@@ -36,11 +42,14 @@ def _entries(run: Callable[[EntryOp], None]) -> Pass:
 
 
 def _entry(run: Callable[[EntryOp, EntrySpec], None]) -> Pass:
-    return lambda module, spec: run(module.entries[spec.symbol], spec)
+    def on_one(module: ModuleOp, spec: EntrySpec, *_: object) -> None:
+        run(module.entries[spec.symbol], spec)
+
+    return on_one
 
 
 PASSES: Mapping[str, Pass] = {
-    "inline": lambda module, _: inline(module),
+    "inline": _module(inline),
     "drop-unused-carry": _entries(drop_unused_carry),
     "drop-unused": _entries(drop_unused),
     "drop-identity-casts": _entries(drop_identity_casts),
@@ -49,5 +58,5 @@ PASSES: Mapping[str, Pass] = {
     "assume-divisors": _entry(assume_divisors),
     "set-sizes": _entry(set_sizes),
     "set-hints": _entry(set_hints),
-    "overlap": _entry(lambda entry, spec: settle(entry, spec, parse_version(BYTECODE))),
+    "overlap": lambda module, spec, version: settle(module.entries[spec.symbol], spec, version),
 }

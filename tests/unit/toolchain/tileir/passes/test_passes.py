@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from toolchain.contract.entry import EntrySpec
+from toolchain.contract.targets import BYTECODE
 from toolchain.errors import SourceError
+from toolchain.tileir.bytecode.writer import parse_version
 from toolchain.tileir.compose import Library, compose
 from toolchain.tileir.compose.sample import is_kernel_source
 from toolchain.tileir.dialect.control import ModuleOp
@@ -24,6 +26,7 @@ from toolchain.tileir.passes import PASSES
 from toolchain.tileir.text import parse, print_module
 
 FOLDER = Path(__file__).parent
+VERSION = parse_version(BYTECODE)
 CASES = [(path, part) for path in sorted(FOLDER.glob("*.mlir")) for part in path.read_text().split("// -----\n")]
 
 
@@ -49,10 +52,10 @@ def test_before_and_after(path: Path, text: str) -> None:
     run = PASSES[field("pass", text, path.stem)]
     if not becomes:
         with pytest.raises(SourceError) as caught:
-            run(module, spec)
+            run(module, spec, VERSION)
         assert field("error", text, "the file says neither what it becomes nor the error") in str(caught.value)
         return
-    run(module, spec)
+    run(module, spec, VERSION)
     verify(module)
     assert print_module(module) == print_module(parse(after, filename="after.mlir"))
 

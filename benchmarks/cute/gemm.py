@@ -1,7 +1,8 @@
-"""`python -m benchmarks.cute_gemm FOLDER [--output FILE]`: the GEMMs in CuTe beside cuBLAS, on this GPU.
+"""`python -m benchmarks.cute.gemm FOLDER [--output FILE]`: the GEMMs in CuTe beside cuBLAS, on this GPU.
 
-Compile them before with `python -m kernels_cute FOLDER`, on any machine. Each result is checked against a product in
-float64 before it is timed. A time is the median of rounds; each round runs all sides in turn, from a CUDA graph.
+Compile them before with `python -m benchmarks.cute.kernels FOLDER`, on any machine. Each result is checked against a
+product in float64 before it is timed. A time is the median of rounds; each round runs all sides in turn, from a CUDA
+graph.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from conformance.compare import benchmark_bound
+from toolchain.bundles.bundle import Bundle
 
-from .cubins import Function, passed, processors, times_in_turn
-from .peers.pytorch import torch
+from ..cubins import EntryFunction, times_in_turn
+from ..peers.pytorch import torch
+from .kernels import TARGET
 
 SHAPES = (
     (8192, 8192, 8192), (4096, 4096, 4096), (8192, 2304, 768), (8192, 768, 768), (8192, 3072, 768), (8192, 768, 3072),
@@ -27,11 +30,12 @@ ODD = (333, 264, 776)  # no tile divides it
 
 def main() -> None:
     """Checks and times all; prints a table and writes JSON."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.cute_gemm", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cute.gemm", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
-    gemms = [Gemm(row, asked.folder) for row in json.loads((asked.folder / "gemms.json").read_text())]
+    bundle = Bundle.load(asked.folder)
+    gemms = [Gemm(bundle, entry, TARGET) for entry in bundle.entries if entry.spec.op == "linear"]
     torch.manual_seed(0)
     bound = benchmark_bound("cute_gemm", "bf16")
     for shape in (ODD, SHAPES[2]):
@@ -43,13 +47,13 @@ def main() -> None:
             gemm(*operands)()
             error = ((out.double() - wanted).abs().max() / wanted.abs().max()).item()
             if not error <= bound:
-                raise SystemExit(f"{gemm.row['symbol']} {gemm.row['tiles']} at {shape}: error {error:.2g} over {bound}")
+                raise SystemExit(f"{gemm.symbol} at {shape}: error {error:.2g} over {bound}")
     rows: list[dict[str, Any]] = []
     for shape in SHAPES:
         operands = _operands(shape)
         x, weight, bias, out = operands
         sides: dict[str, Callable[[], None]] = {"cublas": functools.partial(torch.addmm, bias, x, weight, out=out)}
-        sides |= {_label(gemm.row): gemm(*operands) for gemm in gemms}
+        sides |= {gemm.symbol: gemm(*operands) for gemm in gemms}
         times = times_in_turn(sides)
         base = statistics.median(times["cublas"])
         for label, measured in times.items():
@@ -65,10 +69,6 @@ def main() -> None:
         asked.output.write_text(json.dumps({"gpu": gpu, "torch": torch.__version__, "rows": rows}, indent=1) + "\n")
 
 
-def _label(row: dict[str, Any]) -> str:
-    return f"{row['symbol']} " + "x".join(map(str, row["tiles"].values()))
-
-
 def _operands(shape: tuple[int, int, int]) -> tuple[Any, Any, Any, Any]:
     """x (M, K), weight (K, N), bias (N) and out (M, N), all bf16."""
     m, n, k = shape
@@ -76,21 +76,12 @@ def _operands(shape: tuple[int, int, int]) -> tuple[Any, Any, Any, Any]:
     return made[0], made[1], made[2], torch.empty(m, n, device="cuda").bfloat16()
 
 
-class Gemm(Function):
+class Gemm(EntryFunction):
     """A GEMM on this GPU; called with its operands it gives a function that launches it."""
 
-    def __init__(self, row: dict[str, Any], folder: Path) -> None:
-        super().__init__((folder / row["file"]).read_bytes(), row["symbol"], row["shared"])
-        self.row = row
-
     def __call__(self, x: Any, weight: Any, bias: Any, out: Any) -> Callable[[], None]:
-        tiles, (m, n) = self.row["tiles"], out.shape
-        blocks = -(-m // tiles["m"]) * -(-n // tiles["n"])
-        if self.row["maps"]:
-            blocks = min(blocks, processors())
-        given = {"x": x, "weight": weight, "bias": bias, "out": out}
-        maps = [self.tensor_map("bf16", given[row["array"]], row) for row in self.row["maps"]]
-        return self.bind((blocks, 1, 1), self.row["threads"], [*passed(*given.values()), *maps])
+        (m, k), (_, n) = x.shape, weight.shape
+        return self.on({"M": m, "N": n, "K": k}, x, weight, bias, out)
 
 
 if __name__ == "__main__":

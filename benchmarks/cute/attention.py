@@ -1,9 +1,9 @@
-"""`python -m benchmarks.cute_attention FOLDER [--bundle FOLDER] [--output FILE]`: the attention in CuTe beside our Tile
+"""`python -m benchmarks.cute.attention FOLDER [--bundle FOLDER] [--output FILE]`: the attention in CuTe beside our Tile
 IR entries and PyTorch's, on this GPU.
 
-Compile it before with `python -m kernels_cute FOLDER`, and the bundle with `tilestack compile --op attention`, on any
-machine. Each kernel must pass the conformance cases that it fits before it is timed. A time is the median of rounds;
-each round runs all sides in turn, from a CUDA graph.
+Compile it before with `python -m benchmarks.cute.kernels FOLDER`, and the bundle with `tilestack compile --op
+attention`, on any machine. Each kernel must pass the conformance cases that it fits before it is timed. A time is the
+median of rounds; each round runs all sides in turn, from a CUDA graph.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from conformance.inputs import make_inputs
 from conformance.reference import eager, float64
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import ConformanceError
-from toolchain.runtime.packing import number
 
-from .cubins import Function, passed, processors, times_in_turn
-from .peers.pytorch import attention, functional, torch
+from ..cubins import EntryFunction, times_in_turn
+from ..peers.pytorch import attention, functional, torch
+from .kernels import TARGET
 
 SHAPES = ((8, 1024, 12, 64), (32, 1024, 12, 64), (4, 4096, 12, 64), (1, 1024, 12, 64), (8, 256, 12, 64))  # B, T, H, D
 PEERS = ("flash", "cudnn")
@@ -35,12 +35,13 @@ PEERS = ("flash", "cudnn")
 
 def main() -> None:
     """Checks and times all; prints a table and writes JSON."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.cute_attention", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cute.attention", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--bundle", type=Path, help="with entries of attention for this GPU")
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
-    sides = [Attention(row, asked.folder) for row in json.loads((asked.folder / "attentions.json").read_text())]
+    compiled = Bundle.load(asked.folder)
+    sides = [Attention(compiled, entry, TARGET) for entry in compiled.entries if entry.spec.op == "attention"]
     bundle = Bundle.load(asked.bundle) if asked.bundle else None
     torch.manual_seed(0)
     right = [side for side in sides if _right(side)]
@@ -49,9 +50,10 @@ def main() -> None:
         operands = _operands(shape)
         launches = {peer: _peer(peer, operands) for peer in PEERS}
         if bundle:
-            launches["tile"] = TileEntry(bundle, shape)(*operands)
-        launches |= {side.label: side(*operands) for side in right
-                     if (side.row["dtype"], side.row["tiles"]["head"]) == ("bf16", shape[3])}  # fmt: skip
+            entry = bundle.select(bundle.sources[0], "attention", "bf16", _dims(shape), target=TARGET)
+            launches["tile"] = Attention(bundle, entry, TARGET)(*operands)
+        launches |= {side.symbol: side(*operands) for side in right
+                     if (side.spec.dtype, side.spec.constants["D"]) == ("bf16", shape[3])}  # fmt: skip
         times = times_in_turn(launches)
         base = statistics.median(times["tile" if bundle else "cudnn"])
         for label, measured in times.items():
@@ -72,9 +74,9 @@ def _right(side: Attention) -> bool:
     worst = 0.0
     for case in CASES:
         d = case.dims
-        if case.op != "attention" or case.misaligned or case.gpu_only or d["D"] != side.row["tiles"]["head"]:
+        if case.op != "attention" or case.misaligned or case.gpu_only or d["D"] != side.spec.constants["D"]:
             continue
-        dtype = side.row["dtype"]
+        dtype = side.spec.dtype
         arrays, wanted, same = _reference(CASES.index(case), dtype)
         q, k, v = map(_upload, arrays)
         out = torch.full_like(q, float("nan"))
@@ -83,10 +85,10 @@ def _right(side: Attention) -> bool:
         try:
             share = compare("attention", dtype, _download(out, same.dtype), wanted, same).share
         except ConformanceError as error:  # said, and counted as wrong
-            print(f"WRONG {side.label} {dtype} at {case.shape}: {error}", flush=True)
+            print(f"WRONG {side.symbol} {dtype} at {case.shape}: {error}", flush=True)
             return False
         worst = max(worst, share)
-    print(f"right {side.label} {side.row['dtype']}: at most {worst:.0%} of the bound", flush=True)
+    print(f"right {side.symbol} {side.spec.dtype}: at most {worst:.0%} of the bound", flush=True)
     return True
 
 
@@ -126,37 +128,16 @@ def _peer(name: str, operands: tuple[Any, Any, Any, Any]) -> Callable[[], None]:
     return launch
 
 
-class TileEntry(Function):
-    """The entry of a bundle that a shape takes."""
-
-    def __init__(self, bundle: Bundle, shape: tuple[int, int, int, int]) -> None:
-        b, t, h, d = shape
-        self.dims = {"B": b, "T": t, "S": t, "H": h, "D": d}
-        entry = bundle.select(bundle.sources[0], "attention", "bf16", self.dims, target="sm_90")
-        self.spec = entry.spec
-        super().__init__(bundle.read(entry.cubins["sm_90"]), entry.spec.symbol)
+class Attention(EntryFunction):
+    """An attention on this GPU; called with its operands it gives a function that launches it."""
 
     def __call__(self, q: Any, k: Any, v: Any, out: Any) -> Callable[[], None]:
-        arguments = [*passed(q, k, v, out), number("f32", q.shape[3] ** -0.5)]
-        return self.bind(self.spec.grid_for(self.dims, processors()), 1, arguments)
+        return self.on(_dims(q.shape), q, k, v, out, q.shape[3] ** -0.5)
 
 
-class Attention(Function):
-    """An attention in CuTe; called with its operands it gives a function that launches it."""
-
-    def __init__(self, row: dict[str, Any], folder: Path) -> None:
-        super().__init__((folder / row["file"]).read_bytes(), row["symbol"], row["shared"])
-        self.row = row
-        said = [f"{key}={value}" for key, value in row["tiles"].items() if key != "head" and value is not False]
-        self.label = " ".join([row["symbol"], *said])
-
-    def __call__(self, q: Any, k: Any, v: Any, out: Any) -> Callable[[], None]:
-        b, t, h, _ = q.shape
-        blocks = -(-t // self.row["rows"]) * h * b
-        arrays = {"q": q, "k": k, "v": v}
-        maps = [self.tensor_map(self.row["dtype"], arrays[row["array"]], row) for row in self.row["maps"]]
-        arguments = [*passed(q, k, v, out), number("f32", q.shape[3] ** -0.5), *maps]
-        return self.bind((blocks, 1, 1), self.row["threads"], arguments)
+def _dims(shape: tuple[int, int, int, int]) -> dict[str, int]:
+    b, t, h, d = shape
+    return {"B": b, "T": t, "S": t, "H": h, "D": d}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,17 @@
+"""The table of kernels that the benchmarks of source `cute` compile."""
+
+from __future__ import annotations
+
+from benchmarks.cute.kernels import SOURCE, TABLE, TARGET
+from toolchain.contract.entries import load_table
+
+SIZES = {"M": 8192, "N": 768, "K": 768, "B": 8, "T": 1024, "S": 1024, "H": 12, "D": 64}
+
+
+def test_every_entry_is_for_the_target_and_has_a_grid() -> None:
+    specs = list(load_table(TABLE).entries(SOURCE))
+    assert len({spec.symbol for spec in specs}) == len(specs) == 14
+    assert {spec.op for spec in specs} == {"linear", "attention"}
+    for spec in specs:
+        x, y, z = spec.grid_for(SIZES, 132)
+        assert spec.targets == (TARGET,) and x > 0 and (y, z) == (1, 1)
