@@ -110,7 +110,8 @@ class Files:
 
 @dataclass(frozen=True)
 class Matrix:
-    """The whole table. `modules`: of each stage those whose imports it depends on."""
+    """The whole table. `modules`: of each stage those whose imports it depends on; a compile depends on the kernel
+    sources too, which register themselves in sources.toml."""
 
     limits: Limits
     seconds: Seconds
@@ -137,7 +138,7 @@ class Matrix:
                 [_runner(path, row) for row in table["runner"]],
                 table["tools"],
                 {},
-                {name: _checked(path, table["stage"], name, MODULES, "stage.")["modules"] for name in STAGES},
+                {name: _modules(path, table["stage"], name) for name in STAGES},
                 [_files(path, row) for row in table["files"]],
             )
         except KeyError as error:
@@ -149,6 +150,11 @@ class Matrix:
             raise UsageError(f"{path}: the events are {', '.join(EVENTS)}; see {', '.join(unknown)}")
         events = {name: _event(path, name, table["event"], by_name) for name in EVENTS}
         return cls(made.limits, made.seconds, made.runners, made.tools, events, made.modules, made.files)
+
+
+def _modules(path: Path, table: Mapping[str, Any], stage: str) -> list[str]:
+    listed = _checked(path, table, stage, MODULES, "stage.")["modules"]
+    return [*listed, *packages().values()] if stage == "compile" else listed
 
 
 def _positive(value: Any) -> str | None:

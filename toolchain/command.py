@@ -18,9 +18,8 @@ from .errors import TilestackError, ToolchainError
 from .pinned.manifest import CHECKOUT
 
 CUT_OFF = 128 + 13  # the exit code that a shell reports for a program ended by SIGPIPE
-OURS = frozenset(
-    {"benchmarks", "ci", "conformance", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain", "tune"}
-)
+# Our packages: those beside this one, and tilestack, which has them inside when it was installed from a wheel.
+OURS = frozenset({"tilestack", *(path.parent.name for path in Path(__file__).parents[1].glob("*/__init__.py"))})
 
 
 def settle_streams() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import grimp
 
 from toolchain.contract.entries import PORTABLE, entries_of
+from toolchain.contract.sources import packages
 from toolchain.contract.targets import targets
 from toolchain.errors import SourceError, UsageError
 from toolchain.knobs import ROOT
@@ -22,8 +23,7 @@ from toolchain.tileir.compose import Library
 from ..matrix import STAGES, Matrix
 
 EVERY = "*"  # all ops, all targets
-MLIR, PY, CUTE = "mlir", "py", "cute"
-FOLDERS = {"kernels_mlir": MLIR, "kernels_py": PY, "kernels_cute": CUTE}
+MLIR, PY = "mlir", "py"  # sources whose files say which kernels they are of; of another one a file is of every kernel
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Graph:
     def reach(self, path: str) -> Reach:
         """What a path, relative to the checkout, reaches. What nothing is known of reaches everything."""
         first, _, rest = path.partition("/")
-        if first in FOLDERS and rest and "/" not in rest:
-            return self._kernels(path, FOLDERS[first], rest)
+        if first in self._sources and rest and "/" not in rest:
+            return self._kernels(path, self._sources[first], rest)
         if first == "entries" and rest.endswith(".toml"):
             return self._entries(path, rest.removesuffix(".toml"))
         for row in self._matrix.files:
@@ -85,7 +85,14 @@ class Graph:
         if not path.endswith(".py") or module not in self._imports.modules:
             return _everything(path, "nothing is known of this file")
         stages = frozenset(stage for stage, needed in self._needed.items() if module in needed)
-        return Reach(path, "imported by what these stages run" if stages else "no stage imports it", stages)
+        if not stages:  # a command line, say, that runs a stage: what no stage is known to need may be needed by all
+            return _everything(path, "no stage is known to import it")
+        return Reach(path, "imported by what these stages run", stages)
+
+    @cached_property
+    def _sources(self) -> Mapping[str, str]:
+        """The kernel sources by their folders."""
+        return {package: name for name, package in packages().items()}
 
     def _entries(self, path: str, name: str) -> Reach:
         if name == PORTABLE:
@@ -95,7 +102,7 @@ class Graph:
         return Reach(path, f"the entries of {name}", frozenset(STAGES), target=name)
 
     def _kernels(self, path: str, source: str, file: str) -> Reach:
-        if file == "__init__.py" or source == CUTE:  # the kernels in CuTe share their parts
+        if file == "__init__.py" or source not in (MLIR, PY):  # the kernels in CuTe share their parts
             ops = {op for ops in self._ops(source).values() for op in ops}
             return Reach(path, f"it makes every entry of {source}", frozenset(STAGES), {source: frozenset(ops)})
         try:
@@ -116,11 +123,11 @@ class Graph:
 
     @cached_property
     def _library(self) -> Library:
-        return Library.load(self._root / "kernels_mlir")
+        return Library.load(self._root / packages()[MLIR])
 
     def _mlir_kernels(self, file: str) -> set[str]:
         """The kernels that use a part or an alias of a file."""
-        name = f"kernels_mlir/{file}"
+        name = f"{packages()[MLIR]}/{file}"
         here = {f"{item.kind} @{item.name}" for item in self._library.items.values() if item.file.name == name}
         found: set[str] = set()
         for kind, kernel in self._library.items:
@@ -132,13 +139,13 @@ class Graph:
 
     def _py_kernels(self, file: str) -> set[str]:
         """The names of all functions in the modules that import a file, and in itself: kernels are among them."""
-        module = f"kernels_py.{file.removesuffix('.py')}"
+        module = f"{packages()[PY]}.{file.removesuffix('.py')}"
         if module not in self._imports.modules:
             return set()
         users = {module, *self._imports.find_downstream_modules(module)}
         found: set[str] = set()
         for user in users:
-            if user.startswith("kernels_py."):
+            if user.startswith(f"{packages()[PY]}."):
                 found |= _functions((self._root / f"{user.replace('.', '/')}.py").read_text())
         return found
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolchain import knobs
+from toolchain.contract.sources import packages
 from toolchain.errors import ToolchainError, UsageError
 
 from .artefacts import Artefact
 from .variation import Side, Varied
 
-# Those that decide what is built.
-PACKAGES = ("ci", "kernels_cute", "kernels_mlir", "kernels_py", "tilestack", "toolchain")
+PACKAGES = ("ci", *packages().values(), "tilestack", "toolchain")  # those that decide what is built
 TAIL = 40  # lines of a failed command that are shown
 
 

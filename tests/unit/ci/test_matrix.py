@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ci.matrix import TABLE, Matrix
+from toolchain.contract.sources import packages
 from toolchain.contract.targets import targets
 from toolchain.errors import UsageError
 from toolchain.pinned.pins import pins
@@ -17,6 +18,12 @@ def test_the_table_is_right_and_its_newest_compiler_is_the_pinned_one() -> None:
     assert matrix.tools["tileiras"][-1] == pins().wheels["nvidia-cuda-tileiras"]
     assert matrix.hosted.name == "hosted"
     assert set(matrix.events["nightly"].targets) == set(targets())
+    for event in matrix.events.values():
+        assert set(event.sources) == set(packages()), f"{event.name} checks every kernel source"
+
+
+def test_a_compile_depends_on_every_kernel_source() -> None:
+    assert set(packages().values()) <= set(Matrix.load().modules["compile"])
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from toolchain import command
+from toolchain.contract.sources import packages
 from toolchain.errors import UsageError
 
 
@@ -98,6 +99,11 @@ def test_an_installed_wheel_names_the_extra(
 def test_a_bug_keeps_its_traceback(error: Exception) -> None:
     with pytest.raises(type(error)):
         command.run(raises(error), set_up="")
+
+
+def test_every_package_of_ours_is_known_as_ours() -> None:
+    assert {*packages().values(), "cute_runtime", "tilestack", "toolchain", "ci"} <= command.OURS
+    assert not {"xdsl", "numpy", "docs"} & command.OURS
 
 
 @pytest.mark.parametrize("error", [UsageError("x"), OSError(), ModuleNotFoundError(name="xdsl")])
