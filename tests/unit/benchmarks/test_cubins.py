@@ -118,7 +118,8 @@ def test_an_array_is_its_pointer_sizes_and_strides(cubins: Any) -> None:
 
 
 def test_an_entry_of_a_bundle_gets_its_arrays_numbers_and_maps(cubins: Any, fake: FakeGPU, tmp_path: Path) -> None:
-    spec = EntrySpec("k", "attention", "cute", "bf16", grid=("cdiv(T, 64) * B", "H", "1"), targets=("sm_90",))
+    grid = ("cdiv(T, 64) * B", "H", "1")
+    spec = EntrySpec("k", "attention", "cute", "bf16", aligned=("q", "k", "v", "out"), grid=grid, targets=("sm_90",))
     maps = (TensorMap("k", (1, 8, 1, 16), 32),)
     code = ptx(".version 8.0", block=(256, 1, 1), shared_bytes=50000, maps=maps)
     bundle = write(tmp_path / "bundle", [Compiled(spec, code, {"sm_90": b"cubin"})], {})
