@@ -2,8 +2,8 @@
 
 On a GPU, with PyTorch: a bundle's GELU through `k(x, out)`, repeated on the same tensors, on those of other addresses,
 and on shapes that were not launched before; beside them PyTorch's own GELU into a given tensor. The arrays are small:
-the GPU has done a launch before the host has made the next. There is no part for a machine without a GPU: what is left
-there is no launch.
+the GPU is done with a launch before the host makes the next, so the host's time alone is measured. Without a GPU there
+is nothing to measure.
 """
 
 from __future__ import annotations

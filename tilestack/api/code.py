@@ -1,4 +1,5 @@
-"""Code: what an entry was compiled from, and to. Of a file or a trace it is compiled here, in a bundle it is."""
+"""The code of an entry: its bytecode or PTX, and its cubin for a GPU. A bundle holds cubins; those of a file or of a
+traced function are compiled here when they are needed."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from toolchain.contract.sources import load_source, packages
 from toolchain.contract.targets import Target
 from toolchain.errors import BundleError, LaunchError
 
-SMS = 132  # multiprocessors of the device that a target without one here is taken for
+SMS = 132  # how many multiprocessors a target's GPU is assumed to have if there is none on this machine: an H200's
 MORE = "--full compiles everything, --target SM everything for one target"
 Entries = Sequence[tuple[str, EntrySpec]]
 
@@ -73,7 +73,7 @@ def by_default(entries: Entries, targets: Sequence[Target], own: Sequence[str]) 
         left_out[f"cubins for {target.name} of portable entries that the shipped model does not launch there"] += cut
     tables = sorted({name for _, spec in entries for name in spec.targets} - set(own))
     left_out[f"entries for {', '.join(tables)} alone, and no such GPU is here"] = len(entries) - len(kept)
-    # No cell of what is not to be compiled at all: an entry was left out by --op and the like.
+    # Entries that --op, --dtype or --entries left out are compiled for no target, so their cells are dropped.
     known = {(spec.source, spec.symbol) for _, spec in kept}
     return Selection(kept, frozenset(cell for cell in cells if cell[:2] in known), _counted(left_out))
 

@@ -1,4 +1,5 @@
-"""One kernel from its artifact to a cubin and its machine code, with the files and commands in between for who asks."""
+"""Compiles one kernel from its artifact to a cubin or to machine code as text, for `assemble --emit`. The caller may
+keep the files in between, and is told each command."""
 
 from __future__ import annotations
 

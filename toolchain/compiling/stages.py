@@ -47,8 +47,8 @@ class Stage:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the tool and of the files that it loads. That of the pinned tool is known without it: what
-        it made elsewhere is found in a cache, also where no compiler is installed."""
+        """The fingerprint of the tool and of the files that it loads. The pinned tool's stands in pins.toml: a machine
+        without a compiler computes the same cache keys, and so finds in a cache what another one compiled."""
         name = self.uses[0]
         return pinned_fingerprint(name) if _is_pinned(self.find) else self.find(name).fingerprint
 

@@ -92,7 +92,8 @@ class Engine:
         return self._own_id(image) is not None
 
     def _own_id(self, image: str) -> str | None:
-        """By which id the engine has the image of ours: the same, or its own of what has the tag."""
+        """The id under which the engine keeps our image: `image` itself, or, in an engine that gives images ids of its
+        own, the one of the image with our tag. None if it has neither."""
         import docker.errors
 
         for name in (image, docker_archive.tag_of(image)):

@@ -122,8 +122,7 @@ def tool(name: str) -> Tool:
 
 
 def pinned_fingerprint(name: str) -> str:
-    """The fingerprint that the pinned tool has, also where it is not installed: what it made elsewhere is found in a
-    cache by it."""
+    """The fingerprint that the pinned tool has, from pins.toml: also where it is not installed."""
     parts = (name, *pins().tools[name].uses)
     return hashlib.sha256("".join(pins().tools[part].expected() for part in parts).encode()).hexdigest()
 

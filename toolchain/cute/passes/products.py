@@ -87,7 +87,8 @@ class _Shared:
         self.major = self.side.major
 
     def take(self, *part: int) -> list[SSAValue]:
-        """The descriptor of a part: that of what the kernel computes, and the distance that is known."""
+        """The descriptor of a part. The kernel computes that of the address as far as this varies at run time; the rest
+        is a constant distance, which is added to the descriptor itself in steps of 16 bytes."""
         base, count = located(self.tensor, self.parts(part), self.to)
         word, builder = self.side.word(base, self.to.builder), self.to.builder
         return [builder.binary(arith.AddiOp, word, builder.number(count >> 4, i64)) if count else word]

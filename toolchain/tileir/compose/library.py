@@ -78,7 +78,7 @@ class PartFile:
 
 class Library:
     """All parts of a folder. Raises SourceError with file:line:col if a file cannot be split into items. A name that is
-    defined twice is an error only for who asks for that part."""
+    defined twice is an error only when that part is asked for."""
 
     def __init__(self, texts: Mapping[str, str], known: Mapping[str, PartFile] | None = None) -> None:
         """`known`: files that are indexed already, by name."""
