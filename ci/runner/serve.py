@@ -6,18 +6,14 @@ is good for one job. Its format: "Create configuration for a just-in-time runner
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import pwd
-import shutil
-import signal
-import subprocess
+import time
 import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +21,10 @@ from toolchain.errors import DeviceError, ToolchainError, UsageError
 from toolchain.tables import check_keys, read_table, text, texts
 
 from . import health
+from .listener import Waits, Watch, unpacked
 from .table import load
 
 API = "https://api.github.com"
-HOOK = "ACTIONS_RUNNER_HOOK_JOB_STARTED"
 VERSION = "2022-11-28"  # of the interface
 
 
@@ -70,6 +66,11 @@ class GitHub:
         """A runner that had its job is gone already."""
         self._ask("DELETE", str(number), None, fine=404)
 
+    def is_busy(self, number: int) -> bool | None:
+        """Whether a runner has a job; None if there is no such runner any more. Raises ToolchainError."""
+        found = self._ask("GET", str(number), None, fine=404)
+        return None if found is None else bool(found["busy"])
+
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None, fine: int = 0) -> Any:
         request = urllib.request.Request(
             f"{self.api}/repos/{self.repository}/actions/runners/{path}",
@@ -98,74 +99,48 @@ class GitHub:
 
 
 def serve(
-    settings: Settings, github: GitHub, state: Path, hook: Path, *, say: Callable[[str], object], jobs: int = 0
-) -> None:
+    settings: Settings, github: GitHub, state: Path, hook: Path, *, say: Callable[[str], object], jobs: int = 0,
+    waits: Waits | None = None,
+) -> None:  # fmt: skip
     """Take jobs until the GPU is sick, which raises DeviceError and leaves `state`/sick.json. `jobs`: how many at most,
-    0 for no end."""
-    archive, reason, taken = state / "actions-runner.tar.gz", state / "sick.json", 0
+    0 for no end. Raises ToolchainError if GitHub or its runner refuses, or if several runners in a row fail."""
+    archive, reason, taken, failed = state / "actions-runner.tar.gz", state / "sick.json", 0, 0
+    waits = waits or Waits.load()
     if not archive.is_file():
         raise UsageError(f"no {archive}", hint="python3 -m ci.runner setup")
     while True:
-        if reason.exists():
-            raise DeviceError(f"this runner is out of service: {reason} says why", hint=f"repair it, then rm {reason}")
-        findings = health.check(load(), state)
-        if sick := health.faults(findings):
-            health.write_reason(reason, findings)
-            lines = "\n  ".join(map(str, sick))
-            raise DeviceError(f"the GPU takes no more jobs:\n  {lines}", hint=f"repair it, then rm {reason}")
+        _check_health(state, reason)
         if jobs and taken == jobs:
             return
         name = f"{settings.runner}-{uuid.uuid4().hex[:12]}"
         number, configuration = github.register(name, settings.labels)
         say(f"{name}: waits for a job")
+        began = time.monotonic()
         try:
-            code = _one_job(settings, archive, state / "job", hook, configuration)
+            with unpacked(archive, state / "job", hook, settings.user) as listener:
+                watch = Watch(partial(github.is_busy, number), waits, say)
+                end = listener.job(configuration, watch, waits, say)
         finally:
             github.remove(number)
-        say(f"{name}: the runner ended with {code}")
-        if code:
-            raise ToolchainError(f"GitHub's runner ended with {code}", hint="its words are above; is it too old?")
-        taken += 1
+        say(f"{name}: the runner {end.means}")
+        if end.then == "stop":
+            raise ToolchainError(f"GitHub's runner {end.means}", hint=end.hint)
+        taken += end.then == "done"
+        failed = failed + 1 if end.then == "anew" else 0
+        if failed == waits.tries:
+            raise ToolchainError(f"{failed} runners in a row failed, the last {end.means}", hint=end.hint)
+        if failed:
+            time.sleep(min(waits.pause * 2**failed, waits.longest))
+        elif time.monotonic() - began < waits.quick:  # it had hardly a job, and GitHub is not to be asked so often
+            time.sleep(waits.pause)
 
 
-def _one_job(settings: Settings, archive: Path, folder: Path, hook: Path, configuration: str) -> int:
-    """Unpack a fresh runner, let it do its job, and remove all that it left."""
-    if folder.exists():  # of a service that was killed
-        shutil.rmtree(folder)
-    user = pwd.getpwnam(settings.user)
-    folder.mkdir(parents=True)
-    try:
-        subprocess.run(["tar", "--no-same-owner", "-xzf", str(archive), "-C", str(folder)], check=True)
-        (folder / ".env").write_text(f"{HOOK}={hook}\n")
-        root = os.getuid() == 0
-        for path in (folder, *folder.rglob("*")) if root else ():
-            os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
-        started = subprocess.Popen(
-            [str(folder / "run.sh"), "--jitconfig", configuration],
-            cwd=folder,
-            env={"HOME": str(folder), "USER": user.pw_name, "PATH": os.defpath},
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            user=user.pw_uid if root else None,
-            group=user.pw_gid if root else None,
-            extra_groups=os.getgrouplist(user.pw_name, user.pw_gid) if root else None,
-        )
-        try:
-            return started.wait()
-        finally:
-            _end(started)
-    finally:
-        shutil.rmtree(folder)
-
-
-def _end(started: subprocess.Popen[bytes]) -> None:
-    """Ends what the job left running: it has a session of its own."""
-    if started.poll() is None:
-        started.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # it is killed below
-            started.wait(timeout=60)
-    try:
-        os.killpg(started.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    started.wait()
+def _check_health(state: Path, reason: Path) -> None:
+    """Raises DeviceError if the GPU is sick, or was and nobody has said that it is repaired."""
+    if reason.exists():
+        raise DeviceError(f"this runner is out of service: {reason} says why", hint=f"repair it, then rm {reason}")
+    findings = health.check(load(), state)
+    if sick := health.faults(findings):
+        health.write_reason(reason, findings)
+        lines = "\n  ".join(map(str, sick))
+        raise DeviceError(f"the GPU takes no more jobs:\n  {lines}", hint=f"repair it, then rm {reason}")

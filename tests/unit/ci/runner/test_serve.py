@@ -7,32 +7,41 @@ import io
 import json
 import tarfile
 import threading
+import time
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from ci.runner import health
+from ci.runner.listener import Waits
 from ci.runner.serve import GitHub, Settings, serve
 from toolchain.errors import DeviceError, ToolchainError, UsageError
 
 RUN = """\
 #!/bin/sh
-[ "$1" = --jitconfig ] || exit 9
-echo "$2 $(cat .env) $(ls -A | wc -l)" >> {log}
+[ "$1 $2" = "run --jitconfig" ] || exit 9
+[ "$ACTIONS_RUNNER_RETURN_VERSION_DEPRECATED_EXIT_CODE" = 1 ] || exit 9
+echo "$3 $(cat .env) $(ls -A | wc -l)" >> {log}
 touch left-behind
 {then}
 """
 
 
+WAITS = Waits(quick=0, pause=0.01, longest=0.02, ask=30, gone=30, idle=30, job=30, update=0.1, tries=3)
+
+
 @dataclass
 class Fake:
-    """`asked`: what came in, as method, path, whether the token was there, and the body."""
+    """`asked`: what came in, as method, path, whether the token was there, and the body. `busy`: what is said of a
+    runner, None for one that is gone; `refuses` and `hides`: the code of the answer to everything, and to that."""
 
     asked: list[tuple[str, str, bool, object]] = field(default_factory=list)
+    busy: bool | None = False
     refuses: int = 0
+    hides: int = 0
     address: str = ""
 
     def registered(self) -> list[str]:
@@ -48,14 +57,16 @@ def fake() -> Generator[Fake]:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             token = self.headers["Authorization"] == "Bearer secret-token"
             made.asked.append((self.command, self.path, token, json.loads(body) if body else None))
-            gone = self.command == "DELETE"  # GitHub forgets a runner after its job
-            content = b"{}" if gone else json.dumps({"runner": {"id": 7}, "encoded_jit_config": "config"}).encode()
-            self.send_response(made.refuses or (404 if gone else 201))
+            looks = self.command == "GET"
+            gone = self.command == "DELETE" or (looks and made.busy is None)  # GitHub forgets a runner after its job
+            answer = {"busy": made.busy} if looks else {"runner": {"id": 7}, "encoded_jit_config": "config"}
+            content = b"{}" if gone else json.dumps(answer).encode()
+            self.send_response(made.refuses or (looks and made.hides) or (404 if gone else 201))
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
 
-        do_POST = do_DELETE = _answer  # noqa: N815 - the base class calls them so
+        do_POST = do_DELETE = do_GET = _answer  # noqa: N815 - the base class calls them so
 
         def log_message(self, *_: object) -> None:
             """Says nothing."""
@@ -77,6 +88,7 @@ class Runner:
     folder: Path
     github: GitHub
     checks: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
 
     @property
     def log(self) -> list[str]:
@@ -86,13 +98,16 @@ class Runner:
     def archive(self, then: str = "") -> None:
         text = RUN.format(log=self.folder / "log", then=then).encode()
         with tarfile.open(self.folder / "actions-runner.tar.gz", "w:gz") as tar:
-            entry = tarfile.TarInfo("./run.sh")
+            entry = tarfile.TarInfo("./bin/Runner.Listener")
             entry.size, entry.mode = len(text), 0o755
             tar.addfile(entry, io.BytesIO(text))
 
-    def serve(self, jobs: int) -> None:
+    def serve(self, jobs: int, **changed: float) -> None:
         settings = Settings("owner/name", "h200", ["gpu", "h200"], getpass.getuser())
-        serve(settings, self.github, self.folder, Path("/hook.sh"), say=str, jobs=jobs)
+        serve(
+            settings, self.github, self.folder, Path("/hook.sh"), say=self.said.append, jobs=jobs,
+            waits=replace(WAITS, **changed),
+        )  # fmt: skip
 
 
 @pytest.fixture
@@ -109,7 +124,7 @@ def runner(tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Runne
 
 def test_each_job_has_a_runner_of_its_own(runner: Runner, fake: Fake) -> None:
     runner.serve(jobs=2)
-    assert runner.log == ["config ACTIONS_RUNNER_HOOK_JOB_STARTED=/hook.sh 2"] * 2  # run.sh and .env, nothing left
+    assert runner.log == ["config ACTIONS_RUNNER_HOOK_JOB_STARTED=/hook.sh 2"] * 2  # bin and .env, nothing left
     assert not (runner.folder / "job").exists()
     assert fake.registered() == ["POST", "DELETE"] * 2
     method, path, token, body = fake.asked[0]
@@ -138,11 +153,102 @@ def test_a_refused_token(runner: Runner, fake: Fake) -> None:
     assert "secret" not in f"{found.value!r} {runner.github!r}" and runner.log == []
 
 
-def test_a_runner_that_fails_is_removed_and_ends_the_service(runner: Runner, fake: Fake) -> None:
-    runner.archive(then="exit 3")
-    with pytest.raises(ToolchainError, match="ended with 3"):
+ONCE = "[ $(wc -l < ../log) = 1 ]"  # true for the first listener of a test
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "hint"),
+    [
+        (1, "was terminated by an error (1)", "does the repository still take runners"),
+        (7, "is too old for GitHub (7)", "raise version, url and sha256 in ci/runner/runner.toml"),
+        (9, "ended with 9, which its source does not explain", ""),
+    ],
+)
+def test_a_runner_that_will_never_work_is_removed_and_ends_the_service(
+    runner: Runner, fake: Fake, code: int, said: str, hint: str
+) -> None:
+    runner.archive(then=f"exit {code}")
+    with pytest.raises(ToolchainError) as found:
         runner.serve(jobs=5)
+    assert said in str(found.value) and hint in str(found.value) and len(runner.log) == 1
     assert fake.registered() == ["POST", "DELETE"] and not (runner.folder / "job").exists()
+
+
+@pytest.mark.parametrize("code", [2, 6])
+def test_an_error_that_may_pass_starts_the_same_runner_again(runner: Runner, fake: Fake, code: int) -> None:
+    runner.archive(then=f"{ONCE} && exit {code}; exit 0")
+    runner.serve(jobs=1)
+    assert len(runner.log) == 2 and fake.registered() == ["POST", "DELETE"]
+    assert any("it is started again" in line for line in runner.said)
+
+
+def test_an_error_that_does_not_pass_is_not_tried_for_ever(runner: Runner, fake: Fake) -> None:
+    """As after the registration was deleted: each start ends with 2."""
+    runner.archive(then="exit 2")
+    with pytest.raises(ToolchainError, match=r"3 runners in a row failed, the last met an error .* \(2\), 3 times"):
+        runner.serve(jobs=5)
+    assert len(runner.log) == 9 and fake.registered() == ["POST", "DELETE"] * 3
+
+
+@pytest.mark.parametrize("code", [3, 4])
+def test_a_runner_that_updates_itself_is_started_again_when_it_has(runner: Runner, fake: Fake, code: int) -> None:
+    update = "(sleep 0.05; touch update.finished) & exit"
+    runner.archive(then=f"if {ONCE}; then {update} {code}; fi; exit 0")
+    runner.serve(jobs=1, update=5)
+    assert len(runner.log) == 2 and fake.registered() == ["POST", "DELETE"]
+
+
+def test_an_update_that_does_not_end_is_not_waited_for(runner: Runner) -> None:
+    runner.archive(then="exit 4")
+    with pytest.raises(ToolchainError, match=r"did not end its update in 0\.1 s(.|\n)*runner\.toml"):
+        runner.serve(jobs=1)
+
+
+@pytest.mark.parametrize("then", ["exit 5", "kill -9 $$"])
+def test_a_conflict_and_a_killed_runner_are_followed_by_another_one(runner: Runner, fake: Fake, then: str) -> None:
+    runner.archive(then=f"{ONCE} && {then}; exit 0")
+    runner.serve(jobs=1)
+    assert len(runner.log) == 2 and fake.registered() == ["POST", "DELETE"] * 2
+
+
+def test_there_is_a_pause_after_a_quick_end(runner: Runner) -> None:
+    started = time.monotonic()
+    runner.serve(jobs=2, quick=30, pause=0.1)
+    assert time.monotonic() - started >= 0.2
+
+
+HANGS = "[ $(wc -l < ../log) = 1 ] && exec sleep 60; exit 0"
+
+
+@pytest.mark.parametrize(
+    ("busy", "waits", "said"),
+    [
+        (None, {"gone": 0.1}, "after GitHub had removed it, and was ended"),
+        (True, {"job": 0.1}, "had a job for 0 s, and was ended"),
+        (False, {"idle": 0.1}, "got no job in 0 s"),
+    ],
+)
+def test_no_wait_is_without_an_end(
+    runner: Runner, fake: Fake, busy: bool | None, waits: dict[str, float], said: str
+) -> None:
+    fake.busy = busy
+    runner.archive(then=HANGS)
+    started = time.monotonic()
+    runner.serve(jobs=1, ask=0.03, **waits)
+    assert time.monotonic() - started < 20
+    assert len(runner.log) == 2 and any(said in line for line in runner.said)
+    assert [method for method in fake.registered() if method != "GET"] == ["POST", "DELETE"] * 2
+
+
+def test_a_github_that_does_not_answer_ends_no_job(runner: Runner, fake: Fake) -> None:
+    fake.hides = 502
+    runner.archive(then="sleep 0.2; exit 0")
+    runner.serve(jobs=1, ask=0.03)
+    assert len(runner.log) == 1 and any("GitHub was asked for the runner: GitHub refused GET" in x for x in runner.said)
+
+
+def test_the_table_has_every_wait() -> None:
+    assert Waits.load().tries == 5
 
 
 def test_what_a_job_leaves_running_is_ended(runner: Runner) -> None:
