@@ -1,4 +1,4 @@
-"""Our imports have no circle, and the picture of them in docs/architecture.md is true.
+"""Our imports have no circle, and the pictures of them in docs/architecture.md are true.
 
 An import inside a function or under TYPE_CHECKING counts like any other."""
 
@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
+from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -68,22 +69,38 @@ def test_a_circle_of_folders_is_found_where_no_modules_make_one(
         TopologicalSorter(folder_arrows("rooms")["rooms.deep"]).prepare()
 
 
-def drawn_arrows() -> set[tuple[str, str]]:
-    """The arrows of the import picture in docs/architecture.md: (importer, imported)."""
-    (picture,) = re.findall(r"```mermaid\n(.*?)```", (ROOT / "docs/architecture.md").read_text(), re.DOTALL)
-    return set(re.findall(r"^ *(\w+) --> (\w+)$", picture, re.MULTILINE))
+def drawn_arrows(number: int = 0) -> set[tuple[str, str]]:
+    """The arrows of an import picture in docs/architecture.md: (importer, imported)."""
+    pictures = re.findall(r"```mermaid\n(.*?)```", (ROOT / "docs/architecture.md").read_text(), re.DOTALL)
+    return set(re.findall(r"^ *(\w+) --> (\w+)$", pictures[number], re.MULTILINE))
+
+
+def needed(arrows: Mapping[str, set[str]]) -> set[tuple[str, str]]:
+    """The arrows that no other ones imply."""
+
+    def reached(name: str) -> set[str]:
+        return {far for near in arrows.get(name, ()) for far in (near, *reached(near))}
+
+    implied = {name: {far for near in imported for far in reached(near)} for name, imported in arrows.items()}
+    return {(name, imported) for name in arrows for imported in arrows[name] - implied[name]}
 
 
 def test_the_import_picture_shows_the_imports_that_no_other_arrows_imply() -> None:
     graph = grimp.build_graph(*PACKAGES, cache_dir=None)
     for package in PACKAGES:
         graph.squash_module(package)
-    imported = {package: graph.find_modules_directly_imported_by(package) - {package} for package in PACKAGES}
-    implied = {
-        package: {far for near in imported[package] for far in graph.find_upstream_modules(near)}
-        for package in PACKAGES
-    }  # fmt: skip
-    assert drawn_arrows() == {(package, name) for package in PACKAGES for name in imported[package] - implied[package]}
+    assert drawn_arrows() == needed(
+        {package: graph.find_modules_directly_imported_by(package) - {package} for package in PACKAGES}
+    )
+
+
+@pytest.mark.parametrize(("number", "folder"), [(1, "toolchain"), (2, "toolchain.tileir"), (3, "toolchain.cute")])
+def test_a_picture_of_rooms_shows_the_folders_in_one(number: int, folder: str) -> None:
+    arrows = folder_arrows("toolchain")[folder]
+    names = {*arrows, *(name for imported in arrows.values() for name in imported)}
+    rooms = {name: name.rpartition(".")[2] for name in names if (ROOT / name.replace(".", "/")).is_dir()}
+    between = {rooms[name]: {rooms[n] for n in arrows.get(name, ()) if n in rooms} for name in rooms}
+    assert drawn_arrows(number) == needed(between)
 
 
 def test_the_import_picture_has_all_packages_of_the_contract_and_its_arrows_lead_to_lower_layers() -> None:
