@@ -35,7 +35,7 @@ MODES, RANGE, ONE = "list", "two", "one"
 
 
 @dataclass(frozen=True)
-class Row:
+class OpForm:
     """An operation: the kinds of its operands in words, what it does, and the type of its result from the operands'
     types and the numbers in its angle brackets. `optional`: operands that may be left out at the end. `numbers`: `list`
     is `<[0, 1]>`, `two` `<0, 2>`, `one` `<4>`. `infers`: its text does not name the result's type; `plain`: its types
@@ -69,7 +69,7 @@ def outer(kind: CuteType) -> Any:
 class AlgebraOp(IRDLOperation):
     """An operation of the table."""
 
-    ROW: ClassVar[Row]
+    ROW: ClassVar[OpForm]
     args = var_operand_def(CuteType)
     numbers = opt_prop_def(DenseArrayBase[IntegerType])
     res = result_def(CuteType)

@@ -8,7 +8,7 @@ from typing import Any
 from .. import layout as algebra
 from ..layout import ComposedLayout, Layout
 from ..layout import tuples as nested
-from .algebra import RANGE, Infer, Row, outer, same
+from .algebra import RANGE, Infer, OpForm, outer, same
 from .types import (
     ComposedLayoutType,
     CuteType,
@@ -80,88 +80,88 @@ PRODUCTS = {
     "raked": "Repeats a layout interleaved: each mode is (blocks, within the block).",
 }
 LAYOUT = ("layout",)
-LAYOUT_ROWS: dict[str, Row] = {
-    "make_layout": Row(
+LAYOUT_ROWS: dict[str, OpForm] = {
+    "make_layout": OpForm(
         ("shape", "stride"), "A layout of a shape and strides, nested alike.",
         lambda k, _: LayoutType(Layout(k[0].data, k[1].data)),
     ),
-    "make_composed_layout": Row(
+    "make_composed_layout": OpForm(
         ("layout or swizzle", "int_tuple", "layout"),
         "The layout `inner o offset o outer`: c -> inner(offset + outer(c)).",
         lambda k, _: ComposedLayoutType(ComposedLayout(k[0].data, k[1].data, k[2].data)),
     ),
-    "get_shape": Row(
+    "get_shape": OpForm(
         ("layout or composed_layout or memref",), "The sizes of a layout.", lambda k, _: ShapeType(outer(k[0]).shape),
         plain=True,
     ),
-    "get_stride": Row(LAYOUT, "The strides of a layout.", lambda k, _: StrideType(k[0].data.stride), plain=True),
-    "composed_get_inner": Row(
+    "get_stride": OpForm(LAYOUT, "The strides of a layout.", lambda k, _: StrideType(k[0].data.stride), plain=True),
+    "composed_get_inner": OpForm(
         ("composed_layout",), "The inner layout or swizzle.", lambda k, _: _inner(k[0].data), plain=True
     ),
-    "composed_get_offset": Row(
+    "composed_get_offset": OpForm(
         ("composed_layout",), "The offset between the two.", lambda k, _: IntTupleType(k[0].data.offset), plain=True
     ),
-    "composed_get_outer": Row(
+    "composed_get_outer": OpForm(
         ("composed_layout",), "The outer layout.", lambda k, _: LayoutType(k[0].data.outer), plain=True
     ),
-    "group_modes": Row(
+    "group_modes": OpForm(
         ("layout or composed_layout or memref",), "The modes from the first number up to the second as one mode.",
         lambda k, n: same(k[0], algebra.group_modes(outer(k[0]), *n)), RANGE,
     ),
-    "recast_layout": Row(
+    "recast_layout": OpForm(
         LAYOUT, "The layout for elements of the first number of bits, given that for elements of the second.",
         lambda k, n: LayoutType(algebra.recast_layout(k[0].data, *n)), RANGE, plain=True,
     ),
-    "flatten": Row(("layout, memref or tuple",), "The same without nesting.", _flatten),
-    "filter": Row(
+    "flatten": OpForm(("layout, memref or tuple",), "The same without nesting.", _flatten),
+    "filter": OpForm(
         LAYOUT, "The layout without what reaches no other element: strides of 0 and sizes of 1.",
         lambda k, _: LayoutType(algebra.filter_layout(k[0].data)),
     ),
-    "filter_zeros": Row(
+    "filter_zeros": OpForm(
         ("layout or memref",), "The layout with sizes of 1 where the stride is 0; no mode goes.",
         lambda k, _: same(k[0], algebra.filter_zeros(outer(k[0]))),
     ),
-    "make_ordered_layout": Row(
+    "make_ordered_layout": OpForm(
         ("shape", "int_tuple"), "A compact layout whose strides grow in the order of the second operand.",
         lambda k, _: LayoutType(algebra.make_ordered_layout(k[0].data, k[1].data)),
     ),
-    "make_layout_like": Row(
+    "make_layout_like": OpForm(
         ("layout or memref",), "A compact layout of the same shape whose strides grow in the same order.",
         lambda k, _: LayoutType(algebra.make_layout_like(outer(k[0]))), plain=True,
     ),
-    "make_identity_layout": Row(
+    "make_identity_layout": OpForm(
         ("shape",), "The layout that gives each coordinate itself; its strides step along modes, as `1@0`.",
         lambda k, _: LayoutType(algebra.make_identity_layout(k[0].data)), plain=True,
     ),
-    "coalesce": Row(
+    "coalesce": OpForm(
         ("layout or memref", "int_tuple"), "The same function with as few modes as it takes, for each mode of the "
         "second operand, or in all.", _coalesce, optional=1,
     ),
-    "composition": Row(
+    "composition": OpForm(
         ("layout or memref", "layout, tile or shape"), "c -> first(second(c)).", _composition
     ),
-    "complement": Row(
+    "complement": OpForm(
         ("layout", "shape or int_tuple"), "What a layout leaves out, up to its own end or to a size.", _complement,
         optional=1,
     ),
-    "right_inverse": Row(LAYOUT, "The layout R with L(R(i)) = i.", _unary(algebra.right_inverse)),
-    "left_inverse": Row(LAYOUT, "The layout R with R(L(i)) = i.", _unary(algebra.left_inverse)),
-    "dice": Row(
+    "right_inverse": OpForm(LAYOUT, "The layout R with L(R(i)) = i.", _unary(algebra.right_inverse)),
+    "left_inverse": OpForm(LAYOUT, "The layout R with R(L(i)) = i.", _unary(algebra.left_inverse)),
+    "dice": OpForm(
         ("layout", "coord"), "The modes for which a coordinate has a number.",
         lambda k, _: LayoutType(algebra.dice(k[0].data, k[1].data)), infers=True,
     ),
-    "tile_to_shape": Row(
+    "tile_to_shape": OpForm(
         ("layout", "shape", "int_tuple"), "Repeats a layout up to a shape, in the order of the third operand.",
         _tile_to_shape, optional=1,
     ),
     **{
-        f"{how}_divide": Row(
+        f"{how}_divide": OpForm(
             ("layout or memref", "layout, tile or shape"), does, _tiled(getattr(algebra, f"{how}_divide"))
         )
         for how, does in DIVIDES.items()
     },
     **{
-        f"{how}_product": Row(("layout", "layout, tile or shape"), does, _tiled(getattr(algebra, f"{how}_product")))
+        f"{how}_product": OpForm(("layout", "layout, tile or shape"), does, _tiled(getattr(algebra, f"{how}_product")))
         for how, does in PRODUCTS.items()
     },
 }  # fmt: skip

@@ -10,7 +10,7 @@ from .. import layout as algebra
 from ..atoms.tiled import retile
 from ..layout import Layout, idx2crd, right_inverse, slice_and_offset, zipped_divide
 from ..layout import tuples as nested
-from .algebra import ONE, Infer, Row
+from .algebra import ONE, Infer, OpForm
 from .tensors import BITS, Coordinates, CoordTensorType, MemRefType, PtrType, Tensor
 from .types import CuteType, IntTupleType, LayoutType, ShapeType
 
@@ -89,61 +89,61 @@ def _recast(kinds: Sequence[Any], numbers: Sequence[int]) -> CuteType:
 
 
 THREAD = ("tensor", "coord")
-TENSOR_ROWS: dict[str, Row] = {
-    "slice": Row(
+TENSOR_ROWS: dict[str, OpForm] = {
+    "slice": OpForm(
         ("layout or tensor", "coord"),
         "The modes that a coordinate leaves open, `_`; of a tensor, the part from there on.",
         _slice, infers=True,
     ),
-    "domain_offset": Row(
+    "domain_offset": OpForm(
         ("coord", "tensor"), "The tensor from a coordinate on, with the same layout.", _domain_offset, infers=True
     ),
-    "get_layout": Row(("tensor",), "The layout of a tensor.", lambda k, _: LayoutType(k[0].data.layout), plain=True),
-    "get_iter": Row(
+    "get_layout": OpForm(("tensor",), "The layout of a tensor.", lambda k, _: LayoutType(k[0].data.layout), plain=True),
+    "get_iter": OpForm(
         ("memref",), "The pointer to the first element.", lambda k, _: PtrType(replace(k[0].data, layout=Layout(1, 0))),
         plain=True,
     ),
-    "deref_arith_tuple_iter": Row(
+    "deref_arith_tuple_iter": OpForm(
         ("coord_tensor",), "The coordinate of the first element.", lambda k, _: IntTupleType(k[0].data.offset),
         plain=True,
     ),
-    "add_offset": Row(("ptr", "int_tuple"), "The pointer so many elements further.", _add_offset, infers=True),
-    "make_view": Row(
+    "add_offset": OpForm(("ptr", "int_tuple"), "The pointer so many elements further.", _add_offset, infers=True),
+    "make_view": OpForm(
         ("ptr", "layout"), "The tensor of a pointer and a layout.",
         lambda k, _: MemRefType(replace(k[0].data, layout=k[1].data)), infers=True,
     ),
-    "recast_view": Row(
+    "recast_view": OpForm(
         ("memref",), "The same bytes as integers of so many bits.", _recast, ONE, infers=True
     ),
-    "make_identity_tensor": Row(
+    "make_identity_tensor": OpForm(
         ("shape",), "The tensor whose elements are their coordinates.", _identity_tensor, infers=True
     ),
-    "local_tile": Row(
+    "local_tile": OpForm(
         ("tensor", "tile", "coord"), "The tile at a coordinate of the tiles; `_` keeps the tiles of a mode as a mode "
         "behind.", _local_tile, infers=True,
     ),
-    "local_partition": Row(
+    "local_partition": OpForm(
         ("tensor", "layout", "coord"), "What a thread of a layout of threads takes of each mode in turn.",
         _local_partition, infers=True,
     ),
-    "tiled.copy.partition_S": Row(
+    "tiled.copy.partition_S": OpForm(
         ("tiled_copy", *THREAD), "What a thread reads of a tensor.", _partition("S"), infers=True
     ),
-    "tiled.copy.partition_D": Row(
+    "tiled.copy.partition_D": OpForm(
         ("tiled_copy", *THREAD), "What a thread writes of a tensor.", _partition("D"), infers=True
     ),
-    "tiled.copy.retile": Row(
+    "tiled.copy.retile": OpForm(
         ("tiled_copy", "tiled_mma", "memref", "shape"), "The registers that an MMA holds of a tile, in the order in "
         "which a copy moves them. The number says the operand: 0, 1 or 2 for A, B or C.", _retile, ONE, infers=True,
     ),
     **{
-        f"tiled.mma.partition_{which.upper()}": Row(
+        f"tiled.mma.partition_{which.upper()}": OpForm(
             ("tiled_mma", *THREAD), f"What a thread holds of operand {which.upper()}.", _partition(which), infers=True
         )
         for which in "abc"
     },
     **{
-        f"tiled.mma.partition_shape_{which.upper()}": Row(
+        f"tiled.mma.partition_shape_{which.upper()}": OpForm(
             ("tiled_mma", "shape"), f"The shape of what a thread holds of operand {which.upper()} of a tile.",
             _partition_shape(which),
         )

@@ -8,7 +8,7 @@ from typing import Any
 from .. import layout as algebra
 from ..layout import Layout, LayoutError
 from ..layout import tuples as nested
-from .algebra import MODES, ONE, Infer, Row, outer, same
+from .algebra import MODES, ONE, Infer, OpForm, outer, same
 from .types import (
     ComposedLayoutType,
     CoordType,
@@ -119,57 +119,57 @@ def _depth_of(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
 
 TUPLES = (IntTupleType, ShapeType, StrideType, CoordType)
 TUPLE, ANY = ("tuple",), ("layout or tuple",)
-TUPLE_ROWS: dict[str, Row] = {
-    "get": Row(ANY, "The mode with these numbers, from the outside in.", _get, MODES, plain=True),
-    "select": Row(("layout, memref or tuple",), "The modes with these numbers.", _select, MODES, plain=True),
-    "size": Row(ANY, "The number of elements, of the whole or of a mode.", _size, MODES),
-    "cosize": Row(("layout",), "The largest offset plus 1, of the whole or of a mode.", _cosize, MODES),
-    "rank": Row(ANY, "The number of modes.", _rank_of, MODES),
-    "depth": Row(ANY, "How deep the modes are nested; 0 for a number.", _depth_of, MODES),
-    "tuple_product": Row(TUPLE, "The product of all leaves.", lambda k, _: IntTupleType(nested.product(k[0].data))),
-    "tuple_product_each": Row(
+TUPLE_ROWS: dict[str, OpForm] = {
+    "get": OpForm(ANY, "The mode with these numbers, from the outside in.", _get, MODES, plain=True),
+    "select": OpForm(("layout, memref or tuple",), "The modes with these numbers.", _select, MODES, plain=True),
+    "size": OpForm(ANY, "The number of elements, of the whole or of a mode.", _size, MODES),
+    "cosize": OpForm(("layout",), "The largest offset plus 1, of the whole or of a mode.", _cosize, MODES),
+    "rank": OpForm(ANY, "The number of modes.", _rank_of, MODES),
+    "depth": OpForm(ANY, "How deep the modes are nested; 0 for a number.", _depth_of, MODES),
+    "tuple_product": OpForm(TUPLE, "The product of all leaves.", lambda k, _: IntTupleType(nested.product(k[0].data))),
+    "tuple_product_each": OpForm(
         TUPLE, "The product of the leaves of each mode.",
         lambda k, _: IntTupleType(tuple(nested.product(part) for part in k[0].data)),
     ),
-    "crd2idx": Row(("coord", "layout or shape"), "The offset of a coordinate in a layout.", _crd2idx),
-    "layout_eval": Row(
+    "crd2idx": OpForm(("coord", "layout or shape"), "The offset of a coordinate in a layout.", _crd2idx),
+    "layout_eval": OpForm(
         ("coord", "layout or composed_layout"), "The value of a layout at a coordinate; for strides along modes, a "
         "coordinate.", _evaluated,
     ),
-    "idx2crd": Row(
+    "idx2crd": OpForm(
         ("int_tuple", "shape"), "The coordinate of an index in a shape, column-major.",
         lambda k, _: CoordType(algebra.idx2crd(k[0].data, k[1].data)),
     ),
-    "increment_coord": Row(
+    "increment_coord": OpForm(
         ("coord", "shape"), "The next coordinate, column-major. Its last number does not wrap.", _next
     ),
-    "tuple_add": Row(
+    "tuple_add": OpForm(
         ("tuple", "tuple"), "Adds leaf by leaf.", lambda k, _: type(k[0])(algebra.tuple_add(k[0].data, k[1].data))
     ),
-    "tuple_sub": Row(
+    "tuple_sub": OpForm(
         ("tuple", "tuple"), "Subtracts leaf by leaf.", lambda k, _: type(k[0])(algebra.tuple_sub(k[0].data, k[1].data))
     ),
-    "shape_div": Row(
+    "shape_div": OpForm(
         ("shape", "shape"), "Divides a shape by a shape, from its first leaves on.",
         lambda k, _: ShapeType(algebra.shape_div(k[0].data, k[1].data)),
     ),
-    "ceil_div": Row(
+    "ceil_div": OpForm(
         ("tuple", "tuple"), "Divides leaf by leaf and rounds up.",
         lambda k, _: type(k[0])(algebra.divide_up(k[0].data, k[1].data)),
     ),
-    "append_to_rank": Row(
+    "append_to_rank": OpForm(
         ("layout or tuple", "layout or tuple"), "Appends the second operand until there are so many modes.",
         _rank(append=True), ONE, infers=True,
     ),
-    "prepend_to_rank": Row(
+    "prepend_to_rank": OpForm(
         ("layout or tuple", "layout or tuple"), "Prepends the second operand until there are so many modes.",
         _rank(append=False), ONE, infers=True,
     ),
-    "to_int_tuple": Row(
+    "to_int_tuple": OpForm(
         ("shape, stride, coord or int_tuple",), "The same numbers as an int_tuple.",
         _to(IntTupleType, ShapeType, StrideType, CoordType, IntTupleType), plain=True,
     ),
-    "to_shape": Row(("int_tuple",), "The same numbers as a shape.", _to(ShapeType, IntTupleType), plain=True),
-    "to_stride": Row(("int_tuple",), "The same numbers as a stride.", _to(StrideType, IntTupleType), plain=True),
-    "to_coord": Row(("int_tuple",), "The same numbers as a coordinate.", _to(CoordType, IntTupleType), plain=True),
+    "to_shape": OpForm(("int_tuple",), "The same numbers as a shape.", _to(ShapeType, IntTupleType), plain=True),
+    "to_stride": OpForm(("int_tuple",), "The same numbers as a stride.", _to(StrideType, IntTupleType), plain=True),
+    "to_coord": OpForm(("int_tuple",), "The same numbers as a coordinate.", _to(CoordType, IntTupleType), plain=True),
 }  # fmt: skip
