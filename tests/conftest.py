@@ -16,11 +16,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Generator
 
-import hypothesis
 import pytest
-
-hypothesis.settings.register_profile("no time limits", deadline=None)  # a busy machine is no failure
-hypothesis.settings.load_profile("no time limits")
 
 PROPERTY = "missing capability"
 LONG = "time (--all runs them)"
@@ -94,6 +90,10 @@ def _cuda_tile() -> str | None:
     return _native() or (None if NativeToolchain.find().has("cuda-tile-opt") else "built with --only-llvm")
 
 
+def _interpreter() -> str | None:
+    return None if importlib.util.find_spec("xdsl") else "xdsl, which the CPU interpreter needs, is not installed"
+
+
 def _torch() -> str | None:
     return None if importlib.util.find_spec("torch") else "PyTorch is not installed"
 
@@ -109,6 +109,7 @@ def _cupy() -> str | None:
 # What a test may need, and a function that says what is missing, or None.
 CAPABILITIES: dict[str, Callable[[], str | None]] = {
     "toolchain": functools.cache(_toolchain),
+    "interpreter": functools.cache(_interpreter),
     "gpu": functools.cache(_gpu),
     "two-gpus": functools.cache(_two_gpus),
     "engine": functools.cache(_engine),
@@ -140,6 +141,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if importlib.util.find_spec("hypothesis"):  # a GPU machine has pytest alone
+        import hypothesis
+
+        hypothesis.settings.register_profile("no time limits", deadline=None)  # a busy machine is no failure
+        hypothesis.settings.load_profile("no time limits")
     config.addinivalue_line("markers", "long(why): takes minutes; only with --all")
     config.addinivalue_line("markers", f"needs(*capabilities): skipped where one is missing: {', '.join(CAPABILITIES)}")
 

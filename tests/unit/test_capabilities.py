@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from toolchain.knobs import ROOT
 
 pytest_plugins = ["pytester"]
 
@@ -86,3 +91,41 @@ def test_an_unknown_capability_fails(run):
 
 def test_an_expected_failure_is_no_skip(run):
     run("@pytest.mark.xfail\ndef test_a(): assert 0").assert_outcomes(xfailed=1)
+
+
+# Packages that a GPU machine has not: docs/faq.md names those that it has.
+PYTEST_ALONE = """
+import sys
+from functools import partial
+from importlib.machinery import PathFinder
+NAMES = ("cuda.tile", "grimp", "hypothesis", "jinja2", "llvmlite", "nox", "rich", "torch", "xdsl")
+FIND = PathFinder.find_spec
+def find(_, name, *others):
+    return None if name.startswith(NAMES) else FIND(name, *others)
+PathFinder.find_spec = partial(find, None)
+import pytest
+sys.exit(pytest.main(sys.argv[1:]))
+"""
+
+
+def test_the_tests_for_a_gpu_are_found_on_a_machine_with_pytest_alone():
+    words = ["-n", "0", "-q", "-p", "no:hypothesispytest", "-p", "no:cacheprovider", "--collect-only"]
+    command = [sys.executable, "-c", PYTEST_ALONE, *words, "tests/gpu"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "test_the_interpreter_where_there_is_a_gpu" in done.stdout
+
+
+def test_what_runs_on_the_cpu_among_the_tests_for_a_gpu_says_so():
+    """A launch on the CPU needs the interpreter's package, or is refused before it comes to that."""
+    missing: list[str] = []
+    for path in sorted((ROOT / "tests/gpu").rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.FunctionDef) or not node.name.startswith("test_"):
+                continue
+            refused = {id(each) for block in ast.walk(node) if isinstance(block, ast.With) for each in ast.walk(block)}
+            calls = (each for each in ast.walk(node) if isinstance(each, ast.Call) and id(each) not in refused)
+            on_cpu = any("'cpu'" in ast.unparse(call) for call in calls)
+            declared = any("'interpreter'" in ast.unparse(mark) for mark in node.decorator_list)
+            missing += [f"{path.name}::{node.name}"] if on_cpu and not declared else []
+    assert not missing

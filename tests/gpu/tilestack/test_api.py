@@ -41,6 +41,7 @@ def test_numpy_arrays_are_copied_there_and_back(gelu: ts.Kernel) -> None:
         gelu(x, x)
 
 
+@pytest.mark.needs("interpreter")
 def test_the_interpreter_where_there_is_a_gpu(gelu: ts.Kernel) -> None:
     x = inputs()[:1, :100].copy()
     out = np.zeros_like(x)
