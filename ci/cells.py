@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from conformance.cases import CASES
+from conformance.cell import CPU, Cell
 from conformance.result import Results
 from gpt.conformance.models import SUITES
 from toolchain.contract.entry import DTYPES
@@ -17,36 +18,23 @@ from toolchain.contract.targets import targets
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
 
-CPU = "cpu"  # the target of a cell that the interpreter runs
 BUNDLE, REPORT = Path("build/reproduce/bundle"), Path("build/reproduce/report")
 
 
-@dataclass(frozen=True)
-class Cell:
-    """`layernorm-mlir-bf16-sm_90`: an op or suite, source, dtype, and the target or `cpu`."""
-
-    op: str
-    source: str
-    dtype: str
-    target: str
-
-    def __str__(self) -> str:
-        return f"{self.op}-{self.source}-{self.dtype}-{self.target}"
-
-    @classmethod
-    def parse(cls, name: str) -> Cell:
-        """Raises UsageError that names the part that does not exist, and the nearest one that does."""
-        parts = name.split("-")
-        if len(parts) != 4:
-            raise UsageError(f"{name!r} is not a cell", hint="a cell is OP-SOURCE-DTYPE-TARGET: gelu-mlir-bf16-sm_90")
-        ops = list(dict.fromkeys([*(case.op for case in CASES), *SUITES]))
-        known = {"op": ops, "source": list(packages()), "dtype": list(DTYPES), "target": [*targets(), CPU]}
-        for (what, names), part in zip(known.items(), parts, strict=True):
-            if part not in names:
-                near = get_close_matches(part, names, 1)
-                hint = f"did you mean {near[0]}?" if near else f"one of {', '.join(names)}"
-                raise UsageError(f"{name}: no {what} {part!r}", hint=hint)
-        return cls(*parts)
+def parse(name: str) -> Cell:
+    """The cell of that name. Raises UsageError that names the part that does not exist, and the nearest one that
+    does."""
+    parts = name.split("-")
+    if len(parts) != 4:
+        raise UsageError(f"{name!r} is not a cell", hint="a cell is OP-SOURCE-DTYPE-TARGET: gelu-mlir-bf16-sm_90")
+    ops = list(dict.fromkeys([*(case.op for case in CASES), *SUITES]))
+    known = {"op": ops, "source": list(packages()), "dtype": list(DTYPES), "target": [*targets(), CPU]}
+    for (what, names), part in zip(known.items(), parts, strict=True):
+        if part not in names:
+            near = get_close_matches(part, names, 1)
+            hint = f"did you mean {near[0]}?" if near else f"one of {', '.join(names)}"
+            raise UsageError(f"{name}: no {what} {part!r}", hint=hint)
+    return Cell(*parts)
 
 
 @dataclass(frozen=True)
@@ -87,7 +75,7 @@ def failed(path: Path) -> tuple[list[Cell], RerunOptions]:
     if not names:
         raise UsageError(f"{path}: nothing failed in it: {results.summary()}", hint="name a cell instead")
     full = results.origin is not None and "--full" in results.origin.command
-    return [Cell.parse(name) for name in names], RerunOptions(int(results.environment.get("seed", "1")), full)
+    return [parse(name) for name in names], RerunOptions(int(results.environment.get("seed", "1")), full)
 
 
 def _python() -> str:

@@ -16,10 +16,10 @@ from toolchain.errors import BundleError, UsageError
 from toolchain.runtime import Executor
 
 from .cases import CASES
+from .cell import Cell
 from .cells import borrows_from
 from .jobs import Job
 from .result import CellResult
-from .run import Cell
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Lacking:
             for source in sources:
                 if borrows_from(source):  # it may never have had it
                     continue
-                yield Cell(op, source, dtype, executor).row("every shape", status="not run", detail=why)
+                yield Cell.on(op, source, dtype, executor).row("every shape", status="not run", detail=why)
 
 
 def lacking(bundle: Bundle, names: Sequence[str], dtypes: Sequence[str], suites: Mapping[str, Suite]) -> Lacking:

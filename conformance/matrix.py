@@ -20,6 +20,7 @@ from toolchain.native.tools import NativeTools
 from toolchain.runtime import Executor, open_executor
 
 from .cases import CASES
+from .cell import Cell
 from .cells import borrowed_by, sources_of
 from .coverage import NO_SUITES, Suite, check_selected, lacking
 from .filters import EVERYTHING, Filter
@@ -29,7 +30,6 @@ from .native import Check, cut_off_native, native_checks
 from .origin import describe, ended
 from .result import CellResult, Results, Status
 from .retries import Rows, retries, with_retries
-from .run import Cell
 from .smallest import op_jobs, smallest
 
 FEW = 12  # jobs: with fewer, starting processes would cost more than it saves
@@ -190,7 +190,7 @@ def _retries(record: Record, work: Mapping[str, Mapping[int, Job]]) -> str:
 
 def _may_run(job: Job, executor: Executor, sources: Sequence[str], chosen: Filter) -> bool:
     """False for a job of which no row is to be run."""
-    cells = (Cell(job.op, source, dtype, executor) for dtype in job.dtypes for source in sources)
+    cells = (Cell.on(job.op, source, dtype, executor) for dtype in job.dtypes for source in sources)
     return any(chosen.may_take(cell.name, job.shape) for cell in cells)
 
 
@@ -223,7 +223,7 @@ def cut_off(
         for source in sources_of(bundle, job.op, dtype, sources):
             began = any((row.source, row.dtype) == (source, dtype) for row in found)
             shape = f"{job.shape}, the rest" if began else job.shape
-            rows.append(Cell(job.op, source, dtype, executor).row(shape, status=status, detail=detail))
+            rows.append(Cell.on(job.op, source, dtype, executor).row(shape, status=status, detail=detail))
     return rows
 
 

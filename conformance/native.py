@@ -32,6 +32,7 @@ from toolchain.pinned.issues import of_name
 from toolchain.runtime import Executor
 
 from .cases import Case
+from .cell import Cell
 from .filters import EVERYTHING, Filter
 from .jobs import Job, JobContext
 from .native_kernels import Kernel, KnownDefectError, NotComparableError, NotInVersionError, with_booleans
@@ -103,19 +104,12 @@ def _cells(
 ) -> list[tuple[CellResult, list[BundleEntry]]]:
     """The entries of each cell, and what its rows have in common."""
     ops = {case.op for case in cases}
-    cells: dict[tuple[str, str, str], list[BundleEntry]] = {}
+    cells: dict[Cell, list[BundleEntry]] = {}
     for entry in bundle.entries:
         spec = entry.spec
         if entry.interpretable and spec.source in sources and spec.dtype in dtypes and spec.op in ops:
-            cells.setdefault((spec.op, spec.source, spec.dtype), []).append(entry)
-    return [
-        (
-            CellResult(f"{op}-{source}-{dtype}-{TARGET}", source, op, dtype, TARGET, "native tools", "", "passed"),
-            entries,
-        )
-        for (op, source, dtype), entries in cells.items()
-        if wanted.takes_cell(f"{op}-{source}-{dtype}-{TARGET}")
-    ]
+            cells.setdefault(Cell(spec.op, spec.source, spec.dtype, TARGET, "native tools"), []).append(entry)
+    return [(cell.row("", status="passed"), entries) for cell, entries in cells.items() if wanted.takes_cell(cell.name)]
 
 
 def cut_off_native(
@@ -285,8 +279,8 @@ class _Optimized:
             if (made := frozenset(symbol for symbol in symbols if (source, symbol) in self._made))
         }
         for row in replace(job.rows, only=only)(site()) if only else ():
-            cell = f"{row.op}-{row.source}-{row.dtype}-{TARGET}"
-            yield replace(row, cell=cell, target=TARGET, shape=f"optimized {row.shape}")
+            cell = Cell(row.op, row.source, row.dtype, TARGET)
+            yield replace(row, cell=cell.name, target=TARGET, shape=f"optimized {row.shape}")
 
 
 def _runs(

@@ -102,7 +102,7 @@ def identity(bundle: Bundle) -> dict[str, Any]:
     cells: dict[str, dict[str, int]] = {}
     for entry in bundle.entries:
         spec = entry.spec
-        counts = cells.setdefault(f"{spec.op}-{spec.source}-{spec.dtype}", {})
+        counts = cells.setdefault(spec.cell, {})
         for target in entry.cubins:
             counts[target] = counts.get(target, 0) + 1
     note = checkout.stamped(bundle.root)

@@ -29,6 +29,7 @@ from toolchain.runtime.cpu import CpuExecutor
 from toolchain.runtime.layout import dtype_name
 
 from .cases import Case
+from .cell import Cell
 from .cells import has_cell
 from .compare import Verdict, compare, loosest, set_aside
 from .inputs import Inputs, make_inputs
@@ -40,30 +41,6 @@ from .stats import median
 Array = NDArray[np.generic]
 Expected = Mapping[str, tuple[Array, Array]]  # per output: float64 and the same-dtype eager result
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One combination of the matrix: `layernorm-mlir-bf16-sm_90`; on the interpreter the last part is `cpu`."""
-
-    op: str
-    source: str
-    dtype: str
-    executor: Executor
-
-    @property
-    def target(self) -> str:
-        return self.executor.target or "cpu"
-
-    @property
-    def name(self) -> str:
-        return f"{self.op}-{self.source}-{self.dtype}-{self.target}"
-
-    def row(self, shape: str, **outcome: Any) -> CellResult:
-        return CellResult(
-            cell=self.name, source=self.source, op=self.op, dtype=self.dtype,
-            target=self.target, executor=self.executor.name, shape=shape, **outcome,
-        )  # fmt: skip
 
 
 def attempt(cell: Cell, shape: str, check: Callable[..., tuple[Verdict, Sequence[float]]], *args: object) -> CellResult:
@@ -127,7 +104,7 @@ class OpRows:
             for dtype in self.dtypes
             for source in site.sources
             if has_cell(site.bundle, source, case.op, dtype)
-            and site.filter.may_take((cell := Cell(case.op, source, dtype, executor)).name, case.shape)
+            and site.filter.may_take((cell := Cell.on(case.op, source, dtype, executor)).name, case.shape)
         ]
         if not cells:
             return

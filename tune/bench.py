@@ -12,7 +12,6 @@ from pathlib import Path
 from conformance.cases import Case
 from conformance.inputs import Inputs
 from toolchain.bundles.bundle import Bundle, BundleEntry
-from toolchain.contract.entry import EntrySpec
 from toolchain.errors import BundleError, ConformanceError, DeviceError, LaunchError, OutOfMemory, TilestackError
 from toolchain.runtime import Executor, Graph, Launcher, open_executor
 from toolchain.runtime.launch import EntryLauncher, check_layouts
@@ -140,8 +139,7 @@ class GpuBench:
     def _most_general(self, shape: Shape, arguments: Arguments) -> BundleEntry:
         """The last entry that takes these arguments, in the bundle that results are compared with. It is the most
         general one."""
-        spec = EntrySpec(shape.op, shape.op, "any source", shape.dtype)
-        dims, misaligned, gapped = check_layouts(spec, arguments)
+        dims, misaligned, gapped = check_layouts(shape.op, shape.op, shape.dtype, arguments)
         fitting = [
             entry
             for entry in self.trusted.entries

@@ -14,7 +14,7 @@ from toolchain.caching.cache import Cache
 from toolchain.compiling import pipeline
 from toolchain.compiling.stages import STAGES
 from toolchain.contract import targets
-from toolchain.contract.sources import packages
+from toolchain.contract.sources import load_source, packages
 from toolchain.errors import ToolchainError
 
 from . import stats
@@ -26,7 +26,7 @@ def compile_times(names: Sequence[str], repeats: int) -> tuple[list[Measurement]
     compile has an empty temporary cache. Also returns the compiled entries. Raises ToolchainError if a cell does not
     compile."""
     wanted = targets.select(names)
-    entries = [(module, spec) for module in packages().values() for spec in pipeline.load_source(module).entries()]
+    entries = [(module, spec) for module in packages().values() for spec in load_source(module).entries()]
     cold: list[float] = []
     warm: list[float] = []
     compiled: Sequence[Compiled] = ()

@@ -13,7 +13,7 @@ from gpt.config import preset
 from gpt.model import GPT
 from gpt.weights import random_weights
 from toolchain.bundles import bundle
-from toolchain.compiling.pipeline import load_source
+from toolchain.contract.sources import load_source
 from toolchain.runtime import Launcher, open_executor
 from toolchain.tileir import text
 from toolchain.tileir.interpreter import Allocation, Pointer, Prepared

@@ -19,7 +19,7 @@ from toolchain.files import write_whole
 from toolchain.knobs import ROOT
 from tune.toml import value
 
-from .verdict import Cell
+from .verdict import CaseVerdict
 
 TABLE = ROOT / "ci/gate/accepted.toml"
 HEAD = """\
@@ -42,7 +42,7 @@ class Accepted:
     reason: str
     date: str
 
-    def allows(self, cell: Cell, gpu: str, bundle: str) -> bool:
+    def allows(self, cell: CaseVerdict, gpu: str, bundle: str) -> bool:
         """Whether it covers a regression: the same cell, GPU and bundle, and no more than was accepted."""
         same = (self.gpu, self.case, self.source, self.bundle) == (gpu, cell.case, cell.source, bundle)
         return same and cell.change is not None and cell.change.low <= self.at_most
@@ -59,10 +59,10 @@ def load(path: Path = TABLE) -> list[Accepted]:
         raise UsageError(f"{path}: {type(error).__name__}: {error}", hint="restore it from git") from error
 
 
-def mark(cells: Sequence[Cell], rows: Sequence[Accepted], gpu: str, bundle: str) -> list[Cell]:
+def mark(cells: Sequence[CaseVerdict], rows: Sequence[Accepted], gpu: str, bundle: str) -> list[CaseVerdict]:
     """The cells, with the reason on each regression that a row allows."""
 
-    def reason(cell: Cell) -> str:
+    def reason(cell: CaseVerdict) -> str:
         found = [row.reason for row in rows if row.allows(cell, gpu, bundle)]
         return found[-1] if found and cell.verdict == "regression" else ""
 

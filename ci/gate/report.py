@@ -11,7 +11,7 @@ from typing import Any
 from toolchain.errors import ConformanceError
 
 from .thresholds import Thresholds
-from .verdict import Cell
+from .verdict import CaseVerdict
 
 FORMAT = 1
 REGRESSION, INCONCLUSIVE = 1, 11
@@ -23,7 +23,7 @@ class Report:
     """`environment`: of the first measurement, as benchmarks write it. `base`: of that, the other bundle's part.
     `command`: what makes this again. `retries`: why a measurement was tried again, for each time."""
 
-    cells: Sequence[Cell]
+    cells: Sequence[CaseVerdict]
     environment: Mapping[str, Any]
     base: Mapping[str, Any]
     rules: Thresholds
@@ -31,11 +31,11 @@ class Report:
     retries: Sequence[str] = ()
 
     @property
-    def regressions(self) -> list[Cell]:
+    def regressions(self) -> list[CaseVerdict]:
         return [cell for cell in self.cells if cell.verdict == "regression" and not cell.accepted]
 
     @property
-    def undecided(self) -> list[Cell]:
+    def undecided(self) -> list[CaseVerdict]:
         """What fails the run for want of a verdict: a required cell, and any that could not be compared."""
         found = [cell for cell in self.cells if cell.verdict == "inconclusive"]
         return [cell for cell in found if cell.required or not cell.compared]
@@ -98,7 +98,7 @@ class Report:
                 return "a wrong output, which no speed makes good"
 
 
-def _size(cell: Cell) -> float:
+def _size(cell: CaseVerdict) -> float:
     return abs(cell.change.value) if cell.change else 0.0
 
 
@@ -106,14 +106,14 @@ def _short(commit: str) -> str:
     return f"`{commit[:12]}`" if commit else "an unknown commit"
 
 
-def _line(cell: Cell) -> str:
+def _line(cell: CaseVerdict) -> str:
     verdict = f"{cell.verdict}, accepted" if cell.accepted else cell.verdict
     why = cell.accepted or cell.reason
     words = (f"{cell.case} {cell.source}", verdict, str(cell.change or ""), " ".join(why.split()).replace("|", "\\|"))
     return f"| {' | '.join(words)} |"
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _cell(cell: CaseVerdict) -> dict[str, Any]:
     change = cell.change
     numbers = {"change": change.value, "low": change.low, "high": change.high} if change else {}
     return {

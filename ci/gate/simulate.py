@@ -57,7 +57,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Cell:
+class DrawnCase:
     first: Drawn
     again: Drawn
 
@@ -92,14 +92,14 @@ def _judged(pairs: Floats, rules: Thresholds) -> Drawn:
     return Drawn(np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]), joined)
 
 
-def drawn(recorded: Mapping[Key, Floats], rules: Thresholds, runs: int, seed: int = 0) -> dict[Key, Cell]:
+def drawn(recorded: Mapping[Key, Floats], rules: Thresholds, runs: int, seed: int = 0) -> dict[Key, DrawnCase]:
     """Both measurements of every cell in every simulated run."""
     rng = np.random.default_rng(seed)
-    made: dict[Key, Cell] = {}
+    made: dict[Key, DrawnCase] = {}
     for key, rounds in recorded.items():
         first = draw(rounds, rules.measure.rounds, runs, rng)
         again = draw(-rounds, rules.measure.again, runs, rng)
-        made[key] = Cell(_judged(first, rules), _judged(again, rules))
+        made[key] = DrawnCase(_judged(first, rules), _judged(again, rules))
     return made
 
 
@@ -122,7 +122,7 @@ class Rate:
         return f"{100 * self.value:.2f} % [{100 * self.low:.2f}, {100 * self.high:.2f}]"
 
 
-def verdicts(cells: Mapping[Key, Cell], rules: Thresholds, slow_down: float, scale: float) -> dict[str, Bools]:
+def verdicts(cells: Mapping[Key, DrawnCase], rules: Thresholds, slow_down: float, scale: float) -> dict[str, Bools]:
     """Of each verdict (cells, runs): where every cell is slowed alike."""
     found = [cell.verdicts(rules, slow_down, scale) for cell in cells.values()]
     return {name: np.array([one[name] for one in found]) for name in ("regression", "improvement", "neutral")}
@@ -137,7 +137,7 @@ def false_alarms(found: Mapping[str, Bools]) -> Rate:
     return _rate(np.any(found["regression"] | found["improvement"], axis=0))
 
 
-def summarize(cells: Mapping[Key, Cell], rules: Thresholds) -> dict[str, Any]:
+def summarize(cells: Mapping[Key, DrawnCase], rules: Thresholds) -> dict[str, Any]:
     """Per scale of the noise: false alarms and inconclusive cells; per slow-down what became of the slowed cell."""
     return {
         "scales": [_of_scale(cells, rules, scale) for scale in SCALES],
@@ -145,7 +145,7 @@ def summarize(cells: Mapping[Key, Cell], rules: Thresholds) -> dict[str, Any]:
     }
 
 
-def _of_scale(cells: Mapping[Key, Cell], rules: Thresholds, scale: float) -> dict[str, Any]:
+def _of_scale(cells: Mapping[Key, DrawnCase], rules: Thresholds, scale: float) -> dict[str, Any]:
     still = verdicts(cells, rules, 0, scale)
     undecided = ~(still["regression"] | still["improvement"] | still["neutral"])
     rows: list[dict[str, Any]] = []
@@ -159,7 +159,7 @@ def _of_scale(cells: Mapping[Key, Cell], rules: Thresholds, scale: float) -> dic
     return {"noise": scale, "false_alarms": false_alarms(still), "inconclusive": _rate(undecided), "slow_downs": rows}
 
 
-def _of_tolerance(cells: Mapping[Key, Cell], rules: Thresholds, tolerance: float) -> dict[str, Any]:
+def _of_tolerance(cells: Mapping[Key, DrawnCase], rules: Thresholds, tolerance: float) -> dict[str, Any]:
     other = replace(rules, verdict=replace(rules.verdict, tolerance=tolerance))
     found = {f"false_alarms_{scale}": false_alarms(verdicts(cells, other, 0, scale)) for scale in SCALES}
     caught = {f"caught_{100 * s:g}": _rate(verdicts(cells, other, s, 1)["regression"]) for s in (0.03, 0.05)}

@@ -48,7 +48,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Cell:
+class CaseVerdict:
     """A case and source with its verdict. `compared`: whether both bundles ran it. `wrong`: an output was outside its
     bound. `required`: whether the run fails if this is inconclusive. `accepted`: why a regression is allowed."""
 
@@ -140,11 +140,11 @@ def doubtful(first: Mapping[Key, Measurement], rules: Thresholds) -> list[Key]:
 
 def judge(
     first: Mapping[Key, Measurement], again: Mapping[Key, Measurement], rules: Thresholds, expected: Sequence[str] = ()
-) -> list[Cell]:
+) -> list[CaseVerdict]:
     """A verdict for each cell. `again`: the second measurements, of those in doubt. `expected`: the cases that were
     asked for; one that no row names becomes a cell that was not compared."""
     clocks = highest_clock(first), highest_clock(again)
-    cells: list[Cell] = []
+    cells: list[CaseVerdict] = []
     for key, one in first.items():
         both = [(one, clocks[0]), *([(again[key], clocks[1])] if key in again and not one.failure else [])]
         cells.append(_settle([m for m, _ in both], [find(m, rules, clock) for m, clock in both], rules))
@@ -154,10 +154,10 @@ def judge(
     return cells + [_settle([one], [find(one, rules, 0.0)], rules) for one in lost]
 
 
-def _settle(measured: Sequence[Measurement], findings: Sequence[Finding], rules: Thresholds) -> Cell:
+def _settle(measured: Sequence[Measurement], findings: Sequence[Finding], rules: Thresholds) -> CaseVerdict:
     one = measured[0]
     verdict, reason = _combine(findings)
-    return Cell(
+    return CaseVerdict(
         one.case, one.source, verdict, reason, findings, compared=not one.failure,
         wrong=any(m.wrong for m in measured), required=bool(re.search(rules.verdict.required, one.case)),
     )  # fmt: skip

@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from conformance.cases import CASES
+from conformance.cell import CPU
 from conformance.cells import borrows_from
 from gpt.conformance.models import SUITES
 from toolchain.contract.entries import entries_of
-from toolchain.contract.entry import EntrySpec
+from toolchain.contract.entry import EntrySpec, cell_name
 from toolchain.errors import UsageError
 from toolchain.pinned.pins import pins
 
@@ -205,7 +206,7 @@ def _gpu(
         bundle = f"bundle-{runner.target}"
         for number, part in enumerate(parts or [None] * ("gate" in stages)):
             gate = "gate" in stages and number == 0
-            names = [f"{op}-{source}-{dtype}-{runner.target}" for op, source, dtype in part.names] if part else []
+            names = [cell_name(*name, runner.target) for name in part.names] if part else []
             cells += len(names)
             options = _options(event, part, every) if part else ""
             seconds = matrix.seconds.gpu_start + matrix.seconds.gpu_cell * len(names) + matrix.seconds.gpu_gate * gate
@@ -228,7 +229,7 @@ def _compile(matrix: Matrix, event: Event, target: str, every: Sequence[EntrySpe
     options = f"--target {target}"
     what = {"target": target, "artifact": f"bundle-{target}", "options": options}
     local = f"nox -s bundles -- {options}"
-    required = any(event.required.search(f"{s.op}-{s.source}-{s.dtype}-{target}") for s in entries)
+    required = any(event.required.search(f"{s.cell}-{target}") for s in entries)
     return Job(f"compile {target}", matrix.hosted.labels, minutes, required, local, what)
 
 
@@ -240,7 +241,7 @@ def _interpret(matrix: Matrix, event: Event, groups: Sequence[Cells]) -> list[Jo
     for number, part in enumerate(parts):
         options = " ".join(filter(None, ["--executor cpu", "--full" * event.full, _options(event, part, every)]))
         seconds = matrix.seconds.hosted_start + share * matrix.seconds.cpu_cell * len(part.names)
-        required = any(event.required.search(f"{op}-{source}-{dtype}-cpu") for op, source, dtype in part.names)
+        required = any(event.required.search(cell_name(*name, CPU)) for name in part.names)
         name = f"interpret {number + 1}/{len(parts)}"
         local = f"nox -s gpu_tests -- {options}"
         made.append(Job(name, matrix.hosted.labels, seconds / 60, required, local, {"options": options}))

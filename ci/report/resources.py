@@ -18,7 +18,7 @@ def of_bundle(bundle: Bundle) -> dict[str, dict[str, list[dict[str, Any]]]]:
     found: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for (entry, target, _), usage in zip(wanted, usages, strict=True):
         spec = entry.spec
-        cell = found.setdefault(f"{spec.op}-{spec.source}-{spec.dtype}", {})
+        cell = found.setdefault(spec.cell, {})
         cell.setdefault(target, []).extend(_row(each) for each in usage)
     return found
 

@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from conformance.cases import CASES
+from conformance.cell import Cell
 from conformance.inputs import Inputs, make_inputs
-from conformance.run import Cell, Expected, attempt, check_op, references, upload
+from conformance.run import Expected, attempt, check_op, references, upload
 from conformance.smallest import cost
 from toolchain.bundles.bundle import Bundle, BundleEntry
 from toolchain.errors import DeviceError, LaunchError, UsageError
@@ -71,7 +72,7 @@ def check(bundle: Bundle, entry: BundleEntry, executor: Executor, cases: int) ->
         raise UsageError(f"no case fits {spec.symbol}", hint="take another entry in ci/support/support.toml")
     if why := loads(bundle, entry, executor, chosen[0]):
         return False, False, False, 0, why
-    cell = Cell(spec.op, spec.source, spec.dtype, executor)
+    cell = Cell.on(spec.op, spec.source, spec.dtype, executor)
     rows = [
         attempt(
             cell, CASES[number].shape, check_op, CASES[number], spec.dtype, inputs_of(number, spec.dtype),

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.cell import Cell
 from conformance.cells import borrows_from, sources_of
 from conformance.compare import Verdict, bound_for, compare
 from conformance.jobs import JobContext
 from conformance.result import CellResult
-from conformance.run import Cell, attempt, timed
+from conformance.run import attempt, timed
 from gpt import reference
 from gpt.config import GPTConfig
 from gpt.generate import generate
@@ -45,7 +46,7 @@ def run_forward(site: JobContext, case: ForwardCase, dtype: str) -> Iterator[Cel
     executor = site.executor
     on_cpu = executor.kind == "cpu"
     sources = sources_of(site.bundle, "forward", dtype, site.sources)
-    cells = [Cell("forward", source, dtype, executor) for source in sources]
+    cells = [Cell.on("forward", source, dtype, executor) for source in sources]
     cells = [cell for cell in cells if site.filter.takes_cell(cell.name)]
     skipped = [size for size in case.sizes if on_cpu and (size not in case.cpu_sizes or dtype not in case.cpu_dtypes)]
     for cell in cells:

@@ -108,9 +108,9 @@ def _file(args: argparse.Namespace) -> Artifact:
 
 def _entry(args: argparse.Namespace) -> tuple[Artifact, Callable[[], ModuleOp] | None]:
     """The artifact of an entry, and where its source composes text, what makes its module."""
-    from toolchain.compiling import pipeline
+    from toolchain.contract.sources import load_source
 
-    source = pipeline.load_source(SOURCES[args.source])
+    source = load_source(SOURCES[args.source])
     specs = {spec.symbol: spec for spec in source.entries()}
     if args.entry not in specs:
         raise UsageError(f"source {args.source} has no entry {args.entry!r}", hint="tilestack matrix list")

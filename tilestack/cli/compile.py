@@ -71,7 +71,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 def chosen_entries(args: argparse.Namespace) -> list[tuple[str, EntrySpec]]:
     """The entries asked for, each with its source's package. Raises UsageError if there are none."""
     from gpt.conformance.models import SUITES
-    from toolchain.compiling.pipeline import load_source
+    from toolchain.contract.sources import load_source
 
     from ..api import selection
 
@@ -121,7 +121,7 @@ def chosen(args: argparse.Namespace) -> tuple[list[Target], Selection]:
 def check_lost(args: argparse.Namespace, entries: Iterable[tuple[str, EntrySpec]]) -> None:
     """Raises UsageError where a part of the entries would take the place of a bundle that has others of today's entries
     too. A compile of everything replaces any bundle: that is how one is kept up to date."""
-    from toolchain.compiling.pipeline import load_source
+    from toolchain.contract.sources import load_source
 
     narrowed = args.source != "all" or args.op or args.dtype or args.entries
     if not narrowed or not args.output.is_dir() or not any(args.output.iterdir()):

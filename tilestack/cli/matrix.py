@@ -86,8 +86,8 @@ def _add_names(made: argparse.ArgumentParser) -> None:
 
 def list_(args: argparse.Namespace) -> int:
     from conformance.expression import Expression
-    from toolchain.compiling.pipeline import load_source
     from toolchain.contract.entry import DTYPES, ops
+    from toolchain.contract.sources import load_source
     from toolchain.contract.targets import targets
 
     known = {"source": list(SOURCES), "dtype": list(DTYPES), "op": list(ops()), "target": list(targets())}
@@ -102,7 +102,7 @@ def list_(args: argparse.Namespace) -> int:
         for spec in load_source(module).entries()
         if all(getattr(spec, name) in given[name] for name in ("source", "dtype", "op") if given[name])
         and (args.target is None or spec.runs_on(args.target))
-        and chosen(f"{spec.op}-{spec.source}-{spec.dtype} {spec.symbol}")
+        and chosen(f"{spec.cell} {spec.symbol}")
     ]
     if args.json:
         print_json([spec.to_json() for spec in specs])

@@ -57,7 +57,7 @@ def provenance_(args: argparse.Namespace) -> int:
 
 
 def _fingerprints(bundle: Bundle) -> dict[tuple[str, str], str]:
-    from toolchain.compiling.pipeline import load_source
+    from toolchain.contract.sources import load_source
 
     sources = [load_source(module) for name, module in SOURCES.items() if name in bundle.sources]
     return {(source.name, spec.symbol): source.fingerprint(spec) for source in sources for spec in source.entries()}

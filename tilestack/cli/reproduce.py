@@ -32,14 +32,14 @@ def add(commands: Any) -> None:
 
 
 def reproduce(args: argparse.Namespace) -> int:
-    from ci.cells import Cell, RerunOptions, failed, grouped
+    from ci.cells import RerunOptions, failed, grouped, parse
 
     if args.container and args.executor:
         raise UsageError("--executor: the container takes every GPU that it is given", hint="leave one of the two out")
     if args.cell.endswith(".json"):
         cells, again = failed(Path(args.cell))
     else:
-        cells, again = [Cell.parse(args.cell)], RerunOptions()
+        cells, again = [parse(args.cell)], RerunOptions()
     again = replace(again, executor=args.executor, bundle=args.bundle, container=args.container)
     codes = [_shown(again.commands(group), now=args.now) for group in grouped(cells)]
     return next((code for code in codes if code), 0)

@@ -169,7 +169,7 @@ def measure(args: argparse.Namespace) -> bool:
 def apply(args: argparse.Namespace) -> None:
     """The third phase."""
     from toolchain.caching.cache import Cache
-    from toolchain.compiling.pipeline import load_source
+    from toolchain.contract.sources import load_source
     from toolchain.contract.targets import BYTECODE, select
     from tune.apply import apply as apply_winners
     from tune.candidates import Faults

@@ -34,7 +34,7 @@ from .spawned import Spawn
 from .stages import assemble, tools_used
 
 __all__ = [
-    "Failure", "Outcome", "Progress", "Source", "assemble", "check_targets", "compile_entries", "export", "load_source",
+    "Failure", "Outcome", "Progress", "Source", "assemble", "check_targets", "compile_entries", "export",
     "silent", "tools_used",
 ]  # fmt: skip
 
@@ -168,7 +168,7 @@ def compile_entries(
 
 
 def _cell(spec: EntrySpec, form: str) -> str:
-    return f"{spec.op}-{spec.source}-{spec.dtype}-{form} ({spec.symbol})"
+    return f"{spec.cell}-{form} ({spec.symbol})"
 
 
 @dataclass(frozen=True)

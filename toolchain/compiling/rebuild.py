@@ -20,12 +20,13 @@ from ..bundles.archive import unlisted
 from ..bundles.bundle import MANIFEST, Bundle, BundleEntry, Compiled, FileRef, write
 from ..caching.cache import Cache
 from ..contract.entry import EntrySpec
+from ..contract.sources import load_source
 from ..contract.targets import BYTECODE as TILE_IR_VERSION
 from ..contract.targets import Target, targets
 from ..errors import BundleError, UsageError
 from ..pinned.pins import pins
 from ..pinned.tools import tool
-from .pipeline import Failure, Progress, compile_entries, load_source, silent, tools_used
+from .pipeline import Failure, Progress, compile_entries, silent, tools_used
 
 Status = Literal["match", "mismatch", "missing", "extra", "damaged"]
 STATUSES: tuple[Status, ...] = ("match", "mismatch", "missing", "extra", "damaged")

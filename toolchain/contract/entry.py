@@ -68,6 +68,11 @@ class Param:
         return "f32" if dtype == "tf32" else dtype
 
 
+def cell_name(op: str, source: str, dtype: str, *target: str) -> str:
+    """`layernorm-mlir-bf16-sm_90`, the name of a cell of the matrix; without a target that of all its entries."""
+    return "-".join((op, source, dtype, *target))
+
+
 @dataclass(frozen=True)
 class OpSpec:
     """An op's signature, with its parameters in ABI order. `products`: it multiplies matrices, so tf32 differs from
@@ -98,6 +103,25 @@ class OpSpec:
     @property
     def outputs(self) -> tuple[Param, ...]:
         return tuple(p for p in self.params if p.role == "output")
+
+    def bind(self, name: str, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """Dimension symbols to sizes, from each array parameter's shape. `name`: of what is launched. Raises
+        LaunchError on a mismatch."""
+        bound: dict[str, int] = {}
+        owner: dict[str, str] = {}
+        for param in self.params:
+            if not param.dims:
+                continue
+            shape = shapes[param.name]
+            if len(shape) != len(param.dims):
+                raise LaunchError(
+                    f"{name}: {param.name} has rank {len(shape)}, wants {len(param.dims)} ({', '.join(param.dims)})"
+                )
+            for dim, size in zip(param.dims, shape, strict=True):
+                if bound.setdefault(dim, size) != size:
+                    raise LaunchError(f"{name}: {dim} is {bound[dim]} in {owner[dim]} but {size} in {param.name}")
+                owner.setdefault(dim, param.name)
+        return bound
 
     def dtype_in(self, dtype: str) -> str:
         """The dtype of the entries that a model in `dtype` launches. tf32 only changes how matrices are multiplied: the
@@ -209,26 +233,14 @@ class EntrySpec:
     def params(self) -> tuple[Param, ...]:
         return self.op_spec.params
 
+    @property
+    def cell(self) -> str:
+        """`layernorm-mlir-bf16`: the name of its cells, without a target."""
+        return cell_name(self.op, self.source, self.dtype)
+
     def bind(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
-        """Dimension symbols to sizes, from each array parameter's shape. Raises LaunchError on a mismatch."""
-        bound: dict[str, int] = {}
-        owner: dict[str, str] = {}
-        for param in self.params:
-            if not param.dims:
-                continue
-            shape = shapes[param.name]
-            if len(shape) != len(param.dims):
-                raise LaunchError(
-                    f"{self.symbol}: {param.name} has rank {len(shape)}, wants {len(param.dims)} "
-                    f"({', '.join(param.dims)})"
-                )
-            for dim, size in zip(param.dims, shape, strict=True):
-                if bound.setdefault(dim, size) != size:
-                    raise LaunchError(
-                        f"{self.symbol}: {dim} is {bound[dim]} in {owner[dim]} but {size} in {param.name}"
-                    )
-                owner.setdefault(dim, param.name)
-        return bound
+        """See OpSpec.bind."""
+        return self.op_spec.bind(self.symbol, shapes)
 
     def unmet(
         self,

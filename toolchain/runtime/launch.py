@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..contract.entry import EntrySpec, Param
+from ..contract.entry import DTYPES, Param, ops
 from ..errors import LaunchError, UsageError
 from .buffer import DeviceBuffer
 from .executor import Executor
@@ -51,8 +51,7 @@ class Launcher:
     def select(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> BundleEntry:
         """The entry that a launch with these arguments runs."""
         source = self.source_of(op, dtype)
-        spec = EntrySpec(f"{source}/{op}[{dtype}]", op, source, dtype)
-        dims, misaligned, gapped = check_layouts(spec, args)
+        dims, misaligned, gapped = check_layouts(f"{source}/{op}[{dtype}]", op, dtype, args)
         return self.bundle.select(source, op, dtype, dims, misaligned, gapped, self.target)
 
     @property
@@ -105,7 +104,7 @@ class LaunchPlan:
 
     def __init__(self, executor: Executor, bundle: Bundle, entry: BundleEntry, args: Args) -> None:
         spec = entry.spec
-        dims, misaligned, gapped = check_layouts(spec, args)
+        dims, misaligned, gapped = check_layouts(spec.symbol, spec.op, spec.dtype, args)
         if why := spec.unmet(dims, misaligned, gapped):
             raise LaunchError(f"{spec.symbol}: {why}", hint="launch the op by name to have a fitting entry chosen")
         self.spec, self.bundle, self.executor = spec, bundle, executor
@@ -178,34 +177,39 @@ class LaunchPlan:
 _F32_MAX = float(np.finfo(np.float32).max)
 
 
-def check_layouts(spec: EntrySpec, args: Args) -> tuple[dict[str, int], frozenset[str], frozenset[str]]:
-    """Checks names, dtypes, ranks, shapes and strides. Returns the sizes of `spec`'s dimension symbols, its misaligned
-    arrays, and those that are not contiguous. Raises LaunchError."""
-    names = [p.name for p in spec.params]
-    if missing := [name for name in names if name not in args]:
-        raise LaunchError(f"{spec.symbol}: missing argument {', '.join(missing)}", hint=f"it takes {', '.join(names)}")
-    if unknown := [name for name in args if name not in names]:
-        raise LaunchError(f"{spec.symbol}: unknown argument {', '.join(unknown)}", hint=f"it takes {', '.join(names)}")
+def check_layouts(name: str, op: str, dtype: str, args: Args) -> tuple[dict[str, int], frozenset[str], frozenset[str]]:
+    """Checks names, dtypes, ranks, shapes and strides of an op's arguments. Returns the sizes of its dimension symbols,
+    its misaligned arrays, and those that are not contiguous. `name`: of what is launched, for the LaunchError that it
+    raises, or UsageError for an op that there is not."""
+    if op not in ops():
+        raise UsageError(f"{name}: no op {op!r} in ops.toml", hint=f"one of {', '.join(ops())}")
+    if dtype not in DTYPES:
+        raise UsageError(f"{name}: dtype {dtype!r} is not one of {', '.join(DTYPES)}")
+    params = ops()[op].params
+    names = [p.name for p in params]
+    if missing := [each for each in names if each not in args]:
+        raise LaunchError(f"{name}: missing argument {', '.join(missing)}", hint=f"it takes {', '.join(names)}")
+    if unknown := [each for each in args if each not in names]:
+        raise LaunchError(f"{name}: unknown argument {', '.join(unknown)}", hint=f"it takes {', '.join(names)}")
     layouts: dict[str, Layout] = {}
-    for param in spec.params:
+    for param in params:
         value = args[param.name]
         if bool(param.dims) != isinstance(value, DeviceBuffer):
-            wanted = f"an array of {param.storage(spec.dtype)}" if param.dims else f"a scalar of {param.dtype}"
-            raise LaunchError(f"{spec.symbol}: {param.name} must be {wanted}, is a {type(value).__name__}")
+            wanted = f"an array of {param.storage(dtype)}" if param.dims else f"a scalar of {param.dtype}"
+            raise LaunchError(f"{name}: {param.name} must be {wanted}, is a {type(value).__name__}")
         if isinstance(value, DeviceBuffer):
             layouts[param.name] = value.layout
-            _check_layout(spec, param, value.layout)
-    dims = spec.bind({name: view.shape for name, view in layouts.items()})
-    misaligned = frozenset(name for name, view in layouts.items() if not view.aligned)
-    return dims, misaligned, frozenset(name for name, view in layouts.items() if not view.aligned_contiguous)
+            _check_layout(f"{name}: {param.name}", param, dtype, value.layout)
+    dims = ops()[op].bind(name, {each: view.shape for each, view in layouts.items()})
+    misaligned = frozenset(each for each, view in layouts.items() if not view.aligned)
+    return dims, misaligned, frozenset(each for each, view in layouts.items() if not view.aligned_contiguous)
 
 
-def _check_layout(spec: EntrySpec, param: Param, view: Layout) -> None:
-    where = f"{spec.symbol}: {param.name}"
-    if view.dtype != param.storage(spec.dtype):
-        raise LaunchError(f"{where} is {view.dtype}, but must be {param.storage(spec.dtype)}")
+def _check_layout(where: str, param: Param, dtype: str, view: Layout) -> None:
+    if view.dtype != param.storage(dtype):
+        raise LaunchError(f"{where} is {view.dtype}, but must be {param.storage(dtype)}")
     if len(view.shape) != len(param.dims):
-        return  # EntrySpec.bind reports it, with the symbols' names
+        return  # OpSpec.bind reports it, with the symbols' names
     if view.strides[-1] != 1:
         raise LaunchError(f"{where} has strides {list(view.strides)}: the last must be 1", hint="copy it first")
     if max((*view.shape, *view.strides)) > _INT32_MAX:

@@ -21,9 +21,10 @@ import numpy as np
 import pytest
 
 from conformance.cases import CASES, Case
+from conformance.cell import Cell
 from conformance.inputs import Inputs, make_inputs
 from conformance.result import CellResult
-from conformance.run import Cell, Expected, attempt, check_op, references
+from conformance.run import Expected, attempt, check_op, references
 from conformance.smallest import cost, layouts
 from kernels_mlir import SOURCE
 from toolchain.bundles import bundle
@@ -98,7 +99,7 @@ def runs(kernel: str, dtype: str) -> list[tuple[EntrySpec, Case]]:
 
 def _takes(spec: EntrySpec, case: Case) -> bool:
     try:
-        dims, misaligned, gapped = check_layouts(spec, layouts(case, spec.dtype, cpu()))
+        dims, misaligned, gapped = check_layouts(spec.symbol, spec.op, spec.dtype, layouts(case, spec.dtype, cpu()))
     except LaunchError:
         return False
     return spec.unmet(dims, misaligned, gapped) is None
@@ -128,7 +129,7 @@ class Kernels:
     def row(self, spec: EntrySpec, case: Case) -> CellResult:
         inputs, expected = drawn(CASES.index(case), spec.dtype)
         launcher = Launcher(self.bundle(spec), SOURCE.name, cpu())
-        cell = Cell(case.op, SOURCE.name, spec.dtype, cpu())
+        cell = Cell.on(case.op, SOURCE.name, spec.dtype, cpu())
         with np.errstate(all="ignore"):
             return attempt(cell, case.shape, check_op, case, spec.dtype, inputs, expected, launcher, cpu())
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tilestack.cli.common.options import SOURCES
-from toolchain.compiling.pipeline import export, load_source
+from toolchain.compiling.pipeline import export
 from toolchain.contract.entry import EntrySpec
+from toolchain.contract.sources import load_source
 from toolchain.contract.targets import BYTECODE
 from toolchain.errors import SourceError
 

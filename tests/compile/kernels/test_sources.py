@@ -18,6 +18,7 @@ import kernels_mlir
 import kernels_py
 from toolchain.compiling import pipeline
 from toolchain.contract.entry import DTYPES, EntrySpec, OpSpec, ops
+from toolchain.contract.sources import load_source
 from toolchain.contract.targets import BYTECODE
 from toolchain.errors import BytecodeError, SourceError
 from toolchain.knobs import ROOT
@@ -308,7 +309,7 @@ for spec in SOURCE.entries():
     there = dict(line.split() for line in done.stdout.splitlines())
     assert set(there) == set(SOME)
     for spec in ENTRIES:
-        if spec.source == pipeline.load_source(source).name and spec.symbol in SOME:
+        if spec.source == load_source(source).name and spec.symbol in SOME:
             data = exported(spec)
             assert data.hex() == there[spec.symbol]
             assert b"kernels" not in data

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci.cells import Cell, RerunOptions, failed, grouped
+from ci.cells import RerunOptions, failed, grouped, parse
 from conformance.result import CellResult, Results, Status
 from tilestack.__main__ import parser
 from toolchain.errors import UsageError
@@ -15,7 +15,7 @@ from toolchain.errors import UsageError
 
 def test_a_name_is_a_cell_and_back() -> None:
     for name in ("gelu-mlir-bf16-sm_90", "forward-py-f32-cpu"):
-        assert str(Cell.parse(name)) == name
+        assert str(parse(name)) == name
 
 
 @pytest.mark.parametrize(
@@ -28,12 +28,12 @@ def test_a_name_is_a_cell_and_back() -> None:
 )  # fmt: skip
 def test_a_name_that_is_wrong_says_which_part(name: str, said: str) -> None:
     with pytest.raises(UsageError) as raised:
-        Cell.parse(name)
+        parse(name)
     assert said in str(raised.value)
 
 
 def commands(again: RerunOptions, *names: str) -> Sequence[Sequence[str]]:
-    return again.commands([Cell.parse(name) for name in names])
+    return again.commands([parse(name) for name in names])
 
 
 def words(command: Sequence[str]) -> Sequence[str]:
@@ -71,7 +71,7 @@ def test_the_command_line_takes_the_commands(name: str) -> None:
 
 def test_cells_of_one_bundle_share_a_command() -> None:
     names = ["gelu-py-f32-cpu", "gelu-mlir-f32-cpu", "softmax-py-f32-cpu"]
-    assert [[cell.op for cell in group] for group in grouped(map(Cell.parse, names))] == [["gelu", "softmax"], ["gelu"]]
+    assert [[cell.op for cell in group] for group in grouped(map(parse, names))] == [["gelu", "softmax"], ["gelu"]]
 
 
 def results(path: Path, *outcomes: tuple[str, Status]) -> Path:
@@ -81,7 +81,7 @@ def results(path: Path, *outcomes: tuple[str, Status]) -> Path:
 
 
 def _fields(name: str) -> tuple[str, str, str, str]:
-    cell = Cell.parse(name)
+    cell = parse(name)
     return cell.source, cell.op, cell.dtype, cell.target
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from conformance.cases import Case
+from conformance.cell import Cell
 from conformance.jobs import Job, JobContext, WorkerSetup, run_here, run_in_processes
 from conformance.journal import Journal
 from conformance.result import CellResult
-from conformance.run import Cell
 from conformance.smallest import op_jobs
 from toolchain.bundles.bundle import Bundle, write
 from toolchain.errors import ConformanceError
@@ -103,7 +103,7 @@ def test_a_row_names_what_it_launched(bundle: Bundle, journal: Journal) -> None:
     def rows(site: JobContext) -> Iterator[CellResult]:
         for launched in ([one], [two, one], []):
             site.executor.ran.update(launched)
-            yield Cell("gelu", "mlir", "f32", site.executor).row("M=1", status="passed")
+            yield Cell.on("gelu", "mlir", "f32", site.executor).row("M=1", status="passed")
 
     executor = CpuExecutor()
     executor.ran.add(Loaded("mlir", "before", "cpu", ""))

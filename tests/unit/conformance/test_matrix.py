@@ -10,13 +10,13 @@ import pytest
 
 from conformance import coverage
 from conformance.cases import CASES
+from conformance.cell import Cell
 from conformance.coverage import Suite
 from conformance.filters import EVERYTHING, parse
 from conformance.jobs import Job, JobContext
 from conformance.journal import Journal
 from conformance.matrix import run_matrix
 from conformance.result import CellResult, Results
-from conformance.run import Cell
 from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.command import Terminated
 from toolchain.contract.artifact import tile_ir
@@ -42,7 +42,7 @@ class Three:
 
     def _rows(self, name: str) -> Callable[[JobContext], Iterator[CellResult]]:
         def rows(site: JobContext) -> Iterator[CellResult]:
-            cell = Cell("three", "mlir", "f32", site.executor)
+            cell = Cell.on("three", "mlir", "f32", site.executor)
             self.ran.append(name)
             yield cell.row(f"{name} 1", status="failed" if name == self.fails else "passed", error=1 / 3, bound=0.5)
             if name == "b" and self.ends:

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from conformance import matrix
+from conformance.cell import Cell
 from conformance.coverage import Suite
 from conformance.jobs import Job, JobContext, WorkerSetup, run_in_processes
 from conformance.journal import Journal
 from conformance.matrix import run_matrix
 from conformance.result import CellResult, Results
 from conformance.retries import TABLE, DeviceLost, Rows, declared, load, retries, with_retries
-from conformance.run import Cell, attempt
+from conformance.run import attempt
 from toolchain.bundles.bundle import Compiled, write
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.entry import EntrySpec
@@ -48,7 +49,7 @@ class Breaks:
     first: str = "passed"
 
     def __call__(self, site: JobContext) -> Iterator[CellResult]:
-        cell = Cell("gelu", "mlir", "f32", site.executor)
+        cell = Cell.on("gelu", "mlir", "f32", site.executor)
         tries = len(list(self.folder.iterdir()))
         yield cell.row("first", status="passed" if tries else self.first, detail=f"try {tries}")  # type: ignore[arg-type]
         (self.folder / str(tries)).write_text(str(os.getpid()))

@@ -14,7 +14,7 @@ from gpt.config import PRESETS, GPTConfig
 from gpt.model import GPT
 from gpt.weights import Weights, random_weights
 from toolchain.contract.entries import committed
-from toolchain.contract.entry import EntrySpec, ops
+from toolchain.contract.entry import ops
 from toolchain.runtime import CpuExecutor, DeviceBuffer
 from toolchain.runtime.launch import check_layouts
 
@@ -34,7 +34,7 @@ class ReferenceLauncher:
 
     def __call__(self, op: str, dtype: str, /, **args: Any) -> None:
         self.launches.append((op, dtype))
-        check_layouts(EntrySpec(op, op, "reference", dtype), args)
+        check_layouts(op, op, dtype, args)
         buffers = [a for a in args.values() if isinstance(a, DeviceBuffer)]
         self.executor.submit(buffers, lambda: self._compute(op, dtype, args))
 

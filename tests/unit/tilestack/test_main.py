@@ -18,7 +18,7 @@ from tilestack import __main__ as command
 from tilestack.__main__ import main, parser
 from tilestack.cli.common.options import SOURCES
 from toolchain import errors
-from toolchain.compiling.pipeline import load_source
+from toolchain.contract.sources import load_source
 from toolchain.knobs import ROOT
 
 

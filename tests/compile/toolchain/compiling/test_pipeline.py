@@ -14,8 +14,9 @@ from toolchain.bundles.bundle import write
 from toolchain.caching.cache import Cache
 from toolchain.compiling import pipeline, stages
 from toolchain.compiling.cubin import inspect
-from toolchain.compiling.pipeline import Outcome, assemble, compile_entries, load_source
+from toolchain.compiling.pipeline import Outcome, assemble, compile_entries
 from toolchain.contract.entry import EntrySpec
+from toolchain.contract.sources import load_source
 from toolchain.contract.targets import select
 from toolchain.errors import ToolFailed
 from toolchain.pinned.tools import tool
@@ -142,9 +143,10 @@ def test_a_script_that_compiles_needs_no_guard(tmp_path: Path) -> None:
     script.write_text(
         "print('once')\n"
         "from pathlib import Path\n"
-        "from toolchain import pipeline\n"
+        "from toolchain.compiling import pipeline\n"
         "from toolchain.caching.cache import Cache\n"
-        "spec = next(s for s in pipeline.load_source('kernels_mlir').entries() if s.symbol == 'gelu_any_f32')\n"
+        "from toolchain.contract.sources import load_source\n"
+        "spec = next(s for s in load_source('kernels_mlir').entries() if s.symbol == 'gelu_any_f32')\n"
         f"cache = Cache(Path({str(tmp_path / 'cache')!r}))\n"
         "made = pipeline.compile_entries([('kernels_mlir', spec)], [], cache, jobs=1)\n"
         "print(made.made, made.failures)\n"

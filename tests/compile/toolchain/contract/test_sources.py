@@ -15,7 +15,8 @@ from conformance.run import run_ops
 from toolchain.bundles.bundle import Bundle, write
 from toolchain.caching.cache import Cache
 from toolchain.compiling.cubin import inspect
-from toolchain.compiling.pipeline import compile_entries, load_source, tools_used
+from toolchain.compiling.pipeline import compile_entries, tools_used
+from toolchain.contract.sources import load_source
 from toolchain.contract.targets import select, targets
 from toolchain.knobs import ROOT
 from toolchain.runtime import Executor, open_executor

@@ -7,7 +7,7 @@ import pytest
 
 from ci.gate import noise, simulate, thresholds
 from ci.gate.measurement import Measurement
-from ci.gate.simulate import Cell, Rate, verdicts
+from ci.gate.simulate import DrawnCase, Rate, verdicts
 from ci.gate.verdict import judge
 from toolchain.errors import UsageError
 
@@ -20,7 +20,7 @@ def test_the_simulation_judges_as_the_gate_does(slow_down: float, scale: float) 
     draw = np.random.default_rng(7)
     first, again = (0.02 * draw.standard_normal((60, 30)) + 0.03 * draw.integers(0, 2, (60, 1)) for _ in range(2))
     first[:20, ::2] += 0.04  # some of two modes
-    cell = Cell(simulate._judged(first, RULES), simulate._judged(again, RULES))
+    cell = DrawnCase(simulate._judged(first, RULES), simulate._judged(again, RULES))
     found = cell.verdicts(RULES, slow_down, scale)
     for run in range(60):
         one, two = (

@@ -7,13 +7,13 @@ import pytest
 
 from ci.gate import thresholds
 from ci.gate.measurement import Measurement
-from ci.gate.verdict import Cell, doubtful, find, judge
+from ci.gate.verdict import CaseVerdict, doubtful, find, judge
 
 RULES = thresholds.load()
 KEY = ("forward a", "mlir")
 
 
-def verdict(first: Measurement, again: Measurement | None = None) -> Cell:
+def verdict(first: Measurement, again: Measurement | None = None) -> CaseVerdict:
     (cell,) = judge({first.key: first}, {again.key: again} if again else {}, RULES)
     return cell
 

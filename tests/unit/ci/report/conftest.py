@@ -13,6 +13,7 @@ import pytest
 from ci.report import Run, load
 from conformance.origin import Origin
 from conformance.result import CellResult, Results
+from toolchain.contract.entry import cell_name
 from toolchain.runtime.executor import Loaded
 
 MakeRow = Callable[..., CellResult]
@@ -23,7 +24,7 @@ def make_row(status: str = "passed", **more: Any) -> CellResult:
     """gelu in bf16 on an H200, unless it says otherwise; the cell's name follows from its parts."""
     row = CellResult("", "mlir", "gelu", "bf16", "sm_90", "cuda:0 NVIDIA H200 sm_90", "M=7 N=65", "passed")
     row = dataclasses.replace(row, status=status, **more)  # type: ignore[arg-type]
-    return dataclasses.replace(row, cell=f"{row.op}-{row.source}-{row.dtype}-{row.target}")
+    return dataclasses.replace(row, cell=cell_name(row.op, row.source, row.dtype, row.target))
 
 
 def make_origin(**more: Any) -> Origin:

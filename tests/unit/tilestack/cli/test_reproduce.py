@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ci.cells import Cell, RerunOptions
+from ci.cells import RerunOptions, parse
 from conformance.cells import borrows_from
 from gpt.conformance.models import forward_cases
 from gpt.launches import DryExecutor, continue_texts, forward_passes, launched
@@ -31,7 +31,7 @@ def test_commands_run_up_to_the_first_that_fails(
 @pytest.mark.parametrize("source", ["mlir", "cute"])
 def test_what_is_compiled_for_a_model_is_all_that_its_cell_launches(source: str, dtype: str) -> None:
     (case,) = (case for case in forward_cases() if case.model == "shipped")
-    compiled, _ = RerunOptions().commands([Cell.parse(f"forward-{source}-{dtype}-sm_90")])
+    compiled, _ = RerunOptions().commands([parse(f"forward-{source}-{dtype}-sm_90")])
     chosen = [spec for _, spec in chosen_entries(parser().parse_args(compiled[3:])) if spec.runs_on("sm_90")]
     specs = sorted(chosen, key=lambda spec: spec.source != source)  # its own first
     every = [spec for spec in with_borrowed(packages()[source]) if spec.runs_on("sm_90")]

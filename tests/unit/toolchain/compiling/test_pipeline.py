@@ -15,8 +15,9 @@ from toolchain.caching.cache import Cache
 from toolchain.caching.counts import Counts
 from toolchain.caching.shared import Shared, new_keys
 from toolchain.compiling import pipeline, stages
-from toolchain.compiling.pipeline import compile_entries, load_source
+from toolchain.compiling.pipeline import compile_entries
 from toolchain.contract.entry import EntrySpec, ops
+from toolchain.contract.sources import load_source
 from toolchain.contract.targets import BYTECODE, targets
 from toolchain.errors import SourceError, ToolchainError, ToolFailed, UsageError
 

@@ -29,7 +29,7 @@ ENTRIES = """if True:
     sys.path[:] = [str(where), *(path for path in sys.path if path != sys.argv[2])]
     import tilestack.__main__
     from tilestack.cli.common.options import SOURCES
-    from toolchain.compiling.pipeline import load_source
+    from toolchain.contract.sources import load_source
     found = {name: [spec.to_json() for spec in load_source(package).entries()] for name, package in SOURCES.items()}
     import ci.report, conformance.run, gpt.model, tune
     for name in ("ci", "conformance", "gpt", "kernels_mlir", "kernels_py", "tilestack", "toolchain", "tune"):
