@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from toolchain.contract.launching import check_grid
 from toolchain.contract.tma import TMADescriptor
 from toolchain.errors import LaunchError, UsageError
-from toolchain.runtime.driver import check_grid
 from toolchain.runtime.modules import SHARED_UNASKED, allow_shared, get_function, load_module
 from toolchain.runtime.packing import Packed
 from toolchain.runtime.tma import encode

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
+from toolchain.contract import launching
+from toolchain.contract.launching import BITS
 from toolchain.errors import LaunchError
 from toolchain.runtime.layout import contiguous_strides
-from toolchain.runtime.overlaps import Placed, meet, share_elements
+from toolchain.runtime.overlaps import Placed, meet, overlaps_itself, share_elements
 
 from .arrays import SAME, Array, is_array, view
 from .parameters import Parameter
 
 Grid = int | tuple[int, ...]  # blocks in x, or in x, y and z
-BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
-FLOATS: Mapping[str, Any] = {
-    "f64": np.float64, "f32": np.float32, "tf32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
-    "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -109,6 +104,11 @@ def _array(parameter: Parameter, array: Array, what: str) -> Argument:
         raise LaunchError(f"{what} is {array}, of rank {len(array.shape)}; the kernel takes rank {parameter.rank}")
     if parameter.written and not array.writeable:
         raise LaunchError(f"{what} is read-only, and the kernel writes it")
+    if parameter.written and overlaps_itself(array.shape, array.strides):
+        raise LaunchError(
+            f"{what} is {array} with strides {list(array.strides)}: elements share memory, and the kernel writes it",
+            hint="give it an array of its own, or copy it first",
+        )
     strides = array.strides if array.device is not None else contiguous_strides(array.shape)
     if array.shape and array.shape[-1] <= 1:  # no element is reached by it
         strides = (*strides[:-1], 1)
@@ -152,19 +152,7 @@ def number(parameter: Parameter, arg: Any, what: str) -> int | float:
     """A number that fits its parameter. Raises LaunchError."""
     if parameter.kind != "number":
         raise LaunchError(f"{what} is {arg!r}; the kernel takes an array of {parameter.dtype} there")
-    if parameter.dtype in FLOATS:
-        value = float(arg)
-        with np.errstate(over="ignore"):
-            stored = float(np.array(value).astype(FLOATS[parameter.dtype]))
-        if math.isfinite(value) and not math.isfinite(stored):
-            raise LaunchError(f"{what} is {arg}, outside of {parameter.dtype}")
-        return value
-    if not isinstance(arg, bool | int | np.integer | np.bool_):
-        raise LaunchError(f"{what} is {arg!r}; the kernel takes an integer, {parameter.dtype}")
-    bits = BITS[parameter.dtype]
-    value = int(arg)
-    if not (0 <= value <= 1 if bits == 1 else -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)):
-        raise LaunchError(f"{what} is {arg}, outside of {parameter.dtype}")
+    value = launching.number(parameter.dtype, arg, what)
     if (divisor := parameter.divisors.get(0)) and value % divisor:
         raise LaunchError(f"{what} is {arg}; the kernel relies on a multiple of {divisor}")
     return value

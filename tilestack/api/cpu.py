@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from toolchain.contract.launching import check_grid
 from toolchain.errors import LaunchError
 
 from .binding import Argument, flatten
@@ -25,6 +26,9 @@ def launch(code: Code, arguments: Sequence[Argument], grid: tuple[int, int, int]
                 "CPU",
                 hint="copy it to the host first, or launch it on the GPU",
             )
+    if 0 in grid:
+        return
+    check_grid(code.symbol, grid)
     memories: dict[object, np.ndarray[Any, Any]] = {}  # by place: the same array twice is one memory
     copies: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
     for argument in arguments:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toolchain.contract.artifact import TensorMap
+from toolchain.contract.launching import check_grid
 from toolchain.contract.tma import TMADescriptor
 from toolchain.errors import LaunchError, UsageError
-from toolchain.runtime.driver import check_grid
 from toolchain.runtime.modules import get_function, load_module
 from toolchain.runtime.packing import Packed, number
 from toolchain.runtime.tensor_maps import describe

@@ -130,8 +130,9 @@ class Kernel(ABC):
         del args
         if constants:
             raise LaunchError(
-                f"{self.name}: {', '.join(constants)}: its constants are compiled in already",
-                hint=f"it takes {', '.join(map(str, self.parameters))}",
+                f"{self.name} takes no arguments by name, and it was given {', '.join(constants)}: only constants of a "
+                "cuTile function are given so",
+                hint=f"give them by position: {', '.join(map(str, self.parameters))}",
             )
         return self
 

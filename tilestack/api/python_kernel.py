@@ -6,7 +6,7 @@ import inspect
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,16 +29,18 @@ CUTILE = {"bool": "bool_"}  # cuTile's names of element types are numpy's but fo
 
 @dataclass(frozen=True)
 class Traced:
-    """What a trace depends on of an array: its dtype as its library spells it, its rank, whether the elements of the
-    last dimension lie side by side, whether address and outer strides are multiples of 16 bytes, and the first
-    argument that is the very same array, if there is one."""
+    """What a trace depends on of an array: its dtype as its library spells it, its rank, the sizes and strides that are
+    compiled in (the last stride if it is 1, and what an annotation asks for), whether address and outer strides are
+    multiples of 16 bytes, the first argument that is the very same array, if there is one, and the dtype of indices."""
 
     dtype: str
     itemsize: int
     rank: int
-    unit: bool
+    sizes: tuple[int | None, ...]
+    strides: tuple[int | None, ...]
     aligned: bool
     same_as: int | None
+    index: str
 
 
 class PythonKernel(Kernel):
@@ -55,7 +57,8 @@ class PythonKernel(Kernel):
         self._function, self.name = function, annotated.pyfunc.__name__
         self._signature: inspect.Signature = annotated.pysig
         marked = zip(self._signature.parameters, annotated.parameter_annotations, strict=True)
-        self._constants = [name for name, mark in marked if getattr(mark, "constant", False)]
+        self._marks: dict[str, Any] = dict(marked)
+        self._constants = [name for name, mark in self._marks.items() if getattr(mark, "constant", False)]
         self._entries: dict[object, Entry] = {}
         self._last: Entry | None = None
         self._plans = plan.Plans()
@@ -112,9 +115,9 @@ class PythonKernel(Kernel):
             raise LaunchError(f"{self.name}: no constant {', '.join(missing)}", hint=f"give it by name: {missing[0]}=")
         if unknown := [name for name in constants if name not in self._constants]:
             raise LaunchError(f"{self.name} has no constant {', '.join(unknown)}")
-        kinds = [_traced(at, arrays, args[at]) for at in range(len(args))]
-        # As it is written too: 1, 1.0 and True, or 0.0 and -0.0, are equal in Python, and each makes another kernel.
-        known = (*kinds, *((constants[name], repr(constants[name])) for name in self._constants))
+        kinds = [_traced(at, arrays, args[at], self._marks[name]) for at, name in enumerate(self.names)]
+        # As it is written: 1, 1.0 and True, or 0.0 and -0.0, are equal in Python, and each makes another kernel.
+        known = (*kinds, *(repr(constants[name]) for name in self._constants))
         if known not in self._entries:
             self._entries[known] = self._trace(kinds, constants)
         self._last = self._entries[known]
@@ -125,23 +128,28 @@ class PythonKernel(Kernel):
         from cuda.tile.compilation import CallingConvention, KernelSignature, export_kernel
 
         from toolchain.tileir import bytecode
+        from toolchain.tileir.dialect import verify
 
         from .reading import parameters
 
         given = dict(zip(self.names, kinds, strict=True))
         values = [
-            constants[name] if name in constants else _constraint(given[name], kinds, f"{self.name}: {name}")
+            _constant(constants[name], f"{self.name}: {name}") if name in constants
+            else _constraint(given[name], kinds, f"{self.name}: {name}")
             for name in self._signature.parameters
-        ]
-        signature = KernelSignature(values, CallingConvention.cutile_python_v2(), symbol=self.name)
+        ]  # fmt: skip
         out = io.BytesIO()
         try:
+            signature = KernelSignature(values, CallingConvention.cutile_python_v2(), symbol=self.name)
             export_kernel(
                 self._function, [signature], out, output_format="tileir_bytecode", bytecode_version=BYTECODE
             )  # fmt: skip
         except ct.TileError as error:
             raise SourceError(f"{self.name}: {error}") from error
+        except (TypeError, ValueError) as error:  # of an annotation that does not fit the arguments
+            raise LaunchError(f"{self.name}: {error}") from error
         module = bytecode.read(out.getvalue(), name=self.name)
+        verify(module, filename=self.name)
         ranks = [kind.rank for kind in kinds if isinstance(kind, Traced)]
         found = parameters(module.entries[self.name], ranks, self.names)
         made = tuple(_as_traced(p, kind) for p, kind in zip(found, kinds, strict=True))
@@ -150,9 +158,12 @@ class PythonKernel(Kernel):
         return Entry(Bytecode(artifact.payload, self.name, artifact.form, module), made)
 
 
-def _traced(at: int, arrays: Sequence[Array | None], arg: Any) -> Traced | str:
+def _traced(at: int, arrays: Sequence[Array | None], arg: Any, mark: Any) -> Traced | str:
+    """What a trace depends on of an argument: of a number its dtype. `mark`: the parameter's annotation."""
     array = arrays[at]
     if array is None:
+        if (scalar := getattr(mark, "scalar", None)) is not None:
+            return str(scalar.dtype.name)
         if isinstance(arg, np.generic):
             return arg.dtype.name
         return "bool" if isinstance(arg, bool) else "int32" if isinstance(arg, int) else "float32"
@@ -164,7 +175,39 @@ def _traced(at: int, arrays: Sequence[Array | None], arg: Any) -> Traced | str:
         unit = not rank or array.strides[-1] == 1 or array.shape[-1] <= 1
         steps, address = array.strides[:-1], array.address
     aligned = unit and not any(number % ALIGNMENT for number in (address, *(step * array.itemsize for step in steps)))
-    return Traced(array.name, array.itemsize, rank, unit, aligned, same)
+    asked = getattr(mark, "array", None)
+    sizes = _asked(array.shape, asked.static_shape_dims if asked else ())
+    strides = (*[None] * (rank - 1), 1 if unit else None) if rank else ()
+    if asked and asked.static_stride_dims:  # then cuTile takes these, and no other
+        strides = _asked((*steps, 1 if unit else array.strides[-1]), asked.static_stride_dims)
+    index = asked.index_dtype.name if asked else "int32"
+    return Traced(array.name, array.itemsize, rank, sizes, strides, aligned, same, index)
+
+
+def _asked(numbers: Sequence[int], dims: Sequence[int]) -> tuple[int | None, ...]:
+    """The numbers of these dimensions, which count from the end if negative; None for the others."""
+    rank = len(numbers)
+    return tuple(number if dim in dims or dim - rank in dims else None for dim, number in enumerate(numbers))
+
+
+def _constant(value: Any, what: str) -> Any:
+    """What cuTile compiles in for a constant."""
+    import cuda.tile as ct
+    from cuda.tile.compilation import ConstantConstraint
+
+    if isinstance(value, tuple):
+        return tuple(_constant(item, what) for item in cast("tuple[Any, ...]", value))
+    if isinstance(value, bool | int | float):
+        return value
+    if value is None or isinstance(value, str | np.dtype | ct.DType) or _is_numpy_type(value):
+        made = object.__new__(ConstantConstraint)  # a launch of cuTile's own takes these, only its constructor does not
+        object.__setattr__(made, "value", value)
+        return made
+    raise LaunchError(f"{what} is {value!r}: a constant is a number, a dtype, a string, None, or a tuple of these")
+
+
+def _is_numpy_type(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, np.generic)
 
 
 def _constraint(kind: Traced | str, kinds: Sequence[Traced | str], what: str) -> Any:
@@ -180,17 +223,13 @@ def _constraint(kind: Traced | str, kinds: Sequence[Traced | str], what: str) ->
         return ScalarConstraint(dtype)
     first = kind.same_as if kind.same_as is not None else kinds.index(kind)
     shared = any(isinstance(other, Traced) and other.same_as == first for other in kinds)
-    strides = _strides(kind)
     return ArrayConstraint(
-        dtype, kind.rank, index_dtype=ct.int32, stride_lower_bound_incl=0, may_alias_internally=False,
-        alias_groups=[f"argument {first}"] if shared else [], stride_constant=list(strides) if kind.rank else None,
+        dtype, kind.rank, index_dtype=getattr(ct, kind.index), stride_lower_bound_incl=0, may_alias_internally=False,
+        alias_groups=[f"argument {first}"] if shared else [], stride_constant=list(kind.strides) if kind.rank else None,
+        shape_constant=list(kind.sizes) if kind.rank else None,
         stride_divisible_by=[_step(kind)] * (kind.rank - 1) + [1] if kind.rank else 1,
         base_addr_divisible_by=ALIGNMENT if kind.aligned else 1,
     )  # fmt: skip
-
-
-def _strides(kind: Traced) -> tuple[int | None, ...]:
-    return (*[None] * (kind.rank - 1), 1 if kind.unit else None) if kind.rank else ()
 
 
 def _step(kind: Traced) -> int:
@@ -204,4 +243,4 @@ def _as_traced(parameter: Parameter, kind: Traced | str) -> Parameter:
         return parameter
     outer = {1 + kind.rank + dim: _step(kind) for dim in range(kind.rank - 1)}
     divisors = {0: ALIGNMENT, **outer} if kind.aligned else {}
-    return replace(parameter, strides=_strides(kind), divisors=divisors)
+    return replace(parameter, sizes=kind.sizes, strides=kind.strides, divisors=divisors)

@@ -14,7 +14,7 @@ EXAMPLES = """\
   tilestack cute-run transpose.mlir --grid 2,3 --threads 32 --arg f32:64x96 --arg zeros:f32:96x64 --arg 64
   tilestack cute-run kernel.mlir --arg bf16:x.npy --arg zeros:f32:64 --save 1=out.npy
 an --arg for each parameter of the function: FILE.npy, DTYPE:FILE.npy to convert it, DTYPE:SIZES for random values,
-zeros:DTYPE:SIZES, or a number; DTYPE is f32, f16, bf16 or i32. An array is passed as its pointer
+zeros:DTYPE:SIZES, or a number; DTYPE is f32, f16, bf16, f8E4M3FN, i32 and so on. An array is passed as its pointer
 with --json what the kernel prints goes to standard error
 """
 

@@ -16,8 +16,8 @@ def add(commands: Any) -> None:
         "  tilestack interpret gelu.tilebc --grid 1,7 --arg bf16:7x65 --arg zeros:bf16:7x65 --save 1=out.npy\n"
         "  tilestack interpret gelu.tilebc --grid 1,7 --arg bf16:out.npy --arg zeros:bf16:7x65 --json\n"
         "an --arg, in ABI order: FILE.npy, DTYPE:FILE.npy to convert it, DTYPE:SIZES for random values,\n"
-        "zeros:DTYPE:SIZES, or a number; DTYPE is f32, f16, bf16 or i32. An array is passed as cuTile does: pointer,\n"
-        "sizes, strides; with --pointers as its pointer alone\n"
+        "zeros:DTYPE:SIZES, or a number; DTYPE is one of Tile IR's, such as f32, bf16, f8E4M3FN, i32 or i1.\n"
+        "An array is passed as cuTile does: pointer, sizes, strides; with --pointers as its pointer alone\n"
         "with --json what the kernel prints goes to standard error\n",
     )  # fmt: skip
     interpret.add_argument("file", type=Path, help=".mlir or .tilebc; - for standard input")

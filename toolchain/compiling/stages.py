@@ -12,7 +12,7 @@ from pathlib import Path
 from ..caching.cache import key
 from ..contract.artifact import SUFFIXES, Kind
 from ..contract.targets import Target
-from ..errors import ToolchainError, ToolFailed
+from ..errors import BytecodeError, ToolchainError, ToolFailed
 from ..pinned import compatibility
 from ..pinned.pins import pins
 from ..pinned.tools import Tool, pinned_fingerprint, tool
@@ -113,12 +113,26 @@ def explained(error: ToolFailed, name: str, code: bytes, gpu: str, find: Find = 
     if (misfit := compatibility.why_refused(name, versions, code, gpu, error.stderr)) is not None:
         return error.because(misfit.pair, misfit.next)
     if name == "tileiras" and error.returncode == NO_REASON:
+        if (wrong := _refused(code)) is not None:
+            return error.because(wrong, "tilestack verify says the same of the kernel's text, with the line")
         parts = ", ".join(f"{part} {version}" for part, version in versions.items())
         return error.because(
             f"tileiras cannot compile this for {gpu}, and gives no reason; {parts} and the bytecode fit each other",
             "tilestack doctor; if all is well there, it is a defect of this kernel, or of tileiras",
         )
     return error
+
+
+def _refused(code: bytes) -> str | None:
+    """What the verifier says of bytecode, if anything."""
+    from ..tileir import bytecode  # imported here because it needs xDSL
+    from ..tileir.dialect.verify import errors_of
+
+    try:
+        errors = errors_of(bytecode.read(code), filename="bytecode")
+    except BytecodeError:  # for damaged bytecode tileiras has a reason of its own
+        return None
+    return str(errors[0].args[0]) if errors else None
 
 
 def stages(find: Find = _pinned) -> Mapping[Kind, Stage]:

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..contract.launching import check_grid
 from ..contract.tma import TMADescriptor
 from ..errors import DeviceError, NoGPU, UsageError
 from . import copies, dlpack
 from .buffer import Allocation, DeviceBuffer
 from .context import Context
 from .cuda_work import CudaCommand, CudaEvent, CudaGraph
-from .driver import check, check_grid, choose_target, describe, load
+from .driver import check, choose_target, describe, load
 from .executor import Command, Event, Executor, Loaded
 from .layout import NUMPY, chunks
 from .modules import Modules

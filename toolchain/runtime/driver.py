@@ -10,13 +10,12 @@ from types import ModuleType
 from typing import Any
 
 from ..contract.targets import targets
-from ..errors import DeviceError, DriverTooOld, LaunchError, NoGPU, OutOfMemory, WrongTarget
+from ..errors import DeviceError, DriverTooOld, NoGPU, OutOfMemory, WrongTarget
 from ..pinned.compatibility import driver_fits, table
 
 CUBINS = 13  # the CUDA major release of the tileiras that makes our cubins
 _UPGRADE = f"install NVIDIA driver {table().min_driver(CUBINS).minimum} or newer, or run on the CPU"
 _ON_CPU = "run on the CPU instead, or check that `nvidia-smi` lists a GPU here"
-_MAX_GRID = (2**31 - 1, 65535, 65535)
 
 _OUT_OF_MEMORY = 2
 _NO_DEVICE = 100
@@ -161,13 +160,6 @@ def choose_target(gpu: GPU, available: Iterable[str], symbol: str) -> str:
             hint=f"compile the bundle again with --target {gpu.target}",
         )
     return max(fitting, key=lambda target: target.compute_capability).name
-
-
-def check_grid(symbol: str, grid: tuple[int, int, int]) -> None:
-    """Raises LaunchError for a grid that CUDA cannot launch."""
-    for axis, size, limit in zip("xyz", grid, _MAX_GRID, strict=True):
-        if not 0 < size <= limit:
-            raise LaunchError(f"{symbol}: its grid is {grid}; CUDA takes 1 to {limit} blocks in {axis}")
 
 
 def gpus() -> tuple[GPU, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,3 +36,23 @@ def share_elements(one: Placed, other: Placed) -> bool:
     """Whether two arrays whose ranges of addresses meet share an element; arrays that lie in between each other need
     not."""
     return np.shares_memory(np.asarray(one), np.asarray(other))
+
+
+def overlaps_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether two elements of an array are at one place, as where a stride is 0. `strides`: in elements."""
+    steps = sorted((abs(stride), size) for size, stride in zip(shape, strides, strict=True) if size > 1)
+    if 0 in shape:
+        return False
+    reach = 0  # of the dimensions with smaller strides
+    for stride, size in steps:
+        if stride <= reach:
+            break
+        reach += stride * (size - 1)
+    else:
+        return False
+    if steps[0][0] == 0:
+        return True
+    places = np.zeros(1, np.int64)
+    for stride, size in steps:  # dimensions that interlock, which arrays rarely have
+        places = (places[:, None] + stride * np.arange(size)).reshape(-1)
+    return len(np.unique(places)) < len(places)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toolchain.contract.launching import DTYPES, MAX_GRID
 from toolchain.errors import UsageError
-from toolchain.runtime.layout import NUMPY
 
 from .options import write
 
@@ -25,8 +25,8 @@ def grid_of(text: str, option: str) -> tuple[int, int, int]:
     if not 1 <= len(parts) <= 3 or not all(part.isdecimal() and len(part) < 20 for part in parts):
         raise UsageError(f"{option} {text!r}: write one to three numbers, such as 8,4")
     x, y, z = (int(part) for part in [*parts, "1", "1"][:3])
-    if not (1 <= x < 2**31 and 1 <= y < 2**16 and 1 <= z < 2**16):
-        raise UsageError(f"{option} {text!r}: a GPU runs 1 to {2**31 - 1} blocks in x, 1 to {2**16 - 1} in y and z")
+    if not all(1 <= blocks <= most for blocks, most in zip((x, y, z), MAX_GRID, strict=True)):
+        raise UsageError(f"{option} {text!r}: a GPU runs 1 to {MAX_GRID[0]} blocks in x, 1 to {MAX_GRID[1]} in y and z")
     return x, y, z
 
 
@@ -34,17 +34,15 @@ def value_of(text: str, rng: np.random.Generator) -> Array | int | float:
     """What an `--arg` says. Raises UsageError."""
     parts = text.split(":")
     if text.endswith(".npy"):
-        dtype = NUMPY.get(parts[0]) if len(parts) > 1 else None
+        dtype = DTYPES.get(parts[0]) if len(parts) > 1 else None
         return _array(text, Path(text.removeprefix(f"{parts[0]}:") if dtype else text), dtype)
     zeros = parts[0] == "zeros"
     if zeros:
         parts = parts[1:]
-    if len(parts) == 2 and parts[0] in NUMPY and all(size.isdecimal() for size in parts[1].split("x")):
-        dtype = NUMPY[parts[0]]
+    if len(parts) == 2 and parts[0] in DTYPES and all(size.isdecimal() for size in parts[1].split("x")):
         try:
             shape = tuple(int(size) for size in parts[1].split("x"))
-            values = np.zeros(shape) if zeros else rng.standard_normal(shape)
-            return (values * (100 if parts[0] == "i32" else 1)).astype(dtype)
+            return np.zeros(shape, DTYPES[parts[0]]) if zeros else _random(parts[0], rng.standard_normal(shape))
         except (MemoryError, ValueError) as error:
             raise UsageError(f"--arg {text}: {error}") from error
     for number in (int, float):
@@ -55,6 +53,16 @@ def value_of(text: str, rng: np.random.Generator) -> Array | int | float:
     raise UsageError(f"--arg {text!r} is not a .npy file, DTYPE:SIZES, zeros:DTYPE:SIZES or a number")
 
 
+def _random(name: str, normal: Array) -> Array:
+    """Numbers of a normal distribution as a dtype has them: integers up to some hundred, none that it has not."""
+    dtype = DTYPES[name]
+    if name == "i1":
+        return normal > 0
+    if name == "f8E8M0FNU":  # powers of two
+        return np.abs(normal).astype(dtype)
+    return (normal * (1 if name.startswith(("f", "b", "t")) else 20 if name == "i8" else 100)).astype(dtype)
+
+
 def _array(text: str, path: Path, dtype: np.dtype[Any] | None) -> Array:
     """The numbers in a file, without gaps and in this machine's byte order, which is what kernels read."""
     try:
@@ -62,6 +70,8 @@ def _array(text: str, path: Path, dtype: np.dtype[Any] | None) -> Array:
             array = np.lib.format.read_array(file, allow_pickle=False)
     except (OSError, ValueError, EOFError, MemoryError, SyntaxError, tokenize.TokenError) as error:
         raise UsageError(f"--arg {text}: {error}") from error  # the last two: of a header that does not parse
+    if dtype is not None and dtype.isbuiltin != 1 and array.dtype == np.dtype(f"V{dtype.itemsize}"):
+        return np.ascontiguousarray(array).view(dtype)  # numpy's save keeps bf16 and 8-bit floats as bytes
     if array.dtype.kind not in "biuf":
         raise UsageError(f"--arg {text}: it holds {array.dtype}, which is neither an integer nor a real number")
     return array.astype(dtype or array.dtype.newbyteorder("="), order="C")
@@ -88,5 +98,6 @@ def describe(array: Array) -> str:
 def save(array: Any, path: Path) -> None:
     """Writes an array as .npy."""
     content = io.BytesIO()
-    np.save(content, array.astype(np.float32) if array.dtype.kind == "V" else array)  # numpy has no bf16 of its own
+    own = array.dtype.isbuiltin == 1  # bf16 and 8-bit floats are not numpy's own
+    np.save(content, array if own else array.astype(np.float32))
     write(path, content.getvalue())

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toolchain.contract.launching import DTYPES
 from toolchain.errors import UsageError
 from toolchain.tileir import interpreter
 from toolchain.tileir.dialect.control import EntryOp, ModuleOp
@@ -103,13 +104,17 @@ def _check_pointers(values: list[Any], entry: EntryOp) -> None:
         if isinstance(value, interpreter.Pointer) != isinstance(kind, PtrType):
             given = "an array" if isinstance(value, interpreter.Pointer) else "no array"
             raise UsageError(f"parameter {at} of @{entry.sym_name.data} is {spell(kind)}, it is given {given}")
-        if isinstance(kind, PtrType) and (given := _dtype(value.memory.array.dtype)) != spell(kind.pointee):
+        if not isinstance(kind, PtrType):
+            continue
+        wanted, given = spell(kind.pointee), _dtype(value.memory.array.dtype)
+        if given != ("f32" if wanted == "tf32" else wanted):
             raise UsageError(
-                f"parameter {at} of @{entry.sym_name.data} points to {spell(kind.pointee)}, it is given {given}",
+                f"parameter {at} of @{entry.sym_name.data} points to {wanted}, it is given {given}",
                 hint="--arg DTYPE:FILE.npy converts",
             )
 
 
 def _dtype(dtype: np.dtype[Any]) -> str:
     """A numpy dtype as Tile IR spells it."""
-    return "bf16" if dtype.name == "bfloat16" else f"{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
+    signed = np.dtype(f"i{dtype.itemsize}") if dtype.kind == "u" else dtype
+    return next((name for name, known in DTYPES.items() if known == signed), str(dtype))

@@ -12,6 +12,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from ...contract.artifact import MAX_SHARED, MAX_THREADS
+from ...contract.launching import check_grid
 from ...errors import UsageError
 from ..dsl.trace import Kernel, SharedPart
 from ..parse import parse
@@ -96,6 +97,7 @@ def launch(
         raise UsageError(
             f"{made.name}: {dims} threads in {grid} blocks", hint=f"1 to {MAX_THREADS} threads: threads=128"
         )
+    check_grid(made.name, grid)
     total = made.shared_bytes + shared_bytes
     if total > MAX_SHARED:
         raise UsageError(f"{made.name}: {total} bytes of shared memory, and a block has at most {MAX_SHARED}")

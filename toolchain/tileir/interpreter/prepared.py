@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
+from toolchain.contract.launching import check_grid, number
 from toolchain.errors import LaunchError, SanitizerError, UsageError
 
 from .. import bytecode
@@ -87,6 +88,7 @@ class Prepared:
             raise LaunchError(f"{symbol}: grid {grid} is not three sizes")
         if 0 in grid:
             return
+        check_grid(symbol, grid)
         runtime = Runtime(grid, self._globals)
         values = self._bind(symbol, args, runtime.space)
         blocks = ((x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0]))
@@ -107,7 +109,7 @@ class Prepared:
         if len(args) != len(parameters):
             raise LaunchError(f"{symbol}: {len(args)} arguments for {len(parameters)} parameters")
         return tuple(
-            _bind_one(f"{symbol}: argument {n}", parameter, arg, space)
+            _bind_one(f"{symbol}: argument {n}{_named(parameter)}", parameter, arg, space)
             for n, (parameter, arg) in enumerate(zip(parameters, args, strict=True))
         )
 
@@ -126,16 +128,15 @@ def _bind_one(name: str, parameter: SSAValue, arg: Argument, space: AddressSpace
         raise LaunchError(f"{name} is {arg!r} for a parameter of type {element.name}")
     if isinstance(arg, Pointer):
         return space.address(arg)
+    given = number(element.name, arg, name)
     if element.kind == "float":
-        value = element.compute.type(arg)
+        value = element.compute.type(given)
         return value if element.round is None else element.round(value)
-    if not isinstance(arg, int | np.integer):
-        raise LaunchError(f"{name} is {arg!r} for a parameter of type {element.name}")
-    if element.bits == 1:
-        return bool(arg)
-    if not element.low <= arg <= element.high:
-        raise LaunchError(f"{name} is {arg}, which does not fit {element.name}")
-    return int(arg)
+    return bool(given) if element.bits == 1 else given
+
+
+def _named(parameter: SSAValue) -> str:
+    return f" ({parameter.name_hint})" if parameter.name_hint else ""
 
 
 def _dependents(op: Operation) -> Iterator[Operation]:

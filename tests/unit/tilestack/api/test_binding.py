@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -146,7 +146,6 @@ def test_numbers_that_do_not_fit(dtype: str, given: Any) -> None:
 
 def test_infinity_is_a_number() -> None:
     assert binding.number(Parameter("n", "number", "bf16"), float("inf"), "n") == float("inf")
-    assert binding.FLOATS["bf16"] is ml_dtypes.bfloat16
 
 
 @pytest.mark.parametrize(("grid", "wanted"), [(3, (3, 1, 1)), ((2, 4), (2, 4, 1)), ((np.int64(1), 2, 3), (1, 2, 3))])
@@ -158,3 +157,27 @@ def test_grids(grid: Any, wanted: tuple[int, int, int]) -> None:
 def test_what_is_no_grid(grid: Any) -> None:
     with pytest.raises(LaunchError, match="a grid is one to three numbers of blocks"):
         binding.three(grid)
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "allowed"),
+    [
+        ((4,), (0,), False), ((3, 4), (1, 1), False), ((2, 3), (3, 2), True), ((3, 2), (2, 3), True),
+        ((3, 2), (1, 2), False), ((3, 4), (8, 2), True), ((1, 4), (0, 1), True), ((0, 4), (0, 0), True),
+        ((2, 3, 4), (12, 4, 1), True), ((2, 3, 4), (12, 3, 1), False),
+    ],
+)  # fmt: skip
+def test_what_is_written_does_not_overlap_itself(
+    shape: tuple[int, ...], strides: tuple[int, ...], allowed: bool
+) -> None:
+    memory = np.zeros(32, np.float32)
+    on_host = np.lib.stride_tricks.as_strided(memory, shape, tuple(4 * stride for stride in strides))
+    rank = len(shape)
+    out = Parameter("out", "array", "f32", rank, (None,) * rank, (None,) * rank, written=True)
+    for given in (binding.arrays_of("k", [on_host]), [on_gpu(shape, strides)]):
+        assert binding.bind("k", [replace(out, written=False)], [None], given)
+        if allowed:
+            assert binding.bind("k", [out], [None], given)
+        else:
+            with pytest.raises(LaunchError, match=r"argument 0 \(out\) is .*: elements share memory"):
+                binding.bind("k", [out], [None], given)

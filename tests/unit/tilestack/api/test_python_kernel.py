@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -52,6 +53,32 @@ def wrong(x):
 @ct.kernel
 def shifted(x, out, BY: ct.Constant):
     ct.store(out, index=(0,), tile=(ct.load(x, index=(0,), shape=(8,)) + BY).astype(out.dtype))
+
+
+@ct.kernel
+def high(x, out, n: ct.ScalarInt64):
+    ct.store(out, index=(0,), tile=ct.load(x, index=(0,), shape=(8,)) + (n >> 40))
+
+
+from typing import Annotated
+
+FIXED = ct.ArrayAnnotation(static_shape_dims=(0, -1), static_stride_dims=(0,), index_dtype=ct.int64)
+
+
+@ct.kernel
+def fixed(x: Annotated[ct.Array, FIXED], out):
+    tile = ct.load(x, index=(0, 0), shape=(x.shape[0], x.shape[1]))
+    ct.store(out, index=(0, 0), tile=tile * x.strides[0])
+
+
+@ct.kernel
+def cast(x, out, T: ct.Constant):
+    ct.store(out, index=(0,), tile=ct.load(x, index=(0,), shape=(8,)).astype(T))
+
+
+@ct.kernel
+def padded(x, out):
+    ct.store(out, index=(0,), tile=ct.load(x, index=(0,), shape=(8,), padding_mode=ct.PaddingMode.NEG_INF))
 """
 
 
@@ -170,3 +197,54 @@ def test_mistakes_of_the_caller(kernels: Any) -> None:
 def test_mistakes_in_the_kernel_have_their_line(kernels: Any) -> None:
     with pytest.raises(ts.SourceError, match=r"(?s)^wrong: .*some_kernels.py\", line 31"):
         ts.load(kernels.wrong)[1](np.zeros(8, np.float32))
+
+
+def test_a_number_of_64_bits(kernels: Any) -> None:
+    x, out = np.zeros(8, np.int64), np.zeros(8, np.int64)
+    kernel = ts.load(kernels.high)
+    kernel[1](x, out, 1 << 41, on="cpu")
+    assert out.tolist() == [2] * 8
+    with pytest.raises(ts.LaunchError, match=r"\(n\) is 9223372036854775808, outside of i64"):
+        kernel[1](x, out, 1 << 63, on="cpu")
+
+
+def test_sizes_and_strides_that_an_annotation_compiles_in(kernels: Any) -> None:
+    kernel = ts.load(kernels.fixed)
+    for rows in (2, 4):  # each is a kernel of its own
+        x, out = np.ones((rows, 4), np.float32), np.zeros((rows, 4), np.float32)
+        kernel[1](x, out, on="cpu")
+        assert (out == 4).all()
+    traced = kernel.specialize(x, out)
+    assert [(p.sizes, p.strides, p.index) for p in traced.parameters] == [
+        ((4, 4), (4, None), "i64"), ((None, None), (None, 1), "i32")
+    ]  # fmt: skip
+    with pytest.raises(ts.LaunchError, match="size 2 in dimension 0; the kernel is compiled for 4"):
+        traced[1](x[:2], out, on="cpu")
+    with pytest.raises(ts.LaunchError, match=r"fixed: Invalid kernel parameter 'x': Axis 0 .*rank 0"):
+        kernel[1](np.ones((), np.float32), out, on="cpu")
+
+
+@pytest.mark.parametrize("made", ["cuTile", "numpy", "instance"])
+def test_a_dtype_as_a_constant(kernels: Any, made: str) -> None:
+    import cuda.tile as ct
+
+    x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.float16)
+    dtype = {"cuTile": ct.float16, "numpy": np.float16, "instance": np.dtype(np.float16)}[made]
+    ts.load(kernels.cast)[1](x, out, on="cpu", T=dtype)
+    assert (out == x).all()
+
+
+@pytest.mark.parametrize("value", [[1], np.int32(3), object, {}])
+def test_what_is_no_constant(kernels: Any, value: Any) -> None:
+    x = np.arange(8, dtype=np.int32)
+    with pytest.raises(ts.LaunchError, match=r"cast: T is .*: a constant is a number, a dtype, a string, None, or"):
+        ts.load(kernels.cast)[1](x, x, on="cpu", T=value)
+
+
+def test_a_padding_that_the_type_does_not_have(kernels: Any) -> None:
+    x, out = np.zeros(6, ml_dtypes.float8_e4m3fn), np.zeros(8, ml_dtypes.float8_e4m3fn)
+    with pytest.raises(ts.SourceError, match=r"some_kernels.py:\d+:\d+: error: .*neg_inf is not a value of f8E4M3FN"):
+        ts.load(kernels.padded)[1](x, out, on="cpu")
+    wide = np.zeros(8, np.float32)
+    ts.load(kernels.padded)[1](np.zeros(6, np.float32), wide, on="cpu")
+    assert wide.tolist() == [0] * 6 + [-np.inf] * 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -88,7 +89,7 @@ def test_what_the_interpreter_traps_has_its_place_in_the_text(run: Run, add_one:
         (["--arg", "1", "--arg", "1"], 2, "is ptr<f32>, it is given no array"),
         (["--arg", "zeros:f32:1", "--arg", "zeros:i32:1"], 2, "is i32, it is given an array"),
         (["--arg", "zeros:f32:1", "--arg", "1.5"], 6, "1.5"),
-        (["--arg", "zeros:f32:1", "--arg", "3000000000"], 6, "does not fit i32"),
+        (["--arg", "zeros:f32:1", "--arg", "3000000000"], 6, "argument 1 (n) is 3000000000, outside of i32"),
         (["--arg", "zeros:f32:1", "--arg", "x"], 2, "--arg 'x'"),
         (["--arg", "zeros:f99:1", "--arg", "1"], 2, "--arg 'zeros:f99:1'"),
         (["--arg", "missing.npy", "--arg", "1"], 2, "--arg missing.npy"),
@@ -173,3 +174,39 @@ def test_an_argument_is_saved_as_often_as_asked_for(run: Run, add_one: Path, tmp
     saves = [word for file in files for word in ("--save", f"0={file}")]
     assert run("interpret", add_one, "--pointers", "--arg", "zeros:f32:1", "--arg", "1", *saves).code == 0
     assert [np.load(file).tolist() for file in files] == [[1], [1]]
+
+
+COPY = """\
+entry @copy(%x: tile<ptr<DTYPE>>, %out: tile<ptr<DTYPE>>) {
+  %value, %read = load_ptr_tko weak %x : tile<ptr<DTYPE>> -> tile<DTYPE>, token
+  %stored = store_ptr_tko weak %out, %value token = %read : tile<ptr<DTYPE>>, tile<DTYPE> -> token
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "numpy"),
+    [("f8E4M3FN", ml_dtypes.float8_e4m3fn), ("f8E5M2", ml_dtypes.float8_e5m2), ("f8E8M0FNU", ml_dtypes.float8_e8m0fnu),
+     ("bf16", ml_dtypes.bfloat16), ("tf32", np.float32), ("f64", np.float64), ("i1", np.bool_), ("i64", np.int64)],
+)  # fmt: skip
+def test_arrays_of_every_dtype(run: Run, tmp_path: Path, dtype: str, numpy: type) -> None:
+    (tmp_path / "copy.mlir").write_text(COPY.replace("DTYPE", dtype))
+    kept = np.float32 if dtype == "f8E5M2" else numpy  # numpy cannot read what it saves of this one
+    np.save(tmp_path / "x.npy", np.ones(1).astype(kept))
+    out = tmp_path / "out.npy"
+    words = ["interpret", tmp_path / "copy.mlir", "--pointers", "--arg", f"{dtype}:{tmp_path / 'x.npy'}"]
+    ran = run(*words, "--arg", f"{dtype}:2", "--save", f"1={out}", "--json")
+    assert ran.code == 0, ran.err
+    assert np.load(out)[0] == 1
+    assert json.loads(ran.out)["arguments"][0]["dtype"] == dtype.replace("tf32", "f32")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number", "said"), [("f16", "70000", "outside of f16"), ("i1", "2", "outside of i1"), ("i8", "-1", "")]
+)
+def test_a_number_fits_its_parameter_as_it_does_for_load(
+    run: Run, tmp_path: Path, dtype: str, number: str, said: str
+) -> None:
+    (tmp_path / "k.mlir").write_text(f"entry @k(%n: tile<{dtype}>) {{ }}")
+    ran = run("interpret", tmp_path / "k.mlir", f"--arg={number}")
+    assert (ran.code, ran.err) == ((6, f"error: k: argument 0 (n) is {number}, {said}\n") if said else (0, ""))

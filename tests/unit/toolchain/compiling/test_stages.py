@@ -7,6 +7,7 @@ import pytest
 
 from toolchain.compiling import stages
 from toolchain.errors import ToolFailed
+from toolchain.tileir import bytecode, text
 
 CODE = b"\x7fTileIR\x00\x0d\x04\x00\x00"
 
@@ -41,6 +42,24 @@ def test_a_5_without_a_known_cause_says_what_fits():
     error = stages.explained(failed("tileiras", 5), "tileiras", CODE, "sm_90")
     assert str(error).startswith("tileiras cannot compile this for sm_90, and gives no reason; tileiras 13.5.37, ptxas")
     assert error.hint is not None and error.hint.startswith("tilestack doctor")
+
+
+PADDED = "partition_view<tile=(4), padding_value = neg_inf, tensor_view<3xf8E4M3FN, strides=[1]>>"
+REFUSED = f"""
+entry @k(%p: tile<ptr<f8E4M3FN>>, %n: tile<i32>) {{
+  %array = make_tensor_view %p, shape = [3], strides = [1] : tensor_view<3xf8E4M3FN, strides=[1]>
+  %tiles = make_partition_view %array : {PADDED}
+  %x, %read = load_view_tko weak %tiles[%n] : {PADDED}, tile<i32> -> tile<4xf8E4M3FN>, token
+}}
+"""
+
+
+@pytest.mark.usefixtures("versions")
+def test_a_5_for_code_that_the_verifier_refuses_says_why():
+    """As a kernel in cuTile may be, which nobody verified."""
+    code = bytecode.write(text.parse(REFUSED, filename="k.mlir"), "13.4")
+    error = stages.explained(failed("tileiras", 5), "tileiras", code, "sm_90")
+    assert "load_view_tko: padding_value = neg_inf is not a value of f8E4M3FN (in @k)" in str(error).splitlines()[0]
 
 
 @pytest.mark.usefixtures("versions")

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from cuda.bindings import driver
 
-from toolchain.errors import DeviceError, DriverTooOld, LaunchError, NoGPU, OutOfMemory, WrongTarget
+from toolchain.errors import DeviceError, DriverTooOld, NoGPU, OutOfMemory, WrongTarget
 from toolchain.runtime import GPU
-from toolchain.runtime.driver import check, check_driver, check_grid, choose_target, error_of, is_sticky, out_of_memory
+from toolchain.runtime.driver import check, check_driver, choose_target, error_of, is_sticky, out_of_memory
 
 H200 = GPU(0, "NVIDIA H200", (9, 0), 132, 141 * 2**30)
 A10 = GPU(1, "NVIDIA A10", (8, 6), 72, 24 * 2**30)
@@ -89,13 +89,6 @@ def test_no_cubin_for_the_gpu(available: list[str]) -> None:
 def test_a_newer_cubin_of_the_same_major_is_not_for_an_older_gpu() -> None:
     with pytest.raises(WrongTarget):
         choose_target(A10, ["sm_89"], "f")
-
-
-def test_grid_limits() -> None:
-    check_grid("f", (2**31 - 1, 65535, 65535))
-    for grid in ((2**31, 1, 1), (1, 65536, 1), (1, 1, 65536), (-1, 1, 1)):
-        with pytest.raises(LaunchError, match=r"gelu_f32: its grid is .* blocks in [xyz]"):
-            check_grid("gelu_f32", grid)
 
 
 def test_out_of_memory_says_asked_free_and_total() -> None:

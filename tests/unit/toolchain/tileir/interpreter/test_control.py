@@ -266,13 +266,15 @@ def test_wrong_arguments(builder: Any) -> None:
     for args, message in (
         ([pointer, 3], "2 arguments for 3"),
         ([3, 3, 0.5], "argument 0 is 3"),
-        ([pointer, 2**31, 0.5], "argument 1 is 2147483648, which does not fit i32"),
+        ([pointer, 2**31, 0.5], "argument 1 is 2147483648, outside of i32"),
         ([pointer, 1.5, 0.5], "argument 1 is 1.5"),
     ):
         with pytest.raises(LaunchError, match=message):
             prepared.launch("k", args, (1, 1, 1))
-    with pytest.raises(LaunchError, match="grid"):
-        prepared.launch("k", [pointer, 3, 0.5], (1, -1, 1))
+    for grid in ((1, -1, 1), (2**31, 1, 1), (1, 65536, 1), (1, 1, 65536)):  # as a GPU
+        with pytest.raises(LaunchError, match=r"k: .*grid"):
+            prepared.launch("k", [pointer, 3, 0.5], grid)
+    prepared.launch("k", [pointer, 3, 0.5], (0, 1, 1))  # no block
     with pytest.raises(UsageError, match="no entry 'other'"):
         prepared.launch("other", [], (1, 1, 1))
 
