@@ -29,15 +29,15 @@ def walk(modes: Modes, left: Any, step: Any) -> tuple[Layout, Reach]:
     A negative step goes the same way as a positive one and gives negative offsets. Raises LayoutError for steps that
     leave a mode unevenly.
     """
-    falls = is_static(step) and step < 0
-    step = -step if falls else step
+    sign = -1 if is_static(step) and step < 0 else 1
+    step = step * sign
     made, reach = list[tuple[Any, Any]](), Reach()
 
     def take(count: Any, stride: Any) -> None:
-        made.append((count, (-step if falls else step) * stride))
+        made.append((count, step * sign * stride))
 
     def reaches(count: Any) -> None:
-        reach.append((count - 1) * (-step if falls else step) if is_static(count, step) else None)
+        reach.append((count - 1) * step * sign if is_static(count, step) else None)
 
     for extent, stride in modes[:-1]:
         reached = ceil_div(extent, step)  # the steps that stay within this mode
