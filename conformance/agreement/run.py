@@ -1,0 +1,150 @@
+"""Runs every case on both executors and compares the bits of the results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from toolchain.caching.cache import Cache
+from toolchain.compiling import stages
+from toolchain.contract.targets import BYTECODE
+from toolchain.errors import ToolFailed
+from toolchain.pinned.tools import pinned_fingerprint
+from toolchain.runtime.modules import get_function, load_module
+from toolchain.runtime.packing import Packed
+from toolchain.tileir.bytecode import write
+from toolchain.tileir.interpreter import Allocation, Pointer, Prepared
+
+from .cases import BLOCKS, FLOATS, Case
+from .values import NUMPY, Array, operands
+
+if TYPE_CHECKING:
+    from toolchain.runtime.cuda import CudaExecutor
+
+EXAMPLES = 4  # elements that a row shows where the results differ
+GRID = (BLOCKS, 1, 1)
+_POISON = 0xA5  # in every byte of a result before the launch
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One case on a GPU and on the interpreter.
+
+    `unequal`: elements whose bits differ. `ulps`: the most representable numbers between two results that are both
+    numbers; -1 if in some place only one of them is a number, or they are no floats. `gpu`: sha256 of the GPU's result.
+    `examples`: operands, the GPU's result, the interpreter's, as hexadecimal bits."""
+
+    name: str
+    unequal: int
+    ulps: int
+    gpu: str
+    examples: tuple[tuple[str, ...], ...] = ()
+
+
+def compile_cases(cases: Sequence[Case], target: str, cache: Cache, jobs: int) -> dict[str, str]:
+    """Puts the cubin of each case into the cache. Returns why tileiras refuses those that it does, by name."""
+    refused: dict[str, str] = {}
+
+    def compile_one(case: Case) -> None:
+        try:
+            cubin(case, target, cache)
+        except ToolFailed as error:
+            refused[case.name] = str(error.args[0]).partition("\n")[0]
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(compile_one, cases))
+    return refused
+
+
+def cubin(case: Case, target: str, cache: Cache) -> bytes:
+    """From the cache, or compiled. Raises ToolFailed, and ToolchainError where there is no compiler."""
+    code = write(case.module, BYTECODE)
+    name = stages.cubin_key("tile-ir", code, pinned_fingerprint("tileiras"), target)
+    return cache.get_or_make(name, lambda: stages.assemble(code, target))
+
+
+def on_interpreter(case: Case, given: Sequence[Array]) -> Array:
+    """The result, (COUNT,) of its dtype."""
+    out = _poisoned(case)
+    memory = [Pointer(Allocation(array), 0) for array in (*given, out)]
+    Prepared(case.module).launch("k", memory, GRID, sanitize=False)
+    return out
+
+
+def on_gpu(case: Case, given: Sequence[Array], gpu: CudaExecutor, image: bytes) -> Array:
+    """The same on a GPU. Raises DeviceError."""
+    out = _poisoned(case)
+    function = get_function(gpu, load_module(gpu, image, f"loading {case.name}"), "k", 0, f"looking for {case.name}")
+    buffers = [gpu.allocate(array.nbytes) for array in (*given, out)]
+    for buffer, array in zip(buffers, (*given, out), strict=True):
+        gpu.run("cuMemcpyHtoDAsync", buffer.address, array.ctypes.data, array.nbytes, gpu.stream)
+    packed = Packed([buffer.address.to_bytes(8, "little") for buffer in buffers])
+    gpu.launch(gpu.launch_config(GRID, (1, 1, 1), 0), (function, packed.address), case.name)
+    gpu.run("cuMemcpyDtoHAsync", out.ctypes.data, buffers[-1].address, out.nbytes, gpu.stream)
+    gpu.synchronize()
+    for buffer in buffers:
+        buffer.free()
+    return out
+
+
+def compare(case: Case, given: Sequence[Array], gpu: Array, cpu: Array) -> Agreement:
+    """How far two results of a case are from each other."""
+    digest = hashlib.sha256(gpu.tobytes()).hexdigest()
+    bits = f"u{gpu.itemsize}"
+    unequal = np.flatnonzero(gpu.view(bits) != cpu.view(bits))
+    if not len(unequal):
+        return Agreement(case.name, 0, 0, digest)
+    shown = unequal[np.linspace(0, len(unequal) - 1, min(EXAMPLES, len(unequal))).astype(int)]
+    examples = tuple(
+        tuple(f"{int(array.view(f'u{array.itemsize}')[at]):0{2 * array.itemsize}x}" for array in (*given, gpu, cpu))
+        for at in shown
+    )
+    return Agreement(case.name, len(unequal), _ulps(case, gpu[unequal], cpu[unequal]), digest, examples)
+
+
+def _ulps(case: Case, one: Array, other: Array) -> int:
+    if case.result not in FLOATS:
+        return -1
+    wide = [array.astype(np.float64) for array in (one, other)]
+    if (np.isnan(wide[0]) | np.isnan(wide[1])).any():
+        return -1
+    places = [_place(array) for array in (one, other)]
+    return int(max(abs(int(a) - int(b)) for a, b in zip(*places, strict=True)))
+
+
+def _place(array: Array) -> Array:
+    """The number of each float in the order of all floats of its dtype."""
+    bits = 8 * array.itemsize
+    raw = array.view(f"u{array.itemsize}").astype(object)
+    sign = 1 << (bits - 1)
+    return np.array([-(x & (sign - 1)) if x & sign else x for x in raw], object)
+
+
+def _poisoned(case: Case) -> Array:
+    kind = NUMPY[case.result]
+    return np.full(BLOCKS * 4096 * kind.itemsize, _POISON, np.uint8).view(kind)
+
+
+def run_all(cases: Sequence[Case], gpu: CudaExecutor, cache: Cache, say: Callable[[str], None]) -> list[Agreement]:
+    """Each case on both executors."""
+    found: list[Agreement] = []
+    for number, case in enumerate(cases, 1):
+        given = operands(case)
+        image = cubin(case, gpu.gpu.target, cache)
+        found.append(compare(case, given, on_gpu(case, given, gpu, image), on_interpreter(case, given)))
+        if found[-1].unequal:
+            say(f"{number} of {len(cases)}: {case.name}: {found[-1].unequal} differ, {found[-1].ulps} ulps")
+    return found
+
+
+def dump(path: Path, gpu: str, driver: str, refused: dict[str, str], rows: Sequence[Agreement]) -> None:
+    """Writes what a GPU gave, as JSON."""
+    table: dict[str, Any] = {"gpu": gpu, "driver": driver, "refused": refused, "rows": [asdict(row) for row in rows]}
+    path.write_text(json.dumps(table, indent=1) + "\n")
