@@ -42,7 +42,9 @@ EXAMPLES = """\
 
 def add(commands: Any) -> None:
     made = command(commands, "compile", compile_, "compile kernels to a bundle", EXAMPLES)
-    made.add_argument("--source", choices=[*SOURCES, "all"], default="all", help="kernel source (default all)")
+    made.add_argument(
+        "--source", action="append", choices=[*SOURCES, "all"], default=[], help="kernel source (default all); repeat"
+    )
     targets = made.add_mutually_exclusive_group()
     targets.add_argument("--target", action="append", default=[], metavar="SM", help="GPU target such as sm_90; repeat")
     targets.add_argument("--all-targets", action="store_true", help="every target that the assembler knows")
@@ -68,6 +70,11 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from error
 
 
+def _some_sources(args: argparse.Namespace) -> bool:
+    """Whether sources are named."""
+    return bool(args.source) and "all" not in args.source
+
+
 def chosen_entries(args: argparse.Namespace) -> list[tuple[str, EntrySpec]]:
     """The entries asked for, each with its source's package. Raises UsageError if there are none."""
     from gpt.conformance.models import SUITES
@@ -78,7 +85,7 @@ def chosen_entries(args: argparse.Namespace) -> list[tuple[str, EntrySpec]]:
     for name, known in (("op", [*ops(), *SUITES]), ("dtype", list(DTYPES))):
         if unknown := [x for x in getattr(args, name) if x not in known]:
             raise UsageError(f"no {name} {', '.join(unknown)}", hint=f"one of {', '.join(known)}")
-    sources = list(SOURCES) if args.source == "all" else [args.source]
+    sources = [name for name in SOURCES if name in args.source] if _some_sources(args) else list(SOURCES)
     of_models = selection.of_models(sources, args.dtype)
 
     def asked(spec: EntrySpec) -> bool:
@@ -123,7 +130,7 @@ def check_lost(args: argparse.Namespace, entries: Iterable[tuple[str, EntrySpec]
     too. A compile of everything replaces any bundle: that is how one is kept up to date."""
     from toolchain.contract.sources import load_source
 
-    narrowed = args.source != "all" or args.op or args.dtype or args.entries
+    narrowed = _some_sources(args) or args.op or args.dtype or args.entries
     if not narrowed or not args.output.is_dir() or not any(args.output.iterdir()):
         return
     try:

@@ -323,3 +323,9 @@ def test_generate_continues_a_text_alike_each_time(run: Run, monkeypatch: pytest
 def test_doctor(run: Run) -> None:
     ran = run("doctor")
     assert ran.code in (0, 4) and "python" in ran.out and "toolchain" in ran.out
+
+
+def test_several_sources_are_compiled_together() -> None:
+    words = ["compile", "--source", "py", "--source", "mlir", "--op", "gelu", "--dtype", "f32"]
+    chosen = chosen_entries(parser().parse_args(words))
+    assert {spec.source for _, spec in chosen} == {"mlir", "py"}
