@@ -102,3 +102,20 @@ def test_11_learns_a_rhyme_by_heart() -> None:
     assert "Three, four, knock at the" in done.stdout, done.stderr
     losses = [float(loss) for loss in re.findall(r"loss ([\d.]+) nats", done.stdout)]
     assert losses == sorted(losses, reverse=True) and losses[-1] < 0.5
+
+
+def test_12_waits_and_says_what_is_wrong() -> None:
+    text = said("12_blocks_that_wait")
+    assert answers(text) == [True] * 4
+    file = r"12_blocks_that_wait\.py:"
+    wrong = [
+        rf"{file}25:\d+ in block .* writes .*{file}26:\d+ .* did not wait, it read 4 from before the launch",
+        rf"deadlock.* block \(0, 0, 0\) and 3 more at atomic_rmw_tko at .*{file}29:\d+, .* holds 4, .*{file}26:",
+        rf"{file}47:\d+ in block .* reads .*{file}38:.*{file}42:\d+ in block \(1, 0, 0\) is no release",
+        rf"deadlock.* and 2 more at atomic_cas_tko at .*{file}55:\d+, .* holds 1, last written by .*{file}53:",
+        rf"{file}79:\d+ in block .* reads .*{file}69:.*{file}78:\d+ in block \(0, 0, 0\) is no acquire",
+    ]
+    said_of = [line for line in text.splitlines() if line.startswith("  wrong: ")]
+    assert len(said_of) == len(wrong)
+    for line, pattern in zip(said_of, wrong, strict=True):
+        assert re.search(pattern, line), line

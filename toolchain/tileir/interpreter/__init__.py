@@ -10,9 +10,10 @@ source location and block, for
 - integer overflow marked nsw or nuw, division by zero, a shift by the width or more, a float made an integer
   that cannot hold it,
 - two accesses to the same bytes, one of them a write, that no token, atomic or data dependence orders, in one block or
-  in two (see shadow.py).
+  in two (see shadow.py),
+- blocks that wait for each other for ever (see interleaving.py).
 
-Blocks run one after the other, so a block that waits for a later one never ends.
+Blocks run one after the other, unless one may wait for another: then they take turns.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from .memory import Allocation, Pointer
-from .prepared import Argument, Grid, Prepared, prepare
+from .prepared import Argument, Launch, Prepared, launch_together, prepare
+from .runtime import Grid
 
-__all__ = ["Allocation", "Argument", "Grid", "Pointer", "Prepared", "prepare", "run"]
+__all__ = [
+    "Allocation", "Argument", "Grid", "Launch", "Pointer", "Prepared", "launch_together", "prepare", "run",
+]  # fmt: skip
 
 
 def run(

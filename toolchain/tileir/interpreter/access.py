@@ -18,9 +18,9 @@ from .control import check_assumption, deferred_assumptions
 from .elements import Element
 from .fields import ViewType, booleans, element_of_pointer, enum, integer, tensor_type, text, tile_of, view_type
 from .integers import wrap
+from .log import BLOCK, DEVICE, SYS, Mode
 from .memory import base_address
 from .scattered import Cells
-from .shadow import Mode
 from .taint import MIXED
 from .views import TensorView, TileView
 
@@ -106,14 +106,27 @@ def _offset(emitter: Emitter, op: Any) -> None:
 # Tokens, indices and cells, which all memory operations use
 
 
-def _mode(op: Any, *, reads: bool, writes: bool) -> Mode:
+_SCOPES = {"tl_blk": BLOCK, "device": DEVICE, "sys": SYS}
+
+
+def _mode(emitter: Emitter, op: Any, *, reads: bool, writes: bool) -> Mode:
+    """How an op accesses memory. Another block may run before one by which blocks communicate."""
     order = enum(op, "memory_ordering_semantics")
     if order == "weak":
         return Mode(reads, writes)
-    wide = enum(op, "memory_scope") != "tl_blk"
+    scope = _SCOPES[enum(op, "memory_scope")]
+    wide = scope > BLOCK
+    if wide and emitter.interleaved:
+        emitter.line("yield")
     return Mode(
-        reads, writes, True, wide, wide and order in ("acquire", "acq_rel"), wide and order in ("release", "acq_rel")
+        reads, writes, scope, wide and order in ("acquire", "acq_rel"), wide and order in ("release", "acq_rel")
     )
+
+
+def _wrote(emitter: Emitter) -> None:
+    """Tells waiting blocks that memory has changed."""
+    if emitter.interleaved:
+        emitter.line("rt.change()")
 
 
 def _token(emitter: Emitter, op: Any) -> str:
@@ -183,7 +196,7 @@ def _load_view(emitter: Emitter, op: Any) -> None:
     kind = view_type(op.view)
     view, index = emitter.ref(op.view), _index(emitter, op)
     _check_inbounds(emitter, op, view, index)
-    mode = _mode(op, reads=True, writes=False)
+    mode = _mode(emitter, op, reads=True, writes=False)
     tile, token = op.results
     if kind.sparse_dim is not None:
         place, mask = emitter.fresh("a"), emitter.fresh("m")
@@ -206,7 +219,7 @@ def _store_view(emitter: Emitter, op: Any) -> None:
     kind = view_type(op.view)
     view, index, tile = emitter.ref(op.view), _index(emitter, op), emitter.ref(op.tile)
     _check_inbounds(emitter, op, view, index)
-    mode = _mode(op, reads=False, writes=True)
+    mode = _mode(emitter, op, reads=False, writes=True)
     poison = emitter.poison(op.tile)
     if kind.sparse_dim is not None:
         place, mask = emitter.fresh("a"), emitter.fresh("m")
@@ -219,6 +232,7 @@ def _store_view(emitter: Emitter, op: Any) -> None:
             emitter.trap_line(_STORED)
         _note_view(emitter, op, mode, view, index)
         emitter.line(f"{emitter.bind(views.store, 'store')}({view}, {tile}{index})")
+        _wrote(emitter)
         if emitter.shadows:
             emitter.line(f"{emitter.bind(unspecified.mark_view)}({view}, {poison}{index})")
     _finish(emitter, op, op.results[0])
@@ -251,6 +265,7 @@ def _store_cells(
         emitter.line(f"if {emitter.bind(scattered.contested)}({cells}, {name}, {kind}):")
         emitter.trap_line("one store writes different values to one address")
     emitter.line(f"{emitter.bind(scattered.store)}({cells}, {name}, {kind})")
+    _wrote(emitter)
 
 
 def _forbid_bad_pointers(emitter: Emitter, pointers: SSAValue, mask: SSAValue | None) -> None:
@@ -271,7 +286,7 @@ def _forbid_active(emitter: Emitter, value: SSAValue, mask: SSAValue | None, use
 def _load_pointers(emitter: Emitter, op: Any) -> None:
     tile = tile_of(op.results[0])
     _forbid_bad_pointers(emitter, op.source, op.mask)
-    mode = _mode(op, reads=True, writes=False)
+    mode = _mode(emitter, op, reads=True, writes=False)
     cells = _cells(
         emitter, op, mode, emitter.ref(op.source), emitter.optional(op.mask), tile.element, tile.shape
     )  # fmt: skip
@@ -298,7 +313,7 @@ def _masked_off(emitter: Emitter, cells: str, value: SSAValue | None) -> str:
 def _store_pointers(emitter: Emitter, op: Any) -> None:
     tile = tile_of(op.value)
     _forbid_bad_pointers(emitter, op.destination, op.mask)
-    mode = _mode(op, reads=False, writes=True)
+    mode = _mode(emitter, op, reads=False, writes=True)
     addresses, mask = emitter.ref(op.destination), emitter.optional(op.mask)
     _store_cells(emitter, op, mode, addresses, mask, tile.element, tile.shape, op.value)
     _finish(emitter, op, op.results[0])
@@ -312,17 +327,23 @@ def _atomic(emitter: Emitter, op: Any) -> None:
     values = (op.cmp, op.val) if swaps else (op.arg,)
     for value in values:
         _forbid_active(emitter, value, op.mask, "an operand of an atomic")
-    mode = _mode(op, reads=True, writes=True)
+    mode = _mode(emitter, op, reads=True, writes=True)
     cells = _cells(
         emitter, op, mode, emitter.ref(op.pointers), emitter.optional(op.mask), tile.element, tile.shape
     )  # fmt: skip
     element = emitter.bind(tile.element, tile.element.name)
+    before = emitter.fresh("b")
+    if emitter.interleaved:
+        emitter.line(f"{before} = {cells}.bits()")
     if swaps:
         call = f"{emitter.bind(scattered.compare_and_swap)}({cells}, {emitter.refs(values)}, {element})"
     else:
         combine = emitter.bind(scattered.combiner(enum(op, "mode"), tile.element), "combine")
         call = f"{emitter.bind(scattered.read_modify_write)}({cells}, {emitter.refs(values)}, {combine}, {element})"
     emitter.let(op.results[0], call)
+    if emitter.interleaved:  # an update that changes nothing, as one that only reads, ends no other block's wait
+        emitter.line(f"if {cells}.bits() != {before}:")
+        emitter.line("    rt.change()")
     masked = _masked_off(emitter, cells, op.cmp) if swaps else f"None if {cells}.mask is None else ~{cells}.mask"
     _let_cells_poison(emitter, op.results[0], cells, masked)
     _finish(emitter, op, op.results[1])
@@ -336,8 +357,9 @@ def _atomic_view(emitter: Emitter, op: Any) -> None:
         highest = emitter.bind(views.highest_inside)
         emitter.forbid(f"{poison} is not None and {highest}({view}, {poison}{index})", "an operand of an atomic")
     combine = emitter.bind(scattered.combiner(enum(op, "mode"), kind.element), "combine")
-    _note_view(emitter, op, _mode(op, reads=True, writes=True), view, index)
+    _note_view(emitter, op, _mode(emitter, op, reads=True, writes=True), view, index)
     emitter.line(f"{emitter.bind(views.update)}({view}, {emitter.ref(op.value)}, {combine}{index})")
+    _wrote(emitter)
     _finish(emitter, op, op.results[0])
 
 

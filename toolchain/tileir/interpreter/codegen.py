@@ -6,12 +6,14 @@ before the loop over the blocks. A trap is an exception; the line that raised it
 
 With `sanitize` the function also records every access in a log. Each value that may hold unspecified elements, and no
 other, gets a poison mask `p12`: None, or an array that is True where v12 is unspecified.
+
+Interleaved, the function is a generator, which stops where another block may run (see interleaving.py).
 """
 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
@@ -55,13 +57,17 @@ def lowering(
 @dataclass(frozen=True)
 class Kernel:
     """A compiled entry, called as `run(runtime, args, blocks)`. Line n + 1 of `source` was generated from `ops[n]`.
-    `sites`: the memory operations by their number in the access log."""
+    `sites`: the memory operations by their number in the access log. `interleaved`: it is a
+    generator. `waits`: of each loop that may wait for another
+    block, by number, the operation that reads what it waits for."""
 
     symbol: str
-    run: Callable[..., None]
+    run: Callable[..., Any]
     source: str
     ops: tuple[Operation | None, ...]
     sites: tuple[Operation, ...]
+    interleaved: bool
+    waits: tuple[Operation, ...]
     code: CodeType
 
 
@@ -73,10 +79,13 @@ class Emitter:
     sanitize: bool
     tainted: frozenset[SSAValue]
     shadows: bool  # memory may hold unspecified elements, which this entry has stored
+    interleaved: bool = False  # blocks take turns
+    waits: Mapping[Operation, Operation] = field(default_factory=dict[Operation, Operation])
     globals: dict[str, Any] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     ops: list[Operation | None] = field(default_factory=list)
     sites: list[Operation] = field(default_factory=list)
+    waited: list[Operation] = field(default_factory=list)
     lanes: bool = False  # inside a reduce or scan: a rank-0 tile stands for an array of them
     loops: list[Loop] = field(default_factory=list)
     yields: list[list[str]] = field(default_factory=list)
@@ -120,6 +129,11 @@ class Emitter:
     def site(self, op: Operation) -> int:
         self.sites.append(op)
         return len(self.sites) - 1
+
+    def wait(self, loop: Operation) -> int:
+        """The number of a loop that may wait."""
+        self.waited.append(self.waits[loop])
+        return len(self.waited) - 1
 
     # Values
 
@@ -252,11 +266,16 @@ def where(op: Operation) -> str:
     return f"{found.file}:{found.line}:{found.column}" if found is not None else "no source location"
 
 
-def compile_entry(symbol: str, body: Block, sanitize: bool, runtime_globals: dict[str, Any]) -> Kernel:
-    """The Python function of an entry that has passed `check_supported`."""
+def compile_entry(
+    symbol: str, body: Block, sanitize: bool, waits: Mapping[Operation, Operation] | None,
+    runtime_globals: dict[str, Any],
+) -> Kernel:  # fmt: skip
+    """The Python function of an entry that has passed `check_supported`. `waits` (see waits.py): None for a function
+    that runs block after block, else it is interleaved."""
     tainted = taint.tainted(body) if sanitize else frozenset[SSAValue]()
     shadows = any(taint.stores_any(op, tainted) for op in body.walk())
-    emitter = Emitter(symbol, sanitize, tainted, shadows, dict(runtime_globals))
+    interleaved = waits is not None
+    emitter = Emitter(symbol, sanitize, tainted, shadows, interleaved, waits or {}, dict(runtime_globals))
     invariant = _invariant(body)
     with emitter.indent("def kernel(rt, args, blocks):"):
         names = [emitter.name(argument) for argument in body.args]
@@ -269,6 +288,8 @@ def compile_entry(symbol: str, body: Block, sanitize: bool, runtime_globals: dic
                 emitter.op(op)
         with emitter.indent("for bx, by, bz in blocks:"):
             emitter.line("rt.begin(bx, by, bz)")
+            if interleaved:
+                emitter.line("yield")
             with emitter.indent("try:"):
                 for op in body.ops:
                     if op not in invariant:
@@ -288,7 +309,9 @@ def compile_entry(symbol: str, body: Block, sanitize: bool, runtime_globals: dic
     exec(code, emitter.globals)
     run = emitter.globals["kernel"]
     assert isinstance(run, FunctionType)
-    return Kernel(symbol, run, source, tuple(emitter.ops), tuple(emitter.sites), run.__code__)
+    return Kernel(
+        symbol, run, source, tuple(emitter.ops), tuple(emitter.sites), interleaved, tuple(emitter.waited), run.__code__
+    )
 
 
 def _invariant(body: Block) -> set[Operation]:

@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from .codegen import BlockEnd, Emitter, Loop, lowering, region_block
 from .elements import Element
-from .fields import DivBy, assumption, flag, is_stride, is_tile, is_view, short_name, text, tile_of
+from .fields import DivBy, assumption, flag, is_stride, is_tile, is_token, is_view, short_name, text, tile_of
 from .integers import trap_where, wrap
 from .memory import Trap
 
@@ -69,7 +69,14 @@ def _loop(emitter: Emitter, op: Any) -> None:
     _declare(emitter, op.results)
     _assign(emitter, block.args, op.operands)
     emitter.loops.append(Loop(block.args, op.results))
+    number = emitter.wait(op) if emitter.interleaved and op in emitter.waits else None
+    if number is not None:
+        emitter.line(f"rt.enter({number})")
     with emitter.indent("while True:"):
+        if number is not None:
+            carried = [emitter.ref(value) for value in block.args if not is_token(value)]
+            emitter.line(f"rt.turn({number}, [{', '.join(carried)}])")
+            emitter.line("yield")
         emitter.block(block)
     emitter.loops.pop()
 

@@ -59,6 +59,10 @@ class AddressSpace:
         self._numbers: dict[int, int] = {}
         self.unspecified: dict[int, Array] = {}  # by allocation (see unspecified.py)
 
+    @property
+    def allocations(self) -> Sequence[Allocation]:
+        return self._allocations
+
     def address(self, pointer: Pointer) -> int:
         """The address of a pointer; its allocation joins the space if it is new."""
         number = self._numbers.get(id(pointer.memory))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,40 +14,19 @@ from toolchain.contract.launching import check_grid, number
 from toolchain.errors import LaunchError, SanitizerError, UsageError
 
 from .. import bytecode
-from . import access, control, conversions, floats, integers, printing, shapes
-from .codegen import Kernel, check_supported, compile_entry, region_block, where
-from .fields import entries, globals_, short_name, tile_of
+from . import access, control, conversions, floats, integers, printing, shapes, together
+from .codegen import Kernel, check_supported, compile_entry, region_block
+from .fields import entries, globals_, tile_of
+from .findings import Findings
 from .memory import AddressSpace, Allocation, Pointer, Trap
-from .shadow import Access, AccessLog, Race, races
-from .taint import flows
+from .runtime import Grid, Running, Runtime, indices
+from .shadow import races
+from .waits import waits
 
 Argument = Pointer | int | float
-Grid = tuple[int, int, int]
 
 # Importing these registers their lowerings.
 _FAMILIES = (access, control, conversions, floats, integers, printing, shapes)
-
-
-@dataclass
-class Runtime:
-    """The launch that generated code runs in."""
-
-    grid: Grid
-    globals: dict[str, Allocation]
-    space: AddressSpace = field(default_factory=AddressSpace)
-    log: AccessLog = field(default_factory=AccessLog)
-    block: Grid | None = None
-
-    def begin(self, x: int, y: int, z: int) -> None:
-        self.block = (x, y, z)
-        self.log.begin((z * self.grid[1] + y) * self.grid[0] + x)
-
-    def global_address(self, name: str) -> int:
-        return self.space.address(Pointer(self.globals[name]))
-
-    def allocate(self, nbytes: int) -> int:
-        """New memory for one block. It is filled with a pattern, so that reading before writing gives odd results."""
-        return self.space.address(Pointer(Allocation(np.full(nbytes, 0xFF, np.uint8))))
 
 
 class Prepared:
@@ -60,49 +38,68 @@ class Prepared:
             check_supported(symbol, region_block(region))
             self._entries[symbol] = region_block(region)
         self._globals = {name: Allocation(array) for name, array in globals_(module)}
-        self._kernels: dict[tuple[str, bool], Kernel] = {}
-        self._depends: dict[tuple[str, int, int], bool] = {}
+        self._on_others: dict[int, dict[str, Allocation]] = {}
+        self._kernels: dict[tuple[str, bool, bool], Kernel] = {}
+        self._waits: dict[str, Mapping[Operation, Operation]] = {}
 
     @property
     def symbols(self) -> tuple[str, ...]:
         return tuple(self._entries)
 
-    def kernel(self, symbol: str, sanitize: bool = True) -> Kernel:
-        """The compiled entry, whose `source` is its Python code. Raises UsageError if there is no such entry."""
+    def kernel(self, symbol: str, sanitize: bool = True, together: bool = False) -> Kernel:
+        """The compiled entry, whose `source` is its Python code. It is interleaved if blocks of it may wait for each
+        other, or with `together`. Raises UsageError if there is no such entry."""
         if symbol not in self._entries:
             raise UsageError(f"no entry {symbol!r} in this module", hint=f"it has {', '.join(self._entries) or 'none'}")
-        key = symbol, sanitize
+        if symbol not in self._waits:
+            self._waits[symbol] = waits(self._entries[symbol])
+        interleaved = together or bool(self._waits[symbol])
+        key = symbol, sanitize, interleaved
         if key not in self._kernels:
-            self._kernels[key] = compile_entry(symbol, self._entries[symbol], sanitize, {"__builtins__": __builtins__})
+            loops = self._waits[symbol] if interleaved else None
+            names = {"__builtins__": __builtins__}
+            self._kernels[key] = compile_entry(symbol, self._entries[symbol], sanitize, loops, names)
         return self._kernels[key]
 
-    def launch(self, symbol: str, args: Sequence[Argument], grid: Grid, sanitize: bool = True) -> None:
+    def launch(
+        self, symbol: str, args: Sequence[Argument], grid: Grid, sanitize: bool = True,
+        *, schedules: Sequence[int] | None = None, resident: int | None = None,
+    ) -> None:  # fmt: skip
         """Runs an entry over `grid` blocks, x fastest. `args` are in ABI order.
 
-        Raises LaunchError if the arguments do not fit, and SanitizerError for undefined behaviour. With `sanitize` this
-        covers every kind that the package documents; without it only accesses outside an allocation, division by zero
-        and failed assertions.
+        Blocks that may wait for each other take turns, in each of `schedules` (see interleaving.py; by default four, or
+        one without `sanitize`); memory then holds what the first has made. `resident`: how many of them run at once.
+
+        Raises LaunchError if the arguments do not fit, and SanitizerError for undefined behaviour and for blocks that
+        wait for ever. With `sanitize` this covers every kind that the package documents; without it only accesses
+        outside an allocation, division by zero, failed assertions and waiting.
         """
-        kernel = self.kernel(symbol, sanitize)
+        running = self.running(symbol, args, grid, sanitize)
+        if running is None:
+            return
+        if running.kernel.interleaved:
+            together.run((running,), sanitize, schedules, resident)
+        else:
+            _in_order(running, sanitize)
+
+    def running(
+        self,
+        symbol: str,
+        args: Sequence[Argument],
+        grid: Grid,
+        sanitize: bool,
+        device: int | None = None,
+        first: int = 0,
+    ) -> Running | None:
+        """One grid of this module, on a device if it runs together with others; None if it has no blocks."""
+        kernel = self.kernel(symbol, sanitize, device is not None)
         if len(grid) != 3 or any(n < 0 for n in grid):
             raise LaunchError(f"{symbol}: grid {grid} is not three sizes")
         if 0 in grid:
-            return
+            return None
         check_grid(symbol, grid)
-        runtime = Runtime(grid, self._globals)
-        values = self._bind(symbol, args, runtime.space)
-        blocks = ((x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0]))
-        try:
-            with np.errstate(all="ignore"):
-                kernel.run(runtime, values, blocks)
-        except Trap as trap:
-            op = _failed_op(kernel, trap)
-            at = "before the first block" if runtime.block is None else f"block {runtime.block}"
-            raise SanitizerError(f"{symbol}: {_describe(op)}, {at}: {trap}") from trap
-        if sanitize:
-            race = races(runtime.log, runtime.space, functools.partial(self._depends_on, kernel))
-            if race is not None:
-                raise SanitizerError(f"{symbol}: {_describe_race(kernel, race, grid)}")
+        memory = self._globals if not device else self._on_others.setdefault(device, _copies(self._globals))
+        return Running(kernel, grid, memory, lambda space: self._bind(symbol, args, space), first)
 
     def _bind(self, symbol: str, args: Sequence[Argument], space: AddressSpace) -> tuple[Any, ...]:
         parameters = self._entries[symbol].args
@@ -113,13 +110,56 @@ class Prepared:
             for n, (parameter, arg) in enumerate(zip(parameters, args, strict=True))
         )
 
-    def _depends_on(self, kernel: Kernel, first: int, second: int) -> bool:
-        """True if memory operation `second` depends on the result of `first`, so that it cannot run before it."""
-        key = kernel.symbol, first, second
-        if key not in self._depends:
-            target = kernel.sites[second]
-            self._depends[key] = any(op is target for op in _dependents(kernel.sites[first]))
-        return self._depends[key]
+
+@dataclass(frozen=True)
+class Launch:
+    """An entry's launch on one of several devices."""
+
+    prepared: Prepared
+    symbol: str
+    args: Sequence[Argument]
+    grid: Grid
+
+
+def launch_together(
+    launches: Sequence[Launch], sanitize: bool = True,
+    *, schedules: Sequence[int] | None = None, resident: int | None = None,
+) -> None:  # fmt: skip
+    """Runs one launch on each of several devices, numbered from 0, at the same time: their blocks take turns. An
+    allocation among the arguments of two is memory that one device reads and writes as the other's peer; scope `sys`
+    orders accesses of two devices, `device` does not. Each device has globals of its own. `resident`: the blocks that
+    run at once on each device. Otherwise as `Prepared.launch`."""
+    grids: list[Running] = []
+    for device, one in enumerate(launches):
+        first = sum(running.blocks for running in grids)
+        running = one.prepared.running(one.symbol, one.args, one.grid, sanitize, device, first)
+        if running is None:
+            raise LaunchError(f"{one.symbol}: grid {one.grid} has no blocks, on device {device}")
+        grids.append(running)
+    if grids:
+        together.run(grids, sanitize, schedules, resident)
+
+
+def _in_order(running: Running, sanitize: bool) -> None:
+    """Runs block after block."""
+    kernel, symbol = running.kernel, running.kernel.symbol
+    runtime = Runtime(running.grid, running.globals)
+    values = running.bind(runtime.space)
+    findings = Findings((running,), runtime.space, runtime.log.accesses)
+    try:
+        with np.errstate(all="ignore"):
+            kernel.run(runtime, values, indices(running.grid))
+    except Trap as trap:
+        raise SanitizerError(f"{symbol}: {findings.trap(0, runtime.block, trap)}") from trap
+    if sanitize:
+        race = races(runtime.log.accesses, runtime.space, findings.depends)
+        if race is not None:
+            raise SanitizerError(f"{symbol}: {findings.race(race)}")
+
+
+def _copies(allocations: Mapping[str, Allocation]) -> dict[str, Allocation]:
+    """A device's own globals. They begin as the first device's are now."""
+    return {name: Allocation(one.array.copy()) for name, one in allocations.items()}
 
 
 def _bind_one(name: str, parameter: SSAValue, arg: Argument, space: AddressSpace) -> Any:
@@ -137,51 +177,6 @@ def _bind_one(name: str, parameter: SSAValue, arg: Argument, space: AddressSpace
 
 def _named(parameter: SSAValue) -> str:
     return f" ({parameter.name_hint})" if parameter.name_hint else ""
-
-
-def _dependents(op: Operation) -> Iterator[Operation]:
-    """The ops that depend on the results of `op`, directly or indirectly, other than through tokens."""
-    seen: set[SSAValue] = set()
-    todo: list[SSAValue] = [op.results[0]]
-    while todo:
-        value = todo.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        for use in value.uses:
-            user = use.operation
-            yield user
-            todo.extend(target for source, target in flows(user) if source is value)
-            if short_name(user) == "if" and use.index == 0:
-                yield from user.walk()
-
-
-def _failed_op(kernel: Kernel, trap: Trap) -> Operation | None:
-    """The operation whose generated line raised a trap."""
-    traceback = trap.__traceback__
-    found: Operation | None = None
-    while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == kernel.code.co_filename:
-            found = kernel.ops[traceback.tb_lineno - 1]
-        traceback = traceback.tb_next
-    return found
-
-
-def _describe(op: Operation | None) -> str:
-    return "launch" if op is None else f"{short_name(op)} at {where(op)}"
-
-
-def _describe_race(kernel: Kernel, race: Race, grid: Grid) -> str:
-    def one(access: Access) -> str:
-        kind = "atomically updates" if access.reads and access.writes else "writes" if access.writes else "reads"
-        block, x = divmod(access.block, grid[0])
-        z, y = divmod(block, grid[1])
-        return f"{_describe(kernel.sites[access.site])} in block {(x, y, z)} {kind}"
-
-    return (
-        f"{one(race.second)} byte {race.offset} of an allocation that {one(race.first)}; "
-        f"no token or atomic orders the two"
-    )
 
 
 _prepared: dict[bytes, Prepared] = {}

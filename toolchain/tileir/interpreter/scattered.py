@@ -47,6 +47,10 @@ class Cells:
         full = np.broadcast_to(values, self.shape)
         return full.reshape(-1) if self.mask is None else full[self.mask]
 
+    def bits(self) -> bytes:
+        """What memory holds there now."""
+        return self.flat[self.index].tobytes()
+
     def tile(self, active: Array, masked: Any, element: Element) -> Any:
         """A whole tile from the values of the active cells and those of the others."""
         if self.mask is None:

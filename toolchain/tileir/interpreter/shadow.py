@@ -1,12 +1,12 @@
 """Races: accesses of one launch to the same bytes that nothing orders.
 
-While blocks run, every access is only recorded (`AccessLog`). After the launch, `races` examines the allocations that
+While blocks run, every access is only recorded (log.py). After the launch, `races` examines the allocations that
 were written. It replays the accesses in program order on a map that holds, for every cell, the last access that wrote
 it and the last that read it. Two accesses to a cell, at least one of them a write, conflict unless
 
-- both are atomic (or relaxed/acquire/release) with a scope that spans both blocks, or
+- both are atomic (or relaxed/acquire/release) with scopes that span both blocks, or
 - in one block: a token leads from the first to the second, or the second depends on the first's result, or
-- in two blocks: the second block acquired what the first had released before.
+- in two blocks: the second comes after an acquire that read what a release after the first has written (log.py).
 
 Program order alone orders nothing. Two writes conflict even if they write the same value.
 """
@@ -14,34 +14,15 @@ Program order alone orders nothing. Two writes conflict even if they write the s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from .elements import Array
+from .log import BLOCK, Access, spans
 from .memory import AddressSpace
-from .views import TileView, Window
-
-
-class Access(NamedTuple):
-    """One memory operation that one block ran. `token`: bit n is set if it is ordered after access n of its block.
-    `after`: the blocks whose releases this block had acquired. `where`: a view with a tile index, or byte offsets."""
-
-    site: int
-    block: int
-    local: int
-    token: int
-    writes: bool
-    reads: bool
-    wide: bool  # atomic, with a scope that spans blocks
-    strong: bool  # atomic at all
-    after: frozenset[int]
-    number: int
-    itemsize: int
-    view: TileView | None
-    where: tuple[int, ...] | Array
+from .views import Window
 
 
 @dataclass(frozen=True)
@@ -51,75 +32,19 @@ class Race:
     offset: int
 
 
-_NOTHING: frozenset[int] = frozenset()
+Depends = Callable[[Access, Access], bool]
 
 
-class AccessLog:
-    """The accesses of one launch. A token is an int whose bit n says "after access n of this block"."""
-
-    def __init__(self) -> None:
-        self.accesses: list[Access] = []
-        self.block = -1
-        self.bit = 0
-        self._local = 0
-        self._after = _NOTHING
-        self._released: dict[tuple[int, int], frozenset[int]] = {}
-
-    def begin(self, block: int) -> None:
-        self.block, self._local, self.bit, self._after = block, 0, 0, _NOTHING
-
-    def view(self, site: int, token: int, mode: Mode, view: TileView, index: tuple[int, ...]) -> None:
-        where = index
-        itemsize = view.element.storage.itemsize
-        self._append(site, token, mode, view.number, itemsize, view, where)
-
-    def cells(self, site: int, token: int, mode: Mode, number: int, itemsize: int, offsets: Array) -> None:
-        self._append(site, token, mode, number, itemsize, None, offsets)
-        if mode.acquires:
-            for offset in offsets.tolist():
-                self._after |= self._released.get((number, offset), _NOTHING)
-        if mode.releases:
-            mine = self._after | {self.block}
-            for offset in offsets.tolist():
-                self._released[number, offset] = self._released.get((number, offset), _NOTHING) | mine
-
-    def _append(
-        self, site: int, token: int, mode: Mode, number: int, itemsize: int, view: TileView | None,
-        where: tuple[int, ...] | Array,
-    ) -> None:  # fmt: skip
-        local = self._local
-        self._local = local + 1
-        self.bit = 1 << local
-        self.accesses.append(
-            Access(site, self.block, local, token, mode.writes, mode.reads, mode.wide, mode.strong, self._after,
-                   number, itemsize, view, where)
-        )  # fmt: skip
-
-
-class Mode(NamedTuple):
-    """How an operation accesses memory, fixed when its kernel is prepared."""
-
-    reads: bool
-    writes: bool
-    strong: bool = False
-    wide: bool = False
-    acquires: bool = False
-    releases: bool = False
-
-
-Depends = Callable[[int, int], bool]
-
-
-def races(log: AccessLog, space: AddressSpace, depends: Depends) -> Race | None:
-    """The first conflict found, or None. `depends(p, c)`: True if operation c depends on a result of operation p."""
+def races(accesses: Sequence[Access], space: AddressSpace, depends: Depends) -> Race | None:
+    """The first conflict found, or None. `depends(p, c)`: True if c's operation depends on a result of p's."""
     by_number: dict[int, list[int]] = {}
     written: set[int] = set()
-    for n, access in enumerate(log.accesses):
+    for n, access in enumerate(accesses):
         by_number.setdefault(access.number, []).append(n)
         if access.writes:
             written.add(access.number)
     for number in sorted(written):
-        found = _Map(log.accesses, space[number].nbytes, by_number[number], depends).paint()
+        found = _Map(accesses, space[number].nbytes, by_number[number], depends).paint()
         if found is not None:
             return found
     return None
@@ -130,14 +55,14 @@ class _Map:
     last reader. If atomics, which need no order among themselves, and plain accesses meet in the allocation, it also
     holds the last writer in another block."""
 
-    def __init__(self, accesses: list[Access], nbytes: int, numbers: list[int], depends: Depends) -> None:
+    def __init__(self, accesses: Sequence[Access], nbytes: int, numbers: list[int], depends: Depends) -> None:
         self.accesses, self.numbers, self.depends = accesses, numbers, depends
         self.grain = math.gcd(*(accesses[n].itemsize for n in numbers))
         cells = -(-nbytes // self.grain)
         self.writer = np.zeros(cells, np.int32)
         mixed = any(accesses[n].reads and not accesses[n].writes for n in numbers)
         self.reader = np.zeros(cells, np.int32) if mixed else None
-        hides = any(accesses[n].wide for n in numbers) and not all(accesses[n].wide for n in numbers)
+        hides = any(accesses[n].scope > BLOCK for n in numbers) and not all(accesses[n].scope > BLOCK for n in numbers)
         self.other = np.zeros(cells, np.int32) if hides else None
         self.blocks = np.array([-1, *(access.block for access in accesses)] if hides else ())
 
@@ -231,11 +156,11 @@ def ordered(first: Access, second: Access, depends: Depends) -> bool:
     if not (first.writes or second.writes):
         return True
     if first.block == second.block:
-        if first.strong and second.strong:
+        if first.scope and second.scope:
             return True
         if (second.token >> first.local) & 1:
             return True
-        return first.reads and second.writes and depends(first.site, second.site)
-    if first.wide and second.wide:
+        return first.reads and second.writes and depends(first, second)
+    if spans(first, second):
         return True
-    return first.block in second.after
+    return bool(second.after.get(first.block, 0) >> first.local & 1)

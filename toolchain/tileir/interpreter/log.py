@@ -1,0 +1,175 @@
+"""The accesses of one launch, recorded while its blocks run, and what each of them comes after.
+
+An access of a block comes after those of other blocks that were released to it: a release publishes the accesses that
+its token comes after, an atomic update passes on what the value that it replaces had published, and an acquire that
+reads the value hands it to the accesses whose token comes after the acquire. This is the causality order of the PTX
+memory model, with the order of tokens in place of program order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from .elements import Array
+from .views import TileView
+
+WEAK, BLOCK, DEVICE, SYS = range(4)  # scopes
+Clock = Mapping[int, int]  # by block, the accesses of it that have happened: bit n is the one with local number n
+NOTHING: Clock = {}
+
+
+class Mode(NamedTuple):
+    """How an operation accesses memory, fixed when its kernel is prepared."""
+
+    reads: bool
+    writes: bool
+    scope: int = WEAK
+    acquires: bool = False
+    releases: bool = False
+
+    @property
+    def wide(self) -> bool:
+        """True if blocks may communicate by it."""
+        return self.scope > BLOCK
+
+
+class Access(NamedTuple):
+    """One memory operation that one block ran. `token`: bit n is set if it is ordered after access n of its block.
+    `after`: the accesses of other blocks that it comes after. `where`: a view with a tile index, or byte offsets."""
+
+    site: int
+    device: int
+    block: int
+    local: int
+    token: int
+    mode: Mode
+    after: Clock
+    number: int
+    itemsize: int
+    view: TileView | None
+    where: tuple[int, ...] | Array
+
+    @property
+    def reads(self) -> bool:
+        return self.mode.reads
+
+    @property
+    def writes(self) -> bool:
+        return self.mode.writes
+
+    @property
+    def scope(self) -> int:
+        return self.mode.scope
+
+    def offsets(self) -> Array:
+        """The byte offset of each element that it touches."""
+        if self.view is None:
+            return np.asarray(self.where)
+        return view_offsets(self.view, tuple(self.where))
+
+
+def view_offsets(view: TileView, index: tuple[int, ...]) -> Array:
+    """The byte offset of each element of a tile that lies in its tensor."""
+    window = view.window(index)
+    offsets = np.full((), window.offset, np.int64)
+    for size, stride in zip(window.shape, window.strides, strict=True):
+        offsets = offsets[..., None] + np.arange(size) * stride
+    return offsets.reshape(-1) if math.prod(window.shape) else np.empty(0, np.int64)
+
+
+def spans(first: Access, second: Access) -> bool:
+    """True if both are atomic, with scopes that hold the blocks of both."""
+    return min(first.scope, second.scope) >= (DEVICE if first.device == second.device else SYS)
+
+
+@dataclass
+class Shared:
+    """What the blocks of a launch record together. `released`: for each allocation and byte offset, what the value
+    there publishes, by device and scope of the release."""
+
+    accesses: list[Access] = field(default_factory=list)
+    released: dict[int, dict[int, dict[tuple[int, int], Clock]]] = field(default_factory=dict)
+
+
+class AccessLog:
+    """The accesses of the block that runs. A token is an int whose bit n says "after access n of this block"."""
+
+    def __init__(self, shared: Shared | None = None, device: int = 0) -> None:
+        self.shared = Shared() if shared is None else shared
+        self.device = device
+        self.begin(-1)
+
+    @property
+    def accesses(self) -> list[Access]:
+        return self.shared.accesses
+
+    def begin(self, block: int) -> None:
+        self.block, self._local, self.bit = block, 0, 0
+        self._acquired: list[tuple[int, Clock]] = []  # the bit of an acquire, and what it has read
+        self._acquires = 0
+        self._clocks: dict[int, Clock] = {0: NOTHING}  # by the acquires that a token comes after
+
+    def view(self, site: int, token: int, mode: Mode, view: TileView, index: tuple[int, ...]) -> None:
+        self._append(site, token, mode, view.number, view.element.storage.itemsize, view, index)
+        if mode.acquires or mode.releases or (mode.writes and view.number in self.shared.released):
+            self._communicate(token, mode, view.number, view_offsets(view, index).tolist())
+
+    def cells(self, site: int, token: int, mode: Mode, number: int, itemsize: int, offsets: Array) -> None:
+        self._append(site, token, mode, number, itemsize, None, offsets)
+        if mode.acquires or mode.releases or (mode.writes and number in self.shared.released):
+            self._communicate(token, mode, number, offsets.tolist())
+
+    def _append(
+        self, site: int, token: int, mode: Mode, number: int, itemsize: int, view: TileView | None,
+        where: tuple[int, ...] | Array,
+    ) -> None:  # fmt: skip
+        local = self._local
+        self._local = local + 1
+        self.bit = 1 << local
+        after = self._clock(token) if self._acquires else NOTHING
+        self.shared.accesses.append(
+            Access(site, self.device, self.block, local, token, mode, after, number, itemsize, view, where)
+        )
+
+    def _clock(self, token: int) -> Clock:
+        """The accesses of other blocks that what has this token comes after."""
+        acquires = token & self._acquires
+        if acquires not in self._clocks:
+            self._clocks[acquires] = _union(clock for bit, clock in self._acquired if bit & acquires)
+        return self._clocks[acquires]
+
+    def _communicate(self, token: int, mode: Mode, number: int, offsets: list[int]) -> None:
+        published = self.shared.released.setdefault(number, {})
+        if mode.acquires:
+            found = [
+                clock
+                for offset in offsets
+                for (device, scope), clock in published.get(offset, {}).items()
+                if min(scope, mode.scope) >= (DEVICE if device == self.device else SYS)
+            ]
+            if found:
+                self._acquired.append((self.bit, _union(found)))
+                self._acquires |= self.bit
+        if not mode.writes:
+            return
+        mine = {**(own := self._clock(token | self.bit)), self.block: own.get(self.block, 0) | token | self.bit}
+        key = self.device, mode.scope
+        for offset in offsets:
+            before = published.get(offset, {}) if mode.reads and mode.wide else {}  # only an update passes it on
+            if mode.releases:
+                published[offset] = {**before, key: _union((before.get(key, NOTHING), mine))}
+            elif not before:
+                published.pop(offset, None)
+
+
+def _union(clocks: Iterable[Clock]) -> Clock:
+    total: dict[int, int] = {}
+    for clock in clocks:
+        for block, accesses in clock.items():
+            total[block] = total.get(block, 0) | accesses
+    return total
