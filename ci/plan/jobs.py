@@ -106,23 +106,33 @@ def _own(source: str) -> frozenset[tuple[str, str]]:
     return frozenset({*((spec.op, spec.dtype) for spec in specs), *(("", spec.dtype) for spec in specs)})
 
 
-def plan(matrix: Matrix, event: Event, reaches: Sequence[Reach] | None, base: str | None = None) -> JobPlan:
+def plan(
+    matrix: Matrix,
+    event: Event,
+    reaches: Sequence[Reach] | None,
+    base: str | None = None,
+    only: Sequence[str] = (),
+) -> JobPlan:
     """The jobs of an event. `reaches`: what the changed files reach; None runs everything, as does an event whose
-    table says so."""
+    table says so. `only`: of all that these ops, for a run by hand. Raises UsageError for one that there is not."""
+    if unknown := [op for op in only if op not in {*SUITES, *(case.op for case in CASES)}]:
+        raise UsageError(f"no op {', '.join(unknown)}", hint="tilestack matrix list shows them")
     full = reaches is None or not event.changed_only
     stages = frozenset(STAGES) if full else union(reaches or ())
     groups = _groups(event, None if full else reaches or ())
+    if only:
+        groups = [replace(group, ops=[op for op in group.ops if op in only]) for group in groups]
     everywhere = full or any(r.target == EVERY and r.stages for r in reaches or ())
-    only = {r.target for r in reaches or () if r.stages}
-    reached = [t for t in event.targets if everywhere or t in only]
+    alone = {r.target for r in reaches or () if r.stages}
+    reached = [t for t in event.targets if everywhere or t in alone]
     gpu, cells = _gpu(matrix, event, [r for r in event.runners if r.target in reached], stages, groups)
     wanted = reached if "compile" in stages else [t for t in reached if any(j.more["target"] == t for j in gpu)]
     entries = [spec for source in event.sources for spec in entries_of(source)]
     made = JobPlan(
         event.name, base, list(reaches or ()), full,
-        [_compile(matrix, event, target, entries) for target in wanted],
+        [_compile(matrix, event, target, entries, only) for target in wanted],
         _interpret(matrix, event, groups) if stages & {"interpret", "conformance", "model"} else [],
-        gpu, _tools(matrix) if event.tools else [], cells,
+        gpu, _tools(matrix) if event.tools and not only else [], cells,
     )  # fmt: skip
     for kind, jobs in made.kinds.items():
         if len(jobs) > matrix.limits.jobs:
@@ -215,7 +225,8 @@ def _gpu(
             local += ["python3 -m ci.gate run --bundle build/bundle --base build/before"] * gate
             what = {
                 "runner": runner.name, "gpu": runner.gpu, "target": runner.target, "image": runner.image,
-                "artifact": bundle, "options": options, "check": bool(part), "gate": gate, "cells": len(names),
+                "artifact": bundle, "number": number, "options": options, "check": bool(part), "gate": gate,
+                "cells": len(names),
             }  # fmt: skip
             title = f"{runner.name} {number + 1}/{max(len(parts), 1)}"
             required = gate or any(event.required.search(name) for name in names)
@@ -223,10 +234,10 @@ def _gpu(
     return made, cells
 
 
-def _compile(matrix: Matrix, event: Event, target: str, every: Sequence[EntrySpec]) -> Job:
-    entries = [spec for spec in every if spec.runs_on(target)]
+def _compile(matrix: Matrix, event: Event, target: str, every: Sequence[EntrySpec], only: Sequence[str]) -> Job:
+    entries = [spec for spec in every if spec.runs_on(target) and (not set(only) - set(SUITES) or spec.op in only)]
     minutes = (matrix.seconds.hosted_start + matrix.seconds.cubin * len(entries)) / 60
-    options = f"--target {target}"
+    options = " ".join([f"--target {target}", *(f"--op {op}" for op in only)])
     what = {"target": target, "artifact": f"bundle-{target}", "options": options}
     local = f"nox -s bundles -- {options}"
     required = any(event.required.search(f"{s.cell}-{target}") for s in entries)
@@ -244,7 +255,9 @@ def _interpret(matrix: Matrix, event: Event, groups: Sequence[Cells]) -> list[Jo
         required = any(event.required.search(cell_name(*name, CPU)) for name in part.names)
         name = f"interpret {number + 1}/{len(parts)}"
         local = f"nox -s gpu_tests -- {options}"
-        made.append(Job(name, matrix.hosted.labels, seconds / 60, required, local, {"options": options}))
+        made.append(
+            Job(name, matrix.hosted.labels, seconds / 60, required, local, {"number": number, "options": options})
+        )
     return made
 
 

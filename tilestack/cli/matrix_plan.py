@@ -27,6 +27,7 @@ def add_plan(actions: Any) -> None:
     changed = made.add_mutually_exclusive_group()
     changed.add_argument("--changed", nargs="+", metavar="PATH", help="the files that changed, as git names them")
     changed.add_argument("--base", metavar="COMMIT", help="what differs from where this branch and COMMIT parted")
+    made.add_argument("--op", action="append", default=[], help="only this op, for a run by hand; repeat")
     made.add_argument("--github-output", type=Path, metavar="FILE", help="append a matrix of each kind of job")
     made.add_argument("--summary", type=Path, metavar="FILE", help="append the plan as Markdown")
     add_json(made)
@@ -46,7 +47,7 @@ def plan(args: argparse.Namespace) -> int:
     paths = changed_since(args.base) if args.base else args.changed
     graph = Graph(matrix)
     reaches = None if paths is None else [graph.reach(path) for path in paths]
-    made = make(matrix, matrix.events[args.event], reaches, args.base)
+    made = make(matrix, matrix.events[args.event], reaches, args.base, args.op)
     for path, lines in ((args.github_output, show.github_outputs), (args.summary, show.markdown)):
         if path is not None:
             before = path.read_bytes() if path.exists() else b""

@@ -1,8 +1,9 @@
 """Choose versions anew: write the three locks, toolchain/pinned/pins.toml and what is generated from it.
 
 `python -m toolchain.setup.update [uv pip compile options]`. Without options versions stay unless pyproject.toml asks
-for others; `--upgrade` takes the newest of all, `--upgrade-package NAME` of one. The native stacks stay as they are:
-`python -m toolchain.setup.update stack NAME ...` moves one (see native.py).
+for others; `--upgrade` takes the newest of all, `--upgrade-package NAME` of one. The native stacks and the workflows'
+actions stay as they are: `python -m toolchain.setup.update stack NAME ...` moves a stack (see native.py), `... actions`
+takes the newest actions (see actions.py).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..knobs import ROOT, cache_dir
 from ..native import recipes
 from ..pinned.pins import PINS, file_sha256
 from ..pinned.stacks import stacks
-from . import native
+from . import actions, native
 from .uv import LINE, uv
 
 MACHINES = ("aarch64", "x86_64")
@@ -146,6 +147,10 @@ def _main() -> None:
         native.move_stack(sys.argv[2:])
         recipes.lock(cache_dir() / "native/lock")
         print(f"wrote {PINS} and the recipes' conandata.yml; next: nox -s build_toolchain -- --native")
+        return
+    if sys.argv[1:2] == ["actions"]:
+        print(*actions.update(sys.argv[2:]), sep="\n")
+        print(f"wrote {actions.TABLE} and the workflows; next: nox -s lint, nox -s workflows")
         return
     update(sys.argv[1:])
     print("wrote the locks, toolchain/pinned/pins.toml and the recipes' conandata.yml; next: nox -s tests")

@@ -53,6 +53,19 @@ def test_a_change_does_not_narrow_what_runs_at_night(matrix: Matrix, graph: Grap
     assert plan(matrix, event, [graph.reach("docs/ci.md")]).kinds == plan(matrix, event, None).kinds
 
 
+def test_a_run_by_hand_takes_some_ops_alone(matrix: Matrix, graph: Graph) -> None:
+    event = matrix.events["pull_request"]
+    made = plan(matrix, event, [graph.reach("entries/sm_90.toml")], only=["gelu"])
+    (compiled,), (checked,), (gpu,) = made.compile, made.interpret, made.gpu
+    assert compiled.local == "nox -s bundles -- --target sm_90 --op gelu"
+    assert checked.more["options"] == "--executor cpu --op gelu"
+    assert gpu.more["options"] == "--op gelu" and made.tools == []
+    everything = plan(matrix, matrix.events["nightly"], None, only=["gelu"])
+    assert {job.more["options"] for job in everything.gpu} == {"--op gelu"} and not everything.tools
+    with pytest.raises(UsageError, match="no op gulu"):
+        plan(matrix, event, None, only=["gulu"])
+
+
 def test_every_gpu_job_has_its_bundle(matrix: Matrix) -> None:
     made = plan(matrix, matrix.events["nightly"], None)
     assert {job.more["artifact"] for job in made.gpu} <= {job.more["artifact"] for job in made.compile}
