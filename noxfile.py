@@ -148,3 +148,9 @@ def support(session: nox.Session) -> None:
 def support_page(session: nox.Session) -> None:
     """Make docs/support.md anew, or with --check show how it differs: `nox -s support_page -- build/support/*.json`."""
     session.run(PYTHON, "-m", "ci.support", "page", *session.posargs)
+
+
+@nox.session(requires=["build_toolchain"])
+def workflows(session: nox.Session) -> None:
+    """Run a workflow on this machine, as GitHub would: `nox -s workflows -- ci --event pull_request --job docs`."""
+    session.run(PYTHON, "-m", "ci.workflows", *session.posargs)

@@ -1,0 +1,146 @@
+"""Our workflows, run as GitHub runs them, on a clone narrowed to one op.
+
+What stands in for GitHub: actions/ beside this file; for the GPU the interpreter, with made-up times; for `gh` a script
+that keeps what it is given.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from benchmarks.report.result import BenchmarkRow, Results
+from ci.workflows.__main__ import main
+from ci.workflows.repository import git
+from toolchain.knobs import ROOT
+
+WHY = "{}; tests/unit/ci/test_workflows.py checks every command line"
+CHANGE = "kernels_mlir/gelu.mlir"
+FEW_TESTS = "-p no:lint-beside-tests-runner -k test_a_name_is_a_cell_and_back"
+TARGET = ("--matrix", "target:sm_90")
+STATE = {"sm_clock_mhz": "1980", "temperature_c": "50", "throttle": "none"}
+GPU = """\
+#!{python}
+import os, sys
+words = [{{"cuda": "cpu"}}.get(word, word) for word in sys.argv[1:]]
+if words[:3] == ["-m", "ci.gate", "run"]:
+    words = ["-m", "ci.gate", "judge", "{times}", *words[words.index("--output"):]]
+os.execv(sys.executable, [sys.executable, *words])
+"""
+GH = """\
+#!/bin/sh
+echo "$@" >>"{log}"
+while [ $# -gt 0 ]; do if [ "$1" = --body-file ]; then cat "$2" >>"{log}"; fi; shift; done
+"""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A clone whose workflows are narrowed to gelu, with a change of gelu's kernel as its last commit."""
+
+    clone: Path
+    folder: Path
+
+    def run(self, workflow: str, *options: str) -> int:
+        where = ["--repository", str(self.clone), "--output", str(self.folder / "out"), "--path", str(self.folder)]
+        return main([workflow, *where, *options])
+
+    def left(self, workflow: str, path: str) -> Path:
+        return self.folder / "out" / workflow / path
+
+    def logs(self, workflow: str) -> dict[str, str]:
+        return {path.stem[3:]: path.read_text() for path in sorted(self.left(workflow, "logs").glob("*.log"))}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    clone = tmp_path / "clone"
+    git(ROOT, "clone", "--quiet", "--shared", str(ROOT), str(clone))
+    for name in ("ci", "gpu", "release"):
+        path = clone / f".github/workflows/{name}.yml"
+        text = re.sub(r"\n      ops: .*", "", path.read_text())
+        path.write_text(re.sub(r"(\n      event: .*)", r"\1\n      ops: gelu", text))
+    git(clone, "commit", "--quiet", "--all", "--message", "Narrow the workflows to one op")
+    _change(clone, "// A change.\n")
+    times = tmp_path / "times.json"
+    _no_change().save(times)
+    scripts = {"gpu-python": GPU.format(python=sys.executable, times=times), "gh": GH.format(log=tmp_path / "gh.log")}
+    for name, text in scripts.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    return Site(clone, tmp_path)
+
+
+def _change(clone: Path, first: str) -> None:
+    (clone / CHANGE).write_text(first + (clone / CHANGE).read_text())
+    git(clone, "commit", "--quiet", "--all", "--message", "Change a kernel")
+
+
+def _no_change() -> Results:
+    """What a benchmark of two bundles that are equally fast writes."""
+    rounds = [100.0 + i % 5 for i in range(30)]
+    row = BenchmarkRow(
+        "ops", "gelu M=8192 N=3072 bf16", "mlir", "bf16", "", {}, "ok", "", peer="base mlir", peer_kind="against",
+        ours_ms=0.1, gpu_before=STATE, gpu_after=STATE, ours_rounds_us=rounds, peer_rounds_us=rounds,
+    )  # fmt: skip
+    against = {"base": {"bundle": "o", "commit": "o"}}
+    return Results({"gpu": "the interpreter", "bundle": "n", "bundle_commit": "n", "against": against}, {}, [row])
+
+
+def results(said: str) -> dict[str, str]:
+    """The jobs of the last table, by the last part of their names."""
+    rows = re.findall(r"^(\w+) +[\d.]+ s  (?:.*/)?([^/\n]+(?: 1/1)?)$", said, re.MULTILINE)
+    return {name: result for result, name in rows}
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.long(WHY.format("a minute"))
+def test_a_pull_request_plans_compiles_interprets_and_reports(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert site.run("ci", "--event", "pull_request", "--job", "matrix", *TARGET) == 0
+    said = capsys.readouterr().out
+    assert "ops: gelu" not in said and said.count(": success, ") >= 9
+    assert set(json.loads(site.left("ci", "artifacts/report-0-interpreted/results.json").read_text()))
+    assert {path.name for path in site.left("ci", "artifacts/bundle-sm_90").iterdir()} == {"bundle", "before", "cache"}
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.long(WHY.format("a minute"))
+def test_an_approved_commit_runs_on_a_gpu_and_is_commented_on(site: Site) -> None:
+    python = f"GPU_PYTHON={site.folder / 'gpu-python'}"
+    ref = ("--event", "push", "--ref", "refs/heads/pull-request/7")
+    assert site.run("gpu", *ref, *TARGET, "--var", python) == 0
+    comment = (site.folder / "gh.log").read_text()
+    assert comment.startswith("pr comment 7 --repo example/repository --body-file comment.md\n")
+    assert "gelu M=8192" in comment or "neutral" in comment
+    assert "actions/runs/" in comment
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.long(WHY.format("two minutes"))
+def test_a_tag_makes_a_release_up_to_publishing(site: Site) -> None:
+    options = [*TARGET, "--matrix", "target:sm_120", "--matrix", "runner:h200"]
+    options += ["--var", f"GPU_PYTHON={site.folder / 'gpu-python'}", "--env", f"PYTEST_ADDOPTS={FEW_TESTS}"]
+    assert site.run("release", "--event", "push", "--ref", "refs/tags/v0.0.1", *options) == 0
+    attested = site.left("release", "attested.txt").read_text()
+    assert "bundle-sm_90" in attested and ".whl" in attested
+    assert "release create v0.0.1" in (site.folder / "gh.log").read_text()
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.long(WHY.format("a minute"))
+def test_a_job_that_fails_ends_with_a_command_that_fails_the_same_way(site: Site) -> None:
+    path = site.clone / CHANGE
+    path.write_text(path.read_text().replace("f32: 0.0356", "f32: 0.0456"))
+    assert site.run("ci", "--event", "pull_request", "--job", "matrix", "--matrix", "target:none") == 1
+    (log,) = [text for name, text in site.logs("ci").items() if name.startswith("interpret")]
+    command = log.rstrip().splitlines()[-1]
+    print(command)
+    done = subprocess.run(shlex.split(command), cwd=site.clone, capture_output=True, text=True, check=False)
+    assert done.returncode == 9, done
