@@ -21,7 +21,7 @@ def line(job: Job, step: Step | None) -> str:
 
 def file_name(job: Job) -> str:
     """A job's name as a file's."""
-    return re.sub(r"[^\w.-]+", "-", job.name.rpartition("/")[2] if "/" in job.name else job.name).strip("-")
+    return re.sub(r"[^\w.-]+", "-", job.name).strip("-")
 
 
 def write(run: Run, output: Path) -> None:

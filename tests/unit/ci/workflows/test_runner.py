@@ -49,7 +49,7 @@ def test_the_table_names_the_step_and_ends_with_the_job_s_last_lines(tmp_path: P
     assert shown[1] == "failure       1.5 s  ci/Run it, at the step: Test"
     assert shown[3:5] == ["  one", "  it is wrong"] and "act: Error: Job failed" in shown
     show.write(run, tmp_path)
-    assert (tmp_path / "logs/00-Run-it.log").read_text() == "one\nit is wrong\n"
+    assert (tmp_path / "logs/00-ci-Run-it.log").read_text() == "one\nit is wrong\n"
 
 
 def test_an_act_that_starts_no_job_is_an_error_with_what_it_said(tmp_path: Path) -> None:
