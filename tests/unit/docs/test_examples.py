@@ -15,7 +15,7 @@ CATEGORIES = [
     "comparison", "atomic", "utility",
 ]  # fmt: skip
 # What is written as ct.NAME and is no operation.
-LANGUAGE = {"ByTarget", "Constant", "PaddingMode", "float32", "int32", "kernel"}
+LANGUAGE = {"ByTarget", "Constant", "MemoryOrder", "PaddingMode", "float32", "int32", "kernel"}
 
 
 def operations(example: Path) -> set[str]:
