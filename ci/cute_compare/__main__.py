@@ -19,7 +19,6 @@ from .verdict import DIFFERENT
 
 CUDA = Path("/usr/local/cuda/include")
 SET_UP = "g++, a checkout of CUTLASS and CUDA's headers: docs/cute.md"
-GROUP = 900  # cases that g++ gets at once
 
 
 def main() -> int:
@@ -37,7 +36,7 @@ def main() -> int:
     different: list[Finding] = []
     began = told = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        for cases in groups(draw, GROUP):
+        for cases in groups(draw):
             for finding in compare(cases, compiler, Path(folder)):
                 verdicts[finding.case.operation, finding.said] += 1
                 kinds.update(finding.case.kinds or ["none of these"])
