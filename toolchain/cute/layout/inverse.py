@@ -31,8 +31,8 @@ def right_inverse(layout: Layout) -> Layout:
 def left_inverse(layout: Layout) -> Layout:
     """A layout L with L(layout(i)) = i, for a layout that maps no two indices alike: that is not checked.
 
-    Raises LayoutError for numbers that are not known, for a layout of offsets and coordinates at once, and if a stride
-    does not divide the next.
+    Raises LayoutError for numbers that are not known, for negative strides, for a layout of offsets and coordinates at
+    once, and if a stride does not divide the next.
     """
     if not all(is_static(*pair) for pair in leaves(layout)):
         raise LayoutError(f"{layout}: only a layout of known numbers has a left inverse")
@@ -52,6 +52,8 @@ def _right(modes: list[Mode]) -> Layout:
 def _left(layout: Layout, modes: list[Mode]) -> Layout:
     if not modes:
         return Layout(1, 0)
+    if modes[0][1] < 0:
+        raise LayoutError(f"{layout} has no left inverse: a mode steps down, by {modes[0][1]}")
     made: list[tuple[Any, Any]] = [(modes[0][1], 0)] if modes[0][1] != 1 else []
     for (extent, stride, step), after in zip(modes, [*modes[1:], None], strict=True):
         if after is not None and after[1] % stride:

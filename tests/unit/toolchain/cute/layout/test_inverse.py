@@ -139,6 +139,8 @@ def test_a_size_that_is_not_known_needs_strides_that_are(layout: str) -> None:
     [
         ("(8,4,2):(13,2,1)", "stride 2 does not divide stride 13"),
         ("(2,2):(2@0,3@0)", "stride 2 does not divide stride 3"),
+        ("4:-1", "a mode steps down, by -1"),
+        ("(2,4):(-8,1)", "a mode steps down, by -8"),
         ("(2,3):(1,1@0)", "adds a number and a coordinate"),
         ("(2,3):(1@0,1@1@0)", "adds a number and a coordinate"),
     ],
