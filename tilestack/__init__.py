@@ -81,3 +81,17 @@ if not TYPE_CHECKING:  # a type checker then takes a name that does not exist fo
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _interpret() -> None:
+    """Makes this process's cuTile launches run on the interpreter, if TILESTACK_INTERPRET says so."""
+    from toolchain import knobs
+
+    if (chosen := knobs.interpret()) is not None:
+        from toolchain import emulation
+        from toolchain.emulation.settings import parse
+
+        emulation.start(parse(chosen))
+
+
+_interpret()

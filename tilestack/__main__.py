@@ -33,6 +33,7 @@ try:
         provenance,
         report,
         reproduce,
+        run,
         sbom,
         stack,
         tune,
@@ -51,6 +52,7 @@ commands that a newcomer may want first:
   tilestack generate "Once"                            write text with the GPT that comes with this repository
   tilestack compile --target sm_90                     compile the kernel sources to build/bundle
   tilestack matrix run --bundle build/bundle           check every kernel of a bundle, on a GPU or on the CPU
+  tilestack run script.py                              run a cuTile program without a GPU
   tilestack verify kernels_mlir/layernorm.mlir         check a kernel file
 
 where a file is read or written, - is standard input or standard output
@@ -65,7 +67,7 @@ exit codes:
 
 COMMANDS = (
     compile, tune, assemble, disassemble, verify, interpret, fmt, inspect, diff, bisect, cute_opt, cute_run,
-    draw_layout, export_cpp, pack, unpack, verify_bundle, generate, matrix, doctor, report, reproduce, cache, sbom,
+    draw_layout, export_cpp, pack, unpack, verify_bundle, run, generate, matrix, doctor, report, reproduce, cache, sbom,
     provenance, licences, stack, completion,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"

@@ -118,9 +118,12 @@ class OutOfMemory(DeviceError):
 
 
 class SanitizerError(TilestackError):
-    """The interpreter trapped undefined behaviour in a kernel: out-of-bounds, a race, a broken assumption."""
+    """The interpreter trapped undefined behaviour in a kernel: out-of-bounds, a race, a broken assumption.
+
+    `place`: file, line and column of the operation's source, if they are known."""
 
     exit_code = 8
+    place: tuple[str, int, int] | None = None
 
 
 class ConformanceError(TilestackError):

@@ -47,6 +47,13 @@ JOBS = Knob(
     "the number of usable CPU cores",
 )
 
+INTERPRET = Knob(
+    "TILESTACK_INTERPRET",
+    "1, to run every cuTile launch of a process that imports tilestack on the CPU interpreter; or settings for it, "
+    "any of target=sm_90,sanitize=off,padding=strict",
+    "launches run on a GPU",
+)
+
 ENGINE = Knob(
     "TILESTACK_ENGINE", "address of the container engine, unix:///path", "DOCKER_HOST, or the first usual socket"
 )
@@ -118,6 +125,19 @@ def jobs() -> int:
     if not chosen.isdecimal() or len(chosen) > MOST_DIGITS or int(chosen) == 0:
         raise UsageError(f"{JOBS.name}={chosen[:20]!r} is not an integer from 1 to 9999", hint=f"unset {JOBS.name}")
     return int(chosen)
+
+
+def interpret() -> str | None:
+    """How launches run on the interpreter, if they do."""
+    return os.environ.get(INTERPRET.name) or None
+
+
+def interpret_children(settings: str, folder: Path) -> None:
+    """Lets the Python processes that this one starts run launches on the interpreter too. `folder`: one with a
+    sitecustomize.py that sees to it."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *([before] if before else [])])
+    os.environ[INTERPRET.name] = settings
 
 
 def chosen_tmpdir() -> Path | None:

@@ -34,6 +34,11 @@ def add(commands: Any) -> None:
     )
     interpret.add_argument("--seed", type=seed, default=0, help="of random values (default 0)")
     interpret.add_argument("--no-sanitize", action="store_true", help="do not trap undefined behaviour: faster")
+    interpret.add_argument(
+        "--padding", choices=("strict", "zero"), default="strict",
+        help="what a load without a padding value reads outside its array: what must not be used (default), or 0 with "
+        "a warning, as on a GPU",
+    )  # fmt: skip
     add_json(interpret)
 
 

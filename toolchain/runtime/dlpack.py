@@ -87,14 +87,31 @@ def give(
     address: int, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], device: tuple[int, int], owner: object
 ) -> object:
     """A DLPack capsule; `owner` is kept until the reader releases it."""
+    return give_as(address, _CODES[dtype], shape, strides, device, owner)
+
+
+def give_as(
+    address: int,
+    kind: tuple[int, int],
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    device: tuple[int, int],
+    owner: object,
+) -> object:
+    """The same for elements of any `kind`: DLPack's type code and bits."""
     sizes = (ctypes.c_int64 * len(shape))(*shape)
     steps = (ctypes.c_int64 * len(strides))(*strides)
-    code, bits = _CODES[dtype]
+    code, bits = kind
     tensor = _Tensor(address, *device, len(shape), code, bits, 1, sizes, steps, 0)
     managed = _Managed(tensor, None, _delete)
     place = ctypes.addressof(managed)
     _given[place] = (managed, sizes, steps, owner)
     return _new(place, _NAME, ctypes.cast(_destroy_capsule, ctypes.c_void_p))
+
+
+def tensor_in(capsule: object) -> Any:
+    """The structure in an unversioned capsule that nobody has taken: dlpack.h's DLTensor, which can be changed."""
+    return ctypes.cast(_pointer(capsule, _NAME), ctypes.POINTER(_Managed)).contents.tensor
 
 
 def take(

@@ -37,7 +37,7 @@ def test_every_command_is_documented() -> None:
     assert {words[0] for words in helps} == {
         "compile", "tune", "assemble", "disassemble", "verify", "fmt", "interpret",
         "inspect", "pack", "unpack", "verify-bundle", "generate", "matrix", "report", "doctor",
-        "reproduce", "diff", "bisect", "sbom", "provenance", "licences", "stack", "cache",
+        "reproduce", "diff", "bisect", "run", "sbom", "provenance", "licences", "stack", "cache",
         "cute-opt",
         "cute-run",
         "draw-layout",

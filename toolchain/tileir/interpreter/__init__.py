@@ -22,12 +22,13 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from .memory import Allocation, Pointer
-from .prepared import Argument, Launch, Prepared, launch_together, prepare
+from .memory import AddressSpace, Allocation, Placed, Pointer
+from .prepared import Argument, Launch, Padding, PaddingWarning, Prepared, launch_together, prepare
 from .runtime import Grid
 
 __all__ = [
-    "Allocation", "Argument", "Grid", "Launch", "Pointer", "Prepared", "launch_together", "prepare", "run",
+    "AddressSpace", "Allocation", "Argument", "Grid", "Launch", "Padding", "PaddingWarning", "Placed", "Pointer",
+    "Prepared", "launch_together", "prepare", "run",
 ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from . import scattered, unspecified, views
 from .codegen import Emitter, lowering, tokens_unused
 from .control import check_assumption, deferred_assumptions
-from .elements import Element
+from .elements import POINTER, Element
 from .fields import ViewType, booleans, element_of_pointer, enum, integer, tensor_type, text, tile_of, view_type
 from .integers import wrap
 from .log import BLOCK, DEVICE, SYS, Mode
@@ -203,12 +203,14 @@ def _load_view(emitter: Emitter, op: Any) -> None:
         emitter.line(f"{place}, {mask}, _ = {emitter.bind(gather_cells(kind), 'resolve')}({view}{index})")
         cells = _cells(emitter, op, mode, place, mask, kind.element, kind.tile)
         element = emitter.bind(kind.element, kind.element.name)
-        emitter.let(tile, f"{emitter.bind(scattered.load)}({cells}, {view}.fill, {element})")
+        fill = "0" if kind.padding is None and emitter.zero else f"{view}.fill"
+        emitter.let(tile, f"{emitter.bind(scattered.load)}({cells}, {fill}, {element})")
         masked = f"None if {cells}.mask is None else ~{cells}.mask" if kind.padding is None else "None"
         _let_cells_poison(emitter, tile, cells, masked)
     else:
         _note_view(emitter, op, mode, view, index)
-        emitter.let(tile, f"{emitter.bind(views.load, 'load')}({view}{index})")
+        load = views.load_zeros if kind.padding is None and emitter.zero else views.load
+        emitter.let(tile, f"{emitter.bind(load)}({view}{index})")
         mask = unspecified.view_mask if emitter.shadows else views.poison
         emitter.let_poison(tile, f"{emitter.bind(mask)}({view}{index})")
     _finish(emitter, op, token)
@@ -229,7 +231,7 @@ def _store_view(emitter: Emitter, op: Any) -> None:
         if poison is not None:
             highest = emitter.bind(views.highest_inside)
             emitter.line(f"if {poison} is not None and {highest}({view}, {poison}{index}) == {MIXED}:")
-            emitter.trap_line(_STORED)
+            emitter.undetermined(_STORED)
         _note_view(emitter, op, mode, view, index)
         emitter.line(f"{emitter.bind(views.store, 'store')}({view}, {tile}{index})")
         _wrote(emitter)
@@ -255,11 +257,14 @@ def _store_cells(
 ) -> None:
     cells = _cells(emitter, op, mode, addresses, mask, element, shape)
     kind, name = emitter.bind(element, element.name), emitter.ref(value)
+    if element is POINTER:
+        name = emitter.fresh()
+        emitter.line(f"{name} = space.to_program({emitter.ref(value)})")
     if emitter.sanitize:
         poison = emitter.poison(value)
         if poison is not None:
             emitter.line(f"if {poison} is not None and ({cells}.spread({poison}) == {MIXED}).any():")
-            emitter.trap_line(_STORED)
+            emitter.undetermined(_STORED)
         if emitter.shadows:
             emitter.line(f"{emitter.bind(unspecified.mark_cells)}({cells}, {poison})")
         emitter.line(f"if {emitter.bind(scattered.contested)}({cells}, {name}, {kind}):")
@@ -291,8 +296,9 @@ def _load_pointers(emitter: Emitter, op: Any) -> None:
         emitter, op, mode, emitter.ref(op.source), emitter.optional(op.mask), tile.element, tile.shape
     )  # fmt: skip
     element = emitter.bind(tile.element, tile.element.name)
-    padding = emitter.optional(op.paddingValue)
-    emitter.let(op.results[0], f"{emitter.bind(scattered.load)}({cells}, {padding}, {element})")
+    padding = "0" if op.paddingValue is None and emitter.zero else emitter.optional(op.paddingValue)
+    loaded = f"{emitter.bind(scattered.load)}({cells}, {padding}, {element})"
+    emitter.let(op.results[0], f"space.from_program({loaded})" if tile.element is POINTER else loaded)
     masked = _masked_off(emitter, cells, op.paddingValue)
     if op.paddingValue is None:
         masked = f"None if {cells}.mask is None else ~{cells}.mask"

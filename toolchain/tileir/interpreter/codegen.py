@@ -80,6 +80,7 @@ class Emitter:
     tainted: frozenset[SSAValue]
     shadows: bool  # memory may hold unspecified elements, which this entry has stored
     interleaved: bool = False  # blocks take turns
+    zero: bool = False  # what is read outside a tensor without a padding value is 0; its use is noted, no trap
     waits: Mapping[Operation, Operation] = field(default_factory=dict[Operation, Operation])
     globals: dict[str, Any] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
@@ -199,9 +200,16 @@ class Emitter:
     def forbid(self, condition: str, use: str) -> None:
         """Emits a trap for an unspecified value."""
         self.line(f"if {condition}:")
-        self.trap_line(
+        self.undetermined(
             f"{use} is an unspecified value: it depends on an element read outside its tensor, without padding"
         )
+
+    def undetermined(self, message: str) -> None:
+        """What an unspecified value does where it must not be used: a trap, or with zero padding a note."""
+        if self.zero:
+            self.line(f"    rt.padded.add({self.bind(self._current, 'op')})")
+        else:
+            self.trap_line(message)
 
     def trap_line(self, message: str) -> None:
         self.line(f"    raise {self.bind(Trap)}({message!r})")
@@ -268,14 +276,14 @@ def where(op: Operation) -> str:
 
 def compile_entry(
     symbol: str, body: Block, sanitize: bool, waits: Mapping[Operation, Operation] | None,
-    runtime_globals: dict[str, Any],
+    runtime_globals: dict[str, Any], *, zero: bool = False,
 ) -> Kernel:  # fmt: skip
     """The Python function of an entry that has passed `check_supported`. `waits` (see waits.py): None for a function
-    that runs block after block, else it is interleaved."""
+    that runs block after block, else it is interleaved. `zero`: padding that nobody set is 0."""
     tainted = taint.tainted(body) if sanitize else frozenset[SSAValue]()
     shadows = any(taint.stores_any(op, tainted) for op in body.walk())
     interleaved = waits is not None
-    emitter = Emitter(symbol, sanitize, tainted, shadows, interleaved, waits or {}, dict(runtime_globals))
+    emitter = Emitter(symbol, sanitize, tainted, shadows, interleaved, zero, waits or {}, dict(runtime_globals))
     invariant = _invariant(body)
     with emitter.indent("def kernel(rt, args, blocks):"):
         names = [emitter.name(argument) for argument in body.args]

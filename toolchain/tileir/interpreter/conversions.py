@@ -205,6 +205,16 @@ def _pack(emitter: Emitter, op: Any) -> None:
     _emit(emitter, op, repack)
 
 
-@lowering("int_to_ptr", "ptr_to_int", "ptr_to_ptr")
+@lowering("ptr_to_ptr")
 def _pointer_cast(emitter: Emitter, op: Any) -> None:
     _emit(emitter, op, None)
+
+
+@lowering("int_to_ptr")
+def _int_to_pointer(emitter: Emitter, op: Any) -> None:
+    emitter.let(op.results[0], f"space.from_program({emitter.ref(op.operands[0])})")
+
+
+@lowering("ptr_to_int")
+def _pointer_to_int(emitter: Emitter, op: Any) -> None:
+    emitter.let(op.results[0], f"space.to_program({emitter.ref(op.operands[0])})")

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
+from toolchain.errors import SanitizerError
+
+from .. import location
 from .codegen import Kernel, where
 from .fields import short_name
 from .interleaving import BlockRuntime, Snapshot, Stuck
@@ -33,6 +36,14 @@ def failed_op(kernel: Kernel, trap: BaseException) -> Operation | None:
 
 def describe(op: Operation | None) -> str:
     return "launch" if op is None else f"{short_name(op)} at {where(op)}"
+
+
+def located(message: str, op: Operation | None) -> SanitizerError:
+    """An error that knows the place of its operation."""
+    error = SanitizerError(message)
+    place = None if op is None else location.get(op)
+    error.place = None if place is None else (place.file, place.line, place.column)
+    return error
 
 
 class Findings:

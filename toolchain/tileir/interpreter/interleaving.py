@@ -51,11 +51,16 @@ class Failed(Exception):
         self.block, self.trap = block, trap
 
 
+def space_of(grids: Sequence[Running]) -> AddressSpace:
+    """A space with the memory whose addresses the program knows."""
+    return AddressSpace([each for running in grids for each in running.placed])
+
+
 class World:
     """What the blocks of a launch share. `version` counts the changes of memory."""
 
-    def __init__(self) -> None:
-        self.space = AddressSpace()
+    def __init__(self, grids: Sequence[Running]) -> None:
+        self.space = space_of(grids)
         self.shared = Shared()
         self.version = 0
         self.changes: set[int] = set()  # the accesses, by their place in the log, that changed memory
@@ -66,7 +71,7 @@ class BlockRuntime(Runtime):
 
     def __init__(self, world: World, running: Running, device: int, values: tuple[Any, ...], index: Grid) -> None:
         log = AccessLog(world.shared, device)
-        super().__init__(running.grid, running.globals, world.space, log, running.first)
+        super().__init__(running.grid, running.globals, world.space, log, running.first, padded=running.padded)
         self.world, self.device, self.running = world, device, running
         self.index = index
         self.loop: int | None = None
@@ -195,8 +200,9 @@ def quietly(silent: bool) -> Any:
 
 def snapshot(grids: Sequence[Running]) -> Snapshot:
     """The memory that these grids can reach, before they run."""
-    space = AddressSpace()
+    space = space_of(grids)
     for running in grids:
         running.bind(space)
-    reached = [*space.allocations, *(one for running in grids for one in running.globals.values())]
+    known = [each.memory for running in grids for each in running.placed]
+    reached = [*space.allocations, *known, *(one for running in grids for one in running.globals.values())]
     return Snapshot.of(list({id(one): one for one in reached}.values()))

@@ -1,14 +1,20 @@
 """The interpreter's memory: allocations, pointers into them, and one address space per launch.
 
-In a launch, allocation number n starts at address (n << 40) + 256. Allocations are so far apart that no wrong offset
-reaches from one into the next. Every base is aligned to exactly 256 bytes, the alignment that cudaMalloc promises.
+In a launch, allocation number n starts at address ((n + 65536) << 40) + 256. Allocations are so far apart that no
+wrong offset reaches from one into the next. Every base is aligned to exactly 256 bytes, which cudaMalloc promises.
+
+A program may know its memory by addresses of its own, and put them into memory: a list of arrays is an array of
+pointers. So a space can be told where allocations lie for the program. A pointer that a kernel reads from memory, or
+makes of an integer, is translated when it is read, and back when it is written; the program's addresses are all lower
+than ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import bisect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +24,7 @@ from .elements import Array
 
 _SPAN_BITS = 40
 _BASE = 256
+_FIRST = 1 << 16  # allocation 0 starts beyond any address of a program on x86-64 or aarch64
 
 
 class Trap(Exception):
@@ -51,13 +58,58 @@ class Pointer:
     offset_bytes: int = 0
 
 
-class AddressSpace:
-    """The allocations that one launch can reach, by address."""
+class Placed(NamedTuple):
+    """Memory, and the address that the program knows it by."""
 
-    def __init__(self) -> None:
+    address: int
+    memory: Allocation
+
+
+class AddressSpace:
+    """The allocations that one launch can reach, by address. `placed`: those whose addresses the program knows."""
+
+    def __init__(self, placed: Sequence[Placed] = ()) -> None:
         self._allocations: list[Allocation] = []
         self._numbers: dict[int, int] = {}
         self.unspecified: dict[int, Array] = {}  # by allocation (see unspecified.py)
+        self._placed = sorted(placed, key=lambda each: each.address)
+        self._starts = [each.address for each in self._placed]
+
+    def pointer_at(self, address: int) -> Pointer | None:
+        """The pointer that the program knows as `address`: into its memory, or to its end. None if nothing is there."""
+        at = bisect.bisect_right(self._starts, address) - 1
+        if at < 0 or address > self._starts[at] + self._placed[at].memory.nbytes:
+            return None
+        return Pointer(self._placed[at].memory, address - self._starts[at])
+
+    def from_program(self, addresses: Any) -> Any:
+        """Pointers of the program as this launch's addresses; what it does not know stays, and traps when it is used.
+        A number or an array of int64."""
+        return self._translated(addresses, self._from_program)
+
+    def to_program(self, addresses: Any) -> Any:
+        """The reverse: what the program knows these addresses as."""
+        return self._translated(addresses, self._to_program)
+
+    def _translated(self, addresses: Any, one: Callable[[int], int]) -> Any:
+        if not self._placed:
+            return addresses
+        if not np.ndim(addresses):
+            return one(int(addresses))
+        found = [one(address) for address in addresses.reshape(-1).tolist()]
+        return np.array(found, np.int64).reshape(addresses.shape)
+
+    def _from_program(self, address: int) -> int:
+        pointer = self.pointer_at(address)
+        return address if pointer is None else self.address(pointer)
+
+    def _to_program(self, address: int) -> int:
+        number = (address >> _SPAN_BITS) - _FIRST
+        if not 0 <= number < len(self._allocations):
+            return address
+        starts = (each.address for each in self._placed if each.memory is self._allocations[number])
+        start = next(starts, None)
+        return address if start is None else start + address - base_address(number)
 
     @property
     def allocations(self) -> Sequence[Allocation]:
@@ -73,8 +125,8 @@ class AddressSpace:
 
     def number(self, address: int) -> int:
         """The allocation that an address belongs to. Traps if there is none."""
-        number = address >> _SPAN_BITS
-        if not 0 <= number < len(self._allocations) or address < 0:
+        number = (address >> _SPAN_BITS) - _FIRST
+        if not 0 <= number < len(self._allocations):
             raise Trap(f"address {address:#x} does not belong to any allocation")
         return number
 
@@ -98,7 +150,7 @@ class AddressSpace:
 
 
 def base_address(number: int) -> int:
-    return (number << _SPAN_BITS) + _BASE
+    return ((number + _FIRST) << _SPAN_BITS) + _BASE
 
 
 def extent(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
 from toolchain.contract.launching import check_grid, number
-from toolchain.errors import LaunchError, SanitizerError, UsageError
+from toolchain.errors import LaunchError, UsageError
 
-from .. import bytecode
-from . import access, control, conversions, floats, integers, printing, shapes, together
+from .. import bytecode, location
+from . import access, control, conversions, floats, integers, printing, shapes, taint, together
 from .codegen import Kernel, check_supported, compile_entry, region_block
-from .fields import entries, globals_, tile_of
-from .findings import Findings
-from .memory import AddressSpace, Allocation, Pointer, Trap
+from .elements import Element
+from .fields import entries, globals_, short_name, tile_of
+from .findings import Findings, describe, failed_op, located
+from .memory import AddressSpace, Allocation, Placed, Pointer, Trap
 from .runtime import Grid, Running, Runtime, indices
 from .shadow import races
 from .waits import waits
 
 Argument = Pointer | int | float
+Padding = Literal["strict", "zero"]
+
+
+class PaddingWarning(UserWarning):
+    """A result depends on what a load without a padding value read outside its tensor: zeros were taken."""
+
 
 # Importing these registers their lowerings.
 _FAMILIES = (access, control, conversions, floats, integers, printing, shapes)
@@ -39,33 +47,47 @@ class Prepared:
             self._entries[symbol] = region_block(region)
         self._globals = {name: Allocation(array) for name, array in globals_(module)}
         self._on_others: dict[int, dict[str, Allocation]] = {}
-        self._kernels: dict[tuple[str, bool, bool], Kernel] = {}
+        self._kernels: dict[tuple[str, bool, bool, Padding], Kernel] = {}
+        self._warned: set[Operation] = set()
         self._waits: dict[str, Mapping[Operation, Operation]] = {}
 
     @property
     def symbols(self) -> tuple[str, ...]:
         return tuple(self._entries)
 
-    def kernel(self, symbol: str, sanitize: bool = True, together: bool = False) -> Kernel:
+    def parameters(self, symbol: str) -> tuple[Element, ...]:
+        """The element types of an entry's parameters. Raises UsageError if there is no such entry."""
+        return tuple(tile_of(parameter).element for parameter in self._body(symbol).args)
+
+    def kernel(self, symbol: str, sanitize: bool = True, together: bool = False, padding: Padding = "strict") -> Kernel:
         """The compiled entry, whose `source` is its Python code. It is interleaved if blocks of it may wait for each
         other, or with `together`. Raises UsageError if there is no such entry."""
-        if symbol not in self._entries:
-            raise UsageError(f"no entry {symbol!r} in this module", hint=f"it has {', '.join(self._entries) or 'none'}")
+        body = self._body(symbol)
         if symbol not in self._waits:
-            self._waits[symbol] = waits(self._entries[symbol])
+            self._waits[symbol] = waits(body)
         interleaved = together or bool(self._waits[symbol])
-        key = symbol, sanitize, interleaved
+        key = symbol, sanitize, interleaved, padding
         if key not in self._kernels:
             loops = self._waits[symbol] if interleaved else None
             names = {"__builtins__": __builtins__}
-            self._kernels[key] = compile_entry(symbol, self._entries[symbol], sanitize, loops, names)
+            self._kernels[key] = compile_entry(symbol, body, sanitize, loops, names, zero=padding == "zero")
         return self._kernels[key]
+
+    def _body(self, symbol: str) -> Block:
+        if symbol not in self._entries:
+            raise UsageError(f"no entry {symbol!r} in this module", hint=f"it has {', '.join(self._entries) or 'none'}")
+        return self._entries[symbol]
 
     def launch(
         self, symbol: str, args: Sequence[Argument], grid: Grid, sanitize: bool = True,
         *, schedules: Sequence[int] | None = None, resident: int | None = None,
+        padding: Padding = "strict", placed: Sequence[Placed] = (),
     ) -> None:  # fmt: skip
         """Runs an entry over `grid` blocks, x fastest. `args` are in ABI order.
+
+        `padding`: what a load without a padding value reads outside its tensor: "strict" says that its use is
+        undefined behaviour, "zero" takes 0, as a GPU does, and with `sanitize` warns once for a load whose zeros are
+        used. `placed`: memory whose addresses the program knows, and may have put into memory.
 
         Blocks that may wait for each other take turns, in each of `schedules` (see interleaving.py; by default four, or
         one without `sanitize`); memory then holds what the first has made. `resident`: how many of them run at once.
@@ -74,13 +96,30 @@ class Prepared:
         wait for ever. With `sanitize` this covers every kind that the package documents; without it only accesses
         outside an allocation, division by zero, failed assertions and waiting.
         """
-        running = self.running(symbol, args, grid, sanitize)
+        running = self.running(symbol, args, grid, sanitize, padding=padding, placed=placed)
         if running is None:
             return
         if running.kernel.interleaved:
             together.run((running,), sanitize, schedules, resident)
         else:
             _in_order(running, sanitize)
+        self._warn(symbol, running.padded)
+
+    def _warn(self, symbol: str, uses: set[Operation]) -> None:
+        """Warns, once for each, of the loads whose padding these operations use."""
+        for use in uses - self._warned:
+            self._warned.add(use)
+            for load in taint.sources(self._entries[symbol], use):
+                if load in self._warned:
+                    continue
+                self._warned.add(load)
+                place = location.get(load)
+                file, line = (place.file, place.line) if place else (f"<tile {symbol}>", 1)
+                message = (
+                    f"{short_name(load)} has no padding value, and {describe(use)} uses what it read outside its "
+                    f"array: zeros are taken, as on a GPU; the specification leaves them undetermined"
+                )
+                warnings.warn_explicit(message, PaddingWarning, file, line)
 
     def running(
         self,
@@ -90,16 +129,19 @@ class Prepared:
         sanitize: bool,
         device: int | None = None,
         first: int = 0,
+        *,
+        padding: Padding = "strict",
+        placed: Sequence[Placed] = (),
     ) -> Running | None:
         """One grid of this module, on a device if it runs together with others; None if it has no blocks."""
-        kernel = self.kernel(symbol, sanitize, device is not None)
+        kernel = self.kernel(symbol, sanitize, device is not None, padding)
         if len(grid) != 3 or any(n < 0 for n in grid):
             raise LaunchError(f"{symbol}: grid {grid} is not three sizes")
         if 0 in grid:
             return None
         check_grid(symbol, grid)
         memory = self._globals if not device else self._on_others.setdefault(device, _copies(self._globals))
-        return Running(kernel, grid, memory, lambda space: self._bind(symbol, args, space), first)
+        return Running(kernel, grid, memory, lambda space: self._bind(symbol, args, space), first, placed)
 
     def _bind(self, symbol: str, args: Sequence[Argument], space: AddressSpace) -> tuple[Any, ...]:
         parameters = self._entries[symbol].args
@@ -143,18 +185,18 @@ def launch_together(
 def _in_order(running: Running, sanitize: bool) -> None:
     """Runs block after block."""
     kernel, symbol = running.kernel, running.kernel.symbol
-    runtime = Runtime(running.grid, running.globals)
+    runtime = Runtime(running.grid, running.globals, AddressSpace(running.placed), padded=running.padded)
     values = running.bind(runtime.space)
     findings = Findings((running,), runtime.space, runtime.log.accesses)
     try:
         with np.errstate(all="ignore"):
             kernel.run(runtime, values, indices(running.grid))
     except Trap as trap:
-        raise SanitizerError(f"{symbol}: {findings.trap(0, runtime.block, trap)}") from trap
+        raise located(f"{symbol}: {findings.trap(0, runtime.block, trap)}", failed_op(kernel, trap)) from trap
     if sanitize:
         race = races(runtime.log.accesses, runtime.space, findings.depends)
         if race is not None:
-            raise SanitizerError(f"{symbol}: {findings.race(race)}")
+            raise located(f"{symbol}: {findings.race(race)}", kernel.sites[race.second.site])
 
 
 def _copies(allocations: Mapping[str, Allocation]) -> dict[str, Allocation]:

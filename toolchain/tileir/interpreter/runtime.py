@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from xdsl.ir import Operation
 
 from .codegen import Kernel
 from .log import AccessLog
-from .memory import AddressSpace, Allocation, Pointer
+from .memory import AddressSpace, Allocation, Placed, Pointer
 
 Grid = tuple[int, int, int]
 
@@ -25,6 +26,7 @@ class Runtime:
     log: AccessLog = field(default_factory=AccessLog)
     first: int = 0
     block: Grid | None = None
+    padded: set[Operation] = field(default_factory=set[Operation])  # that used zeros read outside
 
     def begin(self, x: int, y: int, z: int) -> None:
         self.block = (x, y, z)
@@ -41,13 +43,16 @@ class Runtime:
 @dataclass(frozen=True)
 class Running:
     """One grid of a launch. `first`: the number of its block (0, 0, 0) among those of all grids; `bind`: the arguments
-    as values of generated code, in an address space."""
+    as values of generated code, in an address space. `placed`: memory whose addresses the program knows. `padded`: the
+    operations that have used zeros which a load read outside its tensor."""
 
     kernel: Kernel
     grid: Grid
     globals: dict[str, Allocation]
     bind: Callable[[AddressSpace], tuple[Any, ...]]
     first: int = 0
+    placed: Sequence[Placed] = ()
+    padded: set[Operation] = field(default_factory=set[Operation])
 
     @property
     def blocks(self) -> int:

@@ -34,6 +34,14 @@ def tainted(body: Block) -> frozenset[SSAValue]:
     return frozenset(found)
 
 
+def sources(body: Block, use: Operation) -> Iterable[Operation]:
+    """The loads of `body` whose unspecified elements can reach the operands of `use`."""
+    ops = list(body.walk())
+    for op in ops:
+        if may_be_unspecified(op) and not set(use.operands).isdisjoint(_reached(ops, {op.results[0]})):
+            yield op
+
+
 def stores_any(op: Operation, values: Collection[SSAValue]) -> bool:
     """True if an op stores one of these values."""
     return stored(op) in values

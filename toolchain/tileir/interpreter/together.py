@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from xdsl.ir import Operation
 
 from toolchain.errors import SanitizerError, UsageError
 
-from .findings import Findings
+from .findings import Findings, failed_op, located
 from .interleaving import RESIDENT, SCHEDULES, Failed, Schedule, Snapshot, Stuck, World, quietly, snapshot
 from .runtime import Running
 from .shadow import races
@@ -36,24 +37,26 @@ def run(grids: Sequence[Running], sanitize: bool, schedules: Sequence[int] | Non
 
 
 def _once(grids: Sequence[Running], seed: int, resident: int, before: Snapshot, sanitize: bool) -> None:
-    world = World()
+    world = World(grids)
     findings = Findings(grids, world.space, world.shared.accesses, before, world.changes)
 
-    def fail(running: Running, said: str) -> SanitizerError:
-        return SanitizerError(f"{running.kernel.symbol}: {said} (schedule {seed})")
+    def fail(running: Running, said: str, op: Operation | None = None) -> SanitizerError:
+        return located(f"{running.kernel.symbol}: {said} (schedule {seed})", op)
 
     def check() -> None:
         """A race comes first: it may be the cause of what else went wrong."""
         race = races(world.shared.accesses, world.space, findings.depends) if sanitize else None
         if race is not None:
-            raise fail(grids[race.second.device], findings.race(race))
+            running = grids[race.second.device]
+            raise fail(running, findings.race(race), running.kernel.sites[race.second.site])
 
     try:
         Schedule(world, grids, seed, resident).run()
     except Failed as failed:
         check()
         block = failed.block
-        raise fail(block.running, findings.trap(block.device, block.block, failed.trap)) from failed.trap
+        said = findings.trap(block.device, block.block, failed.trap)
+        raise fail(block.running, said, failed_op(block.running.kernel, failed.trap)) from failed.trap
     except Stuck as stuck:
         raise fail(stuck.waiting[0].running, findings.stuck(stuck)) from None
     check()

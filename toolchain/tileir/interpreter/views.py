@@ -147,12 +147,21 @@ def check_inbounds(view: TileView, promised: Sequence[int], *index: Any) -> None
 
 def load(view: TileView, *index: int) -> Array:
     """The tile at `index`, in compute dtype. Unspecified elements are NaN (integers: all ones)."""
+    return _load(view, unspecified(view.element) if view.fill is None else view.fill, index)
+
+
+def load_zeros(view: TileView, *index: int) -> Array:
+    """The same with 0 for unspecified elements."""
+    return _load(view, 0, index)
+
+
+def _load(view: TileView, fill: Any, index: tuple[int, ...]) -> Array:
     slices = view.inside(index)
     element = view.element
     if slices is not None:
         return element.decode(view.array[slices])  # pyright: ignore[reportOptionalSubscript]
     part, local = view.clipped(index)
-    tile = np.full(view.tile, unspecified(element) if view.fill is None else view.fill, element.compute)
+    tile = np.full(view.tile, fill, element.compute)
     if part is not None:
         tile[local] = element.decode(part)
     return tile

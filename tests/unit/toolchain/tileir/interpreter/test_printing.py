@@ -80,7 +80,7 @@ def test_a_pointer_is_its_address(builder: Any, capsys: pytest.CaptureFixture[st
     k = builder(types.PtrType(I32))
     k.op("print_tko", [k.args[0]], [], out=[types.token], str="%p")
     k.run(np.zeros(1, np.int32))
-    assert capsys.readouterr().out == "0x100"
+    assert capsys.readouterr().out == "0x100000000000100"
 
 
 def test_every_element_of_a_large_tile_and_of_one_that_is_equal_everywhere(
