@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from .common.options import add_json, command, seed
+from .common.options import add_json, command, positive, seed
 
 
 def add(commands: Any) -> None:
@@ -33,6 +33,16 @@ def add(commands: Any) -> None:
         help="argument N after the run, .npy; - is standard output",
     )
     interpret.add_argument("--seed", type=seed, default=0, help="of random values (default 0)")
+    interpret.add_argument(
+        "--schedule",
+        type=seed,
+        metavar="N",
+        help="the order in which blocks that wait for each other run: 0 the lowest first, 1 the highest first, else a "
+        "seed (default: several are tried)",
+    )
+    interpret.add_argument(
+        "--resident", type=positive, metavar="N", help="how many blocks that wait for each other run at once"
+    )
     interpret.add_argument("--no-sanitize", action="store_true", help="do not trap undefined behaviour: faster")
     interpret.add_argument(
         "--padding", choices=("strict", "zero"), default="strict",

@@ -52,7 +52,10 @@ def interpret(args: argparse.Namespace, module: ModuleOp) -> int:
     if streamed and args.json:
         raise UsageError("--json and --save N=- both go to standard output", hint="save to a file")
     with redirect_stdout(sys.stderr) if args.json or streamed else nullcontext():  # what the kernel prints is neither
-        prepared.launch(entry, values, grid, sanitize=not args.no_sanitize, padding=args.padding)
+        prepared.launch(
+            entry, values, grid, sanitize=not args.no_sanitize, padding=args.padding,
+            schedules=None if args.schedule is None else (args.schedule,), resident=args.resident,
+        )  # fmt: skip
     for index, path in saves:
         save(arrays[index], path)
     if args.json:

@@ -144,7 +144,7 @@ class Findings:
         for block in stuck.waiting:
             read = self._waited_for(block)
             op = None if block.loop is None else block.running.kernel.waits[block.loop]
-            key = block.device, op, None if read is None else (read.number, *read.offsets().tolist())
+            key = block.device, op
             count, named, what = places.get(key, (0, self._named(block.device, block.index), ""))
             places[key] = count + 1, named, what or f" at {describe(op)}{'' if read is None else self._state(read)}"
         shown = [

@@ -81,6 +81,34 @@ def test_what_the_interpreter_traps_has_its_place_in_the_text(run: Run, add_one:
     assert outside.code == 8 and "beyond its end" in outside.err
 
 
+def test_blocks_that_wait_run_in_the_order_that_is_asked_for(run: Run, tmp_path: Path) -> None:
+    """Each block waits for the one after it, and the last for none."""
+    source = tmp_path / "chain.mlir"
+    source.write_text("""
+    cuda_tile.module @m { entry @chain(%flags: tile<ptr<i32>>) {
+      %one = constant <i32: 1> : tile<i32>
+      %block, %y, %z = get_tile_block_id : tile<i32>
+      %mine = offset %flags, %block : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+      %next = offset %mine, %one : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+      %before = make_token : token
+      %seen = loop iter_values(%t = %before) : token -> token {
+        %value, %read = load_ptr_tko acquire device %next token = %t : tile<ptr<i32>> -> tile<i32>, token
+        %set = cmpi equal %value, %one, signed : tile<i32> -> tile<i1>
+        if %set { break %read : token }
+        continue %read : token
+      }
+      %done = store_ptr_tko release device %mine, %one token = %seen : tile<ptr<i32>>, tile<i32> -> token
+    } }""")
+    np.save(tmp_path / "flags.npy", np.array([0, 0, 0, 1], np.int32))
+    words = ["interpret", source, "--pointers", "--arg", tmp_path / "flags.npy", "--grid", "3"]
+    ran = run(*words, "--schedule", "1", "--save", f"0={tmp_path / 'out.npy'}")
+    assert ran.code == 0, ran.err
+    assert np.load(tmp_path / "out.npy").tolist() == [1, 1, 1, 1]
+    few = run(*words, "--schedule", "0", "--resident", "2")
+    assert few.code == 8 and f"block (0, 0, 0) and 1 more at load_ptr_tko at {source}:9:" in few.err
+    assert "block (2, 0, 0) cannot begin" in few.err and "(schedule 0)" in few.err
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
