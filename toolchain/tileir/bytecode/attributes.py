@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, TypeAttribute
+
+from toolchain.errors import BytecodeError
 
 from ..dialect.attrs import (
     AttrsAttr,
+    BoolAttr,
     BoundedAttr,
+    DictAttr,
     DivByAttr,
     HintsAttr,
     NumberAttr,
     SameElementsAttr,
+    StrAttr,
 )
 from ..dialect.types import FLOATS, INTEGERS, SCALARS, i32, spell
 from .encoding import Reader, ints, signed_varint, varint
 
-INTEGER, FLOAT, BOOL, DIV_BY, SAME_ELEMENTS, DICTIONARY, HINTS, BOUNDED = (
-    0x01, 0x02, 0x03, 0x08, 0x09, 0x0A, 0x0B, 0x0C,
+INTEGER, FLOAT, BOOL, TYPE, STRING, ARRAY, DIV_BY, SAME_ELEMENTS, DICTIONARY, HINTS, BOUNDED = (
+    0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0A, 0x0B, 0x0C,
 )  # fmt: skip
+MAX_DEPTH = 64  # of arrays and dictionaries in each other
 
 
 class AttributeReader:
@@ -27,6 +33,32 @@ class AttributeReader:
 
     def __init__(self, type_at: Callable[[Reader], Attribute], string_at: Callable[[Reader], str]) -> None:
         self.type_at, self.string_at = type_at, string_at
+
+    def any(self, reader: Reader, depth: int = 0) -> Attribute:
+        """Any attribute, by its tag."""
+        if depth > MAX_DEPTH:
+            raise reader.fail(f"attributes nested deeper than {MAX_DEPTH}")
+        at = reader.at
+        match reader.varint():
+            case tag if tag in (INTEGER, FLOAT):
+                reader.at = at
+                return self.number(reader)
+            case tag if tag == BOOL:
+                return BoolAttr(bool(reader.byte()))
+            case tag if tag == TYPE:
+                return self.type_at(reader)
+            case tag if tag == STRING:
+                return StrAttr(self.string_at(reader))
+            case tag if tag == ARRAY:
+                return AttrsAttr(tuple(self.any(reader, depth + 1) for _ in range(reader.count("attributes"))))
+            case tag if tag == DICTIONARY:
+                pairs = [(self.string_at(reader), self.any(reader, depth + 1)) for _ in range(reader.count("names"))]
+                return DictAttr(tuple(pairs))
+            case tag if tag == HINTS:
+                return self.hints(reader)
+            case _:
+                reader.at = at
+                return self.predicate(reader)
 
     def number(self, reader: Reader) -> NumberAttr:
         """An integer or float with its type, kept by its bits."""
@@ -65,7 +97,7 @@ class AttributeReader:
             case tag if tag == SAME_ELEMENTS:
                 return SameElementsAttr(reader.ints(8, "group sizes"))
             case tag:
-                raise reader.fail(f"attribute {tag:#x} is not a predicate of assume", at)
+                raise reader.fail(f"attribute {tag:#x} does not fit here", at)
 
     def _flags(self, reader: Reader) -> int:
         """A byte whose two lowest bits say which of two optional numbers follow."""
@@ -106,6 +138,29 @@ class AttributeWriter:
 
     def __init__(self, type_index: Callable[[Attribute], int], string_index: Callable[[str], int]) -> None:
         self.type_index, self.string_index = type_index, string_index
+
+    def any(self, value: Attribute) -> bytes:
+        """Any attribute, with its tag. Raises BytecodeError for one that has no form in bytecode."""
+        match value:
+            case NumberAttr():
+                return self.number(value)
+            case BoolAttr():
+                return varint(BOOL) + bytes((value.data,))
+            case StrAttr():
+                return varint(STRING) + varint(self.string_index(value.data))
+            case AttrsAttr():
+                return varint(ARRAY) + varint(len(value.data)) + b"".join(map(self.any, value.data))
+            case DictAttr():
+                pairs = (varint(self.string_index(name)) + self.any(item) for name, item in value.data)
+                return varint(DICTIONARY) + varint(len(value.data)) + b"".join(pairs)
+            case HintsAttr():
+                return self.hints(value, tagged=True)
+            case TypeAttribute():
+                return varint(TYPE) + varint(self.type_index(value))
+            case DivByAttr() | BoundedAttr() | SameElementsAttr():
+                return self.predicate(value)
+            case _:
+                raise BytecodeError(f"the attribute {value} has no form in bytecode")
 
     def number(self, value: NumberAttr) -> bytes:
         kind = varint(self.type_index(value.type))

@@ -22,12 +22,14 @@ from ..dialect.attrs import (
     MemoryOrderingAttr,
     MemoryScope,
     MemoryScopeAttr,
+    MultimemReduction,
+    MultimemReductionAttr,
     RoundingMode,
     RoundingModeAttr,
     Signedness,
     SignednessAttr,
 )
-from ..dialect.base import V13_2, V13_3, V13_4, Version
+from ..dialect.base import V13_2, V13_3, V13_4, V13_5, Version
 from .encoding import Reader, ints, varint
 
 SIMPLE: dict[int, Attribute] = {
@@ -51,9 +53,11 @@ ENUMS: dict[type[Attribute], list[Any]] = {
     MemoryOrderingAttr: [MemoryOrderingAttr(v) for v in MemoryOrdering],
     MemoryScopeAttr: [MemoryScopeAttr(v) for v in MemoryScope],
     AtomicModeAttr: [AtomicModeAttr(v) for v in AtomicMode],
+    MultimemReductionAttr: [MultimemReductionAttr(v) for v in MultimemReduction],
 }
 ENUM_BYTES: dict[Attribute, int] = {value: i for values in ENUMS.values() for i, value in enumerate(values)}
 
+PTR_ATTR_SINCE: dict[str, Version] = dict(zip(t.PTR_ATTRS, (V13_4, V13_5, V13_5), strict=True))
 ENUM_SINCE: dict[Attribute, Version] = {RoundingModeAttr(RoundingMode.NEAREST_AWAY): V13_4}
 
 
@@ -90,23 +94,23 @@ def read_type(item: Reader, known: Sequence[Attribute], version: Version) -> Att
 
     match tag:
         case _ if tag == POINTER:
-            _no_attribute(item, version)
+            classified = version >= V13_4 and _flag(item)
             at = item.at
             pointee = earlier()
             if pointee not in t.POINTEES:
                 raise item.fail(f"a pointer cannot point to {t.spell(pointee)}", at)
-            return t.PtrType(pointee)
+            return t.PtrType(pointee, _read_ptr_attr(item, version) if classified else None)
         case _ if tag == TILE:
             element = scalar()
             return t.TileType(_sizes(item, item.ints(8, "sizes"), dynamic=False), element)
         case _ if tag == TENSOR_VIEW:
-            _no_attribute(item, version)
+            classified = version >= V13_4 and _flag(item)
             element = scalar()
             shape = _sizes(item, item.ints(8, "sizes"), dynamic=True)
             strides = _sizes(item, item.ints(8, "strides"), dynamic=True)
             if len(shape) != len(strides):
                 raise item.fail(f"{len(shape)} sizes but {len(strides)} strides")
-            return t.TensorViewType(shape, strides, element)
+            return t.TensorViewType(shape, strides, element, _read_ptr_attr(item, version) if classified else None)
         case _ if tag == FUNCTION:
             inputs = [value() for _ in range(item.count("parameters"))]
             return FunctionType.from_lists(inputs, [value() for _ in range(item.count("results"))])
@@ -116,11 +120,16 @@ def read_type(item: Reader, known: Sequence[Attribute], version: Version) -> Att
             raise item.fail(f"no type has tag {tag:#x}")
 
 
-def _no_attribute(item: Reader, version: Version) -> None:
-    """Since 13.4 a pointer or tensor view has a flag that says whether a `ptr_attr` follows. In 13.4 the only value of
-    that attribute is "none", and no known tool writes it, so the dialect does not represent it."""
-    if version >= V13_4 and item.varint():
-        raise item.fail("a pointer type with a ptr_attr, which this reader does not know")
+def _flag(item: Reader) -> bool:
+    """Whether a `ptr_attr` follows, which since 13.4 a pointer or tensor view may have."""
+    flags = item.varint()
+    if flags > 1:
+        raise item.fail(f"unknown flags {flags:#x}", item.at - 1)
+    return bool(flags)
+
+
+def _read_ptr_attr(item: Reader, version: Version) -> str:
+    return _one_of(item, [name for name in t.PTR_ATTRS if PTR_ATTR_SINCE[name] <= version], "ptr_attr")
 
 
 def _read_view(item: Reader, tag: int, version: Version, earlier: Callable[..., Any]) -> t.TileViewType:
@@ -165,15 +174,17 @@ def read_enum(reader: Reader, kind: type[Attribute], version: Version) -> Attrib
 
 def write_type(value: Attribute, index: Callable[[Attribute], int], version: Version) -> bytes:
     """An item of the type table. `index` gives the index of a type that it refers to, and adds it if it is new."""
-    plain = varint(0) if version >= V13_4 else b""  # the flag: no ptr_attr follows
+    classified = value.ptr_attr if isinstance(value, t.PtrType | t.TensorViewType) else None
+    flag = varint(int(classified is not None)) if version >= V13_4 else b""
+    ptr_attr = b"" if classified is None else bytes((t.PTR_ATTRS.index(classified),))
     match value:
         case t.PtrType():
-            return varint(POINTER) + plain + varint(index(value.pointee))
+            return varint(POINTER) + flag + varint(index(value.pointee)) + ptr_attr
         case t.TileType():
             return varint(TILE) + varint(index(value.element_type)) + ints(value.shape, 8)
         case t.TensorViewType():
             element = varint(index(value.element_type))
-            return varint(TENSOR_VIEW) + plain + element + ints(value.shape, 8) + ints(value.strides, 8)
+            return varint(TENSOR_VIEW) + flag + element + ints(value.shape, 8) + ints(value.strides, 8) + ptr_attr
         case FunctionType():
             groups = ([index(x) for x in group.data] for group in (value.inputs, value.outputs))
             lists = (varint(len(group)) + b"".join(map(varint, group)) for group in groups)
@@ -206,6 +217,8 @@ def _write_view(value: t.TileViewType, index: Callable[[Attribute], int], versio
 def type_since(value: Attribute) -> Version:
     """The first bytecode version that has a type."""
     match value:
+        case t.PtrType() | t.TensorViewType() if value.ptr_attr is not None:
+            return PTR_ATTR_SINCE[value.ptr_attr]
         case t.GatherScatterViewType():
             tag = GATHER_SCATTER_VIEW
         case t.StridedViewType():

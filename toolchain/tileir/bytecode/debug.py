@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from ..dialect import debug
+from ..dialect.base import V13_5, Version
 from .encoding import Reader, padding, table, varint
 
 UNKNOWN, COMPILE_UNIT, FILE, LEXICAL_BLOCK, LOCATION, SUBPROGRAM, CALL_SITE = range(7)
@@ -53,7 +54,9 @@ class DebugReader:
                 file, line, name, linkage_name, unit = node(), item.varint(), text(), text(), node()
                 if not isinstance(file, debug.File) or not isinstance(unit, debug.CompileUnit):
                     return None
-                return debug.Subprogram(file, line, name, linkage_name, unit, item.varint())
+                return debug.Subprogram(
+                    file, line, name, linkage_name, unit, item.varint()
+                )  # 13.5: unused flags follow
             case tag if tag == LEXICAL_BLOCK:
                 scope, file = node(), node()
                 if not isinstance(scope, debug.Subprogram | debug.LexicalBlock) or not isinstance(file, debug.File):
@@ -88,8 +91,8 @@ def read_debug(section: Reader, strings: Sequence[str]) -> DebugReader:
 class DebugWriter:
     """Collects the debug section: `string_index` gives (and if need be makes) the index of a string."""
 
-    def __init__(self, string_index: Callable[[str], int]) -> None:
-        self.string_index = string_index
+    def __init__(self, string_index: Callable[[str], int], version: Version) -> None:
+        self.string_index, self.version = string_index, version
         self.items: dict[debug.Place | debug.Node, int] = {}
         self.encoded: list[bytes] = []
 
@@ -120,7 +123,8 @@ class DebugWriter:
             case debug.Subprogram():
                 names = self.string_index(item.name), self.string_index(item.linkage_name)
                 file, unit = self._index(item.file), self._index(item.compile_unit)
-                parts = SUBPROGRAM, file, item.line, *names, unit, item.scope_line
+                flags = (0,) if self.version >= V13_5 else ()  # which mean nothing yet
+                parts = SUBPROGRAM, file, item.line, *names, unit, item.scope_line, *flags
             case debug.LexicalBlock():
                 parts = LEXICAL_BLOCK, self._index(item.scope), self._index(item.file), item.line, item.column
             case debug.Scoped():

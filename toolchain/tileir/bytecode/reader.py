@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ..dialect import attrs, debug
 from ..dialect import types as t
-from ..dialect.base import Version
+from ..dialect.base import V13_5, VERSIONS, Version
 from ..dialect.control import DebugInfo, EntryOp, GlobalOp, ModuleOp
 from ..dialect.ops import BY_OPCODE
 from .attributes import AttributeReader
@@ -21,14 +21,13 @@ from .layout import Field, Layout, layout
 
 T = TypeVar("T")
 MAGIC = b"\x7fTileIR\x00"
-VERSIONS: tuple[Version, ...] = ((13, 1), (13, 2), (13, 3), (13, 4))
 SECTION_END, STRINGS, FUNCTIONS, DEBUG, CONSTANTS, TYPES, GLOBALS, PRODUCER = range(8)
 ENTRY_POINT, HAS_HINTS = 0x02, 0x04
 MAX_DEPTH = 64  # of nested regions: damaged data that nests deeper would exhaust the stack
 
 
 def read(data: bytes, *, name: str = "<bytecode>") -> ModuleOp:
-    """The module in `data`, a Tile IR bytecode file of version 13.1 to 13.4. `name` is for error messages.
+    """The module in `data`, a Tile IR bytecode file of version 13.1 to 13.5. `name` is for error messages.
 
     Raises BytecodeError with the byte offset if the data is damaged, truncated or of another version.
     """
@@ -200,14 +199,28 @@ class _ModuleReader:
             raise reader.fail(f"{symbol} is not an entry point", reader.at - 1)
         debug_index = reader.varint()
         properties: dict[str, Attribute] = {"sym_name": attrs.StrAttr(symbol), "function_type": signature}
-        if flags & HAS_HINTS:
-            properties["optimization_hints"] = self.attributes.hints(reader, tagged=True)
+        if flags & HAS_HINTS or self.version >= V13_5:
+            hints = self.attributes.hints(reader, tagged=True)
+            if hints.data or self.version < V13_5:  # since 13.5 they are always written: none at all are not there
+                properties["optimization_hints"] = hints
+        if self.version >= V13_5 and (arguments := self._arguments(reader, symbol, len(signature.inputs))):
+            properties["arg_attrs"] = arguments
         code = reader.inside(reader.varint(), f"the code of {symbol}")
         block = Block(arg_types=signature.inputs.data)
         values: list[SSAValue] = list(block.args)
         while code.at < code.end:
             block.add_op(self._operation(code, values, 0))
         return EntryOp.create(properties=properties, regions=[Region(block)]), debug_index
+
+    def _arguments(self, reader: Reader, symbol: str, parameters: int) -> attrs.AttrsAttr | None:
+        """What is said of each parameter of an entry; None if nothing is."""
+        at = reader.at
+        found = self.attributes.any(reader)
+        if not isinstance(found, attrs.AttrsAttr) or not all(isinstance(one, attrs.DictAttr) for one in found.data):
+            raise reader.fail(f"{symbol}: the attributes of its parameters are not an array of dictionaries", at)
+        if len(found.data) not in (0, parameters):
+            raise reader.fail(f"{symbol}: {len(found.data)} dictionaries for {parameters} parameters", at)
+        return found if found.data else None
 
     # Operations
 

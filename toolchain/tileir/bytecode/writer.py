@@ -13,7 +13,7 @@ from toolchain.errors import BytecodeError, UsageError
 from .. import location
 from ..dialect import attrs
 from ..dialect import types as t
-from ..dialect.base import V13_3, TileOp, Version
+from ..dialect.base import V13_3, V13_5, VERSIONS, TileOp, Version
 from ..dialect.control import DebugInfo, EntryOp, GlobalOp, ModuleOp
 from ..dialect.debug import scoped_places
 from .attributes import AttributeWriter
@@ -33,7 +33,6 @@ from .reader import (
     SECTION_END,
     STRINGS,
     TYPES,
-    VERSIONS,
     read,
 )
 
@@ -88,6 +87,7 @@ class _Table(Generic[K]):
 class _ModuleWriter:
     def __init__(self, version: Version, kept: DebugInfo | None, *, located: bool) -> None:
         self.version, self.kept, self.located = version, kept, located
+        self.at: Operation | None = None  # what is written now
         self.strings: _Table[str] = _Table(kept.strings if kept else ())
         self.constants: _Table[bytes] = _Table(kept.constants if kept else ())
         self.types: dict[Attribute, int] = {}
@@ -101,7 +101,10 @@ class _ModuleWriter:
         found = self.types.get(value)
         if found is None:
             if type_since(value) > self.version:
-                raise BytecodeError(f"bytecode {self.version[0]}.{self.version[1]} has no type {t.spell(value)}")
+                what = f"type {t.spell(value)}"
+                if self.at is not None:
+                    raise self._lacks(self.at, what)
+                raise BytecodeError(f"bytecode {self.version[0]}.{self.version[1]} has no {what}")
             item = write_type(value, self.type_index, self.version)
             found = self.types[value] = len(self.type_items)
             self.type_items.append(item)
@@ -114,10 +117,12 @@ class _ModuleWriter:
         counts: list[int] = []
         functions += varint(len(entries))
         for number, entry in enumerate(entries):
+            self.at = entry
             functions += self._function(entry, self.kept.per_function[number] if self.kept else number + 1)
             counts.append(sum(1 for _ in entry.walk()))
         variables = [op for op in module.body.block.ops if isinstance(op, GlobalOp)]
         for op in variables:
+            self.at = op
             globals_ += self._global(op)
         debug = self.kept.section if self.kept else self._debug(module) if self.located else empty_debug(counts)
         sections = [(FUNCTIONS, 8, bytes(functions))]
@@ -146,7 +151,7 @@ class _ModuleWriter:
     def _debug(self, module: ModuleOp) -> bytes:
         places = scoped_places(module)
         functions = [[places[op] for op in entry.walk()] for entry in module.entries.values()]
-        return DebugWriter(self.strings.index).section(functions)
+        return DebugWriter(self.strings.index, self.version).section(functions)
 
     def _producer(self, module: ModuleOp) -> list[tuple[int, int, bytes]]:
         """The section that names the tool which made the module. Older bytecode has none, and nothing depends on it."""
@@ -156,11 +161,18 @@ class _ModuleWriter:
 
     def _function(self, entry: EntryOp, debug_index: int) -> bytes:
         hints = entry.optimization_hints
-        flags = ENTRY_POINT | (HAS_HINTS if hints is not None else 0)
+        arguments = entry.arg_attrs
+        if self.version >= V13_5:  # from here on both are always written
+            hints, arguments = hints or attrs.HintsAttr(()), arguments or attrs.AttrsAttr(())
+        elif arguments is not None and any(one.data for one in arguments.data if isinstance(one, attrs.DictAttr)):
+            raise self._lacks(entry, "attributes of parameters")
+        flags = ENTRY_POINT | (HAS_HINTS if hints is not None and self.version < V13_5 else 0)
         head = varint(self.strings.index(entry.symbol)) + varint(self.type_index(entry.function_type))
         head += bytes((flags,)) + varint(debug_index)
         if hints is not None:
             head += self.attributes.hints(hints, tagged=True)
+        if self.version >= V13_5:
+            head += self.attributes.any(arguments or attrs.AttrsAttr(()))
         block = entry.body.block
         numbers: dict[SSAValue, int] = {argument: i for i, argument in enumerate(block.args)}
         code = bytearray()
@@ -181,6 +193,7 @@ class _ModuleWriter:
     def _operation(self, op: Operation, code: bytearray, numbers: dict[SSAValue, int], following: int) -> None:
         if not isinstance(op, TileOp):
             raise BytecodeError(f"{op.name} is not an operation of Tile IR")
+        self.at = op
         if self.version < op.SINCE:
             raise self._lacks(op, "such operation")
         form = layout(type(op), self.version)

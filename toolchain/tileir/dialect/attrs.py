@@ -78,6 +78,17 @@ class AtomicMode(StrEnum):
     XCHG = "xchg"
 
 
+class MultimemReduction(StrEnum):
+    ADD = "add"
+    MIN = "min"
+    MAX = "max"
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+    UMIN = "umin"
+    UMAX = "umax"
+
+
 @irdl_attr_definition
 class RoundingModeAttr(EnumAttribute[RoundingMode], SpacedOpaqueSyntaxAttribute):
     name = "cuda_tile.rounding"
@@ -116,6 +127,11 @@ class MemoryScopeAttr(EnumAttribute[MemoryScope], SpacedOpaqueSyntaxAttribute):
 @irdl_attr_definition
 class AtomicModeAttr(EnumAttribute[AtomicMode], SpacedOpaqueSyntaxAttribute):
     name = "cuda_tile.atomic_rmw_mode"
+
+
+@irdl_attr_definition
+class MultimemReductionAttr(EnumAttribute[MultimemReduction], SpacedOpaqueSyntaxAttribute):
+    name = "cuda_tile.multimem_reduction_kind"
 
 
 T = TypeVar("T", covariant=True)
@@ -161,6 +177,13 @@ class AttrsAttr(_Plain[tuple[Attribute, ...]]):
     """Several attributes, such as the identities of a reduction, one per operand."""
 
     name = "cuda_tile.attrs"
+
+
+@irdl_attr_definition
+class DictAttr(_Plain[tuple[tuple[str, Attribute], ...]]):
+    """Attributes by name, in order: what is said of a parameter of an entry."""
+
+    name = "cuda_tile.dict"
 
 
 class _Number(NamedTuple):

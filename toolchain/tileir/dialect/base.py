@@ -9,7 +9,9 @@ from xdsl.ir import Attribute
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, irdl_op_definition
 
 Version = tuple[int, int]
-V13_1, V13_2, V13_3, V13_4 = (13, 1), (13, 2), (13, 3), (13, 4)
+V13_1, V13_2, V13_3, V13_4, V13_5 = (13, 1), (13, 2), (13, 3), (13, 4), (13, 5)
+VERSIONS: tuple[Version, ...] = (V13_1, V13_2, V13_3, V13_4, V13_5)
+LATEST = VERSIONS[-1]
 Op = TypeVar("Op", bound="TileOp")
 SEGMENTS = AttrSizedOperandSegments(as_property=True)
 

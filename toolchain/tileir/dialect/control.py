@@ -21,7 +21,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import IsTerminator
 
-from .attrs import DenseAttr, HintsAttr, IntAttr, StrAttr
+from .attrs import AttrsAttr, DenseAttr, HintsAttr, IntAttr, StrAttr
 from .base import SEGMENTS, V13_2, TileOp, tile_op
 from .types import TileType, TokenType
 
@@ -66,12 +66,14 @@ class ModuleOp(IRDLOperation):
 
 @irdl_op_definition
 class EntryOp(IRDLOperation):
-    """A kernel, which a grid of tile blocks runs."""
+    """A kernel, which a grid of tile blocks runs. `arg_attrs`: a dictionary for each parameter, of what tools say of
+    it; no rule of Tile IR depends on them."""
 
     name = "cuda_tile.entry"
     sym_name = prop_def(StrAttr)
     function_type = prop_def(FunctionType)
     optimization_hints = opt_prop_def(HintsAttr)
+    arg_attrs = opt_prop_def(AttrsAttr)
     body = region_def("single_block")
 
     @property

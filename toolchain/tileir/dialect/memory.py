@@ -22,10 +22,11 @@ from .attrs import (
     IntAttr,
     MemoryOrderingAttr,
     MemoryScopeAttr,
+    MultimemReductionAttr,
     SameElementsAttr,
     StrAttr,
 )
-from .base import SEGMENTS, V13_3, V13_4, TileOp, tile_op
+from .base import SEGMENTS, V13_3, V13_4, V13_5, TileOp, tile_op
 from .types import TensorViewType, TileType, TileViewType, TokenType
 
 Predicate = DivByAttr | BoundedAttr | SameElementsAttr
@@ -274,17 +275,72 @@ class AtomicRMWTkoOp(TileOp):
     irdl_options = (SEGMENTS,)
 
 
-@tile_op("atomic_red_view_tko", 117, since=V13_3)
+@tile_op("atomic_red_view_tko", 117, since=V13_3, fields_since={"inbounds": V13_5}, one_each={"inbounds": "index"})
 class AtomicRedViewTkoOp(TileOp):
     """Combines a tile into the elements of a view, each atomically. Unlike `atomic_rmw_tko` it does not give what
-    memory held before."""
+    memory held before. `inbounds` as for `load_view_tko`."""
 
     result_token = result_def(TokenType)
     memory_ordering_semantics = prop_def(MemoryOrderingAttr)
     memory_scope = prop_def(MemoryScopeAttr)
     mode = prop_def(AtomicModeAttr)
+    inbounds = opt_prop_def(BoolsAttr)
     view = operand_def(TileViewType)
     index = var_operand_def(TileType)
     value = operand_def(TileType)
+    token = opt_operand_def(TokenType)
+    irdl_options = (SEGMENTS,)
+
+
+# Multimem: one multicast address stands for the same place in the memory of several GPUs, which NVSwitch reaches all at
+# once.
+
+
+@tile_op("multimem_load_reduce_view_tko", 123, since=V13_5, one_each={"inbounds": "index"})
+class MultimemLoadReduceViewTkoOp(TileOp):
+    """Loads a tile from each of the GPUs that a multicast view stands for, and combines them by `reduction`. The order
+    of the GPUs is unspecified. `inbounds` as for `load_view_tko`."""
+
+    reduced_values = result_def(TileType)
+    result_token = result_def(TokenType)
+    memory_ordering_semantics = prop_def(MemoryOrderingAttr)
+    memory_scope = opt_prop_def(MemoryScopeAttr)
+    reduction = prop_def(MultimemReductionAttr)
+    inbounds = opt_prop_def(BoolsAttr)
+    view = operand_def(TileViewType)
+    index = var_operand_def(TileType)
+    token = opt_operand_def(TokenType)
+    irdl_options = (SEGMENTS,)
+
+
+@tile_op("multimem_reduce_view_tko", 124, since=V13_5, one_each={"inbounds": "index"})
+class MultimemReduceViewTkoOp(TileOp):
+    """Combines a tile into the memory of each of the GPUs that a multicast view stands for, each element atomically.
+    `inbounds` as for `load_view_tko`."""
+
+    result_token = result_def(TokenType)
+    memory_ordering_semantics = prop_def(MemoryOrderingAttr)
+    memory_scope = prop_def(MemoryScopeAttr)
+    reduction = prop_def(MultimemReductionAttr)
+    inbounds = opt_prop_def(BoolsAttr)
+    view = operand_def(TileViewType)
+    tile = operand_def(TileType)
+    index = var_operand_def(TileType)
+    token = opt_operand_def(TokenType)
+    irdl_options = (SEGMENTS,)
+
+
+@tile_op("multimem_store_view_tko", 125, since=V13_5, one_each={"inbounds": "index"})
+class MultimemStoreViewTkoOp(TileOp):
+    """Stores a tile into the memory of each of the GPUs that a multicast view stands for. `inbounds` as for
+    `load_view_tko`."""
+
+    result_token = result_def(TokenType)
+    memory_ordering_semantics = prop_def(MemoryOrderingAttr)
+    memory_scope = opt_prop_def(MemoryScopeAttr)
+    inbounds = opt_prop_def(BoolsAttr)
+    view = operand_def(TileViewType)
+    tile = operand_def(TileType)
+    index = var_operand_def(TileType)
     token = opt_operand_def(TokenType)
     irdl_options = (SEGMENTS,)

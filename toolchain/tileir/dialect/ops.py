@@ -1,4 +1,4 @@
-"""All operations of Tile IR at bytecode 13.4, by class, by text name and by opcode."""
+"""All operations of Tile IR at bytecode 13.5, by class, by text name and by opcode."""
 
 from __future__ import annotations
 

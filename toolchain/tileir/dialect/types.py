@@ -1,7 +1,7 @@
 """The types of Tile IR. Shapes are tuples of ints; a dynamic size is `DYNAMIC`.
 
 Scalars of builtin MLIR (i1 i8 i16 i32 i64 f16 bf16 f32 f64) are xDSL's own types.
-Source: the type section of the Tile IR specification, bytecode 13.1 to 13.4.
+Source: the type section of the Tile IR specification, bytecode 13.1 to 13.5.
 """
 
 from __future__ import annotations
@@ -99,15 +99,32 @@ INTEGERS = frozenset((i1, i4, i8, i16, i32, i64))
 POINTEES = frozenset(SCALARS) - {i4}
 
 
+PTR_ATTRS = ("none", "unicast", "multicast")  # in the order of their bytecode values
+
+
+class _Ptr(NamedTuple):
+    pointee: Attribute
+    ptr_attr: str | None
+
+
 @irdl_attr_definition
-class PtrType(_Opaque, Data[Attribute], TypeAttribute):
-    """A pointer to global memory: `ptr<f32>`."""
+class PtrType(_Opaque, Data[_Ptr], TypeAttribute):
+    """A pointer to global memory: `ptr<f32>`. `ptr_attr` says what an address stands for: `multicast` for the same
+    place in the memory of several GPUs, `unicast` for one place. Most pointers say nothing, which differs from
+    "none" only in the type."""
 
     name = "cuda_tile.ptr"
 
+    def __init__(self, pointee: Attribute, ptr_attr: str | None = None) -> None:
+        super().__init__(_Ptr(pointee, ptr_attr))
+
     @property
     def pointee(self) -> Attribute:
-        return self.data
+        return self.data.pointee
+
+    @property
+    def ptr_attr(self) -> str | None:
+        return self.data.ptr_attr
 
 
 class _Tile(NamedTuple):
@@ -137,16 +154,20 @@ class _TensorView(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     element_type: Attribute
+    ptr_attr: str | None
 
 
 @irdl_attr_definition
 class TensorViewType(_Opaque, Data[_TensorView], TypeAttribute):
-    """An array in global memory: `tensor_view<?x?xbf16, strides=[?,1]>`; strides in elements."""
+    """An array in global memory: `tensor_view<?x?xbf16, strides=[?,1]>`; strides in elements. `ptr_attr`:
+    that of the pointer that it was made from."""
 
     name = "cuda_tile.tensor_view"
 
-    def __init__(self, shape: Sequence[int], strides: Sequence[int], element_type: Attribute) -> None:
-        super().__init__(_TensorView(tuple(shape), tuple(strides), element_type))
+    def __init__(
+        self, shape: Sequence[int], strides: Sequence[int], element_type: Attribute, ptr_attr: str | None = None
+    ) -> None:
+        super().__init__(_TensorView(tuple(shape), tuple(strides), element_type, ptr_attr))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -159,6 +180,10 @@ class TensorViewType(_Opaque, Data[_TensorView], TypeAttribute):
     @property
     def element_type(self) -> Attribute:
         return self.data.element_type
+
+    @property
+    def ptr_attr(self) -> str | None:
+        return self.data.ptr_attr
 
 
 PADDINGS = ("zero", "neg_zero", "nan", "pos_inf", "neg_inf")  # in the order of their bytecode values
@@ -279,12 +304,14 @@ def spell(value: Attribute) -> str:
         case TokenType():
             return "token"
         case PtrType():
-            return f"ptr<{spell(value.pointee)}>"
+            classified = "" if value.ptr_attr is None else f", <{value.ptr_attr}>"
+            return f"ptr<{spell(value.pointee)}{classified}>"
         case TileType():
             return f"tile<{_shape(value.shape)}{spell(value.element_type)}>"
         case TensorViewType():
             strides = f", strides=[{','.join(map(_size, value.strides))}]" if value.shape else ""
-            return f"tensor_view<{_shape(value.shape)}{spell(value.element_type)}{strides}>"
+            classified = "" if value.ptr_attr is None else f", #cuda_tile.ptr_attr<{value.ptr_attr}>"
+            return f"tensor_view<{_shape(value.shape)}{spell(value.element_type)}{strides}{classified}>"
         case TileViewType():
             return _spell_view(value)
         case _:

@@ -16,7 +16,7 @@ from toolchain.errors import SourceError
 
 from .. import location
 from . import debug
-from .attrs import is_dense
+from .attrs import DictAttr, is_dense
 from .base import TileOp
 from .control import (
     BreakOp,
@@ -175,7 +175,9 @@ class _Verifier:
             found = self.symbols.get(op.global_name.data)
             need(isinstance(found, GlobalOp), f"there is no global @{op.global_name.data}")
             assert isinstance(found, GlobalOp)
-            _expect(op.results, [TileType((), PtrType(found.value.type.element_type))])
+            pointer = op.result.type.element_type
+            said = pointer.ptr_attr if isinstance(pointer, PtrType) else None  # which may be anything
+            _expect(op.results, [TileType((), PtrType(found.value.type.element_type, said))])
 
 
 def _name(op: Operation) -> str:
@@ -201,9 +203,24 @@ def _check_entry(op: EntryOp) -> None:
     need(not outputs, "an entry returns nothing")
     _expect(op.body.block.args, inputs)
     check_hints(op, op.optimization_hints)
+    _check_arguments(op)
     for n, kind in enumerate(inputs):
         scalar = isinstance(kind, TileType) and kind.shape == ()
         need(scalar, f"parameter {n} is {spell(kind)}, but parameters are scalar tiles")
+
+
+def _check_arguments(op: EntryOp) -> None:
+    """Checks what is said of the parameters: a dictionary each, whose names have a dialect in front, as `nv.align`."""
+    if op.arg_attrs is None:
+        return
+    said, parameters = op.arg_attrs.data, len(op.body.block.args)
+    need(len(said) == parameters, f"{len(said)} dictionaries of attributes for {parameters} parameters")
+    for n, one in enumerate(said):
+        names = [name for name, _ in one.data] if isinstance(one, DictAttr) else [""]
+        for name in names:
+            rest = "but its name must begin with that of a dialect"
+            need(name.find(".") > 0, f"parameter {n} has the attribute {name!r}, {rest}")
+        need(len(names) == len(set(names)), f"parameter {n} has an attribute twice")
 
 
 def _check_global(op: GlobalOp) -> None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from xdsl.dialects.builtin import FunctionType, UnitAttr
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import FunctionType, UnitAttr, i64
+from xdsl.ir import Attribute, TypeAttribute
 
 from ..dialect import attrs, debug
 from ..dialect import types as t
 from ..numbers import parse_number
 from .formats import ENUMS
+from .lexer import Token
 from .literals import MAX_DEPTH
 from .locations import NODES, Locations, Number
 
@@ -195,6 +196,8 @@ class Attributes(Locations):
             return self._enumeration(name)
         if name in PREDICATES:
             return self.predicate(name)
+        if name == "ptr_attr":
+            return attrs.StrAttr(self.ptr_attr())
         match name:
             case "optimization_hints":
                 return self.hints()
@@ -234,6 +237,32 @@ class Attributes(Locations):
                 found = attrs.SameElementsAttr(self.bracketed())
         self.expect(">")
         return found
+
+    def dictionary_of(self, value: Value, token: Token) -> attrs.DictAttr:
+        """What is said of a parameter, as the dialect keeps it, by name. `token`: where it stands."""
+        if not isinstance(value, Mapping):
+            self.fail("expected a dictionary", token)
+        return attrs.DictAttr(tuple((name, self._kept(name, item, token)) for name, item in sorted(value.items())))
+
+    def _kept(self, name: str, value: Value, token: Token) -> Attribute:
+        match value:
+            case bool():
+                return attrs.BoolAttr(value)
+            case str():
+                return attrs.StrAttr(value)
+            case Number():
+                plain = i64 if value.kind == "int" else t.f64
+                return self.number_of(Number(value.text, value.kind, value.type or plain))
+            case list():
+                return attrs.AttrsAttr(tuple(self._kept(name, item, token) for item in value))
+            case Mapping():
+                return self.dictionary_of(value, token)
+            case TypeAttribute() | attrs.HintsAttr():
+                return value
+            case attrs.DivByAttr() | attrs.BoundedAttr() | attrs.SameElementsAttr():
+                return value
+            case _:
+                raise self.source.error(token.at, f"{name} has a value that bytecode cannot hold")
 
     def number_of(self, value: Value) -> attrs.NumberAttr:
         """A literal with its type: an identity of a reduction."""

@@ -190,10 +190,11 @@ class Cursor:
                 self.expect("<")
                 inner = self.token
                 pointee = self.type()
+                classified = self.ptr_attr() if self.accept(",") else None
                 self.expect(">")
                 if pointee not in t.POINTEES:
                     self.fail(f"a pointer cannot point to {t.spell(pointee)}", inner)
-                return t.PtrType(pointee)
+                return t.PtrType(pointee, classified)
             case "tile":
                 self.expect("<")
                 shape = self._shape(dynamic=False)
@@ -255,12 +256,27 @@ class Cursor:
             self.expect("[")
             sizes = self.listed(self.optional_integer, "]")
             strides = [t.DYNAMIC if size is None else size for size in sizes]
+        classified = self._named_ptr_attr() if self.accept(",") else None
         self.expect(">")
         if len(strides) != len(shape):
             self.fail(f"{len(shape)} sizes but {len(strides)} strides", token)
         if any(s < 1 and s != t.DYNAMIC for s in strides):
             self.fail("strides are positive", token)
-        return t.TensorViewType(shape, strides, element)
+        return t.TensorViewType(shape, strides, element, classified)
+
+    def ptr_attr(self) -> str:
+        """`<multicast>`: what an address stands for."""
+        self.expect("<")
+        found = self.word_of(t.PTR_ATTRS, "ptr_attr")
+        self.expect(">")
+        return found
+
+    def _named_ptr_attr(self) -> str:
+        """`#cuda_tile.ptr_attr<multicast>`"""
+        token = self.take()
+        if token.text != "#cuda_tile.ptr_attr":
+            self.unexpected("#cuda_tile.ptr_attr", token)
+        return self.ptr_attr()
 
     def dimensions(self) -> tuple[int, ...]:
         """Sizes in parentheses: `(128x64)`."""

@@ -21,6 +21,7 @@ from ..dialect.attrs import (
     IntegerOverflowAttr,
     MemoryOrderingAttr,
     MemoryScopeAttr,
+    MultimemReductionAttr,
     RoundingMode,
     RoundingModeAttr,
     SignednessAttr,
@@ -40,6 +41,7 @@ ENUMS = {
     "memory_ordering_semantics": MemoryOrderingAttr,
     "memory_scope": MemoryScopeAttr,
     "mode": AtomicModeAttr,
+    "reduction": MultimemReductionAttr,
 }
 KEYWORDS = {"rounding_mode": "rounding", "rounding": "rounding", "overflow": "overflow"}
 

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from ..bytecode.layout import layout
 from ..dialect import attrs
 from ..dialect import types as t
-from ..dialect.base import V13_4, TileOp
+from ..dialect.base import LATEST, TileOp
 from ..dialect.control import EntryOp, GlobalOp
 from ..dialect.ops import ALIASES, OPS
 from .attributes import Number, Symbol, Value
@@ -25,7 +25,7 @@ from .lexer import Token
 from .parser import SPELLINGS, Parser
 
 SEGMENTS = "operandSegmentSizes"
-UNUSED = ("arg_attrs", "res_attrs", "resultSegmentSizes")  # printed by MLIR, without a meaning in Tile IR
+UNUSED = ("res_attrs", "resultSegmentSizes")  # printed by MLIR, without a meaning in Tile IR
 TOP_LEVEL: dict[str, type[EntryOp | GlobalOp]] = {"entry": EntryOp, "global": GlobalOp}
 
 
@@ -112,6 +112,10 @@ def _top_level(
         if name == "sym_visibility":
             if value == "private":
                 found["private"] = UnitAttr()
+        elif name == "arg_attrs" and op is EntryOp:
+            dictionaries = [p.dictionary_of(item, token) for item in _items(value)]
+            if any(one.data for one in dictionaries):
+                found[name] = attrs.AttrsAttr(tuple(dictionaries))
         elif name in kinds and name in op.get_irdl_definition().properties:
             found[name] = _converted(p, value, kinds[name], name, token)
         elif name not in UNUSED:
@@ -129,7 +133,7 @@ def _top_level(
 def _properties(
     p: Parser, op: type[TileOp], name: str, given: Mapping[str, Value], token: Token
 ) -> dict[str, Attribute]:
-    form = layout(op, V13_4)
+    form = layout(op, LATEST)
     kinds = {field.name: field.kind for field in (*form.attributes, *form.flags) if field.kind is not None}
     found: dict[str, Attribute] = {}
     for key, value in given.items():

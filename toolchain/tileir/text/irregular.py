@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, SSAValue
 from ..dialect import attrs
 from ..dialect import types as t
 from ..dialect.base import TileOp
+from ..dialect.memory import MultimemLoadReduceViewTkoOp, MultimemStoreViewTkoOp
 from .attributes import PREDICATES
 from .parser import Parser, spelled
 
@@ -100,12 +101,20 @@ def _make_tensor_view(p: Parser, op: type[TileOp]) -> TileOp:
         sizes[name] = p.listed(lambda: p.value() if p.token.kind == "value" else p.integer(), "]")
     p.expect(":")
     dynamic = [v for group in sizes.values() for v in group if isinstance(v, SSAValue)]
-    if dynamic:
-        token = p.token
-        p.check_types(dynamic, p.type(), token)
-        p.expect("->")
     token = p.token
     kind = p.type()
+    if isinstance(kind, t.TileType):  # of the base, if its pointer has a ptr_attr, or of the sizes
+        if isinstance(kind.element_type, t.PtrType):
+            p.check_types([base], kind, token)
+            if dynamic:
+                p.expect(",")
+                token = p.token
+                p.check_types(dynamic, p.type(), token)
+        else:
+            p.check_types(dynamic, kind, token)
+        p.expect("->")
+        token = p.token
+        kind = p.type()
     if not isinstance(kind, t.TensorViewType):
         p.fail(f"expected a tensor_view, found {t.spell(kind)}", token)
     for name, wanted in (("shape", kind.shape), ("strides", kind.strides)):
@@ -145,13 +154,20 @@ def _token_and_hints(p: Parser, properties: dict[str, Attribute], *, bounded: bo
     if p.accept("optimization_hints"):
         p.expect("=")
         properties["optimization_hints"] = p.hints()
-    if bounded and p.accept("inbounds"):
-        p.expect("=")
-        p.expect("[")
-        flags = p.listed(lambda: p.word_of(("true", "false"), "inbounds flag") == "true", "]")
-        if any(flags):
-            properties["inbounds"] = attrs.BoolsAttr(tuple(flags))
+    if bounded:
+        _inbounds(p, properties)
     return token
+
+
+def _inbounds(p: Parser, properties: dict[str, Attribute]) -> None:
+    """`inbounds = [true, false]`, or nothing."""
+    if not p.accept("inbounds"):
+        return
+    p.expect("=")
+    p.expect("[")
+    flags = p.listed(lambda: p.word_of(("true", "false"), "inbounds flag") == "true", "]")
+    if any(flags):
+        properties["inbounds"] = attrs.BoolsAttr(tuple(flags))
 
 
 def _more(p: Parser) -> list[SSAValue]:
@@ -213,8 +229,8 @@ def _indices(p: Parser) -> list[SSAValue]:
     return p.listed(p.value, "]")
 
 
-def _index_types(p: Parser, index: Sequence[SSAValue]) -> None:
-    """The types of the indices: `, tile<i32>` for all of them, or one type for each."""
+def _index_types(p: Parser, index: Sequence[SSAValue], *, token: bool = False) -> None:
+    """The types of the indices: `, tile<i32>` for all of them, or one type for each; then with `token` its type."""
     if not index:
         return
     p.expect(",")
@@ -222,6 +238,8 @@ def _index_types(p: Parser, index: Sequence[SSAValue]) -> None:
     kinds = [p.type()]
     while p.accept(","):
         kinds.append(p.type())
+    if token and kinds.pop() != t.token:
+        p.fail("the type of the token stands behind those of the indices", first)
     if len(kinds) not in (1, len(index)):
         p.fail(f"{len(index)} indices need one type or {len(index)}, not {len(kinds)}", first)
     for value, kind in zip(index, kinds * len(index) if len(kinds) == 1 else kinds, strict=False):
@@ -274,12 +292,46 @@ def _atomic_red_view(p: Parser, op: type[TileOp]) -> TileOp:
     properties["mode"] = p.enum("mode")
     p.expect(",")
     value = p.value()
-    token = _token_and_hints(p, properties)
+    token = _token_and_hints(p, properties, bounded=True)
     p.expect(":")
     typed(p, [value, view])
     _index_types(p, index)
     groups = {"view": [view], "index": index, "value": [value], "token": token}
     return p.create(op, groups, _token_result(p), properties)
+
+
+@spelled("multimem_load_reduce_view_tko", "multimem_reduce_view_tko", "multimem_store_view_tko")
+def _multimem(p: Parser, op: type[TileOp]) -> TileOp:
+    loads = op is MultimemLoadReduceViewTkoOp
+    properties = _ordering(p)
+    values = [p.value()]
+    if not loads:
+        p.expect(",")
+        values.append(p.value())
+    index = _indices(p)
+    token = _token(p)
+    _inbounds(p, properties)
+    if op is not MultimemStoreViewTkoOp:
+        properties["reduction"] = _reduction(p)
+    p.expect(":")
+    typed(p, values)
+    _index_types(p, index, token=bool(token))
+    groups = {"view": values[:1], "index": index, "token": token}
+    if loads:
+        return p.create(op, groups, _tile_and_token(p), properties)
+    return p.create(op, {**groups, "tile": values[1:]}, _token_result(p), properties)
+
+
+def _reduction(p: Parser) -> Attribute:
+    """`attributes {reduction = #cuda_tile.multimem_reduction_kind<max>}`, or nothing for a sum."""
+    if not p.accept("attributes"):
+        return attrs.MultimemReductionAttr(attrs.MultimemReduction.ADD)
+    token = p.token
+    given = p.dictionary()
+    found = given.get("reduction")
+    if len(given) != 1 or not isinstance(found, attrs.MultimemReductionAttr):
+        p.fail("expected {reduction = #cuda_tile.multimem_reduction_kind<...>}", token)
+    return found
 
 
 @spelled("atomic_rmw_tko")

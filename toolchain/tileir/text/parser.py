@@ -64,6 +64,15 @@ class Parser(Attributes):
         self.trailing_location()
         return name, kind
 
+    def parameter(self) -> tuple[Token, Attribute, attrs.DictAttr]:
+        """`%name: type {what is said of it}`, perhaps with a location"""
+        name = self.kind("value", "a value name such as %x")
+        self.expect(":")
+        kind, token = self.type(), self.token
+        said = self.dictionary_of(self.dictionary() if token.text == "{" else {}, token)
+        self.trailing_location()
+        return name, kind, said
+
     def block_arguments(self) -> list[tuple[Token, Attribute]]:
         """`^name(%a: type):` at the head of a block, or nothing."""
         if self.token.kind != "block":

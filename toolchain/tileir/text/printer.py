@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 
 from xdsl.dialects.builtin import DenseArrayBase, UnitAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 from xdsl.irdl import OptionalDef, VarOperandDef
 
 from ..dialect import attrs, debug
@@ -79,6 +80,31 @@ def spell_predicate(predicate: Attribute) -> str:
             raise TypeError(f"{type(predicate).__name__} is not a predicate of assume")
 
 
+def spell_attribute(value: Attribute) -> str:
+    """What is said of a parameter, as MLIR spells it."""
+    match value:
+        case attrs.BoolAttr():
+            return str(value.data).lower()
+        case attrs.StrAttr():
+            return quote(value.data)
+        case attrs.NumberAttr():
+            return f"{spell_number(value.bits, value.type)} : {t.spell(value.type)}"
+        case attrs.AttrsAttr():
+            return f"[{', '.join(map(spell_attribute, value.data))}]"
+        case attrs.DictAttr():
+            return f"{{{', '.join(f'{spell_name(name)} = {spell_attribute(one)}' for name, one in value.data)}}}"
+        case attrs.HintsAttr():
+            return f"#{value.name}{spell_hints(value)}"
+        case TypeAttribute():
+            return t.spell(value) if value in t.SCALARS else f"!cuda_tile.{t.spell(value)}"
+        case _:
+            return f"#cuda_tile.{spell_predicate(value)}"
+
+
+def _said(value: Attribute | None) -> str:
+    return f" {spell_attribute(value)}" if isinstance(value, attrs.DictAttr) and value.data else ""
+
+
 class Printer:
     """Collects the printed lines, and keeps the names of the values of the current entry."""
 
@@ -131,7 +157,11 @@ class Printer:
 
     def _entry(self, op: EntryOp) -> None:
         self.names, self.taken, self.following = {}, set(), {}
-        arguments = ", ".join(f"{self.define(a, 'arg')}: {t.spell(a.type)}" for a in op.body.block.args)
+        said = () if op.arg_attrs is None else op.arg_attrs.data
+        arguments = ", ".join(
+            f"{self.define(a, 'arg')}: {t.spell(a.type)}{_said(one)}"
+            for a, one in zip_longest(op.body.block.args, said)
+        )
         hints = "" if op.optimization_hints is None else f" optimization_hints={spell_hints(op.optimization_hints)}"
         self.line(f"entry @{spell_name(op.symbol)}({arguments}){hints} {{")
         self.block(op.body.block)
@@ -277,7 +307,8 @@ def _tensor_view(p: Printer, op: TileOp, groups: dict[str, list[SSAValue]]) -> s
     shape = sizes(kind.shape, groups["dynamicShape"])
     strides = sizes(kind.strides, groups["dynamicStrides"])
     dynamic = [*groups["dynamicShape"], *groups["dynamicStrides"]]
-    types = f"{t.spell(dynamic[0].type)} -> {t.spell(kind)}" if dynamic else t.spell(kind)
+    typed = [*(groups["base"] if kind.ptr_attr is not None else ()), *dynamic[:1]]
+    types = f"{p.types(typed)} -> {t.spell(kind)}" if typed else t.spell(kind)
     return f"{p.use(groups['base'])}, shape = [{shape}], strides = [{strides}] : {types}"
 
 
@@ -300,6 +331,12 @@ def _access(p: Printer, op: TileOp, name: str, groups: dict[str, list[SSAValue]]
         case "store_view_tko":
             operands = f"{p.use(groups['tile'])}, {p.use(groups['view'])}{index}"
             typed = [*groups["tile"], *groups["view"]]
+        case "multimem_load_reduce_view_tko":
+            operands = f"{p.use(groups['view'])}{index}"
+            typed = groups["view"]
+        case "multimem_reduce_view_tko" | "multimem_store_view_tko":
+            typed = [*groups["view"], *groups["tile"]]
+            operands = f"{p.use(typed)}{index}"
         case "atomic_red_view_tko":
             operands = f"{p.use(groups['view'])}{index}{mode}, {p.use(groups['value'])}"
             typed = [*groups["value"], *groups["view"]]
@@ -318,8 +355,18 @@ def _access(p: Printer, op: TileOp, name: str, groups: dict[str, list[SSAValue]]
     if view:
         kinds = [t.spell(value.type) for value in groups["index"]]
         types += kinds if len(set(kinds)) > 1 else kinds[:1]
+    if name.startswith("multimem_"):
+        inside += _reduction(op)
+        types += [t.spell(value.type) for value in groups["token"]]
     head = f"{' '.join(words)} {operands}{_token(p, groups)}{spelled}{inside}"
     return f"{head} : {', '.join(types)} -> {', '.join(t.spell(r.type) for r in op.results)}"
+
+
+def _reduction(op: TileOp) -> str:
+    found = op.properties.get("reduction")
+    if not isinstance(found, attrs.MultimemReductionAttr) or found.data == attrs.MultimemReduction.ADD:
+        return ""
+    return f" attributes {{reduction = #{found.name}<{found.data}>}}"
 
 
 # Operations with regions

@@ -211,16 +211,18 @@ class FileParser(Parser):
     def _entry(self, start: Token) -> EntryOp:
         symbol = self.symbol()
         self.expect("(")
-        arguments = self.listed(self.typed_name, ")")
-        block = Block(arg_types=[kind for _, kind in arguments])
+        arguments = self.listed(self.parameter, ")")
+        block = Block(arg_types=[kind for _, kind, _ in arguments])
         properties: dict[str, Attribute] = {
             "sym_name": attrs.StrAttr(symbol),
-            "function_type": FunctionType.from_lists([kind for _, kind in arguments], []),
+            "function_type": FunctionType.from_lists([kind for _, kind, _ in arguments], []),
         }
+        if any(said.data for _, _, said in arguments):
+            properties["arg_attrs"] = attrs.AttrsAttr(tuple(said for _, _, said in arguments))
         if self.accept("optimization_hints"):
             self.expect("=")
             properties["optimization_hints"] = self.hints()
-        with self.scope(zip((name for name, _ in arguments), block.args, strict=True)):
+        with self.scope(zip((name for name, _, _ in arguments), block.args, strict=True)):
             self._body(block, "return", start)
         return EntryOp.create(properties=properties, regions=[Region(block)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from xdsl.ir import Attribute, SSAValue
@@ -67,6 +68,8 @@ def _tensor_view(op: Any) -> None:
         pointee(op.base) == kind.element_type,
         f"a pointer to {spell(pointee(op.base))} cannot be the base of {spell(kind)}",
     )
+    given, wanted = _ptr_attr(element(op.base)), kind.ptr_attr
+    need(given == wanted, f"a pointer with ptr_attr {given or 'unset'} cannot be the base of {spell(kind)}")
     for sizes, given, what in ((kind.shape, op.dynamicShape, "size"), (kind.strides, op.dynamicStrides, "stride")):
         wanted = sum(n == t.DYNAMIC for n in sizes)
         need(len(given) == wanted, f"{spell(kind)} has {wanted} dynamic {what}s, but {len(given)} values are given")
@@ -117,6 +120,15 @@ def _sizes(op: Any) -> None:
 # Loads, stores, atomics
 
 
+def _ptr_attr(kind: Attribute) -> str | None:
+    return kind.ptr_attr if isinstance(kind, t.PtrType) else None
+
+
+def _one_place(kind: Attribute, given: str | None) -> None:
+    """A multicast address stands for several places, which only the multimem operations access."""
+    need(given != "multicast", f"{spell(kind)} is multicast, which only the multimem operations access")
+
+
 def _ordering(op: Any, allowed: tuple[str, ...]) -> None:
     order = word(op.memory_ordering_semantics)
     need(order in allowed, f"{order} is not possible here: one of {', '.join(allowed)}")
@@ -133,6 +145,8 @@ def _through_view(op: Any, tile: SSAValue) -> None:
     kind = op.view.type
     need(tile.type == kind.tile, f"the tiles of {spell(kind)} are {spell(kind.tile)}, not {spell(tile.type)}")
     need(len(op.index) == kind.index_rank, f"there are {kind.index_rank} dimensions, but {len(op.index)} indices")
+    if not op.name.startswith("cuda_tile.multimem_"):
+        _one_place(kind, kind.tensor_view.ptr_attr)
     if element(tile) == t.f4e2m1fn:
         _through_pairs(kind)
     inbounds = getattr(op, "inbounds", None)
@@ -185,6 +199,7 @@ def _store_view(op: Any) -> None:
 
 def _through_pointers(pointers: SSAValue, value: SSAValue, mask: SSAValue | None) -> None:
     wanted = TileType(shape(pointers), pointee(pointers))
+    _one_place(pointers.type, _ptr_attr(element(pointers)))
     need(value.type == wanted, f"{spell(pointers.type)} points to {spell(wanted)}, not {spell(value.type)}")
     if mask is not None:
         booleans(mask, pointers, "the mask")
@@ -245,3 +260,50 @@ def _atomic_view(op: Any) -> None:
     need(word(op.mode) != "xchg", "xchg is not possible: a reduction does not return the old value")
     _through_view(op, op.value)
     _mode(op, op.value)
+
+
+# Multimem
+
+HALVES = (t.f16, t.bf16)
+
+
+def _multimem(op: Any, tile: SSAValue, orders: tuple[str, ...]) -> None:
+    _ordering(op, orders)
+    kind = op.view.type
+    need(isinstance(kind, t.PartitionViewType), f"{spell(kind)}: multimem operations need a partition view")
+    given = kind.tensor_view.ptr_attr
+    need(given == "multicast", f"{spell(kind)} is {given or 'of plain pointers'}, but multimem needs multicast ones")
+    _through_view(op, tile)
+    of(tile, (*WORDS, *HALVES, t.f32, t.f64), "i32, i64, f16, bf16, f32 or f64")
+    if element(tile) in HALVES:  # they are accessed in pairs
+        ones = kind.tensor_view.strides.count(1)
+        need(ones == 1, f"16-bit floats need one dimension with a static stride of 1, but {spell(kind)} has {ones}")
+        need(math.prod(shape(tile)) > 1, f"{spell(tile.type)} has one element, but 16-bit floats come in pairs")
+
+
+def _multimem_reduction(op: Any, tile: SSAValue, extrema: tuple[Attribute, ...]) -> None:
+    """`extrema`: the floats that have min and max."""
+    kind = word(op.reduction)
+    possible = WORDS
+    if kind == "add":
+        possible = (*WORDS, *HALVES, t.f32, t.f64)
+    elif kind in ("min", "max"):
+        possible = (*WORDS, *extrema)
+    need(element(tile) in possible, f"{kind} is for {', '.join(map(spell, possible))}, not {spell(tile.type)}")
+
+
+@rule("multimem_load_reduce_view_tko")
+def _multimem_load(op: Any) -> None:
+    _multimem(op, op.reduced_values, LOADS)
+    _multimem_reduction(op, op.reduced_values, HALVES)
+
+
+@rule("multimem_reduce_view_tko")
+def _multimem_reduce(op: Any) -> None:
+    _multimem(op, op.tile, ("relaxed", "release"))
+    _multimem_reduction(op, op.tile, ())
+
+
+@rule("multimem_store_view_tko")
+def _multimem_store(op: Any) -> None:
+    _multimem(op, op.tile, STORES)

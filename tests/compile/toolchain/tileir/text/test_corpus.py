@@ -28,14 +28,14 @@ def test_the_disassembler_reads_the_corpus(file: Path, tmp_path: Path) -> None:
 
     path = tmp_path / "k.tilebc"
     for module in modules(file):
-        path.write_bytes(bytecode.write(module, "13.4", debug_info=True))
+        path.write_bytes(bytecode.write(module, "13.5", debug_info=True))
         printed = tool("tileirdisasm").run(["-g", str(path)]).stdout
         if not module.body.block.ops:
             continue  # it prints nothing
         again = text.parse(printed, filename="disassembled.mlir")
         verify(again)
         again.properties.update(module.properties)  # the name and the producer are not in its text
-        assert bytecode.write(again, "13.4") == bytecode.write(module, "13.4")
+        assert bytecode.write(again, "13.5") == bytecode.write(module, "13.5")
 
 
 @pytest.mark.needs("toolchain")
@@ -45,6 +45,6 @@ def test_the_compiler_takes_debug_information(tmp_path: Path) -> None:
     path, cubin = tmp_path / "k.tilebc", tmp_path / "k.cubin"
     for name, source in (("debug-scopes", b"k.py"), ("collatz", b"collatz.mlir")):
         (module,) = modules(CORPUS / f"{name}.mlir")
-        path.write_bytes(bytecode.write(module, "13.4", debug_info=True))
+        path.write_bytes(bytecode.write(module, "13.5", debug_info=True))
         tool("tileiras").run(["--gpu-name=sm_90", "--lineinfo", "-o", str(cubin), str(path)])
         assert source in cubin.read_bytes()

@@ -25,6 +25,9 @@ CODE = bytecode.write(MODULE)
 LATER_SOURCE = (Path(__file__).parent / "operations_13_4.mlir").read_text()
 LATER = text.parse(LATER_SOURCE, filename="operations_13_4.mlir")
 LATER_CODE = bytecode.write(LATER, "13.4")
+LATEST_SOURCE = (Path(__file__).parent / "operations_13_5.mlir").read_text()
+LATEST = text.parse(LATEST_SOURCE, filename="operations_13_5.mlir")
+LATEST_CODE = bytecode.write(LATEST, "13.5")
 VIEW = "partition_view<tile=(8), padding_value = nan, tensor_view<?xf32, strides=[1]>>"
 OLD = f"""
 entry @k(%p: tile<ptr<f32>>, %n: tile<i32>) {{
@@ -45,10 +48,11 @@ entry @k(%p: tile<ptr<f32>>, %n: tile<i32>) {{
 
 
 def test_sample_has_every_operation_and_is_right() -> None:
-    found = {op.name.removeprefix("cuda_tile.") for module in (MODULE, LATER) for op in module.walk()}
+    found = {op.name.removeprefix("cuda_tile.") for module in (MODULE, LATER, LATEST) for op in module.walk()}
     assert not set(ops.OPS) - found
     verify(MODULE, text=SOURCE)
     verify(LATER, text=LATER_SOURCE)
+    verify(LATEST, text=LATEST_SOURCE)
 
 
 def test_read_gives_back_what_was_written() -> None:
@@ -66,10 +70,84 @@ def test_read_gives_back_what_was_written_of_13_4() -> None:
     assert bytecode.version_of(LATER_CODE) == (13, 4)
 
 
-def test_the_same_program_in_13_4() -> None:
-    again = bytecode.read(bytecode.write(MODULE, "13.4"))
+def test_read_gives_back_what_was_written_of_13_5() -> None:
+    again = bytecode.read(LATEST_CODE)
+    assert text.print_module(again) == LATEST_SOURCE[LATEST_SOURCE.index("cuda_tile.module") :]
+    assert bytecode.write(again, "13.5") == LATEST_CODE
+    assert bytecode.write(again, "13.5", debug_info=True) == LATEST_CODE
+    assert bytecode.version_of(LATEST_CODE) == (13, 5)
+
+
+@pytest.mark.parametrize("version", ["13.4", "13.5"])
+def test_the_same_program_in_a_newer_version(version: str) -> None:
+    again = bytecode.read(bytecode.write(MODULE, version))
     assert text.print_module(again) == PROGRAM
     assert bytecode.write(again) == CODE
+
+
+def test_there_and_back_through_the_newest_version() -> None:
+    again = bytecode.read(bytecode.write(bytecode.read(LATER_CODE), "13.5"))
+    assert text.print_module(again) == LATER_SOURCE[LATER_SOURCE.index("cuda_tile.module") :]
+    assert bytecode.write(again, "13.4") == LATER_CODE
+
+
+UNICAST = """
+entry @k(%p: tile<ptr<f32, <unicast>>>) {
+  %i = constant <i32: 1> : tile<i32>
+  %q = offset %p, %i : tile<ptr<f32, <unicast>>>, tile<i32> -> tile<ptr<f32, <unicast>>>
+  return
+}
+"""
+INBOUNDS = "view_tko relaxed device %w[%n], addf, %x token = %t inbounds = [true]"
+REDUCES = OLD.replace(
+    "  %y = exp", f"  %r = atomic_red_{INBOUNDS} : tile<8xf32>, {VIEW}, tile<i32> -> token\n  %y = exp"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "version", "message"),
+    [
+        (REDUCES, "13.4", r"7:3: cuda_tile\.atomic_red_view_tko: bytecode 13\.4 has no inbounds"),
+        (LATEST_SOURCE, "13.4", r"3:3: cuda_tile\.entry: bytecode 13\.4 has no type ptr<f32, <multicast>>"),
+        (UNICAST, "13.4", r"2:1: cuda_tile\.entry: bytecode 13\.4 has no type ptr<f32, <unicast>>"),
+        (UNICAST.replace("unicast", "none"), "13.3", r"cuda_tile\.entry: bytecode 13\.3 has no type ptr<f32, <none>>"),
+        (
+            "entry @k(%n: tile<i32> {nv.align = 4 : i32}) {\nreturn\n}",
+            "13.4",
+            r"1:1: cuda_tile\.entry: bytecode 13\.4 has no attributes of parameters",
+        ),
+        (LATER_SOURCE, "13.3", r"cuda_tile\.gdc_wait_tko: bytecode 13\.3 has no such operation"),
+        (
+            "entry @k() {\n%0 = constant <i4: 1> : tile<2xi4>\nreturn\n}",
+            "13.2",
+            r"2:1: cuda_tile\.constant: bytecode 13\.2 has no type i4",
+        ),
+    ],
+)
+def test_what_has_no_older_form_is_named(source: str, version: str, message: str) -> None:
+    with pytest.raises(BytecodeError, match=message):
+        bytecode.write(text.parse(source, filename="new.mlir"), version)
+
+
+def test_hints_are_always_written_since_13_5() -> None:
+    entry = "entry @k() optimization_hints=<sm_90 = {num_worker_warps_per_cta = 16}> {\nreturn\n}"
+    for source in (entry, "entry @k() {\nreturn\n}"):
+        module = text.parse(source, filename="k")
+        for version in ("13.4", "13.5"):
+            again = bytecode.read(bytecode.write(module, version))
+            assert text.print_module(again) == text.print_module(module)
+
+
+def test_what_is_said_of_parameters_must_fit_them() -> None:
+    source = "entry @k(%n: tile<i32> {nv.align = 4 : i32}, %m: tile<i32>) {\nreturn\n}"
+    code = bytecode.write(text.parse(source, filename="k"), "13.5")
+    entry = bytecode.read(code).entries["k"]
+    assert entry.arg_attrs is not None and len(entry.arg_attrs.data) == 2
+    at = code.index(b"\x0b\x00\x06\x02") + 3  # no hints, an array of two
+    with pytest.raises(BytecodeError, match="k: 1 dictionaries for 2 parameters"):
+        bytecode.read(code[:at] + b"\x01" + code[at + 1 :])
+    with pytest.raises(BytecodeError, match="k: the attributes of its parameters are not an array of dictionaries"):
+        bytecode.read(code[: at - 1] + b"\x03" + code[at:])
 
 
 def test_inbounds_that_are_all_false_are_none() -> None:
@@ -103,10 +181,20 @@ def test_a_wrong_number_of_inbounds_is_damage() -> None:
         bytecode.read(bytecode.write(module, "13.4"))
 
 
-@pytest.mark.parametrize("item", [b"\x0c\x01\x00\x00", b"\x0e\x01\x00\x00\x00\x00"])
-def test_a_ptr_attr_is_refused(item: bytes) -> None:
-    with pytest.raises(BytecodeError, match="ptr_attr"):
-        codec.read_type(Reader(item), [types.f32], (13, 4))
+@pytest.mark.parametrize("item", [b"\x0c\x01\x00", b"\x0e\x01\x00\x00\x00"])
+def test_a_ptr_attr_is_of_a_version(item: bytes) -> None:
+    for version, names in (((13, 4), types.PTR_ATTRS[:1]), ((13, 5), types.PTR_ATTRS)):
+        for number, name in enumerate(types.PTR_ATTRS):
+            reader = Reader(item + bytes([number]))
+            if name in names:
+                kind = codec.read_type(reader, [types.f32], version)
+                assert isinstance(kind, types.PtrType | types.TensorViewType) and kind.ptr_attr == name
+                assert codec.write_type(kind, lambda _: 0, version) == reader.data
+            else:
+                with pytest.raises(BytecodeError, match=f"{number} is not a valid ptr_attr"):
+                    codec.read_type(reader, [types.f32], version)
+    with pytest.raises(BytecodeError, match="unknown flags 0x2"):
+        codec.read_type(Reader(item[:1] + b"\x02" + item[2:]), [types.f32], (13, 5))
 
 
 @pytest.mark.parametrize(
