@@ -71,12 +71,12 @@ def with_base(kind: Attribute, scalar: Attribute) -> Attribute:
         case t.TileType():
             return t.TileType(kind.shape, with_base(kind.element_type, scalar))
         case t.TensorViewType():
-            return t.TensorViewType(kind.shape, kind.strides, scalar)
+            return t.TensorViewType(kind.shape, kind.strides, scalar, kind.ptr_attr)
         case t.TileViewType():
             view = kind.tensor_view
-            return _view(kind, t.TensorViewType(view.shape, view.strides, scalar))
+            return _view(kind, t.TensorViewType(view.shape, view.strides, scalar, view.ptr_attr))
         case t.PtrType():
-            return t.PtrType(scalar)
+            return t.PtrType(scalar, kind.ptr_attr)
         case _:
             return scalar
 

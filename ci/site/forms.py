@@ -12,6 +12,8 @@ _ORDER = "memory_ordering_semantics [memory_scope]"
 _TOKEN = "[token = %token]"
 _HINTS = f"{_TOKEN} [optimization_hints = <...>]"
 _WITHIN = rf"{_HINTS} [inbounds = \[true, ...\]]"
+_MULTIMEM = rf"{_TOKEN} [inbounds = \[true, ...\]]"
+_REDUCTION = "[attributes {reduction = #cuda_tile.multimem_reduction_kind<reduction>}]"
 _VALUES = "[%values, ... : type(values), ...]"
 _FOLD = (
     r"identities = \[number : scalar, ...\] : type(inputs), ... -> type(outputs), ..."
@@ -23,7 +25,7 @@ FORMS: Mapping[str, str] = {
     "assume": "predicate, %value : type(value)",
     "atomic_cas_tko": f"{_ORDER} %pointers, %cmp, %val[, %mask] {_TOKEN}"
     " : type(pointers), type(cmp, val)[, type(mask)] -> type(result), token",
-    "atomic_red_view_tko": rf"{_ORDER} %view\[%index, ...\], mode, %value {_TOKEN}"
+    "atomic_red_view_tko": rf"{_ORDER} %view\[%index, ...\], mode, %value {_WITHIN}"
     " : type(value), type(view), type(index) -> token",
     "atomic_rmw_tko": f"{_ORDER} %pointers, mode, %arg[, %mask] {_TOKEN}"
     " : type(pointers), type(arg)[, type(mask)] -> type(result), token",
@@ -43,6 +45,12 @@ FORMS: Mapping[str, str] = {
     "make_tensor_view": r"%base, shape = \[N or %dynamicShape, ...\], strides = \[N or %dynamicStrides, ...\]"
     " : [type(dynamicShape, dynamicStrides) ->] type(result)",
     "memory_fence_alias_tko": "%token",
+    "multimem_load_reduce_view_tko": rf"{_ORDER} %view\[%index, ...\] {_MULTIMEM} {_REDUCTION}"
+    " : type(view), type(index)[, token] -> type(reduced_values), token",
+    "multimem_reduce_view_tko": rf"{_ORDER} %view, %tile\[%index, ...\] {_MULTIMEM} {_REDUCTION}"
+    " : type(view), type(tile), type(index)[, token] -> token",
+    "multimem_store_view_tko": rf"{_ORDER} %view, %tile\[%index, ...\] {_MULTIMEM}"
+    " : type(view), type(tile), type(index)[, token] -> token",
     "permute": r"%source \[N, ...\] : type(source) -> type(result)",
     "print_tko": f'"format"[, %args, ...] {_TOKEN} [: type(args), ...] -> token',
     "reduce": f"%inputs, ... dim = N {_FOLD}",

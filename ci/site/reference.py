@@ -30,6 +30,7 @@ from toolchain.tileir.dialect.ops import OPS
 from toolchain.tileir.dialect.rules import RULES
 from toolchain.tileir.dialect.verify import verify
 from toolchain.tileir.interpreter import Grid, Prepared
+from toolchain.tileir.interpreter.codegen import LOWERINGS
 from toolchain.tileir.text.formats import FORMATS, KEYWORDS, default
 
 from .accepted import Accepted, accepted, mnemonic
@@ -37,10 +38,9 @@ from .forms import FORMS
 
 FOLDER = ROOT / "docs/reference"
 PAGES = (
-    "floats", "integers", "products", "scaled", "conversions", "shapes", "memory", "ordering", "control",
+    "floats", "integers", "products", "scaled", "conversions", "shapes", "memory", "multimem", "ordering", "control",
 )  # fmt: skip
 MADE = "<!-- Made by `python -m ci.site --generate` from the dialect and {}.mlir: change those. -->"
-NOT_INTERPRETED = ("mmaf_scaled",)
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,6 @@ def _operation(name: str, example: Example, module: ModuleOp) -> list[str]:
     if example.op in RULES and not op.regions:
         parts += _types(example.op, accepted(op))
     parts.append(f"```mlir\n{example.body.rstrip()}\n```")
-    if example.op in NOT_INTERPRETED:
-        return [*parts, "The interpreter lacks this operation, so the example was compiled but not run."]
     printed = io.StringIO()
     with redirect_stdout(printed):
         Prepared(module).launch(example.op, [], example.grid)  # each begins with the globals as they are written
@@ -104,7 +102,16 @@ def _since(kind: type[TileOp]) -> str:
         return ".".join(map(str, version))
 
     later = [f"`{name}` since {said(version)}" for name, version in kind.FIELDS_SINCE.items()]
-    return "*" + "; ".join([f"Since {said(kind.SINCE or V13_1)}", *later]) + f". Opcode {kind.OPCODE}.*"
+    since = "; ".join([f"Since {said(kind.SINCE or V13_1)}", *later])
+    return f"*{since}. Opcode {kind.OPCODE}. {_support(kind)}*"
+
+
+def _support(kind: type[TileOp]) -> str:
+    """What is done with an operation here. Its text and bytecode follow from its declaration."""
+    name = kind.name.removeprefix("cuda_tile.")
+    words = ["parsed", "verified", "written", *(["interpreted"] if name in LOWERINGS else [])]
+    apart = "" if "interpreted" in words else ", not interpreted"
+    return f"{', '.join(words[:-1]).capitalize()} and {words[-1]}{apart}. Bits compared on a GPU: not run."
 
 
 def _syntax(op: str) -> str:
@@ -220,7 +227,7 @@ INDEX = """\
 
 # The operations of Tile IR
 
-All {count} operations that bytecode 13.4 has. A section says what an operation does, since which version of the
+All {count} operations that bytecode 13.5 has. A section says what an operation does, since which version of the
 bytecode there is one, and how it is written. What is in brackets may be left out, but for the
 brackets of lists, such as indices and sizes; `...` stands for more of the same. Its table has the types of elements
 that the verifier accepts, with the names that operands and results have in the text above it.

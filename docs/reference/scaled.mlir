@@ -9,4 +9,7 @@ entry @mmaf_scaled() {
   %lhs_scale = constant <f8E8M0FNU: 2.0> : tile<16x2xf8E8M0FNU>
   %rhs_scale = constant <f8E8M0FNU: 1.0> : tile<2x16xf8E8M0FNU>
   %product = mmaf_scaled %lhs, %rhs, %acc, %lhs_scale, %rhs_scale : tile<16x64xf8E4M3FN>, tile<64x16xf8E4M3FN>, tile<16x16xf32>, tile<16x2xf8E8M0FNU>, tile<2x16xf8E8M0FNU>
+  %zero = constant <i32: 0> : tile<i32>
+  %first = extract %product[%zero, %zero] : tile<16x16xf32> -> tile<1x2xf32>
+  print_tko "%g\0A", %first : tile<1x2xf32> -> token
 }

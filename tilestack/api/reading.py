@@ -19,6 +19,8 @@ from toolchain.tileir.dialect.memory import (
     AtomicRedViewTkoOp,
     AtomicRMWTkoOp,
     MakeTensorViewOp,
+    MultimemReduceViewTkoOp,
+    MultimemStoreViewTkoOp,
     StorePtrTkoOp,
     StoreViewTkoOp,
 )
@@ -28,7 +30,7 @@ from .parameters import Parameter
 
 WRITES: Mapping[type[Operation], str] = {  # the operand through which an operation writes
     StoreViewTkoOp: "view", AtomicRedViewTkoOp: "view", StorePtrTkoOp: "destination", AtomicCASTkoOp: "pointers",
-    AtomicRMWTkoOp: "pointers",
+    AtomicRMWTkoOp: "pointers", MultimemReduceViewTkoOp: "view", MultimemStoreViewTkoOp: "view",
 }  # fmt: skip
 HIDES = ("cuda_tile.ptr_to_int",)  # after these nothing shows where a pointer goes
 

@@ -226,8 +226,7 @@ class MmaIOp(MmaOp):
 
 @tile_op("mmaf_scaled", 114, since=V13_3)
 class MmaFScaledOp(TileOp):
-    """acc + (lhs * lhs_scale) @ (rhs * rhs_scale), where 16 or 32 elements along K share a scale. The interpreter lacks
-    it."""
+    """acc + (lhs * lhs_scale) @ (rhs * rhs_scale), where 16 or 32 elements along K share a scale."""
 
     result = result_def(TileType)
     lhs = operand_def(TileType)

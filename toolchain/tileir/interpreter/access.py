@@ -191,8 +191,9 @@ def gather_cells(kind: ViewType) -> Callable[..., tuple[Any, Any, tuple[int, ...
     return resolve
 
 
-@lowering("load_view_tko", poison="own", pure=False)
+@lowering("load_view_tko", "multimem_load_reduce_view_tko", poison="own", pure=False)
 def _load_view(emitter: Emitter, op: Any) -> None:
+    """Loads a tile. There is one GPU here, so what a multicast address stands for is one place."""
     kind = view_type(op.view)
     view, index = emitter.ref(op.view), _index(emitter, op)
     _check_inbounds(emitter, op, view, index)
@@ -216,7 +217,7 @@ def _load_view(emitter: Emitter, op: Any) -> None:
     _finish(emitter, op, token)
 
 
-@lowering("store_view_tko", poison="own", pure=False)
+@lowering("store_view_tko", "multimem_store_view_tko", poison="own", pure=False)
 def _store_view(emitter: Emitter, op: Any) -> None:
     kind = view_type(op.view)
     view, index, tile = emitter.ref(op.view), _index(emitter, op), emitter.ref(op.tile)
@@ -355,16 +356,21 @@ def _atomic(emitter: Emitter, op: Any) -> None:
     _finish(emitter, op, op.results[1])
 
 
-@lowering("atomic_red_view_tko", poison="own", pure=False)
+@lowering("atomic_red_view_tko", "multimem_reduce_view_tko", poison="own", pure=False)
 def _atomic_view(emitter: Emitter, op: Any) -> None:
     kind = view_type(op.view)
     view, index = emitter.ref(op.view), _index(emitter, op)
-    if (poison := emitter.poison(op.value)) is not None:
+    multimem = op.name.endswith("multimem_reduce_view_tko")
+    value, mode = (op.tile, enum(op, "reduction")) if multimem else (op.value, enum(op, "mode"))
+    if mode == "add" and kind.element.kind == "float":  # one word for integers and floats
+        mode = "addf"
+    _check_inbounds(emitter, op, view, index)
+    if (poison := emitter.poison(value)) is not None:
         highest = emitter.bind(views.highest_inside)
         emitter.forbid(f"{poison} is not None and {highest}({view}, {poison}{index})", "an operand of an atomic")
-    combine = emitter.bind(scattered.combiner(enum(op, "mode"), kind.element), "combine")
+    combine = emitter.bind(scattered.combiner(mode, kind.element), "combine")
     _note_view(emitter, op, _mode(emitter, op, reads=True, writes=True), view, index)
-    emitter.line(f"{emitter.bind(views.update)}({view}, {emitter.ref(op.value)}, {combine}{index})")
+    emitter.line(f"{emitter.bind(views.update)}({view}, {emitter.ref(value)}, {combine}{index})")
     _wrote(emitter)
     _finish(emitter, op, op.results[0])
 

@@ -10,7 +10,7 @@ import numpy as np
 from toolchain.errors import UsageError
 
 from .codegen import Emitter, lowering
-from .elements import Array, Element
+from .elements import Array, Element, sign_extended
 from .fields import enum, flag, tile_of
 from .integers import unsigned, wrap
 from .memory import Trap
@@ -41,7 +41,7 @@ def float_to_float(source: Element, target: Element, mode: str) -> Convert | Non
         if mode not in ("zero", "positive_inf"):
             raise UsageError(f"a conversion to {target.name} cannot round by {mode}", hint="use zero or positive_inf")
         return power_of_two(mode)
-    if target.name in ("f8E4M3FN", "f8E5M2"):
+    if target.bits <= 8:
         return saturating(target, mode)
     if mode != "nearest_even":
         return directed_rounder(target, mode)
@@ -69,7 +69,7 @@ def int_to_float(source: Element, target: Element, signed: bool, mode: str) -> C
     if target.name == "f8E8M0FNU":
         raise UsageError(f"integers cannot be converted to {target.name}", hint="convert to another float type first")
     exact = mode == "nearest_even" and target.round is None
-    rounder = saturating if target.bits == 8 else directed_rounder
+    rounder = saturating if target.bits <= 8 else directed_rounder
     narrow = None if exact else rounder(target, mode)
     dtype = np.dtype(np.int64) if source.bits < 64 or signed else np.dtype(np.uint64)
 
@@ -156,7 +156,9 @@ def _truncate(emitter: Emitter, op: Any) -> None:
         return
 
     def truncate(x: Array) -> Array:
-        return (x & 1) != 0 if target.bits == 1 else x.astype(target.compute)
+        if target.bits == 1:
+            return (x & 1) != 0
+        return sign_extended(x.astype(np.int8)) if target.bits == 4 else x.astype(target.compute)
 
     _emit(emitter, op, truncate)
 
@@ -194,15 +196,30 @@ def _bitcast(emitter: Emitter, op: Any) -> None:
 
 @lowering("pack", "unpack", poison="own")
 def _pack(emitter: Emitter, op: Any) -> None:
-    """Packs a rank-1 tile into the bytes that it would have in memory, and unpacks it again."""
+    """Packs a rank-1 tile into the bytes that it would have in memory, and unpacks it again. Of elements that share a
+    byte the first has the lowest bits."""
     source, target = tile_of(op.operands[0]), tile_of(op.results[0])
+    few = min(source.element.bits, target.element.bits)
 
     def repack(x: Array) -> Array:
         stored = np.ascontiguousarray(np.broadcast_to(source.element.encode(x), source.shape))
+        if few < 8:
+            stored = (_share if source.element.bits < 8 else _apart)(stored.view(np.uint8), few)
         return target.element.decode(stored.view(target.element.storage))
 
     emitter.forbid_poison((op.operands[0],), "a packed element")
     _emit(emitter, op, repack)
+
+
+def _share(stored: Array, bits: int) -> Array:
+    """Elements of fewer than 8 bits, one a byte, put together into bytes."""
+    return np.packbits(stored[:, None] >> np.arange(bits, dtype=np.uint8) & 1, bitorder="little")
+
+
+def _apart(stored: Array, bits: int) -> Array:
+    """The elements that share bytes, one a byte."""
+    parts = np.unpackbits(stored, bitorder="little").reshape(-1, bits)
+    return (parts << np.arange(bits, dtype=np.uint8)).sum(axis=1, dtype=np.uint8)
 
 
 @lowering("ptr_to_ptr")

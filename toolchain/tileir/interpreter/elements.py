@@ -13,7 +13,7 @@ Python int (a bool for i1) in the signed range of its type; a rank-0 float is a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import ml_dtypes
@@ -85,6 +85,59 @@ def _narrow(name: str, scalar: Any) -> Element:
     return Element(name, dtype.itemsize * 8, "float", dtype, _F32, decode, encode, round_)
 
 
+def _i4() -> Element:
+    """Four bits in a byte of their own, as in a constant; `pack` puts two into one."""
+    dtype = np.dtype(np.uint8)
+    return Element(
+        "i4",
+        4,
+        "integer",
+        dtype,
+        np.dtype(np.int8),
+        lambda a: sign_extended(a.astype(np.int8)),
+        lambda a: (a & 15).astype(dtype),
+    )
+
+
+def sign_extended(values: Array) -> Array:
+    """The low four bits of i8 values, as signed numbers."""
+    return ((values & 15) ^ 8) - 8
+
+
+def _f4() -> Element:
+    """f4E2M1FN, which has neither infinity nor NaN."""
+    wide = _narrow("f4E2M1FN", ml_dtypes.float4_e2m1fn)
+    return replace(wide, bits=4)
+
+
+# The values of fnv8E5M3FNU, which ml_dtypes lacks, by their bits: 5 bits of exponent, 3 of mantissa, no sign. The last
+# is NaN.
+_E5M3 = np.array([((b & 7) + 8 * (b > 7)) * 2.0 ** (max(b >> 3, 1) - 18) for b in range(255)] + [np.nan], np.float32)
+
+
+def _e5m3() -> Element:
+    dtype = np.dtype(np.uint8)
+
+    def decode(array: Array) -> Array:
+        return _E5M3[array]
+
+    def encode(array: Array) -> Array:
+        bits = np.searchsorted(_E5M3[:255], array).astype(dtype)
+        return np.where(np.isnan(array), dtype.type(255), bits)
+
+    def round_(values: Any) -> Any:
+        """To the nearest, ties to even bits; numbers below zero or too large become NaN."""
+        x = np.asarray(values, np.float32)
+        above = np.clip(np.searchsorted(_E5M3[:255], x), 1, 254)
+        low, high = _E5M3[above - 1], _E5M3[above]
+        up = (x - low > high - x) | ((x - low == high - x) & (above % 2 == 0))
+        inside = (x >= 0) & (x < _E5M3[254] + (_E5M3[254] - _E5M3[253]) / 2)
+        result = np.where(inside, np.where(up, high, low), np.float32(np.nan))
+        return result if result.ndim else result[()]
+
+    return Element("fnv8E5M3FNU", 8, "float", dtype, _F32, decode, encode, round_)
+
+
 def _round_tf32(values: Any) -> Any:
     """Rounds to 10 bits of mantissa, ties to even. A NaN stays a NaN, as its top mantissa bit is not among the 13 bits
     that are removed."""
@@ -100,6 +153,7 @@ ELEMENTS: dict[str, Element] = {
     element.name: element
     for element in (
         Element("i1", 1, "integer", np.dtype(np.uint8), _BOOL, lambda a: a != 0, lambda a: a.astype(np.uint8)),
+        _i4(),
         _integer(8),
         _integer(16),
         _integer(32),
@@ -111,7 +165,10 @@ ELEMENTS: dict[str, Element] = {
         _narrow("f8E4M3FN", ml_dtypes.float8_e4m3fn),
         _narrow("f8E5M2", ml_dtypes.float8_e5m2),
         _narrow("f8E8M0FNU", ml_dtypes.float8_e8m0fnu),
+        _e5m3(),
+        _f4(),
         Element("tf32", 32, "float", _F32, _F32, _copy, _same, _round_tf32),
     )
 }
+PACKED = ("i4", "f4E2M1FN")  # two share a byte in memory
 POINTER = Element("ptr", 64, "pointer", np.dtype(np.int64), np.dtype(np.int64), _copy, _same)

@@ -14,7 +14,7 @@ from toolchain.errors import UsageError
 
 from ..dialect import types
 from ..dialect.attrs import BoundedAttr, DenseAttr, DivByAttr, SameElementsAttr
-from .elements import ELEMENTS, POINTER, Array, Element
+from .elements import ELEMENTS, PACKED, POINTER, Array, Element
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def element_of(kind: Attribute) -> Element:
 
 
 def unknown_element(value: SSAValue) -> str | None:
-    """The name of a value's element type if the interpreter cannot compute with it."""
+    """The name of a value's element type if the interpreter has no memory of it."""
     kind = value.type
     kind = kind.tensor_view if isinstance(kind, types.TileViewType) else kind
     if not isinstance(kind, types.TileType | types.TensorViewType):
@@ -101,7 +101,8 @@ def unknown_element(value: SSAValue) -> str | None:
     if isinstance(element, types.PtrType):
         return None
     name = types.SCALARS[element][0]
-    return None if name in ELEMENTS else name
+    in_memory = not isinstance(kind, types.TileType) or isinstance(kind.element_type, types.PtrType)
+    return f"{name} in memory" if in_memory and name in PACKED else None
 
 
 def tile_of(value: SSAValue) -> Tile:
@@ -239,7 +240,7 @@ def globals_(module: Operation) -> Iterator[tuple[str, Array]]:
 def may_be_unspecified(op: Any) -> bool:
     """True if an op itself can give unspecified elements: a load without padding, or an atomic with a mask."""
     name = short_name(op)
-    if name == "load_view_tko":
+    if name in ("load_view_tko", "multimem_load_reduce_view_tko"):
         return view_type(op.view).padding is None
     if name == "load_ptr_tko":
         return op.mask is not None and op.paddingValue is None
@@ -248,13 +249,21 @@ def may_be_unspecified(op: Any) -> bool:
 
 def reads_memory(op: Operation) -> bool:
     """True if an op's first result comes from memory that the kernel may have written."""
-    return short_name(op) in ("load_view_tko", "load_ptr_tko", "atomic_rmw_tko", "atomic_cas_tko")
+    return short_name(op) in (
+        "load_view_tko", "load_ptr_tko", "atomic_rmw_tko", "atomic_cas_tko", "multimem_load_reduce_view_tko",
+    )  # fmt: skip
 
 
 def stored(op: Any) -> SSAValue | None:
     """The tile that an op stores; None if it is no store."""
     name = short_name(op)
-    return op.tile if name == "store_view_tko" else op.value if name == "store_ptr_tko" else None
+    return (
+        op.tile
+        if name in ("store_view_tko", "multimem_store_view_tko")
+        else op.value
+        if name == "store_ptr_tko"
+        else None
+    )
 
 
 def is_stride(op: Any, index: int) -> bool:

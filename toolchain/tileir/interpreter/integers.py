@@ -31,7 +31,10 @@ def unsigned(value: Any, element: Element) -> Any:
     """The same bits as unsigned: an int for an int, an array for an array."""
     if isinstance(value, int):
         return value & ((1 << element.bits) - 1)
-    return value if element.bits == 1 else value.view(element.unsigned)
+    if element.bits == 1:
+        return value
+    bits = value.view(element.unsigned)
+    return bits if element.bits == 8 * bits.itemsize else bits & ((1 << element.bits) - 1)
 
 
 def signed(value: Any, element: Element) -> Any:

@@ -21,6 +21,8 @@ _FORMATS: dict[str, tuple[int, int, float, bool]] = {
     "bf16": (8, -126, 3.3895313892515355e38, True),
     "f8E5M2": (3, -14, 57344.0, True),
     "f8E4M3FN": (4, -6, 448.0, False),
+    "fnv8E5M3FNU": (4, -14, 114688.0, False),
+    "f4E2M1FN": (2, 0, 6.0, False),
 }
 
 
@@ -66,11 +68,16 @@ def directed_rounder(element: Element, mode: str) -> Callable[..., Any]:
 
 
 def saturating(element: Element, mode: str) -> Callable[..., Any]:
-    """Like `directed_rounder`, but numbers too large for `element`, and infinities, become its largest number."""
+    """Like `directed_rounder`, but numbers too large for `element`, and infinities, become its largest number.
+    So does a NaN of f4E2M1FN, which has none (PTX ISA, cvt). fnv8E5M3FNU has no sign: what is below zero becomes 0."""
     round_, largest = directed_rounder(element, mode), _FORMATS[element.name][2]
+    smallest = 0.0 if element.name == "fnv8E5M3FNU" else -largest
 
     def saturate(value: Any, error: Any = 0.0) -> Any:
-        return round_(np.clip(np.asarray(value, np.float64), -largest, largest), error)
+        inside = np.clip(np.asarray(value, np.float64), smallest, largest)
+        if element.name == "f4E2M1FN":
+            inside = np.where(np.isnan(inside), largest, inside)
+        return round_(inside, error)
 
     return saturate
 

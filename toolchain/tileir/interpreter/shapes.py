@@ -187,6 +187,28 @@ def _multiply(emitter: Emitter, op: Any) -> None:
     _emit_product(emitter, op, mma)
 
 
+@lowering("mmaf_scaled", poison="own")
+def _multiply_scaled(emitter: Emitter, op: Any) -> None:
+    """The products of narrow floats, their scales and their sums in f64, rounded once to f32 at the end."""
+    lhs, rhs, lhs_scale, rhs_scale = (tile_of(v).shape for v in (op.lhs, op.rhs, op.lhs_scale, op.rhs_scale))
+    block = lhs[-1] // lhs_scale[-1]
+
+    def mma(a: Any, b: Any, c: Any, a_scale: Any, b_scale: Any) -> Any:
+        left = whole(a, lhs) * np.repeat(whole(a_scale, lhs_scale).astype(np.float64), block, axis=-1)
+        right = whole(b, rhs) * np.repeat(whole(b_scale, rhs_scale).astype(np.float64), block, axis=-2)
+        return (np.matmul(left, right) + c).astype(np.float32)
+
+    def poison(a: Any, b: Any, c: Any, a_scale: Any, b_scale: Any) -> Any:
+        left = None if a_scale is None else np.repeat(whole(a_scale, lhs_scale), block, axis=-1)
+        right = None if b_scale is None else np.repeat(whole(b_scale, rhs_scale), block, axis=-2)
+        return taint.multiplied(taint.either(a, left), taint.either(b, right), c)
+
+    values = (op.lhs, op.rhs, op.acc, op.lhs_scale, op.rhs_scale)
+    emitter.let(op.results[0], f"{emitter.bind(mma)}({emitter.refs(values)})")
+    masks = ", ".join(str(emitter.poison(v)) for v in values)
+    emitter.let_poison(op.results[0], f"{emitter.bind(poison)}({masks})")
+
+
 @lowering("mmai", poison="own")
 def _multiply_integers(emitter: Emitter, op: Any) -> None:
     lhs, rhs = tile_of(op.lhs), tile_of(op.rhs)

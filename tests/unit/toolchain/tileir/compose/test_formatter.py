@@ -87,7 +87,7 @@ def test_a_layout() -> None:
 
 
 def code(text: str) -> bytes:
-    return b"".join(bytecode.write(module, "13.4") for module in parse_all(text, filename="k.mlir"))
+    return b"".join(bytecode.write(module, "13.5") for module in parse_all(text, filename="k.mlir"))
 
 
 def test_the_bytecode_is_the_same() -> None:

@@ -13,9 +13,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from toolchain.tileir import text
 from toolchain.tileir.dialect import attrs, types
 from toolchain.tileir.dialect.control import GlobalOp, ModuleOp
-from toolchain.tileir.numbers import spell_number
 from toolchain.tileir.text.names import quote
-from toolchain.tileir.text.printer import spell_dense, spell_hints, spell_predicate
+from toolchain.tileir.text.printer import spell_attribute, spell_dense, spell_hints, spell_predicate
 
 CORPUS = Path(__file__).parent / "corpus"
 FILES = sorted(file for file in CORPUS.glob("*.mlir") if file.stem != "several-modules")
@@ -46,9 +45,8 @@ def spelled(value: Attribute) -> str:
             return f"array<i32: {', '.join(map(str, value.data))}>" if value.data else "array<i32>"
         case attrs.BoolsAttr():
             return f"array<i1: {', '.join(str(flag).lower() for flag in value.data)}>"
-        case attrs.AttrsAttr():
-            numbers = [n for n in value.data if isinstance(n, attrs.NumberAttr)]
-            return f"[{', '.join(f'{spell_number(n.bits, n.type)} : {types.spell(n.type)}' for n in numbers)}]"
+        case attrs.AttrsAttr() | attrs.DictAttr():
+            return spell_attribute(value)
         case _:
             word: Any = value
             return f"#{word.name}<{word.data}>"
