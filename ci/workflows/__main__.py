@@ -46,6 +46,9 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--job", default="", help="only this one and what it needs")
     top.add_argument("--matrix", action="append", default=[], metavar="KEY:VALUE", help="only jobs with this; repeat")
     top.add_argument("--actions", type=Path, metavar="DIR", help="git repositories of actions, DIR/OWNER/NAME")
+    top.add_argument(
+        "--local", action="append", default=[], metavar="OWNER/NAME@REF=DIR", help="whose workflows are called; repeat"
+    )
     top.add_argument("--path", type=Path, action="append", default=[], metavar="DIR", help="before PATH; repeat")
     top.add_argument("--repository", type=Path, default=ROOT, metavar="DIR", help="default: this checkout")
     top.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help=f"logs and artifacts, default {OUTPUT}")
@@ -107,9 +110,12 @@ def pairs(texts: Sequence[str]) -> dict[str, str]:
 
 def execute(repository: Path, path: Path, event: Event, args: argparse.Namespace, output: Path) -> int:
     clone = prepare(repository, output / "repository", event)
-    found = actions.find(actions.used(path), args.actions, output / "actions")
+    local = {name: Path(folder).absolute() for name, folder in pairs(args.local).items()}
+    found = actions.find(actions.used(path, local), args.actions, output / "actions")
     print(f"{path.name} on {event.name}, {clone.commit[:12]}", *found, sep="\n  ", flush=True)
-    options = runner.Options(output, args.job, args.matrix, pairs(args.var), args.path, pairs(args.env))
+    options = runner.Options(
+        output, event.ref, args.job, args.matrix, pairs(args.var), args.path, pairs(args.env), local
+    )
     words = runner.command(str(FOLDER / path.name), event.name, clone, found, options)
     run = runner.run(words, lambda job, step: print(show.line(job, step), flush=True), output / "act.jsonl")
     show.write(run, output)

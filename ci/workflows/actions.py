@@ -45,22 +45,27 @@ class Found:
         return f"{self.used.name}: {f'a stand-in: {self.why}' if self.why else 'the real one'}"
 
 
-def used(workflow: Path) -> list[Used]:
-    """The actions of other repositories that a workflow uses, and the workflows beside it that it calls."""
+def used(workflow: Path, local: Mapping[str, Path] | None = None) -> list[Used]:
+    """The actions of other repositories that a workflow uses, and the workflows that it calls: those beside it, and
+    those of the repositories in `local`, which has folders by OWNER/NAME@REF."""
     folders: dict[tuple[str, str], set[str]] = {}
-    for path in _called(workflow):
+    for path in _called(workflow, local or {}):
         for match in USES.finditer(path.read_text()):
             if not match["folder"] or not match["folder"].endswith((".yml", ".yaml")):  # else another workflow
                 folders.setdefault((match["name"], match["commit"]), set()).add(match["folder"] or "")
     return [Used(name, commit, frozenset(found)) for (name, commit), found in sorted(folders.items())]
 
 
-def _called(workflow: Path) -> list[Path]:
+def _called(workflow: Path, local: Mapping[str, Path]) -> list[Path]:
     """A workflow and, one after the other, all that it calls."""
     found = [workflow]
     for path in found:  # which grows
         names = re.findall(r"^ *uses: +\./\.github/workflows/([\w.-]+)", path.read_text(), re.MULTILINE)
-        found += [beside for name in names if (beside := workflow.parent / name) not in found]
+        found += [beside for name in names if (beside := path.parent / name) not in found]
+        for match in USES.finditer(path.read_text()):
+            folder = local.get(f"{match['name']}@{match['commit']}")
+            if folder and match["folder"] and (other := folder / match["folder"]) not in found:
+                found.append(other)
     return found
 
 

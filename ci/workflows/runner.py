@@ -15,7 +15,7 @@ from typing import Any
 from toolchain.errors import ToolFailed
 
 from .actions import Found
-from .repository import Repository
+from .repository import MAIN, NAME, Repository
 
 ACT = Path(sys.executable).parent / "act"
 TOKEN = "a-token-that-opens-nothing"
@@ -64,19 +64,24 @@ class Run:
 @dataclass(frozen=True)
 class Options:
     """`job`: this one and what it needs. `matrix`: only jobs with these values. `variables`: of the repository, `vars`.
-    `path`: folders before PATH. `scratch`: where act works, emptied by the caller."""
+    `path`: folders before PATH. `scratch`: where act works, emptied by the caller. `ref`: of the event.
+    `local`: folders of repositories whose workflows are called, by OWNER/NAME@REF."""
 
     scratch: Path
+    ref: str = MAIN
     job: str = ""
     matrix: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     path: Sequence[Path] = ()
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    local: Mapping[str, Path] = field(default_factory=dict[str, Path])
 
 
 def command(workflow: str, event: str, repository: Repository, actions: Iterable[Found], options: Options) -> list[str]:
     """act's command line: jobs on this machine, the clone for GitHub's repository, no fetch of an action."""
-    environment = {**repository.environment, "STAND_IN": str(options.scratch), **options.environment}
+    run = f"{NAME}/{workflow}@{options.ref}"  # which act leaves out
+    environment = {**repository.environment, "STAND_IN": str(options.scratch), "GITHUB_WORKFLOW_REF": run}
+    environment |= options.environment
     words = [
         str(ACT), event, "-C", str(repository.folder), "-W", str(repository.folder / workflow),
         "-e", str(repository.event), "--json", "--no-skip-checkout", "--action-offline-mode", "--no-cache-server",
@@ -87,6 +92,8 @@ def command(workflow: str, event: str, repository: Repository, actions: Iterable
     for found in actions:
         used = found.used
         words += ["--local-repository", f"https://github.com/{used.name}@{used.commit}={found.folder}"]
+    for name, folder in options.local.items():
+        words += ["--local-repository", f"https://github.com/{name}={folder}"]
     for key, values in (("--env", environment), ("--var", options.variables)):
         words += [word for name, value in values.items() for word in (key, f"{name}={value}")]
     words += [word for value in options.matrix for word in ("--matrix", value)]
@@ -159,4 +166,5 @@ def run(words: Sequence[str], told: Callable[[Job, Step | None], None], raw: Pat
         code = process.wait()
     if not log.jobs:
         raise ToolFailed(words, code, "\n".join(log.errors), version="act", hint="nox -s lint checks the workflows")
-    return Run(code, list(log.jobs.values()), log.errors)
+    ran = [job for job in log.jobs.values() if job.result or job.steps or job.lines]  # else it called a workflow
+    return Run(code, ran, log.errors)

@@ -58,10 +58,13 @@ def test_an_act_that_starts_no_job_is_an_error_with_what_it_said(tmp_path: Path)
 
 
 def test_the_command_gives_act_the_clone_and_no_network(tmp_path: Path) -> None:
-    options = runner.Options(tmp_path, "docs", ["target:sm_90"], {"A": "b"}, [tmp_path / "bin"], {"C": "d"})
+    options = runner.Options(
+        tmp_path, "refs/tags/v1.0.0", "docs", ["target:sm_90"], {"A": "b"}, [tmp_path / "bin"], {"C": "d"}
+    )
     repository = Repository(tmp_path / "clone", tmp_path / "event.json", "0" * 40)
     words = runner.command(".github/workflows/ci.yml", "push", repository, [], options)
     assert words[:4] == ["sh", "-c", 'PATH="$0:$PATH" exec "$@"', str(tmp_path / "bin")]
     assert words[-2:] == ["-j", "docs"] and "--action-offline-mode" in words and "--no-skip-checkout" in words
     assert f"GIT_CONFIG_KEY_0=url.file://{tmp_path / 'clone'}.insteadOf" in words
+    assert "GITHUB_WORKFLOW_REF=example/repository/.github/workflows/ci.yml@refs/tags/v1.0.0" in words
     assert [words[i + 1] for i, word in enumerate(words) if word in ("--var", "--matrix")] == ["A=b", "target:sm_90"]
