@@ -14,6 +14,7 @@ try:
         assemble,
         bisect,
         cache,
+        check,
         compile,
         completion,
         cute_opt,
@@ -25,6 +26,7 @@ try:
         export_cpp,
         fmt,
         generate,
+        init,
         inspect,
         interpret,
         licences,
@@ -68,7 +70,7 @@ exit codes:
 COMMANDS = (
     compile, tune, assemble, disassemble, verify, interpret, fmt, inspect, diff, bisect, cute_opt, cute_run,
     draw_layout, export_cpp, pack, unpack, verify_bundle, run, generate, matrix, doctor, report, reproduce, cache, sbom,
-    provenance, licences, stack, completion,
+    provenance, licences, stack, completion, init, check,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 

@@ -37,6 +37,7 @@ NOT_RUN = {
     "matrix.yml: tools: Compile the support table's entries with one tileiras": "takes minutes",
     "matrix.yml: support: Make the page anew, and show what differs": "needs the results of every tileiras",
     "nightly.yml: everything: Make the images and run all tests": "is what runs this test",
+    "own-kernels.yml: check: Check the kernels": "runs in another repository",
     "release.yml: publish: Make the release": "writes to GitHub",
 }
 NO_GPU = {  # the exit code, and a part of what is said

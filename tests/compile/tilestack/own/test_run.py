@@ -1,0 +1,81 @@
+"""`tilestack init` and `tilestack check`: what is written is green, and faults in its kernel are found."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from ci.workflows.__main__ import main as run_workflow
+from ci.workflows.repository import git
+from conformance.result import Results
+from tilestack.__main__ import main
+from toolchain.knobs import ROOT
+
+KERNEL = "kernels/axpy.py"
+FAULTS = {  # what is replaced in the kernel, by what, and how its rows end
+    "a wrong factor": ("alpha * ct.astype(a", "(alpha + 0.01) * ct.astype(a", "failed", "allowed"),
+    "columns that no block writes": ("-(-columns // TILE)", "max(1, columns // TILE)", "failed", "not finite"),
+    "a race": ("index=place, tile=", "index=(0, ct.bid(1)), tile=", "error", "no token or atomic orders"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Generator[Path]:
+    """A new repository, whose modules no other test has loaded."""
+    assert main(["init", str(tmp_path / "own"), "--from", "someone/tilestack@v1"]) == 0
+    yield tmp_path / "own"
+    for name in [name for name in sys.modules if name.partition(".")[0] == "kernels"]:
+        del sys.modules[name]
+
+
+def check(own: Path, *words: str) -> tuple[int, Results]:
+    report = own / "build/report"
+    code = main(["check", str(own / "matrix.toml"), "--executor", "cpu", "--report", str(report), *words])
+    return code, Results.load(report / "results.json")
+
+
+@pytest.mark.needs("toolchain")
+def test_what_init_writes_is_green(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, results = check(own)
+    assert code == 0 and results.counts() == {"passed": 9}
+    assert {row.dtype for row in results.rows} == {"f32", "f16", "bf16"}
+    assert all(row.bound and row.error is not None and row.error <= row.bound for row in results.rows)
+    assert {path.name for path in (own / "build/report").iterdir()} == {"results.json", "junit.xml", "index.html"}
+    assert "9 passed" in capsys.readouterr().out
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_of_the_kernel_is_found(own: Path, name: str) -> None:
+    old, new, status, said = FAULTS[name]
+    text = (own / KERNEL).read_text()
+    assert old in text
+    (own / KERNEL).write_text(text.replace(old, new))
+    code, results = check(own, "--dtype", "f32")
+    bad = [row for row in results.rows if row.status != "passed"]
+    assert code == 9 and {row.status for row in bad} == {status} and said in bad[-1].detail
+
+
+@pytest.mark.needs("toolchain")
+def test_json_has_the_rows_and_nothing_else(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert check(own, "--json", "--dtype", "f32")[0] == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == 3
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.long("half a minute: it installs tilestack anew; the tests above run the same check")
+def test_its_workflow_runs_and_leaves_the_report(own: Path, tmp_path: Path) -> None:
+    lines = (own / "requirements.txt").read_text().splitlines()
+    (own / "requirements.txt").write_text(f"{lines[0]}\n{lines[1].partition(' @ ')[0]} @ file://{ROOT}\n")
+    git(own, "init", "--quiet", "--initial-branch", "main")
+    for message in ("First", "Second"):
+        git(own, "add", ".")
+        git(own, "commit", "--quiet", "--allow-empty", "--message", message)
+    where = ["--repository", str(own), "--output", str(tmp_path / "out"), "--local", f"someone/tilestack@v1={ROOT}"]
+    assert run_workflow(["ci", "--event", "push", *where]) == 0
+    assert Results.load(tmp_path / "out/ci/artifacts/report/results.json").green
