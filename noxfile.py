@@ -101,6 +101,12 @@ def gpu_tests(session: nox.Session) -> None:
 
 
 @nox.session(requires=["build_toolchain"])
+def suites(session: nox.Session) -> None:
+    """Run a test suite of others on the interpreter, and write docs/suites.md: `nox -s suites -- cutile`."""
+    session.run(PYTHON, "-m", "ci.suites", *session.posargs)
+
+
+@nox.session(requires=["build_toolchain"])
 def new_op(session: nox.Session) -> None:
     """Add a new op's stubs to all files that need it: `nox -s new_op -- relu`; `-- --left` lists unfinished stubs."""
     session.run(PYTHON, "-m", "ci.new_op", *session.posargs)

@@ -140,6 +140,12 @@ def interpret_children(settings: str, folder: Path) -> None:
     os.environ[INTERPRET.name] = settings
 
 
+def with_our_packages() -> dict[str, str]:
+    """This process's environment, for a Python of another environment that imports our packages from here."""
+    before = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *([before] if before else [])])}
+
+
 def chosen_tmpdir() -> Path | None:
     """The folder for temporary files that the user named. Python takes another one where it cannot be written."""
     return Path(chosen) if (chosen := os.environ.get("TMPDIR")) else None

@@ -57,8 +57,8 @@ class Driver:
         self._last_handle = 0x1000
         self._message = ctypes.create_string_buffer(b"see the exception of the interpreter")
         self._functions: dict[str, Any] = {}
-        self._get_address = _GetAddress(self._address_of)
-        self._slot = ctypes.c_void_p(ctypes.cast(self._get_address, ctypes.c_void_p).value)
+        self.get_address = _GetAddress(self._address_of)  # cuGetProcAddress_v2
+        self._slot = ctypes.c_void_p(ctypes.cast(self.get_address, ctypes.c_void_p).value)
 
     @property
     def get_address_pointer(self) -> int:

@@ -1,0 +1,64 @@
+"""A suite's repository at its pinned commit."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolchain.errors import ToolFailed, UsageError
+from toolchain.tables import header, place, read_table
+
+TABLE = Path(__file__).parent / "suites.toml"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A row of suites.toml, whose head explains the fields."""
+
+    name: str
+    title: str
+    repository: str
+    commit: str
+    folder: str
+    words: tuple[str, ...]
+    requirements: tuple[str, ...]
+
+
+def suite(name: str) -> Suite:
+    """The suite of that name. Raises UsageError."""
+    rows = read_table(TABLE)
+    if name not in rows:
+        raise UsageError(f"no suite {name!r}", hint=f"one of {', '.join(rows)}")
+    row = dict(rows[name])
+    try:
+        return Suite(name, words=tuple(row.pop("words")), requirements=tuple(row.pop("requirements")), **row)
+    except (KeyError, TypeError) as error:
+        raise UsageError(f"{place(TABLE, header(name))}: {error}") from error
+
+
+def checkout(suite: Suite, folder: Path, mirror: Path | None) -> Path:
+    """A clean tree of the suite in `folder`. `mirror`: a folder with copies of repositories, each in `owner+name/repo`
+    or `owner/name.git`; by default they are fetched. Raises ToolFailed, and UsageError if the mirror has none."""
+    tree = folder / suite.name
+    source = suite.repository if mirror is None else str(_copy(suite, mirror))
+    if not (tree / ".git").is_dir():
+        _git("clone", "--no-checkout", "--quiet", source, str(tree))
+    _git("-C", str(tree), "checkout", "--quiet", "--force", "--detach", suite.commit)
+    _git("-C", str(tree), "clean", "-fdxq")
+    return tree
+
+
+def _copy(suite: Suite, mirror: Path) -> Path:
+    owner, name = suite.repository.rsplit("/", 2)[-2:]
+    for path in (mirror / f"{owner}+{name}" / "repo", mirror / owner / f"{name}.git"):
+        if path.is_dir():
+            return path
+    where = mirror / owner / f"{name}.git"
+    raise UsageError(f"{mirror} has no copy of {owner}/{name}", hint=f"git clone --mirror {suite.repository} {where}")
+
+
+def _git(*words: str) -> None:
+    done = subprocess.run(["git", *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ToolFailed(["git", *words], done.returncode, done.stderr, version="git")

@@ -1,0 +1,90 @@
+"""The page of the documentation: what became of each suite's tests, a section for each suite."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .checkout import Suite
+from .reasons import class_of
+
+HEAD = """# Suites of others
+
+Which test suites that somebody else wrote run on our interpreter, and what fails there? `nox -s suites -- cutile`
+writes this page; [run](run.md) explains how the programs run. A section is of one run.
+"""
+_SHOWN = 160  # characters of a reason
+
+
+@dataclass
+class File:
+    """The tests of one file."""
+
+    counts: Counter[str] = field(default_factory=Counter[str])
+    failures: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+
+def by_file(rows: Sequence[Mapping[str, str]]) -> dict[str, File]:
+    """What was recorded (recording.py), by file."""
+    files: dict[str, File] = {}
+    for row in rows:
+        name, _, test = row["test"].partition("::")
+        file = files.setdefault(name, File())
+        file.counts[row["outcome"]] += 1
+        if row["outcome"] == "failed":
+            file.failures.append((test, row["reason"]))
+    return dict(sorted(files.items()))
+
+
+def section(suite: Suite, rows: Sequence[Mapping[str, str]], seconds: float, tree: Path) -> str:
+    """A suite's part of the page. `tree`: its folder, which is left out of reasons."""
+    files = by_file(rows)
+    total = sum((file.counts for file in files.values()), Counter[str]())
+    classes = Counter(
+        class_of(f"{name}::{test}", reason) for name, file in files.items() for test, reason in file.failures
+    )
+    lines = [
+        f"## {suite.title}", "",
+        _summary(suite, total, seconds), "",
+        "| why tests fail | how many |", "|---|---|",
+        *(f"| {name} | {count} |" for name, count in classes.most_common()), "",
+        "| file | passed | skipped | failed |", "|---|---|---|---|",
+        *(f"| {name} | {f.counts['passed']} | {f.counts['skipped']} | {f.counts['failed']} |"
+          for name, f in files.items()), "",
+        "| failed | class | reason |", "|---|---|---|",
+        *(f"| {name}: {_cell(test)} | {class_of(f'{name}::{test}', reason)} | {_cell(_short(reason, tree))} |"
+          for name, f in files.items() for test, reason in f.failures), "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _summary(suite: Suite, total: Counter[str], seconds: float) -> str:
+    name = suite.repository.rsplit("/", 1)[1]
+    return (
+        f"[{name}]({suite.repository}) at `{suite.commit[:12]}`, with `{suite.requirements[0]}`: "
+        f"{total['passed']:,} passed, {total['skipped']:,} skipped, {total['failed']:,} failed, "
+        f"in {seconds / 60:.0f} minutes of one core."
+    )
+
+
+def _short(reason: str, tree: Path) -> str:
+    lines = [line.strip() for line in reason.replace(f"{tree}/", "").splitlines() if line.strip()]
+    text = re.sub(r"_Kt\d\w*", "", lines[0] if lines else "the process ended")
+    text = re.sub(r"/\S*/", "", text)  # folders of the machine it ran on
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _cell(text: str) -> str:
+    return f"`{text.replace('`', ' ').replace('|', '/')}`" if text else ""
+
+
+def update(page: Path, title: str, text: str) -> None:
+    """Writes a section into the page, in the place of the one with the same title."""
+    content = page.read_text() if page.is_file() else HEAD
+    head, *sections = re.split(r"^(?=## )", content, flags=re.MULTILINE)
+    kept = {each.splitlines()[0].removeprefix("## "): each.rstrip() for each in sections}
+    kept[title] = text.rstrip()
+    page.write_text("\n\n".join([head.rstrip(), *kept.values()]) + "\n")

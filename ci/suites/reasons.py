@@ -1,0 +1,30 @@
+"""Classes of failures: what a test's name and its reason say about why it does not pass."""
+
+from __future__ import annotations
+
+import re
+
+# The first pattern that is found in the name and the reason gives the class.
+CLASSES: tuple[tuple[str, str], ...] = (
+    ("refused on a CPU", r"CUDA graph|CuPy|Numba|JAX|not emulated"),
+    ("an element type that the interpreter lacks", r"the interpreter has no tiles of"),
+    ("an operation that the interpreter lacks", r"the interpreter has no \w+"),
+    ("other version of cuTile than the suite is for",
+     r"F8E\w+FNU|DebugAttrTable|Expected compile\(\)|num_worker_warps|takes \d+ positional arguments|flush_l2|_DTypePromotionImpl|compiler_version"),
+    ("a message of cuTile that differs", r"Regex pattern did not match"),
+    ("stopped by the sanitizer", r"SanitizerError"),
+    ("took too long", r"Timeout"),
+    ("a module that is not installed", r"ModuleNotFoundError|ImportError"),
+    ("a process that the test starts failed", r"CompletedProcess|CalledProcessError|subprocess failed"),
+    ("not bit-equal to a function of CUDA's math library", r"(trig|root_ops)\S* .*not equal"),
+    ("a wrong value", r"not close|Mismatched elements|assert_close|not equal"),
+    ("several configurations of the autotuner, of which one is taken", r"test_tune"),
+    ("a function that PyTorch lacks on a CPU", r"not implemented for"),
+    ("its process died, for want of memory", r"^\S* \[gw\d+\]"),
+)  # fmt: skip
+
+
+def class_of(test: str, reason: str) -> str:
+    """The class of a test's failure."""
+    said = f"{test} {reason}"
+    return next((name for name, pattern in CLASSES if re.search(pattern, said)), "other")

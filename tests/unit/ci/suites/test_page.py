@@ -1,0 +1,62 @@
+"""The page of other people's suites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ci.suites.checkout import Suite, checkout, suite
+from ci.suites.page import section, update
+from ci.suites.reasons import class_of
+from toolchain.errors import UsageError
+
+ONE = Suite("one", "Tests of one", "https://example.org/o/one", "a" * 40, "test", ("x",), ("one==1",))
+ROWS = [
+    {"test": "test_b.py::t", "outcome": "passed", "reason": ""},
+    {
+        "test": "test_b.py::u[1|2]",
+        "outcome": "failed",
+        "reason": "k_Kt1_A1: the interpreter has no tiles of f4 (/x/y.py:1)",
+    },
+    {"test": "test_a.py::v", "outcome": "skipped", "reason": "no GPU"},
+]
+
+
+def test_a_section_counts_by_file_and_names_each_failure() -> None:
+    text = section(ONE, ROWS, 90, Path("/tree"))
+    assert "`aaaaaaaaaaaa`, with `one==1`: 1 passed, 1 skipped, 1 failed, in 2 minutes of one core" in text
+    assert text.index("| test_a.py | 0 | 1 | 0 |") < text.index("| test_b.py | 1 | 0 | 1 |")
+    assert (
+        "| test_b.py: `u[1/2]` | an element type that the interpreter lacks | `k: the interpreter has no tiles" in text
+    )
+    assert "/x/" not in text
+
+
+def test_a_run_replaces_its_own_section_alone(tmp_path: Path) -> None:
+    page = tmp_path / "suites.md"
+    update(page, "Tests of one", section(ONE, ROWS, 90, Path("/tree")))
+    update(page, "Tests of two", "## Tests of two\n\ntwo\n")
+    update(page, "Tests of one", "## Tests of one\n\nagain\n")
+    assert page.read_text().count("## ") == 2
+    assert page.read_text().endswith("## Tests of one\n\nagain\n\n## Tests of two\n\ntwo\n")
+
+
+@pytest.mark.parametrize(
+    ("reason", "name"),
+    [
+        ("SanitizerError: k: a race", "stopped by the sanitizer"),
+        ("Failed: Timeout (>60.0s)", "took too long"),
+        ("ImportError: cannot import name", "a module that is not installed"),
+        ("something", "other"),
+    ],
+)
+def test_a_reason_has_a_class(reason: str, name: str) -> None:
+    assert class_of("test_a.py::t", reason) == name
+
+
+def test_an_unknown_suite_and_a_mirror_without_it_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no suite 'none'"):
+        suite("none")
+    with pytest.raises(UsageError, match="has no copy of NVIDIA/cutile-python"):
+        checkout(suite("cutile"), tmp_path, tmp_path)
