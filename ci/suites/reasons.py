@@ -10,7 +10,8 @@ CLASSES: tuple[tuple[str, str], ...] = (
     ("an element type that the interpreter lacks", r"the interpreter has no tiles of"),
     ("an operation that the interpreter lacks", r"the interpreter has no \w+"),
     ("other version of cuTile than the suite is for",
-     r"F8E\w+FNU|DebugAttrTable|Expected compile\(\)|num_worker_warps|takes \d+ positional arguments|flush_l2|_DTypePromotionImpl|compiler_version"),
+     (r"F8E\w+FNU|DebugAttrTable|Expected compile\(\)|num_worker_warps|takes \d+ positional arguments|"
+     r"flush_l2|_DTypePromotionImpl|compiler_version")),
     ("a message of cuTile that differs", r"Regex pattern did not match"),
     ("stopped by the sanitizer", r"SanitizerError"),
     ("took too long", r"Timeout"),
