@@ -162,13 +162,14 @@ def _everything(path: str, why: str) -> Reach:
 def changed_since(base: str, root: Path = ROOT) -> list[str]:
     """The paths that differ from where this checkout and `base` parted, with what is not committed. Raises
     UsageError."""
-    parted = _git(root, "merge-base", base, "HEAD").strip()
-    changed = _git(root, "diff", "--name-only", "--no-renames", "-z", parted)
-    untracked = _git(root, "ls-files", "--others", "--exclude-standard", "-z")
+    parted = git(root, "merge-base", base, "HEAD").strip()
+    changed = git(root, "diff", "--name-only", "--no-renames", "-z", parted)
+    untracked = git(root, "ls-files", "--others", "--exclude-standard", "-z")
     return sorted(filter(None, {*changed.split("\0"), *untracked.split("\0")}))
 
 
-def _git(root: Path, *words: str) -> str:
+def git(root: Path, *words: str) -> str:
+    """What a git command writes. Raises UsageError."""
     command = ["git", "-C", str(root), *words]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
