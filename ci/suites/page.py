@@ -14,7 +14,8 @@ from .reasons import class_of
 HEAD = """# Suites of others
 
 Which test suites that somebody else wrote run on our interpreter, and what fails there? `nox -s suites -- cutile`
-writes this page; [run](run.md) explains how the programs run. A section is of one run.
+writes this page; [run](run.md) explains how the programs run. A section is of one run of the whole suite, with the
+files that were run again since.
 """
 _SHOWN = 160  # characters of a reason
 

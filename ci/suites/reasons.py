@@ -6,7 +6,9 @@ import re
 
 # The first pattern that is found in the name and the reason gives the class.
 CLASSES: tuple[tuple[str, str], ...] = (
-    ("refused on a CPU", r"CUDA graph|CuPy|Numba|JAX|not emulated"),
+    ("refused on a CPU", r"CUDA graph|CuPy|Numba|JAX|not emulated|assert 801 == 0"),
+    ("words that a GPU's printf would write", r"test_ct_assert"),
+    ("a program that cuTile itself refuses", r"TypeCheckingError"),
     ("an element type that the interpreter lacks", r"the interpreter has no tiles of"),
     ("an operation that the interpreter lacks", r"the interpreter has no \w+"),
     ("other version of cuTile than the suite is for",
