@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from toolchain.cute.layout import Basis, Layout, LayoutError
+from toolchain.cute.layout import Basis, Layout, LayoutError, complement, composition, make_layout
 from toolchain.cute.layout.tuples import flatten
 
 from .cases import OPERATIONS, Case
@@ -15,6 +15,7 @@ from .known import settled
 
 SAME, DIFFERENT, ROUNDED = "same", "different", "same, another rest"
 OURS, THEIRS, BOTH = "refused by us", "refused by CuTe", "refused by both"
+ANOTHER = "another inverse"  # of a layout that maps several indices alike, both are right
 UNKEPT = "a condition unkept"  # on a number that is not known: told it, we refuse
 MOST = 4096  # indices that are tried of a result, evenly spread
 
@@ -45,7 +46,29 @@ def verdict(case: Case, mine: Any, theirs: Any) -> str:
     # A rest that is rounded up has another size where the modes of a shape are joined before.
     if "divide" in case.operation and _same_start(mine, theirs):
         return ROUNDED
-    return UNKEPT if "?" in case.kinds and ours(case, known=True) is None else DIFFERENT
+    if case.operation == "right_inverse" and _inverts(mine, case.operands[0]) and _inverts(theirs, case.operands[0]):
+        return ANOTHER
+    return UNKEPT if "?" in case.kinds and not _kept(case) else DIFFERENT
+
+
+def _inverts(inverse: Raw, layout: Layout) -> bool:
+    digits = _digits(inverse)
+    return all(layout(_offset(digits, index).get((), 0)) == index for index in range(_size(digits)))
+
+
+def _kept(case: Case) -> bool:
+    """Whether the unknown numbers keep the conditions of a composition: told them, it is not refused."""
+    if "divide" not in case.operation:
+        return ours(case, known=True) is not None
+    layout, tiler = case.operands
+    pairs = zip(layout, tiler, strict=False) if isinstance(tiler, tuple) else [(layout, tiler)]
+    try:
+        for mode, tile in pairs:
+            inner = tile if isinstance(tile, Layout) else Layout(tile)
+            composition(_told(mode), _told(make_layout(inner, complement(inner, mode.shape))))
+    except LayoutError:
+        return False
+    return True
 
 
 def _plain(offset: Any) -> Any:

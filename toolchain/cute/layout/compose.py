@@ -8,7 +8,7 @@ from .layout import Layout, coalesce, filter_layout, from_leaves, leaves, make_l
 from .leaves import Basis, LayoutError, Path, is_static
 from .numbers import divide_up
 from .steps import Reach, endless, refuse_carries, walk
-from .tuples import IntTuple, compact, flatten, like
+from .tuples import IntTuple, compact, flatten, like, product, text
 
 Tile = tuple[Any, ...]  # a layout, a size or None (the whole mode) for each of the first modes
 
@@ -77,7 +77,8 @@ def complement(layout: Layout, cotarget: IntTuple | Layout | None = None) -> Lay
 
     The two together reach each offset once. Of a shape each size is rounded up for itself, the first ones first:
     beyond 4:1, (6,8) has 2 and 8. Without a cotarget it fills the holes only, and its last mode says where the layout
-    ends. Raises LayoutError for strides along a coordinate, negative ones, and for modes that overlap.
+    ends. Raises LayoutError for strides along a coordinate, negative ones, for modes that overlap, and where the
+    rounded sizes leave out the last offsets.
     """
     if any(isinstance(stride, Basis) for _, stride in leaves(layout)):
         raise LayoutError(f"{layout}: its offsets are coordinates, so it has no complement")
@@ -95,7 +96,13 @@ def complement(layout: Layout, cotarget: IntTuple | Layout | None = None) -> Lay
         end = stride * extent
     if cotarget is None:
         return from_leaves([*(hole for hole in holes if hole[0] != 1), (1, end)])
-    rest = divide_up(cotarget.shape if isinstance(cotarget, Layout) else cotarget, end)
+    target = cotarget.shape if isinstance(cotarget, Layout) else cotarget
+    rest = divide_up(target, end)
+    if is_static(*flatten((rest, target)), end) and product(rest) * end < product(target):
+        raise LayoutError(
+            f"{layout} has no complement up to {text(target)}: mode by mode it ends at {product(rest) * end}; "
+            f"coalesced, {product(target)} is rounded up as a whole"
+        )
     return _without_ones([*holes, *zip(flatten(rest), flatten(compact(rest, end)), strict=True)])
 
 

@@ -10,7 +10,7 @@ from ci.cute_compare.cases import Case
 from ci.cute_compare.compare import compare
 from ci.cute_compare.cpp import Raw
 from ci.cute_compare.known import Known
-from ci.cute_compare.verdict import BOTH, DIFFERENT, OURS, ROUNDED, SAME, THEIRS, UNKEPT, verdict
+from ci.cute_compare.verdict import ANOTHER, BOTH, DIFFERENT, OURS, ROUNDED, SAME, THEIRS, UNKEPT, verdict
 from toolchain.cute.layout import Basis, Layout
 
 COALESCE = Case("coalesce", (Layout.parse("(4,2):(1,4)"),))
@@ -31,6 +31,8 @@ DIVIDE = Case("logical_divide", (Layout.parse("(6,8):(1,6)"), Layout.parse("4:1"
         (COALESCE, None, None, BOTH),
         (DIVIDE, Raw((4, 16), (1, 4)), Raw((4, 12), (1, 4)), ROUNDED),
         (DIVIDE, Raw((4, 16), (1, 4)), Raw((4, 12), (1, 8)), DIFFERENT),
+        (Case("right_inverse", (Layout.parse("(2,8):(1,1)"),)), Raw(2, 1), Raw(8, 2), ANOTHER),
+        (Case("right_inverse", (Layout.parse("(2,8):(1,1)"),)), Raw(2, 1), Raw(8, 1), DIFFERENT),
         (Case("cosize", (Layout(4, 1),)), 4, 5, DIFFERENT),
         (Case("crd2idx", (3, Layout(4, 1))), (0, 3), Basis(3, (1,)), SAME),
         (Case("crd2idx", (0, Layout(4, 1))), (0, (0, 0)), 0, SAME),
@@ -53,6 +55,8 @@ def test_a_condition_on_a_number_that_is_not_known_is_the_callers() -> None:
     )
     kept = Case("composition", (Layout((Known.of(9), 8), (8, 1)), Layout(3, 3)))
     assert verdict(kept, Raw(3, 24), Raw(3, 5)) == DIFFERENT
+    divided = Case("logical_divide", (Layout((Known.of(30), 4), (1, Known.of(50))), Layout(8, 1)))
+    assert verdict(divided, Raw((8, 15), (1, 8)), Raw((8, 16), (1, 4))) == UNKEPT
 
 
 class Fake:

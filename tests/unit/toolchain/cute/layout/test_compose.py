@@ -214,6 +214,15 @@ def test_modes_that_overlap_have_no_complement() -> None:
         complement(Layout.parse("(4,4):(1,2)"), 32)
 
 
+def test_a_complement_that_rounding_by_mode_cuts_short_is_refused() -> None:
+    with pytest.raises(
+        LayoutError, match=r"3:1 has no complement up to \(2,2\): mode by mode it ends at 3; coalesced, 4"
+    ):
+        complement(Layout.parse("3:1"), (2, 2))
+    assert str(complement(Layout.parse("3:1"), 4)) == "2:3"
+    assert str(complement(Layout.parse("8:1"), (2, 2))) == "1:8"
+
+
 def test_coordinates_have_no_complement() -> None:
     with pytest.raises(LayoutError, match="its offsets are coordinates, so it has no complement"):
         complement(Layout.parse("(2,3):(1@0,1@1)"), (4, 6))

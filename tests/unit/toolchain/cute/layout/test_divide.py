@@ -47,6 +47,12 @@ def test_the_rest_of_a_layout_is_rounded_up_for_each_mode() -> None:
     assert str(logical_divide(Layout.parse("((2,3),8):((1,2),6)"), (4, 8))) == "((4,2),(8,1)):((1,4),(6,48))"
 
 
+def test_a_division_that_would_lose_elements_is_refused() -> None:
+    with pytest.raises(LayoutError, match="mode by mode it ends at 3"):
+        zipped_divide(Layout.parse("((2,2),2):((1,2),4)"), (3, 1))
+    assert str(zipped_divide(Layout.parse("(4,2):(1,4)"), (3, 1))) == "((3,1),(2,2)):((1,4),(3,4))"
+
+
 def test_a_division_that_carries_is_refused() -> None:
     with pytest.raises(LayoutError, match="do not fit a mode of 6"):
         logical_divide(Layout.parse("(6,8):(8,1)"), Layout.parse("4:1"))
