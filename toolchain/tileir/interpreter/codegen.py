@@ -24,7 +24,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from toolchain.errors import UsageError
 
 from .. import location
-from . import taint
+from . import nans, taint
 from .fields import is_tile, is_token, short_name, tile_of, unknown_element
 from .memory import Trap
 
@@ -78,6 +78,7 @@ class Emitter:
     symbol: str
     sanitize: bool
     tainted: frozenset[SSAValue]
+    seen: frozenset[SSAValue]  # values whose NaNs must have the bits that arithmetic of a GPU gives them
     shadows: bool  # memory may hold unspecified elements, which this entry has stored
     interleaved: bool = False  # blocks take turns
     zero: bool = False  # what is read outside a tensor without a padding value is 0; its use is noted, no trap
@@ -156,6 +157,15 @@ class Emitter:
         name = self.name(result)
         self.line(f"{name} = {expression}")
         return name
+
+    def let_float(self, result: SSAValue, expression: str, *, rounds: bool) -> None:
+        """The result of arithmetic: its expression in compute dtype, rounded to the element type if `rounds`."""
+        element = tile_of(result).element
+        if rounds and element.round is not None:
+            expression = f"{self.bind(element.round, 'round_' + element.name)}({expression})"
+        if result in self.seen and element.nan is not None:
+            expression = f"{self.bind(nans.standard(element))}({expression})"
+        self.let(result, expression)
 
     def alias(self, result: SSAValue, source: SSAValue) -> None:
         """`result` is `source`, poison included."""
@@ -283,7 +293,9 @@ def compile_entry(
     tainted = taint.tainted(body) if sanitize else frozenset[SSAValue]()
     shadows = any(taint.stores_any(op, tainted) for op in body.walk())
     interleaved = waits is not None
-    emitter = Emitter(symbol, sanitize, tainted, shadows, interleaved, zero, waits or {}, dict(runtime_globals))
+    emitter = Emitter(
+        symbol, sanitize, tainted, nans.seen(body), shadows, interleaved, zero, waits or {}, dict(runtime_globals)
+    )
     invariant = _invariant(body)
     with emitter.indent("def kernel(rt, args, blocks):"):
         names = [emitter.name(argument) for argument in body.args]

@@ -2,7 +2,8 @@
 
 A tile is a numpy array in the element's `compute` dtype. Floats narrower than f32 (f16, bf16, tf32, f8) are computed
 in f32 and rounded back after every operation. Their tiles are f32 arrays that hold only representable values, so a
-widening cast costs nothing and a matrix product goes straight to BLAS. The 24 bits of f32 are at least twice the bits
+widening cast costs nothing and a matrix product goes straight to BLAS. A NaN has the bits of its mantissa at the top of
+the mantissa of f32, so that none is lost on the way to memory and back. The 24 bits of f32 are at least twice the bits
 of a narrow type plus two; therefore rounding twice (to f32, then to the type) equals rounding once for + - * / and the
 square root.
 
@@ -12,6 +13,7 @@ Python int (a bool for i1) in the signed range of its type; a rank-0 float is a 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -24,8 +26,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Element:
-    """One element type. `decode` reads memory into a new array in `compute`, `encode` writes it back. `round` rounds
-    values in `compute` to the nearest representable ones, ties to even; it is None if all values are representable."""
+    """One element type. `decode` reads memory into a new array in `compute`, `encode` gives what to write back, perhaps
+    as a view of its argument. `round` rounds values in `compute` to the nearest representable ones, ties to even; it is
+    None if all values are representable. `nan`: the NaN that arithmetic makes, in `compute`, see nans.py."""
 
     name: str
     bits: int
@@ -35,6 +38,7 @@ class Element:
     decode: Callable[[Array], Array]
     encode: Callable[[Array], Array]
     round: Callable[[Any], Any] | None = None
+    nan: Any = None
 
     @property
     def unsigned(self) -> np.dtype[Any]:
@@ -63,26 +67,72 @@ def _integer(bits: int) -> Element:
     return Element(f"i{bits}", bits, "integer", dtype, dtype, _copy, _same)
 
 
-def _wide(name: str, dtype: np.dtype[Any]) -> Element:
-    return Element(name, dtype.itemsize * 8, "float", dtype, dtype, _copy, _same)
-
-
 _F32 = np.dtype(np.float32)
 
 
-def _narrow(name: str, scalar: Any) -> Element:
-    dtype = np.dtype(scalar)
+def _f32(bits: int) -> Any:
+    return np.uint32(bits).view(np.float32)
+
+
+def _wide(name: str, dtype: np.dtype[Any], nan: Any = None) -> Element:
+    return Element(name, dtype.itemsize * 8, "float", dtype, dtype, _copy, _same, nan=nan)
+
+
+def _narrow(name: str, scalar: Any, mantissa: int | None = None) -> Element:
+    """A float type whose values f32 can hold. `mantissa`: its bits, if the type has more NaNs than one of each sign."""
+    dtype, unsigned = np.dtype(scalar), np.dtype(f"u{np.dtype(scalar).itemsize}")
+    bits = dtype.itemsize * 8
+    table = np.arange(1 << bits).astype(unsigned).view(dtype).astype(_F32)
+    if mantissa is not None:
+        table = _with_payloads(table, bits, mantissa)
 
     def decode(array: Array) -> Array:
-        return array.astype(np.float32)
+        return table.take(array.view(unsigned))
 
     def encode(array: Array) -> Array:
-        return array.astype(dtype)
+        array = np.asarray(array)
+        stored = np.asarray(array.astype(dtype))
+        if mantissa is not None and (nan := np.isnan(array)).any():
+            stored.view(unsigned)[nan] = _narrowed(array[nan].view(np.uint32), bits, mantissa)
+        return stored
 
     def round_(values: Any) -> Any:
-        return values.astype(dtype).astype(np.float32)
+        return values.astype(dtype).astype(_F32)
 
-    return Element(name, dtype.itemsize * 8, "float", dtype, _F32, decode, encode, round_)
+    positive, last = table[(1 << (bits - 1)) - 1], table[-1]
+    nan = positive if np.isnan(positive) else last if np.isnan(last) else None
+    return Element(name, bits, "float", dtype, _F32, decode, encode, round_, nan)
+
+
+def _with_payloads(table: Array, bits: int, mantissa: int) -> Array:
+    """The f32 values of all codes of a type, with the mantissas of its NaNs, which a conversion may change."""
+    codes = np.arange(1 << bits, dtype=np.uint32)
+    payload = 0x7F800000 | (codes & ((1 << mantissa) - 1)) << (23 - mantissa) | codes >> (bits - 1) << 31
+    return np.where(np.isnan(table), payload.astype(np.uint32).view(_F32), table)
+
+
+def _narrowed(words: Array, bits: int, mantissa: int) -> Array:
+    """The codes of NaNs from their bits in f32."""
+    exponent = (1 << (bits - 1)) - (1 << mantissa)
+    return exponent | words >> (23 - mantissa) & ((1 << mantissa) - 1) | words >> 31 << (bits - 1)
+
+
+def _bf16() -> Element:
+    """bf16 is the upper half of f32."""
+    dtype = np.dtype(ml_dtypes.bfloat16)
+    fields = [("lower", dtype), ("upper", dtype)]
+    halves = np.dtype(fields if sys.byteorder == "little" else fields[::-1])
+
+    def decode(array: Array) -> Array:
+        return array.astype(_F32)
+
+    def encode(array: Array) -> Array:
+        return array.view(halves)["upper"]
+
+    def round_(values: Any) -> Any:
+        return values.astype(dtype).astype(_F32)
+
+    return Element("bf16", 16, "float", dtype, _F32, decode, encode, round_, _f32(0x7FFF0000))
 
 
 def _i4() -> Element:
@@ -158,16 +208,16 @@ ELEMENTS: dict[str, Element] = {
         _integer(16),
         _integer(32),
         _integer(64),
-        _wide("f32", _F32),
+        _wide("f32", _F32, _f32(0x7FFFFFFF)),
         _wide("f64", np.dtype(np.float64)),
-        _narrow("f16", np.float16),
-        _narrow("bf16", ml_dtypes.bfloat16),
+        _narrow("f16", np.float16, mantissa=10),
+        _bf16(),
         _narrow("f8E4M3FN", ml_dtypes.float8_e4m3fn),
-        _narrow("f8E5M2", ml_dtypes.float8_e5m2),
+        _narrow("f8E5M2", ml_dtypes.float8_e5m2, mantissa=2),
         _narrow("f8E8M0FNU", ml_dtypes.float8_e8m0fnu),
         _e5m3(),
         _f4(),
-        Element("tf32", 32, "float", _F32, _F32, _copy, _same, _round_tf32),
+        Element("tf32", 32, "float", _F32, _F32, _copy, _same, _round_tf32, _f32(0x7FFFFFFF)),
     )
 }
 PACKED = ("i4", "f4E2M1FN")  # two share a byte in memory

@@ -88,11 +88,9 @@ def _arithmetic(emitter: Emitter, op: Any) -> None:
         expression = f"{emitter.bind(np.sqrt)}({values[0]})"
     else:
         expression = f"{emitter.bind(_fused)}({', '.join(values)})"
-    if not rounds and element.round is not None:
-        expression = f"{emitter.bind(element.round, 'round_' + element.name)}({expression})"
-    if ftz:
+    if ftz:  # of f32, which needs no rounding
         expression = f"{emitter.bind(flush)}({expression})"
-    emitter.let(op.results[0], expression)
+    emitter.let_float(op.results[0], expression, rounds=not rounds)
 
 
 def directed(name: str, element: Element, mode: str) -> Function:
@@ -140,25 +138,20 @@ _FUNCTIONS = {**_EXACT, **_INEXACT}
 @lowering(*_FUNCTIONS)
 def _function(emitter: Emitter, op: Any) -> None:
     name = op.name.rpartition(".")[2]
-    element = tile_of(op.results[0]).element
     values = [emitter.ref(v) for v in op.operands]
     ftz = flag(op, "flush_to_zero")
     if ftz:
         values = [f"{emitter.bind(flush)}({v})" for v in values]
     expression = f"{emitter.bind(_FUNCTIONS[name], name)}({', '.join(values)})"
-    if element.round is not None and name not in ("absf", "negf", "ceil", "floor"):
-        expression = f"{emitter.bind(element.round, 'round_' + element.name)}({expression})"
-    emitter.let(op.results[0], f"{emitter.bind(flush)}({expression})" if ftz else expression)
+    emitter.let_float(
+        op.results[0], f"{emitter.bind(flush)}({expression})" if ftz else expression, rounds=name in _INEXACT
+    )
 
 
 @lowering("fpowi")
 def _integer_power(emitter: Emitter, op: Any) -> None:
-    element, exponent = tile_of(op.results[0]).element, tile_of(op.exponent).element
-    power = emitter.bind(integer_power(exponent), "power")
-    expression = f"{power}({emitter.ref(op.source)}, {emitter.ref(op.exponent)})"
-    if element.round is not None:
-        expression = f"{emitter.bind(element.round, 'round_' + element.name)}({expression})"
-    emitter.let(op.results[0], expression)
+    power = emitter.bind(integer_power(tile_of(op.exponent).element), "power")
+    emitter.let_float(op.results[0], f"{power}({emitter.ref(op.source)}, {emitter.ref(op.exponent)})", rounds=True)
 
 
 def integer_power(exponent: Element) -> Function:
@@ -199,7 +192,7 @@ def _extremum(emitter: Emitter, op: Any) -> None:
     values = [emitter.ref(op.lhs), emitter.ref(op.rhs)]
     if flag(op, "flush_to_zero"):
         values = [f"{emitter.bind(flush)}({v})" for v in values]
-    emitter.let(op.results[0], f"{emitter.bind(function, op.name[-4:])}({', '.join(values)})")
+    emitter.let_float(op.results[0], f"{emitter.bind(function, op.name[-4:])}({', '.join(values)})", rounds=False)
 
 
 def _differ(a: Any, b: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .elements import Array, Element
 from .memory import AddressSpace, Trap, base_address
+from .nans import standard
 from .views import unspecified
 
 
@@ -97,9 +98,11 @@ def combiner(mode: str, element: Element) -> Combine:
     def as_unsigned(ufunc: Combine) -> Combine:
         return lambda old, arg: ufunc(old.view(unsigned), arg.view(unsigned)).view(element.compute)
 
+    one_nan = standard(element)
+
     def add_float(old: Any, arg: Any) -> Any:
         total = old + arg
-        return element.round(total) if element.round else total
+        return one_nan(element.round(total) if element.round else total)
 
     table: dict[str, Combine] = {
         "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "add": np.add, "addf": add_float,

@@ -228,7 +228,7 @@ def _multiply_integers(emitter: Emitter, op: Any) -> None:
 
 def _emit_product(emitter: Emitter, op: Any, mma: Callable[[Any, Any, Any], Any]) -> None:
     values = (op.lhs, op.rhs, op.acc)
-    emitter.let(op.results[0], f"{emitter.bind(mma)}({emitter.refs(values)})")
+    emitter.let_float(op.results[0], f"{emitter.bind(mma)}({emitter.refs(values)})", rounds=False)
     masks = ", ".join(str(emitter.poison(v)) for v in values)
     emitter.let_poison(op.results[0], f"{emitter.bind(taint.multiplied)}({masks})")
 
