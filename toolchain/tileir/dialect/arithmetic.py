@@ -57,7 +57,7 @@ class ExtremumOp(BinaryOp):
 
 @tile_op("absf", 0)
 class AbsFOp(UnaryOp):
-    """|x|: clears the sign bit, of NaN too."""
+    """|x|, the sign bit cleared. Of a NaN a GPU makes the one NaN of its arithmetic."""
 
 
 @tile_op("absi", 1)
@@ -257,7 +257,7 @@ class MulIOp(WrappingBinaryOp):
 
 @tile_op("negf", 79)
 class NegFOp(UnaryOp):
-    """-x: flips the sign bit, of NaN too."""
+    """-x, the sign bit flipped. Of a NaN a GPU makes the one NaN of its arithmetic."""
 
 
 @tile_op("negi", 80, fields_since={"overflow": V13_2}, defaults={"overflow": IntegerOverflowAttr(IntegerOverflow.NONE)})
