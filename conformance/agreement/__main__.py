@@ -1,7 +1,8 @@
 """`python -m conformance.agreement compile [--target sm_90]`, then, on a GPU, `… run --output FILE`.
 
 `compile` puts the cubins into the compile cache, and says which cases tileiras refuses; it needs no GPU. `run` takes
-them from there: a GPU machine needs the cache's folder and xdsl, but no compiler.
+them from there: a GPU machine needs the cache's folder and xdsl, but no compiler. `page` makes docs/agreement.md of the
+files in conformance/agreement/measured/, where the files of runs belong.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from .run import compile_cases, dump, run_all
 def main() -> int:
     """Returns an exit code."""
     parser = argparse.ArgumentParser(prog="python -m conformance.agreement", description=__doc__)
-    parser.add_argument("what", choices=["compile", "run"])
+    parser.add_argument("what", choices=["compile", "run", "page"])
     parser.add_argument("--target", default="sm_90", metavar="SM", help="with compile (default sm_90)")
     parser.add_argument("--refused", type=Path, default=Path("build/agreement-refused.json"), metavar="FILE")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the GPU's results that differ, as .npy")
     parser.add_argument("--output", type=Path, default=Path("build/agreement.json"), metavar="FILE")
     asked = parser.parse_args()
-    return command.run(lambda: _compile(asked) if asked.what == "compile" else _run(asked), set_up=LINE)
+    work = {"compile": _compile, "run": _run, "page": _page}[asked.what]
+    return command.run(lambda: work(asked), set_up=LINE)
 
 
 def _compile(asked: argparse.Namespace) -> None:
@@ -44,11 +47,17 @@ def _run(asked: argparse.Namespace) -> None:
     refused = json.loads(asked.refused.read_text())
     with CudaExecutor() as gpu:
         wanted = [case for case in cases() if case.name not in refused]
-        rows = run_all(wanted, gpu, Cache(knobs.cache_dir()), lambda line: print(line, flush=True))
+        rows = run_all(wanted, gpu, Cache(knobs.cache_dir()), lambda line: print(line, flush=True), asked.keep)
         cuda = ".".join(map(str, offered(load())))
         dump(asked.output, gpu.gpu.name, f"CUDA {cuda}", refused, rows)
     equal = sum(not row.unequal for row in rows)
     print(f"{equal} of {len(rows)} cases are equal in every bit: {asked.output}")
+
+
+def _page(_: argparse.Namespace) -> None:
+    from .page import PAGE, measured, page
+
+    PAGE.write_text(page(measured()))
 
 
 if __name__ == "__main__":

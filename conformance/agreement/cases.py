@@ -58,17 +58,25 @@ class Case:
         return made
 
 
-@functools.cache
-def cases() -> tuple[Case, ...]:
-    """All of them, by name."""
-    found: dict[str, Case] = {}
-    for case in _candidates():
+def cases() -> list[Case]:
+    """All of them. It takes some seconds."""
+    found: list[Case] = []
+    for case in candidates().values():
         try:
             _ = case.module
         except SourceError:  # no operation of this dtype or mode
             continue
+        found.append(case)
+    return found
+
+
+@functools.cache
+def candidates() -> dict[str, Case]:
+    """What might be a case, by name."""
+    found: dict[str, Case] = {}
+    for case in _candidates():
         found.setdefault(case.name, case)
-    return tuple(found.values())
+    return found
 
 
 def _candidates() -> Iterator[Case]:

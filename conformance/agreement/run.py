@@ -37,15 +37,18 @@ _POISON = 0xA5  # in every byte of a result before the launch
 class Agreement:
     """One case on a GPU and on the interpreter.
 
-    `unequal`: elements whose bits differ. `ulps`: the most representable numbers between two results that are both
-    numbers; -1 if in some place only one of them is a number, or they are no floats. `gpu`: sha256 of the GPU's result.
-    `examples`: operands, the GPU's result, the interpreter's, as hexadecimal bits."""
+    `unequal`: elements whose bits differ. Of these: `nans`, where both are NaN, of other bits; `one_nan`, where only
+    one is. `ulps`: of the others the largest distance of the two results, counted in representable numbers; 0 for
+    integers. `gpu`: sha256 of the GPU's result. `examples`: operands, the GPU's result, the interpreter's, as bits in
+    hexadecimal."""
 
     name: str
     unequal: int
-    ulps: int
     gpu: str
-    examples: tuple[tuple[str, ...], ...] = ()
+    nans: int = 0
+    one_nan: int = 0
+    ulps: int = 0
+    examples: Sequence[Sequence[str]] = ()
 
 
 def compile_cases(cases: Sequence[Case], target: str, cache: Cache, jobs: int) -> dict[str, str]:
@@ -56,7 +59,7 @@ def compile_cases(cases: Sequence[Case], target: str, cache: Cache, jobs: int) -
         try:
             cubin(case, target, cache)
         except ToolFailed as error:
-            refused[case.name] = str(error.args[0]).partition("\n")[0]
+            refused[case.name] = f"{error.version} exits with {error.returncode}"
 
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(compile_one, cases))
@@ -100,23 +103,27 @@ def compare(case: Case, given: Sequence[Array], gpu: Array, cpu: Array) -> Agree
     bits = f"u{gpu.itemsize}"
     unequal = np.flatnonzero(gpu.view(bits) != cpu.view(bits))
     if not len(unequal):
-        return Agreement(case.name, 0, 0, digest)
-    shown = unequal[np.linspace(0, len(unequal) - 1, min(EXAMPLES, len(unequal))).astype(int)]
+        return Agreement(case.name, 0, digest)
+    one, other = gpu[unequal], cpu[unequal]
+    nan = [_is_nan(case, array) for array in (one, other)]
+    both, single, numbers = nan[0] & nan[1], nan[0] ^ nan[1], ~(nan[0] | nan[1])
+    ulps = _ulps(one[numbers], other[numbers]) if case.result in FLOATS and numbers.any() else 0
+    # What says most first: a number beside a NaN, other numbers, other bits of NaN.
+    order = np.argsort(np.where(single, 0, np.where(numbers, 1, 2)), kind="stable")
+    shown = unequal[order[:EXAMPLES]]
     examples = tuple(
         tuple(f"{int(array.view(f'u{array.itemsize}')[at]):0{2 * array.itemsize}x}" for array in (*given, gpu, cpu))
         for at in shown
     )
-    return Agreement(case.name, len(unequal), _ulps(case, gpu[unequal], cpu[unequal]), digest, examples)
+    return Agreement(case.name, len(unequal), digest, int(both.sum()), int(single.sum()), ulps, examples)
 
 
-def _ulps(case: Case, one: Array, other: Array) -> int:
-    if case.result not in FLOATS:
-        return -1
-    wide = [array.astype(np.float64) for array in (one, other)]
-    if (np.isnan(wide[0]) | np.isnan(wide[1])).any():
-        return -1
-    places = [_place(array) for array in (one, other)]
-    return int(max(abs(int(a) - int(b)) for a, b in zip(*places, strict=True)))
+def _is_nan(case: Case, array: Array) -> Array:
+    return np.isnan(array.astype(np.float64)) if case.result in FLOATS else np.zeros(len(array), bool)
+
+
+def _ulps(one: Array, other: Array) -> int:
+    return int(max(abs(int(a) - int(b)) for a, b in zip(_place(one), _place(other), strict=True)))
 
 
 def _place(array: Array) -> Array:
@@ -132,15 +139,19 @@ def _poisoned(case: Case) -> Array:
     return np.full(BLOCKS * 4096 * kind.itemsize, _POISON, np.uint8).view(kind)
 
 
-def run_all(cases: Sequence[Case], gpu: CudaExecutor, cache: Cache, say: Callable[[str], None]) -> list[Agreement]:
-    """Each case on both executors."""
+def run_all(
+    cases: Sequence[Case], gpu: CudaExecutor, cache: Cache, say: Callable[[str], None], keep: Path | None = None
+) -> list[Agreement]:
+    """Each case on both executors. `keep`: a folder for the GPU's results that differ."""
     found: list[Agreement] = []
     for number, case in enumerate(cases, 1):
         given = operands(case)
-        image = cubin(case, gpu.gpu.target, cache)
-        found.append(compare(case, given, on_gpu(case, given, gpu, image), on_interpreter(case, given)))
+        there = on_gpu(case, given, gpu, cubin(case, gpu.gpu.target, cache))
+        found.append(compare(case, given, there, on_interpreter(case, given)))
         if found[-1].unequal:
-            say(f"{number} of {len(cases)}: {case.name}: {found[-1].unequal} differ, {found[-1].ulps} ulps")
+            say(f"{number} of {len(cases)}: {case.name}: {found[-1].unequal} differ")
+            if keep is not None:
+                np.save(keep / f"{number}.npy", there.view(f"u{there.itemsize}"))
     return found
 
 

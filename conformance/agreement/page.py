@@ -1,0 +1,107 @@
+"""docs/agreement.md, from what the runs on GPUs have written to conformance/agreement/measured/."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolchain.knobs import ROOT
+
+from .cases import COUNT, Case, candidates
+from .run import Agreement
+
+MEASURED = Path(__file__).parent / "measured"
+PAGE = ROOT / "docs/agreement.md"
+
+HEAD = """\
+# The interpreter and a GPU, operation by operation
+
+Each element-wise operation, in every dtype and mode, ran on a GPU and on the interpreter: the same bytecode, {count}
+elements each, among them edge values, all values of 16 bits and all pairs of 8. `python -m conformance.agreement` does
+this; it made this page of what {gpus} gave. A test holds the interpreter to every case that is equal in all bits.
+
+- `=`: equal in every bit.
+- `n ulp`: the results are at most so many representable numbers apart. The specification leaves the last bits of these
+  functions open.
+- `NaN`: both results are NaN where they differ, with other bits. A GPU makes one NaN in 32, 16 and 8 bits, and keeps
+  bits of an operand in 64.
+- `differs`: listed below the table.
+
+{equal} of {total} cases are equal in every bit.
+
+"""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one GPU gave, by case."""
+
+    gpu: str
+    driver: str
+    refused: Mapping[str, str]
+    rows: Mapping[str, Agreement]
+
+    @classmethod
+    def load(cls, path: Path) -> Measured:
+        table: dict[str, Any] = json.loads(path.read_text())
+        rows = [Agreement(**row) for row in table["rows"]]
+        return cls(table["gpu"], table["driver"], table["refused"], {row.name: row for row in rows})
+
+
+def measured() -> list[Measured]:
+    """All runs, by file name."""
+    return [Measured.load(path) for path in sorted(MEASURED.glob("*.json"))]
+
+
+def page(runs: Sequence[Measured]) -> str:
+    """The page. Where GPUs gave different results, a cell has the word of each."""
+    known = [
+        case for name, case in candidates().items() if any(name in run.rows or name in run.refused for run in runs)
+    ]
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for case in known:
+        words = dict.fromkeys(_word(case, run) for run in runs)
+        rows.setdefault((case.op, case.mode), {})[_types(case)] = " / ".join(words)
+    equal = sum(word == "=" for cells in rows.values() for word in cells.values())
+    gpus = " and ".join(f"an {run.gpu} ({run.driver})" for run in runs)
+    head = HEAD.format(count=COUNT, gpus=gpus, equal=equal, total=len(known))
+    lines = [head, "| operation | mode | |", "|---|---|---|"]
+    for (op, mode), cells in rows.items():
+        lines.append(f"| `{op}` | {mode.replace('<', '&lt;')} | {_grouped(cells)} |")
+    differing = [(case, run.rows[case.name]) for case in known for run in runs[:1] if _word(case, run) == "differs"]
+    if differing:
+        lines += ["", "## What differs", "", "Bits of operands, the GPU's result, the interpreter's.", ""]
+        lines += [f"- `{case.name}`: {' -> '.join(row.examples[0])}" for case, row in differing]
+    refused = {name: why for run in runs for name, why in run.refused.items()}
+    if refused:
+        lines += ["", "## What tileiras refuses", "", "`verify` takes these, as the specification does.", ""]
+        lines += [f"- `{name}`: {why}" for name, why in refused.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _word(case: Case, run: Measured) -> str:
+    if case.name in run.refused:
+        return "refused"
+    row = run.rows.get(case.name)
+    if row is None:
+        return "not run"
+    if not row.unequal:
+        return "="
+    if row.one_nan or (row.unequal > row.nans and not row.ulps):
+        return "differs"
+    return "NaN" if row.unequal == row.nans else f"{row.ulps} ulp"
+
+
+def _types(case: Case) -> str:
+    return "->".join(dict.fromkeys((*case.operands, case.result)))
+
+
+def _grouped(cells: Mapping[str, str]) -> str:
+    """Types with the same word together."""
+    words: dict[str, list[str]] = {}
+    for types, word in cells.items():
+        words.setdefault(word, []).append(types)
+    return "; ".join(f"{word}: {', '.join(types)}" for word, types in words.items())
