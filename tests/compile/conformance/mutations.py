@@ -264,6 +264,7 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("kernel @gelu", "gelu", "tanh of the unscaled argument", "tanh %inner", "tanh %slope"),
     ("kernel @gelu", "gelu", "rows and columns of the blocks swapped", "%n, %m, %unused = get_tile_block_id", "%m, %n, %unused = get_tile_block_id"),
     ("fragment @first_of", "argmax_parts", "the last of equals", "mini %a, %b signed", "maxi %a, %b signed"),
+    ("fragment @max_in_rows", "next_token", "the least for the largest", "maxf %a, %b", "minf %a, %b"),
     ("fragment @max_or_nan_in_rows", "argmax_parts", "the least for the largest", "maxf %a, %b", "minf %a, %b"),
     ("kernel @argmax_parts", "argmax_parts", "the place in the part, not in the row", "addi %first_full, %lane_line", "addi %lane_line, %lane_line"),
     ("kernel @next_token", "next_token", "the last of equals", "cmpf greater_than ordered %largest,", "cmpf greater_than_or_equal ordered %largest,"),
