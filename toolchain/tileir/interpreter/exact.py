@@ -26,6 +26,8 @@ def rounded(name: str, mode: str) -> Callable[..., Any]:
     operation = _OPERATIONS[name]
 
     def one(a: float, b: float, c: float) -> float:
+        if name == "fma" and math.isinf(c) and math.isfinite(a) and math.isfinite(b):
+            return c  # also where the rounded product is an infinity too, of the other sign
         plain = float(operation(np.float64(a), np.float64(b), np.float64(c)))
         if math.isnan(plain) or not all(map(math.isfinite, (a, b, c))) or (name == "divf" and b == 0):
             return plain

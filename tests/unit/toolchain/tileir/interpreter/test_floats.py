@@ -245,6 +245,13 @@ def test_fma_beside_a_tie_rounds_once(
     assert elementwise("fma", a, b, c, rounding_mode="nearest_even").tolist() == [above, below] * 2
 
 
+@pytest.mark.parametrize("mode", ["nearest_even", "zero", "negative_inf", "positive_inf"])
+def test_f64_fma_adds_an_infinity_to_a_product_that_no_f64_holds(elementwise: Any, mode: str) -> None:
+    largest = np.finfo(np.float64).max
+    a, b, c = np.array([[1.5, 1.5, -2.0, 1.5], [largest, -largest, largest, 1.0], [-np.inf, np.inf, np.inf, np.inf]])
+    assert elementwise("fma", a, b, c, rounding_mode=mode).tolist() == c.tolist()
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_f64_fma_that_cancels_rounds_once(elementwise: Any, mode: str) -> None:
     a, b = np.full(2, 1 + 2.0**-30), np.array([1 + 2.0**-31, 1 - 2.0**-29])
