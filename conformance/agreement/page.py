@@ -21,7 +21,8 @@ HEAD = """\
 
 Each element-wise operation, in every dtype and mode, ran on a GPU and on the interpreter: the same bytecode, {count}
 elements each, among them edge values, all values of 16 bits and all pairs of 8. `python -m conformance.agreement` does
-this; it made this page of what {gpus} gave. A test holds the interpreter to every case that is equal in all bits.
+this. It made this page of what {gpus} gave.
+A test holds the interpreter to cases that are equal in all bits.
 
 - `=`: equal in every bit.
 - `n ulp`: the results are at most so many representable numbers apart. The specification leaves the last bits of these

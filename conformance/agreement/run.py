@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -156,6 +156,7 @@ def run_all(
 
 
 def dump(path: Path, gpu: str, driver: str, refused: dict[str, str], rows: Sequence[Agreement]) -> None:
-    """Writes what a GPU gave, as JSON."""
-    table: dict[str, Any] = {"gpu": gpu, "driver": driver, "refused": refused, "rows": [asdict(row) for row in rows]}
-    path.write_text(json.dumps(table, indent=1) + "\n")
+    """Writes what a GPU gave, as JSON with a line for each case."""
+    head = json.dumps({"gpu": gpu, "driver": driver, "refused": refused}, indent=1).removesuffix("\n}")
+    lines = ",\n".join(f"  {json.dumps(asdict(row))}" for row in rows)
+    path.write_text(f'{head},\n "rows": [\n{lines}\n ]\n}}\n')

@@ -14,7 +14,7 @@ from .elements import Array, Element, sign_extended
 from .fields import enum, flag, tile_of
 from .integers import unsigned, wrap
 from .memory import Trap
-from .nans import keeps
+from .nans import carries, keeps
 from .rounding import beyond, directed_rounder, integer_rounder, power_of_two, saturating
 from .scattered import scalar
 
@@ -32,11 +32,16 @@ def _emit(emitter: Emitter, op: Any, convert: Convert | None) -> None:
 @lowering("ftof")
 def _float_to_float(emitter: Emitter, op: Any) -> None:
     source, target = tile_of(op.operands[0]).element, tile_of(op.results[0]).element
-    convert, name = float_to_float(source, target, enum(op, "rounding_mode")), emitter.ref(op.operands[0])
-    if convert is None and keeps(source, target):
+    mode, name = enum(op, "rounding_mode"), emitter.ref(op.operands[0])
+    if keeps(source, target):
         emitter.name(op.results[0], name)
+        return
+    convert = float_to_float(source, target, mode)
+    expression = name if convert is None else f"{emitter.bind(convert)}({name})"
+    if carries(source, target, mode):
+        emitter.let(op.results[0], expression)
     else:
-        emitter.let_float(op.results[0], name if convert is None else f"{emitter.bind(convert)}({name})", rounds=False)
+        emitter.let_float(op.results[0], expression, rounds=False)
 
 
 def float_to_float(source: Element, target: Element, mode: str) -> Convert | None:

@@ -36,6 +36,11 @@ def keeps(source: Element, target: Element) -> bool:
     return source.name in ("bf16", "tf32") and target.name == "f32"
 
 
+def carries(source: Element, target: Element, mode: str) -> bool:
+    """True if a conversion makes the NaN that numpy makes too: of f64's with their payload."""
+    return source.name == "f64" and (target.name == "f32" or (target.name == "f16" and mode == "nearest_even"))
+
+
 def _moves(op: Operation) -> bool:
     name = short_name(op)
     return name in _MOVES or (name == "ftof" and keeps(*(tile_of(v).element for v in (*op.operands, *op.results))))

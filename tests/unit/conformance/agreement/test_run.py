@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from conformance.agreement.cases import Case, candidates
-from conformance.agreement.page import PAGE, Measured, measured, page
+from conformance.agreement.page import PAGE, measured, page
 from conformance.agreement.run import compare, on_interpreter
 from conformance.agreement.values import operands
 from toolchain.errors import SourceError
 
 F32 = Case("addf", "", ("f32", "f32"), "f32", "addf %0, %1 : tile<4096xf32>")
-FEW = 12  # one case in so many is tried
+FEW = 4  # one case in so many is tried
 EQUAL = {name: row.gpu for run in measured() for name, row in run.rows.items() if not row.unequal}
 
 
@@ -58,5 +58,3 @@ def test_the_interpreter_gives_what_gpus_gave(name: str) -> None:
 def test_the_page_is_of_the_runs() -> None:
     runs = measured()
     assert runs and page(runs) == PAGE.read_text()
-    other = Measured(runs[0].gpu, runs[0].driver, {}, {})
-    assert "not run" in page([other])
