@@ -6,12 +6,13 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from toolchain.cute.layout import Basis, Layout, LayoutError, complement, composition, make_layout
-from toolchain.cute.layout.tuples import flatten
+from toolchain.cute.layout import Basis, Layout, LayoutError, complement, make_layout
+from toolchain.cute.layout.compose import modes_along, step_through
+from toolchain.cute.layout.tuples import congruent, flatten
 
 from .cases import OPERATIONS, Case
 from .cpp import Raw
-from .known import settled
+from .known import number, settled
 
 SAME, DIFFERENT, ROUNDED = "same", "different", "same, another rest"
 OURS, THEIRS, BOTH = "refused by us", "refused by CuTe", "refused by both"
@@ -44,6 +45,8 @@ def verdict(case: Case, mine: Any, theirs: Any) -> str:
     if same(mine, theirs):
         return SAME
     # A rest that is rounded up has another size where the modes of a shape are joined before.
+    if not congruent(theirs.shape, theirs.stride):
+        return DIFFERENT
     if "divide" in case.operation and _same_start(mine, theirs):
         return ROUNDED
     if case.operation == "right_inverse" and _inverts(mine, case.operands[0]) and _inverts(theirs, case.operands[0]):
@@ -57,15 +60,21 @@ def _inverts(inverse: Raw, layout: Layout) -> bool:
 
 
 def _kept(case: Case) -> bool:
-    """Whether the unknown numbers keep the conditions of a composition: told them, it is not refused."""
-    if "divide" not in case.operation:
+    """Whether the unknown numbers keep the conditions of a composition: its steps through their values are legal."""
+    if "divide" not in case.operation and "composition" not in case.operation:
         return ours(case, known=True) is not None
-    layout, tiler = case.operands
-    pairs = zip(layout, tiler, strict=False) if isinstance(tiler, tuple) else [(layout, tiler)]
+    outer, inner = case.operands
+    pairs = zip(outer, inner, strict=False) if isinstance(inner, tuple) else [(outer, inner)]
     try:
         for mode, tile in pairs:
-            inner = tile if isinstance(tile, Layout) else Layout(tile)
-            composition(_told(mode), _told(make_layout(inner, complement(inner, mode.shape))))
+            steps = tile if isinstance(tile, Layout) else Layout(tile)
+            if "divide" in case.operation:
+                steps = make_layout(steps, complement(steps, mode.shape))
+            along = {
+                path: [(number(size), settled(stride)) for size, stride in modes]
+                for path, modes in modes_along(mode, steps).items()
+            }
+            step_through(along, _told(steps))
     except LayoutError:
         return False
     return True
@@ -88,6 +97,8 @@ def _plain(offset: Any) -> Any:
 
 def same(a: Raw, b: Raw) -> bool:
     """Whether two layouts have one size and map every index alike."""
+    if not congruent(b.shape, b.stride):
+        return False
     first, second = _digits(a), _digits(b)
     if first == second:
         return True

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .layout import Layout, coalesce, filter_layout, from_leaves, leaves, make_layout, refuse_sums
 from .leaves import Basis, LayoutError, Path, is_static
 from .numbers import divide_up
-from .steps import Reach, endless, refuse_carries, walk
+from .steps import Modes, Reach, endless, refuse_carries, walk
 from .tuples import IntTuple, compact, flatten, like, product, text
 
 Tile = tuple[Any, ...]  # a layout, a size or None (the whole mode) for each of the first modes
@@ -28,36 +29,41 @@ def composition(outer: Layout, inner: Layout | int | Tile) -> Layout:
         return make_layout(*list(by_mode(composition, outer, inner))[: len(inner)])
     if not isinstance(inner, Layout):
         inner = Layout(inner)
-    through = {path: endless(_mode_at(outer, path, inner)) for path in _paths(inner)}
-    met, reaches = list[Layout](), {path: list[Reach]() for path in through}
     try:
-        for extent, stride in leaves(inner):
-            path, step = (stride.path, stride.scale) if isinstance(stride, Basis) else ((), stride)
-            if step == 0:
-                met.append(Layout(extent, 0))
-                continue
-            made, reach = walk(through[path], extent, step)
-            met.append(made)
-            reaches[path].append(reach)
-        for path, modes in through.items():
-            refuse_carries(modes, reaches[path])
+        return step_through(modes_along(outer, inner), inner)
     except LayoutError as error:
         raise LayoutError(f"{outer} o {inner} is no layout: {error}") from error
+
+
+def step_through(along: Mapping[Path, Modes], inner: Layout) -> Layout:
+    """The layout of what the strides of `inner` meet in the modes along each coordinate. Raises LayoutError."""
+    met, reaches = list[Layout](), {path: list[Reach]() for path in along}
+    for extent, stride in leaves(inner):
+        path, step = (stride.path, stride.scale) if isinstance(stride, Basis) else ((), stride)
+        if step == 0:
+            met.append(Layout(extent, 0))
+            continue
+        made, reach = walk(along[path], extent, step)
+        met.append(made)
+        reaches[path].append(reach)
+    for path, modes in along.items():
+        refuse_carries(modes, reaches[path])
     return Layout(like((made.shape for made in met), inner.shape), like((made.stride for made in met), inner.stride))
 
 
-def _paths(inner: Layout) -> set[Path]:
-    """What the strides step along; an empty path is an index. Raises LayoutError if one is a part of another."""
+def modes_along(outer: Layout, inner: Layout) -> dict[Path, Modes]:
+    """The modes of `outer` that `inner` steps through, along each coordinate; an empty path is an index. Raises
+    LayoutError if `inner` steps along a coordinate and along a part of it, or along one that `outer` has not."""
     paths = {stride.path if isinstance(stride, Basis) else () for _, stride in leaves(inner) if stride != 0}
     refuse_sums(paths, inner)
-    return paths
+    return {path: endless(_mode_at(outer, path)) for path in paths}
 
 
-def _mode_at(outer: Layout, path: Path, inner: Layout) -> Layout:
+def _mode_at(outer: Layout, path: Path) -> Layout:
     mode = outer
     for number in path:
         if not isinstance(mode.shape, tuple) or number >= len(mode):
-            raise LayoutError(f"{outer} o {inner}: the first has no mode that the second steps along")
+            raise LayoutError("the first has no mode that the second steps along")
         mode = mode[number]
     return mode
 

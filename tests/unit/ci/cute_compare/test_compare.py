@@ -57,6 +57,9 @@ def test_a_condition_on_a_number_that_is_not_known_is_the_callers() -> None:
     assert verdict(kept, Raw(3, 24), Raw(3, 5)) == DIFFERENT
     divided = Case("logical_divide", (Layout((Known.of(30), 4), (1, Known.of(50))), Layout(8, 1)))
     assert verdict(divided, Raw((8, 15), (1, 8)), Raw((8, 16), (1, 4))) == UNKEPT
+    joined = Case("logical_divide", (Layout((Known.of(4), Known.of(8)), (2, Known.of(8))), Layout(3, 1)))
+    mine = Raw(((3, 1), ((2, 1), (1, 8))), ((2, 8), ((6, 8), (12, 16))))  # told its numbers, the layout is 32:2
+    assert verdict(joined, mine, Raw(((3, 1), (2, 8)), ((2, 8), (6, 8)))) == UNKEPT
 
 
 class Fake:
