@@ -50,6 +50,14 @@ NOT_RUN = {
         "tilestack completion zsh -o ~/.zsh/completions/_tilestack",
         "tilestack completion fish -o ~/.config/fish/completions/tilestack.fish",
     ),
+    "needs a cuTile program; tests/unit/tilestack/cli/test_run.py has some": (
+        "tilestack run script.py", "tilestack run train.py --steps 3",
+        "tilestack run -m pytest tests/test_kernels.py -q", "tilestack run --target sm_90 --padding strict bench.py",
+    ),
+    "needs somebody's own kernels; tests/unit/tilestack/own/ has some": (
+        "tilestack check", "tilestack check kernels/matrix.toml --op axpy --executor cpu --report build/report",
+        "tilestack init kernels --from someone/tilestack@v1.2.3",
+    ),
     "exports all tuned kernels; tests/compile/toolchain/compiling/test_tuned.py does": ("tilestack tune --check",),
     "needs a GPU": (
         "python3 -m tune measure build/tune",
