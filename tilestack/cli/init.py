@@ -23,7 +23,7 @@ UNKNOWN = "OWNER/tilestack"
 def add(commands: Any) -> None:
     made = command(commands, "init", init, "write a repository with a kernel of your own and CI for it", INIT)
     made.add_argument("folder", type=Path, metavar="DIR", help="empty, or not there yet")
-    made.add_argument("--from", dest="origin", default="", metavar="OWNER/NAME@REF", help="the tilestack to install, at GitHub")
+    made.add_argument("--from", dest="origin", default="", metavar="OWNER/NAME@REF", help="of the tilestack to install")
 
 
 def init(args: argparse.Namespace) -> None:
