@@ -84,7 +84,7 @@ def expressions(planned: Mapping[str, Any]) -> dict[str, str]:
     """What stands for GitHub's expressions in the environments of steps, by job where they differ."""
     (compiled, *_), (interpreted, *_), (gpu, *_) = (planned[kind] for kind in ("compile", "interpret", "gpu"))
     return {
-        "github.workspace": WORK, "inputs.event": "pull_request", "inputs.base": "HEAD^",
+        "github.workspace": WORK, "inputs.event": "pull_request", "inputs.base": "HEAD^", "inputs.ops": "",
         "vars.GPU_PYTHON || 'python3'": ".toolchain/venv/bin/python",
         "compile matrix.options": f"{compiled['options']} {ONE_OP}", "compile matrix.local": compiled["local"],
         "interpret matrix.options": f"{interpreted['options']} {ONE_OP}",
