@@ -110,7 +110,7 @@ def _type(operand: Any) -> str:
 
 
 def _values(operand: Any) -> str:
-    """What initializes a value of the type: nothing where all is part of the type."""
+    """The values that a value of this type is made of; none if the type says all of it."""
     if not any(isinstance(leaf.scale if isinstance(leaf, Basis) else leaf, Known) for leaf in flatten(operand)):
         return ""
     if isinstance(operand, tuple):

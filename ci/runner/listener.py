@@ -77,7 +77,7 @@ ENDS = {
 
 
 def end_of(code: int) -> End:
-    """What an exit code means; a negative one is a signal, as in `subprocess`."""
+    """The meaning of an exit code. A negative code is a signal, as in `subprocess`."""
     if code < 0:
         return End("anew", f"was killed by {signal.Signals(-code).name}", "is there enough memory?")
     return ENDS.get(code) or End("stop", f"ended with {code}, which its source does not explain", RAISE)

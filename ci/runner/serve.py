@@ -67,7 +67,7 @@ class GitHub:
         self._ask("DELETE", str(number), None, fine=404)
 
     def is_busy(self, number: int) -> bool | None:
-        """Whether a runner has a job; None if there is no such runner any more. Raises ToolchainError."""
+        """True if the runner has a job; None if GitHub no longer knows the runner. Raises ToolchainError."""
         found = self._ask("GET", str(number), None, fine=404)
         return None if found is None else bool(found["busy"])
 
