@@ -107,10 +107,10 @@ def run_in_processes(
         ) from error
     finally:
         with _held_back():
-            pool.shutdown(wait=False, cancel_futures=True)
             for process in set(multiprocessing.active_children()) - others:
                 process.kill()
                 process.join()
+            pool.shutdown(cancel_futures=True)  # waits for the pool's thread, whose end Python's exit must not meet
 
 
 def _as_completed(

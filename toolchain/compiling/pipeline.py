@@ -215,9 +215,10 @@ class LazyPool:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self.started is None:
             return
-        if kind is not None:  # interrupted, say: nobody takes what the tools make
+        if kind is not None and isinstance(self.started, ThreadPoolExecutor):  # interrupted: nobody takes the results
             self.started.shutdown(wait=False, cancel_futures=True)
             stop_all()
+        # Once only for processes: a second call does not wait for the pool's thread, and Python's exit meets its end.
         self.started.shutdown(cancel_futures=True)
 
     def submit(self, function: Callable[..., T], *arguments: object) -> Future[T]:

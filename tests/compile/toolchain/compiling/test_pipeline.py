@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -45,6 +49,17 @@ def test_both_sources_compile_and_then_come_from_the_cache(tmp_path: Path, monke
     monkeypatch.setattr(pipeline.LazyPool, "submit", lambda *_: pytest.fail("a compile was started"))
     again = compiled(tmp_path, "sm_80", "sm_90")
     assert (again.made, again.cached, again.compiled) == (0, 6, first.compiled)
+
+
+@pytest.mark.parametrize("kind", [ProcessPoolExecutor, ThreadPoolExecutor])
+def test_nothing_runs_behind_a_pool_that_an_interrupt_ends(
+    kind: type[ProcessPoolExecutor] | type[ThreadPoolExecutor],
+) -> None:
+    before = set(threading.enumerate())
+    with contextlib.suppress(KeyboardInterrupt), pipeline.LazyPool(kind, 1) as pool:
+        pool.submit(time.sleep, 0.1)
+        raise KeyboardInterrupt
+    assert set(threading.enumerate()) <= before
 
 
 def test_two_caches_give_the_same_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
