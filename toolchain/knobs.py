@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,10 +140,12 @@ def interpret_children(settings: str, folder: Path) -> None:
     os.environ[INTERPRET.name] = settings
 
 
-def with_our_packages() -> dict[str, str]:
-    """This process's environment, for a Python of another environment that imports our packages from here."""
+def with_our_packages(more: Sequence[Path] = ()) -> dict[str, str]:
+    """This process's environment, for a Python of another environment that imports our packages from here, and others
+    from the folders `more`."""
     before = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *([before] if before else [])])}
+    paths = [*map(str, (ROOT, *more)), *([before] if before else [])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def chosen_tmpdir() -> Path | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from toolchain.errors import ToolFailed, UsageError
 from toolchain.tables import header, place, read_table
@@ -21,8 +22,11 @@ class Suite:
     repository: str
     commit: str
     folder: str
-    words: tuple[str, ...]
-    requirements: tuple[str, ...]
+    files: tuple[str, ...] = (".",)
+    words: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
 
 
 def suite(name: str) -> Suite:
@@ -30,10 +34,10 @@ def suite(name: str) -> Suite:
     rows = read_table(TABLE)
     if name not in rows:
         raise UsageError(f"no suite {name!r}", hint=f"one of {', '.join(rows)}")
-    row = dict(rows[name])
+    row: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in rows[name].items()}
     try:
-        return Suite(name, words=tuple(row.pop("words")), requirements=tuple(row.pop("requirements")), **row)
-    except (KeyError, TypeError) as error:
+        return Suite(name, **row)
+    except TypeError as error:
         raise UsageError(f"{place(TABLE, header(name))}: {error}") from error
 
 

@@ -11,7 +11,9 @@ OURS = ("ml-dtypes", "numpy", "pytest", "pytest-timeout", "pytest-xdist", "xdsl"
 
 
 def environment(folder: Path, requirements: tuple[str, ...]) -> Path:
-    """The Python of an environment in `folder` with these requirements. Raises ToolchainError."""
+    """The Python of an environment in `folder` with these requirements, ours without any. Raises ToolchainError."""
+    if not requirements:
+        return Path(sys.executable)
     home = folder / "venv"
     python = home / "bin" / "python"
     doing = "making the environment of the suites"

@@ -7,15 +7,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from .checkout import Suite
 from .reasons import class_of
 
 HEAD = """# Suites of others
 
-Which test suites that somebody else wrote run on our interpreter, and what fails there? `nox -s suites -- cutile`
-writes this page; [run](run.md) explains how the programs run. A section is of one run of the whole suite, with the
-files that were run again since.
+Which test suites that somebody else wrote run on our tools, and what fails there? `nox -s suites -- NAME` writes a
+section of this page; [run](run.md) explains how cuTile programs run. A section is of one run of the whole suite, with
+the files that were run again since: `nox -s suites -- NAME --files FILE`.
 """
 _SHOWN = 160  # characters of a reason
 
@@ -28,7 +29,7 @@ class File:
     failures: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
 
-def by_file(rows: Sequence[Mapping[str, str]]) -> dict[str, File]:
+def by_file(rows: Sequence[Mapping[str, Any]]) -> dict[str, File]:
     """What was recorded (recording.py), by file."""
     files: dict[str, File] = {}
     for row in rows:
@@ -40,7 +41,7 @@ def by_file(rows: Sequence[Mapping[str, str]]) -> dict[str, File]:
     return dict(sorted(files.items()))
 
 
-def section(suite: Suite, rows: Sequence[Mapping[str, str]], seconds: float, tree: Path) -> str:
+def section(suite: Suite, rows: Sequence[Mapping[str, Any]], tree: Path) -> str:
     """A suite's part of the page. `tree`: its folder, which is left out of reasons."""
     files = by_file(rows)
     total = sum((file.counts for file in files.values()), Counter[str]())
@@ -49,7 +50,7 @@ def section(suite: Suite, rows: Sequence[Mapping[str, str]], seconds: float, tre
     )
     lines = [
         f"## {suite.title}", "",
-        _summary(suite, total, seconds), "",
+        _summary(suite, total, sum(row["seconds"] for row in rows)), "",
         "| why tests fail | how many |", "|---|---|",
         *(f"| {name} | {count} |" for name, count in classes.most_common()), "",
         "| file | passed | skipped | failed |", "|---|---|---|---|",
@@ -64,8 +65,9 @@ def section(suite: Suite, rows: Sequence[Mapping[str, str]], seconds: float, tre
 
 def _summary(suite: Suite, total: Counter[str], seconds: float) -> str:
     name = suite.repository.rsplit("/", 1)[1]
+    beside = f", with `{suite.requirements[0]}`" if suite.requirements else ""
     return (
-        f"[{name}]({suite.repository}) at `{suite.commit[:12]}`, with `{suite.requirements[0]}`: "
+        f"[{name}]({suite.repository}) at `{suite.commit[:12]}`{beside}: "
         f"{total['passed']:,} passed, {total['skipped']:,} skipped, {total['failed']:,} failed, "
         f"in {seconds / 60:.0f} minutes of one core."
     )
@@ -84,8 +86,8 @@ def _cell(text: str) -> str:
 
 def update(page: Path, title: str, text: str) -> None:
     """Writes a section into the page, in the place of the one with the same title."""
-    content = page.read_text() if page.is_file() else HEAD
-    head, *sections = re.split(r"^(?=## )", content, flags=re.MULTILINE)
+    content = page.read_text() if page.is_file() else ""
+    _, *sections = re.split(r"^(?=## )", content, flags=re.MULTILINE)
     kept = {each.splitlines()[0].removeprefix("## "): each.rstrip() for each in sections}
     kept[title] = text.rstrip()
-    page.write_text("\n\n".join([head.rstrip(), *kept.values()]) + "\n")
+    page.write_text("\n\n".join([HEAD.rstrip(), *kept.values()]) + "\n")

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from ci.suites.__main__ import merge
 from ci.suites.checkout import Suite, checkout, suite
 from ci.suites.page import section, update
 from ci.suites.reasons import class_of
 from toolchain.errors import UsageError
 
-ONE = Suite("one", "Tests of one", "https://example.org/o/one", "a" * 40, "test", ("x",), ("one==1",))
+ONE = Suite("one", "Tests of one", "https://example.org/o/one", "a" * 40, "test", requirements=("one==1",))
 ROWS = [
-    {"test": "test_b.py::t", "outcome": "passed", "reason": ""},
+    {"test": "test_b.py::t", "outcome": "passed", "reason": "", "seconds": 60.0},
     {
         "test": "test_b.py::u[1|2]",
         "outcome": "failed",
         "reason": "k_Kt1_A1: the interpreter has no tiles of f4 (/x/y.py:1)",
+        "seconds": 59.0,
     },
-    {"test": "test_a.py::v", "outcome": "skipped", "reason": "no GPU"},
+    {"test": "test_a.py::v", "outcome": "skipped", "reason": "no GPU", "seconds": 1.0},
 ]
 
 
 def test_a_section_counts_by_file_and_names_each_failure() -> None:
-    text = section(ONE, ROWS, 90, Path("/tree"))
+    text = section(ONE, ROWS, Path("/tree"))
     assert "`aaaaaaaaaaaa`, with `one==1`: 1 passed, 1 skipped, 1 failed, in 2 minutes of one core" in text
     assert text.index("| test_a.py | 0 | 1 | 0 |") < text.index("| test_b.py | 1 | 0 | 1 |")
     assert (
@@ -35,7 +38,7 @@ def test_a_section_counts_by_file_and_names_each_failure() -> None:
 
 def test_a_run_replaces_its_own_section_alone(tmp_path: Path) -> None:
     page = tmp_path / "suites.md"
-    update(page, "Tests of one", section(ONE, ROWS, 90, Path("/tree")))
+    update(page, "Tests of one", section(ONE, ROWS, Path("/tree")))
     update(page, "Tests of two", "## Tests of two\n\ntwo\n")
     update(page, "Tests of one", "## Tests of one\n\nagain\n")
     assert page.read_text().count("## ") == 2
@@ -60,3 +63,13 @@ def test_an_unknown_suite_and_a_mirror_without_it_are_refused(tmp_path: Path) ->
         suite("none")
     with pytest.raises(UsageError, match="has no copy of NVIDIA/cutile-python"):
         checkout(suite("cutile"), tmp_path, tmp_path)
+
+
+def test_files_that_run_again_replace_their_own_rows(tmp_path: Path) -> None:
+    record, now = tmp_path / "all", tmp_path / "now"
+    record.write_text("".join(json.dumps({"test": test}) + "\n" for test in ("a::x", "a::gone", "b::y")))
+    now.write_text(json.dumps({"test": "a::x"}) + "\n")
+    merge(record, now, again=True)
+    assert [json.loads(line)["test"] for line in record.read_text().splitlines()] == ["b::y", "a::x"]
+    merge(record, now, again=False)
+    assert record.read_text() == now.read_text()
