@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 import warnings
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -54,6 +56,10 @@ class Prepared:
     @property
     def symbols(self) -> tuple[str, ...]:
         return tuple(self._entries)
+
+    @property
+    def has_globals(self) -> bool:
+        return bool(self._globals)
 
     def parameters(self, symbol: str) -> tuple[Element, ...]:
         """The element types of an entry's parameters. Raises UsageError if there is no such entry."""
@@ -221,16 +227,30 @@ def _named(parameter: SSAValue) -> str:
     return f" ({parameter.name_hint})" if parameter.name_hint else ""
 
 
-_prepared: dict[bytes, Prepared] = {}
+# A process may launch thousands of modules, as a test suite does, and each holds its operations. A module with globals
+# stays, as they would be lost with it; of the others the ones that were used last.
+KEPT = 256
+_prepared: OrderedDict[bytes, Prepared] = OrderedDict()
+_with_globals: dict[bytes, Prepared] = {}
+_lock = threading.Lock()
 
 
 def prepare(data: bytes) -> Prepared:
-    """Bytecode ready to launch. The same bytes give the same object, including its globals.
+    """Bytecode ready to launch. The same bytes give the same object, including its globals; without globals only while
+    it is among the last KEPT.
 
     Raises BytecodeError for damaged bytecode and UsageError for an operation that the interpreter does not have.
     """
     key = hashlib.sha256(data).digest()
-    if key not in _prepared:
-        # setdefault: if two threads prepare the same bytes, both get the first result.
-        _prepared.setdefault(key, Prepared(bytecode.read(data)))
-    return _prepared[key]
+    with _lock:
+        if (found := _with_globals.get(key) or _prepared.get(key)) is not None:
+            if key in _prepared:
+                _prepared.move_to_end(key)
+            return found
+    made = Prepared(bytecode.read(data))
+    with _lock:  # if two threads prepare the same bytes, both get the first result
+        kept = _with_globals if made.has_globals else _prepared
+        found = kept.setdefault(key, made)
+        if len(_prepared) > KEPT:
+            _prepared.popitem(last=False)
+    return found
