@@ -102,6 +102,10 @@ def _transformers() -> str | None:
     return _torch() or (None if importlib.util.find_spec("transformers") else "transformers is not installed")
 
 
+def _gguf() -> str | None:
+    return None if importlib.util.find_spec("gguf") else "gguf is not installed"
+
+
 def _cupy() -> str | None:
     return None if importlib.util.find_spec("cupy") else "CuPy is not installed"
 
@@ -124,6 +128,7 @@ CAPABILITIES: dict[str, Callable[[], str | None]] = {
     "network": lambda: "only with --require=network",
     "torch": functools.cache(_torch),
     "transformers": functools.cache(_transformers),
+    "gguf": functools.cache(_gguf),
     "cupy": functools.cache(_cupy),
 }
 
