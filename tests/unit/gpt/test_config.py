@@ -27,8 +27,8 @@ def test_head_size_of_a_llama_need_not_follow_from_its_width():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"biases": False}, "biases is False; the family gpt2 has True"),
-        ({"family": "llama"}, "norm is 'layernorm'; the family llama has 'rmsnorm'"),
+        ({"biases": False}, "biases is False; models of the family gpt2 have True"),
+        ({"family": "llama"}, "norm is 'layernorm'; models of the family llama have 'rmsnorm'"),
         ({"family": "mamba"}, "no family 'mamba'"),
     ],
 )
