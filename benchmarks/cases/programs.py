@@ -39,6 +39,11 @@ class Program:
         return ", ".join(launcher.select(one.op, dtype, **one.args).spec.symbol for one in self.launches)
 
 
+def launched_ops(op: str) -> tuple[str, ...]:
+    """The ops that the programs of a case of `op` launch."""
+    return (op, "decode_attention_unsplit", "merge_attention") if op == "decode_attention" else (op,)
+
+
 def programs(case: OpCase, launcher: Launcher, inputs: Mapping[str, Value]) -> list[Program]:
     """The ways to launch a case; the fastest one is reported as ours. There are several if the caller chooses how to
     split the work. Raises UsageError if the case does not state a size that the op needs."""

@@ -13,6 +13,7 @@ from toolchain.bundles.archive import unpack
 from toolchain.bundles.bundle import Bundle, BundleEntry
 from toolchain.caching.cache import Cache
 from toolchain.compiling.cubin import Usage, inspect_all
+from toolchain.compiling.machine_code import same_machine_code
 from toolchain.errors import UsageError
 
 from .score import INSTRUCTION_BYTES, Reason, gain, reasons, rules, total
@@ -86,7 +87,7 @@ class Pair:
 @dataclass(frozen=True)
 class Comparison:
     """`names`: of the two bundles; `tools` and `bytecode`: what differs in them, in words; `changed`: the cubins that
-    differ, the most suspicious first; `identical`: how many are the same byte for byte; `only`: cells in one alone."""
+    differ, the most suspicious first; `identical`: how many have the same machine code; `only`: cells in one alone."""
 
     names: tuple[str, str]
     tools: tuple[str, ...]
@@ -143,7 +144,9 @@ def compare(
             hint="compile both with the same --target, --op and --source",
         )
     differ = [name for name in both if one[name][0].cubins[one[name][1]].sha256 != _sha256(two[name])]
-    cubins = [_read(bundle, side[name]) for bundle, side in zip(bundles, (one, two), strict=True) for name in differ]
+    files = {name: (_read(bundles[0], one[name]), _read(bundles[1], two[name])) for name in differ}
+    differ = [name for name, pair in files.items() if not same_machine_code(*pair)]
+    cubins = [files[name][side] for side in (0, 1) for name in differ]
     usages = list(inspect_all(cubins, cache, jobs))
     pairs = [_pair(one[name], two[name], usages[at], usages[len(differ) + at]) for at, name in enumerate(differ)]
     pairs.sort(key=lambda pair: (-pair.suspicion, pair.gain, pair.cell))

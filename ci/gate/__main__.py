@@ -11,13 +11,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.harness import environment
 from benchmarks.report.result import Results
 from toolchain import command
+from toolchain.bundles import checkout
+from toolchain.bundles.bundle import Bundle
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
 
 from . import accepted, thresholds
-from .measure import BASE, NEW, Job, measure
+from .measure import BASE, NEW, Job, Measured, measure
 from .measurement import measurements
 from .report import Report
 from .verdict import judge
@@ -49,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--only", default="", metavar="GROUPS", help="default: measure.only of the thresholds")
     run.add_argument("--case", default="", metavar="REGEX", help="only cases with a match")
     run.add_argument("--sources", default="", help="default: all of the bundle")
+    run.add_argument("--all-cells", action="store_true", help="measure the cells of the same machine code too")
     run.set_defaults(run=_run)
     judged = commands.add_parser("judge", help="judge what was measured")
     judged.add_argument("first", type=Path, help="results of benchmarks gpu --bundle NEW --against base=OLD")
@@ -88,41 +92,37 @@ def _run(args: argparse.Namespace) -> int:
     rules = thresholds.load(args.thresholds)
     groups = [name for name in args.only.split(",") if name] or list(rules.measure.only)
     sources = [name for name in args.sources.split(",") if name]
-    job = Job(args.bundle, args.base, args.output, groups, args.case, sources)
-    first, again, retries = measure(job, rules)
-    return _write(args, rules, first, again, job.expected(), retries)
+    job = Job(args.bundle, args.base, args.output, groups, args.case, sources, args.all_cells)
+    measured = measure(job, rules)
+    return _write(args, rules, measured, job)
 
 
 def _judge(args: argparse.Namespace) -> int:
-    return _write(args, thresholds.load(args.thresholds), args.first, args.again, [], [])
+    return _write(args, thresholds.load(args.thresholds), Measured(args.first, args.again))
 
 
-def _write(
-    args: argparse.Namespace,
-    rules: thresholds.Thresholds,
-    first: Path,
-    again: Path | None,
-    expected: Sequence[str],
-    retries: Sequence[str],
-) -> int:
-    one = Results.load(first)
-    found = measurements(one, BASE)
-    base = one.environment["against"][BASE]
-    confirmed = {}
-    if again is not None:
-        two = Results.load(again)
+def _write(args: argparse.Namespace, rules: thresholds.Thresholds, measured: Measured, job: Job | None = None) -> int:
+    """`job`: what was measured; None for files that are judged alone."""
+    expected = [case.name for case in job.cases()] if job else []
+    found, confirmed, seen = {}, {}, {}
+    if measured.first is not None:
+        one = Results.load(measured.first)
+        found, seen = measurements(one, BASE), one.environment
+    elif job:
+        bundle = Bundle.load(job.bundle)
+        seen = environment.describe(bundle, {BASE: Bundle.load(job.base)}, {}, checkout.commit(bundle.root))
+    base = seen["against"][BASE]
+    if measured.again is not None:
+        two = Results.load(measured.again)
         confirmed = measurements(two, NEW, swapped=True)
-        pairs = ((one.environment, two.environment["against"][NEW]), (base, two.environment))
-        if (
-            any(a.get("bundle") != b.get("bundle") for a, b in pairs)
-            or one.environment["gpu"] != two.environment["gpu"]
-        ):
-            raise UsageError(f"{again} is of other bundles or another GPU than {first}")
-    cells = judge(found, confirmed, rules, expected)
+        pairs = ((seen, two.environment["against"][NEW]), (base, two.environment))
+        if any(a.get("bundle") != b.get("bundle") for a, b in pairs) or seen["gpu"] != two.environment["gpu"]:
+            raise UsageError(f"{measured.again} is of other bundles or another GPU than {measured.first}")
+    cells = judge(found, confirmed, rules, expected, measured.same)
     rows = accepted.load(args.accepted)
-    cells = accepted.mark(cells, rows, str(one.environment.get("gpu", "")), str(one.environment.get("bundle", "")))
+    cells = accepted.mark(cells, rows, str(seen.get("gpu", "")), str(seen.get("bundle", "")))
     words = [Path(sys.executable).name, "-m", "ci.gate", *sys.argv[1:]]
-    made = Report(cells, one.environment, base, rules, words, retries)
+    made = Report(cells, seen, base, rules, words, measured.retries)
     write_whole(args.output / "verdicts.json", json.dumps(made.to_json(), indent=1) + "\n", parents=True)
     write_whole(args.output / "summary.md", made.markdown())
     if args.summary:

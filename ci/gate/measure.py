@@ -10,13 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cases.cases import CASES
+from benchmarks.cases.cases import CASES, Case
+from benchmarks.harness.kernels import choose
 from benchmarks.harness.status import MACHINE, TRY_AGAIN
 from benchmarks.report.result import Results
 from conformance.retries import retries
+from toolchain.bundles.bundle import Bundle
 from toolchain.errors import ToolFailed, UsageError
 
 from .measurement import Key, measurements
+from .same_code import same_cells
 from .thresholds import Thresholds
 from .verdict import doubtful
 
@@ -28,7 +31,8 @@ Start = Callable[[Sequence[str]], int]
 
 @dataclass(frozen=True)
 class Job:
-    """`bundle` is judged, `base` is what it is compared with. `case`: a pattern of the cases' names."""
+    """`bundle` is judged, `base` is what it is compared with. `case`: a pattern of the cases' names. `all_cells`:
+    measure those of the same machine code too."""
 
     bundle: Path
     base: Path
@@ -36,21 +40,36 @@ class Job:
     only: Sequence[str]
     case: str
     sources: Sequence[str]
+    all_cells: bool = False
 
-    def expected(self) -> list[str]:
-        """The names of its cases. Raises UsageError if there are none."""
-        names = [one.name for one in CASES if one.group in self.only and re.search(self.case, one.name)]
-        if not names:
+    def cases(self) -> list[Case]:
+        """Raises UsageError if there are none."""
+        found = [one for one in CASES if one.group in self.only and re.search(self.case, one.name)]
+        if not found:
             raise UsageError(
                 f"no case of {', '.join(self.only)} matches {self.case!r}", hint="python -m benchmarks list shows all"
             )
-        return names
+        return found
 
 
-def command(job: Job, case: str, rounds: int, output: Path, *, swapped: bool) -> list[str]:
-    """One measurement, in a process of its own."""
+@dataclass(frozen=True)
+class Measured:
+    """The results of the first measurement and of the second; None if there was nothing to measure, or no doubt.
+    `same`: the cells that were left out because of their machine code. `retries`: why measurements were tried again,
+    for each time."""
+
+    first: Path | None
+    again: Path | None = None
+    same: Sequence[Key] = ()
+    retries: Sequence[str] = ()
+
+
+def command(
+    job: Job, case: str, rounds: int, output: Path, *, swapped: bool, only: Sequence[str] = ()
+) -> list[str]:  # fmt: skip
+    """One measurement, in a process of its own. `only`: of these sources; none means those of the job."""
     bundle, name, other = (job.base, NEW, job.bundle) if swapped else (job.bundle, BASE, job.base)
-    sources = ["--sources", ",".join(job.sources)] if job.sources else []
+    sources = ["--sources", ",".join(only or job.sources)] if only or job.sources else []
     return [
         sys.executable, "-m", "benchmarks", "gpu", "--bundle", str(bundle), "--against", f"{name}={other}",
         "--peers", "", "--only", ",".join(job.only), "--case", case, "--samples", str(rounds), *sources,
@@ -62,19 +81,32 @@ def _start(argv: Sequence[str]) -> int:
     return subprocess.run(argv, check=False).returncode
 
 
-def measure(job: Job, rules: Thresholds, start: Start = _start) -> tuple[Path, Path | None, list[str]]:
-    """The results of the first measurement, and of the second, if there was a doubt; and why measurements were tried
-    again, for each time. Raises ToolFailed if a measurement left no results, UsageError if no case matches."""
-    job.expected()
-    again: list[str] = []
-    argv = command(job, job.case, rules.measure.rounds, job.output / "first", swapped=False)
-    first = _results(argv, start, again)
-    doubts = doubtful(measurements(Results.load(first), BASE), rules)
+def measure(job: Job, rules: Thresholds, start: Start = _start) -> Measured:
+    """Measures the cells whose machine code differs, and those in doubt a second time. Raises ToolFailed if a
+    measurement left no results, UsageError if no case matches, BundleError."""
+    cases, bundle, base = job.cases(), Bundle.load(job.bundle), Bundle.load(job.base)
+    cells = [(case.name, source) for case in cases for source in _sources(job, bundle, base)]
+    same = [] if job.all_cells else same_cells(bundle, base, cases, job.sources)
+    differ = [cell for cell in cells if cell not in same]
+    if same:
+        print(f"{len(same)} of {len(cells)} cells have the same machine code, and are not measured", flush=True)
+    if not differ:
+        return Measured(None, same=same)
+    tried: list[str] = []
+    case = _pattern(differ) if same else job.case
+    only = list(dict.fromkeys(source for _, source in differ)) if same else []
+    argv = command(job, case, rules.measure.rounds, job.output / "first", swapped=False, only=only)
+    first = _results(argv, start, tried)
+    doubts = [key for key in doubtful(measurements(Results.load(first), BASE), rules) if key not in same]
     if not doubts:
-        return first, None, again
+        return Measured(first, None, same, tried)
     print(f"measured again, with the bundles' roles swapped: {', '.join(map(' '.join, doubts))}", flush=True)
-    argv = command(job, _pattern(doubts), rules.measure.again, job.output / "again", swapped=True)
-    return first, _results(argv, start, again), again
+    argv = command(job, _pattern(doubts), rules.measure.again, job.output / "again", swapped=True, only=only)
+    return Measured(first, _results(argv, start, tried), same, tried)
+
+
+def _sources(job: Job, bundle: Bundle, base: Bundle) -> list[str]:
+    return [kernels.source for kernels in choose(bundle, {BASE: base}, job.sources) if not kernels.against]
 
 
 def _pattern(keys: Sequence[Key]) -> str:

@@ -35,6 +35,11 @@ class Report:
         return [cell for cell in self.cells if cell.verdict == "regression" and not cell.accepted]
 
     @property
+    def same(self) -> int:
+        """How many cells were not measured because their machine code is the same."""
+        return sum(cell.same for cell in self.cells)
+
+    @property
     def undecided(self) -> list[CaseVerdict]:
         """What fails the run for want of a verdict: a required cell, and any that could not be compared."""
         found = [cell for cell in self.cells if cell.verdict == "inconclusive"]
@@ -56,7 +61,8 @@ class Report:
             "date": env.get("date", ""), "commit": env.get("bundle_commit", env.get("commit", "")),
             "bundle": env.get("bundle", ""), "base_commit": self.base.get("commit", ""),
             "base_bundle": self.base.get("bundle", ""), "command": shlex.join(self.command),
-            "thresholds": self.rules.to_json(), "counts": self._counts(), "retries": list(self.retries),
+            "thresholds": self.rules.to_json(), "counts": self._counts(), "same_machine_code": self.same,
+            "retries": list(self.retries),
             "cells": [_cell(cell) for cell in self.cells],
         }  # fmt: skip
 
@@ -69,7 +75,11 @@ class Report:
         counts = ", ".join(f"{count} {verdict}" for verdict, count in self._counts().items())
         about = self.to_json()
         versus = f"{_short(about['commit'])} beside {_short(about['base_commit'])}"
-        lines = [f"## Speed: {self._headline()}", "", f"{counts} · {about['gpu']}, driver {about['driver']} · {versus}"]
+        machine = f"{about['gpu']}, driver {about['driver']}" if about["gpu"] else "nothing was measured"
+        lines = [f"## Speed: {self._headline()}", "", f"{counts} · {machine} · {versus}"]
+        if self.same:
+            told = f"{self.same} of {len(self.cells)} cells have the same machine code in both bundles"
+            lines += ["", f"{told}: they are neutral, and were not measured."]
         if self.retries:
             lines += ["", f"Tried again after errors of the machine: {len(self.retries)} times.", ""]
             lines += [f"- {' '.join(why.split())}" for why in self.retries]
@@ -77,7 +87,7 @@ class Report:
         if shown:
             lines += ["", "| cell | verdict | our time | why |", "|---|---|---|---|"]
             lines += [_line(cell) for cell in shown]
-        largest = max((c for c in self.cells if c.verdict == "neutral"), key=_size, default=None)
+        largest = max((c for c in self.cells if c.verdict == "neutral" and c.change), key=_size, default=None)
         if largest:
             lines += ["", f"Largest change among the neutral: {largest.case} {largest.source}, {largest.change}."]
         if self.regressions:
@@ -119,5 +129,6 @@ def _cell(cell: CaseVerdict) -> dict[str, Any]:
     return {
         "case": cell.case, "source": cell.source, "verdict": cell.verdict, "reason": cell.reason, **numbers,
         "compared": cell.compared, "required": cell.required, "wrong": cell.wrong, "accepted": cell.accepted,
+        "same_machine_code": cell.same,
         "measurements": [asdict(finding) for finding in cell.findings],
     }  # fmt: skip

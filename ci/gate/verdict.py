@@ -50,7 +50,8 @@ class Finding:
 @dataclass(frozen=True)
 class CaseVerdict:
     """A case and source with its verdict. `compared`: whether both bundles ran it. `wrong`: an output was outside its
-    bound. `required`: whether the run fails if this is inconclusive. `accepted`: why a regression is allowed."""
+    bound. `required`: whether the run fails if this is inconclusive. `accepted`: why a regression is allowed. `same`:
+    both bundles have the same machine code for it, so it was not measured."""
 
     case: str
     source: str
@@ -61,6 +62,7 @@ class CaseVerdict:
     wrong: bool
     required: bool
     accepted: str = ""
+    same: bool = False
 
     @property
     def key(self) -> Key:
@@ -139,19 +141,31 @@ def doubtful(first: Mapping[Key, Measurement], rules: Thresholds) -> list[Key]:
 
 
 def judge(
-    first: Mapping[Key, Measurement], again: Mapping[Key, Measurement], rules: Thresholds, expected: Sequence[str] = ()
-) -> list[CaseVerdict]:
+    first: Mapping[Key, Measurement], again: Mapping[Key, Measurement], rules: Thresholds,
+    expected: Sequence[str] = (), same: Sequence[Key] = (),
+) -> list[CaseVerdict]:  # fmt: skip
     """A verdict for each cell. `again`: the second measurements, of those in doubt. `expected`: the cases that were
-    asked for; one that no row names becomes a cell that was not compared."""
+    asked for; one that no row names becomes a cell that was not compared. `same`: the cells of the same machine code,
+    which are neutral, although some were measured along with another source's; but a failure there counts."""
     clocks = highest_clock(first), highest_clock(again)
     cells: list[CaseVerdict] = []
     for key, one in first.items():
+        if key in same and not one.failure:
+            continue
         both = [(one, clocks[0]), *([(again[key], clocks[1])] if key in again and not one.failure else [])]
         cells.append(_settle([m for m, _ in both], [find(m, rules, clock) for m, clock in both], rules))
-    seen = {case for case, _ in first}
+    settled = {cell.key for cell in cells}
+    cells += [_unmeasured(key, rules) for key in same if key not in settled]
+    seen = {case for case, _ in (*first, *same)}
     missing = [case for case in dict.fromkeys(expected) if case not in seen]
     lost = [Measurement(case, "all", [], [], "the run has no row of it") for case in missing]
     return cells + [_settle([one], [find(one, rules, 0.0)], rules) for one in lost]
+
+
+def _unmeasured(key: Key, rules: Thresholds) -> CaseVerdict:
+    """Of a cell whose machine code is the same in both bundles."""
+    required = bool(re.search(rules.verdict.required, key[0]))
+    return CaseVerdict(*key, "neutral", "the same machine code", (), True, wrong=False, required=required, same=True)
 
 
 def _settle(measured: Sequence[Measurement], findings: Sequence[Finding], rules: Thresholds) -> CaseVerdict:

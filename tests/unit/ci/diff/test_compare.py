@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ci.diff.compare import compare, opened
+from tests.unit.cubins import cubin
 from toolchain.bundles.archive import pack
 from toolchain.caching.cache import Cache
 from toolchain.compiling.cubin import Usage
@@ -36,6 +37,11 @@ def test_cells_are_paired_and_the_worst_comes_first(bundle: Make, usages: dict[b
     row = made.to_json()["changed"][0]
     assert row["after"]["spills"] == 9 and row["after"]["code_bytes"] == 6400 and row["suspicion"] == 40
     assert made.to_json()["suspicious"] == 1
+
+
+def test_a_renamed_kernel_of_the_same_machine_code_is_identical(bundle: Make, tmp_path: Path) -> None:
+    one, two = (bundle(name, {A: {"sm_90": cubin(b"code", note=name)}}) for name in ("one", "two"))
+    assert compare((one, two), ("one", "two"), Cache(tmp_path), 1).identical == 1
 
 
 def test_what_cannot_be_compared(bundle: Make, tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from benchmarks.report.result import BenchmarkRow, Results
 from ci.gate import measure as gate_measure
 from ci.gate import thresholds
 from ci.gate.__main__ import main
-from ci.gate.measure import Job, measure
-from ci.gate.measurement import measurements
+from ci.gate.measure import Job, Measured, measure
+from ci.gate.measurement import Measurement, measurements
+from ci.gate.verdict import judge
 from conformance.retries import retries
 from toolchain.errors import ToolFailed, UsageError
 
@@ -50,13 +51,53 @@ class Fake:
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
-    return Job(Path("new"), Path("old"), tmp_path, ["ops"], f"^{CASE}", [])
+def job(tmp_path: Path, stored: Any) -> Job:
+    """Of two bundles whose gelu differs, from MLIR alone."""
+    new = stored("new", {"mlir/gelu_any_bf16": b"other"})
+    return Job(new.root, stored("old").root, tmp_path, ["ops"], f"^{CASE}", ["mlir"])
+
+
+@pytest.fixture
+def unchanged(job: Job, stored: Any) -> Job:
+    return replace(job, bundle=stored("renamed").root, sources=[])
+
+
+def test_cells_of_the_same_machine_code_are_neutral_without_a_measurement(unchanged: Job, capsys: Any) -> None:
+    def start(_: Sequence[str]) -> int:
+        raise AssertionError("nothing is to be measured")
+
+    assert measure(unchanged, RULES, start) == Measured(None, None, [(CASE, "mlir"), (CASE, "py")])
+    words = ["--bundle", str(unchanged.bundle), "--base", str(unchanged.base), "--case", unchanged.case]
+    assert main(["run", *words, "--only", "ops", "--output", str(unchanged.output / "out")]) == 0
+    said = (unchanged.output / "out/summary.md").read_text()
+    assert "2 neutral · nothing was measured" in said
+    assert "2 of 2 cells have the same machine code in both bundles" in said
+    assert '"same_machine_code": 2' in (unchanged.output / "out/verdicts.json").read_text()
+    assert "2 of 2 cells" in capsys.readouterr().out
+
+
+def test_all_cells_are_measured_where_that_is_asked_for(unchanged: Job) -> None:
+    fake = Fake(1.0)
+    assert measure(replace(unchanged, all_cells=True), RULES, fake).same == []
+    assert "--sources" not in fake.commands[0]
+
+
+def test_only_what_differs_is_measured_and_the_rest_is_neutral_though_it_was_slow(job: Job) -> None:
+    fake = Fake(1.0)
+    measured = measure(replace(job, sources=[]), RULES, fake)
+    argv = list(fake.commands[0])
+    assert argv[argv.index("--sources") + 1] == "mlir" and measured.same == [(CASE, "py")]
+    slow = {(CASE, "mlir"): 1.0, (CASE, "py"): 1.2}
+    found = {key: Measurement(*key, [100.0 * x] * 30, [100.0] * 30, states=[STATE, STATE]) for key, x in slow.items()}
+    verdicts = {cell.source: cell.verdict for cell in judge(found, {}, RULES, [CASE], measured.same)}
+    assert verdicts == {"mlir": "neutral", "py": "neutral"}
+    wrong = {(CASE, "py"): Measurement(CASE, "py", [], [], "wrong: an element", wrong=True)}
+    assert [cell.wrong for cell in judge(wrong, {}, RULES, [CASE], measured.same)] == [True]
 
 
 def test_what_is_neutral_is_measured_once(job: Job) -> None:
     fake = Fake(1.0)
-    assert measure(job, RULES, fake)[1] is None
+    assert measure(job, RULES, fake).again is None
     assert len(fake.commands) == 1
 
 
@@ -86,26 +127,27 @@ def paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_an_error_of_the_machine_is_tried_again_and_counted(job: Job, paused: list[float]) -> None:
     fake = Losing(1)
-    first, again, why = measure(job, RULES, fake)
-    assert (len(fake.commands), len(paused), again) == (2, 1, None)
-    assert why == [f"{MACHINE}memory of the GPU is damaged"]
-    assert Results.load(first).rows[0].status == "ok"
+    made = measure(job, RULES, fake)
+    assert (len(fake.commands), len(paused), made.again) == (2, 1, None)
+    assert made.retries == [f"{MACHINE}memory of the GPU is damaged"]
+    assert made.first and Results.load(made.first).rows[0].status == "ok"
 
 
 def test_a_gpu_that_stays_lost_leaves_no_verdict(job: Job, paused: list[float]) -> None:
     fake = Losing(99)
-    first, _, why = measure(job, RULES, fake)
-    assert len(fake.commands) == 1 + retries().job and len(why) == len(paused) == retries().job
-    assert Results.load(first).rows[0].status == "error"
+    made = measure(job, RULES, fake)
+    assert len(fake.commands) == 1 + retries().job and len(made.retries) == len(paused) == retries().job
+    assert made.first and Results.load(made.first).rows[0].status == "error"
 
 
 def test_a_doubt_is_measured_again_with_swapped_roles(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
     fake = Fake(1.05)
-    first, again, _ = measure(job, RULES, fake)
-    assert again is not None
+    made = measure(job, RULES, fake)
+    first, again = made.first, made.again
+    assert first and again
     argv = list(fake.commands[1])
-    assert argv[argv.index("--bundle") + 1] == "old"
-    assert argv[argv.index("--against") + 1] == "new=new"
+    assert argv[argv.index("--bundle") + 1] == str(job.base)
+    assert argv[argv.index("--against") + 1] == f"new={job.bundle}"
     assert argv[argv.index("--samples") + 1] == str(RULES.measure.again)
     assert "measured again" in capsys.readouterr().out
     out = job.output / "out"
@@ -128,8 +170,9 @@ def test_a_doubt_is_measured_again_with_swapped_roles(job: Job, capsys: pytest.C
 
 
 def test_measurements_of_other_bundles_do_not_confirm(job: Job) -> None:
-    first, again, _ = measure(job, RULES, Fake(1.05))
-    assert again is not None
+    made = measure(job, RULES, Fake(1.05))
+    first, again = made.first, made.again
+    assert first and again
     results("new", 1 / 1.05, ("o", "else")).save(again)
     assert main(["judge", str(first), "--again", str(again), "--output", str(job.output / "out")]) == 2
 
@@ -137,9 +180,9 @@ def test_measurements_of_other_bundles_do_not_confirm(job: Job) -> None:
 @pytest.mark.parametrize(("status", "code"), [("error", 11), ("wrong", 9)])
 def test_a_failure_is_not_tried_again_and_fails(job: Job, status: str, code: int) -> None:
     fake = Fake(1.0, status)
-    first, again, _ = measure(job, RULES, fake)
-    assert (again, len(fake.commands)) == (None, 1)
-    assert main(["judge", str(first), "--output", str(job.output / "out")]) == code
+    made = measure(job, RULES, fake)
+    assert (made.again, len(fake.commands)) == (None, 1)
+    assert main(["judge", str(made.first), "--output", str(job.output / "out")]) == code
 
 
 def test_a_measurement_that_leaves_nothing_is_an_error(job: Job) -> None:
