@@ -22,6 +22,7 @@ class Suite:
     repository: str
     commit: str
     folder: str
+    about: str = ""
     files: tuple[str, ...] = (".",)
     words: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()

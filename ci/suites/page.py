@@ -69,7 +69,8 @@ def _summary(suite: Suite, total: Counter[str], seconds: float) -> str:
     return (
         f"[{name}]({suite.repository}) at `{suite.commit[:12]}`{beside}: "
         f"{total['passed']:,} passed, {total['skipped']:,} skipped, {total['failed']:,} failed, "
-        f"in {seconds / 60:.0f} minutes of one core."
+        f"in {f'{seconds / 60:.0f} minutes' if seconds >= 90 else f'{seconds:.0f} seconds'} of one core."
+        f"{suite.about and f' {suite.about}'}"
     )
 
 

@@ -6,6 +6,11 @@ import re
 
 # The first pattern that is found in the name and the reason gives the class.
 CLASSES: tuple[tuple[str, str], ...] = (
+    ("taken, though their tools refuse it", r"taken, though it is wrong"),
+    ("refused for another reason", r"refused before line"),
+    ("a hint that their tools ignore or warn of", r"opt_hints"),
+    ("attributes beside an operation's own", r"expected .*found '\{'"),
+    ("a type of parameter that the compiler refuses", r"parameters are scalar tiles"),
     ("refused on a CPU", r"CUDA graph|CuPy|Numba|JAX|not emulated|assert 801 == 0"),
     ("words that a GPU's printf would write", r"test_ct_assert"),
     ("a program that cuTile itself refuses", r"TypeCheckingError"),

@@ -255,13 +255,13 @@ class Cursor:
             self.expect("=")
             self.expect("[")
             sizes = self.listed(self.optional_integer, "]")
+            if any(size is not None and size < 1 for size in sizes):  # also the number that stands for a dynamic one
+                self.fail("strides are positive", token)
             strides = [t.DYNAMIC if size is None else size for size in sizes]
         classified = self._named_ptr_attr() if self.accept(",") else None
         self.expect(">")
         if len(strides) != len(shape):
             self.fail(f"{len(shape)} sizes but {len(strides)} strides", token)
-        if any(s < 1 and s != t.DYNAMIC for s in strides):
-            self.fail("strides are positive", token)
         return t.TensorViewType(shape, strides, element, classified)
 
     def ptr_attr(self) -> str:

@@ -221,7 +221,8 @@ class FileParser(Parser):
             properties["arg_attrs"] = attrs.AttrsAttr(tuple(said for _, _, said in arguments))
         if self.accept("optimization_hints"):
             self.expect("=")
-            properties["optimization_hints"] = self.hints()
+            if (hints := self.hints()).data:  # `<>` says nothing
+                properties["optimization_hints"] = hints
         with self.scope(zip((name for name, _, _ in arguments), block.args, strict=True)):
             self._body(block, "return", start)
         return EntryOp.create(properties=properties, regions=[Region(block)])

@@ -51,6 +51,8 @@ def test_a_run_replaces_its_own_section_alone(tmp_path: Path) -> None:
         ("SanitizerError: k: a race", "stopped by the sanitizer"),
         ("Failed: Timeout (>60.0s)", "took too long"),
         ("ImportError: cannot import name", "a module that is not installed"),
+        ("AssertionError: taken, though it is wrong: x", "taken, though their tools refuse it"),
+        ("SourceError: a.mlir:1:2: error: expected an operation, found '{'", "attributes beside an operation's own"),
         ("something", "other"),
     ],
 )

@@ -117,6 +117,12 @@ EMPTY = "entry @k(%n: tile<i32>, %p: tile<ptr<f32>>) {{ {} return }}"
 VECTOR = "tensor_view<16xf32, strides=[1]>"
 HOSTILE = [
     (
+        EMPTY.format(
+            "%v = make_tensor_view %p, shape = [1], strides = [1] : tensor_view<1xf32, strides=[-9223372036854775808]>"
+        ),
+        "strides are positive",
+    ),
+    (
         EMPTY.format(f"%a = assume div_by<{'9' * 5000}>, %n : tile<i32>"),
         "a number of 5000 digits has more than 64 bits",
     ),
@@ -258,3 +264,8 @@ def test_damaged_kernels_raise_source_errors_only(data: st.DataObject) -> None:
     else:
         damage = "k: none that shows"
     assert damage.startswith("k:")
+
+
+def test_hints_that_say_nothing_are_none() -> None:
+    module = text.parse("entry @k() optimization_hints=<> { return }", filename="k.mlir")
+    assert module.entries["k"].optimization_hints is None
