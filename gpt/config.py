@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Any, Literal
 
 from toolchain.errors import UsageError
@@ -24,25 +25,6 @@ _FAMILIES: Mapping[str, Mapping[str, object]] = {
     },
     "llama": {"norm": "rmsnorm", "positions": "rope", "activation": "swiglu", "biases": False},
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class RopeScaling:
-    """How a model that was trained on `original` positions turns its heads at more of them, as `rope_type` of these
-    names in transformers does. `linear`: every angle is divided by `factor`. `llama3`: those of wavelengths above
-    original / low are, those below original / high are not, and between the two it goes over smoothly."""
-
-    kind: Literal["linear", "llama3"]
-    factor: float
-    low: float = 1.0
-    high: float = 4.0
-    original: int = 8192
-
-    def __post_init__(self) -> None:
-        if self.kind not in ("linear", "llama3") or not self.factor > 0 or not 0 < self.low < self.high:
-            raise UsageError(f"rotary positions cannot be scaled by {self}")
-        if not 1 <= self.original <= MOST:
-            raise UsageError(f"rotary positions cannot be scaled from {self.original} on: it must be from 1 to {MOST}")
 
 
 @dataclass(frozen=True)
@@ -73,7 +55,7 @@ class GPTConfig:
     ffn: int = 0  # the width of the MLP's hidden layer
     qk_norm: bool = False  # an RMSNorm of each head of queries and keys, before they are turned
     rope_base: float = 10000.0
-    rope_scaling: RopeScaling | None = None
+    rope_scaling: tuple[float, ...] | None = None  # D/2 numbers that divide the frequencies of a head's pairs
 
     def __post_init__(self) -> None:
         if self.family not in _FAMILIES:
@@ -88,6 +70,9 @@ class GPTConfig:
         check_sizes(vars(self))
         derived = (self.n_head, self.n_embd // self.n_head, 4 * self.n_embd)
         self._set({name: getattr(self, name) or size for name, size in zip(_DERIVED, derived, strict=True)})
+        divisors = self.rope_scaling
+        if divisors is not None and (len(divisors) * 2 != self.head_size or not all(0 < d < inf for d in divisors)):
+            raise UsageError(f"rope_scaling is {self.head_size // 2} numbers above 0, not {divisors}")
 
     def _set(self, sizes: Mapping[str, int]) -> None:
         for name, size in sizes.items():

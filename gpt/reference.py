@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from conformance.reference import eager as eager_ops
 from conformance.reference import float64 as float64_ops
 
+from . import reference_llama
 from .config import GPTConfig
 
 Array = NDArray[Any]
@@ -21,6 +22,8 @@ LAYERS = ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj"
 
 def float64(config: GPTConfig, weights: Mapping[str, Array], tokens: Array) -> NDArray[np.float64]:
     """Logits (B, T, V) at every position of tokens (B, T), every op in float64: the oracle."""
+    if config.family == "llama":
+        return reference_llama.float64(config, weights, tokens)
     return _forward(float64_ops, config, weights, tokens)
 
 

@@ -31,7 +31,7 @@ _INFINITY = {_STORAGE["f16"]: 0x7C00, _STORAGE["bf16"]: 0x7F80}  # its bits
 
 
 class Weights(Mapping[str, Array]):
-    """Tensors by name. Linear weights are stored (in, out), as GPT-2's Conv1D does."""
+    """Tensors by name, as `shapes` lists them."""
 
     def __init__(self, tensors: Mapping[str, Array]) -> None:
         self._tensors = dict(tensors)
@@ -76,7 +76,11 @@ def finite(tensor: Array) -> bool:
 
 
 def shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
-    """Every tensor of a GPT, by name."""
+    """Every tensor of a model, by name: linear weights of a GPT-2 are stored (in, out), of a llama (out, in)."""
+    return _llama(config) if config.family == "llama" else _gpt2(config)
+
+
+def _gpt2(config: GPTConfig) -> dict[str, tuple[int, ...]]:
     c = config.n_embd
     found: dict[str, tuple[int, ...]] = {"wte.weight": (config.vocab_size, c), "wpe.weight": (config.n_ctx, c)}
     for layer in range(config.n_layer):
@@ -89,6 +93,23 @@ def shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
     return {**found, "ln_f.weight": (c,), "ln_f.bias": (c,)}
 
 
+def _llama(config: GPTConfig) -> dict[str, tuple[int, ...]]:
+    """With the names of transformers' LlamaForCausalLM and Qwen3ForCausalLM, without `model.` before them."""
+    c, f, size = config.n_embd, config.ffn, config.head_size
+    q, kv = config.n_head * size, config.kv_heads * size
+    found: dict[str, tuple[int, ...]] = {"embed_tokens.weight": (config.vocab_size, c)}
+    for layer in range(config.n_layer):
+        for name, shape in {
+            "input_layernorm": (c,), "self_attn.q_proj": (q, c), "self_attn.k_proj": (kv, c),
+            "self_attn.v_proj": (kv, c), "self_attn.o_proj": (c, q),
+            **({"self_attn.q_norm": (size,), "self_attn.k_norm": (size,)} if config.qk_norm else {}),
+            "post_attention_layernorm": (c,), "mlp.gate_proj": (f, c), "mlp.up_proj": (f, c), "mlp.down_proj": (c, f),
+        }.items():  # fmt: skip
+            found[f"layers.{layer}.{name}.weight"] = shape
+    head = {} if config.tied else {"lm_head.weight": (config.vocab_size, c)}
+    return {**found, "norm.weight": (c,), **head}
+
+
 def random_weights(config: GPTConfig, seed: int) -> Weights:
     """Seeded f32 weights, distributed as GPT-2's are before training. Biases differ from 0 and gains from 1, so that a
     kernel that leaves one out gives wrong results."""
@@ -96,11 +117,12 @@ def random_weights(config: GPTConfig, seed: int) -> Weights:
     tensors: dict[str, Array] = {}
     for name, shape in shapes(config).items():
         values = rng.standard_normal(shape, np.float32) * np.float32(0.02)
-        if "ln_" in name:
+        norm = "ln_" in name or "norm" in name
+        if norm:
             values *= 5
-        if "ln_" in name and name.endswith("weight"):
+        if norm and name.endswith("weight"):
             values += 1
-        if name.endswith("c_proj.weight"):
+        if name.endswith(("c_proj.weight", "o_proj.weight", "down_proj.weight")):  # added to the residual stream
             values /= np.float32(np.sqrt(2 * config.n_layer))
         tensors[name] = values
     return Weights(tensors)

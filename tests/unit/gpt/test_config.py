@@ -1,9 +1,8 @@
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from gpt.config import LLAMAS, PRESETS, GPTConfig, RopeScaling, llama
+from gpt.config import LLAMAS, PRESETS, GPTConfig, llama
 from toolchain.errors import UsageError
 
 
@@ -53,10 +52,11 @@ def test_llama_refuses_what_it_does_not_compute(fields: dict[str, object], messa
         replace(LLAMAS["nano"], **fields)
 
 
-@pytest.mark.parametrize("fields", [{"factor": 0}, {"factor": 2, "low": 4, "high": 1}, {"factor": 2, "original": 0}])
-def test_scaling_that_makes_no_sense(fields: dict[str, Any]):
-    with pytest.raises(UsageError, match="rotary positions cannot be scaled"):
-        RopeScaling("llama3", **fields)
+@pytest.mark.parametrize("divisors", [(1.0,) * 15, (1.0,) * 15 + (0.0,), (float("inf"),) * 16, (float("nan"),) * 16])
+def test_scaling_that_makes_no_sense(divisors: tuple[float, ...]):
+    assert replace(LLAMAS["nano"], rope_scaling=(2.0,) * 16).rope_scaling == (2.0,) * 16
+    with pytest.raises(UsageError, match="rope_scaling is 16 numbers above 0"):
+        replace(LLAMAS["nano"], rope_scaling=divisors)
 
 
 def test_a_wider_gpt2_gets_its_own_sizes():
