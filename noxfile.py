@@ -100,6 +100,12 @@ def gpu_tests(session: nox.Session) -> None:
     session.run(PYTHON, "-m", *matrix, "--bundle", "build/bundle", "--report", "build/report", *options)
 
 
+@nox.session
+def pool(session: nox.Session) -> None:
+    """Run GPU jobs on all GPUs here, one for each at a time: `nox -s pool -- --plan plan.json`; `-- --simulate`."""
+    session.run(sys.executable, "-m", "ci.runner", "pool", *session.posargs)
+
+
 @nox.session(requires=["build_toolchain"])
 def suites(session: nox.Session) -> None:
     """Run a test suite of others on the interpreter, and write docs/suites.md: `nox -s suites -- cutile`."""

@@ -148,6 +148,11 @@ def with_our_packages(more: Sequence[Path] = ()) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
+def with_one_gpu(uuid: str) -> dict[str, str]:
+    """This process's environment, for a program that is to see one GPU alone, as its number 0."""
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": uuid}
+
+
 def chosen_tmpdir() -> Path | None:
     """The folder for temporary files that the user named. Python takes another one where it cannot be written."""
     return Path(chosen) if (chosen := os.environ.get("TMPDIR")) else None

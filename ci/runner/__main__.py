@@ -1,21 +1,26 @@
-"""`python3 -m ci.runner`: set up a GPU runner, check its health, serve jobs."""
+"""`python3 -m ci.runner`: set up a GPU runner, check its health, serve jobs; run jobs on a pool of GPUs."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from toolchain.errors import TilestackError, UsageError
+from toolchain.errors import DeviceError, TilestackError, UsageError
 from toolchain.tables import read_table
 
-from . import health, setup
+from . import gpus, health, job, pool, setup
+from .members import Clock, Host
 from .serve import GitHub, Settings, serve
+from .simulate import simulate
 from .steps import Result, follow
-from .table import load
+from .table import TABLE, load
 
 PROBLEMS = ("missing", "not run")
 PATHS = {name: Path("/", path) for name, path in read_table(setup.TABLE)["paths"].items()}
@@ -39,6 +44,28 @@ def main(words: Sequence[str] | None = None) -> int:
     checked.set_defaults(run=_health)
     served = actions.add_parser("serve", help="take jobs; the token comes on standard input")
     served.set_defaults(run=_serve)
+    listed = actions.add_parser("gpus", help="the GPUs of this machine, a line of JSON each")
+    listed.set_defaults(run=_gpus)
+    ran = actions.add_parser("job", help="run a command with one GPU: its lock, health before and after")
+    _place(ran)
+    ran.add_argument("--gpu", required=True, metavar="GPU", help="index or UUID")
+    ran.add_argument("--name", default="a job", help="what the lock says to others")
+    ran.add_argument("--seconds", type=float, default=3600, help="how long it may take, default 3600")
+    ran.add_argument("words", nargs="*", metavar="-- COMMAND", help="with none only look; {gpu}: its name with CDI")
+    ran.set_defaults(run=_job)
+    back = actions.add_parser("back", help="take a sick GPU into the pool again, if it is well")
+    _place(back)
+    back.add_argument("gpu", metavar="GPU", help="index or UUID")
+    back.set_defaults(run=_back)
+    pooled = actions.add_parser("pool", help="run jobs on every GPU of this machine and others, one for each at a time")
+    _place(pooled)
+    pooled.add_argument("--plan", type=Path, metavar="FILE", help="GPU jobs of `tilestack matrix plan --json`")
+    pooled.add_argument("--job", action="append", default=[], metavar="NAME=COMMAND", help="may be repeated")
+    pooled.add_argument("--seconds", type=float, default=3600, help="how long each --job may take, default 3600")
+    pooled.add_argument("--host", action="append", default=[], metavar="HOST:/FOLDER", help="also its GPUs, by ssh")
+    pooled.add_argument("--logs", type=Path, default=Path("build/pool"), metavar="DIR", help="default build/pool")
+    pooled.add_argument("--simulate", action="store_true", help="ten runners of which three fail; needs no GPU")
+    pooled.set_defaults(run=_pool)
     args = parser.parse_args(words)
     try:
         return args.run(args)
@@ -89,6 +116,64 @@ def _serve(_: argparse.Namespace) -> int:
     hook = PATHS["program"] / "ci/runner/job-started.sh"
     serve(settings, GitHub(settings.repository, token), PATHS["state"], hook, say=lambda line: print(line, flush=True))
     return 0
+
+
+def _place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--locks", type=Path, default=PATHS["locks"], metavar="DIR", help="where GPUs are locked")
+    parser.add_argument("--state", type=Path, default=PATHS["state"], metavar="DIR", help="where sick ones are listed")
+    parser.add_argument("--table", type=Path, default=TABLE, help="other thresholds than those of health.toml")
+
+
+def _gpus(_: argparse.Namespace) -> int:
+    for gpu in gpus.gpus(load().seconds):
+        print(json.dumps(asdict(gpu)))
+    return 0
+
+
+def _job(args: argparse.Namespace) -> int:
+    signal.signal(signal.SIGTERM, _stop)
+    place = job.Place(args.locks, args.state, load(args.table))
+    gpu = gpus.find(args.gpu, place.health.seconds)
+    last: dict[str, Any] = {}
+
+    def say(message: Mapping[str, Any]) -> None:
+        last.update(message)
+        print(json.dumps(message), flush=True)
+
+    job.run(place, gpu, args.name, args.words, args.seconds, say)
+    if last["end"] not in ("done", "well"):
+        return DeviceError.exit_code
+    return int(last.get("code", 0))
+
+
+def _back(args: argparse.Namespace) -> int:
+    health_table = load(args.table)
+    gpu = gpus.find(args.gpu, health_table.seconds)
+    findings = health.check(health_table, args.state, gpu.uuid, gpu.address)
+    if sick := health.faults(findings):
+        raise DeviceError(f"{gpu} is not well:\n  " + "\n  ".join(map(str, sick)))
+    gpu.reason(args.state).unlink(missing_ok=True)
+    print(f"{gpu} takes jobs")
+    return 0
+
+
+def _pool(args: argparse.Namespace) -> int:
+    rules = pool.Rules.load()
+    if args.simulate:
+        results, made, seconds = simulate(rules)
+        print(f"{len(results)} jobs on {len(made.members)} simulated runners, {seconds / 60:.0f} minutes\n")
+    else:
+        jobs = pool.planned(args.plan) if args.plan else []
+        jobs += [pool.named(text, args.seconds) for text in args.job]
+        options = ["--locks", str(args.locks), "--state", str(args.state), "--table", str(args.table.absolute())]
+        hosts = [Host(options=options), *map(Host.parse, args.host)]
+        members = [member for host in hosts for member in host.members(args.logs)]
+        made = pool.Pool(members, rules, Clock(), say=lambda line: print(line, file=sys.stderr, flush=True))
+        results = made.run(jobs)
+    print(*pool.text(results, made), sep="\n")
+    if any(result.code is None for result in results):
+        return DeviceError.exit_code
+    return int(any(result.code for result in results))
 
 
 def _stop(*_: object) -> None:

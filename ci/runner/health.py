@@ -42,9 +42,11 @@ class Unreadable(Exception):
     """A command that gave no answer. The message says why."""
 
 
-def check(health: Health, folder: Path) -> list[Finding]:
-    """Everything that a job depends on. `folder`: where jobs write."""
-    return [*_gpus(health), *_processes(health), *_kernel_log(health), _disk(health, folder)]
+def check(health: Health, folder: Path, uuid: str = "", address: str = "") -> list[Finding]:
+    """Everything that a job depends on. `folder`: where jobs write. `uuid` and `address` on the PCI bus: of the only
+    GPU that counts; empty for all of this machine."""
+    found = [*_gpus(health, uuid), *_processes(health, uuid), *_kernel_log(health, address)]
+    return [*found, _disk(health, folder)]
 
 
 def driver(health: Health) -> Finding:
@@ -80,20 +82,21 @@ def _ask(command: Sequence[str], seconds: int) -> str:
     return done.stdout
 
 
-def _query(what: str, fields: Sequence[str], seconds: int) -> list[dict[str, str]]:
-    """A row for each GPU, or each process on one."""
-    text = _ask(["nvidia-smi", f"--query-{what}={','.join(fields)}", "--format=csv,noheader,nounits"], seconds)
+def query(what: str, fields: Sequence[str], seconds: int, uuid: str = "") -> list[dict[str, str]]:
+    """A row for each GPU, or each process on one. Raises Unreadable."""
+    command = ["nvidia-smi", f"--query-{what}={','.join(fields)}", "--format=csv,noheader,nounits"]
+    text = _ask([*command, *(["-i", uuid] if uuid else [])], seconds)
     rows = [row for row in csv.reader(text.splitlines(), skipinitialspace=True) if row]
     if wrong := [row for row in rows if len(row) != len(fields)]:
         raise Unreadable(f"nvidia-smi said {', '.join(wrong[0])[:300]!r}")
     return [dict(zip(fields, map(str.strip, row), strict=True)) for row in rows]
 
 
-def _gpus(health: Health) -> list[Finding]:
+def _gpus(health: Health, uuid: str = "") -> list[Finding]:
     also = [str(field.wanted) for field in health.fields if field.rule == "same_as"]
     names = list(dict.fromkeys(["index", "name", *(field.name for field in health.fields), *also]))
     try:
-        rows = _query("gpu", names, health.seconds)
+        rows = query("gpu", names, health.seconds, uuid)
     except Unreadable as error:
         return [Finding("nvidia-smi", "no answer", str(error))]
     if not rows:
@@ -130,9 +133,9 @@ def _wrong(field: Field, value: str, row: Mapping[str, str]) -> str:
     return "" if value == field.wanted else f"not {field.wanted}"
 
 
-def _processes(health: Health) -> Iterator[Finding]:
+def _processes(health: Health, uuid: str) -> Iterator[Finding]:
     try:
-        rows = _query("compute-apps", ["pid", "process_name", "used_memory"], health.seconds)
+        rows = query("compute-apps", ["pid", "process_name", "used_memory"], health.seconds, uuid)
     except Unreadable as error:
         yield Finding("other programs", "no answer", str(error))
         return
@@ -141,7 +144,7 @@ def _processes(health: Health) -> Iterator[Finding]:
     yield Finding("other programs", names or "none", f"more than {health.processes}: they share the GPU" * many)
 
 
-def _kernel_log(health: Health) -> Iterator[Finding]:
+def _kernel_log(health: Health, address: str) -> Iterator[Finding]:
     tried: list[str] = []
     for command in health.kernel_logs:
         try:
@@ -150,7 +153,7 @@ def _kernel_log(health: Health) -> Iterator[Finding]:
             tried.append(str(error))
             continue
         if text.strip():
-            yield from _xids(health, text)
+            yield from _xids(health, text, address)
             return
         tried.append(f"{command[0]} printed nothing")
     why = "; ".join(tried)
@@ -159,8 +162,11 @@ def _kernel_log(health: Health) -> Iterator[Finding]:
     )
 
 
-def _xids(health: Health, text: str) -> Iterator[Finding]:
-    seen = Counter((match["gpu"], int(match["code"])) for match in XID.finditer(text))
+def _xids(health: Health, text: str, address: str) -> Iterator[Finding]:
+    """nvidia-smi writes 00000000:3B:00.0 for what the kernel calls 0000:3b:00."""
+    found = [(match["gpu"], int(match["code"])) for match in XID.finditer(text)]
+    bus = address.lower()[-12:]
+    seen = Counter(each for each in found if not bus or bus.startswith(each[0].removeprefix("PCI:").lower()))
     if not seen:
         yield Finding("kernel log", "no Xid since boot")
     for (gpu, code), count in sorted(seen.items()):

@@ -27,7 +27,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 # What is copied to the machine: it runs before any checkout.
 PROGRAM = (
     "ci/__init__.py", "ci/runner/*.py", "ci/runner/*.toml", "ci/runner/job-started.sh",
-    "toolchain/__init__.py", "toolchain/errors.py", "toolchain/tables.py",
+    "toolchain/__init__.py", "toolchain/errors.py", "toolchain/knobs.py", "toolchain/tables.py",
 )  # fmt: skip
 TABLE = Path(__file__).with_name("runner.toml")
 SYSTEMS = ("debian", "ubuntu")

@@ -20,11 +20,16 @@ with open({answers!r}) as file:
     answers = json.load(file)
 time.sleep(answers["sleeps"])
 what, fields = sys.argv[1].removeprefix("--query-").split("=")
-if what == "compute-apps":
-    sys.exit(print(*answers["processes"], sep="\\n") if answers["processes"] else 0)
+only = sys.argv[4] if sys.argv[3:4] == ["-i"] else ""
+if what == "compute-apps":  # a row begins with the GPU's UUID, where a test has several
+    rows = [row.partition("@")[::2] if "@" in row else ("", row) for row in answers["processes"]]
+    sys.exit(print("\\n".join(row for uuid, row in rows if not only or uuid in ("", only))))
 if answers["code"]:
     sys.exit(print(answers["said"]) or answers["code"])
-for gpu in answers["gpus"]:
+gpus = [gpu for gpu in answers["gpus"] if not only or gpu["uuid"] == only]
+if only and not gpus:
+    sys.exit(print("No devices were found") or 6)
+for gpu in gpus:
     print(", ".join(gpu[field] for field in fields.split(",")))
 """
 
@@ -48,6 +53,15 @@ class Machine:
     def says(self, **answers: object) -> None:
         self.answers.update(answers)
         self.write()
+
+    def gpus(self, count: int) -> list[dict[str, str]]:
+        """So many GPUs like the recorded one; the values of each may be changed, then `write`."""
+        made = [
+            self.gpu | {"index": str(n), "uuid": f"GPU-{n}", "pci.bus_id": f"00000000:{n + 1:X}B:00.0"}
+            for n in range(count)
+        ]  # fmt: skip
+        self.says(gpus=made)
+        return made
 
     def program(self, name: str, text: str) -> None:
         path = self.folder / "bin" / name
