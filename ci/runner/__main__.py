@@ -15,9 +15,9 @@ from typing import Any
 from toolchain.errors import DeviceError, TilestackError, UsageError
 from toolchain.tables import read_table
 
-from . import gpus, health, job, pool, setup
+from . import gpus, health, job, pool, services, setup
 from .members import Clock, Host
-from .serve import GitHub, Settings, serve
+from .serve import GitHub, Settings, Slot, serve
 from .simulate import simulate
 from .steps import Result, follow
 from .table import TABLE, load
@@ -41,8 +41,10 @@ def main(words: Sequence[str] | None = None) -> int:
     checked.add_argument("--folder", type=Path, default=PATHS["state"], help="where jobs write")
     checked.add_argument("--table", type=Path, default=None, help="other thresholds than those of health.toml")
     checked.add_argument("--reason", type=Path, metavar="FILE", help="write there what is wrong, as JSON")
+    checked.add_argument("--gpu", default="", metavar="GPU", help="index or UUID of the only one that counts")
     checked.set_defaults(run=_health)
     served = actions.add_parser("serve", help="take jobs; the token comes on standard input")
+    served.add_argument("--gpu", default="", metavar="GPU", help="for this one alone; else a service for each")
     served.set_defaults(run=_serve)
     listed = actions.add_parser("gpus", help="the GPUs of this machine, a line of JSON each")
     listed.set_defaults(run=_gpus)
@@ -95,7 +97,9 @@ def _show(result: Result) -> None:
 
 
 def _health(args: argparse.Namespace) -> int:
-    findings = health.check(load(args.table) if args.table else load(), args.folder)
+    table = load(args.table) if args.table else load()
+    only = gpus.find(args.gpu, table.seconds) if args.gpu else None
+    findings = health.check(table, args.folder, *((only.uuid, only.address) if only else ()))
     for finding in findings:
         print(finding)
     if not (sick := health.faults(findings)):
@@ -106,16 +110,26 @@ def _health(args: argparse.Namespace) -> int:
     return 7
 
 
-def _serve(_: argparse.Namespace) -> int:
+def _serve(args: argparse.Namespace) -> int:
     if os.getuid():
         raise UsageError("serve runs as root, and jobs as another user who cannot read the token")
     settings = Settings.load(PATHS["settings"])
     if sys.stdin.isatty() or not (token := sys.stdin.readline().strip()):
         raise UsageError("no token on standard input", hint="systemctl start tilestack-runner asks for it")
     signal.signal(signal.SIGTERM, _stop)
+    seconds, state = load().seconds, PATHS["state"]
+    there = [gpus.find(args.gpu, seconds)] if args.gpu else gpus.gpus(seconds)
+    if len(there) > 1:
+        command = [sys.executable, "-m", "ci.runner", "serve", "--gpu"]
+        return services.run(there, lambda gpu: [*command, gpu.uuid], token, state, _line)
+    slot = Slot(state, PATHS["locks"], there[0] if args.gpu else None)
     hook = PATHS["program"] / "ci/runner/job-started.sh"
-    serve(settings, GitHub(settings.repository, token), PATHS["state"], hook, say=lambda line: print(line, flush=True))
+    serve(settings, GitHub(settings.repository, token), slot, hook, say=_line)
     return 0
+
+
+def _line(text: str) -> None:
+    print(text, flush=True)
 
 
 def _place(parser: argparse.ArgumentParser) -> None:

@@ -70,5 +70,9 @@ def out_of_service(gpu: Gpu, state: Path) -> str:
 
 
 def take_out(gpu: Gpu, state: Path, findings: Sequence[Finding]) -> None:
-    """Write why it takes no more jobs."""
-    write_reason(gpu.reason(state), findings)
+    """Write why it takes no more jobs. Raises UsageError."""
+    try:
+        write_reason(gpu.reason(state), findings)
+    except OSError as error:
+        what = f"{gpu} is sick, and {gpu.reason(state)} cannot say so: {error.strerror}"
+        raise UsageError(what, hint="--state names a folder of this user") from error

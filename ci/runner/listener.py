@@ -116,11 +116,13 @@ class Watch:
 
 @dataclass(frozen=True)
 class Listener:
-    """An unpacked runner. `environment`: all that it sees of ours. `user`: whose process it is; None for ours."""
+    """An unpacked runner. `environment`: all that it sees of ours. `user`: whose process it is; None for ours. `lock`:
+    the file descriptor of its GPU's lock, which it has until its last process ends."""
 
     folder: Path
     environment: dict[str, str]
     user: pwd.struct_passwd | None = None
+    lock: int | None = None
 
     def job(self, configuration: str, watch: Watch, waits: Waits, say: Callable[[str], object]) -> End:
         """Start it, and again where it asks for that, until it has had a job or is to have none."""
@@ -145,6 +147,7 @@ class Listener:
             env=self.environment,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
+            pass_fds=[] if self.lock is None else [self.lock],
             user=self.user.pw_uid if self.user else None,
             group=self.user.pw_gid if self.user else None,
             extra_groups=os.getgrouplist(self.user.pw_name, self.user.pw_gid) if self.user else None,
@@ -176,20 +179,23 @@ class Listener:
 
 
 @contextmanager
-def unpacked(archive: Path, folder: Path, hook: Path, name: str) -> Generator[Listener]:
-    """A fresh runner of the user `name`; with all that its job left it is gone afterwards."""
+def unpacked(
+    archive: Path, folder: Path, hook: Path, name: str, gpu: str = "", lock: int | None = None
+) -> Generator[Listener]:
+    """A fresh runner of the user `name`; with all that its job left it is gone afterwards. `gpu`: the UUID of the only
+    one that its jobs see; empty for all. `lock`: the file descriptor of that one's lock."""
     if folder.exists():  # of a service that was killed
         shutil.rmtree(folder)
     user = pwd.getpwnam(name)
     folder.mkdir(parents=True)
     try:
         subprocess.run(["tar", "--no-same-owner", "-xzf", str(archive), "-C", str(folder)], check=True)
-        (folder / ".env").write_text(f"{HOOK}={hook}\n")
+        (folder / ".env").write_text(f"{HOOK}={hook}\n" + f"CUDA_VISIBLE_DEVICES={gpu}\n" * bool(gpu))
         root = os.getuid() == 0
         for path in (folder, *folder.rglob("*")) if root else ():
             os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
         environment = {"HOME": str(folder), "USER": user.pw_name, "PATH": os.defpath, TOO_OLD: "1"}
-        yield Listener(folder, environment, user if root else None)
+        yield Listener(folder, environment, user if root else None, lock)
     finally:
         shutil.rmtree(folder)
 

@@ -11,7 +11,8 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,9 @@ from toolchain.errors import DeviceError, ToolchainError, UsageError
 from toolchain.tables import check_keys, read_table, text, texts
 
 from . import health
+from .gpus import Gpu
 from .listener import Waits, Watch, unpacked
+from .lock import Held, end_stale, hold
 from .table import load
 
 API = "https://api.github.com"
@@ -98,26 +101,79 @@ class GitHub:
         return json.loads(content) if content else None
 
 
+@dataclass(frozen=True)
+class Slot:
+    """What a service takes jobs for: one GPU of several, or, without `gpu`, this machine with all that it has. `state`:
+    the folder of the service, `locks` that of the GPUs' locks."""
+
+    state: Path
+    locks: Path
+    gpu: Gpu | None = None
+
+    @property
+    def reason(self) -> Path:
+        """Where it says why it takes no jobs."""
+        return self.gpu.reason(self.state) if self.gpu else self.state / "sick.json"
+
+    @property
+    def back(self) -> str:
+        """How somebody who has repaired it says so."""
+        return f"python3 -m ci.runner back {self.gpu.uuid}" if self.gpu else f"rm {self.reason}"
+
+    @property
+    def folder(self) -> Path:
+        """Of its job."""
+        return self.state / (f"job-{self.gpu.uuid}" if self.gpu else "job")
+
+    @contextmanager
+    def held(self, say: Callable[[str], object]) -> Generator[int | None]:
+        """The lock of the GPU; what a service that was killed left running on it is ended. Raises Held."""
+        if self.gpu is None:
+            yield None
+            return
+        path, name = self.gpu.lock(self.locks), "a runner of GitHub"
+        try:
+            with hold(path, name) as (descriptor, _):
+                yield descriptor
+        except Held as held:
+            if not held.stale:
+                raise
+            say(f"{held.args[0]}: they are ended")
+            end_stale(path)
+            with hold(path, name) as (descriptor, _):
+                yield descriptor
+
+
 def serve(
-    settings: Settings, github: GitHub, state: Path, hook: Path, *, say: Callable[[str], object], jobs: int = 0,
+    settings: Settings, github: GitHub, slot: Slot, hook: Path, *, say: Callable[[str], object], jobs: int = 0,
     waits: Waits | None = None,
 ) -> None:  # fmt: skip
-    """Take jobs until the GPU is sick, which raises DeviceError and leaves `state`/sick.json. `jobs`: how many at most,
+    """Take jobs until the GPU is sick, which raises DeviceError and leaves the slot's reason. `jobs`: how many at most,
     0 for no end. Raises ToolchainError if GitHub or its runner refuses, or if several runners in a row fail."""
-    archive, reason, taken, failed = state / "actions-runner.tar.gz", state / "sick.json", 0, 0
-    waits = waits or Waits.load()
+    archive, waits = slot.state / "actions-runner.tar.gz", waits or Waits.load()
     if not archive.is_file():
         raise UsageError(f"no {archive}", hint="python3 -m ci.runner setup")
+    with slot.held(say) as lock:
+        _serve(settings, github, slot, lock, hook, say, jobs, waits)
+
+
+def _serve(
+    settings: Settings, github: GitHub, slot: Slot, lock: int | None, hook: Path, say: Callable[[str], object],
+    jobs: int, waits: Waits,
+) -> None:  # fmt: skip
+    archive, taken, failed = slot.state / "actions-runner.tar.gz", 0, 0
+    prefix = f"{settings.runner}-{slot.gpu.index}" if slot.gpu else settings.runner
     while True:
-        _check_health(state, reason)
+        _check_health(slot)
         if jobs and taken == jobs:
             return
-        name = f"{settings.runner}-{uuid.uuid4().hex[:12]}"
+        name = f"{prefix}-{uuid.uuid4().hex[:12]}"
         number, configuration = github.register(name, settings.labels)
         say(f"{name}: waits for a job")
         began = time.monotonic()
         try:
-            with unpacked(archive, state / "job", hook, settings.user) as listener:
+            only = slot.gpu.uuid if slot.gpu else ""
+            with unpacked(archive, slot.folder, hook, settings.user, only, lock) as listener:
                 watch = Watch(partial(github.is_busy, number), waits, say)
                 end = listener.job(configuration, watch, waits, say)
         finally:
@@ -135,12 +191,13 @@ def serve(
             time.sleep(waits.pause)
 
 
-def _check_health(state: Path, reason: Path) -> None:
+def _check_health(slot: Slot) -> None:
     """Raises DeviceError if the GPU is sick, or was and nobody has said that it is repaired."""
-    if reason.exists():
-        raise DeviceError(f"this runner is out of service: {reason} says why", hint=f"repair it, then rm {reason}")
-    findings = health.check(load(), state)
+    if slot.reason.exists():
+        raise DeviceError(f"this runner is out of service: {slot.reason} says why", hint=f"repair it, then {slot.back}")
+    only = (slot.gpu.uuid, slot.gpu.address) if slot.gpu else ("", "")
+    findings = health.check(load(), slot.state, *only)
     if sick := health.faults(findings):
-        health.write_reason(reason, findings)
+        health.write_reason(slot.reason, findings)
         lines = "\n  ".join(map(str, sick))
-        raise DeviceError(f"the GPU takes no more jobs:\n  {lines}", hint=f"repair it, then rm {reason}")
+        raise DeviceError(f"the GPU takes no more jobs:\n  {lines}", hint=f"repair it, then {slot.back}")

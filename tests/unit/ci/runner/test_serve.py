@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 
 from ci.runner import health
+from ci.runner.gpus import Gpu
 from ci.runner.listener import Waits
-from ci.runner.serve import GitHub, Settings, serve
+from ci.runner.lock import hold
+from ci.runner.serve import GitHub, Settings, Slot, serve
 from toolchain.errors import DeviceError, ToolchainError, UsageError
 
 RUN = """\
@@ -89,6 +91,7 @@ class Runner:
     github: GitHub
     checks: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    gpu: Gpu | None = None
 
     @property
     def log(self) -> list[str]:
@@ -104,8 +107,9 @@ class Runner:
 
     def serve(self, jobs: int, **changed: float) -> None:
         settings = Settings("owner/name", "h200", ["gpu", "h200"], getpass.getuser())
+        slot = Slot(self.folder, self.folder, self.gpu)
         serve(
-            settings, self.github, self.folder, Path("/hook.sh"), say=self.said.append, jobs=jobs,
+            settings, self.github, slot, Path("/hook.sh"), say=self.said.append, jobs=jobs,
             waits=replace(WAITS, **changed),
         )  # fmt: skip
 
@@ -144,6 +148,22 @@ def test_a_gpu_that_becomes_sick_takes_itself_out(runner: Runner, fake: Fake) ->
     with pytest.raises(DeviceError, match=r"out of service: .*sick\.json says why"):
         runner.serve(jobs=5)
     assert len(runner.log) == 1
+
+
+def test_a_runner_of_one_gpu_of_several(runner: Runner, fake: Fake) -> None:
+    runner.gpu = Gpu("1", "GPU-1", "NVIDIA H200", "00000000:2B:00.0")
+    runner.archive(f'flock -n "$PWD/../tilestack-GPU-1.lock" true || echo held >> {runner.folder}/log')
+    runner.serve(jobs=1)
+    settings = "config ACTIONS_RUNNER_HOOK_JOB_STARTED=/hook.sh"
+    assert runner.log == [settings, "CUDA_VISIBLE_DEVICES=GPU-1 2", "held"]
+    *_, body = fake.asked[0]
+    assert isinstance(body, dict) and body["name"].startswith("h200-1-")
+    with hold(runner.gpu.lock(runner.folder), "another job"), pytest.raises(DeviceError, match="with another job"):
+        runner.serve(jobs=1)
+    runner.checks = ["Xid 79"]
+    with pytest.raises(DeviceError, match=r"takes no more jobs:.*\n.*\n  next: .*python3 -m ci\.runner back GPU-1"):
+        runner.serve(jobs=1)
+    assert runner.gpu.reason(runner.folder).is_file() and not (runner.folder / "sick.json").exists()
 
 
 def test_a_refused_token(runner: Runner, fake: Fake) -> None:

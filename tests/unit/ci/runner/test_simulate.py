@@ -35,3 +35,4 @@ def test_the_command_prints_the_table() -> None:
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     results, pool, _ = simulate(Rules.load())
     assert said.endswith("\n".join(["", *text(results, pool), ""]))
+    assert said.partition("\n| after")[2].strip() in (ROOT / "docs/runner.md").read_text()
