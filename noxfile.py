@@ -75,6 +75,7 @@ def generate(session: nox.Session) -> None:
 @nox.session(requires=["build_toolchain"])
 def plan(session: nox.Session) -> None:
     """Show which jobs CI runs for a change: `nox -s plan -- --event pull_request --base origin/main`."""
+    session.run(PYTHON, "-m", "ci.bench", "check")  # benchmarks that do not exist are not planned
     session.run(PYTHON, "-m", "tilestack", "matrix", "plan", *session.posargs)
 
 

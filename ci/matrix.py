@@ -68,6 +68,7 @@ class Seconds:
     gpu_start: float
     gpu_cell: float
     gpu_gate: float
+    gpu_sample: float
     hosted_start: float
     cpu_cell: float
     cubin: float

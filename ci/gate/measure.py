@@ -77,11 +77,11 @@ def command(
     ]  # fmt: skip
 
 
-def _start(argv: Sequence[str]) -> int:
+def start_process(argv: Sequence[str]) -> int:
     return subprocess.run(argv, check=False).returncode
 
 
-def measure(job: Job, rules: Thresholds, start: Start = _start) -> Measured:
+def measure(job: Job, rules: Thresholds, start: Start = start_process) -> Measured:
     """Measures the cells whose machine code differs, and those in doubt a second time. Raises ToolFailed if a
     measurement left no results, UsageError if no case matches, BundleError."""
     cases, bundle, base = job.cases(), Bundle.load(job.bundle), Bundle.load(job.base)
@@ -96,13 +96,13 @@ def measure(job: Job, rules: Thresholds, start: Start = _start) -> Measured:
     case = _pattern(differ) if same else job.case
     only = list(dict.fromkeys(source for _, source in differ)) if same else []
     argv = command(job, case, rules.measure.rounds, job.output / "first", swapped=False, only=only)
-    first = _results(argv, start, tried)
+    first = measured(argv, start, tried)
     doubts = [key for key in doubtful(measurements(Results.load(first), BASE), rules) if key not in same]
     if not doubts:
         return Measured(first, None, same, tried)
     print(f"measured again, with the bundles' roles swapped: {', '.join(map(' '.join, doubts))}", flush=True)
     argv = command(job, _pattern(doubts), rules.measure.again, job.output / "again", swapped=True, only=only)
-    return Measured(first, _results(argv, start, tried), same, tried)
+    return Measured(first, measured(argv, start, tried), same, tried)
 
 
 def _sources(job: Job, bundle: Bundle, base: Bundle) -> list[str]:
@@ -114,18 +114,18 @@ def _pattern(keys: Sequence[Key]) -> str:
     return f"^(?:{'|'.join(dict.fromkeys(re.escape(case) for case, _ in keys))})$"
 
 
-def _results(argv: Sequence[str], start: Start, again: list[str]) -> Path:
+def measured(argv: Sequence[str], start: Start, again: list[str]) -> Path:
     """What a measurement wrote, after as many tries as retries.toml allows; `again` gets why there were more than one.
     The last has rows with errors if all were in vain, and these cells have no verdict."""
     table = retries()
     for _ in range(table.job):
-        found, code = _measured(argv, start)
+        found, code = _once(argv, start)
         if code != TRY_AGAIN:
             return found
         again.append(_why(found))
         print(f"tried again after an {again[-1]}", flush=True)
         time.sleep(table.pause_s)
-    return _measured(argv, start)[0]
+    return _once(argv, start)[0]
 
 
 def _why(results: Path) -> str:
@@ -133,7 +133,7 @@ def _why(results: Path) -> str:
     return next(row.detail for row in Results.load(results).rows if row.detail.startswith(MACHINE))
 
 
-def _measured(argv: Sequence[str], start: Start) -> tuple[Path, int]:
+def _once(argv: Sequence[str], start: Start) -> tuple[Path, int]:
     """What a measurement wrote, and its exit code. An older file is removed first: it must not stand for a run that
     wrote none."""
     folder = Path(argv[argv.index("--output") + 1])

@@ -5,11 +5,11 @@
 
 - `event`, `base` (a commit, or null), `full` (whether everything is run)
 - `reasons`: for each changed path the stages that it reaches, and why
-- `jobs`: by kind, `compile`, `interpret`, `gpu` and `tools`, a list of jobs. Every job has `name`, `runs_on` (labels),
-  `minutes` (estimated), `timeout` (minutes), `required` and `local` (the command that does the same on a laptop).
-  `compile`: also `target`, `artifact` and `options` of `nox -s bundles`. `interpret`: `number` and `options` of
-  `tilestack matrix run`. `gpu`: `runner`, `gpu`, `target`, `image`, `artifact` (the bundle's), `number`, `options`,
+- `jobs`: by kind, `compile`, `interpret`, `gpu`, `tools` and `bench`, a list of jobs. Every job has `name`, `runs_on`
+  (labels), `minutes` (estimated), `timeout` (minutes), `required` and `local` (the command that does the same on a
+  laptop). `compile`: also `target`, `artifact` and `options` of `nox -s bundles`. `interpret`: `number` and `options`
+  of `tilestack matrix run`. `gpu`: `runner`, `gpu`, `target`, `image`, `artifact` (the bundle's), `number`, `options`,
   `check` (whether it runs the conformance matrix), `gate` (whether it compares the speed), `cells`. `tools`: `tileiras`
-  (a version). A `number` counts the jobs of a kind, of a runner.
+  (a version). `bench`: as `gpu` as far as `artifact`. A `number` counts the jobs of a kind, of a runner.
 - `estimate`: `gpu_minutes`, `hosted_minutes`, `jobs`, `cells`
 """

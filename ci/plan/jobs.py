@@ -17,6 +17,7 @@ from toolchain.contract.entry import EntrySpec, cell_name
 from toolchain.errors import UsageError
 from toolchain.pinned.pins import pins
 
+from ..bench.request import Request
 from ..matrix import STAGES, Event, Matrix, Runner
 from .graph import EVERY, Reach, union
 
@@ -53,10 +54,14 @@ class JobPlan:
     gpu: Sequence[Job]
     tools: Sequence[Job]
     cells: int
+    bench: Sequence[Job] = ()
 
     @property
     def kinds(self) -> Mapping[str, Sequence[Job]]:
-        return {"compile": self.compile, "interpret": self.interpret, "gpu": self.gpu, "tools": self.tools}
+        return {
+            "compile": self.compile, "interpret": self.interpret, "gpu": self.gpu, "tools": self.tools,
+            "bench": self.bench,
+        }  # fmt: skip
 
     def minutes(self, *kinds: str) -> float:
         return sum(job.minutes for kind in kinds for job in self.kinds[kind])
@@ -68,7 +73,7 @@ class JobPlan:
                         for r in self.reaches],
             "jobs": {kind: [job.to_json() for job in jobs] for kind, jobs in self.kinds.items()},
             "estimate": {
-                "gpu_minutes": round(self.minutes("gpu"), 1),
+                "gpu_minutes": round(self.minutes("gpu", "bench"), 1),
                 "hosted_minutes": round(self.minutes("compile", "interpret", "tools"), 1),
                 "jobs": sum(map(len, self.kinds.values())), "cells": self.cells,
             },
@@ -112,9 +117,11 @@ def plan(
     reaches: Sequence[Reach] | None,
     base: str | None = None,
     only: Sequence[str] = (),
+    request: Request | None = None,
 ) -> JobPlan:
     """The jobs of an event. `reaches`: what the changed files reach; None runs everything, as does an event whose
-    table says so. `only`: of all that these ops, for a run by hand. Raises UsageError for one that there is not."""
+    table says so. `only`: of all that these ops, for a run by hand. `request`: the benchmarks that a pull request asks
+    for. Raises UsageError for an op that there is not."""
     if unknown := [op for op in only if op not in {*SUITES, *(case.op for case in CASES)}]:
         raise UsageError(f"no op {', '.join(unknown)}", hint="tilestack matrix list shows them")
     full = reaches is None or not event.changed_only
@@ -126,13 +133,17 @@ def plan(
     alone = {r.target for r in reaches or () if r.stages}
     reached = [t for t in event.targets if everywhere or t in alone]
     gpu, cells = _gpu(matrix, event, [r for r in event.runners if r.target in reached], stages, groups)
-    wanted = reached if "compile" in stages else [t for t in reached if any(j.more["target"] == t for j in gpu)]
+    bench = _bench(matrix, request) if request and event.changed_only else []
+    needed = {job.more["target"] for job in (*gpu, *bench)}
+    asked = {job.more["target"] for job in bench}
+    wanted = [t for t in event.targets if t in asked or (t in reached and ("compile" in stages or t in needed))]
+    wanted += sorted(asked - set(wanted))
     entries = [spec for source in event.sources for spec in entries_of(source)]
     made = JobPlan(
         event.name, base, list(reaches or ()), full,
         [_compile(matrix, event, target, entries, only) for target in wanted],
         _interpret(matrix, event, groups) if stages & {"interpret", "conformance", "model"} else [],
-        gpu, _tools(matrix) if event.tools and not only else [], cells,
+        gpu, _tools(matrix) if event.tools and not only else [], cells, bench,
     )  # fmt: skip
     for kind, jobs in made.kinds.items():
         if len(jobs) > matrix.limits.jobs:
@@ -259,6 +270,19 @@ def _interpret(matrix: Matrix, event: Event, groups: Sequence[Cells]) -> list[Jo
             Job(name, matrix.hosted.labels, seconds / 60, required, local, {"number": number, "options": options})
         )
     return made
+
+
+def _bench(matrix: Matrix, request: Request) -> list[Job]:
+    """A job for each GPU. The estimate is for as many cases as the gate has."""
+    minutes = (matrix.seconds.gpu_start + matrix.seconds.gpu_sample * request.samples) / 60
+    local = "python3 -m ci.bench run --bundle build/bundle --base build/before"
+    return [
+        Job(f"bench {runner.name}", runner.labels, minutes, False, local, {
+            "runner": runner.name, "gpu": runner.gpu, "target": runner.target, "image": runner.image,
+            "artifact": f"bundle-{runner.target}",
+        })
+        for runner in matrix.runners if runner.name in request.gpus
+    ]  # fmt: skip
 
 
 def _tools(matrix: Matrix) -> list[Job]:

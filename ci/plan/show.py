@@ -25,7 +25,7 @@ def text(plan: JobPlan) -> Iterator[str]:
 
 def summary(plan: JobPlan) -> str:
     jobs = sum(map(len, plan.kinds.values()))
-    gpu, hosted = plan.minutes("gpu"), plan.minutes("compile", "interpret", "tools")
+    gpu, hosted = plan.minutes("gpu", "bench"), plan.minutes("compile", "interpret", "tools")
     return f"{plan.event}: {jobs} jobs, about {gpu:.1f} GPU minutes ({plan.cells} cells), {hosted:.0f} hosted minutes"
 
 

@@ -38,6 +38,7 @@ def plan(args: argparse.Namespace) -> int:
         raise UsageError(
             "matrix plan plans the CI of a checkout; this is an installed package", hint="clone the sources"
         )
+    from ci.bench.request import load
     from ci.matrix import Matrix
     from ci.plan import show
     from ci.plan.graph import Graph, changed_since
@@ -47,7 +48,7 @@ def plan(args: argparse.Namespace) -> int:
     paths = changed_since(args.base) if args.base else args.changed
     graph = Graph(matrix)
     reaches = None if paths is None else [graph.reach(path) for path in paths]
-    made = make(matrix, matrix.events[args.event], reaches, args.base, args.op)
+    made = make(matrix, matrix.events[args.event], reaches, args.base, args.op, load(matrix))
     for path, lines in ((args.github_output, show.github_outputs), (args.summary, show.markdown)):
         if path is not None:
             before = path.read_bytes() if path.exists() else b""

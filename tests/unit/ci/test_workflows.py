@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+import ci.bench.__main__
 import ci.gate.__main__
 import ci.support.__main__
 import tilestack.__main__
@@ -19,7 +20,9 @@ from toolchain import knobs
 from toolchain.knobs import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.y*ml"))
-PARSERS = {"tilestack": tilestack.__main__.parser, "ci.gate": ci.gate.__main__.parser}
+PARSERS = {
+    "tilestack": tilestack.__main__.parser, "ci.gate": ci.gate.__main__.parser, "ci.bench": ci.bench.__main__.parser,
+}  # fmt: skip
 MATRIX = "./.github/workflows/matrix.yml"
 WRITES = {("gpu.yml", "comment"): {"pull-requests": "write"},
           ("release.yml", "publish"): {"contents": "write", "id-token": "write", "attestations": "write"}}  # fmt: skip
@@ -42,7 +45,9 @@ def called(pattern: str) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize(("module", "words"), called(r"-m (tilestack|ci\.gate) (.*?)(?: \|\| .*)?\n"))
+@pytest.mark.parametrize(
+    ("module", "words"), called(r"-m (tilestack|ci\.gate|ci\.bench) ([^\"\n]*?)(?: \|\| .*)?(?=\"?\n|$)")
+)
 def test_what_they_call_takes_these_words(module: str, words: str) -> None:
     options = "--source mlir --op gelu" if "matrix run" in words else ""
     PARSERS[module]().parse_args(shlex.split(words.replace("$OPTIONS", options)))
@@ -80,18 +85,20 @@ def test_what_passes_gpu_runs_reviewed_code_alone(path: Path) -> None:
         assert triggers.get("push", branches) in (branches, {"tags": ["v[0-9]+.[0-9]+.[0-9]+"]})
 
 
-def test_only_the_gpu_job_of_the_matrix_runs_on_our_machines_and_it_checks_again() -> None:
+def test_only_two_jobs_of_the_matrix_run_on_our_machines_and_they_check_again() -> None:
     for path in WORKFLOWS:
         for name, job in load(path)["jobs"].items():
-            if name != "gpu" and "runs-on" in job:
+            if name not in ("gpu", "bench") and "runs-on" in job:
                 assert job["runs-on"] == "ubuntu-24.04" or job["runs-on"] == "${{ matrix.runs_on }}"
     matrix = Matrix.load()
     planned = plan(matrix, matrix.events["release"], None)
     assert {tuple(j.runs_on) for j in (*planned.compile, *planned.interpret, *planned.tools)} == {
         tuple(matrix.hosted.labels)
     }
-    condition = load(ROOT / MATRIX)["jobs"]["gpu"]["if"]
+    jobs = load(ROOT / MATRIX)["jobs"]
+    condition = jobs["gpu"]["if"]
     assert condition.startswith("inputs.gpu && ") and "github.event_name != 'pull_request'" in condition
+    assert jobs["bench"]["if"] == condition.replace("any_gpu", "any_bench")
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
