@@ -41,7 +41,7 @@ class Array:
     host's memory, else the number of the GPU. `host`: a numpy array of the same memory, if it is the host's.
     `stream`: the CUDA stream on which its owner works, as the driver's handle; None if the owner names none. `keep`:
     what must live as long as the launch runs. `release`: called after the launch. `settled`: the owner will not wait
-    for our work, so the launch must end first.
+    for our work, so the launch must end first. `in_place`: of the host's memory, but seen by the kernel where it lies.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Array:
     keep: object = None
     release: Callable[[], None] | None = None
     settled: bool = False
+    in_place: bool = False
 
     @property
     def dtype(self) -> str:
@@ -77,6 +78,11 @@ class Array:
         return 0 in self.shape or all(
             stride == want for size, stride, want in zip(self.shape, self.strides, wanted, strict=True) if size > 1
         )
+
+    @property
+    def packed(self) -> bool:
+        """Whether a kernel sees it without gaps, at a multiple of 256 bytes, wherever it lies."""
+        return self.device is None and not self.in_place
 
     @property
     def span(self) -> range:

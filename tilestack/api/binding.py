@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,48 +13,52 @@ from toolchain.contract import launching
 from toolchain.contract.launching import BITS
 from toolchain.errors import LaunchError
 from toolchain.runtime.layout import contiguous_strides
-from toolchain.runtime.overlaps import Placed, meet, overlaps_itself, share_elements
+from toolchain.runtime.overlaps import overlaps_itself
 
-from .arrays import SAME, Array, is_array, view
+from .arrays import SAME, Array
+from .given import Given
 from .parameters import Parameter
+from .sharing import shared
 
 Grid = int | tuple[int, ...]  # blocks in x, or in x, y and z
 
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument that fits its parameter. `array`: None for a number. `numbers`: sizes and strides that follow the
-    address, or the number itself, each with its dtype."""
+    """An argument that fits its parameter. `array`: None for a number and for a list, whose arrays are `items`.
+    `numbers`: sizes and strides that follow the address, the number itself or that of the items, each with its dtype.
+    """
 
     parameter: Parameter
     array: Array | None
     numbers: tuple[tuple[str, int | float], ...]
+    items: tuple[Argument, ...] = ()
+
+    def table(self, address: Callable[[Array], int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """What stands for a list in memory: of each array its address, sizes and strides, (items, 1 + 2 * rank)."""
+        rows = [(address(item.array), *(n for _, n in item.numbers)) for item in self.items if item.array is not None]
+        return np.array(rows, np.int64)
 
 
-def arrays_of(symbol: str, args: Sequence[Any], names: Sequence[str] = ()) -> list[Array | None]:
-    """The arrays among arguments, in their places. Raises LaunchError."""
-    found: list[Array | None] = []
-    for at, arg in enumerate(args):
-        name = f" ({names[at]})" if at < len(names) else ""
-        what = f"{symbol}: argument {at}{name}"
-        if is_array(arg):
-            found.append(view(arg, what))
-        elif isinstance(arg, bool | int | float | np.generic):
-            found.append(None)
-        else:
-            hint = "numpy.asarray makes an array of it" if isinstance(arg, list | tuple) else None
-            raise LaunchError(f"{what} is a {type(arg).__name__}: neither an array nor a number", hint=hint)
-    return found
+def each(arguments: Iterable[Argument]) -> Iterator[Argument]:
+    """Some arguments, the items of a list in its place."""
+    for argument in arguments:
+        yield from argument.items or (argument,)
 
 
 def bind(
-    symbol: str, parameters: Sequence[Parameter], args: Sequence[Any], arrays: Sequence[Array | None]
+    symbol: str,
+    parameters: Sequence[Parameter],
+    args: Sequence[Any],
+    given: Sequence[Given],
+    *,
+    may_share: bool = False,
 ) -> list[Argument]:
     """The arguments of a launch. An array in the host's memory is seen as one without gaps: the launch copies it if it
-    has any. Raises LaunchError that names the argument."""
+    has any. `may_share`: the kernel knows which of them share memory. Raises LaunchError that names the argument."""
     found: list[Argument] = []
     left = list(parameters)
-    for at, (arg, array) in enumerate(zip(args, arrays, strict=True)):
+    for at, (arg, array) in enumerate(zip(args, given, strict=True)):
         if not left:
             raise LaunchError(_wrong_count(symbol, parameters, args))
         parameter = left.pop(0)
@@ -62,18 +66,43 @@ def bind(
         if array is None:
             found.append(Argument(parameter, None, ((parameter.dtype, number(parameter, arg, what)),)))
             continue
-        if parameter.kind == "number":
-            raise LaunchError(f"{what} is an array, {array}; the kernel takes a number of {parameter.dtype} there")
+        if isinstance(array, tuple):
+            if parameter.kind == "pointer" and left and left[0].kind == "number":
+                left.pop(0)
+                found.append(_list(parameter, array, what))
+            elif parameter.kind == "list":
+                found.append(_list(parameter, array, what))
+            else:
+                raise LaunchError(f"{what} is a list of arrays; the kernel takes {parameter} there")
+            continue
+        if parameter.kind in ("number", "list"):
+            wanted = f"a number of {parameter.dtype}" if parameter.kind == "number" else "a list of arrays"
+            raise LaunchError(f"{what} is an array, {array}; the kernel takes {wanted} there")
         if parameter.kind == "pointer":
             following = list(itertools.takewhile(lambda p: p.kind == "number", left))
-            given = len(list(itertools.takewhile(lambda a: a is None, arrays[at + 1 :])))
-            parameter = _with_rank(parameter, array, following, given, what)
+            behind = len(list(itertools.takewhile(lambda a: a is None, given[at + 1 :])))
+            parameter = _with_rank(parameter, array, following, behind, what)
             del left[: 2 * (parameter.rank or 0)]
         found.append(_array(parameter, array, what))
     if left:
         raise LaunchError(_wrong_count(symbol, parameters, args))
-    _check_overlaps(symbol, found)
+    _check_overlaps(symbol, list(each(found)), may_share)
     return found
+
+
+def _list(parameter: Parameter, items: Sequence[Array], what: str) -> Argument:
+    """A list of arrays. What a file's kernel takes of them only the list tells: its parameter is the table's."""
+    if parameter.kind == "pointer" and parameter.dtype != "i64":
+        raise LaunchError(f"{what} is a list of arrays; the kernel takes an array of {parameter.dtype} there")
+    found: list[Argument] = []
+    for at, array in enumerate(items):
+        name, rank = f"{parameter.name}[{at}]", len(array.shape)
+        one = replace(parameter, name=name, kind="array")
+        if parameter.kind == "pointer":
+            any_ = (None,) * rank
+            one = Parameter(name, "array", array.dtype, rank, any_, any_, parameter.writes_items, "i64")
+        found.append(_array(one, array, f"{what}, item {at}"))
+    return Argument(parameter, None, (("i32", len(items)),), tuple(found))
 
 
 def _wrong_count(symbol: str, parameters: Sequence[Parameter], args: Sequence[Any]) -> str:
@@ -109,7 +138,7 @@ def _array(parameter: Parameter, array: Array, what: str) -> Argument:
             f"{what} is {array} with strides {list(array.strides)}: elements share memory, and the kernel writes it",
             hint="give it an array of its own, or copy it first",
         )
-    strides = array.strides if array.device is not None else contiguous_strides(array.shape)
+    strides = contiguous_strides(array.shape) if array.packed else array.strides
     if array.shape and array.shape[-1] <= 1:  # no element is reached by it
         strides = (*strides[:-1], 1)
     if any(stride < 0 for stride in strides):
@@ -125,7 +154,7 @@ def _array(parameter: Parameter, array: Array, what: str) -> Argument:
     if numbers and max(numbers) >= 2 ** (BITS[parameter.index] - 1):
         raise LaunchError(f"{what} is {array}: a size or stride does not fit {parameter.index}")
     _check_promises(parameter, array, numbers, what)
-    if parameter.kind == "pointer" and array.device is not None and not array.contiguous:
+    if parameter.kind == "pointer" and not array.packed and not array.contiguous:
         raise LaunchError(f"{what} has strides {list(strides)}, and the kernel takes no strides", hint="copy it first")
     return Argument(parameter, array, tuple((parameter.index, n) for n in numbers))
 
@@ -135,7 +164,7 @@ def _check_promises(parameter: Parameter, array: Array, numbers: Sequence[int], 
     rank = len(array.shape)
     for place, divisor in parameter.divisors.items():
         if place == 0:
-            if array.device is None:  # what the kernel gets is aligned to 256 bytes
+            if array.packed:
                 continue
             value, which = array.address, "address"
         else:
@@ -145,6 +174,20 @@ def _check_promises(parameter: Parameter, array: Array, numbers: Sequence[int], 
         if value % divisor:
             raise LaunchError(
                 f"{what} has {which} {value}; the kernel relies on a multiple of {divisor}", hint="copy it first"
+            )
+
+
+def _check_overlaps(symbol: str, arguments: Sequence[Argument], may_share: bool) -> None:
+    """Raises LaunchError where an array that is written shares a part of its memory with another. The same array twice
+    is allowed; others with `may_share` if the kernel sees both where they lie."""
+    placed = [(argument.parameter, argument.array) for argument in arguments if argument.array is not None]
+    for (one, a), (other, b) in itertools.combinations(placed, 2):
+        if not (one.written or other.written) or a.place == b.place or (may_share and not (a.packed or b.packed)):
+            continue
+        if shared(a, b):
+            raise LaunchError(
+                f"{symbol}: {one.name} and {other.name} overlap in memory, and one of them is written",
+                hint="copy one first; to work in place pass the very same array twice",
             )
 
 
@@ -158,32 +201,6 @@ def number(parameter: Parameter, arg: Any, what: str) -> int | float:
     return value
 
 
-def _check_overlaps(symbol: str, arguments: Sequence[Argument]) -> None:
-    """Raises LaunchError where an array that is written shares a part of its memory with another. The same array twice
-    is allowed."""
-    on_host = [(a.parameter, a.array, range(0)) for a in arguments if a.array is not None and a.array.device is None]
-    others = [
-        (a.parameter, a.array, a.array.span) for a in arguments if a.array is not None and a.array.device is not None
-    ]
-    pairs = itertools.chain(itertools.combinations(on_host, 2), itertools.combinations(others, 2))
-    for (one, a, at), (other, b, there) in pairs:
-        if not (one.written or other.written) or a.place == b.place:
-            continue
-        if a.host is not None and b.host is not None:
-            shared = np.shares_memory(a.host, b.host)
-        else:
-            shared = a.device == b.device and meet(at, there) and _share(a, b)
-        if shared:
-            raise LaunchError(
-                f"{symbol}: {one.name} and {other.name} overlap in memory, and one of them is written",
-                hint="copy one first; to work in place pass the very same array twice",
-            )
-
-
-def _share(a: Array, b: Array) -> bool:
-    return share_elements(*(Placed(x.address, x.itemsize, x.shape, x.byte_strides) for x in (a, b)))
-
-
 def three(grid: object) -> tuple[int, int, int]:
     """A grid of blocks in x, y and z. Raises LaunchError for what is none."""
     sizes: tuple[Any, ...] = grid if isinstance(grid, tuple) else (grid,)
@@ -193,9 +210,12 @@ def three(grid: object) -> tuple[int, int, int]:
     return x, y, z
 
 
-def flatten(arguments: Sequence[Argument]) -> Iterator[tuple[str, Array | int | float]]:
-    """The compiled code's parameters in order: an array's address, which is of dtype "ptr", and numbers."""
+def flatten(arguments: Sequence[Argument]) -> Iterator[tuple[str, Array | Argument | int | float]]:
+    """The compiled code's parameters in order: the address of an array or of a list's table, which is of dtype "ptr",
+    and numbers."""
     for argument in arguments:
-        if argument.array is not None:
+        if argument.items:
+            yield "ptr", argument
+        elif argument.array is not None:
             yield "ptr", argument.array
         yield from argument.numbers

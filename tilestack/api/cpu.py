@@ -10,7 +10,8 @@ import numpy as np
 from toolchain.contract.launching import check_grid
 from toolchain.errors import LaunchError
 
-from .binding import Argument, flatten
+from .arrays import Array
+from .binding import Argument, each, flatten
 from .code import Code
 
 NAME = "the interpreter, on the CPU"
@@ -19,7 +20,8 @@ NAME = "the interpreter, on the CPU"
 def launch(code: Code, arguments: Sequence[Argument], grid: tuple[int, int, int]) -> None:
     """Runs a grid of blocks one after the other. Raises SanitizerError for undefined behaviour, NotInterpretable for
     PTX without the kernel that it was made of, and LaunchError for an array on a GPU."""
-    for argument in arguments:
+    placed = list(each(arguments))
+    for argument in placed:
         if argument.array is not None and argument.array.device is not None:
             raise LaunchError(
                 f"{code.symbol}: {argument.parameter.name} is on cuda:{argument.array.device}, and the launch on the "
@@ -31,13 +33,16 @@ def launch(code: Code, arguments: Sequence[Argument], grid: tuple[int, int, int]
     check_grid(code.symbol, grid)
     memories: dict[object, np.ndarray[Any, Any]] = {}  # by place: the same array twice is one memory
     copies: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
-    for argument in arguments:
+    for argument in placed:
         array = argument.array
         if array is None or array.place in memories:
             continue
         assert array.host is not None
-        memory = memories[array.place] = np.ascontiguousarray(array.host)
-        written = any(a.parameter.written for a in arguments if a.array is not None and a.array.place == array.place)
+        memory = array.host if array.in_place else np.ascontiguousarray(array.host)
+        if array.packed and any(np.may_share_memory(memory, other) for other in memories.values()):
+            memory = memory.copy()  # so that each stands alone
+        memories[array.place] = memory
+        written = any(a.parameter.written for a in placed if a.array is not None and a.array.place == array.place)
         if written and not np.shares_memory(memory, array.host):
             copies.append((array.host, memory))
     if code.form.kind == "ptx":
@@ -57,10 +62,23 @@ def _interpret(
     grid: tuple[int, int, int],
 ) -> None:
     prepared = code.prepared()
-    from toolchain.tileir.interpreter import Allocation, Pointer
+    from toolchain.tileir.interpreter import AddressSpace, Allocation, Pointer, Storage
+    from toolchain.tileir.interpreter import placed as allocated
 
-    pointers = {place: Pointer(Allocation(memory)) for place, memory in memories.items()}
-    values = [
-        value if isinstance(value, int | float) else pointers[value.place] for _, value in flatten(arguments)
-    ]  # fmt: skip
-    prepared.launch(code.symbol, values, grid)
+    def storage(memory: np.ndarray[Any, Any]) -> Storage:
+        low, high = np.lib.array_utils.byte_bounds(memory)
+        return Storage(low, high - low, memory, memory.flags.writeable, own=True)
+
+    known = allocated(storage(memory) for memory in memories.values() if memory.size)
+    space = AddressSpace(known)
+
+    def pointer(value: Array | Argument | float) -> Pointer | int | float:
+        if isinstance(value, Argument):
+            return Pointer(Allocation(value.table(lambda array: memories[array.place].ctypes.data)))
+        if not isinstance(value, Array):
+            return value
+        memory = memories[value.place]
+        found = space.pointer_at(memory.ctypes.data) if memory.size else None
+        return Pointer(Allocation(np.zeros(0, np.uint8))) if found is None else found
+
+    prepared.launch(code.symbol, [pointer(value) for _, value in flatten(arguments)], grid, placed=known)

@@ -18,7 +18,7 @@ from toolchain.runtime.packing import Packed, number
 from toolchain.runtime.tensor_maps import describe
 
 from .arrays import Array
-from .binding import Argument, flatten
+from .binding import Argument, each, flatten
 from .code import Code
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def load(code: Code, device: int) -> Function:
 
 def device_of(symbol: str, arguments: Sequence[Argument], default: int) -> int:
     """The GPU that the arrays are on. Raises LaunchError where they are on several."""
-    placed = [a for a in arguments if a.array is not None and a.array.device is not None]
+    placed = [a for a in each(arguments) if a.array is not None and a.array.device is not None]
     devices = {a.array.device: a.parameter.name for a in placed if a.array is not None}
     if len(devices) > 1:
         where = ", ".join(f"{name} on cuda:{device}" for device, name in devices.items())
@@ -64,7 +64,7 @@ def device_of(symbol: str, arguments: Sequence[Argument], default: int) -> int:
 
 def stream_of(arguments: Sequence[Argument], gpu: CudaExecutor) -> int:
     """The stream to launch on: that of the first array whose library names one, PyTorch's before others', else ours."""
-    arrays = [a.array for a in arguments if a.array is not None and a.array.stream is not None]
+    arrays = [a.array for a in each(arguments) if a.array is not None and a.array.stream is not None]
     first = next((a for a in arrays if a.torch), arrays[0] if arrays else None)
     if first is not None and first.stream is not None:
         return first.stream
@@ -74,17 +74,20 @@ def stream_of(arguments: Sequence[Argument], gpu: CudaExecutor) -> int:
 
 def launch(code: Code, function: Function, arguments: Sequence[Argument], grid: tuple[int, int, int]) -> None:
     """Launches on the arrays' stream. Arrays in the host's memory are copied to the GPU, and those that the kernel
-    writes back; the call then returns when that is done. Raises LaunchError and DeviceError."""
+    writes back; the call then returns when that is done, as with a list of arrays.
+
+    Raises LaunchError and DeviceError."""
     if 0 in grid:
         return
     check_grid(code.symbol, grid)
-    for argument in arguments:
+    for argument in each(arguments):
         if (array := argument.array) is not None:
             code.form.check_reach(code.symbol, argument.parameter.name, array.shape, array.strides)
     gpu = function.gpu
     stream = stream_of(arguments, gpu)
     with ExitStack() as ends, context_kept(gpu):
-        addresses = _place(arguments, gpu, stream, ends)
+        addresses = _place(list(each(arguments)), gpu, stream, ends)
+        addresses.update(_tables(arguments, addresses, gpu, stream, ends))
         slots = [_parameter(dtype, value, addresses) for dtype, value in flatten(arguments)]
         slots += [gpu.encode(tensor_map(code, made, arguments, addresses)) for made in code.form.maps]
         packed = Packed(slots)
@@ -139,6 +142,25 @@ def _place(arguments: Sequence[Argument], gpu: CudaExecutor, stream: int, ends: 
     return found
 
 
+def _tables(
+    arguments: Sequence[Argument], addresses: Mapping[object, int], gpu: CudaExecutor, stream: int, ends: ExitStack
+) -> dict[object, int]:
+    """The addresses of the tables of lists, by the names of their parameters."""
+    found: dict[object, int] = {}
+    for argument in arguments:
+        if not argument.items:
+            continue
+        rows = argument.table(lambda array: addresses[array.device is None, array.place])
+        table = gpu.allocate(rows.nbytes)
+        ends.callback(table.free)
+        found[argument.parameter.name] = table.address
+        gpu.run("cuMemcpyHtoDAsync", table.address, rows.ctypes.data, rows.nbytes, gpu.stream)
+        gpu.synchronize()
+    if found:  # no table is freed before the kernel has read it
+        ends.callback(lambda: gpu.wait("cuStreamSynchronize", gpu.driver.CUstream(stream)))
+    return found
+
+
 def _to_device(copies: Sequence[tuple[Array, Allocation, bool]], gpu: CudaExecutor) -> None:
     for array, whole, _ in copies:
         assert array.host is not None
@@ -176,7 +198,9 @@ def context_kept(gpu: CudaExecutor) -> Generator[None]:
             gpu.driver.cuCtxSetCurrent(before)
 
 
-def _parameter(dtype: str, value: Array | int | float, addresses: dict[object, int]) -> bytes:
+def _parameter(dtype: str, value: Array | Argument | float, addresses: Mapping[object, int]) -> bytes:
+    if isinstance(value, Argument):
+        return addresses[value.parameter.name].to_bytes(8, "little")
     if isinstance(value, Array):
         return addresses[value.device is None, value.place].to_bytes(8, "little")
     return number(dtype, value)

@@ -11,9 +11,9 @@ from toolchain.errors import LaunchError, UsageError
 from toolchain.runtime.executor import PLACE
 
 from . import binding, code, cpu, plan
-from .arrays import Array
 from .binding import Grid
 from .code import Code
+from .given import Given, arrays, arrays_of, spread
 from .parameters import Parameter
 from .plan import Plans, RepeatedLaunch
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from .gpu import Function
 
 
-def place(on: str, arrays: Sequence[Array | None]) -> int | None:
+def place(on: str, given: Sequence[Given]) -> int | None:
     """Where a launch runs: the number of a GPU, or None for the interpreter. Raises UsageError and NoGPU."""
     match = PLACE.fullmatch(on)
     if match is None:
         raise UsageError(f"no launch runs on {on!r}", hint='on= one of "auto", "cpu", "cuda", "cuda:<number>"')
-    there = next((a.device for a in arrays if a is not None and a.device is not None), None)
+    there = next((a.device for a in arrays(given) if a.device is not None), None)
     if on == "cpu":
         return None
     if on == "auto" and there is None:
@@ -41,21 +41,21 @@ def place(on: str, arrays: Sequence[Array | None]) -> int | None:
 @dataclass(frozen=True)
 class Entry:
     """One entry, ready to launch. `check`: what else its arguments must fulfil; it returns the grid that they need, or
-    None if the caller decides. Its arguments are those bound, and the multiprocessors of the device."""
+    None if the caller decides. Its arguments are those bound, and the multiprocessors of the device. `may_share`: its
+    code knows which of its arrays share memory."""
 
     code: Code
     parameters: tuple[Parameter, ...]
     check: Callable[[Sequence[binding.Argument], int], tuple[int, int, int] | None] | None = None
     plans: Plans = field(default_factory=Plans)
+    may_share: bool = False
     _functions: dict[int, Function] = field(default_factory=dict[int, "Function"])
 
-    def launch(
-        self, grid: Grid | None, args: Sequence[Any], arrays: Sequence[Array | None], on: str
-    ) -> RepeatedLaunch | None:
+    def launch(self, grid: Grid | None, args: Sequence[Any], given: Sequence[Given], on: str) -> RepeatedLaunch | None:
         """Checks the arguments and launches. Returns a plan to repeat this launch with, where there can be one."""
         symbol = self.code.symbol
-        bound = binding.bind(symbol, self.parameters, args, arrays)
-        device = place(on, arrays)
+        bound = binding.bind(symbol, self.parameters, args, given, may_share=self.may_share)
+        device = place(on, given)
         if device is None:
             from toolchain.runtime.cpu import SMS
 
@@ -90,8 +90,9 @@ class Kernel(ABC):
     """A kernel that `tilestack.load` found. `k[grid](*args)` launches it over `grid` blocks.
 
     `name`: of the entry. Each argument is an array (numpy, PyTorch, CuPy, or any other with DLPack or
-    `__cuda_array_interface__`) or a number. A launch runs on the GPU of its arrays; of arrays in the host's memory, on
-    the first GPU, or on the interpreter where there is none. Outputs are arguments too, and are written in place.
+    `__cuda_array_interface__`), a number, a list of arrays of one dtype and rank, or a tuple of these. A launch runs on
+    the GPU of its arrays; of arrays in the host's memory, on the first GPU, or on the interpreter where there is none.
+    Outputs are arguments too, and are written in place.
     """
 
     name: str
@@ -212,4 +213,5 @@ class EntryKernel(Kernel):
             return
         self.specialize(*args, **constants)
         names = [parameter.name for parameter in self.parameters]
-        plans.keep(call, self._entry.launch(grid, args, binding.arrays_of(self.name, args, names), on))
+        flat = [leaf for arg in args for leaf in spread(arg)]
+        plans.keep(call, self._entry.launch(grid, flat, arrays_of(self.name, flat, names), on))

@@ -154,6 +154,8 @@ class Plans:
 def plannable(arguments: Sequence[Argument], grid: tuple[int, int, int]) -> bool:
     """Whether a plan may be made of these arguments, which were just launched."""
     arrays = [(a.parameter, a.array) for a in arguments if a.array is not None]
+    if any(a.items for a in arguments):
+        return False
     if not arrays or 0 in grid or any(not a.torch or a.device is None for _, a in arrays):
         return False
     if any(a.array is None and a.parameter.dtype not in FORMATS for a in arguments):

@@ -5,42 +5,21 @@ from __future__ import annotations
 import inspect
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
-
-import numpy as np
+from typing import Any
 
 from toolchain.contract.artifact import tile_ir
-from toolchain.contract.entry import ALIGNMENT
 from toolchain.contract.targets import BYTECODE
 from toolchain.errors import LaunchError, SourceError, UsageError
-from toolchain.runtime.layout import contiguous_strides
 
 from . import plan
-from .arrays import DTYPES, Array
-from .binding import Grid, arrays_of
+from .binding import Grid
 from .code import Bytecode
-from .kernel import Entry, EntryKernel, Kernel
+from .given import Given, arrays_of
+from .kernel import Entry, EntryKernel, Kernel, place
 from .needs import packages_for
 from .parameters import Parameter
-
-CUTILE = {"bool": "bool_"}  # cuTile's names of element types are numpy's but for this one
-
-
-@dataclass(frozen=True)
-class Traced:
-    """What a trace depends on of an array: its dtype as its library spells it, its rank, the sizes and strides that are
-    compiled in (the last stride if it is 1, and what an annotation asks for), whether address and outer strides are
-    multiples of 16 bytes, the first argument that is the very same array, if there is one, and the dtype of indices."""
-
-    dtype: str
-    itemsize: int
-    rank: int
-    sizes: tuple[int | None, ...]
-    strides: tuple[int | None, ...]
-    aligned: bool
-    same_as: int | None
-    index: str
+from .sharing import groups, where_they_lie
+from .tracing import Arguments, Traced, as_traced, constant, constraint, is_constant, traced
 
 
 class PythonKernel(Kernel):
@@ -58,7 +37,7 @@ class PythonKernel(Kernel):
         self._signature: inspect.Signature = annotated.pysig
         marked = zip(self._signature.parameters, annotated.parameter_annotations, strict=True)
         self._marks: dict[str, Any] = dict(marked)
-        self._constants = [name for name, mark in self._marks.items() if getattr(mark, "constant", False)]
+        self._constants = [name for name, mark in self._marks.items() if is_constant(mark)]
         self._entries: dict[object, Entry] = {}
         self._last: Entry | None = None
         self._plans = plan.Plans()
@@ -84,46 +63,71 @@ class PythonKernel(Kernel):
     def specialize(self, *args: Any, **constants: Any) -> EntryKernel:
         """The kernel traced for arguments such as these, without a launch: an entry of its own, as from a file. Raises
         SourceError that names the line of the kernel, and LaunchError."""
-        return EntryKernel(self._entry(args, self._arrays(args, constants), constants))
+        arguments = self._arguments(*self._split(args, constants))
+        return EntryKernel(self._entry(arguments, self._given(arguments)))
 
     def launch(self, grid: Grid | None, args: Sequence[Any], *, on: str, constants: Mapping[str, Any]) -> None:
+        args, constants = self._split(args, constants)
         call = plan.read(grid, args, on, constants)
         if (repeated := self._plans.repeat(call)) is not None:
             if self._last is None or self._last.code is not repeated.code:
                 self._last = next(entry for entry in self._entries.values() if entry.code is repeated.code)
             return
-        arrays = self._arrays(args, constants)
-        self._plans.keep(call, self._entry(args, arrays, constants).launch(grid, args, arrays, on))
+        arguments = self._arguments(args, constants)
+        given = self._given(arguments)
+        if place(on, given) is None:
+            given = where_they_lie(given)
+        values = [leaf.value for leaf in arguments.plain]
+        self._plans.keep(call, self._entry(arguments, given).launch(grid, values, given, on))
 
     def __repr__(self) -> str:
         if self._last is None:
             return f"<kernel {self.name}({', '.join(self._signature.parameters)}), not traced yet>"
         return super().__repr__()
 
-    def _arrays(self, args: Sequence[Any], constants: Mapping[str, Any]) -> list[Array | None]:
+    def _split(self, args: Sequence[Any], constants: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """The arguments that are no constants, in order, and the constants by name, which may be given by position too,
+        as to cuTile's own launch."""
+        if unknown := [name for name in constants if name not in self._constants]:
+            plain = [name for name in unknown if name in self.names]
+            hint = f"{plain[0]} was given by name, but is no constant: annotate it with ct.Constant" if plain else None
+            raise LaunchError(
+                f"{self.name} has no constant {', '.join(unknown)}; it takes {', '.join(self.names)}", hint=hint
+            )
+        missing = [name for name in self._constants if name not in constants]
+        if missing and len(args) == len(self.names) + len(missing):
+            left = (name for name in self._signature.parameters if name not in constants)
+            given = dict(zip(left, args, strict=True))
+            return [given[name] for name in self.names], {**constants, **{name: given[name] for name in missing}}
         if len(args) != len(self.names):
-            hint = f"constants are given by name: {', '.join(self._constants)}" if self._constants else None
-            if plain := [name for name in constants if name in self.names]:
-                hint = f"{plain[0]} was given by name, but is no constant: annotate it with ct.Constant"
+            hint = f"constants may be given by name: {', '.join(self._constants)}" if self._constants else None
             raise LaunchError(
                 f"{self.name} was given {len(args)} arguments; it takes {', '.join(self.names)}", hint=hint
             )
-        return arrays_of(self.name, args, self.names)
-
-    def _entry(self, args: Sequence[Any], arrays: Sequence[Array | None], constants: Mapping[str, Any]) -> Entry:
-        if missing := [name for name in self._constants if name not in constants]:
+        if missing:
             raise LaunchError(f"{self.name}: no constant {', '.join(missing)}", hint=f"give it by name: {missing[0]}=")
-        if unknown := [name for name in constants if name not in self._constants]:
-            raise LaunchError(f"{self.name} has no constant {', '.join(unknown)}")
-        kinds = [_traced(at, arrays, args[at], self._marks[name]) for at, name in enumerate(self.names)]
+        return args, constants
+
+    def _arguments(self, args: Sequence[Any], constants: Mapping[str, Any]) -> Arguments:
+        """What a launch was given, after `_split`."""
+        return Arguments({**dict(zip(self.names, args, strict=True)), **constants}, self._marks)
+
+    def _given(self, arguments: Arguments) -> list[Given]:
+        """The arrays among what is no constant."""
+        plain = arguments.plain
+        return arrays_of(self.name, [leaf.value for leaf in plain], [leaf.name for leaf in plain])
+
+    def _entry(self, arguments: Arguments, given: Sequence[Given]) -> Entry:
+        kinds = [traced(*each) for each in zip(arguments.plain, given, groups(given), strict=True)]
         # As it is written: 1, 1.0 and True, or 0.0 and -0.0, are equal in Python, and each makes another kernel.
-        known = (*kinds, *(repr(constants[name]) for name in self._constants))
+        fixed = (repr(leaf.value) for leaf in arguments.leaves if leaf.constant)
+        known = (*(leaf.name for leaf in arguments.leaves), *kinds, *fixed)
         if known not in self._entries:
-            self._entries[known] = self._trace(kinds, constants)
+            self._entries[known] = self._trace(arguments, kinds)
         self._last = self._entries[known]
         return self._last
 
-    def _trace(self, kinds: Sequence[Traced | str], constants: Mapping[str, Any]) -> Entry:
+    def _trace(self, arguments: Arguments, kinds: Sequence[Traced | str]) -> Entry:
         import cuda.tile as ct
         from cuda.tile.compilation import CallingConvention, KernelSignature, export_kernel
 
@@ -132,12 +136,12 @@ class PythonKernel(Kernel):
 
         from .reading import parameters
 
-        given = dict(zip(self.names, kinds, strict=True))
-        values = [
-            _constant(constants[name], f"{self.name}: {name}") if name in constants
-            else _constraint(given[name], kinds, f"{self.name}: {name}")
-            for name in self._signature.parameters
-        ]  # fmt: skip
+        left = iter(kinds)
+        values = arguments.nested(
+            constant(leaf.value, f"{self.name}: {leaf.name}") if leaf.constant
+            else constraint(next(left), kinds, f"{self.name}: {leaf.name}")
+            for leaf in arguments.leaves
+        )  # fmt: skip
         out = io.BytesIO()
         try:
             signature = KernelSignature(values, CallingConvention.cutile_python_v2(), symbol=self.name)
@@ -150,97 +154,9 @@ class PythonKernel(Kernel):
             raise LaunchError(f"{self.name}: {error}") from error
         module = bytecode.read(out.getvalue(), name=self.name)
         verify(module, filename=self.name)
-        ranks = [kind.rank for kind in kinds if isinstance(kind, Traced)]
-        found = parameters(module.entries[self.name], ranks, self.names)
-        made = tuple(_as_traced(p, kind) for p, kind in zip(found, kinds, strict=True))
+        ranks = [None if kind.listed else kind.rank for kind in kinds if isinstance(kind, Traced)]
+        read = parameters(module.entries[self.name], ranks, [leaf.name for leaf in arguments.plain])
+        made = tuple(as_traced(p, kind) for p, kind in zip(read, kinds, strict=True))
         # Compiled without the places of operations: the same kernel in another file is the same code.
         artifact = tile_ir(bytecode.write(module, BYTECODE), BYTECODE)
-        return Entry(Bytecode(artifact.payload, self.name, artifact.form, module), made)
-
-
-def _traced(at: int, arrays: Sequence[Array | None], arg: Any, mark: Any) -> Traced | str:
-    """What a trace depends on of an argument: of a number its dtype. `mark`: the parameter's annotation."""
-    array = arrays[at]
-    if array is None:
-        if (scalar := getattr(mark, "scalar", None)) is not None:
-            return str(scalar.dtype.name)
-        if isinstance(arg, np.generic):
-            return arg.dtype.name
-        return "bool" if isinstance(arg, bool) else "int32" if isinstance(arg, int) else "float32"
-    same = next((i for i, other in enumerate(arrays[:at]) if other is not None and other.place == array.place), None)
-    rank = len(array.shape)
-    if array.device is None:  # the kernel gets it without gaps, at a multiple of 256 bytes
-        unit, steps, address = True, contiguous_strides(array.shape)[:-1], 0
-    else:
-        unit = not rank or array.strides[-1] == 1 or array.shape[-1] <= 1
-        steps, address = array.strides[:-1], array.address
-    aligned = unit and not any(number % ALIGNMENT for number in (address, *(step * array.itemsize for step in steps)))
-    asked = getattr(mark, "array", None)
-    sizes = _asked(array.shape, asked.static_shape_dims if asked else ())
-    strides = (*[None] * (rank - 1), 1 if unit else None) if rank else ()
-    if asked and asked.static_stride_dims:  # then cuTile takes these, and no other
-        strides = _asked((*steps, 1 if unit else array.strides[-1]), asked.static_stride_dims)
-    index = asked.index_dtype.name if asked else "int32"
-    return Traced(array.name, array.itemsize, rank, sizes, strides, aligned, same, index)
-
-
-def _asked(numbers: Sequence[int], dims: Sequence[int]) -> tuple[int | None, ...]:
-    """The numbers of these dimensions, which count from the end if negative; None for the others."""
-    rank = len(numbers)
-    return tuple(number if dim in dims or dim - rank in dims else None for dim, number in enumerate(numbers))
-
-
-def _constant(value: Any, what: str) -> Any:
-    """What cuTile compiles in for a constant."""
-    import cuda.tile as ct
-    from cuda.tile.compilation import ConstantConstraint
-
-    if isinstance(value, tuple):
-        return tuple(_constant(item, what) for item in cast("tuple[Any, ...]", value))
-    if isinstance(value, bool | int | float):
-        return value
-    if value is None or isinstance(value, str | np.dtype | ct.DType) or _is_numpy_type(value):
-        made = object.__new__(ConstantConstraint)  # a launch of cuTile's own takes these, only its constructor does not
-        object.__setattr__(made, "value", value)
-        return made
-    raise LaunchError(f"{what} is {value!r}: a constant is a number, a dtype, a string, None, or a tuple of these")
-
-
-def _is_numpy_type(value: Any) -> bool:
-    return isinstance(value, type) and issubclass(value, np.generic)
-
-
-def _constraint(kind: Traced | str, kinds: Sequence[Traced | str], what: str) -> Any:
-    """What cuTile may take for granted of an argument."""
-    import cuda.tile as ct
-    from cuda.tile.compilation import ArrayConstraint, ScalarConstraint
-
-    name = kind if isinstance(kind, str) else kind.dtype
-    if name not in DTYPES:
-        raise LaunchError(f"{what} is of {name}, which no kernel takes")
-    dtype = getattr(ct, CUTILE.get(name, name))
-    if isinstance(kind, str):
-        return ScalarConstraint(dtype)
-    first = kind.same_as if kind.same_as is not None else kinds.index(kind)
-    shared = any(isinstance(other, Traced) and other.same_as == first for other in kinds)
-    return ArrayConstraint(
-        dtype, kind.rank, index_dtype=getattr(ct, kind.index), stride_lower_bound_incl=0, may_alias_internally=False,
-        alias_groups=[f"argument {first}"] if shared else [], stride_constant=list(kind.strides) if kind.rank else None,
-        shape_constant=list(kind.sizes) if kind.rank else None,
-        stride_divisible_by=[_step(kind)] * (kind.rank - 1) + [1] if kind.rank else 1,
-        base_addr_divisible_by=ALIGNMENT if kind.aligned else 1,
-    )  # fmt: skip
-
-
-def _step(kind: Traced) -> int:
-    """What outer strides are multiples of, in elements."""
-    return ALIGNMENT // kind.itemsize if kind.aligned else 1
-
-
-def _as_traced(parameter: Parameter, kind: Traced | str) -> Parameter:
-    """The parameter with the promises of its trace, which the code shows only where it uses them."""
-    if isinstance(kind, str):
-        return parameter
-    outer = {1 + kind.rank + dim: _step(kind) for dim in range(kind.rank - 1)}
-    divisors = {0: ALIGNMENT, **outer} if kind.aligned else {}
-    return replace(parameter, sizes=kind.sizes, strides=kind.strides, divisors=divisors)
+        return Entry(Bytecode(artifact.payload, self.name, artifact.form, module), made, may_share=True)

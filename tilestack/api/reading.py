@@ -33,11 +33,14 @@ WRITES: Mapping[type[Operation], str] = {  # the operand through which an operat
     AtomicRMWTkoOp: "pointers", MultimemReduceViewTkoOp: "view", MultimemStoreViewTkoOp: "view",
 }  # fmt: skip
 HIDES = ("cuda_tile.ptr_to_int",)  # after these nothing shows where a pointer goes
+READS = ("cuda_tile.int_to_ptr", "cuda_tile.load_ptr_tko")  # these make pointers of what lies in memory
 
 
-def parameters(entry: EntryOp, ranks: Sequence[int] | None = None, names: Sequence[str] = ()) -> tuple[Parameter, ...]:
-    """The parameters of an entry. `ranks`: of its arrays, in order, where they are known. `names`: of its arguments, by
-    default those in the text, or arg0, arg1, ..."""
+def parameters(
+    entry: EntryOp, ranks: Sequence[int | None] | None = None, names: Sequence[str] = ()
+) -> tuple[Parameter, ...]:
+    """The parameters of an entry. `ranks`: of its arrays, in order, where they are known; None for a list of arrays.
+    `names`: of its arguments, by default those in the text, or arg0, arg1, ..."""
     values = list(entry.body.block.args)
     given = None if ranks is None else iter(ranks)
     found: list[Parameter] = []
@@ -52,7 +55,10 @@ def parameters(entry: EntryOp, ranks: Sequence[int] | None = None, names: Sequen
             continue
         view = _view(entry, values, at) if given is None else None
         rank = next(given) if given is not None else None if view is None else len(view.shape)
-        found.append(_array(entry, values[at : at + 1 + 2 * (rank or 0)], name, rank, view))
+        if given is not None and rank is None:
+            found.append(Parameter(name, "list", "i64", written=_writes_items(entry)))
+        else:
+            found.append(_array(entry, values[at : at + 1 + 2 * (rank or 0)], name, rank, view))
         at += found[-1].values
     return tuple(found)
 
@@ -66,7 +72,8 @@ def _array(
     sizes, strides = (_static(numbers, rank) for numbers in ((view.shape, view.strides) if view else ((), ())))
     return Parameter(
         name, "pointer" if rank is None else "array", t.spell(kind.pointee), rank, sizes, strides,
-        _is_written(entry, values[0]), t.spell(_element(values[1])) if rank else "i32", divisors,
+        _is_written(entry, [values[0]]), t.spell(_element(values[1])) if rank else "i32", divisors,
+        writes_items=rank is None and _writes_items(entry),
     )  # fmt: skip
 
 
@@ -125,9 +132,14 @@ def _divisor(value: SSAValue) -> int:
     return max((p.divisor for p in wanted if isinstance(p, DivByAttr)), default=1)
 
 
-def _is_written(entry: EntryOp, pointer: SSAValue) -> bool:
-    """Whether an entry may write through a pointer: a store or an atomic operation is reached by it."""
-    reached: set[SSAValue] = {pointer}
+def _writes_items(entry: EntryOp) -> bool:
+    """Whether an entry may write through an address that it reads from memory, as it does those of a list's arrays."""
+    return _is_written(entry, [op.results[0] for op in entry.walk() if op.name in READS])
+
+
+def _is_written(entry: EntryOp, pointers: Sequence[SSAValue]) -> bool:
+    """Whether an entry may write through one of these pointers: a store or an atomic operation is reached by it."""
+    reached: set[SSAValue] = set(pointers)
     ops = list(entry.walk())
     size = 0
     while len(reached) != size:

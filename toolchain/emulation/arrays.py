@@ -14,7 +14,8 @@ import numpy as np
 
 from ..errors import LaunchError, UsageError
 from ..runtime import dlpack
-from .storages import Storage, Storages
+from ..tileir.interpreter import Storage
+from .storages import Storages
 
 # What cuTile takes by numpy's and ml_dtypes' names, in DLPack's (type code, bits).
 _DTYPES = {

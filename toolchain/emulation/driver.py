@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError
+from ..tileir.interpreter import Storage
 from .launch import launch
 from .settings import SMS, Settings
-from .storages import Storage, Storages
+from .storages import Storages
 from .structures import LaunchConfig
 
 # CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html

@@ -15,7 +15,8 @@ import torch.overrides as _overrides  # pyright: ignore[reportMissingImports]
 import torch.utils._device as _default  # pyright: ignore[reportMissingImports]
 
 from ..runtime import dlpack
-from .storages import Storage, Storages, note_asked
+from ..tileir.interpreter import Storage
+from .storages import Storages, note_asked
 
 torch: Any = _torch
 default: Any = _default

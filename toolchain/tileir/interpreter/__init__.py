@@ -25,10 +25,11 @@ from xdsl.ir import Operation
 from .memory import AddressSpace, Allocation, Placed, Pointer
 from .prepared import Argument, Launch, Padding, PaddingWarning, Prepared, launch_together, prepare
 from .runtime import Grid
+from .storages import Storage, placed
 
 __all__ = [
     "AddressSpace", "Allocation", "Argument", "Grid", "Launch", "Padding", "PaddingWarning", "Placed", "Pointer",
-    "Prepared", "launch_together", "prepare", "run",
+    "Prepared", "Storage", "launch_together", "placed", "prepare", "run",
 ]  # fmt: skip
 
 

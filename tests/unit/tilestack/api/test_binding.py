@@ -8,6 +8,7 @@ import pytest
 
 from tilestack.api import binding
 from tilestack.api.arrays import Array
+from tilestack.api.given import arrays_of
 from tilestack.api.parameters import Parameter
 from toolchain.errors import LaunchError
 
@@ -19,7 +20,7 @@ P = Parameter("p", "pointer", "f32", written=True)
 
 def bound(parameters: list[Parameter], *args: Any) -> list[binding.Argument]:
     names = [parameter.name for parameter in parameters]
-    return binding.bind("k", parameters, args, binding.arrays_of("k", args, names))
+    return binding.bind("k", parameters, args, arrays_of("k", args, names))
 
 
 def on_gpu(shape: tuple[int, ...], strides: tuple[int, ...], address: int = 4096) -> Array:
@@ -174,10 +175,24 @@ def test_what_is_written_does_not_overlap_itself(
     on_host = np.lib.stride_tricks.as_strided(memory, shape, tuple(4 * stride for stride in strides))
     rank = len(shape)
     out = Parameter("out", "array", "f32", rank, (None,) * rank, (None,) * rank, written=True)
-    for given in (binding.arrays_of("k", [on_host]), [on_gpu(shape, strides)]):
+    for given in (arrays_of("k", [on_host]), [on_gpu(shape, strides)]):
         assert binding.bind("k", [replace(out, written=False)], [None], given)
         if allowed:
             assert binding.bind("k", [out], [None], given)
         else:
             with pytest.raises(LaunchError, match=r"argument 0 \(out\) is .*: elements share memory"):
                 binding.bind("k", [out], [None], given)
+
+
+def test_a_list_for_a_kernel_of_a_file() -> None:
+    """Its table is a pointer to i64 in the code, behind which the number of arrays stands."""
+    table = Parameter("xs", "pointer", "i64", writes_items=True)
+    items = [np.zeros((2, 3), np.float32), np.zeros((4, 5), np.float32)]
+    first, out = bound([table, N, OUT], items, np.zeros(4, np.float32))
+    assert values([first, out]) == [2, 4, 1]
+    assert first.table(lambda array: array.shape[0] * 100).tolist() == [[200, 2, 3, 3, 1], [400, 4, 5, 5, 1]]
+    assert all(item.parameter.written for item in first.items)
+    with pytest.raises(LaunchError, match=r"argument 0 \(p\) is a list of arrays; the kernel takes an array of f32"):
+        bound([P, N], items)
+    with pytest.raises(LaunchError, match=r"argument 0 \(x\) is a list of arrays; the kernel takes x: f32"):
+        bound([X], items)

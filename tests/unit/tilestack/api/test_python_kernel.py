@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import ctypes
 import importlib
+import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import tilestack as ts
 from tests.unit.cute_runtime.fake import FakeGPU
 from tilestack.api.code import Bytecode
 
-from .fake_torch import FakeTorch, Tensor
+from .fake_torch import Device, FakeTorch, Tensor
 
 pytestmark = pytest.mark.needs("toolchain")
 KERNELS = """\
@@ -79,6 +81,27 @@ def cast(x, out, T: ct.Constant):
 @ct.kernel
 def padded(x, out):
     ct.store(out, index=(0,), tile=ct.load(x, index=(0,), shape=(8,), padding_mode=ct.PaddingMode.NEG_INF))
+
+
+@ct.kernel
+def summed(xs, out):
+    total = ct.zeros((4,), dtype=ct.float32)
+    for at in range(len(xs)):
+        total += ct.load(xs[at], index=(1,), shape=(4,), padding_mode=ct.PaddingMode.ZERO)
+    ct.store(out, index=(0,), tile=total)
+
+
+@ct.kernel
+def emptied(xs, by):
+    for at in range(len(xs)):
+        ct.store(xs[at], index=(0, 0), tile=ct.full((2, 2), by, dtype=ct.int32))
+
+
+@ct.kernel
+def mixed(given, SIZES: tuple[ct.Constant[int], ...]):
+    (x, (xs, factor)), out = given
+    tile = ct.load(x, index=(0,), shape=(SIZES[0],)) + ct.load(xs[0], index=(0,), shape=(SIZES[0],))
+    ct.store(out, index=(SIZES[1],), tile=tile * factor)
 """
 
 
@@ -192,6 +215,100 @@ def test_mistakes_of_the_caller(kernels: Any) -> None:
         kernel[1](x, x, x, "2", TILE=4)
     with pytest.raises(ts.UsageError, match="is not a kernel of cuTile Python"):
         ts.load(len)
+
+
+def test_constants_by_position_as_cutile_takes_them(kernels: Any) -> None:
+    kernel, x, out = ts.load(kernels.added), np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    for tile in (4, 8):
+        kernel[8 // tile](x, x, out, 2.0, tile, on="cpu")
+        assert (out == 3 * x).all()
+    other = ts.load(kernels.shifted)
+    for by in (1, 2):
+        other[1](x, out, by, on="cpu")
+        assert (out == x + by).all()
+    with pytest.raises(ts.LaunchError, match="6 arguments"):
+        kernel[1](x, x, out, 2.0, 4, 4)
+
+
+def test_a_list_of_arrays(kernels: Any) -> None:
+    """Each is seen by its own sizes and strides; a kernel may write them."""
+    kernel, out = ts.load(kernels.summed), np.zeros(4, np.float32)
+    xs = [np.arange(8, dtype=np.float32), np.arange(16, dtype=np.float32)[::2], np.ones(6, np.float32)]
+    kernel[1](xs, out, on="cpu")
+    assert out.tolist() == [13, 16, 18, 21]
+    assert [str(p) for p in kernel.parameters] == ["xs: list of f32[?]", "out: f32[?] written"]
+    whole = np.ones((4, 4), np.int32)
+    emptied = ts.load(kernels.emptied)
+    emptied[1]([whole[:2, ::2], whole[2:, 2:]], 7, on="cpu")
+    assert whole.tolist() == [[7, 1, 7, 1], [7, 1, 7, 1], [1, 1, 7, 7], [1, 1, 7, 7]]
+    assert emptied.parameters[0].written
+    whole.flags.writeable = False
+    with pytest.raises(ts.LaunchError, match=r"argument 0 \(xs\), item 0 is read-only"):
+        emptied[1]([whole], 7, on="cpu")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ([], "a list that is empty"),
+        ([np.zeros(4), 1], "holds something other than arrays"),
+        ([np.zeros(4), np.zeros(4, np.float32)], r"arrays that differ: f64\[4\]"),
+        ([np.zeros(4), np.zeros((4, 1))], "arrays that differ"),
+    ],
+)
+def test_what_is_no_list_of_arrays(kernels: Any, wrong: list[Any], message: str) -> None:
+    with pytest.raises(ts.LaunchError, match=rf"argument 0 \(xs\).*{message}"):
+        ts.load(kernels.summed)[1](wrong, np.zeros(4, np.float32))
+
+
+def test_tuples_of_arrays_lists_numbers_and_constants(kernels: Any) -> None:
+    x, y, out = np.arange(4, dtype=np.float32), np.ones(4, np.float32), np.zeros(8, np.float32)
+    kernel = ts.load(kernels.mixed)
+    kernel[1](((x, ([y, x], 3.0)), out), (4, 1), on="cpu")
+    assert out.tolist() == [0, 0, 0, 0, 3, 6, 9, 12]
+    kernel[1](((x, ([y, x], 2)), out), on="cpu", SIZES=(4, 0))
+    assert out.tolist() == [2, 4, 6, 8, 3, 6, 9, 12]
+    names = [p.name for p in kernel.parameters]
+    assert names == ["given[0][0]", "given[0][1][0]", "given[0][1][1]", "given[1]"]
+    with pytest.raises(ts.LaunchError, match=r"argument 2 \(given\[0\]\[1\]\[1\]\) is a str"):
+        kernel[1](((x, ([y], "3")), out), (4, 1))
+
+
+def test_a_dataclass_is_refused_as_cutile_refuses_it(kernels: Any) -> None:
+    with pytest.raises(ts.LaunchError, match=r"\(given\) is a Device(?s:.*)give its fields as a tuple"):
+        ts.load(kernels.mixed)[1](Device("cuda", 0), (4, 1))
+
+
+def test_views_into_one_storage_are_one_memory(kernels: Any) -> None:
+    """cuTile is told which arguments share memory, and orders what they do there."""
+    memory = np.arange(16, dtype=np.float32)
+    kernel = ts.load(kernels.incremented_twice)
+    kernel[1](memory[4:12], memory[:8], on="cpu")  # the second load sees what the first store has written
+    assert memory.tolist() == [10, 11, 12, 13, 9, 10, 11, 12, *range(8, 16)]
+    memory = np.zeros(16, np.float32)
+    ts.load(kernels.summed)[1]([memory[:8], memory[8:]], memory[4:8], on="cpu")
+    with pytest.raises(ts.SanitizerError, match=r"moved: .* in block \(1, 0, 0\) writes byte 16 .* reads"):
+        ts.load(kernels.moved)[2](memory[:12], memory[:8], on="cpu")
+
+
+def test_a_list_on_a_gpu_is_a_table_in_its_memory(
+    kernels: Any, gpu: FakeGPU, fake_torch: FakeTorch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del fake_torch
+    monkeypatch.setattr(Bytecode, "cubin", lambda *_: b"cubin")
+    gpu.sizes = (8, 4, 8, 4, 4)
+    seen: list[list[int]] = []
+
+    def kernel(_: Any, __: Any, given: list[bytes]) -> None:
+        (count,) = struct.unpack("<i", given[1])
+        seen.append(list((ctypes.c_int64 * (3 * count)).from_address(*struct.unpack("<q", given[0]))))
+
+    gpu.kernel = kernel
+    x, y, out = Tensor(8), Tensor(6, at=2**18), Tensor(4, at=2**20)
+    for _ in range(2):
+        ts.load(kernels.summed)[1]([x, y, x], out)
+    row = [x.data_ptr(), 8, 1]
+    assert seen == [[*row, y.data_ptr(), 6, 1, *row]] * 2
 
 
 def test_mistakes_in_the_kernel_have_their_line(kernels: Any) -> None:

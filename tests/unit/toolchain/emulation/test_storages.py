@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolchain.emulation.storages import Storage, Storages
-from toolchain.tileir.interpreter import AddressSpace
+from toolchain.emulation.storages import Storages
+from toolchain.tileir.interpreter import AddressSpace, Storage
 
 
 def storage(array: np.ndarray, start: int = 0, stop: int | None = None) -> Storage:
