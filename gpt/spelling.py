@@ -1,4 +1,4 @@
-"""How GPT-2s spell their tensors, and which way round their linear weights lie: all to one form."""
+"""How models spell their tensors, and which way round a GPT-2's linear weights lie: all to one form."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from .config import GPTConfig
 Array = NDArray[Any]
 PREFIX = "transformer."
 LINEAR = ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")
+LLAMA_PREFIX = "model."
+FREQUENCIES = ".rotary_emb.inv_freq"  # which older versions of transformers stored, and none reads
 MASKS = (".attn.bias", ".attn.masked_bias")  # causal masks, which older versions of transformers stored
 
 
@@ -31,6 +33,22 @@ def our_names(tensors: Mapping[str, Array], where: str) -> dict[str, Array]:
     head = found.pop("lm_head.weight", None)
     if head is not None and not np.array_equal(head, found.setdefault("wte.weight", head)):
         raise UsageError(f"{where}: lm_head.weight differs from wte.weight; this model ties them")
+    return found
+
+
+def llama_names(config: GPTConfig, tensors: Mapping[str, Array], where: str) -> dict[str, Array]:
+    """The tensors of a Llama or Qwen3 by our names: without the `model.` prefix, the stored frequencies of rotary
+    positions, and an `lm_head.weight` that is tied to the embedding."""
+    found: dict[str, Array] = {}
+    for full, tensor in tensors.items():
+        name = full.removeprefix(LLAMA_PREFIX)
+        if name in found:
+            raise UsageError(f"{where}: {name} is there twice, with `{LLAMA_PREFIX}` before it and without")
+        if not name.endswith(FREQUENCIES):
+            found[name] = tensor
+    head = found.pop("lm_head.weight", None) if config.tied else None
+    if head is not None and not np.array_equal(head, found.setdefault("embed_tokens.weight", head)):
+        raise UsageError(f"{where}: lm_head.weight differs from embed_tokens.weight; by its config they are tied")
     return found
 
 

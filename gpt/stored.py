@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 from typing import Any, cast
 
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
+from safetensors import SafetensorError, safe_open
 
 from toolchain.errors import UsageError
 
 Array = NDArray[Any]
+Change = Callable[[str, Array], Array]
 WHOLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"  # of weights in several files, as transformers' save_pretrained writes it
 CONFIG = "config.json"
@@ -39,6 +39,11 @@ def find_folder(path_or_name: str | Path) -> Path:
         raise UsageError(f"{name} is not a folder, and the hub did not provide it: {error}") from error
 
 
+def is_gguf(path_or_name: str | Path) -> bool:
+    """Whether it is a file of GGUF, by its name."""
+    return str(path_or_name).endswith(".gguf") and not Path(path_or_name).is_dir()
+
+
 def read_json(file: Path) -> object:
     """Raises UsageError if it is missing or not JSON."""
     try:
@@ -47,16 +52,17 @@ def read_json(file: Path) -> object:
         raise UsageError(f"{file} cannot be read: {error}") from error
 
 
-def read_tensors(folder: Path) -> tuple[dict[str, Array], Path]:
+def read_tensors(folder: Path, change: Change | None = None) -> tuple[dict[str, Array], Path]:
     """All tensors of a checkpoint by their stored names, and the file that says where they are: `model.safetensors`, or
-    where there is none the index of its parts. Raises UsageError."""
+    where there is none the index of its parts. `change`: what becomes of each as it is read, by its file and name, so
+    that all of them are never there in two forms. Raises UsageError."""
     if (folder / WHOLE).exists() or not (folder / INDEX).exists():
-        return _read(folder / WHOLE), folder / WHOLE
+        return _read(folder / WHOLE, change), folder / WHOLE
     index = folder / INDEX
     places = _weight_map(index)
     found: dict[str, Array] = {}
     for part in dict.fromkeys(places.values()):
-        tensors = _read(folder / part, of=index)
+        tensors = _read(folder / part, change, of=index)
         wanted = {name for name, place in places.items() if place == part}
         if odd := sorted(wanted ^ tensors.keys()):
             where = "is not in it" if odd[0] in wanted else "is in it all the same"
@@ -79,9 +85,12 @@ def _weight_map(index: Path) -> Mapping[str, str]:
     return places
 
 
-def _read(file: Path, of: Path | None = None) -> dict[str, Array]:
+def _read(file: Path, change: Change | None, of: Path | None = None) -> dict[str, Array]:
     try:
-        return load_file(file)
+        with safe_open(file, framework="numpy") as opened:
+            names: list[str] = list(opened.keys())
+            read: Callable[[str], Array] = opened.get_tensor
+            return {name: change(f"{file}: {name}", read(name)) if change else read(name) for name in names}
     except FileNotFoundError as error:
         if of is not None:
             raise UsageError(f"{file} is missing, which {of.name} names", hint="download it again") from error

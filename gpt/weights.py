@@ -1,9 +1,10 @@
-"""A GPT's weights: Hugging Face's GPT-2 names and layout, checked before anything is computed with them."""
+"""A model's weights: Hugging Face's names and layout, checked before anything is computed with them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from safetensors.numpy import save_file
 from toolchain.errors import UsageError
 from toolchain.files import replacing
 
+from . import gguf_model
 from .config import GPTConfig
+from .gguf_file import read_header
 from .hugging_face import config_row, read_config
-from .spelling import input_first, our_names
-from .stored import CONFIG, GENERATION, WHOLE, find_folder, read_json, read_tensors
+from .spelling import input_first, llama_names, our_names
+from .stored import CONFIG, GENERATION, WHOLE, find_folder, is_gguf, read_json, read_tensors
 from .threads import in_threads
 
 Array = NDArray[Any]
@@ -50,18 +53,31 @@ class Weights(Mapping[str, Array]):
 
         Raises UsageError for a weight that is out of its range.
         """
-        if dtype not in _STORAGE:
-            raise UsageError(f"no dtype {dtype!r}", hint=f"one of {', '.join(_STORAGE)}")
+        storage(dtype)
+        made = in_threads(lambda named: stored_as(*named, dtype), self._tensors.items())
+        return Weights(dict(zip(self._tensors, made, strict=True)))
 
-        def cast(named: tuple[str, Array]) -> tuple[str, Array]:
-            name, tensor = named
-            with np.errstate(over="ignore"):
-                made = tensor.astype(_STORAGE[dtype], copy=False)
-            if not finite(made):
-                raise UsageError(f"{name} has a weight outside of {dtype}'s range", hint="use bf16 or f32")
-            return name, made
 
-        return Weights(dict(in_threads(cast, self._tensors.items())))
+def storage(dtype: str) -> np.dtype[Any]:
+    """What weights of an entry's dtype are stored as. Raises UsageError for one that is none."""
+    if dtype not in _STORAGE:
+        raise UsageError(f"no dtype {dtype!r}", hint=f"one of {', '.join(_STORAGE)}")
+    return _STORAGE[dtype]
+
+
+def stored_as(name: str, tensor: Array, dtype: str) -> Array:
+    """The tensor in the storage of a dtype. Raises UsageError for a weight that is out of its range. One that is not of
+    numbers that weights may have stays as it is: `check` refuses it."""
+    wanted = storage(dtype)
+    if tensor.dtype not in _STORAGE.values():
+        return tensor
+    with np.errstate(over="ignore"):
+        made = tensor.astype(wanted, copy=False)
+    if not finite(made):
+        if finite(tensor):
+            raise UsageError(f"{name} has a weight outside of {dtype}'s range", hint="use bf16 or f32")
+        raise UsageError(f"{name} holds NaN or infinity")
+    return made
 
 
 def finite(tensor: Array) -> bool:
@@ -149,19 +165,39 @@ def check(config: GPTConfig, weights: Mapping[str, Array], where: str) -> None:
             raise UsageError(f"{where}: {name} holds NaN or infinity")
 
 
-def load(path_or_name: str | Path) -> tuple[GPTConfig, Weights, Path]:
-    """Config, weights and folder of a checkpoint: a folder with `config.json` and `model.safetensors`, whole or in
-    parts with an index, or the name of a repository of the Hugging Face hub such as `openai-community/gpt2`. Raises
-    UsageError."""
+def load(path_or_name: str | Path, dtype: str | None = None) -> tuple[GPTConfig, Weights, Path]:
+    """Config, weights and place of a checkpoint: a GGUF file, or a folder with `config.json` and `model.safetensors`,
+    whole or in parts with an index, or the name of a repository of the Hugging Face hub such as
+    `openai-community/gpt2`.
+
+    `dtype`: in whose storage the weights are wanted. Those of a llama are read straight into it, which takes little
+    memory beside it; a GPT-2's stay as they are stored, because what may be folded into them comes first. Without it
+    quantized weights are read as f32. Raises UsageError."""
+    if is_gguf(path_or_name):
+        return _load_gguf(Path(path_or_name), dtype or "f32")
     folder = find_folder(path_or_name)
     file, generation = folder / CONFIG, folder / GENERATION
     config = read_config(
         read_json(file), str(file), read_json(generation) if generation.exists() else None, str(generation)
     )
-    tensors, file = read_tensors(folder)
-    weights = Weights(input_first(config, our_names(tensors, str(file)), str(file)))
+    if config.family == "llama":
+        tensors, file = read_tensors(folder, partial(stored_as, dtype=dtype) if dtype else None)
+        weights = Weights(llama_names(config, tensors, str(file)))
+    else:
+        tensors, file = read_tensors(folder)
+        weights = Weights(input_first(config, our_names(tensors, str(file)), str(file)))
     check(config, weights, str(file))
     return config, weights, folder
+
+
+def _load_gguf(path: Path, dtype: str) -> tuple[GPTConfig, Weights, Path]:
+    file = read_header(path)
+    config = gguf_model.read_config(file)
+    wide = storage("f32" if dtype == "f16" else dtype)  # what is beyond f16 is found by stored_as
+    read = gguf_model.read_tensors(file, config, wide)
+    tensors = {name: stored_as(f"{path}: {name}", tensor, dtype) for name, tensor in read}
+    check(config, tensors, str(path))
+    return config, Weights(tensors), path
 
 
 def save(folder: Path, config: GPTConfig, weights: Mapping[str, Array]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpt.config import LLAMAS, GPTConfig
 from gpt.rope import llama3_divisors
@@ -43,3 +44,37 @@ CONFIGS: Mapping[str, tuple[GPTConfig, dict[str, Any]]] = {
     ),
 }  # fmt: skip
 TOKENS = np.random.default_rng(8).integers(0, 203, (2, 24)).astype(np.int32)
+
+
+def gguf_keys(config: GPTConfig, kind: str) -> dict[str, Any]:
+    """The keys of a GGUF file of a model, but for its tokenizer."""
+    sizes = {
+        "block_count": config.n_layer, "context_length": config.n_ctx, "embedding_length": config.n_embd,
+        "feed_forward_length": config.ffn, "attention.head_count": config.n_head,
+        "attention.head_count_kv": config.kv_heads, "attention.key_length": config.head_size,
+        "attention.layer_norm_rms_epsilon": config.eps, "rope.freq_base": config.rope_base,
+    }  # fmt: skip
+    return {"general.architecture": kind, **{f"{kind}.{key}": value for key, value in sizes.items()}}
+
+
+def gguf_tensors(config: GPTConfig, weights: Mapping[str, NDArray[Any]], kind: str) -> dict[str, NDArray[Any]]:
+    """Its tensors by ggml's names, and as ggml has them: pairs of a Llama's heads are neighbours."""
+    names = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output"}
+    parts = {
+        "input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
+        "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
+        "self_attn.k_norm": "attn_k_norm", "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate",
+        "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+    }  # fmt: skip
+    names |= {
+        f"layers.{i}.{ours}": f"blk.{i}.{theirs}" for i in range(config.n_layer) for ours, theirs in parts.items()
+    }
+    found: dict[str, NDArray[Any]] = {}
+    for full, tensor in weights.items():
+        name = full.removesuffix(".weight")
+        if kind == "llama" and name.endswith(("q_proj", "k_proj")):
+            half = config.head_size // 2
+            firsts = range(0, len(tensor), config.head_size)
+            tensor = tensor[[first + i + part for first in firsts for i in range(half) for part in (0, half)]]
+        found[f"{names[name]}.weight"] = tensor
+    return found

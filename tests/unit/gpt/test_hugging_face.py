@@ -75,7 +75,7 @@ def test_an_end_that_is_no_token(bad: object) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("model_type", "llama"),
+        ("model_type", "mamba"),
         ("activation_function", "relu"),
         ("scale_attn_weights", False),
         ("scale_attn_by_inverse_layer_idx", True),

@@ -14,6 +14,8 @@ from gpt.config import PRESETS, GPTConfig, preset
 from gpt.weights import Weights, check, finite, load, random_weights, save, shapes
 from toolchain.errors import UsageError
 
+from .llamas import CONFIGS
+
 
 @pytest.fixture
 def saved(tmp_path: Path, config: GPTConfig, weights: Weights) -> Path:
@@ -101,7 +103,7 @@ def test_weights_that_do_not_fit(saved: Path, name: str, tensor: Any, match: str
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"model_type": "llama"}, "model_type is 'llama'"),
+        ({"model_type": "mamba"}, "model_type is 'mamba'"),
         ({"n_embd": 10**400}, "n_embd is 10{400}: it must be from 1 to 2147483647"),
         ({"layer_norm_epsilon": None}, "layer_norm_epsilon is None, which is not a number"),
     ],
@@ -181,3 +183,43 @@ def test_what_is_finite_is_what_numpy_calls_so(weights: Weights, dtype: str) -> 
         assert finite(np.array([one, number, -one])) == wanted, number
         assert finite(np.full((3, 2), number)[::2, 1]) == wanted, number
     assert finite(np.empty((0, 4), stored))
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen3"])
+@pytest.mark.parametrize("dtype", [None, "bf16", "f16"])
+def test_a_llama_saved_and_loaded(tmp_path: Path, name: str, dtype: str | None) -> None:
+    config, _ = CONFIGS[name]
+    weights = random_weights(config, 8)
+    save(tmp_path, config, weights)
+    found_config, found, _ = load(tmp_path, dtype)
+    wanted = weights.astype(dtype or "f32")
+    assert found_config == config and found.keys() == wanted.keys()
+    assert all(found[n].dtype == x.dtype and np.array_equal(found[n], x) for n, x in wanted.items())
+
+
+def test_a_llama_as_transformers_spells_it(tmp_path: Path) -> None:
+    config, _ = CONFIGS["llama"]
+    weights = random_weights(config, 8)
+    save(tmp_path, config, weights)
+    stored = {f"model.{name}": tensor for name, tensor in weights.items()}
+    stored["model.layers.0.self_attn.rotary_emb.inv_freq"] = np.ones(16, np.float32)
+    stored["lm_head.weight"] = weights["embed_tokens.weight"]
+    save_file(stored, tmp_path / "model.safetensors")
+    assert load(tmp_path)[1].keys() == weights.keys()
+    save_file(stored | {"lm_head.weight": stored["lm_head.weight"] + 1}, tmp_path / "model.safetensors")
+    with pytest.raises(UsageError, match=r"lm_head\.weight differs from embed_tokens"):
+        load(tmp_path)
+    save_file(stored | {"norm.weight": stored["model.norm.weight"]}, tmp_path / "model.safetensors")
+    with pytest.raises(UsageError, match=r"norm\.weight is there twice"):
+        load(tmp_path)
+
+
+def test_a_weight_that_the_wanted_dtype_lacks_and_one_that_is_none(tmp_path: Path) -> None:
+    config, _ = CONFIGS["llama"]
+    weights = dict(random_weights(config, 8))
+    for value, said in ((1e6, "outside of f16's range"), (np.inf, "holds NaN or infinity")):
+        save(tmp_path, config, weights)
+        changed = weights | {"norm.weight": np.full(192, value, np.float32)}
+        save_file(changed, tmp_path / "model.safetensors")
+        with pytest.raises(UsageError, match=rf"model\.safetensors: norm\.weight .*{said}"):
+            load(tmp_path, "f16")
