@@ -7,7 +7,7 @@ func.func @make_layout(%a: !cute.shape<"(4,8)">, %b: !cute.stride<"(8,1)">) {
 }
 
 func.func @make_composed_layout(%a: !cute.swizzle<"S<3,4,3>">, %b: !cute.int_tuple<"0">, %c: !cute.layout<"(8,64):(64,1)">) {
-  %r = cute.make_composed_layout(%a, %b, %c) : (!cute.swizzle<"S<3,4,3>">, !cute.int_tuple<"0">, !cute.layout<"(8,64):(64,1)">) -> !cute.composed_layout<"S<3,4,3> o 0 o (8,64):(64,1)">
+  %r = cute.make_composed_layout(%a, %b, %c) : (!cute.swizzle<"S<3,4,3>">, <"0">, <"(8,64):(64,1)">) -> <"S<3,4,3> o 0 o (8,64):(64,1)">
   func.return
 }
 
@@ -17,22 +17,22 @@ func.func @get_shape(%a: !cute.layout<"(6,8):(8,1)">) {
 }
 
 func.func @get_stride(%a: !cute.layout<"(6,8):(8,1)">) {
-  %r = cute.get_stride(%a) : !cute.layout<"(6,8):(8,1)"> -> !cute.stride<"(8,1)">
+  %r = cute.get_stride(%a) : <"(6,8):(8,1)"> -> !cute.stride<"(8,1)">
   func.return
 }
 
 func.func @composed_get_inner(%a: !cute.composed_layout<"S<3,4,3> o 0 o (8,64):(64,1)">) {
-  %r = cute.composed_get_inner(%a) : !cute.composed_layout<"S<3,4,3> o 0 o (8,64):(64,1)"> -> !cute.swizzle<"S<3,4,3>">
+  %r = cute.composed_get_inner(%a) : <"S<3,4,3> o 0 o (8,64):(64,1)"> -> !cute.swizzle<"S<3,4,3>">
   func.return
 }
 
 func.func @composed_get_offset(%a: !cute.composed_layout<"S<3,4,3> o 0 o (8,64):(64,1)">) {
-  %r = cute.composed_get_offset(%a) : !cute.composed_layout<"S<3,4,3> o 0 o (8,64):(64,1)"> -> !cute.int_tuple<"0">
+  %r = cute.composed_get_offset(%a) : <"S<3,4,3> o 0 o (8,64):(64,1)"> -> !cute.int_tuple<"0">
   func.return
 }
 
 func.func @composed_get_outer(%a: !cute.composed_layout<"S<3,4,3> o 0 o (8,64):(64,1)">) {
-  %r = cute.composed_get_outer(%a) : !cute.composed_layout<"S<3,4,3> o 0 o (8,64):(64,1)"> -> !cute.layout<"(8,64):(64,1)">
+  %r = cute.composed_get_outer(%a) : <"S<3,4,3> o 0 o (8,64):(64,1)"> -> <"(8,64):(64,1)">
   func.return
 }
 

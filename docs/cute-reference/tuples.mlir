@@ -52,7 +52,7 @@ func.func @get_leaves(%a: !cute.shape<"(?,(2,3))">) {
 }
 
 func.func @get_layouts_from_tile(%a: !cute.tile<"[4:1;_;(2,3):(3,1)]">) {
-  %x, %y = cute.get_layouts_from_tile(%a) : !cute.tile<"[4:1;_;(2,3):(3,1)]">
+  %x, %y = cute.get_layouts_from_tile(%a) : <"[4:1;_;(2,3):(3,1)]">
   func.return
 }
 
@@ -72,32 +72,32 @@ func.func @select(%a: !cute.layout<"(6,8):(8,1)">) {
 }
 
 func.func @size(%a: !cute.layout<"(6,8):(8,1)">) {
-  %r = cute.size(%a) : (!cute.layout<"(6,8):(8,1)">) -> !cute.int_tuple<"48">
+  %r = cute.size (%a) : (!cute.layout<"(6,8):(8,1)">) -> !cute.int_tuple<"48">
   func.return
 }
 
 func.func @cosize(%a: !cute.layout<"(6,8):(8,1)">) {
-  %r = cute.cosize(%a) : (!cute.layout<"(6,8):(8,1)">) -> !cute.int_tuple<"48">
+  %r = cute.cosize (%a) : (!cute.layout<"(6,8):(8,1)">) -> !cute.int_tuple<"48">
   func.return
 }
 
 func.func @rank(%a: !cute.layout<"(6,8):(8,1)">) {
-  %r = cute.rank(%a) : (!cute.layout<"(6,8):(8,1)">) -> !cute.int_tuple<"2">
+  %r = cute.rank (%a) : (!cute.layout<"(6,8):(8,1)">) -> !cute.int_tuple<"2">
   func.return
 }
 
 func.func @depth(%a: !cute.layout<"((2,3),4):((4,8),1)">) {
-  %r = cute.depth(%a) : (!cute.layout<"((2,3),4):((4,8),1)">) -> !cute.int_tuple<"2">
+  %r = cute.depth (%a) : (!cute.layout<"((2,3),4):((4,8),1)">) -> !cute.int_tuple<"2">
   func.return
 }
 
 func.func @tuple_product(%a: !cute.shape<"(2,(3,4))">) {
-  %r = cute.tuple_product(%a) : (!cute.shape<"(2,(3,4))">) -> !cute.int_tuple<"24">
+  %r = cute.tuple_product(%a) : (!cute.shape<"(2,(3,4))">) -> !cute.shape<"24">
   func.return
 }
 
 func.func @tuple_product_each(%a: !cute.shape<"(2,(3,4))">) {
-  %r = cute.tuple_product_each(%a) : (!cute.shape<"(2,(3,4))">) -> !cute.int_tuple<"(2,12)">
+  %r = cute.tuple_product_each(%a) : (!cute.shape<"(2,(3,4))">) -> !cute.shape<"(2,12)">
   func.return
 }
 

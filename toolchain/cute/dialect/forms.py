@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 from ..layout import Layout
 from ..layout import tuples as nested
 from ..layout.leaves import is_static
+from .types import CuteType
 
 Kinds = tuple[type[Attribute] | None, ...]
 NONE: Mapping[str, Attribute] = MappingProxyType({})
@@ -64,18 +65,34 @@ class TypedOp(IRDLOperation):
         return layout
 
 
-def parse_operand(parser: Parser) -> SSAValue:
+def parse_kind(parser: Parser, known: type[CuteType] | None) -> Attribute:
+    """A type. One whose kind is known may leave out its name: `<"4:1">`."""
+    if known is None:
+        return parser.parse_type()
+    written = parser.parse_optional_type()
+    return known(known.parse_parameter(parser)) if written is None else written
+
+
+def print_kind(printer: Printer, kind: Attribute, *, short: bool) -> None:
+    """The same; `short`: without the name of its kind."""
+    if short and isinstance(kind, CuteType):
+        kind.print_parameter(printer)
+    else:
+        printer.print_attribute(kind)
+
+
+def parse_operand(parser: Parser, known: type[CuteType] | None = None) -> SSAValue:
     """`(%a) : type`."""
     parser.parse_punctuation("(")
     operand = parser.parse_unresolved_operand()
     parser.parse_punctuation(")")
     parser.parse_punctuation(":")
-    return parser.resolve_operand(operand, parser.parse_type())
+    return parser.resolve_operand(operand, parse_kind(parser, known))
 
 
-def print_operand(printer: Printer, value: SSAValue) -> None:
+def print_operand(printer: Printer, value: SSAValue, *, short: bool = False) -> None:
     """The same."""
     printer.print_string("(")
     printer.print_ssa_value(value)
     printer.print_string(") : ")
-    printer.print_attribute(value.type)
+    print_kind(printer, value.type, short=short)

@@ -243,8 +243,10 @@ class MakeTiledCopyOp(MakeTiledOp):
 
 
 class LeavesOp(IRDLOperation):
-    """Takes a value apart: `%a, %b = cute.NAME(%x) : type`, whose result types follow from the operand's."""
+    """Takes a value apart: `%a, %b = cute.NAME(%x) : type`, whose result types follow from the operand's. `KNOWN`: the
+    kind of the operand, if the text leaves it out."""
 
+    KNOWN: ClassVar[type[CuteType] | None] = None
     OPERANDS: ClassVar[str] = "value -> a value for each leaf"
     arg = operand_def(CuteType)
     res = var_result_def()
@@ -265,14 +267,14 @@ class LeavesOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> LeavesOp:
         place = parser.pos
-        arg = parse_operand(parser)
+        arg = parse_operand(parser, cls.KNOWN)
         try:
             return cls(arg)
         except VerifyException as error:
             parser.raise_error(str(error), place, parser.pos)
 
     def print(self, printer: Printer) -> None:
-        print_operand(printer, self.arg)
+        print_operand(printer, self.arg, short=self.KNOWN is not None)
 
 
 def _walk(value: Any, at: tuple[int, ...] = ()) -> list[tuple[tuple[int, ...], Any]]:
@@ -301,13 +303,17 @@ class GetLayoutsFromTileOp(LeavesOp):
     """The layouts of a tile, from left to right; `_` has none."""
 
     name = "cute.get_layouts_from_tile"
+    KNOWN: ClassVar[type[CuteType] | None] = TileType
     OPERANDS: ClassVar[str] = "tile -> its layouts"
 
     @classmethod
     def leaves(cls, kind: Any) -> list[tuple[tuple[int, ...], CuteType]]:
         if not isinstance(kind, TileType):
             raise VerifyException(f"{cls.name} takes a tile, not {kind}")
-        return [(at, LayoutType(leaf)) for at, leaf in _walk(kind.data) if leaf is not None]
+        layouts = [(at, leaf) for at, leaf in _walk(kind.data) if leaf is not None]
+        if not layouts:
+            raise VerifyException(f"{cls.name}: {kind} has no layout")
+        return [(at, LayoutType(leaf)) for at, leaf in layouts]
 
 
 @irdl_op_definition

@@ -14,7 +14,7 @@ from . import ops
 from .forms import Kinds, TypedOp
 from .sugar import SUGAR
 from .tensors import DTYPES, TENSOR_TYPES, CoordTensorType, MemRefType, PtrType, TiledCopyType, TiledMmaType
-from .types import TYPES, CoordType, CuteType, ShapeType
+from .types import ATTRIBUTES, TYPES, CoordType, CuteType, ShapeType
 
 
 class MemoryOp(TypedOp):
@@ -150,4 +150,4 @@ MEMORY: list[type[Operation]] = [
     MakePtrOp, ToAddressOp, AllocaOp, LoadOp, StoreOp, InBoundsOp, CopyOp, CopyAtomCallOp, GemmOp, MmaAtomCallOp,
 ]  # fmt: skip
 MEMORY_TYPES: tuple[type[CuteType], ...] = (PtrType, MemRefType, CoordTensorType)
-CUTE = Dialect("cute", [*ops.OPERATIONS.values(), *MEMORY, *SUGAR], [*TYPES, *TENSOR_TYPES])
+CUTE = Dialect("cute", [*ops.OPERATIONS.values(), *MEMORY, *SUGAR], [*TYPES, *TENSOR_TYPES, *ATTRIBUTES])

@@ -8,11 +8,11 @@ from typing import Any
 
 from .. import layout as algebra
 from ..atoms.tiled import retile
-from ..layout import Layout, idx2crd, right_inverse, slice_and_offset, zipped_divide
+from ..layout import Dynamic, Layout, idx2crd, right_inverse, slice_and_offset, zipped_divide
 from ..layout import tuples as nested
-from .algebra import ONE, Infer, OpForm
+from .algebra import ONE, Infer, OpForm, picked
 from .tensors import BITS, Coordinates, CoordTensorType, MemRefType, PtrType, Tensor
-from .types import CuteType, IntTupleType, LayoutType, ShapeType
+from .types import ComposedLayoutType, CoordType, CuteType, IntTupleType, LayoutType, ShapeType
 
 
 def _slice(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
@@ -20,7 +20,17 @@ def _slice(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
     if isinstance(kind, MemRefType | CoordTensorType):
         made, offset = slice_and_offset(kind.data.layout, coordinate)
         return type(kind)(kind.data.moved(offset, made))
-    return LayoutType(algebra.slice_layout(kind.data, coordinate))
+    if isinstance(kind, ComposedLayoutType):
+        part = algebra.slice_composed(kind.data, coordinate)
+        if isinstance(part, Layout):
+            return LayoutType(Layout(part.shape, nested.transform(_undivided, part.stride)))
+        return ComposedLayoutType(replace(part, offset=nested.transform(_undivided, part.offset)))
+    return picked(kind, coordinate, is_open=True)
+
+
+def _undivided(leaf: Any) -> Any:
+    """A computed number of a result that the text does not name: without what it can be divided by, as in CuTe IR."""
+    return Dynamic(leaf.width) if type(leaf) is Dynamic else leaf
 
 
 def _domain_offset(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
@@ -91,9 +101,9 @@ def _recast(kinds: Sequence[Any], numbers: Sequence[int]) -> CuteType:
 THREAD = ("tensor", "coord")
 TENSOR_ROWS: dict[str, OpForm] = {
     "slice": OpForm(
-        ("layout or tensor", "coord"),
+        ("layout, composed_layout, tuple or tensor", "coord"),
         "The modes that a coordinate leaves open, `_`; of a tensor, the part from there on.",
-        _slice, infers=True,
+        _slice, infers=True, kinds=(None, (CoordType,)),
     ),
     "domain_offset": OpForm(
         ("coord", "tensor"), "The tensor from a coordinate on, with the same layout.", _domain_offset, infers=True

@@ -17,13 +17,20 @@ from .types import (
     LayoutType,
     ShapeType,
     StrideType,
+    TileType,
 )
 
 
 def _chosen(kind: CuteType, modes: Sequence[int]) -> Any:
-    made = outer(kind) if isinstance(kind, ComposedLayoutType) else kind.data
-    for mode in modes:
-        made = made[mode]
+    """A part, from the outside in. Raises LayoutError where there is none, also within a single number."""
+    made = outer(kind)
+    for number, mode in enumerate(modes):
+        shape = made.shape if isinstance(made, Layout) else made
+        if number and not isinstance(shape, tuple):
+            raise LayoutError(f"{kind} has no part {list(modes)}: {list(modes[:number])} is one number")
+        if not 0 <= mode < nested.rank(shape):
+            raise LayoutError(f"{kind} has no part {list(modes)}: {mode} is not in [0, {nested.rank(shape)})")
+        made = made[mode] if isinstance(shape, tuple) else made
     return made
 
 
@@ -33,12 +40,15 @@ def _size(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
 
 
 def _cosize(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
-    return IntTupleType(algebra.cosize(_chosen(kinds[0], modes)))
+    kind = kinds[0]
+    if isinstance(kind, ComposedLayoutType) and isinstance(kind.data.inner, Layout):
+        raise LayoutError(f"{kind}: how far its inner layout reaches is not defined; under a swizzle it is")
+    return IntTupleType(algebra.cosize(_chosen(kind, modes)))
 
 
 def _get(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
-    made = _chosen(kinds[0], modes)
-    return LayoutType(made) if isinstance(made, Layout) else type(kinds[0])(made)
+    kind, made = kinds[0], _chosen(kinds[0], modes)
+    return same(kind, made) if isinstance(made, Layout) and not isinstance(kind, TileType) else type(kind)(made)
 
 
 def _select(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
@@ -48,19 +58,34 @@ def _select(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
     return type(kind)(tuple(kind.data[m] for m in modes))
 
 
+def _product(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    return type(kinds[0])(nested.product(kinds[0].data))
+
+
+def _product_each(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    parts = kinds[0].data if isinstance(kinds[0].data, tuple) else (kinds[0].data,)
+    return type(kinds[0])(tuple(nested.product(part) for part in parts))
+
+
+def _ceil_div(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
+    covered = algebra.divide_up_by_tile if isinstance(kinds[1], TileType) else algebra.divide_up
+    return type(kinds[0])(covered(kinds[0].data, kinds[1].data))
+
+
 def _crd2idx(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
     where = Layout(kinds[1].data) if isinstance(kinds[1], ShapeType) else kinds[1].data
     return IntTupleType(where(kinds[0].data))
 
 
 def _evaluated(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
-    return IntTupleType(kinds[1].data(kinds[0].data))
+    where, layout = kinds[0].data, kinds[1].data
+    return IntTupleType(layout(nested.transform(algebra.zero_if_open, where)))
 
 
 def _next(kinds: Sequence[Any], _: Sequence[int]) -> CuteType:
     """The leaves wrap from left to right; the last one does not."""
     where, shape = kinds[0].data, kinds[1].data
-    if not nested.congruent(where, shape):
+    if not nested.congruent(where, shape) or None in nested.flatten(where):
         raise LayoutError(f"{nested.text(where)} and {nested.text(shape)} are not nested alike")
     leaves, extents = nested.flatten(where), nested.flatten(shape)
     made, carry = list[Any](), 1
@@ -118,23 +143,28 @@ def _depth_of(kinds: Sequence[Any], modes: Sequence[int]) -> CuteType:
 
 
 TUPLES = (IntTupleType, ShapeType, StrideType, CoordType)
-TUPLE, ANY = ("tuple",), ("layout or tuple",)
+COUNTED = (IntTupleType, ShapeType)
+NUMBERS, ANY = ("int_tuple or shape",), ("layout or tuple",)
 TUPLE_ROWS: dict[str, OpForm] = {
-    "get": OpForm(ANY, "The mode with these numbers, from the outside in.", _get, MODES, plain=True),
+    "get": OpForm(
+        ANY, "The mode with these numbers, from the outside in.", _get, MODES, plain=True,
+        kinds=((*TUPLES, TileType, LayoutType, ComposedLayoutType),),
+    ),
     "select": OpForm(("layout, memref or tuple",), "The modes with these numbers.", _select, MODES, plain=True),
     "size": OpForm(ANY, "The number of elements, of the whole or of a mode.", _size, MODES),
     "cosize": OpForm(("layout",), "The largest offset plus 1, of the whole or of a mode.", _cosize, MODES),
     "rank": OpForm(ANY, "The number of modes.", _rank_of, MODES),
     "depth": OpForm(ANY, "How deep the modes are nested; 0 for a number.", _depth_of, MODES),
-    "tuple_product": OpForm(TUPLE, "The product of all leaves.", lambda k, _: IntTupleType(nested.product(k[0].data))),
+    "tuple_product": OpForm(NUMBERS, "The product of all leaves, of the same kind.", _product, kinds=(COUNTED,)),
     "tuple_product_each": OpForm(
-        TUPLE, "The product of the leaves of each mode.",
-        lambda k, _: IntTupleType(tuple(nested.product(part) for part in k[0].data)),
+        NUMBERS, "The product of the leaves of each mode, of the same kind.", _product_each, kinds=(COUNTED,)
     ),
-    "crd2idx": OpForm(("coord", "layout or shape"), "The offset of a coordinate in a layout.", _crd2idx),
+    "crd2idx": OpForm(
+        ("coord", "layout or shape"), "The offset of a coordinate in a layout.", _crd2idx, kinds=((CoordType,), None)
+    ),
     "layout_eval": OpForm(
         ("coord", "layout or composed_layout"), "The value of a layout at a coordinate; for strides along modes, a "
-        "coordinate.", _evaluated,
+        "coordinate.", _evaluated, kinds=((CoordType,), (LayoutType, ComposedLayoutType)),
     ),
     "idx2crd": OpForm(
         ("int_tuple", "shape"), "The coordinate of an index in a shape, column-major.",
@@ -144,18 +174,20 @@ TUPLE_ROWS: dict[str, OpForm] = {
         ("coord", "shape"), "The next coordinate, column-major. Its last number does not wrap.", _next
     ),
     "tuple_add": OpForm(
-        ("tuple", "tuple"), "Adds leaf by leaf.", lambda k, _: type(k[0])(algebra.tuple_add(k[0].data, k[1].data))
+        ("int_tuple or shape", "the same"), "Adds leaf by leaf. Modes that one has more stay as they are.",
+        lambda k, _: type(k[0])(algebra.tuple_add(k[0].data, k[1].data)), kinds=(COUNTED, COUNTED), alike=True,
     ),
     "tuple_sub": OpForm(
-        ("tuple", "tuple"), "Subtracts leaf by leaf.", lambda k, _: type(k[0])(algebra.tuple_sub(k[0].data, k[1].data))
+        ("int_tuple or shape", "the same"), "Subtracts leaf by leaf. Modes that one has more stay as they are.",
+        lambda k, _: type(k[0])(algebra.tuple_sub(k[0].data, k[1].data)), kinds=(COUNTED, COUNTED), alike=True,
     ),
     "shape_div": OpForm(
         ("shape", "shape"), "Divides a shape by a shape, from its first leaves on.",
         lambda k, _: ShapeType(algebra.shape_div(k[0].data, k[1].data)),
     ),
     "ceil_div": OpForm(
-        ("tuple", "tuple"), "Divides leaf by leaf and rounds up.",
-        lambda k, _: type(k[0])(algebra.divide_up(k[0].data, k[1].data)),
+        ("int_tuple or shape", "int_tuple, shape or tile"), "Divides leaf by leaf and rounds up: how many tiles "
+        "cover it.", _ceil_div, kinds=(COUNTED, (*COUNTED, TileType)),
     ),
     "append_to_rank": OpForm(
         ("layout or tuple", "layout or tuple"), "Appends the second operand until there are so many modes.",

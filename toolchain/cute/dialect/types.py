@@ -8,24 +8,27 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from xdsl.ir import Data, TypeAttribute
+from xdsl.ir import Attribute, Data, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from ..layout import ComposedLayout, Layout, LayoutError, Swizzle
+from ..layout import Basis, ComposedLayout, Layout, LayoutError, Swizzle, tuple_add
 from ..layout import tuples as nested
 from .unquoted import literal
 
 
 def parse_tile(text: str) -> Any:
-    """The parts of a tile, `[(2,3):(1,2);_]`; a part may be a tile. Raises LayoutError."""
+    """The parts of a tile, `[(2,3):(1,2);_]`; a part may be a tile. One layout alone is a tile too, and so is `_`.
+    Raises LayoutError."""
     text = text.strip()
     if text == "_":
         return None
-    if not (text.startswith("[") and text.endswith("]")):
+    if text.startswith("[") and text.endswith("]"):
+        return tuple(map(parse_tile, _parts(text[1:-1])))
+    if ":" not in text and not text.isdigit():
         raise LayoutError(f"{text!r}: a tile is written [layout;layout;_]")
-    return tuple(parse_tile(part) if part.strip()[:1] in "[_" else Layout.parse(part) for part in _parts(text[1:-1]))
+    return checked(Layout.parse(text))
 
 
 def _parts(text: str) -> list[str]:
@@ -47,8 +50,53 @@ def tile_text(tile: Any) -> str:
     return "_" if tile is None else str(tile)
 
 
-class CuteType(Data[Any], TypeAttribute):
-    """A type whose parameter is a value of the layout algebra, written in quotes."""
+def checked_steps(stride: Any) -> Any:
+    """A stride, if all its leaves are numbers, or all are steps along coordinates that nest alike; 0 may be either.
+    Raises LayoutError."""
+    steps = [leaf for leaf in nested.flatten(stride) if not (isinstance(leaf, int) and leaf == 0)]
+    paths = [leaf.path for leaf in steps if isinstance(leaf, Basis)]
+    if 0 < len(paths) < len(steps):
+        raise LayoutError(f"{nested.text(stride)}: strides are all numbers, or all steps along a coordinate")
+    if any(a != b and a == b[: len(a)] for a in paths for b in paths):
+        raise LayoutError(f"{nested.text(stride)} steps along a coordinate and along a part of it")
+    return stride
+
+
+def checked(layout: Layout) -> Layout:
+    """A layout whose strides fit each other. Raises LayoutError."""
+    checked_steps(layout.stride)
+    return layout
+
+
+def checked_composed(layout: ComposedLayout) -> ComposedLayout:
+    """A composed layout whose parts fit each other. Raises LayoutError."""
+    checked(layout.outer)
+    steps = any(isinstance(leaf, Basis) for leaf in nested.flatten(layout.outer.stride))
+    if isinstance(layout.inner, Swizzle):
+        if steps or isinstance(layout.offset, tuple):
+            raise LayoutError(f"{layout}: a swizzle mixes the bits of a number, and here it meets a coordinate")
+        return layout
+    checked(layout.inner)
+    start = layout.outer(0)
+    if isinstance(start, tuple) != isinstance(layout.offset, tuple) and 0 not in (start, layout.offset):
+        raise LayoutError(f"{layout}: the outer layout's values and the offset are not of one kind")
+    where = tuple_add(start, layout.offset)
+    if not nested.weakly_congruent(where, layout.inner.shape):
+        raise LayoutError(f"{layout}: {nested.text(where)} is no coordinate of {layout.inner}")
+    return layout
+
+
+def only(value: Any, *, basis: bool = False, open_modes: bool = False) -> Any:
+    """A tuple without the leaves that its kind has not. Raises LayoutError."""
+    for leaf in nested.flatten(value):
+        if (isinstance(leaf, Basis) and not basis) or (leaf is None and not open_modes):
+            what = "`_` stands in a coordinate" if leaf is None else "a step along a coordinate stands in a stride"
+            raise LayoutError(f"{nested.text(value)}: {what} alone")
+    return value
+
+
+class CuteData(Data[Any]):
+    """A value of the layout algebra, written in quotes: of a type, or of an attribute."""
 
     @staticmethod
     def read(text: str) -> Any:
@@ -72,11 +120,19 @@ class CuteType(Data[Any], TypeAttribute):
         printer.print_string(f'<"{self.write(self.data)}">')
 
 
+class CuteType(CuteData, TypeAttribute):
+    """A type whose parameter is a value of the layout algebra."""
+
+
 @irdl_attr_definition
 class IntTupleType(CuteType):
     """A nested tuple of integers."""
 
     name = "cute.int_tuple"
+
+    @staticmethod
+    def read(text: str) -> Any:
+        return only(nested.parse(text))
 
 
 @irdl_attr_definition
@@ -85,6 +141,10 @@ class ShapeType(CuteType):
 
     name = "cute.shape"
 
+    @staticmethod
+    def read(text: str) -> Any:
+        return only(nested.parse(text))
+
 
 @irdl_attr_definition
 class StrideType(CuteType):
@@ -92,12 +152,20 @@ class StrideType(CuteType):
 
     name = "cute.stride"
 
+    @staticmethod
+    def read(text: str) -> Any:
+        return checked_steps(only(nested.parse(text), basis=True))
+
 
 @irdl_attr_definition
 class CoordType(CuteType):
     """A coordinate; `_` stands for a whole mode."""
 
     name = "cute.coord"
+
+    @staticmethod
+    def read(text: str) -> Any:
+        return only(nested.parse(text), open_modes=True)
 
 
 @irdl_attr_definition
@@ -108,7 +176,7 @@ class LayoutType(CuteType):
 
     @staticmethod
     def read(text: str) -> Layout:
-        return Layout.parse(text)
+        return checked(Layout.parse(text))
 
     @staticmethod
     def write(value: Layout) -> str:
@@ -123,7 +191,7 @@ class ComposedLayoutType(CuteType):
 
     @staticmethod
     def read(text: str) -> ComposedLayout:
-        return ComposedLayout.parse(text)
+        return checked_composed(ComposedLayout.parse(text))
 
     @staticmethod
     def write(value: ComposedLayout) -> str:
@@ -163,6 +231,17 @@ class TileType(CuteType):
 TYPES: list[type[CuteType]] = [
     IntTupleType, ShapeType, StrideType, CoordType, LayoutType, ComposedLayoutType, SwizzleType, TileType,
 ]  # fmt: skip
+
+
+def _attribute(kind: type[CuteType]) -> type[Attribute]:
+    """`#cute.layout<"4:1">`: the value of a type as an attribute."""
+    texts = {"read": staticmethod(kind.read), "write": staticmethod(kind.write)}
+    label = kind.__name__.replace("Type", "Attr")
+    made: Any = type(label, (CuteData,), {"name": kind.name, "__doc__": kind.__doc__, **texts})
+    return irdl_attr_definition(made)
+
+
+ATTRIBUTES: list[type[Attribute]] = [_attribute(kind) for kind in TYPES]
 
 
 def is_static(kind: CuteType) -> bool:

@@ -1,7 +1,8 @@
 """The older text of values in types, without quotes: `!cute.layout<(64,128),(1,64)>`, `!cute.coord<(0,_)>`.
 
-Between shape and stride stands a comma or a colon, between the parts of a tile a comma: `!cute.tile<[64,_]>`. Strides
-along modes (`1@0`) have no such text: quote them.
+It begins with a parenthesis, a bracket, a swizzle's S, `?` or `_`: a number is quoted. Between shape and stride stands
+a comma or a colon, between the parts of a tile a comma: `!cute.tile<[64,_]>`. Strides along modes (`1@0`) have no such
+text: quote them.
 """
 
 from __future__ import annotations
@@ -26,9 +27,13 @@ def unquoted(parser: AttrParser) -> str:
 
 
 def literal(parser: AttrParser) -> str:
-    """A value in quotes, or in the older text."""
-    text = parser.parse_optional_str_literal()
-    return unquoted(parser) if text is None else text
+    """A value in quotes, or in the older text. Raises ParseError for a number without quotes."""
+    place, text = parser.pos, parser.parse_optional_str_literal()
+    if text is not None:
+        return text
+    if parser.parse_optional_integer(allow_boolean=False) is not None:
+        parser.raise_error('expected a value in quotes, such as "32:1"', place, parser.pos)
+    return unquoted(parser)
 
 
 def tuple_literal(parser: AttrParser) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import UnitAttr, i1, i32
+from xdsl.dialects.builtin import IntegerType, UnitAttr, i1, i32, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -26,7 +26,16 @@ from .. import layout as algebra
 from ..layout import Basis, ComposedLayout, Dynamic, Layout, LayoutError, Swizzle
 from .algebra import define
 from .forms import parse_operand, print_operand
-from .types import CoordType, CuteType, IntTupleType, ShapeType, StrideType, TileType, is_static
+from .types import (
+    CoordType,
+    CuteType,
+    IntTupleType,
+    LayoutType,
+    ShapeType,
+    StrideType,
+    TileType,
+    is_static,
+)
 
 
 @irdl_op_definition
@@ -48,7 +57,8 @@ class StaticOp(IRDLOperation):
 
 
 class MakeOp(IRDLOperation):
-    """Makes a tuple from its numbers that are not known, from left to right, each an i32."""
+    """Makes a tuple from its numbers that are not known, from left to right: integers of their width, or int_tuples
+    of one leaf."""
 
     KIND: ClassVar[type[CuteType]]
     args = var_operand_def()
@@ -63,28 +73,57 @@ class MakeOp(IRDLOperation):
         kind = self.res.type
         if not isinstance(kind, self.KIND):
             raise VerifyException(f"{self.name} makes a {self.KIND.name}, not {kind}")
-        if (wanted := kind.write(kind.data).count("?")) != len(self.args):
+        if (wanted := len(dynamic_leaves(kind))) != len(self.args):
             raise VerifyException(f"{self.name}: {kind} has {wanted} numbers to fill, and there are {len(self.args)}")
         for number, arg in enumerate(self.args):
-            if arg.type != i32:
-                raise VerifyException(f"{self.name}: operand {number} is {arg.type}, and a number is an i32")
+            self.refuse_number(number, arg.type)
+
+    def refuse_number(self, place: int, kind: Any) -> None:
+        """Raises VerifyException unless an operand is a number of the width that the type says: an integer, or an
+        int_tuple of one leaf."""
+        wanted = dynamic_leaves(self.res.type)[place].width
+        if isinstance(kind, IntTupleType) and not isinstance(kind.data, tuple):
+            width = kind.data.width if isinstance(kind.data, Dynamic) else wanted
+        elif isinstance(kind, IntegerType):
+            width = kind.width.data
+        else:
+            width = None
+        if width != wanted:
+            raise VerifyException(f"{self.name}: operand {place} is {kind}, and the number is an i{wanted}")
 
 
 def _leaves(value: Any) -> Iterator[Any]:
+    """The numbers of a value in the order of its text: of a swizzle its three, of a step along a coordinate the number
+    of steps and then the coordinate's path as it is written."""
     if isinstance(value, ComposedLayout):
         value = (value.inner, value.offset, value.outer)
     elif isinstance(value, Layout):
         value = (value.shape, value.stride)
+    elif isinstance(value, Swizzle):
+        value = (value.bits, value.base, value.shift)
+    elif isinstance(value, Basis):
+        value = (value.scale, *reversed(value.path))
     if isinstance(value, tuple):
         for part in value:
             yield from _leaves(part)
-    elif not isinstance(value, Swizzle):
+    elif value is not None:
         yield value
+
+
+def dynamic_leaves(kind: Any) -> list[Any]:
+    """The numbers of a type's value that are not known, in the order of its text."""
+    return [leaf for leaf in _leaves(kind.data) if isinstance(leaf, Dynamic)]
+
+
+def width(leaf: Any) -> IntegerType:
+    """The type of a number: i64 if it is said to be, else i32."""
+    return i64 if isinstance(leaf, Dynamic) and leaf.width == 64 else i32
 
 
 @irdl_op_definition
 class GetScalarsOp(IRDLOperation):
-    """The leaves of a value from left to right, each an i32: `%m, %n = cute.get_scalars (%s) : !cute.shape<"(?,?)">`.
+    """The numbers of a value from left to right, each an i32, or an i64 for `?{i64}`: `%m, %n = cute.get_scalars(%s) :
+    !cute.shape<"(?,?)">`. A step along a coordinate has its number of steps and its path, a swizzle three numbers.
 
     With `<{only_dynamic}>`, only those that are not known when the kernel is compiled.
     """
@@ -92,27 +131,28 @@ class GetScalarsOp(IRDLOperation):
     name = "cute.get_scalars"
     arg = operand_def(CuteType)
     only_dynamic = opt_prop_def(UnitAttr)
-    scalars = var_result_def(i32)
+    scalars = var_result_def(IntegerType)
     traits = traits_def(Pure())
 
     def __init__(self, arg: SSAValue, *, only_dynamic: bool = False) -> None:
         assert isinstance(arg.type, CuteType)
-        count = len(self.chosen(arg.type, only_dynamic))
+        kinds = [width(leaf) for leaf in self.chosen(arg.type, only_dynamic)]
         properties = {"only_dynamic": UnitAttr()} if only_dynamic else {}
-        super().__init__(operands=[arg], properties=properties, result_types=[[i32] * count])
+        super().__init__(operands=[arg], properties=properties, result_types=[kinds])
 
     @staticmethod
     def chosen(kind: CuteType, only_dynamic: bool) -> list[Any]:
-        """The leaves of a type's value that the operation returns, in the order of its text; of a stride along a
-        coordinate, its number of steps."""
-        leaves = (leaf.scale if isinstance(leaf, Basis) else leaf for leaf in _leaves(kind.data))
-        return [leaf for leaf in leaves if leaf is not None and (not only_dynamic or isinstance(leaf, Dynamic))]
+        """The numbers of a type's value that the operation returns, in the order of its text."""
+        return dynamic_leaves(kind) if only_dynamic else list(_leaves(kind.data))
 
     def verify_(self) -> None:
         assert isinstance(self.arg.type, CuteType)
-        wanted = len(self.chosen(self.arg.type, self.only_dynamic is not None))
-        if wanted != len(self.scalars):
-            raise VerifyException(f"cute.get_scalars: {self.arg.type} has {wanted} numbers, not {len(self.scalars)}")
+        wanted = [width(leaf) for leaf in self.chosen(self.arg.type, self.only_dynamic is not None)]
+        if wanted != [one.type for one in self.scalars]:
+            raise VerifyException(
+                f"cute.get_scalars: {self.arg.type} has {len(wanted)} numbers ({', '.join(map(str, wanted))}), "
+                f"not {len(self.scalars)}"
+            )
 
     @classmethod
     def parse(cls, parser: Parser) -> GetScalarsOp:
@@ -148,12 +188,20 @@ class CompareOp(IRDLOperation):
         return compare(_numbers_of(self.a), _numbers_of(self.b))
 
     def verify_(self) -> None:
+        allowed = EQUAL if self.name == "cute.equal" else LESS
+        for number, kind in enumerate((self.a.type, self.b.type)):
+            if not isinstance(kind, allowed):
+                raise VerifyException(f"{self.name}: operand {number} is a {kind}, which is not compared")
         if self.name == "cute.equal" and type(self.a.type) is not type(self.b.type):
             raise VerifyException(f"cute.equal: {self.a.type} and {self.b.type} are of two kinds")
         try:
             _ = self.known
         except LayoutError as error:
             raise VerifyException(f"{self.name}: {error}") from error
+
+
+LESS = (IntTupleType, ShapeType, CoordType)
+EQUAL = (*LESS, StrideType, LayoutType)
 
 
 def _numbers_of(value: SSAValue) -> Any:
@@ -172,7 +220,10 @@ COMPARISONS = {
 
 def _makes(kind: type[CuteType]) -> str:
     name = kind.name.removeprefix("cute.")
-    return f"A value of kind {name} from its numbers that are not known, from left to right, each an i32."
+    return (
+        f"A value of kind {name} from its numbers that are not known, from left to right: integers of their width, or "
+        "int_tuples of one leaf."
+    )
 
 
 VALUES: dict[str, type[Operation]] = {

@@ -4,9 +4,11 @@ Pure Python without dependencies. The results agree with NVIDIA's published CuTe
 size 1, rather than with pycute, which differs from it.
 """
 
-from .compose import complement, composition
-from .coordinates import crd2idx, dice, idx2crd, slice_and_offset, slice_layout
-from .divide import flat_divide, logical_divide, tiled_divide, zipped_divide
+from .complement import complement
+from .compose import composition
+from .composed import recast_composed, slice_composed
+from .coordinates import crd2idx, dice, idx2crd, picked, slice_and_offset, slice_layout, zero_if_open
+from .divide import divide_up_by_tile, flat_divide, logical_divide, tiled_divide, zipped_divide
 from .inverse import left_inverse, right_inverse
 from .layout import (
     Layout,
@@ -58,6 +60,7 @@ __all__ = [
     "crd2idx",
     "dice",
     "divide_up",
+    "divide_up_by_tile",
     "downcast",
     "equal",
     "filter_layout",
@@ -77,14 +80,17 @@ __all__ = [
     "make_layout",
     "make_layout_like",
     "make_ordered_layout",
+    "picked",
     "prepend_to_rank",
     "raked_product",
+    "recast_composed",
     "recast_layout",
     "right_inverse",
     "select",
     "shape_div",
     "size",
     "slice_and_offset",
+    "slice_composed",
     "slice_layout",
     "tile_to_shape",
     "tiled_divide",
@@ -92,6 +98,7 @@ __all__ = [
     "tuple_add",
     "tuple_sub",
     "upcast",
+    "zero_if_open",
     "zipped_divide",
     "zipped_product",
 ]  # fmt: skip

@@ -38,42 +38,38 @@ def idx2crd(index: Any, shape: IntTuple) -> IntTuple:
 
 def slice_layout(layout: Layout, coordinate: IntTuple) -> Layout:
     """The modes for which the coordinate has None. Raises LayoutError if it does not fit."""
-    return _pick(layout, coordinate, keep_open=True)
+    return Layout(picked(layout.shape, coordinate, is_open=True), picked(layout.stride, coordinate, is_open=True))
 
 
 def dice(layout: Layout, coordinate: IntTuple) -> Layout:
     """The modes for which the coordinate has a number. Raises LayoutError if it does not fit."""
-    return _pick(layout, coordinate, keep_open=False)
+    return Layout(picked(layout.shape, coordinate, is_open=False), picked(layout.stride, coordinate, is_open=False))
 
 
 def slice_and_offset(layout: Layout, coordinate: IntTuple) -> tuple[Layout, Any]:
     """The modes that a coordinate leaves open, and the offset of its numbers."""
-    closed = tuples.transform(_zero_if_open, coordinate)
+    closed = tuples.transform(zero_if_open, coordinate)
     return slice_layout(layout, coordinate), crd2idx(closed, layout)
 
 
-def _zero_if_open(leaf: Any) -> Any:
+def zero_if_open(leaf: Any) -> Any:
+    """A number of a coordinate, or 0 for a mode that is open."""
     return 0 if leaf is None else leaf
 
 
-def _pick(layout: Layout, coordinate: IntTuple, *, keep_open: bool) -> Layout:
+def picked(value: IntTuple, coordinate: IntTuple, *, is_open: bool) -> IntTuple:
+    """The parts of a tuple for which a coordinate has None, or those for which it has a number. Raises LayoutError.
+
+    What is kept of nested parts stands side by side: of ((2,4),3), the coordinate ((_,0),_) leaves (2,3).
+    """
     if not isinstance(coordinate, tuple):
-        return layout if (coordinate is None) == keep_open else Layout((), ())
-    shape, stride = _picked(layout.shape, layout.stride, coordinate, keep_open, layout)
-    return Layout(shape, stride)
-
-
-def _picked(shape: Any, stride: Any, coordinate: Any, keep_open: bool, layout: Layout) -> tuple[Any, Any]:
-    """What is kept of nested modes stands side by side: of ((2,4),3), the coordinate ((_,0),_) leaves (2,3)."""
-    if not isinstance(shape, tuple) or len(shape) != len(coordinate):
-        raise LayoutError(f"the coordinate {tuples.text(coordinate)} does not fit {layout}")
-    shapes, strides = list[Any](), list[Any]()
-    for extent, step, part in zip(shape, stride, coordinate, strict=True):
-        if isinstance(part, tuple):
-            inner, inner_strides = _picked(extent, step, part, keep_open, layout)
-            shapes += inner
-            strides += inner_strides
-        elif (part is None) == keep_open:
-            shapes.append(extent)
-            strides.append(step)
-    return tuple(shapes), tuple(strides)
+        return value if (coordinate is None) == is_open else ()
+    if not isinstance(value, tuple) or len(value) != len(coordinate):
+        raise LayoutError(f"the coordinate {tuples.text(coordinate)} does not fit {tuples.text(value)}")
+    made = list[Any]()
+    for part, where in zip(value, coordinate, strict=True):
+        if isinstance(where, tuple):
+            made += picked(part, where, is_open=is_open)
+        elif (where is None) == is_open:
+            made.append(part)
+    return tuple(made)

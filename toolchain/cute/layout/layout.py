@@ -122,8 +122,11 @@ def coalesce(layout: Layout, profile: IntTuple = None) -> Layout:
 
     Modes of size 1 go, and a mode that continues the one before it is joined to it. Modes with numbers that are not
     known stay. `profile`: a tuple coalesces each of the first modes by itself, and leaves the others as they are.
+    Raises LayoutError if it has more modes than the layout.
     """
     if isinstance(profile, tuple):
+        if len(profile) > len(layout):
+            raise LayoutError(f"{layout} has fewer modes than {tuples.text(profile)}")
         modes, rest = list(layout), list(layout)[len(profile) :]
         return make_layout(*(coalesce(mode, part) for mode, part in zip(modes, profile, strict=False)), *rest)
     pairs = leaves(layout)

@@ -71,6 +71,11 @@ class Dynamic:
         """The smaller of the two."""
         return self._with(other, math.gcd(self.divisibility, divisor(other)))
 
+    def swizzled(self, bits: int, base: int, shift: int) -> Any:
+        """The number with `bits` bits from `base` on XORed with those `shift` higher, or lower if it is negative."""
+        lowest = base if shift > 0 else base - shift  # the lowest bit that changes
+        return self._with(1, math.gcd(self.divisibility, 1 << lowest)) if bits else self
+
     def split(self, unit: int) -> tuple[Any, Any]:
         """Two numbers whose sum this is. The first is a multiple of `unit`."""
         return (self, 0) if self.divisibility % unit == 0 else (0, self)

@@ -19,11 +19,10 @@ def tuple_add(a: IntTuple, b: IntTuple) -> IntTuple:
 
 
 def tuple_sub(a: IntTuple, b: IntTuple) -> IntTuple:
-    """The difference. The modes that `a` has more stay as they are. Raises LayoutError if they do not fit."""
+    """The difference. The modes that one has more stay as they are, also those of `b`, as in CuTe. Raises LayoutError
+    if they do not fit."""
     if isinstance(b, int) and b == 0:
         return a
-    if tuples.rank(b) > tuples.rank(a):
-        raise LayoutError(f"{tuples.text(a)} - {tuples.text(b)}: the second has more modes")
     return _by_mode(lambda x, y: x - y, a, b, "-")
 
 
@@ -71,6 +70,8 @@ def divide_up(a: IntTuple, b: IntTuple) -> IntTuple:
             made.append(divide_up(part, b))
             b = ceil_div(b, product(part))
         return tuple(made)
+    if is_static(b) and b == 0:
+        raise LayoutError(f"{a} / 0: nothing is covered by tiles of 0")
     return ceil_div(a, b)
 
 

@@ -7,22 +7,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from .compose import Tile, by_mode, complement, composition
+from .complement import complement
+from .compose import Tile, by_mode, composition
 from .divide import zip_pairs
 from .layout import Layout, coalesce, cosize, leaves, make_layout, size
 from .leaves import Basis, LayoutError, ceil_div
-from .tuples import IntTuple, flatten, like, product
+from .tuples import IntTuple, flatten, like, product, text
 
 
 def logical_product(block: Layout, tiler: Layout | int | Tile) -> Layout:
     """`(block, tiler)`: a copy of the block for each position of the tiler, laid out where the block leaves room.
 
-    A tuple multiplies the first modes one by one. Raises LayoutError if the tiler does not fit.
+    A block may be padded. If it steps along coordinates, its copies follow along them. A tuple multiplies the first
+    modes one by one. Raises LayoutError if the tiler does not fit.
     """
     if isinstance(tiler, tuple):
         return by_mode(logical_product, block, tiler)
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
-    return make_layout(block, composition(complement(block, size(block) * cosize(tile)), tile))
+    if any(isinstance(stride, Basis) for _, stride in leaves(block)):
+        return make_layout(block, composition(complement(block), tile))
+    return make_layout(block, composition(complement(block, size(block) * cosize(tile), padded=True), tile))
 
 
 def zipped_product(block: Layout, tiler: Layout | int | Tile) -> Layout:
@@ -106,17 +110,21 @@ def _ranks(shape: IntTuple, order: IntTuple) -> list[int]:
 def make_layout_like(layout: Layout) -> Layout:
     """A layout without gaps whose strides have the same order. Modes of stride 0 keep it, and a size of 1 has it.
 
-    Raises LayoutError for strides that are not known, or that step along a coordinate.
+    Strides that are not known come last, from left to right. Raises LayoutError for those along a coordinate.
     """
     pairs = leaves(layout)
-    if any(not isinstance(stride, int) for _, stride in pairs):
-        raise LayoutError(f"{layout}: the order of its strides is not known")
-    made, step = [0] * len(pairs), 1
-    for leaf in sorted(range(len(pairs)), key=lambda leaf: pairs[leaf][1]):
+    if any(isinstance(stride, Basis) for _, stride in pairs):
+        raise LayoutError(f"{layout}: strides along coordinates have no order")
+    made, step = list[Any]([0] * len(pairs)), 1
+    for leaf in sorted(range(len(pairs)), key=lambda leaf: _rank_of(pairs[leaf][1])):
         extent, stride = pairs[leaf]
         if stride != 0 and extent != 1:
             made[leaf], step = step, step * extent
     return Layout(layout.shape, like(iter(made), layout.shape))
+
+
+def _rank_of(stride: Any) -> tuple[bool, int]:
+    return (False, stride) if isinstance(stride, int) else (True, 0)
 
 
 def make_identity_layout(shape: IntTuple) -> Layout:
@@ -133,9 +141,13 @@ def _identity(shape: IntTuple, path: tuple[int, ...]) -> IntTuple:
 def tile_to_shape(block: Layout, shape: IntTuple, order: tuple[int, ...] | None = None) -> Layout:
     """The block repeated until it covers a shape, first along mode 0, or along the mode that `order` names first.
 
-    Sizes that the block does not divide are rounded up. Raises LayoutError if the block has more modes.
+    Sizes that the block does not divide are rounded up. Raises LayoutError if the block has more modes, and if the
+    order is no permutation of them.
     """
     target = shape if isinstance(shape, tuple) else (shape,)
+    order = tuple(range(len(target))) if order is None else order
+    if sorted(flatten(order)) != list(range(len(target))):
+        raise LayoutError(f"{text(order)} does not name each of {len(target)} modes once")
     padded = append_to_rank(block, len(target))
     times = tuple(ceil_div(product(extent), product(mode.shape)) for extent, mode in zip(target, padded, strict=True))
-    return blocked_product(padded, make_ordered_layout(times, order or tuple(range(len(times)))))
+    return blocked_product(padded, make_ordered_layout(times, order))

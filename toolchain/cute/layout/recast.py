@@ -12,8 +12,16 @@ from .tuples import like
 
 def recast_layout(layout: Layout, new_bits: int, old_bits: int) -> Layout:
     """A layout of elements of `old_bits` as one of elements of `new_bits`. Raises LayoutError if one is cut."""
+    up, down = factors(new_bits, old_bits)
+    return downcast(upcast(layout, up), down)
+
+
+def factors(new_bits: int, old_bits: int) -> tuple[int, int]:
+    """How many elements become one, and how many then become of it. Raises LayoutError for elements without bits."""
+    if new_bits < 1 or old_bits < 1:
+        raise LayoutError(f"elements have at least 1 bit, not {min(new_bits, old_bits)}")
     shared = math.gcd(new_bits, old_bits)
-    return downcast(upcast(layout, new_bits // shared), old_bits // shared)
+    return new_bits // shared, old_bits // shared
 
 
 def upcast(layout: Layout, factor: int) -> Layout:

@@ -10,9 +10,11 @@ from . import tuples
 from .compose import composition
 from .coordinates import crd2idx
 from .layout import Layout, coalesce, size
-from .leaves import LayoutError
+from .leaves import Dynamic, LayoutError
+from .numbers import tuple_add
 from .tuples import IntTuple
 
+WIDTH = 32  # bits of an offset
 _TEXT = re.compile(r"S<\s*(\d+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*>")
 
 
@@ -20,7 +22,8 @@ _TEXT = re.compile(r"S<\s*(\d+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*>")
 class Swizzle:
     """XORs `bits` bits of an offset, from bit `base`, with those that lie `shift` higher (or lower if negative).
 
-    Written `S<bits,base,shift>`. It is its own inverse. Raises LayoutError if the two fields overlap.
+    Written `S<bits,base,shift>`. It is its own inverse. Raises LayoutError if the two
+    fields overlap, or do not fit an offset's bits.
     """
 
     bits: int
@@ -32,6 +35,8 @@ class Swizzle:
             raise LayoutError(f"{self}: bits and base are not negative")
         if abs(self.shift) < self.bits:
             raise LayoutError(f"{self}: the shift is less than the number of bits, so the fields overlap")
+        if self.bits + self.base + abs(self.shift) > WIDTH:
+            raise LayoutError(f"{self}: the upper field ends beyond {WIDTH} bits")
 
     def __str__(self) -> str:
         return f"S<{self.bits},{self.base},{self.shift}>"
@@ -44,7 +49,9 @@ class Swizzle:
             raise LayoutError(f"{text!r} is no swizzle: write S<bits,base,shift>")
         return cls(*map(int, found.groups()))
 
-    def __call__(self, offset: int) -> int:
+    def __call__(self, offset: Any) -> Any:
+        if isinstance(offset, Dynamic):
+            return offset.swizzled(self.bits, self.base, self.shift)
         mask = ((1 << self.bits) - 1) << self.base
         if self.shift >= 0:
             return offset ^ ((offset & (mask << self.shift)) >> self.shift)
@@ -63,7 +70,7 @@ class ComposedLayout:
         return f"{self.inner} o {tuples.text(self.offset)} o {self.outer}"
 
     def __call__(self, coordinate: IntTuple) -> Any:
-        return self.inner(self.offset + crd2idx(coordinate, self.outer))
+        return self.inner(tuple_add(self.offset, crd2idx(coordinate, self.outer)))
 
     @classmethod
     def parse(cls, text: str) -> ComposedLayout:

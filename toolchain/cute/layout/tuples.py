@@ -48,6 +48,13 @@ def congruent(a: IntTuple, b: IntTuple) -> bool:
     return not isinstance(a, tuple) or (len(a) == len(b) and all(map(congruent, a, b)))
 
 
+def weakly_congruent(a: IntTuple, b: IntTuple) -> bool:
+    """True if `b` has the nesting of `a`, or more where `a` has a leaf."""
+    if not isinstance(a, tuple):
+        return True
+    return isinstance(b, tuple) and len(a) == len(b) and all(map(weakly_congruent, a, b))
+
+
 def transform(function: Callable[..., Any], first: IntTuple, *others: IntTuple) -> IntTuple:
     """Calls the function with the leaves of congruent tuples, and keeps the nesting."""
     if isinstance(first, tuple):

@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
 from ..dialect.ops import AlgebraOp, CompareOp, MakeOp, StaticOp
+from ..dialect.sugar import LeavesOp
 from ..dialect.tensors import FieldsType
 from ..dialect.types import is_static
 
@@ -20,6 +21,9 @@ def fold_static(module: ModuleOp) -> None:
             Rewriter.replace_op(op, StaticOp(op.res.type))
         elif isinstance(op, CompareOp) and (known := op.known) is not None:
             Rewriter.replace_op(op, arith.ConstantOp(IntegerAttr.from_bool(known)))
+        elif isinstance(op, LeavesOp) and is_static(op.arg.type):
+            parts = [StaticOp(kind) for _, kind in op.leaves(op.arg.type)]
+            Rewriter.replace_op(op, parts, [part.res for part in parts])
     for op in reversed(list(module.walk())):
         if _unused(op):
             Rewriter.erase_op(op)

@@ -49,3 +49,58 @@ def test_a_composed_layout_is_filled_in_front() -> None:
 def test_other_kinds_are_refused(value: str, filler: str, rank: int, said: str) -> None:
     with pytest.raises(SourceError, match=said):
         appended(value, filler, rank)
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "result"),
+    [
+        ("tuple_product", ('shape<"(2,(3,?))">',), 'shape<"?">'),
+        ("tuple_product", ('int_tuple<"(2,3)">',), 'int_tuple<"6">'),
+        ("tuple_product_each", ('shape<"7">',), 'shape<"(7)">'),
+        ("tuple_product_each", ('shape<"((2,5),3)">',), 'shape<"(10,3)">'),
+        ("tuple_sub", ('shape<"(9,8)">', 'shape<"(2,3,4)">'), 'shape<"(7,5,4)">'),
+        ("layout_eval", ('coord<"(_,2)">', 'layout<"(4,8):(1,4)">'), 'int_tuple<"8">'),
+        ("layout_eval", ('coord<"?">', 'composed_layout<"S<1,4,3> o 0 o 64:8">'), 'int_tuple<"?">'),
+        (
+            "layout_eval",
+            ('coord<"(1,1)">', 'composed_layout<"(5,3):(1,9) o (1,1) o (2,3):(1@1,2@0)">'),
+            'int_tuple<"21">',
+        ),
+    ],
+)
+def test_results_have_the_kind_of_the_operand(op: str, operands: tuple[str, ...], result: str) -> None:
+    assert f"-> !cute.{result}" in applied(op, operands, result)
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "result", "said"),
+    [
+        ("tuple_product", ('shape<"(2,3)">',), 'int_tuple<"6">', "the result is !cute.shape"),
+        (
+            "tuple_product_each",
+            ('coord<"(2,3)">',),
+            'int_tuple<"(2,3)">',
+            "is a cute.int_tuple or cute.shape",
+        ),
+        ("tuple_add", ('int_tuple<"(3,4)">', 'shape<"(1,2)">'), 'int_tuple<"(4,6)">', "are of two kinds"),
+        ("ceil_div", ('int_tuple<"(7,4)">', 'int_tuple<"(2,0)">'), 'int_tuple<"(4,?)">', "tiles of 0"),
+        ("crd2idx", ('int_tuple<"(1,2)">', 'shape<"(4,8)">'), 'int_tuple<"9">', "operand 0 is a cute.coord"),
+        ("layout_eval", ('int_tuple<"1">', 'layout<"4:1">'), 'int_tuple<"1">', "operand 0 is a cute.coord"),
+        ("cosize", ('composed_layout<"(2,3):(1,2) o 0 o (4,5):(1,4)">',), 'int_tuple<"20">', "is not defined"),
+        ("size <[1, 0]>", ('layout<"(4,3):(1,4)">',), 'int_tuple<"3">', r"\[1\] is one number"),
+        ("cosize <[2]>", ('layout<"(4,3):(1,4)">',), 'int_tuple<"3">', r"2 is not in \[0, 2\)"),
+        ("increment_coord", ('coord<"(_,1)">', 'shape<"(2,3)">'), 'coord<"(_,1)">', "not nested alike"),
+    ],
+)
+def test_what_is_wrong_is_refused(op: str, operands: tuple[str, ...], result: str, said: str) -> None:
+    with pytest.raises(SourceError, match=rf"^k\.mlir:2:\d+: .*{said}"):
+        applied(op, operands, result)
+
+
+def applied(op: str, operands: tuple[str, ...], result: str) -> str:
+    """The module of an operation whose text names all types."""
+    kinds = [f"!cute.{kind}" for kind in operands]
+    given = ", ".join(f"%a{i}: {kind}" for i, kind in enumerate(kinds))
+    names = ", ".join(f"%a{i}" for i in range(len(kinds)))
+    line = f"%r = cute.{op}({names}) : ({', '.join(kinds)}) -> !cute.{result}"
+    return str(parse(f"func.func @f({given}) {{\n{line}\nfunc.return\n}}", "k.mlir"))

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import re
-from itertools import product as pairs
 
 import pytest
 from hypothesis import given, settings
 
-from tests.unit.toolchain.cute.layout.strategies import injections, layouts
-from toolchain.cute.layout import Layout, LayoutError, complement, composition, cosize, make_layout, size
-from toolchain.cute.layout.tuples import parse
+from tests.unit.toolchain.cute.layout.strategies import layouts
+from toolchain.cute.layout import Layout, LayoutError, composition, size
 
 # Facts of NVIDIA's published CuTe IR: outer, inner, result.
 COMPOSED = [
@@ -30,32 +28,6 @@ COMPOSED = [
     ("(8):(2)", "(?):(?)", "(?):(?)"),
 ]
 # Layout, cotarget, result.
-COMPLEMENTS = [
-    ("3:1", "3", "1:3"),
-    ("3:2", "6", "2:1"),
-    ("(3,(5,2)):(1,(3,15))", "(6,20)", "4:30"),
-    ("(2,3):(1,2)", "6", "1:6"),
-    ("3:0", "6", "6:1"),
-    ("3:2", "(2,3)", "2:1"),
-    ("3:2", "24", "(2,4):(1,6)"),
-    ("():()", "128", "128:1"),
-    ("1:0", "1", "1:1"),
-    ("1:2", "1", "1:1"),
-    ("1:2", "8", "8:1"),
-    ("1:0", "5", "5:1"),
-    ("1:1", "(2,?)", "(2,?):(1,2)"),
-    ("3:2", "?", "(2,?):(1,6)"),
-    ("(3):(?)", "12", "(?,?):(1,?)"),
-    ("?:?", "12", "(?,?):(1,?)"),
-    ("(2,2):(4,1)", "24", "(2,3):(2,8)"),
-    ("(2,2):(4,1)", None, "(2,1):(2,8)"),
-    ("4:1", "(6,8)", "16:4"),
-    ("4:1", "(6,(8,5))", "80:4"),
-    ("12:1", "(6,8)", "4:12"),
-    ("4:2", "(2,?)", "(2,?):(1,8)"),
-    ("4:4", "(2,?)", "(4,?):(1,16)"),
-    ("2:1", "(?,?)", "(?,?):(2,?)"),
-]
 
 
 def _plain(layout: Layout) -> str:
@@ -177,52 +149,3 @@ def test_the_composition_with_its_own_shape_is_the_layout_itself(layout: Layout)
 def test_steps_that_do_not_fit_a_mode_are_refused() -> None:
     with pytest.raises(LayoutError, match=r"\(8,8\):\(8,1\) o 4:3 is no layout: steps of 3 do not fit a mode of 8"):
         composition(Layout.parse("(8,8):(8,1)"), Layout.parse("4:3"))
-
-
-@pytest.mark.parametrize(("layout", "cotarget", "result"), COMPLEMENTS)
-def test_complement(layout: str, cotarget: str | None, result: str) -> None:
-    target = None if cotarget is None else parse(cotarget)
-    assert _plain(complement(Layout.parse(layout), target)) == result
-
-
-def test_a_complement_up_to_a_layout_takes_its_shape() -> None:
-    assert str(complement(Layout.parse("(3,(5,2)):(1,(3,15))"), Layout.parse("(6,20):(1,6)"))) == "4:30"
-    assert str(complement(Layout.parse("2:1"), Layout.parse("4:2"))) == "2:2"
-    assert str(complement(Layout.parse("2:1"), Layout.parse("5:-2"))) == "3:2"
-
-
-def test_steps_down_have_no_complement() -> None:
-    with pytest.raises(LayoutError, match="the mode 4:-1 steps down"):
-        complement(Layout.parse("4:-1"), 8)
-
-
-@given(injections())
-def test_a_layout_and_its_complement_reach_each_offset_once(layout: Layout) -> None:
-    target = 2 * cosize(layout)
-    try:
-        rest = complement(layout, target)
-    except LayoutError:
-        return
-    both = make_layout(layout, rest)
-    reached = [both((i, j)) for i, j in pairs(range(size(layout)), range(size(rest)))]
-    assert len(set(reached)) == len(reached)
-    assert set(range(target)) <= set(reached)
-
-
-def test_modes_that_overlap_have_no_complement() -> None:
-    with pytest.raises(LayoutError, match="overlaps"):
-        complement(Layout.parse("(4,4):(1,2)"), 32)
-
-
-def test_a_complement_that_rounding_by_mode_cuts_short_is_refused() -> None:
-    with pytest.raises(
-        LayoutError, match=r"3:1 has no complement up to \(2,2\): mode by mode it ends at 3; coalesced, 4"
-    ):
-        complement(Layout.parse("3:1"), (2, 2))
-    assert str(complement(Layout.parse("3:1"), 4)) == "2:3"
-    assert str(complement(Layout.parse("8:1"), (2, 2))) == "1:8"
-
-
-def test_coordinates_have_no_complement() -> None:
-    with pytest.raises(LayoutError, match="its offsets are coordinates, so it has no complement"):
-        complement(Layout.parse("(2,3):(1@0,1@1)"), (4, 6))

@@ -17,6 +17,7 @@ from toolchain.cute.layout.tuples import parse, text
         (tuple_add, "0", "(4,5)", "(4,5)"),
         (tuple_sub, "(5,8)", "(1,2)", "(4,6)"),
         (tuple_sub, "(5,8)", "0", "(5,8)"),
+        (tuple_sub, "(9,8)", "(2,2,7)", "(7,6,7)"),
         (shape_div, "(8,10)", "(2,5)", "(4,2)"),
         (shape_div, "(4,5,6)", "40", "(1,1,3)"),
         (shape_div, "12", "(2,3)", "2"),
@@ -34,10 +35,10 @@ def test_arithmetic(function: Callable[[Any, Any], Any], a: str, b: str, result:
     [
         (tuple_add, "(1,2)", "((1,2),3)"),
         (tuple_sub, "0", "(1,2)"),
-        (tuple_sub, "(1,2)", "(1,2,3)"),
         (shape_div, "6", "4"),
         (shape_div, "(6,4)", "(2,2,2)"),
         (divide_up, "(6,4)", "(2,2,2)"),
+        (divide_up, "(6,4)", "(2,0)"),
         (less_each, "(1,2)", "3"),
     ],
 )
