@@ -15,6 +15,7 @@ from safetensors.numpy import save_file
 
 from toolchain.errors import UsageError
 from toolchain.files import replacing
+from toolchain.pinned.models import find, models
 
 from . import gguf_model
 from .config import GPTConfig
@@ -167,12 +168,15 @@ def check(config: GPTConfig, weights: Mapping[str, Array], where: str) -> None:
 
 def load(path_or_name: str | Path, dtype: str | None = None) -> tuple[GPTConfig, Weights, Path]:
     """Config, weights and place of a checkpoint: a GGUF file, or a folder with `config.json` and `model.safetensors`,
-    whole or in parts with an index, or the name of a repository of the Hugging Face hub such as
-    `openai-community/gpt2`.
+    whole or in parts with an index; a name of models.toml such as `smollm2`, or that of a repository of the Hugging
+    Face hub such as `openai-community/gpt2`.
 
     `dtype`: in whose storage the weights are wanted. Those of a llama are read straight into it, which takes little
     memory beside it; a GPT-2's stay as they are stored, because what may be folded into them comes first. Without it
-    quantized weights are read as f32. Raises UsageError."""
+    quantized weights are read as f32. Raises UsageError, and ToolchainError for a model of that table that cannot be
+    downloaded."""
+    if path_or_name in models() and not Path(path_or_name).exists():
+        path_or_name = find(str(path_or_name))
     if is_gguf(path_or_name):
         return _load_gguf(Path(path_or_name), dtype or "f32")
     folder = find_folder(path_or_name)

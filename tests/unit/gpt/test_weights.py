@@ -223,3 +223,14 @@ def test_a_weight_that_the_wanted_dtype_lacks_and_one_that_is_none(tmp_path: Pat
         save_file(changed, tmp_path / "model.safetensors")
         with pytest.raises(UsageError, match=rf"model\.safetensors: norm\.weight .*{said}"):
             load(tmp_path, "f16")
+
+
+def test_a_model_by_name_unless_a_folder_has_it(
+    saved: Path, config: GPTConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpt.weights.find", lambda name: saved if name == "smollm2" else None)
+    assert load("smollm2")[0] == config
+    monkeypatch.chdir(saved.parent)
+    (saved.parent / "smollm2").mkdir()
+    with pytest.raises(UsageError, match=r"smollm2/config\.json cannot be read"):
+        load("smollm2")
