@@ -45,11 +45,12 @@ def cute_run(args: argparse.Namespace) -> int:
     from toolchain.cute.parse import parse
     from toolchain.errors import UsageError
 
-    from .common.arguments import describe, grid_of, save, saving, value_of
+    from .common.arguments import describe, grid_of, named, save, saving, value_of
 
     rng = np.random.default_rng(args.seed)
     values = [value_of(text, rng) for text in args.arg]
-    saves = [saving(text, values) for text in args.save]
+    arrays = named(values)
+    saves = [saving(text, arrays) for text in args.save]
     streamed = any(path == STREAM for _, path in saves)
     if streamed and args.json:
         raise UsageError("--json and --save N=- both go to standard output", hint="save to a file")
@@ -59,15 +60,14 @@ def cute_run(args: argparse.Namespace) -> int:
             module, values, grid_of(args.grid, "--grid"), threads=grid_of(args.threads, "--threads"),
             shared_bytes=args.shared_bytes, name=args.entry, cluster=grid_of(args.cluster, "--cluster"),
         )  # fmt: skip
-    for index, path in saves:
-        save(values[index], path)
+    for array, path in saves:
+        save(array, path)
     if args.json:
         rows = [vars(row) for row in report.accesses]
         print_json({"kernel": report.kernel, "blocks": report.blocks, "shared_memory": rows})
         return 0
     out = sys.stderr if streamed else sys.stdout
     print(report, file=out)
-    for index, value in enumerate(values):
-        if isinstance(value, np.ndarray):
-            print(f"arg {index}: {describe(value)}", file=out)
+    for index, array in arrays.items():
+        print(f"arg {index}: {describe(array)}", file=out)
     return 0

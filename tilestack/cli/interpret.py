@@ -17,6 +17,7 @@ def add(commands: Any) -> None:
         "  tilestack interpret gelu.tilebc --grid 1,7 --arg bf16:out.npy --arg zeros:bf16:7x65 --json\n"
         "an --arg, in ABI order: FILE.npy, DTYPE:FILE.npy to convert it, DTYPE:SIZES for random values,\n"
         "zeros:DTYPE:SIZES, or a number; DTYPE is one of Tile IR's, such as f32, bf16, f8E4M3FN, i32 or i1.\n"
+        "[ARG,ARG] is a list of arrays, view:N:FIRST:SIZES[:STRIDES] a part of argument N before it\n"
         "An array is passed as cuTile does: pointer, sizes, strides; with --pointers as its pointer alone\n"
         "with --json what the kernel prints goes to standard error\n",
     )  # fmt: skip
@@ -30,7 +31,7 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="N=FILE",
-        help="argument N after the run, .npy; - is standard output",
+        help="argument N after the run, .npy; - is standard output; N[I] is of a list",
     )
     interpret.add_argument("--seed", type=seed, default=0, help="of random values (default 0)")
     interpret.add_argument(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tokenize
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ from numpy.typing import NDArray
 
 from toolchain.contract.launching import DTYPES, MAX_GRID
 from toolchain.errors import UsageError
+from toolchain.runtime.layout import contiguous_strides
 
 from .options import write
 
 SHOWN = 6  # elements of an array
 Array = NDArray[Any]
+Value = Array | int | float
 
 
 def grid_of(text: str, option: str) -> tuple[int, int, int]:
@@ -30,7 +33,7 @@ def grid_of(text: str, option: str) -> tuple[int, int, int]:
     return x, y, z
 
 
-def value_of(text: str, rng: np.random.Generator) -> Array | int | float:
+def value_of(text: str, rng: np.random.Generator) -> Value:
     """What an `--arg` says. Raises UsageError."""
     parts = text.split(":")
     if text.endswith(".npy"):
@@ -51,6 +54,55 @@ def value_of(text: str, rng: np.random.Generator) -> Array | int | float:
         except ValueError:
             continue
     raise UsageError(f"--arg {text!r} is not a .npy file, DTYPE:SIZES, zeros:DTYPE:SIZES or a number")
+
+
+def arguments_of(texts: Sequence[str], rng: np.random.Generator) -> list[Value | list[Array]]:
+    """What the `--arg`s of a command say, which may be lists of arrays and views of arrays before them. Raises
+    UsageError."""
+    found: list[Value | list[Array]] = []
+    for text in texts:
+        if not (text.startswith("[") and text.endswith("]")):
+            found.append(_value_or_view(text, found, rng))
+            continue
+        items = [_value_or_view(item, found, rng) for item in text[1:-1].split(",")]
+        arrays = [item for item in items if isinstance(item, np.ndarray)]
+        if len(arrays) < len(items) or len({(array.dtype, array.ndim) for array in arrays}) != 1:
+            raise UsageError(f"--arg {text!r}: a list holds arrays of one dtype and rank")
+        found.append(arrays)
+    return found
+
+
+def _value_or_view(text: str, before: Sequence[Value | list[Array]], rng: np.random.Generator) -> Value:
+    if not text.startswith("view:"):
+        return value_of(text, rng)
+    head, *numbers = text.split(":")[1:]
+    usage = f"--arg {text!r}: write view:N:FIRST:SIZES or view:N:FIRST:SIZES:STRIDES, such as view:0:4:2x8:16x1"
+    parts = [number.split("x") for number in numbers]
+    if not head.isdecimal() or len(parts) not in (2, 3) or not all(n.isdecimal() for part in parts for n in part):
+        raise UsageError(usage)
+    base = before[int(head)] if int(head) < len(before) else None
+    if not isinstance(base, np.ndarray) or not base.flags.c_contiguous:
+        raise UsageError(f"--arg {text!r}: argument {head} is no array without gaps before this one")
+    (first, *_), sizes, *given = ([int(number) for number in part] for part in parts)
+    strides = given[0] if given else list(contiguous_strides(tuple(sizes)))
+    if len(strides) != len(sizes):
+        raise UsageError(usage)
+    last = first + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    if not all(sizes) or last >= base.size:
+        raise UsageError(f"--arg {text!r}: it reaches to element {last} of an array of {base.size}")
+    steps = [stride * base.itemsize for stride in strides]
+    return np.lib.stride_tricks.as_strided(base.reshape(-1)[first:], sizes, steps)
+
+
+def named(arguments: Sequence[Value | list[Array]]) -> dict[str, Array]:
+    """The arrays among arguments, by their numbers: "0", or "1[2]" in a list."""
+    found: dict[str, Array] = {}
+    for at, argument in enumerate(arguments):
+        if isinstance(argument, list):
+            found |= {f"{at}[{item}]": array for item, array in enumerate(argument)}
+        elif isinstance(argument, np.ndarray):
+            found[str(at)] = argument
+    return found
 
 
 def _random(name: str, normal: Array) -> Array:
@@ -77,14 +129,17 @@ def _array(text: str, path: Path, dtype: np.dtype[Any] | None) -> Array:
     return array.astype(dtype or array.dtype.newbyteorder("="), order="C")
 
 
-def saving(text: str, arrays: list[Any]) -> tuple[int, Path]:
-    """The argument and the file that a `--save` names. Raises UsageError."""
+def saving(text: str, arrays: Mapping[str, Array]) -> tuple[Array, Path]:
+    """The array and the file that a `--save` names. Raises UsageError."""
     index, _, name = text.partition("=")
-    if not (index.isdecimal() and name and int(index) < len(arrays) and isinstance(arrays[int(index)], np.ndarray)):
-        raise UsageError(f"--save {text!r}: write N=FILE.npy, N the number of an array argument from 0")
+    if not name or index not in arrays:
+        raise UsageError(
+            f"--save {text!r}: write N=FILE.npy, N the number of an array argument from 0",
+            hint=f"one of {', '.join(arrays)}" if arrays else None,
+        )
     if not Path(name).parent.is_dir():  # before the run, whose results it would lose
         raise UsageError(f"--save {text!r}: there is no folder {Path(name).parent}")
-    return int(index), Path(name)
+    return arrays[index], Path(name)
 
 
 def describe(array: Array) -> str:

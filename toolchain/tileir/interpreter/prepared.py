@@ -251,6 +251,6 @@ def prepare(data: bytes) -> Prepared:
     with _lock:  # if two threads prepare the same bytes, both get the first result
         kept = _with_globals if made.has_globals else _prepared
         found = kept.setdefault(key, made)
-        if len(_prepared) > KEPT:
+        while len(_prepared) > KEPT:
             _prepared.popitem(last=False)
     return found

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from toolchain.knobs import ROOT
+from toolchain.tileir import interpreter
 
 from ..conftest import Run
 
@@ -238,3 +239,115 @@ def test_a_number_fits_its_parameter_as_it_does_for_load(
     (tmp_path / "k.mlir").write_text(f"entry @k(%n: tile<{dtype}>) {{ }}")
     ran = run("interpret", tmp_path / "k.mlir", f"--arg={number}")
     assert (ran.code, ran.err) == ((6, f"error: k: argument 0 (n) is {number}, {said}\n") if said else (0, ""))
+
+
+# The sums of arrays in a list, each of two elements: a table of pointer, size and stride, and the number of arrays.
+SUMS = """\
+!row = !cuda_tile.tile<1x4xi64>
+!table = !cuda_tile.tensor_view<?x3xi64, strides=[3,1]>
+!rows = !cuda_tile.partition_view<tile=(1x4), !table>
+entry @sums(
+  %xs: tile<ptr<i64>>, %count: tile<i32>, %out: tile<ptr<f32>>, %n: tile<i32>, %stride: tile<i32>
+) {
+  %zero = constant <i32: 0> : tile<i32>
+  %one = constant <i32: 1> : tile<i32>
+  %table = make_tensor_view %xs, shape = [%count, 3], strides = [3, 1] : tile<i32> -> !table
+  %rows = make_partition_view %table : !rows
+  for %at in (%zero to %count, step %one) : tile<i32> {
+    %row, %t = load_view_tko weak %rows[%at, %zero] : !rows, tile<i32> -> !row, token
+    %word = extract %row[%zero, %zero] : !row -> tile<1x1xi64>
+    %number = reshape %word : tile<1x1xi64> -> tile<i64>
+    %first = int_to_ptr %number : tile<i64> -> tile<ptr<f32>>
+    %a, %t0 = load_ptr_tko weak %first : tile<ptr<f32>> -> tile<f32>, token
+    %second = offset %first, %one : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %b, %t1 = load_ptr_tko weak %second : tile<ptr<f32>> -> tile<f32>, token
+    %sum = addf %a, %b : tile<f32>
+    %to = offset %out, %at : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %t2 = store_ptr_tko weak %to, %sum token = %t1 : tile<ptr<f32>>, tile<f32> -> token
+    continue
+  }
+}
+"""
+
+
+def test_a_list_of_arrays_and_views(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "sums.mlir").write_text(SUMS)
+    for name, start in (("x", 0), ("y", 10)):
+        np.save(tmp_path / f"{name}.npy", np.arange(start, start + 4, dtype=np.float32))
+    x, y, out, y_out = (tmp_path / name for name in ("x.npy", "y.npy", "out.npy", "y_out.npy"))
+    words = ["interpret", tmp_path / "sums.mlir", "--arg", f"[{x},{y},{x}]", "--arg", "zeros:f32:3", "--json"]
+    ran = run(*words, "--save", f"1={out}", "--save", f"0[1]={y_out}")
+    assert ran.code == 0, ran.err
+    assert np.load(out).tolist() == [1, 21, 1] and np.load(y_out).tolist() == [10, 11, 12, 13]
+    table, sums = json.loads(ran.out)["arguments"]
+    assert (table["name"], table["kind"], [row["sum"] for row in table["items"]]) == ("xs", "list", [6, 46, 6])
+    assert sums["first"] == [1, 21, 1]
+
+
+def test_a_view_shares_the_memory_of_its_array(run: Run, add_one: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(6, dtype=np.float32))
+    two = add_one.read_text()
+    add_one.write_text(two.replace("%n: ", "%y: tile<ptr<f32>>, %n: "))
+    ran = run(
+        "interpret",
+        add_one,
+        "--pointers",
+        "--arg",
+        tmp_path / "x.npy",
+        "--arg",
+        "view:0:0:2x2:3x1",
+        "--arg",
+        "1",
+        "--json",
+    )
+    assert ran.code == 0, ran.err
+    x, view, _ = json.loads(ran.out)["arguments"]
+    assert x["first"] == [1, 1, 2, 3, 4, 5] and (view["shape"], view["first"]) == ([2, 2], [1, 1, 3, 4])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["view:0:0:2"], "argument 0 is no array without gaps before this one"),
+        (["f32:8", "view:0:4:5"], "it reaches to element 8 of an array of 8"),
+        (["f32:8", "view:0:4"], "write view:N:FIRST:SIZES"),
+        (["f32:8", "view:0:0:2x2:3"], "write view:N:FIRST:SIZES"),
+        (["[f32:8,i32:8]"], "a list holds arrays of one dtype and rank"),
+        (["[f32:8,3]"], "a list holds arrays of one dtype and rank"),
+        (["[]"], "is not a .npy file"),
+    ],
+)
+def test_lists_and_views_that_are_none(run: Run, add_one: Path, arguments: list[str], said: str) -> None:
+    ran = run("interpret", add_one, *(word for argument in arguments for word in ("--arg", argument)))
+    assert ran.code == 2 and said in ran.err
+
+
+PADDED = """\
+entry @padded(%x: tile<ptr<f32>>, %n: tile<i32>, %s: tile<i32>, %out: tile<ptr<f32>>, %m: tile<i32>, %t: tile<i32>) {
+  %zero = constant <i32: 0> : tile<i32>
+  %a = make_tensor_view %x, shape = [%n], strides = [1] : tile<i32> -> tensor_view<?xf32, strides=[1]>
+  %as = make_partition_view %a : partition_view<tile=(4), tensor_view<?xf32, strides=[1]>>
+  %tile, %r = load_view_tko weak %as[%zero] : partition_view<tile=(4), tensor_view<?xf32, strides=[1]>>, tile<i32> -> tile<4xf32>, token
+  %sum = reduce %tile dim=0 identities=[0.0 : f32] : tile<4xf32> -> tile<f32> (%l: tile<f32>, %e: tile<f32>) {
+    %both = addf %l, %e : tile<f32>
+    yield %both : tile<f32>
+  }
+  %w = store_ptr_tko weak %out, %sum : tile<ptr<f32>>, tile<f32> -> token
+}
+"""  # noqa: E501
+
+
+def test_padding_that_nobody_set_is_an_error_or_zero(run: Run, tmp_path: Path) -> None:
+    """With a warning for the load, once, with its place."""
+    source, x = tmp_path / "padded.mlir", tmp_path / "x.npy"
+    source.write_text(PADDED)
+    np.save(x, np.array([1, 2, 4], np.float32))
+    words = ["interpret", source, "--arg", x, "--arg", "zeros:f32:1", "--json"]
+    strict = run(*words)
+    assert strict.code == 8 and "unspecified value" in strict.err and f"{source}:10:" in strict.err
+    assert run(*words, "--padding", "strict").err == strict.err
+    with pytest.warns(interpreter.PaddingWarning, match="load_view_tko has no padding value") as warned:
+        zero = run(*words, "--padding", "zero")
+    assert zero.code == 0 and json.loads(zero.out)["arguments"][1]["first"] == [7]
+    assert [(one.filename, one.lineno) for one in warned] == [(str(source), 5)]
+    assert run(*words, "--padding", "nan").code == 2
