@@ -16,6 +16,7 @@ import torch.utils._device as _default  # pyright: ignore[reportMissingImports]
 
 from ..runtime import dlpack
 from ..tileir.interpreter import Storage
+from . import torch_numbers
 from .storages import Storages, note_asked
 
 torch: Any = _torch
@@ -68,10 +69,10 @@ def _computed(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         device = named(default.CURRENT_DEVICE)
         kwargs["device"] = CPU
     kwargs.pop("pin_memory", None)
-    if "out_dtype" in kwargs and func in (torch.mm, torch.bmm, torch.matmul):  # the CPU's have none
-        wide = kwargs.pop("out_dtype")
-        args = tuple(each.to(wide) for each in args)
-    result = func(*args, **kwargs)
+    if (as_on_gpu := torch_numbers.SUMS.get(func)) is not None and device != CPU and _common(_tensors(args)) == CUDA:
+        result = as_on_gpu(func, args, kwargs)
+    else:
+        result = func(*args, **kwargs)
     tensors = list(_tensors((result,)))
     if tensors:
         mark = device or _common(_tensors((*args, *kwargs.values())))
@@ -114,14 +115,23 @@ def _to_cpu(_: Any, args: tuple[Any, ...], __: Mapping[str, Any]) -> Tensor:
 
 
 def _to(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """Tensor.to: of a device, a dtype or another tensor, each with what may follow it."""
     tensor, *rest = args
-    kwargs = dict(kwargs)
-    target = named(kwargs.pop("device", None))
+    given = dict(kwargs)
     if rest and isinstance(rest[0], torch.Tensor):
-        target = device_of(rest[0])
-    elif rest and (isinstance(rest[0], str | int | torch.device) or rest[0] is None):
-        target = named(rest.pop(0)) or target
-    result = func(tensor, *rest, **kwargs) if rest or kwargs else tensor
+        given["other"] = rest[0]
+        names = ["other", "non_blocking", "copy"]
+    elif rest and isinstance(rest[0], torch.dtype):
+        names = ["dtype", "non_blocking", "copy"]
+    else:
+        names = ["device", "dtype", "non_blocking", "copy"]
+    given |= dict(zip(names, rest, strict=False))
+    target = named(given.pop("device", None))
+    if (other := given.pop("other", None)) is not None:
+        target, given["dtype"] = device_of(other), other.dtype
+    if given.get("dtype", tensor) is None:
+        del given["dtype"]
+    result = func(tensor, **given) if given else tensor
     return _moved(tensor, result, target or device_of(tensor))
 
 

@@ -1,0 +1,73 @@
+"""Sums as a GPU computes them, where PyTorch's own for a CPU have other numbers.
+
+Programs compare a kernel with PyTorch, with tolerances that hold on a GPU: its libraries multiply 16-bit floats with
+sums of at least float32 in short chains, and float32 as TF32 where they may, and sum gradients in float32. A CPU's sum
+float16 in long chains of float32, know no TF32, and sum gradients of normalizations in the type of the tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch as _torch  # pyright: ignore[reportMissingImports] - type checking works without it
+import torch.nn.attention  # pyright: ignore[reportMissingImports]
+
+torch: Any = _torch
+Tensor = Any  # torch.Tensor
+Arguments = tuple[Any, ...]
+
+
+def _product(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]) -> Tensor:
+    left, right, *others = args
+    result = kwargs.pop("out_dtype", left.dtype)  # the CPU's have none
+    if left.dtype == torch.float16:
+        wide = torch.float64
+    elif left.dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32:
+        return func(_as_tf32(left), _as_tf32(right), *others, **kwargs)
+    else:
+        wide = result
+    return _in(wide, func, args, kwargs).to(result)
+
+
+def _in_float32(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]) -> Tensor:
+    dtype = args[0].dtype
+    if dtype.itemsize > 2:
+        return func(*args, **kwargs)
+    return _in(torch.float32, func, args, kwargs).to(dtype)
+
+
+def _attention(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]) -> Tensor:
+    """Programs choose one of a GPU's implementations, which a CPU has not."""
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        return _in_float32(func, args, kwargs)
+
+
+def _in(dtype: Any, func: Callable[..., Any], args: Arguments, kwargs: Mapping[str, Any]) -> Tensor:
+    """A function of these tensors, converted. Gradients are converted back by PyTorch."""
+
+    def converted(value: Any) -> Any:
+        return value.to(dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+    return func(*map(converted, args), **{name: converted(value) for name, value in kwargs.items()})
+
+
+def _as_tf32(tensor: Tensor) -> Tensor:
+    """A factor with 10 bits behind the point, rounded to the nearest. Its gradient is the one without rounding."""
+    with torch.no_grad():
+        bits = tensor.contiguous().view(torch.int32)
+        rounded = ((bits + 0x0FFF + ((bits >> 13) & 1)) & ~0x1FFF).view(torch.float32)
+        error = torch.where(torch.isfinite(tensor), rounded - tensor, 0)
+    return tensor + error
+
+
+_T = torch.Tensor
+_PRODUCTS = (
+    torch.mm, torch.bmm, torch.matmul, _T.mm, _T.bmm, _T.matmul, _T.__matmul__, torch.nn.functional.linear,
+)  # fmt: skip
+_IN_FLOAT32 = (torch.nn.functional.layer_norm, torch.nn.functional.group_norm, torch.layer_norm, torch.group_norm)
+SUMS: dict[Any, Callable[[Callable[..., Any], Arguments, dict[str, Any]], Tensor]] = {
+    **dict.fromkeys(_PRODUCTS, _product),
+    **dict.fromkeys(_IN_FLOAT32, _in_float32),
+    torch.nn.functional.scaled_dot_product_attention: _attention,
+}
