@@ -13,7 +13,7 @@ class Case:
     """One op at one set of sizes.
 
     `gpu_only`: too slow for the interpreter.
-    `in_place`: the input whose buffer is also `out`.
+    `in_place`: the input whose buffer is also that of an output, which the op's `aliases` name.
     `misaligned`: no array begins at a multiple of 16 bytes.
     `mean`: the mean of x, much larger than its deviation.
     `sixteen`: f16 and bf16 only: the case is for entries that other dtypes do not have.
@@ -36,6 +36,11 @@ class Case:
         words += ["in place"] * bool(self.in_place) + ["misaligned"] * self.misaligned
         words += ["towering key"] * self.towering
         return " ".join([*words, *[f"mean {self.mean}"] * bool(self.mean)])
+
+    @property
+    def in_place_output(self) -> str:
+        """The output that `in_place` shares its buffer with."""
+        return next(output for given, output in ops()[self.op].aliases if given == self.in_place)
 
     def dtypes(self) -> tuple[str, ...]:
         """The dtypes to run. tf32 is one of them only if the op has a matrix product, whose inputs it rounds. An op
@@ -397,4 +402,71 @@ CASES: tuple[Case, ...] = (
     _case("argmax_parts", "GPT-2's vocabulary, with ties", M=4, V=50257, Z=25),
     _case("next_token", "one part", M=1, Z=1),
     _case("next_token", "more parts than one tile, with ties", M=5, Z=100),
+    _case("token_embedding", "odd count, a width below one tile", N=100, V=257, C=48),
+    _case(
+        "token_embedding", "several tiles and a remainder, loaded element by element", misaligned=True, N=3, V=9, C=1025
+    ),
+    _case("token_embedding", "SmolLM2", N=5, V=49152, C=576),
+    _case("rmsnorm", "one row, a width below one tile, not a power of two", N=1, C=48),
+    _case("rmsnorm", "SmolLM2, odd rows", N=101, C=576),
+    _case("rmsnorm", "odd: several tiles and a remainder", N=3, C=3001),
+    *(
+        case
+        for op, place in (("matmul", ""), ("matmul_residual", "residual"), ("swiglu", ""))
+        for case in (
+            _case(op, "odd in every size: no alignment anywhere", M=7, K=33, N=65),
+            _case(op, "few rows, as decoding has them", in_place=place, M=9, K=128, N=192),
+            _case(
+                op,
+                "persistent: several tiles a block, the last group of rows short",
+                in_place=place,
+                M=600,
+                K=64,
+                N=320,
+            ),
+            _case(op, "SmolLM2, odd rows", gpu_only=True, in_place=place, M=301, K=576, N=1536),
+        )
+    ),
+    _case("rope_append", "one position of several sequences", B=3, T=1, G=2, Q=3, D=32, E=16, P=16, W=20),
+    _case(
+        "rope_append", "a prompt, more heads than one tile", in_place="q", B=2, T=7, G=1, Q=6, D=64, E=32, P=12, W=12
+    ),
+    _case("rope_append", "the widest head, one head of queries", B=1, T=5, G=2, Q=1, D=128, E=64, P=7, W=7),
+    _case("rope_append", "SmolLM2, a long context", gpu_only=True, B=2, T=300, G=3, Q=3, D=64, E=32, P=8192, W=8192),
+    _case("grouped_attention", "one query, one key", B=1, T=1, S=1, G=2, Q=3, D=32),
+    _case("grouped_attention", "several tiles of keys and queries, with remainders", B=2, T=70, S=70, G=2, Q=3, D=64),
+    _case("grouped_attention", "continuing a cache, more heads than one tile", B=2, T=7, S=150, G=1, Q=6, D=64),
+    _case("grouped_attention", "the widest head, one head of queries", B=1, T=70, S=70, G=1, Q=1, D=128),
+    _case("grouped_attention", "loaded element by element", misaligned=True, B=1, T=20, S=75, G=2, Q=2, D=64),
+    _case("grouped_attention", "loaded element by element", misaligned=True, B=1, T=20, S=35, G=1, Q=4, D=128),
+    _case("grouped_attention", "more sequences than a group, continuing caches", B=9, T=5, S=40, G=1, Q=3, D=32),
+    _case("grouped_attention", "SmolLM2, its context", gpu_only=True, B=1, T=8192, S=8192, G=3, Q=3, D=64),
+    *(
+        _case("grouped_decode_attention", why, misaligned=odd, B=b, P=p, G=g, Q=q, D=d, Z=z, TWO=2)
+        for why, odd, b, p, g, q, d, z in (
+            ("sequences of different lengths, some spans empty", False, 4, 300, 2, 3, 64, 3),
+            ("spans of 512 in several tiles", False, 3, 1100, 1, 3, 64, 3),
+            ("the new position is the first of its span, more heads than one tile", False, 3, 257, 1, 17, 64, 3),
+            ("the new position is the last of its span, the widest head", False, 3, 256, 1, 2, 128, 2),
+            ("the widest head, long spans", False, 2, 600, 1, 1, 128, 2),
+            ("the narrowest head", False, 3, 200, 2, 4, 32, 2),
+            ("the narrowest head, long spans", False, 2, 600, 1, 5, 32, 2),
+            ("loaded element by element", True, 3, 200, 1, 3, 64, 2),
+            ("loaded element by element", True, 2, 200, 1, 3, 128, 2),
+        )
+    ),
+    _case("grouped_decode_attention", "SmolLM2", gpu_only=True, B=8, P=8192, G=3, Q=3, D=64, Z=16, TWO=2),
+    _case(
+        "grouped_decode_attention_unsplit",
+        "sequences of different lengths, one of them new",
+        B=4,
+        P=300,
+        G=2,
+        Q=3,
+        D=64,
+    ),
+    _case("grouped_decode_attention_unsplit", "the new position is the last of its tile", B=2, P=128, G=1, Q=17, D=32),
+    _case("grouped_decode_attention_unsplit", "the widest head", B=3, P=129, G=1, Q=1, D=128),
+    _case("grouped_decode_attention_unsplit", "loaded element by element", misaligned=True, B=3, P=200, G=1, Q=4, D=64),
+    _case("grouped_decode_attention_unsplit", "SmolLM2", gpu_only=True, B=64, P=1024, G=3, Q=3, D=64),
 )

@@ -56,10 +56,16 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
             arrays[param.name] = _indices(case, param.name, shape, rng)
         else:
             arrays[param.name] = _values(case, param.name, shape, rng).astype(NUMPY_DTYPES[storage])
+    if (
+        case.op in GROUPED_DECODING
+    ):  # NaN behind the position: in a real cache a former sequence's values are left there
+        for name in ("k_cache", "v_cache"):
+            for batch, position in enumerate(arrays["positions"]):
+                arrays[name][batch, int(position) + 1 :] = np.nan
     for name in IN_OUT.get(case.op, ()):  # what is not written must stay as it was
         outputs[name] = _in_out(case, name, outputs[name], rng)
     if case.in_place:
-        outputs["out"] = arrays[case.in_place].copy()
+        outputs[case.in_place_output] = arrays[case.in_place].copy()
     if case.op in DECODING:  # NaN from the new position on: in a real cache a former sequence's values are left there
         for name in ("k_cache", "v_cache"):
             for batch, position in enumerate(arrays["positions"]):
@@ -68,6 +74,7 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
     return Inputs(arrays, outputs, scalars)
 
 
+GROUPED_DECODING = ("grouped_decode_attention", "grouped_decode_attention_unsplit")
 DECODING = ("decode_attention", "decode_attention_unsplit")  # ops that append one token per sequence and attend to it
 
 # Outputs that the op also reads: the reference needs their values from before the launch.
@@ -100,16 +107,24 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
     match case.op, name:
         case "next_token", "indices":  # sorted, because the parts of a row follow one another
             return np.sort(rng.integers(0, 50257, shape), axis=1).astype(np.int32)
-        case (("embedding" | "embedding_centred"), "tokens"):
+        case (("embedding" | "embedding_centred" | "token_embedding"), "tokens"):
             tokens = rng.integers(0, case.dims["V"], count)
             tokens[-1] = case.dims["V"] - 1  # the last row of the table
             return tokens.astype(np.int32)
         case (("embedding" | "embedding_centred"), "positions"):
             return (np.arange(count) % case.dims["P"]).astype(np.int32)
-        case "kv_append", "positions":
+        case (("kv_append" | "rope_append"), "positions"):
             room = case.dims["P"] - case.dims["T"]
             return np.linspace(0, room, count).astype(np.int32)  # from the start of the cache to the last that fits
-        case (("decode_attention" | "decode_attention_unsplit"), "positions"):
+        case (
+            (
+                "decode_attention"
+                | "decode_attention_unsplit"
+                | "grouped_decode_attention"
+                | "grouped_decode_attention_unsplit"
+            ),
+            "positions",
+        ):
             return np.linspace(0, case.dims["P"] - 1, count).astype(np.int32)  # from an empty cache to the last place
         case op, _:
             raise AssertionError(f"no way to make index input {name} of {op}")
@@ -120,10 +135,12 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
     match case.op, name:
         case (_, "x") if case.mean:
             values += case.mean
+        case ("rmsnorm", "x"):
+            values[0] *= 2e-3  # a mean square near eps shows a wrong eps
         case ("layernorm", "x"):
             values += 3.0  # a mean away from zero shows a one-pass variance
             values[0] *= 2e-3  # a variance near eps shows a wrong eps
-        case ("layernorm", "weight") | (_, "norm_weight"):
+        case (("layernorm" | "rmsnorm"), "weight") | (_, "norm_weight"):
             values += 1.0
         case (
             (
@@ -134,8 +151,11 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
                 | "rms_linear"
                 | "rms_linear_gelu"
                 | "linear_split_k"
+                | "matmul"
+                | "matmul_residual"
+                | "swiglu"
             ),
-            "weight",
+            ("weight" | "gate" | "up"),
         ):
             values /= np.sqrt(case.dims["K"])
         case (("rms_linear" | "rms_linear_gelu"), "squares"):
@@ -145,6 +165,12 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps
         case "logits", "weight":
             values /= np.sqrt(case.dims["C"])
+        case "rope_append", ("cos" | "sin"):  # of angles: each place and pair has its own
+            values = np.array(np.cos(values * np.pi) if name == "cos" else np.sin(values * np.pi))
+        case (("grouped_decode_attention" | "grouped_decode_attention_unsplit"), "k_cache"):
+            values *= _ramp(shape[1], 0.25, 1.0)
+        case "grouped_attention", ("q" | "k"):
+            values *= _ramp(shape[1], 0.5, 3.0).reshape(shape[1], *(1,) * (len(shape) - 2))
         case "attention", ("q" | "k"):
             values *= _ramp(shape[1], 0.5, 3.0)
             if case.towering and name == "k":

@@ -289,7 +289,7 @@ def arrange(
         qkv = make((batch, length, 3, heads, size), dtype)  # the layout that the model uses
         buffers |= {name: qkv.select(2, index) for index, name in enumerate(("q", "k", "v"))}
     if case.in_place:
-        buffers[case.in_place] = buffers["out"]
+        buffers[case.in_place] = buffers[case.in_place_output]
     return buffers
 
 

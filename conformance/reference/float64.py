@@ -193,3 +193,89 @@ def next_token(values: Array, indices: Array, positions: Array) -> tuple[NDArray
     """The token of each row, and the positions counted up."""
     best = np.argmax(f64(values), axis=1)
     return indices[np.arange(len(indices)), best].astype(np.int32), (positions + 1).astype(np.int32)
+
+
+# Ops of models of Llama's family: Q heads of queries share each of G heads of keys and values
+
+
+def token_embedding(tokens: Array, wte: Array) -> F64:
+    return f64(wte[tokens])  # (N, C)
+
+
+def rmsnorm(x: Array, weight: Array, eps: float) -> F64:
+    x = f64(x)
+    return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + eps) * f64(weight)
+
+
+def matmul(x: Array, weight: Array) -> F64:
+    return f64(x) @ f64(weight)  # (M, K) @ (K, N)
+
+
+def matmul_residual(x: Array, weight: Array, residual: Array) -> F64:
+    return f64(residual) + matmul(x, weight)
+
+
+def silu(x: Array) -> F64:
+    """x / (1 + e^-x), as x (1 + tanh(x / 2)) / 2, which does not overflow."""
+    half = 0.5 * f64(x)
+    return half + half * np.tanh(half)
+
+
+def swiglu(x: Array, gate: Array, up: Array) -> F64:
+    return silu(matmul(x, gate)) * matmul(x, up)
+
+
+def turn(x: Array, cos: Array, sin: Array) -> F64:
+    """Heads (..., D), turned by the angles of their position: two halves of D / 2 elements (..., D / 2)."""
+    first, second = np.split(f64(x), 2, axis=-1)
+    c, s = f64(cos), f64(sin)
+    return np.concatenate([first * c - second * s, second * c + first * s], axis=-1)
+
+
+def places(positions: Array, length: int) -> NDArray[np.int64]:
+    """The positions (B, T) of the new tokens."""
+    return positions[:, None].astype(np.int64) + np.arange(length)
+
+
+def rope_append(
+    q: Array, k: Array, v: Array, positions: Array, cos: Array, sin: Array, k_cache: Array, v_cache: Array
+) -> tuple[F64, F64, F64]:
+    """The turned queries, and the caches after the append; the arguments stay as they are."""
+    at = places(positions, q.shape[1])
+    c, s = cos[at][:, :, None], sin[at][:, :, None]  # (B, T, 1, D / 2)
+    keys, values = kv_append(turn(k, c, s), v, positions, k_cache, v_cache)
+    return turn(q, c[:, :, None], s[:, :, None]), keys, values
+
+
+def grouped_attention(q: Array, k: Array, v: Array, scale: float) -> F64:
+    """Causal attention. The T queries are the last T of the S positions."""
+    heads = [attention(q[:, :, :, i], k, v, scale) for i in range(q.shape[3])]
+    return np.stack(heads, axis=3)  # (B, T, G, Q, D)
+
+
+def grouped_decode_attention(
+    q: Array, k_cache: Array, v_cache: Array, positions: Array, partial: Array, scale: float
+) -> tuple[F64, F64]:
+    """`partial` and `stats` for as many spans as `partial` has: see ops.toml."""
+    sums, stats = np.zeros(partial.shape), np.zeros((*partial.shape[:4], 2))  # (B, G, Q, Z, D), (B, G, Q, Z, 2)
+    stats[..., 0] = LEAST
+    for b, last in enumerate(positions):
+        for z, (start, stop) in enumerate(spans(k_cache.shape[1], partial.shape[3], int(last))):
+            keys, values = f64(k_cache[b, start:stop]), f64(v_cache[b, start:stop])
+            scores = scale * np.log2(np.e) * np.einsum("gqd,pgd->gqp", f64(q[b]), keys)  # (G, Q, S)
+            top = scores.max(axis=-1, keepdims=True)
+            weights = 2.0 ** (scores - top)
+            stats[b, :, :, z, 0], stats[b, :, :, z, 1] = top[..., 0], weights.sum(axis=-1)
+            sums[b, :, :, z] = np.einsum("gqp,pgd->gqd", weights, values)
+    return sums, stats
+
+
+def grouped_decode_attention_unsplit(
+    q: Array, k_cache: Array, v_cache: Array, positions: Array, scale: float
+) -> F64:  # (B, G, Q, D)
+    out = np.zeros(q.shape)
+    for b, last in enumerate(positions):
+        keys, values = f64(k_cache[b, : int(last) + 1]), f64(v_cache[b, : int(last) + 1])
+        weights = softmax(scale * np.einsum("gqd,pgd->gqp", f64(q[b]), keys))  # (G, Q, S)
+        out[b] = np.einsum("gqp,pgd->gqd", weights, values)
+    return out
