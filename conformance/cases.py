@@ -453,6 +453,8 @@ CASES: tuple[Case, ...] = (
             ("the narrowest head, long spans", False, 2, 600, 1, 5, 32, 2),
             ("loaded element by element", True, 3, 200, 1, 3, 64, 2),
             ("loaded element by element", True, 2, 200, 1, 3, 128, 2),
+            ("loaded element by element, long spans", True, 2, 520, 1, 3, 64, 2),
+            ("loaded element by element, long spans", True, 1, 520, 1, 3, 128, 2),
         )
     ),
     _case("grouped_decode_attention", "SmolLM2", gpu_only=True, B=8, P=8192, G=3, Q=3, D=64, Z=16, TWO=2),

@@ -29,6 +29,11 @@ def test_inputs_bind_to_the_signature(case: Case) -> None:
                 cache = inputs.outputs["k_cache"][batch].astype(np.float32)
                 assert np.isfinite(cache[:position]).all()
                 assert np.isnan(cache[position:]).all()
+        case "grouped_decode_attention" | "grouped_decode_attention_unsplit":
+            for batch, position in enumerate(inputs.arrays["positions"]):
+                cache = inputs.arrays["k_cache"][batch].astype(np.float32)
+                assert np.isfinite(cache[: position + 1]).all()
+                assert np.isnan(cache[position + 1 :]).all()
         case _:
             assert all(np.isfinite(a.astype(np.float32)).all() for a in inputs.arrays.values())
 
