@@ -2,7 +2,8 @@
 
 `compile` puts the cubins into the compile cache, and says which cases tileiras refuses; it needs no GPU. `run` takes
 them from there: a GPU machine needs the cache's folder and xdsl, but no compiler. `page` makes docs/agreement.md of the
-files in conformance/agreement/measured/, where the files of runs belong.
+files in conformance/agreement/measured/, where the files of runs belong. `again` is for a change of the interpreter:
+its results that now have the bits recorded of a GPU become equal in these files; no GPU is needed.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from toolchain import command, knobs
 from toolchain.caching.cache import Cache
 from toolchain.setup.uv import LINE
 
-from .cases import cases
-from .run import compile_cases, dump, run_all
+from .cases import candidates, cases
+from .run import again, compile_cases, dump, run_all
 
 
 def main() -> int:
     """Returns an exit code."""
     parser = argparse.ArgumentParser(prog="python -m conformance.agreement", description=__doc__)
-    parser.add_argument("what", choices=["compile", "run", "page"])
+    parser.add_argument("what", choices=["compile", "run", "again", "page"])
     parser.add_argument("--target", default="sm_90", metavar="SM", help="with compile (default sm_90)")
     parser.add_argument("--refused", type=Path, default=Path("build/agreement-refused.json"), metavar="FILE")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the GPU's results that differ, as .npy")
     parser.add_argument("--output", type=Path, default=Path("build/agreement.json"), metavar="FILE")
     asked = parser.parse_args()
-    work = {"compile": _compile, "run": _run, "page": _page}[asked.what]
+    work = {"compile": _compile, "run": _run, "again": _again, "page": _page}[asked.what]
     return command.run(lambda: work(asked), set_up=LINE)
 
 
@@ -52,6 +53,17 @@ def _run(asked: argparse.Namespace) -> None:
         dump(asked.output, gpu.gpu.name, f"CUDA {cuda}", refused, rows)
     equal = sum(not row.unequal for row in rows)
     print(f"{equal} of {len(rows)} cases are equal in every bit: {asked.output}")
+
+
+def _again(_: argparse.Namespace) -> None:
+    from .page import MEASURED, Measured
+
+    for path in sorted(MEASURED.glob("*.json")):
+        found = Measured.load(path)
+        rows = again(list(found.rows.values()), candidates())
+        changed = [row.name for row in rows if row != found.rows[row.name]]
+        print(f"{path}: {len(changed)} more are equal in every bit: {', '.join(changed)}")
+        dump(path, found.gpu, found.driver, found.refused, rows)
 
 
 def _page(_: argparse.Namespace) -> None:

@@ -35,6 +35,17 @@ A test holds the interpreter to cases that are equal in all bits.
 
 """
 
+NOTES = (
+    "## Where the specification is silent",
+    "",
+    "The interpreter does what these GPUs do:",
+    "",
+    "- `divf` with `flush_to_zero`: a quotient that is subnormal before it is rounded becomes 0, also where a directed",
+    "  mode would round it up to the smallest normal number.",
+    "- `ftoi` of f8E4M3FN and f8E5M2 to i1: -0 gives 1. Of wider floats it gives 0.",
+    "- A conversion to 8 bits saturates, also an infinity.",
+)
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -76,6 +87,7 @@ def page(runs: Sequence[Measured]) -> str:
     if differing:
         lines += ["", "## What differs", "", "Bits of operands, the GPU's result, the interpreter's.", ""]
         lines += [f"- `{case.name}`: {' -> '.join(row.examples[0])}" for case, row in differing]
+    lines += ["", *NOTES]
     refused = {name: why for run in runs for name, why in run.refused.items()}
     if refused:
         lines += ["", "## What tileiras refuses", "", "`verify` takes these, as the specification does.", ""]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -155,8 +155,21 @@ def run_all(
     return found
 
 
-def dump(path: Path, gpu: str, driver: str, refused: dict[str, str], rows: Sequence[Agreement]) -> None:
+def again(rows: Sequence[Agreement], cases: Mapping[str, Case]) -> list[Agreement]:
+    """The rows of a run after a change of the interpreter. A result that has the recorded digest now is equal to the
+    GPU's. How far another one is from it only a new run can tell, so its row stays."""
+
+    def now(row: Agreement) -> Agreement:
+        if not row.unequal:
+            return row
+        found = on_interpreter(cases[row.name], operands(cases[row.name]))
+        return Agreement(row.name, 0, row.gpu) if hashlib.sha256(found.tobytes()).hexdigest() == row.gpu else row
+
+    return [now(row) for row in rows]
+
+
+def dump(path: Path, gpu: str, driver: str, refused: Mapping[str, str], rows: Sequence[Agreement]) -> None:
     """Writes what a GPU gave, as JSON with a line for each case."""
-    head = json.dumps({"gpu": gpu, "driver": driver, "refused": refused}, indent=1).removesuffix("\n}")
+    head = json.dumps({"gpu": gpu, "driver": driver, "refused": dict(refused)}, indent=1).removesuffix("\n}")
     lines = ",\n".join(f"  {json.dumps(asdict(row))}" for row in rows)
     path.write_text(f'{head},\n "rows": [\n{lines}\n ]\n}}\n')

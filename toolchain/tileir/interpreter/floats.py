@@ -80,7 +80,7 @@ def _arithmetic(emitter: Emitter, op: Any) -> None:
     # numpy has no directed modes, and its fma in a narrow type would round twice.
     rounds = mode not in _NEAREST or (name == "fma" and element.name != "f32")
     if rounds:
-        function = exact.rounded(name, mode) if element.name == "f64" else directed(name, element, mode)
+        function = exact.rounded(name, mode) if element.name == "f64" else directed(name, element, mode, ftz)
         expression = f"{emitter.bind(function, 'directed')}({', '.join(values)})"
     elif name in _PLAIN:
         expression = _PLAIN[name].format(*values)
@@ -93,16 +93,23 @@ def _arithmetic(emitter: Emitter, op: Any) -> None:
     emitter.let_float(op.results[0], expression, rounds=not rounds)
 
 
-def directed(name: str, element: Element, mode: str) -> Function:
-    """An operation on an element type that f32 can hold, rounded once by an IEEE mode."""
+def directed(name: str, element: Element, mode: str, ftz: bool = False) -> Function:
+    """An operation on an element type that f32 can hold, rounded once by an IEEE mode. With `ftz` a quotient that is
+    subnormal before it is rounded is 0 of its sign, as on a GPU; of other results `flush` makes 0."""
     narrow = directed_rounder(element, mode)
+    smallest = 2.0**-126
 
     def compute(a: Any, b: Any = 0.0, c: Any = 0.0) -> Any:
         wide = [np.asarray(x, np.float64) for x in (a, b, c)]
         value, error = _exact(name, *wide)
         if mode == "negative_inf":
             value = np.where((value == 0) & (error == 0) & exact.zero_rounds_down(name, *wide), -0.0, value)
-        return narrow(value, np.where(np.isfinite(error), error, 0.0))
+        error = np.where(np.isfinite(error), error, 0.0)
+        result = narrow(value, error)
+        if ftz and name == "divf":
+            tiny = (np.abs(value) < smallest) | ((np.abs(value) == smallest) & (error * value < 0))
+            result = np.where(tiny, np.copysign(np.float32(0), value.astype(np.float32)), result)[()]
+        return result
 
     return compute
 

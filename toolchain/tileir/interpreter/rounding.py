@@ -112,13 +112,16 @@ def _f64_rounder(mode: str) -> Callable[..., Any]:
 def integer_rounder(
     element: Element, signed: bool, mode: str, source: Element, saturating: bool
 ) -> Callable[[Any], Any]:
-    """Floats of `source` to integers of `element`, rounded by `mode`. An i1 says whether the float differs from 0.
+    """Floats of `source` to integers of `element`, rounded by `mode`. An i1 says whether the float differs from 0; of
+    f8E4M3FN and f8E5M2 whether its bits do, so that -0 gives 1, as on a GPU.
 
     What does not fit becomes the nearest integer with `saturating`, and NaN 0. Without, it is undefined, and this gives
     what the instructions of a GPU do: they clamp to 16 bits or more, of which i8 takes the lowest, and make NaN 0, or
     the highest bit alone if they read f64 or write 64 bits (PTX ISA, cvt).
     """
     if element.bits == 1:
+        if source.name in ("f8E4M3FN", "f8E5M2"):
+            return lambda value: (np.asarray(value) != 0) | np.signbit(value)
         return lambda value: np.asarray(value) != 0
     integral = _TO_INTEGRAL[mode]
     bits = element.bits if saturating else max(element.bits, 16)

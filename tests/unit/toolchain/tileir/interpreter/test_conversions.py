@@ -12,7 +12,7 @@ import pytest
 from toolchain.errors import SanitizerError, UsageError
 from toolchain.tileir.dialect import types
 
-BF16 = ml_dtypes.bfloat16
+BF16, E4M3 = ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ TO_ZERO = {"rounding_mode": "nearest_int_to_zero"}
 
 @pytest.mark.parametrize("fields", [{}, {"saturating": None}])
 @pytest.mark.parametrize("signedness", ["signed", "unsigned"])
-@pytest.mark.parametrize("source", [np.float16, BF16, np.float32, np.float64, ml_dtypes.float8_e5m2])
+@pytest.mark.parametrize("source", [np.float16, BF16, np.float32, np.float64, ml_dtypes.float8_e5m2, E4M3])
 def test_a_float_as_a_boolean_is_whether_it_differs_from_zero(
     elementwise: Any, source: Any, signedness: str, fields: dict[str, None]
 ) -> None:
-    """tileiras compares bits for it, so that all of it is defined: NaN is true."""
+    """tileiras compares bits for it, so that all of it is defined: NaN is true, and of 8 bits -0 too."""
     x = np.array([0, -0.0, 0.5, -0.5, 1, -2.5, np.inf, np.nan], source)
-    expected = [False] * 2 + [True] * 6
+    expected = [False, source in (E4M3, ml_dtypes.float8_e5m2)] + [True] * 6
     assert elementwise("ftoi", x, dtype=np.bool_, signedness=signedness, **TO_ZERO, **fields).tolist() == expected
 
 

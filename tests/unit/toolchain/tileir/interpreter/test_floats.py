@@ -126,6 +126,18 @@ def test_flush_to_zero_keeps_the_sign(elementwise: Any) -> None:
     assert elementwise("mulf", half, np.full(2, 0.5, np.float32), rounding_mode="nearest_even")[0] == 2.0**-127
 
 
+@pytest.mark.parametrize(("mode", "sign"), [("positive_inf", 1), ("negative_inf", -1)])
+def test_a_quotient_that_is_tiny_before_it_is_rounded_is_flushed(elementwise: Any, mode: str, sign: int) -> None:
+    """As on a GPU. Rounded up it would be the smallest normal number, which it is without the flag."""
+    smallest = np.float32(2.0**-126)
+    x = np.full(4, sign * smallest, np.float32)
+    y = np.array([np.nextafter(np.float32(1), np.float32(2)), 1, 0.5, 2], np.float32)
+    flushed = elementwise("divf", x, y, rounding_mode=mode, flush_to_zero=None)
+    assert flushed.tolist() == [0, sign * smallest, 2 * sign * smallest, 0]
+    assert (np.signbit(flushed) == (sign < 0)).all()
+    assert elementwise("divf", x, y, rounding_mode=mode).tolist()[:2] == [sign * smallest] * 2
+
+
 SPECIAL = [0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan, 3.0]
 
 
