@@ -58,7 +58,7 @@ DECODER: Mapping[str, tuple[object, ...]] = {
 }
 
 
-def json_object(row: object, where: str, hint: str) -> dict[str, Any]:
+def json_object(row: object, where: str, hint: str | None) -> dict[str, Any]:
     """Raises UsageError unless a file holds a JSON object."""
     if not isinstance(row, dict):
         raise UsageError(f"{where} does not hold a JSON object", hint=hint)

@@ -1,15 +1,19 @@
-"""Text to tokens and back: bytes for the shipped model, byte pair encoding for GPT-2's."""
+"""Text to tokens and back: bytes for the shipped model, byte pair encodings for others."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from toolchain.errors import UsageError
 
+from . import gguf_tokenizer
 from .config import GPTConfig
+from .gguf_file import read_header
+from .gguf_tokenizer import library
+from .stored import is_gguf
 
 
 class Decoder(Protocol):
@@ -30,8 +34,9 @@ class Tokenizer(Protocol):
     vocab_size: int
     end_of_text: int
 
-    def encode(self, text: str) -> list[int]:
-        """The tokens of a text. Raises UsageError if it is not valid UTF-8."""
+    def encode(self, text: str, *, begin: bool = True) -> list[int]:
+        """The tokens of a text, after the token that all texts of the model begin with, if it has one. `begin`: False
+        for a text that has it already. Raises UsageError if the text is not valid UTF-8."""
         ...
 
     def decoder(self) -> Decoder:
@@ -62,7 +67,8 @@ class ByteTokenizer(Tokenizer):
     vocab_size = 257
     end_of_text = 256
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str, *, begin: bool = True) -> list[int]:
+        del begin  # no text has such a token
         return list(_utf8(text))
 
     def decoder(self) -> Decoder:
@@ -81,31 +87,34 @@ class _Bytes:
 
 
 class BytePairTokenizer(Tokenizer):
-    """GPT-2's, from its `tokenizer.json`."""
+    """A byte pair encoding. Special tokens in a text are taken for what they are called."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, encoding: Any, where: str, ends: Sequence[int] = ()) -> None:
+        """`encoding`: a `tokenizers.Tokenizer`. `ends`: the tokens at which the model's texts end. Raises UsageError if
+        there is none, and the encoding has no `<|endoftext|>`."""
+        encoding.no_truncation()  # a file's truncation and padding are for training; a prompt is not changed
+        encoding.no_padding()
+        self._encoding = encoding
+        self.vocab_size: int = encoding.get_vocab_size()
+        end: int | None = encoding.token_to_id("<|endoftext|>")
+        if end is None and not ends:
+            raise UsageError(f"{where} has no <|endoftext|>, and the model no other token at which a text ends")
+        self.end_of_text = ends[0] if end is None else end
+
+    @classmethod
+    def read(cls, path: Path, ends: Sequence[int] = ()) -> BytePairTokenizer:
+        """That of a `tokenizer.json`. Raises UsageError."""
+        tokenizers = library(str(path))
         try:
-            from tokenizers import Tokenizer as Encoding
-        except ImportError as error:
-            raise UsageError(
-                f"{path} needs the `tokenizers` package", hint="pip install tokenizers, or give tokens"
-            ) from error
-        try:
-            self._encoding: Any = Encoding.from_str(path.read_text(encoding="utf-8"))  # the locale does not matter
+            encoding: Any = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))  # in any locale
         except (OSError, ValueError) as error:
             raise UsageError(f"{path} cannot be read: {error}") from error
         except Exception as error:  # its parser raises Exception itself
             raise UsageError(f"{path} is not a tokenizer: {error}") from error
-        self._encoding.no_truncation()  # a file's truncation and padding are for training; a prompt is not changed
-        self._encoding.no_padding()
-        self.vocab_size: int = self._encoding.get_vocab_size()
-        end = self._encoding.token_to_id("<|endoftext|>")
-        if end is None:
-            raise UsageError(f"{path} has no <|endoftext|>: it is not GPT-2's tokenizer")
-        self.end_of_text: int = end
+        return cls(encoding, str(path), ends)
 
-    def encode(self, text: str) -> list[int]:
-        return list(self._encoding.encode(_utf8(text).decode()).ids)
+    def encode(self, text: str, *, begin: bool = True) -> list[int]:
+        return list(self._encoding.encode(_utf8(text).decode(), add_special_tokens=begin).ids)
 
     def decoder(self) -> Decoder:
         return _BytePairs(self._encoding)
@@ -128,15 +137,22 @@ class _BytePairs:
         return self._encoding.decode(self._pending, skip_special_tokens=True) if self._pending else ""
 
 
-def load_tokenizer(folder: Path, config: GPTConfig) -> Tokenizer:
-    """The tokenizer of a checkpoint's folder: its `tokenizer.json`, or the byte tokenizer if there is no such file and
-    the vocabulary has its size. Raises UsageError if the tokenizer has tokens that the model lacks."""
-    path = folder / "tokenizer.json"
+def load_tokenizer(place: Path, config: GPTConfig) -> Tokenizer:
+    """The tokenizer of a checkpoint: that of a GGUF file, or of a folder its `tokenizer.json`, or the byte tokenizer if
+    there is no such file and the vocabulary has its size. Raises UsageError if the tokenizer has tokens that the model
+    lacks."""
+    path = place if is_gguf(place) else place / "tokenizer.json"
     if not path.exists() and config.vocab_size != ByteTokenizer.vocab_size:
-        raise UsageError(f"{folder} has no tokenizer.json, and a vocabulary of {config.vocab_size} is not one of bytes")
-    tokenizer: Tokenizer = BytePairTokenizer(path) if path.exists() else ByteTokenizer()
+        raise UsageError(f"{place} has no tokenizer.json, and a vocabulary of {config.vocab_size} is not one of bytes")
+    tokenizer = _found(path, config.end_tokens) if path.exists() else ByteTokenizer()
     if tokenizer.vocab_size > config.vocab_size:
         raise UsageError(
             f"{path} has {tokenizer.vocab_size} tokens, the model only {config.vocab_size}: they do not belong together"
         )
     return tokenizer
+
+
+def _found(path: Path, ends: Sequence[int]) -> Tokenizer:
+    if is_gguf(path):
+        return BytePairTokenizer(gguf_tokenizer.encoding(read_header(path)), str(path), ends)
+    return BytePairTokenizer.read(path, ends)

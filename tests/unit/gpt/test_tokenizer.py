@@ -39,7 +39,7 @@ def test_bytes() -> None:
 
 
 def test_characters_come_whole(folder: Path) -> None:
-    for tokenizer in (ByteTokenizer(), BytePairTokenizer(folder / "tokenizer.json")):
+    for tokenizer in (ByteTokenizer(), BytePairTokenizer.read(folder / "tokenizer.json")):
         pieces = list(tokenizer.stream(tokenizer.encode(TEXT)))
         assert "".join(pieces) == TEXT
         assert "🙂" in pieces
@@ -47,7 +47,7 @@ def test_characters_come_whole(folder: Path) -> None:
 
 
 def test_text_that_is_not_utf8(folder: Path) -> None:
-    for tokenizer in (ByteTokenizer(), BytePairTokenizer(folder / "tokenizer.json")):
+    for tokenizer in (ByteTokenizer(), BytePairTokenizer.read(folder / "tokenizer.json")):
         with pytest.raises(UsageError, match=r"not valid UTF-8: 'a\\udcff'"):
             tokenizer.encode(os.fsdecode(b"a\xff"))
 
@@ -58,7 +58,7 @@ def test_broken_and_special_tokens() -> None:
 
 
 def test_byte_pairs_merge(folder: Path) -> None:
-    tokenizer = BytePairTokenizer(folder / "tokenizer.json")
+    tokenizer = BytePairTokenizer.read(folder / "tokenizer.json")
     assert len(tokenizer.encode("once upon a time")) < 8
     assert tokenizer.encode("<|endoftext|>") == [tokenizer.end_of_text]
 
@@ -84,18 +84,18 @@ def test_a_prompt_is_neither_cut_nor_padded(folder: Path, tmp_path: Path) -> Non
     for set_up in (lambda: encoding.enable_truncation(4), lambda: encoding.enable_padding(length=99)):
         set_up()
         encoding.save(str(tmp_path / "tokenizer.json"))
-        assert BytePairTokenizer(tmp_path / "tokenizer.json").encode(TEXT) == wanted
+        assert BytePairTokenizer.read(tmp_path / "tokenizer.json").encode(TEXT) == wanted
         encoding.no_truncation()
 
 
 def test_the_locale_does_not_matter(folder: Path) -> None:
     code = (
         "import pathlib, sys; from gpt.tokenizer import BytePairTokenizer; "
-        "print(BytePairTokenizer(pathlib.Path(sys.argv[1])).encode('once upon a time'))"
+        "print(BytePairTokenizer.read(pathlib.Path(sys.argv[1])).encode('once upon a time'))"
     )
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     path = folder / "tokenizer.json"
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout == f"{BytePairTokenizer(path).encode('once upon a time')}\n"
+    assert done.stdout == f"{BytePairTokenizer.read(path).encode('once upon a time')}\n"
