@@ -143,8 +143,13 @@ def interpret_children(settings: str, folder: Path) -> None:
 def with_our_packages(more: Sequence[Path] = ()) -> dict[str, str]:
     """This process's environment, for a Python of another environment that imports our packages from here, and others
     from the folders `more`."""
+    return importing_from(ROOT, *more)
+
+
+def importing_from(*folders: Path) -> dict[str, str]:
+    """This process's environment, for a Python that looks into these folders first."""
     before = os.environ.get("PYTHONPATH")
-    paths = [*map(str, (ROOT, *more)), *([before] if before else [])]
+    paths = [*map(str, folders), *([before] if before else [])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 

@@ -1,0 +1,189 @@
+"""`python -m ci.plan.mutations`: is a wrong line caught by what a pull request with it runs?
+
+Source lines are drawn, each is changed in a copy of the checkout and planned as a pull request. Of what would run, the
+cheapest form runs here: the tests of the mirrored path, which every pull request runs, and the interpreter on some of
+the ops that the plan chose. A command has a limit of CPU time, so that a busy machine changes no verdict. Where the
+plan has no bundle, and the tests find nothing, the interpreter runs nevertheless: what it then finds the plan missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from toolchain import command
+from toolchain.files import write_whole
+from toolchain.knobs import ROOT, importing_from
+from toolchain.pinned.manifest import REPAIR
+
+from ..matrix import Matrix
+from .graph import Graph, Reach, git
+from .jobs import plan
+from .mutate import Mutation, chosen
+
+OUTPUT = Path("build/mutations.json")
+FOLDERS = (
+    "toolchain", "kernels_mlir", "kernels_py", "kernels_cute", "entries", "conformance", "gpt", "tune", "ci",
+    "benchmarks", "tilestack", "cute_runtime",
+)  # fmt: skip
+SAMPLE = ("gelu", "layernorm")  # of the ops of a plan that has more: both sources of Tile IR, a GEMM-free second or two
+CPU_SECONDS = 20  # of a command
+WALL = 8  # times as many by the clock: for what waits, and uses no CPU
+
+
+@dataclass
+class Row:
+    """One mutation. `planned`: the stages, the ops by source. `verdict`: `caught`, by what `by` says; `missed` by the
+    plan, though the interpreter finds it; `survived`. `ran`: the commands, with their seconds."""
+
+    mutation: Mutation
+    stages: Sequence[str]
+    why: str
+    ops: Sequence[str]
+    verdict: str = "survived"
+    by: str = ""
+    ran: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+
+
+@contextmanager
+def copy(root: Path = ROOT) -> Generator[Path]:
+    """The last commit in a folder of its own, with the toolchain."""
+    with tempfile.TemporaryDirectory(prefix="mutations-") as above:
+        folder = Path(above) / "checkout"
+        git(root, "worktree", "add", "--detach", str(folder), "HEAD")
+        try:
+            (folder / ".toolchain").symlink_to((root / ".toolchain").resolve())
+            yield folder
+        finally:
+            git(root, "worktree", "remove", "--force", str(folder))
+
+
+def tests_of(path: str, root: Path) -> list[str]:
+    """The test files of the mirrored path; if none is named as the module, all of its folder."""
+    folder, name = Path(path).parent, Path(path).stem
+    kinds = [root / kind / folder for kind in ("tests/unit", "tests/compile")]
+    named = [file for kind in kinds for file in kind.glob(f"test_{name}.py")]
+    found = named or [file for kind in kinds for file in sorted(kind.glob("test_*.py"))]
+    return [str(file.relative_to(root)) for file in found]
+
+
+def judge(mutation: Mutation, reach: Reach, stages: Sequence[str], ops: Sequence[str], folder: Path) -> Row:
+    """Change the line in the copy, run what the plan chose, and change it back."""
+    row = Row(mutation, stages, reach.why, ops)
+    file = folder / mutation.path
+    kept = file.read_text()
+    file.write_text(mutation.apply(kept))
+    try:
+        _run_all(row, folder)
+    finally:
+        file.write_text(kept)
+    return row
+
+
+def _run_all(row: Row, folder: Path) -> None:
+    python = str(folder / ".toolchain/venv/bin/python")
+    tests = tests_of(row.mutation.path, folder)
+    if tests and _fails(row, folder, [python, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests]):
+        row.verdict, row.by = "caught", "tests"
+        return
+    ops = [f"--op={op}" for op in row.ops or SAMPLE]
+    bundle, report = str(folder / "build/bundle"), str(folder / "build/report")
+    compiles = [python, "-m", "tilestack", "compile", "--no-targets", "--dtype=f32", *ops, "--output", bundle]
+    runs = [python, "-m", "tilestack", "matrix", "run", "--bundle", bundle, "--report", report, "--executor=cpu", "-x"]
+    for words in (compiles, [*runs, "--dtype=f32", *ops]):
+        if _fails(row, folder, words):
+            row.verdict, row.by = ("caught" if row.stages else "missed"), "interpreter"
+            return
+
+
+def _fails(row: Row, folder: Path, words: Sequence[str]) -> bool:
+    """Whether a command ends badly or not in time. Exit code 5 of pytest: every test was left out."""
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            words, cwd=folder, env=importing_from(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            timeout=WALL * CPU_SECONDS, check=False, preexec_fn=_limit,
+        )  # fmt: skip
+        failed = done.returncode not in (0, 5) if "pytest" in words else done.returncode != 0
+    except subprocess.TimeoutExpired:
+        failed = True
+    row.ran.append((" ".join(words[2:5]), round(time.monotonic() - began, 1)))
+    return failed
+
+
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 2))
+
+
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    """Markdown: verdicts by what the plan chose, then what was not caught."""
+    kinds = ["tests alone", "some ops", "some stages, every op", "everything"]
+    verdicts = ["caught by tests", "caught by interpreter", "missed", "survived"]
+    counts = Counter((_kind(row), f"{row.verdict}{f' by {row.by}' * (row.verdict == 'caught')}") for row in rows)
+    yield f"| the plan has | mutants | {' | '.join(verdicts)} |\n|---|---|---|---|---|---|"
+    for kind in kinds:
+        numbers = [counts[kind, verdict] for verdict in verdicts]
+        yield f"| {kind} | {sum(numbers)} | {' | '.join(map(str, numbers))} |"
+    yield "\n| not caught | verdict | the plan has |\n|---|---|---|"
+    for row in rows:
+        if row.verdict != "caught":
+            yield f"| {row.mutation} | {row.verdict} | {_kind(row)}: {row.why} |"
+
+
+def _kind(row: Row) -> str:
+    if not row.stages:
+        return "tests alone"
+    if row.ops:
+        return "some ops"
+    return "everything" if "compile" in row.stages else "some stages, every op"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    top = argparse.ArgumentParser(
+        prog="python -m ci.plan.mutations", description="Mutate lines; see whether CI sees it."
+    )
+    top.add_argument("--count", type=int, default=200, help="how many lines, default 200")
+    top.add_argument("--seed", type=int, default=1, help="of the draw, default 1")
+    top.add_argument("--first", type=int, default=0, help="begin with this one of them, default 0")
+    top.add_argument("--file", action="append", default=[], help="draw from these alone; may be repeated")
+    top.add_argument("--minutes", type=float, default=60, help="begin no further one after so long, default 60")
+    top.add_argument("--output", type=Path, default=OUTPUT, help=f"default {OUTPUT}")
+    args = top.parse_args(argv)
+    return command.run(lambda: _main(args), set_up=REPAIR)
+
+
+def _main(args: argparse.Namespace) -> None:
+    ends = time.monotonic() + 60 * args.minutes
+    matrix = Matrix.load()
+    graph, event = Graph(matrix), matrix.events["pull_request"]
+    rows: list[Row] = []
+    with copy() as folder:
+        listed = args.file or git(folder, "ls-files", *FOLDERS).split()
+        paths = [path for path in listed if path.endswith((".py", ".mlir"))]
+        for number, mutation in enumerate(chosen(folder, paths, args.count, args.seed)[args.first :], args.first):
+            if time.monotonic() > ends:
+                break
+            reach = graph.reach(mutation.path)
+            made = plan(matrix, event, [reach])
+            stages = sorted(reach.stages) if any(made.kinds.values()) else []
+            ops = sorted({op for names in reach.ops.values() for op in names}) if reach.narrow else []
+            rows.append(judge(mutation, reach, stages, ops[:2], folder))
+            print(f"{number}: {mutation}: {rows[-1].verdict} {rows[-1].by}", file=sys.stderr, flush=True)
+            write_whole(args.output, json.dumps([asdict(row) for row in rows], indent=1), parents=True)
+        shutil.rmtree(folder / "build", ignore_errors=True)
+    print(*table(rows), sep="\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
