@@ -15,8 +15,8 @@ from pathlib import Path
 # Python tokens, and the words of kernels as text. What is not here is left alone.
 PYTHON = {
     "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+", "*": "+", "//": "*",
-    "/": "*", "%": "*", "and": "or", "or": "and", "not": "", "True": "False", "False": "True", "break": "continue", "min": "max",
-    "max": "min", "any": "all", "all": "any", "&": "|", "+=": "-=", "-=": "+=", "is": "is not",
+    "/": "*", "%": "*", "and": "or", "or": "and", "not": "", "True": "False", "False": "True",
+    "break": "continue", "min": "max", "max": "min", "any": "all", "all": "any", "&": "|", "+=": "-=", "-=": "+=", "is": "is not",
 }  # fmt: skip
 MLIR = {
     "addf": "subf", "subf": "addf", "mulf": "addf", "divf": "mulf", "maxf": "minf", "minf": "maxf", "addi": "subi",

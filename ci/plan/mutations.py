@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import resource
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -39,6 +40,8 @@ FOLDERS = (
 )  # fmt: skip
 SAMPLE = ("gelu", "layernorm")  # of the ops of a plan that has more: both sources of Tile IR, a GEMM-free second or two
 CPU_SECONDS = 20  # of a command
+NO_TESTS = 5  # pytest's exit code where every test was left out
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 WALL = 8  # times as many by the clock: for what waits, and uses no CPU
 
 
@@ -79,47 +82,53 @@ def tests_of(path: str, root: Path) -> list[str]:
 
 
 def judge(mutation: Mutation, reach: Reach, stages: Sequence[str], ops: Sequence[str], folder: Path) -> Row:
-    """Change the line in the copy, run what the plan chose, and change it back."""
+    """Change the line in the copy, run what the plan chose, and change it back. A command that fails is run again on
+    the line as it was: what fails there too has caught nothing."""
     row = Row(mutation, stages, reach.why, ops)
     file = folder / mutation.path
     kept = file.read_text()
-    file.write_text(mutation.apply(kept))
-    try:
-        _run_all(row, folder)
-    finally:
-        file.write_text(kept)
+    for by, words in _commands(row, folder):
+        file.write_text(mutation.apply(kept))
+        try:
+            again = _fails(row, folder, words)
+        finally:
+            file.write_text(kept)
+        if again and not _fails(row, folder, again):
+            row.by, row.verdict = by, "caught" if by == "tests" or stages else "missed"
+            break
     return row
 
 
-def _run_all(row: Row, folder: Path) -> None:
+def _commands(row: Row, folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
     python = str(folder / ".toolchain/venv/bin/python")
-    tests = tests_of(row.mutation.path, folder)
-    if tests and _fails(row, folder, [python, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests]):
-        row.verdict, row.by = "caught", "tests"
-        return
+    if tests := tests_of(row.mutation.path, folder):
+        yield "tests", [python, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests]
     ops = [f"--op={op}" for op in row.ops or SAMPLE]
     bundle, report = str(folder / "build/bundle"), str(folder / "build/report")
-    compiles = [python, "-m", "tilestack", "compile", "--no-targets", "--dtype=f32", *ops, "--output", bundle]
-    runs = [python, "-m", "tilestack", "matrix", "run", "--bundle", bundle, "--report", report, "--executor=cpu", "-x"]
-    for words in (compiles, [*runs, "--dtype=f32", *ops]):
-        if _fails(row, folder, words):
-            row.verdict, row.by = ("caught" if row.stages else "missed"), "interpreter"
-            return
+    yield "interpreter", [
+        python, "-m", "tilestack", "compile", "--no-targets", "--dtype=f32", *ops, "--output", bundle,
+    ]  # fmt: skip
+    yield "interpreter", [
+        python, "-m", "tilestack", "matrix", "run", "--bundle", bundle, "--report", report, "--executor=cpu", "-x",
+        "--dtype=f32", *ops,
+    ]  # fmt: skip
 
 
-def _fails(row: Row, folder: Path, words: Sequence[str]) -> bool:
-    """Whether a command ends badly or not in time. Exit code 5 of pytest: every test was left out."""
+def _fails(row: Row, folder: Path, words: Sequence[str]) -> Sequence[str]:
+    """Nothing if a command ends well, else the command that shows it again: of tests the one that failed."""
     began = time.monotonic()
-    try:
+    code, said = -1, ""
+    with suppress(subprocess.TimeoutExpired):
         done = subprocess.run(
-            words, cwd=folder, env=importing_from(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            timeout=WALL * CPU_SECONDS, check=False, preexec_fn=_limit,
+            words, cwd=folder, env=importing_from(folder), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            errors="replace", timeout=WALL * CPU_SECONDS, check=False, preexec_fn=_limit,
         )  # fmt: skip
-        failed = done.returncode not in (0, 5) if "pytest" in words else done.returncode != 0
-    except subprocess.TimeoutExpired:
-        failed = True
+        code, said = done.returncode, done.stdout
     row.ran.append((" ".join(words[2:5]), round(time.monotonic() - began, 1)))
-    return failed
+    if code == 0 or (code == NO_TESTS and "pytest" in words):
+        return []
+    failed = FAILED.findall(said) if "pytest" in words else []
+    return [*(word for word in words if not word.startswith("tests/")), failed[0]] if failed else words
 
 
 def _limit() -> None:
