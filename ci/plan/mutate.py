@@ -16,7 +16,8 @@ from pathlib import Path
 PYTHON = {
     "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+", "*": "+", "//": "*",
     "/": "*", "%": "*", "and": "or", "or": "and", "not": "", "True": "False", "False": "True",
-    "break": "continue", "min": "max", "max": "min", "any": "all", "all": "any", "&": "|", "+=": "-=", "-=": "+=", "is": "is not",
+    "break": "continue", "min": "max", "max": "min", "any": "all", "all": "any", "&": "|", "+=": "-=", "-=": "+=",
+    "is": "is not",
 }  # fmt: skip
 MLIR = {
     "addf": "subf", "subf": "addf", "mulf": "addf", "divf": "mulf", "maxf": "minf", "minf": "maxf", "addi": "subi",
