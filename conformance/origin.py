@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -18,6 +18,7 @@ from typing import Any
 from toolchain.bundles import checkout
 from toolchain.bundles.bundle import MANIFEST, Bundle
 from toolchain.errors import BundleError, UsageError
+from toolchain.knobs import container_image
 from toolchain.runtime import Executor, smi
 from toolchain.runtime.executor import Loaded
 
@@ -116,14 +117,15 @@ def identity(bundle: Bundle) -> dict[str, Any]:
 
 
 def host() -> dict[str, Any]:
-    """Machine, Python and the packages that matter to what is measured."""
+    """Machine, Python, the container image, and the packages that matter to what is measured."""
     versions: dict[str, str] = {}
     for name in PACKAGES:
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return {"python": platform.python_version(), "machine": platform.platform(), "packages": versions}
+    where = {"python": platform.python_version(), "machine": platform.platform(), "image": container_image()}
+    return {**where, "packages": versions}
 
 
 def device(executor: Executor) -> dict[str, Any]:
@@ -163,6 +165,11 @@ def read(path: Path) -> Origin:
 
 def tools(origin: Origin) -> str:
     return ", ".join(f"{name} {tool['version']}" for name, tool in origin.tools.items()) or "unknown tools"
+
+
+def only(origin: Origin, entries: Collection[tuple[str, str]]) -> Origin:
+    """With the kernels of these entries alone, (source, symbol)."""
+    return replace(origin, kernels=tuple(k for k in origin.kernels if (k.source, k.symbol) in entries))
 
 
 def unlike(origin: Origin, bundle: Bundle) -> list[str]:

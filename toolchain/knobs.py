@@ -57,6 +57,9 @@ INTERPRET = Knob(
 ENGINE = Knob(
     "TILESTACK_ENGINE", "address of the container engine, unix:///path", "DOCKER_HOST, or the first usual socket"
 )
+IMAGE = Knob(
+    "TILESTACK_IMAGE", "the id of the container image that a run is in, for its results", "it is in none of ours"
+)
 DEBIAN_MIRROR = Knob("TILESTACK_DEBIAN_MIRROR", "address of a Debian mirror", "the one that this machine's apt uses")
 SOURCE_DATE_EPOCH = Knob("SOURCE_DATE_EPOCH", "the time that SBOMs carry, in seconds since 1970", "they carry none")
 CONAN_AUDIT_TOKEN = Knob(
@@ -187,6 +190,11 @@ def one_numpy_thread() -> Generator[None]:
 def engine_address() -> str | None:
     """The address of the container engine, if the user has set one."""
     return os.environ.get(ENGINE.name) or os.environ.get("DOCKER_HOST")
+
+
+def container_image() -> str:
+    """The id of the container image that this process runs in, as whoever started it says; empty for none of ours."""
+    return os.environ.get(IMAGE.name, "")
 
 
 def runtime_dir() -> str | None:

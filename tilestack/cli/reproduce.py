@@ -19,6 +19,7 @@ REPRODUCE = """\
   tilestack reproduce gelu-mlir-bf16-sm_90             the commands that compile and check one cell
   tilestack reproduce build/report/results.json        those of every cell that failed in a run
   tilestack reproduce gelu-mlir-bf16-cpu --run         run them
+  tilestack reproduce h200/results.json --machine      its commit, kernels and container, built again and compared
 """
 
 
@@ -29,6 +30,9 @@ def add(commands: Any) -> None:
     made.add_argument("--bundle", type=Path, metavar="DIR", help="a bundle that is there (default: compile one)")
     made.add_argument("--executor", help="cpu, cuda, cuda:N (default: what the cell's target needs)")
     made.add_argument("--container", action="store_true", help="run the cell in the runtime container")
+    made.add_argument("--machine", action="store_true", help="build what results were measured with, up to the launch")
+    made.add_argument("--op", action="append", default=[], metavar="OP", help="with --machine, compile these alone")
+    made.add_argument("--nox", default="nox", metavar="PATH", help="with --machine, default `nox` of PATH")
 
 
 def reproduce(args: argparse.Namespace) -> int:
@@ -36,6 +40,10 @@ def reproduce(args: argparse.Namespace) -> int:
 
     if args.container and args.executor:
         raise UsageError("--executor: the container takes every GPU that it is given", hint="leave one of the two out")
+    if args.machine:
+        return _machine(args)
+    if args.op:
+        raise UsageError("--op is for --machine", hint="name a cell: OP-SOURCE-DTYPE-TARGET")
     if args.cell.endswith(".json"):
         cells, again = failed(Path(args.cell))
     else:
@@ -43,6 +51,18 @@ def reproduce(args: argparse.Namespace) -> int:
     again = replace(again, executor=args.executor, bundle=args.bundle, container=args.container)
     codes = [_shown(again.commands(group), now=args.now) for group in grouped(cells)]
     return next((code for code in codes if code), 0)
+
+
+def _machine(args: argparse.Namespace) -> int:
+    """1 if something that was built is not as recorded."""
+    from ci.rebuild import OUTPUT, rebuild
+
+    if not args.cell.endswith(".json"):
+        raise UsageError(f"--machine: {args.cell} is no results.json", hint="a cell alone has no record of its machine")
+    differs = rebuild(Path(args.cell), OUTPUT, args.op, args.nox, lambda line: print(line, flush=True))
+    if differs:
+        print(f"not as recorded: {', '.join(differs)}", flush=True)
+    return int(bool(differs))
 
 
 def _shown(commands: Sequence[Sequence[str]], *, now: bool) -> int:

@@ -54,6 +54,17 @@ def test_an_origin_names_commit_command_and_bundle(ran: Origin, checkout: Path) 
     assert Origin.from_json(table) == replace(ran, devices=tuple(ran.devices))
 
 
+def test_it_names_the_container_image_that_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert origin.host()["image"] == ""
+    monkeypatch.setenv("TILESTACK_IMAGE", "sha256:ab")
+    assert origin.host()["image"] == "sha256:ab"
+
+
+def test_the_kernels_of_some_entries_alone(ran: Origin) -> None:
+    assert origin.only(ran, {("mlir", "gelu_f32")}) == ran
+    assert origin.only(ran, {("py", "gelu_f32")}).kernels == ()
+
+
 def test_a_change_makes_the_tree_dirty(checkout: Path, make: Make) -> None:
     (checkout / "kernels/one.mlir").write_text("two")
     table = origin.describe(make(CUBIN), [], []).to_json()

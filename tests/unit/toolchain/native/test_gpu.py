@@ -52,6 +52,7 @@ def test_only_the_installing_has_a_network_and_only_the_run_has_gpus(bundle: Pat
     assert command[-2:] == ["--op", "gelu"]
     assert running.image == "sha256:runtime"
     assert running.mounts[bundle] == ("/bundle", "ro")
+    assert running.environment["TILESTACK_IMAGE"] == "sha256:runtime"
     assert (tmp_path / "report").is_dir()
     assert "CPU" not in capsys.readouterr().out
 
@@ -71,6 +72,16 @@ def test_only_one_run_installs_at_a_time(bundle: Path, tmp_path: Path):
 
     gpu.run(Looking("none"), bundle, tmp_path / "report", [])  # pyright: ignore[reportArgumentType]
     assert held == [True, False]
+
+
+def test_other_versions_of_packages_have_a_folder_of_their_own(bundle: Path, tmp_path: Path):
+    engine = Engine("none")
+    for exact in ([], ["numpy==2.4.0"]):
+        gpu.prepare(engine, bundle, tmp_path / "report", exact=exact)  # pyright: ignore[reportArgumentType]
+    (_, usual), (_, other) = engine.ran
+    assert "numpy==2.4.0" not in usual[-1] and usual[-1].split()[2] != other[-1].split()[2]
+    locked, more = other[-1].split("-r /checkout/containers/runtime.lock && ")
+    assert "--require-hashes" in locked and "--require-hashes" not in more and "numpy==2.4.0" in more
 
 
 def test_without_gpus_for_containers_it_says_what_runs_instead(bundle: Path, tmp_path: Path, capsys):
