@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
+from . import counters
 from .codegen import BlockEnd, Emitter, Loop, lowering, region_block
 from .elements import Element
 from .fields import DivBy, assumption, flag, is_stride, is_tile, is_token, is_view, short_name, text, tile_of
@@ -97,6 +98,10 @@ def _break(emitter: Emitter, op: Any) -> None:
 def _if(emitter: Emitter, op: Any) -> None:
     condition = op.operands[0]
     emitter.forbid_poison((condition,), "the condition of if")
+    if emitter.sanitize and (counter := counters.asked(op)) is not None and emitter.scalar(counter.update.results[0]):
+        update = counter.update
+        noted = emitter.refs((update.operands[0], update.results[0], counter.compared, counter.wanted))
+        emitter.line(f"rt.counters.note({emitter.bind(update, 'op')}, {noted})")
     _declare(emitter, op.results)
     for head, region in zip((f"if {emitter.ref(condition)}:", "else:"), op.regions, strict=True):
         if region.blocks and not region.block.is_empty:

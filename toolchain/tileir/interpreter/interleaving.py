@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from .counters import Counters
 from .log import AccessLog, Shared
 from .memory import AddressSpace, Allocation, Trap
 from .runtime import Grid, Running, Runtime, indices
@@ -62,6 +63,7 @@ class World:
     def __init__(self, grids: Sequence[Running]) -> None:
         self.space = space_of(grids)
         self.shared = Shared()
+        self.counters = Counters()
         self.version = 0
         self.changes: set[int] = set()  # the accesses, by their place in the log, that changed memory
 
@@ -71,7 +73,10 @@ class BlockRuntime(Runtime):
 
     def __init__(self, world: World, running: Running, device: int, values: tuple[Any, ...], index: Grid) -> None:
         log = AccessLog(world.shared, device)
-        super().__init__(running.grid, running.globals, world.space, log, running.first, padded=running.padded)
+        super().__init__(
+            running.grid, running.globals, world.space, log, running.first, padded=running.padded,
+            counters=world.counters,
+        )  # fmt: skip
         self.world, self.device, self.running = world, device, running
         self.index = index
         self.loop: int | None = None

@@ -203,6 +203,9 @@ def _in_order(running: Running, sanitize: bool) -> None:
         race = races(runtime.log.accesses, runtime.space, findings.depends)
         if race is not None:
             raise located(f"{symbol}: {findings.race(race)}", kernel.sites[race.second.site])
+        if (stale := runtime.counters.stale()) is not None:
+            update, said = stale
+            raise located(f"{symbol}: {describe(update)}: {said}", update)
 
 
 def _copies(allocations: Mapping[str, Allocation]) -> dict[str, Allocation]:

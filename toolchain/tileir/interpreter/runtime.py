@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from .codegen import Kernel
+from .counters import Counters
 from .log import AccessLog
 from .memory import AddressSpace, Allocation, Placed, Pointer
 
@@ -27,6 +28,7 @@ class Runtime:
     first: int = 0
     block: Grid | None = None
     padded: set[Operation] = field(default_factory=set[Operation])  # that used zeros read outside
+    counters: Counters = field(default_factory=Counters)
 
     def begin(self, x: int, y: int, z: int) -> None:
         self.block = (x, y, z)

@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from toolchain.errors import SanitizerError, UsageError
 
-from .findings import Findings, failed_op, located
+from .findings import Findings, describe, failed_op, located
 from .interleaving import RESIDENT, SCHEDULES, Failed, Schedule, Snapshot, Stuck, World, quietly, snapshot
 from .runtime import Running
 from .shadow import races
@@ -49,6 +49,9 @@ def _once(grids: Sequence[Running], seed: int, resident: int, before: Snapshot, 
         if race is not None:
             running = grids[race.second.device]
             raise fail(running, findings.race(race), running.kernel.sites[race.second.site])
+        if (stale := world.counters.stale()) is not None:
+            update, said = stale
+            raise fail(grids[0], f"{describe(update)}: {said}", update)
 
     try:
         Schedule(world, grids, seed, resident).run()
