@@ -126,6 +126,12 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session(requires=["build_toolchain"])
+def trends(session: nox.Session) -> None:
+    """Make a page of how times changed over nights and machines: `nox -s trends -- build/nights`."""
+    session.run(PYTHON, "-m", "ci.trends", *session.posargs)
+
+
+@nox.session(requires=["build_toolchain"])
 def docs_site(session: nox.Session) -> None:
     """Build the documentation as a site in build/site, and check its links: open build/site/index.html."""
     session.run(PYTHON, "-m", "ci.site", *session.posargs)

@@ -12,7 +12,7 @@ from .runs import Run
 from .summary import headline, verdict
 
 PAGE = Path(__file__).parent / "page"
-SCRIPTS = ("model.js", "grid.js", "drawer.js", "charts.js", "tables.js", "start.js")
+SCRIPTS = ("shared.js", "model.js", "grid.js", "drawer.js", "charts.js", "tables.js", "start.js")
 
 
 def render_html(
@@ -24,22 +24,30 @@ def render_html(
 ) -> str:
     """The page. The arguments are those of `page_data`. Raises ImportError without jinja2, which a bare GPU machine may
     lack."""
-    import jinja2
-
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    template = environment.from_string(_read("page.html.j2"))
-    return template.render(
+    return render(
+        PAGE / "page.html.j2",
+        [PAGE / "style.css"],
+        [PAGE / name for name in SCRIPTS],
+        page_data(runs, resources, difference, support, cache),
         headline=headline(runs),
         verdict=verdict(runs),
-        style=_read("uplot/uPlot.min.css") + _read("style.css"),
-        chart_script=_read("uplot/uPlot.iife.min.js"),
-        script="\n".join(_read(name) for name in SCRIPTS),
-        data=_embedded(page_data(runs, resources, difference, support, cache)),
     )
 
 
-def _read(name: str) -> str:
-    return (PAGE / name).read_text("utf-8")
+def render(
+    template: Path, styles: Sequence[Path], scripts: Sequence[Path], data: Mapping[str, Any], **more: Any
+) -> str:
+    """A page that loads nothing: its template gets styles, uPlot, scripts and data as text. Raises ImportError."""
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    return environment.from_string(template.read_text("utf-8")).render(
+        style="".join(path.read_text("utf-8") for path in (PAGE / "uplot/uPlot.min.css", *styles)),
+        chart_script=(PAGE / "uplot/uPlot.iife.min.js").read_text("utf-8"),
+        script="\n".join(path.read_text("utf-8") for path in scripts),
+        data=_embedded(data),
+        **more,
+    )
 
 
 def _embedded(data: Mapping[str, Any]) -> str:

@@ -1,53 +1,5 @@
 // Charts, drawn by uPlot. Each has its numbers as a table below it.
 
-const colours = () => { const style = getComputedStyle(document.documentElement); const of = name => style.getPropertyValue(name).trim(); return {text: of("--text"), muted: of("--muted"), line: of("--line"), back: of("--back"), series: [1, 2, 3, 4].map(n => of(`--series-${n}`))}; };
-const drawn = new Map();  // charts by their element, to draw again in other colours or another width
-const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
-
-function keep(box, make) {
-  const holder = document.createElement("div");
-  holder.className = "chart";
-  box.append(holder);
-  const entry = {holder, make, plot: null};
-  drawn.set(holder, entry);
-  redraw(entry);
-}
-function redraw(entry) {
-  entry.plot?.destroy();
-  entry.plot = entry.make(entry.holder, Math.max(240, entry.holder.clientWidth || entry.holder.parentElement.clientWidth), colours());
-}
-function redrawAll() {
-  for (const [holder, entry] of drawn) if (holder.isConnected) { if (holder.offsetParent !== null) redraw(entry); } else { entry.plot?.destroy(); drawn.delete(holder); }
-}
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);
-let resized = 0, lastWidth = innerWidth;
-addEventListener("resize", () => { if (innerWidth === lastWidth) return; lastWidth = innerWidth; clearTimeout(resized); resized = setTimeout(redrawAll, 150); });
-
-const axis = (c, more) => ({stroke: c.muted, grid: {stroke: c.line, width: 1}, ticks: {stroke: c.line}, ...more});
-const powers = (u, splits) => splits.map(v => v === null ? "" : Math.abs(Math.log10(v) % 1) < 1e-9 || splits.length < 6 ? digits(v) : "");
-
-function whiskers(series, c) {  // the 95 % intervals
-  return u => {
-    u.ctx.save();
-    series.forEach((one, n) => {
-      if (!one.low || u.series[n + 1].show === false) return;
-      u.ctx.strokeStyle = c.series[n % 4]; u.ctx.lineWidth = devicePixelRatio * 1.5;
-      one.low.forEach((low, i) => {
-        if (low === null || low === undefined) return;
-        const x = u.valToPos(u.data[0][i], "x", true), a = u.valToPos(low, "y", true), b = u.valToPos(one.high[i], "y", true);
-        u.ctx.beginPath(); u.ctx.moveTo(x, a); u.ctx.lineTo(x, b); u.ctx.stroke();
-      });
-    });
-    u.ctx.restore();
-  };
-}
-
-// `points`: with its legend, which follows the pointer, and with a table of the same numbers.
-function numbers(box, head, labels, series) {
-  const body = labels.map((name, i) => `<tr><td>${escaped(name)}</td>${series.map(one => `<td class="n">${digits(one.values[i])}${one.low && one.low[i] !== null && one.low[i] !== undefined ? ` <span class="muted">${interval(one.low[i], one.high[i])}</span>` : ""}</td>`).join("")}</tr>`).join("");
-  box.insertAdjacentHTML("beforeend", `<details><summary>The numbers</summary>${table([head, ...series.map(one => escaped(one.label))], body)}</details>`);
-}
-
 function pointChart(box, {labels, unit, series, describe, log = false, one = null}) {
   keep(box, (holder, width, c) => {
     holder.setAttribute("role", "img");

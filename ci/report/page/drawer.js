@@ -2,10 +2,6 @@
 
 const drawer = document.getElementById("drawer");
 
-function command(words) {
-  return `<div class="command"><pre>${escaped(words)}</pre><button type="button" data-copy="${escaped(words)}">Copy</button></div>`;
-}
-
 function shapeRows(square) {
   const worst = {failed: 0, error: 1, passed: 2, "not run": 3};
   const rows = [...square.rows].sort((a, b) => worst[a[R.status]] - worst[b[R.status]] || (share(b) ?? -1) - (share(a) ?? -1));
@@ -14,11 +10,6 @@ function shapeRows(square) {
     return `<tr><td>${escaped(text(row[R.shape]))}</td><td>${tag(row[R.status])}</td><td class="n">${digits(row[R.error])}</td><td class="n">${digits(row[R.bound])}</td><td class="n">${used === null ? "" : used.toFixed(0)}</td><td class="n">${digits(row[R.time])}</td><td class="n">${interval(row[R.low], row[R.high])}</td><td class="mono">${parts.map(escaped).join("<br>")}</td></tr>`
       + (text(row[R.detail]) ? `<tr><td colspan="8"><pre>${escaped(text(row[R.detail]))}</pre></td></tr>` : "");
   }).join("");
-}
-
-// Columns from `first` up to `end` hold numbers.
-function table(heads, body, first = 1, end = heads.length) {
-  return `<div class="scroll"><table><thead><tr>${heads.map((head, n) => `<th scope="col"${n >= first && n < end ? ' class="n"' : ""}>${head}</th>`).join("")}</tr></thead><tbody>${body}</tbody></table></div>`;
 }
 
 function openDrawer(key) {
@@ -77,8 +68,4 @@ function drawHistory(square) {
   show();
 }
 
-drawer.addEventListener("click", event => {
-  if (event.target === drawer) { drawer.close(); return; }  // outside of it
-  const button = event.target.closest("[data-copy]");
-  if (button) navigator.clipboard?.writeText(button.dataset.copy).then(() => { button.textContent = "Copied"; }, () => { button.textContent = "Select and copy"; });
-});
+drawer.addEventListener("click", event => { if (event.target === drawer) drawer.close(); });  // outside of it

@@ -1,6 +1,6 @@
 // The heat map: a line for each op and source, a group of squares for each column, a square for each dtype.
 
-const grid = document.getElementById("grid"), control = name => document.getElementById(name);
+const grid = document.getElementById("grid");
 const wide = data.columns.map((_, column) => [...squares.values()].some(s => s.column === column && (s.rows.length || s.times.length)));
 
 function label(square) {
@@ -190,7 +190,6 @@ function filter(viewChanged = false) {
 }
 
 const HEADS = ["cell", "shape", "on", "state", "error", "bound", "% of bound", "time, µs", "95 % interval"];
-const interval = (low, high) => low === null ? "" : `${digits(low)} – ${digits(high)}`;
 const tag = status => `<span class="tag ${{passed: "good", failed: "bad", error: "warn", "not run": "none"}[status]}">${status}</span>`;
 function listRow(row) {
   const used = share(row);

@@ -1,13 +1,9 @@
-"use strict";
 // The data, and the squares of the matrix: all results of one cell (op, source, dtype) in one column.
 
-const data = JSON.parse(document.getElementById("data").textContent);
 const R = {cell: 0, column: 1, run: 2, shape: 3, status: 4, error: 5, bound: 6, time: 7, low: 8, high: 9, detail: 10, worst: 11, entries: 12};
 const T = {cell: 0, column: 1, run: 2, group: 3, name: 4, status: 5, ms: 6, low: 7, high: 8, floor: 9, bound: 10, nbytes: 11, flops: 12, peer: 13, ratio: 14, ratioLow: 15, ratioHigh: 16, detail: 17, entry: 18, other: 19, otherRatio: 20, otherLow: 21, otherHigh: 22};
 const DTYPES = ["f32", "tf32", "f16", "bf16"];
 const text = number => data.texts[number];
-const escaped = value => String(value).replace(/[&<>"]/g, c => ({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})[c]);
-const digits = (value, count = 3) => value === null || value === undefined ? "" : value === 0 ? "0" : Math.abs(value) >= 1e9 || Math.abs(value) < 1e-3 ? value.toExponential(count - 1) : Number(value.toPrecision(count)).toLocaleString("en", {maximumSignificantDigits: count});
 const share = row => row[R.bound] && row[R.error] !== null ? 100 * row[R.error] / row[R.bound] : null;
 const cellName = cell => data.cells[cell].join("-");
 const columnName = column => { const {name, target} = data.columns[column]; return !name ? target : target.startsWith("sm_") ? `${name} ${target}` : name; };

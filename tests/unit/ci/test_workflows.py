@@ -25,6 +25,7 @@ PARSERS = {
 }  # fmt: skip
 MATRIX = "./.github/workflows/matrix.yml"
 WRITES = {("gpu.yml", "comment"): {"pull-requests": "write"},
+          ("nightly.yml", "trends"): {"contents": "write"},
           ("release.yml", "publish"): {"contents": "write", "id-token": "write", "attestations": "write"}}  # fmt: skip
 SESSIONS = re.findall(r"@nox\.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text())
 
