@@ -109,8 +109,9 @@ def pool(session: nox.Session) -> None:
 
 @nox.session(requires=["build_toolchain"])
 def suites(session: nox.Session) -> None:
-    """Run a test suite of others on the interpreter, and write docs/suites.md: `nox -s suites -- cutile`."""
-    session.run(PYTHON, "-m", "ci.suites", *session.posargs)
+    """Run a test suite of others on our tools, and write its part of docs/suites.md: `nox -s suites -- cutile`."""
+    uv = str(Path(sys.executable).parent / "uv")
+    session.run(PYTHON, "-m", "ci.suites", "--uv", uv, *session.posargs)
 
 
 @nox.session(requires=["build_toolchain"])

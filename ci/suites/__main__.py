@@ -8,14 +8,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from toolchain import command, knobs
 from toolchain.errors import ToolchainError
 
 from .checkout import Suite, checkout, suite
 from .environment import environment
-from .page import section, update
+from .page import newly_failed, section, update
 
+UV = knobs.ROOT / ".venv" / "bin" / "uv"
 BUILD = knobs.ROOT / "build" / "suites"
 PAGE = knobs.ROOT / "docs" / "suites.md"
 
@@ -24,12 +26,17 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="nox -s suites --", description=__doc__)
     made.add_argument("suite", help="a suite of ci/suites/suites.toml")
     made.add_argument("--mirror", type=Path, metavar="DIR", help="copies of the repositories, instead of fetching them")
+    made.add_argument("--torch", type=Path, metavar="WHEEL", help="PyTorch for CPUs, instead of fetching it")
     made.add_argument("--python", type=Path, metavar="FILE", help="the Python of an environment that is there already")
     made.add_argument("--record", type=Path, metavar="FILE", help="write the page from this record, without a run")
     made.add_argument("--page", type=Path, default=PAGE, metavar="FILE", help="default: docs/suites.md")
-    made.add_argument("--timeout", type=int, default=60, metavar="SECONDS", help="of one test (default 60)")
+    made.add_argument("--seconds", type=int, default=60, help="of the processor, that a test may take (default 60)")
     made.add_argument("--jobs", type=int, metavar="N", help="tests at once (default: TILESTACK_JOBS)")
     made.add_argument("--files", nargs="+", default=[], metavar="FILE", help="of the suite's folder: run these again")
+    made.add_argument("--uv", type=Path, default=UV, metavar="FILE", help="makes the environment (default: .venv's)")
+    made.add_argument(
+        "--check", action="store_true", help="fail if a test fails that does not by the page, and keep it"
+    )
     made.add_argument("words", nargs="*", help="after another --: words for pytest, such as -k add; no page is written")
     return made
 
@@ -41,15 +48,25 @@ def main(args: argparse.Namespace) -> int:
     if args.record is None:
         now = BUILD / f"{chosen.name}.now.jsonl"
         tree = checkout(chosen, BUILD, args.mirror)
-        python = args.python or environment(BUILD, chosen.requirements)
+        python = args.python or environment(BUILD, chosen.requirements, args.uv, args.torch)
         run(chosen, tree, python, now, args)
         if args.words:
             return 0
         merge(record, now, again=bool(args.files))
     rows = [json.loads(line) for line in record.read_text().splitlines()]
+    if args.check:
+        return check(chosen, rows, args.page)
     update(args.page, chosen.title, section(chosen, rows, BUILD / chosen.name))
     print(f"{args.page}: {len(rows)} tests of {chosen.name}")
     return 0
+
+
+def check(chosen: Suite, rows: list[dict[str, Any]], page: Path) -> int:
+    """Compares with the page."""
+    new = newly_failed(chosen, rows, page)
+    print("\n".join(f"fails, though not by {page.name}: {each}" for each in new))
+    print(f"{len(rows)} tests of {chosen.name}, {len(new)} that newly fail")
+    return 1 if new else 0
 
 
 def run(chosen: Suite, tree: Path, python: Path, record: Path, args: argparse.Namespace) -> None:
@@ -60,7 +77,9 @@ def run(chosen: Suite, tree: Path, python: Path, record: Path, args: argparse.Na
         "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tree), "-n", str(args.jobs or knobs.jobs()),
         *(word for plugin in ("ci.suites.recording", *chosen.plugins) for word in ("-p", plugin)),
         "--record", str(record),
-        *(("--timeout", str(args.timeout)) if cutile else ("-c", os.devnull)),  # not this repository's configuration
+        "--seconds", str(args.seconds),
+        # The time of the clock is for what waits. `-c`: not this repository's own configuration.
+        *(("--timeout", str(10 * args.seconds)) if cutile else ("-c", os.devnull)),
         *chosen.words, *(args.files or chosen.files), *args.words,
     ]  # fmt: skip
     paths = [tree / path for path in chosen.paths]
@@ -73,7 +92,8 @@ def merge(record: Path, now: Path, *, again: bool) -> None:
     """Makes what was recorded now the suite's record; `again`: in the place of what it had of the same files."""
     lines = now.read_text().splitlines()
     files = {_file(line) for line in lines}
-    kept = [line for line in record.read_text().splitlines() if _file(line) not in files] if again else []
+    before = record.read_text().splitlines() if again and record.is_file() else []
+    kept = [line for line in before if _file(line) not in files]
     record.write_text("".join(f"{line}\n" for line in (*kept, *lines)))
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from .checkout import Suite
-from .reasons import class_of
+from .environment import pinned
+from .reasons import TOO_LONG, class_of
 
 HEAD = """# Suites of others
 
@@ -65,7 +66,7 @@ def section(suite: Suite, rows: Sequence[Mapping[str, Any]], tree: Path) -> str:
 
 def _summary(suite: Suite, total: Counter[str], seconds: float) -> str:
     name = suite.repository.rsplit("/", 1)[1]
-    beside = f", with `{suite.requirements[0]}`" if suite.requirements else ""
+    beside = f", with {pinned(suite.requirements[0])}" if suite.requirements else ""
     return (
         f"[{name}]({suite.repository}) at `{suite.commit[:12]}`{beside}: "
         f"{total['passed']:,} passed, {total['skipped']:,} skipped, {total['failed']:,} failed, "
@@ -85,10 +86,32 @@ def _cell(text: str) -> str:
     return f"`{text.replace('`', ' ').replace('|', '/')}`" if text else ""
 
 
+def failures(page: Path, title: str) -> set[str]:
+    """The tests that fail by a section of the page, `file: test` as it has them."""
+    content = page.read_text() if page.is_file() else ""
+    part = next((each for each in _sections(content) if each.startswith(f"## {title}\n")), "")
+    _, _, table = part.partition("| failed | class | reason |\n")
+    return {line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()[1:]}
+
+
+def newly_failed(suite: Suite, rows: Sequence[Mapping[str, Any]], page: Path) -> list[str]:
+    """The tests that failed now, though they do not fail by the page. One that took too long did not fail: that depends
+    on the machine."""
+    known = failures(page, suite.title)
+    failed = [(name, *failure) for name, file in by_file(rows).items() for failure in file.failures]
+    return [
+        f"{name}: {_cell(test)}: {' '.join(reason.split())[:_SHOWN]}" for name, test, reason in failed
+        if f"{name}: {_cell(test)}" not in known and class_of(f"{name}::{test}", reason) != TOO_LONG
+    ]  # fmt: skip
+
+
+def _sections(content: str) -> list[str]:
+    return re.split(r"^(?=## )", content, flags=re.MULTILINE)[1:]
+
+
 def update(page: Path, title: str, text: str) -> None:
     """Writes a section into the page, in the place of the one with the same title."""
     content = page.read_text() if page.is_file() else ""
-    _, *sections = re.split(r"^(?=## )", content, flags=re.MULTILINE)
-    kept = {each.splitlines()[0].removeprefix("## "): each.rstrip() for each in sections}
+    kept = {each.splitlines()[0].removeprefix("## "): each.rstrip() for each in _sections(content)}
     kept[title] = text.rstrip()
     page.write_text("\n\n".join([HEAD.rstrip(), *kept.values()]) + "\n")

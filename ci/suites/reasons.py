@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+TOO_LONG = "took too long"
 # The first pattern that is found in the name and the reason gives the class.
 CLASSES: tuple[tuple[str, str], ...] = (
     ("taken, though their tools refuse it", r"taken, though it is wrong"),
@@ -21,7 +22,7 @@ CLASSES: tuple[tuple[str, str], ...] = (
      r"flush_l2|_DTypePromotionImpl|compiler_version")),
     ("a message of cuTile that differs", r"Regex pattern did not match"),
     ("stopped by the sanitizer", r"SanitizerError"),
-    ("took too long", r"Timeout"),
+    (TOO_LONG, r"Timeout"),
     ("a module that is not installed", r"ModuleNotFoundError|ImportError"),
     ("a process that the test starts failed", r"CompletedProcess|CalledProcessError|subprocess failed"),
     ("not bit-equal to a function of CUDA's math library", r"(trig|root_ops)\S* .*not equal"),

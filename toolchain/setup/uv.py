@@ -20,12 +20,12 @@ def uv_path() -> Path:
     return path
 
 
-def uv(args: Sequence[str], *, cwd: Path, doing: str, keep_open: Sequence[int] = ()) -> None:
+def uv(args: Sequence[str], *, cwd: Path, doing: str, keep_open: Sequence[int] = (), tool: Path | None = None) -> None:
     """Run uv, passing on its messages as they come. Raises ToolchainError with all of them if it fails.
 
-    `keep_open`: file descriptors that uv holds open as well.
+    `keep_open`: file descriptors that uv holds open as well. `tool`: where uv is, if not beside this Python.
     """
-    command = [str(uv_path()), *args]
+    command = [str(tool or uv_path()), *args]
     with subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, text=True, pass_fds=keep_open) as process:
         assert process.stderr is not None
         lines: list[str] = []

@@ -9,11 +9,12 @@ import pytest
 
 from ci.suites.__main__ import merge
 from ci.suites.checkout import Suite, checkout, suite
-from ci.suites.page import section, update
+from ci.suites.environment import pinned
+from ci.suites.page import newly_failed, section, update
 from ci.suites.reasons import class_of
 from toolchain.errors import UsageError
 
-ONE = Suite("one", "Tests of one", "https://example.org/o/one", "a" * 40, "test", requirements=("one==1",))
+ONE = Suite("one", "Tests of one", "https://example.org/o/one", "a" * 40, "test", requirements=("cuda-tile[tileiras]",))
 ROWS = [
     {"test": "test_b.py::t", "outcome": "passed", "reason": "", "seconds": 60.0},
     {
@@ -28,7 +29,9 @@ ROWS = [
 
 def test_a_section_counts_by_file_and_names_each_failure() -> None:
     text = section(ONE, ROWS, Path("/tree"))
-    assert "`aaaaaaaaaaaa`, with `one==1`: 1 passed, 1 skipped, 1 failed, in 2 minutes of one core" in text
+    assert (
+        f"`aaaaaaaaaaaa`, with {pinned('cuda-tile')}: 1 passed, 1 skipped, 1 failed, in 2 minutes of one core" in text
+    )
     assert text.index("| test_a.py | 0 | 1 | 0 |") < text.index("| test_b.py | 1 | 0 | 1 |")
     assert (
         "| test_b.py: `u[1/2]` | an element type that the interpreter lacks | `k: the interpreter has no tiles" in text
@@ -43,6 +46,16 @@ def test_a_run_replaces_its_own_section_alone(tmp_path: Path) -> None:
     update(page, "Tests of one", "## Tests of one\n\nagain\n")
     assert page.read_text().count("## ") == 2
     assert page.read_text().endswith("## Tests of one\n\nagain\n\n## Tests of two\n\ntwo\n")
+
+
+def test_what_fails_by_the_page_is_known_and_what_took_too_long_did_not_fail(tmp_path: Path) -> None:
+    page = tmp_path / "suites.md"
+    update(page, ONE.title, section(ONE, ROWS, Path("/tree")))
+    late = {**ROWS[1], "test": "test_c.py::slow", "reason": "Failed: Timeout (>60.0s)"}
+    assert newly_failed(ONE, [*ROWS, late], page) == []
+    new = {**ROWS[1], "test": "test_b.py::other", "reason": "a wrong\nvalue"}
+    assert newly_failed(ONE, [*ROWS, new], page) == ["test_b.py: `other`: a wrong value"]
+    assert len(newly_failed(ONE, ROWS, tmp_path / "none.md")) == 1
 
 
 @pytest.mark.parametrize(
