@@ -1,6 +1,8 @@
-"""GPT-2 on a device: its weights, its memory, and the calls that run it. The layers themselves are in layers.py.
+"""A GPT on a device: its weights, its memory, and the calls that run it. The layers of each family are in gpt2.py and
+llama.py.
 
-B sequences of T tokens, N = B * T rows, C = n_embd = H heads of D, V tokens in the vocabulary, P positions in a cache.
+B sequences of T tokens, N = B * T rows, C = n_embd, H heads of queries and G of keys and values, each of D numbers, V
+tokens in the vocabulary, P positions in a cache.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from toolchain.runtime import DeviceBuffer, Launcher
 
 from .arena import Arena
 from .config import GPTConfig
-from .fold import fold
-from .layers import Launch, Layers
-from .passes import Passes, Spans
+from .families import FAMILIES
+from .layers import Launch, Spans
+from .passes import Passes
 from .plan import ModelPlan
 from .recorder import Recorder
 from .sampling import check_finite
@@ -37,7 +39,7 @@ PART = 2048  # columns of a row of logits that one block of argmax_parts reads
 
 
 class KVCache:
-    """Keys and values of the positions seen so far, per layer (B, P, H, D). `lengths` (B,): filled positions of each
+    """Keys and values of the positions seen so far, per layer (B, P, G, D). `lengths` (B,): filled positions of each
     sequence."""
 
     def __init__(self, model: GPT, batch: int, positions: int | None = None) -> None:
@@ -45,14 +47,14 @@ class KVCache:
         positions = config.n_ctx if positions is None else positions
         if batch < 1 or not 1 <= positions <= config.n_ctx:
             raise UsageError(f"no cache of {batch} x {positions} positions: at least 1 x 1, at most {config.n_ctx}")
-        shape = (config.n_layer, 2, batch, positions, config.n_head, config.head_size)
+        shape = (config.n_layer, 2, batch, positions, config.kv_heads, config.head_size)
         self.memory = model.executor.empty(shape, model.storage)
         self.memory.fill(0)
         self.batch, self.positions = batch, positions
         self.lengths = np.zeros(batch, np.int32)
 
     def layer(self, index: int) -> tuple[DeviceBuffer, DeviceBuffer]:
-        """Keys and values of one layer, each (B, P, H, D)."""
+        """Keys and values of one layer, each (B, P, G, D)."""
         both = self.memory.select(0, index)
         return both.select(0, 0), both.select(0, 1)
 
@@ -85,13 +87,16 @@ class GPT:
         self.storage = "f32" if dtype == "tf32" else dtype
         self.executor = launcher.executor
         self.vocabulary = cdiv(config.vocab_size, vocabulary_step) * vocabulary_step  # padded
+        self._family = FAMILIES[config.family]
         policy = policy or launcher.bundle.policy(launcher.target)
+        if not self._family.folds:
+            if folded:
+                raise UsageError(f"the norms of a {config.family} are launches of their own: it cannot be folded")
+            folded = False
         if folded is None and launcher.borrows_from and launcher.source_of(FOLDED, dtype) != launcher.source:
             folded = False  # a source that has no kernels for it runs its own products and norms
         self.folded = is_folded(folded, config.n_embd, dtype, policy)
-        stored = dict((fold(config, weights) if self.folded else weights).astype(dtype).items())
-        padding = ((0, self.vocabulary - config.vocab_size), (0, 0))
-        stored["wte.weight"] = np.pad(stored["wte.weight"], padding)  # (padded V, C), zeros at the end
+        stored = self._family.device_weights(config, weights, dtype, self.vocabulary, folded=self.folded)
         self.weights = {name: self.executor.from_numpy(tensor) for name, tensor in stored.items()}
         self._plan = ModelPlan(config, self.storage, self.folded, self.executor.sms, policy)
         self.passes = self._passes_through(launcher)
@@ -193,7 +198,7 @@ class GPT:
         vocabulary, storage, config = self.vocabulary, self.storage, self.config
         heads, size = config.n_head, config.head_size
         cached = recorder.elsewhere(
-            (batch, config.n_ctx, heads, size), storage
+            (batch, config.n_ctx, config.kv_heads, size), storage
         )  # stands for every layer's cache; it is not in the workspace
         with recorder.one_pass():
             passes.forward(work, batch, length, recorder.elsewhere((batch * length, vocabulary), storage))
@@ -210,11 +215,10 @@ class GPT:
     def _buffers(self, batch: int, length: int) -> Mapping[str, Shape]:
         rows = max(self._plan.chunk_sizes(batch, length)) * length
         parts, squares = self._plan.parts(rows), self._plan.squares(rows)
-        return buffers(self.storage, self.config.n_embd, batch, batch * length, rows, parts=parts, squares=squares)
+        return buffers(self.config, self.storage, batch, batch * length, rows, parts=parts, squares=squares)
 
     def _passes_through(self, launch: Launch) -> Passes:
-        layers = Layers(launch, self.weights, self._plan, self.dtype)
-        return Passes(layers, self.config.head_size**-0.5)
+        return Passes(self._family.layers(launch, self.weights, self._plan, self.dtype))
 
     def _kept_workspace(self, batch: int, length: int) -> Workspace:
         """The workspace for this shape. Only those of the last prefill and of the last decode are kept."""

@@ -31,7 +31,7 @@ class ModelPlan:
     def chunk_sizes(self, batch: int, length: int) -> list[int]:
         """The number of sequences in each chunk; a chunk goes through all layers before the next one starts. Its hidden
         layer fits the L2 cache, so intermediate results stay there. A decoding step is one chunk."""
-        row = 4 * self.config.n_embd * ITEMSIZE[self.storage]
+        row = self.config.ffn * ITEMSIZE[self.storage]
         count = min(batch, batch * length * row // self.policy.chunk_bytes)
         if length == 1 or count < self.policy.min_chunks:
             return [batch]
@@ -41,6 +41,8 @@ class ModelPlan:
         """Split-K parts of the product with the longest K; 0 if it is not split. It is split for few rows, because its
         few tiles would leave most multiprocessors idle. A single row is split only if a kernel reads all weights of a
         part at once; otherwise a GEMV kernel takes it."""
+        if self.config.family != "gpt2":
+            return 0
         policy, width = self.policy, self.config.n_embd  # the width is also the K of a part, a quarter of the MLP's
         at_once = width == policy.panel_width and ITEMSIZE[self.storage] == 2 and policy.panel_rows > 0
         fewest, most = (1, policy.panel_rows) if at_once else (2, policy.split_k_rows)
@@ -66,7 +68,7 @@ class ModelPlan:
         """The number of spans (split-KV) for attention over a cache: the longest spans that leave no multiprocessor
         idle. None if the cache is not split."""
         policy = self.policy
-        heads, enough = batch * self.config.n_head, policy.spans_per_sm * self.sms
+        heads, enough = batch * self.config.kv_heads, policy.spans_per_sm * self.sms
         if self.config.head_size == policy.unsplit_head and heads >= enough:
             return None
         counts = [cdiv(positions, span) for span in policy.spans]

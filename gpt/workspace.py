@@ -10,6 +10,7 @@ from toolchain.contract.entry import ITEMSIZE
 from toolchain.runtime import Allocation, DeviceBuffer, Executor
 
 from .arena import Arena
+from .config import GPTConfig
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,10 @@ class Workspace:
 
     x: DeviceBuffer  # (N, C): the residual stream
     normed: DeviceBuffer  # (N, C)
-    qkv: DeviceBuffer  # (M, 3C)
-    attended: DeviceBuffer  # (M, C)
-    hidden: DeviceBuffer  # (M, 4C)
+    qkv: DeviceBuffer  # (M, (H + 2G) D): H heads of queries, and G of keys and of values
+    kv: DeviceBuffer  # (2, M, G D): keys and values of a pass without a cache; with learned positions they stay in qkv
+    attended: DeviceBuffer  # (M, H D)
+    hidden: DeviceBuffer  # (M, F)
     tokens: DeviceBuffer  # (N) i32
     positions: DeviceBuffer  # (N) i32
     starts: DeviceBuffer  # (B) i32: where each sequence's new positions begin
@@ -43,6 +45,7 @@ class Workspace:
             tokens=self.tokens.slice(0, first, stop),
             positions=self.positions.slice(0, first, stop),
             qkv=self.qkv.slice(0, 0, count),
+            kv=self.kv.slice(1, 0, min(count, self.kv.shape[1])),
             attended=self.attended.slice(0, 0, count),
             hidden=self.hidden.slice(0, 0, count),
             partial=self.partial.slice(1, 0, count),
@@ -53,17 +56,19 @@ Shape = tuple[tuple[int, ...], str]  # and the dtype
 
 
 def buffers(
-    storage: str, width: int, batch: int, rows: int, chunk: int, *, parts: int, squares: tuple[int, int]
+    config: GPTConfig, storage: str, batch: int, rows: int, chunk: int, *, parts: int, squares: tuple[int, int]
 ) -> Mapping[str, Shape]:
-    """Shape and dtype of each buffer of a workspace, for N = `rows` rows of C = `width` columns in B = `batch`
-    sequences. The longest chunk has M = `chunk` rows; `partial` has Z = `parts`, and (Z, L) is `squares`."""
-    n, m, c = rows, chunk, width
+    """Shape and dtype of each buffer of a model's workspace, for N = `rows` rows in B = `batch` sequences. The longest
+    chunk has M = `chunk` rows; `partial` has Z = `parts`, and (Z, L) is `squares`."""
+    n, m, c = rows, chunk, config.n_embd
+    queries, keys = config.n_head * config.head_size, config.kv_heads * config.head_size
     return {
         "x": ((n, c), storage),
         "normed": ((n, c), storage),
-        "qkv": ((m, 3 * c), storage),
-        "attended": ((m, c), storage),
-        "hidden": ((m, 4 * c), storage),
+        "qkv": ((m, queries + 2 * keys), storage),
+        "kv": ((2, m if config.positions == "rope" else 0, keys), storage),
+        "attended": ((m, queries), storage),
+        "hidden": ((m, config.ffn), storage),
         "tokens": ((n,), "i32"),
         "positions": ((n,), "i32"),
         "starts": ((batch,), "i32"),

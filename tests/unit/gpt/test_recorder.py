@@ -12,7 +12,7 @@ import pytest
 from gpt import reference
 from gpt.arena import Arena, Span, plan
 from gpt.config import GPTConfig, preset
-from gpt.layers import Layers
+from gpt.gpt2 import GPT2
 from gpt.model import GPT, KVCache
 from gpt.recorder import Recorder
 from gpt.weights import Weights, random_weights
@@ -20,7 +20,7 @@ from gpt.workspace import Shape, Workspace, buffers, nbytes
 from toolchain.runtime import CpuExecutor
 
 ROWS, WIDTH = 8, 64
-SHAPES = buffers("f32", WIDTH, 1, ROWS, ROWS, parts=0, squares=(0, 0))
+SHAPES = buffers(GPTConfig(1, 2, WIDTH, 16, 257), "f32", 1, ROWS, ROWS, parts=0, squares=(0, 0))
 ALL = ("x", "normed", "qkv", "attended", "hidden")
 
 
@@ -97,7 +97,7 @@ def test_columns_that_are_written_leave_the_others() -> None:
     assert not meet(recorder.arena(), SHAPES, "qkv", "hidden")
 
 
-def late_projection(self: Layers, work: Workspace, attended: Any) -> bool:
+def late_projection(self: GPT2, work: Workspace, attended: Any) -> bool:
     """A model whose MLP runs beside attention: attention's result is read after the hidden layer was computed."""
     x, normed, eps = work.x, work.normed, self._config.eps
     for layer in range(self._config.n_layer):
@@ -116,10 +116,10 @@ def test_a_model_with_another_order_of_layers(
     config: GPTConfig, weights: Weights, launcher: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokens = np.random.default_rng(3).integers(0, config.vocab_size, (2, 20)).astype(np.int32)
-    shapes = buffers("f32", config.n_embd, 2, 40, 40, parts=4, squares=(0, 0))
+    shapes = buffers(config, "f32", 2, 40, 40, parts=4, squares=(0, 0))
     usual = GPT(config, weights, launcher, "f32").layout(2, 20)
     assert meet(usual, shapes, "attended", "hidden")
-    monkeypatch.setattr(Layers, "_split", late_projection)  # the route of 40 rows
+    monkeypatch.setattr(GPT2, "_split", late_projection)  # the route of 40 rows
     model = GPT(config, weights, launcher, "f32")
     assert not meet(model.layout(2, 20), shapes, "attended", "hidden")
     wanted = late_reference(config, weights, tokens)

@@ -1,0 +1,133 @@
+"""Llama's family: its weights as its kernels take them, and its layers. To compare with a paper (Touvron et al.,
+arXiv:2302.13971; grouped queries: Ainslie et al., arXiv:2305.13245) read `_chunk`: each line is one op, with the shape
+of its result.
+
+B sequences of T tokens, N = B * T rows, C = n_embd, G heads of keys and values, each shared by Q heads of queries, D
+numbers a head, F = ffn, V tokens in the vocabulary, P positions in a cache, W = n_ctx.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolchain.runtime import DeviceBuffer
+
+from .config import GPTConfig
+from .layers import AttendHere, Cached, Layers, Spans
+from .rope import table
+from .threads import in_threads
+from .weights import Weights
+from .workspace import Workspace
+
+Array = NDArray[Any]
+PARTS = "qkv"  # one product makes all three
+
+
+def device_weights(
+    config: GPTConfig, weights: Weights, dtype: str, vocabulary: int, *, folded: bool
+) -> Mapping[str, Array]:
+    """The weights as they lie on the device, in the storage of `dtype`: linear ones (in, out), those of queries, keys
+    and values joined; the vocabulary padded with zeros; and the cosines and sines (W, D/2) of all positions, in f32."""
+    if folded:
+        raise ValueError("the norms of a llama are launches of their own")
+    stored = weights.astype(dtype)
+    cos, sin = table(config, np.arange(config.n_ctx))
+    padding = ((0, vocabulary - config.vocab_size), (0, 0))
+    return {
+        **dict(in_threads(lambda join: _joined(stored, *join), _joins(config))),
+        **{name: stored[name] for name in stored if name.endswith("norm.weight")},
+        **{name: np.pad(stored[name], padding) for name in (EMBEDDING, HEAD) if name in stored},
+        "cos": cos.astype(np.float32), "sin": sin.astype(np.float32),
+    }  # fmt: skip
+
+
+EMBEDDING, HEAD = "embed_tokens.weight", "lm_head.weight"
+
+
+def _joins(config: GPTConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The name of each linear weight on the device, and the weights that it is made of."""
+    for layer in range(config.n_layer):
+        at, mlp = f"layers.{layer}.self_attn", f"layers.{layer}.mlp"
+        yield f"{at}.qkv", tuple(f"{at}.{part}_proj.weight" for part in PARTS)
+        for name in (f"{at}.o_proj", f"{mlp}.gate_proj", f"{mlp}.up_proj", f"{mlp}.down_proj"):
+            yield name, (f"{name}.weight",)
+
+
+def _joined(weights: Mapping[str, Array], name: str, parts: tuple[str, ...]) -> tuple[str, Array]:
+    """Weights (out, in) beside one another, as one (in, out)."""
+    return name, np.concatenate([weights[part].T for part in parts], axis=1)
+
+
+class Llama(Layers):
+    """The layers of a Llama."""
+
+    def _chunk(self, work: Workspace, rows: int, attend: AttendHere) -> bool:
+        del rows
+        x, normed, hidden, weights = work.x, work.normed, work.hidden, self._weights
+        self.launch("token_embedding", tokens=work.tokens, wte=weights[EMBEDDING], out=x)  # (N, C)
+        for layer in range(self._config.n_layer):
+            at, mlp = f"layers.{layer}.self_attn", f"layers.{layer}.mlp"
+            self._norm(f"layers.{layer}.input_layernorm", x, normed)  # (N, C)
+            self.launch("matmul", x=normed, weight=weights[f"{at}.qkv"], out=work.qkv)  # (N, G (Q + 2) D)
+            attend(layer, work)  # attended (N, G Q D)
+            self.launch("matmul_residual", x=work.attended, weight=weights[f"{at}.o_proj"], residual=x, out=x)  # (N, C)
+            self._norm(f"layers.{layer}.post_attention_layernorm", x, normed)  # (N, C)
+            gate, up = weights[f"{mlp}.gate_proj"], weights[f"{mlp}.up_proj"]
+            self.launch("swiglu", x=normed, gate=gate, up=up, out=hidden)  # (N, F)
+            self.launch("matmul_residual", x=hidden, weight=weights[f"{mlp}.down_proj"], residual=x, out=x)  # (N, C)
+        return False
+
+    def logits(self, x: DeviceBuffer, normed: DeviceBuffer, out: DeviceBuffer, *, ready: bool) -> None:
+        if not ready:
+            self._norm("norm", x, normed)  # (M, C)
+        weight = self._weights[EMBEDDING if self._config.tied else HEAD]
+        self.launch("logits", x=normed, weight=weight, out=out)  # (M, padded V)
+
+    def attend(self, work: Workspace, starts: DeviceBuffer, length: int) -> None:
+        config = self._config
+        keys, values = (
+            work.kv.select(0, i).reshape(-1, length, config.kv_heads, config.head_size) for i in range(2)
+        )  # (B, T, G, D): a cache of the length of the text
+        self.attend_cached(work, (keys, values), starts, length, length)
+
+    def attend_cached(self, work: Workspace, cached: Cached, starts: DeviceBuffer, length: int, end: int) -> None:
+        q = self._turn_and_append(work, cached, starts, length)  # (B, T, G, Q, D)
+        k, v = (both.slice(1, 0, end) for both in cached)  # (B, S, G, D)
+        out = work.attended.reshape(*q.shape)
+        self.launch("grouped_attention", q=q, k=k, v=v, out=out, scale=self._scale)
+
+    def attend_one(self, work: Workspace, cached: Cached, spans: Spans | None) -> None:
+        q = self._turn_and_append(work, cached, work.positions, 1).select(1, 0)  # (B, G, Q, D)
+        out = work.attended.reshape(*q.shape)
+        token: dict[str, DeviceBuffer | float] = {
+            "q": q, "k_cache": cached[0], "v_cache": cached[1], "positions": work.positions, "scale": self._scale,
+        }  # fmt: skip
+        if spans is None:
+            self.launch("grouped_decode_attention_unsplit", **token, out=out)
+            return
+        by_head = [(both, both.unflatten(1, q.shape[1], q.shape[2])) for both in spans]  # (B, G, Q, Z, ...)
+        (partial, grouped_partial), (stats, grouped_stats) = by_head
+        self.launch("grouped_decode_attention", **token, partial=grouped_partial, stats=grouped_stats)
+        heads = out.reshape(q.shape[0], self._config.n_head, self._config.head_size)  # (B, H, D)
+        self.launch("merge_attention", partial=partial, stats=stats, out=heads)
+
+    def _turn_and_append(
+        self, work: Workspace, cached: Cached, positions: DeviceBuffer, length: int
+    ) -> DeviceBuffer:  # fmt: skip
+        """Turns queries and keys, and appends keys and values to a cache. Returns the queries (B, T, G, Q, D)."""
+        heads, groups = self._config.n_head, self._config.kv_heads
+        qkv = work.qkv.reshape(-1, length, heads + 2 * groups, self._config.head_size)
+        q, k, v = qkv.slice(2, 0, heads), qkv.narrow(2, heads, groups), qkv.narrow(2, heads + groups, groups)
+        q = q.unflatten(2, groups, heads // groups)
+        self.launch(
+            "rope_append", q=q, k=k, v=v, positions=positions, cos=self._weights["cos"], sin=self._weights["sin"],
+            turned=q, k_cache=cached[0], v_cache=cached[1],
+        )  # fmt: skip
+        return q
+
+    def _norm(self, name: str, x: DeviceBuffer, out: DeviceBuffer) -> None:
+        self.launch("rmsnorm", x=x, weight=self._weights[f"{name}.weight"], out=out, eps=self._config.eps)

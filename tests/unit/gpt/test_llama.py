@@ -1,0 +1,79 @@
+"""Llama's layers; each op is computed by the reference in numpy, the whole model by a reference of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpt import reference_llama
+from gpt.config import LLAMAS, GPTConfig
+from gpt.llama import device_weights
+from gpt.model import GPT, KVCache
+from gpt.weights import Weights, random_weights
+from toolchain.errors import UsageError
+
+from .conftest import POLICY
+
+
+@pytest.fixture
+def config() -> GPTConfig:
+    return LLAMAS["nano"]
+
+
+def tokens_of(config: GPTConfig, batch: int, length: int) -> Any:
+    return np.random.default_rng(6).integers(0, config.vocab_size, (batch, length)).astype(np.int32)
+
+
+@pytest.mark.parametrize("fields", [{}, {"tied": False}, {"rope_scaling": (1.0, 2.0) * 8, "rope_base": 500.0}])
+def test_forward_gives_what_the_reference_gives(config: GPTConfig, launcher: Any, fields: dict[str, Any]) -> None:
+    config = replace(config, **fields)
+    weights, tokens = random_weights(config, seed=5), tokens_of(config, 3, 17)
+    logits = GPT(config, weights, launcher, "f32").forward(tokens).numpy()
+    exact = reference_llama.float64(config, weights, tokens)
+    assert np.abs(logits - exact).max() < 1e-5
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_cache_gives_what_the_whole_text_gives(
+    config: GPTConfig, weights: Weights, launcher: Any, whole: bool
+) -> None:
+    tokens = tokens_of(config, 2, 14)
+    policy = replace(POLICY, unsplit_head=32, spans_per_sm=0.0 if whole else 1000.0)
+    model = GPT(config, weights, launcher, "f32", policy=policy)
+    cache = KVCache(model, batch=2, positions=15)
+    assert cache.layer(0)[0].shape == (2, 15, config.kv_heads, config.head_size)
+    assert (model.new_spans(cache) is None) == whole
+    model.prefill(tokens[:, :7], cache)
+    found = [model.prefill(tokens[:, 7:12], cache), *(model.decode(tokens[:, i], cache) for i in (12, 13))]
+    exact = reference_llama.float64(config, weights, tokens)[:, 11:]
+    assert np.abs(np.stack([logits.numpy() for logits in found], axis=1) - exact).max() < 1e-5
+
+
+def test_large_batches_go_through_the_layers_in_chunks(config: GPTConfig, weights: Weights, launcher: Any) -> None:
+    tokens = tokens_of(config, 5, 9)
+    policy = replace(POLICY, chunk_bytes=2 * 9 * config.ffn * 4, min_chunks=2)
+    model = GPT(config, weights, launcher, "f32", policy=policy)
+    whole = GPT(config, weights, launcher, "f32", policy=replace(policy, min_chunks=1000))
+    before = len(launcher.launches)
+    chunked = model.forward(tokens).numpy()
+    assert sum(op == "token_embedding" for op, _ in launcher.launches[before:]) == 2
+    assert (chunked == whole.forward(tokens).numpy()).all()
+
+
+def test_weights_lie_as_kernels_read_them(config: GPTConfig, weights: Weights) -> None:
+    made = device_weights(config, weights, "bf16", 320, folded=False)
+    q, k = (weights[f"layers.1.self_attn.{part}_proj.weight"].astype(made["cos"].dtype) for part in "qk")
+    joined = made["layers.1.self_attn.qkv"].astype(np.float32)
+    assert joined.shape == (192, 192 + 2 * 64)
+    assert np.abs(joined[:, :192] - q.T).max() < 1e-2
+    assert np.abs(joined[:, 192:256] - k.T).max() < 1e-2
+    assert made["embed_tokens.weight"].shape == (320, 192)
+    assert made["cos"].shape == (config.n_ctx, config.head_size // 2)
+
+
+def test_norms_of_a_llama_are_not_folded(config: GPTConfig, weights: Weights, launcher: Any) -> None:
+    with pytest.raises(UsageError, match="cannot be folded"):
+        GPT(config, weights, launcher, "bf16", folded=True)
