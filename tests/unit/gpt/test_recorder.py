@@ -147,7 +147,7 @@ def late_reference(config: GPTConfig, weights: Weights, tokens: np.ndarray[Any, 
 
 # The steps of a layer from a buffer's first write to its last read, as they were once numbered by hand.
 BY_HAND = {
-    "x": (0, 9), "normed": (1, 9), "qkv": (2, 3), "attended": (3, 4), "hidden": (6, 7), "tokens": (0, 9),
+    "x": (0, 9), "normed": (1, 9), "qkv": (2, 3), "kv": (2, 4), "attended": (3, 4), "hidden": (6, 7), "tokens": (0, 9),
     "positions": (0, 9), "starts": (0, 9), "partial": (7, 8), "squares": (0, 9),
 }  # fmt: skip
 
