@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from toolchain import command
+from toolchain.errors import UsageError
 from toolchain.files import write_whole
 from toolchain.knobs import ROOT, importing_from
 from toolchain.pinned.manifest import REPAIR
@@ -81,6 +82,15 @@ def tests_of(path: str, root: Path) -> list[str]:
     return [str(file.relative_to(root)) for file in found]
 
 
+def importers(path: str, root: Path) -> list[str]:
+    """The test files, without those of a GPU, that import a module, with its folder's. They run where the mirrored ones
+    find nothing: `nox -s tests` runs them all."""
+    folder, name = str(Path(path).parent).replace("/", "."), Path(path).stem
+    named = re.compile(rf"\b{re.escape(folder)}(\.{name}\b| import [^\n]*\b{name}\b| import \([^)]*\b{name}\b)")
+    files = [file for kind in ("unit", "compile") for file in sorted((root / "tests" / kind).rglob("test_*.py"))]
+    return [str(file.relative_to(root)) for file in files if named.search(file.read_text())]
+
+
 def judge(mutation: Mutation, reach: Reach, stages: Sequence[str], ops: Sequence[str], folder: Path) -> Row:
     """Change the line in the copy, run what the plan chose, and change it back. A command that fails is run again on
     the line as it was: what fails there too has caught nothing."""
@@ -101,8 +111,11 @@ def judge(mutation: Mutation, reach: Reach, stages: Sequence[str], ops: Sequence
 
 def _commands(row: Row, folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
     python = str(folder / ".toolchain/venv/bin/python")
+    pytest = [python, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider"]
     if tests := tests_of(row.mutation.path, folder):
-        yield "tests", [python, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests]
+        yield "tests", [*pytest, *tests]
+    if wide := [each for each in importers(row.mutation.path, folder) if each not in tests]:
+        yield "tests", [*pytest, *wide]
     ops = [f"--op={op}" for op in row.ops or SAMPLE]
     bundle, report = str(folder / "build/bundle"), str(folder / "build/report")
     yield "interpreter", [
@@ -133,6 +146,15 @@ def _fails(row: Row, folder: Path, words: Sequence[str]) -> Sequence[str]:
 
 def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 2))
+
+
+def left(path: Path) -> list[Mutation]:
+    """Those of an output that were not caught. Raises UsageError for another file."""
+    try:
+        rows = json.loads(path.read_text())
+        return [Mutation(**row["mutation"]) for row in rows if row["verdict"] != "caught"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path} is no output of ci.plan.mutations: {error!r}") from error
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
@@ -167,6 +189,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     top.add_argument("--first", type=int, default=0, help="begin with this one of them, default 0")
     top.add_argument("--file", action="append", default=[], help="draw from these alone; may be repeated")
     top.add_argument("--minutes", type=float, default=60, help="begin no further one after so long, default 60")
+    top.add_argument("--again", type=Path, metavar="FILE", help="those that an earlier output says were not caught")
     top.add_argument("--output", type=Path, default=OUTPUT, help=f"default {OUTPUT}")
     args = top.parse_args(argv)
     return command.run(lambda: _main(args), set_up=REPAIR)
@@ -180,7 +203,8 @@ def _main(args: argparse.Namespace) -> None:
     with copy() as folder:
         listed = args.file or git(folder, "ls-files", *FOLDERS).split()
         paths = [path for path in listed if path.endswith((".py", ".mlir"))]
-        for number, mutation in enumerate(chosen(folder, paths, args.count, args.seed)[args.first :], args.first):
+        drawn = left(args.again) if args.again else chosen(folder, paths, args.count, args.seed)
+        for number, mutation in enumerate(drawn[args.first :], args.first):
             if time.monotonic() > ends:
                 break
             reach = graph.reach(mutation.path)
