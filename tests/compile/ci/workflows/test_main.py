@@ -24,6 +24,7 @@ from toolchain.knobs import ROOT, toolchain_dir
 WHY = "{}; tests/unit/ci/test_workflows.py checks every command line"
 CHANGE = "kernels_mlir/gelu.mlir"
 FEW_TESTS = "-p no:lint-beside-tests-runner -k test_a_name_is_a_cell_and_back"
+TILEIRAS, BYTECODE = "13.5.37", "13.4"  # the pinned one, and a version in which it compiles every entry
 TARGET = ("--matrix", "target:sm_90")
 STATE = {"sm_clock_mhz": "1980", "temperature_c": "50", "throttle": "none"}
 GPU = """\
@@ -83,6 +84,12 @@ def _change(clone: Path, first: str) -> None:
     git(clone, "commit", "--quiet", "--all", "--message", "Change a kernel")
 
 
+def narrow(path: Path, pattern: str, text: str) -> None:
+    made, count = re.subn(pattern, lambda _: text, path.read_text())
+    assert count == 1
+    path.write_text(made)
+
+
 def _no_change() -> Results:
     """What a benchmark of two bundles that are equally fast writes."""
     rounds = [100.0 + i % 5 for i in range(30)]
@@ -131,6 +138,28 @@ def test_a_tag_makes_a_release_up_to_publishing(site: Site) -> None:
     attested = site.left("release", "attested.txt").read_text()
     assert "bundle-sm_90" in attested and ".whl" in attested
     assert "release create v0.0.1" in (site.folder / "gh.log").read_text()
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.long(WHY.format("a minute"))
+def test_a_night_compares_the_support_table(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of one tileiras, bytecode and entry, by the rows of the committed table for these."""
+    narrow(site.clone / "ci/matrix.toml", r"\ntileiras = .*", f'\ntileiras = ["{TILEIRAS}"]')
+    narrow(site.clone / "ci/support/support.toml", r"(?s)\nentries = \[.*?\]", '\nentries = ["gelu_1024_f16"]')
+    narrow(site.clone / "ci/support/support.toml", r"\nbytecode = .*", f'\nbytecode = ["{BYTECODE}"]')
+    kept = site.clone / "ci/support/support.json"
+    table = json.loads(kept.read_text())
+    rows = [row for row in table["compiled"] if (row["tileiras"], row["bytecode"]) == (TILEIRAS, BYTECODE)]
+    assert rows and all(row["compiled"] == row["of"] for row in rows)
+    one = [{**row, "of": 1, "exported": 1, "compiled": 1} for row in rows]
+    kept.write_text(json.dumps({**table, "compiled": one, "ran": [], "tools": {TILEIRAS: table["tools"][TILEIRAS]}}))
+    git(site.clone, "commit", "--quiet", "--all", "--message", "Narrow the support table")
+    alone = ["--matrix", "target:none", "--matrix", "number:none"]
+    assert site.run("nightly", "--event", "schedule", "--job", "matrix", *alone) == 0
+    said = capsys.readouterr().out
+    jobs = re.findall(r"^(\w+) .* s  .*/(\w+)", said, re.MULTILINE)
+    assert jobs == [("success", "Plan"), ("success", "tileiras"), ("success", "Compare")]
+    assert "the support table is as measured" in "".join(site.logs("nightly").values())
 
 
 @pytest.mark.needs("toolchain")
