@@ -22,8 +22,6 @@ LAYERS = ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj"
 
 def float64(config: GPTConfig, weights: Mapping[str, Array], tokens: Array) -> NDArray[np.float64]:
     """Logits (B, T, V) at every position of tokens (B, T), every op in float64: the oracle."""
-    if config.family == "llama":
-        return reference_llama.float64(config, weights, tokens)
     return _forward(float64_ops, config, weights, tokens)
 
 
@@ -35,6 +33,9 @@ def eager(config: GPTConfig, weights: Mapping[str, Array], tokens: Array, *, dty
 def _forward(
     ops: ModuleType, config: GPTConfig, weights: Mapping[str, Array], tokens: Array, **options: str
 ) -> NDArray[Any]:
+    if config.family == "llama":
+        return reference_llama.forward(ops, config, weights, tokens, None, **options)
+
     def op(name: str) -> Any:
         return partial(getattr(ops, name), **options)
 

@@ -31,13 +31,6 @@ def table(config: GPTConfig, positions: NDArray[np.integer[Any]]) -> tuple[F64, 
     return np.cos(angles), np.sin(angles)
 
 
-def turned(heads: NDArray[Any], cos: F64, sin: F64) -> F64:
-    """Heads (B, T, H, D) turned by the angles of their positions (T, D/2)."""
-    left, right = np.split(np.asarray(heads, np.float64), 2, axis=-1)
-    cos, sin = cos[:, None], sin[:, None]
-    return np.concatenate([left * cos - right * sin, right * cos + left * sin], axis=-1)
-
-
 def llama3_divisors(base: float, size: int, scaling: Mapping[str, float]) -> tuple[float, ...]:
     """What Llama 3.1 divides the frequencies of its D/2 pairs by, so that it reads further than the positions it was
     trained on: long waves by `factor`, short ones by 1, and between the two it goes over smoothly. The keys of

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from conformance.reference import float64 as ops
 from gpt import reference
-from gpt.reference_llama import Cache, float64
+from gpt.reference_llama import Cache, forward
 from gpt.weights import random_weights
 
 from .llamas import CONFIGS, TOKENS
@@ -59,9 +60,9 @@ def test_logits_of_transformers(name: str) -> None:
 def test_with_a_cache_tokens_may_come_in_pieces(name: str) -> None:
     config, _ = CONFIGS[name]
     weights = random_weights(config, 8)
-    whole = float64(config, weights, TOKENS)
+    whole = reference.float64(config, weights, TOKENS)
     cache = Cache(config, len(TOKENS))
-    pieces = [float64(config, weights, TOKENS[:, a:b], cache) for a, b in ((0, 9), (9, 10), (10, 24))]
+    pieces = [forward(ops, config, weights, TOKENS[:, a:b], cache) for a, b in ((0, 9), (9, 10), (10, 24))]
     assert cache.length == 24 and cache.layers[1][0].shape == (2, 24, config.kv_heads, config.head_size)
     np.testing.assert_allclose(np.concatenate(pieces, axis=1), whole, rtol=0, atol=1e-12)
 
@@ -71,7 +72,7 @@ def test_a_later_token_does_not_change_earlier_logits() -> None:
     weights = random_weights(config, 8)
     changed = TOKENS.copy()
     changed[:, 20] += 1
-    difference = np.abs(float64(config, weights, TOKENS) - float64(config, weights, changed))
+    difference = np.abs(reference.float64(config, weights, TOKENS) - reference.float64(config, weights, changed))
     assert difference[:, :20].max() < 1e-12 and difference[:, 20:].max() > 1e-3
 
 
@@ -86,4 +87,14 @@ def test_what_the_config_says_is_seen_in_the_logits(model: str, change: dict[str
     config, _ = CONFIGS[model]
     weights = random_weights(config, 8)
     changed = replace(config, **change)
-    assert np.abs(float64(config, weights, TOKENS) - float64(changed, weights, TOKENS)).max() > 1e-5
+    assert np.abs(reference.float64(config, weights, TOKENS) - reference.float64(changed, weights, TOKENS)).max() > 1e-5
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize(("dtype", "low", "high"), [("f32", 1e-8, 1e-5), ("f16", 1e-5, 1e-2), ("bf16", 1e-4, 1e-1)])
+def test_eager_is_as_far_off_as_its_dtype(name: str, dtype: str, low: float, high: float) -> None:
+    config, _ = CONFIGS[name]
+    weights = random_weights(config, 8).astype(dtype)
+    exact = reference.float64(config, weights, TOKENS)
+    rounded = reference.eager(config, weights, TOKENS, dtype=dtype).astype(np.float64)
+    assert low < np.abs(rounded - exact).max() / np.abs(exact).max() < high
