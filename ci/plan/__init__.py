@@ -3,7 +3,8 @@
 `graph.py` finds what a changed file reaches, `jobs.py` makes jobs of it, `show.py` writes them. The document that
 `--json` prints:
 
-- `event`, `base` (a commit, or null), `full` (whether everything is run)
+- `event`, `base` (a commit, or null), `full` (whether everything is run), `why` (in words: what differs from the base,
+  or why that cannot be told)
 - `reasons`: for each changed path the stages that it reaches, and why
 - `jobs`: by kind, `compile`, `interpret`, `gpu`, `tools` and `bench`, a list of jobs. Every job has `name`, `runs_on`
   (labels), `minutes` (estimated), `timeout` (minutes), `required` and `local` (the command that does the same on a

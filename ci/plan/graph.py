@@ -6,8 +6,8 @@ import fnmatch
 import subprocess
 import sys
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -71,8 +71,16 @@ class Graph:
                     found[stage] |= self._imports.find_upstream_modules(each)
         return found
 
-    def reach(self, path: str) -> Reach:
-        """What a path, relative to the checkout, reaches. What nothing is known of reaches everything."""
+    def reach(self, path: str, renamed_to: str = "") -> Reach:
+        """What a path, relative to the checkout, reaches. What nothing is known of reaches everything. `renamed_to`:
+        the name that a path which is gone has now. A module that was renamed reaches what it reaches under its new
+        name, for whatever imported it before and does not now was changed too."""
+        if renamed_to:
+            old, new = self._module(path), self._module(renamed_to)
+            if path.endswith(".py") and old not in self._imports.modules and new in self._imports.modules:
+                return replace(self.reach(renamed_to), path=path, why=f"it is {renamed_to} now")
+            found = self.reach(path)
+            return replace(found, why=f"it is {renamed_to} now, and by its old name: {found.why}")
         first, _, rest = path.partition("/")
         if first in self._sources and rest and "/" not in rest:
             return self._kernels(path, self._sources[first], rest)
@@ -81,13 +89,18 @@ class Graph:
         for row in self._matrix.files:
             if any(fnmatch.fnmatch(path, pattern) for pattern in row.patterns):
                 return Reach(path, "a file that ci/matrix.toml lists", frozenset(row.stages))
-        module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        module = self._module(path)
         if not path.endswith(".py") or module not in self._imports.modules:
-            return _everything(path, "nothing is known of this file")
+            gone = "" if (self._root / path).exists() else ", which is not here any more"
+            return _everything(path, f"nothing is known of this file{gone}")
         stages = frozenset(stage for stage, needed in self._needed.items() if module in needed)
         if not stages:  # a command line, say, that runs a stage: what no stage is known to need may be needed by all
             return _everything(path, "no stage is known to import it")
         return Reach(path, "imported by what these stages run", stages)
+
+    @staticmethod
+    def _module(path: str) -> str:
+        return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
     @cached_property
     def _sources(self) -> Mapping[str, str]:
@@ -159,25 +172,16 @@ def _everything(path: str, why: str) -> Reach:
     return Reach(path, why, frozenset(STAGES))
 
 
-def changed_since(base: str, root: Path = ROOT) -> list[str]:
-    """The paths that differ from where this checkout and `base` parted, with what is not committed. Raises
-    UsageError."""
-    parted = git(root, "merge-base", base, "HEAD").strip()
-    changed = git(root, "diff", "--name-only", "--no-renames", "-z", parted)
-    untracked = git(root, "ls-files", "--others", "--exclude-standard", "-z")
-    return sorted(filter(None, {*changed.split("\0"), *untracked.split("\0")}))
-
-
-def git(root: Path, *words: str) -> str:
-    """What a git command writes. Raises UsageError."""
+def git(root: Path, *words: str, answers: Sequence[int] = (0,)) -> str:
+    """What a git command writes. Raises UsageError for another exit code than one of `answers`."""
     command = ["git", "-C", str(root), *words]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
         raise UsageError("git is not installed", hint="name the changed files with --changed") from error
-    if done.returncode:
+    if done.returncode not in answers:
         raise UsageError(
-            f"{' '.join(command)}: {done.stderr.strip()}",
+            f"{' '.join(command)}: {done.stderr.strip() or f'exit code {done.returncode}'}",
             hint="--base takes a commit of this repository; a shallow clone may lack it: git fetch --unshallow",
         )
     return done.stdout

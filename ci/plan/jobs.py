@@ -43,7 +43,8 @@ class Job:
 
 @dataclass(frozen=True)
 class JobPlan:
-    """All jobs of an event. `cells`: how many cells of the matrix run on GPUs."""
+    """All jobs of an event. `cells`: how many cells of the matrix run on GPUs. `why`: what the plan was made of, in
+    words."""
 
     event: str
     base: str | None
@@ -55,6 +56,7 @@ class JobPlan:
     tools: Sequence[Job]
     cells: int
     bench: Sequence[Job] = ()
+    why: str = ""
 
     @property
     def kinds(self) -> Mapping[str, Sequence[Job]]:
@@ -68,7 +70,7 @@ class JobPlan:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "event": self.event, "base": self.base, "full": self.full,
+            "event": self.event, "base": self.base, "full": self.full, "why": self.why,
             "reasons": [{"path": r.path, "stages": [s for s in STAGES if s in r.stages], "why": r.why}
                         for r in self.reaches],
             "jobs": {kind: [job.to_json() for job in jobs] for kind, jobs in self.kinds.items()},
@@ -118,10 +120,11 @@ def plan(
     base: str | None = None,
     only: Sequence[str] = (),
     request: Request | None = None,
+    why: str = "",
 ) -> JobPlan:
     """The jobs of an event. `reaches`: what the changed files reach; None runs everything, as does an event whose
     table says so. `only`: of all that these ops, for a run by hand. `request`: the benchmarks that a pull request asks
-    for. Raises UsageError for an op that there is not."""
+    for. `why`: what `reaches` was made of, in words. Raises UsageError for an op that there is not."""
     if unknown := [op for op in only if op not in {*SUITES, *(case.op for case in CASES)}]:
         raise UsageError(f"no op {', '.join(unknown)}", hint="tilestack matrix list shows them")
     full = reaches is None or not event.changed_only
@@ -143,7 +146,7 @@ def plan(
         event.name, base, list(reaches or ()), full,
         [_compile(matrix, event, target, entries, only) for target in wanted],
         _interpret(matrix, event, groups) if stages & {"interpret", "conformance", "model"} else [],
-        gpu, _tools(matrix) if event.tools and not only else [], cells, bench,
+        gpu, _tools(matrix) if event.tools and not only else [], cells, bench, why,
     )  # fmt: skip
     for kind, jobs in made.kinds.items():
         if len(jobs) > matrix.limits.jobs:

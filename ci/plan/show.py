@@ -12,6 +12,7 @@ SHOWN = 20  # paths of a change in the step summary
 
 def text(plan: JobPlan) -> Iterator[str]:
     """Lines for a terminal."""
+    yield reason(plan)
     for reach in plan.reaches:
         ops = "; ".join(f"{source}: {', '.join(sorted(ops))}" for source, ops in reach.ops.items())
         stages = ", ".join(sorted(reach.stages)) or "nothing"
@@ -23,6 +24,12 @@ def text(plan: JobPlan) -> Iterator[str]:
     yield summary(plan)
 
 
+def reason(plan: JobPlan) -> str:
+    """What is planned, and why."""
+    planned = "everything" if plan.full else "what the change reaches" if any(plan.kinds.values()) else "no job"
+    return f"planned: {planned}; {plan.why}" if plan.why else f"planned: {planned}"
+
+
 def summary(plan: JobPlan) -> str:
     jobs = sum(map(len, plan.kinds.values()))
     gpu, hosted = plan.minutes("gpu", "bench"), plan.minutes("compile", "interpret", "tools")
@@ -32,8 +39,7 @@ def summary(plan: JobPlan) -> str:
 def markdown(plan: JobPlan) -> Iterator[str]:
     """The plan for GitHub's step summary."""
     yield f"### Plan\n\n{summary(plan)}\n"
-    if plan.full:
-        yield "Everything is run.\n"
+    yield f"P{reason(plan)[1:]}.\n"
     if plan.reaches:
         yield "| changed | reaches | why |\n|---|---|---|"
         for reach in plan.reaches[:SHOWN]:

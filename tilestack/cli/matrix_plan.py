@@ -41,14 +41,22 @@ def plan(args: argparse.Namespace) -> int:
     from ci.bench.request import load
     from ci.matrix import Matrix
     from ci.plan import show
-    from ci.plan.graph import Graph, changed_since
+    from ci.plan.changes import Changes, changed_since
+    from ci.plan.graph import Graph
     from ci.plan.jobs import plan as make
 
     matrix = Matrix.load()
-    paths = changed_since(args.base) if args.base else args.changed
+    event = matrix.events[args.event]
+    if args.base:
+        changes = changed_since(args.base)
+    else:
+        named = f"{len(args.changed)} paths are named" if args.changed else "no base is named"
+        changes = Changes(args.changed, named)
     graph = Graph(matrix)
-    reaches = None if paths is None else [graph.reach(path) for path in paths]
-    made = make(matrix, matrix.events[args.event], reaches, args.base, args.op, load(matrix))
+    paths = changes.paths
+    reaches = None if paths is None else [graph.reach(path, changes.renamed.get(path, "")) for path in paths]
+    why = changes.why if event.changed_only else f"the event {event.name} takes everything, whatever changed"
+    made = make(matrix, event, reaches, args.base, args.op, load(matrix), why)
     for path, lines in ((args.github_output, show.github_outputs), (args.summary, show.markdown)):
         if path is not None:
             before = path.read_bytes() if path.exists() else b""

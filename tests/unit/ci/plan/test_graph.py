@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from ci.matrix import STAGES, Matrix
-from ci.plan.graph import EVERY, Graph, Reach, changed_since, union
+from ci.plan.graph import EVERY, Graph, Reach, union
 from toolchain.errors import UsageError
 
 GPU = {"conformance", "model", "gate"}
@@ -82,32 +80,16 @@ def test_a_stage_of_a_module_that_is_gone_is_an_error(matrix: Matrix) -> None:
         Graph(wrong)
 
 
-def git(folder: Path, *words: str) -> None:
-    identity = ["-c", "user.name=x", "-c", "user.email=x@x", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+def test_a_renamed_module_reaches_what_its_new_name_reaches(graph: Graph) -> None:
+    new = "ci/gate/verdict.py"
+    found = graph.reach("ci/gate/judgement.py", new)
+    assert (found.path, found.stages, found.why) == ("ci/gate/judgement.py", {"gate"}, f"it is {new} now")
+    assert graph.reach("ci/gate/judgement.py").stages == set(STAGES)
+    assert graph.reach("ci/gate/judgement.py").why == "nothing is known of this file, which is not here any more"
 
 
-def test_what_changed_since_a_commit_is_committed_or_not(tmp_path: Path) -> None:
-    git(tmp_path, "init", "-b", "main")
-    for name in ("kept", "committed", "edited", "moved"):
-        (tmp_path / name).write_text(name)
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-m", "first")
-    git(tmp_path, "checkout", "-b", "change")
-    (tmp_path / "committed").write_text("new")
-    git(tmp_path, "mv", "moved", "to here")
-    git(tmp_path, "commit", "-am", "second")
-    (tmp_path / "edited").write_text("new")
-    (tmp_path / "ünknown").write_text("new")
-    git(tmp_path, "checkout", "main")
-    (tmp_path / "kept").write_text("of main")
-    git(tmp_path, "stash")
-    git(tmp_path, "checkout", "change")
-    assert changed_since("main", tmp_path) == ["committed", "moved", "to here", "ünknown"]
-
-
-def test_an_unknown_commit_is_an_error(tmp_path: Path) -> None:
-    git(tmp_path, "init")
-    with pytest.raises(UsageError, match="gone") as said:
-        changed_since("gone", tmp_path)
-    assert "fetch" in str(said.value)
+def test_another_renamed_file_reaches_what_its_old_name_reaches(graph: Graph) -> None:
+    found = graph.reach("docs/old/gate.md", "handbook/gate.md")
+    assert not found.stages
+    assert found.why == "it is handbook/gate.md now, and by its old name: a file that ci/matrix.toml lists"
+    assert graph.reach("kernels_mlir/old.mlir", "docs/old.mlir").stages == set(STAGES)

@@ -20,8 +20,9 @@ def made(matrix: Matrix, graph: Graph) -> JobPlan:
 
 def test_each_path_says_what_it_reaches_and_why(made: JobPlan) -> None:
     lines = list(show.text(made))
-    assert lines[0].startswith("kernels_mlir/gelu.mlir reaches compile, ") and lines[0].endswith("(mlir: gelu)")
-    assert lines[1] == "docs/0.md reaches nothing: a file that ci/matrix.toml lists"
+    assert lines[0] == "planned: what the change reaches"
+    assert lines[1].startswith("kernels_mlir/gelu.mlir reaches compile, ") and lines[1].endswith("(mlir: gelu)")
+    assert lines[2] == "docs/0.md reaches nothing: a file that ci/matrix.toml lists"
     assert "GPU minutes (10 cells)" in lines[-1]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ci.plan.changes import Changes
 from tilestack.__main__ import main
 from tilestack.cli import matrix_plan
 
@@ -21,6 +22,34 @@ def test_a_plan_is_printed_and_appended_for_the_jobs_that_follow(
     assert json.loads(capsys.readouterr().out)["estimate"]["jobs"] == 2
     assert output.read_text().startswith("before=1\ncompile={")
     assert "| `ci/gate.toml` | gate |" in summary.read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (Changes(None, "the base abc is not in this clone"), "planned: everything; the base abc is not in this clone"),
+        (Changes([], "nothing differs from abc"), "planned: no job; nothing differs from abc"),
+        (
+            Changes(["ci/gate/judge.py", "ci/gate/verdict.py"], "2 paths", {"ci/gate/judge.py": "ci/gate/verdict.py"}),
+            "planned: what the change reaches; 2 paths",
+        ),
+    ],
+)
+def test_a_plan_says_what_is_planned_and_why(
+    changes: Changes, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("ci.plan.changes.changed_since", lambda _: changes)
+    assert main(["matrix", "plan", "--base", "abc", "--summary", str(tmp_path / "summary")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == said
+    if changes.renamed:
+        assert lines[1] == "ci/gate/judge.py reaches gate: it is ci/gate/verdict.py now"
+    assert f"P{said[1:]}." in (tmp_path / "summary").read_text()
+
+
+def test_a_plan_of_an_event_that_takes_everything_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["matrix", "plan", "--event", "nightly"]) == 0
+    assert capsys.readouterr().out.startswith("planned: everything; the event nightly takes everything")
 
 
 def test_a_plan_needs_a_checkout(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
