@@ -307,6 +307,22 @@ CASES: tuple[Case, ...] = (
     _case("linear_split_k", "parts of three tiles, three row tiles, the last short", M=130, K=1536, N=64, Z=2),
     _case("linear_split_k", "GPT-2 MLP projection, few rows", M=5, K=3072, N=768, Z=4),
     _case("linear_split_k", "GPT-2 MLP projection, more rows", M=40, K=3072, N=768, Z=4),
+    _case("quantize_rows", "one row of zeros", N=1, C=48),
+    _case("quantize_rows", "odd: several steps and a remainder", N=5, C=3001),
+    _case("quantize_rows", "GPT-2, odd rows", N=101, C=768),
+    *(
+        case
+        for op in ("linear_f8", "linear_gelu_f8", "linear_residual_f8")
+        for case in (
+            _case(op, "odd in every size", sixteen=True, M=7, K=33, N=65),
+            _case(op, "few rows, a K of three steps, the last short", sixteen=True, M=5, K=304, N=144),
+            _case(op, "persistent: several row tiles, the last short", sixteen=True, M=600, K=256, N=288),
+        )
+    ),
+    _case("linear_residual_f8", "in place", in_place="residual", sixteen=True, M=130, K=128, N=272),
+    _case("linear_f8", "GPT-2 QKV, odd rows", gpu_only=True, sixteen=True, M=1001, K=768, N=2304),
+    _case("linear_gelu_f8", "GPT-2's width, odd rows", gpu_only=True, sixteen=True, M=1001, K=768, N=3072),
+    _case("linear_residual_f8", "GPT-2's long K, odd rows", gpu_only=True, sixteen=True, M=1001, K=3072, N=768),
     _case("residual_layernorm", "one part, odd", Z=1, N=3, C=33),
     _case("residual_layernorm", "GPT-2, several parts and a remainder", Z=6, N=5, C=768),
     _case("residual_layernorm", "GPT-2, four parts", Z=4, N=5, C=768),

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.reference.float64 import LEAST
+from conformance.reference.float64 import LARGEST, LEAST
 from toolchain.contract.entry import ops
 
 from .cases import Case
@@ -20,6 +20,7 @@ NUMPY_DTYPES: Mapping[str, np.dtype[np.generic]] = {
     "f32": np.dtype(np.float32),
     "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
     "i32": np.dtype(np.int32),
 }
 
@@ -76,6 +77,8 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
 
 GROUPED_DECODING = ("grouped_decode_attention", "grouped_decode_attention_unsplit")
 DECODING = ("decode_attention", "decode_attention_unsplit")  # ops that append one token per sequence and attend to it
+
+SCALED = ("linear_f8", "linear_gelu_f8", "linear_residual_f8")  # ops whose operands are 8-bit floats with scales
 
 # Outputs that the op also reads: the reference needs their values from before the launch.
 IN_OUT: Mapping[str, tuple[str, ...]] = {name: spec.updates for name, spec in ops().items() if spec.updates}
@@ -199,6 +202,14 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values[0, [shape[1] // 3, shape[1] - 1]] = 9.0  # a tie: the first wins
             values[-1, -1] = 9.5  # the last column
             values[1] = -1 - np.abs(values[1])  # zeros past the last column must not win
+        case "quantize_rows", "x":
+            values *= np.exp2(rng.uniform(-8, 4, (shape[0], 1)))  # each row has a scale of its own
+            values[0] = 0.0
+            values[1:2, -1:] = -300 * np.abs(values[1:2, :1])  # the largest is the last, and negative
+        case (op, ("x" | "weight")) if op in SCALED:
+            values = np.clip(100 * values, -LARGEST, LARGEST)
+        case (op, ("x_scales" | "weight_scales")) if op in SCALED:  # of each row and column, as far from one another
+            values = np.exp2(rng.uniform(-3, 3, shape)) / (100 * np.sqrt(np.sqrt(case.dims["K"])))
         case _:
             pass
     return values

@@ -171,4 +171,11 @@ LARGER = (
         for m, k, n in ((4096, 4096, 4096), (2048, 4096, 4096), (1024, 8192, 8192), (8192, 8192, 2048))
     ),
 )
-CASES: Sequence[Case] = (*FORWARD, *DECODE, *OPS, *SCALING, *LARGER)
+# Products of 8-bit floats, at the sizes of those in 16 bits above.
+F8 = (
+    *(_op("linear_f8", M=8192, K=k, N=n) for k, n in LAYERS["linear"]),
+    _op("linear_gelu_f8", M=8192, K=768, N=3072),
+    *(_op("linear_residual_f8", M=8192, K=k, N=768) for k in (768, 3072)),
+    _op("linear_f8", M=8192, K=8192, N=8192),
+)
+CASES: Sequence[Case] = (*FORWARD, *DECODE, *OPS, *F8, *SCALING, *LARGER)

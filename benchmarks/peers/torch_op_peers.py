@@ -99,6 +99,34 @@ def _linear_residual(_: OpCase) -> Sequence[OpPeer]:
     )
 
 
+# Products of 8-bit floats. PyTorch's takes scales by rows and columns, and a bias in 16 bits.
+
+
+def _scaled_product(a: Args) -> Tensor:
+    return torch._scaled_mm(  # noqa: SLF001 - the one way to it
+        a["x"], a["weight"].t(), a["x_scales"][:, None], a["weight_scales"][None], bias=a["bias"],
+        out_dtype=torch.bfloat16, use_fast_accum=True,
+    )  # fmt: skip
+
+
+def _linear_f8(_: OpCase) -> Sequence[OpPeer]:
+    return (_graph("_scaled_mm", _scaled_product),)
+
+
+def _linear_gelu_f8(_: OpCase) -> Sequence[OpPeer]:
+    def call(a: Args) -> Tensor:
+        return functional.gelu(_scaled_product(a), approximate="tanh")
+
+    return (_graph("_scaled_mm, F.gelu", call), _compile(call))
+
+
+def _linear_residual_f8(_: OpCase) -> Sequence[OpPeer]:
+    def call(a: Args) -> Tensor:
+        return a["residual"] + _scaled_product(a)
+
+    return (_graph("residual + _scaled_mm", call), _compile(call))
+
+
 def _logits(case: OpCase) -> Sequence[OpPeer]:
     vocab = case.dims["V"]
 
@@ -236,5 +264,6 @@ def _cupy_gelu() -> Sequence[OpPeer]:
 _PEERS: Mapping[str, Callable[[OpCase], Sequence[OpPeer]]] = {
     "linear": _linear, "linear_gelu": _linear_gelu, "linear_residual": _linear_residual, "logits": _logits,
     "attention": _attention, "decode_attention": _decode_attention, "layernorm": _layernorm, "embedding": _embedding,
-    "softmax": _softmax, "gelu": _gelu,
+    "softmax": _softmax, "gelu": _gelu, "linear_f8": _linear_f8, "linear_gelu_f8": _linear_gelu_f8,
+    "linear_residual_f8": _linear_residual_f8,
 }  # fmt: skip

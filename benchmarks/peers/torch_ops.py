@@ -43,6 +43,23 @@ def linear_residual(x: Tensor, weight: Tensor, bias: Tensor, residual: Tensor) -
     return residual + linear(x, weight, bias)
 
 
+def linear_f8(x: Tensor, x_scales: Tensor, weight: Tensor, weight_scales: Tensor, bias: Tensor) -> Tensor:
+    """Of whichever dtype the bias has: PyTorch has no product of 8-bit floats in float64, nor without rounding."""
+    wide = torch.float64 if bias.dtype == torch.float64 else torch.float32
+    product = x.to(wide) @ weight.to(wide).t()
+    return (product * x_scales[:, None] * weight_scales + bias).to(bias.dtype)
+
+
+def linear_gelu_f8(x: Tensor, x_scales: Tensor, weight: Tensor, weight_scales: Tensor, bias: Tensor) -> Tensor:
+    return gelu(linear_f8(x, x_scales, weight, weight_scales, bias))
+
+
+def linear_residual_f8(
+    x: Tensor, x_scales: Tensor, weight: Tensor, weight_scales: Tensor, bias: Tensor, residual: Tensor
+) -> Tensor:
+    return residual + linear_f8(x, x_scales, weight, weight_scales, bias)
+
+
 def logits(x: Tensor, weight: Tensor) -> Tensor:
     return x @ weight.t()
 
@@ -78,6 +95,7 @@ _OPS: Mapping[str, Callable[..., Tensor]] = {
     f.__name__: f
     for f in (
         embedding, layernorm, linear, linear_gelu, linear_residual, logits, gelu, softmax, attention, decode_attention,
+        linear_f8, linear_gelu_f8, linear_residual_f8,
     )
 }  # fmt: skip
 
@@ -106,6 +124,13 @@ def make_inputs(side: TorchSide, case: OpCase) -> dict[str, Any]:
             made[param.name] = _scalar(case, param.name)
         elif param.storage(case.dtype) == "i32":
             made[param.name] = _indices(side, case, param.name, shape)
+        elif param.storage(case.dtype) == "f8E4M3FN":  # rows of normal numbers, as large as the type holds
+            values = side.normal(shape, "f32")
+            scales = values.abs().amax(dim=1, keepdim=True) / 448
+            made[param.name] = (values / scales).to(torch.float8_e4m3fn)
+            made[f"{param.name}_scales"] = scales[:, 0] * _spread(case, param.name)
+        elif param.name in made:  # the scales of the array before
+            continue
         else:
             made[param.name] = side.normal(shape, case.dtype) * _spread(case, param.name)
     if case.op == "logits":  # a view of one with rows of zeros at its end, which whoever wants it takes instead

@@ -110,6 +110,27 @@ def residual_layernorm(
     return total, layernorm(total, norm_weight, norm_bias, eps, dtype=dtype)
 
 
+def quantize_rows(x: Array, *, dtype: str) -> tuple[Array, F32]:
+    del dtype
+    rows, scales = float64.quantize_rows(x)
+    return rows.astype(ml_dtypes.float8_e4m3fn), f32(scales)
+
+
+def linear_f8(x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array, *, dtype: str) -> Array:
+    product = f32(x) @ f32(weight).T
+    return rounded(product * f32(x_scales)[:, None] * f32(weight_scales) + f32(bias), dtype)
+
+
+def linear_gelu_f8(x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array, *, dtype: str) -> Array:
+    return gelu(linear_f8(x, x_scales, weight, weight_scales, bias, dtype=dtype), dtype=dtype)
+
+
+def linear_residual_f8(
+    x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array, residual: Array, *, dtype: str
+) -> Array:
+    return rounded(f32(residual) + f32(linear_f8(x, x_scales, weight, weight_scales, bias, dtype=dtype)), dtype)
+
+
 def logits(x: Array, weight: Array, *, dtype: str) -> Array:
     return rounded(_product(x, weight.T, dtype), dtype)
 

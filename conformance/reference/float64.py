@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -88,6 +89,28 @@ def residual_layernorm(
     return total, layernorm(total, norm_weight, norm_bias, eps)
 
 
+def quantize_rows(x: Array) -> tuple[F64, F64]:
+    """The op says in which precision it divides and rounds, so these are the very numbers that it stores."""
+    x = np.asarray(x, np.float32)
+    largest = np.abs(x).max(axis=-1) / np.float32(LARGEST)
+    scales = np.maximum(largest, np.finfo(np.float32).smallest_normal)
+    return f64((x / scales[:, None]).astype(ml_dtypes.float8_e4m3fn)), f64(scales)
+
+
+def linear_f8(x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array) -> F64:
+    return f64(x) @ f64(weight).T * f64(x_scales)[:, None] * f64(weight_scales) + f64(bias)
+
+
+def linear_gelu_f8(x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array) -> F64:
+    return gelu(linear_f8(x, x_scales, weight, weight_scales, bias))
+
+
+def linear_residual_f8(
+    x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array, residual: Array
+) -> F64:
+    return f64(residual) + linear_f8(x, x_scales, weight, weight_scales, bias)
+
+
 def logits(x: Array, weight: Array) -> F64:
     return f64(x) @ f64(weight).T  # (M, C) @ (C, V)
 
@@ -141,6 +164,7 @@ def decode_attention(
 
 
 LEAST = -1e30  # stands for the largest score of a span without positions
+LARGEST = 448.0  # of f8E4M3FN
 
 
 def spans(positions: int, count: int, last: int) -> list[tuple[int, int]]:

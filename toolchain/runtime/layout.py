@@ -18,6 +18,7 @@ NUMPY: dict[str, np.dtype[Any]] = {
     "f32": np.dtype(np.float32),
     "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
     "i32": np.dtype(np.int32),
 }
 _NAMES = {dtype: name for name, dtype in NUMPY.items()}

@@ -329,9 +329,11 @@ def test_a_policy_is_its_targets_own(write: Write) -> None:
 
 @pytest.mark.parametrize("source", ["mlir", "py"])
 def test_every_op_has_an_entry_that_takes_any_address_on_every_target(source: str) -> None:
-    own = [spec for spec in entries_of(source) if not spec.targets]
-    everywhere = {spec.op for spec in own if not (spec.aligned or spec.contiguous)}
-    assert everywhere == ops().keys()
+    """Not every target has 8-bit floats: what takes them has such an entry for the target that it was written for."""
+    free = [spec for spec in entries_of(source) if not (spec.aligned or spec.contiguous)]
+    of_8_bits = {name for name, op in ops().items() if any(p.dtype == "f8E4M3FN" for p in op.params)}
+    assert {spec.op for spec in free if not spec.targets} == ops().keys() - of_8_bits
+    assert of_8_bits <= {spec.op for spec in free if spec.targets == ("sm_90",)}
 
 
 def test_both_sources_have_the_same_entries() -> None:
