@@ -23,10 +23,12 @@ from toolchain.tables import (
     natural,
     one_of,
     place,
+    positive,
     read_table,
     table_of,
     tables,
     text,
+    text_or_empty,
     texts,
 )
 
@@ -35,13 +37,9 @@ EVENTS = ("pull_request", "nightly", "release")
 STAGES = ("compile", "interpret", "conformance", "model", "gate")
 
 
-def _any_text(value: Any) -> str | None:
-    return None if isinstance(value, str) else "a text"
-
-
 MODULES: Mapping[str, Check] = {"modules": texts}
 LIMITS: Mapping[str, Check] = {"jobs": natural, "minutes": natural}
-RUNNER: Mapping[str, Check] = {"name": text, "labels": texts, "gpu": text, "target": text, "image": _any_text}
+RUNNER: Mapping[str, Check] = {"name": text, "labels": texts, "gpu": text, "target": text, "image": text_or_empty}
 EVENT: Mapping[str, Check] = {
     "changed_only": flag, "runners": texts, "targets": one_of("default", "all"), "sources": texts, "dtypes": texts,
     "shapes": one_of("smallest", "full"), "tools": flag, "required": text,
@@ -135,7 +133,7 @@ class Matrix:
         try:
             made = cls(
                 Limits(**_checked(path, table, "limits", LIMITS)),
-                Seconds(**_checked(path, table, "seconds", dict.fromkeys(Seconds.__dataclass_fields__, _positive))),
+                Seconds(**_checked(path, table, "seconds", dict.fromkeys(Seconds.__dataclass_fields__, positive))),
                 [_runner(path, row) for row in table["runner"]],
                 table["tools"],
                 {},
@@ -156,10 +154,6 @@ class Matrix:
 def _modules(path: Path, table: Mapping[str, Any], stage: str) -> list[str]:
     listed = _checked(path, table, stage, MODULES, "stage.")["modules"]
     return [*listed, *packages().values()] if stage == "compile" else listed
-
-
-def _positive(value: Any) -> str | None:
-    return None if is_number(value) and value > 0 else "a number above 0"
 
 
 def _checked(

@@ -63,6 +63,10 @@ def text(value: Any) -> str | None:
     return None if isinstance(value, str) and value else "a text"
 
 
+def text_or_empty(value: Any) -> str | None:
+    return None if isinstance(value, str) else "a text"
+
+
 def flag(value: Any) -> str | None:
     return None if isinstance(value, bool) else "true or false"
 
@@ -107,6 +111,18 @@ def is_integer(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     return is_integer(value) or isinstance(value, float)
+
+
+def integer(value: Any) -> str | None:
+    return None if is_integer(value) else "an integer"
+
+
+def positive(value: Any) -> str | None:
+    return None if is_number(value) and value > 0 else "a number above 0"
+
+
+def some_texts(value: Any) -> str | None:
+    return None if texts(value) is None and value else "a list of texts, at least one"
 
 
 integers = table_of(is_integer, "integers")

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
-from toolchain.tables import Check, check_keys, is_integer, place, read_table, texts
+from toolchain.tables import Check, check_keys, is_integer, place, read_table, some_texts
 
 from ..matrix import Matrix
 
@@ -18,15 +18,11 @@ TABLE = ROOT / "ci/bench.toml"
 FEWEST, MOST = 5, 500  # samples
 
 
-def _some_texts(value: Any) -> str | None:
-    return None if texts(value) is None and value else "a list of texts, at least one"
-
-
 def _samples(value: Any) -> str | None:
     return None if is_integer(value) and FEWEST <= value <= MOST else f"an integer from {FEWEST} to {MOST}"
 
 
-KEYS: Mapping[str, Check] = {"cases": _some_texts, "gpus": _some_texts, "samples": _samples}
+KEYS: Mapping[str, Check] = {"cases": some_texts, "gpus": some_texts, "samples": _samples}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import UsageError
-from ..tables import Check, check_keys, is_integer, place, read_table, text, texts
+from ..tables import Check, check_keys, integer, place, read_table, text, text_or_empty, texts
 
 COMPATIBILITY = Path(__file__).parent / "compatibility.toml"
 MAGIC = b"\x7fTileIR\x00"  # of Tile IR bytecode; major and minor version follow, a byte each, and a tag of two bytes
@@ -24,22 +24,14 @@ _PTX_TARGET = re.compile(rb"^\s*\.target\s+(sm_\d+[af]?)\b", re.MULTILINE)
 UPDATE = "raise tileiras, nvcc and nvvm in pyproject.toml to one version, then nox -s update_pins"
 
 
-def _text_or_empty(value: Any) -> str | None:
-    return None if isinstance(value, str) else "a text"
-
-
-def _integer(value: Any) -> str | None:
-    return None if is_integer(value) else "an integer"
-
-
 _ROWS: Mapping[str, Mapping[str, Check]] = {
     "tileiras": {
-        "version": text, "libnvvm": _text_or_empty, "bytecode": texts, "targets": texts, "source": text,
+        "version": text, "libnvvm": text_or_empty, "bytecode": texts, "targets": texts, "source": text,
     },
     "cuda": {"release": text, "ptx": text, "chips": texts, "source": text},
     "hint": {"name": text, "since": text, "source": text},
     "cuda_tile": {"version": text, "bytecode": texts, "targets": texts, "hints": texts, "source": text},
-    "driver": {"cuda": _integer, "minimum": _integer, "source": text},
+    "driver": {"cuda": integer, "minimum": integer, "source": text},
 }  # fmt: skip
 
 
