@@ -40,6 +40,7 @@ FOLDERS = (
     "benchmarks", "tilestack", "cute_runtime",
 )  # fmt: skip
 SAMPLE = ("gelu", "layernorm")  # of the ops of a plan that has more: both sources of Tile IR, a GEMM-free second or two
+DTYPES = ("f32", "bf16")  # the second for a kernel alone: some are for 16 bits
 CPU_SECONDS = 20  # of a command
 NO_TESTS = 5  # pytest's exit code where every test was left out
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
@@ -116,10 +117,10 @@ def _commands(row: Row, folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
         yield "tests", [*pytest, *tests]
     if wide := [each for each in importers(row.mutation.path, folder) if each not in tests]:
         yield "tests", [*pytest, *wide]
-    ops = [f"--op={op}" for op in row.ops or SAMPLE]
+    ops = [*(f"--op={op}" for op in row.ops or SAMPLE), *(f"--dtype={d}" for d in DTYPES[: 1 + bool(row.ops)])]
     bundle, report = str(folder / "build/bundle"), str(folder / "build/report")
     yield "interpreter", [
-        python, "-m", "tilestack", "compile", "--no-targets", "--dtype=f32", *ops, "--output", bundle,
+        python, "-m", "tilestack", "compile", "--no-targets", *ops, "--output", bundle,
     ]  # fmt: skip
     yield "interpreter", [
         python, "-m", "tilestack", "matrix", "run", "--bundle", bundle, "--report", report, "--executor=cpu", "-x",
