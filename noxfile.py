@@ -90,12 +90,14 @@ def bundles(session: nox.Session) -> None:
 def gpu_tests(session: nox.Session) -> None:
     """Compile the kernel sources and run the conformance matrix on every GPU, or on the CPU if there is none.
 
-    It compiles the kernels that this machine can use or check; `tilestack compile --full` compiles everything.
-    `-- --container` runs the matrix in the runtime container, which has no compiler. Other options, such as
-    `-- --op linear`, are passed on to `tilestack matrix run`.
+    It compiles the kernels that this machine can use or check, with `-- --op linear` those of this op;
+    `tilestack compile --full` compiles everything. `-- --container` runs the matrix in the runtime container, which has
+    no compiler. Other options are passed on to `tilestack matrix run`.
     """
-    code_alone = ["--no-targets"] * (session.posargs[:2] == ["--executor", "cpu"])  # the interpreter takes no cubin
-    session.run(PYTHON, "-m", "tilestack", "compile", *code_alone, "--output", "build/bundle")
+    words = session.posargs
+    code_alone = ["--no-targets"] * (words[:2] == ["--executor", "cpu"])  # the interpreter takes no cubin
+    ops = [word for at, word in enumerate(words) if "--op" in words[max(at - 1, 0) : at + 1]]
+    session.run(PYTHON, "-m", "tilestack", "compile", *code_alone, *ops, "--output", "build/bundle")
     options = [option for option in session.posargs if option != "--container"]
     matrix = ["toolchain.native.gpu"] if "--container" in session.posargs else ["tilestack", "matrix", "run"]
     session.run(PYTHON, "-m", *matrix, "--bundle", "build/bundle", "--report", "build/report", *options)

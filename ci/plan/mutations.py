@@ -124,7 +124,7 @@ def _commands(row: Row, folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
     ]  # fmt: skip
     yield "interpreter", [
         python, "-m", "tilestack", "matrix", "run", "--bundle", bundle, "--report", report, "--executor=cpu", "-x",
-        "--dtype=f32", *ops,
+        *ops,
     ]  # fmt: skip
 
 

@@ -1,8 +1,9 @@
 """Runs the cells of a matrix.toml: a kernel's result against its float64 reference, as our own ops are checked.
 
-Inputs are seeded normal numbers. The bound is that of conformance/tolerances.toml: twice the largest error of the same
-reference computed in the kernel's own dtype, and one rounding. An output is NaN before the launch, so that what is not
-written cannot pass. The interpreter stops at undefined behaviour: that is an error of the cell.
+Inputs are seeded normal numbers, or integers of the table's range. The bound is that of conformance/tolerances.toml:
+twice the largest error of the same reference computed in the kernel's own dtype, and one rounding to the output's; an
+integer is exact. An output is NaN, or the smallest integer, before the launch, so that what is not written cannot pass.
+The interpreter stops at undefined behaviour: that is an error of the cell.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.compare import Tolerance, Verdict, compare, loosest
-from conformance.inputs import NUMPY_DTYPES, poison
 from conformance.result import CellResult, Results, Status
 from toolchain.errors import ConformanceError, TilestackError, UsageError
 
-from .table import Op
+from .table import DTYPES, INTEGERS, Op
+from .table import Array as OwnArray
 
 Array = NDArray[np.generic]
 SOURCE = "own"
@@ -73,12 +74,9 @@ def _cell(
     shape = " ".join(f"{name}={size}" for name, size in sizes.items())
     fixed = (f"{op.name}-{SOURCE}-{dtype}-{place}", SOURCE, op.name, dtype, target, executor, shape)
     rng = np.random.default_rng(seed)
-    arrays = {
-        name: rng.standard_normal([sizes[dim] for dim in dims]).astype(NUMPY_DTYPES[dtype])
-        for name, dims in op.inputs.items()
-    }
-    outputs = {name: poison(tuple(sizes[dim] for dim in dims), dtype) for name, dims in op.outputs.items()}
-    wide = {name: array.astype(np.float64) for name, array in arrays.items()}
+    arrays = {name: _drawn(array, array.storage(dtype), sizes, rng) for name, array in op.inputs.items()}
+    outputs = {name: _empty(array.shape(sizes), array.storage(dtype)) for name, array in op.outputs.items()}
+    wide = {name: _widened(array) for name, array in arrays.items()}
     exact, eager = (_computed(op, reference, values) for values in (wide, arrays))
     started = time.perf_counter()
     try:
@@ -89,6 +87,24 @@ def _cell(
         return CellResult(*fixed, status, detail=str(error))
     took = 1e6 * (time.perf_counter() - started) if on == "cpu" else None
     return CellResult(*fixed, "passed", verdict.error, verdict.bound, took, worst=verdict.worst)
+
+
+def _drawn(array: OwnArray, dtype: str, sizes: Mapping[str, int], rng: np.random.Generator) -> Array:
+    """An input of this dtype."""
+    if dtype in INTEGERS:
+        return rng.integers(*array.range(sizes), array.shape(sizes)).astype(INTEGERS[dtype])
+    return rng.standard_normal(array.shape(sizes)).astype(DTYPES[dtype])
+
+
+def _empty(shape: tuple[int, ...], dtype: str) -> Array:
+    """An output before the launch: what no kernel should write."""
+    fill = np.iinfo(INTEGERS[dtype].name).min if dtype in INTEGERS else np.nan
+    return np.full(shape, fill, DTYPES[dtype])
+
+
+def _widened(array: Array) -> Array:
+    """For the reference that is taken as exact. The sums and products of narrow integers are not to overflow there."""
+    return array.astype(np.int64 if np.issubdtype(array.dtype, np.integer) else np.float64)
 
 
 def _computed(op: Op, reference: Callable[..., Any], arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -105,7 +121,10 @@ def _computed(op: Op, reference: Callable[..., Any], arrays: Mapping[str, Array]
 def _compared(
     op: Op, dtype: str, outputs: Mapping[str, Array], exact: Mapping[str, Array], eager: Mapping[str, Array]
 ) -> Iterator[Verdict]:
-    allowed = Tolerance(op.f32_ulps, False, (), op.why)
     for name, result in outputs.items():
+        storage = op.outputs[name].storage(dtype)
+        allowed = Tolerance(op.f32_ulps, storage in INTEGERS, (), op.why)
         same = eager[name].astype(result.dtype)  # numpy may have computed in a wider dtype
-        yield compare(op.name, dtype, result, exact[name], same, name, allowed)
+        yield compare(op.name, storage, result, exact[name], same, name, allowed)
+        if storage in INTEGERS and not np.array_equal(result, exact[name]):  # which float64 does not tell apart
+            raise ConformanceError(f"{op.name} {storage}: {name} differs from the reference beyond 2^53")

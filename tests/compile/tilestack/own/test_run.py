@@ -60,6 +60,53 @@ def test_a_fault_of_the_kernel_is_found(own: Path, name: str) -> None:
     assert code == 9 and {row.status for row in bad} == {status} and said in bad[-1].detail
 
 
+MIXED = """
+[[op]]
+name = "mixed"
+module = "kernels.mixed"
+inputs = { x = ["M", "N"], n = { sizes = ["M", "N"], dtype = "i32", from = -3, below = "N" } }
+outputs = { product = { sizes = ["M", "N"], dtype = "f32" }, next = { sizes = ["M", "N"], dtype = "i32" } }
+sizes = [{ M = 3, N = 65 }]
+dtypes = ["f32", "bf16", "i16"]
+f32_ulps = 1
+why = "one product in f32"
+"""
+MIXED_KERNEL = """
+import cuda.tile as ct
+import numpy as np
+import tilestack as ts
+
+@ct.kernel
+def mixed(x, n, product, next, TILE: ct.Constant[int]):
+    place = (ct.bid(0), ct.bid(1))
+    a = ct.load(x, index=place, shape=(1, TILE), padding_mode=ct.PaddingMode.ZERO)
+    b = ct.load(n, index=place, shape=(1, TILE), padding_mode=ct.PaddingMode.ZERO)
+    ct.store(product, index=place, tile=ct.astype(a, ct.float32) * ct.astype(b, ct.float32))
+    ct.store(next, index=place, tile=b + 1)
+
+def launch(x, n, product, next, on):
+    rows, columns = x.shape
+    ts.load(mixed)[rows, -(-columns // 64)](x, n, product, next, TILE=64, on=on)
+
+def reference(x, n):
+    return x * n, n + 1
+"""
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [("", "", ""), ("b + 1", "b + 2", "off by 1, allowed 0"), ("* ct.astype(b", "+ ct.astype(b", "allowed")],
+)
+def test_integers_and_arrays_of_several_dtypes(own: Path, old: str, new: str, said: str) -> None:
+    (own / "matrix.toml").write_text(MIXED)
+    assert old in MIXED_KERNEL
+    (own / "kernels/mixed.py").write_text(MIXED_KERNEL.replace(old, new) if old else MIXED_KERNEL)
+    code, results = check(own)
+    assert {row.dtype for row in results.rows} == {"f32", "bf16", "i16"}
+    assert code == (9 if said else 0) and all(said in row.detail for row in results.rows), results.rows
+
+
 @pytest.mark.needs("toolchain")
 def test_json_has_the_rows_and_nothing_else(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
