@@ -90,17 +90,18 @@ def bundles(session: nox.Session) -> None:
 def gpu_tests(session: nox.Session) -> None:
     """Compile the kernel sources and run the conformance matrix on every GPU, or on the CPU if there is none.
 
-    It compiles the kernels that this machine can use or check, with `-- --op linear` those of this op;
+    It compiles the kernels that this machine can use or check, with `-- --op linear` this op's, to a bundle of its own;
     `tilestack compile --full` compiles everything. `-- --container` runs the matrix in the runtime container, which has
     no compiler. Other options are passed on to `tilestack matrix run`.
     """
     words = session.posargs
     code_alone = ["--no-targets"] * (words[:2] == ["--executor", "cpu"])  # the interpreter takes no cubin
     ops = [word for at, word in enumerate(words) if "--op" in words[max(at - 1, 0) : at + 1]]
-    session.run(PYTHON, "-m", "tilestack", "compile", *code_alone, *ops, "--output", "build/bundle")
+    bundle = "build/bundle-of-ops" if ops else "build/bundle"
+    session.run(PYTHON, "-m", "tilestack", "compile", *code_alone, *ops, *["--force"] * bool(ops), "--output", bundle)
     options = [option for option in session.posargs if option != "--container"]
     matrix = ["toolchain.native.gpu"] if "--container" in session.posargs else ["tilestack", "matrix", "run"]
-    session.run(PYTHON, "-m", *matrix, "--bundle", "build/bundle", "--report", "build/report", *options)
+    session.run(PYTHON, "-m", *matrix, "--bundle", bundle, "--report", "build/report", *options)
 
 
 @nox.session

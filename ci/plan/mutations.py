@@ -120,7 +120,7 @@ def _commands(row: Row, folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
     ops = [*(f"--op={op}" for op in row.ops or SAMPLE), *(f"--dtype={d}" for d in DTYPES[: 1 + bool(row.ops)])]
     bundle, report = str(folder / "build/bundle"), str(folder / "build/report")
     yield "interpreter", [
-        python, "-m", "tilestack", "compile", "--no-targets", *ops, "--output", bundle,
+        python, "-m", "tilestack", "compile", "--no-targets", "--force", *ops, "--output", bundle,
     ]  # fmt: skip
     yield "interpreter", [
         python, "-m", "tilestack", "matrix", "run", "--bundle", bundle, "--report", report, "--executor=cpu", "-x",

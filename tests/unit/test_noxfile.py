@@ -46,7 +46,8 @@ def test_sessions_use_the_toolchain_that_the_environment_names(menu: dict[str, A
 @pytest.mark.parametrize("container", [(), ("--container",)])
 def test_gpu_tests_pass_their_options_on(menu: dict[str, Any], container: tuple[str, ...]) -> None:
     compiled, matrix = ran(menu["gpu_tests"], *container, "--op", "linear")
-    assert compiled[3:] == ("compile", "--op", "linear", "--output", "build/bundle")
+    assert compiled[3:] == ("compile", "--op", "linear", "--force", "--output", "build/bundle-of-ops")
+    assert matrix[matrix.index("--bundle") + 1] == "build/bundle-of-ops"
     assert matrix[-2:] == ("--op", "linear")
     assert ("toolchain.native.gpu" in matrix) == bool(container)
     assert "--container" not in matrix
@@ -55,6 +56,6 @@ def test_gpu_tests_pass_their_options_on(menu: dict[str, Any], container: tuple[
 def test_gpu_tests_compile_the_ops_that_are_checked_alone(menu: dict[str, Any]) -> None:
     words = ["--executor", "cpu", "--source", "mlir", "--op", "gelu", "--op", "softmax", "-k", "bf16"]
     compiled, matrix = ran(menu["gpu_tests"], *words)
-    assert compiled[3:-2] == ("compile", "--no-targets", "--op", "gelu", "--op", "softmax")
+    assert compiled[3:-3] == ("compile", "--no-targets", "--op", "gelu", "--op", "softmax")
     assert matrix[-len(words) :] == tuple(words)
-    assert "--op" not in ran(menu["gpu_tests"])[0]
+    assert ran(menu["gpu_tests"])[0][3:] == ("compile", "--output", "build/bundle")
