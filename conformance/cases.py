@@ -339,6 +339,7 @@ CASES: tuple[Case, ...] = (
     _case("logits", "GPT-2's padded vocabulary, odd rows", gpu_only=True, M=301, C=64, V=50304),
     _case("logits", "very many rows", gpu_only=True, M=16500, C=64, V=768),
     _case("logits", "GPT-2's vocabulary, not a multiple of anything", M=3, C=768, V=50257),
+    _case("logits", "a narrow model's large vocabulary, few rows", sixteen=True, M=3, C=576, V=32768),
     _case("attention", "one query, one key", B=1, T=1, S=1, H=2, D=32),
     _case("attention", "several key tiles and a remainder: the rescale matters", B=2, T=100, S=100, H=3, D=32),
     _case("attention", "GPT-2's head, more than two key tiles", B=1, T=256, S=256, H=2, D=64),
@@ -431,15 +432,11 @@ CASES: tuple[Case, ...] = (
         for op, place in (("matmul", ""), ("matmul_residual", "residual"), ("swiglu", ""))
         for case in (
             _case(op, "odd in every size: no alignment anywhere", M=7, K=33, N=65),
-            _case(op, "few rows, as decoding has them", in_place=place, M=9, K=128, N=192),
-            _case(
-                op,
-                "persistent: several tiles a block, the last group of rows short",
-                in_place=place,
-                M=600,
-                K=64,
-                N=320,
-            ),
+            _case(op, "few rows, as decoding has them", in_place=place, M=9, K=192, N=128),
+            _case(op, "few rows, a width that SmolLM2's are multiples of", in_place=place, M=9, K=192, N=192),
+            _case(op, "many rows of that width", sixteen=True, in_place=place, M=520, K=64, N=192),
+            _case(op, "more rows, the last tile short", in_place=place, M=70, K=128, N=192),
+            _case(op, "persistent: several tiles a block, the last group short", in_place=place, M=600, K=64, N=320),
             _case(op, "SmolLM2, odd rows", gpu_only=True, in_place=place, M=301, K=576, N=1536),
         )
     ),
