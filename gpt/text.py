@@ -70,6 +70,15 @@ class Request:
         tokens = [tokenizer.encode(prompt) for prompt in prompts]
         return cls(prompts, tokens, room(config, tokens, max_new_tokens), sampling or Sampling(), stop)
 
+    @classmethod
+    def answer(
+        cls, config: GPTConfig, tokens: Sequence[int], *, max_new_tokens: int | None = None,
+        sampling: Sampling | None = None, stop: Sequence[str] = (),
+    ) -> Request:  # fmt: skip
+        """The answer to a conversation's tokens: see `gpt.chat`. Checks and raises as `of` does."""
+        Until(stop)
+        return cls([""], [tokens], room(config, [tokens], max_new_tokens), sampling or Sampling(), stop)
+
 
 class Writer:
     """Continues the prompts of a request: an iterator over steps, each the new piece of every text, which may be empty.

@@ -1,4 +1,4 @@
-"""GPT: a checkpoint that continues texts. `tilestack generate` is this class on a command line."""
+"""GPT: a checkpoint that continues texts and answers. `tilestack generate` is this class on a command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gpt import weights
+from gpt import chat, weights
 from gpt.config import GPTConfig
 from gpt.sampling import Sampling
 from gpt.text import Request, Writer
@@ -49,7 +49,7 @@ class Options(TypedDict, total=False):
 
 
 class GPT:
-    """A GPT-2 on the kernels of this repository, on a GPU, or on the interpreter where there is none.
+    """A GPT-2, Llama or Qwen3 on the kernels of this repository, on a GPU, or on the interpreter where there is none.
 
     The kernels that a text takes are compiled when it is first asked for, through the compile cache; those of a bundle
     need no compiler. `config`: its sizes. `tokenizer`: text to tokens and back. Close it, or use it in a `with`, to
@@ -59,13 +59,14 @@ class GPT:
     def __init__(
         self, config: GPTConfig, tensors: weights.Weights, tokenizer: Tokenizer, *, dtype: str = "bf16",
         source: str = "mlir", on: str = "auto", bundle: str | Path | None = None,
+        template: chat.ChatTemplate | None = None,
     ) -> None:  # fmt: skip
-        """See `from_pretrained`, which reads the first three from a checkpoint."""
+        """See `from_pretrained`, which reads the first three and the chat template from a checkpoint."""
         for what, value, known in (("dtype", dtype, DTYPES), ("source", source, tuple(packages()))):
             if value not in known:
                 raise UsageError(f"no {what} {value!r}", hint=f"one of {', '.join(known)}")
         self.config, self.tokenizer, self.dtype, self.source = config, tokenizer, dtype, source
-        self._tensors, self._on = tensors, on
+        self._tensors, self._on, self._template = tensors, on, template
         self._bundle = None if bundle is None else Path(bundle)
         self._opened = ExitStack()
         self._closed = False
@@ -77,16 +78,19 @@ class GPT:
     ) -> Self:  # fmt: skip
         """The model of a checkpoint.
 
-        `checkpoint`: a folder, or the name of a GPT-2 on the Hugging Face hub such as "gpt2"; by default the small
-        byte-level GPT that comes with this repository. `dtype`: "f32", "tf32" (f32 with products in tf32), "f16" or
-        "bf16". `source`: whose kernels, such as "mlir". `on`: "auto", "cpu", "cuda" or "cuda:1". `bundle`: a compiled
-        bundle; without one the kernels are taken from `build/bundle`, or compiled.
+        `checkpoint`: a folder; a GGUF file; "smollm2", which is downloaded the first time; or the name of a model on
+        the Hugging Face hub such as "gpt2"; by default the small byte-level GPT that comes with this repository.
+        `dtype`: "f32", "tf32" (f32 with products in tf32), "f16" or "bf16". `source`: whose kernels, such as "mlir".
+        `on`: "auto", "cpu", "cuda" or "cuda:1". `bundle`: a compiled bundle; without one the kernels are taken from
+        `build/bundle`, or compiled.
 
-        Raises UsageError for a checkpoint that is none, or not of a GPT-2.
+        Raises UsageError for a checkpoint that is none, or of a model that is not computed here, and ToolchainError for
+        one that cannot be downloaded.
         """
-        config, tensors, folder = weights.load(weights.SHIPPED if checkpoint is None else checkpoint)
+        config, tensors, place = weights.load(weights.SHIPPED if checkpoint is None else checkpoint, dtype)
         return cls(
-            config, tensors, load_tokenizer(folder, config), dtype=dtype, source=source, on=on, bundle=bundle
+            config, tensors, load_tokenizer(place, config), dtype=dtype, source=source, on=on, bundle=bundle,
+            template=chat.load_chat(place),
         )  # fmt: skip
 
     def request(
@@ -98,6 +102,22 @@ class GPT:
         sampling = sampling or Sampling(TEMPERATURE)
         return Request.of(
             self.config, self.tokenizer, prompts, max_new_tokens=max_new_tokens, sampling=sampling, stop=stop
+        )  # fmt: skip
+
+    def answer_request(
+        self, messages: Sequence[chat.Message], *, max_new_tokens: int | None = None, stop: Sequence[str] = (),
+        sampling: Sampling | None = None,
+    ) -> Request:  # fmt: skip
+        """The answer to a conversation, as a request that is checked. Raises UsageError for a model without a chat
+        template, for messages that are none, and for a conversation longer than the context."""
+        if self._template is None:
+            raise UsageError(
+                "this model has no chat template: it continues texts", hint="give it a prompt, or take smollm2"
+            )
+        tokens = chat.tokens(self._template, self.tokenizer, messages)
+        sampling = sampling or Sampling(TEMPERATURE)
+        return Request.answer(
+            self.config, tokens, max_new_tokens=max_new_tokens, sampling=sampling, stop=stop
         )  # fmt: skip
 
     def writer(self, request: Request) -> Writer:
@@ -128,10 +148,24 @@ class GPT:
         steps = list(self.stream_batch(prompts, **options))
         return ["".join(step[index] for step in steps) for index in range(len(prompts))]
 
+    def stream_chat(self, messages: Sequence[chat.Message], **options: Unpack[Options]) -> Iterator[str]:
+        """Yields the answer to a conversation in pieces, as they are made.
+
+        `messages`: who said what, one after the other, each {"role": "user", "content": "What is a GPU?"}; the roles
+        are "system", which may come first, "user" and "assistant". `options`, and errors: as of `stream`; UsageError
+        also for a model without a chat template.
+        """
+        request, sampling = _split(options)
+        writer = self.writer(self.answer_request(messages, sampling=sampling, **request))
+        return (piece for (piece,) in writer if piece)
+
+    def chat(self, messages: Sequence[chat.Message], **options: Unpack[Options]) -> str:
+        """The answer to a conversation: see `stream_chat`."""
+        return "".join(self.stream_chat(messages, **options))
+
     def _asked(self, prompts: Sequence[str], options: Options) -> Request:
-        how: dict[str, Any] = {"temperature": TEMPERATURE, **options}
-        request = {name: how.pop(name) for name in ("max_new_tokens", "stop") if name in how}
-        return self.request(prompts, sampling=Sampling(**how), **request)
+        request, sampling = _split(options)
+        return self.request(prompts, sampling=sampling, **request)
 
     def logits(self, tokens: ArrayLike) -> NDArray[np.float32]:
         """The logits (B, T, V) f32 at every position of tokens (B, T), or (T, V) of one sequence (T,).
@@ -195,3 +229,9 @@ class GPT:
         c = self.config
         sizes = f"{c.n_layer} layers, {c.n_head} heads, width {c.n_embd}, context {c.n_ctx}, vocabulary {c.vocab_size}"
         return f"<GPT of {sizes}; {self.dtype}, source {self.source}>"
+
+
+def _split(options: Options) -> tuple[dict[str, Any], Sampling]:
+    """The options of a request, and how it draws tokens."""
+    how: dict[str, Any] = {"temperature": TEMPERATURE, **options}
+    return {name: how.pop(name) for name in ("max_new_tokens", "stop") if name in how}, Sampling(**how)

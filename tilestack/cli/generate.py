@@ -1,4 +1,4 @@
-"""`generate`: write text with a GPT, token by token."""
+"""`generate`: write text with a GPT, token by token, or talk with it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from toolchain.errors import TilestackError, UsageError
 from .common.options import SOURCES, STREAM, command, read_text, seed
 
 if TYPE_CHECKING:
+    from gpt.chat import Message
     from gpt.text import Request, Writer
 
     from ..api.gpt import GPT
@@ -30,8 +31,11 @@ EXAMPLES = """\
   tilestack generate "Once" "In the beginning" --stop "." --repetition-penalty 1.2     several, as one batch
   tilestack generate --file story.txt                  a file; - is standard input, as is a prompt of -
   tilestack generate --interactive                     continue each line that is typed
+  tilestack generate --model smollm2 --chat "What is a GPU?"     a model that answers; downloaded the first time
+  tilestack generate --model smollm2 --chat            a conversation; /reset begins another
 """
 PROMPT = "> "
+RESET = "/reset"
 
 
 def add(commands: Any) -> None:
@@ -48,8 +52,14 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     made.add_argument("--interactive", action="store_true", help="continue each line of standard input by itself")
     made.add_argument(
-        "--checkpoint", help="folder or hub name of a GPT-2 (default: the one that comes with this repository)"
-    )
+        "--chat", nargs="?", const="", metavar="TEXT",
+        help=f"answer this; without it, answer line by line as one conversation, until {RESET}",
+    )  # fmt: skip
+    made.add_argument("--system", metavar="TEXT", help="with --chat: what the model is told about its part")
+    made.add_argument(
+        "--model", "--checkpoint", dest="checkpoint", metavar="MODEL",
+        help="smollm2, a folder, a GGUF file, or a hub name (default: the one that comes with this repository)",
+    )  # fmt: skip
     made.add_argument("--bundle", type=Path, help="a compiled bundle (default build/bundle, or made for this run)")
     made.add_argument("--source", choices=list(SOURCES), default="mlir", help="whose kernels (default mlir)")
     made.add_argument("--executor", default="auto", help="auto, cpu, cuda or cuda:N (default auto)")
@@ -73,29 +83,62 @@ def generate(args: argparse.Namespace) -> int:
 
     from ..api.gpt import GPT
 
-    if args.interactive and (args.prompt or args.file):
-        raise UsageError("--interactive reads the prompts line by line", hint="leave out the prompt")
+    _check(args)
     sampling = Sampling(args.temperature, args.top_k, args.top_p, args.repetition_penalty, args.seed)
     options = {"dtype": args.dtype, "source": args.source, "on": args.executor, "bundle": args.bundle}
+    how: dict[str, Any] = {"max_new_tokens": args.max_new_tokens, "sampling": sampling, "stop": args.stop}
     with GPT.from_pretrained(args.checkpoint, **options) as model:
-
-        def request(*prompts: str) -> Request:
-            return model.request(prompts, max_new_tokens=args.max_new_tokens, sampling=sampling, stop=args.stop)
-
-        if args.interactive:
-            Until(args.stop)  # refused before a line is read
-            requests = _typed(request)
+        Until(args.stop)  # refused before a line is read
+        if args.chat is not None:
+            _talk(model, args, how)
+        elif args.interactive:
+            _answered(model, _typed(lambda line: model.request([line], **how)), lambda _: None)
         else:
-            requests = [request(*_prompts(args))]
-        for asked in requests:
-            try:
-                _show(model, asked)
-            except Terminated:
-                raise
-            except KeyboardInterrupt:  # ends a text, not the conversation
-                if not args.interactive:
-                    raise
+            _show(model, model.request(_prompts(args), **how))
     return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    if args.interactive and (args.prompt or args.file):
+        raise UsageError("--interactive reads the prompts line by line", hint="leave out the prompt")
+    if args.chat is not None and (args.interactive or args.prompt or args.file):
+        raise UsageError("--chat answers its own text, or lines", hint="leave out the prompt and --interactive")
+    if args.system is not None and args.chat is None:
+        raise UsageError("--system is a part of a conversation", hint="it takes --chat")
+
+
+def _talk(model: GPT, args: argparse.Namespace, how: dict[str, Any]) -> None:
+    """Answers the text of --chat, or each line of standard input with all that was said before it."""
+    first: list[Message] = [] if args.system is None else [{"role": "system", "content": args.system}]
+    said = list(first)
+
+    def ask(line: str) -> Request | None:
+        if line == RESET:
+            said[:] = first
+            return None
+        asked: Message = {"role": "user", "content": line}
+        request = model.answer_request([*said, asked], **how)
+        said.append(asked)
+        return request
+
+    if args.chat:
+        text = _content(STREAM) if args.chat == str(STREAM) else args.chat
+        _show(model, model.answer_request([*first, {"role": "user", "content": text}], **how))
+    else:
+        _answered(model, _typed(ask), lambda text: said.append({"role": "assistant", "content": text}))
+
+
+def _answered(model: GPT, requests: Iterator[Request], heard: Callable[[str], None]) -> None:
+    """Shows the text of each request, and passes it on. An interrupt ends a text, not the conversation."""
+    for asked in requests:
+        shown: list[str] = []
+        try:
+            _show(model, asked, shown)
+        except Terminated:
+            raise
+        except KeyboardInterrupt:
+            pass
+        heard("".join(shown))
 
 
 def _prompts(args: argparse.Namespace) -> list[str]:
@@ -110,8 +153,9 @@ def _content(path: Path) -> str:
     return read_text(path).removesuffix("\n")
 
 
-def _typed(request: Callable[[str], Request]) -> Iterator[Request]:
-    """A request for each line of standard input. Who types is told what is wrong with a line, and goes on."""
+def _typed(request: Callable[[str], Request | None]) -> Iterator[Request]:
+    """A request for each line of standard input that makes one. Who types is told what is wrong with a line, and goes
+    on."""
     terminal = sys.stdin.isatty()
     for line in filter(None, _lines() if terminal else _piped()):
         try:
@@ -121,7 +165,8 @@ def _typed(request: Callable[[str], Request]) -> Iterator[Request]:
                 raise
             print(f"error: {error}", file=sys.stderr)
         else:
-            yield made
+            if made is not None:
+                yield made
 
 
 def _lines() -> Iterator[str]:
@@ -137,11 +182,12 @@ def _piped() -> Iterator[str]:
         yield line.decode(errors="surrogateescape").removesuffix("\n")
 
 
-def _show(model: GPT, request: Request) -> None:
+def _show(model: GPT, request: Request, shown: list[str] | None = None) -> None:
+    """Prints a request's texts. `shown` gets the new pieces of a single one."""
     writer = model.writer(request)
     started = time.perf_counter()
     if len(request.prompts) == 1:
-        _as_it_comes(request.prompts[0], writer)
+        _as_it_comes(request.prompts[0], writer, [] if shown is None else shown)
     else:
         _one_by_one(request.prompts, writer)
     seconds = time.perf_counter() - started
@@ -151,11 +197,12 @@ def _show(model: GPT, request: Request) -> None:
     print(f"{where}{borrowed}: {rate} ({writer.tokens} in {seconds:.1f} s)", file=sys.stderr)
 
 
-def _as_it_comes(prompt: str, writer: Writer) -> None:
+def _as_it_comes(prompt: str, writer: Writer, shown: list[str]) -> None:
     print(prompt, end="", flush=True)
     try:
         for (piece,) in writer:
             print(piece, end="", flush=True)
+            shown.append(piece)
     finally:
         print(flush=True)  # an error begins a line of its own
 

@@ -9,6 +9,7 @@ import pytest
 
 import tilestack as ts
 from gpt import reference, weights
+from gpt.chat import Message
 from gpt.config import PRESETS
 from gpt.weights import random_weights, save
 
@@ -43,6 +44,22 @@ def test_it_says_what_the_command_says(run: Run) -> None:
         )
         assert "".join(one for one, _ in steps) == "".join(pieces)
         assert all(len(step) == 2 for step in steps) and len(steps) == 7
+
+
+def test_an_answer(nano: Path) -> None:
+    (nano / "chat_template.jinja").write_text("{% for m in messages %}{{ m.content }}|{% endfor %}")
+    with ts.GPT.from_pretrained(nano, on="cpu") as model:
+        asked: list[Message] = [{"role": "user", "content": "Once"}]
+        options: dict[str, float] = {"max_new_tokens": 4, "temperature": 0}
+        wanted = model.generate("Once|", **options)
+        assert model.chat(asked, **options) == wanted == "".join(model.stream_chat(asked, **options))
+        for messages, said in (([], "a list of messages"), ([*asked, {"role": "x", "content": ""}], "nobody's role")):
+            with pytest.raises(ts.UsageError, match=said):
+                model.chat(messages)  # pyright: ignore[reportArgumentType]
+        with pytest.raises(TypeError, match="top_q"):
+            model.chat(asked, top_q=1)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(ts.UsageError, match="no chat template"), ts.GPT.from_pretrained(on="cpu") as model:
+        model.chat(asked)
 
 
 def test_logits_are_the_references(nano: Path) -> None:

@@ -7,7 +7,8 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -139,7 +140,7 @@ def test_an_interrupt_ends_a_text_and_a_signal_everything(
 ) -> None:
     begun: list[Sequence[str]] = []
 
-    def shown(prompt: str, writer: object) -> None:
+    def shown(prompt: str, writer: object, _: object) -> None:
         del writer
         begun.append(prompt)
         if len(begun) == 1:
@@ -149,3 +150,72 @@ def test_an_interrupt_ends_a_text_and_a_signal_everything(
     type_(monkeypatch, b"Once\nIn the\n")
     assert run(*WORDS, "--interactive").code == code
     assert begun == ["Once", "In the"][:texts]
+
+
+@pytest.fixture
+def talker(tmp_path: Path) -> Path:
+    """The shipped model, with a template by which it "answers"."""
+    folder = tmp_path / "talker"
+    folder.mkdir()
+    for name in (WHOLE, "config.json"):
+        (folder / name).symlink_to(SHIPPED / name)
+    (folder / "chat_template.jinja").write_text("{% for m in messages %}{{ m.role[0] }}:{{ m.content }}|{% endfor %}")
+    return folder
+
+
+def test_a_conversation_is_what_was_said_before_each_line(
+    run: Run, talker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def tokens(_: object, messages: Sequence[dict[str, str]], **__: object) -> Any:
+        asked.append("|".join(f"{message['role'][0]}:{message['content']}" for message in messages))
+        return SimpleNamespace(prompts=[""])
+
+    def writer(_: object, request: object) -> Any:
+        del request
+        return FakeWriter(["it", " is"])
+
+    monkeypatch.setattr("tilestack.api.gpt.GPT.answer_request", tokens)
+    monkeypatch.setattr("tilestack.api.gpt.GPT.writer", writer)
+    type_(monkeypatch, b"a\nb\n\n/reset\nc\n")
+    ran = run("generate", "--model", talker, "--chat", "--system", "s", "--executor", "cpu")
+    assert (ran.code, ran.out) == (0, "it is\n" * 3)
+    assert asked == ["s:s|u:a", "s:s|u:a|a:it is|u:b", "s:s|u:c"]
+
+
+class FakeWriter:
+    tokens = 2
+
+    def __init__(self, pieces: list[str]) -> None:
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return ([piece] for piece in self._pieces)
+
+
+def test_an_answer_is_what_the_template_is_continued_by(run: Run, talker: Path) -> None:
+    wanted = run(*WORDS, "u:Once|").out.removeprefix("u:Once|")
+    assert run(*WORDS, "--model", talker, "--chat", "Once").out == wanted
+
+
+def test_a_line_that_is_too_long_for_the_context_ends_no_conversation(
+    run: Run, talker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    type_(monkeypatch, b"x" * 300)
+    ran = run(*WORDS, "--model", talker, "--chat")
+    assert ran.code == 2 and "303 tokens and 3 new ones are more than the context of 256" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--chat", "a", "--interactive"], "--chat answers its own text"),
+        (["b", "--chat", "a"], "--chat answers its own text"),
+        (["--system", "a"], "--system is a part of a conversation"),
+        (["--chat", "a"], "this model has no chat template: it continues texts"),
+    ],
+)
+def test_what_a_conversation_is_not(run: Run, words: list[str], said: str) -> None:
+    ran = run(*WORDS, *words)
+    assert ran.code == 2 and said in ran.err
