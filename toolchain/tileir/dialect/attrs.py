@@ -4,9 +4,8 @@ each member's value is its word in the text."""
 from __future__ import annotations
 
 import math
-from typing import Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar, get_args
 
-from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, Data, SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.str_enum import StrEnum
@@ -89,48 +88,61 @@ class MultimemReduction(StrEnum):
     UMAX = "umax"
 
 
+E = TypeVar("E", bound=StrEnum, covariant=True)
+
+
+class EnumAttr(_Opaque, Data[E], Generic[E]):
+    """A word of an enumeration. As xDSL's EnumAttribute, whose module takes longer to import than our dialect."""
+
+    enum_type: ClassVar[type[StrEnum]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.enum_type = get_args(vars(cls)["__orig_bases__"][0])[0]
+
+
 @irdl_attr_definition
-class RoundingModeAttr(EnumAttribute[RoundingMode], SpacedOpaqueSyntaxAttribute):
+class RoundingModeAttr(EnumAttr[RoundingMode], SpacedOpaqueSyntaxAttribute):
     name = "cuda_tile.rounding"
 
 
 @irdl_attr_definition
-class IntegerOverflowAttr(EnumAttribute[IntegerOverflow], SpacedOpaqueSyntaxAttribute):
+class IntegerOverflowAttr(EnumAttr[IntegerOverflow], SpacedOpaqueSyntaxAttribute):
     name = "cuda_tile.overflow"
 
 
 @irdl_attr_definition
-class SignednessAttr(EnumAttribute[Signedness], SpacedOpaqueSyntaxAttribute):
+class SignednessAttr(EnumAttr[Signedness], SpacedOpaqueSyntaxAttribute):
     name = "cuda_tile.signedness"
 
 
 @irdl_attr_definition
-class ComparisonPredicateAttr(EnumAttribute[ComparisonPredicate], SpacedOpaqueSyntaxAttribute):
+class ComparisonPredicateAttr(EnumAttr[ComparisonPredicate], SpacedOpaqueSyntaxAttribute):
     name = "cuda_tile.comparison_predicate"
 
 
 @irdl_attr_definition
-class ComparisonOrderingAttr(EnumAttribute[ComparisonOrdering], SpacedOpaqueSyntaxAttribute):
+class ComparisonOrderingAttr(EnumAttr[ComparisonOrdering], SpacedOpaqueSyntaxAttribute):
     name = "cuda_tile.comparison_ordering"
 
 
 @irdl_attr_definition
-class MemoryOrderingAttr(EnumAttribute[MemoryOrdering], SpacedOpaqueSyntaxAttribute):
+class MemoryOrderingAttr(EnumAttr[MemoryOrdering], SpacedOpaqueSyntaxAttribute):
     name = "cuda_tile.memory_ordering_semantics"
 
 
 @irdl_attr_definition
-class MemoryScopeAttr(EnumAttribute[MemoryScope], SpacedOpaqueSyntaxAttribute):
+class MemoryScopeAttr(EnumAttr[MemoryScope], SpacedOpaqueSyntaxAttribute):
     name = "cuda_tile.memory_scope"
 
 
 @irdl_attr_definition
-class AtomicModeAttr(EnumAttribute[AtomicMode], SpacedOpaqueSyntaxAttribute):
+class AtomicModeAttr(EnumAttr[AtomicMode], SpacedOpaqueSyntaxAttribute):
     name = "cuda_tile.atomic_rmw_mode"
 
 
 @irdl_attr_definition
-class MultimemReductionAttr(EnumAttribute[MultimemReduction], SpacedOpaqueSyntaxAttribute):
+class MultimemReductionAttr(EnumAttr[MultimemReduction], SpacedOpaqueSyntaxAttribute):
     name = "cuda_tile.multimem_reduction_kind"
 
 
