@@ -14,7 +14,7 @@ from toolchain.files import write_whole
 from .harness import environment
 from .harness.measurement import Measurement
 
-PARTS = ("operations", "forward", "compile", "assemble")
+PARTS = ("start", "operations", "forward", "compile", "assemble")
 FILE = "cpu.json"
 
 
@@ -48,6 +48,10 @@ def run(options: Options) -> int:
 
 
 def measurements(options: Options) -> Iterator[Measurement]:
+    if "start" in options.only:
+        from .harness import interpreter
+
+        yield from interpreter.starting(options.repeats)
     if "operations" in options.only:
         from .harness import interpreter
 

@@ -1,12 +1,15 @@
-"""Measures the CPU interpreter: microseconds per operation, and the forward pass of GPT-2."""
+"""Measures the CPU interpreter: its start, microseconds per operation, and the forward pass of GPT-2."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 
 from gpt.config import preset
@@ -14,9 +17,13 @@ from gpt.model import GPT
 from gpt.weights import random_weights
 from toolchain.bundles import bundle
 from toolchain.contract.sources import load_source
+from toolchain.contract.targets import BYTECODE
+from toolchain.knobs import ROOT
 from toolchain.runtime import Launcher, open_executor
-from toolchain.tileir import text
+from toolchain.tileir import bytecode, text
 from toolchain.tileir.interpreter import Allocation, Pointer, Prepared
+from toolchain.tileir.loading import modules_of
+from toolchain.tileir.text import print_module
 
 from .measurement import Measurement
 
@@ -35,6 +42,12 @@ OPERATIONS = {
     "tile<64x64xbf16>, token",
     "store_view 64x64 f32": "%t = store_view_tko weak %a, %v[%zero, %zero] token = %before : tile<64x64xf32>, "
     "!view, tile<i32> -> token",
+    "load_ptr 4096 f32": "%r, %t = load_ptr_tko weak %ps : tile<4096xptr<f32>> -> tile<4096xf32>, token",
+    "store_ptr 4096 f32": "%t = store_ptr_tko weak %ps, %flat token = %before : tile<4096xptr<f32>>, tile<4096xf32> "
+    "-> token",
+    "ftoi 64x64 f32 -> i32": "%r = ftoi %a signed : tile<64x64xf32> -> tile<64x64xi32>",
+    "scan 64x64 f32": """%r = scan %a dim=1 reverse=false identities=[0.0 : f32] : tile<64x64xf32> -> tile<64x64xf32>
+        (%x: tile<f32>, %y: tile<f32>) { %s = addf %x, %y : tile<f32>  yield %s : tile<f32> }""",
 }
 HEAD = """
 !tensor = !cuda_tile.tensor_view<64x64xf32, strides=[64,1]>
@@ -54,6 +67,11 @@ entry @k(%p: tile<ptr<f32>>, %h: tile<ptr<bf16>>, %steps: tile<i32>) {
   %bh, %t1 = load_view_tko weak %vh[%zero, %zero] : !half_view, tile<i32> -> tile<64x64xbf16>, token
   %a = ftof %ah : tile<64x64xbf16> -> tile<64x64xf32>
   %b = ftof %bh : tile<64x64xbf16> -> tile<64x64xf32>
+  %flat = reshape %a : tile<64x64xf32> -> tile<4096xf32>
+  %count = iota : tile<4096xi32>
+  %p1 = reshape %p : tile<ptr<f32>> -> tile<1xptr<f32>>
+  %all = broadcast %p1 : tile<1xptr<f32>> -> tile<4096xptr<f32>>
+  %ps = offset %all, %count : tile<4096xptr<f32>>, tile<4096xi32> -> tile<4096xptr<f32>>
   for %i in (%zero to %steps, step %one) : tile<i32> {
     """
 TAIL = """
@@ -79,7 +97,8 @@ def seconds(run: Callable[[], object], repeats: int) -> list[float]:
 def _loop(body: str, sanitize: bool, repeats: int) -> list[float]:
     """Seconds of a loop of STEPS steps over `body`. Races are not checked, because that time depends on the kernel."""
     prepared = Prepared(text.parse(f"{HEAD}{body}{TAIL}", filename="benchmark"))
-    args = [Pointer(Allocation(np.ones(64 * 64, np.float32))), Pointer(Allocation(np.ones(64 * 64, np.uint16)))]
+    ones = np.full(64 * 64, 0x3F80, np.uint16)  # of bf16; subnormal numbers would take longer
+    args = [Pointer(Allocation(np.ones(64 * 64, np.float32))), Pointer(Allocation(ones))]
     return seconds(lambda: prepared.launch("k", [*args, STEPS], (1, 1, 1), sanitize), repeats)
 
 
@@ -92,6 +111,69 @@ def operations(repeats: int) -> Iterator[Measurement]:
         for sanitize in (False,) if name.startswith("store") else (False, True):
             times = [(t - empty[sanitize]) / STEPS * 1e6 for t in _loop(body, sanitize, repeats)]
             yield Measurement.of(f"{name}{', sanitized' if sanitize else ''}", "us", times)
+    for name, own in _numpy().items():
+        times = [t / STEPS * 1e6 for t in seconds(_repeated(own), repeats)]
+        yield Measurement.of(f"{name}, numpy's own", "us", times)
+
+
+def _repeated(call: Callable[[], object]) -> Callable[[], None]:
+    def run() -> None:
+        for _ in range(STEPS):
+            call()
+
+    return run
+
+
+def _numpy() -> dict[str, Callable[[], object]]:
+    """The numpy calls that an operation cannot do without, by its name."""
+    a = np.ones((64, 64), np.float32)
+    half, flat, index = a.astype(ml_dtypes.bfloat16), a.reshape(-1), np.arange(64 * 64)
+
+    def halves() -> object:
+        parts = a.T
+        while len(parts) > 1:
+            parts = parts[: len(parts) // 2] + parts[len(parts) // 2 :]
+        return parts
+
+    def distances() -> object:
+        parts, distance = a.T, 1
+        while distance < 64:
+            parts = np.concatenate((parts[:distance], parts[:-distance] + parts[distance:]))
+            distance *= 2
+        return parts
+
+    def scatter() -> None:
+        flat[index] = flat
+
+    return {
+        "addf 64x64 f32": lambda: a + a, "addf 64x64 bf16": lambda: (a + a).astype(half.dtype).astype(a.dtype),
+        "exp 64x64 f32": lambda: np.exp(a, dtype=np.float64).astype(a.dtype),
+        "ftof 64x64 f32 -> bf16": lambda: a.astype(half.dtype).astype(a.dtype), "mmaf 64x64x64 bf16": lambda: a @ a + a,
+        "reduce 64x64 f32": halves, "scan 64x64 f32": distances, "load_view 64x64 bf16": lambda: half.astype(a.dtype),
+        "store_view 64x64 f32": lambda: np.copyto(a, a), "load_ptr 4096 f32": lambda: flat.take(index),
+        "store_ptr 4096 f32": scatter, "ftoi 64x64 f32 -> i32": lambda: np.trunc(a).astype(np.int32),
+    }  # fmt: skip
+
+
+def starting(repeats: int) -> Iterator[Measurement]:
+    """Importing in a new process, and making a kernel of bytecode ready to run."""
+    for what, module in (("tilestack", "tilestack"), ("the interpreter", "toolchain.tileir.interpreter")):
+        program = f"import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
+        runs = [
+            subprocess.run([sys.executable, "-c", program], capture_output=True, check=True) for _ in range(repeats)
+        ]
+        yield Measurement.of(f"import of {what}", "ms", [float(run.stdout) * 1e3 for run in runs])
+    path = ROOT / "kernels_mlir" / "layernorm.mlir"
+    (module,) = modules_of(path.read_bytes(), str(path), path)
+    lines, data = len(print_module(module).splitlines()), bytecode.write(module, BYTECODE)
+
+    def prepare() -> None:
+        made = Prepared(bytecode.read(data))
+        for symbol in made.symbols:
+            made.kernel(symbol)
+
+    times = [1e3 * t for t in seconds(prepare, repeats)]
+    yield Measurement.of(f"prepare {path.name}, {lines} lines", "ms", times)
 
 
 def forward(module: str, config_name: str, dtype: str, tokens: int, repeats: int) -> Iterator[Measurement]:

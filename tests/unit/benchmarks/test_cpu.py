@@ -18,12 +18,22 @@ from toolchain.contract.entry import EntrySpec
 
 
 def test_operations_are_measured_with_their_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    operations = interpreter.OPERATIONS
     chosen = {name: interpreter.OPERATIONS[name] for name in ("addi, scalar", "store_view 64x64 f32")}
     monkeypatch.setattr(interpreter, "OPERATIONS", chosen)
     monkeypatch.setattr(interpreter, "STEPS", 50)
     found = list(interpreter.operations(3))
-    assert [m.name for m in found] == ["addi, scalar", "addi, scalar, sanitized", "store_view 64x64 f32"]
+    names = [m.name for m in found]
+    assert names[:3] == ["addi, scalar", "addi, scalar, sanitized", "store_view 64x64 f32"]
+    assert all(name.removesuffix(", numpy's own") in operations for name in names[3:]) and names[3:]
     assert all(m.low <= m.median <= m.high and m.samples == 3 and m.unit == "us" for m in found)
+
+
+def test_a_start_is_measured_in_a_new_process() -> None:
+    *imports, prepare = interpreter.starting(1)
+    assert [m.name for m in imports] == ["import of tilestack", "import of the interpreter"]
+    assert prepare.name.startswith("prepare layernorm.mlir, ")
+    assert all(m.unit == "ms" and m.median > 0 for m in (*imports, prepare))
 
 
 def test_the_forward_is_the_public_path() -> None:
@@ -95,9 +105,11 @@ def test_what_measured_nothing_wrote_nothing(
 def test_only_what_is_asked_for_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(interpreter, "operations", lambda repeats: asked.append(f"operations {repeats}") or iter(()))
+    monkeypatch.setattr(interpreter, "starting", lambda repeats: asked.append(f"start {repeats}") or iter(()))
     monkeypatch.setattr(interpreter, "forward", lambda *_: asked.append("forward") or iter(()))
     monkeypatch.setattr(compile_time, "compile_times", lambda _, n: asked.append(f"compile {n}") or ([], []))
     monkeypatch.setattr(compile_time, "assemble_times", lambda *args: asked.append(f"assemble {args[1]}") or iter(()))
     list(cpu.measurements(cpu.Options(Path(), only=("operations",))))
     list(cpu.measurements(cpu.Options(Path(), only=("assemble",), targets=("sm_90",))))
-    assert asked == ["operations 6", "compile 1", "assemble sm_90"]
+    list(cpu.measurements(cpu.Options(Path(), only=("start",))))
+    assert asked == ["operations 6", "compile 1", "assemble sm_90", "start 3"]

@@ -19,6 +19,7 @@ from .elements import Array
 from .views import TileView
 
 WEAK, BLOCK, DEVICE, SYS = range(4)  # scopes
+Offsets = Array | range  # of the bytes where elements start
 Clock = Mapping[int, int]  # by block, the accesses of it that have happened: bit n is the one with local number n
 NOTHING: Clock = {}
 
@@ -40,7 +41,7 @@ class Mode(NamedTuple):
 
 class Access(NamedTuple):
     """One memory operation that one block ran. `token`: bit n is set if it is ordered after access n of its block.
-    `after`: the accesses of other blocks that it comes after. `where`: a view with a tile index, or byte offsets."""
+    `after`: the accesses of other blocks that it comes after. `where`: the tile index of a view, or byte offsets."""
 
     site: int
     device: int
@@ -52,7 +53,7 @@ class Access(NamedTuple):
     number: int
     itemsize: int
     view: TileView | None
-    where: tuple[int, ...] | Array
+    where: tuple[int, ...] | Offsets
 
     @property
     def reads(self) -> bool:
@@ -69,7 +70,7 @@ class Access(NamedTuple):
     def offsets(self) -> Array:
         """The byte offset of each element that it touches."""
         if self.view is None:
-            return np.asarray(self.where)
+            return np.asarray(self.where)  # of a range too
         return view_offsets(self.view, tuple(self.where))
 
 
@@ -119,14 +120,14 @@ class AccessLog:
         if mode.acquires or mode.releases or (mode.writes and view.number in self.shared.released):
             self._communicate(token, mode, view.number, view_offsets(view, index).tolist())
 
-    def cells(self, site: int, token: int, mode: Mode, number: int, itemsize: int, offsets: Array) -> None:
+    def cells(self, site: int, token: int, mode: Mode, number: int, itemsize: int, offsets: Offsets) -> None:
         self._append(site, token, mode, number, itemsize, None, offsets)
         if mode.acquires or mode.releases or (mode.writes and number in self.shared.released):
-            self._communicate(token, mode, number, offsets.tolist())
+            self._communicate(token, mode, number, np.asarray(offsets).tolist())
 
     def _append(
         self, site: int, token: int, mode: Mode, number: int, itemsize: int, view: TileView | None,
-        where: tuple[int, ...] | Array,
+        where: tuple[int, ...] | Offsets,
     ) -> None:  # fmt: skip
         local = self._local
         self._local = local + 1

@@ -132,6 +132,9 @@ def integer_rounder(
     nan = np.array(1 << (bits - 1) if top else 0, f"u{bits // 8}").view(dtype)
 
     def convert(value: Any) -> Any:
+        if _within(value, low, limit, integral):
+            exact = np.float64 if integral is nearest_away else None  # the others are exact in f32 too
+            return integral(np.asarray(value, exact)).astype(dtype).astype(element.compute, copy=False)
         x = integral(np.asarray(value, np.float64))
         inside = np.where(np.isnan(x) | (x >= limit) | (x < low), 0.0, x)
         whole = inside.astype(dtype)
@@ -148,10 +151,19 @@ def beyond(element: Element, signed: bool, mode: str) -> Callable[[Any], Any]:
     low, limit = (element.low, float(element.high + 1)) if signed else (0, float(1 << element.bits))
 
     def outside(value: Any) -> Any:
+        if _within(value, low, limit, integral):
+            return np.False_
         x = integral(np.asarray(value, np.float64))
         return ~((x >= low) & (x < limit))
 
     return outside
+
+
+def _within(value: Any, low: float, limit: float, integral: Callable[[Any], Any]) -> bool:
+    """True if all of `value`, once rounded, is from `low` to below `limit`, as is usual: two passes see it. A NaN is
+    not."""
+    least, most = float(np.min(value)), float(np.max(value))
+    return bool(integral(least) >= low and integral(most) < limit)
 
 
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:

@@ -14,20 +14,27 @@ from .views import unspecified
 
 
 class Cells:
-    """The elements of memory that a tile of pointers addresses: `flat[index]` for those whose mask is set."""
+    """The elements of memory that a tile of pointers addresses: `flat[index]` for those whose mask is set. `offsets`:
+    their bytes in the allocation. Those that follow each other, as most do, are a range and a slice, which take less
+    time and, in the access log, less memory."""
 
-    __slots__ = ("active", "flat", "index", "mask", "number", "offsets", "shape", "space")
+    __slots__ = ("_index", "active", "flat", "mask", "number", "offsets", "place", "shape", "space")
 
     def __init__(
         self, space: AddressSpace, addresses: Any, mask: Any, element: Element, shape: tuple[int, ...]
     ) -> None:
         self.space, self.shape = space, shape
-        addresses = np.broadcast_to(np.asarray(addresses, np.int64), shape)
+        addresses = np.asarray(addresses, np.int64)
+        if addresses.shape != shape:
+            addresses = np.broadcast_to(addresses, shape)
         self.mask: Array | None = None if mask is None or np.all(mask) else np.broadcast_to(mask, shape)
         active: Array = addresses.reshape(-1) if self.mask is None else addresses[self.mask]
         self.active = active
+        self._index: Array | None = None
+        self.place: slice | Array = active
+        self.offsets: range | Array = active
         if not active.size:
-            self.number, self.offsets, self.flat, self.index = 0, active, np.empty(0, element.storage), active
+            self.number, self.flat = 0, np.empty(0, element.storage)
             return
         low, high = int(active.min()), int(active.max())
         self.number = space.number(low)
@@ -36,21 +43,39 @@ class Cells:
         base = base_address(self.number)
         itemsize = element.storage.itemsize
         space.check(self.number, low - base, high - base + itemsize - 1)
-        self.offsets = active - base
-        phase = (low - base) % itemsize
-        if phase or (itemsize > 1 and (self.offsets % itemsize).any()):
+        shift, misaligned = itemsize.bit_length() - 1, itemsize - 1  # of a power of two: faster than // and %
+        if _consecutive(active, low, high, itemsize):
+            self.offsets = range(low - base, high - base + 1, itemsize)
+            self.place = slice((low - base) >> shift, ((high - base) >> shift) + 1)
+            bits = low - base
+        else:
+            self.offsets = active - base
+            self.place = self.offsets >> shift
+            bits = int(np.bitwise_or.reduce(self.offsets))
+        if bits & misaligned:
             raise Trap(f"an address of {element.name} is not a multiple of its {itemsize} bytes")
         self.flat = space[self.number].typed(element.storage)
-        self.index = self.offsets // itemsize if itemsize > 1 else self.offsets
+
+    @property
+    def index(self) -> Array:
+        """The number of each active cell in `flat`."""
+        if self._index is None:
+            place = self.place
+            self._index = np.arange(place.start, place.stop) if isinstance(place, slice) else place
+        return self._index
+
+    def held(self) -> Array:
+        """What memory holds there now, as it is stored; perhaps a view."""
+        return self.flat[self.place] if isinstance(self.place, slice) else self.flat.take(self.place)
 
     def spread(self, values: Any) -> Array:
         """A tile's values at the active cells, in the order of `index`."""
-        full = np.broadcast_to(values, self.shape)
+        full = values if np.shape(values) == self.shape else np.broadcast_to(values, self.shape)
         return full.reshape(-1) if self.mask is None else full[self.mask]
 
     def bits(self) -> bytes:
-        """What memory holds there now."""
-        return self.flat[self.index].tobytes()
+        """What memory holds there now, to compare."""
+        return self.held().tobytes()
 
     def tile(self, active: Array, masked: Any, element: Element) -> Any:
         """A whole tile from the values of the active cells and those of the others."""
@@ -69,19 +94,19 @@ def scalar(value: Any, element: Element) -> Any:
 
 def load(cells: Cells, padding: Any, element: Element) -> Any:
     """The tile of values; masked-off elements are `padding` (None: unspecified)."""
-    values = element.decode(cells.flat[cells.index])
+    values = element.decode(cells.held())
     return cells.tile(values, unspecified(element) if padding is None else padding, element)
 
 
 def store(cells: Cells, value: Any, element: Element) -> None:
-    cells.flat[cells.index] = element.encode(cells.spread(np.asarray(value, element.compute)))
+    cells.flat[cells.place] = element.encode(cells.spread(np.asarray(value, element.compute)))
 
 
 def contested(cells: Cells, value: Any, element: Element) -> bool:
     """True if one store writes two different values to one address: which of them remains is unspecified."""
-    index = cells.index
-    if index.size < 2 or len(np.unique(index)) == index.size:
+    if _distinct(cells.place):
         return False
+    index = cells.index
     values = element.encode(cells.spread(np.asarray(value, element.compute)))
     order = np.argsort(index, kind="stable")
     index, bits = index[order], np.ascontiguousarray(values[order]).view(f"u{element.storage.itemsize}")
@@ -115,6 +140,10 @@ def combiner(mode: str, element: Element) -> Combine:
 def read_modify_write(cells: Cells, argument: Any, combine: Combine, element: Element) -> Any:
     """The old values. Elements that share an address take turns, in the tile's order."""
     arguments = cells.spread(np.asarray(argument, element.compute))
+    if _distinct(cells.place):
+        old = element.decode(cells.held())
+        cells.flat[cells.place] = element.encode(combine(old, arguments))
+        return cells.tile(old, np.zeros((), element.compute), element)
     old = np.empty(cells.index.shape, element.compute)
     for chosen in _turns(cells.index):
         old[chosen] = element.decode(cells.flat[cells.index[chosen]])
@@ -136,9 +165,23 @@ def compare_and_swap(cells: Cells, expected: Any, value: Any, element: Element) 
     return cells.tile(element.decode(old), expected, element)
 
 
+def _consecutive(addresses: Array, low: int, high: int, itemsize: int) -> bool:
+    """True if each address follows the one before it."""
+    if high - low != (addresses.size - 1) * itemsize or addresses[0] != low:
+        return False
+    return addresses.size < 3 or bool((addresses[1:] - addresses[:-1] == itemsize).all())
+
+
+def _distinct(place: slice | Array) -> bool:
+    """True if no cell occurs twice. Those of most tiles increase, which is faster to see."""
+    if isinstance(place, slice):
+        return True
+    return place.size < 2 or bool((place[1:] > place[:-1]).all()) or len(np.unique(place)) == place.size
+
+
 def _turns(index: Array) -> list[Array]:
     """Positions of `index`, split into groups in which no cell occurs twice; repeated cells are in later groups."""
-    if len(np.unique(index)) == index.size:
+    if _distinct(index):
         return [np.arange(index.size)]
     seen: dict[int, int] = {}
     groups: list[list[int]] = []

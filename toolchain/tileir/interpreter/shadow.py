@@ -137,9 +137,11 @@ class _Map:
         else:
             self._view(cells, access)[...] = value
 
-    def _index(self, access: Access) -> Array:
-        offsets = np.asarray(access.where) // self.grain
-        wide = access.itemsize // self.grain
+    def _index(self, access: Access) -> Array | slice:
+        where, wide = access.where, access.itemsize // self.grain
+        if isinstance(where, range):  # without gaps
+            return slice(where.start // self.grain, where.start // self.grain + len(where) * wide)
+        offsets = np.asarray(where) // self.grain
         return offsets if wide == 1 else (offsets[:, None] + np.arange(wide)).reshape(-1)
 
     def _strided(self, access: Access, size: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:

@@ -41,20 +41,20 @@ def view_mask(view: TileView, *index: int) -> Array | None:
 
 def mark_cells(cells: Cells, mask: Any) -> None:
     """After a store through pointers: marks the elements that are poisoned, and clears the others."""
-    if not cells.index.size or (mask is None and cells.number not in cells.space.unspecified):
+    if not cells.active.size or (mask is None and cells.number not in cells.space.unspecified):
         return
     shadow = _typed(cells.space.shadow(cells.number), cells.flat.dtype)
-    shadow[cells.index] = _bits(False if mask is None else cells.spread(mask), shadow)
+    shadow[cells.place] = _bits(False if mask is None else cells.spread(mask), shadow)
 
 
 def cells_mask(cells: Cells, masked: Any) -> Any:
     """The poison of a tile that was loaded through pointers. `masked`: that of its elements whose mask is off."""
     shadow = cells.space.unspecified.get(cells.number)
-    if shadow is None or not cells.index.size:
+    if shadow is None or not cells.active.size:
         return masked
     full = np.zeros(cells.shape, np.bool_)
     active = np.ones(cells.shape, np.bool_) if cells.mask is None else cells.mask
-    full[active] = _typed(shadow, cells.flat.dtype)[cells.index] != 0
+    full[active] = _typed(shadow, cells.flat.dtype)[cells.place] != 0
     return taint.either(masked, full) if full.any() else masked
 
 
