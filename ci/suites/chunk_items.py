@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .chunks import Chunk, TestFile
+from toolchain.cute.chunks import Chunk, TestFile
 
 # Raises AssertionError or one of our errors for a chunk that fails, and calls pytest.skip for one that is not for us.
 Judge = Callable[[Path, TestFile, Chunk], None]

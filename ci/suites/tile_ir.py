@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from toolchain.cute.chunks import Chunk, TestFile
 from toolchain.errors import BytecodeError, SourceError, TilestackError, UsageError
 from toolchain.tileir import bytecode, text
 from toolchain.tileir.dialect.control import ModuleOp
@@ -20,7 +21,6 @@ from toolchain.tileir.source import Source
 from toolchain.tileir.text.toplevel import FileParser
 
 from .chunk_items import collecting
-from .chunks import Chunk, TestFile
 from .tile_ir_functions import TestParser
 
 _VERSION = re.compile(r"-bytecode-version=(\S+)")

@@ -1,4 +1,4 @@
-"""From MLIR text with operations of `cute` to PTX: parse, `cute-to-base`, and the back end."""
+"""From MLIR text with operations of `cute` to PTX: parse, `cute-lower`, and the back end."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_a_stage_is_one_box_of_x_and_a_box_for_each_64_columns_of_the_weight(ker
 
 def test_a_stage_is_four_products_of_a_warpgroup(kernel: Kernel, ptx: str) -> None:
     expanded = kernel.module.clone()
-    PASSES["cute-expand-ops"](expanded)
+    PASSES["cute-expand-atoms"](expanded)
     assert str(expanded).count("cute.mma_atom_call") == 2 * 64 // 16  # the first stage of a tile, and the others
     assert "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16" in ptx
     assert ", p, 1, 1, 0, 1;" in ptx  # K lies side by side in x, N in the weight

@@ -52,7 +52,7 @@ def test_the_pass_prints_what_the_page_shows() -> None:
 
 def test_the_kernel_of_layouts_compiles() -> None:
     module = parse(re.findall(r"```mlir\n(.*?)```", PAGE, re.DOTALL)[0], "transpose.mlir")
-    PASSES["cute-to-base"](module)
+    PASSES["cute-lower"](module)
     assert ".visible .entry transpose(" in compile_to_ptx(module, "sm_90")
 
 

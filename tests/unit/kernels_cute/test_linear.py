@@ -110,7 +110,7 @@ def test_ldmatrix_with_another_layout_gives_wrong_numbers(kernel: cute.Kernel) -
     strides = [[stride // array.itemsize for stride in array.strides] for array in given]
     args = [arg for array, steps in zip(given, strides, strict=True) for arg in (array, *array.shape, *steps)]
     module = kernel.module.clone()
-    for name in ("cute-expand-ops", "cute-to-base"):
+    for name in ("cute-expand-atoms", "cute-lower"):
         PASSES[name](module)
     run(module, args, shared_bytes=kernel.shared_bytes)
     assert error(*given) <= 1

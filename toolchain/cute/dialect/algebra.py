@@ -167,7 +167,7 @@ class AlgebraOp(IRDLOperation):
             parser.raise_error(str(error), place, parser.pos)
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(_numbers_text(self._numbers if self.numbers else None, self.ROW.numbers))
+        printer.print_string(_numbers_text(self._numbers if self.numbers is not None else None, self.ROW.numbers))
         printer.print_string("(")
         printer.print_list(self.args, printer.print_ssa_value)
         printer.print_string(")")

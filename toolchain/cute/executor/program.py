@@ -1,4 +1,4 @@
-"""A kernel as a list of steps: the operations after `cute-to-base`, with branches and loops as jumps.
+"""A kernel as a list of steps: the operations after `cute-lower`, with branches and loops as jumps.
 
 The same module is compiled to PTX. Only the last pass, which writes instructions as text, is left out.
 """
@@ -81,7 +81,7 @@ class Program:
 
 
 def program(module: ModuleOp, name: str = "") -> Program:
-    """The kernel of a module after `cute-to-base`. Raises UsageError or NoSemantics."""
+    """The kernel of a module after `cute-lower`. Raises UsageError or NoSemantics."""
     functions = [op for op in module.walk() if isinstance(op, llvm.FuncOp) and "nvvm.kernel" in op.attributes]
     chosen = [op for op in functions if not name or op.sym_name.data == name]
     if len(chosen) != 1:

@@ -13,7 +13,9 @@ from .tuples import IntTuple, compact, flatten, product, text
 Modes = Sequence[tuple[Any, Any]]  # sizes and strides
 
 
-def complement(layout: Layout, cotarget: IntTuple | Layout | None = None, *, padded: bool = False) -> Layout:
+def complement(
+    layout: Layout, cotarget: IntTuple | Layout | None = None, *, padded: bool = False, apart: bool = False
+) -> Layout:
     """The layout that reaches the offsets which `layout` leaves out, up to a size or a shape; of a layout, its shape.
 
     The two together reach each offset once. Of a shape each size is rounded up for itself, the first ones first:
@@ -21,7 +23,8 @@ def complement(layout: Layout, cotarget: IntTuple | Layout | None = None, *, pad
     ends. Strides along coordinates have a complement along each coordinate, nested as the coordinates are.
 
     `padded`: a hole that is no multiple of what lies before it stays partly unused, as behind the columns of
-    (4,6):(1,6): room for copies of a layout, each of them whole.
+    (4,6):(1,6): room for copies of a layout, each of them whole. `apart`: beyond the layout's end each mode of the
+    cotarget is a mode, where sizes that are not known would be one.
 
     Raises LayoutError for negative strides, for modes that overlap, for a stride that is not known beside others, and
     where the rounded sizes leave out the last offsets.
@@ -41,7 +44,9 @@ def complement(layout: Layout, cotarget: IntTuple | Layout | None = None, *, pad
             f"{layout} has no complement up to {text(target)}: mode by mode it ends at {product(rest) * end}; "
             f"coalesced, {product(target)} is rounded up as a whole"
         )
-    return _without_ones([*holes, *zip(flatten(rest), flatten(compact(rest, end)), strict=True)])
+    if apart or not used:
+        return _without_ones([*holes, *zip(flatten(rest), flatten(compact(rest, end)), strict=True)])
+    return _without_ones([*holes, (product(rest), end)])
 
 
 def _holes(layout: Layout, used: Modes, padded: bool) -> tuple[list[tuple[Any, Any]], Any]:

@@ -24,7 +24,7 @@ def logical_divide(layout: Layout, tiler: Layout | int | Tile) -> Layout:
     if isinstance(tiler, tuple):
         return by_mode(logical_divide, layout, tiler)
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
-    return composition(layout, make_layout(tile, complement(tile, layout.shape)))
+    return composition(layout, make_layout(tile, complement(tile, layout.shape, apart=True)))
 
 
 def zipped_divide(layout: Layout, tiler: Layout | int | Tile) -> Layout:

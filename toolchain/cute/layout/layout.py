@@ -94,12 +94,12 @@ def cosize(layout: Layout) -> Any:
     Of strides along coordinates, the product of what each coordinate takes. Raises LayoutError for a layout that adds
     a number and a coordinate.
     """
+    split = [(stride.path, stride.scale) if isinstance(stride, Basis) else ((), stride) for _, stride in leaves(layout)]
+    steps = [(path, abs(step)) for path, step in split]
     last: dict[Path, Any] = {}
-    for extent, stride in leaves(layout):
-        path, step = (stride.path, stride.scale) if isinstance(stride, Basis) else ((), stride)
+    for extent, (path, step) in zip(flatten(layout.shape), steps, strict=True):
         if step != 0:
-            step = abs(step) if isinstance(step, int) else step
-            last[path] = last.get(path, 0) + (extent - 1) * step
+            last[path] = last.get(path, 0) + (extent + -1) * step
     refuse_sums(last, layout)
     return product(tuple(greatest + 1 for greatest in last.values()))
 

@@ -67,6 +67,25 @@ class Dynamic:
     def __rmod__(self, other: Any) -> Any:
         return self._with(other, 1)
 
+    def ceil_by(self, other: Any) -> Any:
+        """This by another, rounded up."""
+        return (self + (other - 1)) // other
+
+    def ceil_of(self, other: int) -> Any:
+        """A number by this, rounded up."""
+        return (other + (self - 1)) // self
+
+    def shape_by(self, other: Any) -> Any:
+        """What a divisor leaves of this size, where one of the two divides the other."""
+        return self.ceil_by(other)
+
+    def shape_of(self, other: int) -> Any:
+        """What this divisor leaves of a size, where one of the two divides the other."""
+        return self.ceil_of(other)
+
+    def __abs__(self) -> Any:
+        return self
+
     def minimum(self, other: Any) -> Any:
         """The smaller of the two."""
         return self._with(other, math.gcd(self.divisibility, divisor(other)))
@@ -120,7 +139,9 @@ def is_static(*leaves: Any) -> bool:
 
 def ceil_div(a: Any, b: Any) -> Any:
     """a / b, rounded up. Both are positive."""
-    return a // b if is_static(a, b) and a % b == 0 else (a + (b - 1)) // b
+    if isinstance(a, Dynamic):
+        return a.ceil_by(b)
+    return b.ceil_of(a) if isinstance(b, Dynamic) else -(-a // b)
 
 
 def quotient(index: Any, by: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import tuples
-from .leaves import LayoutError, ceil_div, is_static
+from .leaves import Dynamic, LayoutError, ceil_div, is_static
 from .tuples import IntTuple, congruent, flatten, product
 
 
@@ -52,7 +52,9 @@ def shape_div(a: IntTuple, b: IntTuple) -> IntTuple:
         return tuple(made)
     if is_static(a, b) and (b == 0 or (a % b and b % a)):
         raise LayoutError(f"{a} / {b}: neither divides the other")
-    return ceil_div(a, b)
+    if isinstance(a, Dynamic):
+        return a.shape_by(b)
+    return b.shape_of(a) if isinstance(b, Dynamic) else ceil_div(a, b)
 
 
 def divide_up(a: IntTuple, b: IntTuple) -> IntTuple:

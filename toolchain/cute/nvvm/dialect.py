@@ -145,6 +145,3 @@ class GpuModuleOp(IRDLOperation):
         printer.print_symbol_name(self.sym_name.data)
         printer.print_string(" ")
         printer.print_region(self.body)
-
-
-GPU = Dialect("gpu", [GpuModuleOp], [])

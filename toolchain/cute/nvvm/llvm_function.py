@@ -16,7 +16,7 @@ from ...errors import SourceError
 from .llvm_types import UnsupportedError, constant_text, type_text
 from .location import place
 
-LOWER = "lower it first, as cute-opt --pass-pipeline cute-desugar,cute-to-base,cute-nvgpu-to-nvvm does"
+LOWER = "lower it first, as cute-opt --pass-pipeline cute-desugar,cute-lower,cute-nvgpu-to-nvvm does"
 
 POINTER_ATTRIBUTES = {"llvm.noalias": "noalias", "llvm.readonly": "readonly", "llvm.nonnull": "nonnull"}
 

@@ -11,19 +11,21 @@ from xdsl.dialects.cf import Cf
 from xdsl.dialects.llvm import LLVM
 from xdsl.dialects.math import Math
 from xdsl.dialects.scf import Scf
+from xdsl.dialects.ub import UB
 from xdsl.ir import Operation
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from ...errors import SourceError
 from . import location
-from .dialect import GPU, NVVM
+from .dialect import NVVM
+from .gpu import GPU
 
 
 def base_level() -> Context:
     """The dialects of the base level."""
     made = Context()
-    for dialect in (Builtin, Arith, Math, Scf, Cf, GPU, LLVM, NVVM):
+    for dialect in (Builtin, Arith, Math, Scf, Cf, UB, GPU, LLVM, NVVM):
         made.load_dialect(dialect)
     return made
 

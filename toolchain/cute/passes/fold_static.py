@@ -12,6 +12,7 @@ from ..dialect.ops import AlgebraOp, CompareOp, MakeOp, StaticOp
 from ..dialect.sugar import LeavesOp
 from ..dialect.tensors import FieldsType
 from ..dialect.types import is_static
+from ..dialect.values import dynamic_leaves
 
 
 def fold_static(module: ModuleOp) -> None:
@@ -21,7 +22,7 @@ def fold_static(module: ModuleOp) -> None:
             Rewriter.replace_op(op, StaticOp(op.res.type))
         elif isinstance(op, CompareOp) and (known := op.known) is not None:
             Rewriter.replace_op(op, arith.ConstantOp(IntegerAttr.from_bool(known)))
-        elif isinstance(op, LeavesOp) and is_static(op.arg.type):
+        elif isinstance(op, LeavesOp) and not dynamic_leaves(op.arg.type):
             parts = [StaticOp(kind) for _, kind in op.leaves(op.arg.type)]
             Rewriter.replace_op(op, parts, [part.res for part in parts])
     for op in reversed(list(module.walk())):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ci.suites.chunks import TestFile
 from ci.suites.tile_ir import judge
+from toolchain.cute.chunks import TestFile
 from toolchain.errors import SourceError
 
 SPLIT = "// RUN: cuda-tile-opt %s -verify-diagnostics -split-input-file\n"

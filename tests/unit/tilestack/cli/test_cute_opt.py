@@ -29,8 +29,8 @@ def test_a_file_is_verified_passes_run_and_it_is_printed(run: Run, tmp_path: Pat
 
 def test_all_passes_run_one_after_the_other(run: Run) -> None:
     file = ROOT / "examples/cute/warpgroup_mma.mlir"
-    names = ["cute-canonicalize", "cute-fold-static", "cute-layout-analysis", "cute-desugar", "cute-expand-ops",
-             "cute-to-base", "cute-to-standard", "cute-nvgpu-to-nvvm"]  # fmt: skip
+    names = ["cute-canonicalize", "cute-fold-static", "cute-layout-analysis", "cute-desugar", "cute-expand-atoms",
+             "cute-lower", "cute-to-standard", "cute-nvgpu-to-nvvm"]  # fmt: skip
     made = run("cute-opt", file, "--pass-pipeline", ",".join(names), "--print-ir-after-all")
     assert made.code == 0
     assert [line.split()[-1] for line in made.err.splitlines() if line.startswith("// after")] == names
@@ -56,3 +56,43 @@ def test_ptx_of_a_kernel(run: Run, tmp_path: Path) -> None:
     assert ".target sm_80" in run("cute-opt", file, "--emit", "ptx", "--arch", "sm_80").out
     assert "define ptx_kernel void @k()" in run("cute-opt", file, "--emit", "llvm").out
     assert "no PTX version is known for sm_1" in run("cute-opt", file, "--emit", "ptx", "--arch", "sm_1").err
+
+
+PARTS = """// RUN: nothing
+func.func @f(%s: !cute.shape<"(?,4)">) -> !cute.int_tuple<"?"> {
+  %r = cute.size (%s) : (!cute.shape<"(?,4)">) -> !cute.int_tuple<"?">
+  return %r : !cute.int_tuple<"?">
+}
+// -----
+// expected-error @below {{a size is less than 1}}
+func.func private @g(!cute.layout<"0:1">)
+"""
+
+
+def test_parts_are_taken_by_themselves_and_their_errors_are_compared(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "f.mlir"
+    file.write_text(PARTS)
+    flags = ("-split-input-file", "-verify-diagnostics")
+    assert run("cute-opt", file, *flags).code == 0
+    assert run("cute-opt", file, "-split-input-file").code == 3
+    file.write_text(PARTS.replace("less than 1", "less than 2"))
+    wrong = run("cute-opt", file, *flags)
+    assert wrong.code == 3
+    assert f"{file}:8: expected error 'a size is less than 2' was not produced" in wrong.err
+    assert f"unexpected error: {file}:8:" in wrong.err
+    file.write_text(PARTS.replace("0:1", "2:1"))
+    assert "was not produced" in run("cute-opt", file, *flags).err
+
+
+def test_passes_are_named_as_in_mlir_s_tools(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "f.mlir"
+    file.write_text(PARTS.partition("// -----")[0] * 2)
+    twice = run("cute-opt", file)
+    assert twice.code == 3  # two functions of one name
+    file.write_text("// -----\n".join([PARTS.partition("// -----")[0]] * 2))
+    made = run("cute-opt", file, "-split-input-file", "-cute-expand-ops", "--cute-to-base", "-canonicalize", "-cse")
+    assert made.code == 0
+    assert made.out.count("func.func @f(%s: i32) -> i32") == 2
+    assert made.out.count("// -----") == 1
+    generic = run("cute-opt", file, "-split-input-file", "-mlir-print-op-generic")
+    assert '"cute.size"(%s)' in generic.out

@@ -12,12 +12,12 @@ Op = TypeVar("Op", bound=Operation)
 
 
 class Placed:
-    """Inserts at a point."""
+    """Inserts at a point. `origin`: the operation that they stand for."""
 
     def __init__(self, origin: Operation, point: InsertPoint) -> None:
-        self._origin, self._builder = origin, Builder(point)
+        self.origin, self._builder = origin, Builder(point)
 
     def insert(self, op: Op) -> Op:
         """Inserts an operation and returns it."""
-        op.location = self._origin.location
+        op.location = self.origin.location
         return self._builder.insert(op)

@@ -35,7 +35,8 @@ COMPLEMENTS = [
     ("12:1", "(6,8)", "4:12"),
     ("4:2", "(2,?)", "(2,?):(1,8)"),
     ("4:4", "(2,?)", "(4,?):(1,16)"),
-    ("2:1", "(?,?)", "(?,?):(2,?)"),
+    ("2:1", "(?,?)", "?:2"),
+    ("5:2", "(?,?)", "(2,?):(1,10)"),
 ]
 
 
@@ -48,6 +49,11 @@ def _plain(layout: Layout) -> str:
 def test_complement(layout: str, cotarget: str | None, result: str) -> None:
     target = None if cotarget is None else parse(cotarget)
     assert _plain(complement(Layout.parse(layout), target)) == result
+
+
+def test_sizes_that_are_not_known_are_one_mode_or_stay_apart() -> None:
+    assert str(complement(Layout.parse("2:1"), parse("(?,?)"), apart=True)).replace("{div=2}", "") == "(?,?):(2,?)"
+    assert str(complement(Layout.parse("2:1"), (6, 8), apart=True)) == "24:2"
 
 
 def test_a_complement_up_to_a_layout_takes_its_shape() -> None:

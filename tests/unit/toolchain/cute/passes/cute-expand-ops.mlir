@@ -1,32 +1,32 @@
-gpu.module @kernels {
-  llvm.func @k(%x: !llvm.ptr<1>) attributes {nvvm.kernel} {
-    %c = cute.static : !cute.tiled_copy<"universal.b64", bits<16>, layout_copy_tv = "(1,4):(0,1)", tiler_mn = "[4:1]">
-    %p = cute.make_ptr(%x) : (!llvm.ptr<1>) -> !cute.ptr<bf16, gmem, align<8>>
-    %l = cute.static : !cute.layout<"(4,2):(1,64)">
-    %g = cute.make_view(%p, %l) : !cute.ptr<bf16, gmem, align<8>>, !cute.layout<"(4,2):(1,64)">
-    %r = cute.memref.alloca() : () -> !cute.memref<bf16, rmem, align<16>, "(4,2):(1,4)">
-    cute.copy(%c, %g, %r) : (!cute.tiled_copy<"universal.b64", bits<16>, layout_copy_tv = "(1,4):(0,1)", tiler_mn = "[4:1]">, !cute.memref<bf16, gmem, align<8>, "(4,2):(1,64)">, !cute.memref<bf16, rmem, align<16>, "(4,2):(1,4)">) -> ()
-    llvm.return
-  }
+func.func @f(%a: !cute.shape<"(?,4)">, %b: !cute.shape<"(3,4)">) -> (!cute.int_tuple<"?">, !cute.int_tuple<"12">, i1) {
+  %r = cute.size(%a) : (!cute.shape<"(?,4)">) -> !cute.int_tuple<"?">
+  %s = cute.size(%b) : (!cute.shape<"(3,4)">) -> !cute.int_tuple<"12">
+  %e = cute.equal(%r, %s) : (!cute.int_tuple<"?">, !cute.int_tuple<"12">) -> i1
+  return %r, %s, %e : !cute.int_tuple<"?">, !cute.int_tuple<"12">, i1
 }
 // becomes
-gpu.module @kernels {
-  llvm.func @k(%x: !llvm.ptr<1>) attributes {nvvm.kernel} {
-    %c = cute.static : !cute.tiled_copy<"universal.b64", bits<16>, layout_copy_tv = "(1,4):(0,1)", tiler_mn = "[4:1]">
-    %p = cute.make_ptr(%x) : (!llvm.ptr<1>) -> !cute.ptr<bf16, gmem, align<8>>
-    %l = cute.static : !cute.layout<"(4,2):(1,64)">
-    %g = cute.make_view(%p, %l) : !cute.ptr<bf16, gmem, align<8>>, !cute.layout<"(4,2):(1,64)">
-    %r = cute.memref.alloca() : () -> !cute.memref<bf16, rmem, align<16>, "(4,2):(1,4)">
-    %0 = cute.static : !cute.coord<"(_,0)">
-    %1 = cute.slice(%g, %0) : !cute.memref<bf16, gmem, align<8>, "(4,2):(1,64)">, !cute.coord<"(_,0)">
-    %2 = cute.static : !cute.coord<"(_,0)">
-    %3 = cute.slice(%r, %2) : !cute.memref<bf16, rmem, align<16>, "(4,2):(1,4)">, !cute.coord<"(_,0)">
-    cute.copy_atom_call(%c, %1, %3) : (!cute.tiled_copy<"universal.b64", bits<16>, layout_copy_tv = "(1,4):(0,1)", tiler_mn = "[4:1]">, !cute.memref<bf16, gmem, align<8>, "(4):(1)">, !cute.memref<bf16, rmem, align<16>, "(4):(1)">) -> ()
-    %4 = cute.static : !cute.coord<"(_,1)">
-    %5 = cute.slice(%g, %4) : !cute.memref<bf16, gmem, align<8>, "(4,2):(1,64)">, !cute.coord<"(_,1)">
-    %6 = cute.static : !cute.coord<"(_,1)">
-    %7 = cute.slice(%r, %6) : !cute.memref<bf16, rmem, align<16>, "(4,2):(1,4)">, !cute.coord<"(_,1)">
-    cute.copy_atom_call(%c, %5, %7) : (!cute.tiled_copy<"universal.b64", bits<16>, layout_copy_tv = "(1,4):(0,1)", tiler_mn = "[4:1]">, !cute.memref<bf16, gmem, align<8>, "(4):(1)">, !cute.memref<bf16, rmem, align<8>, "(4):(1)">) -> ()
-    llvm.return
-  }
+func.func @f(%a: !cute.shape<"(?,4)">, %b: !cute.shape<"(3,4)">) -> (!cute.int_tuple<"?">, !cute.int_tuple<"12">, i1) {
+  %0 = cute.get_scalars<{only_dynamic}> (%a) : !cute.shape<"(?,4)">
+  %1 = arith.constant 4 : i32
+  %2 = arith.muli %0, %1 overflow<nsw> : i32
+  %r = cute.make_int_tuple(%2) : (i32) -> !cute.int_tuple<"?">
+  %s = cute.static : !cute.int_tuple<"12">
+  %3 = cute.get_scalars (%r) : !cute.int_tuple<"?">
+  %4 = cute.get_scalars (%s) : !cute.int_tuple<"12">
+  %e = arith.cmpi eq, %3, %4 : i32
+  return %r, %s, %e : !cute.int_tuple<"?">, !cute.int_tuple<"12">, i1
+}
+// -----
+func.func @f(%a: !cute.tile<"[(?,2):(1,?);_]">) -> (!cute.layout<"(?,2):(1,?)">, !cute.tile<"_">) {
+  %l, %o = cute.get_leaves(%a) : !cute.tile<"[(?,2):(1,?);_]">
+  return %l, %o : !cute.layout<"(?,2):(1,?)">, !cute.tile<"_">
+}
+// becomes
+func.func @f(%a: !cute.tile<"[(?,2):(1,?);_]">) -> (!cute.layout<"(?,2):(1,?)">, !cute.tile<"_">) {
+  %0, %1 = cute.get_scalars<{only_dynamic}> (%a) : !cute.tile<"[(?,2):(1,?);_]">
+  %2 = cute.make_shape(%0) : (i32) -> !cute.shape<"(?,2)">
+  %3 = cute.make_stride(%1) : (i32) -> !cute.stride<"(1,?)">
+  %l = cute.make_layout(%2, %3) : (!cute.shape<"(?,2)">, !cute.stride<"(1,?)">) -> !cute.layout<"(?,2):(1,?)">
+  %o = cute.static : !cute.tile<"_">
+  return %l, %o : !cute.layout<"(?,2):(1,?)">, !cute.tile<"_">
 }

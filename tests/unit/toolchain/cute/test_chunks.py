@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci.suites.chunks import Expected, TestFile
+from toolchain.cute.chunks import Expected, TestFile
 
 TWO = """\
 // RUN: tool %s -split-input-file \\

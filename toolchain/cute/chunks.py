@@ -87,11 +87,16 @@ class TestFile:
     @cached_property
     def chunks(self) -> tuple[Chunk, ...]:
         """Its chunks: one if it is not split. Otherwise those without a word of code are left out."""
-        starts = [0, *(match.end() for match in _SPLIT.finditer(self.text))] if self.is_split else [0]
-        ends = [*(match.start() for match in _SPLIT.finditer(self.text)), len(self.text)][: len(starts) - 1]
-        parts = [(start, self.text[start:end]) for start, end in zip(starts, [*ends, len(self.text)], strict=True)]
-        found = [_chunk(self.text.count("\n", 0, start) + 1, text) for start, text in parts]
-        return tuple(each for each in found if not self.is_split or each.expected or _has_code(each.text))
+        return chunks(self.text, split=self.is_split)
+
+
+def chunks(text: str, *, split: bool) -> tuple[Chunk, ...]:
+    """The chunks of a text: one if it is not split. Otherwise those without a word of code are left out."""
+    starts = [0, *(match.end() for match in _SPLIT.finditer(text))] if split else [0]
+    ends = [*(match.start() for match in _SPLIT.finditer(text)), len(text)][: len(starts) - 1]
+    parts = [(start, text[start:end]) for start, end in zip(starts, [*ends, len(text)], strict=True)]
+    found = [_chunk(text.count("\n", 0, start) + 1, part) for start, part in parts]
+    return tuple(each for each in found if not split or each.expected or _has_code(each.text))
 
 
 def _chunk(first: int, text: str) -> Chunk:

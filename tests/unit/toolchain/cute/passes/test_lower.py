@@ -29,7 +29,7 @@ class Unsigned(InterpreterFunctions):
 def run(text: str, *numbers: int) -> list[int]:
     """What a function `f` returns after the pass, computed by xDSL's interpreter."""
     module = parse(text)
-    PASSES["cute-to-base"](module)
+    PASSES["cute-lower"](module)
     module.verify()
     assert not any(op.name.startswith("cute.") for op in module.walk())
     interpreter = Interpreter(module)
@@ -88,10 +88,10 @@ def test_only_the_unknown_numbers_are_taken_if_asked() -> None:
 
 def test_a_value_of_cute_that_leaves_is_an_error() -> None:
     static = '%a = cute.static : !cute.shape<"4">'
-    with pytest.raises(SourceError, match=r"^<kernel>:2:1: cute-to-base: func\.return takes a value of cute"):
+    with pytest.raises(SourceError, match=r"^<kernel>:2:1: cute-lower: func\.return takes a value of cute"):
         run(f'func.func @f() -> !cute.shape<"4"> {{ {static}\nfunc.return %a : !cute.shape<"4"> }}')
     with pytest.raises(
-        SourceError, match=r"^<kernel>:2:1: cute-to-base: cute\.size takes a .* that no operation of cute makes"
+        SourceError, match=r"^<kernel>:2:1: cute-lower: cute\.size takes a .* that no operation of cute makes"
     ):
         run(
             'func.func @f(%a: !cute.shape<"4">) -> i32 {\n'
