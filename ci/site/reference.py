@@ -7,6 +7,7 @@ what the verifier accepts, and what an example prints is what it printed on the 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import io
 import math
@@ -21,6 +22,7 @@ from typing import Any
 from xdsl.ir import Attribute
 from xdsl.irdl import OpDef, VarResultDef
 
+from conformance.agreement.page import by_operation, measured
 from toolchain.knobs import ROOT
 from toolchain.tileir import text
 from toolchain.tileir.dialect import types as t
@@ -111,7 +113,21 @@ def _support(kind: type[TileOp]) -> str:
     name = kind.name.removeprefix("cuda_tile.")
     words = ["parsed", "verified", "written", *(["interpreted"] if name in LOWERINGS else [])]
     apart = "" if "interpreted" in words else ", not interpreted"
-    return f"{', '.join(words[:-1]).capitalize()} and {words[-1]}{apart}. Bits compared on a GPU: not run."
+    return f"{', '.join(words[:-1]).capitalize()} and {words[-1]}{apart}. {_compared(name)}"
+
+
+def _compared(op: str) -> str:
+    """What the runs on GPUs say of an operation (conformance/agreement)."""
+    if op not in _agreement():
+        return "Bits compared on a GPU: not run."
+    equal, ran = _agreement()[op]
+    gpus = " and ".join(f"an {run.gpu.split()[1]}" for run in measured())
+    return f"Bits compared on {gpus}: [equal in {equal} of {ran} cases](../agreement.md)."
+
+
+@functools.cache
+def _agreement() -> Mapping[str, tuple[int, int]]:
+    return by_operation(measured())
 
 
 def _syntax(op: str) -> str:

@@ -68,6 +68,17 @@ def measured() -> list[Measured]:
     return [Measured.load(path) for path in sorted(MEASURED.glob("*.json"))]
 
 
+def by_operation(runs: Sequence[Measured]) -> dict[str, tuple[int, int]]:
+    """Of each operation how many cases are equal in every bit on all GPUs, and how many ran."""
+    found: dict[str, tuple[int, int]] = {}
+    for name, case in candidates().items():
+        rows = [run.rows[name] for run in runs if name in run.rows]
+        if rows:
+            equal, ran = found.get(case.op, (0, 0))
+            found[case.op] = equal + all(not row.unequal for row in rows), ran + 1
+    return found
+
+
 def page(runs: Sequence[Measured]) -> str:
     """The page. Where GPUs gave different results, a cell has the word of each."""
     known = [

@@ -53,3 +53,10 @@ def test_types_that_depend_on_each_other() -> None:
     exti = found("%y = exti %n signed : tile<i32> -> tile<i64>")
     assert exti.groups == (("from_",), ("to",))
     assert (t.i8, t.i32) in exti.types and (t.i32, t.i8) not in exti.types and (t.f16, t.f32) not in exti.types
+
+
+def test_an_operation_says_whether_its_bits_were_compared() -> None:
+    pages = {name: (FOLDER / f"{name}.md").read_text() for name in ("integers", "memory")}
+    assert "Bits compared on an H100 and an H200: [equal in 4 of 4 cases](../agreement.md)." in pages["integers"]
+    assert "Bits compared on a GPU: not run." in pages["memory"]
+    assert "not run" not in pages["integers"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conformance.agreement.cases import Case, candidates
-from conformance.agreement.page import PAGE, measured, page
+from conformance.agreement.page import PAGE, Measured, by_operation, measured, page
 from conformance.agreement.run import Agreement, again, compare, on_interpreter
 from conformance.agreement.values import operands
 from toolchain.errors import SourceError
@@ -60,6 +60,15 @@ def test_a_result_that_has_a_gpus_bits_now_is_equal() -> None:
     digest = hashlib.sha256(on_interpreter(case, operands(case)).tobytes()).hexdigest()
     mended, other = Agreement(case.name, 3, digest, ulps=2), Agreement(case.name, 3, "another", ulps=2)
     assert again([mended, other], {case.name: case}) == [Agreement(case.name, 0, digest), other]
+
+
+def test_an_operation_is_equal_where_all_gpus_are() -> None:
+    def run(**unequal: int) -> Measured:
+        rows = {name: Agreement(name, n, "") for name, n in ((key.replace("_", " "), n) for key, n in unequal.items())}
+        return Measured("a GPU", "CUDA 13.0", {}, rows)
+
+    found = by_operation([run(absf_f32=0, absf_f16=0, ceil_f32=0), run(absf_f32=0, absf_f16=2, absf_bf16=0)])
+    assert found == {"absf": (2, 3), "ceil": (1, 1)}
 
 
 def test_the_page_is_of_the_runs() -> None:
