@@ -41,6 +41,7 @@ FOLDERS = (
 )  # fmt: skip
 SAMPLE = ("gelu", "layernorm")  # of the ops of a plan that has more: both sources of Tile IR, a GEMM-free second or two
 DTYPES = ("f32", "bf16")  # the second for a kernel alone: some are for 16 bits
+WIDE = 6  # test files beside the mirrored ones
 CPU_SECONDS = 20  # of a command
 NO_TESTS = 5  # pytest's exit code where every test was left out
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
@@ -84,12 +85,14 @@ def tests_of(path: str, root: Path) -> list[str]:
 
 
 def importers(path: str, root: Path) -> list[str]:
-    """The test files, without those of a GPU, that import a module, with its folder's. They run where the mirrored ones
-    find nothing: `nox -s tests` runs them all."""
+    """Of the test files, without those of a GPU, that import a module, the nearest by their paths. They run where the
+    mirrored ones find nothing: `nox -s tests` runs them all."""
     folder, name = str(Path(path).parent).replace("/", "."), Path(path).stem
     named = re.compile(rf"\b{re.escape(folder)}(\.{name}\b| import [^\n]*\b{name}\b| import \([^)]*\b{name}\b)")
     files = [file for kind in ("unit", "compile") for file in sorted((root / "tests" / kind).rglob("test_*.py"))]
-    return [str(file.relative_to(root)) for file in files if named.search(file.read_text())]
+    found = [str(file.relative_to(root)) for file in files if named.search(file.read_text())]
+    near = Path(path).parts
+    return sorted(found, key=lambda file: -sum(part in near for part in Path(file).parts))[:WIDE]
 
 
 def judge(mutation: Mutation, reach: Reach, stages: Sequence[str], ops: Sequence[str], folder: Path) -> Row:
@@ -131,7 +134,7 @@ def _commands(row: Row, folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
 def _fails(row: Row, folder: Path, words: Sequence[str]) -> Sequence[str]:
     """Nothing if a command ends well, else the command that shows it again: of tests the one that failed."""
     began = time.monotonic()
-    code, said = -1, ""
+    code, said = 0, ""  # where the machine is too busy to say: not caught
     with suppress(subprocess.TimeoutExpired):
         done = subprocess.run(
             words, cwd=folder, env=importing_from(folder), stdin=subprocess.DEVNULL, capture_output=True, text=True,
