@@ -40,7 +40,6 @@ FOLDERS = (
     "benchmarks", "tilestack", "cute_runtime",
 )  # fmt: skip
 SAMPLE = ("gelu", "layernorm")  # of the ops of a plan that has more: both sources of Tile IR, a GEMM-free second or two
-DTYPES = ("f32", "bf16")  # the second for a kernel alone: some are for 16 bits
 WIDE = 6  # test files beside the mirrored ones
 CPU_SECONDS = 20  # of a command
 NO_TESTS = 5  # pytest's exit code where every test was left out
@@ -120,7 +119,7 @@ def _commands(row: Row, folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
         yield "tests", [*pytest, *tests]
     if wide := [each for each in importers(row.mutation.path, folder) if each not in tests]:
         yield "tests", [*pytest, *wide]
-    ops = [*(f"--op={op}" for op in row.ops or SAMPLE), *(f"--dtype={d}" for d in DTYPES[: 1 + bool(row.ops)])]
+    ops = [f"--op={op}" for op in row.ops] or [*(f"--op={op}" for op in SAMPLE), "--dtype=f32"]
     bundle, report = str(folder / "build/bundle"), str(folder / "build/report")
     yield "interpreter", [
         python, "-m", "tilestack", "compile", "--no-targets", "--force", *ops, "--output", bundle,

@@ -34,6 +34,18 @@ def test_a_barrier_in_a_branch_of_half_a_warp() -> None:
     assert found.value.site.thread == 16 and found.value.site.op == "nvvm.barrier0"
 
 
+@pytest.mark.parametrize("name", ["barrier", "barrier.arrive"])
+def test_a_named_barrier_in_a_branch_of_half_a_warp(name: str) -> None:
+    @cute.kernel(VECTOR, threads=64)
+    def made(out: Any) -> None:
+        with cute.when(cute.less(arch.thread_idx()[0], 16)):
+            out[arch.thread_idx()[0]] = 1.0
+            arch.instruction(name, 1, n=32)
+
+    with pytest.raises(DivergentBarrier, match="all threads of a warp do this together"):
+        run(made, (target(),))
+
+
 @cute.kernel(VECTOR, threads=64)
 def one_warp(out: Any) -> None:
     with cute.when(cute.less(arch.thread_idx()[0], 32)):

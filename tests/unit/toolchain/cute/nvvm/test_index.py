@@ -58,6 +58,16 @@ def test_what_changes_nothing_emits_nothing() -> None:
     assert kernel.x * 8 % 4 == 0  # 8 x is a multiple of 4
 
 
+@pytest.mark.parametrize(("plus", "x", "wanted"), [(5, 30, 3), (-5, 30, 25), (-5, 5, 0)])
+def test_what_a_number_is_below_moves_with_what_is_added(plus: int, x: int, wanted: int) -> None:
+    kernel = Kernel(below=32)
+    moved = kernel.x + plus
+    assert (moved.below, moved.plus) == (32 + plus, plus)
+    remainder = moved % 32
+    assert kernel.run(remainder, x) == wanted
+    assert (remainder is moved) == (plus < 0)  # 27 and less: there is nothing to divide
+
+
 def test_the_minimum_is_emitted_too() -> None:
     kernel = Kernel()
     assert [kernel.run(smaller(12, kernel.x), x) for x in (7, 20)] == [7, 12]
