@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ PAGE = knobs.ROOT / "docs" / "suites.md"
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="nox -s suites --", description=__doc__)
+    made = argparse.ArgumentParser(
+        prog="nox -s suites --", description=__doc__, epilog="after another --: words for pytest"
+    )
     made.add_argument("suite", help="a suite of ci/suites/suites.toml")
     made.add_argument("--mirror", type=Path, metavar="DIR", help="copies of the repositories, instead of fetching them")
     made.add_argument("--torch", type=Path, metavar="WHEEL", help="PyTorch for CPUs, instead of fetching it")
@@ -37,8 +40,14 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--check", action="store_true", help="fail if a test fails that does not by the page, and keep it"
     )
-    made.add_argument("words", nargs="*", help="after another --: words for pytest, such as -k add; no page is written")
     return made
+
+
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """The options, and as `words` what stands behind another `--`: words for pytest, such as `-k add`, with which no
+    page is written."""
+    at = words.index("--") if "--" in words else len(words)
+    return parser().parse_args(words[:at], argparse.Namespace(words=list(words[at + 1 :])))
 
 
 def main(args: argparse.Namespace) -> int:
@@ -76,10 +85,10 @@ def run(chosen: Suite, tree: Path, python: Path, record: Path, args: argparse.Na
         str(python), "-m", *(("tilestack", "run", "-m") if cutile else ()),
         "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tree), "-n", str(args.jobs or knobs.jobs()),
         *(word for plugin in ("ci.suites.recording", *chosen.plugins) for word in ("-p", plugin)),
-        "--record", str(record),
-        "--seconds", str(args.seconds),
+        # With `=`: pytest looks for its configuration around each word that it does not know yet.
+        f"--record={record}", f"--seconds={args.seconds}",
         # The time of the clock is for what waits. `-c`: not this repository's own configuration.
-        *(("--timeout", str(10 * args.seconds)) if cutile else ("-c", os.devnull)),
+        *((f"--timeout={10 * args.seconds}",) if cutile else ("-c", os.devnull)),
         *chosen.words, *(args.files or chosen.files), *args.words,
     ]  # fmt: skip
     paths = [tree / path for path in chosen.paths]
@@ -102,5 +111,5 @@ def _file(line: str) -> str:
 
 
 if __name__ == "__main__":
-    given = parser().parse_args()
+    given = parsed(sys.argv[1:])
     sys.exit(command.run(lambda: main(given), set_up="nox -s build_toolchain"))

@@ -25,6 +25,7 @@ from .structures import LaunchConfig
 _SUCCESS, _NOT_SUPPORTED, _LAUNCH_FAILED = 0, 801, 719
 _MAGIC = b"tilestack bytecode\0"
 _CONTEXT = 0x77  # the one context
+_32 = 0xFFFFFFFF  # an int's part of a machine word
 _MOST_ARGUMENTS = 12  # of a function of the driver; each is passed as a machine word
 
 # What only has to succeed here: there is nothing to wait for, and one context and one device to choose.
@@ -125,7 +126,7 @@ class Driver:
 
     def cuDeviceGetAttribute(self, out: int, attribute: int, *_: int) -> None:
         capability = dict(zip((_MAJOR, _MINOR), self.settings.capability, strict=True))
-        number = attribute & 0xFFFFFFFF
+        number = attribute & _32
         _put(out, (capability | _ATTRIBUTES).get(number, 1024), ctypes.c_int)
 
     def cuCtxGetCurrent(self, out: int, *_: int) -> None:
@@ -199,10 +200,16 @@ class Driver:
 
     def cuLaunchKernelEx(self, config: int, kernel: int, params: int, *_: int) -> None:
         c = LaunchConfig.from_address(config)
+        self._launch(kernel, (c.gx, c.gy, c.gz), params)
+
+    def cuLaunchKernel(self, kernel: int, gx: int, gy: int, gz: int, *rest: int) -> None:
+        self._launch(kernel, (gx & _32, gy & _32, gz & _32), rest[5])  # behind the block, shared memory and the stream
+
+    def _launch(self, kernel: int, grid: tuple[int, int, int], params: int) -> None:
         bytecode, symbol = self._kernels[kernel]
         own = [Storage(address, memory.nbytes, memory) for address, memory in self._memory.items()]
         self.launches += 1
-        launch(bytecode, symbol, (c.gx, c.gy, c.gz), params, self.storages.placed(own), self.settings)
+        launch(bytecode, symbol, grid, params, self.storages.placed(own), self.settings)
 
 
 _Function = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * _MOST_ARGUMENTS)

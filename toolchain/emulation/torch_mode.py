@@ -69,7 +69,7 @@ def _computed(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         device = named(default.CURRENT_DEVICE)
         kwargs["device"] = CPU
     kwargs.pop("pin_memory", None)
-    if (as_on_gpu := torch_numbers.SUMS.get(func)) is not None and device != CPU and _common(_tensors(args)) == CUDA:
+    if (as_on_gpu := torch_numbers.RESULTS.get(func)) is not None and device != CPU and _common(_tensors(args)) == CUDA:
         result = as_on_gpu(func, args, kwargs)
     else:
         result = func(*args, **kwargs)

@@ -1,8 +1,9 @@
-"""Sums as a GPU computes them, where PyTorch's own for a CPU have other numbers.
+"""Results as a GPU has them, where PyTorch's own for a CPU have other numbers.
 
 Programs compare a kernel with PyTorch, with tolerances that hold on a GPU: its libraries multiply 16-bit floats with
 sums of at least float32 in short chains, and float32 as TF32 where they may, and sum gradients in float32. A CPU's sum
-float16 in long chains of float32, know no TF32, and sum gradients of normalizations in the type of the tensors.
+float16 in long chains of float32, know no TF32, and sum gradients of normalizations in the type of the tensors. Some
+functions are less exact there, or are missing.
 """
 
 from __future__ import annotations
@@ -37,6 +38,18 @@ def _in_float32(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any
     return _in(torch.float32, func, args, kwargs).to(dtype)
 
 
+def _square_root(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]) -> Tensor:
+    """A GPU's is the nearest float32; a CPU's vector library may give its neighbour."""
+    if args[0].dtype != torch.float32:
+        return func(*args, **kwargs)
+    return _in(torch.float64, func, args, kwargs).to(torch.float32)
+
+
+def _magnitude(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]) -> Tensor:
+    """Of truth values too, which a CPU's lacks."""
+    return args[0].clone() if args[0].dtype == torch.bool else func(*args, **kwargs)
+
+
 def _attention(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]) -> Tensor:
     """Programs choose one of a GPU's implementations, which a CPU has not."""
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
@@ -66,8 +79,10 @@ _PRODUCTS = (
     torch.mm, torch.bmm, torch.matmul, _T.mm, _T.bmm, _T.matmul, _T.__matmul__, torch.nn.functional.linear,
 )  # fmt: skip
 _IN_FLOAT32 = (torch.nn.functional.layer_norm, torch.nn.functional.group_norm, torch.layer_norm, torch.group_norm)
-SUMS: dict[Any, Callable[[Callable[..., Any], Arguments, dict[str, Any]], Tensor]] = {
+RESULTS: dict[Any, Callable[[Callable[..., Any], Arguments, dict[str, Any]], Tensor]] = {
     **dict.fromkeys(_PRODUCTS, _product),
     **dict.fromkeys(_IN_FLOAT32, _in_float32),
+    **dict.fromkeys((torch.sqrt, _T.sqrt), _square_root),
+    **dict.fromkeys((torch.abs, torch.absolute, _T.abs, _T.absolute, _T.__abs__), _magnitude),
     torch.nn.functional.scaled_dot_product_attention: _attention,
 }

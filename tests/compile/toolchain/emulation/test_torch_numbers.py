@@ -54,6 +54,11 @@ for value, rounded in ((1 + 2**-11, 1), (1 + 3 * 2**-11, 1 + 2**-9), (float("inf
 torch.backends.cuda.matmul.allow_tf32 = False
 assert float(torch.full((1, 1), 1 + 2**-11, device="cuda") @ ones) == 1 + 2**-11
 
+# Square roots are the nearest, and truth values have magnitudes.
+many = torch.rand(4096, device="cuda") * 100
+assert (many.sqrt() == many.double().sqrt().float()).all()
+assert (abs(many > 50) == (many > 50)).all() and torch.abs(many > 50).is_cuda
+
 q = torch.randn(1, 2, 8, 16, device="cuda", dtype=torch.float16)
 with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
     assert scaled_dot_product_attention(q, q, q).dtype == torch.float16

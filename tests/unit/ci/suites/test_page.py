@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci.suites.__main__ import merge
+from ci.suites.__main__ import merge, parsed
 from ci.suites.checkout import Suite, checkout, suite
 from ci.suites.environment import pinned
 from ci.suites.page import newly_failed, section, update
@@ -88,3 +88,9 @@ def test_files_that_run_again_replace_their_own_rows(tmp_path: Path) -> None:
     assert [json.loads(line)["test"] for line in record.read_text().splitlines()] == ["b::y", "a::x"]
     merge(record, now, again=False)
     assert record.read_text() == now.read_text()
+
+
+def test_words_for_pytest_stand_behind_another_dash() -> None:
+    given = parsed(["cutile", "--jobs", "1", "--files", "a.py", "b.py", "--", "-k", "add"])
+    assert (given.suite, given.files, given.words) == ("cutile", ["a.py", "b.py"], ["-k", "add"])
+    assert parsed(["tilegym"]).words == []
