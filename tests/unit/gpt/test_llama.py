@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpt import reference_llama
+from gpt import reference
 from gpt.config import LLAMAS, GPTConfig
 from gpt.llama import device_weights
 from gpt.model import GPT, KVCache
@@ -32,7 +32,7 @@ def test_forward_gives_what_the_reference_gives(config: GPTConfig, launcher: Any
     config = replace(config, **fields)
     weights, tokens = random_weights(config, seed=5), tokens_of(config, 3, 17)
     logits = GPT(config, weights, launcher, "f32").forward(tokens).numpy()
-    exact = reference_llama.float64(config, weights, tokens)
+    exact = reference.float64(config, weights, tokens)
     assert np.abs(logits - exact).max() < 1e-5
 
 
@@ -48,7 +48,7 @@ def test_a_cache_gives_what_the_whole_text_gives(
     assert (model.new_spans(cache) is None) == whole
     model.prefill(tokens[:, :7], cache)
     found = [model.prefill(tokens[:, 7:12], cache), *(model.decode(tokens[:, i], cache) for i in (12, 13))]
-    exact = reference_llama.float64(config, weights, tokens)[:, 11:]
+    exact = reference.float64(config, weights, tokens)[:, 11:]
     assert np.abs(np.stack([logits.numpy() for logits in found], axis=1) - exact).max() < 1e-5
 
 
