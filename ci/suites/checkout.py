@@ -23,6 +23,8 @@ class Suite:
     commit: str
     folder: str
     about: str = ""
+    by: str = "file"
+    sparse: bool = False
     files: tuple[str, ...] = (".",)
     words: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
@@ -49,6 +51,8 @@ def checkout(suite: Suite, folder: Path, mirror: Path | None) -> Path:
     source = suite.repository if mirror is None else str(_copy(suite, mirror))
     if not (tree / ".git").is_dir():
         _git("clone", "--no-checkout", "--quiet", source, str(tree))
+    if suite.sparse:
+        _git("-C", str(tree), "sparse-checkout", "set", suite.folder)
     _git("-C", str(tree), "checkout", "--quiet", "--force", "--detach", suite.commit)
     _git("-C", str(tree), "clean", "-fdxq")
     return tree

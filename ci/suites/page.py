@@ -54,14 +54,23 @@ def section(suite: Suite, rows: Sequence[Mapping[str, Any]], tree: Path) -> str:
         _summary(suite, total, sum(row["seconds"] for row in rows)), "",
         "| why tests fail | how many |", "|---|---|",
         *(f"| {name} | {count} |" for name, count in classes.most_common()), "",
-        "| file | passed | skipped | failed |", "|---|---|---|---|",
-        *(f"| {name} | {f.counts['passed']} | {f.counts['skipped']} | {f.counts['failed']} |"
-          for name, f in files.items()), "",
+        f"| {suite.by} | passed | skipped | failed |", "|---|---|---|---|",
+        *(f"| {name} | {counts['passed']} | {counts['skipped']} | {counts['failed']} |"
+          for name, counts in _rows(files, suite.by).items()), "",
         "| failed | class | reason |", "|---|---|---|",
         *(f"| {name}: {_cell(test)} | {class_of(f'{name}::{test}', reason)} | {_cell(_short(reason, tree))} |"
           for name, f in files.items() for test, reason in f.failures), "",
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _rows(files: Mapping[str, File], by: str) -> dict[str, Counter[str]]:
+    """What became of the tests of each file, or of each folder."""
+    made: dict[str, Counter[str]] = {}
+    for name, file in files.items():
+        row = name if by == "file" else name.rpartition("/")[0]
+        made[row] = made.get(row, Counter[str]()) + file.counts
+    return made
 
 
 def _summary(suite: Suite, total: Counter[str], seconds: float) -> str:

@@ -12,6 +12,8 @@ CLASSES: tuple[tuple[str, str], ...] = (
     ("a hint that their tools ignore or warn of", r"opt_hints"),
     ("attributes beside an operation's own", r"expected .*found '\{'"),
     ("a type of parameter that the compiler refuses", r"parameters are scalar tiles"),
+    ("a complement that leaves offsets out", r"has no complement: .* leaves a hole"),
+    ("narrower elements at a stride that is not known", r"they need one mode of stride 1 to lie in, and there is none"),
     ("refused on a CPU", r"CUDA graph|CuPy|Numba|JAX|not emulated|assert 801 == 0"),
     ("words that a GPU's printf would write", r"test_ct_assert"),
     ("a program that cuTile itself refuses", r"TypeCheckingError"),

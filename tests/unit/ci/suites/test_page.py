@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,15 @@ def test_a_section_counts_by_file_and_names_each_failure() -> None:
         "| test_b.py: `u[1/2]` | an element type that the interpreter lacks | `k: the interpreter has no tiles" in text
     )
     assert "/x/" not in text
+
+
+def test_a_row_may_be_a_folder() -> None:
+    rows = [{**row, "test": f"a/b/{row['test']}"} for row in ROWS] + [{**ROWS[0], "test": "a/c/d.mlir::line 3"}]
+    text = section(replace(ONE, by="folder"), rows, Path("/tree"))
+    assert (
+        "| folder | passed | skipped | failed |\n|---|---|---|---|\n| a/b | 1 | 1 | 1 |\n| a/c | 1 | 0 | 0 |\n" in text
+    )
+    assert "| a/b/test_b.py: `u[1/2]` |" in text
 
 
 def test_a_run_replaces_its_own_section_alone(tmp_path: Path) -> None:
@@ -78,6 +89,20 @@ def test_an_unknown_suite_and_a_mirror_without_it_are_refused(tmp_path: Path) ->
         suite("none")
     with pytest.raises(UsageError, match="has no copy of NVIDIA/cutile-python"):
         checkout(suite("cutile"), tmp_path, tmp_path)
+
+
+def test_a_sparse_suite_is_its_folder_alone(tmp_path: Path) -> None:
+    source = tmp_path / "o+one" / "repo"
+    for name in ("tests/a.mlir", "media/large.png"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text("x")
+    git = ["git", "-C", str(source), "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], check=True)
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    tree = checkout(replace(ONE, commit=commit, folder="tests", sparse=True), tmp_path, tmp_path)
+    assert (tree / "tests/a.mlir").is_file()
+    assert not (tree / "media").exists()
 
 
 def test_files_that_run_again_replace_their_own_rows(tmp_path: Path) -> None:
