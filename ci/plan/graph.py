@@ -163,6 +163,10 @@ class Graph:
         return found
 
 
+def _module(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
 def _functions(text: str) -> set[str]:
     """The functions at the left margin of a Python file, found without parsing: a broken file is planned too."""
     return {line[4:].partition("(")[0] for line in text.splitlines() if line.startswith("def ")}

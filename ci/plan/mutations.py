@@ -40,7 +40,7 @@ FOLDERS = (
     "benchmarks", "tilestack", "cute_runtime",
 )  # fmt: skip
 SAMPLE = ("gelu", "layernorm")  # of the ops of a plan that has more: both sources of Tile IR, a GEMM-free second or two
-WIDE = 6  # test files beside the mirrored ones
+WIDE = 8  # test files beside the mirrored ones
 CPU_SECONDS = 20  # of a command
 NO_TESTS = 5  # pytest's exit code where every test was left out
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
@@ -83,24 +83,29 @@ def tests_of(path: str, root: Path) -> list[str]:
     return [str(file.relative_to(root)) for file in found]
 
 
-def importers(path: str, root: Path) -> list[str]:
-    """Of the test files, without those of a GPU, that import a module, the nearest by their paths. They run where the
-    mirrored ones find nothing: `nox -s tests` runs them all."""
+def wider(path: str, used_by: Sequence[str], root: Path) -> list[str]:
+    """Test files that run where the mirrored ones find nothing, of all that `nox -s tests` runs: those that import the
+    module, then those of the modules that do (`used_by`), the nearest by their paths first."""
     folder, name = str(Path(path).parent).replace("/", "."), Path(path).stem
     named = re.compile(rf"\b{re.escape(folder)}(\.{name}\b| import [^\n]*\b{name}\b| import \([^)]*\b{name}\b)")
     files = [file for kind in ("unit", "compile") for file in sorted((root / "tests" / kind).rglob("test_*.py"))]
     found = [str(file.relative_to(root)) for file in files if named.search(file.read_text())]
     near = Path(path).parts
-    return sorted(found, key=lambda file: -sum(part in near for part in Path(file).parts))[:WIDE]
+    found.sort(key=lambda file: -sum(part in near for part in Path(file).parts))
+    theirs = [file for user in used_by for file in tests_of(user, root) if Path(file).stem == f"test_{Path(user).stem}"]
+    mirrored = tests_of(path, root)
+    return [file for file in dict.fromkeys([*found, *theirs]) if file not in mirrored][:WIDE]
 
 
-def judge(mutation: Mutation, reach: Reach, stages: Sequence[str], ops: Sequence[str], folder: Path) -> Row:
+def judge(
+    mutation: Mutation, reach: Reach, stages: Sequence[str], ops: Sequence[str], used_by: Sequence[str], folder: Path
+) -> Row:
     """Change the line in the copy, run what the plan chose, and change it back. A command that fails is run again on
     the line as it was: what fails there too has caught nothing."""
     row = Row(mutation, stages, reach.why, ops)
     file = folder / mutation.path
     kept = file.read_text()
-    for by, words in _commands(row, folder):
+    for by, words in _commands(row, used_by, folder):
         file.write_text(mutation.apply(kept))
         try:
             again = _fails(row, folder, words)
@@ -112,12 +117,12 @@ def judge(mutation: Mutation, reach: Reach, stages: Sequence[str], ops: Sequence
     return row
 
 
-def _commands(row: Row, folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
+def _commands(row: Row, used_by: Sequence[str], folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
     python = str(folder / ".toolchain/venv/bin/python")
     pytest = [python, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider"]
     if tests := tests_of(row.mutation.path, folder):
         yield "tests", [*pytest, *tests]
-    if wide := [each for each in importers(row.mutation.path, folder) if each not in tests]:
+    if wide := wider(row.mutation.path, used_by, folder):
         yield "tests", [*pytest, *wide]
     ops = [f"--op={op}" for op in row.ops] or [*(f"--op={op}" for op in SAMPLE), "--dtype=f32"]
     bundle, report = str(folder / "build/bundle"), str(folder / "build/report")
@@ -214,7 +219,7 @@ def _main(args: argparse.Namespace) -> None:
             made = plan(matrix, event, [reach])
             stages = sorted(reach.stages) if any(made.kinds.values()) else []
             ops = sorted({op for names in reach.ops.values() for op in names}) if reach.narrow else []
-            rows.append(judge(mutation, reach, stages, ops[:2], folder))
+            rows.append(judge(mutation, reach, stages, ops[:2], graph.importers(mutation.path), folder))
             print(f"{number}: {mutation}: {rows[-1].verdict} {rows[-1].by}", file=sys.stderr, flush=True)
             write_whole(args.output, json.dumps([asdict(row) for row in rows], indent=1), parents=True)
         shutil.rmtree(folder / "build", ignore_errors=True)
