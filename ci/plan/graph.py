@@ -71,6 +71,14 @@ class Graph:
                     found[stage] |= self._imports.find_upstream_modules(each)
         return found
 
+    def importers(self, path: str) -> list[str]:
+        """The files of the modules that import a Python file directly, in their order."""
+        module = self._module(path)
+        if module not in self._imports.modules:
+            return []
+        found = sorted(self._imports.find_modules_that_directly_import(module))
+        return [file for each in found if (self._root / (file := f"{each.replace('.', '/')}.py")).is_file()]
+
     def reach(self, path: str, renamed_to: str = "") -> Reach:
         """What a path, relative to the checkout, reaches. What nothing is known of reaches everything. `renamed_to`:
         the name that a path which is gone has now. A module that was renamed reaches what it reaches under its new
@@ -161,10 +169,6 @@ class Graph:
             if user.startswith(f"{packages()[PY]}."):
                 found |= _functions((self._root / f"{user.replace('.', '/')}.py").read_text())
         return found
-
-
-def _module(path: str) -> str:
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _functions(text: str) -> set[str]:
