@@ -376,7 +376,7 @@ CASES: tuple[Case, ...] = (
     _case("softmax", "GPT-2's vocabulary: many tiles and a remainder", M=2, N=50257),
     _case("softmax", "rows that begin at any place in a vector", M=11, N=16387),
     _case("softmax", "the widest rows of that entry, where each row begins at a vector", M=3, N=53248),
-    _case("softmax", "the widest rows", M=2, N=57344),
+    _case("softmax", "the widest rows: an element above all others in each of the seven tiles", M=14, N=57344),
     _case("softmax", "many tiles, loaded element by element", misaligned=True, M=2, N=50257),
     _case("kv_append", "one position", B=2, T=1, H=3, D=32, P=16),
     _case("kv_append", "a prompt, odd", B=2, T=100, H=2, D=64, P=128),

@@ -184,10 +184,13 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values *= 4.0
             values[:, -1] += 12.0  # the largest value last: the rescale matters, and so does the last column
             values[:1] -= 200.0  # if padding counted as 0, it would outweigh the row
-            values[1:2, shape[1] * 9 // 14] += 200.0  # a maximum that misses this element overflows
+            for row in range(
+                1, shape[0], 2
+            ):  # a maximum that misses this element overflows: in each row another seventh
+                values[row, shape[1] * (2 * ((row + 7) // 2 % 7) + 1) // 14] += 200.0
             # The ends hold nearly all the weight of a row: it shows if they are missing, or read by the row beside.
-            values[2:, 0] += 52.0
-            values[2:, -1] += 40.0
+            values[2::2, 0] += 52.0
+            values[2::2, -1] += 40.0
         case "merge_attention", "stats":
             values = np.abs(values) + 0.5
             values[..., 0] *= 8  # the spans' largest scores differ much, so their weights matter

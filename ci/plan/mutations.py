@@ -74,7 +74,7 @@ def copy(root: Path = ROOT) -> Generator[Path]:
             git(root, "worktree", "remove", "--force", str(folder))
 
 
-def tests_of(path: str, root: Path) -> list[str]:
+def mirrored(path: str, root: Path) -> list[str]:
     """The test files of the mirrored path; if none is named as the module, all of its folder."""
     folder, name = Path(path).parent, Path(path).stem
     kinds = [root / kind / folder for kind in ("tests/unit", "tests/compile")]
@@ -92,9 +92,8 @@ def wider(path: str, used_by: Sequence[str], root: Path) -> list[str]:
     found = [str(file.relative_to(root)) for file in files if named.search(file.read_text())]
     near = Path(path).parts
     found.sort(key=lambda file: -sum(part in near for part in Path(file).parts))
-    theirs = [file for user in used_by for file in tests_of(user, root) if Path(file).stem == f"test_{Path(user).stem}"]
-    mirrored = tests_of(path, root)
-    return [file for file in dict.fromkeys([*found, *theirs]) if file not in mirrored][:WIDE]
+    theirs = [file for user in used_by for file in mirrored(user, root) if Path(file).stem == f"test_{Path(user).stem}"]
+    return [file for file in dict.fromkeys([*found, *theirs]) if file not in mirrored(path, root)][:WIDE]
 
 
 def judge(
@@ -120,7 +119,7 @@ def judge(
 def _commands(row: Row, used_by: Sequence[str], folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
     python = str(folder / ".toolchain/venv/bin/python")
     pytest = [python, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider"]
-    if tests := tests_of(row.mutation.path, folder):
+    if tests := mirrored(row.mutation.path, folder):
         yield "tests", [*pytest, *tests]
     if wide := wider(row.mutation.path, used_by, folder):
         yield "tests", [*pytest, *wide]
