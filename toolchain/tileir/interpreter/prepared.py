@@ -17,7 +17,7 @@ from toolchain.contract.launching import check_grid, number
 from toolchain.errors import LaunchError, UsageError
 
 from .. import bytecode, location
-from . import access, control, conversions, floats, integers, printing, shapes, taint, together
+from . import access, addressing, control, conversions, floats, integers, printing, shapes, taint, together
 from .codegen import Kernel, check_supported, compile_entry, region_block
 from .elements import Element
 from .fields import entries, globals_, short_name, tile_of
@@ -36,7 +36,7 @@ class PaddingWarning(UserWarning):
 
 
 # Importing these registers their lowerings.
-_FAMILIES = (access, control, conversions, floats, integers, printing, shapes)
+_FAMILIES = (access, addressing, control, conversions, floats, integers, printing, shapes)
 
 
 class Prepared:

@@ -14,7 +14,7 @@ from toolchain.tileir import text
 from toolchain.tileir.dialect import attrs, types
 from toolchain.tileir.dialect.control import GlobalOp, ModuleOp
 from toolchain.tileir.text.names import quote
-from toolchain.tileir.text.printer import spell_attribute, spell_dense, spell_hints, spell_predicate
+from toolchain.tileir.text.spelling import spell_attribute, spell_dense, spell_hints, spell_predicate
 
 CORPUS = Path(__file__).parent / "corpus"
 FILES = sorted(file for file in CORPUS.glob("*.mlir") if file.stem != "several-modules")
