@@ -116,7 +116,7 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
             return tokens.astype(np.int32)
         case (("embedding" | "embedding_centred"), "positions"):
             return (np.arange(count) % case.dims["P"]).astype(np.int32)
-        case (("kv_append" | "rope_append"), "positions"):
+        case (("kv_append" | "rope_append" | "norm_rope_append"), "positions"):
             room = case.dims["P"] - case.dims["T"]
             return np.linspace(0, room, count).astype(np.int32)  # from the start of the cache to the last that fits
         case (
@@ -168,7 +168,9 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps
         case "logits", "weight":
             values /= np.sqrt(case.dims["C"])
-        case "rope_append", ("cos" | "sin"):  # of angles: each place and pair has its own
+        case "norm_rope_append", ("q" | "k"):
+            values[0] *= 2e-3  # a mean square near eps shows a wrong eps
+        case (("rope_append" | "norm_rope_append"), ("cos" | "sin")):  # of angles: each place and pair has its own
             values = np.array(np.cos(values * np.pi) if name == "cos" else np.sin(values * np.pi))
         case (("grouped_decode_attention" | "grouped_decode_attention_unsplit"), "k_cache"):
             values *= _ramp(shape[1], 0.25, 1.0)

@@ -41,19 +41,23 @@ class GPT2(Layers):
             self.launch("layernorm", x=x, **self._named("ln_f"), out=normed, eps=self._config.eps)  # (M, C)
         self.launch("logits", x=normed, weight=self._weights["wte.weight"], out=out)  # (M, padded V)
 
-    def attend(self, work: Workspace, starts: DeviceBuffer, length: int) -> None:
-        del starts
+    def attend(self, layer: int, work: Workspace, starts: DeviceBuffer, length: int) -> None:
+        del layer, starts
         q, k, v = self._heads(work, length)
         self.launch("attention", q=q, k=k, v=v, out=self._out(work, length), scale=self._scale)
 
-    def attend_cached(self, work: Workspace, cached: Cached, starts: DeviceBuffer, length: int, end: int) -> None:
+    def attend_cached(
+        self, layer: int, work: Workspace, cached: Cached, starts: DeviceBuffer, length: int, end: int
+    ) -> None:
+        del layer
         q, k, v = self._heads(work, length)
         keys, values = cached
         self.launch("kv_append", k=k, v=v, positions=starts, k_cache=keys, v_cache=values)
         k, v = keys.slice(1, 0, end), values.slice(1, 0, end)  # (B, S, H, D)
         self.launch("attention", q=q, k=k, v=v, out=self._out(work, length), scale=self._scale)
 
-    def attend_one(self, work: Workspace, cached: Cached, spans: Spans | None) -> None:
+    def attend_one(self, layer: int, work: Workspace, cached: Cached, spans: Spans | None) -> None:
+        del layer
         q, k, v = (heads.select(1, 0) for heads in self._heads(work, 1))  # (B, H, D) each
         keys, values = cached
         token: dict[str, DeviceBuffer | float] = {

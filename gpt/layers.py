@@ -63,13 +63,15 @@ class Layers(ABC):
         """Apply the final norm (unless `normed` is `ready`) and the output weights: (M, C) -> (M, padded V)."""
 
     @abstractmethod
-    def attend(self, work: Workspace, starts: DeviceBuffer, length: int) -> None:
+    def attend(self, layer: int, work: Workspace, starts: DeviceBuffer, length: int) -> None:
         """Attention of whole sequences of T tokens. `starts` (B): zeros."""
 
     @abstractmethod
-    def attend_cached(self, work: Workspace, cached: Cached, starts: DeviceBuffer, length: int, end: int) -> None:
+    def attend_cached(
+        self, layer: int, work: Workspace, cached: Cached, starts: DeviceBuffer, length: int, end: int
+    ) -> None:
         """The same of T tokens behind those of a cache, which they are appended to: each sequence has `end` then."""
 
     @abstractmethod
-    def attend_one(self, work: Workspace, cached: Cached, spans: Spans | None) -> None:
+    def attend_one(self, layer: int, work: Workspace, cached: Cached, spans: Spans | None) -> None:
         """The same of one token of each sequence, at its own position."""

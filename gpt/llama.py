@@ -87,21 +87,23 @@ class Llama(Layers):
         weight = self._weights[EMBEDDING if self._config.tied else HEAD]
         self.launch("logits", x=normed, weight=weight, out=out)  # (M, padded V)
 
-    def attend(self, work: Workspace, starts: DeviceBuffer, length: int) -> None:
+    def attend(self, layer: int, work: Workspace, starts: DeviceBuffer, length: int) -> None:
         config = self._config
         keys, values = (
             work.kv.select(0, i).reshape(-1, length, config.kv_heads, config.head_size) for i in range(2)
         )  # (B, T, G, D): a cache of the length of the text
-        self.attend_cached(work, (keys, values), starts, length, length)
+        self.attend_cached(layer, work, (keys, values), starts, length, length)
 
-    def attend_cached(self, work: Workspace, cached: Cached, starts: DeviceBuffer, length: int, end: int) -> None:
-        q = self._turn_and_append(work, cached, starts, length)  # (B, T, G, Q, D)
+    def attend_cached(
+        self, layer: int, work: Workspace, cached: Cached, starts: DeviceBuffer, length: int, end: int
+    ) -> None:
+        q = self._turn_and_append(layer, work, cached, starts, length)  # (B, T, G, Q, D)
         k, v = (both.slice(1, 0, end) for both in cached)  # (B, S, G, D)
         out = work.attended.reshape(*q.shape)
         self.launch("grouped_attention", q=q, k=k, v=v, out=out, scale=self._scale)
 
-    def attend_one(self, work: Workspace, cached: Cached, spans: Spans | None) -> None:
-        q = self._turn_and_append(work, cached, work.positions, 1).select(1, 0)  # (B, G, Q, D)
+    def attend_one(self, layer: int, work: Workspace, cached: Cached, spans: Spans | None) -> None:
+        q = self._turn_and_append(layer, work, cached, work.positions, 1).select(1, 0)  # (B, G, Q, D)
         out = work.attended.reshape(*q.shape)
         token: dict[str, DeviceBuffer | float] = {
             "q": q, "k_cache": cached[0], "v_cache": cached[1], "positions": work.positions, "scale": self._scale,
@@ -116,17 +118,22 @@ class Llama(Layers):
         self.launch("merge_attention", partial=partial, stats=stats, out=heads)
 
     def _turn_and_append(
-        self, work: Workspace, cached: Cached, positions: DeviceBuffer, length: int
-    ) -> DeviceBuffer:  # fmt: skip
+        self, layer: int, work: Workspace, cached: Cached, positions: DeviceBuffer, length: int
+    ) -> DeviceBuffer:
         """Turns queries and keys, and appends keys and values to a cache. Returns the queries (B, T, G, Q, D)."""
         heads, groups = self._config.n_head, self._config.kv_heads
         qkv = work.qkv.reshape(-1, length, heads + 2 * groups, self._config.head_size)
         q, k, v = qkv.slice(2, 0, heads), qkv.narrow(2, heads, groups), qkv.narrow(2, heads + groups, groups)
         q = q.unflatten(2, groups, heads // groups)
-        self.launch(
-            "rope_append", q=q, k=k, v=v, positions=positions, cos=self._weights["cos"], sin=self._weights["sin"],
-            turned=q, k_cache=cached[0], v_cache=cached[1],
-        )  # fmt: skip
+        turn: dict[str, DeviceBuffer | float] = {
+            "q": q, "k": k, "v": v, "positions": positions, "cos": self._weights["cos"], "sin": self._weights["sin"],
+            "turned": q, "k_cache": cached[0], "v_cache": cached[1],
+        }  # fmt: skip
+        if self._config.qk_norm:
+            q_weight, k_weight = (self._weights[f"layers.{layer}.self_attn.{part}_norm.weight"] for part in "qk")
+            self.launch("norm_rope_append", **turn, q_weight=q_weight, k_weight=k_weight, eps=self._config.eps)
+        else:
+            self.launch("rope_append", **turn)
         return q
 
     def _norm(self, name: str, x: DeviceBuffer, out: DeviceBuffer) -> None:

@@ -24,9 +24,9 @@ class Passes:
     def forward(self, work: Workspace, batch: int, length: int, out: DeviceBuffer) -> None:
         """Compute logits `out` (N, padded V) of the tokens in `work`."""
 
-        def attend(first: int, _layer: int, chunk: Workspace) -> None:
+        def attend(first: int, layer: int, chunk: Workspace) -> None:
             stop = first + chunk.qkv.shape[0] // length
-            self._layers.attend(chunk, work.starts.slice(0, first, stop), length)
+            self._layers.attend(layer, chunk, work.starts.slice(0, first, stop), length)
 
         ready = self._layers.run(work, batch, length, attend)
         self._layers.logits(work.x, work.normed, out, ready=ready)
@@ -41,7 +41,7 @@ class Passes:
         def attend(first: int, layer: int, chunk: Workspace) -> None:
             stop = first + chunk.qkv.shape[0] // length
             keys, values = (both.slice(0, first, stop) for both in cached(layer))
-            self._layers.attend_cached(chunk, (keys, values), work.starts.slice(0, first, stop), length, end)
+            self._layers.attend_cached(layer, chunk, (keys, values), work.starts.slice(0, first, stop), length, end)
 
         ready = self._layers.run(work, batch, length, attend)
         last = (work.normed if ready else work.x).unflatten(0, batch, length).select(1, -1)  # (B, C)
@@ -52,7 +52,7 @@ class Passes:
         (B, padded V)."""
 
         def attend(_first: int, layer: int, chunk: Workspace) -> None:
-            self._layers.attend_one(chunk, cached(layer), spans)
+            self._layers.attend_one(layer, chunk, cached(layer), spans)
 
         ready = self._layers.run(work, batch, 1, attend)
         self._layers.logits(work.x, work.normed, out, ready=ready)

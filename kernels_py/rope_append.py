@@ -5,21 +5,27 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
+from .layernorm import part
+from .rmsnorm import inverse_root
+
 ConstInt = ct.Constant[int]
 
 
-def turn(first, second, cos, sin):
-    """Both halves of some heads, (n, E) each, turned, in f32."""
-    x1, x2 = first.astype(ct.float32), second.astype(ct.float32)
+def turn(x1, x2, cos, sin):
+    """Both halves of some heads, (n, E) each in f32, turned."""
     return x1 * cos - x2 * sin, x1 * sin + x2 * cos
 
 
-@ct.kernel
-def rope_append(
-    q, k, v, positions, cos, sin, turned, k_cache, v_cache, D: ConstInt, E: ConstInt, BQ: ConstInt
-):  # fmt: skip
+def as_they_are(first, second):
+    return first.astype(ct.float32), second.astype(ct.float32)
+
+
+def rope_and_append(
+    q, k, v, positions, cos, sin, turned, k_cache, v_cache, D, E, BQ, keys=as_they_are, queries=as_they_are
+):
     """One block takes one position of one head of keys and values, and the heads of queries that share it, BQ at a
-    time. `turned` may be the queries themselves: a block reads both halves before it writes."""
+    time. `turned` may be the queries themselves: a block reads both halves before it writes. The holes make of both
+    halves what is turned, in f32."""
     t, g, b = ct.bid(0), ct.bid(1), ct.bid(2)
     place = ct.load(positions, index=(b,), shape=(1,)).item() + t
     c, s = ct.load(cos, index=(place, 0), shape=(1, E)), ct.load(sin, index=(place, 0), shape=(1, E))
@@ -27,7 +33,8 @@ def rope_append(
     half = (1, 1, 1, E)
     k1 = ct.load(k, index=(b, t, g, 0), shape=half).reshape((1, E))
     k2 = ct.load(k, index=(b, t, g, 1), shape=half).reshape((1, E))
-    y1, y2 = turn(k1, k2, c, s)
+    x1, x2 = keys(k1, k2)
+    y1, y2 = turn(x1, x2, c, s)
     ct.store(k_cache, index=(b, place, g, 0), tile=y1.astype(k_cache.dtype).reshape(half))
     ct.store(k_cache, index=(b, place, g, 1), tile=y2.astype(k_cache.dtype).reshape(half))
     ct.store(v_cache, index=(b, place, g, 0), tile=ct.load(v, index=(b, t, g, 0), shape=(1, 1, 1, D)))
@@ -36,6 +43,35 @@ def rope_append(
     for i in range(ct.cdiv(q.shape[3], BQ)):
         q1 = ct.load(q, index=(b, t, g, i, 0), shape=halves, padding_mode=zero).reshape((BQ, E))
         q2 = ct.load(q, index=(b, t, g, i, 1), shape=halves, padding_mode=zero).reshape((BQ, E))
-        z1, z2 = turn(q1, q2, c, s)
+        w1, w2 = queries(q1, q2)
+        z1, z2 = turn(w1, w2, c, s)
         ct.store(turned, index=(b, t, g, i, 0), tile=z1.astype(turned.dtype).reshape(halves))
         ct.store(turned, index=(b, t, g, i, 1), tile=z2.astype(turned.dtype).reshape(halves))
+
+
+def normed_heads(first, second, weight, eps, D, E):
+    """Each head divided by its root mean square, times the weights of its halves."""
+    x1, x2 = as_they_are(first, second)
+    inverse = inverse_root(ct.sum(x1 * x1 + x2 * x2, axis=1, keepdims=True), D, eps)
+    return x1 * inverse * part(weight, 0, E), x2 * inverse * part(weight, 1, E)
+
+
+@ct.kernel
+def rope_append(q, k, v, positions, cos, sin, turned, k_cache, v_cache, D: ConstInt, E: ConstInt, BQ: ConstInt):
+    rope_and_append(q, k, v, positions, cos, sin, turned, k_cache, v_cache, D, E, BQ)
+
+
+@ct.kernel
+def norm_rope_append(
+    q, k, v, positions, cos, sin, q_weight, k_weight, turned, k_cache, v_cache, eps, D: ConstInt, E: ConstInt,
+    BQ: ConstInt,
+):  # fmt: skip
+    """rope_append of heads that are normed first, as Qwen3 does."""
+
+    def keys(first, second):
+        return normed_heads(first, second, k_weight, eps, D, E)
+
+    def queries(first, second):
+        return normed_heads(first, second, q_weight, eps, D, E)
+
+    rope_and_append(q, k, v, positions, cos, sin, turned, k_cache, v_cache, D, E, BQ, keys, queries)

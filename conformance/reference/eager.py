@@ -281,6 +281,14 @@ def rope_append(
     return rounded(turn(q, c[:, :, None], s[:, :, None]), dtype), keys, values
 
 
+def norm_rope_append(
+    q: Array, k: Array, v: Array, positions: Array, cos: Array, sin: Array, q_weight: Array, k_weight: Array,
+    k_cache: Array, v_cache: Array, eps: float, *, dtype: str,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    heads = rmsnorm(q, q_weight, eps, dtype=dtype), rmsnorm(k, k_weight, eps, dtype=dtype)
+    return rope_append(*heads, v, positions, cos, sin, k_cache, v_cache, dtype=dtype)
+
+
 def grouped_attention(q: Array, k: Array, v: Array, scale: float, *, dtype: str) -> Array:
     heads = [attention(q[:, :, :, i], k, v, scale, dtype=dtype) for i in range(q.shape[3])]
     return np.stack(heads, axis=3)  # (B, T, G, Q, D)

@@ -271,6 +271,15 @@ def rope_append(
     return turn(q, c[:, :, None], s[:, :, None]), keys, values
 
 
+def norm_rope_append(
+    q: Array, k: Array, v: Array, positions: Array, cos: Array, sin: Array, q_weight: Array, k_weight: Array,
+    k_cache: Array, v_cache: Array, eps: float,
+) -> tuple[F64, F64, F64]:  # fmt: skip
+    """`rope_append` of heads that are normed first."""
+    heads = rmsnorm(q, q_weight, eps), rmsnorm(k, k_weight, eps)
+    return rope_append(*heads, v, positions, cos, sin, k_cache, v_cache)
+
+
 def grouped_attention(q: Array, k: Array, v: Array, scale: float) -> F64:
     """Causal attention. The T queries are the last T of the S positions."""
     heads = [attention(q[:, :, :, i], k, v, scale) for i in range(q.shape[3])]

@@ -27,7 +27,10 @@ def tokens_of(config: GPTConfig, batch: int, length: int) -> Any:
     return np.random.default_rng(6).integers(0, config.vocab_size, (batch, length)).astype(np.int32)
 
 
-@pytest.mark.parametrize("fields", [{}, {"tied": False}, {"rope_scaling": (1.0, 2.0) * 8, "rope_base": 500.0}])
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"tied": False}, {"qk_norm": True, "head_size": 64}, {"rope_scaling": (1.0, 2.0) * 8, "rope_base": 500.0}],
+)
 def test_forward_gives_what_the_reference_gives(config: GPTConfig, launcher: Any, fields: dict[str, Any]) -> None:
     config = replace(config, **fields)
     weights, tokens = random_weights(config, seed=5), tokens_of(config, 3, 17)
