@@ -1,5 +1,6 @@
-"""The model against the GPT-2 of Hugging Face's transformers: checkpoints that it writes, and the logits that it
-computes from them. Where it is not installed, logits that it once computed stand in for it: golden_logits.npy."""
+"""The model against the GPT-2, Llama and Qwen3 of Hugging Face's transformers: checkpoints that it writes, and the
+logits that it computes from them. Where it is not installed, logits that it once computed stand in for it:
+golden_logits.npy."""
 
 from __future__ import annotations
 
@@ -17,6 +18,8 @@ from gpt.generate import generate
 from gpt.model import GPT
 from gpt.stored import INDEX
 from gpt.weights import Weights, load, random_weights, save
+
+from .llamas import CONFIGS as LLAMAS
 
 CONFIG = replace(PRESETS["nano"], vocab_size=203)
 TOKENS = np.random.default_rng(8).integers(0, CONFIG.vocab_size, (2, 24)).astype(np.int32)
@@ -86,3 +89,24 @@ def test_a_greedy_text_is_that_of_transformers(tmp_path: Path, weights: Weights,
     model = GPT(CONFIG, weights, launcher, "f32")
     found = list(generate(model, TOKENS[0], max_new_tokens=30, temperature=0, repetition_penalty=penalty))
     assert found == wanted[0, TOKENS.shape[1] :].tolist()
+
+
+@pytest.mark.needs("transformers")
+@pytest.mark.parametrize("name", LLAMAS)
+@pytest.mark.parametrize(("dtype", "size"), [("float32", "5GB"), ("bfloat16", "100KB")])
+def test_a_llama_or_qwen3_that_transformers_wrote(tmp_path: Path, name: str, dtype: str, size: str) -> None:
+    import torch
+    import transformers
+
+    config, row = LLAMAS[name]
+    family = {"llama": "Llama", "qwen3": "Qwen3"}[row["model_type"]]
+    made = getattr(transformers, f"{family}Config")(**{key: row[key] for key in row if key != "model_type"})
+    torch.manual_seed(1)
+    model = getattr(transformers, f"{family}ForCausalLM")(made).to(getattr(torch, dtype)).eval()
+    model.save_pretrained(tmp_path, max_shard_size=size)
+    assert (tmp_path / INDEX).exists() == (size == "100KB")
+    found, weights, _ = load(tmp_path)
+    assert replace(found, end_tokens=()) == config and {str(tensor.dtype) for tensor in weights.values()} == {dtype}
+    wanted = logits(transformers.AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float64).eval())
+    # transformers' cosines and sines are f32, and logits are about 1
+    np.testing.assert_allclose(reference.float64(found, weights, TOKENS), wanted, rtol=0, atol=2e-6)
