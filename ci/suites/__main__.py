@@ -40,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--check", action="store_true", help="fail if a test fails that does not by the page, and keep it"
     )
+    made.add_argument("--summary", type=Path, metavar="FILE", help="Markdown to which --check adds what it found")
     return made
 
 
@@ -64,17 +65,21 @@ def main(args: argparse.Namespace) -> int:
         merge(record, now, again=bool(args.files))
     rows = [json.loads(line) for line in record.read_text().splitlines()]
     if args.check:
-        return check(chosen, rows, args.page)
+        return check(chosen, rows, args.page, args.summary)
     update(args.page, chosen.title, section(chosen, rows, BUILD / chosen.name))
     print(f"{args.page}: {len(rows)} tests of {chosen.name}")
     return 0
 
 
-def check(chosen: Suite, rows: list[dict[str, Any]], page: Path) -> int:
-    """Compares with the page."""
+def check(chosen: Suite, rows: list[dict[str, Any]], page: Path, summary: Path | None) -> int:
+    """Compares with the page, and adds what it found to a file of Markdown."""
     new = newly_failed(chosen, rows, page)
-    print("\n".join(f"fails, though not by {page.name}: {each}" for each in new))
-    print(f"{len(rows)} tests of {chosen.name}, {len(new)} that newly fail")
+    found = f"{len(rows)} tests of {chosen.name}, {len(new)} that newly fail"
+    lines = [*(f"- fails, though not by {page.name}: {each}" for each in new), "", found]
+    print("\n".join(lines))
+    if summary is not None:
+        with summary.open("a") as file:
+            file.write("\n".join([*lines, ""]))
     return 1 if new else 0
 
 

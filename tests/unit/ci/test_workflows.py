@@ -12,12 +12,16 @@ import yaml
 
 import ci.bench.__main__
 import ci.gate.__main__
+import ci.suites.__main__
 import ci.support.__main__
 import tilestack.__main__
 from ci.matrix import EVENTS, Matrix
 from ci.plan.jobs import plan
+from ci.suites.checkout import TABLE as SUITES
 from toolchain import knobs
 from toolchain.knobs import ROOT
+from toolchain.setup.update import read_lock
+from toolchain.tables import read_table
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.y*ml"))
 PARSERS = {
@@ -163,3 +167,14 @@ def test_every_night_all_tests_run() -> None:
     assert any(".ci/run" in step.get("run", "") for step in nightly["jobs"]["everything"]["steps"])
     (tests,) = re.findall(r"nox -s tests -- (.*)", (ROOT / ".ci/run").read_text())
     assert "--all" in tests.split()
+
+
+def test_every_suite_of_others_runs_each_night_and_when_the_pinned_cutile_changes() -> None:
+    workflow = load(ROOT / ".github/workflows/suites.yml")
+    job = workflow["jobs"]["suite"]
+    assert job["strategy"]["matrix"]["suite"] == list(read_table(SUITES))
+    assert all("requirements.lock" in workflow[True][event]["paths"] for event in ("pull_request", "push"))
+    assert read_lock((ROOT / "requirements.lock").read_text())["cuda-tile"]
+    assert load(ROOT / ".github/workflows/nightly.yml")["jobs"]["suites"]["uses"] == "./.github/workflows/suites.yml"
+    (words,) = re.findall(r"nox -s suites -- (.*)", job["steps"][1]["run"])
+    assert ci.suites.__main__.parsed(shlex.split(words)).check
