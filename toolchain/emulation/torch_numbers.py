@@ -17,6 +17,7 @@ import torch.nn.attention  # pyright: ignore[reportMissingImports]
 torch: Any = _torch
 Tensor = Any  # torch.Tensor
 Arguments = tuple[Any, ...]
+_BACKENDS: Any = torch.nn.attention.SDPBackend
 
 
 def _product(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]) -> Tensor:
@@ -52,7 +53,7 @@ def _magnitude(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]
 
 def _attention(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]) -> Tensor:
     """Programs choose one of a GPU's implementations, which a CPU has not."""
-    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+    with torch.nn.attention.sdpa_kernel([_BACKENDS.FLASH_ATTENTION, _BACKENDS.MATH]):
         return _in_float32(func, args, kwargs)
 
 

@@ -38,6 +38,11 @@ def compare(function, *tensors, bound):
 half, ulp = made(64, 768, dtype=torch.float16), 2**-11
 compare(torch.matmul, half, made(768, 64, dtype=torch.float16), bound=1.01 * ulp)
 
+for function in (torch.mm, torch.matmul):
+    place = torch.zeros(2, 2, device="cuda", dtype=torch.float16)
+    assert function(*[torch.ones(2, 2, device="cuda", dtype=torch.float16)] * 2, out=place) is place
+    assert (place == 2).all() and place.is_cuda
+
 # A CPU's own gradients of the weights are wrong by more than 0.5 here.
 def normed(x, weight, bias):
     return layer_norm(x, (64,), weight, bias)
