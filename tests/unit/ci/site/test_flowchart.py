@@ -44,6 +44,10 @@ def test_a_box_for_each_name_an_arrow_head_for_each_arrow_inside_of_the_picture(
         assert 0 <= float(box.attrib["y"]) <= picture.height - float(box.attrib["height"])
     places = {(box.attrib["x"], box.attrib["y"]) for box in boxes}
     assert len(places) == 4
+    along, long = ("y", "height") if down else ("x", "width")  # an arrow begins where a box ends
+    ends = {float(box.attrib[along]) + float(box.attrib[long]) for box in boxes}
+    begins = {float(line.attrib[f"{along}1"]) for line in root.iter(f"{SPACE}line")}
+    assert begins and all(any(abs(begin - end) < 0.2 for end in ends) for begin in begins)
 
 
 def test_the_charts_of_the_pages_can_be_drawn() -> None:
