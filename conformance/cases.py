@@ -487,4 +487,16 @@ CASES: tuple[Case, ...] = (
     _case("grouped_decode_attention_unsplit", "the widest head", B=3, P=129, G=1, Q=1, D=128),
     _case("grouped_decode_attention_unsplit", "loaded element by element", misaligned=True, B=3, P=200, G=1, Q=4, D=64),
     _case("grouped_decode_attention_unsplit", "SmolLM2", gpu_only=True, B=64, P=1024, G=3, Q=3, D=64),
+    *(
+        case
+        for op in ("all_reduce", "all_reduce_two_shot", "all_gather", "reduce_scatter", "broadcast")
+        for case in (
+            _case(op, "fewer elements than a tile", R=2, N=5, B=3, TWO=2),
+            _case(op, "three ranks; more tiles than blocks, and a remainder", R=3, N=10000, B=2, TWO=2),
+            _case(op, "the same, loaded element by element", misaligned=True, R=2, N=10001, B=2, TWO=2),
+        )
+    ),
+    _case("all_reduce_layernorm", "below one tile, odd", R=2, N=3, C=33, B=4, TWO=2),
+    _case("all_reduce_layernorm", "GPT-2 XL; three ranks, more rows than blocks", R=3, N=5, C=1600, B=2, TWO=2),
+    _case("all_reduce_layernorm", "the same, loaded element by element", misaligned=True, R=2, N=5, C=48, B=2, TWO=2),
 )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.reference.float64 import LARGEST, LEAST
-from toolchain.contract.entry import ops
+from toolchain.contract.entry import CHANNEL, ops
 
 from .cases import Case
 
@@ -87,6 +87,8 @@ IN_OUT: Mapping[str, tuple[str, ...]] = {name: spec.updates for name, spec in op
 def _in_out(case: Case, name: str, array: Array, rng: np.random.Generator) -> Array:
     if case.op == "next_token":
         return np.arange(len(array), dtype=np.int32)
+    if name in CHANNEL or (case.op, name) == ("all_reduce_two_shot", "out"):
+        return array
     values = rng.standard_normal(array.shape)
     if case.op in DECODING and name == "k_cache":
         values *= _ramp(array.shape[1], 0.25, 1.0)
@@ -102,6 +104,8 @@ def _ramp(positions: int, first: float, last: float) -> NDArray[np.float64]:
 def _scalar(case: Case, name: str) -> float:
     if name == "eps":
         return 1e-5
+    if name in ("rank", "root"):
+        return case.dims["R"] - 1
     return float(np.float32(1 / np.sqrt(case.dims["D"])))  # scale
 
 

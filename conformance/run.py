@@ -34,6 +34,7 @@ from .cells import has_cell
 from .compare import Verdict, compare, loosest, set_aside
 from .inputs import Inputs, make_inputs
 from .jobs import JobContext
+from .ranks import launch_ranks
 from .result import CellResult
 from .retries import declared
 from .stats import median
@@ -210,11 +211,20 @@ def eager_results(case: Case, dtype: str, inputs: Inputs) -> tuple[Array, ...]:
 
 
 def pairs(case: Case, exact: tuple[Array, ...], rounded: tuple[Array, ...]) -> Expected:
-    outputs = [p.name for p in ops()[case.op].outputs]
-    return dict(zip(outputs, zip(exact, rounded, strict=True), strict=True))
+    names = [param.name for param in ops()[case.op].results]
+    return dict(zip(names, zip(exact, rounded, strict=True), strict=True))
 
 
 def _compute(module: ModuleType, case: Case, inputs: Inputs, **extra: Any) -> tuple[Array, ...]:
+    """The outputs that are compared; of a collective those of each rank, stacked."""
+    if not ops()[case.op].peers:
+        return _compute_one(module, case, inputs, **extra)
+    ranks = range(case.dims[ops()[case.op].ranks])
+    each = [_compute_one(module, case, inputs, **extra, rank=rank) for rank in ranks]
+    return tuple(np.stack(one) for one in zip(*each, strict=True))
+
+
+def _compute_one(module: ModuleType, case: Case, inputs: Inputs, **extra: Any) -> tuple[Array, ...]:
     arguments = {**inputs.arrays, **inputs.scalars, **extra}
     wanted = inspect.signature(getattr(module, case.op)).parameters
     # Some ops read what they write, and for some the shape of an output says how many parts to compute.
@@ -235,6 +245,11 @@ def check_op(
     """Launch once on poisoned outputs, compare each output, then time. Returns the loosest verdict and the times in µs.
     `gate` is held while the device works."""
     gate = gate or nullcontext()
+    if ops()[case.op].peers:
+        with gate:
+            results, times = launch_ranks(case, dtype, inputs, launcher)
+        verdicts = [verdict(case.op, dtype, name, results[name], *pair) for name, pair in expected.items()]
+        return loosest(verdicts), times
     buffers = upload(case, inputs, executor)
 
     def launch() -> None:

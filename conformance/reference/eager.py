@@ -327,3 +327,41 @@ def grouped_decode_attention_unsplit(
         stats, sums = _span(q[b], k_cache[b, seen], v_cache[b, seen], scale, dtype)
         out[b] = rounded(sums / stats[..., 1:], dtype)
     return out
+
+
+def _in_order(parts: Array) -> F32:
+    """The sum over the first dimension in f32, one part after the other."""
+    total = np.zeros(parts.shape[1:], np.float32)
+    for part in parts:
+        total = total + f32(part)
+    return total
+
+
+def all_reduce(parts: Array, rank: int, *, dtype: str) -> Array:
+    del rank
+    return rounded(_in_order(parts), dtype)
+
+
+def all_reduce_two_shot(parts: Array, rank: int, *, dtype: str) -> Array:
+    return all_reduce(parts, rank, dtype=dtype)
+
+
+def all_reduce_layernorm(
+    parts: Array, bias: Array, norm_weight: Array, norm_bias: Array, x: Array, rank: int, eps: float, *, dtype: str
+) -> tuple[Array, Array]:
+    del rank
+    return residual_layernorm(f32(parts), bias, norm_weight, norm_bias, x, eps, dtype=dtype)
+
+
+def all_gather(parts: Array, rank: int, *, dtype: str) -> Array:
+    del rank
+    return rounded(parts, dtype)
+
+
+def reduce_scatter(parts: Array, rank: int, *, dtype: str) -> Array:
+    return rounded(_in_order(parts[:, rank]), dtype)
+
+
+def broadcast(parts: Array, rank: int, root: int, *, dtype: str) -> Array:
+    del rank
+    return rounded(parts[root], dtype)

@@ -312,3 +312,34 @@ def grouped_decode_attention_unsplit(
         weights = softmax(scale * np.einsum("gqd,pgd->gqp", f64(q[b]), keys))  # (G, Q, S)
         out[b] = np.einsum("gqp,pgd->gqd", weights, values)
     return out
+
+
+def all_reduce(parts: Array, rank: int) -> F64:
+    """What each rank gets; so of all collectives here, less flags and state."""
+    del rank
+    return f64(parts).sum(axis=0)  # (N,)
+
+
+def all_reduce_two_shot(parts: Array, rank: int) -> F64:
+    return all_reduce(parts, rank)
+
+
+def all_reduce_layernorm(
+    parts: Array, bias: Array, norm_weight: Array, norm_bias: Array, x: Array, rank: int, eps: float
+) -> tuple[F64, F64]:
+    del rank
+    return residual_layernorm(parts, bias, norm_weight, norm_bias, x, eps)
+
+
+def all_gather(parts: Array, rank: int) -> F64:
+    del rank
+    return f64(parts)  # (R, N)
+
+
+def reduce_scatter(parts: Array, rank: int) -> F64:
+    return f64(parts)[:, rank].sum(axis=0)  # (N,)
+
+
+def broadcast(parts: Array, rank: int, root: int) -> F64:
+    del rank
+    return f64(parts)[root]

@@ -28,11 +28,13 @@ ALIGNMENT = 16  # bytes: base address and outer strides of an entry's `aligned` 
 ITEMSIZE = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "f8E4M3FN": 1, "i32": 4}
 PARAM_DTYPES = ("T", "f32", "f16", "bf16", "f8E4M3FN", "i32")  # of a parameter in ops.toml
 
+CHANNEL = ("flags", "state")  # outputs of every collective, by which its blocks meet; nobody reads results there
+
 OPS = Path(__file__).parent / "ops.toml"
 # The keys of an op; the head of ops.toml explains them.
 OP_KEYS: Mapping[str, Check] = {
     "doc": text, "products": flag, "inputs": texts, "outputs": texts, "scalars": texts, "pdl_reads": texts,
-    "updates": texts, "aliases": pairs, "static": texts,
+    "updates": texts, "aliases": pairs, "static": texts, "peers": texts,
 }  # fmt: skip
 
 LONGEST = 500  # characters of an expression: three times the longest in use, and too few to nest beyond Python's limit
@@ -78,7 +80,8 @@ class OpSpec:
     """An op's signature, with its parameters in ABI order. `products`: it multiplies matrices, so tf32 differs from
     f32. `pdl_reads`: the arrays that its kernels may read before they wait for the previous launch. `updates`: the
     outputs that are also read, or of which a part stays unchanged. `aliases`: pairs of an input and an output that may
-    be the same array. `static`: dimensions whose size is a constant of every entry, and part of the arrays' types."""
+    be the same array. `static`: dimensions whose size is a constant of every entry, and part of the arrays' types.
+    `peers`: the arrays in memory of several GPUs, whose first dimension is the ranks; such an op is a collective."""
 
     name: str
     params: tuple[Param, ...]
@@ -88,8 +91,13 @@ class OpSpec:
     updates: tuple[str, ...] = ()
     aliases: frozenset[tuple[str, str]] = frozenset()
     static: tuple[str, ...] = ()
+    peers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if unknown := set(self.peers) - {p.name for p in self.params if p.dims}:
+            raise UsageError(f"ops.toml: {self.name}: peers names no array: {', '.join(sorted(unknown))}")
+        if len(first := {p.dims[0] for p in self.params if p.name in self.peers}) > 1:
+            raise UsageError(f"ops.toml: {self.name}: peers have several first dimensions: {', '.join(sorted(first))}")
         if unknown := set(self.pdl_reads) - {p.name for p in self.params if p.dims}:
             raise UsageError(f"ops.toml: {self.name}: pdl_reads names no array: {', '.join(sorted(unknown))}")
         if unknown := set(self.updates) - {p.name for p in self.params if p.role == "output"}:
@@ -103,6 +111,16 @@ class OpSpec:
     @property
     def outputs(self) -> tuple[Param, ...]:
         return tuple(p for p in self.params if p.role == "output")
+
+    @property
+    def results(self) -> tuple[Param, ...]:
+        """The outputs that hold results: all but the channel of a collective."""
+        return tuple(p for p in self.outputs if not self.peers or p.name not in CHANNEL)
+
+    @property
+    def ranks(self) -> str:
+        """The dimension of a collective whose size is the number of ranks; empty for an op of one GPU."""
+        return next((p.dims[0] for p in self.params if p.name in self.peers), "")
 
     def bind(self, name: str, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
         """Dimension symbols to sizes, from each array parameter's shape. `name`: of what is launched. Raises
@@ -162,7 +180,7 @@ def _op(name: str, row: Any) -> OpSpec:
         return OpSpec(
             name, tuple(params), row["doc"], row.get("products", False), tuple(row.get("pdl_reads", ())),
             tuple(row.get("updates", ())), frozenset((first, second) for first, second in row.get("aliases", ())),
-            tuple(row.get("static", ())),
+            tuple(row.get("static", ())), tuple(row.get("peers", ())),
         )  # fmt: skip
     except UsageError as error:
         raise UsageError(f"{where}: {error.args[0].removeprefix('ops.toml: ')}", hint=error.hint) from error

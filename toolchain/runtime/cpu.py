@@ -20,6 +20,10 @@ from .layout import NUMPY
 
 if TYPE_CHECKING:
     from ..bundles.bundle import Bundle, BundleEntry, FileRef
+    from ..contract.entry import EntrySpec
+    from ..tileir.interpreter import Launch
+
+Step = Callable[[], object]
 
 # A persistent kernel launches one block per multiprocessor. With four, each block loops over several tiles even for a
 # small array, and the blocks have to divide the work correctly.
@@ -51,12 +55,7 @@ class CpuExecutor(Executor):
 
     def allocate(self, nbytes: int) -> Allocation:
         self.check_open()
-        try:
-            backing = np.empty(nbytes + _BASE_ALIGNMENT, np.uint8)
-        except MemoryError as error:
-            raise OutOfMemory(f"no memory for {nbytes} bytes", hint="use a smaller batch or model") from error
-        skip = -backing.ctypes.data % _BASE_ALIGNMENT
-        return self._remember(_allocation(backing[skip : skip + nbytes]))
+        return self._remember(_allocation(_new_bytes(nbytes)))
 
     def adopt(self, address: int, nbytes: int, release: Callable[[], None]) -> Allocation:
         self.check_open()
@@ -107,7 +106,7 @@ class CpuExecutor(Executor):
         sizes = [(*array.shape, *array.strides) for array in arrays]
 
         def command(arrays: Sequence[DeviceBuffer], scalars: Sequence[int | float]) -> None:
-            pointers = [interpreter.Pointer(_interpreted(a.allocation), a.offset) for a in arrays]
+            pointers = [interpreter.Pointer(interpreted(a.allocation), a.offset) for a in arrays]
             array_args, rest = iter(zip(pointers, sizes, strict=True)), iter(scalars)
             args: list[Any] = []
             for param in params:
@@ -117,9 +116,14 @@ class CpuExecutor(Executor):
                 else:
                     args.append(next(rest))
             self.ran.add(loaded)
-            self.submit(arrays, lambda: prepared.launch(symbol, args, grid, sanitize=self.sanitize))
+            self.submit(arrays, self.step(spec, interpreter.Launch(prepared, symbol, args, grid), arrays))
 
         return command
+
+    def step(self, spec: EntrySpec, launch: Launch, arrays: Sequence[DeviceBuffer]) -> Step:
+        """What runs a launch of an entry with these arrays."""
+        del spec, arrays
+        return lambda: launch.prepared.launch(launch.symbol, launch.args, launch.grid, sanitize=self.sanitize)
 
     def _threads(self, bundle: Bundle, entry: BundleEntry, ir: FileRef, grid: tuple[int, int, int]) -> Command:
         from ..cute.executor.entry import launch_entry  # imported here because it needs xDSL
@@ -160,13 +164,13 @@ class CpuExecutor(Executor):
         finally:
             self._capturing = None
 
-    def replay(self, steps: Sequence[Callable[[], object]]) -> None:
+    def replay(self, steps: Sequence[Step]) -> None:
         self.check_open()
         self._not_capturing("replay a graph")
         for step in steps:
             step()
 
-    def submit(self, buffers: Sequence[DeviceBuffer], step: Callable[[], object]) -> None:
+    def submit(self, buffers: Sequence[DeviceBuffer], step: Step) -> None:
         """Runs a step on these buffers: now, or at each replay if it is called inside a capture."""
         if self._capturing is None:
             step()
@@ -193,11 +197,11 @@ class CpuGraph:
 
     def __init__(self, executor: CpuExecutor) -> None:
         self._executor = executor
-        self._steps: list[Callable[[], object]] = []
+        self._steps: list[Step] = []
         self._allocations: dict[int, Allocation] = {}
         self.complete = False
 
-    def add(self, buffers: Sequence[DeviceBuffer], step: Callable[[], object]) -> None:
+    def add(self, buffers: Sequence[DeviceBuffer], step: Step) -> None:
         self._steps.append(step)
         for buffer in buffers:
             self._allocations[id(buffer.allocation)] = buffer.allocation
@@ -220,14 +224,43 @@ class _Memory:
         self.interpreted: Any = None
 
 
-def _allocation(data: np.ndarray[Any, Any], release: Callable[[], None] | None = None) -> Allocation:
-    def give_back(allocation: Allocation) -> None:
-        allocation.memory = None
+def _new_bytes(nbytes: int) -> np.ndarray[Any, Any]:
+    try:
+        backing = np.empty(nbytes + _BASE_ALIGNMENT, np.uint8)
+    except MemoryError as error:
+        raise OutOfMemory(f"no memory for {nbytes} bytes", hint="use a smaller batch or model") from error
+    skip = -backing.ctypes.data % _BASE_ALIGNMENT
+    return backing[skip : skip + nbytes]
 
+
+def _allocation(data: np.ndarray[Any, Any], release: Callable[[], None] | None = None) -> Allocation:
     memory = _Memory(data)
     if release is not None:
         weakref.finalize(memory, release).atexit = False  # at exit the process gives everything back
-    return Allocation(data.ctypes.data, data.nbytes, give_back, memory)
+    return _over(memory)
+
+
+def _over(memory: _Memory) -> Allocation:
+    def give_back(allocation: Allocation) -> None:
+        allocation.memory = None
+
+    return Allocation(memory.data.ctypes.data, memory.data.nbytes, give_back, memory)
+
+
+def interpreted(allocation: Allocation) -> Any:
+    """The interpreter's object for an allocation: one for each piece of memory."""
+    from ..tileir import interpreter
+
+    memory: _Memory = allocation.memory
+    if memory.interpreted is None:
+        memory.interpreted = interpreter.Allocation(memory.data)
+    return memory.interpreted
+
+
+def shared_allocations(nbytes: int, count: int) -> list[Allocation]:
+    """One piece of memory as `count` allocations, one for each executor that reaches it."""
+    memory = _Memory(_new_bytes(nbytes))
+    return [_over(memory) for _ in range(count)]
 
 
 def _bytes_at(address: int, nbytes: int) -> np.ndarray[Any, Any]:
@@ -237,15 +270,6 @@ def _bytes_at(address: int, nbytes: int) -> np.ndarray[Any, Any]:
         __array_interface__ = {"version": 3, "data": (address, False), "typestr": "|u1", "shape": (nbytes,)}
 
     return np.asarray(Bytes()) if nbytes else np.empty(0, np.uint8)
-
-
-def _interpreted(allocation: Allocation) -> Any:
-    from ..tileir import interpreter
-
-    memory: _Memory = allocation.memory
-    if memory.interpreted is None:
-        memory.interpreted = interpreter.Allocation(memory.data)
-    return memory.interpreted
 
 
 def _view(buffer: DeviceBuffer, dtype: np.dtype[Any] | None = None) -> np.ndarray[Any, Any]:

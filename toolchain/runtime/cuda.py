@@ -130,10 +130,10 @@ class CudaExecutor(Executor):
         with self.lock:
             self._handed_out.add(made)
 
-    def discard(self, call: str, handle: Any) -> None:
+    def discard(self, call: str, *handle: Any) -> None:
         """Destroys a handle of ours, unless it went with a lost context or a closed executor."""
         if not self._gone:
-            self.run(call, handle)
+            self.run(call, *handle)
 
     def _enter(self) -> None:
         self.check_open()

@@ -107,6 +107,12 @@ class LaunchPlan:
         dims, misaligned, gapped = check_layouts(spec.symbol, spec.op, spec.dtype, args)
         if why := spec.unmet(dims, misaligned, gapped):
             raise LaunchError(f"{spec.symbol}: {why}", hint="launch the op by name to have a fitting entry chosen")
+        if spec.op_spec.peers and dims[spec.op_spec.ranks] != executor.ranks:
+            ranks = dims[spec.op_spec.ranks]
+            raise LaunchError(
+                f"{spec.symbol}: it is for {ranks} ranks, {executor.name} is one of {executor.ranks}",
+                hint="toolchain.runtime.peers.open_peers opens executors that share memory",
+            )
         self.spec, self.bundle, self.executor = spec, bundle, executor
         self.arrays = tuple(p.name for p in spec.params if p.dims)
         self.scalars = tuple(p for p in spec.params if not p.dims)

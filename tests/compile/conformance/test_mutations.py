@@ -37,6 +37,7 @@ from toolchain.runtime.launch import check_layouts
 from toolchain.tileir import bytecode
 from toolchain.tileir.bytecode.writer import parse_version
 from toolchain.tileir.compose import Library
+from toolchain.tileir.interpreter import interleaving
 from toolchain.tileir.specialize import specialize
 
 
@@ -138,6 +139,12 @@ class Kernels:
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Kernels:
     """The kernels without a bug."""
     return Kernels(SOURCE.library, tmp_path_factory.mktemp("sound"))
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks that wait for what never comes count their turns: fewer than elsewhere show it."""
+    monkeypatch.setattr(interleaving, "QUIET", 1000)
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: f"{m.part}: {m.bug}")

@@ -14,12 +14,13 @@ from .. import location
 from .codegen import Kernel, where
 from .fields import short_name
 from .interleaving import BlockRuntime, Snapshot, Stuck
-from .log import Access, spans
+from .log import EARLIER, LATER, Access, spans
 from .memory import AddressSpace, Trap
 from .runtime import Running
 from .shadow import Race
 from .taint import flows
 
+AROUND = {EARLIER: "an earlier launch", LATER: "a later launch"}
 _SHOWN = 3  # of the places where blocks wait
 
 
@@ -61,8 +62,8 @@ class Findings:
         """True if `second` depends on the result of `first`, so that it cannot run before it."""
         key = first.device, first.site, second.site
         if key not in self._depends:
-            target = self._op(second)
-            self._depends[key] = any(op is target for op in _dependents(self._op(first)))
+            target = self.op(second)
+            self._depends[key] = any(op is target for op in _dependents(self.op(first)))
         return self._depends[key]
 
     def trap(self, device: int, block: tuple[int, int, int] | None, trap: Trap) -> str:
@@ -91,17 +92,20 @@ class Findings:
             return said
         for read in reversed(range(len(self.accesses))):
             acquire = self.accesses[read]
-            if acquire.block != second.block or acquire.local >= second.local or not sources.get(read):
+            if not ((second.site == LATER and acquire.device == second.device) or _precedes(acquire, second)):
+                continue
+            if not sources.get(read):
                 continue
             for release in _origins(read, sources, self.accesses):
                 wrote = self.accesses[release]
-                if wrote.block == first.block and wrote.local > first.local:
+                if (first.site == EARLIER and wrote.device == first.device) or _precedes(first, wrote):
                     return self._broken(first, wrote, acquire, second)
         for wait in self.accesses:
-            loops = self.grids[wait.device].kernel.waits
-            if wait.block == second.block and wait.local < second.local and not wait.scope and self._op(wait) in loops:
+            if wait.scope or wait.site in AROUND or not _precedes(wait, second):
+                continue
+            if self.op(wait) in self.grids[wait.device].kernel.waits:
                 return f"{self._at(wait)} waits, but is weak: it may see an old value for ever"
-        one, other = (self._named(a.device, self.grids[a.device].block(a.block)) for a in (first, second))
+        one, other = self._whose(first), self._whose(second)
         return f"{other} has read nothing that {one} released after it"
 
     def _broken(self, first: Access, release: Access, acquire: Access, second: Access) -> str:
@@ -110,11 +114,11 @@ class Findings:
             return f"the scope of {self._at(release)} or of {self._at(acquire)} does not span both"
         if not release.mode.releases:
             return f"{self._at(release)} is no release"
-        if not release.token >> first.local & 1:
+        if first.site != EARLIER and not release.token >> first.local & 1:
             return f"{self._at(release)} has no token of {self._at(first)}"
         if not acquire.mode.acquires:
             return f"{self._at(acquire)} is no acquire"
-        if not second.token >> acquire.local & 1:
+        if second.site != LATER and not second.token >> acquire.local & 1:
             return f"{self._at(second)} has no token of {self._at(acquire)}"
         return f"a block between {self._at(release)} and {self._at(acquire)} does not pass the release on"
 
@@ -168,7 +172,7 @@ class Findings:
             return None
         target = block.running.kernel.waits[block.loop]
         number = block.log.block
-        mine = (a for a in reversed(self.accesses) if a.block == number and self._op(a) is target)
+        mine = (a for a in reversed(self.accesses) if a.block == number and self.op(a) is target)
         return next(mine, None)
 
     def _state(self, read: Access) -> str:
@@ -192,19 +196,30 @@ class Findings:
         held = None if self.before is None else self.before.before(self.space[number])
         return None if held is None else _value(held, offset, itemsize)
 
-    def _op(self, access: Access) -> Operation:
+    def op(self, access: Access) -> Operation:
+        """The operation of a block's access."""
         return self.grids[access.device].kernel.sites[access.site]
 
     def _named(self, device: int, index: tuple[int, int, int]) -> str:
         return f"block {index}{f' of device {device}' if len(self.grids) > 1 else ''}"
 
+    def _whose(self, access: Access) -> str:
+        if access.site in AROUND:
+            return f"{AROUND[access.site]} of device {access.device}"
+        return self._named(access.device, self.grids[access.device].block(access.block))
+
     def _at(self, access: Access) -> str:
-        block = self._named(access.device, self.grids[access.device].block(access.block))
-        return f"{describe(self._op(access))} in {block}"
+        if access.site in AROUND:
+            return self._whose(access)
+        return f"{describe(self.op(access))} in {self._whose(access)}"
 
     def _did(self, access: Access) -> str:
         kind = "atomically updates" if access.reads and access.writes else "writes" if access.writes else "reads"
         return f"{self._at(access)} {kind}"
+
+
+def _precedes(first: Access, second: Access) -> bool:
+    return first.block == second.block and first.local < second.local
 
 
 def _value(held: np.ndarray[Any, Any], offset: int, itemsize: int) -> int:

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from .counters import Counters
-from .log import AccessLog, Shared
-from .memory import AddressSpace, Allocation, Trap
+from .log import EARLIER, LATER, NOTHING, Access, AccessLog, Clock, Mode, Shared, merged
+from .memory import AddressSpace, Allocation, Pointer, Trap
 from .runtime import Grid, Running, Runtime, indices
 
 QUIET = 200_000
@@ -66,13 +66,39 @@ class World:
         self.counters = Counters()
         self.version = 0
         self.changes: set[int] = set()  # the accesses, by their place in the log, that changed memory
+        self._grids = grids
+        self._outside = sum(running.blocks for running in grids)  # numbers behind those of the blocks
+        self.before = [self._around(EARLIER, device, NOTHING) for device in range(len(grids))]
+        self._known = list(self.before)
+
+    def end(self, block: BlockRuntime) -> None:
+        """A block has ended, and with it what the launch after it comes after has grown."""
+        self._known[block.device] = merged((self._known[block.device], block.log.known))
+
+    def end_all(self) -> None:
+        """All have ended: the launches after this one access memory."""
+        for device, known in enumerate(self._known):
+            self._around(LATER, device, known)
+
+    def _around(self, site: int, device: int, clock: Clock) -> Clock:
+        """Records what a device does before or after the launch, as one block's accesses. Returns what comes after."""
+        running = self._grids[device]
+        found = running.before if site == EARLIER else running.after
+        block, self._outside = self._outside, self._outside + 1
+        for local, one in enumerate(found):
+            number = self.space.number(self.space.address(Pointer(one.memory)))
+            mode = Mode(reads=not one.writes, writes=one.writes)
+            self.shared.accesses.append(
+                Access(site, device, block, local, 0, mode, clock, number, one.itemsize, None, one.offsets)
+            )
+        return {block: (1 << len(found)) - 1} if found else NOTHING
 
 
 class BlockRuntime(Runtime):
     """One block under way. `loop`: the loop that it waits in, by its number in the kernel."""
 
     def __init__(self, world: World, running: Running, device: int, values: tuple[Any, ...], index: Grid) -> None:
-        log = AccessLog(world.shared, device)
+        log = AccessLog(world.shared, device, world.before[device])
         super().__init__(
             running.grid, running.globals, world.space, log, running.first, padded=running.padded,
             counters=world.counters,
@@ -153,6 +179,7 @@ class Schedule:
                     self._push(parked, 1)
                 self._parked.clear()
             if ended:
+                self.world.end(block)
                 quiet = 0
                 self._start(block.device)
             elif block.idle:
@@ -164,6 +191,7 @@ class Schedule:
                 raise self._stuck(why)
         if self._parked:
             raise self._stuck("")
+        self.world.end_all()
 
     def _stuck(self, why: str) -> Stuck:
         waiting = [*self._parked, *(entry[-1] for entry in self._ready)]

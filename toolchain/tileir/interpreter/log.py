@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .elements import Array
+from .memory import Allocation
 from .views import TileView
 
 WEAK, BLOCK, DEVICE, SYS = range(4)  # scopes
@@ -88,6 +89,20 @@ def spans(first: Access, second: Access) -> bool:
     return min(first.scope, second.scope) >= (DEVICE if first.device == second.device else SYS)
 
 
+EARLIER, LATER = -1, -2  # in place of a site: what a device's launches before and after this one do
+
+
+@dataclass(frozen=True)
+class Around:
+    """What the launches before or after this one do with memory that other devices reach. `offsets`: of the elements,
+    in bytes. `writes`: they write it, else they read it."""
+
+    memory: Allocation
+    offsets: Array
+    itemsize: int
+    writes: bool
+
+
 @dataclass
 class Shared:
     """What the blocks of a launch record together. `released`: for each allocation and byte offset, what the value
@@ -100,10 +115,18 @@ class Shared:
 class AccessLog:
     """The accesses of the block that runs. A token is an int whose bit n says "after access n of this block"."""
 
-    def __init__(self, shared: Shared | None = None, device: int = 0) -> None:
+    def __init__(self, shared: Shared | None = None, device: int = 0, before: Clock = NOTHING) -> None:
+        """`before`: what happened before the launch, and so before every access of it."""
         self.shared = Shared() if shared is None else shared
         self.device = device
+        self._before = before
         self.begin(-1)
+
+    @property
+    def known(self) -> Clock:
+        """All that has happened when the block has ended: its own accesses, and those of others that it knows of."""
+        own = {self.block: self.bit * 2 - 1} if self.bit else NOTHING
+        return merged([self._before, own, *(clock for _, clock in self._acquired)])
 
     @property
     def accesses(self) -> list[Access]:
@@ -113,7 +136,7 @@ class AccessLog:
         self.block, self._local, self.bit = block, 0, 0
         self._acquired: list[tuple[int, Clock]] = []  # the bit of an acquire, and what it has read
         self._acquires = 0
-        self._clocks: dict[int, Clock] = {0: NOTHING}  # by the acquires that a token comes after
+        self._clocks: dict[int, Clock] = {0: self._before}  # by the acquires that a token comes after
 
     def view(self, site: int, token: int, mode: Mode, view: TileView, index: tuple[int, ...]) -> None:
         self._append(site, token, mode, view.number, view.element.storage.itemsize, view, index)
@@ -132,7 +155,7 @@ class AccessLog:
         local = self._local
         self._local = local + 1
         self.bit = 1 << local
-        after = self._clock(token) if self._acquires else NOTHING
+        after = self._clock(token) if self._acquires else self._before
         self.shared.accesses.append(
             Access(site, self.device, self.block, local, token, mode, after, number, itemsize, view, where)
         )
@@ -141,7 +164,9 @@ class AccessLog:
         """The accesses of other blocks that what has this token comes after."""
         acquires = token & self._acquires
         if acquires not in self._clocks:
-            self._clocks[acquires] = _union(clock for bit, clock in self._acquired if bit & acquires)
+            self._clocks[acquires] = merged([
+                self._before, *(clock for bit, clock in self._acquired if bit & acquires)
+            ])  # fmt: skip
         return self._clocks[acquires]
 
     def _communicate(self, token: int, mode: Mode, number: int, offsets: list[int]) -> None:
@@ -154,7 +179,7 @@ class AccessLog:
                 if min(scope, mode.scope) >= (DEVICE if device == self.device else SYS)
             ]
             if found:
-                self._acquired.append((self.bit, _union(found)))
+                self._acquired.append((self.bit, merged(found)))
                 self._acquires |= self.bit
         if not mode.writes:
             return
@@ -163,12 +188,13 @@ class AccessLog:
         for offset in offsets:
             before = published.get(offset, {}) if mode.reads and mode.wide else {}  # only an update passes it on
             if mode.releases:
-                published[offset] = {**before, key: _union((before.get(key, NOTHING), mine))}
+                published[offset] = {**before, key: merged((before.get(key, NOTHING), mine))}
             elif not before:
                 published.pop(offset, None)
 
 
-def _union(clocks: Iterable[Clock]) -> Clock:
+def merged(clocks: Iterable[Clock]) -> Clock:
+    """All that at least one of them holds."""
     total: dict[int, int] = {}
     for clock in clocks:
         for block, accesses in clock.items():

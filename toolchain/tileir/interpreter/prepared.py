@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ from .codegen import Kernel, check_supported, compile_entry, region_block
 from .elements import Element
 from .fields import entries, globals_, short_name, tile_of
 from .findings import Findings, describe, failed_op, located
+from .log import Around
 from .memory import AddressSpace, Allocation, Placed, Pointer, Trap
 from .runtime import Grid, Running, Runtime, indices
 from .shadow import races
@@ -161,12 +162,15 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Launch:
-    """An entry's launch on one of several devices."""
+    """An entry's launch on one of several devices. `before` and `after`: what the device's launches around it do with
+    memory that the other devices reach; within the device they are ordered, as launches are."""
 
     prepared: Prepared
     symbol: str
     args: Sequence[Argument]
     grid: Grid
+    before: Sequence[Around] = ()
+    after: Sequence[Around] = ()
 
 
 def launch_together(
@@ -183,7 +187,7 @@ def launch_together(
         running = one.prepared.running(one.symbol, one.args, one.grid, sanitize, device, first)
         if running is None:
             raise LaunchError(f"{one.symbol}: grid {one.grid} has no blocks, on device {device}")
-        grids.append(running)
+        grids.append(replace(running, before=one.before, after=one.after))
     if grids:
         together.run(grids, sanitize, schedules, resident)
 

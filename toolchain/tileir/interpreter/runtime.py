@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from .codegen import Kernel
 from .counters import Counters
-from .log import AccessLog
+from .log import AccessLog, Around
 from .memory import AddressSpace, Allocation, Placed, Pointer
 
 Grid = tuple[int, int, int]
@@ -46,7 +46,8 @@ class Runtime:
 class Running:
     """One grid of a launch. `first`: the number of its block (0, 0, 0) among those of all grids; `bind`: the arguments
     as values of generated code, in an address space. `placed`: memory whose addresses the program knows. `padded`: the
-    operations that have used zeros which a load read outside its tensor."""
+    operations that have used zeros which a load read outside its tensor. `before` and `after`: what other launches of
+    the device do with memory that other devices reach."""
 
     kernel: Kernel
     grid: Grid
@@ -55,6 +56,8 @@ class Running:
     first: int = 0
     placed: Sequence[Placed] = ()
     padded: set[Operation] = field(default_factory=set[Operation])
+    before: Sequence[Around] = ()
+    after: Sequence[Around] = ()
 
     @property
     def blocks(self) -> int:

@@ -48,7 +48,8 @@ def _once(grids: Sequence[Running], seed: int, resident: int, before: Snapshot, 
         race = races(world.shared.accesses, world.space, findings.depends) if sanitize else None
         if race is not None:
             running = grids[race.second.device]
-            raise fail(running, findings.race(race), running.kernel.sites[race.second.site])
+            at = next((each for each in (race.second, race.first) if each.site >= 0), None)
+            raise fail(running, findings.race(race), None if at is None else findings.op(at))
         if (stale := world.counters.stale()) is not None:
             update, said = stale
             raise fail(grids[0], f"{describe(update)}: {said}", update)

@@ -1,0 +1,315 @@
+// Collectives over peer memory: sums, copies and norms of what several GPUs hold. See docs/several-gpus.md. Each block first
+// meets the blocks of its number on all other ranks. After that it may read what their earlier launches have written, and what
+// it writes itself may not be overwritten before the next meeting.
+
+include "rows.mlir"
+
+sizes BN = 2048, SPINS = 16777216
+
+!long = !cuda_tile.tile<i64>
+!place = !cuda_tile.tile<ptr<i32>>
+!counts = !cuda_tile.tensor_view<?x?xi32, strides=[?,1]>
+!count_part = !cuda_tile.partition_view<tile=(1x1), !counts>
+!pair_part = !cuda_tile.partition_view<tile=(2xBN), padding_value = zero, !matrix>
+!pair_out = !cuda_tile.partition_view<tile=(2xBN), !matrix>
+!pair = !cuda_tile.tile<2xBNxT>
+!row_out_part = !cuda_tile.partition_view<tile=(1xBN), !matrix>
+!row_in_part = !cuda_tile.partition_view<tile=(1xBN), padding_value = zero, !matrix>
+!piece = !cuda_tile.tile<1xBNxT>
+!out_line = !cuda_tile.partition_view<tile=(BN), !vector>
+!out_tile = !cuda_tile.tile<BNxT>
+!sum = !cuda_tile.tile<BNxf32>
+!planes = !cuda_tile.tensor_view<?x?x?xT, strides=[?,?,1]>
+!pair_planes = !cuda_tile.partition_view<tile=(2x1xBN), padding_value = zero, !planes>
+!pair_plane = !cuda_tile.tile<2x1xBNxT>
+
+// The place of flags[%r, %s, %b]
+fragment @flag(%flags: !place, %stride0: !int, %stride1: !int, %r: !int, %s: !int, %b: !int) -> !place {
+  %r_long = exti %r signed : !int -> !long
+  %stride0_long = exti %stride0 signed : !int -> !long
+  %of_r = muli %r_long, %stride0_long : !long
+  %s_long = exti %s signed : !int -> !long
+  %stride1_long = exti %stride1 signed : !int -> !long
+  %of_s = muli %s_long, %stride1_long : !long
+  %of_rs = addi %of_r, %of_s : !long
+  %b_long = exti %b signed : !int -> !long
+  %at = addi %of_rs, %b_long : !long
+  %place = offset %flags, %at : !place, !long -> !place
+  yield %place : !place
+}
+
+// Tells the same block of every other rank that this one has come, and waits for them. One that asks SPINS times in vain gives
+// up, says so in the state, and never waits again. %before: what the other ranks may read then; the result: after the meeting.
+fragment @meet(%flags: !place, %stride0: !int, %stride1: !int, %state: !counts, %R: !int, %rank: !int, %before: token)
+    -> token {
+  %b, %unused_y, %unused_z = get_tile_block_id : !int
+  %zero = constant <i32: 0> : !int
+  %one = constant <i32: 1> : !int
+  %SPINS = constant <i32: SPINS> : !int
+  %sent = for %r in (%zero to %R, step %one) : !int iter_values(%t = %before) -> (token) {
+    %other = cmpi not_equal %r, %rank, signed : !int -> !flag
+    %next = if %other -> (token) {
+      %place = call @flag(%flags, %stride0, %stride1, %r, %rank, %b)
+      %old, %told = atomic_rmw_tko release sys %place, add, %one token = %t : !place, !int -> !int, token
+      yield %told : token
+    } else {
+      yield %t : token
+    }
+    continue %next : token
+  }
+  %state_parts = make_partition_view %state : !count_part
+  %came_tile, %t0 = load_view_tko weak %state_parts[%b, %zero] token = %before
+      optimization_hints = <default = {allow_tma = false}> : !count_part, !int -> !int_1x1, token
+  %gone_tile, %t1 = load_view_tko weak %state_parts[%b, %one] token = %before
+      optimization_hints = <default = {allow_tma = false}> : !count_part, !int -> !int_1x1, token
+  %came_before = reshape %came_tile : !int_1x1 -> !int
+  %came = addi %came_before, %one : !int
+  %gone_before = reshape %gone_tile : !int_1x1 -> !int
+  %gone, %met = for %r in (%zero to %R, step %one) : !int iter_values(%g = %gone_before, %t = %sent) -> (!int, token) {
+    %other = cmpi not_equal %r, %rank, signed : !int -> !flag
+    %g_next, %t_next = if %other -> (!int, token) {
+      %place = call @flag(%flags, %stride0, %stride1, %rank, %r, %b)
+      %g_new, %seen_last = loop iter_values(%turns = %zero, %u = %t) : !int, token -> !int, token {
+        %seen, %asked = atomic_rmw_tko acquire sys %place, add, %zero token = %u : !place, !int -> !int, token
+        // A difference, because counts wrap around
+        %ahead = subi %seen, %came : !int
+        %there = cmpi greater_than_or_equal %ahead, %zero, signed : !int -> !flag
+        if %there {
+          break %g, %asked : !int, token
+        }
+        %waits = cmpi equal %g, %zero, signed : !int -> !flag
+        if %waits {
+        } else {
+          break %g, %asked : !int, token
+        }
+        %more = addi %turns, %one : !int
+        %tired = cmpi greater_than %more, %SPINS, signed : !int -> !flag
+        if %tired {
+          %who = addi %r, %one : !int
+          break %who, %asked : !int, token
+        }
+        continue %more, %asked : !int, token
+      }
+      yield %g_new, %seen_last : !int, token
+    } else {
+      yield %g, %t : !int, token
+    }
+    continue %g_next, %t_next : !int, token
+  }
+  %came_1x1 = reshape %came : !int -> !int_1x1
+  %gone_1x1 = reshape %gone : !int -> !int_1x1
+  %loaded = join_tokens %met, %t0, %t1 : token
+  %s0 = store_view_tko weak %came_1x1, %state_parts[%b, %zero] token = %loaded
+      optimization_hints = <default = {allow_tma = false}> : !int_1x1, !count_part, !int -> token
+  %s1 = store_view_tko weak %gone_1x1, %state_parts[%b, %one] token = %loaded
+      optimization_hints = <default = {allow_tma = false}> : !int_1x1, !count_part, !int -> token
+  %after = join_tokens %s0, %s1 : token
+  yield %after : token
+}
+
+// The number of pairs of ranks
+fragment @pairs(%R: !int) -> !int {
+  %two = constant <i32: 2> : !int
+  %pairs = divi %R, %two signed rounding<positive_inf> : !int
+  yield %pairs : !int
+}
+
+fragment @sum_of_two(%both: !pair) -> !sum {
+  %value = ftof %both : !pair -> !cuda_tile.tile<2xBNxf32>
+  %sum = call @column_sums<R = 2, BC = BN>(%value)
+  yield %sum : !sum
+}
+
+// Tile %j of the sum of the parts: of pairs of ranks, which are read at once, and of these in their order. Read after %met.
+fragment @sum_of(%parts: !pair_part, %pairs: !int, %j: !int, %met: token) -> (!sum, token) {
+  %zero = constant <i32: 0> : !int
+  %one = constant <i32: 1> : !int
+  %nothing = constant <f32: 0.0> : !sum
+  %sum, %read = for %p in (%zero to %pairs, step %one) : !int iter_values(%so_far = %nothing, %t = %met) -> (!sum, token) {
+    %both, %read = load_view_tko weak %parts[%p, %j] token = %met optimization_hints = <default = {allow_tma = false}>
+        : !pair_part, !int -> !pair, token
+    %two = call @sum_of_two(%both)
+    %next = addf %so_far, %two : !sum
+    %all = join_tokens %t, %read : token
+    continue %next, %all : !sum, token
+  }
+  yield %sum, %read : !sum, token
+}
+
+// One meeting, then every B-th of the tiles of N elements, which `tile` makes after %met.
+skeleton @collective {
+  hole @views
+  %zero = constant <i32: 0> : !int
+  %BN = constant <i32: BN> : !int
+  %ready = gdc_wait_tko -> token
+  %met = call @meet(%flags_ptr, %flags_stride0, %flags_stride1, %state_view, %R, %rank, %ready)
+  %b, %unused_y, %unused_z = get_tile_block_id : !int
+  %blocks, %unused_by, %unused_bz = get_num_tile_blocks : !int
+  %tiles = divi %N, %BN signed rounding<positive_inf> : !int
+  for %j in (%b to %tiles, step %blocks) : !int {
+    hole @tile(%j, %met)
+    continue
+  }
+  return
+}
+
+fragment @store_sum(%sum: !sum, %out: !out_line, %j: !int, %met: token) {
+  %result = ftof %sum : !sum -> !out_tile
+  %stored = store_view_tko weak %result, %out[%j] token = %met optimization_hints = <default = {allow_tma = false}>
+      : !out_tile, !out_line, !int -> token
+}
+
+kernel @all_reduce op = all_reduce, skeleton = @collective {
+  @views {
+    %parts = make_partition_view %parts_view : !pair_part
+    %outs = make_partition_view %out_view : !out_line
+    %pairs = call @pairs(%R)
+  }
+  @tile(%j, %met) {
+    %sum, %read = call @sum_of(%parts, %pairs, %j, %met)
+    call @store_sum(%sum, %outs, %j, %met)
+  }
+}
+
+// Tile j is added by rank j mod R, and stored to all. The second meeting is after all ranks have stored what this one gets.
+kernel @all_reduce_two_shot op = all_reduce_two_shot {
+  %parts = make_partition_view %parts_view : !pair_part
+  %outs = make_partition_view %out_view : !row_out_part
+  %pairs = call @pairs(%R)
+  %zero = constant <i32: 0> : !int
+  %one = constant <i32: 1> : !int
+  %BN = constant <i32: BN> : !int
+  %ready = gdc_wait_tko -> token
+  %met = call @meet(%flags_ptr, %flags_stride0, %flags_stride1, %state_view, %R, %rank, %ready)
+  %b, %unused_y, %unused_z = get_tile_block_id : !int
+  %blocks, %unused_by, %unused_bz = get_num_tile_blocks : !int
+  %tiles = divi %N, %BN signed rounding<positive_inf> : !int
+  %of_b = muli %b, %R : !int
+  %first = addi %of_b, %rank : !int
+  %step = muli %blocks, %R : !int
+  %stored = for %j in (%first to %tiles, step %step) : !int iter_values(%t = %met) -> (token) {
+    %sum, %read = call @sum_of(%parts, %pairs, %j, %met)
+    %result = ftof %sum : !sum -> !out_tile
+    %row = reshape %result : !out_tile -> !piece
+    %all = for %r in (%zero to %R, step %one) : !int iter_values(%u = %t) -> (token) {
+      %kept = store_view_tko weak %row, %outs[%r, %j] token = %met optimization_hints = <default = {allow_tma = false}>
+          : !piece, !row_out_part, !int -> token
+      %next = join_tokens %u, %kept : token
+      continue %next : token
+    }
+    %with_reads = join_tokens %all, %read : token
+    continue %with_reads : token
+  }
+  %met_again = call @meet(%flags_ptr, %flags_stride0, %flags_stride1, %state_view, %R, %rank, %stored)
+  return
+}
+
+kernel @all_gather op = all_gather, skeleton = @collective {
+  @views {
+    %parts = make_partition_view %parts_view : !pair_part
+    %outs = make_partition_view %out_view : !pair_out
+    %pairs = call @pairs(%R)
+    %no_pair = constant <i32: 0> : !int
+    %one = constant <i32: 1> : !int
+  }
+  @tile(%j, %met) {
+    for %p in (%no_pair to %pairs, step %one) : !int {
+      %both, %read = load_view_tko weak %parts[%p, %j] token = %met optimization_hints = <default = {allow_tma = false}>
+          : !pair_part, !int -> !pair, token
+      %stored = store_view_tko weak %both, %outs[%p, %j] token = %met optimization_hints = <default = {allow_tma = false}>
+          : !pair, !pair_out, !int -> token
+      continue
+    }
+  }
+}
+
+kernel @reduce_scatter op = reduce_scatter, skeleton = @collective {
+  @views {
+    %parts = make_partition_view %parts_view : !pair_planes
+    %outs = make_partition_view %out_view : !out_line
+    %pairs = call @pairs(%R)
+    %no_pair = constant <i32: 0> : !int
+    %one = constant <i32: 1> : !int
+    %nothing = constant <f32: 0.0> : !sum
+  }
+  @tile(%j, %met) {
+    %sum = for %p in (%no_pair to %pairs, step %one) : !int iter_values(%so_far = %nothing) -> (!sum) {
+      %plane, %read = load_view_tko weak %parts[%p, %rank, %j] token = %met
+          optimization_hints = <default = {allow_tma = false}> : !pair_planes, !int -> !pair_plane, token
+      %both = reshape %plane : !pair_plane -> !pair
+      %two = call @sum_of_two(%both)
+      %next = addf %so_far, %two : !sum
+      continue %next : !sum
+    }
+    call @store_sum(%sum, %outs, %j, %met)
+  }
+}
+
+kernel @broadcast op = broadcast, skeleton = @collective {
+  @views {
+    %parts = make_partition_view %parts_view : !row_in_part
+    %outs = make_partition_view %out_view : !out_line
+  }
+  @tile(%j, %met) {
+    %row, %read = load_view_tko weak %parts[%root, %j] token = %met optimization_hints = <default = {allow_tma = false}>
+        : !row_in_part, !int -> !piece, token
+    %line = reshape %row : !piece -> !out_tile
+    %stored = store_view_tko weak %line, %outs[%j] token = %met optimization_hints = <default = {allow_tma = false}>
+        : !out_tile, !out_line, !int -> token
+  }
+}
+
+// x = x + bias + the sum of the parts, out = layernorm(x). One block makes every B-th row, of at most BC columns, which stays in
+// registers. The sum is rounded as it is stored, and the norm is of what was stored.
+kernel @all_reduce_layernorm op = all_reduce_layernorm {
+  %parts = make_partition_view %parts_view
+      : !cuda_tile.partition_view<tile=(2x1xBC), padding_value = zero, !planes>
+  %bias_tiles = make_partition_view %bias_view : !vector_part
+  %w_tiles = make_partition_view %norm_weight_view : !vector_part
+  %b_tiles = make_partition_view %norm_bias_view : !vector_part
+  %x_tiles = make_partition_view %x_view : !row_in
+  %x_stores = make_partition_view %x_view : !row_out
+  %out_tiles = make_partition_view %out_view : !row_out
+  %zero = constant <i32: 0> : !int
+  %one = constant <i32: 1> : !int
+  %pairs = call @pairs(%R)
+  %bias_line, %t0 = call @load_line(%bias_tiles, %zero)
+  %w, %t1 = call @load_line(%w_tiles, %zero)
+  %b, %t2 = call @load_line(%b_tiles, %zero)
+  %bias = call @for_each_row<R = 1>(%bias_line)
+  %norm_weight = call @for_each_row<R = 1>(%w)
+  %norm_bias = call @for_each_row<R = 1>(%b)
+  // The wait comes after these reads by their tokens: else the compiler may put it first.
+  %read = join_tokens %t0, %t1, %t2 : token
+  %ready = gdc_wait_tko token = %read -> token
+  %met = call @meet(%flags_ptr, %flags_stride0, %flags_stride1, %state_view, %R, %rank, %ready)
+  %block, %unused_y, %unused_z = get_tile_block_id : !int
+  %blocks, %unused_by, %unused_bz = get_num_tile_blocks : !int
+  for %n in (%block to %N, step %blocks) : !int {
+    %x_tile, %x_read = load_view_tko weak %x_tiles[%n, %zero] token = %ready
+        optimization_hints = <default = {allow_tma = false}> : !row_in, !int -> !row, token
+    %x_f32 = ftof %x_tile : !row -> !row_f32
+    %biased = addf %x_f32, %bias : !row_f32
+    %nothing = constant <f32: 0.0> : !row_f32
+    %sum = for %p in (%zero to %pairs, step %one) : !int iter_values(%so_far = %nothing) -> (!row_f32) {
+      %plane, %part_read = load_view_tko weak %parts[%p, %n, %zero] token = %met
+          optimization_hints = <default = {allow_tma = false}>
+          : !cuda_tile.partition_view<tile=(2x1xBC), padding_value = zero, !planes>, !int -> !cuda_tile.tile<2x1xBCxT>, token
+      %both = reshape %plane : !cuda_tile.tile<2x1xBCxT> -> !cuda_tile.tile<2xBCxT>
+      %value = ftof %both : !cuda_tile.tile<2xBCxT> -> !cuda_tile.tile<2xBCxf32>
+      %two = call @sum_in_columns<R = 2>(%value)
+      %next = addf %so_far, %two : !row_f32
+      continue %next : !row_f32
+    }
+    %whole = addf %biased, %sum : !row_f32
+    %rounded = ftof %whole : !row_f32 -> !row
+    %x_stored = store_view_tko weak %rounded, %x_stores[%n, %zero] token = %x_read
+        optimization_hints = <default = {allow_tma = false}> : !row, !row_out, !int -> token
+    %value = ftof %rounded : !row -> !row_f32
+    %deviation, %inverse = call @two_pass<R = 1>(%value, %C, %eps)
+    %scaled = call @normed<R = 1>(%deviation, %inverse, %norm_weight, %norm_bias)
+    call @store_rows<R = 1>(%scaled, %out_tiles, %n, %zero)
+    continue
+  }
+  return
+}

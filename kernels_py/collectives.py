@@ -1,0 +1,124 @@
+"""Collectives over peer memory: sums, copies and norms of what several GPUs hold. See docs/several-gpus.md.
+
+Each block first meets the blocks of its number on all other ranks. After that it may read what their earlier launches
+have written, and what it writes itself may not be overwritten before the next meeting.
+"""
+
+from __future__ import annotations
+
+import cuda.tile as ct
+
+from .layernorm import block, normed, vector
+
+ConstInt = ct.Constant[int]
+ACQUIRE, RELEASE, SYSTEM = ct.MemoryOrder.ACQUIRE, ct.MemoryOrder.RELEASE, ct.MemoryScope.SYS
+
+
+def meet(flags, state, rank, SPINS):
+    """Tells the same block of every other rank that this one has come, and waits for them. One that asks SPINS times in
+    vain gives up, says so in `state`, and never waits again."""
+    b, ranks = ct.bid(0), flags.shape[0]
+    for r in range(ranks):
+        if r != rank:
+            ct.atomic_add(flags, (r, rank, b), 1, memory_order=RELEASE, memory_scope=SYSTEM)
+    came = ct.load(state, index=(b, 0), shape=(1, 1), allow_tma=False).reshape(()) + 1
+    gone = ct.load(state, index=(b, 1), shape=(1, 1), allow_tma=False).reshape(())
+    for r in range(ranks):
+        if r != rank:
+            seen = ct.atomic_add(flags, (rank, r, b), 0, memory_order=ACQUIRE, memory_scope=SYSTEM)
+            turns = 0
+            while seen - came < 0 and turns < SPINS and gone == 0:  # a difference, because counts wrap around
+                seen = ct.atomic_add(flags, (rank, r, b), 0, memory_order=ACQUIRE, memory_scope=SYSTEM)
+                turns += 1
+            if seen - came < 0 and gone == 0:
+                gone = r + 1
+    ct.store(state, index=(b, 0), tile=came.reshape((1, 1)), allow_tma=False)
+    ct.store(state, index=(b, 1), tile=gone.reshape((1, 1)), allow_tma=False)
+
+
+def pair(parts, p, j, BN):
+    """Elements j BN to (j + 1) BN of the parts of ranks 2 p and 2 p + 1, which are read at once, (2, BN)."""
+    zero = ct.PaddingMode.ZERO
+    return ct.load(parts, index=(p, j), shape=(2, BN), padding_mode=zero, allow_tma=False)
+
+
+def sum_of(parts, j, BN):
+    """The sum of the parts in f32, (1, BN): of pairs of ranks, and of these in their order."""
+    total = ct.zeros((1, BN), ct.float32)
+    for p in range(ct.cdiv(parts.shape[0], 2)):
+        total += ct.sum(pair(parts, p, j, BN).astype(ct.float32), axis=0, keepdims=True)
+    return total
+
+
+@ct.kernel
+def all_reduce(parts, out, flags, state, rank, BN: ConstInt, SPINS: ConstInt):
+    ct.grid_dependency_control_wait()
+    meet(flags, state, rank, SPINS)
+    for j in range(ct.bid(0), ct.cdiv(out.shape[0], BN), ct.num_blocks(0)):
+        ct.store(out, index=(j,), tile=sum_of(parts, j, BN).astype(out.dtype).reshape((BN,)), allow_tma=False)
+
+
+@ct.kernel
+def all_reduce_two_shot(parts, out, flags, state, rank, BN: ConstInt, SPINS: ConstInt):
+    """Tile j is added by rank j mod R. The second meeting is after all ranks have stored what this one gets."""
+    ct.grid_dependency_control_wait()
+    meet(flags, state, rank, SPINS)
+    ranks = parts.shape[0]
+    tiles = ct.cdiv(out.shape[1], BN)
+    for j in range(ct.bid(0) * ranks + rank, tiles, ct.num_blocks(0) * ranks):
+        total = sum_of(parts, j, BN).astype(out.dtype)
+        for r in range(ranks):
+            ct.store(out, index=(r, j), tile=total, allow_tma=False)
+    meet(flags, state, rank, SPINS)
+
+
+@ct.kernel
+def all_reduce_layernorm(
+    parts, bias, norm_weight, norm_bias, x, out, flags, state, rank, eps, BC: ConstInt, SPINS: ConstInt
+):
+    """One block makes every B-th row, of at most BC columns, which stays in registers."""
+    offset, gain, shift = vector(bias, BC), vector(norm_weight, BC), vector(norm_bias, BC)
+    ct.grid_dependency_control_wait()
+    meet(flags, state, rank, SPINS)
+    for n in range(ct.bid(0), x.shape[0], ct.num_blocks(0)):
+        total = ct.zeros((1, BC), ct.float32)
+        for p in range(ct.cdiv(parts.shape[0], 2)):
+            zero = ct.PaddingMode.ZERO
+            both = ct.load(parts, index=(p, n, 0), shape=(2, 1, BC), padding_mode=zero, allow_tma=False)
+            total += ct.sum(both.reshape((2, BC)).astype(ct.float32), axis=0, keepdims=True)
+        rounded = (block(x, n, 1, BC) + offset + total).astype(x.dtype)
+        ct.store(x, index=(n, 0), tile=rounded, allow_tma=False)
+        result = normed(rounded.astype(ct.float32), gain, shift, x.shape[1], eps)
+        ct.store(out, index=(n, 0), tile=result.astype(out.dtype), allow_tma=False)
+
+
+@ct.kernel
+def all_gather(parts, out, flags, state, rank, BN: ConstInt, SPINS: ConstInt):
+    ct.grid_dependency_control_wait()
+    meet(flags, state, rank, SPINS)
+    for j in range(ct.bid(0), ct.cdiv(out.shape[1], BN), ct.num_blocks(0)):
+        for p in range(ct.cdiv(parts.shape[0], 2)):
+            ct.store(out, index=(p, j), tile=pair(parts, p, j, BN), allow_tma=False)
+
+
+@ct.kernel
+def reduce_scatter(parts, out, flags, state, rank, BN: ConstInt, SPINS: ConstInt):
+    ct.grid_dependency_control_wait()
+    meet(flags, state, rank, SPINS)
+    for j in range(ct.bid(0), ct.cdiv(out.shape[0], BN), ct.num_blocks(0)):
+        total = ct.zeros((BN,), ct.float32)
+        for p in range(ct.cdiv(parts.shape[0], 2)):
+            zero = ct.PaddingMode.ZERO
+            both = ct.load(parts, index=(p, rank, j), shape=(2, 1, BN), padding_mode=zero, allow_tma=False)
+            total += ct.sum(both.reshape((2, BN)).astype(ct.float32), axis=0)
+        ct.store(out, index=(j,), tile=total.astype(out.dtype), allow_tma=False)
+
+
+@ct.kernel
+def broadcast(parts, out, flags, state, rank, root, BN: ConstInt, SPINS: ConstInt):
+    ct.grid_dependency_control_wait()
+    meet(flags, state, rank, SPINS)
+    for j in range(ct.bid(0), ct.cdiv(out.shape[0], BN), ct.num_blocks(0)):
+        zero = ct.PaddingMode.ZERO
+        part = ct.load(parts, index=(root, j), shape=(1, BN), padding_mode=zero, allow_tma=False)
+        ct.store(out, index=(j,), tile=part.reshape((BN,)), allow_tma=False)

@@ -1,0 +1,161 @@
+"""Peers: the executors of one process that share memory, opened and closed together."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import Self
+
+from ...errors import DeviceError, NoGPU, UsageError
+from ..buffer import DeviceBuffer
+from ..cuda import CudaExecutor
+from ..driver import GPU, gpus
+from ..executor import PLACE, Executor, Graph
+from .channel import Channel
+from .cpu import CpuRank, Turns
+from .heap import SymmetricHeap
+
+ACCESS = "GPUs reach each other through NVLink, or through PCIe below one root: see `nvidia-smi topo -p2p r`"
+
+
+class Graphs:
+    """One captured graph a rank."""
+
+    def __init__(self, graphs: Sequence[Graph]) -> None:
+        self._graphs = graphs
+
+    def replay(self) -> None:
+        """Starts all of them, in the order of the ranks."""
+        for graph in self._graphs:
+            graph.replay()
+
+
+class Peers:
+    """`executors`: one a rank, in the order of the ranks. Whoever launches a collective on one of them launches it on
+    all, in the same order among their collectives."""
+
+    def __init__(self, executors: Sequence[Executor]) -> None:
+        self.executors = tuple(executors)
+        self._heaps: list[SymmetricHeap] = []
+        for executor in self.executors:
+            executor.ranks = len(self.executors)
+        blocks = self.executors[0].sms
+        room = 4 * blocks * len(self.executors)
+        try:
+            self._channel = Channel(self.executors, self.heap(room), blocks)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def ranks(self) -> int:
+        return len(self.executors)
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return ", ".join(executor.name for executor in self.executors)
+
+    def heap(self, nbytes: int) -> SymmetricHeap:
+        """New memory on every rank. It is freed with the peers, or by its own `close`."""
+        made = SymmetricHeap(self.executors, nbytes)
+        self._heaps.append(made)
+        return made
+
+    def arguments(self, rank: int) -> dict[str, DeviceBuffer | float]:
+        """The arguments `flags`, `state` and `rank` of a rank's collectives."""
+        return self._channel.arguments(rank)
+
+    def synchronize(self) -> None:
+        """Waits for all ranks. Raises the errors of launches, and DeviceError that names a rank which another one
+        waited for in vain."""
+        for executor in self.executors:
+            executor.synchronize()
+        self._channel.check()
+
+    @contextmanager
+    def capture(self) -> Generator[Graphs]:
+        """Records the launches on all ranks inside the `with` instead of running them, into one graph a rank."""
+        with ExitStack() as captures:
+            graphs = [captures.enter_context(executor.capture()) for executor in self.executors]
+            yield Graphs(graphs)
+
+    def close(self) -> None:
+        """Waits for all work and frees everything. A second call does nothing."""
+        with ExitStack() as steps:  # all of them, even if one raises
+            for executor in self.executors:
+                steps.callback(executor.close)
+            for heap in self._heaps:
+                steps.callback(heap.close)
+            for executor in self.executors:
+                if not executor.closed:
+                    steps.callback(executor.synchronize)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_peers(devices: int | Sequence[str], *, sanitize: bool = True) -> Peers:
+    """Executors that share memory, one a rank.
+
+    `devices`: how many, which are the first GPUs, or ranks on the CPU where there is no GPU; or their names, "cpu" for
+    all or "cuda:0", "cuda:1", .... A GPU may be named twice: its ranks then share it, which is for tests. `sanitize`:
+    on the CPU the interpreter traps undefined behaviour.
+
+    Raises UsageError for other names and for GPUs of different kinds, NoGPU if there are fewer GPUs, DeviceError where
+    one cannot reach the memory of another.
+    """
+    names = _first(devices) if isinstance(devices, int) else list(devices)
+    if len(names) < 2:
+        raise UsageError(f"{len(names)} device{'s' * (len(names) != 1)}: peers are at least 2")
+    if set(names) == {"cpu"}:
+        turns = Turns(len(names), sanitize=sanitize)
+        return Peers([CpuRank(rank, len(names), turns, sanitize=sanitize) for rank in range(len(names))])
+    matches = [PLACE.fullmatch(name) for name in names]
+    if any(match is None or name in ("auto", "cpu") for name, match in zip(names, matches, strict=True)):
+        raise UsageError(f"peers on {', '.join(names)}", hint="all of them cpu, or each a cuda:<number>")
+    numbers = [int(match[1] or 0) for match in matches if match is not None]
+    known = {gpu.index: gpu for gpu in gpus()}
+    if missing := [number for number in numbers if number not in known]:
+        raise NoGPU(
+            f"there is no cuda:{missing[0]}: {len(known)} of the {len(set(numbers))} GPUs asked for",
+            hint="see `nvidia-smi -L`; ranks on the CPU: cpu for each",
+        )
+    check_alike([known[number] for number in numbers])
+    with ExitStack() as opened:
+        executors = [opened.enter_context(CudaExecutor(number)) for number in numbers]
+        check_access(executors)
+        peers = Peers(executors)
+        opened.pop_all()
+    return peers
+
+
+def _first(count: int) -> list[str]:
+    """The names of the first GPUs, or of ranks on the CPU where there is none."""
+    return [f"cuda:{number}" for number in range(count)] if gpus() else ["cpu"] * count
+
+
+def check_alike(found: Sequence[GPU]) -> None:
+    """Raises UsageError for GPUs of different kinds: one grid has to fit all, and one entry run on all."""
+    kinds = {(gpu.compute_capability, gpu.sms): gpu for gpu in found}
+    if len(kinds) > 1:
+        shown = ", ".join(f"cuda:{gpu.index} {gpu.name} {gpu.target}, {gpu.sms} SMs" for gpu in kinds.values())
+        raise UsageError(f"GPUs of different kinds cannot share a model: {shown}", hint="name GPUs of one kind")
+
+
+def check_access(executors: Sequence[CudaExecutor]) -> None:
+    """Raises DeviceError that names each pair of which one GPU cannot reach the other's memory."""
+    pairs = {
+        (one.gpu.index, other.gpu.index): (one, other)
+        for one in executors for other in executors if one.gpu.index != other.gpu.index
+    }  # fmt: skip
+    apart = [pair for pair, (one, _) in pairs.items() if not one.ask("cuDeviceCanAccessPeer", *pair)]
+    if apart:
+        shown = ", ".join(f"cuda:{one} to cuda:{other}" for one, other in apart)
+        raise DeviceError(f"no peer access from {shown}", hint=ACCESS)
