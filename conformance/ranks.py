@@ -27,14 +27,15 @@ LAUNCHES = 2  # the second one finds the flags of the first
 
 
 def launch_ranks(
-    case: Case, dtype: str, inputs: Inputs, launcher: Launcher
+    case: Case, dtype: str, inputs: Inputs, launcher: Launcher, places: Sequence[str] = ()
 ) -> tuple[Mapping[str, Array], Sequence[float]]:
     """What each rank's launch has made, by output and stacked over the ranks, and the times in µs: none on a GPU, where
-    ranks that share it say nothing about ranks that do not. Raises ConformanceError if two launches on the same inputs
+    ranks that share it say nothing about ranks that do not. `places`: the ranks' devices, by default all that of the
+    launcher. Raises ConformanceError if two launches on the same inputs
     differ."""
     executor = launcher.executor
     place = "cpu" if executor.kind == "cpu" else f"cuda:{executor.device[1]}"
-    with open_peers([place] * case.dims[ops()[case.op].ranks]) as peers:
+    with open_peers(places or [place] * case.dims[ops()[case.op].ranks]) as peers:
         launchers = [
             Launcher(launcher.bundle, launcher.source, each, launcher.target, borrows_from=launcher.borrows_from)
             for each in peers.executors
@@ -47,9 +48,12 @@ def launch_ranks(
         taken = 0.0
         for _ in range(LAUNCHES):
             buffers = _upload(case, inputs, peers, heap)
+            # Captured first: a kernel that is loaded while another rank's runs on the same GPU would wait for its end.
+            with peers.capture() as graphs:
+                for rank, launch in enumerate(launchers):
+                    launch(case.op, dtype, **buffers[rank], **{**inputs.scalars, **channel.arguments(rank)})
             started = time.perf_counter()
-            for rank, launch in enumerate(launchers):
-                launch(case.op, dtype, **buffers[rank], **{**inputs.scalars, **channel.arguments(rank)})
+            graphs.replay()
             for each in peers.executors:
                 each.synchronize()
             taken = (time.perf_counter() - started) * 1e6
