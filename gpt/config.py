@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -77,6 +78,22 @@ class GPTConfig:
     def _set(self, sizes: Mapping[str, int]) -> None:
         for name, size in sizes.items():
             object.__setattr__(self, name, size)
+
+    def part(self, ranks: int) -> GPTConfig:
+        """The sizes that each of several ranks has of a model: its heads and its part of the hidden layer. Raises
+        UsageError for a model that so many ranks cannot share."""
+        if self.family != "gpt2":
+            raise UsageError(f"a {self.family} runs on one GPU: only a gpt2 can be shared")
+        if self.n_head % ranks:
+            fits = [str(count) for count in range(2, self.n_head + 1) if self.n_head % count == 0]
+            raise UsageError(
+                f"{self.n_head} heads cannot be shared by {ranks} GPUs: each has as many",
+                hint=f"this model takes {', '.join(fits)}" if fits else "run it on one",
+            )
+        made = copy(self)
+        for name in ("n_head", "kv_heads", "ffn"):  # not as `replace` does, which would derive the head size anew
+            object.__setattr__(made, name, getattr(self, name) // ranks)
+        return made
 
     @property
     def group(self) -> int:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from toolchain.errors import UsageError
 
 from .config import GPTConfig
-from .graphs import Decode
-from .model import GPT, KVCache
+from .graphs import Steps
+from .parallel import AnyGPT, open_session
 from .sampling import Sampling
 
 DEFAULT_COUNT = 200  # new tokens where nobody says how many, if the context has room for them
@@ -20,7 +20,7 @@ Text = Sequence[int] | NDArray[np.integer[Any]]  # tokens (T,) or (1, T)
 
 
 def generate(
-    model: GPT,
+    model: AnyGPT,
     tokens: Text,
     *,
     max_new_tokens: int | None = None,
@@ -40,7 +40,7 @@ def generate(
 
 
 def generate_batch(
-    model: GPT,
+    model: AnyGPT,
     texts: Sequence[Text],
     *,
     max_new_tokens: int | None = None,
@@ -90,11 +90,11 @@ def room(config: GPTConfig, texts: Sequence[Text], wanted: int | None = None) ->
 
 
 def _generate(
-    model: GPT, texts: Sequence[NDArray[np.integer[Any]]], count: int, sampling: Sampling, stop: Collection[int]
+    model: AnyGPT, texts: Sequence[NDArray[np.integer[Any]]], count: int, sampling: Sampling, stop: Collection[int]
 ) -> Iterator[list[int | None]]:
     if count == 0:
         return
-    cache = KVCache(model, batch=len(texts), positions=max(text.size for text in texts) + count)
+    session = open_session(model, len(texts), max(text.size for text in texts) + count)
     rngs = [np.random.default_rng(sampling.seed) for _ in texts]
     seen = [set(text.reshape(-1).tolist()) for text in texts]
     ended = [False] * len(texts)
@@ -108,12 +108,12 @@ def _generate(
 
     drawn: list[int] = []
     for index, text in enumerate(texts):
-        logits = model.prefill(text, cache.sequence(index))  # (1, V)
+        logits = session.prefill(index, text)  # (1, V)
         if sampling.on_device:
-            drawn.append(int(model.argmax(logits)[0]))
+            drawn.append(int(session.argmax(logits)[0]))
         else:
             drawn.append(draw(index, logits.numpy()[0]))
-    decode: Decode | None = None
+    decode: Steps | None = None
     for step in range(count):
         ended = [over or token in stop for over, token in zip(ended, drawn, strict=True)]
         if all(ended):
@@ -122,7 +122,7 @@ def _generate(
         if step + 1 == count:
             return
         if decode is None:
-            decode = Decode(model, cache)
+            decode = session.steps()
             decode.reset(np.array(drawn, np.int32))
         elif not sampling.on_device:  # a greedy step leaves its tokens where the next one reads them
             decode.feed(np.array(drawn, np.int32))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolchain.errors import UsageError
+from toolchain.runtime import DeviceBuffer
 
 from .model import GPT, KVCache, Tokens
 from .sampling import check_finite
@@ -51,6 +52,20 @@ class Forward:
     def run(self) -> None:
         """Starts one forward pass; `logits` hold its result once the executor is synchronized."""
         self._run()
+
+
+class Steps(Protocol):
+    """The decoding steps of some texts, as generate.py runs them: see Decode."""
+
+    logits: DeviceBuffer
+
+    def reset(self, tokens: Tokens) -> None: ...
+
+    def feed(self, tokens: Tokens) -> None: ...
+
+    def run(self) -> None: ...
+
+    def likeliest(self) -> Tokens: ...
 
 
 class Decode:
@@ -100,3 +115,23 @@ class Decode:
             raise UsageError(f"the cache of {self.cache.positions} positions is full", hint="make a longer one")
         self._run()
         self.cache.lengths += 1
+
+
+class Session:
+    """Texts that are continued side by side: their cache of `positions` each, their prompts, then steps."""
+
+    def __init__(self, model: GPT, batch: int, positions: int) -> None:
+        self._model = model
+        self.cache = KVCache(model, batch, positions)
+
+    def prefill(self, index: int, tokens: Tokens) -> DeviceBuffer:
+        """Appends tokens (1, T) to one text. Returns logits (1, V) after the last one."""
+        return self._model.prefill(tokens, self.cache.sequence(index))
+
+    def argmax(self, logits: DeviceBuffer) -> Tokens:
+        """See GPT.argmax."""
+        return self._model.argmax(logits)
+
+    def steps(self) -> Steps:
+        """Steps after all prompts."""
+        return Decode(self._model, self.cache)

@@ -23,11 +23,13 @@ from toolchain.runtime import DeviceBuffer, Launcher
 from .arena import Arena
 from .config import GPTConfig
 from .families import FAMILIES
+from .gpt2_shared import SharedGPT2
 from .layers import Launch, Spans
 from .passes import Passes
 from .plan import ModelPlan
 from .recorder import Recorder
 from .sampling import check_finite
+from .share import Share
 from .squares import is_folded
 from .weights import Weights, check, load
 from .workspace import Shape, Workspace, allocate, buffers
@@ -74,22 +76,25 @@ class GPT:
     default this is done if the target has kernels for it.
     `policy`: by default the one that the bundle has for the launcher's target.
     `vocabulary_step`: the vocabulary is padded to a multiple of it.
+    `share`: what this model has of one that several GPUs run together, with its config and weights: see parallel.py.
     """
 
     def __init__(
         self, config: GPTConfig, weights: Weights, launcher: Launcher, dtype: str = "bf16", *,
         folded: bool | None = None, policy: Policy | None = None, vocabulary_step: int = VOCABULARY_STEP,
+        share: Share | None = None,
     ) -> None:  # fmt: skip
         """Copies the weights to the device. Raises UsageError if they do not fit the config, or if `folded` is asked
         for and this model cannot be folded."""
-        check(config, weights, "weights")
+        if share is None:  # the whole weights were checked
+            check(config, weights, "weights")
         self.config, self.launcher, self.dtype = config, launcher, dtype
         self.storage = "f32" if dtype == "tf32" else dtype
         self.executor = launcher.executor
         self.vocabulary = cdiv(config.vocab_size, vocabulary_step) * vocabulary_step  # padded
         self._family = FAMILIES[config.family]
         policy = policy or launcher.bundle.policy(launcher.target)
-        if not self._family.folds:
+        if not self._family.folds or share is not None:
             if folded:
                 raise UsageError(f"the norms of a {config.family} are launches of their own: it cannot be folded")
             folded = False
@@ -99,6 +104,7 @@ class GPT:
         stored = self._family.device_weights(config, weights, dtype, self.vocabulary, folded=self.folded)
         self.weights = {name: self.executor.from_numpy(tensor) for name, tensor in stored.items()}
         self._plan = ModelPlan(config, self.storage, self.folded, self.executor.sms, policy)
+        self._share = share
         self.passes = self._passes_through(launcher)
         self._workspaces: dict[tuple[int, int], Workspace] = {}
 
@@ -218,6 +224,8 @@ class GPT:
         return buffers(self.config, self.storage, batch, batch * length, rows, parts=parts, squares=squares)
 
     def _passes_through(self, launch: Launch) -> Passes:
+        if self._share is not None:
+            return Passes(SharedGPT2(launch, self.weights, self._plan, self.dtype, self._share))
         return Passes(self._family.layers(launch, self.weights, self._plan, self.dtype))
 
     def _kept_workspace(self, batch: int, length: int) -> Workspace:

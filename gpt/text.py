@@ -9,7 +9,7 @@ from toolchain.errors import UsageError
 
 from .config import GPTConfig
 from .generate import generate_batch, room
-from .model import GPT
+from .parallel import AnyGPT
 from .sampling import Sampling
 from .tokenizer import Tokenizer
 
@@ -84,7 +84,7 @@ class Writer:
     """Continues the prompts of a request: an iterator over steps, each the new piece of every text, which may be empty.
     `tokens`: how many new ones there are so far. `ended`: whether each text has all its pieces."""
 
-    def __init__(self, model: GPT, tokenizer: Tokenizer, request: Request) -> None:
+    def __init__(self, model: AnyGPT, tokenizer: Tokenizer, request: Request) -> None:
         self.tokens = 0
         self.ended = [False] * len(request.prompts)
         self._decoders = [tokenizer.decoder() for _ in request.prompts]

@@ -1,0 +1,74 @@
+"""A model on two ranks, each with memory of its own: the same logits as on one device, within the bounds of the forward
+pass, and the same bits on each rank and in each run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from conformance.compare import compare
+from gpt import reference
+from gpt.config import GPTConfig
+from gpt.generate import generate_batch
+from gpt.parallel import ParallelGPT
+from gpt.sampling import Sampling
+from gpt.weights import random_weights
+from toolchain.bundles.bundle import Bundle
+from toolchain.errors import UsageError
+from toolchain.runtime import Launcher
+from toolchain.runtime.peers import open_peers
+
+CONFIG = GPTConfig(n_layer=2, n_head=2, n_embd=64, n_ctx=16, vocab_size=67)
+TOKENS = np.random.default_rng(1).integers(0, CONFIG.vocab_size, (2, 5)).astype(np.int32)
+
+
+@pytest.mark.parametrize(("source", "dtype"), [("mlir", "f32"), ("py", "bf16")])
+def test_two_ranks_compute_what_one_does(source: str, dtype: str, bundle: Bundle) -> None:
+    weights = random_weights(CONFIG, seed=5).astype(dtype)
+    with open_peers(["cpu", "cpu"], sanitize=False) as peers:
+        model = ParallelGPT(CONFIG, weights, [Launcher(bundle, source, e) for e in peers.executors], peers, dtype)
+        model.reserve(TOKENS.size)
+        found = [rank.forward(TOKENS) for rank in model.ranks]
+        logits = [buffer.numpy() for buffer in found]
+        peers.synchronize()
+    eager = reference.eager(CONFIG, weights, TOKENS, dtype=dtype)
+    compare("forward", dtype, logits[0], reference.float64(CONFIG, weights, TOKENS), eager)
+    assert logits[0].tobytes() == logits[1].tobytes()
+    heads = {name: model.ranks[0].weights[name].shape for name in ("h.0.attn.c_attn.weight", "h.0.mlp.c_proj.weight")}
+    assert heads == {"h.0.attn.c_attn.weight": (64, 96), "h.0.mlp.c_proj.weight": (128, 64)}
+
+
+def test_texts_of_two_ranks_under_the_sanitizer(bundle: Bundle) -> None:
+    """Prompts, then captured steps, greedy on the device and drawn on the host; the caches hold a head each."""
+    weights = random_weights(CONFIG, seed=5)
+    texts = [TOKENS[0, :3], TOKENS[1, :2]]
+    with open_peers(["cpu", "cpu"]) as peers:
+        model = ParallelGPT(CONFIG, weights, [Launcher(bundle, "mlir", e) for e in peers.executors], peers, "f32")
+        greedy = list(generate_batch(model, texts, max_new_tokens=3, sampling=Sampling(temperature=0)))
+        again = list(generate_batch(model, texts, max_new_tokens=3, sampling=Sampling(temperature=0)))
+        drawn = list(generate_batch(model, texts, max_new_tokens=2, sampling=Sampling(temperature=1, top_k=1)))
+        peers.synchronize()
+    whole = [list(text) for text in texts]
+    for step in greedy:
+        for text, token in zip(whole, step, strict=True):
+            wanted = reference.float64(CONFIG, weights, np.array([text], np.int32))[0, -1]
+            assert token is not None and wanted[token] >= wanted.max() - 1e-5
+            text.append(np.int32(token))
+    assert greedy == again
+    assert drawn == greedy[:2]
+
+
+def test_heads_that_ranks_cannot_share(bundle: Bundle) -> None:
+    weights = random_weights(CONFIG, seed=5)
+    with (
+        open_peers(["cpu"] * 3) as peers,
+        pytest.raises(UsageError, match="2 heads cannot be shared by 3 GPUs") as said,
+    ):
+        ParallelGPT(CONFIG, weights, [Launcher(bundle, "mlir", e) for e in peers.executors], peers, "f32")
+    assert said.value.hint == "this model takes 2"
+
+
+def test_launchers_of_other_executors(bundle: Bundle) -> None:
+    weights = random_weights(CONFIG, seed=5)
+    with open_peers(["cpu"] * 2) as peers, pytest.raises(UsageError, match="one launcher for each of its peers"):
+        ParallelGPT(CONFIG, weights, [Launcher(bundle, "mlir", peers.executors[0])], peers, "f32")
