@@ -22,8 +22,9 @@ def test_every_entry_is_run_by_a_case() -> None:
     entries = Bundle(Path(), tuple(BundleEntry(spec, nothing, tile_ir(b"", "13.3").form, {}) for spec in own), {})
     executor = open_executor("cpu")
     launcher = Launcher(entries, "mlir", executor)
+    made = {(spec.op, spec.dtype) for spec in own}  # an op may be made in fewer dtypes than a case has
     chosen: set[str] = set()
     for case in CASES:
-        for dtype in [] if case.gpu_only else case.dtypes():
+        for dtype in [] if case.gpu_only else [d for d in case.dtypes() if (case.op, d) in made]:
             chosen.add(launcher.select(case.op, dtype, **layouts(case, dtype, executor)).spec.symbol)
     assert [spec.symbol for spec in own if spec.symbol not in chosen] == []
