@@ -97,6 +97,18 @@ class Index(Dynamic):
     def minimum(self, other: Any) -> Any:
         return self._emit(arith.MinUIOp, other, super().minimum(other).divisibility)
 
+    def swizzled(self, bits: int, base: int, shift: int) -> Any:
+        field = ((1 << bits) - 1) << base
+        mask = (field << max(shift, 0)) & 0x7FFFFFFF  # the number is not negative
+        if not mask:
+            return self
+        builder = self.bound[1]
+        moved = builder.binary(arith.AndIOp, self.value, builder.number(mask))
+        if shift:
+            moved = builder.binary(arith.ShRUIOp if shift > 0 else arith.ShLIOp, moved, builder.number(abs(shift)))
+        step = super().swizzled(bits, base, shift).divisibility
+        return Index(self.width, step, builder.binary(arith.XOrIOp, self.value, moved), builder, None, 0, step)
+
     def split(self, unit: int) -> tuple[Any, Any]:
         rest = self.plus % unit
         if self.step % unit == 0:

@@ -15,9 +15,9 @@ from ...errors import SourceError
 from ..dialect.tensor_ops import AllocaOp, InBoundsOp, LoadOp, MakePtrOp, StoreOp, ToAddressOp
 from ..dialect.tensors import DTYPES, Coordinates, MemRefType, Place, PtrType, Tensor
 from ..dialect.types import CuteType
-from ..layout import Swizzle, cosize
+from ..layout import cosize
 from ..nvvm.emit import Emitter
-from ..nvvm.index import Index, as_value
+from ..nvvm.index import as_value
 from .registers import Registers, load, store
 
 
@@ -135,21 +135,10 @@ def located(tensor: Tensor, offset: Any, to: Lowering) -> tuple[SSAValue, int]:
         total = place.high + place.low + offset
     else:
         element, width = IntegerType(8), 1
-        total = place.high * pointer.bytes + _swizzled(pointer.swizzle, (place.low + offset) * pointer.bytes, builder)
+        total = place.high * pointer.bytes + pointer.swizzle((place.low + offset) * pointer.bytes)
     if isinstance(total, int):
         return base, total * width
     return builder.shifted(base, total.bound[0], element), total.plus * width
-
-
-def _swizzled(swizzle: Swizzle, offset: Any, builder: Emitter) -> Any:
-    if isinstance(offset, int):
-        return swizzle(offset)
-    assert isinstance(offset, Index) and swizzle.shift > 0
-    value = as_value(offset, builder)
-    mask = ((1 << swizzle.bits) - 1) << (swizzle.base + swizzle.shift)
-    taken = builder.binary(arith.AndIOp, value, builder.number(mask))
-    moved = builder.binary(arith.ShRUIOp, taken, builder.number(swizzle.shift))
-    return Index(32, 1, builder.binary(arith.XOrIOp, value, moved), builder)
 
 
 def in_bounds(coordinates: Coordinates, shape: Any, builder: Emitter) -> SSAValue:

@@ -13,12 +13,15 @@ from xdsl.rewriter import InsertPoint
 from tests.unit.toolchain.cute.layout.strategies import layouts
 from toolchain.cute.layout import Dynamic, Layout, size
 from toolchain.cute.layout.leaves import smaller
+from toolchain.cute.layout.swizzle import Swizzle
 from toolchain.cute.nvvm.emit import Emitter
 from toolchain.cute.nvvm.index import Index, as_value, index
 
 PYTHON: dict[type[Operation], Callable[[int, int], int]] = {
     arith.AddiOp: lambda a, b: a + b, arith.SubiOp: lambda a, b: a - b, arith.MuliOp: lambda a, b: a * b,
     arith.DivUIOp: lambda a, b: a // b, arith.RemUIOp: lambda a, b: a % b, arith.MinUIOp: min,
+    arith.AndIOp: lambda a, b: a & b, arith.XOrIOp: lambda a, b: a ^ b, arith.ShRUIOp: lambda a, b: a >> b,
+    arith.ShLIOp: lambda a, b: a << b,
 }  # fmt: skip
 
 
@@ -47,6 +50,14 @@ def test_a_layout_emits_the_arithmetic_that_python_does(layout: Layout, bounded:
     offset = layout(kernel.x)
     for x in range(size(layout)):
         assert (kernel.run(offset, x) if isinstance(offset, Index) else offset) == layout(x)
+
+
+@pytest.mark.parametrize("swizzle", [Swizzle(2, 4, 3), Swizzle(2, 1, -2), Swizzle(3, 0, 3), Swizzle(1, 1, 30)], ids=str)
+def test_a_swizzle_emits_the_arithmetic_that_python_does(swizzle: Swizzle) -> None:
+    kernel = Kernel()
+    offset = swizzle(kernel.x * 2 + 1)
+    for x in range(0, 1 << 12, 7):
+        assert kernel.run(offset, x) == swizzle(2 * x + 1)
 
 
 def test_what_changes_nothing_emits_nothing() -> None:

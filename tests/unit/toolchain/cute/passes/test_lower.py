@@ -6,6 +6,7 @@ from xdsl.interpreter import Interpreter, InterpreterFunctions, impl, register_i
 from xdsl.interpreters.arith import ArithFunctions
 from xdsl.interpreters.func import FuncFunctions
 
+from toolchain.cute.layout.swizzle import Swizzle
 from toolchain.cute.parse import parse
 from toolchain.cute.passes import PASSES
 from toolchain.errors import SourceError
@@ -24,6 +25,11 @@ class Unsigned(InterpreterFunctions):
     def remainder(self, _: Interpreter, op: arith.RemUIOp, args: tuple[int, int]) -> tuple[int]:
         del op
         return (args[0] % args[1],)
+
+    @impl(arith.ShRUIOp)
+    def shift(self, _: Interpreter, op: arith.ShRUIOp, args: tuple[int, int]) -> tuple[int]:
+        del op
+        return (args[0] >> args[1],)
 
 
 def run(text: str, *numbers: int) -> list[int]:
@@ -70,6 +76,20 @@ func.func @f(%i: i32, %m: i32) -> i1 {
 def test_the_offset_of_a_coordinate_is_computed() -> None:
     for i, j in ((0, 0), (3, 5), (1, 7)):
         assert run(OFFSET, 100, i, j) == [8 * i + j % 4 + 100 * (j // 4)]
+
+
+def test_the_offset_in_a_swizzled_layout_is_computed() -> None:
+    kinds = '!cute.coord<"?">, !cute.composed_layout<"S<2,4,3> o 0 o (8,64):(64,1)">'
+    text = f"""func.func @f(%i: i32) -> i32 {{
+      %c = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+      %l = cute.static : !cute.composed_layout<"S<2,4,3> o 0 o (8,64):(64,1)">
+      %o = cute.crd2idx(%c, %l) : ({kinds}) -> !cute.int_tuple<"?">
+      %r = cute.get_scalars (%o) : !cute.int_tuple<"?">
+      func.return %r : i32
+    }}"""
+    swizzle = Swizzle(2, 4, 3)
+    for i in (0, 1, 63, 77, 510):
+        assert run(text, i) == [swizzle(64 * (i % 8) + i // 8)]
 
 
 def test_the_number_of_tiles_is_rounded_up_and_what_is_known_is_a_constant() -> None:
