@@ -11,7 +11,7 @@ from typing import Any
 
 from .checkout import Suite
 from .environment import pinned
-from .reasons import TOO_LONG, class_of
+from .reasons import VARY, class_of
 
 HEAD = """# Suites of others
 
@@ -104,13 +104,12 @@ def failures(page: Path, title: str) -> set[str]:
 
 
 def newly_failed(suite: Suite, rows: Sequence[Mapping[str, Any]], page: Path) -> list[str]:
-    """The tests that failed now, though they do not fail by the page. One that took too long did not fail: that depends
-    on the machine."""
+    """The tests that failed now, though not by the page, without those of classes that vary from run to run."""
     known = failures(page, suite.title)
     failed = [(name, *failure) for name, file in by_file(rows).items() for failure in file.failures]
     return [
         f"{name}: {_cell(test)}: {' '.join(reason.split())[:_SHOWN]}" for name, test, reason in failed
-        if f"{name}: {_cell(test)}" not in known and class_of(f"{name}::{test}", reason) != TOO_LONG
+        if f"{name}: {_cell(test)}" not in known and class_of(f"{name}::{test}", reason) not in VARY
     ]  # fmt: skip
 
 
