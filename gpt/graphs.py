@@ -19,7 +19,7 @@ from .model import GPT, KVCache, Tokens
 from .sampling import check_finite
 
 
-def _ready(model: GPT, launch: Callable[[], None], *, graph: bool) -> Callable[[], object]:
+def ready(model: GPT, launch: Callable[[], None], *, graph: bool) -> Callable[[], object]:
     """What runs these launches: the replay of a graph, or the launches themselves."""
     if not graph:
         return launch
@@ -41,7 +41,7 @@ class Forward:
         out = model.new_logits(batch * length)
         self.logits = model.visible(out).unflatten(0, batch, length)
         model.place(self._work, tokens, np.zeros(batch, np.int32))
-        self._run = _ready(model, functools.partial(model.passes.forward, self._work, batch, length, out), graph=graph)
+        self._run = ready(model, functools.partial(model.passes.forward, self._work, batch, length, out), graph=graph)
 
     def set_tokens(self, tokens: Tokens) -> None:
         """The tokens (B, T) of the next runs. Raises UsageError."""
@@ -88,7 +88,7 @@ class Decode:
             model.passes.decode(self._work, cache.layer, cache.batch, spans, out)
             model.passes.next_token(self.logits, parts, self._work.tokens, self._work.positions)
 
-        self._run = _ready(model, launch, graph=graph)
+        self._run = ready(model, launch, graph=graph)
 
     def reset(self, tokens: Tokens, lengths: NDArray[np.integer[Any]] | None = None) -> None:
         """Set the next step's tokens (B,), and how many positions of each sequence (B,) are filled: by default the
@@ -127,6 +127,11 @@ class Session:
     def prefill(self, index: int, tokens: Tokens) -> DeviceBuffer:
         """Appends tokens (1, T) to one text. Returns logits (1, V) after the last one."""
         return self._model.prefill(tokens, self.cache.sequence(index))
+
+    def captured_prefill(self, index: int, tokens: Tokens) -> tuple[Callable[[], object], DeviceBuffer]:
+        """The same as a graph that has not run: what runs it, and its logits."""
+        launch, logits = self._model.prefill_launches(tokens, self.cache.sequence(index))
+        return ready(self._model, launch, graph=True), logits
 
     def argmax(self, logits: DeviceBuffer) -> Tokens:
         """See GPT.argmax."""

@@ -7,8 +7,9 @@ tokens in the vocabulary, P positions in a cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,12 @@ class GPT:
     def prefill(self, tokens: Tokens, cache: KVCache) -> DeviceBuffer:
         """Append tokens (B, T) to a cache whose sequences are equally long. Returns logits (B, V) after the last
         one."""
+        launch, logits = self.prefill_launches(tokens, cache)
+        launch()
+        return logits
+
+    def prefill_launches(self, tokens: Tokens, cache: KVCache) -> tuple[Callable[[], None], DeviceBuffer]:
+        """What launches a prefill, and the logits that it writes. The cache counts the tokens from here on."""
         batch, length = self.check_tokens(tokens, cache)
         start = int(cache.lengths[0])
         if (cache.lengths != start).any():
@@ -140,9 +147,9 @@ class GPT:
         work = self._kept_workspace(batch, length)
         self.place(work, tokens, cache.lengths)
         out = self.new_logits(batch)
-        self.passes.prefill(work, cache.layer, batch, length, start, out)
+        launch = partial(self.passes.prefill, work, cache.layer, batch, length, start, out)
         cache.lengths += length
-        return self.visible(out)
+        return launch, self.visible(out)
 
     def decode(self, tokens: Tokens, cache: KVCache) -> DeviceBuffer:
         """Append one token (B,) to each sequence of a cache, of any lengths. Returns the logits (B, V) after it."""

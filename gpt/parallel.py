@@ -1,7 +1,8 @@
 """A GPT that several GPUs run together: each rank is a model of its own with a share of the weights (see share.py).
 
-Every call launches on rank after rank. Nothing waits on the host in between: ranks wait for each other on the device,
-in the collectives.
+Every call captures the launches of all ranks, then starts them on rank after rank. Ranks wait for each other on the
+device, in the collectives; so nothing may wait on the host in between. The first launch of a kernel would: it loads it,
+and a driver loads nothing beside a kernel that spins.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class ParallelGPT:
             raise UsageError("a parallel model takes one launcher for each of its peers, in their order")
         self.config, self.dtype, self.peers = config, dtype, peers
         self._room = _Room(peers, config.n_embd, "f32" if dtype == "tf32" else dtype)
+        self._running: ParallelForward | None = None
         shares = [self._share(rank) for rank in range(peers.ranks)]
         self.ranks: tuple[GPT, ...] = tuple(
             GPT(part, share.weights(config, weights), launcher, dtype, share=share)
@@ -56,9 +58,11 @@ class ParallelGPT:
     def forward(self, tokens: Tokens) -> DeviceBuffer:
         """Logits (B, T, V) at every position of tokens (B, T), on the first rank."""
         batch, length = self.ranks[0].check_tokens(tokens)
-        self.reserve(batch * length)
-        logits = [model.forward(tokens) for model in self.ranks]  # on all, or the first would wait
-        return logits[0]
+        passes = ParallelForward(self, batch, length)
+        passes.set_tokens(tokens)
+        passes.run()
+        self._running = passes  # its graphs and memory last until the next call
+        return passes.logits
 
     def _share(self, rank: int) -> Share:
         return Share(rank, self.peers.ranks, self.peers.arguments(rank), self._room.of(rank))
@@ -132,11 +136,15 @@ class ParallelSession:
     def __init__(self, model: ParallelGPT, batch: int, positions: int) -> None:
         self._model = model
         self._ranks = [Session(each, batch, positions) for each in model.ranks]
+        self._running: Sequence[tuple[Callable[[], object], DeviceBuffer]] = ()
 
     def prefill(self, index: int, tokens: Tokens) -> DeviceBuffer:
         self._model.reserve(tokens.size)
-        logits = [rank.prefill(index, tokens) for rank in self._ranks]
-        return logits[0]
+        captured = [rank.captured_prefill(index, tokens) for rank in self._ranks]
+        for run, _ in captured:
+            run()
+        self._running = captured  # graphs last until the next call
+        return captured[0][1]
 
     def argmax(self, logits: DeviceBuffer) -> Tokens:
         return self._ranks[0].argmax(logits)
