@@ -34,11 +34,15 @@ NOT_RUN = {
     "canary.yml: newest: Run lint and tests": "depends on what was published today",
     "canary.yml: llvm: Build the stack with each LLVM": "takes hours",
     "gpu.yml: comment: Comment on the pull request": "writes to GitHub",
+    "matrix.yml: bench: Run the benchmarks that ci/bench.toml asks for": "times kernels on a GPU",
     "matrix.yml: tools: Compile the support table's entries with one tileiras": "takes minutes",
     "matrix.yml: support: Make the page anew, and show what differs": "needs the results of every tileiras",
     "nightly.yml: everything: Make the images and run all tests": "is what runs this test",
+    "nightly.yml: trends: Keep the results and make the page": "needs the results of a night",
+    "nightly.yml: trends: Push the results": "writes to GitHub",
     "own-kernels.yml: check: Check the kernels": "runs in another repository",
     "release.yml: publish: Make the release": "writes to GitHub",
+    "suites.yml: suite: Run the suite and compare it with the page": "fetches somebody else's repository",
 }
 NO_GPU = {  # the exit code, and a part of what is said
     "matrix.yml: gpu: Run the conformance matrix": (7, "no NVIDIA driver"),
