@@ -26,6 +26,7 @@ from .lock import Held, end_stale, hold
 from .table import Health
 
 GRACE = 10.0  # seconds for a job that is asked to end
+SETTLE = 5.0  # seconds for a driver to take back the memory of processes that have ended
 NO_PROGRAM = 127  # the exit code of a shell for a program that is not there
 
 End = Mapping[str, Any]
@@ -65,6 +66,9 @@ def _after_stale(place: Place, gpu: Gpu, name: str, words: Sequence[str], second
     """The lock once more, after an end to what is left of a lost job."""
     try:
         end_stale(gpu.lock(place.locks))
+        ends = time.monotonic() + SETTLE
+        while _faults(place, gpu) and time.monotonic() < ends:
+            time.sleep(0.2)
         return _locked(place, gpu, name, words, seconds, say)
     except DeviceError as error:  # they do not end, or another one was quicker
         return {"end": "busy", "why": str(error.args[0])}

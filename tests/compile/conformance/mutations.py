@@ -77,7 +77,7 @@ UNTESTED = {
             "fragment @scores", "fragment @query_columns", "fragment @scale_columns", "fragment @in_all_lanes",
         ),
         "it gives what it is given": ("fragment @unscaled", "fragment @identity"),
-        "it adds nothing to its skeleton": ("kernel @linear_residual", "kernel @linear_residual_split_n"),
+        "it adds nothing to its skeleton": ("kernel @linear_residual", "kernel @linear_residual_split_n", "kernel @linear_f8"),
         "it orders accesses that the interpreter makes in program order": ("fragment @after_all", "fragment @after_last"),
         "any value that is no less serves as well": ("fragment @largest", "fragment @line_maximum", "fragment @max_in_columns"),
     }.items()
