@@ -97,7 +97,7 @@ def gpu_tests(session: nox.Session) -> None:
     words = session.posargs
     code_alone = ["--no-targets"] * (words[:2] == ["--executor", "cpu"])  # the interpreter takes no cubin
     ops = [word for at, word in enumerate(words) if "--op" in words[max(at - 1, 0) : at + 1]]
-    bundle = "build/bundle-of-ops" if ops else "build/bundle"
+    bundle = "build/ops-bundle" if ops else "build/bundle"
     session.run(PYTHON, "-m", "tilestack", "compile", *code_alone, *ops, *["--force"] * bool(ops), "--output", bundle)
     options = [option for option in session.posargs if option != "--container"]
     matrix = ["toolchain.native.gpu"] if "--container" in session.posargs else ["tilestack", "matrix", "run"]

@@ -46,8 +46,8 @@ def test_sessions_use_the_toolchain_that_the_environment_names(menu: dict[str, A
 @pytest.mark.parametrize("container", [(), ("--container",)])
 def test_gpu_tests_pass_their_options_on(menu: dict[str, Any], container: tuple[str, ...]) -> None:
     compiled, matrix = ran(menu["gpu_tests"], *container, "--op", "linear")
-    assert compiled[3:] == ("compile", "--op", "linear", "--force", "--output", "build/bundle-of-ops")
-    assert matrix[matrix.index("--bundle") + 1] == "build/bundle-of-ops"
+    assert compiled[3:] == ("compile", "--op", "linear", "--force", "--output", "build/ops-bundle")
+    assert matrix[matrix.index("--bundle") + 1] == "build/ops-bundle"
     assert matrix[-2:] == ("--op", "linear")
     assert ("toolchain.native.gpu" in matrix) == bool(container)
     assert "--container" not in matrix
