@@ -50,6 +50,12 @@ NOT_RUN = {
         "tilestack completion zsh -o ~/.zsh/completions/_tilestack",
         "tilestack completion fish -o ~/.config/fish/completions/tilestack.fish",
     ),
+    "downloads a model; tests/unit/tilestack/cli/test_generate.py has a small one": (
+        'tilestack generate --model smollm2 --chat "What is a GPU?"', "tilestack generate --model smollm2 --chat",
+    ),
+    "needs a file with errors that are expected; tests/unit/tilestack/cli/test_cute_opt.py has some": (
+        "tilestack cute-opt errors.mlir -split-input-file -verify-diagnostics",
+    ),
     "needs a cuTile program; tests/unit/tilestack/cli/test_run.py has some": (
         "tilestack run script.py", "tilestack run train.py --steps 3",
         "tilestack run -m pytest tests/test_kernels.py -q", "tilestack run --target sm_90 --padding strict bench.py",
