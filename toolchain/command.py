@@ -107,12 +107,15 @@ def install(module: str) -> str:
     """How to install a module that an installed wheel lacks: it is one of the distribution's dependencies, or of an
     extra's."""
     whole = re.sub(r"[._]", "-", module)
+    requirements = metadata.requires("tilestack") or []
+    extras = [found[1] if (found := re.search(r"extra == ['\"](\w+)['\"]", each)) else "" for each in requirements]
     for name in (whole, whole.partition("-")[0]):  # cuda.tile is cuda-tile, xdsl.ir is of xdsl
-        for requirement in metadata.requires("tilestack") or ():
-            wanted, _, condition = requirement.partition(";")
-            extra = re.search(r"extra == ['\"](\w+)['\"]", condition)
-            if re.match(rf"{re.escape(name)}\b", wanted):
-                return f"pip install 'tilestack[{extra[1]}]'" if extra else "pip install tilestack"
+        having = [
+            extra for extra, each in zip(extras, requirements, strict=True) if re.match(rf"{re.escape(name)}\b", each)
+        ]
+        if having:
+            smallest = "" if "" in having else min(having, key=extras.count)
+            return f"pip install 'tilestack[{smallest}]'" if smallest else "pip install tilestack"
     return f"pip install {module}"
 
 

@@ -50,7 +50,9 @@ NOT_RUN = {
         "tilestack completion zsh -o ~/.zsh/completions/_tilestack",
         "tilestack completion fish -o ~/.config/fish/completions/tilestack.fish",
     ),
-    "makes a container; tests/unit/ci/reproduce/ has the steps": ("tilestack reproduce h200/results.json --machine",),
+    "makes a container; tests/unit/ci/test_reproduce.py has the steps": (
+        "tilestack reproduce h200/results.json --machine",
+    ),
     "downloads a model; tests/unit/tilestack/cli/test_generate.py has a small one": (
         'tilestack generate --model smollm2 --chat "What is a GPU?"', "tilestack generate --model smollm2 --chat",
     ),
