@@ -54,7 +54,7 @@ class Record:
 
     @classmethod
     def load(cls, path: Path) -> Record:
-        """Of results of the matrix or of the benchmarks, also of the benchmarks' first format, which has no kernels.
+        """Reads a results file of the matrix or of the benchmarks. The benchmarks' first format lists no kernels.
         Raises UsageError for another file, and for one that does not say its commit."""
         try:
             table: Any = json.loads(path.read_text())

@@ -44,7 +44,7 @@ def linear_residual(x: Tensor, weight: Tensor, bias: Tensor, residual: Tensor) -
 
 
 def linear_f8(x: Tensor, x_scales: Tensor, weight: Tensor, weight_scales: Tensor, bias: Tensor) -> Tensor:
-    """Of whichever dtype the bias has: PyTorch has no product of 8-bit floats in float64, nor without rounding."""
+    """The result has the bias's dtype. Its operands are widened: PyTorch has no product of 8-bit floats in float64."""
     wide = torch.float64 if bias.dtype == torch.float64 else torch.float32
     product = x.to(wide) @ weight.to(wide).t()
     return (product * x_scales[:, None] * weight_scales + bias).to(bias.dtype)

@@ -1,4 +1,4 @@
-"""What differs from a base, or why that cannot be told: then everything is planned, and the plan says why."""
+"""The files that differ from a base commit. Where that cannot be told, everything is planned, and the plan says why."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Changes:
 
 
 def changed_since(base: str, root: Path = ROOT) -> Changes:
-    """What differs from where this checkout and `base` parted, with what is not committed. A commit by its hash that is
-    not here, and one with which this one has no common commit here, leave everything to be planned: a shallow clone and
-    a force-push make such. Raises UsageError for a name that git does not know."""
+    """The files that differ from the last commit that this checkout and `base` share, and those that are not committed.
+    Everything is planned if the clone has no commit of the hash `base`, or shares none with it: after a force-push, or
+    in a shallow clone. Raises UsageError for a name that git does not know."""
     if base == NO_COMMIT:
         return Changes(None, "there is no commit before: the branch is new")
     shallow = git(root, "rev-parse", "--is-shallow-repository").strip() == "true"

@@ -103,8 +103,8 @@ class GitHub:
 
 @dataclass(frozen=True)
 class Slot:
-    """What a service takes jobs for: one GPU of several, or, without `gpu`, this machine with all that it has. `state`:
-    the folder of the service, `locks` that of the GPUs' locks."""
+    """The machine or GPU that a service takes jobs for: the whole machine if there is no `gpu`. `state`: the folder of
+    the service. `locks`: the folder of the GPUs' locks."""
 
     state: Path
     locks: Path
