@@ -46,6 +46,29 @@ def _product(a: Array, b: Array, dtype: str) -> F32:
     return tf32(a) @ tf32(b) if dtype == "tf32" else f32(a) @ f32(b)
 
 
+FEW_ROWS = 64  # with so many, BLAS keeps one sum for each element of a product, as a kernel does
+
+
+def scores_in_order(q: Array, k: Array, dtype: str) -> F32:
+    """q (T, D) @ k (S, D).T in f32, added up in order with one rounding each, as a kernel in f32 does.
+
+    For few rows numpy takes other code, which adds up several lanes beside one another: that is more accurate than a
+    kernel with one sum, and depends on the machine. The softmax makes an error of a score a relative error of a weight,
+    so the bound of attention follows from the order."""
+    if dtype == "tf32" or len(q) >= FEW_ROWS:
+        return _product(q, k.T, dtype)
+    queries, keys = np.asarray(q, np.float64), np.asarray(k, np.float64)
+    total = np.zeros((len(q), len(k)), np.float32)
+    for d in range(queries.shape[1]):
+        total = f32(total + np.outer(queries[:, d], keys[:, d]))  # the product is exact in f64
+    return total
+
+
+def _scores_of_heads(q: Array, k: Array, dtype: str) -> F32:
+    """The scores (G, Q, S) of q (G, Q, D) and k (S, G, D)."""
+    return np.stack([scores_in_order(q[g], k[:, g], dtype) for g in range(len(q))])
+
+
 def embedding(tokens: Array, positions: Array, wte: Array, wpe: Array, *, dtype: str) -> Array:
     return rounded(f32(wte[tokens]) + f32(wpe[positions]), dtype)
 
@@ -140,7 +163,7 @@ def attention(q: Array, k: Array, v: Array, scale: float, *, dtype: str) -> Arra
     visible = np.arange(s) <= np.arange(t)[:, None] + (s - t)
     out = np.empty(q.shape, _STORAGE[dtype])
     for b, h in np.ndindex(batch, heads):  # scores of one head stay in the cache
-        scores = rounded(_product(q[b, :, h], k[b, :, h].T, dtype), dtype)  # (T, S)
+        scores = rounded(scores_in_order(q[b, :, h], k[b, :, h], dtype), dtype)  # (T, S)
         scores = rounded(np.float32(scale) * f32(scores), dtype)
         weights = softmax(np.where(visible, f32(scores), np.float32(-np.inf)), dtype=dtype)
         out[b, :, h] = rounded(_product(weights, v[b, :, h], dtype), dtype)
@@ -189,7 +212,7 @@ def decode_attention(
     factor = np.float32(scale) * np.float32(np.log2(np.e))
     for b, last in enumerate(positions):
         for z, (start, stop) in enumerate(float64.spans(keys.shape[1], partial.shape[2], int(last))):
-            scores = factor * np.einsum("hd,phd->hp", f32(q[b]), f32(keys[b, start:stop]))  # (H, S)
+            scores = factor * _scores_of_heads(q[b][:, None], keys[b, start:stop], dtype)[:, 0]  # (H, S)
             top = scores.max(axis=-1, keepdims=True)
             weights = np.exp2(scores - top)
             stats[b, :, z, 0], stats[b, :, z, 1] = top[:, 0], weights.sum(axis=-1)
@@ -213,7 +236,7 @@ def decode_attention_unsplit(
     factor = np.float32(scale) * np.float32(np.log2(np.e))
     for b, last in enumerate(positions):
         seen = slice(0, int(last) + 1)
-        scores = factor * np.einsum("hd,phd->hp", f32(q[b]), f32(keys[b, seen]))  # (H, S)
+        scores = factor * _scores_of_heads(q[b][:, None], keys[b, seen], dtype)[:, 0]  # (H, S)
         weights = np.exp2(scores - scores.max(axis=-1, keepdims=True))
         sums = np.einsum("hp,phd->hd", f32(rounded(weights, dtype)), f32(values[b, seen]))
         out[b] = rounded(sums / weights.sum(axis=-1, keepdims=True), dtype)
@@ -310,7 +333,7 @@ def grouped_decode_attention(
 def _span(q: Array, keys: Array, values: Array, scale: float, dtype: str) -> tuple[F32, F32]:
     """Maximum and sum of the weights (G, Q, 2), and the weighted sum of the values (G, Q, D)."""
     factor = np.float32(scale) * np.float32(np.log2(np.e))
-    scores = factor * np.einsum("gqd,pgd->gqp", f32(q), f32(keys))
+    scores = factor * _scores_of_heads(q, keys, dtype)
     top = scores.max(axis=-1, keepdims=True)
     weights = np.exp2(scores - top)
     sums = np.einsum("gqp,pgd->gqd", f32(rounded(weights, dtype)), f32(values))

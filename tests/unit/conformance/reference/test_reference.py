@@ -93,3 +93,13 @@ def test_tf32_keeps_ten_bits_and_rounds_ties_to_even() -> None:
     assert eager.tf32(x)[:4].tolist() == wanted
     assert eager.tf32(x)[5:].tolist() == [0, np.inf]
     assert np.isnan(eager.tf32(np.array([np.nan], np.float32))).all()
+
+
+def test_scores_of_few_queries_are_added_up_in_order(rng: np.random.Generator) -> None:
+    """One rounding for each number of a head, whichever code numpy has for the size."""
+    q, k = (30 * rng.standard_normal((rows, 64)).astype(np.float32) for rows in (3, 5))
+    wanted = np.zeros((3, 5), np.float32)
+    for t, s in np.ndindex(3, 5):
+        for d in range(64):
+            wanted[t, s] = np.float32(float(wanted[t, s]) + float(q[t, d]) * float(k[s, d]))
+    assert np.array_equal(eager.scores_in_order(q, k, "f32"), wanted)
