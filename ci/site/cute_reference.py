@@ -27,6 +27,8 @@ from toolchain.cute.nvgpu.row import said
 from toolchain.cute.parse import CUTE_NVGPU, parse
 from toolchain.knobs import ROOT
 
+from .cute_coverage import coverage
+
 FOLDER = ROOT / "docs/cute-reference"
 PAGES = ("layouts", "tuples", "tensors", "atoms", "sm80", "sm90", "sm100")
 MADE = "<!-- Made by `python -m ci.site --generate` from the dialects{}: change those. -->"
@@ -176,8 +178,19 @@ def index() -> str:
             anchor = kind.name.replace(".", "").lower()  # as docutils and GitHub make it
             rows.append(f"| [{kind.name}]({name}.md#{anchor}) | {first} | {name} |")
     counts = _counts(list(known.values()))
-    toctree = "\n".join([*PAGES, "mma-atoms"])
+    toctree = "\n".join([*PAGES, "mma-atoms", "coverage"])
     return INDEX.format(made=MADE.format(""), counts=counts, toctree=toctree, rows="\n".join(rows))
+
+
+def coverage_page() -> str:
+    """What there is of each operation."""
+    known = operations()
+    found: dict[str, tuple[type[Operation], str]] = {}
+    for name in PAGES:
+        source = (FOLDER / f"{name}.mlir").read_text()
+        for example in re.findall(r"^func\.func @(\w+)", source, re.MULTILINE):
+            found[example] = known[example], _text(source, example)
+    return coverage(MADE.format(", the passes and NVIDIA's tests"), found)
 
 
 def _counts(kinds: Sequence[type[Operation]]) -> str:
@@ -194,7 +207,8 @@ INDEX = """\
 {counts}.
 
 Each example is a function of a file beside its page; `tilestack cute-opt docs/cute-reference/layouts.mlir` verifies and
-prints it. Words in brackets may be left out. [CuTe](../cute.md) explains the rest.
+prints it. Words in brackets may be left out. [CuTe](../cute.md) explains the rest, and [a table](coverage.md) says what
+there is of each: inferred, verified, folded, lowered, run, compared with NVIDIA's.
 
 ```{{toctree}}
 :maxdepth: 1
@@ -208,7 +222,12 @@ prints it. Words in brackets may be left out. [CuTe](../cute.md) explains the re
 
 def write(folder: Path = FOLDER) -> None:
     """Writes every page and picture."""
-    pages = {"index": index(), "mma-atoms": atom_page(), **{name: page(name) for name in PAGES}}
+    pages = {
+        "index": index(),
+        "mma-atoms": atom_page(),
+        "coverage": coverage_page(),
+        **{name: page(name) for name in PAGES},
+    }
     for name, content in pages.items():
         (folder / f"{name}.md").write_text(content)
     for name, picture in PICTURES.items():

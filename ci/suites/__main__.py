@@ -14,6 +14,7 @@ from typing import Any
 from toolchain import command, knobs
 from toolchain.errors import ToolchainError
 
+from . import operations
 from .checkout import Suite, checkout, suite
 from .environment import environment
 from .page import newly_failed, section, update
@@ -67,6 +68,8 @@ def main(args: argparse.Namespace) -> int:
     if args.check:
         return check(chosen, rows, args.page, args.summary)
     update(args.page, chosen.title, section(chosen, rows, BUILD / chosen.name))
+    if chosen.operations:
+        operations.write(chosen.name, rows, BUILD / chosen.name, chosen.operations)
     print(f"{args.page}: {len(rows)} tests of {chosen.name}")
     return 0
 

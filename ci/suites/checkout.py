@@ -24,6 +24,7 @@ class Suite:
     folder: str
     about: str = ""
     by: str = "file"
+    operations: str = ""
     sparse: bool = False
     files: tuple[str, ...] = (".",)
     words: tuple[str, ...] = ()

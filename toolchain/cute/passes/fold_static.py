@@ -14,10 +14,12 @@ from ..dialect.tensors import FieldsType
 from ..dialect.types import is_static
 from ..dialect.values import dynamic_leaves
 
+FOLDED = (AlgebraOp, MakeOp, CompareOp, LeavesOp)
+
 
 def fold_static(module: ModuleOp) -> None:
     """Folds in place."""
-    for op in list(module.walk()):
+    for op in [op for op in module.walk() if isinstance(op, FOLDED)]:
         if isinstance(op, AlgebraOp | MakeOp) and not isinstance(op.res.type, FieldsType) and is_static(op.res.type):
             Rewriter.replace_op(op, StaticOp(op.res.type))
         elif isinstance(op, CompareOp) and (known := op.known) is not None:
