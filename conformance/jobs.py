@@ -1,8 +1,8 @@
 """The matrix as jobs that several processes run side by side. A job is given a bundle and an executor, and yields rows.
 
 A job is one case in all dtypes whose inputs are the same, so that its reference is computed once. On a GPU the
-processes take turns: one launches and times while the others compute references. Each row goes to the journal as its
-cell ends.
+processes take turns: one launches and times while the others compute references. Several GPUs share the jobs out: each
+process has one of them. Each row goes to the journal as its cell ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from toolchain.bundles.bundle import Bundle
 from toolchain.errors import ConformanceError, DeviceError
 from toolchain.knobs import one_numpy_thread
-from toolchain.runtime import Executor, open_executor
+from toolchain.runtime import Executor
 from toolchain.runtime.executor import Loaded
 
 from .filters import EVERYTHING, Filter
@@ -58,14 +58,17 @@ class Job:
     dtypes: Sequence[str]
 
 
+Opener = Callable[[], Executor]  # picklable
+
+
 @dataclass(frozen=True)
 class WorkerSetup:
-    """The bundle and the executor that every process opens. `executor`: what open_executor() takes; `name`: the
-    executor's name in the journal. `silent_s`: if no job ends for so many seconds, the processes are ended; None waits
-    for ever."""
+    """The bundle and the executor that a process opens. `openers`: one for each device; the processes take them in
+    turns. `name`: of these executors in the journal. `silent_s`: if no job ends for so many seconds, the processes are
+    ended; None waits for ever."""
 
     bundle: Path
-    executor: str
+    openers: Sequence[Opener]
     sources: Sequence[str]
     seed: int
     journal: Journal
@@ -74,12 +77,15 @@ class WorkerSetup:
     filter: Filter = EVERYTHING
 
 
-def run_here(jobs: Mapping[int, Job], site: JobContext, journal: Journal) -> Generator[tuple[int, list[CellResult]]]:
-    """Run the jobs in their order. Yields the number and the rows of each. Raises DeviceLost."""
+def run_here(
+    jobs: Mapping[int, Job], site: JobContext, journal: Journal, name: str = ""
+) -> Generator[tuple[int, list[CellResult]]]:
+    """Run the jobs in their order. Yields the number and the rows of each. `name`: in the journal, by default the
+    executor's. Raises DeviceLost."""
     site.executor.warm_up()
     for number, job in jobs.items():
         with _lost([number]):
-            rows = _written(job, site, journal, (site.executor.name, number))
+            rows = _written(job, site, journal, (name or site.executor.name, number))
         yield number, rows
 
 
@@ -93,7 +99,8 @@ def run_in_processes(
     """
     context = multiprocessing.get_context("spawn")  # a GPU's driver does not survive a fork
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(processes, context, _open, (plan, context.Lock()))
+    gates = [context.Lock() for _ in plan.openers]
+    pool = ProcessPoolExecutor(processes, context, _open, (plan, gates, context.Value("i", 0)))
     try:
         numbers = _submit(pool, jobs)
         for future in _as_completed(numbers, processes, plan.silent_s):
@@ -176,15 +183,19 @@ class _Here:
 _here = threading.local()
 
 
-def _open(plan: WorkerSetup, gate: AbstractContextManager[Any]) -> None:
+def _open(plan: WorkerSetup, gates: Sequence[AbstractContextManager[Any]], opened: Any) -> None:
+    """`opened`: how many processes have come here before."""
     threading.Thread(target=_leave_with_parent, daemon=True).start()
+    with opened.get_lock():
+        turn = opened.value % len(plan.openers)
+        opened.value += 1
     try:
-        executor = open_executor(plan.executor)
+        executor = plan.openers[turn]()
         executor.warm_up()
     except DeviceError as error:  # raised here it would only break the pool: the first job says it
         _here.refused = error
         return
-    free = nullcontext() if executor.kind == "cpu" else gate
+    free = nullcontext() if executor.kind == "cpu" else gates[turn]
     site = JobContext(Bundle.load(plan.bundle), executor, plan.sources, plan.seed, free, plan.filter)
     _here.opened = _Here(site, plan.journal, plan.name)
 

@@ -1,12 +1,12 @@
-"""The whole conformance matrix of a bundle, on one or more executors."""
+"""The whole conformance matrix of a bundle, on one or more executors. GPUs of one kind share its jobs out."""
 
 from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -24,7 +24,7 @@ from .cell import Cell
 from .cells import borrowed_by, sources_of
 from .coverage import NO_SUITES, Suite, check_selected, lacking
 from .filters import EVERYTHING, Filter
-from .jobs import Job, JobContext, WorkerSetup, run_here, run_in_processes
+from .jobs import Job, JobContext, Opener, WorkerSetup, run_here, run_in_processes
 from .journal import Journal, Record, bundle_hash, check_same, code_hash
 from .native import Check, cut_off_native, native_checks
 from .origin import describe, ended
@@ -37,6 +37,36 @@ FEW = 12  # jobs: with fewer, starting processes would cost more than it saves
 FIRST = "the run ended with the first failure"
 NATIVE_TOOLS = "native tools"  # the name of that part of a run
 NATIVE = "native"  # the journal's name for what the C++ tools do
+
+
+@dataclass(frozen=True)
+class Share:
+    """Executors that share the jobs of one matrix out: `name` stands for them in the journal."""
+
+    executors: Sequence[Executor]
+
+    @property
+    def name(self) -> str:
+        return ", ".join(executor.name for executor in self.executors)
+
+    @property
+    def first(self) -> Executor:
+        """What they have in common is read from it."""
+        return self.executors[0]
+
+
+def shares(executors: Sequence[Executor], *, every: bool = False) -> list[Share]:
+    """GPUs of one kind together; with `every` each executor alone, so that it runs all jobs."""
+    kinds: dict[tuple[str, str | None, str], list[Executor]] = {}
+    for number, executor in enumerate(executors):
+        alone = str(number) if every else executor.name.split(" ", 1)[-1]
+        kinds.setdefault((executor.kind, executor.target, alone), []).append(executor)
+    return [Share(tuple(alike)) for alike in kinds.values()]
+
+
+def opener(executor: Executor) -> Opener:
+    """What opens the same device in another process."""
+    return partial(open_executor, "cpu" if executor.kind == "cpu" else f"cuda:{executor.device[1]}")
 
 
 class Progress(Protocol):
@@ -79,6 +109,9 @@ def run_matrix(
     exit_first: bool = False,
     command: Sequence[str] = (),
     progress: Progress = nobody,
+    every_gpu: bool = False,
+    left_out: str = "",
+    opened_by: Callable[[Executor], Opener] = opener,
 ) -> Results:
     """Run the chosen cells (all cells if nothing is chosen) and return every row with the environment.
 
@@ -91,6 +124,10 @@ def run_matrix(
     `exit_first`: the run ends with the first job that has a failed row; cells that it did not get to are "not run".
     `command`: the words that started the run, for the results.
     `progress`: called with the rows of each job that has ended, and how much of the work is done.
+    `every_gpu`: each executor runs every job. By default executors of one kind share them out, and each row names its
+    own; they take at least a process each.
+    `left_out`: which GPUs of the machine take no part and why, for the results.
+    `opened_by`: what opens an executor's device in another process.
     A KeyboardInterrupt ends the run early: each cell without a result gets a "not run" row, and the results are
     `interrupted`.
     Raises UsageError for an unknown source, dtype or op, for a selection without cases, and if the journal is of
@@ -105,20 +142,22 @@ def run_matrix(
     cases = [case for case in CASES if case.op in use_names and case.op in present]
     run_dtypes = [d for d in use_dtypes if any(entry.spec.dtype == d for entry in bundle.entries)]
     started = time.perf_counter()
-    work = {executor.name: {} for executor in executors}
-    for executor in executors:
+    parts = shares(executors, every=every_gpu)
+    work = {part.name: {} for part in parts}
+    for part in parts:
+        executor = part.first
         small = executor.kind == "cpu" and not full
         jobs = op_jobs(cases, run_dtypes, smallest(bundle, executor, cases, use_sources) if small else None)
         for name, suite in suites.items():
             if name in use_names:
                 jobs += suite.jobs([d for d in run_dtypes if (name, d) not in lacks.cells], executor.kind)
-        work[executor.name] = dict(enumerate(job for job in jobs if _may_run(job, executor, use_sources, wanted)))
+        work[part.name] = dict(enumerate(job for job in jobs if _may_run(job, executor, use_sources, wanted)))
     if not any(work.values()):
         where = ", ".join(executor.name for executor in executors)
         which = f" and is {wanted.words}" if wanted.words else ""
         raise UsageError(f"no case of {', '.join(use_names)} in {', '.join(use_dtypes)}{which} runs on {where}")
     run = {
-        "bundle": bundle_hash(bundle), "code": code_hash(), "executors": ", ".join(work),
+        "bundle": bundle_hash(bundle), "code": code_hash(), "executors": "; ".join(work),
         "sources": ", ".join(use_sources), "dtypes": ", ".join(use_dtypes), "ops": ", ".join(use_names),
         "seed": str(seed), "cases": "full" if full else "smallest",
         **({"filter": wanted.words} if wanted.words else {}),
@@ -131,10 +170,12 @@ def run_matrix(
     done = before.ended if before else frozenset[tuple[str, int]]()
     stopped, why = "", "interrupted"
     try:
-        for executor in executors:
-            jobs = {n: job for n, job in work[executor.name].items() if (executor.name, n) not in done}
-            site = JobContext(bundle, executor, use_sources, seed, nullcontext(), wanted)
-            if not _run(jobs, site, processes, journal, progress, exit_first=exit_first):
+        for part in parts:
+            jobs = {n: job for n, job in work[part.name].items() if (part.name, n) not in done}
+            site = JobContext(bundle, part.first, use_sources, seed, nullcontext(), wanted)
+            openers = [opened_by(executor) for executor in part.executors]
+            many = max(processes, len(openers))
+            if not _run(jobs, site, part.name, openers, many, journal, progress, exit_first=exit_first):
                 why = FIRST
                 break
         if native is not None and (NATIVE, 0) not in done and why != FIRST:
@@ -146,13 +187,13 @@ def run_matrix(
     except KeyboardInterrupt as error:
         stopped = "SIGTERM" if isinstance(error, Terminated) else "SIGINT"
     record = _read(journal)
-    rows = _all_rows(record, bundle, executors, work, use_sources, why)
+    rows = _all_rows(record, bundle, parts, work, use_sources, why)
     if native is not None and (NATIVE, 0) not in record.ended:
         rows += cut_off_native(
             bundle, cases, record.of((NATIVE, 0)), sources=use_sources, dtypes=use_dtypes, wanted=wanted, detail=why
         )
     rows = [row for row in rows if wanted.takes_cell(row.cell)]
-    absent = [row for executor in executors for row in lacks.rows(executor, use_sources)]
+    absent = [row for part in parts for row in lacks.rows(part.first, use_sources)]
     rows += [row for row in absent if wanted.takes(row.cell, row.shape)]
     environment = {
         **({"borrows": borrowed} if (borrowed := borrowed_by(use_sources)) else {}),
@@ -161,6 +202,7 @@ def run_matrix(
         **({"not run": lacks.words} if lacks.words else {}),
         **({"retries": again} if (again := _retries(record, work)) else {}),
         "executors": ", ".join(executor.name for executor in executors),
+        **({"left out": left_out} if left_out else {}),
         "sources": ", ".join(use_sources),
         "seed": str(seed),
         "seconds": f"{time.perf_counter() - started:.1f}",
@@ -197,19 +239,20 @@ def _may_run(job: Job, executor: Executor, sources: Sequence[str], chosen: Filte
 def _all_rows(
     record: Record,
     bundle: Bundle,
-    executors: Sequence[Executor],
+    parts: Sequence[Share],
     work: Mapping[str, Mapping[int, Job]],
     sources: Sequence[str],
     why: str,
 ) -> list[CellResult]:
-    """The rows of the journal in the order of the jobs, and those of jobs that were cut off, which say `why`."""
+    """The rows of the journal in the order of the jobs, and those of jobs that were cut off, which say `why`. Such a
+    job had no executor yet: its rows name the first."""
     rows: list[CellResult] = []
-    for executor in executors:
-        for number, job in work[executor.name].items():
-            key = (executor.name, number)
+    for part in parts:
+        for number, job in work[part.name].items():
+            key = (part.name, number)
             rows += (replace(row, retries=len(record.retries.get(key, ()))) for row in record.of(key))
             if key not in record.ended:
-                rows += cut_off(job, bundle, executor, sources, record.of(key), detail=why)
+                rows += cut_off(job, bundle, part.first, sources, record.of(key), detail=why)
     return [*rows, *record.of((NATIVE, 0))]
 
 
@@ -244,23 +287,22 @@ def _compare(checks: Sequence[Check], journal: Journal, wanted: Filter, progress
 
 
 def _run(
-    jobs: Mapping[int, Job], site: JobContext, processes: int, journal: Journal, progress: Progress, *, exit_first: bool
-) -> bool:
-    """False if the run ended with the first failure."""
+    jobs: Mapping[int, Job], site: JobContext, name: str, openers: Sequence[Opener], processes: int, journal: Journal,
+    progress: Progress, *, exit_first: bool,
+) -> bool:  # fmt: skip
+    """False if the run ended with the first failure. Few jobs run here, on the first executor."""
     bundle, executor, sources, seed = site.bundle, site.executor, site.sources, site.seed
-    gpu = executor.kind != "cpu"
-    opened = f"cuda:{executor.device[1]}" if gpu else "cpu"
-    silent_s = retries().silent_s if gpu else None
-    plan = WorkerSetup(bundle.root, opened, sources, seed, journal, executor.name, silent_s, site.filter)
+    silent_s = retries().silent_s if executor.kind != "cpu" else None
+    plan = WorkerSetup(bundle.root, openers, sources, seed, journal, name, silent_s, site.filter)
 
     def here(numbers: Collection[int]) -> Rows:
-        return run_here({number: jobs[number] for number in numbers}, site, journal)
+        return run_here({number: jobs[number] for number in numbers}, site, journal, name)
 
     def apart(numbers: Collection[int]) -> Rows:
         return run_in_processes({n: jobs[n] for n in numbers}, plan, min(processes, len(numbers)))
 
     def give_up(number: int, why: str) -> list[CellResult]:
-        key = (executor.name, number)
+        key = (name, number)
         record = _read(journal)
         rows = cut_off(jobs[number], bundle, executor, sources, record.of(key), status="error", detail=why)
         for row in rows:
@@ -271,14 +313,14 @@ def _run(
     first = here if processes == 1 or len(jobs) < FEW else apart
     rows = with_retries(
         jobs, first, apart, table=retries(), give_up=give_up,
-        note=lambda number, why: journal.retry((executor.name, number), why),
+        note=lambda number, why: journal.retry((name, number), why),
     )  # fmt: skip
     total, done = sum(job.cost for job in jobs.values()), 0.0
-    progress([], done, total, (0, len(jobs)), executor.name)
+    progress([], done, total, (0, len(jobs)), name)
     with closing(rows):  # an interrupt ends the processes here, not when garbage is collected
         for ended, (number, found) in enumerate(rows, 1):
             done += jobs[number].cost
-            progress(found, done, total, (ended, len(jobs)), executor.name)
+            progress(found, done, total, (ended, len(jobs)), name)
             if exit_first and any(row.status in ("failed", "error") for row in found):
                 return False
     return True

@@ -49,6 +49,11 @@ def check(health: Health, folder: Path, uuid: str = "", address: str = "") -> li
     return [*found, _disk(health, folder)]
 
 
+def of_gpu(health: Health, address: str) -> list[Finding]:
+    """What concerns one GPU alone: what nvidia-smi and the kernel's messages say of it. `address`: on the PCI bus."""
+    return [*_gpus(health, address), *_kernel_log(health, address)]
+
+
 def driver(health: Health) -> Finding:
     """Is there a driver that answers, and is it new enough?"""
     found = _gpus(replace(health, fields=[field for field in health.fields if field.name == "driver_version"]))

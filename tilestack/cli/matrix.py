@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MATRIX = """\
   tilestack matrix list                                every cell of a compile
   tilestack matrix plan --base origin/main             which jobs CI runs for a branch
-  tilestack matrix run --bundle build/bundle           every GPU here, or the CPU interpreter where there is none
+  tilestack matrix run --bundle build/bundle           on the GPUs here, or the CPU interpreter where there is none
   tilestack matrix run --bundle build/bundle --executor cpu --op attention --dtype bf16
 """
 LIST = """\
@@ -34,7 +34,8 @@ LIST = """\
   tilestack matrix list --target sm_90 -k "linear and not gelu"
 """
 RUN = """\
-  tilestack matrix run --bundle build/bundle           every GPU here, or the CPU interpreter where there is none
+  tilestack matrix run --bundle build/bundle           the GPUs here share the cells; the CPU interpreter without any
+  tilestack matrix run --every-gpu                     each GPU runs every cell
   tilestack matrix run -k "layernorm and not (f32 or f16)"     words of a cell's name, such as layernorm-mlir-bf16-cpu
   tilestack matrix run --op linear --shape "M<=64 K=768" --shape misaligned
   tilestack matrix run --executor cpu -n 4 -x          in four processes, to the first failure
@@ -55,7 +56,10 @@ def add(commands: Any) -> None:
     run = command(actions, "run", run_, "check every kernel and the forward pass of a bundle", RUN)
     run.add_argument("--bundle", type=Path, default=Path("build/bundle"), metavar="DIR", help="default build/bundle")
     run.add_argument("--report", type=Path, default=Path("build/report"), metavar="DIR", help="default build/report")
-    run.add_argument("--executor", default="auto", help="auto (every GPU, else the CPU), cpu, cuda, cuda:N")
+    run.add_argument(
+        "--executor", default="auto", help="auto (the GPUs share the cells, else the CPU), cpu, cuda, cuda:N"
+    )
+    run.add_argument("--every-gpu", action="store_true", help="each GPU runs every cell, instead of sharing them out")
     _add_names(run)
     run.add_argument("-k", dest="expression", default="", metavar=EXPRESSION,
                      help="only cells whose name it is true for: words, and, or, not, ()")  # fmt: skip
@@ -139,16 +143,18 @@ def run_(args: argparse.Namespace) -> int:
     journal = Journal(args.report / FILE)
     say = partial(print, file=sys.stderr if args.json else sys.stdout, flush=True)
     with ExitStack() as opened:
-        executors = _executors(args.executor, opened)
+        executors, left_out = _executors(args.executor, opened)
         where = _where(args.executor, executors)
         say(f"conformance of {args.bundle} ({', '.join(bundle.sources)}): {where}")
+        if left_out:
+            say(f"left out: {left_out}")
         native = opened.enter_context(_native_tools())
         with Show.on(sys.stderr if args.json else sys.stdout, quiet=args.quiet) as show:
             results = run_matrix(
                 bundle, executors, journal, sources=args.source, dtypes=args.dtype, selected=args.op,
                 suites=SUITES, seed=args.seed, native=native, full=args.full, wanted=chosen,
                 exit_first=args.exitfirst, processes=args.jobs or knobs.jobs(), resume=args.resume, progress=show,
-                command=args.words,
+                command=args.words, every_gpu=args.every_gpu, left_out=left_out,
             )  # fmt: skip
     for line in write_report(results, args.report):
         say(line)
@@ -190,11 +196,17 @@ def _tell(results: Results, where: str, say: Any) -> None:
     say(f"{results.summary()} in {results.environment['seconds']} s; {where}")
 
 
-def _executors(name: str, opened: ExitStack) -> list[Executor]:
+def _executors(name: str, opened: ExitStack) -> tuple[list[Executor], str]:
+    """The executors of a run, and which GPUs are left out and why. One that is named is taken as it is."""
     from toolchain.runtime import gpus, open_executor
 
-    names = [f"cuda:{gpu.index}" for gpu in gpus()] if name == "auto" else []
-    return [opened.enter_context(open_executor(each)) for each in names or [name]]
+    from .common.well_gpus import well
+
+    names, left_out = [name], ""
+    if name == "auto" and (found := gpus()):
+        taken, left_out = well(found)
+        names = [f"cuda:{gpu.index}" for gpu in taken]
+    return [opened.enter_context(open_executor(each)) for each in names], left_out
 
 
 def _where(name: str, executors: Sequence[Executor]) -> str:

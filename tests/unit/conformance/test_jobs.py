@@ -54,7 +54,9 @@ def test_processes_give_the_rows_of_one(bundle: Bundle, journal: Journal) -> Non
     jobs = dict(enumerate(op_jobs(CASES, ["f32", "bf16"], None)))
     here = dict(run_here(jobs, JobContext(bundle, CpuExecutor(), ["mlir", "py"], 7, nullcontext()), journal))
     assert {number: len(rows) for number, rows in here.items()} == dict.fromkeys(range(6), 2)
-    apart = dict(run_in_processes(jobs, WorkerSetup(bundle.root, "cpu", ["mlir", "py"], 7, journal, "apart"), 2))
+    apart = dict(
+        run_in_processes(jobs, WorkerSetup(bundle.root, [CpuExecutor], ["mlir", "py"], 7, journal, "apart"), 2)
+    )
     assert apart == here
     record = journal.read()
     assert record is not None
@@ -82,7 +84,7 @@ def test_what_starts_up_once_is_not_in_the_time_of_the_first_row(bundle: Bundle,
 
 
 def test_a_process_that_dies_is_an_error_that_says_what_to_do(bundle: Bundle, journal: Journal) -> None:
-    plan = WorkerSetup(bundle.root, "cpu", ["mlir"], 1, journal, "cpu")
+    plan = WorkerSetup(bundle.root, [CpuExecutor], ["mlir"], 1, journal, "cpu")
     with pytest.raises(ConformanceError, match="ended without an answer") as caught:
         list(run_in_processes({0: Job(1, Dies(), "gelu", "", ("f32",))}, plan, 1))
     assert "--jobs 1" in str(caught.value)
@@ -90,7 +92,9 @@ def test_a_process_that_dies_is_an_error_that_says_what_to_do(bundle: Bundle, jo
 
 def test_no_process_is_left_behind(bundle: Bundle, journal: Journal) -> None:
     jobs = dict(enumerate(op_jobs(CASES, ["f32"], None)))
-    with closing(run_in_processes(jobs, WorkerSetup(bundle.root, "cpu", ["mlir"], 7, journal, "cpu"), 2)) as rows:
+    with closing(
+        run_in_processes(jobs, WorkerSetup(bundle.root, [CpuExecutor], ["mlir"], 7, journal, "cpu"), 2)
+    ) as rows:
         next(rows)
         begun = [process.pid for process in multiprocessing.active_children()]
         assert begun

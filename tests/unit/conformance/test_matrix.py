@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from conformance.coverage import Suite
 from conformance.filters import EVERYTHING, parse
 from conformance.jobs import Job, JobContext
 from conformance.journal import Journal
-from conformance.matrix import run_matrix
+from conformance.matrix import FEW, run_matrix, shares
 from conformance.result import CellResult, Results
 from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.command import Terminated
@@ -199,3 +200,74 @@ def test_a_selection_without_cases_says_so(bundle: Bundle, journal: Journal, mon
     with pytest.raises(UsageError, match="no case of three in f32 runs on cpu interpreter"):
         run_matrix(bundle, [CpuExecutor()], journal, selected=["three"], suites={"three": Suite(nothing)},
                    dtypes=["f32"])  # fmt: skip
+
+
+class Pretended(CpuExecutor):
+    """A CPU that passes for one of several GPUs of a kind."""
+
+    def __init__(self, number: int, kind: str = "Test") -> None:
+        super().__init__()
+        self.name, self.device = f"cuda:{number} {kind}", (2, number)
+
+
+@dataclass(frozen=True)
+class Pretender:
+    """Opens it in another process."""
+
+    number: int
+
+    def __call__(self) -> Pretended:
+        return Pretended(self.number)
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A job of one row. It waits until a job of the other device has begun, so that one of them cannot take all."""
+
+    number: int
+    folder: Path
+
+    def __call__(self, site: JobContext) -> Iterator[CellResult]:
+        (self.folder / f"{site.executor.device[1]} {self.number}").touch()
+        until = time.monotonic() + 30
+        while len({path.name.split()[0] for path in self.folder.iterdir()}) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        yield Cell.on("three", "mlir", "f32", site.executor).row(f"job {self.number}", status="passed")
+
+
+def test_gpus_share_the_jobs_out_and_rows_name_theirs(bundle: Bundle, journal: Journal, tmp_path: Path) -> None:
+    folder = tmp_path / "begun"
+    folder.mkdir()
+    suite = Suite(lambda *_: [Job(1, Slow(number, folder), "three", str(number), ("f32",)) for number in range(FEW)])
+    results = run_matrix(
+        bundle, [Pretended(0), Pretended(1)], journal, suites={"three": suite}, selected=["three"], dtypes=["f32"],
+        processes=1, opened_by=lambda executor: Pretender(executor.device[1]), left_out="cuda:2 Test: too hot",
+    )  # fmt: skip
+    assert shapes(results) == [(f"job {number}", "passed") for number in range(FEW)]  # each once
+    assert {row.executor for row in results.rows} == {"cuda:0 Test", "cuda:1 Test"}
+    assert results.environment["executors"] == "cuda:0 Test, cuda:1 Test"
+    assert results.environment["left out"] == "cuda:2 Test: too hot"
+    assert results.origin is not None
+    assert [device["executor"] for device in results.origin.devices] == ["cuda:0 Test", "cuda:1 Test"]
+
+
+def test_every_gpu_runs_every_job_if_asked_to(bundle: Bundle, journal: Journal) -> None:
+    results = run_matrix(
+        bundle, [Pretended(0), Pretended(1)], journal, suites={"three": Suite(Three())}, selected=["three"],
+        dtypes=["f32"], every_gpu=True,
+    )  # fmt: skip
+    assert [row.executor for row in results.rows] == ["cuda:0 Test"] * 6 + ["cuda:1 Test"] * 6
+
+
+def test_gpus_of_other_kinds_do_not_share() -> None:
+    of = [Pretended(0), Pretended(1, "Other"), Pretended(2)]
+    assert [part.name for part in shares(of)] == ["cuda:0 Test, cuda:2 Test", "cuda:1 Other"]
+    assert [part.name for part in shares(of, every=True)] == ["cuda:0 Test", "cuda:1 Other", "cuda:2 Test"]
+
+
+def test_a_shared_run_is_not_resumed_by_one_of_every_gpu(bundle: Bundle, journal: Journal) -> None:
+    gpus = [Pretended(0), Pretended(1)]
+    options = {"suites": {"three": Suite(Three(KeyboardInterrupt))}, "selected": ["three"], "dtypes": ["f32"]}
+    assert run_matrix(bundle, gpus, journal, **options).interrupted  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="executors: cuda:0 Test, cuda:1 Test then, cuda:0 Test; cuda:1 Test now"):
+        run_matrix(bundle, gpus, journal, **options, every_gpu=True, resume=True)  # type: ignore[arg-type]

@@ -179,7 +179,7 @@ def test_processes_that_give_no_answer_are_ended(tmp_path: Path) -> None:
     bundle, journal = write(tmp_path / "bundle", [], {}), Journal(tmp_path / "journal.jsonl")
     journal.start({})
     jobs = {number: Job(1, Hangs(), "gelu", "", ("f32",)) for number in (3, 4)}
-    plan = WorkerSetup(bundle.root, "cpu", ["mlir"], 1, journal, "cpu", silent_s=0.3)
+    plan = WorkerSetup(bundle.root, [CpuExecutor], ["mlir"], 1, journal, "cpu", silent_s=0.3)
     with pytest.raises(DeviceLost, match=r"no job ended in 0\.3 s") as caught:
         list(run_in_processes(jobs, plan, 1))
     assert caught.value.jobs == [3]
