@@ -60,6 +60,12 @@ def _mode(emitter: Emitter, op: Any, *, reads: bool, writes: bool) -> Mode:
     )
 
 
+def _loaded(emitter: Emitter, mode: Mode) -> None:
+    """Behind a load, which may have seen an old value if blocks communicate by it."""
+    if emitter.interleaved and emitter.sanitize and mode.wide:
+        emitter.line("rt.renew()")
+
+
 def _wrote(emitter: Emitter) -> None:
     """Tells waiting blocks that memory has changed."""
     if emitter.interleaved:
@@ -143,12 +149,14 @@ def _load_view(emitter: Emitter, op: Any) -> None:
         element = emitter.bind(kind.element, kind.element.name)
         fill = "0" if kind.padding is None and emitter.zero else f"{view}.fill"
         emitter.let(tile, f"{emitter.bind(scattered.load)}({cells}, {fill}, {element})")
+        _loaded(emitter, mode)
         masked = f"None if {cells}.mask is None else ~{cells}.mask" if kind.padding is None else "None"
         _let_cells_poison(emitter, tile, cells, masked)
     else:
         _note_view(emitter, op, mode, view, index)
         load = views.load_zeros if kind.padding is None and emitter.zero else views.load
         emitter.let(tile, f"{emitter.bind(load)}({view}{index})")
+        _loaded(emitter, mode)
         mask = unspecified.view_mask if emitter.shadows else views.poison
         emitter.let_poison(tile, f"{emitter.bind(mask)}({view}{index})")
     _finish(emitter, op, token)
@@ -237,6 +245,7 @@ def _load_pointers(emitter: Emitter, op: Any) -> None:
     padding = "0" if op.paddingValue is None and emitter.zero else emitter.optional(op.paddingValue)
     loaded = f"{emitter.bind(scattered.load)}({cells}, {padding}, {element})"
     emitter.let(op.results[0], f"space.from_program({loaded})" if tile.element is POINTER else loaded)
+    _loaded(emitter, mode)
     masked = _masked_off(emitter, cells, op.paddingValue)
     if op.paddingValue is None:
         masked = f"None if {cells}.mask is None else ~{cells}.mask"

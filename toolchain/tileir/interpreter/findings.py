@@ -16,6 +16,7 @@ from .fields import short_name
 from .interleaving import BlockRuntime, Snapshot, Stuck
 from .log import EARLIER, LATER, Access, spans
 from .memory import AddressSpace, Trap
+from .old_values import Seen
 from .runtime import Running
 from .shadow import Race
 from .taint import flows
@@ -78,8 +79,17 @@ class Findings:
         why = self._why(race)
         return (
             f"{self._did(race.second)} byte {race.offset} of an allocation that {self._did(race.first)}; "
-            f"no token or atomic orders the two{'' if why is None else f': {why}'}"
+            f"no token or atomic orders the two{'' if why is None else f': {why}'}{self._stays(race)}"
         )
+
+    def _stays(self, race: Race) -> str:
+        """The old value that a load may see."""
+        read = next((each for each in (race.first, race.second) if not each.writes and each.site >= 0), None)
+        if read is None or race.first.block == race.second.block or race.offset not in read.offsets():
+            return ""
+        old = self._old(read.number, race.offset, read.itemsize)
+        now = _value(self.space[read.number].bytes, race.offset, read.itemsize)
+        return "" if old is None or old == now else f"; the load may see {old}, from before the launch, and not {now}"
 
     def _why(self, race: Race) -> str | None:
         first, second = race.first, race.second
@@ -90,6 +100,19 @@ class Findings:
         sources = _sources(self.accesses)
         if (said := self._early(race, sources)) is not None:
             return said
+        if (said := self._missing(first, second, sources)) is not None:
+            return said
+        for wait in self.accesses:
+            if wait.scope or wait.site in AROUND or not _precedes(wait, second):
+                continue
+            if self.op(wait) in self.grids[wait.device].kernel.waits:
+                return f"{self._at(wait)} waits, but is weak: it may see an old value for ever"
+        one, other = self._whose(first), self._whose(second)
+        return f"{other} has read nothing that {one} released after it"
+
+    def _missing(self, first: Access, second: Access, sources: dict[int, set[int]]) -> str | None:
+        """What is wrong with the message that says to the block of `second` that `first` has happened. None if there
+        is none."""
         for read in reversed(range(len(self.accesses))):
             acquire = self.accesses[read]
             if not ((second.site == LATER and acquire.device == second.device) or _precedes(acquire, second)):
@@ -100,13 +123,25 @@ class Findings:
                 wrote = self.accesses[release]
                 if (first.site == EARLIER and wrote.device == first.device) or _precedes(first, wrote):
                     return self._broken(first, wrote, acquire, second)
-        for wait in self.accesses:
-            if wait.scope or wait.site in AROUND or not _precedes(wait, second):
+        return None
+
+    # Old values
+
+    def old(self, seen: Sequence[Seen]) -> tuple[str, Operation] | None:
+        """Of loads that saw old values, the first whose block had been told of the newer one, without an order between
+        the two: what is missing, and the load."""
+        sources = _sources(self.accesses, frozenset(each.read for each in seen))
+        for each in seen:
+            first, second = self.accesses[each.write], self.accesses[each.read]
+            op = self.op(second)
+            if each.old == each.new or op in self.grids[second.device].kernel.waits:
                 continue
-            if self.op(wait) in self.grids[wait.device].kernel.waits:
-                return f"{self._at(wait)} waits, but is weak: it may see an old value for ever"
-        one, other = self._whose(first), self._whose(second)
-        return f"{other} has read nothing that {one} released after it"
+            if (why := self._missing(first, second, sources)) is not None:
+                return (
+                    f"{self._did(second)} byte {each.offset} of an allocation and may see {each.old}, which was there "
+                    f"before {self._at(first)}, though a value written later has been read: {why}"
+                ), op
+        return None
 
     def _broken(self, first: Access, release: Access, acquire: Access, second: Access) -> str:
         """What is wrong with a message from one block to another."""
@@ -227,15 +262,16 @@ def _value(held: np.ndarray[Any, Any], offset: int, itemsize: int) -> int:
     return int.from_bytes(held[offset : offset + itemsize].tobytes(), "little", signed=True)
 
 
-def _sources(accesses: Sequence[Access]) -> dict[int, set[int]]:
-    """Of each atomic read, by its place in the log, the atomic writes whose values it has read."""
+def _sources(accesses: Sequence[Access], old: Collection[int] = ()) -> dict[int, set[int]]:
+    """Of each atomic read, by its place in the log, the atomic writes whose values it has read; `old`: reads that saw
+    other values than the newest, which are left out."""
     last: dict[tuple[int, int], int] = {}
     sources: dict[int, set[int]] = {}
     for n, access in enumerate(accesses):
         if not access.mode.wide:
             continue
         cells = [(access.number, offset) for offset in access.offsets().tolist()]
-        if access.reads:
+        if access.reads and n not in old:
             sources[n] = {last[cell] for cell in cells if cell in last}
         if access.writes:
             last.update(dict.fromkeys(cells, n))

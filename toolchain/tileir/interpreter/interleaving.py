@@ -4,7 +4,7 @@ A kernel in which a loop may wait (waits.py) is generated as a coroutine. It sto
 communicate and at each turn of such a loop; all other kernels run block after block, unchanged. A schedule says which
 block goes on: 0, the lowest that can; 1, the highest; any other number is a seed. So of each two blocks either one is
 ahead once. An unordered access (shadow.py) is found in any of them, since a load that nothing orders may see an old
-value, whatever it saw here.
+value, whatever it saw here. Atomic loads see old values in runs of their own (old_values.py).
 
 A block whose loop has made a turn without a change, of memory or of what the loop carries, makes no other until memory
 changes. If all are such, they wait for ever. Blocks that count their turns have no end that can be seen: they are
@@ -26,6 +26,7 @@ import numpy as np
 from .counters import Counters
 from .log import EARLIER, LATER, NOTHING, Access, AccessLog, Clock, Mode, Shared, merged
 from .memory import AddressSpace, Allocation, Pointer, Trap
+from .old_values import OldValues
 from .runtime import Grid, Running, Runtime, indices
 
 QUIET = 200_000
@@ -58,11 +59,13 @@ def space_of(grids: Sequence[Running]) -> AddressSpace:
 
 
 class World:
-    """What the blocks of a launch share. `version` counts the changes of memory."""
+    """What the blocks of a launch share. `version` counts the changes of memory. `old`: loads see old values where they
+    may."""
 
-    def __init__(self, grids: Sequence[Running]) -> None:
+    def __init__(self, grids: Sequence[Running], *, old: bool = False) -> None:
         self.space = space_of(grids)
-        self.shared = Shared()
+        self.old = OldValues(self.space, self._renewed) if old else None
+        self.shared = Shared(old=self.old)
         self.counters = Counters()
         self.version = 0
         self.changes: set[int] = set()  # the accesses, by their place in the log, that changed memory
@@ -70,6 +73,10 @@ class World:
         self._outside = sum(running.blocks for running in grids)  # numbers behind those of the blocks
         self.before = [self._around(EARLIER, device, NOTHING) for device in range(len(grids))]
         self._known = list(self.before)
+
+    def _renewed(self) -> None:
+        """The next load of a place may see another value, as if memory had changed."""
+        self.version += 1
 
     def end(self, block: BlockRuntime) -> None:
         """A block has ended, and with it what the launch after it comes after has grown."""
@@ -115,6 +122,11 @@ class BlockRuntime(Runtime):
         """Memory has changed, by the access that was recorded last."""
         self.world.version += 1
         self.world.changes.add(len(self.world.shared.accesses) - 1)
+
+    def renew(self) -> None:
+        """A load by which blocks communicate is done."""
+        if self.world.old is not None:
+            self.world.old.renew()
 
     def enter(self, loop: int) -> None:
         self._turns.pop(loop, None)
@@ -221,6 +233,10 @@ class Snapshot:
     def restore(self) -> None:
         for allocation, held in self.held:
             allocation.bytes[...] = held
+
+    def unchanged(self) -> bool:
+        """True if they hold it now."""
+        return all(np.array_equal(one.bytes, held) for one, held in self.held)
 
     def before(self, allocation: Allocation) -> np.ndarray[Any, Any] | None:
         return next((held for one, held in self.held if one is allocation), None)

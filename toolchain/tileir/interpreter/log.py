@@ -17,6 +17,7 @@ import numpy as np
 
 from .elements import Array
 from .memory import Allocation
+from .old_values import OldValues
 from .views import TileView
 
 WEAK, BLOCK, DEVICE, SYS = range(4)  # scopes
@@ -106,10 +107,11 @@ class Around:
 @dataclass
 class Shared:
     """What the blocks of a launch record together. `released`: for each allocation and byte offset, what the value
-    there publishes, by device and scope of the release."""
+    there publishes, by device and scope of the release. `old`: loads see old values where they may."""
 
     accesses: list[Access] = field(default_factory=list)
-    released: dict[int, dict[int, dict[tuple[int, int], Clock]]] = field(default_factory=dict)
+    released: dict[int, dict[int, Mapping[tuple[int, int], Clock]]] = field(default_factory=dict)
+    old: OldValues | None = None
 
 
 class AccessLog:
@@ -140,13 +142,18 @@ class AccessLog:
 
     def view(self, site: int, token: int, mode: Mode, view: TileView, index: tuple[int, ...]) -> None:
         self._append(site, token, mode, view.number, view.element.storage.itemsize, view, index)
-        if mode.acquires or mode.releases or (mode.writes and view.number in self.shared.released):
+        if self._communicates(mode, view.number):
             self._communicate(token, mode, view.number, view_offsets(view, index).tolist())
 
     def cells(self, site: int, token: int, mode: Mode, number: int, itemsize: int, offsets: Offsets) -> None:
         self._append(site, token, mode, number, itemsize, None, offsets)
-        if mode.acquires or mode.releases or (mode.writes and number in self.shared.released):
+        if self._communicates(mode, number):
             self._communicate(token, mode, number, np.asarray(offsets).tolist())
+
+    def _communicates(self, mode: Mode, number: int) -> bool:
+        if mode.acquires or mode.releases or (mode.wide and self.shared.old is not None):
+            return True
+        return mode.writes and number in self.shared.released
 
     def _append(
         self, site: int, token: int, mode: Mode, number: int, itemsize: int, view: TileView | None,
@@ -171,11 +178,12 @@ class AccessLog:
 
     def _communicate(self, token: int, mode: Mode, number: int, offsets: list[int]) -> None:
         published = self.shared.released.setdefault(number, {})
+        seen = published if self.shared.old is None or not mode.wide else self._seen(mode, number, offsets)
         if mode.acquires:
             found = [
                 clock
                 for offset in offsets
-                for (device, scope), clock in published.get(offset, {}).items()
+                for (device, scope), clock in seen.get(offset, {}).items()
                 if min(scope, mode.scope) >= (DEVICE if device == self.device else SYS)
             ]
             if found:
@@ -191,6 +199,21 @@ class AccessLog:
                 published[offset] = {**before, key: merged((before.get(key, NOTHING), mine))}
             elif not before:
                 published.pop(offset, None)
+
+    def _seen(self, mode: Mode, number: int, offsets: list[int]) -> Mapping[int, Mapping[tuple[int, int], Clock]]:
+        """Takes the last access to what may hold old values. Returns what the values that it sees publish."""
+        old, published, access = self.shared.old, self.shared.released[number], self.shared.accesses[-1]
+        assert old is not None
+        last = len(self.shared.accesses) - 1
+        seen: dict[int, Mapping[tuple[int, int], Clock]] = {}
+        for offset in offsets:
+            place, newest = (number, offset, access.itemsize), published.get(offset, {})
+            if mode.writes:
+                old.write(last, self.block, access.local, place, newest)
+                seen[offset] = newest
+            else:
+                seen[offset] = old.read(last, self.block, access.site, access.after, place, newest)
+        return seen
 
 
 def merged(clocks: Iterable[Clock]) -> Clock:

@@ -89,9 +89,9 @@ def flag(**words: str) -> Prepared:
 
 def launch(
     kernel: Prepared, grid: Grid = (2, 1, 1), *, ready: int = 0, sanitize: bool = True, resident: int | None = None,
-    schedules: tuple[int, ...] | None = None,
+    schedules: tuple[int, ...] | None = None, before: int = 0,
 ) -> int:  # fmt: skip
-    arrays = [np.array([n], np.int32) for n in (0, ready, 0)]
+    arrays = [np.array([n], np.int32) for n in (before, ready, 0)]
     kernel.launch("k", [Pointer(Allocation(a)) for a in arrays], grid, sanitize, schedules=schedules, resident=resident)
     return int(arrays[2][0])
 
@@ -128,6 +128,56 @@ def test_what_is_missing_is_named(words: dict[str, str], why: str) -> None:
         launch(flag(**words))
     assert re.search(r"load_ptr_tko at k.mlir:25:\d+ in block \(0, 0, 0\) reads byte 0", str(caught.value))
     assert re.search(r"store_ptr_tko at k.mlir:11:\d+ in block \(1, 0, 0\) writes", str(caught.value))
+
+
+def test_a_weak_load_may_see_an_old_value() -> None:
+    with pytest.raises(SanitizerError, match="is no acquire; the load may see 5, from before the launch, and not 7"):
+        launch(flag(ACQUIRE="relaxed device"), before=5)
+
+
+def relaxed(**words: str) -> Prepared:
+    """The data is atomic too, so that nothing races."""
+    return prepared(FLAG.replace("weak %data", "relaxed device %data"), **{**RIGHT, **words})
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ({"RELEASE": "relaxed device"}, r"store_ptr_tko at k.mlir:12:\d+ in block \(1, 0, 0\) is no release"),
+        ({"TOKEN": ""}, r"store_ptr_tko at k.mlir:12:\d+ .* has no token of store_ptr_tko at k.mlir:11"),
+        ({"ACQUIRE": "relaxed device"}, r"load_ptr_tko at k.mlir:18:\d+ in block \(0, 0, 0\) is no acquire"),
+        ({"SEEN": ""}, r"load_ptr_tko at k.mlir:25:\d+ .* has no token of load_ptr_tko at k.mlir:18"),
+    ],
+)
+def test_an_atomic_load_sees_an_old_value(words: dict[str, str], why: str) -> None:
+    assert launch(relaxed(), before=5) == 7
+    with pytest.raises(SanitizerError, match=f"{why}.*with old values") as caught:
+        launch(relaxed(**words), before=5)
+    assert re.search(r"load_ptr_tko at k.mlir:25:\d+ in block \(0, 0, 0\) reads .* may see 5", str(caught.value))
+    assert re.search(r"before store_ptr_tko at k.mlir:11:\d+ in block \(1, 0, 0\)", str(caught.value))
+
+
+def test_an_old_value_that_changes_nothing_is_no_fault() -> None:
+    assert launch(relaxed(ACQUIRE="relaxed device"), before=7) == 7
+
+
+def test_an_old_value_that_makes_a_block_wait_for_ever() -> None:
+    """The data is read once, and waited for as it was then."""
+    source = FLAG.replace("weak %data", "relaxed device %data").replace(
+        "%stored = store_ptr_tko weak %out, %got : tile<ptr<i32>>, tile<i32> -> token",
+        """loop {
+      %again, %r = load_ptr_tko relaxed device %flag : tile<ptr<i32>> -> tile<i32>, token
+      %both = muli %again, %seven : tile<i32>
+      %ready = cmpi equal %both, %got, signed : tile<i32> -> tile<i1>
+      if %ready {
+        break
+      }
+      continue
+    }""",
+    )
+    launch(prepared(source, **RIGHT))
+    with pytest.raises(SanitizerError, match=r"k.mlir:18:\d+ in block \(0, 0, 0\) is no acquire .*with old values"):
+        launch(prepared(source, **{**RIGHT, "ACQUIRE": "relaxed device"}))
 
 
 def test_a_wait_by_weak_loads_is_a_race() -> None:
