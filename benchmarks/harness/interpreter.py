@@ -45,6 +45,10 @@ OPERATIONS = {
     "load_ptr 4096 f32": "%r, %t = load_ptr_tko weak %ps : tile<4096xptr<f32>> -> tile<4096xf32>, token",
     "store_ptr 4096 f32": "%t = store_ptr_tko weak %ps, %flat token = %before : tile<4096xptr<f32>>, tile<4096xf32> "
     "-> token",
+    "atomic_rmw 4096 f32, add": "%r, %t = atomic_rmw_tko relaxed device %ps, addf, %flat token = %before : "
+    "tile<4096xptr<f32>>, tile<4096xf32> -> tile<4096xf32>, token",
+    "atomic_cas 4096 f32": "%r, %t = atomic_cas_tko relaxed device %ps, %flat, %flat token = %before : "
+    "tile<4096xptr<f32>>, tile<4096xf32> -> tile<4096xf32>, token",
     "ftoi 64x64 f32 -> i32": "%r = ftoi %a signed : tile<64x64xf32> -> tile<64x64xi32>",
     "scan 64x64 f32": """%r = scan %a dim=1 reverse=false identities=[0.0 : f32] : tile<64x64xf32> -> tile<64x64xf32>
         (%x: tile<f32>, %y: tile<f32>) { %s = addf %x, %y : tile<f32>  yield %s : tile<f32> }""",
@@ -56,7 +60,7 @@ HEAD = """
 !half_view = !cuda_tile.partition_view<tile=(64x64), !half_tensor>
 cuda_tile.module @m {
 entry @k(%p: tile<ptr<f32>>, %h: tile<ptr<bf16>>, %steps: tile<i32>) {
-  %before = make_token : token
+  %start = make_token : token
   %zero = constant <i32: 0> : tile<i32>
   %one = constant <i32: 1> : tile<i32>
   %tensor = make_tensor_view %p, shape = [64, 64], strides = [64, 1] : !tensor
@@ -72,10 +76,10 @@ entry @k(%p: tile<ptr<f32>>, %h: tile<ptr<bf16>>, %steps: tile<i32>) {
   %p1 = reshape %p : tile<ptr<f32>> -> tile<1xptr<f32>>
   %all = broadcast %p1 : tile<1xptr<f32>> -> tile<4096xptr<f32>>
   %ps = offset %all, %count : tile<4096xptr<f32>>, tile<4096xi32> -> tile<4096xptr<f32>>
-  for %i in (%zero to %steps, step %one) : tile<i32> {
+  %end = for %i in (%zero to %steps, step %one) : tile<i32> iter_values(%before = %start) -> (token) {
     """
 TAIL = """
-    continue
+    continue %AFTER : token
   }
   return
 }
@@ -83,37 +87,40 @@ TAIL = """
 """
 
 
-def seconds(run: Callable[[], object], repeats: int) -> list[float]:
-    """The wall time of each run, after one run to warm up."""
+def seconds(
+    run: Callable[[], object], repeats: int, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:  # fmt: skip
+    """The time of each run, after one run to warm up: the wall's, or that of another clock."""
     run()
     times: list[float] = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = clock()
         run()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return times
 
 
 def _loop(body: str, sanitize: bool, repeats: int) -> list[float]:
-    """Seconds of a loop of STEPS steps over `body`. Races are not checked, because that time depends on the kernel."""
-    prepared = Prepared(text.parse(f"{HEAD}{body}{TAIL}", filename="benchmark"))
+    """Seconds of the processor of a loop of STEPS steps over `body`. One that writes is also checked for races."""
+    tail = TAIL.replace("%AFTER", "%t" if "%before" in body else "%before")
+    prepared = Prepared(text.parse(f"{HEAD}{body}{tail}", filename="benchmark"))
     ones = np.full(64 * 64, 0x3F80, np.uint16)  # of bf16; subnormal numbers would take longer
     args = [Pointer(Allocation(np.ones(64 * 64, np.float32))), Pointer(Allocation(ones))]
-    return seconds(lambda: prepared.launch("k", [*args, STEPS], (1, 1, 1), sanitize), repeats)
+    return seconds(lambda: prepared.launch("k", [*args, STEPS], (1, 1, 1), sanitize), repeats, time.process_time)
 
 
 def operations(repeats: int) -> Iterator[Measurement]:
     """Microseconds of each operation, with and without the sanitizer: the time of a loop over it, minus that of an
-    empty loop."""
+    empty loop; and of the numpy calls that it cannot do without."""
     empty = {sanitize: min(_loop("", sanitize, repeats)) for sanitize in (False, True)}
+    calls = _numpy()
     for name, body in OPERATIONS.items():
-        # A store in a loop without a token from step to step would race with itself: only its plain time is measured.
-        for sanitize in (False,) if name.startswith("store") else (False, True):
+        for sanitize in (False, True):
             times = [(t - empty[sanitize]) / STEPS * 1e6 for t in _loop(body, sanitize, repeats)]
             yield Measurement.of(f"{name}{', sanitized' if sanitize else ''}", "us", times)
-    for name, own in _numpy().items():
-        times = [t / STEPS * 1e6 for t in seconds(_repeated(own), repeats)]
-        yield Measurement.of(f"{name}, numpy's own", "us", times)
+        if name in calls:
+            times = [t / STEPS * 1e6 for t in seconds(_repeated(calls[name]), repeats, time.process_time)]
+            yield Measurement.of(f"{name}, numpy's own", "us", times)
 
 
 def _repeated(call: Callable[[], object]) -> Callable[[], None]:
@@ -128,6 +135,7 @@ def _numpy() -> dict[str, Callable[[], object]]:
     """The numpy calls that an operation cannot do without, by its name."""
     a = np.ones((64, 64), np.float32)
     half, flat, index = a.astype(ml_dtypes.bfloat16), a.reshape(-1), np.arange(64 * 64)
+    sums = np.zeros_like(flat)
 
     def halves() -> object:
         parts = a.T
@@ -145,6 +153,13 @@ def _numpy() -> dict[str, Callable[[], object]]:
     def scatter() -> None:
         flat[index] = flat
 
+    def update() -> None:
+        sums[index] = sums.take(index) + flat
+
+    def swap() -> None:
+        old = sums.take(index)
+        sums[index] = np.where(old == flat, flat, old)
+
     return {
         "addf 64x64 f32": lambda: a + a, "addf 64x64 bf16": lambda: (a + a).astype(half.dtype).astype(a.dtype),
         "exp 64x64 f32": lambda: np.exp(a, dtype=np.float64).astype(a.dtype),
@@ -152,6 +167,7 @@ def _numpy() -> dict[str, Callable[[], object]]:
         "reduce 64x64 f32": halves, "scan 64x64 f32": distances, "load_view 64x64 bf16": lambda: half.astype(a.dtype),
         "store_view 64x64 f32": lambda: np.copyto(a, a), "load_ptr 4096 f32": lambda: flat.take(index),
         "store_ptr 4096 f32": scatter, "ftoi 64x64 f32 -> i32": lambda: np.trunc(a).astype(np.int32),
+        "atomic_rmw 4096 f32, add": update, "atomic_cas 4096 f32": swap,
     }  # fmt: skip
 
 

@@ -106,25 +106,32 @@ def _float_to_int(emitter: Emitter, op: Any) -> None:
     source, target = tile_of(op.operands[0]).element, tile_of(op.results[0]).element
     signed, mode, saturates = enum(op, "signedness") == "signed", enum(op, "rounding_mode"), flag(op, "saturating")
     convert = integer_rounder(target, signed, mode, source, saturates)
-    name = emitter.ref(op.operands[0])
+    arguments = emitter.ref(op.operands[0])
     if emitter.sanitize and not saturates and target.bits > 1:
-        check = emitter.bind(_fits(target, signed, mode), "check_fits")
-        emitter.line(f"{check}({name}, {emitter.poison_of((op.operands[0],))})")
-    expression = f"{emitter.bind(convert)}({name})"
+        check, fits = emitter.bind(_fits(target, signed, mode), "check_fits"), emitter.fresh()
+        emitter.line(f"{fits} = {check}({arguments}, {emitter.poison_of((op.operands[0],))})")
+        arguments += f", {fits}"
+    expression = f"{emitter.bind(convert)}({arguments})"
     if emitter.scalar(op.results[0]):
         expression = f"{emitter.bind(scalar)}({expression}, {emitter.bind(target)})"
     emitter.let(op.results[0], expression)
 
 
-def _fits(element: Element, signed: bool, mode: str) -> Callable[[Any, Any], None]:
-    """A check that each float is an integer of `element` once it is rounded."""
+def _fits(element: Element, signed: bool, mode: str) -> Callable[[Any, Any], bool]:
+    """A check that each float is an integer of `element` once it is rounded. False if that is not known of those that
+    are poisoned."""
     outside = beyond(element, signed, mode)
     kind = f"{'a signed' if signed else 'an unsigned'} {element.name}"
 
-    def check(x: Any, poison: Any) -> None:
-        bad = outside(x) if poison is None else outside(x) & ~np.asarray(poison)
+    def check(x: Any, poison: Any) -> bool:
+        bad = outside(x)
+        if bad is None:
+            return True
+        if poison is not None:
+            bad = bad & ~np.asarray(poison, np.bool_)
         if bad.any():
             raise Trap(f"{np.broadcast_to(x, bad.shape)[bad][0]:g} converted to {kind}, which cannot hold it")
+        return False
 
     return check
 

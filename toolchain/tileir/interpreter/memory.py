@@ -35,7 +35,7 @@ class Trap(Exception):
 class Allocation:
     """Memory owned by a numpy array, seen as flat bytes. Every access of a kernel is checked against its bounds."""
 
-    __slots__ = ("array", "bytes", "nbytes")
+    __slots__ = ("_typed", "array", "bytes", "nbytes")
 
     def __init__(self, array: Array) -> None:
         if not array.flags.c_contiguous:
@@ -43,11 +43,17 @@ class Allocation:
         self.array = array
         self.bytes: Array = array.reshape(-1).view(np.uint8)
         self.nbytes = array.nbytes
+        self._typed: dict[np.dtype[Any], Array] = {}
 
     def typed(self, dtype: np.dtype[Any], offset: int = 0) -> Array:
         """All whole elements of `dtype` from byte `offset` on, sharing memory."""
+        if offset == 0 and dtype in self._typed:
+            return self._typed[dtype]
         count = max(0, (self.nbytes - offset) // dtype.itemsize)
-        return np.ndarray((count,), dtype, self.bytes, offset) if count else np.empty(0, dtype)
+        made = np.ndarray((count,), dtype, self.bytes, offset) if count else np.empty(0, dtype)
+        if offset == 0:
+            self._typed[dtype] = made
+        return made
 
 
 @dataclass(frozen=True)

@@ -109,10 +109,9 @@ def _f64_rounder(mode: str) -> Callable[..., Any]:
     return round_
 
 
-def integer_rounder(
-    element: Element, signed: bool, mode: str, source: Element, saturating: bool
-) -> Callable[[Any], Any]:
-    """Floats of `source` to integers of `element`, rounded by `mode`. An i1 says whether the float differs from 0; of
+def integer_rounder(element: Element, signed: bool, mode: str, source: Element, saturating: bool) -> Callable[..., Any]:
+    """Floats of `source` to integers of `element`, rounded by `mode`: `convert(value, fits=False)`; `fits`: it is known
+    that all do. An i1 says whether the float differs from 0; of
     f8E4M3FN and f8E5M2 whether its bits do, so that -0 gives 1, as on a GPU.
 
     What does not fit becomes the nearest integer with `saturating`, and NaN 0. Without, it is undefined, and this gives
@@ -131,9 +130,10 @@ def integer_rounder(
     top = not saturating and (source.name == "f64" or bits == 64)
     nan = np.array(1 << (bits - 1) if top else 0, f"u{bits // 8}").view(dtype)
 
-    def convert(value: Any) -> Any:
-        if _within(value, low, limit, integral):
-            exact = np.float64 if integral is nearest_away else None  # the others are exact in f32 too
+    exact = np.float64 if integral is nearest_away else None  # the others are exact in f32 too
+
+    def convert(value: Any, fits: bool = False) -> Any:
+        if fits or _within(value, low, high):
             return integral(np.asarray(value, exact)).astype(dtype).astype(element.compute, copy=False)
         x = integral(np.asarray(value, np.float64))
         inside = np.where(np.isnan(x) | (x >= limit) | (x < low), 0.0, x)
@@ -146,24 +146,27 @@ def integer_rounder(
 
 
 def beyond(element: Element, signed: bool, mode: str) -> Callable[[Any], Any]:
-    """Where a float, rounded by `mode`, is no integer of `element`: NaN, or out of range."""
+    """Where a float, rounded by `mode`, is no integer of `element`: NaN, or out of range. None if it is one everywhere,
+    as is usual."""
     integral = _TO_INTEGRAL[mode]
-    low, limit = (element.low, float(element.high + 1)) if signed else (0, float(1 << element.bits))
+    low, high = (element.low, element.high) if signed else (0, (1 << element.bits) - 1)
+    limit = float(high + 1)
 
     def outside(value: Any) -> Any:
-        if _within(value, low, limit, integral):
-            return np.False_
+        if _within(value, low, high):
+            return None
         x = integral(np.asarray(value, np.float64))
-        return ~((x >= low) & (x < limit))
+        bad = ~((x >= low) & (x < limit))
+        return bad if bad.any() else None
 
     return outside
 
 
-def _within(value: Any, low: float, limit: float, integral: Callable[[Any], Any]) -> bool:
-    """True if all of `value`, once rounded, is from `low` to below `limit`, as is usual: two passes see it. A NaN is
-    not."""
-    least, most = float(np.min(value)), float(np.max(value))
-    return bool(integral(least) >= low and integral(most) < limit)
+def _within(value: Any, low: int, high: int) -> bool:
+    """True if all of `value` is from `low` to `high`, so that it is there when rounded too: two passes see it. A NaN is
+    not. Python compares a float with an int exactly."""
+    least = float(np.minimum.reduce(value, axis=None))
+    return least >= low and float(np.maximum.reduce(value, axis=None)) <= high
 
 
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:

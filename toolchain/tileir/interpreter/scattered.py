@@ -36,15 +36,18 @@ class Cells:
         if not active.size:
             self.number, self.flat = 0, np.empty(0, element.storage)
             return
-        low, high = int(active.min()), int(active.max())
+        itemsize = element.storage.itemsize
+        shift, misaligned = itemsize.bit_length() - 1, itemsize - 1  # of a power of two: faster than // and %
+        low, high = int(active[0]), int(active[-1])
+        consecutive = _consecutive(active, low, high, itemsize)
+        if not consecutive:
+            low, high = int(np.minimum.reduce(active)), int(np.maximum.reduce(active))
         self.number = space.number(low)
         if space.number(high) != self.number:
             raise Trap("one access reaches into more than one allocation")
         base = base_address(self.number)
-        itemsize = element.storage.itemsize
         space.check(self.number, low - base, high - base + itemsize - 1)
-        shift, misaligned = itemsize.bit_length() - 1, itemsize - 1  # of a power of two: faster than // and %
-        if _consecutive(active, low, high, itemsize):
+        if consecutive:
             self.offsets = range(low - base, high - base + 1, itemsize)
             self.place = slice((low - base) >> shift, ((high - base) >> shift) + 1)
             bits = low - base
@@ -156,6 +159,10 @@ def compare_and_swap(cells: Cells, expected: Any, value: Any, element: Element) 
     bits = np.dtype(f"u{element.storage.itemsize}")
     wanted = element.encode(cells.spread(np.asarray(expected, element.compute))).view(bits)
     values = element.encode(cells.spread(np.asarray(value, element.compute)))
+    if _distinct(cells.place):
+        before = cells.held().copy()
+        cells.flat[cells.place] = np.where(before.view(bits) == wanted, values, before)
+        return cells.tile(element.decode(before), expected, element)
     old = np.empty(cells.index.shape, element.storage)
     for chosen in _turns(cells.index):
         index = cells.index[chosen]
@@ -165,11 +172,11 @@ def compare_and_swap(cells: Cells, expected: Any, value: Any, element: Element) 
     return cells.tile(element.decode(old), expected, element)
 
 
-def _consecutive(addresses: Array, low: int, high: int, itemsize: int) -> bool:
-    """True if each address follows the one before it."""
-    if high - low != (addresses.size - 1) * itemsize or addresses[0] != low:
+def _consecutive(addresses: Array, first: int, last: int, itemsize: int) -> bool:
+    """True if each address follows the one before it; `first` and `last` of them."""
+    if last - first != (addresses.size - 1) * itemsize:
         return False
-    return addresses.size < 3 or bool((addresses[1:] - addresses[:-1] == itemsize).all())
+    return addresses.size < 3 or np.count_nonzero(addresses[1:] - addresses[:-1] != itemsize) == 0
 
 
 def _distinct(place: slice | Array) -> bool:

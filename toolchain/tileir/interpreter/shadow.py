@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,17 @@ class Race:
 
 
 Depends = Callable[[Access, Access], bool]
+
+
+class Strided(NamedTuple):
+    """Cells with gaps: sizes, strides and the first cell."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    start: int
+
+
+Place = slice | Array | Strided
 
 
 def races(accesses: Sequence[Access], space: AddressSpace, depends: Depends) -> Race | None:
@@ -65,92 +77,109 @@ class _Map:
         hides = any(accesses[n].scope > BLOCK for n in numbers) and not all(accesses[n].scope > BLOCK for n in numbers)
         self.other = np.zeros(cells, np.int32) if hides else None
         self.blocks = np.array([-1, *(access.block for access in accesses)] if hides else ())
+        self._windows: dict[tuple[int, tuple[int, ...]], Place] = {}
 
     def paint(self) -> Race | None:
         for n in self.numbers:
             access = self.accesses[n]
-            found = self._against_writers(access, n)
+            place = self._place(access)
+            found = self._against_writers(n, place)
             if found is None and access.writes and self.reader is not None:
-                found = self._against(self.reader, access, n)
+                found = self._against(self.reader, n, place)
             if found is not None:
                 return found
             if access.writes:
-                self._hide(access)
-                self._assign(self.writer, access, n + 1)
+                self._hide(access, place)
+                _assign(self.writer, place, n + 1)
             elif self.reader is not None:
-                self._assign(self.reader, access, n + 1)
+                _assign(self.reader, place, n + 1)
         if self.reader is None:
             return None
         # Only the last reader of a cell was kept, so a write may not have met an earlier reader: check all reads again.
         for n in self.numbers:
-            access = self.accesses[n]
-            if not access.writes:
-                found = self._against_writers(access, n)
+            if not self.accesses[n].writes:
+                found = self._against_writers(n, self._place(self.accesses[n]))
                 if found is not None:
                     return found
         return None
 
-    def _hide(self, access: Access) -> None:
+    def _hide(self, access: Access, place: Place) -> None:
         """The last writers in blocks other than the one that writes now."""
         if self.other is not None:
-            last = self._view(self.writer, access)
+            last = _at(self.writer, place)
             foreign = (last > 0) & (self.blocks[last] != access.block)
-            self._assign(self.other, access, np.where(foreign, last, self._view(self.other, access)))
+            _assign(self.other, place, np.where(foreign, last, _at(self.other, place)))
 
-    def _against_writers(self, access: Access, n: int) -> Race | None:
-        found = self._against(self.writer, access, n)
-        return self._against(self.other, access, n) if found is None and self.other is not None else found
+    def _against_writers(self, n: int, place: Place) -> Race | None:
+        found = self._against(self.writer, n, place)
+        return self._against(self.other, n, place) if found is None and self.other is not None else found
 
-    def _against(self, cells: Array, access: Access, n: int) -> Race | None:
-        for other in self._seen(cells, access):
+    def _against(self, cells: Array, n: int, place: Place) -> Race | None:
+        for other in _seen(_at(cells, place)):
             if other == n + 1:
                 continue
             first, second = self.accesses[min(other - 1, n)], self.accesses[max(other - 1, n)]
             if not ordered(first, second, self.depends):
-                return Race(first, second, self._offset(cells, access, other))
+                return Race(first, second, self._offset(cells, place, other))
         return None
 
-    def _seen(self, cells: Array, access: Access) -> Iterable[int]:
-        part = self._view(cells, access)
-        if not part.size:
-            return ()
-        low, high = int(part.min()), int(part.max())
-        if low == high:
-            return (low,) if low else ()
-        return (int(n) for n in np.unique(part) if n)
-
-    def _offset(self, cells: Array, access: Access, other: int) -> int:
+    def _offset(self, cells: Array, place: Place, other: int) -> int:
         """The first byte of the allocation that both touch."""
         touched = np.zeros(len(cells), np.bool_)
-        self._assign(touched, access, True)
+        _assign(touched, place, True)
         return int(np.flatnonzero(touched & (cells == other))[0]) * self.grain
 
-    def _view(self, cells: Array, access: Access) -> Array:
-        if access.view is None:
-            return cells[self._index(access)]
-        shape, strides, offset = self._strided(access, cells.itemsize)
-        return np.ndarray(shape, cells.dtype, cells, offset, strides) if math.prod(shape) else np.empty(0, cells.dtype)
-
-    def _assign(self, cells: Array, access: Access, value: int | Array) -> None:
-        if access.view is None:
-            cells[self._index(access)] = value
-        else:
-            self._view(cells, access)[...] = value
-
-    def _index(self, access: Access) -> Array | slice:
+    def _place(self, access: Access) -> Place:
+        """The cells that an access touches."""
         where, wide = access.where, access.itemsize // self.grain
+        if access.view is not None:
+            assert isinstance(where, tuple)
+            key = id(access.view), where  # the accesses keep the views
+            if key not in self._windows:
+                self._windows[key] = self._window(access.view.window(where), wide)
+            return self._windows[key]
         if isinstance(where, range):  # without gaps
             return slice(where.start // self.grain, where.start // self.grain + len(where) * wide)
         offsets = np.asarray(where) // self.grain
         return offsets if wide == 1 else (offsets[:, None] + np.arange(wide)).reshape(-1)
 
-    def _strided(self, access: Access, size: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-        assert access.view is not None and isinstance(access.where, tuple)
-        window: Window = access.view.window(access.where)
-        wide = access.itemsize // self.grain
-        shape = (*window.shape, wide)
-        strides = (*(s // self.grain * size for s in window.strides), size)
-        return shape, strides, window.offset // self.grain * size
+    def _window(self, window: Window, wide: int) -> Place:
+        """A window in cells, each element `wide` of them. As a slice, which takes less time, if it has no gaps."""
+        start = window.offset // self.grain
+        strides = [stride // self.grain for stride in window.strides]
+        size = wide
+        for n, stride in zip(window.shape[::-1], strides[::-1], strict=True):
+            if n != 1 and stride != size:
+                return Strided((*window.shape, wide), (*strides, 1), start)
+            size *= n
+        return slice(start, start + size)
+
+
+def _at(cells: Array, place: Place) -> Array:
+    """The cells of a place, as a view unless the place is an array."""
+    if not isinstance(place, Strided):
+        return cells[place]
+    if 0 in place.shape:
+        return np.empty(0, cells.dtype)
+    strides = tuple(stride * cells.itemsize for stride in place.strides)
+    return np.ndarray(place.shape, cells.dtype, cells, place.start * cells.itemsize, strides)
+
+
+def _assign(cells: Array, place: Place, value: int | Array) -> None:
+    if isinstance(place, Strided):
+        _at(cells, place)[...] = value
+    else:
+        cells[place] = value
+
+
+def _seen(part: Array) -> Iterable[int]:
+    """The numbers in some cells, without 0."""
+    if not part.size:
+        return ()
+    low, high = int(np.minimum.reduce(part, axis=None)), int(np.maximum.reduce(part, axis=None))
+    if low == high:
+        return (low,) if low else ()
+    return (int(n) for n in np.unique(part) if n)
 
 
 def ordered(first: Access, second: Access, depends: Depends) -> bool:

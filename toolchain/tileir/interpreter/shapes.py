@@ -259,28 +259,39 @@ def _first(array: Array, dim: int) -> Array:
 
 def reduce(combine: Combine, shape: tuple[int, ...], dim: int, *operands: Any) -> tuple[Any, ...]:
     """Reduces along `dim` by combining its two halves repeatedly; every extent is a power of two."""
-    parts = [_first(whole(x, shape), dim) for x in operands]
-    while len(parts[0]) > 1:
-        half = len(parts[0]) // 2
+    parts = [_ahead(x, shape, dim) for x in operands]
+    half = shape[dim]
+    while half > 1:
+        half //= 2
         pairs = [p for x in parts for p in (x[:half], x[half:])]
-        parts = [whole(np.asarray(x), pairs[0].shape) for x in combine(*pairs)]
+        parts = [_like(x, pairs[0]) for x in combine(*pairs)]
     return tuple(x[0] for x in parts)
 
 
 def scan(combine: Combine, shape: tuple[int, ...], dim: int, reverse: bool, *operands: Any) -> tuple[Any, ...]:
     """Inclusive prefix combination by doubling distances. The region gets what is accumulated so far, then the current
     element, in reverse too."""
-    parts = [_first(whole(x, shape), dim) for x in operands]
+    parts = [_ahead(x, shape, dim) for x in operands]
     if reverse:
         parts = [x[::-1] for x in parts]
     distance = 1
-    while distance < len(parts[0]):
+    while distance < shape[dim]:
         pairs = [p for x in parts for p in (x[:-distance], x[distance:])]
-        combined = (whole(np.asarray(x), pairs[0].shape) for x in combine(*pairs))
+        combined = (_like(x, pairs[0]) for x in combine(*pairs))
         parts = [np.concatenate((x[:distance], y)) for x, y in zip(parts, combined, strict=True)]
         distance *= 2
     order = (*range(1, dim + 1), 0, *range(dim + 1, len(shape)))  # as np.moveaxis, which is slow
     return tuple((x[::-1] if reverse else x).transpose(order) for x in parts)
+
+
+def _ahead(operand: Any, shape: tuple[int, ...], dim: int) -> Array:
+    """A whole tile with dimension `dim` before the others, in this order in memory: its halves are combined faster."""
+    return np.ascontiguousarray(_first(whole(operand, shape), dim))
+
+
+def _like(result: Any, part: Array) -> Array:
+    """What a region has made of parts of a tile, with every extent written out."""
+    return result if getattr(result, "shape", None) == part.shape else np.broadcast_to(result, part.shape)
 
 
 @lowering("reduce", "scan", poison="own")
