@@ -14,7 +14,7 @@ from toolchain.files import write_whole
 from .harness import environment
 from .harness.measurement import Measurement
 
-PARTS = ("start", "operations", "forward", "compile", "assemble")
+PARTS = ("start", "operations", "forward", "turns", "compile", "assemble")
 FILE = "cpu.json"
 
 
@@ -60,6 +60,11 @@ def measurements(options: Options) -> Iterator[Measurement]:
         from .harness import interpreter
 
         yield from interpreter.forward("kernels_mlir", options.config, "bf16", options.tokens, options.repeats)
+    if "turns" in options.only:
+        from .harness import interpreter
+
+        repeats = max(options.repeats, 12)
+        yield from interpreter.turns("kernels_mlir", options.config, "bf16", options.tokens, repeats)
     if "compile" in options.only or "assemble" in options.only:
         from toolchain.contract import targets
 

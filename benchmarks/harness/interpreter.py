@@ -6,8 +6,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import ml_dtypes
 import numpy as np
@@ -18,10 +21,11 @@ from gpt.weights import random_weights
 from toolchain.bundles import bundle
 from toolchain.contract.sources import load_source
 from toolchain.contract.targets import BYTECODE
+from toolchain.errors import ToolchainError
 from toolchain.knobs import ROOT
 from toolchain.runtime import Launcher, open_executor
 from toolchain.tileir import bytecode, text
-from toolchain.tileir.interpreter import Allocation, Pointer, Prepared
+from toolchain.tileir.interpreter import Allocation, Pointer, Prepared, prepared
 from toolchain.tileir.loading import modules_of
 from toolchain.tileir.text import print_module
 
@@ -103,10 +107,10 @@ def seconds(
 def _loop(body: str, sanitize: bool, repeats: int) -> list[float]:
     """Seconds of the processor of a loop of STEPS steps over `body`. One that writes is also checked for races."""
     tail = TAIL.replace("%AFTER", "%t" if "%before" in body else "%before")
-    prepared = Prepared(text.parse(f"{HEAD}{body}{tail}", filename="benchmark"))
+    kernel = Prepared(text.parse(f"{HEAD}{body}{tail}", filename="benchmark"))
     ones = np.full(64 * 64, 0x3F80, np.uint16)  # of bf16; subnormal numbers would take longer
     args = [Pointer(Allocation(np.ones(64 * 64, np.float32))), Pointer(Allocation(ones))]
-    return seconds(lambda: prepared.launch("k", [*args, STEPS], (1, 1, 1), sanitize), repeats, time.process_time)
+    return seconds(lambda: kernel.launch("k", [*args, STEPS], (1, 1, 1), sanitize), repeats, time.process_time)
 
 
 def operations(repeats: int) -> Iterator[Measurement]:
@@ -194,16 +198,56 @@ def starting(repeats: int) -> Iterator[Measurement]:
 
 def forward(module: str, config_name: str, dtype: str, tokens: int, repeats: int) -> Iterator[Measurement]:
     """The forward pass as a user runs it: a bundle, a launcher and the CPU executor, with and without the sanitizer."""
+    for sanitize in (True, False):
+        with _forwards(module, config_name, dtype, tokens, (sanitize,)) as (name, (run,)):
+            yield Measurement.of(f"{name}{', sanitized' if sanitize else ''}", "s", seconds(run, repeats))
+
+
+@contextmanager
+def _forwards(
+    module: str, config_name: str, dtype: str, tokens: int, sanitized: Sequence[bool]
+) -> Generator[tuple[str, list[Callable[[], object]]]]:
+    """A name, and calls that run a forward pass each, of a model of its own, with or without the sanitizer."""
     source, config = load_source(module), preset(config_name)
     entries = [spec for spec in source.entries() if spec.dtype == dtype]
     compiled = [bundle.Compiled(spec, source.artifact(spec), {}) for spec in entries]
     ids = np.random.default_rng(0).integers(0, config.vocab_size, (1, tokens)).astype(np.int32)
     weights = random_weights(config, 0)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         made = bundle.write(Path(folder) / "bundle", compiled, {})
-        for sanitize in (True, False):
-            with open_executor("cpu", sanitize=sanitize) as executor:
-                model = GPT(config, weights, Launcher(made, source.name, executor), dtype)
-                times = seconds(lambda model=model: model.forward(ids).numpy(), repeats)
-            how = ", sanitized" if sanitize else ""
-            yield Measurement.of(f"forward {config_name} {source.name} {dtype} B=1 T={tokens}{how}", "s", times)
+        runs: list[Callable[[], object]] = []
+        for sanitize in sanitized:
+            executor = stack.enter_context(open_executor("cpu", sanitize=sanitize))
+            model = GPT(config, weights, Launcher(made, source.name, executor), dtype)
+            runs.append(lambda model=model: model.forward(ids).numpy())
+        yield f"forward {config_name} {source.name} {dtype} B=1 T={tokens}", runs
+
+
+def turns(module: str, config_name: str, dtype: str, tokens: int, repeats: int) -> Iterator[Measurement]:
+    """What it costs kernels that do not wait that blocks can take turns: the forward pass as it is, and by kernels
+    for which no waits were looked for, one after the other in one process. Seconds of the processor, and the ratio of
+    each two that ran side by side."""
+    times: dict[str, list[float]] = {"waits looked for": [], "not looked for": []}
+    look = (prepared.waits, lambda _body: {})  # pyright: ignore[reportUnknownLambdaType]
+    kept = tuple(OrderedDict[bytes, Prepared]() for _ in look)
+    with _forwards(module, config_name, dtype, tokens, (False, False)) as (name, runs):
+        for n in range(repeats + 1):  # the first makes the kernels
+            for which in (0, 1) if n % 2 else (1, 0):
+                with (
+                    patch.object(prepared, "waits", look[which]),
+                    patch.object(prepared, "_prepared", kept[which]),
+                ):
+                    took = _once(runs[which])
+                if n:
+                    times[list(times)[which]].append(took)
+    if not kept[0] or kept[0].keys() != kept[1].keys():
+        raise ToolchainError("the two forward passes did not run the same kernels, each its own")
+    for how, found in times.items():
+        yield Measurement.of(f"{name}, {how}", "s", found)
+    yield Measurement.of(f"{name}, ratio", "", [one / other for one, other in zip(*times.values(), strict=True)])
+
+
+def _once(run: Callable[[], object]) -> float:
+    start = time.process_time()
+    run()
+    return time.process_time() - start

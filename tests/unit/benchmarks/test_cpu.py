@@ -18,14 +18,15 @@ from toolchain.contract.entry import EntrySpec
 
 
 def test_operations_are_measured_with_their_spread(monkeypatch: pytest.MonkeyPatch) -> None:
-    operations = interpreter.OPERATIONS
     chosen = {name: interpreter.OPERATIONS[name] for name in ("addi, scalar", "store_view 64x64 f32")}
     monkeypatch.setattr(interpreter, "OPERATIONS", chosen)
     monkeypatch.setattr(interpreter, "STEPS", 50)
     found = list(interpreter.operations(3))
     names = [m.name for m in found]
-    assert names[:3] == ["addi, scalar", "addi, scalar, sanitized", "store_view 64x64 f32"]
-    assert all(name.removesuffix(", numpy's own") in operations for name in names[3:]) and names[3:]
+    assert names == [
+        "addi, scalar", "addi, scalar, sanitized", "store_view 64x64 f32", "store_view 64x64 f32, sanitized",
+        "store_view 64x64 f32, numpy's own",
+    ]  # fmt: skip
     assert all(m.low <= m.median <= m.high and m.samples == 3 and m.unit == "us" for m in found)
 
 
@@ -41,6 +42,13 @@ def test_the_forward_is_the_public_path() -> None:
     assert plain.name == "forward nano mlir f32 B=1 T=4"
     assert sanitized.name.endswith(", sanitized")
     assert plain.unit == "s"
+
+
+def test_turns_are_compared_side_by_side() -> None:
+    looked, other, ratio = interpreter.turns("kernels_mlir", "nano", "f32", 4, 3)
+    assert looked.name == "forward nano mlir f32 B=1 T=4, waits looked for"
+    assert other.name.endswith(", not looked for") and ratio.name.endswith(", ratio")
+    assert all(m.samples == 3 and m.low > 0 for m in (looked, other, ratio))
 
 
 def test_assembling_is_summed_up_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,9 +115,11 @@ def test_only_what_is_asked_for_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreter, "operations", lambda repeats: asked.append(f"operations {repeats}") or iter(()))
     monkeypatch.setattr(interpreter, "starting", lambda repeats: asked.append(f"start {repeats}") or iter(()))
     monkeypatch.setattr(interpreter, "forward", lambda *_: asked.append("forward") or iter(()))
+    monkeypatch.setattr(interpreter, "turns", lambda *args: asked.append(f"turns {args[-1]}") or iter(()))
     monkeypatch.setattr(compile_time, "compile_times", lambda _, n: asked.append(f"compile {n}") or ([], []))
     monkeypatch.setattr(compile_time, "assemble_times", lambda *args: asked.append(f"assemble {args[1]}") or iter(()))
     list(cpu.measurements(cpu.Options(Path(), only=("operations",))))
     list(cpu.measurements(cpu.Options(Path(), only=("assemble",), targets=("sm_90",))))
     list(cpu.measurements(cpu.Options(Path(), only=("start",))))
-    assert asked == ["operations 6", "compile 1", "assemble sm_90", "start 3"]
+    list(cpu.measurements(cpu.Options(Path(), only=("turns",))))
+    assert asked == ["operations 6", "compile 1", "assemble sm_90", "start 3", "turns 12"]

@@ -119,9 +119,7 @@ def integer_rounder(element: Element, signed: bool, mode: str, source: Element, 
     the highest bit alone if they read f64 or write 64 bits (PTX ISA, cvt).
     """
     if element.bits == 1:
-        if source.name in ("f8E4M3FN", "f8E5M2"):
-            return lambda value: (np.asarray(value) != 0) | np.signbit(value)
-        return lambda value: np.asarray(value) != 0
+        return _differs_from_zero(by_bits=source.name in ("f8E4M3FN", "f8E5M2"))
     integral = _TO_INTEGRAL[mode]
     bits = element.bits if saturating else max(element.bits, 16)
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
@@ -143,6 +141,14 @@ def integer_rounder(element: Element, signed: bool, mode: str, source: Element, 
         return np.where(np.isnan(x), nan, whole).astype(element.compute)
 
     return convert
+
+
+def _differs_from_zero(*, by_bits: bool) -> Callable[[Any], Any]:
+    def differs(value: Any) -> Any:
+        found = np.asarray(value) != 0
+        return found | np.signbit(value) if by_bits else found
+
+    return differs
 
 
 def beyond(element: Element, signed: bool, mode: str) -> Callable[[Any], Any]:
