@@ -13,6 +13,7 @@ from toolchain.errors import UsageError
 
 HEAD_SIZES = (32, 64, 128)  # what the attention kernels are made for
 MOST_LAYERS = 1 << 12  # far more than anybody has trained; a limit, because the twelve tensors of each are listed
+HIDDEN_STEP = 64  # columns: a rank's part of the hidden layer is so many, or a multiple
 _DERIVED = ("kv_heads", "head_size", "ffn")  # sizes that follow from the others where nobody gives them
 MOST = 2**31 - 1  # the limit of all other sizes: kernels count in 32 bits
 
@@ -79,26 +80,35 @@ class GPTConfig:
         for name, size in sizes.items():
             object.__setattr__(self, name, size)
 
-    def part(self, ranks: int) -> GPTConfig:
-        """The sizes that each of several ranks has of a model: its heads and its part of the hidden layer. Raises
+    def part(self, rank: int, ranks: int) -> GPTConfig:
+        """The sizes that one of several ranks has of a model: its heads and its part of the hidden layer. Raises
         UsageError for a model that so many ranks cannot share."""
         if self.family != "gpt2":
-            raise UsageError(f"a {self.family} runs on one GPU: only a gpt2 can be shared")
-        if self.n_head % ranks:
-            fits = [str(count) for count in range(2, self.n_head + 1) if self.n_head % count == 0]
             raise UsageError(
-                f"{self.n_head} heads cannot be shared by {ranks} GPUs: each has as many",
-                hint=f"this model takes {', '.join(fits)}" if fits else "run it on one",
+                f"a {self.family} runs on one GPU: only a gpt2 can be shared", hint="leave out the number of devices"
+            )
+        if self.n_head < ranks:
+            raise UsageError(
+                f"{self.n_head} heads cannot be shared by {ranks} GPUs: each takes at least one",
+                hint=f"at most {self.n_head} can share this model" if self.n_head > 1 else "run it on one",
             )
         made = copy(self)
-        for name in ("n_head", "kv_heads", "ffn"):  # not as `replace` does, which would derive the head size anew
-            object.__setattr__(made, name, getattr(self, name) // ranks)
+        heads = len(shared(self.n_head, rank, ranks))
+        sizes = {"n_head": heads, "kv_heads": heads, "ffn": len(shared(self.ffn, rank, ranks, HIDDEN_STEP))}
+        made._set(sizes)  # not as `replace` does, which would derive the head size anew
         return made
 
     @property
     def group(self) -> int:
         """How many heads of queries share a head of keys and values."""
         return self.n_head // self.kv_heads
+
+
+def shared(count: int, rank: int, ranks: int, step: int = 1) -> range:
+    """Which of `count` numbered things, such as heads, a rank has: as even as whole steps of so many things allow."""
+    steps = -(-count // step)
+    first, stop = (min(steps * each // ranks * step, count) for each in (rank, rank + 1))
+    return range(first, stop)
 
 
 def check_sizes(sizes: Mapping[str, Any], spelled: Mapping[str, str] | None = None) -> None:

@@ -29,7 +29,7 @@ class ParallelGPT:
         """`launchers`: one a rank, on the executors of `peers`. Raises UsageError for weights that do not fit the
         config, and for heads that the ranks cannot share."""
         check(config, weights, "weights")
-        part = config.part(peers.ranks)
+        parts = [config.part(rank, peers.ranks) for rank in range(peers.ranks)]
         if [launcher.executor for launcher in launchers] != list(peers.executors):
             raise UsageError("a parallel model takes one launcher for each of its peers, in their order")
         self.config, self.dtype, self.peers = config, dtype, peers
@@ -38,7 +38,7 @@ class ParallelGPT:
         shares = [self._share(rank) for rank in range(peers.ranks)]
         self.ranks: tuple[GPT, ...] = tuple(
             GPT(part, share.weights(config, weights), launcher, dtype, share=share)
-            for share, launcher in zip(shares, launchers, strict=True)
+            for part, share, launcher in zip(parts, shares, launchers, strict=True)
         )
 
     @property

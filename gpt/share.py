@@ -3,7 +3,8 @@
 The products that read the residual stream (QKV, the first of the MLP) are split by columns: each rank has some heads
 and some of the hidden layer, and the keys and values of its heads. The products behind them are split by rows, so that
 each rank makes a part of the sum that goes into the residual stream; all_reduce_layernorm adds these parts up on every
-rank. Embeddings, norms and the residual stream are whole on each.
+rank. Embeddings, norms and the residual stream are whole on each. Heads that do not divide are shared unevenly: of
+GPT-2 XL's 25 one of two ranks has 12, the other 13.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from toolchain.runtime import DeviceBuffer
 
-from .config import GPTConfig
+from .config import HIDDEN_STEP, GPTConfig, shared
 from .weights import Weights
 
 NOTHING = "nothing"  # the name of a bias of zeros (C,): the real one is added once, with the parts
@@ -36,11 +37,11 @@ class Share:
     def weights(self, config: GPTConfig, weights: Mapping[str, NDArray[Any]]) -> Weights:
         """The tensors of this rank, as views of the whole ones."""
         found = dict(weights)
-        rank, heads, size = self.rank, config.n_head // self.ranks, config.head_size
-        own_heads = slice(rank * heads, (rank + 1) * heads)
-        rows = slice(rank * heads * size, (rank + 1) * heads * size)
-        part = config.ffn // self.ranks
-        hidden = slice(rank * part, (rank + 1) * part)
+        heads, size = shared(config.n_head, self.rank, self.ranks), config.head_size
+        own_heads = slice(heads.start, heads.stop)
+        rows = slice(heads.start * size, heads.stop * size)
+        part = shared(config.ffn, self.rank, self.ranks, HIDDEN_STEP)
+        hidden = slice(part.start, part.stop)
         for layer in range(config.n_layer):
             qkv, out, first, second = (
                 f"h.{layer}.{name}" for name in ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")

@@ -65,7 +65,19 @@ def test_heads_that_ranks_cannot_share(bundle: Bundle) -> None:
         pytest.raises(UsageError, match="2 heads cannot be shared by 3 GPUs") as said,
     ):
         ParallelGPT(CONFIG, weights, [Launcher(bundle, "mlir", e) for e in peers.executors], peers, "f32")
-    assert said.value.hint == "this model takes 2"
+    assert said.value.hint == "at most 2 can share this model"
+
+
+def test_heads_that_do_not_divide(bundle: Bundle) -> None:
+    """Three heads on two ranks, as GPT-2 XL has 25: one rank has more of them, and both the same logits."""
+    config = GPTConfig(n_layer=2, n_head=3, n_embd=96, n_ctx=16, vocab_size=67)
+    weights = random_weights(config, seed=6)
+    with open_peers(["cpu", "cpu"], sanitize=False) as peers:
+        model = ParallelGPT(config, weights, [Launcher(bundle, "mlir", e) for e in peers.executors], peers, "f32")
+        logits = model.forward(TOKENS).numpy()
+    assert [rank.config.n_head for rank in model.ranks] == [1, 2]
+    eager = reference.eager(config, weights, TOKENS, dtype="f32")
+    compare("forward", "f32", logits, reference.float64(config, weights, TOKENS), eager)
 
 
 def test_launchers_of_other_executors(bundle: Bundle) -> None:
