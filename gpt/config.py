@@ -94,8 +94,9 @@ class GPTConfig:
             )
         made = copy(self)
         heads = len(shared(self.n_head, rank, ranks))
-        sizes = {"n_head": heads, "kv_heads": heads, "ffn": len(shared(self.ffn, rank, ranks, HIDDEN_STEP))}
-        made._set(sizes)  # not as `replace` does, which would derive the head size anew
+        hidden = len(shared(self.ffn, rank, ranks, HIDDEN_STEP))
+        for name, size in (("n_head", heads), ("kv_heads", heads), ("ffn", hidden)):
+            object.__setattr__(made, name, size)  # not as `replace` does, which would derive the head size anew
         return made
 
     @property

@@ -21,10 +21,12 @@ from toolchain.contract.entry import EntrySpec
 from toolchain.runtime import Allocation, DeviceBuffer, Launcher
 from toolchain.runtime.cpu import CpuExecutor
 from toolchain.runtime.executor import Command
+from toolchain.runtime.peers import Peers
 
 from .config import GPTConfig
 from .generate import generate_batch
 from .model import GPT
+from .parallel import AnyGPT, ParallelGPT
 from .sampling import Sampling
 from .weights import Weights
 
@@ -54,14 +56,39 @@ class DryExecutor(CpuExecutor):
         return lambda arrays, scalars: None  # noqa: ARG005
 
 
+class DryPeers(Peers):
+    """Stands in for several devices, all of whose launches count as those of `executor`."""
+
+    def __init__(self, executor: DryExecutor, ranks: int) -> None:
+        executors = [DryExecutor(executor.target, executor.sms) for _ in range(ranks)]
+        for each in executors:
+            each.launched = executor.launched
+        super().__init__(executors)
+
+
+def on_ranks(ranks: int) -> Callable[[GPTConfig, Weights, Launcher, str], ParallelGPT]:
+    """A `model` for `launched`: one that so many devices share."""
+
+    def model(config: GPTConfig, weights: Weights, launcher: Launcher, dtype: str) -> ParallelGPT:
+        assert isinstance(launcher.executor, DryExecutor)
+        peers = DryPeers(launcher.executor, ranks)
+        launchers = [
+            Launcher(launcher.bundle, launcher.source, each, borrows_from=launcher.borrows_from)
+            for each in peers.executors
+        ]
+        return ParallelGPT(config, weights, launchers, peers, dtype)
+
+    return model
+
+
 def launched(
     specs: Sequence[EntrySpec],
     config: GPTConfig,
     weights: Weights,
     dtype: str,
     executor: DryExecutor,
-    use: Callable[[GPT], object],
-    model: Callable[[GPTConfig, Weights, Launcher, str], GPT] = GPT,
+    use: Callable[[AnyGPT], object],
+    model: Callable[[GPTConfig, Weights, Launcher, str], AnyGPT] = GPT,
 ) -> list[EntrySpec]:
     """The entries among `specs` that a model launches when `use` is called with it. `specs`: those of one source, and
     behind them those of the source that it borrows from. `model`: makes the model. Raises BundleError or LaunchError
@@ -75,18 +102,20 @@ def launched(
     return list(executor.launched.values())
 
 
-def continue_texts(prompts: Sequence[int], count: int | None = None, temperature: float = 0) -> Callable[[GPT], object]:
+def continue_texts(
+    prompts: Sequence[int], count: int | None = None, temperature: float = 0
+) -> Callable[[AnyGPT], object]:
     """A `use` for `launched`: continue texts of so many tokens together, by `count` tokens (None: see `room`)."""
     texts = [np.zeros(prompt, np.int32) for prompt in prompts]
     sampling = Sampling(temperature=temperature)
 
-    def use(model: GPT) -> None:
+    def use(model: AnyGPT) -> None:
         steps = generate_batch(model, texts, max_new_tokens=count, sampling=sampling)
         list(islice(steps, 2))  # the first reads the prompts, the second decodes; all others do the same
 
     return use
 
 
-def forward_passes(*sizes: tuple[int, int]) -> Callable[[GPT], object]:
+def forward_passes(*sizes: tuple[int, int]) -> Callable[[AnyGPT], object]:
     """A `use` for `launched`: a forward pass for each of the sizes (sequences, tokens)."""
     return lambda model: [model.forward(np.zeros(size, np.int32)) for size in sizes]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Executor, Launcher
-from toolchain.runtime.peers import Peers
+from toolchain.runtime.peers import LOADING_S, Peers
 
 from .config import GPTConfig
 from .graphs import Decode, Forward, Session, Steps
@@ -29,13 +29,15 @@ class ParallelGPT:
         """`launchers`: one a rank, on the executors of `peers`. Raises UsageError for weights that do not fit the
         config, and for heads that the ranks cannot share."""
         check(config, weights, "weights")
-        parts = [config.part(rank, peers.ranks) for rank in range(peers.ranks)]
+        parts = [config.part(rank, peers.ranks) for rank in peers.numbers]
         if [launcher.executor for launcher in launchers] != list(peers.executors):
             raise UsageError("a parallel model takes one launcher for each of its peers, in their order")
         self.config, self.dtype, self.peers = config, dtype, peers
+        peers.agree("the bundle", lambda: launchers[0].bundle.digest)
+        peers.agree("the model's sizes and dtype", lambda: f"{dtype} {config}")
         self._room = _Room(peers, config.n_embd, "f32" if dtype == "tf32" else dtype)
         self._running: ParallelForward | None = None
-        shares = [self._share(rank) for rank in range(peers.ranks)]
+        shares = [self._share(index) for index in range(len(parts))]
         self.ranks: tuple[GPT, ...] = tuple(
             GPT(part, share.weights(config, weights), launcher, dtype, share=share)
             for part, share, launcher in zip(parts, shares, launchers, strict=True)
@@ -64,8 +66,9 @@ class ParallelGPT:
         self._running = passes  # its graphs and memory last until the next call
         return passes.logits
 
-    def _share(self, rank: int) -> Share:
-        return Share(rank, self.peers.ranks, self.peers.arguments(rank), self._room.of(rank))
+    def _share(self, index: int) -> Share:
+        peers = self.peers
+        return Share(peers.numbers[index], peers.ranks, peers.arguments(index), self._room.of(index))
 
 
 class _Room:
@@ -84,8 +87,8 @@ class _Room:
         self._buffers = [heap.empty((rows, self._width), self._storage) for _ in range(2)]
         self._rows = rows
 
-    def of(self, rank: int) -> Callable[[int, int], DeviceBuffer]:
-        return lambda turn, rows: self._buffers[turn][rank].slice(1, 0, rows)
+    def of(self, index: int) -> Callable[[int, int], DeviceBuffer]:
+        return lambda turn, rows: self._buffers[turn][index].slice(1, 0, rows)
 
 
 class ParallelForward:
@@ -94,6 +97,7 @@ class ParallelForward:
     def __init__(self, model: ParallelGPT, batch: int, length: int, *, graph: bool = True) -> None:
         model.reserve(batch * length)
         self.ranks = [Forward(each, batch, length, graph=graph) for each in model.ranks]
+        model.peers.barrier("a forward pass", LOADING_S)
         self.logits = self.ranks[0].logits
 
     def set_tokens(self, tokens: Tokens) -> None:
@@ -112,6 +116,7 @@ class ParallelDecode:
     def __init__(self, model: ParallelGPT, caches: Sequence[KVCache], *, graph: bool = True) -> None:
         model.reserve(caches[0].batch)
         self.ranks = [Decode(each, cache, graph=graph) for each, cache in zip(model.ranks, caches, strict=True)]
+        model.peers.barrier("decoding steps", LOADING_S)
         self.logits, self.tokens = self.ranks[0].logits, self.ranks[0].tokens
 
     def reset(self, tokens: Tokens) -> None:
@@ -141,6 +146,7 @@ class ParallelSession:
     def prefill(self, index: int, tokens: Tokens) -> DeviceBuffer:
         self._model.reserve(tokens.size)
         captured = [rank.captured_prefill(index, tokens) for rank in self._ranks]
+        self._model.peers.barrier(f"prompt {index}: {tokens.reshape(-1)[:8].tolist()}", LOADING_S)
         for run, _ in captured:
             run()
         self._running = captured  # graphs last until the next call

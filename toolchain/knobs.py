@@ -254,6 +254,43 @@ def source_date_epoch() -> int | None:
 
 
 @dataclass(frozen=True)
+class ProcessGroup:
+    """Which of several processes this is, as torchrun's variables say. `local`: its number on its host. `meeting`: what
+    those of one run have in common."""
+
+    rank: int
+    ranks: int
+    local: int
+    meeting: str
+
+
+_GROUP = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+
+
+def process_group() -> ProcessGroup | None:
+    """None for a process that is on its own. Raises UsageError for variables that are none, or not all there."""
+    given = {name: os.environ[name] for name in _GROUP if os.environ.get(name)}
+    if "WORLD_SIZE" not in given or given["WORLD_SIZE"] == "1":
+        return None
+    for name in _GROUP:
+        if not given.get(name, "").isdecimal():
+            raise UsageError(
+                f"WORLD_SIZE is {given['WORLD_SIZE']}, and {name} is {given.get(name, 'not set')!r}",
+                hint="torchrun sets RANK, WORLD_SIZE and LOCAL_RANK; unset them for one process",
+            )
+    rank, ranks, local = (int(given[name]) for name in _GROUP)
+    meeting = " ".join(os.environ.get(name, "") for name in ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"))
+    return ProcessGroup(rank, ranks, local, meeting)
+
+
+def in_process_group(rank: int, ranks: int, port: str) -> dict[str, str]:
+    """This process's environment, for one of several that run a model together on this host. `port`: what is its run's
+    own."""
+    numbers = dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank))
+    return {**os.environ, **numbers, "WORLD_SIZE": str(ranks), "MASTER_ADDR": "localhost", "MASTER_PORT": port}
+
+
+@dataclass(frozen=True)
 class CIRun:
     """A run of a workflow: the address of its repository, of the workflow with its ref, and of the run itself."""
 

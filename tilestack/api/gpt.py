@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 import numpy as np
@@ -21,8 +22,10 @@ from toolchain.contract.entry import DTYPES
 from toolchain.contract.sources import packages
 from toolchain.errors import UsageError
 from toolchain.runtime import open_executor
+from toolchain.runtime.peers import Peers
 
 from .kernels import Kernels
+from .several import check_devices, open_devices
 
 if TYPE_CHECKING:
     from toolchain.runtime import Executor
@@ -59,14 +62,16 @@ class GPT:
     def __init__(
         self, config: GPTConfig, tensors: weights.Weights, tokenizer: Tokenizer, *, dtype: str = "bf16",
         source: str = "mlir", on: str = "auto", bundle: str | Path | None = None,
-        template: chat.ChatTemplate | None = None,
+        template: chat.ChatTemplate | None = None, devices: int = 1,
     ) -> None:  # fmt: skip
         """See `from_pretrained`, which reads the first three and the chat template from a checkpoint."""
+        if devices != 1:
+            check_devices(config, devices, on)
         for what, value, known in (("dtype", dtype, DTYPES), ("source", source, tuple(packages()))):
             if value not in known:
                 raise UsageError(f"no {what} {value!r}", hint=f"one of {', '.join(known)}")
         self.config, self.tokenizer, self.dtype, self.source = config, tokenizer, dtype, source
-        self._tensors, self._on, self._template = tensors, on, template
+        self._tensors, self._on, self._template, self._count = tensors, on, template, devices
         self._bundle = None if bundle is None else Path(bundle)
         self._opened = ExitStack()
         self._closed = False
@@ -74,7 +79,7 @@ class GPT:
     @classmethod
     def from_pretrained(
         cls, checkpoint: str | Path | None = None, *, dtype: str = "bf16", source: str = "mlir", on: str = "auto",
-        bundle: str | Path | None = None,
+        bundle: str | Path | None = None, devices: int = 1,
     ) -> Self:  # fmt: skip
         """The model of a checkpoint.
 
@@ -82,15 +87,17 @@ class GPT:
         the Hugging Face hub such as "gpt2"; by default the small byte-level GPT that comes with this repository.
         `dtype`: "f32", "tf32" (f32 with products in tf32), "f16" or "bf16". `source`: whose kernels, such as "mlir".
         `on`: "auto", "cpu", "cuda" or "cuda:1". `bundle`: a compiled bundle; without one the kernels are taken from
-        `build/bundle`, or compiled.
+        `build/bundle`, or compiled. `devices`: how many GPUs share a GPT-2, each with some of its heads, its vocabulary
+        and its hidden layer; on "cpu", how many ranks the interpreter runs. In a process that torchrun has started the
+        number of its processes: each runs one rank, and all give the same text.
 
-        Raises UsageError for a checkpoint that is none, or of a model that is not computed here, and ToolchainError for
-        one that cannot be downloaded.
+        Raises UsageError for a checkpoint that is none, or of a model that is not computed here, or not on several
+        devices, and ToolchainError for one that cannot be downloaded.
         """
         config, tensors, place = weights.load(weights.SHIPPED if checkpoint is None else checkpoint, dtype)
         return cls(
             config, tensors, load_tokenizer(place, config), dtype=dtype, source=source, on=on, bundle=bundle,
-            template=chat.load_chat(place),
+            template=chat.load_chat(place), devices=devices,
         )  # fmt: skip
 
     def request(
@@ -195,31 +202,47 @@ class GPT:
         """The ops that another source's kernels ran, in words; empty if there are none."""
         return self._kernels.borrowed_ops
 
-    @cached_property
+    @property
     def executor(self) -> Executor:
-        """The device that it runs on, opened when it is first needed. Raises NoGPU and DriverTooOld."""
+        """The device that it runs on, or the first of several, opened when it is first needed. Raises NoGPU and
+        DriverTooOld."""
+        devices = self._devices
+        return devices.executors[0] if isinstance(devices, Peers) else devices
+
+    @property
+    def device_names(self) -> str:
+        """Of all the devices that it runs on, for people."""
+        return self._devices.name
+
+    @cached_property
+    def _devices(self) -> Executor | Peers:
         if self._closed:
             raise UsageError("this model is used after it was closed", hint="GPT.from_pretrained() loads another")
         # On a CPU without the sanitizer: what these kernels do was checked, and a text wants speed.
-        return self._opened.enter_context(open_executor(self._on, sanitize=False))
+        if self._count == 1:
+            return self._opened.enter_context(open_executor(self._on, sanitize=False))
+        return self._opened.enter_context(open_devices(self._count, self._on, sanitize=False))
 
     @cached_property
     def _kernels(self) -> Kernels:
         return Kernels(
-            self.source, self.dtype, self.executor, self.config, self._tensors, self._bundle, self._opened
+            self.source, self.dtype, self._devices, self.config, self._tensors, self._bundle, self._opened
         )  # fmt: skip
 
     def close(self) -> None:
         """Frees what it has on the device. A second call does nothing."""
         self._closed = True
         self._opened.close()
-        for name in ("_kernels", "executor"):
+        for name in ("_kernels", "_devices"):
             vars(self).pop(name, None)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._opened.__exit__(kind, error, trace)  # of several processes the others are told
         self.close()
 
     def __del__(self) -> None:
@@ -229,7 +252,8 @@ class GPT:
     def __repr__(self) -> str:
         c = self.config
         sizes = f"{c.n_layer} layers, {c.n_head} heads, width {c.n_embd}, context {c.n_ctx}, vocabulary {c.vocab_size}"
-        return f"<GPT of {sizes}; {self.dtype}, source {self.source}>"
+        shared = f" on {self._count} devices" if self._count > 1 else ""
+        return f"<GPT of {sizes}; {self.dtype}, source {self.source}{shared}>"
 
 
 def _split(options: Options) -> tuple[dict[str, Any], Sampling]:

@@ -11,6 +11,7 @@ from conformance.cells import borrows_from
 from gpt.config import GPTConfig
 from gpt.launches import continue_texts, forward_passes
 from gpt.model import GPT
+from gpt.parallel import AnyGPT, ParallelGPT
 from gpt.text import Request
 from gpt.weights import Weights
 from toolchain.bundles.bundle import Bundle
@@ -19,55 +20,76 @@ from toolchain.contract.entry import EntrySpec
 from toolchain.contract.sources import packages
 from toolchain.errors import UsageError
 from toolchain.runtime import Executor, Launcher
+from toolchain.runtime.peers import LOADING_S, Peers
 
 USUAL = Path("build/bundle")
 
 
 class Kernels:
-    """Makes the model that continues a text. `bundle`: the one that the user named. A bundle that is made lives as long
-    as `opened`."""
+    """Makes the model that continues a text. `devices`: the device that it runs on, or several. `bundle`: the one that
+    the user named. A bundle that is made lives as long as `opened`."""
 
     def __init__(
-        self, source: str, dtype: str, executor: Executor, config: GPTConfig, tensors: Weights, bundle: Path | None,
-        opened: ExitStack,
+        self, source: str, dtype: str, devices: Executor | Peers, config: GPTConfig, tensors: Weights,
+        bundle: Path | None, opened: ExitStack,
     ) -> None:  # fmt: skip
-        self._source, self._dtype, self._executor = source, dtype, executor
+        self._source, self._dtype = source, dtype
+        self._peers = devices if isinstance(devices, Peers) else None
+        self._executors = devices.executors if isinstance(devices, Peers) else (devices,)
+        self._executor = self._executors[0]
         self._config, self._tensors, self._opened = config, tensors, opened
         self._path = bundle or (USUAL if USUAL.exists() else None)
         self._entries: dict[tuple[str, str], EntrySpec] = {}  # by source and symbol, of the bundle that was made
-        self._model: GPT | None = None
+        self._model: AnyGPT | None = None
         self._launcher: Launcher | None = None
 
-    def model(self, request: Request) -> GPT:
+    def model(self, request: Request) -> AnyGPT:
         """A model that has the kernels for these texts. The one before is kept if it has them."""
         prompts = [len(tokens) for tokens in request.tokens]
         # Both ways: which of them is taken decides who draws the token.
         return self._used(continue_texts(prompts, request.count, temperature) for temperature in (0, 1))
 
-    def forward_model(self, batch: int, length: int) -> GPT:
+    def forward_model(self, batch: int, length: int) -> AnyGPT:
         """A model that has the kernels for a forward pass over `batch` sequences of `length` tokens."""
         return self._used([forward_passes((batch, length))])
 
-    def _used(self, uses: Iterable[Callable[[GPT], object]]) -> GPT:
+    def _used(self, uses: Iterable[Callable[[AnyGPT], object]]) -> AnyGPT:
         if self._path is not None:
             self._model = self._model or self._with(Bundle.load(self._path))
             return self._model
         wanted = {(spec.source, spec.symbol): spec for spec in self._taken(uses)}
         if self._model is None or not wanted.keys() <= self._entries.keys():
             self._entries |= wanted
-            self._model = self._with(self._compiled())
+            self._model = self._with(self._compiled_once())
         return self._model
 
-    def _with(self, bundle: Bundle) -> GPT:
-        self._launcher = Launcher(bundle, self._source, self._executor, borrows_from=borrows_from(self._source))
-        return GPT(self._config, self._tensors, self._launcher, self._dtype)
+    def _compiled_once(self) -> Bundle:
+        """Of several processes the first compiles, and the others find that in the cache."""
+        peers = self._peers
+        if peers is None or peers.world is None:
+            return self._compiled()
+        if peers.world.rank > 0:
+            peers.barrier("the kernels", LOADING_S)
+            return self._compiled()
+        made = self._compiled()
+        peers.barrier("the kernels", LOADING_S)
+        return made
+
+    def _with(self, bundle: Bundle) -> AnyGPT:
+        launchers = [
+            Launcher(bundle, self._source, each, borrows_from=borrows_from(self._source)) for each in self._executors
+        ]
+        self._launcher = launchers[0]
+        if self._peers is None:
+            return GPT(self._config, self._tensors, launchers[0], self._dtype)
+        return ParallelGPT(self._config, self._tensors, launchers, self._peers, self._dtype)
 
     @property
     def borrowed_ops(self) -> str:
         """The ops that another source's kernels ran, in words; empty if there are none."""
         return self._launcher.borrowed_ops if self._launcher else ""
 
-    def _taken(self, uses: Iterable[Callable[[GPT], object]]) -> list[EntrySpec]:
+    def _taken(self, uses: Iterable[Callable[[AnyGPT], object]]) -> list[EntrySpec]:
         from toolchain.contract import targets
 
         from .selection import entries_used
@@ -79,7 +101,14 @@ class Kernels:
                 hint="name one with --bundle",
             )
         return entries_used(
-            packages()[self._source], target, self._executor.sms, self._config, self._tensors, self._dtype, uses
+            packages()[self._source],
+            target,
+            self._executor.sms,
+            self._config,
+            self._tensors,
+            self._dtype,
+            uses,
+            self._peers.ranks if self._peers else 1,
         )
 
     def _compiled(self) -> Bundle:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from conformance.cells import borrows_from
 from gpt.config import GPTConfig
 from gpt.conformance.models import forward_cases
-from gpt.launches import DryExecutor, continue_texts, forward_passes, launched
+from gpt.launches import DryExecutor, continue_texts, forward_passes, launched, on_ranks
 from gpt.model import GPT
+from gpt.parallel import AnyGPT
 from gpt.weights import Weights
 from toolchain.contract.entry import DTYPES, EntrySpec, ops
 from toolchain.contract.sources import load_source, packages
@@ -104,16 +105,18 @@ def entries_used(
     config: GPTConfig,
     tensors: Weights,
     dtype: str,
-    uses: Iterable[Callable[[GPT], object]],
+    uses: Iterable[Callable[[AnyGPT], object]],
+    ranks: int = 1,
 ) -> list[EntrySpec]:
     """The entries of a source, and of the one that it borrows from, that a model launches when it is used in these
-    ways; see `gpt.launches`."""
+    ways; see `gpt.launches`. `ranks`: how many devices share it."""
     # For the interpreter the portable ones: it needs no others.
     specs = [s for s in with_borrowed(package) if not s.targets or (target is not None and s.runs_on(target))]
     executor = DryExecutor(target, sms)
+    model = GPT if ranks == 1 else on_ranks(ranks)
     found: dict[tuple[str, str], EntrySpec] = {}
     for use in uses:
-        found |= {(s.source, s.symbol): s for s in launched(specs, config, tensors, dtype, executor, use)}
+        found |= {(s.source, s.symbol): s for s in launched(specs, config, tensors, dtype, executor, use, model)}
     return [spec for spec in specs if (spec.source, spec.symbol) in found]
 
 

@@ -12,11 +12,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolchain import knobs
 from toolchain.command import Terminated
 from toolchain.contract.entry import DTYPES
 from toolchain.errors import TilestackError, UsageError
 
 from .common.options import SOURCES, STREAM, command, read_text, seed
+from .common.processes import run_processes
 
 if TYPE_CHECKING:
     from gpt.chat import Message
@@ -32,10 +34,13 @@ EXAMPLES = """\
   tilestack generate --file story.txt                  a file; - is standard input, as is a prompt of -
   tilestack generate --interactive                     continue each line that is typed
   tilestack generate --model smollm2 --chat "What is a GPU?"     a model that answers; downloaded the first time
+  tilestack generate "Once" --model gpt2-xl --devices 2            on two GPUs
+  tilestack generate "Once" --model gpt2-xl --devices 2 --processes      the same, a process for each
   tilestack generate --model smollm2 --chat            a conversation; /reset begins another
 """
 PROMPT = "> "
 RESET = "/reset"
+PROCESSES = "--processes"
 
 
 def add(commands: Any) -> None:
@@ -63,6 +68,8 @@ def add(commands: Any) -> None:
     made.add_argument("--bundle", type=Path, help="a compiled bundle (default build/bundle, or made for this run)")
     made.add_argument("--source", choices=list(SOURCES), default="mlir", help="whose kernels (default mlir)")
     made.add_argument("--executor", default="auto", help="auto, cpu, cuda or cuda:N (default auto)")
+    made.add_argument("--devices", type=int, default=1, metavar="N", help="how many GPUs share a GPT-2 (default 1)")
+    made.add_argument(PROCESSES, action="store_true", help="with --devices: one process for each")
     made.add_argument("--dtype", choices=DTYPES, default="bf16", help="default bf16")
     made.add_argument(
         "--max-new-tokens", type=int, metavar="N", help="default 200, or fewer where the model's context is full"
@@ -84,12 +91,18 @@ def generate(args: argparse.Namespace) -> int:
     from ..api.gpt import GPT
 
     _check(args)
+    group = knobs.process_group()
+    if args.processes and group is None:
+        return run_processes([word for word in args.words[1:] if word != PROCESSES], args.devices)
     sampling = Sampling(args.temperature, args.top_k, args.top_p, args.repetition_penalty, args.seed)
     options = {"dtype": args.dtype, "source": args.source, "on": args.executor, "bundle": args.bundle}
+    options["devices"] = args.devices
     how: dict[str, Any] = {"max_new_tokens": args.max_new_tokens, "sampling": sampling, "stop": args.stop}
     with GPT.from_pretrained(args.checkpoint, **options) as model:
         Until(args.stop)  # refused before a line is read
-        if args.chat is not None:
+        if group is not None and group.rank > 0:  # the first process shows the text
+            _only_write(model, args, how)
+        elif args.chat is not None:
             _talk(model, args, how)
         elif args.interactive:
             _answered(model, _typed(lambda line: model.request([line], **how)), lambda _: None)
@@ -105,6 +118,28 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--chat answers its own text, or lines", hint="leave out the prompt and --interactive")
     if args.system is not None and args.chat is None:
         raise UsageError("--system is a part of a conversation", hint="it takes --chat")
+    if args.processes and args.devices < 2:
+        raise UsageError(f"{PROCESSES} with 1 device", hint="it takes --devices 2 or more")
+    in_lines = args.interactive or args.chat in ("", str(STREAM))
+    if (args.processes or knobs.process_group()) and (in_lines or str(STREAM) in (*map(str, args.file), *args.prompt)):
+        raise UsageError(
+            "several processes cannot read one standard input", hint=f"--devices {args.devices} without {PROCESSES}"
+        )
+
+
+def _only_write(model: GPT, args: argparse.Namespace, how: dict[str, Any]) -> None:
+    if args.chat is not None:
+        request = model.answer_request(_messages(args), **how)
+    else:
+        request = model.request(_prompts(args), **how)
+    for _ in model.writer(request):
+        pass
+
+
+def _messages(args: argparse.Namespace) -> list[Message]:
+    """What --chat TEXT asks."""
+    first: list[Message] = [] if args.system is None else [{"role": "system", "content": args.system}]
+    return [*first, {"role": "user", "content": args.chat}]
 
 
 def _talk(model: GPT, args: argparse.Namespace, how: dict[str, Any]) -> None:
@@ -193,7 +228,7 @@ def _show(model: GPT, request: Request, shown: list[str] | None = None) -> None:
     seconds = time.perf_counter() - started
     rate = f"{writer.tokens / seconds:.1f} tokens/s" if writer.tokens else "no tokens"
     borrowed = f" ({model.borrowed_ops})" if model.borrowed_ops else ""
-    where = f"{model.executor.name}, source {model.source}, {model.dtype}"
+    where = f"{model.device_names}, source {model.source}, {model.dtype}"
     print(f"{where}{borrowed}: {rate} ({writer.tokens} in {seconds:.1f} s)", file=sys.stderr)
 
 

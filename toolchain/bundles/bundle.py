@@ -129,6 +129,12 @@ class Bundle:
         return cls(root, entries, tools, policies)
 
     @cached_property
+    def digest(self) -> str:
+        """The same for two bundles whose launches do the same: of all files and policies."""
+        files = [(e.spec.source, e.spec.symbol, *(file.sha256 for file in e.files)) for e in self.entries]
+        return hashlib.sha256(repr((files, sorted(self.policies.items()))).encode()).hexdigest()
+
+    @cached_property
     def sources(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(e.spec.source for e in self.entries))
 

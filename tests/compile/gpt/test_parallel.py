@@ -3,21 +3,29 @@ pass, and the same bits on each rank and in each run."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import re
+import secrets
+import signal
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from conformance.compare import compare
 from gpt import reference
 from gpt.config import GPTConfig
-from gpt.generate import generate_batch
+from gpt.generate import generate, generate_batch
 from gpt.parallel import ParallelGPT
 from gpt.sampling import Sampling
 from gpt.weights import random_weights
 from toolchain.bundles.bundle import Bundle
-from toolchain.errors import UsageError
+from toolchain.errors import TilestackError, UsageError
 from toolchain.runtime import Launcher
-from toolchain.runtime.peers import open_peers
+from toolchain.runtime.peers import Place, open_peers, open_rank
 
+THREE = GPTConfig(n_layer=1, n_head=3, n_embd=96, n_ctx=16, vocab_size=67)
 CONFIG = GPTConfig(n_layer=2, n_head=2, n_embd=64, n_ctx=16, vocab_size=67)
 TOKENS = np.random.default_rng(1).integers(0, CONFIG.vocab_size, (2, 5)).astype(np.int32)
 
@@ -84,3 +92,75 @@ def test_launchers_of_other_executors(bundle: Bundle) -> None:
     weights = random_weights(CONFIG, seed=5)
     with open_peers(["cpu"] * 2) as peers, pytest.raises(UsageError, match="one launcher for each of its peers"):
         ParallelGPT(CONFIG, weights, [Launcher(bundle, "mlir", peers.executors[0])], peers, "f32")
+
+
+def in_processes(bundle: Bundle, count: int, spoil: Callable[[int], None] = lambda _: None) -> list[str]:
+    """What each of so many processes, one a rank, generates or says. `spoil`: called by each between two tokens."""
+    fork = multiprocessing.get_context("fork")
+    pipes = [fork.Pipe(duplex=False) for _ in range(count)]
+    meeting = secrets.token_hex(8)
+
+    def run(rank: int) -> str:
+        place = Place(rank, count, rank, meeting)
+        with open_rank(place, "cpu", sanitize=False) as peers:
+            model = ParallelGPT(
+                THREE, random_weights(THREE, 5), [Launcher(bundle, "mlir", peers.executors[0])], peers, "f32"
+            )
+            tokens: list[int] = []
+            for step in generate_batch(model, [TOKENS[0, :3]], max_new_tokens=3, sampling=Sampling(temperature=0)):
+                tokens += [token for token in step if token is not None]
+                spoil(rank)
+            peers.synchronize()
+            return f"{tokens}"
+
+    def child(rank: int) -> None:
+        try:
+            said = run(rank)
+        except (TilestackError, RuntimeError) as error:
+            said = f"{type(error).__name__}: {error.args[0]}"
+        pipes[rank][1].send(said)
+
+    processes = [fork.Process(target=child, args=(rank,)) for rank in range(count)]
+    for process in processes:
+        process.start()
+    for _, end in pipes:
+        end.close()
+    found: list[str] = []
+    for (start, _), process in zip(pipes, processes, strict=True):
+        try:
+            found.append(start.recv())
+        except EOFError:
+            process.join()
+            found.append(f"exit code {process.exitcode}")
+    for process in processes:
+        process.join()
+    return found
+
+
+def test_processes_write_what_one_process_does(bundle: Bundle) -> None:
+    weights = random_weights(THREE, 5)
+    with open_peers(["cpu"] * 2, sanitize=False) as peers:
+        model = ParallelGPT(THREE, weights, [Launcher(bundle, "mlir", e) for e in peers.executors], peers, "f32")
+        wanted = list(generate(model, TOKENS[0, :3], max_new_tokens=3, temperature=0))
+    assert in_processes(bundle, 2) == [f"{wanted}"] * 2
+
+
+def test_a_rank_that_is_killed_is_named_by_the_others(bundle: Bundle) -> None:
+    def killed(rank: int) -> None:
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    first, second, third = in_processes(bundle, 3, killed)
+    assert second == "exit code -9"
+    assert first == third
+    assert re.fullmatch(r"DeviceError: rank 1 \(process \d+, cpu\) has ended unexpectedly", first)
+
+
+def test_a_rank_that_fails_is_named_with_its_error(bundle: Bundle) -> None:
+    def fails(rank: int) -> None:
+        if rank == 0:
+            raise RuntimeError("no more")
+
+    first, second = in_processes(bundle, 2, fails)
+    assert first == "RuntimeError: no more"
+    assert re.fullmatch(r"DeviceError: rank 0 \(process \d+, cpu\) has failed: RuntimeError: no more", second)

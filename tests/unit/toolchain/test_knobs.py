@@ -126,3 +126,23 @@ def test_certificates_are_a_file_that_is_there(tmp_path: Path, monkeypatch: pyte
     monkeypatch.delenv("SSL_CERT_FILE")
     usual = Path("/etc/ssl/certs/ca-certificates.crt")
     assert knobs.certificates() == (usual if usual.is_file() else None)
+
+
+def test_which_of_several_processes_this_is(monkeypatch: pytest.MonkeyPatch):
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    assert knobs.process_group() is None
+    first, second = (knobs.in_process_group(rank, 2, "29500") for rank in (0, 1))
+    groups: list[knobs.ProcessGroup | None] = []
+    for environment in (first, second):
+        for name in names:
+            monkeypatch.setenv(name, environment.get(name, ""))
+        groups.append(knobs.process_group())
+    meeting = "localhost 29500 "
+    assert groups == [knobs.ProcessGroup(0, 2, 0, meeting), knobs.ProcessGroup(1, 2, 1, meeting)]
+    monkeypatch.setenv("LOCAL_RANK", "one")
+    with pytest.raises(UsageError, match="WORLD_SIZE is 2, and LOCAL_RANK is 'one'"):
+        knobs.process_group()
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert knobs.process_group() is None

@@ -1,12 +1,15 @@
-"""Several devices of one process: executors that share memory, and launches that meet each other in it.
+"""Several devices: executors that share memory, and launches that meet each other in it.
 
-`open_peers` opens them, on GPUs whose memory the others reach, or on the CPU, where the interpreter runs the launches
-of all ranks together. docs/several-gpus.md explains the memory, the flags, and what is checked.
+`open_peers` opens all of them in one process, on GPUs whose memory the others reach, or on the CPU, where the
+interpreter runs the launches of all ranks together. `open_rank` opens that of one process of several.
+docs/several-gpus.md explains the memory, the flags, and what is checked.
 """
 
 from __future__ import annotations
 
 from .group import Peers, open_peers
 from .heap import SymmetricHeap
+from .process import open_rank
+from .world import LOADING_S, Place
 
-__all__ = ["Peers", "SymmetricHeap", "open_peers"]
+__all__ = ["LOADING_S", "Peers", "Place", "SymmetricHeap", "open_peers", "open_rank"]

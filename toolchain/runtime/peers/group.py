@@ -1,8 +1,8 @@
-"""Peers: the executors of one process that share memory, opened and closed together."""
+"""Peers: executors that share memory, opened and closed together. Those of all ranks in one process, or one in each."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Self
@@ -15,6 +15,7 @@ from ..executor import PLACE, Executor, Graph
 from .channel import Channel
 from .cpu import CpuRank, Turns
 from .heap import SymmetricHeap
+from .world import STEP_S, World
 
 ACCESS = "GPUs reach each other through NVLink, or through PCIe below one root: see `nvidia-smi topo -p2p r`"
 
@@ -32,47 +33,62 @@ class Graphs:
 
 
 class Peers:
-    """`executors`: one a rank, in the order of the ranks. Whoever launches a collective on one of them launches it on
-    all, in the same order among their collectives."""
+    """`executors`: those of this process, one a rank, in the order of the ranks. `ranks`: how many there are in all,
+    `numbers`: which of them these are. `world`: the other processes; None if all ranks are in this one.
 
-    def __init__(self, executors: Sequence[Executor]) -> None:
-        self.executors = tuple(executors)
+    Whoever launches a collective on one rank launches it on all, in the same order among their collectives. Of several
+    processes all do the same: each makes its heaps, models and graphs in the same order."""
+
+    def __init__(self, executors: Sequence[Executor], world: World | None = None) -> None:
+        self.executors, self.world = tuple(executors), world
+        self.ranks = len(self.executors) if world is None else world.ranks
+        self.numbers = tuple(range(self.ranks)) if world is None else (world.rank,)
         self._heaps: list[SymmetricHeap] = []
         for executor in self.executors:
-            executor.ranks = len(self.executors)
+            executor.ranks = self.ranks
         blocks = self.executors[0].sms
-        room = 4 * blocks * len(self.executors)
+        room = 4 * blocks * self.ranks
         try:
-            self._channel = Channel(self.executors, self.heap(room), blocks)
+            self._channel = Channel(self.executors, self.heap(room), blocks, world)
         except BaseException:
             self.close()
             raise
 
     @property
-    def ranks(self) -> int:
-        return len(self.executors)
-
-    @property
     def name(self) -> str:
         """For people."""
-        return ", ".join(executor.name for executor in self.executors)
+        names = ", ".join(executor.name for executor in self.executors)
+        return names if self.world is None else f"{self.ranks} processes, {names}"
 
     def heap(self, nbytes: int) -> SymmetricHeap:
         """New memory on every rank. It is freed with the peers, or by its own `close`."""
-        made = SymmetricHeap(self.executors, nbytes)
+        made = SymmetricHeap(self.executors, nbytes, self.world)
         self._heaps.append(made)
         return made
 
-    def arguments(self, rank: int) -> dict[str, DeviceBuffer | float]:
-        """The arguments `flags`, `state` and `rank` of a rank's collectives."""
-        return self._channel.arguments(rank)
+    def arguments(self, index: int) -> dict[str, DeviceBuffer | float]:
+        """The arguments `flags`, `state` and `rank` of the collectives of an executor."""
+        return self._channel.arguments(index)
 
     def synchronize(self) -> None:
-        """Waits for all ranks. Raises the errors of launches, and DeviceError that names a rank which another one
-        waited for in vain."""
+        """Waits for all ranks of this process. Raises the errors of launches, and DeviceError that names a rank which
+        another one waited for in vain, or which has ended."""
         for executor in self.executors:
             executor.synchronize()
+        if self.world is not None:
+            self.world.check()
         self._channel.check()
+
+    def barrier(self, what: str, limit_s: float = STEP_S) -> None:
+        """Waits until all processes have come here, if there are several. A rank that has launched a collective waits
+        for the others on its GPU, but not as long as another one may load kernels. Raises DeviceError."""
+        if self.world is not None:
+            self.world.barrier(what, limit_s)
+
+    def agree(self, what: str, value: Callable[[], str]) -> None:
+        """Raises UsageError, on every rank, unless all processes have the same value."""
+        if self.world is not None:
+            self.world.agree(what, value())
 
     @contextmanager
     def capture(self) -> Generator[Graphs]:
@@ -84,6 +100,8 @@ class Peers:
     def close(self) -> None:
         """Waits for all work and frees everything. A second call does nothing."""
         with ExitStack() as steps:  # all of them, even if one raises
+            if self.world is not None:
+                steps.callback(self.world.close)
             for executor in self.executors:
                 steps.callback(executor.close)
             for heap in self._heaps:
@@ -98,6 +116,8 @@ class Peers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is not None and self.world is not None:
+            self.world.fail(error)
         self.close()
 
 
@@ -151,11 +171,23 @@ def check_alike(found: Sequence[GPU]) -> None:
 
 def check_access(executors: Sequence[CudaExecutor]) -> None:
     """Raises DeviceError that names each pair of which one GPU cannot reach the other's memory."""
-    pairs = {
-        (one.gpu.index, other.gpu.index): (one, other)
-        for one in executors for other in executors if one.gpu.index != other.gpu.index
-    }  # fmt: skip
-    apart = [pair for pair, (one, _) in pairs.items() if not one.ask("cuDeviceCanAccessPeer", *pair)]
-    if apart:
-        shown = ", ".join(f"cuda:{one} to cuda:{other}" for one, other in apart)
+    numbers = [executor.gpu.index for executor in executors]
+    _refuse(
+        pair for executor in {each.gpu.index: each for each in executors}.values() for pair in _apart(executor, numbers)
+    )
+
+
+def check_reach(executor: CudaExecutor, numbers: Iterable[int]) -> None:
+    """Raises DeviceError that names the GPUs whose memory this one cannot reach."""
+    _refuse(_apart(executor, numbers))
+
+
+def _apart(executor: CudaExecutor, numbers: Iterable[int]) -> list[tuple[int, int]]:
+    own = executor.gpu.index
+    others = sorted({*numbers} - {own})
+    return [(own, other) for other in others if not executor.ask("cuDeviceCanAccessPeer", own, other)]
+
+
+def _refuse(apart: Iterable[tuple[int, int]]) -> None:
+    if shown := ", ".join(f"cuda:{one} to cuda:{other}" for one, other in apart):
         raise DeviceError(f"no peer access from {shown}", hint=ACCESS)

@@ -219,3 +219,33 @@ def test_a_line_that_is_too_long_for_the_context_ends_no_conversation(
 def test_what_a_conversation_is_not(run: Run, words: list[str], said: str) -> None:
     ran = run(*WORDS, *words)
     assert ran.code == 2 and said in ran.err
+
+
+def test_two_devices_write_what_one_does(run: Run) -> None:
+    words = [*WORDS, "--dtype", "f32", "Once"]
+    ran = run(*words, "--devices", "2")
+    assert ran.out == run(*words).out
+    assert "cpu interpreter, rank 0 of 2, cpu interpreter, rank 1 of 2, source mlir, f32" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--devices", "0"], "a model on 0 devices"),
+        (["--devices", "6"], "5 heads cannot be shared by 6 GPUs"),
+        (["--devices", "2", "--executor", "cuda:1"], "2 devices on cuda:1"),
+        (["--processes"], "--processes with 1 device"),
+        (["--devices", "2", "--processes", "-"], "several processes cannot read one standard input"),
+        (["--devices", "2", "--processes", "--interactive"], "several processes cannot read one standard input"),
+    ],
+)
+def test_devices_that_cannot_be(run: Run, words: list[str], said: str) -> None:
+    ran = run(*WORDS, *words)
+    assert ran.code == 2 and said in ran.err
+
+
+def test_one_of_several_processes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "3"}.items():
+        monkeypatch.setenv(name, value)
+    ran = run(*WORDS, "--devices", "2")
+    assert ran.code == 2 and "2 devices for the 3 processes of WORLD_SIZE" in ran.err

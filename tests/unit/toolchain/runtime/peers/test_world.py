@@ -1,0 +1,157 @@
+"""Ranks that are processes, here threads: they meet, compare, pass on descriptors, and name the one that is lost."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from toolchain.errors import DeviceError, TilestackError, UsageError
+from toolchain.runtime.peers.messages import receive, send
+from toolchain.runtime.peers.world import Place, World
+
+Rank = Callable[[World], object]
+
+
+def run(*ranks: Rank, meeting: str | None = None) -> list[object]:
+    """What each rank returns, or the error that it raises."""
+    name = meeting or secrets.token_hex(8)
+
+    def one(rank: int) -> object:
+        try:
+            world = World(Place(rank, len(ranks), rank, name), "cpu")
+            try:
+                return ranks[rank](world)
+            except BaseException as error:
+                world.fail(error)
+                raise
+            finally:
+                world.close()
+        except (TilestackError, RuntimeError) as error:
+            return error
+
+    with ThreadPoolExecutor(len(ranks)) as pool:
+        return list(pool.map(one, range(len(ranks))))
+
+
+def said(found: Sequence[object]) -> list[str]:
+    return [f"{type(one).__name__}: {one.args[0]}" if isinstance(one, Exception) else str(one) for one in found]
+
+
+def meets(world: World) -> object:
+    return world.meet("a point", f"value {world.rank}", limit_s=5).row["values"]
+
+
+def test_each_rank_gets_the_values_of_all() -> None:
+    assert run(meets, meets, meets) == [["value 0", "value 1", "value 2"]] * 3
+
+
+def test_descriptors_go_to_all() -> None:
+    def share(world: World) -> object:
+        end, start = os.pipe()
+        os.write(start, b"from %d" % world.rank)
+        os.close(start)
+        reply = world.meet("pipes", descriptor=end, limit_s=5)
+        world.barrier("read")
+        found = b"|".join(os.read(each, 6) for each in reply.descriptors if world.rank == 1)
+        for each in (*reply.descriptors, end):
+            os.close(each)
+        return found
+
+    assert run(share, share) == [b"", b"from 0|from 1"]
+
+
+def test_another_version_is_named_on_every_rank() -> None:
+    def has(value: str) -> Rank:
+        return lambda world: world.agree("the bundle", value)
+
+    text = "UsageError: the ranks differ in the bundle: rank 0 has a1, rank 2 b2"
+    assert said(run(has("a1"), has("a1"), has("b2"))) == [text] * 3
+
+
+def test_ranks_at_different_points() -> None:
+    found = said(run(lambda world: world.barrier("a prompt"), lambda world: world.barrier("a step")))
+    assert found[0] == found[1]
+    assert f"rank 0 (process {os.getpid()}, cpu) is at: a prompt; rank 1" in found[0]
+
+
+def test_a_rank_that_fails_is_named_with_its_error() -> None:
+    def fails(_: World) -> object:
+        raise RuntimeError("out of luck")
+
+    first, second, third = said(run(meets, fails, meets))
+    assert second == "RuntimeError: out of luck"
+    assert first == third == f"DeviceError: rank 1 (process {os.getpid()}, cpu) has failed: RuntimeError: out of luck"
+
+
+def test_a_rank_that_ends_without_a_word() -> None:
+    def dies(world: World) -> object:
+        world._socket.shutdown(2)  # pyright: ignore[reportPrivateUsage] - as the system does when a process dies
+        return "dead"
+
+    first, _, third = said(run(meets, dies, meets))
+    assert first == third == f"DeviceError: rank 1 (process {os.getpid()}, cpu) has ended unexpectedly"
+
+
+def test_a_rank_that_ends_before_the_others() -> None:
+    first, *_ = said(run(meets, lambda _: "done"))
+    assert first == f"DeviceError: rank 1 (process {os.getpid()}, cpu) has ended, the others have not"
+
+
+def test_a_rank_that_hangs_is_named_in_time() -> None:
+    over = threading.Event()
+
+    def waits(world: World) -> object:
+        try:
+            world.barrier("a step", limit_s=0.3)
+        finally:
+            over.set()
+
+    def hangs(world: World) -> object:
+        assert over.wait(10)
+        return world.check()
+
+    first, second = said(run(waits, hangs))
+    assert first == second
+    assert f"rank 1 (process {os.getpid()}, cpu) has not come within 0.3 s, rank 0" in first
+    assert first.endswith("waits at: a step")
+
+
+def test_a_second_rank_0() -> None:
+    def again(world: World) -> object:
+        with pytest.raises(DeviceError, match="another rank 0 of this run"):
+            World(Place(0, 2, 0, "twice"), "cpu")
+        return world.barrier("over")
+
+    assert run(again, lambda world: world.barrier("over"), meeting="twice") == [None, None]
+
+
+def test_a_rank_that_is_there_twice() -> None:
+    def twice(world: World) -> object:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as impostor:
+            impostor.connect(Place(1, 2, 1, "impostor").address)
+            send(impostor, {"rank": 0, "who": "an impostor"})
+            told = receive(impostor)
+        assert told is not None
+        assert "an impostor and rank 0" in told.row["lost"]
+        return meets(world)
+
+    found = said(run(meets, twice, meeting="impostor"))
+    assert all("are the same rank" in one for one in found)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "says"), [((2, 2, 2), "rank 2 of 2"), ((1, 4, 0), "rank 1 is number 0 on its host")]
+)
+def test_places_that_are_none(numbers: tuple[int, int, int], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        Place(*numbers, meeting="")
+
+
+def test_runs_do_not_meet() -> None:
+    assert Place(0, 2, 0, "29500").address != Place(0, 2, 0, "29501").address

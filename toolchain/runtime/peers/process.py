@@ -1,0 +1,123 @@
+"""One rank in a process of its own: on a GPU whose memory the other processes map, or on the CPU, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...contract.entry import CHANNEL
+from ...errors import NoGPU, UsageError
+from ..buffer import DeviceBuffer
+from ..cpu import CpuExecutor, Step
+from ..cuda import CudaExecutor
+from ..driver import GPU, gpus
+from .group import Peers, check_reach
+from .world import LOADING_S, Place, World
+
+if TYPE_CHECKING:
+    from ...contract.entry import EntrySpec
+    from ...tileir.interpreter import Launch
+
+_MEETS_ONCE = frozenset({"all_reduce", "all_reduce_layernorm", "all_gather", "reduce_scatter", "broadcast"})
+
+
+def open_rank(place: Place, on: str = "auto", *, sanitize: bool = True) -> Peers:
+    """The peers as one of several processes sees them: `executors` is its own one alone.
+
+    `on`: "cuda", "cpu" or "auto": GPUs if there are some. Raises UsageError for another device and for GPUs of
+    different kinds, NoGPU if there are fewer GPUs than ranks, DeviceError if the ranks do not come together, or one
+    cannot reach the memory of another.
+    """
+    if place.ranks < 2:
+        raise UsageError("a run of 1 process: peers are at least 2")
+    if on not in ("auto", "cpu", "cuda"):
+        raise UsageError(f"{on} for each of {place.ranks} processes", hint="cuda: each takes the GPU of its number")
+    found = () if on == "cpu" else gpus()
+    if on == "cuda" and not found:
+        raise NoGPU(
+            f"rank {place.rank} finds no GPU", hint="see `nvidia-smi -L`; cpu runs the ranks on the interpreter"
+        )
+    name = f"cuda:{_own(found, place)}" if found else "cpu"
+    world = World(place, name)
+    with ExitStack() as opened:
+        opened.callback(world.close)
+        try:
+            world.agree("kinds of GPU", _kind(found, place))
+            if found:
+                executor = opened.enter_context(CudaExecutor(_own(found, place)))
+                _check_apart(executor, world)
+            else:
+                executor = opened.enter_context(ProcessRank(world, sanitize=sanitize))
+            peers = Peers([executor], world)
+        except BaseException as error:
+            world.fail(error)
+            raise
+        opened.pop_all()
+    return peers
+
+
+def _own(found: Sequence[GPU], place: Place) -> int:
+    """The number of this rank's GPU. A process that sees one GPU alone takes that: its launcher has chosen."""
+    if len(found) > 1 and place.local >= len(found):
+        raise NoGPU(f"rank {place.rank} finds {len(found)} GPUs for {place.ranks} ranks", hint="see `nvidia-smi -L`")
+    return place.local if len(found) > 1 else 0
+
+
+def _kind(found: Sequence[GPU], place: Place) -> str:
+    if not found:
+        return "cpu"
+    own = found[_own(found, place)]
+    return f"{own.name} {own.target}, {own.sms} SMs"
+
+
+def _check_apart(executor: CudaExecutor, world: World) -> None:
+    """Raises NoGPU if two ranks are on one GPU, DeviceError if this one cannot reach another one's memory."""
+    uuid = executor.ask("cuDeviceGetUuid", executor.gpu.index)
+    values: list[str] = world.meet("comparing GPUs", bytes(uuid.bytes).hex(), limit_s=LOADING_S).row["values"]
+    if len(set(values)) < len(values):
+        one = next(rank for rank, value in enumerate(values) if values.count(value) > 1)
+        other = values.index(values[one], one + 1)
+        raise NoGPU(f"rank {one} and rank {other} are on the same GPU: each takes one", hint="see `nvidia-smi -L`")
+    if len(gpus()) >= world.ranks:
+        check_reach(executor, range(world.ranks))
+
+
+class ProcessRank(CpuExecutor):
+    """A rank on the CPU. A collective runs in one process after the other, each of which finds flags as if the others
+    had come: they have, or the processes would not have met."""
+
+    def __init__(self, world: World, *, sanitize: bool) -> None:
+        super().__init__(sanitize=sanitize)
+        self.name = f"{self.name}, rank {world.rank} of {world.ranks}"
+        self.ranks = world.ranks
+        self._world = world
+
+    def step(self, spec: EntrySpec, launch: Launch, arrays: Sequence[DeviceBuffer]) -> Step:
+        alone = super().step(spec, launch, arrays)
+        if not spec.op_spec.peers:
+            return alone
+        if spec.op not in _MEETS_ONCE:
+            raise UsageError(
+                f"{spec.symbol} cannot run in several processes on the CPU", hint="open the ranks in one process"
+            )
+        flags = next(a for p, a in zip((p for p in spec.params if p.dims), arrays, strict=True) if p.name == CHANNEL[0])
+        return lambda: self._in_turn(launch, flags.select(0, self._world.rank), alone)
+
+    def _in_turn(self, launch: Launch, flags: DeviceBuffer, alone: Step) -> None:
+        """`flags` (R, B): this rank's own."""
+        world, blocks = self._world, launch.grid[0]
+        world.barrier(f"{launch.symbol}, grid {launch.grid}")
+        for rank in range(world.ranks):
+            if rank == world.rank:
+                later = flags.slice(0, rank + 1, world.ranks).slice(1, 0, blocks)
+                self._add(later, 1)
+                alone()
+                self._add(later, -1)
+            world.barrier(f"{launch.symbol} after rank {rank}")
+
+    def _add(self, flags: DeviceBuffer, count: int) -> None:
+        if flags.shape[0]:
+            self.write(flags, self.read(flags) + np.int32(count))
