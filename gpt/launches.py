@@ -89,14 +89,16 @@ def launched(
     executor: DryExecutor,
     use: Callable[[AnyGPT], object],
     model: Callable[[GPTConfig, Weights, Launcher, str], AnyGPT] = GPT,
+    source: str = "",
 ) -> list[EntrySpec]:
     """The entries among `specs` that a model launches when `use` is called with it. `specs`: those of one source, and
-    behind them those of the source that it borrows from. `model`: makes the model. Raises BundleError or LaunchError
-    for a launch that none of them fits."""
-    own = {name for spec in specs for name in spec.targets}
-    policies = {name: policy for name, policy in committed().policies.items() if name in own or name == DEFAULT}
-    bundle = Bundle(Path(), tuple(BundleEntry(spec, _NOTHING, _FORM, {}) for spec in specs), {}, policies)
-    source = specs[0].source
+    behind them those of the source that it borrows from; or those of the sources that a virtual `source` chooses among.
+    `model`: makes the model. Raises BundleError or LaunchError for a launch that none of them fits."""
+    own, tables = {name for spec in specs for name in spec.targets}, committed()
+    policies = {name: policy for name, policy in tables.policies.items() if name in own or name == DEFAULT}
+    picks = {name: listed for name, listed in tables.picks.items() if name in own}
+    bundle = Bundle(Path(), tuple(BundleEntry(spec, _NOTHING, _FORM, {}) for spec in specs), {}, policies, picks)
+    source = source or specs[0].source
     config = replace(config, end_tokens=())  # all logits are zero: the first token would often end the text
     use(model(config, weights, Launcher(bundle, source, executor, borrows_from=borrows_from(source)), dtype))
     return list(executor.launched.values())

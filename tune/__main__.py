@@ -1,4 +1,5 @@
-"""`python -m tune measure DIR`: the measuring half of `tilestack tune`, for a machine without the compiler."""
+"""`python -m tune measure DIR`, `python -m tune fastest DIR`: the measuring halves of `tilestack tune`, for a machine
+without the compiler."""
 
 from __future__ import annotations
 
@@ -25,9 +26,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     made.add_argument("folder", type=Path, metavar="DIR", help="what --output was")
     made.add_argument("--op", default=MODEL, help="only this op (default: all that was compiled)")
     add_measuring(made)
+    made.set_defaults(run="measure")
+    other = commands.add_parser("fastest", help="measure what `tilestack tune fastest --phase compile` wrote")
+    other.add_argument("folder", type=Path, metavar="DIR", help="what --output was")
+    add_measuring(other)
+    other.set_defaults(run="fastest")
     args = parser.parse_args(argv)
     try:
-        from .command import measure  # imported here, so that a missing package gets the message below
+        # Imported here, so that a missing package gets the message below.
+        if args.run == "fastest":
+            from .fastest import measure as measure_fastest
+
+            say = partial(print, flush=True)
+            return int(not measure_fastest(args.folder, args.executor, args.timeout, args.stop_after, say))
+        from .command import measure
 
         return int(not measure(args.folder, args, args.op, partial(print, flush=True)))
     except TilestackError as error:

@@ -114,7 +114,8 @@ class DecodeBench:
             contender.host = self.rig.ours.host_time(step.run, prepare)
             return verdict
 
-        contender = Contender(check, functools.partial(self.rig.ours.time_us, step.run, prepare))
+        ran = model.launcher.borrowed_ops
+        contender = Contender(check, functools.partial(self.rig.ours.time_us, step.run, prepare), entry=ran)
         return contender
 
     def peer(self, backend: str, mode: str = "", *, masked: bool = False) -> Callable[[], Contender]:

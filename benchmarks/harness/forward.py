@@ -74,7 +74,8 @@ class ForwardBench:
                 contender.peak_bytes = ours.peak(held)
             return self.judge(torch.from_dlpack(forward.logits))
 
-        contender = Contender(check, functools.partial(ours.time_us, forward.run))
+        ran = forward.model.launcher.borrowed_ops
+        contender = Contender(check, functools.partial(ours.time_us, forward.run), entry=ran)
         return contender
 
     def peer(self, model: TorchGPT, backend: str, how: str, mode: str = "") -> Callable[[], Contender]:

@@ -36,7 +36,7 @@ class Contender:
 
     `check`: runs it once on poisoned outputs and compares; raises ConformanceError if an output is wrong.
     `time_us`: the device time of one sample, which is `calls` calls over `sets` sets of inputs.
-    `entry`: the kernel, if it is a single one.
+    `entry`: the kernel, if it is a single one; of a model, which ops ran with another source's kernels.
     `peak_bytes`: the most device memory that it used, if the check measures that.
     `host`: the host's time to start one call, if the check measures that.
     """

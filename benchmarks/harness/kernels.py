@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from conformance.cells import borrows_from
 from toolchain.bundles.bundle import Bundle
+from toolchain.contract.sources import best_of, registered
 from toolchain.errors import UsageError
 from toolchain.runtime import Executor, Launcher
 
@@ -39,15 +40,16 @@ class Kernels:
 
 def choose(bundle: Bundle, others: Mapping[str, Bundle], sources: Sequence[str]) -> list[Kernels]:
     """The kernels of a run: those of the bundle, then those of each bundle that it is compared with. `sources`: none
-    means all that have every op. Raises UsageError if a source is not in the bundle, or if another bundle has none of
-    them."""
-    if unknown := [source for source in sources if source not in bundle.sources]:
+    means all that have every op, and the virtual ones if the bundle says which source is the fastest for what. Raises
+    UsageError if a source is not in the bundle, or if another bundle has none of them."""
+    known = [*bundle.sources, *(name for name, each in registered().items() if each.best_of)]
+    if unknown := [source for source in sources if source not in known]:
         raise UsageError(f"{bundle.root} has no source {', '.join(unknown)}")
-    whole = [source for source in bundle.sources if not borrows_from(source)]
-    wanted = [source for source in bundle.sources if source in (sources or whole)]
+    whole = [source for source in known if not (borrows_from(source) or (best_of(source) and not bundle.picks))]
+    wanted = [source for source in known if source in (sources or whole)]
     found = [Kernels(bundle, source) for source in wanted]
     for name, other in others.items():
-        shared = [source for source in wanted if source in other.sources]
+        shared = [source for source in wanted if source in other.sources or best_of(source)]
         if not shared:
             raise UsageError(f"{other.root} has no source {', '.join(wanted)} to compare {bundle.root} with")
         found += [Kernels(other, source, name) for source in shared]

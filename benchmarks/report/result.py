@@ -45,7 +45,8 @@ class BenchmarkRow:
     `copy_ms`: for an op that only moves bytes, the time of a copy of as many bytes, measured in turns with the others;
     `copy_detail`: why there is no such time.
     `calls`: the number of calls in a sample; they rotate over `sets` sets of inputs.
-    `entry`: the kernel that was launched, if it is a single one.
+    `entry`: the kernel that was launched, if it is a single one; of a model with several sources' kernels, which ops
+    ran with whose.
     `host_us`: the host's time to start a decoding step, in µs; `launch_us`: the driver's part of it, to launch the
     graph. `ours_rounds_us`, `peer_rounds_us`: beside another bundle's kernels, the times of one call in each round, in
     µs, so that both lists pair.

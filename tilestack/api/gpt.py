@@ -19,7 +19,7 @@ from gpt.sampling import Sampling
 from gpt.text import Request, Writer
 from gpt.tokenizer import Tokenizer, decode, load_tokenizer
 from toolchain.contract.entry import DTYPES
-from toolchain.contract.sources import packages
+from toolchain.contract.sources import registered
 from toolchain.errors import UsageError
 from toolchain.runtime import open_executor
 from toolchain.runtime.peers import Peers
@@ -61,13 +61,13 @@ class GPT:
 
     def __init__(
         self, config: GPTConfig, tensors: weights.Weights, tokenizer: Tokenizer, *, dtype: str = "bf16",
-        source: str = "mlir", on: str = "auto", bundle: str | Path | None = None,
+        source: str = "fastest", on: str = "auto", bundle: str | Path | None = None,
         template: chat.ChatTemplate | None = None, devices: int = 1,
     ) -> None:  # fmt: skip
         """See `from_pretrained`, which reads the first three and the chat template from a checkpoint."""
         if devices != 1:
             check_devices(config, devices, on)
-        for what, value, known in (("dtype", dtype, DTYPES), ("source", source, tuple(packages()))):
+        for what, value, known in (("dtype", dtype, DTYPES), ("source", source, tuple(registered()))):
             if value not in known:
                 raise UsageError(f"no {what} {value!r}", hint=f"one of {', '.join(known)}")
         self.config, self.tokenizer, self.dtype, self.source = config, tokenizer, dtype, source
@@ -78,14 +78,15 @@ class GPT:
 
     @classmethod
     def from_pretrained(
-        cls, checkpoint: str | Path | None = None, *, dtype: str = "bf16", source: str = "mlir", on: str = "auto",
+        cls, checkpoint: str | Path | None = None, *, dtype: str = "bf16", source: str = "fastest", on: str = "auto",
         bundle: str | Path | None = None, devices: int = 1,
     ) -> Self:  # fmt: skip
         """The model of a checkpoint.
 
         `checkpoint`: a folder; a GGUF file; "smollm2", which is downloaded the first time; or the name of a model on
         the Hugging Face hub such as "gpt2"; by default the small byte-level GPT that comes with this repository.
-        `dtype`: "f32", "tf32" (f32 with products in tf32), "f16" or "bf16". `source`: whose kernels, such as "mlir".
+        `dtype`: "f32", "tf32" (f32 with products in tf32), "f16" or "bf16". `source`: whose kernels, such as
+        "mlir"; "fastest" takes for each op that of "mlir", "py" and "cute" which was measured to be the fastest.
         `on`: "auto", "cpu", "cuda" or "cuda:1". `bundle`: a compiled bundle; without one the kernels are taken from
         `build/bundle`, or compiled. `devices`: how many GPUs share a GPT-2, each with some of its heads, its vocabulary
         and its hidden layer; on "cpu", how many ranks the interpreter runs. In a process that torchrun has started the
@@ -199,7 +200,7 @@ class GPT:
 
     @property
     def borrowed_ops(self) -> str:
-        """The ops that another source's kernels ran, in words; empty if there are none."""
+        """The ops that another source's kernels ran, in words; empty if there are none. Of source "fastest": all."""
         return self._kernels.borrowed_ops
 
     @property

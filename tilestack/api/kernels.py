@@ -101,7 +101,7 @@ class Kernels:
                 hint="name one with --bundle",
             )
         return entries_used(
-            packages()[self._source],
+            self._source,
             target,
             self._executor.sms,
             self._config,

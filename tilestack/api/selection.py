@@ -18,8 +18,9 @@ from gpt.launches import DryExecutor, continue_texts, forward_passes, launched, 
 from gpt.model import GPT
 from gpt.parallel import AnyGPT
 from gpt.weights import Weights
+from toolchain.contract.entries import committed
 from toolchain.contract.entry import DTYPES, EntrySpec, ops
-from toolchain.contract.sources import load_source, packages
+from toolchain.contract.sources import best_of, load_source, packages
 from toolchain.contract.targets import Target
 from toolchain.errors import BundleError, LaunchError
 
@@ -99,7 +100,7 @@ def shipped_launches(packages: Iterable[str]) -> set[tuple[str, str]]:
 
 
 def entries_used(
-    package: str,
+    source: str,
     target: str | None,
     sms: int,
     config: GPTConfig,
@@ -108,15 +109,16 @@ def entries_used(
     uses: Iterable[Callable[[AnyGPT], object]],
     ranks: int = 1,
 ) -> list[EntrySpec]:
-    """The entries of a source, and of the one that it borrows from, that a model launches when it is used in these
+    """The entries of a source, and of those that it takes others from, that a model launches when it is used in these
     ways; see `gpt.launches`. `ranks`: how many devices share it."""
     # For the interpreter the portable ones: it needs no others.
-    specs = [s for s in with_borrowed(package) if not s.targets or (target is not None and s.runs_on(target))]
+    specs = [s for s in taken_by(source, target) if not s.targets or (target is not None and s.runs_on(target))]
     executor = DryExecutor(target, sms)
     model = GPT if ranks == 1 else on_ranks(ranks)
     found: dict[tuple[str, str], EntrySpec] = {}
     for use in uses:
-        found |= {(s.source, s.symbol): s for s in launched(specs, config, tensors, dtype, executor, use, model)}
+        taken = launched(specs, config, tensors, dtype, executor, use, model, source)
+        found |= {(s.source, s.symbol): s for s in taken}
     return [spec for spec in specs if (spec.source, spec.symbol) in found]
 
 
@@ -126,6 +128,17 @@ def of_models(sources: Collection[str], dtypes: Collection[str]) -> Callable[[En
     needed = {*sources, *(borrows_from(source) for source in sources)}
     launched = {(name, op.dtype_in(dtype)) for name, op in ops().items() for dtype in dtypes or DTYPES}
     return lambda spec: spec.source in needed and (spec.op, spec.dtype) in launched
+
+
+def taken_by(source: str, target: str | None) -> list[EntrySpec]:
+    """All entries that a model with the kernels of this source may launch on a target. Of a virtual source: those of
+    the first that it chooses among, and of the others that were faster at something there."""
+    among = best_of(source)
+    if not among:
+        return with_borrowed(packages()[source])
+    picked = {pick.source for pick in committed().picks.get(target or "", ())}
+    named = [each for each in among if each == among[0] or each in picked]
+    return [spec for each in named for spec in load_source(packages()[each]).entries()]
 
 
 def with_borrowed(package: str) -> list[EntrySpec]:

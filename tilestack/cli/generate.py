@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from toolchain import knobs
 from toolchain.command import Terminated
 from toolchain.contract.entry import DTYPES
+from toolchain.contract.sources import registered
 from toolchain.errors import TilestackError, UsageError
 
-from .common.options import SOURCES, STREAM, command, read_text, seed
+from .common.options import STREAM, command, read_text, seed
 from .common.processes import run_processes
 
 if TYPE_CHECKING:
@@ -66,7 +67,10 @@ def add(commands: Any) -> None:
         help="smollm2, a folder, a GGUF file, or a hub name (default: the one that comes with this repository)",
     )  # fmt: skip
     made.add_argument("--bundle", type=Path, help="a compiled bundle (default build/bundle, or made for this run)")
-    made.add_argument("--source", choices=list(SOURCES), default="mlir", help="whose kernels (default mlir)")
+    made.add_argument(
+        "--source", choices=list(registered()), default="fastest",
+        help="whose kernels (default fastest: for each op the fastest of mlir, py and cute on this GPU)",
+    )  # fmt: skip
     made.add_argument("--executor", default="auto", help="auto, cpu, cuda or cuda:N (default auto)")
     made.add_argument("--devices", type=int, default=1, metavar="N", help="how many GPUs share a GPT-2 (default 1)")
     made.add_argument(PROCESSES, action="store_true", help="with --devices: one process for each")

@@ -33,6 +33,7 @@ EXAMPLES = """\
   python3 -m tune measure build/tune                                      where the GPU is: no compiler needed
   tilestack tune model --target sm_90 --phase apply --output build/tune         writes entries/sm_90.toml
   tilestack tune linear --target sm_90 --shapes "M=8192 K=768 N=2304" --classes "^large$"
+  tilestack tune fastest --target sm_90                which source's entry is the fastest, for the source `fastest`
   tilestack tune --check                               which kept entries were measured with other tools or kernels
 """
 PHASES = ("compile", "measure", "apply")
@@ -40,12 +41,14 @@ PHASES = ("compile", "measure", "apply")
 SHOWN = 3  # stale rows that a compile names
 
 # The search spaces are of kernels that these sources have; a source that takes only rows which name it has others.
-TUNABLE = [name for name, source in registered().items() if not source.named_rows]
+TUNABLE = [name for name, source in registered().items() if source.package and not source.named_rows]
 
 
 def add(commands: Any) -> None:
     made = command(commands, "tune", tune, "find the fastest variants of kernels for a GPU, and keep them", EXAMPLES)
-    made.add_argument("what", nargs="?", help="an op, or model: all ops of the forward pass and of decoding")
+    made.add_argument(
+        "what", nargs="?", help="an op, or model: all ops of the forward pass and of decoding; or fastest"
+    )
     made.add_argument("--target", metavar="SM", help="GPU target such as sm_90")
     made.add_argument("--phase", choices=PHASES, help="only this one of the three (default: all that can be done here)")
     made.add_argument("--source", choices=[*TUNABLE, "all"], default="py", help="kernel source (default py)")
@@ -87,6 +90,8 @@ def tune(args: argparse.Namespace) -> int:
     from toolchain.contract.targets import select
 
     chosen = select([args.target])
+    if args.what == "fastest":
+        return fastest(args, chosen)
     if len(chosen) > 1:
         raise UsageError(f"--target {args.target}: a search is for one GPU", hint="tilestack tune model --target sm_90")
     (target,) = chosen
@@ -107,6 +112,45 @@ def tune(args: argparse.Namespace) -> int:
         return 0
     if "apply" in wanted:
         apply(args)
+    return 0
+
+
+def fastest(args: argparse.Namespace, chosen: Sequence[Target]) -> int:
+    """The three phases of `tune fastest`: see tune/fastest.py."""
+    from toolchain.bundles import bundle
+    from toolchain.caching.cache import Cache
+    from toolchain.compiling import pipeline
+    from toolchain.compiling.progress import progress_bar
+    from tune import fastest as search
+    from tune import fastest_rows
+
+    (target,) = chosen
+    wanted = [args.phase] if args.phase else PHASES
+    if "compile" in wanted:
+        with progress_bar() as progress:
+            outcome = pipeline.compile_entries(
+                search.entries(target.name), [target], Cache.configured(), jobs=args.jobs or knobs.jobs(),
+                progress=progress,
+            )  # fmt: skip
+        for failure in outcome.failures:
+            raise failure.error
+        tools = pipeline.tools_used([target], (made.artifact.form.kind for made in outcome.compiled))
+        bundle.write(args.output / search.BUNDLE, outcome.compiled, tools)
+        print(f"{args.output}: {len(outcome.compiled)} entries to measure")
+    if not args.phase and not _has_gpu(target):
+        print(
+            f"no GPU of {target.name} here; where there is one: python3 -m tune fastest {args.output}\n"
+            f"and then here: tilestack tune fastest --target {target.name} --phase apply --output {args.output}"
+        )
+        return 0
+    if "measure" in wanted:
+        say = partial(print, flush=True)
+        if not search.measure(args.output, args.executor, args.timeout, args.stop_after, say):
+            return 1
+    if "apply" in wanted:
+        found = search.Found.load(args.measured or args.output / search.FILE)
+        path, lines = fastest_rows.write(found, search.classes()[1], args.tuned)
+        print("\n".join([*lines, f"wrote {path}"]))
     return 0
 
 

@@ -3,7 +3,8 @@
 It consists of `manifest.json` and `files/<sha256>.tilebc`, `.ptx`, `.mlir` and `.cubin`. For every entry the manifest
 has the EntrySpec, the code that its source made (Tile IR bytecode, which the interpreter runs too, or PTX and the IR of
 which it was made, which the executor of `cute` runs), how to launch it, and its cubins by target. It also has the ops'
-parameters at the time of writing, and the policies of the targets. Reading a file checks its sha256.
+parameters at the time of writing, the policies of the targets, and which source is the fastest for what. Reading a file
+checks its sha256.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, cast
 from ..contract.artifact import SUFFIXES, Artifact, Form
 from ..contract.entries import DEFAULT, committed
 from ..contract.entry import EntrySpec, ops
+from ..contract.fastest import Pick, picked
 from ..contract.policy import Policy
 from ..errors import BundleError, LaunchError, NotInterpretable, UsageError
 from ..files import check_makable, folder_beside
@@ -94,12 +96,13 @@ class Compiled:
 @dataclass(frozen=True, eq=False)
 class Bundle:
     """A loaded manifest. `entries`: in order of preference. `tools`: version and sha256 of each tool that compiled it,
-    by name. `policies`: by target, and `default`."""
+    by name. `policies`: by target, and `default`. `picks`: which source is the fastest for what, by target."""
 
     root: Path
     entries: tuple[BundleEntry, ...]
     tools: Mapping[str, Mapping[str, str]]
     policies: Mapping[str, Policy] = field(default_factory=dict)
+    picks: Mapping[str, Sequence[Pick]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, root: str | Path) -> Bundle:
@@ -121,12 +124,16 @@ class Bundle:
             policies = {name: Policy.from_table(row, f"policy {name}") for name, row in manifest["policies"].items()}
             if DEFAULT not in policies:
                 raise KeyError(f"policies.{DEFAULT}")
+            picks = {
+                name: tuple(Pick.from_table(row, f"fastest {name}") for row in listed)
+                for name, listed in manifest.get("fastest", {}).items()
+            }
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BundleError(f"{path} is damaged: {type(error).__name__}: {error}", hint=_AGAIN) from error
         except UsageError as error:  # an op, dtype or parameter that this version does not have
             raise BundleError(f"{path} was compiled by another version: {error.args[0]}", hint=_AGAIN) from error
         _check_signatures(path, entries, manifest.get("ops"))
-        return cls(root, entries, tools, policies)
+        return cls(root, entries, tools, policies, picks)
 
     @cached_property
     def digest(self) -> str:
@@ -149,6 +156,15 @@ class Bundle:
         so it takes that target's policy."""
         own = [name for name in self.policies if name != DEFAULT and target in (name, None)]
         return self.policies[own[0] if own else DEFAULT]
+
+    def fastest(self, among: Sequence[str], op: str, dtype: str, dims: Mapping[str, int], target: str | None) -> str:
+        """The source among these that was measured to be the fastest for a launch on a target (None: the interpreter,
+        for which nothing is measured); where nothing was measured, the first that this bundle has. The answer may be a
+        source of which the bundle lacks the entry: `select` then says so. Raises BundleError if it has none of them."""
+        there = [source for source in among if source in self.sources]
+        if not there:
+            raise BundleError(f"{self.root} has no entries of {', '.join(among)}", hint="compile a bundle with one")
+        return picked(self.picks.get(target or "", ()), op, dtype, dims) or there[0]
 
     @cached_property
     def _by_op(self) -> Mapping[tuple[str, str, str], Sequence[BundleEntry]]:
@@ -253,8 +269,11 @@ def write(root: str | Path, compiled: Sequence[Compiled], tools: Mapping[str, Ma
         (fresh / "files").mkdir(parents=True)
         rows = [_row(fresh, entry) for entry in compiled]
         signatures = {entry.spec.op: ops()[entry.spec.op].signature for entry in compiled}
-        policies = _policies(compiled)
-        manifest = {"format": FORMAT, "ops": signatures, "policies": policies, "entries": rows, "tools": tools}
+        policies, picks = _policies(compiled), _picks(compiled)
+        fastest = {"fastest": picks} if picks else {}
+        manifest = {
+            "format": FORMAT, "ops": signatures, "policies": policies, **fastest, "entries": rows, "tools": tools,
+        }  # fmt: skip
         (fresh / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
         replace_folder(root, fresh, scratch / "old")
     return Bundle.load(root)
@@ -265,6 +284,20 @@ def _policies(compiled: Sequence[Compiled]) -> dict[str, Any]:
     for a target's own entries if the bundle lacks them."""
     own = {target for entry in compiled for target in entry.spec.targets}
     return {name: made.to_json() for name, made in committed().policies.items() if name in own or name == DEFAULT}
+
+
+def _picks(compiled: Sequence[Compiled]) -> dict[str, Any]:
+    """Which source is the fastest, for the same targets. Rows of a source of which the bundle has no entry at all are
+    left out: then it is the fastest of the others. With some of its entries they stay, so that a missing one is an
+    error, and not slow."""
+    own = {target for entry in compiled for target in entry.spec.targets}
+    there = {entry.spec.source for entry in compiled}
+    kept = {
+        target: [pick.to_table() for pick in picks if pick.source in there]
+        for target, picks in committed().picks.items()
+        if target in own
+    }
+    return {target: rows for target, rows in kept.items() if rows}
 
 
 def check_replaceable(root: Path) -> None:

@@ -35,6 +35,7 @@ from ..tables import (
     texts,
 )  # fmt: skip
 from .entry import EntrySpec, ops
+from .fastest import Fastest, Pick
 from .policy import Policy, TileCost
 from .sources import registered
 from .targets import targets
@@ -127,6 +128,7 @@ class Table:
     tuned: tuple[TunedRow, ...]
     rows: tuple[tuple[str, Mapping[str, Any]], ...]
     policy: Policy | None
+    fastest: Fastest | None = None
 
     def entries(self, source: str) -> Iterator[EntrySpec]:
         """A source's entries, in order of preference. Raises UsageError naming the row that is wrong."""
@@ -192,6 +194,11 @@ class Tables:
             raise UsageError(f"{self.folder}/{PORTABLE}.toml has no [policy]")
         return found
 
+    @cached_property
+    def picks(self) -> Mapping[str, Sequence[Pick]]:
+        """What the source `fastest` takes, by target."""
+        return {str(table.target): table.fastest.picks for table in self.files if table.fastest is not None}
+
 
 def committed() -> Tables:
     """The tables of this package."""
@@ -218,13 +225,16 @@ def load_table(path: Path) -> Table:
     if not path.exists():
         return Table(path, target, (), (), None)
     found = read_table(path)
-    check_keys(found, {"policy": is_table, "group": tables, "tuned": tables}, str(path), ["policy", "group", "tuned"])
+    keys = {"policy": is_table, "group": tables, "fastest": is_table, "tuned": tables}
+    check_keys(found, keys, str(path), list(keys))
     policy = Policy.from_table(found["policy"], f"{path}: policy") if "policy" in found else None
-    if target is None and found.get("tuned"):
-        raise UsageError(f"{path}: a tuned row is for one target", hint=_AGAIN)
+    for what in ("tuned", "fastest"):
+        if target is None and found.get(what):
+            raise UsageError(f"{path}: a {what} row is for one target", hint=_AGAIN)
     tuned = tuple(_tuned(path, number, str(target), row) for number, row in enumerate(found.get("tuned", []), 1))
     rows = tuple(row for number, group in enumerate(found.get("group", []), 1) for row in _rows(path, number, group))
-    return Table(path, target, tuned, rows, policy)
+    fastest = Fastest.from_table(found["fastest"], f"{path}: fastest") if "fastest" in found else None
+    return Table(path, target, tuned, rows, policy, fastest)
 
 
 def _rows(path: Path, number: int, group: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

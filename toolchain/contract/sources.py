@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from ..errors import UsageError
-from ..tables import Check, check_keys, flag, header, is_table, place, read_table, text
+from ..tables import Check, check_keys, flag, header, is_table, place, read_table, text, texts
 from .artifact import Artifact
 from .entry import EntrySpec
 from .targets import BYTECODE
@@ -41,15 +41,16 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Registered:
-    """What sources.toml says of a source; see there."""
+    """What sources.toml says of a source; see there. A virtual one has no package."""
 
-    package: str
+    package: str = ""
     named_rows: bool = False
     borrows_from: str = ""
+    best_of: tuple[str, ...] = ()
 
 
 TABLE = Path(__file__).parent / "sources.toml"
-KEYS: Mapping[str, Check] = {"package": text, "named_rows": flag, "borrows_from": text}
+KEYS: Mapping[str, Check] = {"package": text, "named_rows": flag, "borrows_from": text, "best_of": texts}
 
 
 @functools.cache
@@ -68,19 +69,32 @@ def read_sources(path: Path) -> Mapping[str, Registered]:
         where = f"{place(path, header(name))}: {name}"
         if wanted := is_table(row):
             raise UsageError(f"{where} is {row!r}, not a package or {wanted}")
-        check_keys(row, KEYS, where, ("named_rows", "borrows_from"))
-        found[name] = Registered(**row)
+        check_keys(row, KEYS, where, tuple(KEYS))
+        if ("package" in row) == ("best_of" in row):
+            raise UsageError(f"{where}: it has either a package, or best_of if it is virtual")
+        found[name] = Registered(
+            row.get("package", ""), row.get("named_rows", False), row.get("borrows_from", ""),
+            tuple(row.get("best_of", ())),
+        )  # fmt: skip
     for name, source in found.items():
         if source.borrows_from and (source.borrows_from == name or source.borrows_from not in found):
             raise UsageError(
                 f"{place(path, header(name))}: {name} borrows from {source.borrows_from!r}, no other source"
             )
+        if unknown := [each for each in source.best_of if each not in found or found[each].best_of]:
+            raise UsageError(f"{place(path, header(name))}: {name} is the best of {unknown[0]!r}, no source of kernels")
     return found
 
 
 def packages() -> Mapping[str, str]:
-    """The registered sources: name to package."""
-    return {name: source.package for name, source in registered().items()}
+    """The registered sources that have kernels: name to package."""
+    return {name: source.package for name, source in registered().items() if source.package}
+
+
+def best_of(source: str) -> tuple[str, ...]:
+    """The sources that a virtual one chooses among; empty for one that has kernels."""
+    known = registered().get(source)
+    return known.best_of if known else ()
 
 
 @functools.cache

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..contract.entry import DTYPES, Param, ops
+from ..contract.sources import best_of
 from ..errors import LaunchError, UsageError
 from .buffer import DeviceBuffer
 from .executor import Executor
@@ -30,7 +31,10 @@ _PLANS_MAX = 8192  # plans that are kept; a decode loop over growing shapes must
 class Launcher:
     """Launches ops by name: finds the entry of `source` that fits the arguments, checks them, and runs it. Only entries
     of `target` are considered, by default the executor's target. `borrows_from`: the source whose entries run the ops
-    that `source` has none of; empty: there is no other. `borrowed`: the ops of which such entries were launched."""
+    that `source` has none of; empty: there is no other. `borrowed`: the ops of which such entries were launched.
+
+    A virtual source takes the entries of the source that was measured to be the fastest for the sizes of a launch; a
+    bundle without such an entry is an error. `ran`: the ops of which entries were launched, by the entries' source."""
 
     def __init__(
         self, bundle: Bundle, source: str, executor: Executor, target: str | None = None, *, borrows_from: str = ""
@@ -38,6 +42,8 @@ class Launcher:
         self.bundle, self.source, self.executor, self.borrows_from = bundle, source, executor, borrows_from
         self.target = target or executor.target
         self.borrowed: set[str] = set()
+        self.ran: dict[str, set[str]] = {}
+        self._best_of = best_of(source)
         self._plans: dict[tuple[object, ...], LaunchPlan] = {}
 
     def __call__(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> None:
@@ -50,13 +56,18 @@ class Launcher:
 
     def select(self, op: str, dtype: str, /, **args: DeviceBuffer | float) -> BundleEntry:
         """The entry that a launch with these arguments runs."""
-        source = self.source_of(op, dtype)
+        source = self.source if self._best_of else self.source_of(op, dtype)
         dims, misaligned, gapped = check_layouts(f"{source}/{op}[{dtype}]", op, dtype, args)
+        if self._best_of:
+            source = self.bundle.fastest(self._best_of, op, dtype, dims, self.target)
         return self.bundle.select(source, op, dtype, dims, misaligned, gapped, self.target)
 
     @property
     def borrowed_ops(self) -> str:
-        """The ops that another source's entries ran, in words; empty if there are none."""
+        """The ops that another source's entries ran, in words; empty if there are none. Of a virtual source: all of
+        them."""
+        if self._best_of:
+            return _told(self.ran)
         return f"borrowed from {self.borrows_from}: {', '.join(sorted(self.borrowed))}" if self.borrowed else ""
 
     def source_of(self, op: str, dtype: str) -> str:
@@ -69,9 +80,17 @@ class Launcher:
 
     def _plan(self, op: str, dtype: str, args: Args) -> LaunchPlan:
         entry = self.select(op, dtype, **args)
+        self.ran.setdefault(entry.spec.source, set()).add(op)
         if entry.spec.source != self.source:
             self.borrowed.add(op)
         return LaunchPlan(self.executor, self.bundle, entry, args)
+
+
+def _told(ran: Mapping[str, set[str]]) -> str:
+    """The ops by source, without a list for the source of which most are."""
+    *fewer, (most, _) = sorted(ran.items(), key=lambda item: len(item[1])) or [("", set[str]())]
+    said = [f"{source}: {', '.join(sorted(ops))}" for source, ops in fewer]
+    return "; ".join([*said, f"{'all others' if said else 'all'}: {most}"]) if ran else ""
 
 
 class EntryLauncher:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from benchmarks.harness.kernels import Kernels, choose
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.entry import EntrySpec
+from toolchain.contract.fastest import Pick
 from toolchain.errors import UsageError
 
 
@@ -27,6 +29,12 @@ def test_the_kernels_of_a_run_are_of_every_bundle_and_source() -> None:
         ("mlir", NEW), ("py", NEW), ("old mlir", OLD), ("old py", OLD), ("text mlir", MLIR)
     ]  # fmt: skip
     assert [k.name for k in choose(NEW, {"old": OLD}, ["py"])] == ["py", "old py"]
+
+
+def test_the_fastest_source_is_one_of_a_bundle_that_says_what_it_takes() -> None:
+    pick = Pick("gelu", "all", ("f32",), "py", (), {})
+    assert [k.name for k in choose(replace(NEW, picks={"sm_90": (pick,)}), {}, ())] == ["mlir", "py", "fastest"]
+    assert [k.name for k in choose(NEW, {"old": OLD}, ["fastest"])] == ["fastest", "old fastest"]
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_logits_are_the_references(nano: Path) -> None:
     tokens = np.array([[1, 2, 250], [7, 7, 7]])
     exact = reference.float64(config, tensors, tokens)
     with ts.GPT.from_pretrained(nano, dtype="f32", on="cpu") as model:
-        assert repr(model) == "<GPT of 2 layers, 2 heads, width 64, context 128, vocabulary 257; f32, source mlir>"
+        assert repr(model) == "<GPT of 2 layers, 2 heads, width 64, context 128, vocabulary 257; f32, source fastest>"
         found = model.logits(tokens)
         assert (found.shape, found.dtype) == ((2, 3, 257), np.float32)
         assert np.abs(found - exact).max() < 1e-4

@@ -7,7 +7,9 @@ import pytest
 from gpt import weights
 from gpt.launches import continue_texts
 from tilestack.api.selection import Selection, by_default, entries_used, everything, for_targets, with_borrowed
+from toolchain.contract.entries import Tables
 from toolchain.contract.entry import EntrySpec
+from toolchain.contract.fastest import Pick
 from toolchain.contract.sources import load_source, packages
 from toolchain.contract.targets import select
 
@@ -67,7 +69,7 @@ def test_a_named_target_gets_its_whole_table() -> None:
 @pytest.mark.parametrize("target", [None, "sm_90", "sm_80"])
 def test_a_text_takes_few_entries(target: str | None) -> None:
     config, tensors, _ = weights.load(weights.SHIPPED)
-    found = entries_used("kernels_mlir", target, 132, config, tensors, "bf16", [continue_texts([4, 9], 40)])
+    found = entries_used("mlir", target, 132, config, tensors, "bf16", [continue_texts([4, 9], 40)])
     assert 10 <= len(found) <= 40
     assert {spec.dtype for spec in found} <= {"bf16", "f32"}
     assert all(spec.runs_on(target) for spec in found)
@@ -75,9 +77,19 @@ def test_a_text_takes_few_entries(target: str | None) -> None:
 
 def test_a_source_with_few_ops_brings_those_that_its_model_borrows() -> None:
     config, tensors, _ = weights.load(weights.SHIPPED)
-    found = entries_used("kernels_cute", "sm_90", 132, config, tensors, "bf16", [continue_texts([4, 9], 40)])
+    found = entries_used("cute", "sm_90", 132, config, tensors, "bf16", [continue_texts([4, 9], 40)])
     ops = {source: {spec.op for spec in found if spec.source == source} for source in ("cute", "mlir")}
     assert {"layernorm", "linear", "linear_gelu", "logits"} <= ops["cute"]
     assert {"embedding", "kv_append", "next_token"} <= ops["mlir"]
     assert not ops["mlir"] & (ops["cute"] | FOLDED)
     assert {spec.source for spec in with_borrowed("kernels_py")} == {"py"}
+
+
+def test_the_fastest_source_brings_the_entries_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    picks = [Pick("logits", "all", ("bf16",), "cute", (), {})]
+    monkeypatch.setattr(Tables, "picks", {"sm_90": picks})
+    config, tensors, _ = weights.load(weights.SHIPPED)
+    for target, sources in (("sm_90", {"cute", "mlir"}), ("sm_80", {"mlir"}), (None, {"mlir"})):
+        found = entries_used("fastest", target, 132, config, tensors, "bf16", [continue_texts([4, 9], 40)])
+        assert {spec.source for spec in found} == sources
+        assert {spec.op for spec in found if spec.source == "cute"} == ({"logits"} if "cute" in sources else set())

@@ -56,7 +56,7 @@ def test_a_prompt_from_a_file_or_standard_input(
 def test_several_prompts_are_a_batch(run: Run, alone: dict[str, str]) -> None:
     ran = run(*WORDS, "Once", "In the")
     assert ran.out == f"--- 1 of 2\n{alone['Once']}--- 2 of 2\n{alone['In the']}"
-    assert re.search(r"source mlir, bf16: [\d.]+ tokens/s \(6 in [\d.]+ s\)\n", ran.err)
+    assert re.search(r"source fastest, bf16 \(all: mlir\): [\d.]+ tokens/s \(6 in [\d.]+ s\)\n", ran.err)
 
 
 def test_texts_of_a_batch_appear_as_they_grow(capsys: pytest.CaptureFixture[str]) -> None:

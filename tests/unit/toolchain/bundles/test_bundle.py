@@ -9,8 +9,9 @@ import pytest
 
 from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.contract.artifact import ptx, tile_ir
-from toolchain.contract.entries import DEFAULT, committed
+from toolchain.contract.entries import DEFAULT, Tables, committed
 from toolchain.contract.entry import EntrySpec
+from toolchain.contract.fastest import Pick
 from toolchain.errors import BundleError, LaunchError, NotInterpretable, UsageError
 
 TOOLS = {"tileiras": {"version": "13.5.37", "sha256": "0" * 64}}
@@ -48,6 +49,31 @@ def test_what_is_written_is_loaded(bundle: Bundle) -> None:
     assert bundle.read(entry.cubins["sm_80"]) == b"sm_80 mlir/gelu_f32"
     with pytest.raises(BundleError, match="gelu_f16"):
         bundle.find("mlir", "gelu_f16")
+
+
+def test_it_says_which_source_is_the_fastest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only for targets of whose own table it has entries, and only of sources that it has entries of."""
+    rows = [Pick("gelu", name, ("f32",), source, where, {}) for name, source, where in (
+        ("few", "cute", ("M <= 8",)), ("many", "mlir", ("M > 1024",)), ("all", "py", ()),
+    )]  # fmt: skip
+    monkeypatch.setattr(Tables, "picks", {"sm_90": rows, "sm_80": rows})
+    own = [compiled(targets=("sm_90",)), compiled(source="mlir")]
+    found = write(tmp_path / "b", own, TOOLS)
+    assert found.picks == {"sm_90": tuple(rows[1:])}
+
+    def fastest(rows: int, target: str | None, among: tuple[str, ...] = ("cute", "mlir", "py")) -> str:
+        return found.fastest(among, "gelu", "f32", {"M": rows, "N": 8}, target)
+
+    assert [fastest(rows, "sm_90") for rows in (4, 2000)] == ["py", "mlir"]
+    assert [fastest(4, target) for target in ("sm_80", None)] == ["mlir", "mlir"], "the first that there is"
+    with pytest.raises(BundleError, match="no entries of cute, other"):
+        fastest(4, None, ("cute", "other"))
+    assert write(tmp_path / "c", [compiled()], TOOLS).picks == {}
+    damaged = json.loads((tmp_path / "b" / "manifest.json").read_text())
+    damaged["fastest"]["sm_90"][0]["op"] = "other"
+    (tmp_path / "b" / "manifest.json").write_text(json.dumps(damaged))
+    with pytest.raises(BundleError, match="no op other"):
+        Bundle.load(tmp_path / "b")
 
 
 @pytest.mark.parametrize(("version", "waits"), [("13.3", False), ("13.4", True), ("13.10", True), ("14.0", True)])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.contract.sources import Registered, packages, read_sources, registered
+from toolchain.contract.sources import Registered, best_of, packages, read_sources, registered
 from toolchain.errors import UsageError
 
 
@@ -19,6 +19,8 @@ def write(folder: Path, text: str) -> Path:
 def test_the_sources_of_this_tree() -> None:
     assert packages() == {"mlir": "kernels_mlir", "py": "kernels_py", "cute": "kernels_cute"}
     assert registered()["mlir"] == Registered("kernels_mlir")
+    assert registered()["fastest"] == Registered(best_of=("mlir", "py", "cute"))
+    assert (best_of("fastest"), best_of("mlir"), best_of("other")) == (("mlir", "py", "cute"), (), ())
     assert registered()["cute"] == Registered("kernels_cute", named_rows=True, borrows_from="mlir")
 
 
@@ -31,7 +33,10 @@ def test_a_row_is_a_package_or_says_more(tmp_path: Path) -> None:
     ("text", "why"),
     [
         ("a = 1\n", "a is 1, not a package or a table"),
-        ("[a]\nborrows_from = 'a'\n", "it has no package"),
+        ("[a]\nborrows_from = 'a'\n", "either a package, or best_of"),
+        ("[a]\npackage = 'p'\nbest_of = []\n", "either a package, or best_of"),
+        ("[a]\nbest_of = ['b']\n", "a is the best of 'b', no source of kernels"),
+        ("[a]\nbest_of = ['a']\n", "a is the best of 'a', no source of kernels"),
         ("[a]\npackage = 'p'\nrows = 1\n", "unknown rows"),
         ("[a]\npackage = 'p'\nborrows_from = 'b'\n", "a borrows from 'b', no other source"),
         ("[a]\npackage = 'p'\nborrows_from = 'a'\n", "a borrows from 'a', no other source"),

@@ -242,6 +242,23 @@ def test_ops_that_a_source_lacks_are_borrowed(entries: Any, recorder: Any) -> No
     assert Launcher(entries, "own", recorder).source_of("linear", "f32") == "own", "nothing is borrowed unless asked"
 
 
+def test_a_virtual_source_takes_the_fastest_sources_entry(entries: Any, recorder: Any) -> None:
+    """What was measured decides; where nothing was, the first source that the bundle has."""
+    fast, norm = (next(spec for spec in entries.specs if spec.op == op) for op in ("linear", "layernorm"))
+    entries.specs.append(replace(fast, symbol="linear_cute_f32", source="cute"))
+    entries.picks = {("linear", 100): "cute", ("layernorm", 9): "cute"}
+    launcher = Launcher(entries, "fastest", recorder)
+    assert launcher.borrowed_ops == ""
+    launcher("linear", "f32", **linear(recorder, m=101))
+    assert launcher.borrowed_ops == "all: py"
+    launcher("linear", "f32", **linear(recorder))
+    launcher("layernorm", "f32", **layernorm(recorder))
+    assert [launch[0] for launch in recorder.launched] == ["linear_fast_f32", "linear_cute_f32", norm.symbol]
+    assert launcher.borrowed_ops == "cute: linear; all others: py"
+    with pytest.raises(StopIteration):  # cute has no such entry, and no other takes its place
+        launcher("layernorm", "f32", **layernorm(recorder, n=9))
+
+
 def test_the_kernels_reach_is_checked_for_every_array(
     launcher: Launcher, recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,92 @@
+"""Writes what `fastest.py` measured to the table `[fastest]` of `entries/<target>.toml`, a row for each class. It
+stands before the tuned rows; the rest of the file stays as it is. The same measurements always give the same text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from toolchain import knobs
+from toolchain.contract.entries import load_table
+from toolchain.contract.fastest import HEAD, Pick
+from toolchain.contract.sources import best_of
+from toolchain.errors import UsageError
+from toolchain.files import write_whole
+
+from . import toml
+from .apply import FIRST, HEADER
+from .fastest import SOURCE, Class, Found
+from .winners import GAIN
+
+MARK = "# Which source has the fastest entry: `tilestack tune fastest` writes these rows."
+TEXT = f"""{MARK} Of several that hold for
+# a launch the first counts; where none holds, the first source of `fastest` in toolchain/contract/sources.toml counts.
+# `us`: microseconds of one launch, by shape and source. docs/tuning.md explains the rows.
+
+"""
+
+
+def decide(each: Class, found: Found) -> Pick | None:
+    """The row of a class; None if fewer than two sources were measured at all of its shapes. The score of a source is
+    the geometric mean of its times. One is taken instead of an earlier one of `best_of` if it is faster by GAIN."""
+    rows = [row for row in found.rows if (row.op, row.shape_class) == (each.op, each.made.name)]
+    us: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row.us is not None:
+            us.setdefault(row.shape, {})[row.source] = float(f"{row.us:.4g}")
+    right = [source for source in best_of(SOURCE) if us and all(source in times for times in us.values())]
+    if len(right) < 2:
+        return None
+    score = {source: math.fsum(math.log(times[source]) for times in us.values()) / len(us) for source in right}
+    best, *others = right
+    for source in others:
+        if score[source] + math.log1p(GAIN) < score[best]:
+            best = source
+    return Pick(each.op, each.made.name, (found.dtype,), best, each.made.where, us)
+
+
+def write(found: Found, wanted: Sequence[Class], folder: Path = knobs.ENTRIES) -> tuple[Path, list[str]]:
+    """Write the rows of all classes. Returns the file, and a line for each class. Raises UsageError if nothing was
+    measured on a GPU, or if an entry was wrong."""
+    machine = found.machine
+    if machine.kind != "cuda":
+        raise UsageError(f"this was measured on {machine.gpu}, which says nothing about a GPU")
+    if wrong := [row for row in found.rows if row.why]:
+        listed = "; ".join(f"{row.source}/{row.entry} at {row.shape}: {row.why}" for row in wrong)
+        raise UsageError(f"an entry was not right or not timed: {listed}", hint="mend it and measure again")
+    picks = [pick for each in wanted if (pick := decide(each, found))]
+    if not picks:
+        raise UsageError("no class was measured for two sources", hint="python3 -m tune fastest DIR, on a GPU")
+    path = folder / f"{machine.target}.toml"
+    before = path.read_text() if path.exists() else ""
+    write_whole(path, render(before, found, picks), parents=True)
+    load_table(path)
+    return path, [_told(pick) for pick in picks]
+
+
+def render(before: str, found: Found, picks: Sequence[Pick]) -> str:
+    """The file's text with these rows in place of the earlier ones."""
+    head, first, tuned = before.partition(f"\n{FIRST}")
+    head = head.removesuffix(HEADER.rstrip("\n")).rstrip().removesuffix(HEADER.rstrip()).rstrip()
+    head = head.partition(MARK)[0].rstrip()
+    machine = found.machine
+    values: Mapping[str, Any] = {
+        "gpu": machine.gpu, "driver": machine.driver, "date": found.date, "dtype": found.dtype
+    }  # fmt: skip
+    lines = ["[fastest]", *(f"{key} = {toml.value(values[key])}" for key in HEAD if key in values), ""]
+    for pick in picks:
+        row = {key: value for key, value in pick.to_table().items() if value}
+        lines += ["[[fastest.row]]", *(f"{key} = {toml.value(value)}" for key, value in row.items()), ""]
+    parts = [head, TEXT + "\n".join(lines).rstrip()]
+    if first:
+        parts.append(HEADER + FIRST + tuned.rstrip())
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _told(pick: Pick) -> str:
+    times = "; ".join(
+        f"{shape}: {', '.join(f'{source} {us:g}' for source, us in by.items())} us" for shape, by in pick.us.items()
+    )
+    return f"{pick.op} {pick.shape_class}: {pick.source} ({times})"
