@@ -225,7 +225,7 @@ def test_two_devices_write_what_one_does(run: Run) -> None:
     words = [*WORDS, "--dtype", "f32", "Once"]
     ran = run(*words, "--devices", "2")
     assert ran.out == run(*words).out
-    assert "cpu interpreter, rank 0 of 2, cpu interpreter, rank 1 of 2, source mlir, f32" in ran.err
+    assert "cpu interpreter, rank 0 of 2, cpu interpreter, rank 1 of 2, source fastest, f32 (all: mlir)" in ran.err
 
 
 @pytest.mark.parametrize(
