@@ -25,6 +25,7 @@ try:
         draw_layout,
         export_cpp,
         fmt,
+        gate,
         generate,
         init,
         inspect,
@@ -33,11 +34,13 @@ try:
         matrix,
         pack,
         provenance,
+        record,
         report,
         reproduce,
         run,
         sbom,
         stack,
+        time,
         tune,
         unpack,
         verify,
@@ -70,7 +73,7 @@ exit codes:
 COMMANDS = (
     compile, tune, assemble, disassemble, verify, interpret, fmt, inspect, diff, bisect, cute_opt, cute_run,
     draw_layout, export_cpp, pack, unpack, verify_bundle, run, generate, matrix, doctor, report, reproduce, cache, sbom,
-    provenance, licences, stack, completion, init, check,
+    provenance, licences, stack, completion, init, check, record, time, gate,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 

@@ -10,13 +10,12 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from conformance.retries import declared
 from toolchain.errors import ConformanceError, DeviceError
 
-from ..cases.cases import Case
-from ..cases.check import Verdict
+from ..cases.cases import Case, Group
 from ..cases.roofline import Ceilings
 from ..report.result import BenchmarkRow, Status, mark_best
 from . import stats
@@ -30,6 +29,27 @@ DETAIL_CHARACTERS = 600
 TRACE_CHARACTERS = 20_000  # the end of a traceback, where the error is
 
 
+class Named(Protocol):
+    """What a row says of its case."""
+
+    @property
+    def group(self) -> Group: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> str: ...
+    @property
+    def dims(self) -> Mapping[str, int]: ...
+
+
+class Judged(Protocol):
+    """The errors of outputs that were found right."""
+
+    def to_json(self) -> dict[str, float]: ...
+
+
 @dataclass
 class Contender:
     """Something ready to run.
@@ -41,7 +61,7 @@ class Contender:
     `host`: the host's time to start one call, if the check measures that.
     """
 
-    check: Callable[[], Verdict]
+    check: Callable[[], Judged]
     time_us: Callable[[], float]
     calls: int = 1
     sets: int = 1
@@ -76,7 +96,7 @@ class Outcome:
     trace: str = ""
     machine: str = ""
     contender: Contender | None = None
-    verdict: Verdict | None = None
+    verdict: Judged | None = None
     samples: list[float] = field(default_factory=list)
 
     def fail(self, status: Status, error: BaseException) -> None:
@@ -167,7 +187,7 @@ def _check(outcome: Outcome, plan: MeasurementPlan) -> None:
         outcome.fail("error", error)
 
 
-def rows(case: Case, outcomes: Sequence[Outcome], least: Mapping[str, Any], **also: Any) -> list[BenchmarkRow]:
+def rows(case: Named, outcomes: Sequence[Outcome], least: Mapping[str, Any], **also: Any) -> list[BenchmarkRow]:
     """A row for each pair of a contender of ours and a peer; without peers, a row with an empty peer. `least`: the
     result of `floor`. `also`: further fields of the row."""
     ours = [o for o in outcomes if o.maker.kind == "ours"]

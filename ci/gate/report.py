@@ -21,7 +21,8 @@ ORDER = ("regression", "inconclusive", "improvement", "neutral")
 @dataclass(frozen=True)
 class Report:
     """`environment`: of the first measurement, as benchmarks write it. `base`: of that, the other bundle's part.
-    `command`: what makes this again. `retries`: why a measurement was tried again, for each time."""
+    `command`: what makes this again. `retries`: why a measurement was tried again, for each time. `notes`: what else
+    there is to say. `accepted_in`: the file of accepted regressions, if it is not ours."""
 
     cells: Sequence[CaseVerdict]
     environment: Mapping[str, Any]
@@ -29,6 +30,8 @@ class Report:
     rules: Thresholds
     command: Sequence[str]
     retries: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    accepted_in: str = ""
 
     @property
     def regressions(self) -> list[CaseVerdict]:
@@ -62,7 +65,7 @@ class Report:
             "bundle": env.get("bundle", ""), "base_commit": self.base.get("commit", ""),
             "base_bundle": self.base.get("bundle", ""), "command": shlex.join(self.command),
             "thresholds": self.rules.to_json(), "counts": self._counts(), "same_machine_code": self.same,
-            "retries": list(self.retries),
+            "retries": list(self.retries), "notes": list(self.notes),
             "cells": [_cell(cell) for cell in self.cells],
         }  # fmt: skip
 
@@ -83,6 +86,7 @@ class Report:
         if self.retries:
             lines += ["", f"Tried again after errors of the machine: {len(self.retries)} times.", ""]
             lines += [f"- {' '.join(why.split())}" for why in self.retries]
+        lines += [line for note in self.notes for line in ("", note)]
         shown = sorted((c for c in self.cells if c.verdict != "neutral"), key=lambda c: ORDER.index(c.verdict))
         if shown:
             lines += ["", "| cell | verdict | our time | why |", "|---|---|---|---|"]
@@ -92,7 +96,8 @@ class Report:
             lines += ["", f"Largest change among the neutral: {largest.case} {largest.source}, {largest.change}."]
         if self.regressions:
             lines += ["", "To accept a regression, run this with the artefact, and commit what it writes:", "", "```sh"]
-            lines += ["python -m ci.gate accept verdicts.json --cell 'CASE SOURCE' --reason 'WHY'", "```"]
+            where = f" --accepted {shlex.quote(self.accepted_in)}" if self.accepted_in else ""
+            lines += [f"python -m ci.gate accept verdicts.json --cell 'CASE SOURCE' --reason 'WHY'{where}", "```"]
         return "\n".join([*lines, "", "The same again, on a machine with such a GPU:", "", "```sh",
                           shlex.join(self.command), "```", ""])  # fmt: skip
 

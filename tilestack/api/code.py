@@ -40,6 +40,10 @@ class Code(Protocol):
     @property
     def form(self) -> Form: ...
 
+    def stored(self) -> bytes:
+        """Its bytecode or PTX."""
+        ...
+
     def module(self) -> ModuleOp:
         """Its Tile IR. Raises NotInterpretable for PTX."""
         ...
@@ -73,6 +77,9 @@ class Bytecode:
     form: Form
     parsed: ModuleOp
     _cubins: dict[str, bytes] = field(default_factory=dict[str, bytes])
+
+    def stored(self) -> bytes:
+        return self.payload
 
     def module(self) -> ModuleOp:
         return self.parsed
@@ -138,6 +145,9 @@ class Bundled:
     @property
     def form(self) -> Form:
         return self.entry.form
+
+    def stored(self) -> bytes:
+        return self.bundle.read(self.entry.code)
 
     def module(self) -> ModuleOp:
         with packages_for("reading Tile IR"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toolchain.errors import LaunchError, UsageError
 from toolchain.runtime.executor import PLACE
 
-from . import binding, code, cpu, plan
+from . import binding, code, cpu, plan, recorder
 from .binding import Grid
 from .code import Code
 from .given import Given, arrays, arrays_of, spread
@@ -55,6 +55,9 @@ class Entry:
         """Checks the arguments and launches. Returns a plan to repeat this launch with, where there can be one."""
         symbol = self.code.symbol
         bound = binding.bind(symbol, self.parameters, args, given, may_share=self.may_share)
+        if (taken := recorder.current()) is not None:
+            taken.take(self.code, bound, self._grid(grid, bound, taken.sms))
+            return None
         device = place(on, given)
         if device is None:
             from toolchain.runtime.cpu import SMS

@@ -6,19 +6,21 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from toolchain.errors import ConformanceError, NoGPU, UsageError
+from toolchain.errors import ConformanceError, NoGPU
 
 from .common.options import add_json, command, seed
 
 CHECK = """\
   tilestack check                                      matrix.toml of this folder, on a GPU or else on the CPU
   tilestack check kernels/matrix.toml --op axpy --executor cpu --report build/report
+  tilestack check --recording build/recording          what `tilestack record` compiled, where no compiler is
 """
 
 
 def add(commands: Any) -> None:
     made = command(commands, "check", check, "check kernels of your own against their references", CHECK)
     made.add_argument("table", type=Path, nargs="?", default=Path("matrix.toml"), help="default matrix.toml")
+    made.add_argument("--recording", type=Path, metavar="DIR", help="run what `record` left there instead")
     made.add_argument("--op", action="append", default=[], help="only this one; repeat")
     made.add_argument("--dtype", action="append", default=[], help="only this one; repeat")
     made.add_argument("--executor", choices=("auto", "cpu", "cuda"), default="auto", help="default auto")
@@ -31,20 +33,22 @@ def check(args: argparse.Namespace) -> int:
     from ci.report.write import write_report
     from conformance.result import CellResult
 
-    from ..own.run import run
-    from ..own.table import load
-
-    ops = [op for op in load(args.table) if not args.op or op.name in args.op]
-    ops = [_narrowed(op, args.dtype) for op in ops]
-    if not any(op.dtypes for op in ops):
-        raise UsageError(f"{args.table} has no such op or dtype", hint="leave --op and --dtype out")
     on, executor, target = _place(args.executor)
 
     def told(row: CellResult) -> None:
         if not args.json:
             print(f"{row.status}: {row.cell} {row.shape}  {row.share}{row.said}".rstrip(), flush=True)
 
-    results = run(ops, args.table.absolute().parent, on=on, executor=executor, target=target, seed=args.seed, told=told)
+    if args.recording:
+        from ..own.recorded import run_recorded
+
+        results = run_recorded(args.recording, args.op, args.dtype, on, told)
+    else:
+        from ..own.run import run
+        from ..own.table import load, only
+
+        ops, folder = only(load(args.table), args.op, args.dtype, args.table), args.table.absolute().parent
+        results = run(ops, folder, on=on, executor=executor, target=target, seed=args.seed, told=told)
     if args.report:
         lines = write_report(results, args.report)
         if not args.json:
@@ -54,12 +58,6 @@ def check(args: argparse.Namespace) -> int:
     else:
         print(f"{results.summary()} in {results.environment['seconds']} s on {executor}")
     return 0 if results.green else ConformanceError.exit_code
-
-
-def _narrowed(op: Any, dtypes: list[str]) -> Any:
-    from dataclasses import replace
-
-    return replace(op, dtypes=[dtype for dtype in op.dtypes if not dtypes or dtype in dtypes])
 
 
 def _place(executor: str) -> tuple[str, str, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -47,7 +48,7 @@ def _edge(value: Any) -> str | None:
 ARRAY: Mapping[str, Check] = {"sizes": texts, "dtype": one_of(*DTYPES), "from": _edge, "below": _edge}
 OP: Mapping[str, Check] = {
     "name": text, "module": text, "inputs": _arrays, "outputs": _arrays, "numbers": table_of(is_number, "numbers"),
-    "sizes": tables, "dtypes": texts,
+    "sizes": tables, "timed": tables, "dtypes": texts,
     "f32_ulps": lambda value: None if is_number(value) and value >= 0 else "a number from 0", "why": text,
 }  # fmt: skip
 
@@ -77,8 +78,9 @@ class Array:
 
 @dataclass(frozen=True)
 class Op:
-    """One kernel. `module`: has its `launch` and its `reference`. `inputs`, `outputs`: its arrays by name.
-    `f32_ulps`: what the kernel's own arithmetic in f32 may add, in units of f32's roundoff, and `why`."""
+    """One kernel. `module`: has its `launch` and its `reference`. `inputs`, `outputs`: its arrays by name. `sizes` are
+    checked, `timed` are timed: the largest of `sizes` where the table has none. `f32_ulps`: what the kernel's own
+    arithmetic in f32 may add, in units of f32's roundoff, and `why`."""
 
     name: str
     module: str
@@ -86,6 +88,7 @@ class Op:
     outputs: Mapping[str, Array]
     numbers: Mapping[str, float]
     sizes: Sequence[Mapping[str, int]]
+    timed: Sequence[Mapping[str, int]]
     dtypes: Sequence[str]
     f32_ulps: float
     why: str
@@ -101,9 +104,21 @@ def load(path: Path) -> list[Op]:
     return found
 
 
+def only(ops: Sequence[Op], names: Sequence[str], dtypes: Sequence[str], path: Path) -> list[Op]:
+    """Some of a table's ops, with some of their dtypes; empty names mean all. Raises UsageError if nothing is left."""
+    found = [
+        replace(op, dtypes=[dtype for dtype in op.dtypes if not dtypes or dtype in dtypes])
+        for op in ops
+        if not names or op.name in names
+    ]
+    if not any(op.dtypes for op in found):
+        raise UsageError(f"{path} has no such op or dtype", hint="leave --op and --dtype out")
+    return found
+
+
 def _op(path: Path, row: Mapping[str, Any]) -> Op:
     where = f"{place(path, header('[op]'), repr(row.get('name', ''))[1:-1])}: an op"
-    check_keys(row, OP, where, optional=("numbers",))
+    check_keys(row, OP, where, optional=("numbers", "timed"))
     if unknown := [name for name in row["dtypes"] if name not in DTYPES]:
         raise UsageError(f"{where}: no dtype {', '.join(unknown)}", hint=f"one of {', '.join(DTYPES)}")
     inputs, outputs = (
@@ -111,12 +126,13 @@ def _op(path: Path, row: Mapping[str, Any]) -> Op:
     )
     arrays = [*inputs.values(), *outputs.values()]
     wanted = {name for array in arrays for name in array.sizes}
-    for sizes in row["sizes"]:
+    for sizes in (*row["sizes"], *row.get("timed", ())):
         if sizes.keys() != wanted or not all(isinstance(size, int) and size > 0 for size in sizes.values()):
             raise UsageError(f"{where}: sizes are {sizes}; its arrays have {', '.join(sorted(wanted))}, from 1")
         for name, array in inputs.items():
             _check_range(array, row["dtypes"], sizes, f"{where}: {name}")
-    fields: dict[str, Any] = {"numbers": {}, **row, "inputs": inputs, "outputs": outputs}
+    largest = max(row["sizes"], key=lambda sizes: sum(math.prod(array.shape(sizes)) for array in arrays))
+    fields: dict[str, Any] = {"numbers": {}, "timed": [largest], **row, "inputs": inputs, "outputs": outputs}
     return Op(**fields)
 
 
