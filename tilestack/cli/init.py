@@ -34,7 +34,7 @@ def init(args: argparse.Namespace) -> None:
         raise UsageError(f"{args.origin}: it is no OWNER/NAME@REF", hint="someone/tilestack@v1.2.3")
     here = f" @ file://{ROOT}" if CHECKOUT else f"=={version().split()[0]}"
     place = f" @ git+https://github.com/{repository}@{ref}" if args.origin else here
-    written = write(args.folder, f"tilestack[compile,report]{place}", repository or UNKNOWN, ref or "main")
+    written = write(args.folder, place, repository or UNKNOWN, ref or "main")
     print(f"wrote {len(written)} files to {args.folder}: {', '.join(written)}")
     if not args.origin:
         print(f"put tilestack's place at GitHub into {args.folder}/.github/workflows/ci.yml: {UNKNOWN}/{WORKFLOW}")

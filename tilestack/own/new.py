@@ -14,9 +14,13 @@ WORKFLOW = ".github/workflows/own-kernels.yml"
 
 
 def files(requirement: str, repository: str, ref: str) -> Iterator[tuple[str, str]]:
-    """Path and text of each file. `requirement`: a line of requirements.txt. `repository`: OWNER/NAME of tilestack at
-    GitHub, `ref`: the commit or tag whose workflow is called."""
-    words = {"@REQUIREMENT@": requirement, "@WORKFLOW@": f"{repository}/{WORKFLOW}@{ref}"}
+    """Path and text of each file. `requirement`: where tilestack is, behind its name. `repository`: OWNER/NAME of
+    tilestack at GitHub, `ref`: the commit or tag whose workflow is called."""
+    words = {
+        "@REQUIREMENT@": f"tilestack[compile,report]{requirement}",
+        "@GPU_REQUIREMENT@": f"tilestack[report]{requirement}",
+        "@WORKFLOW@": f"{repository}/{WORKFLOW}@{ref}",
+    }
     for path in sorted(each for each in TEMPLATE.rglob("*") if each.is_file() and "__pycache__" not in each.parts):
         name, text = str(path.relative_to(TEMPLATE)), path.read_text()
         for word, value in words.items():

@@ -31,7 +31,11 @@ MATRIX = "./.github/workflows/matrix.yml"
 WRITES = {("gpu.yml", "comment"): {"pull-requests": "write"},
           ("nightly.yml", "trends"): {"contents": "write"},
           ("release.yml", "publish"): {"contents": "write", "id-token": "write", "attestations": "write"}}  # fmt: skip
-SESSIONS = re.findall(r"@nox\.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text())
+SESSIONS = [
+    name
+    for path in ("noxfile.py", "tilestack/own/template/noxfile.py")  # the other is of those who call own-kernels.yml
+    for name in re.findall(r"@nox\.session.*\ndef (\w+)", (ROOT / path).read_text())
+]
 
 
 def load(path: Path) -> dict[Any, Any]:

@@ -17,12 +17,12 @@ from ..conftest import Run
 
 
 def test_its_workflow_calls_one_of_ours(tmp_path: Path) -> None:
-    new.write(tmp_path / "own", "tilestack", "someone/tilestack", "v1")
+    new.write(tmp_path / "own", "", "someone/tilestack", "v1")
     (job,) = yaml.safe_load((tmp_path / "own/.github/workflows/ci.yml").read_text())["jobs"].values()
     called, _, ref = job["uses"].partition("@")
     assert ref == "v1" and called == f"someone/tilestack/{new.WORKFLOW}"
     assert "workflow_call" in yaml.safe_load((ROOT / new.WORKFLOW).read_text())[True]
-    assert not [path for path in (tmp_path / "own").rglob("*") if path.is_file() and "@REQ" in path.read_text()]
+    assert not [path for path in (tmp_path / "own").rglob("*") if path.is_file() and "REQUIREMENT@" in path.read_text()]
 
 
 def test_a_folder_with_files_is_left_alone(run: Run, tmp_path: Path) -> None:
@@ -42,6 +42,7 @@ def test_without_an_origin_it_installs_this_checkout_and_says_what_is_left(run: 
     done = run("init", tmp_path / "own")
     assert done.code == 0 and "OWNER/tilestack" in done.out
     assert f"tilestack[compile,report] @ file://{ROOT}" in (tmp_path / "own/requirements.txt").read_text()
+    assert (tmp_path / "own/requirements-gpu.txt").read_text() == f"tilestack[report] @ file://{ROOT}\n"
 
 
 @pytest.mark.parametrize(("module", "said"), [("nowhere", "cannot be imported"), ("empty", "launch, reference")])
