@@ -12,8 +12,8 @@ from toolchain.errors import UsageError
 from .common.options import command, positive
 
 TIME = """\
-  tilestack time build/recording                                          the timed cells, on a GPU
-  tilestack time build/recording --against base=build/before --case axpy  beside those of another commit, in turns
+  tilestack time build/recording                                            the timed cells, on a GPU
+  tilestack time build/recording --against base=build/before --case axpy    beside those of another commit
 """
 
 
