@@ -17,7 +17,6 @@ CLASSES: tuple[tuple[str, str], ...] = (
     ("a complement that leaves offsets out", r"has no complement: .* leaves a hole"),
     ("narrower elements at a stride that is not known", r"they need one mode of stride 1 to lie in, and there is none"),
     ("refused on a CPU", r"CUDA graph|CuPy|Numba|JAX|not emulated|assert 801 == 0"),
-    ("words that a GPU's printf would write", r"test_ct_assert"),
     ("a program that cuTile itself refuses", r"TypeCheckingError"),
     ("an element type that the interpreter lacks", r"the interpreter has no tiles of"),
     ("an operation that the interpreter lacks", r"the interpreter has no \w+"),

@@ -1,6 +1,7 @@
 """The tests of NVIDIA's cuda_tile dialect on our reader, verifier, printer and bytecode: a plugin of pytest.
 
-A chunk that expects an error has to be refused, at the line where it is expected or behind it. Any other is read and
+A chunk that expects an error has to be refused, at the line where it is expected or behind it; so has one that expects
+a warning, of a hint that does nothing. Any other is read and
 verified, and again after it was printed, and after it was written as bytecode. What their tools print is not compared,
 and the passes of their optimizer are not run.
 """
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.cute.chunks import Chunk, TestFile
+from toolchain.cute.chunks import Chunk, Expected, TestFile
 from toolchain.errors import BytecodeError, SourceError, TilestackError, UsageError
 from toolchain.tileir import bytecode, text
 from toolchain.tileir.dialect.control import ModuleOp
@@ -43,7 +44,7 @@ def judge(path: Path, file: TestFile, chunk: Chunk) -> None:
         _check((path.parent / name).read_bytes(), name, refused=refused)
     if inputs:
         return
-    refused = bool(chunk.errors) or any(run.startswith("not ") for run in file.runs)
+    refused = bool(chunk.errors or _warnings(chunk)) or any(run.startswith("not ") for run in file.runs)
     for version in versions or [None]:
         try:
             _take(chunk, path.name, version, strict=any("-mlir-to-cudatilebc" in run for run in file.runs))
@@ -51,7 +52,7 @@ def judge(path: Path, file: TestFile, chunk: Chunk) -> None:
             _need_expected(chunk, error, refused=refused)
         else:
             assert not refused, (
-                f"taken, though it is wrong: {chunk.errors[0].message if chunk.errors else file.runs[0]}"
+                f"taken, though it is wrong: {_expected(chunk)[0].message if _expected(chunk) else file.runs[0]}"
             )
 
 
@@ -98,10 +99,19 @@ def _need_equal(before: ModuleOp, after: ModuleOp, how: str) -> None:
     assert bodies[0] == bodies[1], f"it is another module when it has been {how}"
 
 
+def _warnings(chunk: Chunk) -> list[Expected]:
+    return [each for each in chunk.expected if each.kind == "warning"]
+
+
+def _expected(chunk: Chunk) -> list[Expected]:
+    """What is to be said of a chunk that is refused: we take no hint that does nothing, of which their tools warn."""
+    return [*chunk.errors, *_warnings(chunk)]
+
+
 def _need_expected(chunk: Chunk, error: TilestackError, *, refused: bool) -> None:
     if not refused:
         raise error
-    lines = [expected.line for expected in chunk.errors if expected.line is not None]
+    lines = [expected.line for expected in _expected(chunk) if expected.line is not None]
     place = _PLACE.search(str(error))
     if place is not None and lines:
         # An error in the body of an operation may be told of the operation, or of what is wrong in the body.

@@ -2,7 +2,7 @@
 
 `testing$func` takes and returns values of any type, as no entry may. It is read as an entry which makes such values
 itself, so that what is in it can be verified, printed and written as any other. So is an operation of no dialect,
-which stands for "some value of this type".
+which stands for "some value of this type". What they say to a pass of theirs is left out.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from toolchain.tileir.text.lexer import Token, tokenize
 from toolchain.tileir.text.toplevel import MODULES, FileParser
 
 _FUNCTION = "testing$func"
+_HINT = "cuda_tile.loop_split"
 _OURS = frozenset((*OPS, *ALIASES, *MODULES, "entry", "global", "module"))
 _MAKERS = {"partition_view": "make_partition_view", "strided_view": "make_strided_view",
            "gather_scatter_view": "make_gather_scatter_view"}  # fmt: skip
@@ -48,7 +49,9 @@ class TestParser(FileParser):
             return self._generic_function(start) if start.kind == "string" else self._function(start)
         if start.kind == "value" or name.removeprefix("cuda_tile.") in OPS:
             return self._loose(start)
-        return super().item()
+        made = super().item()
+        self._hint_of_a_pass()
+        return made
 
     def _function(self, start: Token) -> EntryOp:
         symbol = self.symbol()
@@ -122,7 +125,9 @@ class TestParser(FileParser):
         token = self.token
         if token.kind != "string" or self.unquote(token.text, token).removeprefix("cuda_tile.") in _OURS:
             self.position = start
-            return super().operation()
+            made = super().operation()
+            self._hint_of_a_pass()
+            return made
         self.take()
         self.expect("(")
         self.listed(self.value, ")")
@@ -137,6 +142,11 @@ class TestParser(FileParser):
             self._entry_block.add_op(super().operation())
         self._put(statements[-1:] or [f"%tests.{self._next()} = make_token : token"], token, at=self.position)
         return super().operation()
+
+    def _hint_of_a_pass(self) -> None:
+        """Leaves out what a test says behind an operation to a pass of theirs, which bytecode does not hold."""
+        if [token.text for token in self.tokens[self.position : self.position + 2]] == ["{", _HINT]:
+            self.dictionary()
 
     def _next(self) -> int:
         self._made += 1

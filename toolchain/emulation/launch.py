@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import SanitizerError
 from ..tileir import interpreter
-from ..tileir.interpreter import AddressSpace, Allocation, Grid, Placed, Pointer
+from ..tileir.interpreter import AddressSpace, Allocation, FailedAssertion, Grid, Placed, Pointer
 from .settings import Settings
 
 _INTEGERS = {
@@ -28,8 +29,14 @@ def launch(bytecode: bytes, symbol: str, grid: Grid, params: int, memory: Sequen
     elements = prepared.parameters(symbol)
     places = (ctypes.c_void_p * len(elements)).from_address(params) if elements else ()
     args = [_argument(element, place, space) for element, place in zip(elements, places, strict=True)]
-    prepared.launch(symbol, args, grid, settings.sanitize, padding=settings.padding, placed=memory)
-    sys.stdout.flush()  # what the kernel printed comes before what the program prints by other ways
+    try:
+        prepared.launch(symbol, args, grid, settings.sanitize, padding=settings.padding, placed=memory)
+    except SanitizerError as error:
+        if isinstance(error.__cause__, FailedAssertion):
+            print(error.__cause__.said)  # as a GPU does
+        raise
+    finally:
+        sys.stdout.flush()  # what the kernel printed comes before what the program prints by other ways
 
 
 def _argument(element: Any, place: int, space: AddressSpace) -> Pointer | float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -47,11 +48,14 @@ class Stream:
 
 
 class Event:
-    """torch.cuda.Event."""
+    """torch.cuda.Event. All that a stream was given has ended when it records one."""
 
-    def __init__(self, *_: Any, **__: Any) -> None: ...
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self._recorded: float | None = None
 
-    def record(self, stream: Any = None) -> None: ...
+    def record(self, stream: Any = None) -> None:
+        del stream
+        self._recorded = time.perf_counter()
 
     def wait(self, stream: Any = None) -> None: ...
 
@@ -60,9 +64,12 @@ class Event:
     def query(self) -> bool:
         return True
 
-    def elapsed_time(self, end: Any) -> float:
-        del end
-        return 1.0  # ms: there is no time of a GPU to tell, and programs divide by it
+    def elapsed_time(self, end: Event) -> float:
+        """Milliseconds on this machine, which say nothing of a GPU. Programs choose by it how often they repeat what
+        they time, and divide by it."""
+        if self._recorded is None or end._recorded is None:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        return max((end._recorded - self._recorded) * 1e3, 1e-3)
 
 
 class Properties:

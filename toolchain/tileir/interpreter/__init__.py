@@ -23,14 +23,14 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from .log import Around
-from .memory import AddressSpace, Allocation, Placed, Pointer
+from .memory import AddressSpace, Allocation, FailedAssertion, Placed, Pointer
 from .prepared import Argument, Launch, Padding, PaddingWarning, Prepared, launch_together, prepare
 from .runtime import Grid
 from .storages import Storage, placed
 
 __all__ = [
-    "AddressSpace", "Allocation", "Argument", "Around", "Grid", "Launch", "Padding", "PaddingWarning", "Placed",
-    "Pointer", "Prepared", "Storage", "launch_together", "placed", "prepare", "run",
+    "AddressSpace", "Allocation", "Argument", "Around", "FailedAssertion", "Grid", "Launch", "Padding",
+    "PaddingWarning", "Placed", "Pointer", "Prepared", "Storage", "launch_together", "placed", "prepare", "run",
 ]  # fmt: skip
 
 

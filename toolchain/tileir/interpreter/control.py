@@ -13,7 +13,7 @@ from .codegen import BlockEnd, Emitter, Loop, lowering, region_block
 from .elements import Element
 from .fields import DivBy, assumption, flag, is_stride, is_tile, is_token, is_view, short_name, text, tile_of
 from .integers import trap_where, wrap
-from .memory import Trap
+from .memory import FailedAssertion, Trap
 
 
 def _assign(emitter: Emitter, targets: Any, sources: Any) -> None:
@@ -136,7 +136,7 @@ def check_assertion(condition: Any, message: str) -> None:
     if not np.all(condition):
         where = np.argwhere(np.logical_not(condition))
         at = f" at element {tuple(where[0].tolist())}" if np.ndim(condition) else ""
-        raise Trap(f"assertion failed{at}: {message}")
+        raise FailedAssertion(message, at)
 
 
 @lowering("assume", poison="own")

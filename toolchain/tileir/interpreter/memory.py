@@ -32,6 +32,14 @@ class Trap(Exception):
     source location and block."""
 
 
+class FailedAssertion(Trap):
+    """An `assert` that does not hold. `said`: its message."""
+
+    def __init__(self, said: str, at: str) -> None:
+        super().__init__(f"assertion failed{at}: {said}")
+        self.said = said
+
+
 class Allocation:
     """Memory owned by a numpy array, seen as flat bytes. Every access of a kernel is checked against its bounds."""
 

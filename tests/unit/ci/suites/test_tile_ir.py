@@ -46,9 +46,17 @@ def judged(text: str, path: Path = Path("a.mlir")) -> None:
         judge(path, file, chunk)
 
 
+HINT = """\
+cuda_tile.module @m {
+  // expected-warning @below{{unknown hint}}
+  entry @k() optimization_hints=<sm_100={HINT=1}> { return } {cuda_tile.loop_split = 0}
+}
+"""
+
+
 @pytest.mark.parametrize(
-    "text", [FUNCTION.format(body=RIGHT), GENERIC, LOOSE, FUNCTION.format(body=WRONG)],
-    ids=["function", "generic", "loose", "wrong"],
+    "text", [FUNCTION.format(body=RIGHT), GENERIC, LOOSE, FUNCTION.format(body=WRONG), HINT],
+    ids=["function", "generic", "loose", "wrong", "hint"],
 )  # fmt: skip
 def test_what_is_right_is_taken_and_what_is_wrong_refused(text: str) -> None:
     judged(SPLIT + text)
@@ -69,12 +77,19 @@ def test_a_version_that_lacks_something_refuses_it() -> None:
     ("text", "what"),
     [
         (FUNCTION.format(body=RIGHT + " // expected-error {{they differ}}"), "taken, though it is wrong: they differ"),
+        (HINT.replace("HINT", "occupancy"), "taken, though it is wrong: unknown hint"),
         (LOOSE.replace("addi", "addx") + "return // expected-error {{no}}\n", "refused before line 4"),
     ],
 )
 def test_an_expected_error_has_to_be_found(text: str, what: str) -> None:
     with pytest.raises(AssertionError, match=what):
         judged(SPLIT + text)
+
+
+def test_what_is_said_to_a_pass_of_theirs_is_left_out() -> None:
+    judged(SPLIT + FUNCTION.format(body=f"{RIGHT} {{cuda_tile.loop_split = 0}}"))
+    with pytest.raises(SourceError):
+        judged(SPLIT + FUNCTION.format(body=f"{RIGHT} {{other = 0}}"))
 
 
 def test_what_is_refused_without_a_reason_fails() -> None:
