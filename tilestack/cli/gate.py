@@ -14,7 +14,7 @@ from .common.options import command
 
 GATE = """\
   tilestack gate --recording build/recording --base build/before       both as `tilestack record` leaves them
-  tilestack gate --recording build/recording --base build/before --case '^axpy ' --all-cells
+  tilestack gate --recording build/recording --base build/before --case axpy --all-cells
 exit codes: 0 no regression   1 a regression   9 a wrong output   11 a cell without a verdict
 """
 

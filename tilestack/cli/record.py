@@ -24,7 +24,9 @@ def add(commands: Any) -> None:
     made.add_argument("--seed", type=seed, default=1, help="of the inputs (default 1)")
     made.add_argument("--base", default="", metavar="COMMIT", help="record this commit of the repository too")
     made.add_argument("--before", type=Path, default=Path("build/before"), metavar="DIR", help="where --base goes")
-    made.add_argument("--output", type=Path, default=Path("build/recording"), metavar="DIR")
+    made.add_argument(
+        "--output", type=Path, default=Path("build/recording"), metavar="DIR", help="default build/recording"
+    )
     add_json(made)
 
 
