@@ -30,6 +30,13 @@ def test_every_block_of_a_grid_runs_once() -> None:
     assert report.blocks == 24 and report.steps > 24
 
 
+@pytest.mark.parametrize("cluster", [(2, 1, 1), (1, 3, 1), (1, 1, 2), (1, 1, 4), (2, 3, 2)])
+def test_every_block_of_a_cluster_is_at_its_own_place(cluster: tuple[int, int, int]) -> None:
+    out = np.full((2, 3, 4), -1, np.int32)
+    assert run(numbered, (out,), (2, 3, 4), cluster=cluster).blocks == 24
+    assert out.transpose(2, 1, 0).reshape(-1).tolist() == list(range(24))
+
+
 @cute.kernel(VECTOR, threads=64)
 def ends_outside(out: Any) -> None:
     out[arch.thread_idx()[0]] = 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -12,7 +13,7 @@ from toolchain.errors import SanitizerError
 from toolchain.tileir import text
 from toolchain.tileir.dialect import types, verify
 from toolchain.tileir.interpreter import Allocation, Pointer, Prepared
-from toolchain.tileir.interpreter.elements import ELEMENTS
+from toolchain.tileir.interpreter.elements import ELEMENTS, PACKED
 from toolchain.tileir.numbers import float_bits, float_value
 
 NARROW = {"f4E2M1FN": types.f4e2m1fn, "fnv8E5M3FNU": types.f8e5m3fnu, "f8E4M3FN": types.f8e4m3fn}
@@ -265,3 +266,10 @@ def test_multimem_reductions_of_integers(kind: str, wanted: list[int]) -> None:
 def test_inbounds_is_a_promise(body: str) -> None:
     with pytest.raises(SanitizerError, match="inbounds promises that none is outside"):
         run(multicast(body), np.zeros(6, np.float32))
+
+
+def test_each_element_type_has_the_bits_that_its_name_says() -> None:
+    found = {name: int(re.findall(r"\d+", name)[0]) for name in ELEMENTS}
+    assert {name: element.bits for name, element in ELEMENTS.items()} == found
+    for element in ELEMENTS.values():
+        assert element.bits == 8 * element.storage.itemsize or element.name == "i1" or element.name in PACKED
