@@ -18,7 +18,7 @@ BLOCKS = re.findall(r"```python\n# (\S+)\n(.*?)```\n\n```text\n(.*?)```", PAGE, 
 
 def test_each_block_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
-    assert len(BLOCKS) == PAGE.count("```python") == 5
+    assert len(BLOCKS) == PAGE.count("```python") == 6
     for file, code, wanted in BLOCKS:
         exec(compile(f"# {file}\n{code}", file, "exec"), names)
         assert capsys.readouterr().out == wanted, file
@@ -39,7 +39,7 @@ def test_the_commands_print_what_the_page_shows(
     kernels = re.findall(r"```mlir\n(.*?)```", cute, re.DOTALL)
     (tmp_path / "transpose.mlir").write_text(next(text for text in kernels if "@transpose" in text))
     monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+    block = "".join(re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL))
     for command, wanted in re.findall(r"^\$ tilestack (.*)\n((?:[^$].*\n)*)", block, re.MULTILINE):
         main(shlex.split(command))
         said = capsys.readouterr()

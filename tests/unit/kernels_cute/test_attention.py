@@ -15,6 +15,7 @@ from kernels_cute.attention import attention
 from kernels_cute.attention import maps as maps_of
 from kernels_cute.attention_walk import Tiles
 from tests.unit.toolchain.cute.executor.mutate import without
+from tests.unit.toolchain.cute.executor.ptx import mutate
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import Deadlock, MissingFence, MissingWait, Race, Report, TensorMap, run
 
@@ -29,10 +30,10 @@ def inputs(dtype: str, t: int, s: int, *, b: int = 1, h: int = 1, d: int = 64, t
     return make_inputs(Case("attention", {"B": b, "T": t, "S": s, "H": h, "D": d}, "", towering=towering), dtype, 0)
 
 
-def launch(kernel: cute.Kernel, tiles: Tiles, given: Inputs, blocks: int) -> Report:
+def launch(kernel: cute.Kernel, tiles: Tiles, given: Inputs, blocks: int, ptx: str = "") -> Report:
     maps = [TensorMap(given.arrays[said.array], said.box, said.swizzle) for said in maps_of(tiles)]
     arrays = [given.arrays[name] for name in "qkv"]
-    return run(kernel, (*arrays, given.outputs["out"], given.scalars["scale"], *maps), blocks)
+    return run(kernel, (*arrays, given.outputs["out"], given.scalars["scale"], *maps), blocks, ptx=ptx)
 
 
 def share(dtype: str, given: Inputs) -> float:
@@ -75,6 +76,33 @@ def test_what_overflows_relative_to_its_anchor_is_made_again(anchored: cute.Kern
             steps.append(launch(anchored, ANCHORED, given, 1).steps)
         assert share("bf16", given) <= 1
     assert steps[1] > 1.8 * steps[0]
+
+
+@pytest.fixture(scope="module")
+def ptx(anchored: cute.Kernel) -> str:
+    return anchored.ptx("sm_90a")
+
+
+def test_its_ptx_computes_the_same(anchored: cute.Kernel, ptx: str) -> None:
+    ir, given = (inputs("bf16", 40, 70, towering=True) for _ in range(2))
+    launch(anchored, ANCHORED, ir, 1)
+    launch(anchored, ANCHORED, given, 1, ptx)
+    assert (ir.outputs["out"].view(np.uint16) == given.outputs["out"].view(np.uint16)).all()
+
+
+@pytest.mark.parametrize(
+    ("opcode", "which", "wanted"),
+    [
+        ("mbarrier.try_wait", 1, MissingWait),
+        ("mbarrier.arrive.release", 0, Deadlock),
+        ("wgmma.fence", 1, MissingFence),  # weights are made
+        ("wgmma.wait_group", 0, MissingWait),
+    ],
+)
+def test_what_its_ptx_lacks_is_named(anchored: cute.Kernel, ptx: str, opcode: str, which: int, wanted: Any) -> None:
+    text = mutate.without(ptx, opcode, which, 2 if opcode.endswith("_wait") else 1)
+    with pytest.raises(wanted, match=r"attention_sm90\.ptx:\d+"):
+        launch(anchored, ANCHORED, inputs("bf16", 70, 70, towering=True), 1, text)
 
 
 MISTAKES = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from conformance.inputs import Inputs
@@ -17,10 +18,10 @@ from toolchain.errors import UsageError
 TILES = Tiles(head=32, keys=32)
 
 
-def launch(kernel: cute.Kernel, tiles: Tiles, given: Inputs) -> Report:
+def launch(kernel: cute.Kernel, tiles: Tiles, given: Inputs, ptx: str = "") -> Report:
     b, t, h, _ = given.outputs["out"].shape
     arrays = [given.arrays[name] for name in "qkv"]
-    return run(kernel, (*arrays, given.outputs["out"], given.scalars["scale"]), -(-t // tiles.rows) * b * h)
+    return run(kernel, (*arrays, given.outputs["out"], given.scalars["scale"]), -(-t // tiles.rows) * b * h, ptx=ptx)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,13 @@ def test_it_agrees_with_float64(tiles: Tiles, dtype: str, given: dict[str, Any])
     report = launch(attention(dtype, tiles), tiles, made)
     assert share(dtype, made) <= 1
     assert not report.conflicts
+
+
+def test_its_ptx_computes_the_same() -> None:
+    kernel, (ir, ptx) = attention("bf16", TILES), (inputs("bf16", 10, 40, d=32) for _ in range(2))
+    launch(kernel, TILES, ir)
+    launch(kernel, TILES, ptx, kernel.ptx("sm_80"))
+    assert (ir.outputs["out"].view(np.uint16) == ptx.outputs["out"].view(np.uint16)).all()
 
 
 @pytest.mark.parametrize(

@@ -33,3 +33,13 @@ def test_it_agrees_with_float64(dtype: str, rows: Rows, shape: tuple[int, int]) 
     run(layernorm(dtype, rows), [x, weight, bias, out, 1e-5], -(-shape[0] // rows.rows))
     exact = float64.layernorm(x, weight, bias, 1e-5)
     assert np.abs(out.astype(np.float64) - exact).max() <= ROUNDING[dtype] * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_its_ptx_computes_the_same(whole: bool) -> None:
+    rng, kernel = np.random.default_rng(0), layernorm("bf16", Rows(2, 256, whole=whole))
+    x, weight, bias = (rng.standard_normal(shape).astype(NUMPY["bf16"]) for shape in ((3, 200), (200,), (200,)))
+    ir, ptx = (np.full_like(x, np.nan) for _ in range(2))
+    run(kernel, [x, weight, bias, ir, 1e-5], 2)
+    run(kernel, [x, weight, bias, ptx, 1e-5], 2, ptx=kernel.ptx("sm_80"))
+    assert (ir.view(np.uint16) == ptx.view(np.uint16)).all()

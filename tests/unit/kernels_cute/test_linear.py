@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import StringAttr
 import kernels_cute.linear as module
 from kernels_cute.linear import Tiles, linear
 from tests.unit.toolchain.cute.executor.mutate import without
+from tests.unit.toolchain.cute.executor.ptx import mutate
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import MissingWait, OutOfBounds, Race, run
 from toolchain.cute.nvgpu import ArchOp
@@ -73,6 +74,40 @@ def test_a_missing_operation_is_named(kernel: cute.Kernel, name: str, which: int
         run(without(kernel, name, which), operands(64, 64, 160))
     assert found.value.site.op == "cute_nvgpu.arch.copy.ldmatrix"
     assert "kernels_cute/linear.py" in found.value.site.location and "shared tensor of" in str(found.value)
+
+
+@pytest.fixture(scope="module")
+def ptx(kernel: cute.Kernel) -> str:
+    return kernel.ptx("sm_80")
+
+
+def test_its_ptx_computes_the_same(kernel: cute.Kernel, ptx: str) -> None:
+    ir, given = operands(70, 72, 72), operands(70, 72, 72)
+    run(kernel, ir, 4)
+    assert not run(kernel, given, 4, ptx=ptx).conflicts
+    assert (ir[-1].view(np.uint16) == given[-1].view(np.uint16)).all()
+
+
+@pytest.mark.parametrize(
+    ("opcode", "which", "wanted"),
+    [
+        ("bar.sync", 0, Race),
+        ("bar.sync", 1, MissingWait),
+        ("bar.sync", 3, Race),
+        ("cp.async.wait_group", 0, MissingWait),
+        ("cp.async.wait_group", 1, MissingWait),
+        ("cp.async.commit_group", 2, MissingWait),
+    ],
+)
+def test_what_its_ptx_lacks_is_named(kernel: cute.Kernel, ptx: str, opcode: str, which: int, wanted: Any) -> None:
+    with pytest.raises(wanted) as found:
+        run(kernel, operands(64, 64, 160), ptx=mutate.without(ptx, opcode, which))
+    assert re.fullmatch(r"linear\.ptx:\d+", found.value.site.location) and "shared tensor of" in str(found.value)
+
+
+def test_a_wrong_address_in_its_ptx_is_named(kernel: cute.Kernel, ptx: str) -> None:
+    with pytest.raises(OutOfBounds, match=r"ldmatrix.* at linear\.ptx:\d+.* outside of its 24576 bytes"):
+        run(kernel, operands(64, 64, 40), ptx=mutate.changed(ptx, "ldmatrix", 3, "];", "+16384];"))
 
 
 def test_a_missing_bound_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kernels_cute.linear_sm90 import Tiles, linear
 from kernels_cute.linear_sm90 import maps as maps_of
 from tests.unit.kernels_cute.test_linear import error, operands
 from tests.unit.toolchain.cute.executor.mutate import without
+from tests.unit.toolchain.cute.executor.ptx import mutate
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import (
     Deadlock,
@@ -31,10 +33,10 @@ def kernel() -> cute.Kernel:
     return linear("bf16", TILES)
 
 
-def launch(kernel: cute.Kernel, given: list[Any], tiles: Tiles = TILES, blocks: int = 1) -> Report:
+def launch(kernel: cute.Kernel, given: list[Any], tiles: Tiles = TILES, blocks: int = 1, ptx: str = "") -> Report:
     arrays: dict[str, Any] = dict(zip(("x", "weight", "bias", "out"), given, strict=True))
     maps = [TensorMap(arrays[said.array], said.box, said.swizzle) for said in maps_of(tiles)]
-    return run(kernel, (*given, *maps), blocks)
+    return run(kernel, (*given, *maps), blocks, ptx=ptx)
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
@@ -58,6 +60,42 @@ def test_two_warpgroups_compute(tiles: Tiles, shape: tuple[int, int, int]) -> No
     given = operands(*shape)
     launch(linear("bf16", tiles), given, tiles)
     assert error(*given) <= 1
+
+
+@pytest.fixture(scope="module")
+def ptx(kernel: cute.Kernel) -> str:
+    return kernel.ptx("sm_90a")
+
+
+def test_its_ptx_computes_the_same(kernel: cute.Kernel, ptx: str) -> None:
+    ir, given = operands(70, 72, 200), operands(70, 72, 200)
+    launch(kernel, ir)
+    assert not launch(kernel, given, ptx=ptx).conflicts
+    assert (ir[-1].view(np.uint16) == given[-1].view(np.uint16)).all()
+
+
+@pytest.mark.parametrize(
+    ("opcode", "which", "wanted"),
+    [
+        ("bar.sync", 0, Race),
+        ("mbarrier.init.", 1, Uninitialised),
+        ("fence.mbarrier_init", 0, MissingFence),
+        ("mbarrier.try_wait", 0, MissingWait),
+        ("mbarrier.try_wait", 1, MissingWait),
+        ("mbarrier.arrive.release", 0, Deadlock),
+        ("wgmma.fence", 0, MissingFence),
+        ("wgmma.wait_group", 0, MissingWait),  # registers are read
+        ("wgmma.wait_group", 1, MissingWait),  # shared memory is written
+        ("wgmma.commit_group", 0, MissingWait),
+        ("fence.proxy", 0, MissingFence),
+        ("cp.async.bulk.wait_group", 1, MissingWait),
+    ],
+)
+def test_what_its_ptx_lacks_is_named(kernel: cute.Kernel, ptx: str, opcode: str, which: int, wanted: Any) -> None:
+    lines = 2 if opcode.endswith("_wait") else 1  # the branch back too
+    with pytest.raises(wanted) as found:
+        launch(kernel, operands(70, 72, 200), ptx=mutate.without(ptx, opcode, which, lines))
+    assert "linear_sm90.ptx:" in found.value.site.location
 
 
 MISTAKES = [

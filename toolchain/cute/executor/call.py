@@ -20,9 +20,9 @@ Run = Callable[["Call", Warp], "Wait | None"]
 
 @dataclass(frozen=True)
 class Call:
-    """`ins`, `outs`: its registers. `number`, `atom`: as `ArchOp` has them."""
+    """`ins`, `outs`: its registers. `number`, `atom`: as `ArchOp` has them. `op`: None for an instruction of PTX."""
 
-    op: Operation
+    op: Operation | None
     ins: Sequence[int]
     outs: Sequence[int]
     number: int = 0

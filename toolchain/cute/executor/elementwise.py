@@ -83,7 +83,7 @@ def _of_bits(function: Function) -> Function:
     return made
 
 
-def _fma(a: Array, b: Array, c: Array) -> Array:
+def fma(a: Array, b: Array, c: Array) -> Array:
     """Rounded once. The product of two f32 is exact in f64; the sum is rounded to odd there, and then to nearest."""
     product, addend = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
     total = product + addend
@@ -184,7 +184,7 @@ def _function_of(op: Operation) -> Function | None:
     if (found := BINARY.get(kind) or UNARY.get(kind)) is not None:
         return found
     if kind is math.FmaOp and kind_of(op.results[0].type).dtype != np.float64:
-        return _fma
+        return fma
     if isinstance(op, arith.CmpiOp):
         return _compared(op.predicate.value.data)
     if isinstance(op, arith.CmpfOp):

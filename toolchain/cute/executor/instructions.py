@@ -120,7 +120,11 @@ def find(op: Operation, ins: list[int], outs: list[int]) -> tuple[Callable[[Warp
         number, atom = op.number if op.n is not None else 0, op.atom_name
     elif isinstance(op, CpAsyncWaitGroupOp):
         number = op.n.value.data
-    call = Call(op, ins, outs, number, atom)
+    return performed(row, Call(op, ins, outs, number, atom))
+
+
+def performed(row: InstructionRule, call: Call) -> tuple[Callable[[Warp], Wait | None], list[int]]:
+    """What a warp does at an instruction of a rule, and the registers that must have their values."""
 
     def run(warp: Warp) -> Wait | None:
         if row.full and (count := int(warp.exists.sum())) < WARP:
@@ -131,4 +135,4 @@ def find(op: Operation, ins: list[int], outs: list[int]) -> tuple[Callable[[Warp
             warp.fail(DivergentBarrier, said, lane=missing)
         return row.run(call, warp)
 
-    return run, ins[len(outs) if row.late else 0 :]
+    return run, list(call.ins[len(call.outs) if row.late else 0 :])

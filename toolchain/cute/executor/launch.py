@@ -21,6 +21,8 @@ from . import banks
 from .arguments import Arguments
 from .memory import SHARED_BASE, GlobalMemory, Region
 from .program import Program, program
+from .ptx import given_types, is_ptx, program_of
+from .ptx import parse as parse_ptx
 from .schedule import run_cluster
 from .shadow import Shadow
 from .state import NEVER, WARP, Block, Cluster, Ticket, Warp
@@ -50,28 +52,31 @@ class Report:
 
 
 def run(
-    kernel: Kernel | ModuleOp | str, args: Sequence[Any] | Mapping[str, Any], grid: Grid = 1, *, threads: Grid = 0,
-    shared_bytes: int = 0, name: str = "", cluster: Grid = 1,
+    kernel: Kernel | ModuleOp | Program | str, args: Sequence[Any] | Mapping[str, Any], grid: Grid = 1, *,
+    threads: Grid = 0, shared_bytes: int = 0, name: str = "", cluster: Grid = 1, ptx: str = "",
 ) -> Report:  # fmt: skip
     """Runs a kernel on a grid of blocks. Arrays of `args` are changed in place.
 
     `args`: for a kernel in Python one argument for each parameter: a numpy array, a TensorMap or a number. For MLIR
     text or a module one for each parameter of the function, an array for its pointer. If they are named, findings say
     these names. `threads`, `shared_bytes`: of a block, if the text does not say. `cluster`: the blocks that run
-    together, if the kernel does not say. `name`: of the kernel, if there are several. Raises a Finding, UsageError or
-    SourceError.
+    together, if the kernel does not say. `name`: of the kernel, if there are several. `ptx`: what the kernel became, to
+    run in its place; text and a Program may be PTX themselves. Raises a Finding, UsageError or SourceError.
     """
     traced = kernel if isinstance(kernel, Kernel) else None
-    made = (
-        of_text(kernel, name) if isinstance(kernel, str) else program(_lowered(kernel), traced.name if traced else name)
-    )
+    if ptx or isinstance(kernel, str):
+        made = of_text(ptx or str(kernel), traced.name if traced else name)
+    elif isinstance(kernel, Program):
+        made = kernel
+    else:
+        made = program(_lowered(kernel), traced.name if traced else name)
     memory = GlobalMemory()
     bound = Arguments(memory, tuple(args) if isinstance(args, Mapping) else traced.names if traced else ())
     given = list(args.values() if isinstance(args, Mapping) else args)
     if traced:
         values = bound.of_parameters(traced.parameters, given)
     else:
-        values = bound.of_types(list(made.function.function_type.inputs), given)
+        values = bound.of_types(given_types(made.types, given), given)
     parts = traced.shared if traced else ()
     dynamic = traced.shared_bytes if traced else shared_bytes
     return launch(made, values, memory, _three(grid), made.dims or _three(threads), dynamic, parts, _three(cluster))
@@ -79,7 +84,9 @@ def run(
 
 @functools.lru_cache(maxsize=8)
 def of_text(text: str, name: str = "") -> Program:
-    """The kernel in MLIR text. Raises SourceError or UsageError."""
+    """The kernel in MLIR text, or in PTX. Raises SourceError or UsageError."""
+    if is_ptx(text):
+        return program_of(parse_ptx(text, f"{name or 'kernel'}.ptx"), name)
     return program(_lowered(parse(text)), name)
 
 
@@ -137,6 +144,7 @@ def _places(grid: tuple[int, int, int], steps: tuple[int, int, int] = (1, 1, 1))
 def _warp(block: Block, number: int, registers: Sequence[Any], made: Program) -> Warp:
     warp = Warp(block, number, registers, made.local_bytes, made.gaps)
     warp.pending = {register: Ticket(NEVER) for register in made.undefined}
+    warp.loaded, warp.unfenced = {register: register for register in made.fragile}, set(made.fragile)
     return warp
 
 

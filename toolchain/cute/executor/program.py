@@ -5,15 +5,15 @@ The same module is compiled to PTX. Only the last pass, which writes instruction
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, llvm, scf
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue, Use
 from xdsl.ir import Block as IrBlock
-from xdsl.ir import Operation, SSAValue, Use
 
 from ...errors import UsageError
 from ..nvgpu.descriptor_ops import InstructionDescriptorOp, SmemDescriptorOp
@@ -47,37 +47,32 @@ LOCAL_GAP = 16  # bytes between the registers of two tensors
 
 @dataclass
 class Program:
-    """`constants`: the registers at the beginning. `parameters`: those of the kernel's arguments. `undefined`: those
-    without a value. `gaps`: the bytes of local memory that belong to no tensor. `shared_bytes`: of static shared
-    memory."""
+    """`types`: of the parameters. `dims`: the threads of a block; `cluster`: the blocks of a cluster, if known.
+    `constants`: the registers at the beginning. `parameters`: those of the kernel's arguments. `undefined`:
+    those without a value. `fragile`: those that products of a warpgroup read and write on their own, where the text
+    names them. `gaps`: the bytes of local memory that belong to no tensor. `shared_bytes`: of static shared memory."""
 
     name: str
-    function: llvm.FuncOp
+    types: Sequence[Attribute]
+    dims: tuple[int, int, int] | None = None
+    cluster: tuple[int, int, int] | None = None
     steps: list[Step] = field(default_factory=list[Step])
     constants: list[Any] = field(default_factory=list[Any])
     parameters: list[int] = field(default_factory=list[int])
     undefined: list[int] = field(default_factory=list[int])
+    fragile: set[int] = field(default_factory=set[int])
     local_bytes: int = 0
     gaps: list[int] = field(default_factory=list[int])
     shared_bytes: int = 0
     uses_dynamic: bool = False
 
-    @property
-    def dims(self) -> tuple[int, int, int] | None:
-        """The threads of a block, if the kernel says how many."""
-        return self._three("nvvm.reqntid") or self._three("nvvm.maxntid")
 
-    @property
-    def cluster(self) -> tuple[int, int, int] | None:
-        """The blocks of a cluster, if the kernel says how many."""
-        return self._three("nvvm.cluster_dim")
-
-    def _three(self, key: str) -> tuple[int, int, int] | None:
-        said = self.function.attributes.get(key)
-        if not isinstance(said, DenseArrayBase):
-            return None
-        x, y, z = [*(int(n) for n in said.iter_values()), 1, 1][:3]
-        return x, y, z
+def _three(function: llvm.FuncOp, *keys: str) -> tuple[int, int, int] | None:
+    for key in keys:
+        if isinstance(said := function.attributes.get(key), DenseArrayBase):
+            x, y, z = [*(int(n) for n in said.iter_values()), 1, 1][:3]
+            return x, y, z
+    return None
 
 
 def program(module: ModuleOp, name: str = "") -> Program:
@@ -87,12 +82,14 @@ def program(module: ModuleOp, name: str = "") -> Program:
     if len(chosen) != 1:
         names = ", ".join(op.sym_name.data for op in functions)
         raise UsageError(f"no one kernel {name!r}: the module has {names or 'none'}", hint="name one of them")
-    return _Compiler(Program(chosen[0].sym_name.data, chosen[0]), module).whole()
+    dims, cluster = _three(chosen[0], "nvvm.reqntid", "nvvm.maxntid"), _three(chosen[0], "nvvm.cluster_dim")
+    made = Program(chosen[0].sym_name.data, list(chosen[0].function_type.inputs), dims, cluster)
+    return _Compiler(made, module, chosen[0]).whole()
 
 
 class _Compiler:
-    def __init__(self, made: Program, module: ModuleOp) -> None:
-        self.made = made
+    def __init__(self, made: Program, module: ModuleOp, function: llvm.FuncOp) -> None:
+        self.made, self.function = made, function
         self.slots: dict[SSAValue, int] = {}
         self.texts: dict[str, str] = {}  # of formats to print
         self.symbols = self._globals(module)
@@ -122,7 +119,7 @@ class _Compiler:
         return found
 
     def whole(self) -> Program:
-        blocks = self.made.function.body.blocks
+        blocks = self.function.body.blocks
         if len(blocks) != 1:
             raise NoSemantics(
                 f"{self.made.name} has branches between blocks", hint="the executor runs scf.if, scf.for and scf.while"

@@ -12,6 +12,7 @@ from .findings import Deadlock, DivergentBarrier, Finding, Race, Uninitialised
 from .shadow import NOBODY
 from .state import Block, Wait, Warp
 
+BARRIERS = ("nvvm.barrier0", "cute_nvgpu.arch.barrier", "bar.sync")
 LIMIT = 20_000_000  # steps of a block
 
 
@@ -98,7 +99,7 @@ def _stuck(blocks: Sequence[Block], left: list[Warp]) -> None:
     gone = sum(len(block.warps) for block in blocks) - len(left)
     if gone:
         lines.append(f"  {gone} other warps have ended")
-    at_barrier = all(warp.step.name in ("nvvm.barrier0", "cute_nvgpu.arch.barrier") for warp in left)
+    at_barrier = all(warp.step.name in BARRIERS for warp in left)
     kind = DivergentBarrier if at_barrier else Deadlock
     left[0].fail(kind, "no warp can go on\n" + "\n".join(_grouped(lines)))
 

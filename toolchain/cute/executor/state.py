@@ -50,20 +50,22 @@ class Ticket:
 
 @dataclass(frozen=True)
 class Step:
-    """One operation. `run` may return what the warp waits for, and may move the warp's `pc`. `uses`: the registers that
-    must have their values."""
+    """One operation, or an instruction of a text. `run` may return what the warp waits for, and may move the warp's
+    `pc`. `uses`: the registers that must have their values."""
 
     number: int
-    op: Operation
+    op: Operation | None
     run: Callable[[Warp], Wait | None]
     uses: frozenset[int] = frozenset()
 
     @property
     def name(self) -> str:
+        assert self.op is not None
         return self.op.name
 
     @property
     def location(self) -> str:
+        assert self.op is not None
         return place(self.op).removesuffix(": ")
 
     def __str__(self) -> str:
@@ -126,6 +128,7 @@ class Warp:
         self.gaps = frozenset(gaps)  # bytes of local memory that belong to no tensor
         self.pending: dict[int, Ticket] = {}  # registers without their values, by number
         self.in_flight: dict[int, Ticket] = {}  # the same of local memory, by its first byte
+        self.reading: dict[int, Ticket] = {}  # registers that an asynchronous product reads
         self.loaded: dict[int, int] = {}  # registers that were loaded from local memory, with their first byte
         self.unfenced: set[int] = set()  # first bytes of local memory that were written since wgmma.fence
         self.fenced = False  # by wgmma.fence, since the last wait for products

@@ -72,6 +72,7 @@ def alloc(call: Call, warp: Warp) -> None:
 def _single(call: Call) -> None:
     """Raises NoSemantics for what a pair of blocks does together."""
     if call.atom == "pair":
+        assert call.op is not None
         raise NoSemantics(f"{place(call.op)}{call.op.name} of a pair of blocks: the executor has it of one block only")
 
 
@@ -106,6 +107,7 @@ def load(call: Call, warp: Warp) -> None:
         warp.fail(Race, UNORDERED)
     _check_written(warp, memory, lanes, columns)
     made = np.ascontiguousarray(memory.data[lanes, columns].T)
+    assert call.op is not None
     floats = str(call.op.results[0].type) == "f32"
     call.give(warp, list(made.view(np.float32) if floats else made))
     warp.tensor_loads += 1

@@ -98,11 +98,11 @@ def _product(call: Call, warps: list[Warp], time: int) -> None:
     else:
         a = _operand(call, warps, access, "a", count, majors[0])
     b = _operand(call, warps, access, "b", count + (held_a or 1), majors[1])
-    computed, late = _computed(call.op, count + held_a)
+    computed, late = _computed(call.op, count + held_a) if call.op is not None else (False, False)
     for warp in warps:
         written = late or any(warp.loaded.get(register) in warp.unfenced for register in call.ins[: count + held_a])
         if written or (computed and not warp.fenced):
-            warp.fail(MissingFence, "a register of the product was written since the last wgmma.fence")
+            warp.fail(MissingFence, "a register of the product was written or read since the last wgmma.fence")
     keeps = call.one(first, len(call.ins) - 1)
     for warp in warps if keeps else ():
         for register in call.ins[:count]:
@@ -121,6 +121,8 @@ def _product(call: Call, warps: list[Warp], time: int) -> None:
         call.give(warp, accumulators(atom, total, places[i * WARP : (i + 1) * WARP]))
         for register in call.outs:
             warp.pending[register] = Ticket(access.agent, time, warp.pc)
+        for register in call.ins[count : count + held_a]:
+            warp.reading[register] = Ticket(access.agent, time, warp.pc)
 
 
 def _computed(op: Operation, count: int) -> tuple[bool, bool]:
@@ -179,6 +181,6 @@ def wait_group(call: Call, warp: Warp) -> None:
         return
     time, of = done[-1], agent(warp)
     warp.block.clocks.complete(warp.agent_number, of, time)
-    for tickets in (warp.pending, warp.in_flight):
+    for tickets in (warp.pending, warp.in_flight, warp.reading):
         for key in [key for key, ticket in tickets.items() if ticket.agent == of and ticket.time <= time]:
             del tickets[key]

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from toolchain.cute.compile import to_ptx
+
 from ..conftest import Run
 
 TEXT = """gpu.module @kernels {
@@ -68,3 +70,22 @@ def test_clusters(run: Run, tmp_path: Path) -> None:
     arguments = ["--grid", "6", "--arg", "zeros:i32:6", "--arg", "0", "--save", f"0={tmp_path / 'ranks.npy'}"]
     run("cute-run", str(kernel), "--cluster", "3", *arguments)
     assert np.load(tmp_path / "ranks.npy").tolist() == [0, 1, 2, 0, 1, 2]
+
+
+def test_its_ptx_runs_and_so_does_ptx_itself(run: Run, file: Path) -> None:
+    x, out = file.parent / "x.npy", file.parent / "out.npy"
+    words = ("--grid", "3", "--threads", "32", "--arg", x, "--arg")
+    assert run("cute-run", file, "--ptx", "sm_80", *words, "70", "--save", f"0={out}").code == 0
+    assert (np.load(out) == 2 * np.arange(70)).all()
+    wrong = run("cute-run", file, "--ptx", "sm_80", *words, "80")
+    assert wrong.code == 8
+    assert (
+        f"{file} for sm_80:" in wrong.err
+        and "block (2, 0, 0), thread 6: reads 4 bytes from argument 0[70] on" in wrong.err
+    )
+    ptx = file.with_suffix(".ptx")
+    ptx.write_text(to_ptx(TEXT, "sm_80"))
+    assert "double: 3 blocks ran, no error" in run("cute-run", ptx, *words, "70").out
+    ptx.write_text(ptx.read_text().replace("add.rn.f32", "add.rz.f32"))
+    assert f"{ptx}:" in (said := run("cute-run", ptx, *words, "70").err) and "know the instruction add.rz.f32" in said
+    assert "needs no --ptx" in run("cute-run", ptx, "--ptx", "sm_80", *words, "70").err
