@@ -75,6 +75,7 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
     return Inputs(arrays, outputs, scalars)
 
 
+WIDTH = 50257  # of a row of logits, GPT-2's vocabulary
 GROUPED_DECODING = ("grouped_decode_attention", "grouped_decode_attention_unsplit")
 DECODING = ("decode_attention", "decode_attention_unsplit")  # ops that append one token per sequence and attend to it
 
@@ -85,7 +86,7 @@ IN_OUT: Mapping[str, tuple[str, ...]] = {name: spec.updates for name, spec in op
 
 
 def _in_out(case: Case, name: str, array: Array, rng: np.random.Generator) -> Array:
-    if case.op == "next_token":
+    if (case.op, name) in (("next_token", "positions"), ("next_token_of_ranks", "positions")):
         return np.arange(len(array), dtype=np.int32)
     if name in CHANNEL or (case.op, name) == ("all_reduce_two_shot", "out"):
         return array
@@ -106,14 +107,16 @@ def _scalar(case: Case, name: str) -> float:
         return 1e-5
     if name in ("rank", "root"):
         return case.dims["R"] - 1
+    if name == "width":
+        return WIDTH
     return float(np.float32(1 / np.sqrt(case.dims["D"])))  # scale
 
 
 def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     count = shape[0]
     match case.op, name:
-        case "next_token", "indices":  # sorted, because the parts of a row follow one another
-            return np.sort(rng.integers(0, 50257, shape), axis=1).astype(np.int32)
+        case (("next_token" | "next_token_of_ranks"), "indices"):  # sorted, as the parts of a row follow one another
+            return np.sort(rng.integers(0, WIDTH, shape), axis=-1).astype(np.int32)
         case (("embedding" | "embedding_centred" | "token_embedding"), "tokens"):
             tokens = rng.integers(0, case.dims["V"], count)
             tokens[-1] = case.dims["V"] - 1  # the last row of the table
@@ -207,6 +210,10 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values[0, [shape[1] // 3, shape[1] - 1]] = 9.0  # a tie: the first wins
             values[-1, -1] = 9.5  # the last part
             values[1:2] = -1 - np.abs(values[1:2])  # zeros past the last part must not win
+        case "next_token_of_ranks", "values":
+            values[:, 0, -1] = 9.0  # a tie of all ranks: the first wins
+            values[-1, -1, -1] = 9.5  # the last part of the last rank
+            values[:, 1:2] = -1 - np.abs(values[:, 1:2])  # zeros past the last part must not win
         case "argmax_parts", "x":
             values[0, [shape[1] // 3, shape[1] - 1]] = 9.0  # a tie: the first wins
             values[-1, -1] = 9.5  # the last column

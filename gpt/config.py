@@ -13,6 +13,7 @@ from toolchain.errors import UsageError
 
 HEAD_SIZES = (32, 64, 128)  # what the attention kernels are made for
 MOST_LAYERS = 1 << 12  # far more than anybody has trained; a limit, because the twelve tensors of each are listed
+VOCABULARY_STEP = 64  # the vocabulary is padded to a multiple of it, so that rows of logits are aligned whole tiles
 HIDDEN_STEP = 64  # columns: a rank's part of the hidden layer is so many, or a multiple
 _DERIVED = ("kv_heads", "head_size", "ffn")  # sizes that follow from the others where nobody gives them
 MOST = 2**31 - 1  # the limit of all other sizes: kernels count in 32 bits
@@ -92,6 +93,8 @@ class GPTConfig:
                 f"{self.n_head} heads cannot be shared by {ranks} GPUs: each takes at least one",
                 hint=f"at most {self.n_head} can share this model" if self.n_head > 1 else "run it on one",
             )
+        if (ranks - 1) * vocabulary_part(self.vocab_size, ranks) >= self.vocab_size:
+            raise UsageError(f"a vocabulary of {self.vocab_size} cannot be shared by {ranks} GPUs", hint="take fewer")
         made = copy(self)
         heads = len(shared(self.n_head, rank, ranks))
         hidden = len(shared(self.ffn, rank, ranks, HIDDEN_STEP))
@@ -110,6 +113,12 @@ def shared(count: int, rank: int, ranks: int, step: int = 1) -> range:
     steps = -(-count // step)
     first, stop = (min(steps * each // ranks * step, count) for each in (rank, rank + 1))
     return range(first, stop)
+
+
+def vocabulary_part(size: int, ranks: int) -> int:
+    """How many tokens' logits each of several ranks makes. The last one's reach past the end of the vocabulary."""
+    step = VOCABULARY_STEP if size >= VOCABULARY_STEP**2 else VOCABULARY_STEP // 8
+    return -(-size // (ranks * step)) * step
 
 
 def check_sizes(sizes: Mapping[str, Any], spelled: Mapping[str, str] | None = None) -> None:

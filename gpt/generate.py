@@ -108,11 +108,11 @@ def _generate(
 
     drawn: list[int] = []
     for index, text in enumerate(texts):
-        logits = session.prefill(index, text)  # (1, V)
+        prompted = session.prefill(index, text)
         if sampling.on_device:
-            drawn.append(int(session.argmax(logits)[0]))
+            drawn.append(int(prompted.likeliest()[0]))
         else:
-            drawn.append(draw(index, logits.numpy()[0]))
+            drawn.append(draw(index, prompted.numpy()[0]))  # (V,)
     decode: Steps | None = None
     for step in range(count):
         ended = [over or token in stop for over, token in zip(ended, drawn, strict=True)]

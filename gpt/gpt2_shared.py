@@ -1,4 +1,5 @@
-"""GPT-2's layers on one of R ranks: its heads, its part of the hidden layer, and sums over the ranks (see share.py)."""
+"""GPT-2's layers on one of R ranks: its heads, its part of the hidden layer, its logits, and what all ranks make of
+theirs (see share.py)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from .workspace import Workspace
 
 
 class SharedGPT2(GPT2):
-    """The plan's config has the rank's heads and hidden layer; embeddings, norms and logits are whole."""
+    """The plan's config has the rank's heads and hidden layer; embeddings and norms are whole."""
 
     def __init__(
         self, launch: Launch, weights: Mapping[str, DeviceBuffer], plan: ModelPlan, dtype: str, share: Share
@@ -40,6 +41,27 @@ class SharedGPT2(GPT2):
             norm = self._named("ln_f" if last else f"h.{layer + 1}.ln_1")
             self._add_up(work, 1, work.hidden, w("mlp.c_proj"), norm)  # x and normed (N, C)
         return True
+
+    def logits(self, x: DeviceBuffer, normed: DeviceBuffer, out: DeviceBuffer, *, ready: bool) -> None:
+        """Those of this rank's tokens: (M, C) -> (M, padded V / R)."""
+        del x
+        assert ready, "the last sum over the ranks also norms"
+        first, count = self._share.tokens.start, self._share.vocabulary
+        own = self._weights["wte.weight"].slice(0, first, first + count)
+        self.launch("logits", x=normed, weight=own, out=out)
+
+    def next_token(
+        self, logits: DeviceBuffer, parts: tuple[DeviceBuffer, DeviceBuffer], tokens: DeviceBuffer,
+        positions: DeviceBuffer,
+    ) -> None:  # fmt: skip
+        share, rows = self._share, logits.shape[0]
+        values, indices = parts
+        self.launch("argmax_parts", x=logits, values=values, indices=indices)
+        all_values, all_indices = share.likeliest(rows)
+        self.launch(
+            "next_token_of_ranks", values=all_values, indices=all_indices, tokens=tokens, positions=positions,
+            width=share.vocabulary, **share.arguments,
+        )  # fmt: skip
 
     def _add_up(
         self, work: Workspace, turn: int, y: DeviceBuffer, projection: Mapping[str, DeviceBuffer],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -54,10 +55,33 @@ class Forward:
         self._run()
 
 
+class Logits(Protocol):
+    """Those of a step, on one device or on several."""
+
+    def numpy(self) -> NDArray[Any]: ...
+
+
+class Prompted(Protocol):
+    """What a prompt says of the next token: logits (1, V), and the likeliest token (1,)."""
+
+    def numpy(self) -> NDArray[Any]: ...
+
+    def likeliest(self) -> Tokens: ...
+
+
+class Texts(Protocol):
+    """Texts that are continued side by side, as generate.py does it: see Session."""
+
+    def prefill(self, index: int, tokens: Tokens) -> Prompted: ...
+
+    def steps(self) -> Steps: ...
+
+
 class Steps(Protocol):
     """The decoding steps of some texts, as generate.py runs them: see Decode."""
 
-    logits: DeviceBuffer
+    @property
+    def logits(self) -> Logits: ...
 
     def reset(self, tokens: Tokens) -> None: ...
 
@@ -124,19 +148,42 @@ class Session:
         self._model = model
         self.cache = KVCache(model, batch, positions)
 
-    def prefill(self, index: int, tokens: Tokens) -> DeviceBuffer:
-        """Appends tokens (1, T) to one text. Returns logits (1, V) after the last one."""
-        return self._model.prefill(tokens, self.cache.sequence(index))
+    def prefill(self, index: int, tokens: Tokens) -> Prompted:
+        """Appends tokens (1, T) to one text."""
+        return _Prompted(self._model, self._model.prefill(tokens, self.cache.sequence(index)))
 
-    def captured_prefill(self, index: int, tokens: Tokens) -> tuple[Callable[[], object], DeviceBuffer]:
-        """The same as a graph that has not run: what runs it, and its logits."""
+    def captured_prefill(self, index: int, tokens: Tokens) -> CapturedPrompt:
+        """The same as a graph that has not run."""
         launch, logits = self._model.prefill_launches(tokens, self.cache.sequence(index))
-        return ready(self._model, launch, graph=True), logits
+        choose, likeliest = self._model.argmax_launches(logits)
 
-    def argmax(self, logits: DeviceBuffer) -> Tokens:
-        """See GPT.argmax."""
-        return self._model.argmax(logits)
+        def both() -> None:
+            launch()
+            choose()
+
+        return CapturedPrompt(ready(self._model, both, graph=True), logits, likeliest)
 
     def steps(self) -> Steps:
         """Steps after all prompts."""
         return Decode(self._model, self.cache)
+
+
+@dataclass(frozen=True)
+class _Prompted:
+    model: GPT
+    logits: DeviceBuffer
+
+    def numpy(self) -> NDArray[Any]:
+        return self.logits.numpy()
+
+    def likeliest(self) -> Tokens:
+        return self.model.argmax(self.logits)
+
+
+@dataclass(frozen=True)
+class CapturedPrompt:
+    """`run` it, then `logits` (1, V) are there, and `likeliest` reads the likeliest token (1,)."""
+
+    run: Callable[[], object]
+    logits: DeviceBuffer
+    likeliest: Callable[[], Tokens]

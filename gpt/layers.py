@@ -54,6 +54,15 @@ class Layers(ABC):
         """Launch one op in the model's dtype for it."""
         self._launch(op, ops()[op].dtype_in(self._dtype), **args)
 
+    def next_token(
+        self, logits: DeviceBuffer, parts: tuple[DeviceBuffer, DeviceBuffer], tokens: DeviceBuffer,
+        positions: DeviceBuffer,
+    ) -> None:  # fmt: skip
+        """Write the likeliest token of each row of logits (M, V) to `tokens` (M), and add 1 to `positions` (M)."""
+        values, indices = parts
+        self.launch("argmax_parts", x=logits, values=values, indices=indices)
+        self.launch("next_token", values=values, indices=indices, tokens=tokens, positions=positions)
+
     @abstractmethod
     def _chunk(self, work: Workspace, rows: int, attend: AttendHere) -> bool:
         """Runs a chunk through all layers. Returns True if `work.normed` then holds the final norm."""

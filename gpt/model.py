@@ -22,7 +22,7 @@ from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
 
 from .arena import Arena
-from .config import GPTConfig
+from .config import VOCABULARY_STEP, GPTConfig
 from .families import FAMILIES
 from .gpt2_shared import SharedGPT2
 from .layers import Launch, Spans
@@ -36,7 +36,6 @@ from .weights import Weights, check, load
 from .workspace import Shape, Workspace, allocate, buffers
 
 Tokens = NDArray[np.integer[Any]]
-VOCABULARY_STEP = 64  # the vocabulary is padded to a multiple of it, so that rows of logits are aligned whole tiles
 FOLDED = "rms_linear"  # an op that only folded models launch
 PART = 2048  # columns of a row of logits that one block of argmax_parts reads
 
@@ -81,7 +80,7 @@ class GPT:
     """
 
     def __init__(
-        self, config: GPTConfig, weights: Weights, launcher: Launcher, dtype: str = "bf16", *,
+        self, config: GPTConfig, weights: Mapping[str, NDArray[Any]], launcher: Launcher, dtype: str = "bf16", *,
         folded: bool | None = None, policy: Policy | None = None, vocabulary_step: int = VOCABULARY_STEP,
         share: Share | None = None,
     ) -> None:  # fmt: skip
@@ -92,7 +91,12 @@ class GPT:
         self.config, self.launcher, self.dtype = config, launcher, dtype
         self.storage = "f32" if dtype == "tf32" else dtype
         self.executor = launcher.executor
-        self.vocabulary = cdiv(config.vocab_size, vocabulary_step) * vocabulary_step  # padded
+        self._share = share
+        # Padded: columns of logits; and those of them that are tokens
+        self.vocabulary = cdiv(config.vocab_size, vocabulary_step) * vocabulary_step
+        self.visible_tokens = range(config.vocab_size)
+        if share is not None:
+            self.vocabulary, self.visible_tokens = share.vocabulary, share.tokens
         self._family = FAMILIES[config.family]
         policy = policy or launcher.bundle.policy(launcher.target)
         if not self._family.folds or share is not None:
@@ -102,10 +106,13 @@ class GPT:
         if folded is None and launcher.borrows_from and launcher.source_of(FOLDED, dtype) != launcher.source:
             folded = False  # a source that has no kernels for it runs its own products and norms
         self.folded = is_folded(folded, config.n_embd, dtype, policy)
-        stored = self._family.device_weights(config, weights, dtype, self.vocabulary, folded=self.folded)
-        self.weights = {name: self.executor.from_numpy(tensor) for name, tensor in stored.items()}
+        if share is None:
+            whole = weights if isinstance(weights, Weights) else Weights(weights)
+            stored = self._family.device_weights(config, whole, dtype, self.vocabulary, folded=self.folded).items()
+        else:
+            stored = share.device_weights(weights, dtype)
+        self.weights = {name: self.executor.from_numpy(tensor) for name, tensor in stored}
         self._plan = ModelPlan(config, self.storage, self.folded, self.executor.sms, policy)
-        self._share = share
         self.passes = self._passes_through(launcher)
         self._workspaces: dict[tuple[int, int], Workspace] = {}
 
@@ -165,13 +172,22 @@ class GPT:
     def argmax(self, logits: DeviceBuffer) -> NDArray[np.int32]:
         """The likeliest token of each row of logits (M, V). Raises ConformanceError if one of them is NaN or positive
         infinity."""
+        launch, likeliest = self.argmax_launches(logits)
+        launch()
+        return likeliest()
+
+    def argmax_launches(self, logits: DeviceBuffer) -> tuple[Callable[[], None], Callable[[], NDArray[np.int32]]]:
+        """What launches it, and what then reads it."""
         rows = logits.shape[0]
         tokens, positions = (self.executor.empty((rows,), "i32") for _ in range(2))
         positions.fill(0)
         parts = largest, _ = self.new_parts(rows)
-        self.passes.next_token(logits, parts, tokens, positions)
-        check_finite(largest.numpy())
-        return tokens.numpy()
+
+        def likeliest() -> NDArray[np.int32]:
+            check_finite(largest.numpy())
+            return tokens.numpy()
+
+        return partial(self.passes.next_token, logits, parts, tokens, positions), likeliest
 
     # Memory
 
@@ -180,12 +196,16 @@ class GPT:
         return self.executor.empty((rows, self.vocabulary), self.storage)
 
     def visible(self, logits: DeviceBuffer) -> DeviceBuffer:
-        """Logits (M, V) without the padding."""
-        return logits.slice(1, 0, self.config.vocab_size)
+        """Logits (M, V) without the padding; those of this model's share."""
+        return logits.slice(1, 0, len(self.visible_tokens))
 
     def new_parts(self, rows: int) -> tuple[DeviceBuffer, DeviceBuffer]:
         """Room for the largest value of each part of M rows of logits, and for its index, each (M, Z)."""
-        shape = (rows, cdiv(self.config.vocab_size, PART))
+        shape = (rows, cdiv(len(self.visible_tokens), PART))
+        if self._share is not None:
+            values, indices = (both.select(0, self._share.rank) for both in self._share.likeliest(rows))
+            values.fill(-np.inf)  # a rank with fewer parts than the others has nothing in the last
+            return values.slice(1, 0, shape[1]), indices.slice(1, 0, shape[1])
         return self.executor.empty(shape, "f32"), self.executor.empty(shape, "i32")
 
     def new_spans(self, cache: KVCache) -> Spans | None:

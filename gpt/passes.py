@@ -62,6 +62,4 @@ class Passes:
         positions: DeviceBuffer,
     ) -> None:  # fmt: skip
         """Write the likeliest token of each row of logits (M, V) to `tokens` (M), and add 1 to `positions` (M)."""
-        values, indices = parts
-        self._layers.launch("argmax_parts", x=logits, values=values, indices=indices)
-        self._layers.launch("next_token", values=values, indices=indices, tokens=tokens, positions=positions)
+        self._layers.next_token(logits, parts, tokens, positions)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any, cast
 
@@ -56,20 +57,47 @@ def read_tensors(folder: Path, change: Change | None = None) -> tuple[dict[str, 
     """All tensors of a checkpoint by their stored names, and the file that says where they are: `model.safetensors`, or
     where there is none the index of its parts. `change`: what becomes of each as it is read, by its file and name, so
     that all of them are never there in two forms. Raises UsageError."""
+    files, where = tensor_files(folder)
+    found: dict[str, Array] = {}
+    for file in dict.fromkeys(files.values()):
+        with _opened(file, where) as opened:
+            for name in (name for name, place in files.items() if place == file):
+                tensor = opened.get_tensor(name)
+                found[name] = change(f"{file}: {name}", tensor) if change else tensor
+    return found, where
+
+
+def tensor_files(folder: Path) -> tuple[dict[str, Path], Path]:
+    """The file of each tensor of a checkpoint by its stored name, and the file that says so. Raises UsageError."""
     if (folder / WHOLE).exists() or not (folder / INDEX).exists():
-        return _read(folder / WHOLE, change), folder / WHOLE
+        with _opened(folder / WHOLE) as opened:
+            return dict.fromkeys(opened.keys(), folder / WHOLE), folder / WHOLE
     index = folder / INDEX
     places = _weight_map(index)
-    found: dict[str, Array] = {}
+    found: dict[str, Path] = {}
     for part in dict.fromkeys(places.values()):
-        tensors = _read(folder / part, change, of=index)
+        with _opened(folder / part, index) as opened:
+            stored: list[str] = list(opened.keys())
         wanted = {name for name, place in places.items() if place == part}
-        if odd := sorted(wanted ^ tensors.keys()):
+        if odd := sorted(wanted ^ set(stored)):
             where = "is not in it" if odd[0] in wanted else "is in it all the same"
             raise UsageError(f"{index}: by it {odd[0]} {'is' if odd[0] in wanted else 'is not'} in {part}, but {where}",
                              hint="the files are of different checkpoints: download them again")  # fmt: skip
-        found |= tensors
+        found |= dict.fromkeys(stored, folder / part)
     return found, index
+
+
+def shape_in(file: Path, name: str) -> tuple[int, ...]:
+    """The shape of a tensor, which is not read. Raises UsageError."""
+    with _opened(file) as opened:
+        return tuple(opened.get_slice(name).get_shape())
+
+
+def read_one(file: Path, name: str) -> Array:
+    """One tensor. The file is open only for it, so that no more of it counts as this process's memory. Raises
+    UsageError."""
+    with _opened(file) as opened:
+        return opened.get_tensor(name)
 
 
 def _weight_map(index: Path) -> Mapping[str, str]:
@@ -85,14 +113,14 @@ def _weight_map(index: Path) -> Mapping[str, str]:
     return places
 
 
-def _read(file: Path, change: Change | None, of: Path | None = None) -> dict[str, Array]:
+@contextmanager
+def _opened(file: Path, of: Path | None = None) -> Generator[Any]:
+    """`of`: the index that names it."""
     try:
         with safe_open(file, framework="numpy") as opened:
-            names: list[str] = list(opened.keys())
-            read: Callable[[str], Array] = opened.get_tensor
-            return {name: change(f"{file}: {name}", read(name)) if change else read(name) for name in names}
+            yield opened
     except FileNotFoundError as error:
-        if of is not None:
+        if of is not None and of != file:
             raise UsageError(f"{file} is missing, which {of.name} names", hint="download it again") from error
         hint = f"weights are read from this file, or from the parts that {INDEX} names; not from a .bin"
         raise UsageError(f"{file} is missing", hint=hint) from error

@@ -147,23 +147,33 @@ def random_weights(config: GPTConfig, seed: int) -> Weights:
 
 def check(config: GPTConfig, weights: Mapping[str, Array], where: str) -> None:
     """Raises UsageError for a missing or unknown tensor, a wrong shape or dtype, NaN or infinity."""
+    check_shapes(config, {name: tensor.shape for name, tensor in weights.items()}, where)
+    for name, tensor in weights.items():
+        check_one(where, name, tensor)
+
+
+def check_shapes(config: GPTConfig, found: Mapping[str, tuple[int, ...]], where: str) -> None:
+    """Raises UsageError for a missing or unknown tensor, and for a wrong shape."""
     wanted = shapes(config)
-    if missing := [name for name in wanted if name not in weights]:
+    if missing := [name for name in wanted if name not in found]:
         raise UsageError(
             f"{where}: {len(missing)} tensors are missing: {', '.join(missing[:4])}{' ...' * (len(missing) > 4)}"
         )
-    if unknown := [name for name in weights if name not in wanted]:
+    if unknown := [name for name in found if name not in wanted]:
         raise UsageError(
             f"{where}: tensors that this model does not have: {', '.join(unknown[:4])}{' ...' * (len(unknown) > 4)}"
         )
     for name, shape in wanted.items():
-        tensor = weights[name]
-        if tensor.shape != shape:
-            raise UsageError(f"{where}: {name} has shape {tensor.shape}, wants {shape}")
-        if tensor.dtype not in _STORAGE.values():
-            raise UsageError(f"{where}: {name} is {tensor.dtype}; weights are float32, float16 or bfloat16")
-        if not finite(tensor):
-            raise UsageError(f"{where}: {name} holds NaN or infinity")
+        if found[name] != shape:
+            raise UsageError(f"{where}: {name} has shape {found[name]}, wants {shape}")
+
+
+def check_one(where: str, name: str, tensor: Array) -> None:
+    """Raises UsageError for a tensor of a wrong dtype, and for NaN or infinity."""
+    if tensor.dtype not in _STORAGE.values():
+        raise UsageError(f"{where}: {name} is {tensor.dtype}; weights are float32, float16 or bfloat16")
+    if not finite(tensor):
+        raise UsageError(f"{where}: {name} holds NaN or infinity")
 
 
 def load(path_or_name: str | Path, dtype: str | None = None) -> tuple[GPTConfig, Weights, Path]:

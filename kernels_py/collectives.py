@@ -9,6 +9,7 @@ from __future__ import annotations
 import cuda.tile as ct
 
 from .layernorm import block, normed, vector
+from .next_token import first_of
 
 ConstInt = ct.Constant[int]
 ACQUIRE, RELEASE, SYSTEM = ct.MemoryOrder.ACQUIRE, ct.MemoryOrder.RELEASE, ct.MemoryScope.SYS
@@ -122,3 +123,26 @@ def broadcast(parts, out, flags, state, rank, root, BN: ConstInt, SPINS: ConstIn
         zero = ct.PaddingMode.ZERO
         part = ct.load(parts, index=(root, j), shape=(1, BN), padding_mode=zero, allow_tma=False)
         ct.store(out, index=(j,), tile=part.reshape((BN,)), allow_tma=False)
+
+
+@ct.kernel
+def next_token_of_ranks(values, indices, tokens, positions, flags, state, rank, width, BZ: ConstInt, SPINS: ConstInt):
+    """One block makes every B-th row: the best of all ranks' parts, BZ at a time, a later one only if it is larger."""
+    ct.grid_dependency_control_wait()
+    meet(flags, state, rank, SPINS)
+    for m in range(ct.bid(0), tokens.shape[0], ct.num_blocks(0)):
+        best = ct.full((1, 1), -float("inf"), ct.float32)
+        token = ct.zeros((1, 1), ct.int32)
+        for r in range(values.shape[0]):
+            for j in range(ct.cdiv(values.shape[2], BZ)):
+                at, shape = (r, m, j), (1, 1, BZ)
+                value = ct.load(values, index=at, shape=shape, padding_mode=ct.PaddingMode.NEG_INF, allow_tma=False)
+                index = ct.load(indices, index=at, shape=shape, padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+                value, index = value.reshape((1, BZ)), index.reshape((1, BZ))
+                largest = ct.max(value, axis=1, keepdims=True)
+                larger = largest > best
+                token = ct.where(larger, first_of(largest, value, index) + r * width, token)
+                best = ct.where(larger, largest, best)
+        ct.store(tokens, index=(m,), tile=token.reshape((1,)), allow_tma=False)
+        position = ct.load(positions, index=(m,), shape=(1,), allow_tma=False)
+        ct.store(positions, index=(m,), tile=position + 1, allow_tma=False)

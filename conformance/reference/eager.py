@@ -388,3 +388,10 @@ def reduce_scatter(parts: Array, rank: int, *, dtype: str) -> Array:
 def broadcast(parts: Array, rank: int, root: int, *, dtype: str) -> Array:
     del rank
     return rounded(parts[root], dtype)
+
+
+def next_token_of_ranks(
+    values: Array, indices: Array, positions: Array, rank: int, width: int, *, dtype: str
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    del dtype
+    return float64.next_token_of_ranks(values, indices, positions, rank, width)

@@ -343,3 +343,13 @@ def reduce_scatter(parts: Array, rank: int) -> F64:
 def broadcast(parts: Array, rank: int, root: int) -> F64:
     del rank
     return f64(parts)[root]
+
+
+def next_token_of_ranks(
+    values: Array, indices: Array, positions: Array, rank: int, width: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The token of each row (M,) over all ranks, and the positions counted up."""
+    del rank
+    whole = indices + width * np.arange(len(indices))[:, None, None]  # (R, M, Z)
+    rows = [np.concatenate(list(each), axis=1) for each in (values, whole)]  # (M, R Z)
+    return next_token(rows[0], rows[1], positions)

@@ -420,4 +420,12 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("kernel @all_reduce_layernorm", "all_reduce_layernorm", "parts are read before the meeting", "%parts[%p, %n, %zero] token = %met", "%parts[%p, %n, %zero]"),
     ("kernel @all_reduce_layernorm", "all_reduce_layernorm", "the sum is not added to the residual", "addf %biased, %sum", "addf %sum, %bias"),
     ("kernel @all_reduce_layernorm", "all_reduce_layernorm", "each block makes one row", "for %n in (%block to %N, step %blocks)", "for %n in (%block to %blocks, step %blocks)"),
+    ("kernel @next_token_of_ranks", "next_token_of_ranks", "the last of equals", "cmpf greater_than ordered %largest,", "cmpf greater_than_or_equal ordered %largest,"),
+    ("kernel @next_token_of_ranks", "next_token_of_ranks", "the place at its rank, not of all", "addi %first, %first_1x1", "muli %first, %first"),
+    ("kernel @next_token_of_ranks", "next_token_of_ranks", "values are read before the meeting", "%value_tiles[%r, %m, %j] token = %met", "%value_tiles[%r, %m, %j]"),
+    ("kernel @next_token_of_ranks", "next_token_of_ranks", "places are read before the meeting", "%place_tiles[%r, %m, %j] token = %met", "%place_tiles[%r, %m, %j]"),
+    ("kernel @next_token_of_ranks", "next_token_of_ranks", "each block makes one row", "for %m in (%block to %M, step %blocks)", "for %m in (%block to %blocks, step %blocks)"),
+    ("kernel @next_token_of_ranks", "next_token_of_ranks", "the last, partial tile is left out", "divi %Z, %BZ signed rounding<positive_inf>", "divi %Z, %BZ signed rounding<zero>"),
+    ("kernel @next_token_of_ranks", "next_token_of_ranks", "the position stays", "addi %position, %unit", "muli %position, %unit"),
+    ("next_token_of_ranks !rank_values_part", "next_token_of_ranks", "padding with zero", "padding_value = neg_inf", "padding_value = zero"),
 ))  # fmt: skip

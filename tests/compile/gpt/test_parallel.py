@@ -35,13 +35,15 @@ def test_two_ranks_compute_what_one_does(source: str, dtype: str, bundle: Bundle
     weights = random_weights(CONFIG, seed=5).astype(dtype)
     with open_peers(["cpu", "cpu"], sanitize=False) as peers:
         model = ParallelGPT(CONFIG, weights, [Launcher(bundle, source, e) for e in peers.executors], peers, dtype)
-        model.reserve(TOKENS.size)
-        found = [rank.forward(TOKENS) for rank in model.ranks]
-        logits = [buffer.numpy() for buffer in found]
+        logits = model.forward(TOKENS)
+        found = logits.numpy()
+        again = model.forward(TOKENS).numpy()
         peers.synchronize()
     eager = reference.eager(CONFIG, weights, TOKENS, dtype=dtype)
-    compare("forward", dtype, logits[0], reference.float64(CONFIG, weights, TOKENS), eager)
-    assert logits[0].tobytes() == logits[1].tobytes()
+    compare("forward", dtype, found, reference.float64(CONFIG, weights, TOKENS), eager)
+    assert found.tobytes() == again.tobytes()
+    assert logits.shape == found.shape
+    assert [part.shape for part in logits.parts] == [(2, 5, 40), (2, 5, 27)]
     heads = {name: model.ranks[0].weights[name].shape for name in ("h.0.attn.c_attn.weight", "h.0.mlp.c_proj.weight")}
     assert heads == {"h.0.attn.c_attn.weight": (64, 96), "h.0.mlp.c_proj.weight": (128, 64)}
 

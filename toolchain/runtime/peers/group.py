@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+
+from numpy.typing import NDArray
 
 from ...errors import DeviceError, NoGPU, UsageError
 from ..buffer import DeviceBuffer
@@ -84,6 +86,10 @@ class Peers:
         for the others on its GPU, but not as long as another one may load kernels. Raises DeviceError."""
         if self.world is not None:
             self.world.barrier(what, limit_s)
+
+    def gather(self, what: str, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The arrays on the host of all ranks, given those of this process. Their dtype is the same."""
+        return list(arrays) if self.world is None else self.world.exchange(what, arrays[0])
 
     def agree(self, what: str, value: Callable[[], str]) -> None:
         """Raises UsageError, on every rank, unless all processes have the same value."""

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from ...contract.entry import EntrySpec
     from ...tileir.interpreter import Launch
 
-_MEETS_ONCE = frozenset({"all_reduce", "all_reduce_layernorm", "all_gather", "reduce_scatter", "broadcast"})
+_MEETS_ONCE = frozenset(
+    {"all_reduce", "all_reduce_layernorm", "all_gather", "reduce_scatter", "broadcast", "next_token_of_ranks"}
+)
 
 
 def open_rank(place: Place, on: str = "auto", *, sanitize: bool = True) -> Peers:

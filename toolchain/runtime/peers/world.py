@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
+import math
+import mmap
 import os
 import queue
 import socket
@@ -18,6 +21,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import DeviceError, UsageError
 from .hub import Hub
@@ -110,6 +116,25 @@ class World:
                 f"the ranks differ in {what}: rank 0 has {values[0][:60]}, {others}",
                 hint="start all ranks with the same files, packages and arguments",
             )
+
+    def exchange(self, what: str, array: NDArray[Any], limit_s: float = STEP_S) -> list[NDArray[Any]]:
+        """The arrays of all ranks, of the same dtype."""
+        own = os.memfd_create(what)
+        try:
+            os.truncate(own, max(array.nbytes, 1))
+            with mmap.mmap(own, max(array.nbytes, 1)) as memory:
+                memory[: array.nbytes] = array.tobytes()
+            reply = self.meet(what, json.dumps(array.shape), own, limit_s=limit_s)
+        finally:
+            os.close(own)
+        found: list[NDArray[Any]] = []
+        for value, descriptor in zip(reply.row["values"], reply.descriptors, strict=True):
+            shape = tuple(json.loads(value))
+            with mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as memory:
+                data = memory[: math.prod(shape) * array.itemsize]
+            os.close(descriptor)
+            found.append(np.frombuffer(data, array.dtype).reshape(shape))
+        return found
 
     def barrier(self, what: str, limit_s: float = STEP_S) -> None:
         """Waits for all ranks."""
