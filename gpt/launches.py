@@ -6,10 +6,12 @@ So a bundle for one model can hold exactly the entries that the model needs, wit
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,22 +23,24 @@ from toolchain.contract.entry import EntrySpec
 from toolchain.runtime import Allocation, DeviceBuffer, Launcher
 from toolchain.runtime.cpu import CpuExecutor
 from toolchain.runtime.executor import Command
+from toolchain.runtime.layout import dtype_name
 from toolchain.runtime.peers import Peers
 
 from .config import GPTConfig
 from .generate import generate_batch
 from .model import GPT
+from .one_by_one import zeros
 from .parallel import AnyGPT, ParallelGPT
 from .sampling import Sampling
-from .weights import Weights
+from .weights import Weights, shapes
 
 _NOTHING = FileRef(Path(), "")
 _FORM = tile_ir(b"", "13.4").form
 
 
 class DryExecutor(CpuExecutor):
-    """Stands in for a device of `target` (None: the interpreter). It runs nothing and its memory is zeros. `launched`
-    collects the entries that would have been launched."""
+    """Stands in for a device of `target` (None: the interpreter). It runs nothing, and its memory is zeros, which take
+    none of the system's, because nobody writes there. `launched` collects the entries that would have been launched."""
 
     def __init__(self, target: str | None, sms: int) -> None:
         super().__init__(sanitize=False)
@@ -44,9 +48,18 @@ class DryExecutor(CpuExecutor):
         self.launched: dict[tuple[str, str], EntrySpec] = {}
 
     def allocate(self, nbytes: int) -> Allocation:
-        allocation = super().allocate(nbytes)
-        allocation.memory.data.fill(0)
-        return allocation
+        # Not numpy's: it takes small pieces from memory that was used before, and clears them.
+        backing = [mmap.mmap(-1, nbytes + mmap.PAGESIZE)]
+        return self.adopt(np.frombuffer(backing[0], np.uint8).ctypes.data, nbytes, backing.clear)
+
+    def from_numpy(self, array: np.ndarray[Any, Any]) -> DeviceBuffer:
+        return self.empty(array.shape, dtype_name(array.dtype))
+
+    def write(self, target: DeviceBuffer, array: np.ndarray[Any, Any]) -> None:
+        del target, array
+
+    def fill(self, target: DeviceBuffer, pattern: int) -> None:
+        del target, pattern
 
     def prepare(
         self, bundle: Bundle, entry: BundleEntry, arrays: Sequence[DeviceBuffer], grid: tuple[int, int, int]
@@ -70,13 +83,14 @@ def on_ranks(ranks: int) -> Callable[[GPTConfig, Weights, Launcher, str], Parall
     """A `model` for `launched`: one that so many devices share."""
 
     def model(config: GPTConfig, weights: Weights, launcher: Launcher, dtype: str) -> ParallelGPT:
+        del weights  # which would be read
         assert isinstance(launcher.executor, DryExecutor)
         peers = DryPeers(launcher.executor, ranks)
         launchers = [
             Launcher(launcher.bundle, launcher.source, each, borrows_from=launcher.borrows_from)
             for each in peers.executors
         ]
-        return ParallelGPT(config, weights, launchers, peers, dtype)
+        return ParallelGPT(config, zeros(shapes(config), dtype), launchers, peers, dtype)
 
     return model
 

@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolchain.errors import UsageError
+from toolchain.pinned.models import models
 
 from .config import GPTConfig
 from .spelling import MASKS, PREFIX, input_first
-from .stored import read_one, shape_in, tensor_files
-from .weights import Weights, check_one, check_shapes
+from .stored import find_folder, is_gguf, read_one, shape_in, tensor_files
+from .weights import Weights, check_one, check_shapes, sizes_of, storage
 
 Array = NDArray[Any]
+ALONE = "run it on one device"
 _HEAD, _EMBEDDING = "lm_head.weight", "wte.weight"
 
 
@@ -37,6 +39,18 @@ class OneByOne(Weights):
 
     def __len__(self) -> int:
         return len(self._read)
+
+
+def load(path_or_name: str | Path) -> tuple[GPTConfig, OneByOne, Path]:
+    """Config, weights and folder of a GPT-2's checkpoint: see weights.load. Raises UsageError also for another
+    family."""
+    if is_gguf(path_or_name) or path_or_name in models():
+        raise UsageError(f"{path_or_name} is a llama: only a gpt2 can be shared", hint=ALONE)
+    folder = find_folder(path_or_name)
+    config = sizes_of(folder)
+    if config.family != "gpt2":
+        raise UsageError(f"{folder} is a {config.family}: only a gpt2 can be shared", hint=ALONE)
+    return config, stored(config, folder), folder
 
 
 def stored(config: GPTConfig, folder: Path) -> OneByOne:
@@ -60,9 +74,10 @@ def stored(config: GPTConfig, folder: Path) -> OneByOne:
     return OneByOne({name: lambda name=name: read(name) for name in names})
 
 
-def zeros(shapes: Mapping[str, tuple[int, ...]]) -> OneByOne:
+def zeros(shapes: Mapping[str, tuple[int, ...]], dtype: str) -> OneByOne:
     """Weights that are all zero, and take no memory."""
-    return OneByOne({name: lambda shape=shape: np.broadcast_to(np.float32(0), shape) for name, shape in shapes.items()})
+    zero = np.zeros((), storage(dtype))
+    return OneByOne({name: lambda shape=shape: np.broadcast_to(zero, shape) for name, shape in shapes.items()})
 
 
 def _ours(files: Mapping[str, Path], where: str) -> dict[str, str]:

@@ -57,7 +57,7 @@ class Share:
             tensor = stored_as(name, weights[name], dtype)
             if name == "wte.weight":  # (padded V, C)
                 tensor = np.pad(tensor, ((0, self.ranks * self.vocabulary - len(tensor)), (0, 0)))
-            yield name, np.ascontiguousarray(tensor)
+            yield name, tensor
 
     def weights(self, config: GPTConfig, weights: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         """The tensors of this rank, each a view of the whole one."""

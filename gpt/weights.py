@@ -190,10 +190,7 @@ def load(path_or_name: str | Path, dtype: str | None = None) -> tuple[GPTConfig,
     if is_gguf(path_or_name):
         return _load_gguf(Path(path_or_name), dtype or "f32")
     folder = find_folder(path_or_name)
-    file, generation = folder / CONFIG, folder / GENERATION
-    config = read_config(
-        read_json(file), str(file), read_json(generation) if generation.exists() else None, str(generation)
-    )
+    config = sizes_of(folder)
     if config.family == "llama":
         tensors, file = read_tensors(folder, partial(stored_as, dtype=dtype) if dtype else None)
         weights = Weights(llama_names(config, tensors, str(file)))
@@ -202,6 +199,13 @@ def load(path_or_name: str | Path, dtype: str | None = None) -> tuple[GPTConfig,
         weights = Weights(input_first(config, our_names(tensors, str(file)), str(file)))
     check(config, weights, str(file))
     return config, weights, folder
+
+
+def sizes_of(folder: Path) -> GPTConfig:
+    """The config in a checkpoint's folder. Raises UsageError."""
+    file, generation = folder / CONFIG, folder / GENERATION
+    said = read_json(generation) if generation.exists() else None
+    return read_config(read_json(file), str(file), said, str(generation))
 
 
 def _load_gguf(path: Path, dtype: str) -> tuple[GPTConfig, Weights, Path]:

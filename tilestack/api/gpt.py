@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gpt import chat, weights
+from gpt import chat, one_by_one, weights
 from gpt.config import GPTConfig
 from gpt.sampling import Sampling
 from gpt.text import Request, Writer
@@ -95,7 +95,8 @@ class GPT:
         Raises UsageError for a checkpoint that is none, or of a model that is not computed here, or not on several
         devices, and ToolchainError for one that cannot be downloaded.
         """
-        config, tensors, place = weights.load(weights.SHIPPED if checkpoint is None else checkpoint, dtype)
+        chosen = weights.SHIPPED if checkpoint is None else checkpoint
+        config, tensors, place = weights.load(chosen, dtype) if devices == 1 else one_by_one.load(chosen)
         return cls(
             config, tensors, load_tokenizer(place, config), dtype=dtype, source=source, on=on, bundle=bundle,
             template=chat.load_chat(place), devices=devices,

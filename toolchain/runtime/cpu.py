@@ -224,9 +224,9 @@ class _Memory:
         self.interpreted: Any = None
 
 
-def _new_bytes(nbytes: int) -> np.ndarray[Any, Any]:
+def _new_bytes(nbytes: int, make: Callable[..., np.ndarray[Any, Any]] = np.empty) -> np.ndarray[Any, Any]:
     try:
-        backing = np.empty(nbytes + _BASE_ALIGNMENT, np.uint8)
+        backing = make(nbytes + _BASE_ALIGNMENT, np.uint8)
     except MemoryError as error:
         raise OutOfMemory(f"no memory for {nbytes} bytes", hint="use a smaller batch or model") from error
     skip = -backing.ctypes.data % _BASE_ALIGNMENT
@@ -258,8 +258,8 @@ def interpreted(allocation: Allocation) -> Any:
 
 
 def shared_allocations(nbytes: int, count: int) -> list[Allocation]:
-    """One piece of memory as `count` allocations, one for each executor that reaches it."""
-    memory = _Memory(_new_bytes(nbytes))
+    """One piece of memory as `count` allocations, one for each executor that reaches it: zeros."""
+    memory = _Memory(_new_bytes(nbytes, make=np.zeros))
     return [_over(memory) for _ in range(count)]
 
 
