@@ -63,6 +63,9 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
         for name in ("k_cache", "v_cache"):
             for batch, position in enumerate(arrays["positions"]):
                 arrays[name][batch, int(position) + 1 :] = np.nan
+    if case.op in PAGED:  # as much is left in pages, behind a text or of nobody
+        for name in ("k_cache", "v_cache"):
+            _forget(arrays[name], arrays["tables"], arrays["positions"] + case.dims["T"])
     for name in IN_OUT.get(case.op, ()):  # what is not written must stay as it was
         outputs[name] = _in_out(case, name, outputs[name], rng)
     if case.in_place:
@@ -75,7 +78,17 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
     return Inputs(arrays, outputs, scalars)
 
 
+def _forget(pages: Array, tables: Array, lengths: Array) -> None:
+    """Fills pages with NaN, but for the first positions of each sequence."""
+    kept, size = np.zeros(pages.shape[:2], bool), pages.shape[1]  # (R, PAGE)
+    for pages_of, length in zip(tables, lengths, strict=True):
+        at = np.arange(int(length))
+        kept[pages_of[at // size], at % size] = True
+    pages[~kept] = np.nan
+
+
 WIDTH = 50257  # of a row of logits, GPT-2's vocabulary
+PAGED = ("paged_attention", "paged_decode_attention")
 GROUPED_DECODING = ("grouped_decode_attention", "grouped_decode_attention_unsplit")
 DECODING = ("decode_attention", "decode_attention_unsplit")  # ops that append one token per sequence and attend to it
 
@@ -136,6 +149,11 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
             "positions",
         ):
             return np.linspace(0, case.dims["P"] - 1, count).astype(np.int32)  # from an empty cache to the last place
+        case op, "tables" if op.startswith("paged_"):  # of all texts, each page once, in no order
+            return rng.permutation(case.dims["R"])[: np.prod(shape)].reshape(shape).astype(np.int32)
+        case op, "positions" if op.startswith("paged_"):  # from an empty cache to the last that fit
+            room = case.dims["L"] * case.dims["PAGE"] - case.dims["T"]
+            return np.linspace(0, room, count).astype(np.int32)
         case op, _:
             raise AssertionError(f"no way to make index input {name} of {op}")
 
@@ -175,12 +193,14 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps
         case "logits", "weight":
             values /= np.sqrt(case.dims["C"])
-        case "norm_rope_append", ("q" | "k"):
+        case (("norm_rope_append" | "paged_norm_rope_append"), ("q" | "k")):
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps
-        case (("rope_append" | "norm_rope_append"), ("cos" | "sin")):  # of angles: each place and pair has its own
+        case (op, ("cos" | "sin")) if op.endswith("rope_append"):  # of angles: each place and pair has its own
             values = np.array(np.cos(values * np.pi) if name == "cos" else np.sin(values * np.pi))
         case (("grouped_decode_attention" | "grouped_decode_attention_unsplit"), "k_cache"):
             values *= _ramp(shape[1], 0.25, 1.0)
+        case (op, "k_cache") if op in PAGED:  # along the pages, in whatever order they are
+            values *= np.linspace(0.25, 3.0, shape[0] * shape[1]).reshape(*shape[:2], 1, 1)
         case "grouped_attention", ("q" | "k"):
             values *= _ramp(shape[1], 0.5, 3.0).reshape(shape[1], *(1,) * (len(shape) - 2))
         case "attention", ("q" | "k"):

@@ -1,4 +1,4 @@
-include "common.mlir"
+include "pages.mlir"
 
 sizes D = 32
 
@@ -7,8 +7,10 @@ sizes D = 32
 
 // k_cache[b, positions[b] + t] = k[b, t], and likewise v
 //
-// One block copies one head's vectors of one position: grid (T, H, B). The head size D is a constant of the entry.
-kernel @kv_append op = kv_append {
+// One block copies one head's vectors of one position: grid (T, H, B). The head size D is a constant of the entry. The hole
+// `slot` says where in the cache a position is; `setup` makes what it needs.
+skeleton @kv_append {
+  hole @setup
   %k_tiles = make_partition_view %k_view : !head_part
   %v_tiles = make_partition_view %v_view : !head_part
   %kc_tiles = make_partition_view %k_cache_view : !head_part
@@ -20,9 +22,21 @@ kernel @kv_append op = kv_append {
   %start_tile, %t0 = load_view_tko weak %position_tiles[%b] : !index_part, !int -> !int_1, token
   %start = reshape %start_tile : !int_1 -> !int
   %place = addi %start, %t : !int
+  %in, %at = hole @slot(%b, %place) -> (!int, !int)
   %k_tile, %t1 = load_view_tko weak %k_tiles[%b, %t, %h, %zero] : !head_part, !int -> !head, token
   %v_tile, %t2 = load_view_tko weak %v_tiles[%b, %t, %h, %zero] : !head_part, !int -> !head, token
-  %k_stored = store_view_tko weak %k_tile, %kc_tiles[%b, %place, %h, %zero] : !head, !head_part, !int -> token
-  %v_stored = store_view_tko weak %v_tile, %vc_tiles[%b, %place, %h, %zero] : !head, !head_part, !int -> token
+  %k_stored = store_view_tko weak %k_tile, %kc_tiles[%in, %at, %h, %zero] : !head, !head_part, !int -> token
+  %v_stored = store_view_tko weak %v_tile, %vc_tiles[%in, %at, %h, %zero] : !head, !head_part, !int -> token
   return
+}
+
+kernel @kv_append op = kv_append, skeleton = @kv_append { @slot = @own_row }
+
+// k_cache[page, at] = k[b, t], and likewise v, where position positions[b] + t of sequence b is
+kernel @paged_append op = paged_append, skeleton = @kv_append {
+  @setup { %table_tiles = make_partition_view %tables_view : !table_part }
+  @slot(%b, %place) {
+    %page, %at = call @page_of(%table_tiles, %b, %place, %PAGE)
+    yield %page, %at : !int, !int
+  }
 }

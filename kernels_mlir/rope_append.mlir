@@ -5,7 +5,7 @@
 // neighbours): Su et al., https://arxiv.org/abs/2104.09864, in the order of Hugging Face's models. `norm_rope_append` first
 // norms each head of queries and keys, as Qwen3 does.
 
-include "common.mlir"
+include "pages.mlir"
 
 sizes BQ = 4, D = 64, E = 32
 
@@ -38,7 +38,8 @@ fragment @turn(%x1: !halves_f32, %x2: !halves_f32, %cos: !angles, %sin: !angles)
   yield %first, %second : !halves, !halves
 }
 
-// The holes `keys` and `queries` make of both halves what is turned, in f32; `setup` makes what they need.
+// The holes `keys` and `queries` make of both halves what is turned, in f32; `slot` says where in the cache a position is;
+// `setup` makes what they need.
 skeleton @rope_append {
   hole @setup
   %q_tiles = make_partition_view %q_view : !q_in
@@ -57,6 +58,7 @@ skeleton @rope_append {
   %start_tile, %t0 = load_view_tko weak %position_tiles[%b] : !index_part, !int -> !int_1, token
   %start = reshape %start_tile : !int_1 -> !int
   %place = addi %start, %t : !int
+  %in, %at = hole @slot(%b, %place) -> (!int, !int)
   %cos, %t1 = load_view_tko weak %cos_tiles[%place, %zero] : !angle_part, !int -> !angles, token
   %sin, %t2 = load_view_tko weak %sin_tiles[%place, %zero] : !angle_part, !int -> !angles, token
 
@@ -68,10 +70,10 @@ skeleton @rope_append {
   %k1_turned, %k2_turned = call @turn<BQ = 1>(%k1_f32, %k2_f32, %cos, %sin)
   %k1_out = reshape %k1_turned : !half -> !half_tile
   %k2_out = reshape %k2_turned : !half -> !half_tile
-  %k1_stored = store_view_tko weak %k1_out, %k_cache_tiles[%b, %place, %g, %zero] : !half_tile, !half_part, !int -> token
-  %k2_stored = store_view_tko weak %k2_out, %k_cache_tiles[%b, %place, %g, %one] : !half_tile, !half_part, !int -> token
+  %k1_stored = store_view_tko weak %k1_out, %k_cache_tiles[%in, %at, %g, %zero] : !half_tile, !half_part, !int -> token
+  %k2_stored = store_view_tko weak %k2_out, %k_cache_tiles[%in, %at, %g, %one] : !half_tile, !half_part, !int -> token
   %v, %t5 = load_view_tko weak %v_tiles[%b, %t, %g, %zero] : !whole_part, !int -> !whole_tile, token
-  %v_stored = store_view_tko weak %v, %v_cache_tiles[%b, %place, %g, %zero] : !whole_tile, !whole_part, !int -> token
+  %v_stored = store_view_tko weak %v, %v_cache_tiles[%in, %at, %g, %zero] : !whole_tile, !whole_part, !int -> token
 
   %steps = divi %Q, %BQ signed rounding<positive_inf> : !int
   for %i in (%zero to %steps, step %one) : !int {
@@ -119,7 +121,7 @@ fragment @normed_heads(%first: !halves, %second: !halves, %weight: !weight_part,
   yield %y1, %y2 : !halves_f32, !halves_f32
 }
 
-kernel @rope_append op = rope_append, skeleton = @rope_append {
+skeleton @plain_heads, skeleton = @rope_append {
   @keys(%first, %second) {
     %x1, %x2 = call @as_they_are<BQ = 1>(%first, %second)
     yield %x1, %x2 : !angles, !angles
@@ -127,10 +129,11 @@ kernel @rope_append op = rope_append, skeleton = @rope_append {
   @queries = @as_they_are
 }
 
-kernel @norm_rope_append op = norm_rope_append, skeleton = @rope_append {
+skeleton @normed, skeleton = @rope_append {
   @setup {
     %k_weight_tiles = make_partition_view %k_weight_view : !weight_part
     %q_weight_tiles = make_partition_view %q_weight_view : !weight_part
+    hole @more
   }
   @keys(%first, %second) {
     %k1_normed, %k2_normed = call @normed_heads<BQ = 1>(%first, %second, %k_weight_tiles, %eps)
@@ -139,5 +142,25 @@ kernel @norm_rope_append op = norm_rope_append, skeleton = @rope_append {
   @queries(%first, %second) {
     %q1_normed, %q2_normed = call @normed_heads(%first, %second, %q_weight_tiles, %eps)
     yield %q1_normed, %q2_normed : !halves_f32, !halves_f32
+  }
+}
+
+kernel @rope_append op = rope_append, skeleton = @plain_heads { @slot = @own_row }
+
+kernel @norm_rope_append op = norm_rope_append, skeleton = @normed { @slot = @own_row }
+
+kernel @paged_rope_append op = paged_rope_append, skeleton = @plain_heads {
+  @setup { %table_tiles = make_partition_view %tables_view : !table_part }
+  @slot(%b, %place) {
+    %page, %at = call @page_of(%table_tiles, %b, %place, %PAGE)
+    yield %page, %at : !int, !int
+  }
+}
+
+kernel @paged_norm_rope_append op = paged_norm_rope_append, skeleton = @normed {
+  @more { %table_tiles = make_partition_view %tables_view : !table_part }
+  @slot(%b, %place) {
+    %page, %at = call @page_of(%table_tiles, %b, %place, %PAGE)
+    yield %page, %at : !int, !int
   }
 }

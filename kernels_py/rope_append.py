@@ -6,6 +6,7 @@ from __future__ import annotations
 import cuda.tile as ct
 
 from .layernorm import part
+from .pages import own_row, page_of
 from .rmsnorm import inverse_root
 
 ConstInt = ct.Constant[int]
@@ -21,11 +22,12 @@ def as_they_are(first, second):
 
 
 def rope_and_append(
-    q, k, v, positions, cos, sin, turned, k_cache, v_cache, D, E, BQ, keys=as_they_are, queries=as_they_are
-):
+    q, k, v, positions, cos, sin, turned, k_cache, v_cache, D, E, BQ, keys=as_they_are, queries=as_they_are,
+    slot=own_row,
+):  # fmt: skip
     """One block takes one position of one head of keys and values, and the heads of queries that share it, BQ at a
     time. `turned` may be the queries themselves: a block reads both halves before it writes. The holes make of both
-    halves what is turned, in f32."""
+    halves what is turned, in f32; `slot` says where in the cache a position is."""
     t, g, b = ct.bid(0), ct.bid(1), ct.bid(2)
     place = ct.load(positions, index=(b,), shape=(1,)).item() + t
     c, s = ct.load(cos, index=(place, 0), shape=(1, E)), ct.load(sin, index=(place, 0), shape=(1, E))
@@ -33,11 +35,12 @@ def rope_and_append(
     half = (1, 1, 1, E)
     k1 = ct.load(k, index=(b, t, g, 0), shape=half).reshape((1, E))
     k2 = ct.load(k, index=(b, t, g, 1), shape=half).reshape((1, E))
+    own, at = slot(b, place)
     x1, x2 = keys(k1, k2)
     y1, y2 = turn(x1, x2, c, s)
-    ct.store(k_cache, index=(b, place, g, 0), tile=y1.astype(k_cache.dtype).reshape(half))
-    ct.store(k_cache, index=(b, place, g, 1), tile=y2.astype(k_cache.dtype).reshape(half))
-    ct.store(v_cache, index=(b, place, g, 0), tile=ct.load(v, index=(b, t, g, 0), shape=(1, 1, 1, D)))
+    ct.store(k_cache, index=(own, at, g, 0), tile=y1.astype(k_cache.dtype).reshape(half))
+    ct.store(k_cache, index=(own, at, g, 1), tile=y2.astype(k_cache.dtype).reshape(half))
+    ct.store(v_cache, index=(own, at, g, 0), tile=ct.load(v, index=(b, t, g, 0), shape=(1, 1, 1, D)))
 
     halves, zero = (1, 1, 1, BQ, E), ct.PaddingMode.ZERO
     for i in range(ct.cdiv(q.shape[3], BQ)):
@@ -62,6 +65,18 @@ def rope_append(q, k, v, positions, cos, sin, turned, k_cache, v_cache, D: Const
 
 
 @ct.kernel
+def paged_rope_append(
+    q, k, v, positions, tables, cos, sin, turned, k_cache, v_cache, D: ConstInt, E: ConstInt, BQ: ConstInt
+):
+    """The same to a cache in pages."""
+
+    def slot(b, place):
+        return page_of(tables, b, place, k_cache.shape[1])
+
+    rope_and_append(q, k, v, positions, cos, sin, turned, k_cache, v_cache, D, E, BQ, slot=slot)
+
+
+@ct.kernel
 def norm_rope_append(
     q, k, v, positions, cos, sin, q_weight, k_weight, turned, k_cache, v_cache, eps, D: ConstInt, E: ConstInt,
     BQ: ConstInt,
@@ -75,3 +90,22 @@ def norm_rope_append(
         return normed_heads(first, second, q_weight, eps, D, E)
 
     rope_and_append(q, k, v, positions, cos, sin, turned, k_cache, v_cache, D, E, BQ, keys, queries)
+
+
+@ct.kernel
+def paged_norm_rope_append(
+    q, k, v, positions, tables, cos, sin, q_weight, k_weight, turned, k_cache, v_cache, eps, D: ConstInt, E: ConstInt,
+    BQ: ConstInt,
+):  # fmt: skip
+    """The same to a cache in pages."""
+
+    def keys(first, second):
+        return normed_heads(first, second, k_weight, eps, D, E)
+
+    def queries(first, second):
+        return normed_heads(first, second, q_weight, eps, D, E)
+
+    def slot(b, place):
+        return page_of(tables, b, place, k_cache.shape[1])
+
+    rope_and_append(q, k, v, positions, cos, sin, turned, k_cache, v_cache, D, E, BQ, keys, queries, slot)

@@ -96,8 +96,11 @@ def test_every_op_and_dtype_has_an_entry_that_takes_any_size_and_alignment(sourc
     # Odd, and the sizes that follow from others: of spans and parts there are as many as the entries' are long.
     # Not every target has 8-bit floats: what takes them has such an entry for the target that it was written for.
     sizes = dict.fromkeys("BCHKLMNPTV", 37) | {"D": head, "E": head // 2, "S": 41, "Z": 1, "TWO": 2}
+    sizes |= {"PAGE": 128, "L": 2}
     for op in ops().values():
         dims = {d: sizes.get(d, 37) for p in op.params for d in p.dims}
+        if op.name == "paged_decode_attention":
+            dims["T"] = 1  # one token, as in the other ops of a decoding step
         anything = frozenset(p.name for p in op.params)
         of_8_bits = any(p.dtype == "f8E4M3FN" for p in op.params)
         for dtype in ["bf16"] if of_8_bits else dtypes_of(op):

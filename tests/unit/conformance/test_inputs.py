@@ -34,6 +34,14 @@ def test_inputs_bind_to_the_signature(case: Case) -> None:
                 cache = inputs.arrays["k_cache"][batch].astype(np.float32)
                 assert np.isfinite(cache[: position + 1]).all()
                 assert np.isnan(cache[position + 1 :]).all()
+        case "paged_attention" | "paged_decode_attention":
+            tables, positions = inputs.arrays["tables"], inputs.arrays["positions"]
+            assert len(np.unique(tables)) == tables.size
+            rows = inputs.arrays["k_cache"].astype(np.float32)[tables].reshape(len(tables), -1)
+            size = rows.shape[1] // (case.dims["L"] * case.dims["PAGE"])
+            for row, end in zip(rows, positions + case.dims["T"], strict=True):
+                assert np.isfinite(row[: end * size]).all()
+                assert np.isnan(row[end * size :]).all()
         case _:
             assert all(np.isfinite(a.astype(np.float32)).all() for a in inputs.arrays.values())
 
