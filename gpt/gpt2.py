@@ -16,7 +16,7 @@ from toolchain.runtime import DeviceBuffer
 
 from .config import GPTConfig
 from .fold import fold
-from .layers import AttendHere, Cached, Layers, Spans
+from .layers import AttendHere, Cached, Layers, PagedRows, Spans
 from .weights import Weights
 from .workspace import Workspace
 
@@ -71,6 +71,16 @@ class GPT2(Layers):
         partial, stats = spans
         self.launch("decode_attention", **token, partial=partial, stats=stats)
         self.launch("merge_attention", partial=partial, stats=stats, out=out)
+
+    def append_to_pages(self, layer: int, qkv: DeviceBuffer, pages: Cached, rows: PagedRows) -> DeviceBuffer:
+        del layer
+        heads, size = self._config.n_head, self._config.head_size
+        q, k, v = (qkv.unflatten(2, 3, heads, size).select(2, part) for part in range(3))  # (B, T, H, D) each
+        keys, values = pages
+        self.launch(
+            "paged_append", k=k, v=v, positions=rows.starts, tables=rows.tables, k_cache=keys, v_cache=values
+        )  # fmt: skip
+        return q.unflatten(2, heads, 1)  # a head of keys for each of queries
 
     def _heads(self, work: Workspace, length: int) -> tuple[DeviceBuffer, DeviceBuffer, DeviceBuffer]:
         """Queries, keys and values, each (B, T, H, D)."""

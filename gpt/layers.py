@@ -8,7 +8,8 @@ tokens in the vocabulary, P positions in a cache.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -23,6 +24,46 @@ Cached = tuple[DeviceBuffer, DeviceBuffer]  # a layer's keys and values, each (B
 # Makes a chunk's `attended` from its `qkv`. Arguments: the chunk's first sequence in the batch, the layer, the chunk
 Attend = Callable[[int, int, Workspace], None]
 AttendHere = Callable[[int, Workspace], None]  # the same, with the first sequence already bound
+
+
+@dataclass(frozen=True)
+class Paged:
+    """The rows of a step over a cache in pages: B texts of which each row is the last token, then P pieces of prompts
+    of `piece` rows each. `cached`: of a layer, its pages of keys and of values, each (R, PAGE, G, D). `tables` (B + P,
+    L) i32: the pages of each text or piece, in the order of its positions. `starts` (B + P) i32: the first position of
+    each. `spans`: room for the results of the B texts."""
+
+    cached: Callable[[int], Cached]
+    tables: DeviceBuffer
+    starts: DeviceBuffer
+    decoding: int
+    piece: int
+    spans: Spans
+
+    def parts(self) -> Iterator[PagedRows]:
+        """The texts, then the pieces, where there are any."""
+        count = self.tables.shape[0]
+        for first, stop, row, length in (
+            (0, self.decoding, 0, 1), (self.decoding, count, self.decoding, self.piece)
+        ):  # fmt: skip
+            if first < stop:
+                tables, starts = self.tables.slice(0, first, stop), self.starts.slice(0, first, stop)
+                yield PagedRows(row, stop - first, length, tables, starts)
+
+
+@dataclass(frozen=True)
+class PagedRows:
+    """B sequences of T rows each, from row `first` of a step on: see Paged."""
+
+    first: int
+    batch: int
+    length: int
+    tables: DeviceBuffer  # (B, L) i32
+    starts: DeviceBuffer  # (B) i32
+
+    def of(self, buffer: DeviceBuffer) -> DeviceBuffer:
+        """These rows of a buffer (N, ...), as (B, T, ...)."""
+        return buffer.narrow(0, self.first, self.batch * self.length).unflatten(0, self.batch, self.length)
 
 
 class Launch(Protocol):
@@ -84,3 +125,29 @@ class Layers(ABC):
     @abstractmethod
     def attend_one(self, layer: int, work: Workspace, cached: Cached, spans: Spans | None) -> None:
         """The same of one token of each sequence, at its own position."""
+
+    def attend_paged(self, layer: int, work: Workspace, paged: Paged) -> None:
+        """The same of the rows of a step over a cache in pages."""
+        config = self._config
+        sizes = config.kv_heads, config.group, config.head_size
+        for rows in paged.parts():
+            keys, values = paged.cached(layer)
+            q = self.append_to_pages(layer, rows.of(work.qkv), (keys, values), rows)  # (B, T, G, Q, D)
+            out = rows.of(work.attended)  # (B, T, G Q D)
+            seen: dict[str, DeviceBuffer | float] = {
+                "q": q, "k_cache": keys, "v_cache": values, "positions": rows.starts, "tables": rows.tables,
+                "scale": self._scale,
+            }  # fmt: skip
+            if rows.length > 1:
+                self.launch("paged_attention", **seen, out=out.unflatten(2, *sizes))
+                continue
+            partial, stats = paged.spans  # (B, H, Z, ...)
+            by_head = [both.unflatten(1, *sizes[:2]) for both in (partial, stats)]  # (B, G, Q, Z, ...)
+            self.launch("paged_decode_attention", **seen, partial=by_head[0], stats=by_head[1])
+            heads = out.select(1, 0).unflatten(1, config.n_head, config.head_size)  # (B, H, D)
+            self.launch("merge_attention", partial=partial, stats=stats, out=heads)
+
+    @abstractmethod
+    def append_to_pages(self, layer: int, qkv: DeviceBuffer, pages: Cached, rows: PagedRows) -> DeviceBuffer:
+        """Appends the keys and values of some rows, qkv (B, T, ...), to pages, at their positions. Returns the queries
+        (B, T, G, Q, D)."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from toolchain.runtime import DeviceBuffer
 
 from .config import GPTConfig
-from .layers import AttendHere, Cached, Layers, Spans
+from .layers import AttendHere, Cached, Layers, PagedRows, Spans
 from .rope import table
 from .threads import in_threads
 from .weights import Weights
@@ -117,23 +117,37 @@ class Llama(Layers):
         heads = out.reshape(q.shape[0], self._config.n_head, self._config.head_size)  # (B, H, D)
         self.launch("merge_attention", partial=partial, stats=stats, out=heads)
 
+    def append_to_pages(self, layer: int, qkv: DeviceBuffer, pages: Cached, rows: PagedRows) -> DeviceBuffer:
+        return self._turn(layer, qkv, pages, {"positions": rows.starts, "tables": rows.tables}, "paged_")
+
     def _turn_and_append(
         self, layer: int, work: Workspace, cached: Cached, positions: DeviceBuffer, length: int
     ) -> DeviceBuffer:
         """Turns queries and keys, and appends keys and values to a cache. Returns the queries (B, T, G, Q, D)."""
+        return self._turn(
+            layer, work.qkv.unflatten(0, work.qkv.shape[0] // length, length), cached, {"positions": positions}
+        )
+
+    def _turn(
+        self, layer: int, qkv: DeviceBuffer, cached: Cached, where: Mapping[str, DeviceBuffer], prefix: str = ""
+    ) -> DeviceBuffer:
+        """The same of qkv (B, T, (G (Q + 2)) D), to a cache in rows or pages. `where`: what says where they go."""
         heads, groups = self._config.n_head, self._config.kv_heads
-        qkv = work.qkv.reshape(-1, length, heads + 2 * groups, self._config.head_size)
+        qkv = qkv.unflatten(2, heads + 2 * groups, self._config.head_size)
         q, k, v = qkv.slice(2, 0, heads), qkv.narrow(2, heads, groups), qkv.narrow(2, heads + groups, groups)
         q = q.unflatten(2, groups, heads // groups)
         turn: dict[str, DeviceBuffer | float] = {
-            "q": q, "k": k, "v": v, "positions": positions, "cos": self._weights["cos"], "sin": self._weights["sin"],
+            "q": q, "k": k, "v": v, **where, "cos": self._weights["cos"], "sin": self._weights["sin"],
             "turned": q, "k_cache": cached[0], "v_cache": cached[1],
         }  # fmt: skip
         if self._config.qk_norm:
             q_weight, k_weight = (self._weights[f"layers.{layer}.self_attn.{part}_norm.weight"] for part in "qk")
-            self.launch("norm_rope_append", **turn, q_weight=q_weight, k_weight=k_weight, eps=self._config.eps)
+            norms: dict[str, DeviceBuffer | float] = {
+                "q_weight": q_weight, "k_weight": k_weight, "eps": self._config.eps,
+            }  # fmt: skip
+            self.launch(f"{prefix}norm_rope_append", **turn, **norms)
         else:
-            self.launch("rope_append", **turn)
+            self.launch(f"{prefix}rope_append", **turn)
         return q
 
     def _norm(self, name: str, x: DeviceBuffer, out: DeviceBuffer) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from toolchain.runtime import DeviceBuffer
 
-from .layers import Cached, Layers, Spans
+from .layers import Cached, Layers, Paged, Spans
 from .workspace import Workspace
 
 CacheLayer = Callable[[int], Cached]
@@ -56,6 +56,22 @@ class Passes:
 
         ready = self._layers.run(work, batch, 1, attend)
         self._layers.logits(work.x, work.normed, out, ready=ready)
+
+    def paged(
+        self, work: Workspace, paged: Paged, last: DeviceBuffer, ends: tuple[DeviceBuffer, DeviceBuffer],
+        out: DeviceBuffer,
+    ) -> None:  # fmt: skip
+        """Append the tokens in `work` (N) to a cache in pages, and compute logits `out` (M, padded V) after some of
+        them: the rows `last` (M) i32. `ends`: room for these rows, twice (M, C)."""
+
+        def attend(_first: int, layer: int, chunk: Workspace) -> None:
+            self._layers.attend_paged(layer, chunk, paged)
+
+        ready = self._layers.run(work, work.x.shape[0], 1, attend)
+        x, normed = ends
+        source, taken = (work.normed, normed) if ready else (work.x, x)
+        self._layers.launch("token_embedding", tokens=last, wte=source, out=taken)  # takes rows
+        self._layers.logits(x, normed, out, ready=ready)
 
     def next_token(
         self, logits: DeviceBuffer, parts: tuple[DeviceBuffer, DeviceBuffer], tokens: DeviceBuffer,

@@ -10,10 +10,9 @@ from .attention import LEAST, LOG2_E, accumulate, load_kv, load_position, scores
 from .pages import page_of
 
 ConstInt = ct.Constant[int]
-ConstBool = ct.Constant[bool]
 
 
-def walk_pages(q, k_cache, v_cache, positions, tables, b, g, part, i, span, scale, D, BT, BQ, ROWS, BS, TF32):
+def walk_pages(q, k_cache, v_cache, positions, tables, b, g, part, i, span, scale, D, BT, BQ, ROWS, BS):
     """The online softmax of BT queries of BQ heads, ROWS = BT BQ rows of one tile, heads first. The hole `span` says
     which keys are walked: first the tiles that all these queries see, then those that the causal mask cuts. Returns
     maximum and sum (ROWS, 1) and the weighted sum of values (ROWS, D)."""
@@ -25,32 +24,30 @@ def walk_pages(q, k_cache, v_cache, positions, tables, b, g, part, i, span, scal
 
     at, zero = (1, BT, 1, BQ, D), ct.PaddingMode.ZERO
     queries = ct.load(q, index=(b, i, g, part, 0), shape=at, padding_mode=zero).reshape((ROWS, D))
-    if TF32:
-        queries = queries.astype(ct.tfloat32)
     scale_log2 = scale * LOG2_E
     maximum = ct.full((ROWS, 1), LEAST, ct.float32)
     total = ct.zeros((ROWS, 1), ct.float32)
     acc = ct.zeros((ROWS, D), ct.float32)
     for j in range(begin, whole):
         page, tile = page_of(tables, b, j, per_page)
-        score = scores(queries, load_kv(k_cache, page, tile, g, BS, D), TF32)
+        score = scores(queries, load_kv(k_cache, page, tile, g, BS, D), False)
         values = load_kv(v_cache, page, tile, g, BS, D)
-        maximum, total, acc = accumulate(score, values, scale_log2, maximum, total, acc, TF32)
+        maximum, total, acc = accumulate(score, values, scale_log2, maximum, total, acc, False)
     q_place = (first + ct.arange(ROWS, dtype=ct.int32) // BQ)[:, None]
     for j in range(whole, stop):
         page, tile = page_of(tables, b, j, per_page)
         k_place = j * BS + ct.arange(BS, dtype=ct.int32)
-        score = scores(queries, load_kv(k_cache, page, tile, g, BS, D), TF32)
+        score = scores(queries, load_kv(k_cache, page, tile, g, BS, D), False)
         score = ct.where(k_place[None, :] <= q_place, score, -float("inf"))
         values = ct.where((k_place < end)[:, None], load_kv(v_cache, page, tile, g, BS, D), 0.0)
-        maximum, total, acc = accumulate(score, values, scale_log2, maximum, total, acc, TF32)
+        maximum, total, acc = accumulate(score, values, scale_log2, maximum, total, acc, False)
     return maximum, total, acc
 
 
 @ct.kernel
 def paged_attention(
     q, k_cache, v_cache, positions, tables, out, scale, D: ConstInt, BT: ConstInt, BQ: ConstInt, ROWS: ConstInt,
-    BS: ConstInt, TF32: ConstBool,
+    BS: ConstInt,
 ):  # fmt: skip
     """One block makes BT queries of BQ heads over all keys that they see."""
     parts = ct.cdiv(q.shape[3], BQ)
@@ -80,7 +77,7 @@ def paged_decode_attention(
         return begin, ct.maximum(ct.minimum(whole, last), begin), ct.minimum(steps, last)
 
     maximum, total, acc = walk_pages(
-        q, k_cache, v_cache, positions, tables, b, g, part, 0, span, scale, D, BT, BQ, ROWS, BS, False
+        q, k_cache, v_cache, positions, tables, b, g, part, 0, span, scale, D, BT, BQ, ROWS, BS
     )
     column = (1, 1, BQ, 1, 1)
     ct.store(partial, index=(b, g, part, z, 0), tile=acc.reshape((1, 1, BQ, 1, D)), allow_tma=False)
