@@ -56,9 +56,7 @@ def paged_attention(
     def span(whole, steps):
         return 0, whole, steps
 
-    _, total, acc = walk_pages(
-        q, k_cache, v_cache, positions, tables, b, g, part, i, span, scale, D, BT, BQ, ROWS, BS, TF32
-    )
+    _, total, acc = walk_pages(q, k_cache, v_cache, positions, tables, b, g, part, i, span, scale, D, BT, BQ, ROWS, BS)
     result = (acc * (1.0 / total)).astype(out.dtype)
     ct.store(out, index=(b, i, g, part, 0), tile=result.reshape((1, BT, 1, BQ, D)))
 

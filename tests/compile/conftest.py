@@ -54,4 +54,4 @@ def bundle(exported: Exported) -> Bundle:
     files = [Path(spec.source, spec.symbol) for spec in specs]
     entries = tuple(BundleEntry(spec, FileRef(path, ""), form, {}) for spec, path in zip(specs, files, strict=True))
     make = {path: lambda spec=spec: exported(spec) for spec, path in zip(specs, files, strict=True)}
-    return LazyBundle(Path("nowhere"), entries, {}, committed().policies, make)
+    return LazyBundle(Path("nowhere"), entries, {}, committed().policies, make=make)

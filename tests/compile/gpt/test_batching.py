@@ -1,4 +1,4 @@
-"""Texts in a changing batch on the real kernels, of a family by each source, on the interpreter, and each text alone."""
+"""Texts in a changing batch on the real kernels, each family by a source, on the interpreter, and each text alone."""
 
 from __future__ import annotations
 
