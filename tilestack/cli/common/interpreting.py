@@ -128,6 +128,9 @@ def _entry(path: Path, module: ModuleOp, name: str | None) -> str:
     return symbols[0] if name is None else name
 
 
+_HELD_AS = {"tf32": "f32", "f4E2M1FN": "i8"}  # in an array of numpy; two f4E2M1FN share a byte
+
+
 def _check_pointers(arguments: Sequence[Given], values: list[Any], entry: EntryOp, *, pointers: bool) -> None:
     """Raises UsageError for an array whose elements are not what its pointer points to."""
     dtypes: list[str | None] = []
@@ -146,7 +149,7 @@ def _check_pointers(arguments: Sequence[Given], values: list[Any], entry: EntryO
         if not isinstance(kind, PtrType):
             continue
         wanted = spell(kind.pointee)
-        if given != ("f32" if wanted == "tf32" else "i64" if wanted.startswith("ptr") else wanted):
+        if given != ("i64" if wanted.startswith("ptr") else _HELD_AS.get(wanted, wanted)):
             raise UsageError(
                 f"parameter {at} of @{entry.sym_name.data} points to {wanted}, it is given {given}",
                 hint="--arg DTYPE:FILE.npy converts",

@@ -12,6 +12,7 @@ from .control import check_assumption, deferred_assumptions
 from .elements import Element
 from .fields import element_of_pointer, integer, tensor_type, text, tile_of, view_type
 from .integers import wrap
+from .packed import PackedView
 from .views import TensorView, TileView
 
 
@@ -43,7 +44,8 @@ def _make_view(emitter: Emitter, op: Any) -> None:
     kind = view_type(op.results[0])
     parts = ", ".join(str(x) for x in (kind.tile, kind.steps, kind.dim_map))
     padding = "None" if kind.padding is None else emitter.bind(padding_value(kind.padding, kind.element), "padding")
-    emitter.let(op.results[0], f"{emitter.bind(TileView)}({emitter.ref(op.operands[0])}, {parts}, {padding})")
+    view, along = (TileView, "") if kind.packed is None else (PackedView, f", {kind.packed}")
+    emitter.let(op.results[0], f"{emitter.bind(view)}({emitter.ref(op.operands[0])}, {parts}, {padding}{along})")
 
 
 def padding_value(name: str, element: Element) -> Any:

@@ -25,7 +25,7 @@ from toolchain.errors import UsageError
 
 from .. import location
 from . import nans, taint
-from .fields import is_tile, is_token, short_name, tile_of, unknown_element
+from .fields import counts_halves, is_tile, is_token, short_name, tile_of, unknown_element
 from .memory import Trap
 
 
@@ -274,6 +274,8 @@ def check_supported(symbol: str, body: Block) -> None:
 def _missing(op: Operation) -> str | None:
     if short_name(op) not in LOWERINGS:
         return short_name(op)
+    if counts_halves(op):
+        return f"{short_name(op)} of elements that share a byte"
     unknown = (unknown_element(value) for value in (*op.operands, *op.results))
     return next((f"tiles of {element}" for element in unknown if element is not None), None)
 

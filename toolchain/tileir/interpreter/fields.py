@@ -37,7 +37,8 @@ class TensorType:
 
 @dataclass(frozen=True)
 class ViewType:
-    """A tile view. `steps`: elements per index step; `sparse_dim`: the gathered dimension of a gather/scatter view."""
+    """A tile view. `steps`: elements per index step; `sparse_dim`: the gathered dimension of a gather/scatter view;
+    `packed`: the dimension of the tile along which two elements share a byte."""
 
     tile: tuple[int, ...]
     steps: tuple[int, ...]
@@ -45,6 +46,7 @@ class ViewType:
     element: Element
     padding: str | None
     sparse_dim: int | None = None
+    packed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -92,17 +94,30 @@ def element_of(kind: Attribute) -> Element:
 
 
 def unknown_element(value: SSAValue) -> str | None:
-    """The name of a value's element type if the interpreter has no memory of it."""
+    """The name of a value's element type if the interpreter does not have it there. Of elements that share a byte it
+    has tiles, arrays of f4E2M1FN, and views of these that do not gather."""
     kind = value.type
+    gathers = isinstance(kind, types.GatherScatterViewType)
+    in_memory = not isinstance(kind, types.TileType)
     kind = kind.tensor_view if isinstance(kind, types.TileViewType) else kind
     if not isinstance(kind, types.TileType | types.TensorViewType):
         return None
-    element = kind.element_type.pointee if isinstance(kind.element_type, types.PtrType) else kind.element_type
+    element = kind.element_type
     if isinstance(element, types.PtrType):
+        element, in_memory = element.pointee, True
+    if isinstance(element, types.PtrType) or not in_memory:
         return None
     name = types.SCALARS[element][0]
-    in_memory = not isinstance(kind, types.TileType) or isinstance(kind.element_type, types.PtrType)
-    return f"{name} in memory" if in_memory and name in PACKED else None
+    if name in PACKED and (gathers or name != "f4E2M1FN"):
+        return f"{name} {'gathered in' if gathers else 'in'} memory"
+    return None
+
+
+def counts_halves(op: Operation) -> bool:
+    """True if an op makes addresses of elements that share a byte, of which nothing says which half they mean."""
+    kinds = (value.type for value in op.results if short_name(op) in ("offset", "alloca", "get_global"))
+    pointers = (kind.element_type for kind in kinds if isinstance(kind, types.TileType))
+    return any(isinstance(p, types.PtrType) and p.pointee in (types.f4e2m1fn, types.i4) for p in pointers)
 
 
 def tile_of(value: SSAValue) -> Tile:
@@ -150,10 +165,10 @@ def view_type(value: SSAValue) -> ViewType:
     plain = tuple(range(len(tile)))
     if isinstance(kind, types.GatherScatterViewType):
         return ViewType(tile, (1,) * len(tile), plain, element, kind.padding_value, kind.sparse_dim)
-    if isinstance(kind, types.StridedViewType):
-        return ViewType(tile, kind.traversal_strides, kind.dim_map, element, kind.padding_value)
-    assert isinstance(kind, types.PartitionViewType)
-    return ViewType(tile, tile, kind.dim_map, element, kind.padding_value)
+    assert isinstance(kind, types.PartitionViewType | types.StridedViewType)
+    steps = kind.traversal_strides if isinstance(kind, types.StridedViewType) else tile
+    packed = kind.dim_map.index(kind.tensor_view.strides.index(1)) if element.name in PACKED else None
+    return ViewType(tile, steps, kind.dim_map, element, kind.padding_value, packed=packed)
 
 
 # Attributes

@@ -24,7 +24,8 @@ def mark_view(view: TileView, mask: Any, *index: int) -> None:
         return
     shadow = _window(view.space.shadow(view.number), view, index)
     if shadow is not None:
-        shadow[...] = _bits(False if mask is None else views.cut(mask, view.tile, view.clip(index)[1]), shadow)
+        part = None if mask is None else views.cut(mask, view.tile, view.clip(index)[1])
+        shadow[...] = _bits(False if part is None else view.per_place(part, index), shadow)
 
 
 def view_mask(view: TileView, *index: int) -> Array | None:
@@ -35,7 +36,7 @@ def view_mask(view: TileView, *index: int) -> Array | None:
     if part is None or not part.any():
         return outside
     mask = np.zeros(view.tile, np.bool_)
-    mask[view.clip(index)[1]] = part != 0
+    mask[view.clip(index)[1]] = view.per_element(part != 0, index)
     return taint.either(outside, mask)
 
 

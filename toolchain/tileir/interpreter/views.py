@@ -130,6 +130,18 @@ class TileView:
         memory = self.space[self.number].bytes
         return np.ndarray(window.shape, self.element.storage, memory, window.offset, window.strides), local
 
+    def written(self, index: Sequence[int], part: Array) -> None:
+        """Takes `part`, as `clipped` gave it, back into memory, if it is not memory itself."""
+
+    def per_place(self, mask: Array, index: Sequence[int]) -> Array:
+        """A mask of what `clipped` gives as one of the places of `window`, and the reverse."""
+        del index
+        return mask
+
+    def per_element(self, mask: Array, index: Sequence[int]) -> Array:
+        del index
+        return mask
+
 
 def check_inbounds(view: TileView, promised: Sequence[int], *index: Any) -> None:
     """Traps if a tile reaches outside the tensor along one of the `promised` dimensions. An index that is an array
@@ -188,6 +200,7 @@ def store(view: TileView, tile: Array, *index: int) -> None:
     part, local = view.clipped(index)
     if part is not None:
         part[...] = element.encode(cut(tile, view.tile, local))
+        view.written(index, part)
 
 
 def update(view: TileView, tile: Array, combine: Callable[[Array, Array], Array], *index: int) -> None:
@@ -195,6 +208,7 @@ def update(view: TileView, tile: Array, combine: Callable[[Array, Array], Array]
     part, local = view.clipped(index)
     if part is not None:
         part[...] = view.element.encode(combine(view.element.decode(part), cut(tile, view.tile, local)))
+        view.written(index, part)
 
 
 def highest_inside(view: TileView, mask: Array, *index: int) -> int:

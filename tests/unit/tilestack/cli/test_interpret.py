@@ -230,6 +230,28 @@ def test_arrays_of_every_dtype(run: Run, tmp_path: Path, dtype: str, numpy: type
     assert json.loads(ran.out)["arguments"][0]["dtype"] == dtype.replace("tf32", "f32")
 
 
+F4 = """
+!a = tensor_view<4xf4E2M1FN, strides=[1]>
+!v = partition_view<tile=(4), !a>
+entry @k(%p: tile<ptr<f4E2M1FN>>) {
+  %zero = constant <i32: 0> : tile<i32>
+  %a = make_tensor_view %p, shape = [4], strides = [1] : !a
+  %v = make_partition_view %a : !v
+  %six = constant <f4E2M1FN: 6.0> : tile<4xf4E2M1FN>
+  %t = store_view_tko weak %six, %v[%zero] : tile<4xf4E2M1FN>, !v, tile<i32> -> token
+}
+"""
+
+
+def test_elements_that_share_a_byte_are_given_as_bytes(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "k.mlir").write_text(F4)
+    out = tmp_path / "out.npy"
+    words = ["interpret", tmp_path / "k.mlir", "--pointers", "--save", f"0={out}", "--arg"]
+    assert run(*words, "zeros:i8:2").code == 0
+    assert np.load(out).tolist() == [0x77, 0x77]
+    assert "points to f4E2M1FN, it is given i16" in run(*words, "zeros:i16:2").err
+
+
 @pytest.mark.parametrize(
     ("dtype", "number", "said"), [("f16", "70000", "outside of f16"), ("i1", "2", "outside of i1"), ("i8", "-1", "")]
 )

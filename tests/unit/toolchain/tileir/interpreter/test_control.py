@@ -288,14 +288,5 @@ def test_a_float_argument_is_rounded_to_its_type(builder: Any) -> None:
     assert out[0] == np.float32(ml_dtypes.bfloat16(0.1))
 
 
-def test_memory_of_elements_that_share_a_byte_is_named(builder: Any) -> None:
-    k = builder()
-    pointer = types.TileType((), types.PtrType(types.f4e2m1fn))
-    k.op("int_to_ptr", k.constant(np.int64(0), types.i64), out=[pointer])
-    message = r"k: the interpreter has no tiles of f4E2M1FN in memory \(kernel\.mlir:2:3\)"
-    with pytest.raises(UsageError, match=message):
-        k.prepare()
-
-
 def test_every_operation_is_there() -> None:
     assert set(ops.OPS) == set(LOWERINGS)
