@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.reference.float64 import LARGEST, LEAST
-from toolchain.contract.entry import CHANNEL, ops
+from toolchain.contract.entry import CHANNEL, WORK, ops
 
 from .cases import Case
 
@@ -27,7 +27,8 @@ NUMPY_DTYPES: Mapping[str, np.dtype[np.generic]] = {
 
 @dataclass(frozen=True)
 class Inputs:
-    """Arguments of a launch. `arrays`: inputs in storage dtype; `outputs`: what the output buffers hold before it."""
+    """Arguments of a launch. `arrays`: inputs in storage dtype, those that each rank has its own of with a first dimension
+    for the ranks; `outputs`: what the output buffers hold before it."""
 
     arrays: Mapping[str, Array]
     outputs: Mapping[str, Array]
@@ -50,6 +51,8 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
         if not param.dims:
             continue
         shape = tuple(case.dims[d] for d in param.dims)
+        if param.name in ops()[case.op].own:
+            shape = (case.dims[ops()[case.op].ranks], *shape)
         storage = param.storage(dtype)
         if param.role == "output":
             outputs[param.name] = poison(shape, storage)
@@ -101,7 +104,7 @@ IN_OUT: Mapping[str, tuple[str, ...]] = {name: spec.updates for name, spec in op
 def _in_out(case: Case, name: str, array: Array, rng: np.random.Generator) -> Array:
     if (case.op, name) in (("next_token", "positions"), ("next_token_of_ranks", "positions")):
         return np.arange(len(array), dtype=np.int32)
-    if name in CHANNEL or (case.op, name) == ("all_reduce_two_shot", "out"):
+    if name in (*CHANNEL, *WORK) or (case.op, name) == ("all_reduce_two_shot", "out"):
         return array
     values = rng.standard_normal(array.shape)
     if case.op in DECODING and name == "k_cache":
@@ -182,6 +185,8 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
                 | "matmul"
                 | "matmul_residual"
                 | "swiglu"
+                | "matmul_reduce_scatter"
+                | "all_gather_matmul"
             ),
             ("weight" | "gate" | "up"),
         ):

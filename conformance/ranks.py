@@ -51,7 +51,7 @@ def launch_ranks(
             # Captured first: a kernel that is loaded while another rank's runs on the same GPU would wait for its end.
             with peers.capture() as graphs:
                 for rank, launch in enumerate(launchers):
-                    launch(case.op, dtype, **buffers[rank], **{**inputs.scalars, **channel.arguments(rank)})
+                    launch(case.op, dtype, **buffers[rank], **{**inputs.scalars, **channel.arguments(rank, ops()[case.op])})
             started = time.perf_counter()
             graphs.replay()
             for each in peers.executors:
@@ -69,12 +69,13 @@ def launch_ranks(
 
 def _upload(case: Case, inputs: Inputs, peers: Peers, heap: SymmetricHeap) -> list[dict[str, DeviceBuffer]]:
     """Each rank's arguments, but for the channel."""
-    symmetric, extra = ops()[case.op].peers, int(case.misaligned)
+    symmetric, each_own, extra = ops()[case.op].peers, ops()[case.op].own, int(case.misaligned)
     made: list[dict[str, DeviceBuffer]] = [{} for _ in peers.executors]
     for name, array in {**inputs.arrays, **inputs.outputs}.items():
         if name in CHANNEL:
             continue
-        shape = array.shape[1:] if name in symmetric else array.shape
+        of_ranks = name in symmetric or name in each_own
+        shape = array.shape[1:] if of_ranks else array.shape
         padded, dtype = (*shape[:-1], shape[-1] + extra), dtype_name(array.dtype)  # as conformance.run lays them out
         everywhere = (
             heap.empty(padded, dtype) if name in symmetric else [e.empty(padded, dtype) for e in peers.executors]
@@ -82,7 +83,7 @@ def _upload(case: Case, inputs: Inputs, peers: Peers, heap: SymmetricHeap) -> li
         for rank, buffer in enumerate(everywhere):
             view = made[rank][name] = buffer.slice(-1, extra, padded[-1])
             own = view.select(0, rank) if name in symmetric else view
-            own.copy_from(np.ascontiguousarray(array[rank] if name in symmetric else array))
+            own.copy_from(np.ascontiguousarray(array[rank] if of_ranks else array))
     for executor in peers.executors:
         executor.synchronize()
     return made

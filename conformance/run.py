@@ -283,8 +283,10 @@ def timed(run: Callable[[], T], executor: Executor) -> tuple[T, float]:
 
 
 def upload(case: Case, inputs: Inputs, executor: Executor) -> dict[str, DeviceBuffer]:
-    """The arrays of a launch, inputs and outputs, copied to the executor in the memory layout of the case."""
-    arrays = {**inputs.arrays, **inputs.outputs}
+    """The arrays of a launch, inputs and outputs, copied to the executor in the memory layout of the case; of a
+    collective those of rank 0."""
+    own = ops()[case.op].own
+    arrays = {**{name: array[0] if name in own else array for name, array in inputs.arrays.items()}, **inputs.outputs}
     shapes = {name: (array.shape, dtype_name(array.dtype)) for name, array in arrays.items()}
     buffers = arrange(case, shapes, executor.empty)
     for name, array in arrays.items():

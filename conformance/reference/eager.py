@@ -446,3 +446,13 @@ def next_token_of_ranks(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     del dtype
     return float64.next_token_of_ranks(values, indices, positions, rank, width)
+
+
+def matmul_reduce_scatter(x: Array, weight: Array, rank: int, *, dtype: str) -> Array:
+    """As a framework does it: each rank's product rounded, and their sum."""
+    parts = [matmul(piece[rank], part, dtype=dtype) for piece, part in zip(x, weight, strict=True)]
+    return all_reduce(np.stack(parts), rank, dtype=dtype)
+
+
+def all_gather_matmul(x: Array, weight: Array, rank: int, *, dtype: str) -> Array:
+    return np.stack([matmul(rows, weight[rank], dtype=dtype) for rows in x])

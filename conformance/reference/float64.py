@@ -418,3 +418,13 @@ def next_token_of_ranks(
     whole = indices + width * np.arange(len(indices))[:, None, None]  # (R, M, Z)
     rows = [np.concatenate(list(each), axis=1) for each in (values, whole)]  # (M, R Z)
     return next_token(rows[0], rows[1], positions)
+
+
+def matmul_reduce_scatter(x: Array, weight: Array, rank: int) -> F64:
+    """x (ranks, R, M, K) and weight (ranks, K, N): those of each rank."""
+    return (f64(x[:, rank]) @ f64(weight)).sum(axis=0)  # (M, N)
+
+
+def all_gather_matmul(x: Array, weight: Array, rank: int) -> F64:
+    """x (ranks, M, K) and weight (ranks, K, N): those of each rank."""
+    return f64(x) @ f64(weight[rank])  # (R, M, N)

@@ -28,13 +28,14 @@ ALIGNMENT = 16  # bytes: base address and outer strides of an entry's `aligned` 
 ITEMSIZE = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "f8E4M3FN": 1, "i32": 4}
 PARAM_DTYPES = ("T", "f32", "f16", "bf16", "f8E4M3FN", "i32")  # of a parameter in ops.toml
 
-CHANNEL = ("flags", "state")  # outputs of every collective, by which its blocks meet; nobody reads results there
+CHANNEL = ("flags", "state", "counts", "turns")  # outputs by which the blocks of a collective meet
+WORK = ("arrived", "gathered")  # outputs that ranks store to each other; nobody reads results there, nor in a channel
 
 OPS = Path(__file__).parent / "ops.toml"
 # The keys of an op; the head of ops.toml explains them.
 OP_KEYS: Mapping[str, Check] = {
     "doc": text, "products": flag, "inputs": texts, "outputs": texts, "scalars": texts, "pdl_reads": texts,
-    "updates": texts, "aliases": pairs, "static": texts, "peers": texts,
+    "updates": texts, "aliases": pairs, "static": texts, "peers": texts, "own": texts,
 }  # fmt: skip
 
 LONGEST = 500  # characters of an expression: three times the longest in use, and too few to nest beyond Python's limit
@@ -81,7 +82,8 @@ class OpSpec:
     f32. `pdl_reads`: the arrays that its kernels may read before they wait for the previous launch. `updates`: the
     outputs that are also read, or of which a part stays unchanged. `aliases`: pairs of an input and an output that may
     be the same array. `static`: dimensions whose size is a constant of every entry, and part of the arrays' types.
-    `peers`: the arrays in memory of several GPUs, whose first dimension is the ranks; such an op is a collective."""
+    `peers`: the arrays in memory of several GPUs, whose first dimension is the ranks; such an op is a collective.
+    `own`: inputs of a collective that differ from rank to rank; the others are the same on all."""
 
     name: str
     params: tuple[Param, ...]
@@ -92,8 +94,11 @@ class OpSpec:
     aliases: frozenset[tuple[str, str]] = frozenset()
     static: tuple[str, ...] = ()
     peers: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if unknown := set(self.own) - {p.name for p in self.params if p.role == "input" and p.dims}:
+            raise UsageError(f"ops.toml: {self.name}: own names no input array: {', '.join(sorted(unknown))}")
         if unknown := set(self.peers) - {p.name for p in self.params if p.dims}:
             raise UsageError(f"ops.toml: {self.name}: peers names no array: {', '.join(sorted(unknown))}")
         if len(first := {p.dims[0] for p in self.params if p.name in self.peers}) > 1:
@@ -114,8 +119,8 @@ class OpSpec:
 
     @property
     def results(self) -> tuple[Param, ...]:
-        """The outputs that hold results: all but the channel of a collective."""
-        return tuple(p for p in self.outputs if not self.peers or p.name not in CHANNEL)
+        """The outputs that hold results: all but the channel of a collective, and what its ranks store to each other."""
+        return tuple(p for p in self.outputs if not self.peers or p.name not in (*CHANNEL, *WORK))
 
     @property
     def ranks(self) -> str:
@@ -180,7 +185,7 @@ def _op(name: str, row: Any) -> OpSpec:
         return OpSpec(
             name, tuple(params), row["doc"], row.get("products", False), tuple(row.get("pdl_reads", ())),
             tuple(row.get("updates", ())), frozenset((first, second) for first, second in row.get("aliases", ())),
-            tuple(row.get("static", ())), tuple(row.get("peers", ())),
+            tuple(row.get("static", ())), tuple(row.get("peers", ())), tuple(row.get("own", ())),
         )  # fmt: skip
     except UsageError as error:
         raise UsageError(f"{where}: {error.args[0].removeprefix('ops.toml: ')}", hint=error.hint) from error

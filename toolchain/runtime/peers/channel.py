@@ -11,15 +11,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...contract.entry import OpSpec
 from ...errors import DeviceError
 from ..buffer import DeviceBuffer
 from ..executor import Executor
-from .heap import SymmetricHeap
+from .heap import APART, SymmetricHeap
 from .world import World
 
 
 class Channel:
-    """At most `blocks` blocks of each rank wait at once. All collectives of one order of launches share a channel."""
+    """At most `blocks` blocks of each rank wait at once. All collectives of one order of launches share a channel.
+
+    Where all blocks of a rank wait for all of another, counts[r, s] in rank r's memory says how many blocks of rank s
+    have come since the beginning, and turns[b] is to a block what state[b] is. All such launches have `blocks`
+    blocks."""
 
     def __init__(
         self, executors: Sequence[Executor], heap: SymmetricHeap, blocks: int, world: World | None = None
@@ -28,35 +33,49 @@ class Channel:
         ranks = len(executors) if world is None else world.ranks
         self._numbers = range(ranks) if world is None else [world.rank]  # of the executors
         self._executors = executors
-        self._flags = heap.empty((ranks, blocks), "i32")
+        self._flags, self._counts = heap.empty((ranks, blocks), "i32"), heap.empty((ranks,), "i32")
         self._state = [executor.empty((blocks, 2), "i32") for executor in executors]
-        for rank, flags, state, executor in zip(self._numbers, self._flags, self._state, executors, strict=True):
-            flags.select(0, rank).fill(0)
-            state.fill(0)
+        self._turns = [executor.empty((blocks, 2), "i32") for executor in executors]
+        for index, (rank, executor) in enumerate(zip(self._numbers, executors, strict=True)):
+            for buffer in (self._flags[index].select(0, rank), self._counts[index].select(0, rank)):
+                buffer.fill(0)
+            self._state[index].fill(0)
+            self._turns[index].fill(0)
             executor.synchronize()  # a rank may set another one's flag with its first launch
         if world is not None:
             world.barrier("flags that are zero")
 
-    def arguments(self, index: int) -> dict[str, DeviceBuffer | float]:
-        """What every collective takes of the channel: flags (R, R, B), state (B, 2), and the rank. `index`: of the
-        executor."""
-        return {"flags": self._flags[index], "state": self._state[index], "rank": self._numbers[index]}
+    @staticmethod
+    def nbytes(ranks: int, blocks: int) -> int:
+        """What it takes of each rank's heap."""
+        return 4 * ranks * (blocks + 1) + 2 * APART
+
+    def arguments(self, index: int, op: OpSpec | None = None) -> dict[str, DeviceBuffer | float]:
+        """What a collective takes of the channel: flags (R, R, B), state (B, 2), and the rank; or, if all blocks wait
+        for all, counts (R, R), turns (B, 2), and the rank. `index`: of the executor. `op`: None for one of the first
+        kind."""
+        rank = self._numbers[index]
+        if op is not None and any(param.name == "counts" for param in op.params):
+            return {"counts": self._counts[index], "turns": self._turns[index], "rank": rank}
+        return {"flags": self._flags[index], "state": self._state[index], "rank": rank}
 
     def check(self) -> None:
         """Raises DeviceError that names the rank which another one waited for in vain. All ranks' work has ended."""
-        for rank, flags, state_of, executor in zip(
-            self._numbers, self._flags, self._state, self._executors, strict=True
-        ):
-            state = state_of.numpy()
-            waited = np.flatnonzero(state[:, 1])
-            if not len(waited):
-                continue
-            block = int(waited[0])
-            other, came = int(state[block, 1]) - 1, int(state[block, 0])
-            seen = int(flags.select(0, rank).numpy()[other, block])
-            named = f" ({self._executors[other].name})" if len(self._executors) > 1 else ""
-            raise DeviceError(
-                f"rank {rank} ({executor.name}) gave up waiting for rank {other}{named}: "
-                f"block {block} and {len(waited) - 1} more; it came {came} times, the other one {seen}",
-                hint="every rank must launch the same collectives in the same order; see docs/several-gpus.md",
-            )
+        for index, (rank, executor) in enumerate(zip(self._numbers, self._executors, strict=True)):
+            for state, met in ((self._state[index].numpy(), True), (self._turns[index].numpy(), False)):
+                waited = np.flatnonzero(state[:, 1])
+                if not len(waited):
+                    continue
+                block = int(waited[0])
+                other, came = int(state[block, 1]) - 1, int(state[block, 0])
+                named = f" ({self._executors[other].name})" if len(self._executors) > 1 else ""
+                seen = self._flags[index].select(0, rank).numpy()[other, block] if met else self._blocks_of(index, other)
+                raise DeviceError(
+                    f"rank {rank} ({executor.name}) gave up waiting for rank {other}{named}: "
+                    f"block {block} and {len(waited) - 1} more; it came {came} times, the other one {seen}",
+                    hint="every rank must launch the same collectives in the same order; see docs/several-gpus.md",
+                )
+
+    def _blocks_of(self, index: int, other: int) -> str:
+        """How many blocks of another rank have come, where all wait for all."""
+        return f"{self._counts[index].select(0, self._numbers[index]).numpy()[other]} times, counted by blocks"

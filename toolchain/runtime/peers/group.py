@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
+from ...contract.entry import ops
 from ...errors import DeviceError, NoGPU, UsageError
 from ..buffer import DeviceBuffer
 from ..cuda import CudaExecutor
@@ -49,7 +50,7 @@ class Peers:
         for executor in self.executors:
             executor.ranks = self.ranks
         blocks = self.executors[0].sms
-        room = 4 * blocks * self.ranks
+        room = Channel.nbytes(self.ranks, blocks)
         try:
             self._channel = Channel(self.executors, self.heap(room), blocks, world)
         except BaseException:
@@ -68,9 +69,10 @@ class Peers:
         self._heaps.append(made)
         return made
 
-    def arguments(self, index: int) -> dict[str, DeviceBuffer | float]:
-        """The arguments `flags`, `state` and `rank` of the collectives of an executor."""
-        return self._channel.arguments(index)
+    def arguments(self, index: int, op: str = "") -> dict[str, DeviceBuffer | float]:
+        """The arguments `flags`, `state` and `rank` of the collectives of an executor; with `op` those that this one
+        takes of the channel: see Channel."""
+        return self._channel.arguments(index, ops()[op] if op else None)
 
     def synchronize(self) -> None:
         """Waits for all ranks of this process. Raises the errors of launches, and DeviceError that names a rank which
