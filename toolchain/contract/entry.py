@@ -119,7 +119,7 @@ class OpSpec:
 
     @property
     def results(self) -> tuple[Param, ...]:
-        """The outputs that hold results: all but the channel of a collective, and what its ranks store to each other."""
+        """The outputs that hold results: not the channel of a collective, nor what its ranks store to each other."""
         return tuple(p for p in self.outputs if not self.peers or p.name not in (*CHANNEL, *WORK))
 
     @property

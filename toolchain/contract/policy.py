@@ -8,7 +8,7 @@ machine needs no tables.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 from ..errors import UsageError
@@ -90,6 +90,9 @@ class Policy:
     one block takes a whole cache if there are enough sequences.
 
     `fold`: None if norms are separate launches.
+
+    `nccl_from`: the bytes of a message from which a collective goes through NCCL where that is open, by its name. One
+    that is not named never does.
     """
 
     sms: int
@@ -104,11 +107,12 @@ class Policy:
     unsplit_head: int
     fold: Fold | None
     tiles: Mapping[str, tuple[Tile, ...]]
+    nccl_from: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], where: str) -> Policy:
         """The policy of a TOML table or of a manifest. Raises UsageError naming what is wrong and `where`."""
-        check_keys(table, KEYS, where, ("fold", "tiles"))
+        check_keys(table, KEYS, where, ("fold", "tiles", "nccl_from"))
         fold = table.get("fold")
         if fold is not None:
             check_keys(fold, FOLD, f"{where}: fold")
@@ -127,7 +131,8 @@ class Policy:
         """The policy as a table that `from_table` reads."""
         tiles = {name: [list(tile) for tile in listed] for name, listed in self.tiles.items()}
         fold = {"fold": asdict(self.fold)} if self.fold else {}
-        return {**asdict(self), "spans": list(self.spans), "fold": None, "tiles": tiles} | fold
+        made = {**asdict(self), "spans": list(self.spans), "fold": None, "tiles": tiles} | fold
+        return made if self.nccl_from else {key: value for key, value in made.items() if key != "nccl_from"}
 
     def cost(self, name: str, tile: tuple[int, int], most_rounds: int = 0) -> TileCost:
         """The condition that a tile is the cheapest of the list `name`. It is compared with the later tiles only, since
@@ -165,7 +170,8 @@ def _share(value: Any) -> str | None:
 KEYS: Mapping[str, Check] = {
     "sms": natural, "chunk_bytes": natural, "min_chunks": natural, "split_k": natural, "split_k_rows": natural,
     "panel_width": natural, "panel_rows": natural, "spans": integers_list, "spans_per_sm": _share,
-    "unsplit_head": natural, "fold": _table, "tiles": table_of(_tiles, "lists of [rows, columns, cost]"),
+    "unsplit_head": natural, "fold": _table,
+    "nccl_from": table_of(is_integer, "bytes"), "tiles": table_of(_tiles, "lists of [rows, columns, cost]"),
 }  # fmt: skip
 FOLD: Mapping[str, Check] = {
     "rows": natural, "part_small_m": natural, "part_narrow": natural, "part_narrow_rows": natural, "part_wide": natural,

@@ -282,6 +282,15 @@ class CudaExecutor(Executor):
             self._written = None
             self._launch(config, call, what)
 
+    @contextmanager
+    def foreign_work(self, buffers: Sequence[DeviceBuffer], what: str) -> Generator[None]:
+        """Inside the `with` another library launches on our stream, or captures. `what`: in words, for errors."""
+        with self.lock:
+            self._hold(buffers)
+            self._enter()
+            yield
+            self._written, self._last_entry = None, what
+
     def _launch(self, config: Any, call: tuple[Any, int], what: str) -> None:
         self._enter()
         result = self._driver.cuLaunchKernelEx(config, *call, 0)

@@ -7,9 +7,10 @@ docs/several-gpus.md explains the memory, the flags, and what is checked.
 
 from __future__ import annotations
 
+from .collectives import Collectives
 from .group import Peers, open_peers
 from .heap import SymmetricHeap
 from .process import open_rank
 from .world import LOADING_S, Place
 
-__all__ = ["LOADING_S", "Peers", "Place", "SymmetricHeap", "open_peers", "open_rank"]
+__all__ = ["LOADING_S", "Collectives", "Peers", "Place", "SymmetricHeap", "open_peers", "open_rank"]

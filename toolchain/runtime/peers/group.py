@@ -18,6 +18,7 @@ from ..executor import PLACE, Executor, Graph
 from .channel import Channel
 from .cpu import CpuRank, Turns
 from .heap import SymmetricHeap
+from .nccl import Nccl
 from .world import STEP_S, World
 
 ACCESS = "GPUs reach each other through NVLink, or through PCIe below one root: see `nvidia-smi topo -p2p r`"
@@ -42,10 +43,12 @@ class Peers:
     Whoever launches a collective on one rank launches it on all, in the same order among their collectives. Of several
     processes all do the same: each makes its heaps, models and graphs in the same order."""
 
-    def __init__(self, executors: Sequence[Executor], world: World | None = None) -> None:
+    def __init__(self, executors: Sequence[Executor], world: World | None = None, *, nccl: bool = False) -> None:
+        """`nccl`: NCCL's communicators too, for large messages. Raises what Nccl does."""
         self.executors, self.world = tuple(executors), world
         self.ranks = len(self.executors) if world is None else world.ranks
         self.numbers = tuple(range(self.ranks)) if world is None else (world.rank,)
+        self.nccl: Nccl | None = None
         self._heaps: list[SymmetricHeap] = []
         for executor in self.executors:
             executor.ranks = self.ranks
@@ -53,6 +56,11 @@ class Peers:
         room = Channel.nbytes(self.ranks, blocks)
         try:
             self._channel = Channel(self.executors, self.heap(room), blocks, world)
+            if nccl:
+                on_gpus = [executor for executor in self.executors if isinstance(executor, CudaExecutor)]
+                if world is not None or len(on_gpus) < len(self.executors):
+                    raise UsageError("NCCL is for GPUs of one process", hint="open the peers without it")
+                self.nccl = Nccl(on_gpus)
         except BaseException:
             self.close()
             raise
@@ -114,6 +122,8 @@ class Peers:
                 steps.callback(executor.close)
             for heap in self._heaps:
                 steps.callback(heap.close)
+            if self.nccl is not None:
+                steps.callback(self.nccl.close)
             for executor in self.executors:
                 if not executor.closed:
                     steps.callback(executor.synchronize)
@@ -129,12 +139,12 @@ class Peers:
         self.close()
 
 
-def open_peers(devices: int | Sequence[str], *, sanitize: bool = True) -> Peers:
+def open_peers(devices: int | Sequence[str], *, sanitize: bool = True, nccl: bool = False) -> Peers:
     """Executors that share memory, one a rank.
 
     `devices`: how many, which are the first GPUs, or ranks on the CPU where there is no GPU; or their names, "cpu" for
     all or "cuda:0", "cuda:1", .... A GPU may be named twice: its ranks then share it, which is for tests. `sanitize`:
-    on the CPU the interpreter traps undefined behaviour.
+    on the CPU the interpreter traps undefined behaviour. `nccl`: large messages go through NCCL (see Collectives).
 
     Raises UsageError for other names and for GPUs of different kinds, NoGPU if there are fewer GPUs, DeviceError where
     one cannot reach the memory of another.
@@ -144,7 +154,7 @@ def open_peers(devices: int | Sequence[str], *, sanitize: bool = True) -> Peers:
         raise UsageError(f"{len(names)} device{'s' * (len(names) != 1)}: peers are at least 2")
     if set(names) == {"cpu"}:
         turns = Turns(len(names), sanitize=sanitize)
-        return Peers([CpuRank(rank, len(names), turns, sanitize=sanitize) for rank in range(len(names))])
+        return Peers([CpuRank(rank, len(names), turns, sanitize=sanitize) for rank in range(len(names))], nccl=nccl)
     matches = [PLACE.fullmatch(name) for name in names]
     if any(match is None or name in ("auto", "cpu") for name, match in zip(names, matches, strict=True)):
         raise UsageError(f"peers on {', '.join(names)}", hint="all of them cpu, or each a cuda:<number>")
@@ -159,7 +169,7 @@ def open_peers(devices: int | Sequence[str], *, sanitize: bool = True) -> Peers:
     with ExitStack() as opened:
         executors = [opened.enter_context(CudaExecutor(number)) for number in numbers]
         check_access(executors)
-        peers = Peers(executors)
+        peers = Peers(executors, nccl=nccl)
         opened.pop_all()
     return peers
 
