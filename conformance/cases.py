@@ -572,7 +572,7 @@ CASES: tuple[Case, ...] = (
         for op in ("matmul_reduce_scatter", "all_gather_matmul")
         for case in (
             _case(op, "below one tile, odd", R=2, M=3, N=5, K=7, B=3, TWO=2),
-            _case(op, "three ranks; more tiles than blocks, and a remainder", R=3, M=70, N=130, K=72, B=2, TWO=2),
+            _case(op, "three ranks; more tiles than blocks, and a remainder", R=3, M=40, N=70, K=40, B=2, TWO=2),
             _case(op, "the same, loaded element by element", misaligned=True, R=2, M=33, N=65, K=40, B=2, TWO=2),
         )
     ),

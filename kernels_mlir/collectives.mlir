@@ -3,13 +3,10 @@
 // it writes itself may not be overwritten before the next meeting.
 
 include "rows.mlir"
+include "meet.mlir"
 
-sizes BN = 2048, SPINS = 16777216
+sizes BN = 2048
 
-!long = !cuda_tile.tile<i64>
-!place = !cuda_tile.tile<ptr<i32>>
-!counts = !cuda_tile.tensor_view<?x?xi32, strides=[?,1]>
-!count_part = !cuda_tile.partition_view<tile=(1x1), !counts>
 !pair_part = !cuda_tile.partition_view<tile=(2xBN), padding_value = zero, !matrix>
 !pair_out = !cuda_tile.partition_view<tile=(2xBN), !matrix>
 !pair = !cuda_tile.tile<2xBNxT>
@@ -22,90 +19,6 @@ sizes BN = 2048, SPINS = 16777216
 !planes = !cuda_tile.tensor_view<?x?x?xT, strides=[?,?,1]>
 !pair_planes = !cuda_tile.partition_view<tile=(2x1xBN), padding_value = zero, !planes>
 !pair_plane = !cuda_tile.tile<2x1xBNxT>
-
-// The place of flags[%r, %s, %b]
-fragment @flag(%flags: !place, %stride0: !int, %stride1: !int, %r: !int, %s: !int, %b: !int) -> !place {
-  %r_long = exti %r signed : !int -> !long
-  %stride0_long = exti %stride0 signed : !int -> !long
-  %of_r = muli %r_long, %stride0_long : !long
-  %s_long = exti %s signed : !int -> !long
-  %stride1_long = exti %stride1 signed : !int -> !long
-  %of_s = muli %s_long, %stride1_long : !long
-  %of_rs = addi %of_r, %of_s : !long
-  %b_long = exti %b signed : !int -> !long
-  %at = addi %of_rs, %b_long : !long
-  %place = offset %flags, %at : !place, !long -> !place
-  yield %place : !place
-}
-
-// Tells the same block of every other rank that this one has come, and waits for them. One that asks SPINS times in vain gives
-// up, says so in the state, and never waits again. %before: what the other ranks may read then; the result: after the meeting.
-fragment @meet(%flags: !place, %stride0: !int, %stride1: !int, %state: !counts, %R: !int, %rank: !int, %before: token)
-    -> token {
-  %b, %unused_y, %unused_z = get_tile_block_id : !int
-  %zero = constant <i32: 0> : !int
-  %one = constant <i32: 1> : !int
-  %SPINS = constant <i32: SPINS> : !int
-  %sent = for %r in (%zero to %R, step %one) : !int iter_values(%t = %before) -> (token) {
-    %other = cmpi not_equal %r, %rank, signed : !int -> !flag
-    %next = if %other -> (token) {
-      %place = call @flag(%flags, %stride0, %stride1, %r, %rank, %b)
-      %old, %told = atomic_rmw_tko release sys %place, add, %one token = %t : !place, !int -> !int, token
-      yield %told : token
-    } else {
-      yield %t : token
-    }
-    continue %next : token
-  }
-  %state_parts = make_partition_view %state : !count_part
-  %came_tile, %t0 = load_view_tko weak %state_parts[%b, %zero] token = %before
-      optimization_hints = <default = {allow_tma = false}> : !count_part, !int -> !int_1x1, token
-  %gone_tile, %t1 = load_view_tko weak %state_parts[%b, %one] token = %before
-      optimization_hints = <default = {allow_tma = false}> : !count_part, !int -> !int_1x1, token
-  %came_before = reshape %came_tile : !int_1x1 -> !int
-  %came = addi %came_before, %one : !int
-  %gone_before = reshape %gone_tile : !int_1x1 -> !int
-  %gone, %met = for %r in (%zero to %R, step %one) : !int iter_values(%g = %gone_before, %t = %sent) -> (!int, token) {
-    %other = cmpi not_equal %r, %rank, signed : !int -> !flag
-    %g_next, %t_next = if %other -> (!int, token) {
-      %place = call @flag(%flags, %stride0, %stride1, %rank, %r, %b)
-      %g_new, %seen_last = loop iter_values(%turns = %zero, %u = %t) : !int, token -> !int, token {
-        %seen, %asked = atomic_rmw_tko acquire sys %place, add, %zero token = %u : !place, !int -> !int, token
-        // A difference, because counts wrap around
-        %ahead = subi %seen, %came : !int
-        %there = cmpi greater_than_or_equal %ahead, %zero, signed : !int -> !flag
-        if %there {
-          break %g, %asked : !int, token
-        }
-        %waits = cmpi equal %g, %zero, signed : !int -> !flag
-        if %waits {
-        } else {
-          break %g, %asked : !int, token
-        }
-        %more = addi %turns, %one : !int
-        %tired = cmpi greater_than %more, %SPINS, signed : !int -> !flag
-        if %tired {
-          %who = addi %r, %one : !int
-          break %who, %asked : !int, token
-        }
-        continue %more, %asked : !int, token
-      }
-      yield %g_new, %seen_last : !int, token
-    } else {
-      yield %g, %t : !int, token
-    }
-    continue %g_next, %t_next : !int, token
-  }
-  %came_1x1 = reshape %came : !int -> !int_1x1
-  %gone_1x1 = reshape %gone : !int -> !int_1x1
-  %loaded = join_tokens %met, %t0, %t1 : token
-  %s0 = store_view_tko weak %came_1x1, %state_parts[%b, %zero] token = %loaded
-      optimization_hints = <default = {allow_tma = false}> : !int_1x1, !count_part, !int -> token
-  %s1 = store_view_tko weak %gone_1x1, %state_parts[%b, %one] token = %loaded
-      optimization_hints = <default = {allow_tma = false}> : !int_1x1, !count_part, !int -> token
-  %after = join_tokens %s0, %s1 : token
-  yield %after : token
-}
 
 // The number of pairs of ranks
 fragment @pairs(%R: !int) -> !int {

@@ -62,8 +62,10 @@ def tables(environment: Mapping[str, Any], rows: Sequence[Row]) -> str:
     """All of them, with what they were measured on."""
     where = ", ".join(f"{name} {value}" for name, value in environment.items())
     there = [name for name in COLLECTIVES if any(row.collective == name for row in rows)]
+    there_products = [row for row in rows if row.collective not in COLLECTIVES and not row.error]
+    products = [f"{row.collective}, {row.side}, {row.variant}: {_cell(row)} µs" for row in there_products]
     failed = [f"{r.side} {r.variant} {r.collective} {size(r.nbytes)}: {r.error}" for r in rows if r.error]
-    return "\n".join([f"{where}\n", *(table(rows, name) for name in there), *failed])
+    return "\n".join([f"{where}\n", *(table(rows, name) for name in there), *products, *failed])
 
 
 def plot(environment: Mapping[str, Any], rows: Sequence[Row]) -> str:

@@ -18,6 +18,7 @@ from .pytorch import torch
 
 NCCL, SYMMETRIC = "NCCL", "PyTorch symmetric memory"
 SHOTS = {"one-shot": "one_shot_all_reduce", "two-shot": "two_shot_all_reduce_"}
+PRODUCTS = (8192, 4096)
 LATER = 120  # seconds that a rank waits for another one
 
 
@@ -53,10 +54,52 @@ def _rows(group: Any, ranks: int, sizes: Sequence[int], collectives: Sequence[st
         for nbytes in sizes:
             make = functools.partial(_nccl, group, collective, nbytes, ranks)
             yield _row(group, NCCL, collective, nbytes, "its choice", make)
+    yield from _products(group, ranks, PRODUCTS)
     for shot, function in SHOTS.items():
         for nbytes in sizes if "all_reduce" in collectives else ():
             make = functools.partial(_symmetric, group, function, nbytes)
             yield _row(group, SYMMETRIC, "all_reduce", nbytes, shot, make)
+
+
+def _products(group: Any, ranks: int, sizes: Sequence[int]) -> Iterator[Row]:
+    """Products of n x n x n over all ranks with NCCL's collective behind or before them, and as PyTorch fuses them."""
+    name = group.group.WORLD.group_name
+    for size in sizes:
+        part = size // ranks
+        rows = torch.randn(size, part, device="cuda").bfloat16()  # K is split
+        weight = torch.randn(part, size, device="cuda").bfloat16()
+        whole, piece = (torch.empty(n, size, device="cuda", dtype=torch.bfloat16) for n in (size, part))
+        mine = torch.randn(part, size, device="cuda").bfloat16()  # rows and columns are split
+        every = torch.empty(size, size, device="cuda", dtype=torch.bfloat16)
+        columns = torch.randn(size, part, device="cuda").bfloat16()
+        out = torch.empty(size, part, device="cuda", dtype=torch.bfloat16)
+
+        def scatter(a: Any = rows, b: Any = weight, parts: Any = whole, to: Any = piece) -> None:
+            torch.mm(a, b, out=parts)
+            group.reduce_scatter_tensor(to, parts)
+
+        def gather(a: Any = mine, all_rows: Any = every, b: Any = columns, to: Any = out) -> None:
+            group.all_gather_into_tensor(all_rows, a)
+            torch.mm(all_rows, b, out=to)
+
+        def fused_scatter(a: Any = rows, b: Any = weight) -> object:
+            return torch.ops.symm_mem.fused_matmul_reduce_scatter(a, b, "sum", 0, name)
+
+        def fused_gather(a: Any = mine, b: Any = columns) -> object:
+            return torch.ops.symm_mem.fused_all_gather_matmul(a, [b], 0, name)
+
+        nbytes = ITEM * size * part
+        fused = "symmetric memory, fused"
+        alone = (
+            functools.partial(torch.mm, rows, weight, out=whole),
+            functools.partial(torch.mm, every, columns, out=out),
+        )
+        for collective, variants in (
+            ("matmul_reduce_scatter", {"mm alone": alone[0], NCCL: scatter, fused: fused_scatter}),
+            ("all_gather_matmul", {"mm alone": alone[1], NCCL: gather, fused: fused_gather}),
+        ):
+            for variant, call in variants.items():
+                yield _row(group, "PyTorch", collective, nbytes, f"{size}, {variant}", lambda c=call: c)
 
 
 def _nccl(group: Any, collective: str, nbytes: int, ranks: int) -> Callable[[], object]:
