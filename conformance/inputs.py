@@ -27,8 +27,8 @@ NUMPY_DTYPES: Mapping[str, np.dtype[np.generic]] = {
 
 @dataclass(frozen=True)
 class Inputs:
-    """Arguments of a launch. `arrays`: inputs in storage dtype, those that each rank has its own of with a first dimension
-    for the ranks; `outputs`: what the output buffers hold before it."""
+    """Arguments of a launch. `arrays`: inputs in storage dtype; those that differ from rank to rank have a first
+    dimension for the ranks. `outputs`: what the output buffers hold before it."""
 
     arrays: Mapping[str, Array]
     outputs: Mapping[str, Array]

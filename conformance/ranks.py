@@ -51,7 +51,9 @@ def launch_ranks(
             # Captured first: a kernel that is loaded while another rank's runs on the same GPU would wait for its end.
             with peers.capture() as graphs:
                 for rank, launch in enumerate(launchers):
-                    launch(case.op, dtype, **buffers[rank], **{**inputs.scalars, **channel.arguments(rank, ops()[case.op])})
+                    launch(
+                        case.op, dtype, **buffers[rank], **{**inputs.scalars, **channel.arguments(rank, ops()[case.op])}
+                    )
             started = time.perf_counter()
             graphs.replay()
             for each in peers.executors:

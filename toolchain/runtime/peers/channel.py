@@ -69,7 +69,9 @@ class Channel:
                 block = int(waited[0])
                 other, came = int(state[block, 1]) - 1, int(state[block, 0])
                 named = f" ({self._executors[other].name})" if len(self._executors) > 1 else ""
-                seen = self._flags[index].select(0, rank).numpy()[other, block] if met else self._blocks_of(index, other)
+                seen = (
+                    self._flags[index].select(0, rank).numpy()[other, block] if met else self._blocks_of(index, other)
+                )
                 raise DeviceError(
                     f"rank {rank} ({executor.name}) gave up waiting for rank {other}{named}: "
                     f"block {block} and {len(waited) - 1} more; it came {came} times, the other one {seen}",
