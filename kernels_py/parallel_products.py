@@ -78,13 +78,14 @@ def wait_for(counts, rank, wanted, gone, SPINS):
 def all_gather_matmul(
     x, weight, out, gathered, counts, turns, rank, BM: Int, BN: Int, BK: Int, GROUP: Int, SPINS: Int, TF32: Bool
 ):
-    """out[r] = the rows of rank r @ weight. The grid has as many blocks in every launch: the counts are of all of them."""
+    """out[r] = the rows of rank r @ weight. Every launch has as many blocks: the counts are of all of them."""
     ct.grid_dependency_control_wait()
     b, blocks, ranks = ct.bid(0), ct.num_blocks(0), counts.shape[0]
     came = ct.load(turns, index=(b, 0), shape=(1, 1), allow_tma=False).reshape(())
     gone = ct.load(turns, index=(b, 1), shape=(1, 1), allow_tma=False).reshape(())
     tell_all(counts, rank)
-    gone = wait_for(counts, rank, came * blocks + 1, gone, SPINS)  # a block that has come: its rank's launches have ended
+    # A block that has come: its rank's earlier launches have ended, and nobody reads what is stored to him now.
+    gone = wait_for(counts, rank, came * blocks + 1, gone, SPINS)
     m_tiles, n_tiles, k_tiles = ct.cdiv(x.shape[0], BM), ct.cdiv(weight.shape[1], BN), ct.cdiv(x.shape[1], BK)
     for ahead in range(1, ranks):
         r = (rank + ahead) % ranks
