@@ -6,20 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
 from toolchain.errors import UsageError
 
 from .model import GPT
-from .paged_cache import PagedCache, PagedStep
+from .paged_cache import PagedCache, PagedStep, rows_of
 from .pages import PIECE, pages_for
 from .sampling import Sampling
-from .schedule import Schedule, Text
+from .schedule import Schedule, Step, Text
+from .workspace import Workspace
 
 MOST_TEXTS = 256
 PIECES = (0, 2, 8, 32)  # how many a captured step may have
-SHORTEST = 8  # pages of a text, the fewest that a captured step may have; the others have powers of two
+SHORTEST = 8  # pages of a text, the fewest that a captured step may have; the others have 4, 16, ... times as many
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class Batching:
         pages = texts * pages_for(positions) if pages is None else pages
         self.cache = PagedCache(model, pages, texts=_power(texts, 1), pieces=pieces)
         self.schedule = Schedule(self.cache.pages, texts=texts, pieces=pieces, positions=positions)
-        self._steps: dict[tuple[int, int, int], PagedStep] = {}
+        self.steps: dict[tuple[int, int, int], PagedStep] = {}
+        self._workspaces: dict[int, Workspace] = {}  # by rows
         self._drawing: dict[int, _Drawing] = {}
 
     def add(
@@ -99,18 +102,22 @@ class Batching:
             for each, row in zip(asked, logits, strict=True)
         ]
 
-    def warm(self, texts: Sequence[int], pieces: Sequence[int], pages: Sequence[int]) -> None:
-        """Captures the steps of these sizes now, not when they are first needed."""
-        for count in texts:
-            for some in pieces:
-                for length in pages:
-                    self._captured(*shape(count, some, length))
+    def warm(self, texts: int, pieces: Sequence[int], pages: int) -> None:
+        """Captures and runs, without a text, the steps of all sizes up to these: so none is captured when it is first
+        needed."""
+        counts = {_power(count, 1) for count in range(1, texts + 1)}
+        lengths = {shape(1, 0, length)[2] for length in range(1, pages + 1)}
+        for count, some, length in product(sorted(counts), pieces, sorted(lengths)):
+            self._captured(count, some, length).run(Step([], []))
 
     def _captured(self, texts: int, pieces: int, length: int) -> PagedStep:
         key = texts, pieces, length
-        if key not in self._steps:
-            self._steps[key] = PagedStep(self._model, self.cache, *key, graph=self._graph)
-        return self._steps[key]
+        if key not in self.steps:
+            rows = rows_of(texts, pieces)
+            if rows not in self._workspaces:
+                self._workspaces[rows] = self._model.new_workspace(rows, 1)
+            self.steps[key] = PagedStep(self._model, self.cache, self._workspaces[rows], *key, graph=self._graph)
+        return self.steps[key]
 
     def _push(self, drawing: _Drawing, token: int) -> Drawn:
         text = drawing.text
@@ -124,12 +131,11 @@ class Batching:
 def shape(texts: int, pieces: int, length: int) -> tuple[int, int, int]:
     """The sizes of the captured step that is taken for so many texts, pieces, and pages of the longest text: there are
     few, so that each is captured soon."""
-    return _power(texts, 1), next(most for most in PIECES if pieces <= most), _power(length, SHORTEST)
+    return _power(texts, 1), next(most for most in PIECES if pieces <= most), _power(length, SHORTEST, 4)
 
 
-def _power(count: int, least: int) -> int:
-    """The least power of two that is not below `count`, and not below `least`."""
-    power = least
-    while power < count:
-        power *= 2
-    return power
+def _power(count: int, first: int, factor: int = 2) -> int:
+    """The first of `first`, `first` times `factor`, and so on, that is not below `count`."""
+    while first < count:
+        first *= factor
+    return first

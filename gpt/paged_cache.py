@@ -21,6 +21,7 @@ from .model import GPT
 from .pages import PAGE, PIECE, Pages
 from .sampling import check_finite
 from .schedule import Step
+from .workspace import Workspace
 
 SPAN = 256  # positions that one block of attention takes of a text
 Array = NDArray[Any]
@@ -58,11 +59,13 @@ class PagedStep:
     (B, V): of the texts that draw a token, in the order of `Step.drawing`. `graph`: as for `graphs.Forward`."""
 
     def __init__(
-        self, model: GPT, cache: PagedCache, texts: int, pieces: int, length: int, *, graph: bool = True
-    ) -> None:
+        self, model: GPT, cache: PagedCache, work: Workspace, texts: int, pieces: int, length: int, *,
+        graph: bool = True,
+    ) -> None:  # fmt: skip
+        """`work`: of `rows_of(texts, pieces)` rows, which steps may share that do not run at the same time."""
         self._model, self._cache, self._texts, self._length = model, cache, texts, length
         config, empty = model.config, model.executor.empty
-        sequences, rows = texts + pieces, texts + pieces * PIECE
+        sequences, rows = texts + pieces, rows_of(texts, pieces)
         sizes = (rows, rows, texts, texts, sequences, sequences * length)
         self._ints = empty((sum(sizes),), "i32")  # all that the host says to a step, in one copy
         self._host = np.zeros(sum(sizes), np.int32)
@@ -72,7 +75,7 @@ class PagedStep:
         hosts = np.split(self._host, stops[:-1])
         self._tokens, self._positions, self._last, _, self._starts, flat = hosts
         self._tables = flat.reshape(sequences, length)
-        work = replace(model.new_workspace(rows, 1), tokens=tokens, positions=positions)
+        work = replace(work, tokens=tokens, positions=positions)
         spans = cdiv(length * PAGE, SPAN)
         room = [empty((texts, config.n_head, spans, size), "f32") for size in (config.head_size, 2)]
         paged = Paged(
@@ -129,6 +132,11 @@ class PagedStep:
         places = np.concatenate([np.arange(self._texts, dtype=np.int32), first_behind(self._texts) + pieces * PIECE])
         self._starts[:] = places % PAGE
         self._tables[:, 0] = self._cache.nobodys + places // PAGE
+
+
+def rows_of(texts: int, pieces: int) -> int:
+    """The rows of a step."""
+    return texts + pieces * PIECE
 
 
 def first_behind(rows: int) -> int:

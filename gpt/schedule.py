@@ -82,8 +82,9 @@ class Schedule:
         return bool(self._waiting or self._running)
 
     @property
-    def waiting(self) -> int:
-        return len(self._waiting)
+    def running(self) -> int:
+        """How many texts run."""
+        return len(self._running)
 
     def add(self, tokens: Sequence[int], count: int) -> Text:
         """A text that is to be continued by `count` tokens. Raises UsageError for one that is empty, that is to be

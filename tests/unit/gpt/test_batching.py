@@ -136,7 +136,19 @@ def test_memory_is_that_of_the_pages(model: GPT) -> None:
             Batching(model, texts=texts, pages=pages, pieces=pieces)
 
 
+def test_steps_that_were_captured_before_are_taken(model: GPT) -> None:
+    batching = Batching(model, texts=2, pages=2, pieces=2)
+    batching.warm(2, (0, 2), 2)
+    captured = dict(batching.steps)
+    assert sorted(captured) == [(1, 0, 8), (1, 2, 8), (2, 0, 8), (2, 2, 8)]
+    wanted = [alone(model, text, 4) for text in prompts(model.config, 3, 20)]
+    for text in prompts(model.config, 3, 20):
+        batching.add(text, 4, GREEDY)
+    assert list(all_of(batching).values()) == wanted
+    assert batching.steps == captured
+
+
 def test_few_shapes_are_captured() -> None:
     assert shape(1, 0, 1) == (1, 0, 8)
-    assert shape(3, 3, 9) == (4, 8, 16)
+    assert shape(3, 3, 9) == (4, 8, 32)
     assert shape(256, 32, 128) == (256, 32, 128)
