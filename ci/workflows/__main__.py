@@ -120,6 +120,8 @@ def execute(repository: Path, path: Path, event: Event, args: argparse.Namespace
     run = runner.run(words, lambda job, step: print(show.line(job, step), flush=True), output / "act.jsonl")
     show.write(run, output)
     print(*show.table(run, output), sep="\n", flush=True)
+    if pushed := clone.keep_pushed(output / "pushed.git"):
+        print(f"pushed to {', '.join(pushed)}: {output / 'pushed.git'}", flush=True)
     for folder in ("act", "actions", "repository", "server"):
         shutil.rmtree(output / folder, ignore_errors=True)
     return int(bool(run.code))

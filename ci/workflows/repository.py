@@ -16,6 +16,8 @@ EVENTS = ("pull_request", "push", "schedule", "workflow_dispatch")
 NAME = "example/repository"  # OWNER/NAME of the clone, as workflows see it
 NUMBER = 7  # of the pull request
 MAIN = "refs/heads/main"
+TOKEN = "a-token-that-opens-nothing"
+PUSHED = ("nights",)  # branches that workflows push to
 IDENTITY = ("-c", "user.name=act", "-c", "user.email=act@localhost")
 
 
@@ -47,8 +49,20 @@ class Repository:
     @property
     def environment(self) -> dict[str, str]:
         """With this, git takes the clone for the repository at GitHub."""
-        pair = (f"url.file://{self.folder}.insteadOf", f"https://github.com/{NAME}")
-        return {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": pair[0], "GIT_CONFIG_VALUE_0": pair[1]}
+        names = (f"https://github.com/{NAME}", f"https://x-access-token:{TOKEN}@github.com/{NAME}")
+        found = {"GIT_CONFIG_COUNT": str(len(names))}
+        for at, name in enumerate(names):
+            found[f"GIT_CONFIG_KEY_{at}"] = f"url.file://{self.folder}.insteadOf"
+            found[f"GIT_CONFIG_VALUE_{at}"] = name
+        return found
+
+    def keep_pushed(self, folder: Path) -> list[str]:
+        """Copies what a workflow pushed to a bare repository. Returns the branches."""
+        there = git(self.folder, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
+        found = [name for name in PUSHED if name in there]
+        for name in found:
+            git(self.folder, "push", "--quiet", git_made(folder), f"{name}:{name}")
+        return found
 
 
 def git(folder: Path, *words: str) -> str:
@@ -58,6 +72,13 @@ def git(folder: Path, *words: str) -> str:
     if done.returncode:
         raise UsageError(f"{' '.join(line)}: {done.stderr.strip()}", hint="a shallow clone may lack a commit")
     return done.stdout.strip()
+
+
+def git_made(folder: Path) -> str:
+    """A bare repository, made if need be."""
+    if not folder.exists():
+        git(folder.parent, "init", "--quiet", "--bare", folder.name)
+    return str(folder)
 
 
 def prepare(source: Path, folder: Path, event: Event) -> Repository:
@@ -79,6 +100,9 @@ def prepare(source: Path, folder: Path, event: Event) -> Repository:
     git(folder, "update-ref", branch, commit)
     git(folder, "update-ref", f"refs/pull/{NUMBER}/merge" if change else event.ref, commit)
     git(folder, "symbolic-ref", "HEAD", branch)
+    there = git(source, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
+    for name in (name for name in PUSHED if name in there):
+        git(folder, "fetch", "--quiet", str(source), f"{name}:{name}")
     document = folder.parent / "event.json"
     write_whole(document, json.dumps(_document(event, commit, base), indent=1))
     return Repository(folder, document, commit)

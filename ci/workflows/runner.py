@@ -15,10 +15,9 @@ from typing import Any
 from toolchain.errors import ToolFailed
 
 from .actions import Found
-from .repository import MAIN, NAME, Repository
+from .repository import MAIN, NAME, TOKEN, Repository
 
 ACT = Path(sys.executable).parent / "act"
-TOKEN = "a-token-that-opens-nothing"
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 

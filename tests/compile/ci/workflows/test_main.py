@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 from benchmarks.report.result import BenchmarkRow, Results
 from ci.workflows.__main__ import main
 from ci.workflows.repository import git
+from tests.unit.ci.trends.synthetic import H200, night
 from toolchain.knobs import ROOT, toolchain_dir
 
 WHY = "{}; tests/unit/ci/test_workflows.py checks every command line"
@@ -39,6 +41,18 @@ GH = """\
 #!/bin/sh
 echo "$@" >>"{log}"
 while [ $# -gt 0 ]; do if [ "$1" = --body-file ]; then cat "$2" >>"{log}"; fi; shift; done
+"""
+
+
+SUITE = """\
+// RUN: cuda-tile-opt %s
+cuda_tile.module @m {
+  entry @k() {
+    %a = constant <f32: 1.0> : tile<f32>
+    BODY
+    return
+  }
+}
 """
 
 
@@ -175,3 +189,57 @@ def test_a_job_that_fails_ends_with_a_command_that_fails_the_same_way(site: Site
         for command in log.splitlines()[-2:]
     ]
     assert codes == [0, 9], log
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.long(WHY.format("a minute"))
+def test_two_nights_are_kept_in_a_branch_and_drawn(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """The results are made up: the job that would measure them leaves them as its artifact."""
+    path = site.clone / ".github/workflows/nightly.yml"
+    upload = re.findall(r"actions/upload-artifact@\w+", path.read_text())[0]
+    for at in (0, 1):
+        (site.clone / "results").mkdir(exist_ok=True)
+        (site.clone / "results/results.json").write_text(night(at, H200).to_json())
+        workflow = yaml.safe_load(path.read_text())
+        workflow["jobs"]["matrix"] = {
+            "runs-on": "ubuntu-24.04",
+            "steps": [{"uses": workflow["jobs"]["trends"]["steps"][0]["uses"]},
+                      {"uses": upload, "with": {"name": "results-1-h200", "path": "results"}}],
+        }  # fmt: skip
+        path.write_text(yaml.safe_dump(workflow))
+        git(site.clone, "add", "--all")
+        git(site.clone, "commit", "--quiet", "--message", f"Night {at}")
+        assert site.run("nightly", "--event", "schedule", "--job", "trends") == 0
+        pushed = site.left("nightly", "pushed.git")
+        kept = git(pushed, "ls-tree", "-r", "--name-only", "nights").splitlines()
+        assert len([name for name in kept if name.endswith(".json")]) == at + 1
+        git(site.clone, "fetch", "--quiet", str(pushed), "+nights:nights")
+    assert len(git(site.clone, "rev-list", "nights").splitlines()) == 2
+    said = capsys.readouterr().out
+    assert said.count("Push the results: success") == 2
+    assert "NVIDIA H200" in site.left("nightly", "artifacts/trends/index.html").read_text()
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.long(WHY.format("a minute"))
+@pytest.mark.parametrize(("body", "code"), [("%0 = addf %a, %a : tile<f32>", 0), ("%0 = addf %a : tile<f32>", 1)])
+def test_a_suite_of_others_fails_with_a_test_that_fails_newly(site: Site, body: str, code: int) -> None:
+    """A suite of one test in the place of cuda-tile's."""
+    others = site.folder / "others"
+    (others / "test").mkdir(parents=True)
+    (others / "test/only.mlir").write_text(SUITE.replace("BODY", body))
+    git(others, "init", "--quiet", "--initial-branch", "main")
+    git(others, "add", ".")
+    git(others, "commit", "--quiet", "--message", "First")
+    path = site.clone / "ci/suites/suites.toml"
+    head, row, rest = path.read_text().partition("[cuda-tile]")
+    for key, value in (("repository", f'"{others}"'), ("commit", f'"{git(others, "rev-parse", "HEAD")}"'),
+                       ("files", '["only.mlir"]')):  # fmt: skip
+        rest = re.sub(rf"(?m)^{key} = .*$", f"{key} = {value}", rest, count=1)
+    path.write_text(head + row + rest)
+    git(site.clone, "commit", "--quiet", "--all", "--message", "Narrow the suite")
+    assert site.run("suites", "--event", "push", "--matrix", "suite:cuda-tile") == code
+    (log,) = site.logs("suites").values()
+    assert f"1 tests of cuda-tile, {code} that newly fail" in log
+    if code:
+        assert log.splitlines()[-1] == ".venv/bin/nox -s suites -- cuda-tile --check"

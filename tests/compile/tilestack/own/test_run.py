@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -126,3 +127,36 @@ def test_its_workflow_runs_and_leaves_the_report(own: Path, tmp_path: Path) -> N
     where = ["--repository", str(own), "--output", str(tmp_path / "out"), "--local", f"someone/tilestack@v1={ROOT}"]
     assert run_workflow(["ci", "--event", "push", *where]) == 0
     assert Results.load(tmp_path / "out/ci/artifacts/report/results.json").green
+
+
+GPU = """\
+#!/bin/sh
+# A GPU is not here: the interpreter stands in for it.
+for word; do shift; if [ "$word" = cuda ]; then word=cpu; fi; set -- "$@" "$word"; done
+PYTHONPATH={root} exec {python} "$@"
+"""
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.long("a minute: it installs tilestack anew; tests/unit/tilestack/own/test_gate.py judges the same way")
+def test_its_workflow_records_and_judges_on_a_gpu_runner(own: Path, tmp_path: Path) -> None:
+    """A push whose kernels are those of the commit before: nothing is measured."""
+    lines = (own / "requirements.txt").read_text().splitlines()
+    (own / "requirements.txt").write_text(f"{lines[0]}\n{lines[1].partition(' @ ')[0]} @ file://{ROOT}\n")
+    (own / "matrix.toml").write_text(re.sub(r"timed = .*", "", (own / "matrix.toml").read_text()))
+    path = own / ".github/workflows/ci.yml"
+    path.write_text(re.sub(r"    # (with:|  gpu:|  target:)", r"    \1", path.read_text()))
+    python = tmp_path / "gpu-python"
+    python.write_text(GPU.format(root=ROOT, python=sys.executable))
+    python.chmod(0o755)
+    git(own, "init", "--quiet", "--initial-branch", "main")
+    for message in ("First", "Second"):
+        git(own, "add", ".")
+        git(own, "commit", "--quiet", "--allow-empty", "--message", message)
+    where = ["--repository", str(own), "--output", str(tmp_path / "out"), "--local", f"someone/tilestack@v1={ROOT}"]
+    assert run_workflow(["ci", "--event", "push", "--var", f"GPU_PYTHON={python}", *where]) == 0
+    left = tmp_path / "out/ci/artifacts/results-gpu"
+    verdicts = json.loads((left / "gate/verdicts.json").read_text())
+    assert verdicts["exit_code"] == 0 and verdicts["same_machine_code"] == 3
+    assert verdicts["commit"] != verdicts["base_commit"]
+    assert Results.load(left / "report/results.json").green

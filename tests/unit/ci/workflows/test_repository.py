@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci.workflows.repository import MAIN, Event, git, prepare
+from ci.workflows.repository import MAIN, NAME, TOKEN, Event, git, prepare
 from toolchain.errors import UsageError
 
 
@@ -66,3 +66,23 @@ def test_bad_events_are_refused(words: tuple[str, ...], said: str) -> None:
 def test_a_base_that_is_no_commit_is_refused(source: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nowhere"):
         prepare(source, tmp_path / "run/clone", Event("push", base="nowhere"))
+
+
+def test_what_a_workflow_pushed_is_kept_and_there_the_next_time(source: Path, tmp_path: Path) -> None:
+    made = prepare(source, tmp_path / "run/clone", Event("schedule"))
+    assert made.keep_pushed(tmp_path / "pushed.git") == []
+    settings = [
+        f"-c{made.environment[f'GIT_CONFIG_KEY_{n}']}={made.environment[f'GIT_CONFIG_VALUE_{n}']}" for n in (0, 1)
+    ]
+    git(
+        source,
+        *settings,
+        "push",
+        "--quiet",
+        f"https://x-access-token:{TOKEN}@github.com/{NAME}",
+        "HEAD:refs/heads/nights",
+    )
+    assert made.keep_pushed(tmp_path / "pushed.git") == ["nights"]
+    git(source, "fetch", "--quiet", str(tmp_path / "pushed.git"), "nights:nights")
+    again = prepare(source, tmp_path / "again/clone", Event("schedule"))
+    assert git(again.folder, "rev-parse", "refs/heads/nights") == git(source, "rev-parse", "HEAD")
