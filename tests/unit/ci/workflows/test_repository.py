@@ -71,17 +71,10 @@ def test_a_base_that_is_no_commit_is_refused(source: Path, tmp_path: Path) -> No
 def test_what_a_workflow_pushed_is_kept_and_there_the_next_time(source: Path, tmp_path: Path) -> None:
     made = prepare(source, tmp_path / "run/clone", Event("schedule"))
     assert made.keep_pushed(tmp_path / "pushed.git") == []
-    settings = [
-        f"-c{made.environment[f'GIT_CONFIG_KEY_{n}']}={made.environment[f'GIT_CONFIG_VALUE_{n}']}" for n in (0, 1)
-    ]
-    git(
-        source,
-        *settings,
-        "push",
-        "--quiet",
-        f"https://x-access-token:{TOKEN}@github.com/{NAME}",
-        "HEAD:refs/heads/nights",
-    )
+    settings = made.environment
+    words = [f"{settings[f'GIT_CONFIG_KEY_{n}']}={settings[f'GIT_CONFIG_VALUE_{n}']}" for n in (0, 1)]
+    url = f"https://x-access-token:{TOKEN}@github.com/{NAME}"
+    git(source, "-c", words[0], "-c", words[1], "push", "--quiet", url, "HEAD:refs/heads/nights")
     assert made.keep_pushed(tmp_path / "pushed.git") == ["nights"]
     git(source, "fetch", "--quiet", str(tmp_path / "pushed.git"), "nights:nights")
     again = prepare(source, tmp_path / "again/clone", Event("schedule"))
