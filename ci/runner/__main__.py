@@ -15,7 +15,7 @@ from typing import Any
 from toolchain.errors import DeviceError, TilestackError, UsageError
 from toolchain.tables import read_table
 
-from . import gpus, health, job, pool, services, setup
+from . import again, gpus, health, job, pool, services, setup
 from .members import Clock, Host
 from .serve import GitHub, Settings, Slot, serve
 from .simulate import simulate
@@ -68,6 +68,11 @@ def main(words: Sequence[str] | None = None) -> int:
     pooled.add_argument("--logs", type=Path, default=Path("build/pool"), metavar="DIR", help="default build/pool")
     pooled.add_argument("--simulate", action="store_true", help="ten runners of which three fail; needs no GPU")
     pooled.set_defaults(run=_pool)
+    anew = actions.add_parser("again", help="run the jobs of a workflow again whose runner was lost; needs gh")
+    anew.add_argument("--repository", required=True, metavar="OWNER/NAME")
+    anew.add_argument("--run", required=True, type=int, dest="number", metavar="NUMBER", help="of the workflow's run")
+    anew.add_argument("--attempt", required=True, type=int, metavar="N", help="how often it has run so far")
+    anew.set_defaults(run=_again)
     args = parser.parse_args(words)
     try:
         return args.run(args)
@@ -188,6 +193,11 @@ def _pool(args: argparse.Namespace) -> int:
     if any(result.code is None for result in results):
         return DeviceError.exit_code
     return int(any(result.code for result in results))
+
+
+def _again(args: argparse.Namespace) -> int:
+    again.again(args.repository, args.number, args.attempt, _line)
+    return 0
 
 
 def _stop(*_: object) -> None:

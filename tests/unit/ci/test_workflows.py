@@ -28,7 +28,8 @@ PARSERS = {
     "tilestack": tilestack.__main__.parser, "ci.gate": ci.gate.__main__.parser, "ci.bench": ci.bench.__main__.parser,
 }  # fmt: skip
 MATRIX = "./.github/workflows/matrix.yml"
-WRITES = {("gpu.yml", "comment"): {"pull-requests": "write"},
+WRITES = {("again.yml", "again"): {"contents": "read", "actions": "write", "checks": "read"},
+          ("gpu.yml", "comment"): {"pull-requests": "write"},
           ("nightly.yml", "trends"): {"contents": "write"},
           ("release.yml", "publish"): {"contents": "write", "id-token": "write", "attestations": "write"}}  # fmt: skip
 SESSIONS = [
