@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -185,7 +186,11 @@ def _pool(args: argparse.Namespace) -> int:
         jobs = pool.planned(args.plan) if args.plan else []
         jobs += [pool.named(text, args.seconds) for text in args.job]
         options = ["--locks", str(args.locks), "--state", str(args.state), "--table", str(args.table.absolute())]
-        hosts = [Host(options=options), *map(Host.parse, args.host)]
+        hosts = [*map(Host.parse, args.host)]
+        if not hosts or shutil.which("nvidia-smi"):
+            hosts.insert(0, Host(options=options))
+        else:
+            print("this machine has no nvidia-smi: only others run jobs", file=sys.stderr, flush=True)
         members = [member for host in hosts for member in host.members(args.logs)]
         made = pool.Pool(members, rules, Clock(), say=lambda line: print(line, file=sys.stderr, flush=True))
         results = made.run(jobs)

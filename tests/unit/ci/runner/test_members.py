@@ -118,3 +118,19 @@ def test_messages_come_in_pieces(tmp_path: Path) -> None:
     finally:
         work.stop()
     assert "its process ended with -15" in work.over
+
+
+def test_a_machine_without_a_gpu_runs_the_pool_of_others(
+    machine: Machine, options: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ssh` is a script that answers for a machine with one GPU, on which every job passes."""
+    (machine.folder / "bin/nvidia-smi").unlink()
+    gpu = '{"index": "0", "uuid": "GPU-0", "name": "NVIDIA H200", "address": "00000000:1B:00.0"}'
+    passed = '{"end": "done", "code": 0}'
+    machine.program("ssh", f"#!/bin/sh\ncase \"$*\" in *' gpus') echo '{gpu}';; *' job '*) echo '{passed}';; esac\n")
+    logs = ["--logs", str(machine.folder / "logs")]
+    assert main(["pool", *options, *logs, "--job", "a=true"]) == 4
+    assert "here does not say which GPUs it has" in capsys.readouterr().err
+    assert main(["pool", *options, *logs, "--host", "gpu-2:/srv", "--job", "a=true"]) == 0
+    said = capsys.readouterr()
+    assert "only others run jobs" in said.err and "| a | gpu-2/0 |" in said.out
