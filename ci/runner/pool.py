@@ -219,7 +219,7 @@ class Pool:
                 self._tell(member, f"{job.name}: {why or f'exit code {result.code}'}")
             return
         reason = f"busy: {why}" if end == "busy" else why
-        if reason != member.why:
+        if not member.why or not reason.endswith(member.why):  # a later look says since when
             self._move(member, f"is out of the pool: {reason}")
         member.state, member.why, member.look = "out", reason, now + self._rules.again
         member.back = str(message.get("back", "it is asked again"))

@@ -157,3 +157,11 @@ def test_the_rules_are_checked(tmp_path: Path) -> None:
     file.write_text("[pool]\nlisten = 0\nsilent = 1\nagain = 1\nnobody = 1\ntries = 1\n")
     with pytest.raises(UsageError, match=r"listen is 0, not a number of seconds above 0"):
         Rules.load(file)
+
+
+def test_a_runner_that_stays_out_is_told_once() -> None:
+    """A later look says the same, and since when."""
+    made, _ = pool([SICK, {**COLD, "why": "since 12:00: Xid 79"}], [DONE])
+    made.run(jobs(*(f"job-{n}" for n in range(12))))
+    assert [what for _, what in made.moves] == ["r0 is out of the pool: Xid 79"]
+    assert made.members[0].why == "since 12:00: Xid 79"
