@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,14 @@ from typing import Any
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.entry import EntrySpec
+from toolchain.contract.fastest import Pick
 from toolchain.contract.sources import best_of, load_source, packages
 from toolchain.errors import BundleError, LaunchError, UsageError, WrongTarget
 from toolchain.files import write_whole
 from toolchain.tables import check_keys, read_table, tables, text, texts
 
 from .bench import GpuBench, Setup
+from .fastest_model import Passed, in_passes, launched_in_passes
 from .spaces import Dims, ShapeClass, Spaces, load_spaces, parse_shape, shape_name
 from .worker import Machine, Shape, Task, Worker
 
@@ -63,12 +65,13 @@ class Timed:
 
 @dataclass(frozen=True)
 class Found:
-    """What was measured on a GPU, in a dtype."""
+    """What was measured on a GPU, in a dtype. `passes`: of a model, with one pick each."""
 
     machine: Machine
     date: str
     dtype: str
     rows: Sequence[Timed]
+    passes: Sequence[Passed] = ()
 
     def save(self, path: Path) -> None:
         write_whole(path, json.dumps(asdict(self), indent=1) + "\n", parents=True)
@@ -79,7 +82,8 @@ class Found:
         try:
             read: Any = json.loads(path.read_text())
             rows = tuple(Timed(**row) for row in read["rows"])
-            return cls(Machine(**read["machine"]), read["date"], read["dtype"], rows)
+            passes = tuple(Passed(**row) for row in read["passes"])
+            return cls(Machine(**read["machine"]), read["date"], read["dtype"], rows, passes)
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error}", hint="python3 -m tune fastest writes it") from error
         except (ValueError, KeyError, TypeError) as error:
@@ -117,28 +121,33 @@ def entry_at(bundle: Bundle, source: str, each: Class, dtype: str, dims: Dims, t
 
 
 def entries(target: str) -> list[tuple[str, EntrySpec]]:
-    """The entries to compile, each with its source's package."""
+    """The entries to compile, each with its source's package, in their sources' order of preference: those that the
+    classes' shapes run, and those that a model's passes run."""
     dtype, wanted = classes()
     modules = {source: packages()[source] for source in best_of(SOURCE)}
     nothing, form = FileRef(Path(), ""), tile_ir(b"", "13.4").form
     specs = [spec for module in modules.values() for spec in load_source(module).entries()]
     dry = Bundle(Path(), tuple(BundleEntry(spec, nothing, form, {}) for spec in specs), {})
-    found: dict[tuple[str, str], tuple[str, EntrySpec]] = {}
+    found = {(spec.source, spec.symbol) for spec in launched_in_passes(best_of(SOURCE), target, dtype)}
     for each in wanted:
         for dims in each.made.shapes:
-            for source, module in modules.items():
+            for source in modules:
                 if chosen := entry_at(dry, source, each, dtype, dims, target):
-                    found[source, chosen.spec.symbol] = (module, chosen.spec)
-    return list(found.values())
+                    found.add((source, chosen.spec.symbol))
+    return [(modules[spec.source], spec) for spec in specs if (spec.source, spec.symbol) in found]
 
 
-def measure(folder: Path, executor: str, timeout_s: float, stop_after_s: float, say: Callable[[str], object]) -> bool:
-    """Measure everything and write `fastest.json` to the folder. Returns True if every entry was right and timed, and
-    the time sufficed. Raises WrongTarget, DeviceError, UsageError."""
+def measure(
+    folder: Path, executor: str, timeout_s: float, stop_after_s: float, say: Callable[[str], object],
+    pick: Callable[[Found], Sequence[Pick]],
+) -> bool:  # fmt: skip
+    """Measure everything and write `fastest.json` to the folder: the classes, and then a model with each of the picks
+    that `pick` makes of these. Returns True if every entry was right and timed, and the time sufficed. Raises
+    WrongTarget, DeviceError, UsageError."""
     bundle = Bundle.load(folder / BUNDLE)
     (target,) = bundle.targets
     dtype, wanted = classes()
-    started, rows, whole = time.monotonic(), list[Timed](), True
+    started, rows, whole, found = time.monotonic(), list[Timed](), True, None
     setup = Setup(folder / BUNDLE, folder / BUNDLE, executor)
     with Worker(partial(GpuBench, setup), timeout_s) as worker:
         machine = worker.describe()
@@ -157,12 +166,16 @@ def measure(folder: Path, executor: str, timeout_s: float, stop_after_s: float, 
                 if len(there) < 2:
                     continue
                 worker.prepare(Shape(each.op, dtype, dims, each.made.cold))
-                found = _turns(worker, each, dims, there)
-                rows += found
-                whole = whole and not any(row.why for row in found)
-                times = (f"{row.source} {f'{row.us:.4g}' if row.us else row.why}" for row in found)
+                timed = _turns(worker, each, dims, there)
+                rows += timed
+                whole = whole and not any(row.why for row in timed)
+                times = (f"{row.source} {f'{row.us:.4g}' if row.us else row.why}" for row in timed)
                 say(f"{each.title} {shape_name(dims)}: {', '.join(times)}")
-                Found(machine, time.strftime("%Y-%m-%d", time.gmtime()), dtype, rows).save(folder / FILE)
+                found = Found(machine, time.strftime("%Y-%m-%d", time.gmtime()), dtype, tuple(rows))
+                found.save(folder / FILE)
+    if whole and found is not None:
+        passes = in_passes(bundle, pick(found), executor, dtype, say)
+        replace(found, passes=tuple(passes)).save(folder / FILE)
     return whole
 
 

@@ -30,7 +30,8 @@ TEXT = f"""{MARK} Of several that hold for
 
 def decide(each: Class, found: Found) -> Pick | None:
     """The row of a class; None if fewer than two sources were measured at all of its shapes. The score of a source is
-    the geometric mean of its times. One is taken instead of an earlier one of `best_of` if it is faster by GAIN."""
+    the geometric mean of its times. One is taken instead of an earlier one of `best_of` if it is faster by GAIN, unless
+    a model's pass was slower with it: what overlaps with the launches beside it is not seen where one op is timed."""
     rows = [row for row in found.rows if (row.op, row.shape_class) == (each.op, each.made.name)]
     us: dict[str, dict[str, float]] = {}
     for row in rows:
@@ -44,7 +45,19 @@ def decide(each: Class, found: Found) -> Pick | None:
     for source in others:
         if score[source] + math.log1p(GAIN) < score[best]:
             best = source
-    return Pick(each.op, each.made.name, (found.dtype,), best, each.made.where, us)
+    slower = [
+        passed.name
+        for passed in found.passes
+        if (passed.op, passed.shape_class, passed.source) == (each.op, each.made.name, best) and passed.is_slower
+    ]
+    if slower:
+        best = right[0]
+    return Pick(each.op, each.made.name, (found.dtype,), best, each.made.where, us, tuple(slower))
+
+
+def picks_of(found: Found, wanted: Sequence[Class]) -> list[Pick]:
+    """The rows of all classes."""
+    return [pick for each in wanted if (pick := decide(each, found))]
 
 
 def write(found: Found, wanted: Sequence[Class], folder: Path = knobs.ENTRIES) -> tuple[Path, list[str]]:
@@ -56,7 +69,7 @@ def write(found: Found, wanted: Sequence[Class], folder: Path = knobs.ENTRIES) -
     if wrong := [row for row in found.rows if row.why]:
         listed = "; ".join(f"{row.source}/{row.entry} at {row.shape}: {row.why}" for row in wrong)
         raise UsageError(f"an entry was not right or not timed: {listed}", hint="mend it and measure again")
-    picks = [pick for each in wanted if (pick := decide(each, found))]
+    picks = picks_of(found, wanted)
     if not picks:
         raise UsageError("no class was measured for two sources", hint="python3 -m tune fastest DIR, on a GPU")
     path = folder / f"{machine.target}.toml"
@@ -89,4 +102,5 @@ def _told(pick: Pick) -> str:
     times = "; ".join(
         f"{shape}: {', '.join(f'{source} {us:g}' for source, us in by.items())} us" for shape, by in pick.us.items()
     )
-    return f"{pick.op} {pick.shape_class}: {pick.source} ({times})"
+    slower = f"; another made a model slower: {', '.join(pick.slower_in)}" if pick.slower_in else ""
+    return f"{pick.op} {pick.shape_class}: {pick.source} ({times}{slower})"

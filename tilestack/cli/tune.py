@@ -145,7 +145,8 @@ def fastest(args: argparse.Namespace, chosen: Sequence[Target]) -> int:
         return 0
     if "measure" in wanted:
         say = partial(print, flush=True)
-        if not search.measure(args.output, args.executor, args.timeout, args.stop_after, say):
+        pick = partial(fastest_rows.picks_of, wanted=search.classes()[1])
+        if not search.measure(args.output, args.executor, args.timeout, args.stop_after, say, pick):
             return 1
     if "apply" in wanted:
         found = search.Found.load(args.measured or args.output / search.FILE)

@@ -20,7 +20,7 @@ _times = table_of(
     "tables of microseconds by source",
 )
 ROW: Mapping[str, Check] = {
-    "op": text, "class": text, "dtypes": texts, "source": text, "where": texts, "us": _times,
+    "op": text, "class": text, "dtypes": texts, "source": text, "where": texts, "us": _times, "slower_in": texts,
 }  # fmt: skip
 # How the rows were measured.
 HEAD: Mapping[str, Check] = {
@@ -31,7 +31,8 @@ HEAD: Mapping[str, Check] = {
 @dataclass(frozen=True)
 class Pick:
     """The fastest source of an op for the sizes that meet `where`. `us`: the median time of one launch in microseconds,
-    by shape and source."""
+    by shape and source. `slower_in`: passes of a model that were slower with the source of the least time, so that
+    another is taken."""
 
     op: str
     shape_class: str
@@ -39,6 +40,7 @@ class Pick:
     source: str
     where: tuple[str, ...]
     us: Mapping[str, Mapping[str, float]]
+    slower_in: tuple[str, ...] = ()
 
     def takes(self, op: str, dtype: str, dims: Mapping[str, int]) -> bool:
         """Whether it is for a launch of these sizes."""
@@ -47,7 +49,7 @@ class Pick:
     @classmethod
     def from_table(cls, row: Mapping[str, Any], where: str) -> Pick:
         """Raises UsageError that says what is wrong and `where`."""
-        check_keys(row, ROW, where, ("where",))
+        check_keys(row, ROW, where, ("where", "slower_in"))
         where = f"{where} ({row['op']} {row['class']})"
         if row["op"] not in ops():
             raise UsageError(f"{where}: no op {row['op']} in ops.toml", hint=f"one of {', '.join(ops())}")
@@ -60,7 +62,8 @@ class Pick:
         if odd := [shape for shape, times in row["us"].items() if row["source"] not in times]:
             raise UsageError(f"{where}: {row['source']} has no time at {odd[0]}")
         return cls(
-            row["op"], row["class"], tuple(row["dtypes"]), row["source"], tuple(row.get("where", ())), row["us"]
+            row["op"], row["class"], tuple(row["dtypes"]), row["source"], tuple(row.get("where", ())), row["us"],
+            tuple(row.get("slower_in", ())),
         )  # fmt: skip
 
     def to_table(self) -> dict[str, Any]:

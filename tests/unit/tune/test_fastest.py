@@ -12,9 +12,11 @@ import pytest
 from toolchain.bundles.bundle import Bundle, BundleEntry, FileRef
 from toolchain.contract.artifact import tile_ir
 from toolchain.contract.entry import EntrySpec
+from toolchain.contract.fastest import Pick
 from toolchain.errors import UsageError, WrongTarget
 from tune import fastest
 from tune.fastest import Class, Found, Timed
+from tune.fastest_model import Passed
 from tune.spaces import ShapeClass
 from tune.worker import Machine, Outcome, Shape, Task
 
@@ -62,11 +64,20 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(Bundle, "load", lambda _: bundle)  # pyright: ignore[reportUnknownLambdaType]
     wanted = [Class("gelu", ShapeClass("all", (), (FEW, MANY)))]
     monkeypatch.setattr(fastest, "classes", lambda: ("bf16", wanted))
+
+    def in_passes(_: Bundle, picks: list[Pick], *__: object) -> list[Passed]:
+        return [Passed("forward", pick.op, pick.shape_class, pick.source, 1.0, 2.0) for pick in picks]
+
+    monkeypatch.setattr(fastest, "in_passes", in_passes)
     return made
 
 
+def pick_of(found: Found) -> Pick:
+    return Pick("gelu", "all", ("bf16",), found.rows[-1].source, (), {})
+
+
 def run(folder: Path, stop_after_s: float = 99) -> bool:
-    return fastest.measure(folder, "cuda", 1, stop_after_s, lambda _: None)
+    return fastest.measure(folder, "cuda", 1, stop_after_s, lambda _: None, lambda found: [pick_of(found)])
 
 
 def test_sources_with_an_entry_take_turns(bench: Bench, tmp_path: Path) -> None:
@@ -78,12 +89,15 @@ def test_sources_with_an_entry_take_turns(bench: Bench, tmp_path: Path) -> None:
         Timed("gelu", "all", "M=8 N=8", "mlir", "gelu_mlir", 2.0, 1.0, 6.0),
         Timed("gelu", "all", "M=8 N=8", "py", "gelu_py", 1.5, 0.75, 5.0),
     )
+    assert found.passes == (Passed("forward", "gelu", "all", "py", 1.0, 2.0),)
 
 
 def test_a_wrong_entry_is_no_measurement(bench: Bench, tmp_path: Path) -> None:
     bench.left["py"] = [1.0, 0.0]
     assert not run(tmp_path)
-    (_, py) = Found.load(tmp_path / fastest.FILE).rows
+    found = Found.load(tmp_path / fastest.FILE)
+    (_, py), passes = found.rows, found.passes
+    assert passes == (), "a model is only measured with entries that are right"
     assert (py.us, py.why) == (None, "wrong: by 3")
 
 

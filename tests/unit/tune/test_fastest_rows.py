@@ -11,6 +11,7 @@ from toolchain.contract.entries import load_table
 from toolchain.errors import UsageError
 from tune.apply import HEADER
 from tune.fastest import Class, Found, Timed
+from tune.fastest_model import Passed
 from tune.fastest_rows import decide, write
 from tune.spaces import ShapeClass
 from tune.worker import Machine
@@ -71,6 +72,20 @@ def test_a_later_source_has_to_be_faster(times: list[dict[str, float]], source: 
     assert (pick.source if pick else None) == source
     if pick:
         assert pick.where == ("M > 1",) and len(pick.us) == len(times)
+
+
+@pytest.mark.parametrize(
+    ("us", "op", "source", "slower"),
+    [
+        (100.2, "gelu", "py", ()),  # as fast, but for the noise
+        (100.4, "gelu", "mlir", ("forward 1x64",)),
+        (100.4, "linear", "py", ()),  # another op's
+    ],
+)
+def test_a_pick_must_not_make_a_model_slower(us: float, op: str, source: str, slower: tuple[str, ...]) -> None:
+    passes = [Passed(name, op, "all", "py", time, 100.0) for name, time in (("decode 1", 90.0), ("forward 1x64", us))]
+    pick = decide(ALL, replace(found({"mlir": 100.0, "py": 50.0}), passes=passes))
+    assert pick is not None and (pick.source, pick.slower_in) == (source, slower)
 
 
 def test_the_rows_stand_before_the_tuned_ones(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from toolchain.errors import UsageError
 
 ROW: dict[str, Any] = {
     "op": "linear", "class": "large", "dtypes": ["bf16"], "source": "cute", "where": ["M > 64"],
-    "us": {"M=128 K=8 N=8": {"mlir": 2.0, "cute": 1.0}},
+    "us": {"M=128 K=8 N=8": {"mlir": 2.0, "cute": 1.0}}, "slower_in": [],
 }  # fmt: skip
 HEAD = {"gpu": "a GPU", "driver": "1", "date": "2026-01-01", "dtype": "bf16"}
 
