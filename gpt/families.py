@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from . import gpt2, llama
+from . import gpt2, gpt2_f8, llama
 from .config import Family, GPTConfig
 from .layers import Layers
 from .weights import Weights
@@ -35,3 +35,4 @@ FAMILIES: Mapping[Family, Parts] = {
     "gpt2": Parts(gpt2.GPT2, gpt2.device_weights, folds=True),
     "llama": Parts(llama.Llama, llama.device_weights, folds=False),
 }
+QUANTIZED: Mapping[Family, Parts] = {"gpt2": Parts(gpt2_f8.GPT2InF8, gpt2_f8.device_weights, folds=False)}

@@ -23,11 +23,12 @@ from toolchain.runtime import DeviceBuffer, Launcher
 
 from .arena import Arena
 from .config import VOCABULARY_STEP, GPTConfig
-from .families import FAMILIES
+from .families import FAMILIES, QUANTIZED
 from .gpt2_shared import SharedGPT2
 from .layers import Launch, Spans
 from .passes import Passes
 from .plan import ModelPlan
+from .quantize import is_quantized
 from .recorder import Recorder
 from .sampling import check_finite
 from .share import Share
@@ -74,6 +75,7 @@ class GPT:
     `dtype`: f32, tf32 (f32 with tf32 matrix products), f16 or bf16.
     `folded`: True makes the norms of many rows part of the products beside them (see fold.py and squares.py); by
     default this is done if the target has kernels for it.
+    Weights that are quantized (`weights.quantized`) make a model whose products are in 8 bits.
     `policy`: by default the one that the bundle has for the launcher's target.
     `vocabulary_step`: the vocabulary is padded to a multiple of it.
     `share`: what this model has of one that several GPUs run together, with its config and weights: see parallel.py.
@@ -97,11 +99,13 @@ class GPT:
         self.visible_tokens = range(config.vocab_size)
         if share is not None:
             self.vocabulary, self.visible_tokens = share.vocabulary, share.tokens
-        self._family = FAMILIES[config.family]
+        self.quantized = is_quantized(weights)
+        self._family = (QUANTIZED if self.quantized else FAMILIES)[config.family]
         policy = policy or launcher.bundle.policy(launcher.target)
         if not self._family.folds or share is not None:
             if folded:
-                raise UsageError(f"the norms of a {config.family} are launches of their own: it cannot be folded")
+                which = "quantized model" if self.quantized else config.family
+                raise UsageError(f"the norms of a {which} are launches of their own: it cannot be folded")
             folded = False
         if folded is None and launcher.borrows_from and launcher.source_of(FOLDED, dtype) != launcher.source:
             folded = False  # a source that has no kernels for it runs its own products and norms
@@ -112,7 +116,7 @@ class GPT:
         else:
             stored = share.device_weights(weights, dtype)
         self.weights = {name: self.executor.from_numpy(tensor) for name, tensor in stored}
-        self._plan = ModelPlan(config, self.storage, self.folded, self.executor.sms, policy)
+        self._plan = ModelPlan(config, self.storage, self.folded, self.executor.sms, policy, self.quantized)
         self.passes = self._passes_through(launcher)
         self._workspaces: dict[tuple[int, int], Workspace] = {}
 
@@ -121,6 +125,13 @@ class GPT:
         """The model in a checkpoint's folder, or a GPT-2 of the Hugging Face hub by name."""
         config, weights, _ = load(path_or_name)
         return cls(config, weights, launcher, dtype)
+
+    def launched_by(self, launcher: Launcher) -> GPT:
+        """The same model on the same weights, with another launcher of its executor."""
+        made = copy(self)
+        made.launcher, made.passes = launcher, self._passes_through(launcher)
+        made._workspaces = {}  # noqa: SLF001 - of the copy; those of this model are its own
+        return made
 
     @property
     def nbytes(self) -> int:
@@ -248,7 +259,10 @@ class GPT:
     def _buffers(self, batch: int, length: int) -> Mapping[str, Shape]:
         rows = max(self._plan.chunk_sizes(batch, length)) * length
         parts, squares = self._plan.parts(rows), self._plan.squares(rows)
-        return buffers(self.config, self.storage, batch, batch * length, rows, parts=parts, squares=squares)
+        return buffers(
+            self.config, self.storage, batch, batch * length, rows, parts=parts, squares=squares,
+            quantized=self.quantized,
+        )  # fmt: skip
 
     def _passes_through(self, launch: Launch) -> Passes:
         if self._share is not None:

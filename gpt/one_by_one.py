@@ -16,6 +16,7 @@ from toolchain.errors import UsageError
 from toolchain.pinned.models import models
 
 from .config import GPTConfig
+from .quantize import is_quantized
 from .spelling import MASKS, PREFIX, input_first
 from .stored import find_folder, is_gguf, read_one, shape_in, tensor_files
 from .weights import Weights, check_one, check_shapes, sizes_of, storage
@@ -58,6 +59,8 @@ def stored(config: GPTConfig, folder: Path) -> OneByOne:
     model's; what is in them is checked when they are read."""
     files, where = tensor_files(folder)
     names = _ours(files, str(where))
+    if is_quantized(names):
+        raise UsageError(f"{where}: a quantized model cannot be shared", hint=ALONE)
     if _HEAD in names:
         _check_tied(files, names, str(where))
         del names[_HEAD]

@@ -25,6 +25,7 @@ from .config import GPTConfig, vocabulary_part
 from .graphs import CapturedPrompt, Decode, Forward, Session, Steps, Texts
 from .model import GPT, PART, KVCache, Tokens
 from .one_by_one import OneByOne
+from .quantize import is_quantized
 from .share import Share
 from .weights import check
 
@@ -41,6 +42,8 @@ class ParallelGPT:
         """`weights`: each tensor is taken once for each rank here, and its part copied to the device. `launchers`: one
         a rank, on the executors of `peers`. Raises UsageError for weights that do not fit the config, and for a model
         that the ranks cannot share."""
+        if is_quantized(weights):
+            raise UsageError("a quantized model runs on one device", hint="share the one that is not quantized")
         if not isinstance(weights, OneByOne):  # those are checked as they are read
             check(config, weights, "weights")
         parts = [config.part(rank, peers.ranks) for rank in peers.numbers]

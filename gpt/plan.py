@@ -20,13 +20,15 @@ WIDEST = 2048  # the most columns that residual_layernorm takes
 @dataclass(frozen=True)
 class ModelPlan:
     """The plan of a model on a device with `sms` multiprocessors. `storage`: the dtype of weights and activations.
-    `folded`: norms are part of the products beside them (see fold.py)."""
+    `folded`: norms are part of the products beside them (see fold.py). `quantized`: products are in 8 bits, and none of
+    them is in parts."""
 
     config: GPTConfig
     storage: str
     folded: bool
     sms: int
     policy: Policy
+    quantized: bool = False
 
     def chunk_sizes(self, batch: int, length: int) -> list[int]:
         """The number of sequences in each chunk; a chunk goes through all layers before the next one starts. Its hidden
@@ -41,7 +43,7 @@ class ModelPlan:
         """Split-K parts of the product with the longest K; 0 if it is not split. It is split for few rows, because its
         few tiles would leave most multiprocessors idle. A single row is split only if a kernel reads all weights of a
         part at once; otherwise a GEMV kernel takes it."""
-        if self.config.family != "gpt2":
+        if self.config.family != "gpt2" or self.quantized:
             return 0
         policy, width = self.policy, self.config.n_embd  # the width is also the K of a part, a quarter of the MLP's
         at_once = width == policy.panel_width and ITEMSIZE[self.storage] == 2 and policy.panel_rows > 0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from conformance.reference import eager as eager_ops
 from conformance.reference import float64 as float64_ops
 
-from . import reference_llama
+from . import quantize, reference_f8, reference_llama
 from .config import GPTConfig
 
 Array = NDArray[Any]
@@ -21,12 +21,18 @@ LAYERS = ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj"
 
 
 def float64(config: GPTConfig, weights: Mapping[str, Array], tokens: Array) -> NDArray[np.float64]:
-    """Logits (B, T, V) at every position of tokens (B, T), every op in float64: the oracle."""
+    """Logits (B, T, V) at every position of tokens (B, T), every op in float64: the oracle. Of a quantized model: with
+    the weights that its 8 bits stand for, and no activation rounded."""
+    if quantize.is_quantized(weights):
+        weights = quantize.dequantized(weights)
     return _forward(float64_ops, config, weights, tokens)
 
 
 def eager(config: GPTConfig, weights: Mapping[str, Array], tokens: Array, *, dtype: str) -> Array:
-    """Logits (B, T, V) at every position of tokens (B, T), every op as an eager framework computes it in `dtype`."""
+    """Logits (B, T, V) at every position of tokens (B, T), every op as an eager framework computes it in `dtype`;
+    the products of a quantized model with activations rounded to 8 bits."""
+    if quantize.is_quantized(weights):
+        return _forward(reference_f8, config, reference_f8.paired(weights), tokens, dtype=dtype)
     return _forward(eager_ops, config, weights, tokens, dtype=dtype)
 
 

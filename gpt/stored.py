@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any, cast
 
+import ml_dtypes
+import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
@@ -16,6 +18,7 @@ from toolchain.errors import UsageError
 Array = NDArray[Any]
 Change = Callable[[str, Array], Array]
 WHOLE = "model.safetensors"
+F8_NAME = "F8_E4M3"  # how safetensors calls this dtype
 INDEX = "model.safetensors.index.json"  # of weights in several files, as transformers' save_pretrained writes it
 CONFIG = "config.json"
 GENERATION = "generation_config.json"  # how a text goes on; not every checkpoint has one
@@ -62,7 +65,7 @@ def read_tensors(folder: Path, change: Change | None = None) -> tuple[dict[str, 
     for file in dict.fromkeys(files.values()):
         with _opened(file, where) as opened:
             for name in (name for name, place in files.items() if place == file):
-                tensor = opened.get_tensor(name)
+                tensor = _tensor(opened, file, name)
                 found[name] = change(f"{file}: {name}", tensor) if change else tensor
     return found, where
 
@@ -97,7 +100,7 @@ def read_one(file: Path, name: str) -> Array:
     """One tensor. The file is open only for it, so that no more of it counts as this process's memory. Raises
     UsageError."""
     with _opened(file) as opened:
-        return opened.get_tensor(name)
+        return _tensor(opened, file, name)
 
 
 def _weight_map(index: Path) -> Mapping[str, str]:
@@ -113,6 +116,18 @@ def _weight_map(index: Path) -> Mapping[str, str]:
     return places
 
 
+def _tensor(opened: Any, file: Path, name: str) -> Array:
+    """A tensor of an open file; one of e4m3, for which safetensors has no numpy dtype, from the bytes where it is."""
+    if opened.get_slice(name).get_dtype() != F8_NAME:
+        return opened.get_tensor(name)
+    with file.open("rb") as stored:
+        length = int.from_bytes(stored.read(8), "little")
+        row = json.loads(stored.read(length))[name]
+        first, stop = row["data_offsets"]
+        stored.seek(8 + length + first)
+        return np.frombuffer(stored.read(stop - first), ml_dtypes.float8_e4m3fn).reshape(row["shape"])
+
+
 @contextmanager
 def _opened(file: Path, of: Path | None = None) -> Generator[Any]:
     """`of`: the index that names it."""
@@ -126,5 +141,5 @@ def _opened(file: Path, of: Path | None = None) -> Generator[Any]:
         raise UsageError(f"{file} is missing", hint=hint) from error
     except (OSError, SafetensorError) as error:
         raise UsageError(f"{file} is truncated or damaged: {error}", hint="download it again") from error
-    except AttributeError as error:  # safetensors raises it for a dtype that numpy lacks, such as F8_E4M3
+    except AttributeError as error:  # safetensors raises it for a dtype that numpy lacks, such as F8_E5M2
         raise UsageError(f"{file}: {error}; weights are float32, float16 or bfloat16") from error

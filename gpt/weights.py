@@ -17,7 +17,7 @@ from toolchain.errors import UsageError
 from toolchain.files import replacing
 from toolchain.pinned.models import find, models
 
-from . import gguf_model
+from . import gguf_model, quantize
 from .config import GPTConfig
 from .gguf_file import read_header
 from .hugging_face import config_row, read_config
@@ -68,9 +68,9 @@ def storage(dtype: str) -> np.dtype[Any]:
 
 def stored_as(name: str, tensor: Array, dtype: str) -> Array:
     """The tensor in the storage of a dtype. Raises UsageError for a weight that is out of its range. One that is not of
-    numbers that weights may have stays as it is: `check` refuses it."""
+    numbers that weights may have stays as it is: `check` refuses it; so do 8-bit weights and their scales."""
     wanted = storage(dtype)
-    if tensor.dtype not in _STORAGE.values():
+    if tensor.dtype not in _STORAGE.values() or name.endswith(quantize.SCALE):
         return tensor
     with np.errstate(over="ignore"):
         made = tensor.astype(wanted, copy=False)
@@ -145,16 +145,34 @@ def random_weights(config: GPTConfig, seed: int) -> Weights:
     return Weights(tensors)
 
 
+def quantized(config: GPTConfig, weights: Weights, kind: str) -> Weights:
+    """The weights with products in 8 bits: see quantize.py. `kind`: f8. Raises UsageError for another, for a model that
+    is not a GPT-2, and for one that is quantized already."""
+    if kind not in quantize.KINDS:
+        raise UsageError(f"no quantization {kind!r}", hint=f"one of {', '.join(quantize.KINDS)}")
+    if config.family != "gpt2":
+        raise UsageError(f"a {config.family} is not quantized here", hint="a GPT-2 is")
+    if quantize.is_quantized(weights):
+        raise UsageError("these weights are quantized already")
+    check(config, weights, "weights")
+    return Weights(quantize.quantize(weights))
+
+
 def check(config: GPTConfig, weights: Mapping[str, Array], where: str) -> None:
-    """Raises UsageError for a missing or unknown tensor, a wrong shape or dtype, NaN or infinity."""
+    """Raises UsageError for a missing or unknown tensor, a wrong shape or dtype, NaN or infinity, and for a scale of
+    8-bit weights that is none."""
     check_shapes(config, {name: tensor.shape for name, tensor in weights.items()}, where)
+    quantize.check_scales(weights, where)
+    eighths = quantize.is_quantized(weights)
     for name, tensor in weights.items():
-        check_one(where, name, tensor)
+        check_one(where, name, tensor, eighths=eighths and quantize.is_product(name))
 
 
 def check_shapes(config: GPTConfig, found: Mapping[str, tuple[int, ...]], where: str) -> None:
     """Raises UsageError for a missing or unknown tensor, and for a wrong shape."""
     wanted = shapes(config)
+    if quantize.is_quantized(found):
+        wanted = quantize.shapes(wanted)
     if missing := [name for name in wanted if name not in found]:
         raise UsageError(
             f"{where}: {len(missing)} tensors are missing: {', '.join(missing[:4])}{' ...' * (len(missing) > 4)}"
@@ -168,9 +186,11 @@ def check_shapes(config: GPTConfig, found: Mapping[str, tuple[int, ...]], where:
             raise UsageError(f"{where}: {name} has shape {found[name]}, wants {shape}")
 
 
-def check_one(where: str, name: str, tensor: Array) -> None:
-    """Raises UsageError for a tensor of a wrong dtype, and for NaN or infinity."""
-    if tensor.dtype not in _STORAGE.values():
+def check_one(where: str, name: str, tensor: Array, *, eighths: bool = False) -> None:
+    """Raises UsageError for a tensor of a wrong dtype, and for NaN or infinity. `eighths`: it has to be in 8 bits."""
+    if eighths and tensor.dtype != quantize.F8:
+        raise UsageError(f"{where}: {name} is {tensor.dtype}, but has scales: it must be {quantize.F8}")
+    if not eighths and tensor.dtype not in _STORAGE.values():
         raise UsageError(f"{where}: {name} is {tensor.dtype}; weights are float32, float16 or bfloat16")
     if not finite(tensor):
         raise UsageError(f"{where}: {name} holds NaN or infinity")
@@ -191,12 +211,17 @@ def load(path_or_name: str | Path, dtype: str | None = None) -> tuple[GPTConfig,
         return _load_gguf(Path(path_or_name), dtype or "f32")
     folder = find_folder(path_or_name)
     config = sizes_of(folder)
+    eighths = quantize.taken(read_json(folder / CONFIG), str(folder / CONFIG))[1]
     if config.family == "llama":
         tensors, file = read_tensors(folder, partial(stored_as, dtype=dtype) if dtype else None)
         weights = Weights(llama_names(config, tensors, str(file)))
     else:
         tensors, file = read_tensors(folder)
-        weights = Weights(input_first(config, our_names(tensors, str(file)), str(file)))
+        named = our_names(tensors, str(file))
+        if quantize.is_quantized(named) != eighths:
+            which = "has scales, but its config.json does" if not eighths else "has no scales, but its config.json does"
+            raise UsageError(f"{file}: it {which}{'' if eighths else ' not'} say so")
+        weights = Weights(named if eighths else input_first(config, named, str(file)))
     check(config, weights, str(file))
     return config, weights, folder
 
@@ -205,7 +230,11 @@ def sizes_of(folder: Path) -> GPTConfig:
     """The config in a checkpoint's folder. Raises UsageError."""
     file, generation = folder / CONFIG, folder / GENERATION
     said = read_json(generation) if generation.exists() else None
-    return read_config(read_json(file), str(file), said, str(generation))
+    row, eighths = quantize.taken(read_json(file), str(file))
+    config = read_config(row, str(file), said, str(generation))
+    if eighths and config.family != "gpt2":
+        raise UsageError(f"{file}: a quantized {config.family} is not computed here")
+    return config
 
 
 def _load_gguf(path: Path, dtype: str) -> tuple[GPTConfig, Weights, Path]:
@@ -224,5 +253,6 @@ def save(folder: Path, config: GPTConfig, weights: Mapping[str, Array]) -> None:
     check(config, weights, str(folder))
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / CONFIG) as described, replacing(folder / WHOLE) as stored:
-        described.write_text(json.dumps(config_row(config), indent=2) + "\n")
+        row = config_row(config) | ({quantize.KEY: quantize.SCHEME} if quantize.is_quantized(weights) else {})
+        described.write_text(json.dumps(row, indent=2) + "\n")
         save_file(dict(weights), stored, metadata={"format": "pt"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from toolchain.contract.entry import ITEMSIZE
@@ -29,11 +29,18 @@ class Workspace:
     starts: DeviceBuffer  # (B) i32: where each sequence's new positions begin
     partial: DeviceBuffer  # (Z, M, C) f32: the parts of a product, Z = 0 where there are none
     squares: DeviceBuffer  # (Z, L) f32: x's sums of squares in Z parts, L >= M; Z = 0 where all norms are launches
+    narrow: DeviceBuffer  # (M, C) f8: a quantized model's rows before a product, else empty
+    wide: DeviceBuffer  # (M, F) f8: the same of the hidden layer
+    scales: DeviceBuffer  # (M) f32: their scales
 
     @property
     def nbytes(self) -> int:
         """Bytes of the whole arena."""
         return self.x.allocation.nbytes
+
+    @property
+    def _eighths(self) -> Sequence[tuple[str, DeviceBuffer]]:
+        return [(name, getattr(self, name)) for name in ("narrow", "wide", "scales")]
 
     def chunk(self, first: int, count: int) -> Workspace:
         """The workspace of the `count` rows from row `first` on."""
@@ -49,6 +56,7 @@ class Workspace:
             attended=self.attended.slice(0, 0, count),
             hidden=self.hidden.slice(0, 0, count),
             partial=self.partial.slice(1, 0, count),
+            **{name: each.slice(0, 0, min(count, each.shape[0])) for name, each in self._eighths},
         )
 
 
@@ -56,11 +64,20 @@ Shape = tuple[tuple[int, ...], str]  # and the dtype
 
 
 def buffers(
-    config: GPTConfig, storage: str, batch: int, rows: int, chunk: int, *, parts: int, squares: tuple[int, int]
+    config: GPTConfig,
+    storage: str,
+    batch: int,
+    rows: int,
+    chunk: int,
+    *,
+    parts: int,
+    squares: tuple[int, int],
+    quantized: bool = False,
 ) -> Mapping[str, Shape]:
     """Shape and dtype of each buffer of a model's workspace, for N = `rows` rows in B = `batch` sequences. The longest
-    chunk has M = `chunk` rows; `partial` has Z = `parts`, and (Z, L) is `squares`."""
-    n, m, c = rows, chunk, config.n_embd
+    chunk has M = `chunk` rows; `partial` has Z = `parts`, and (Z, L) is `squares`. `quantized`: its products are in 8
+    bits."""
+    n, m, c, eighths = rows, chunk, config.n_embd, chunk if quantized else 0
     queries, keys = config.n_head * config.head_size, config.kv_heads * config.head_size
     return {
         "x": ((n, c), storage),
@@ -74,6 +91,9 @@ def buffers(
         "starts": ((batch,), "i32"),
         "partial": ((parts, m, c), "f32"),
         "squares": (squares, "f32"),
+        "narrow": ((eighths, c), "f8E4M3FN"),
+        "wide": ((eighths, config.ffn), "f8E4M3FN"),
+        "scales": ((eighths,), "f32"),
     }
 
 

@@ -34,6 +34,7 @@ try:
         matrix,
         pack,
         provenance,
+        quantize,
         record,
         report,
         reproduce,
@@ -72,8 +73,8 @@ exit codes:
 
 COMMANDS = (
     compile, tune, assemble, disassemble, verify, interpret, fmt, inspect, diff, bisect, cute_opt, cute_run,
-    draw_layout, export_cpp, pack, unpack, verify_bundle, run, generate, matrix, doctor, report, reproduce, cache, sbom,
-    provenance, licences, stack, completion, init, check, record, time, gate,
+    draw_layout, export_cpp, pack, unpack, verify_bundle, run, generate, quantize, matrix, doctor, report, reproduce,
+    cache, sbom, provenance, licences, stack, completion, init, check, record, time, gate,
 )  # fmt: skip
 SET_UP = "nox -s build_toolchain, then .toolchain/venv/bin/tilestack"
 

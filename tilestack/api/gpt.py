@@ -79,7 +79,7 @@ class GPT:
     @classmethod
     def from_pretrained(
         cls, checkpoint: str | Path | None = None, *, dtype: str = "bf16", source: str = "fastest", on: str = "auto",
-        bundle: str | Path | None = None, devices: int = 1,
+        bundle: str | Path | None = None, devices: int = 1, quantize: str = "",
     ) -> Self:  # fmt: skip
         """The model of a checkpoint.
 
@@ -90,13 +90,18 @@ class GPT:
         `on`: "auto", "cpu", "cuda" or "cuda:1". `bundle`: a compiled bundle; without one the kernels are taken from
         `build/bundle`, or compiled. `devices`: how many GPUs share a GPT-2, each with some of its heads, its vocabulary
         and its hidden layer; on "cpu", how many ranks the interpreter runs. In a process that torchrun has started the
-        number of its processes: each runs one rank, and all give the same text.
+        number of its processes: each runs one rank, and all give the same text. `quantize`: "f8" computes the products
+        of a GPT-2 in 8-bit floats (see docs/gpt.md); a checkpoint that `tilestack quantize` wrote needs no word of it.
 
         Raises UsageError for a checkpoint that is none, or of a model that is not computed here, or not on several
         devices, and ToolchainError for one that cannot be downloaded.
         """
         chosen = weights.SHIPPED if checkpoint is None else checkpoint
         config, tensors, place = weights.load(chosen, dtype) if devices == 1 else one_by_one.load(chosen)
+        if quantize:
+            if devices != 1:
+                raise UsageError("a quantized model runs on one device", hint="leave out devices or quantize")
+            tensors = weights.quantized(config, tensors, quantize)
         return cls(
             config, tensors, load_tokenizer(place, config), dtype=dtype, source=source, on=on, bundle=bundle,
             template=chat.load_chat(place), devices=devices,

@@ -12,6 +12,7 @@ from gpt.config import GPTConfig
 from gpt.launches import continue_texts, forward_passes
 from gpt.model import GPT
 from gpt.parallel import AnyGPT, ParallelGPT
+from gpt.quantize import is_quantized
 from gpt.text import Request
 from gpt.weights import Weights
 from toolchain.bundles.bundle import Bundle
@@ -23,6 +24,7 @@ from toolchain.runtime import Executor, Launcher
 from toolchain.runtime.peers import LOADING_S, Peers
 
 USUAL = Path("build/bundle")
+ROUNDING = "quantize_rows"  # an op that only quantized models launch
 
 
 class Kernels:
@@ -38,6 +40,7 @@ class Kernels:
         self._executors = devices.executors if isinstance(devices, Peers) else (devices,)
         self._executor = self._executors[0]
         self._config, self._tensors, self._opened = config, tensors, opened
+        self._named = bundle is not None
         self._path = bundle or (USUAL if USUAL.exists() else None)
         self._entries: dict[tuple[str, str], EntrySpec] = {}  # by source and symbol, of the bundle that was made
         self._model: AnyGPT | None = None
@@ -54,7 +57,7 @@ class Kernels:
         return self._used([forward_passes((batch, length))])
 
     def _used(self, uses: Iterable[Callable[[AnyGPT], object]]) -> AnyGPT:
-        if self._path is not None:
+        if self._path is not None and self._serves(self._path):
             self._model = self._model or self._with(Bundle.load(self._path))
             return self._model
         wanted = {(spec.source, spec.symbol): spec for spec in self._taken(uses)}
@@ -62,6 +65,14 @@ class Kernels:
             self._entries |= wanted
             self._model = self._with(self._compiled_once())
         return self._model
+
+    def _serves(self, path: Path) -> bool:
+        """Whether to take a bundle: one that the user named in any case. The usual one may have been made for another
+        GPU, and then lacks the kernels of a quantized model, which no table for every target has."""
+        if self._named or not is_quantized(self._tensors):
+            return True
+        there = {entry.spec.op for entry in Bundle.load(path).entries}
+        return ROUNDING in there
 
     def _compiled_once(self) -> Bundle:
         """Of several processes the first compiles, and the others find that in the cache."""

@@ -111,8 +111,11 @@ def entries_used(
 ) -> list[EntrySpec]:
     """The entries of a source, and of those that it takes others from, that a model launches when it is used in these
     ways; see `gpt.launches`. `ranks`: how many devices share it."""
-    # For the interpreter the portable ones: it needs no others.
-    specs = [s for s in taken_by(source, target) if not s.targets or (target is not None and s.runs_on(target))]
+    known = taken_by(source, target)
+    portable = {(s.op, s.dtype) for s in known if not s.targets}
+    # For the interpreter the portable ones, and those of ops that have no portable one: it needs no others.
+    on_cpu = target is None
+    specs = [s for s in known if not s.targets or (s.runs_on(target) and not (on_cpu and (s.op, s.dtype) in portable))]
     executor = DryExecutor(target, sms)
     model = GPT if ranks == 1 else on_ranks(ranks)
     found: dict[tuple[str, str], EntrySpec] = {}

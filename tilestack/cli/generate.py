@@ -75,6 +75,7 @@ def add(commands: Any) -> None:
     made.add_argument("--devices", type=int, default=1, metavar="N", help="how many GPUs share a GPT-2 (default 1)")
     made.add_argument(PROCESSES, action="store_true", help="with --devices: one process for each")
     made.add_argument("--dtype", choices=DTYPES, default="bf16", help="default bf16")
+    made.add_argument("--quantize", choices=["f8"], default="", help="products in 8-bit floats: of a GPT-2, in bf16")
     made.add_argument(
         "--max-new-tokens", type=int, metavar="N", help="default 200, or fewer where the model's context is full"
     )
@@ -100,7 +101,7 @@ def generate(args: argparse.Namespace) -> int:
         return run_processes([word for word in args.words[1:] if word != PROCESSES], args.devices)
     sampling = Sampling(args.temperature, args.top_k, args.top_p, args.repetition_penalty, args.seed)
     options = {"dtype": args.dtype, "source": args.source, "on": args.executor, "bundle": args.bundle}
-    options["devices"] = args.devices
+    options |= {"devices": args.devices, "quantize": args.quantize}
     how: dict[str, Any] = {"max_new_tokens": args.max_new_tokens, "sampling": sampling, "stop": args.stop}
     with GPT.from_pretrained(args.checkpoint, **options) as model:
         Until(args.stop)  # refused before a line is read

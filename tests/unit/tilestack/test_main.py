@@ -36,7 +36,7 @@ def test_every_command_is_documented() -> None:
     helps = every_command(parser())
     assert {words[0] for words in helps} == {
         "compile", "tune", "assemble", "disassemble", "verify", "fmt", "interpret",
-        "inspect", "pack", "unpack", "verify-bundle", "generate", "matrix", "report", "doctor",
+        "inspect", "pack", "unpack", "verify-bundle", "generate", "quantize", "matrix", "report", "doctor",
         "reproduce", "diff", "bisect", "run", "sbom", "provenance", "licences", "stack", "cache",
         "cute-opt",
         "cute-run",

@@ -1,0 +1,124 @@
+"""A GPT-2 whose products are in 8-bit floats (e4m3): the weights rounded beforehand, with a scale for each output, the
+activations rounded by the kernels, with a scale for each row. Norms, biases, embeddings and logits stay as they are.
+
+No text is needed to choose the scales: the largest weight of an output becomes the largest number of e4m3, 448, so
+that nothing overflows. Stored, it is the checkpoint that compressed-tensors calls `float-quantized`: beside
+`NAME.weight` (out, in) a `NAME.weight_scale` (out, 1) f32, with weight = stored * scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from toolchain.errors import UsageError
+
+from .spelling import LINEAR
+from .threads import in_threads
+
+Array = NDArray[Any]
+F8 = np.dtype(ml_dtypes.float8_e4m3fn)
+KINDS = ("f8",)
+LARGEST = 448.0  # of e4m3
+LEAST = float(np.finfo(np.float32).smallest_normal)  # a scale: of an output whose weights are all zero
+WEIGHT, SCALE = ".weight", ".weight_scale"
+KEY = "quantization_config"
+# What config.json says of such a checkpoint, by compressed-tensors' keys.
+_NUMBERS: Mapping[str, Any] = {"num_bits": 8, "type": "float", "symmetric": True}
+SCHEME: Mapping[str, Any] = {
+    "quant_method": "compressed-tensors",
+    "format": "float-quantized",
+    "quantization_status": "compressed",
+    "config_groups": {
+        "group_0": {
+            "targets": ["Linear"],
+            "weights": {**_NUMBERS, "strategy": "channel", "dynamic": False},
+            "input_activations": {**_NUMBERS, "strategy": "token", "dynamic": True},
+        }
+    },
+    "ignore": ["lm_head"],
+}
+
+
+def is_product(name: str) -> bool:
+    """Whether a tensor is the weight of a product within the layers."""
+    return name.startswith("h.") and name.endswith(WEIGHT) and name.removesuffix(WEIGHT).endswith(LINEAR)
+
+
+def scale_of(name: str) -> str:
+    """The name of the scales of a weight."""
+    return name.removesuffix(WEIGHT) + SCALE
+
+
+def is_quantized(names: Mapping[str, Any]) -> bool:
+    """Whether tensors of these names have scales."""
+    return any(name.endswith(SCALE) for name in names)
+
+
+def shapes(whole: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Every tensor of the quantized form of a model whose tensors have the shapes `whole`."""
+    found: dict[str, tuple[int, ...]] = {}
+    for name, shape in whole.items():
+        found[name] = shape[::-1] if is_product(name) else shape
+        if is_product(name):
+            found[scale_of(name)] = (shape[1], 1)
+    return found
+
+
+def rounded(rows: Array) -> tuple[Array, Array]:
+    """Rows (N, K) as e4m3 (N, K) and their scales (N, 1) f32, as the op quantize_rows rounds them: the scale is the
+    largest magnitude divided by 448."""
+    wide = np.asarray(rows, np.float32)
+    scales = np.maximum(np.abs(wide).max(axis=1, keepdims=True) / np.float32(LARGEST), np.float32(LEAST))
+    return (wide / scales).astype(F8), scales
+
+
+def quantize(tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """The quantized form of a GPT-2's tensors, whose linear weights are (in, out)."""
+    names = [name for name in tensors if is_product(name)]
+    made = in_threads(lambda name: rounded(np.ascontiguousarray(tensors[name].T)), names)
+    found = dict(tensors)
+    for name, (weight, scales) in zip(names, made, strict=True):
+        found[name], found[scale_of(name)] = weight, scales
+    return found
+
+
+def dequantized(tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """The weights (in, out) that a quantized form stands for, in f32: what a reference computes with."""
+    found = {name: tensor for name, tensor in tensors.items() if not name.endswith(SCALE)}
+    for name in filter(is_product, found):
+        found[name] = np.ascontiguousarray((tensors[name].astype(np.float32) * tensors[scale_of(name)]).T)
+    return found
+
+
+def check_scales(tensors: Mapping[str, Array], where: str) -> None:
+    """Raises UsageError for a scale that is not a normal number above 0, or not f32."""
+    for name, scales in tensors.items():
+        if not name.endswith(SCALE):
+            continue
+        if scales.dtype != np.float32:
+            raise UsageError(f"{where}: {name} is {scales.dtype}; scales are float32")
+        good = np.isfinite(scales) & (scales >= LEAST)
+        if not good.all():
+            at = int(np.argmin(good))
+            raise UsageError(
+                f"{where}: {name} has {scales.flat[at]} for output {at}: a scale is a normal number above 0"
+            )
+
+
+def taken(row: object, where: str) -> tuple[object, bool]:
+    """A `config.json` without what it says of such a quantization, and whether it said so. Raises UsageError if it says
+    that activations or weights were quantized in another way."""
+    if not isinstance(row, dict) or (said := cast("dict[str, Any]", row).get(KEY)) is None:
+        return row, False
+    rest = {key: value for key, value in cast("dict[str, Any]", row).items() if key != KEY}
+    if not isinstance(said, dict) or {key: cast("dict[str, Any]", said).get(key) for key in SCHEME} != SCHEME:
+        raise UsageError(
+            f"{where}: {KEY} is another than tilestack quantize writes",
+            hint="quantize the whole model: tilestack quantize MODEL --output DIR",
+        )
+    return rest, True

@@ -1,0 +1,45 @@
+"""The eager ops of a quantized model: products round their rows to 8 bits first; all other ops are the usual ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from conformance.reference import eager
+from conformance.reference.eager import attention, embedding, layernorm, logits
+
+from . import quantize
+
+__all__ = ["attention", "embedding", "layernorm", "linear", "linear_gelu", "linear_residual", "logits", "paired"]
+
+Array = NDArray[Any]
+Pair = tuple[Array, Array]  # a weight (N, K) in 8 bits, and its scales (N, 1)
+
+
+def paired(weights: Mapping[str, Array]) -> dict[str, Any]:
+    """The tensors of a quantized model, with a weight and its scales as one."""
+    found: dict[str, Any] = {name: each for name, each in weights.items() if not name.endswith(quantize.SCALE)}
+    return found | {n: (weights[n], weights[quantize.scale_of(n)]) for n in found if quantize.is_product(n)}
+
+
+def linear(x: Array, weight: Pair, bias: Array, *, dtype: str) -> Array:
+    return _product("linear_f8", x, weight, bias, dtype=dtype)
+
+
+def linear_gelu(x: Array, weight: Pair, bias: Array, *, dtype: str) -> Array:
+    return _product("linear_gelu_f8", x, weight, bias, dtype=dtype)
+
+
+def linear_residual(x: Array, weight: Pair, bias: Array, residual: Array, *, dtype: str) -> Array:
+    rows = residual.reshape(-1, residual.shape[-1])
+    return _product("linear_residual_f8", x, weight, bias, rows, dtype=dtype)
+
+
+def _product(op: str, x: Array, weight: Pair, *others: Array, dtype: str) -> Array:
+    """The op on all rows of x (..., K)."""
+    rounded, scales = eager.quantize_rows(x.reshape(-1, x.shape[-1]), dtype=dtype)
+    stored, columns = weight
+    out = getattr(eager, op)(rounded, scales, stored, columns[:, 0], *others, dtype=dtype)
+    return out.reshape(*x.shape[:-1], -1)

@@ -1,0 +1,172 @@
+"""A quantized GPT-2: how weights are rounded, its checkpoint, its forward pass in numpy, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from conformance.reference import float64
+from gpt import quantize, reference
+from gpt.config import LLAMAS, GPTConfig
+from gpt.model import GPT, KVCache
+from gpt.weights import Weights, check, load, quantized, random_weights, save
+from toolchain.errors import UsageError
+
+FC = "h.1.mlp.c_fc.weight"
+
+
+@pytest.fixture
+def eighths(config: GPTConfig, weights: Weights) -> Weights:
+    return quantized(config, weights, "f8")
+
+
+@pytest.fixture
+def tokens(config: GPTConfig) -> Any:
+    return np.random.default_rng(8).integers(0, config.vocab_size, (2, 11)).astype(np.int32)
+
+
+def test_rows_are_rounded_as_the_kernel_rounds_them() -> None:
+    rows = np.random.default_rng(1).standard_normal((5, 48)).astype(np.float32) * 10.0 ** np.arange(-3, 2)[:, None]
+    rows[2] = 0
+    found, scales = quantize.rounded(rows.astype(np.float32))
+    wanted, wanted_scales = float64.quantize_rows(rows)
+    assert np.array_equal(found.astype(np.float64), wanted) and np.array_equal(scales[:, 0], wanted_scales)
+    assert np.isfinite(found.astype(np.float32)).all() and not found[2].any()
+    steps = np.abs(rows).max(axis=1) * 2.0**-4  # of the largest: half a unit in the fourth place
+    assert (np.abs(found.astype(np.float64) * scales - rows).max(axis=1) <= steps).all()
+
+
+def test_only_products_are_rounded(config: GPTConfig, weights: Weights, eighths: Weights) -> None:
+    products = [name for name in weights if quantize.is_product(name)]
+    assert len(products) == 4 * config.n_layer
+    assert set(eighths) == {*weights, *map(quantize.scale_of, products)}
+    assert all(eighths[name] is weights[name] for name in weights if name not in products)
+    back = quantize.dequantized(eighths)
+    for name in products:
+        assert eighths[name].shape == weights[name].shape[::-1] and eighths[name].dtype == quantize.F8
+        assert np.abs(back[name] - weights[name]).max() <= np.abs(weights[name]).max() / 16
+    assert quantize.is_quantized(eighths) and not quantize.is_quantized(back)
+
+
+def test_the_model_computes_its_reference(
+    config: GPTConfig, eighths: Weights, launcher: Any, tokens: np.ndarray[Any, Any]
+) -> None:
+    logits = GPT(config, eighths, launcher, "bf16").forward(tokens).numpy()
+    wanted = reference.eager(config, eighths.astype("bf16"), tokens, dtype="bf16")
+    assert np.abs(logits.astype(np.float64) - wanted.astype(np.float64)).max() < 5e-2
+    ran = [op for op, _ in launcher.launches]
+    assert {"linear", "linear_gelu", "linear_residual"}.isdisjoint(ran) and ran.count("quantize_rows") == 8
+    exact = reference.float64(config, eighths, tokens)
+    assert 1e-3 < np.abs(wanted - exact).max() < 0.1 * np.abs(exact).max(), "activations are rounded"
+
+
+def test_it_decodes_as_forward_does(
+    config: GPTConfig, eighths: Weights, launcher: Any, tokens: np.ndarray[Any, Any]
+) -> None:
+    model = GPT(config, eighths, launcher, "bf16")
+    wanted = model.forward(tokens).numpy().astype(np.float64)
+    cache = KVCache(model, 2)
+    model.prefill(tokens[:, :9], cache)
+    for at in (9, 10):
+        found = model.decode(tokens[:, at], cache).numpy().astype(np.float64)
+        assert np.abs(found - wanted[:, at]).max() < 5e-2
+
+
+MUTATIONS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "a scale is dropped": lambda w: w.update({quantize.scale_of(FC): np.ones_like(w[quantize.scale_of(FC)])}),
+    "scales are turned round": lambda w: w.update({quantize.scale_of(FC): w[quantize.scale_of(FC)][::-1].copy()}),
+    "a scale is applied twice": lambda w: w.update({quantize.scale_of(FC): w[quantize.scale_of(FC)] ** 2}),
+    "weights are turned round": lambda w: w.update({FC: w[FC][::-1].copy()}),
+}
+
+
+@pytest.mark.parametrize("change", MUTATIONS)
+def test_a_wrong_scale_is_seen(
+    config: GPTConfig, weights: Weights, launcher: Any, tokens: np.ndarray[Any, Any], change: str
+) -> None:
+    """An error that is far beyond that of the rounding, whose outputs differ in size as a model's do."""
+    spread = dict(weights)
+    spread[FC] = weights[FC] * np.exp2(np.arange(4 * config.n_embd) % 7).astype(np.float32)
+    good = quantized(config, Weights(spread), "f8")
+    wrong = dict(good)
+    MUTATIONS[change](wrong)
+    exact = reference.float64(config, spread, tokens)
+    errors = [
+        np.linalg.norm(GPT(config, Weights(each), launcher, "bf16").forward(tokens).numpy().astype(np.float64) - exact)
+        for each in (good, wrong)
+    ]
+    assert errors[1] > 3 * errors[0]
+
+
+def test_its_checkpoint_is_read_back(tmp_path: Path, config: GPTConfig, eighths: Weights) -> None:
+    stored = eighths.astype("bf16")
+    assert stored[quantize.scale_of(FC)].dtype == np.float32 and stored[FC].dtype == quantize.F8
+    save(tmp_path, config, stored)
+    found_config, found, _ = load(tmp_path)
+    assert found_config == config and found.keys() == stored.keys()
+    for name, tensor in stored.items():
+        assert found[name].dtype == tensor.dtype and found[name].tobytes() == tensor.tobytes()
+    said = json.loads((tmp_path / "config.json").read_text())["quantization_config"]
+    assert (said["quant_method"], said["format"]) == ("compressed-tensors", "float-quantized")
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, 1e-40])
+def test_a_scale_that_is_none_is_refused(config: GPTConfig, eighths: Weights, scale: float) -> None:
+    name, wrong = quantize.scale_of(FC), dict(eighths)
+    wrong[name] = wrong[name].copy()
+    wrong[name][3] = scale
+    with pytest.raises(UsageError, match=rf"here: {name} has .* for output 3: a scale is a normal number above 0"):
+        check(config, wrong, "here")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({quantize.scale_of(FC): None}, "1 tensors are missing: h.1.mlp.c_fc.weight_scale"),
+        ({quantize.scale_of(FC): np.ones((256, 1))}, "is float64; scales are float32"),
+        ({quantize.scale_of(FC): np.ones((256,), np.float32)}, r"has shape \(256,\), wants \(256, 1\)"),
+        ({FC: np.zeros((256, 64), np.float32)}, "is float32, but has scales: it must be float8_e4m3fn"),
+        ({FC: np.zeros((64, 256), quantize.F8)}, r"has shape \(64, 256\), wants \(256, 64\)"),
+        ({FC: np.full((256, 64), np.nan, quantize.F8)}, "c_fc.weight holds NaN"),
+    ],
+)
+def test_wrong_tensors_are_refused(config: GPTConfig, eighths: Weights, change: dict[str, Any], why: str) -> None:
+    wrong = {name: each for name, each in {**eighths, **change}.items() if each is not None}
+    with pytest.raises(UsageError, match=why):
+        check(config, wrong, "here")
+
+
+def test_config_and_tensors_must_agree(tmp_path: Path, config: GPTConfig, weights: Weights, eighths: Weights) -> None:
+    save(tmp_path, config, eighths)
+    row = json.loads((tmp_path / "config.json").read_text())
+    save_file(dict(weights), tmp_path / "model.safetensors")
+    with pytest.raises(UsageError, match=r"it has no scales, but its config\.json does say so"):
+        load(tmp_path)
+    save_file(dict(eighths), tmp_path / "model.safetensors")
+    said = row.pop(quantize.KEY)
+    (tmp_path / "config.json").write_text(json.dumps(row))
+    with pytest.raises(UsageError, match=r"it has scales, but its config\.json does not say so"):
+        load(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({**row, quantize.KEY: {**said, "format": "int-quantized"}}))
+    with pytest.raises(UsageError, match="quantization_config is another than tilestack quantize writes"):
+        load(tmp_path)
+
+
+def test_what_cannot_be_quantized(config: GPTConfig, weights: Weights, eighths: Weights, launcher: Any) -> None:
+    for kind, given, of, why in (
+        ("int4", weights, config, "no quantization 'int4'"),
+        ("f8", eighths, config, "quantized already"),
+        ("f8", random_weights(LLAMAS["nano"], 1), LLAMAS["nano"], "a llama is not quantized here"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            quantized(of, given, kind)
+    with pytest.raises(UsageError, match="computes in bf16 beside its products, not in f16"):
+        GPT(config, eighths, launcher, "f16")
+    with pytest.raises(UsageError, match="the norms of a quantized model are launches of their own"):
+        GPT(config, eighths, launcher, "bf16", folded=True)

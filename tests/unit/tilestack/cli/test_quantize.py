@@ -1,0 +1,60 @@
+"""quantize: what it writes, that it is read back, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpt import quantize, weights
+from gpt.config import PRESETS
+
+from ..conftest import Run
+
+
+@pytest.fixture
+def nano(tmp_path: Path) -> Path:
+    config = PRESETS["nano"]
+    weights.save(tmp_path / "nano", config, weights.random_weights(config, 3).astype("bf16"))
+    (tmp_path / "nano" / "tokenizer.json").write_text("{}")
+    return tmp_path / "nano"
+
+
+def test_it_writes_a_smaller_checkpoint(nano: Path, tmp_path: Path, run: Run) -> None:
+    out = tmp_path / "f8"
+    ran = run("quantize", str(nano), "--output", str(out))
+    assert ran.code == 0 and ran.out.startswith(f"{out}: 0.2 MB of weights, 0.2 MB before")
+    config, found, _ = weights.load(out)
+    _, before, _ = weights.load(nano)
+    wanted = weights.quantized(config, before, "f8")
+    sizes = [(folder / "model.safetensors").stat().st_size for folder in (nano, out)]
+    assert sizes[1] < 0.75 * sizes[0], "what is not rounded is a quarter of so small a model"
+    assert found.keys() == wanted.keys() and (out / "tokenizer.json").read_text() == "{}"
+    assert all(np.array_equal(found[name].astype(np.float32), wanted[name].astype(np.float32)) for name in wanted)
+    assert json.loads((out / "config.json").read_text())[quantize.KEY] == quantize.SCHEME
+    again = run("quantize", str(out), "--output", str(tmp_path / "twice"))
+    assert again.code == 2 and "quantized already" in again.err and not (tmp_path / "twice").exists()
+
+
+def test_it_overwrites_no_other_folder(nano: Path, tmp_path: Path, run: Run) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a").touch()
+    (tmp_path / "file").touch()
+    for name, why in (("full", "holds something else"), ("file", "is not a folder"), ("nano", "is not a folder")):
+        ran = run("quantize", str(nano), "--output", str(tmp_path / name))
+        assert ran.code == 2 and why in ran.err
+    assert not quantize.is_quantized(weights.load(nano)[1])
+
+
+def test_generate_takes_it_either_way(nano: Path, tmp_path: Path, run: Run) -> None:
+    """The kernels of 8-bit products have no entry for every target: the interpreter takes those of sm_90."""
+    (nano / "tokenizer.json").unlink()
+    words = ["generate", "a", "--executor", "cpu", "--max-new-tokens", "1", "--temperature", "0"]
+    here = run(*words, "--model", str(nano), "--quantize", "f8")
+    assert here.code == 0, here.err
+    run("quantize", str(nano), "--output", str(tmp_path / "f8"))
+    assert run(*words, "--model", str(tmp_path / "f8")).out == here.out
+    twice = run(*words, "--model", str(tmp_path / "f8"), "--quantize", "f8")
+    assert twice.code == 2 and "quantized already" in twice.err
