@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpt import chat, one_by_one, weights
 from gpt.config import GPTConfig
+from gpt.many import Answer, Many
 from gpt.sampling import Sampling
 from gpt.text import Request, Writer
 from gpt.tokenizer import Tokenizer, decode, load_tokenizer
@@ -161,6 +162,29 @@ class GPT:
         """The whole continuations of several texts. Options and errors are those of `stream`."""
         steps = list(self.stream_batch(prompts, **options))
         return ["".join(step[index] for step in steps) for index in range(len(prompts))]
+
+    def many(
+        self, prompts: Sequence[str], *, max_new_tokens: int | None = None, stop: Sequence[str] = (),
+        sampling: Sampling | None = None,
+    ) -> Iterator[Answer]:  # fmt: skip
+        """Continues any number of prompts, up to 256 at the same time: yields what became of each once it has ended,
+        those that end first, first. Memory is that of the texts there are, not of the longest. A prompt that cannot be
+        continued is an `Answer` with an error. Raises UsageError at once for values that make no sense, and for a model
+        that several devices share."""
+        asked = Many(
+            self.tokenizer, prompts, count=max_new_tokens, sampling=sampling or Sampling(TEMPERATURE), stop=stop
+        )  # fmt: skip
+        return asked.answers(self._kernels.many_model(asked.together))
+
+    def generate_many(self, prompts: Sequence[str], **options: Unpack[Options]) -> list[str]:
+        """The whole continuations of any number of prompts. Options and errors are those of `stream`; the error of the
+        first prompt that cannot be continued is raised."""
+        request, sampling = _split(options)
+        answers = sorted(self.many(prompts, sampling=sampling, **request), key=lambda answer: answer.index)
+        for answer in answers:
+            if answer.error is not None:
+                raise answer.error
+        return [answer.text for answer in answers]
 
     def stream_chat(self, messages: Sequence[chat.Message], **options: Unpack[Options]) -> Iterator[str]:
         """Yields the answer to a conversation in pieces, as they are made.

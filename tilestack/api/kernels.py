@@ -10,6 +10,7 @@ from pathlib import Path
 from conformance.cells import borrows_from
 from gpt.config import GPTConfig
 from gpt.launches import continue_texts, forward_passes
+from gpt.many import on_one, warm
 from gpt.model import GPT
 from gpt.parallel import AnyGPT, ParallelGPT
 from gpt.quantize import is_quantized
@@ -51,6 +52,10 @@ class Kernels:
         prompts = [len(tokens) for tokens in request.tokens]
         # Both ways: which of them is taken decides who draws the token.
         return self._used(continue_texts(prompts, request.count, temperature) for temperature in (0, 1))
+
+    def many_model(self, texts: int) -> GPT:
+        """A model that has the kernels for so many texts that come and go."""
+        return on_one(self._used([lambda model: warm(model, texts)]))
 
     def forward_model(self, batch: int, length: int) -> AnyGPT:
         """A model that has the kernels for a forward pass over `batch` sequences of `length` tokens."""

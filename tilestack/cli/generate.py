@@ -23,6 +23,7 @@ from .common.processes import run_processes
 
 if TYPE_CHECKING:
     from gpt.chat import Message
+    from gpt.many import Answer
     from gpt.text import Request, Writer
 
     from ..api.gpt import GPT
@@ -33,6 +34,7 @@ EXAMPLES = """\
   tilestack generate "Hello" --checkpoint ~/gpt2 --executor cuda --dtype bf16
   tilestack generate "Once" "In the beginning" --stop "." --repetition-penalty 1.2     several, as one batch
   tilestack generate --file story.txt                  a file; - is standard input, as is a prompt of -
+  tilestack generate --prompts questions.txt           a prompt a line, hundreds of them
   tilestack generate --interactive                     continue each line that is typed
   tilestack generate --model smollm2 --chat "What is a GPU?"     a model that answers; downloaded the first time
   tilestack generate "Once" --model gpt2-xl --devices 2            on two GPUs
@@ -55,6 +57,10 @@ def add(commands: Any) -> None:
     made.add_argument(
         "--file", type=Path, action="append", default=[], metavar="FILE",
         help="continue what this file holds, without the line break at its end; repeat",
+    )  # fmt: skip
+    made.add_argument(
+        "--prompts", type=Path, metavar="FILE",
+        help="continue each line of this file, as there is room: of any number, of any lengths; - is standard input",
     )  # fmt: skip
     made.add_argument("--interactive", action="store_true", help="continue each line of standard input by itself")
     made.add_argument(
@@ -105,6 +111,8 @@ def generate(args: argparse.Namespace) -> int:
     how: dict[str, Any] = {"max_new_tokens": args.max_new_tokens, "sampling": sampling, "stop": args.stop}
     with GPT.from_pretrained(args.checkpoint, **options) as model:
         Until(args.stop)  # refused before a line is read
+        if args.prompts is not None:
+            return _each_line(model, args, how)
         if group is not None and group.rank > 0:  # the first process shows the text
             _only_write(model, args, how)
         elif args.chat is not None:
@@ -119,6 +127,10 @@ def generate(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     if args.interactive and (args.prompt or args.file):
         raise UsageError("--interactive reads the prompts line by line", hint="leave out the prompt")
+    if args.prompts is not None and (args.prompt or args.file or args.interactive or args.chat is not None):
+        raise UsageError("--prompts has all the prompts", hint="leave out the others")
+    if args.prompts is not None and args.devices > 1:
+        raise UsageError("--prompts runs on one device", hint="leave out --devices")
     if args.chat is not None and (args.interactive or args.prompt or args.file):
         raise UsageError("--chat answers its own text, or lines", hint="leave out the prompt and --interactive")
     if args.system is not None and args.chat is None:
@@ -232,9 +244,45 @@ def _show(model: GPT, request: Request, shown: list[str] | None = None) -> None:
         _one_by_one(request.prompts, writer)
     seconds = time.perf_counter() - started
     rate = f"{writer.tokens / seconds:.1f} tokens/s" if writer.tokens else "no tokens"
+    print(f"{_where(model)}: {rate} ({writer.tokens} in {seconds:.1f} s)", file=sys.stderr)
+
+
+def _where(model: GPT) -> str:
+    """What ran the texts, for people."""
     borrowed = f" ({model.borrowed_ops})" if model.borrowed_ops else ""
-    where = f"{model.device_names}, source {model.source}, {model.dtype}"
-    print(f"{where}{borrowed}: {rate} ({writer.tokens} in {seconds:.1f} s)", file=sys.stderr)
+    return f"{model.device_names}, source {model.source}, {model.dtype}{borrowed}"
+
+
+def _each_line(model: GPT, args: argparse.Namespace, how: dict[str, Any]) -> int:
+    """Continues the lines of --prompts, and shows them in their order, each once it and those before it have ended. 2
+    if one of them could not be continued. An interrupt shows those that have ended."""
+    prompts = _content(args.prompts).split("\n")
+    done: dict[int, Answer] = {}
+    shown = new = 0
+    started = time.perf_counter()
+    try:
+        for answer in model.many(prompts, **how):
+            done[answer.index] = answer
+            new += answer.tokens
+            while shown in done:
+                _show_answer(prompts, done[shown])
+                shown += 1
+    finally:
+        for index in sorted(done):
+            if index >= shown:
+                _show_answer(prompts, done[index])
+        seconds = time.perf_counter() - started
+        rate = f"{new / seconds:.1f} tokens/s ({new} in {seconds:.1f} s)"
+        print(f"{_where(model)}: {len(done)} of {len(prompts)} prompts, {rate}", file=sys.stderr)
+    return 2 if any(answer.error is not None for answer in done.values()) else 0
+
+
+def _show_answer(prompts: Sequence[str], answer: Answer) -> None:
+    number = f"{answer.index + 1} of {len(prompts)}"
+    if answer.error is not None:
+        print(f"error: prompt {number}: {answer.error}", file=sys.stderr, flush=True)
+    else:
+        print(f"--- {number}\n{prompts[answer.index]}{answer.text}", flush=True)
 
 
 def _as_it_comes(prompt: str, writer: Writer, shown: list[str]) -> None:

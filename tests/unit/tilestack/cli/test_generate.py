@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from gpt.many import Answer
 from gpt.stored import WHOLE
 from gpt.weights import SHIPPED
-from tilestack.cli.generate import _one_by_one
+from tilestack.cli.generate import _each_line, _one_by_one
 from toolchain.command import Terminated
+from toolchain.errors import UsageError
 
 from ..conftest import Ran, Run
 
@@ -249,3 +251,56 @@ def test_one_of_several_processes(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setenv(name, value)
     ran = run(*WORDS, "--devices", "2")
     assert ran.code == 2 and "2 devices for the 3 processes of WORLD_SIZE" in ran.err
+
+
+class Ends:
+    """A model whose texts end in this order; it then stops with `error`."""
+
+    device_names, source, dtype, borrowed_ops = "here", "mlir", "f32", ""
+
+    def __init__(self, order: Sequence[int], error: BaseException | None = None) -> None:
+        self._order, self._error = order, error
+
+    def many(self, prompts: Sequence[str], **how: Any) -> Iterator[Answer]:
+        assert how == {"stop": []}
+        for index in self._order:
+            empty = UsageError("the prompt is empty") if not prompts[index] else None
+            yield Answer(index, "" if empty else f"+{index}", empty, tokens=0 if empty else 2)
+        if self._error:
+            raise self._error
+
+
+def test_lines_are_shown_in_their_order_whichever_ends_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that cannot be continued is named, and the others go on."""
+    args: Any = SimpleNamespace(prompts=tmp_path / "prompts")
+    args.prompts.write_text("a\n\nb\nc\n")
+    model: Any = Ends([1, 3, 0, 2])
+    assert _each_line(model, args, {"stop": []}) == 2
+    ran = capsys.readouterr()
+    assert ran.out == "--- 1 of 4\na+0\n--- 3 of 4\nb+2\n--- 4 of 4\nc+3\n"
+    assert "error: prompt 2 of 4: the prompt is empty\n" in ran.err
+    assert re.search(r"here, source mlir, f32: 4 of 4 prompts, [\d.]+ tokens/s \(6 in [\d.]+ s\)\n", ran.err)
+    args.prompts.write_text("a\nb")
+    model = Ends([1, 0])
+    assert _each_line(model, args, {"stop": []}) == 0
+
+
+def test_an_interrupt_loses_nothing_that_has_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args: Any = SimpleNamespace(prompts=tmp_path / "prompts")
+    args.prompts.write_text("a\nb\nc")
+    model: Any = Ends([2, 0], KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        _each_line(model, args, {"stop": []})
+    assert capsys.readouterr().out == "--- 1 of 3\na+0\n--- 3 of 3\nc+2\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["Once"], "--prompts has all the prompts"), (["--devices", "2"], "--prompts runs on one device")],
+)
+def test_prompts_of_a_file_come_alone(run: Run, tmp_path: Path, words: list[str], said: str) -> None:
+    (tmp_path / "prompts").write_text("Once")
+    ran = run("generate", "--prompts", tmp_path / "prompts", *words)
+    assert ran.code == 2 and said in ran.err
