@@ -12,7 +12,7 @@ from .. import command
 from ..contract.targets import targets
 from ..pinned.manifest import REPAIR
 from ..pinned.pins import pins
-from . import containers, fit, gpu, installed, machine
+from . import containers, fit, gpu, installed, machine, peers
 from .check import Check, exit_code, misfit, render, to_json
 
 __all__ = ["Check", "checks", "exit_code", "main", "misfit", "render", "report", "to_json"]
@@ -33,6 +33,7 @@ def checks() -> list[Check]:
         *gpu.driver(module, library),
         *fit.loading(library.cuda if library else None, versions),
         *gpu.gpus(),
+        *peers.peers(),
         containers.container_engine(),
         containers.cdi(module),
         _targets(),
