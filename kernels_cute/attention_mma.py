@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from toolchain.contract.artifact import MAX_SHARED, MAX_THREADS
 from toolchain.cute import dsl as cute
 from toolchain.cute.dsl import arch
 from toolchain.cute.layout import Layout
 from toolchain.errors import UsageError
 
 from .epilogues import VECTOR
-from .linear import ROW, fragment, swizzle_of
+from .linear import ROW, check_loads, fragment, swizzle_of
 from .loads import load_tile
 from .online_softmax import Softmax
 
@@ -37,6 +38,17 @@ class Tiles:
             raise UsageError(f"a head of {self.head} elements has no kernel here", hint="head=32, 64 or 128")
         if self.keys % 16:
             raise UsageError(f"a tile of {self.keys} keys is no whole number of atoms", hint="a multiple of 16")
+        if self.keys < 16 or self.warps < 1 or self.threads > MAX_THREADS:
+            raise UsageError(f"{self}: {self.threads} threads and {self.keys} keys", hint=f"1 to {MAX_THREADS} threads")
+        if self.shared_bytes > MAX_SHARED:
+            raise UsageError(f"{self} takes {self.shared_bytes} bytes of shared memory", hint=f"at most {MAX_SHARED}")
+        check_loads(self, "the queries", self.rows, self.head)
+        check_loads(self, "the keys", self.keys, self.head)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of a block: its queries, and the stages of keys and values."""
+        return (self.rows + 2 * STAGES * self.keys) * self.head * 2
 
     @property
     def rows(self) -> int:

@@ -6,8 +6,9 @@ weight, 16 columns, and reads to registers what a later turn multiplies: see `Ti
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from toolchain.contract.artifact import MAX_SHARED, MAX_THREADS
 from toolchain.cute import dsl as cute
 from toolchain.cute.layout import Layout
 from toolchain.errors import UsageError
@@ -17,6 +18,7 @@ from .loads import Loads
 
 ROW = 64  # elements of 16 bits that a row of 128 bytes has: the widest that a swizzle spreads over all banks
 SUMS = 128  # sums of a thread beside which its registers hold x and the weight for two steps of 16
+REGISTERS = 240  # of a thread's 255, that sums may take
 BURST = 4  # loads of a thread that are started together
 GROUP = 16  # rows of tiles that blocks walk together, so that they find tiles in the L2 cache
 
@@ -42,6 +44,27 @@ class Tiles:
             raise UsageError(f"{self}: {ROW} columns of the result do not fit where the weight was", hint="more stages")
         if self.stages < 2:
             raise UsageError(f"{self.stages} stages: a tile is loaded while another is multiplied", hint="stages=2")
+        if self.warps[1] < 2 or self.parts < 2:
+            raise UsageError(
+                f"{self.parts} parts of 16 columns for each of {self.warps[1]} warps along N",
+                hint="two of both, or more",
+            )
+        if self.threads > MAX_THREADS or self.m * self.n > REGISTERS * self.threads:
+            raise UsageError(
+                f"{self}: {self.threads} threads with {self.m * self.n // self.threads} sums each",
+                hint=f"at most {MAX_THREADS} threads, and {REGISTERS} sums",
+            )
+        if self.shared_bytes > MAX_SHARED:
+            raise UsageError(f"{self} takes {self.shared_bytes} bytes of shared memory", hint=f"at most {MAX_SHARED}")
+        wide = max(ROW, self.threads * self.vector // self.k)  # columns of the weight that are loaded at once
+        check_loads(self, "x", self.m, self.k)
+        check_loads(self, "the weight", self.n, self.k)
+        check_loads(self, "the weight", self.k, wide if self.n % wide == 0 else self.n)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of a block: the stages, whose room the result takes later."""
+        return self.stages * (self.m + self.n) * self.k * 2
 
     @property
     def threads(self) -> int:
@@ -62,6 +85,28 @@ class Tiles:
     def vector(self) -> int:
         """Elements that are loaded at once."""
         return VECTOR if self.aligned else 1
+
+
+class Loading(Protocol):
+    """Threads that load a tile together, so many elements at once."""
+
+    @property
+    def threads(self) -> int: ...
+    @property
+    def vector(self) -> int: ...
+
+
+def check_loads(tiles: Loading, what: str, rows: int, columns: int) -> None:
+    """Raises UsageError unless all threads load an operand in whole turns: in one that is not whole, some would write
+    what others do."""
+    across = columns // tiles.vector  # threads along a row
+    at_once = tiles.threads // across  # rows
+    if not at_once or tiles.threads % across or rows % at_once:
+        raise UsageError(
+            f"{tiles}: {tiles.threads} threads do not load a tile of {what} of {rows} rows of {columns} elements in "
+            f"whole turns, {tiles.vector} at once",
+            hint="fewer warps, or a larger tile",
+        )
 
 
 def linear(

@@ -68,3 +68,20 @@ def test_what_has_no_kernel_is_refused() -> None:
         Tiles(head=96)
     with pytest.raises(UsageError, match="a tile of 24 keys"):
         Tiles(keys=24)
+    with pytest.raises(UsageError, match="1280 threads and 64 keys"):
+        Tiles(warps=40)
+    with pytest.raises(UsageError, match="128 threads and 0 keys"):
+        Tiles(keys=0)
+    with pytest.raises(UsageError, match="takes 294912 bytes of shared memory"):
+        Tiles(head=128, keys=256, warps=8)
+    with pytest.raises(
+        UsageError, match="160 threads do not load a tile of the keys of 16 rows of 32 elements in whole"
+    ):
+        Tiles(head=32, keys=16, warps=5)
+    with pytest.raises(UsageError, match="32 threads do not load a tile of the queries of 16 rows of 64 elements"):
+        Tiles(warps=1, aligned=False)
+
+
+@pytest.mark.parametrize("tiles", [TILES, Tiles(), Tiles(head=128, keys=32)])
+def test_the_shared_memory_is_what_the_kernel_takes(tiles: Tiles) -> None:
+    assert tiles.shared_bytes == attention("bf16", tiles).shared_bytes

@@ -18,6 +18,7 @@ from toolchain.cute import dsl as cute
 from toolchain.cute.executor import MissingWait, OutOfBounds, Race, run
 from toolchain.cute.nvgpu import ArchOp
 from toolchain.cute.passes import PASSES
+from toolchain.errors import UsageError
 
 Array = np.ndarray[Any, Any]
 TILES = Tiles(64, 64, 32, 3)
@@ -122,6 +123,30 @@ def test_a_missing_bound_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         run(wrong, dict(zip(("x", "weight", "bias", "out"), operands(64, 64, 40), strict=True)))
     assert found.value.tensor == "x"
     assert re.search(r"from x\[\d+, 40\] on, outside of its shape \(64, 40\)", str(found.value))
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"k": 48}, "a tile of 48 along K has no swizzle"),
+        ({"m": 40}, "a tile of 40 x 128 is no whole number of atoms"),
+        ({"m": 64, "stages": 1}, "1 stages"),
+        ({"m": 32, "n": 64, "stages": 2, "warps": (2, 4)}, "1 parts of 16 columns for each of 4 warps"),
+        ({"m": 16, "n": 64, "stages": 2, "warps": (1, 1)}, "4 parts of 16 columns for each of 1 warps"),
+        ({"m": 256, "n": 256, "warps": (4, 2)}, "256 threads with 256 sums each"),
+        ({"m": 256, "k": 64, "stages": 6, "warps": (4, 2)}, "takes 294912 bytes of shared memory"),
+        ({"m": 32, "n": 128, "stages": 2, "warps": (2, 4)}, "256 threads do not load a tile of x of 32 rows of 32"),
+        ({"m": 96, "n": 128, "warps": (2, 4)}, "256 threads do not load a tile of x of 96 rows of 32 elements"),
+    ],
+)
+def test_tiles_that_do_not_fit_are_refused(fields: dict[str, Any], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        Tiles(**fields)
+
+
+@pytest.mark.parametrize("tiles", [TILES, Tiles(), Tiles(64, 192, 32, 3, (1, 2))])
+def test_the_shared_memory_is_what_the_kernel_takes(tiles: Tiles) -> None:
+    assert tiles.shared_bytes == linear("bf16", tiles).shared_bytes
 
 
 @pytest.mark.parametrize(("swizzle", "worst"), [((0, 4, 3), 8), ((1, 4, 3), 4), ((2, 4, 3), 2)])
