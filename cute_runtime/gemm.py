@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
@@ -21,6 +23,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn), "f8E5M2": np.dtype(ml_dtypes.float8_e5m2),
     "i8": np.dtype(np.int8), "i32": np.dtype(np.int32),
 }  # fmt: skip
+SPLITS = ("m", "n", "k")
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,14 @@ class Gemm:
 
     def __init__(
         self, M: int, N: int, K: int, dtype_a: str = "f16", dtype_b: str = "f16", dtype_c: str = "f32",
-        arch: str = "sm_80", use_tma: bool = False, device_id: int = 0,
+        arch: str = "sm_80", use_tma: bool = False, device_id: int = 0, devices: Sequence[int] = (),
+        split: Literal["m", "n", "k"] = "m",
     ) -> None:  # fmt: skip
-        """Raises UsageError for a size or dtype that cannot be. Needs no GPU."""
+        """`devices`: the numbers of several GPUs, instead of `device_id`: each multiplies a part, all at the same time.
+        `split`: which size the parts are of, rows ("m"), columns ("n") or terms ("k"). Results of parts of K are added
+        up on the host, in f32 or i32 and in the order of the devices, and rounded once.
+
+        Raises UsageError for a size, dtype or split that cannot be. Needs no GPU."""
         if min(M, N, K) < 1:
             raise UsageError(f"M={M}, N={N}, K={K}: sizes must be positive")
         for dtype in (dtype_a, dtype_b, dtype_c):
@@ -54,6 +62,12 @@ class Gemm:
         self.M, self.N, self.K = M, N, K
         self.dtypes = (dtype_a, dtype_b, dtype_c)
         self.arch, self.use_tma, self.device_id = arch, use_tma, device_id
+        if split not in SPLITS:
+            raise UsageError(f"no split {split!r}", hint=f"one of {', '.join(SPLITS)}")
+        if len(devices) > (M, N, K)[SPLITS.index(split)]:
+            raise UsageError(f"{len(devices)} devices for {split.upper()}={(M, N, K)[SPLITS.index(split)]}")
+        self.devices, self.split = tuple(devices), split
+        self._parts: list[tuple[slice, Gemm]] = []
         self.tile = self.get_optimal_tile_size(M, N, K, dtype_a, arch)
         self._code: tuple[bytes, str] | None = None
         self._kernel: Kernel | None = None
@@ -88,13 +102,14 @@ class Gemm:
 
     def _with(self, cubin: bytes, name: str, tile: Tile | None) -> Gemm:
         self._code, self._kernel, self.tile = (cubin, name), None, tile or self.tile
+        self._parts = []
         return self
 
     def __call__(self, a: Any, b: Any, c: Any = None) -> Any:
         """C = A B; returns `c`, which is made with numpy if it is not given.
 
-        Raises LaunchError for an array of another shape or dtype, UsageError if no kernel was compiled or loaded, and
-        NoGPU.
+        Raises LaunchError for an array of another shape or dtype, and on several devices for one that is not numpy's;
+        UsageError if no kernel was compiled or loaded, and NoGPU.
         """
         if self._code is None:
             raise UsageError("this Gemm has no kernel", hint="compile(mlir) or load_compiled(path, kernel)")
@@ -103,6 +118,9 @@ class Gemm:
         shapes = ((self.M, self.K), (self.K, self.N), (self.M, self.N))
         for name, array, shape, dtype in zip("ABC", (a, b, c), shapes, self.dtypes, strict=True):
             _check(name, array, shape, dtype)
+        if self.devices:
+            self._on_several(a, b, c)
+            return c
         kernel = self._kernel or Kernel(self.device_id).load_cubin(self._code[0]).set_kernel(self._code[1])
         self._kernel = kernel
         tile = self.tile
@@ -117,6 +135,37 @@ class Gemm:
             )
         kernel.launch((*operands, c, self.M, self.N, self.K), grid, (tile.threads,), tile.shared_mem)
         return c
+
+    def _on_several(self, a: Any, b: Any, c: Any) -> None:
+        """Each device's part in a thread of its own: a call copies in, launches, and copies out."""
+        if any(not isinstance(array, np.ndarray) for array in (a, b, c)):
+            raise LaunchError("a Gemm on several devices takes numpy arrays", hint="or a Gemm for each device")
+        self._parts = self._parts or self._divided()
+
+        def run(place: slice, part: Gemm) -> Any:
+            rows, columns, terms = (place if self.split == name else slice(None) for name in SPLITS)
+            return part(np.ascontiguousarray(a[rows, terms]), np.ascontiguousarray(b[terms, columns]))
+
+        with ThreadPoolExecutor(len(self._parts)) as threads:
+            made = list(threads.map(run, *zip(*self._parts, strict=True)))
+        if self.split == "k":
+            wide = np.int32 if c.dtype.kind == "i" else np.float32
+            c[...] = np.sum([each.astype(wide) for each in made], axis=0, dtype=wide).astype(c.dtype)
+            return
+        for (place, _), each in zip(self._parts, made, strict=True):
+            c[(place, slice(None)) if self.split == "m" else (slice(None), place)] = each
+
+    def _divided(self) -> list[tuple[slice, Gemm]]:
+        """A Gemm for each device, and where its part lies."""
+        sizes = {"m": self.M, "n": self.N, "k": self.K}
+        bounds = [sizes[self.split] * number // len(self.devices) for number in range(len(self.devices) + 1)]
+        assert self._code is not None
+        parts: list[tuple[slice, Gemm]] = []
+        for device, first, last in zip(self.devices, bounds[:-1], bounds[1:], strict=True):
+            m, n, k = {**sizes, self.split: last - first}.values()
+            made = Gemm(m, n, k, *self.dtypes, self.arch, self.use_tma, device)
+            parts.append((slice(first, last), made._with(*self._code, self.tile)))
+        return parts
 
     def _descriptor(
         self, array: Any, operand: int, shape: tuple[int, int], box: tuple[int, int], swizzle: int

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         UsageError,
     )
 
+    from .api import distributed
     from .api.devices import device_name
     from .api.gpt import GPT
     from .api.kernel import Kernel, Launch
@@ -59,14 +60,17 @@ __all__ = [
     "ToolchainError",
     "UsageError",
     "device_name",
+    "distributed",
     "load",
     "torch_op",
 ]
 
 _HOMES = {
     "GPT": ".api.gpt", "Kernel": ".api.kernel", "Launch": ".api.kernel", "Parameter": ".api.parameters",
-    "device_name": ".api.devices", "load": ".api.loading", "torch_op": ".api.torch_op",
+    "device_name": ".api.devices", "distributed": ".api.distributed", "load": ".api.loading",
+    "torch_op": ".api.torch_op",
 }  # fmt: skip
+_MODULES = {"distributed"}  # names that are modules themselves
 
 
 if not TYPE_CHECKING:  # a type checker then takes a name that does not exist for an error
@@ -75,7 +79,7 @@ if not TYPE_CHECKING:  # a type checker then takes a name that does not exist fo
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         home = importlib.import_module(_HOMES.get(name, "toolchain.errors"), __name__)
-        found = globals()[name] = getattr(home, name)
+        found = globals()[name] = home if name in _MODULES else getattr(home, name)
         return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,12 +16,12 @@ from gpt.quantize import is_quantized
 from gpt.text import Request
 from gpt.weights import Weights
 from toolchain.bundles.bundle import Bundle
-from toolchain.compiling.progress import progress_bar
 from toolchain.contract.entry import EntrySpec
-from toolchain.contract.sources import packages
 from toolchain.errors import UsageError
 from toolchain.runtime import Executor, Launcher
 from toolchain.runtime.peers import LOADING_S, Peers
+
+from .making import make_bundle
 
 USUAL = Path("build/bundle")
 ROUNDING = "quantize_rows"  # an op that only quantized models launch
@@ -128,21 +127,4 @@ class Kernels:
         )
 
     def _compiled(self) -> Bundle:
-        from toolchain import knobs
-        from toolchain.bundles import bundle
-        from toolchain.caching.cache import Cache
-        from toolchain.compiling import pipeline
-        from toolchain.contract import targets
-
-        target = self._executor.target
-        wanted = [targets.targets()[target]] if target else []
-        entries = [(packages()[spec.source], spec) for spec in self._entries.values()]
-        with progress_bar() as progress:
-            outcome = pipeline.compile_entries(
-                entries, wanted, Cache(knobs.cache_dir()), jobs=knobs.jobs(), progress=progress
-            )
-        for failure in outcome.failures:
-            raise failure.error
-        folder = self._opened.enter_context(tempfile.TemporaryDirectory(prefix="tilestack-"))
-        tools = pipeline.tools_used(wanted, (made.artifact.form.kind for made in outcome.compiled))
-        return bundle.write(Path(folder) / "bundle", outcome.compiled, tools)
+        return make_bundle(self._entries.values(), self._executor.target, self._opened)

@@ -88,3 +88,50 @@ def test_what_it_cannot_be(cubin: Path) -> None:
 def test_the_rule_for_tiles(sizes: tuple[int, int, int], dtype: str, tile: tuple[int, int, int]) -> None:
     found = Gemm.get_optimal_tile_size(*sizes, dtype)
     assert (found.m, found.n, found.k) == tile
+
+
+class Parts:
+    """Stands for the kernel of one device: multiplies with numpy."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ran: list[tuple[int, tuple[int, int, int]]] = []
+        whole = Gemm.__call__
+
+        def call(gemm: Gemm, a: Any, b: Any, c: Any = None) -> Any:
+            if gemm.devices:
+                return whole(gemm, a, b, c)
+            assert (a.shape, b.shape) == ((gemm.M, gemm.K), (gemm.K, gemm.N))
+            assert a.flags.c_contiguous and b.flags.c_contiguous
+            self.ran.append((gemm.device_id, (gemm.M, gemm.N, gemm.K)))
+            return a.astype(np.float32) @ b.astype(np.float32)
+
+        monkeypatch.setattr(Gemm, "__call__", call)
+
+
+@pytest.mark.parametrize(
+    ("split", "sizes"),
+    [
+        ("m", [(3, 5, 8), (4, 5, 8), (4, 5, 8)]), ("n", [(11, 1, 8), (11, 2, 8), (11, 2, 8)]),
+        ("k", [(11, 5, 2), (11, 5, 3), (11, 5, 3)]),
+    ],
+)  # fmt: skip
+def test_several_devices_share_a_product(
+    split: Any, sizes: list[tuple[int, int, int]], cubin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = Parts(monkeypatch)
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((11, 8), (8, 5)))
+    gemm = Gemm(11, 5, 8, devices=[2, 0, 1], split=split).load_compiled(cubin, "gemm")
+    assert np.array_equal(gemm(a, b), a.astype(np.float32) @ b.astype(np.float32))
+    assert sorted(parts.ran) == sorted(zip([2, 0, 1], sizes, strict=True))
+
+
+def test_what_several_devices_cannot_share(gpu: FakeGPU, cubin: Path) -> None:
+    with pytest.raises(UsageError, match="no split 'q'"):
+        Gemm(4, 4, 4, devices=[0, 1], split="q")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="3 devices for N=2"):
+        Gemm(4, 2, 4, devices=[0, 1, 2], split="n")
+    a, b = operands()
+    with pytest.raises(LaunchError, match="takes numpy arrays"):
+        Gemm(100, 200, 64, devices=[0, 1]).load_compiled(cubin, "gemm")(DeviceBuffer.from_numpy(a), b)
+    assert not gpu.launched

@@ -119,3 +119,11 @@ def test_12_waits_and_says_what_is_wrong() -> None:
     assert len(said_of) == len(wrong)
     for line, pattern in zip(said_of, wrong, strict=True):
         assert re.search(pattern, line), line
+
+
+def test_13_multiplies_on_two_devices() -> None:
+    text = said("13_several_devices")
+    assert re.findall(r"^(\w+), on (.*)$", text, re.MULTILINE) == [
+        (split, "cpu interpreter, rank 0 of 2, cpu interpreter, rank 1 of 2") for split in ("m", "n", "k", "mn")
+    ]
+    assert len(differences(text)) == 4 and max(differences(text)) < 1e-4  # sums of 48 products of numbers around 1
