@@ -19,6 +19,7 @@ pytestmark = pytest.mark.needs("toolchain")
 def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also on a machine with a GPU."""
     monkeypatch.setattr("toolchain.runtime.gpus", tuple)
+    monkeypatch.setattr("toolchain.runtime.peers.group.gpus", tuple)
 
 
 def test_01_adds_and_clamps() -> None:
