@@ -23,7 +23,8 @@ Function = Callable[..., Any]
 
 def flush(x: Any) -> Any:
     """f32 subnormals to zero of the same sign."""
-    return np.where(np.abs(x) < np.float32(2.0**-126), np.copysign(np.float32(0), x), x)[()]
+    small = np.abs(x) < np.float32(2.0**-126)
+    return np.where(small, np.copysign(np.float32(0), x), x)[()] if np.count_nonzero(small) else x
 
 
 def _exact(name: str, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
@@ -49,10 +50,11 @@ def _fused(a: Any, b: Any, c: Any) -> Any:
     side of the exact result, so that it is no longer a tie."""
     product = np.multiply(a, b, dtype=np.float64)
     total = product + c
-    halfway = total.view(np.int64) & 0x1FFFFFFF == 0x10000000  # of the 29 mantissa bits that f32 lacks
-    subnormal = (np.abs(total) < 2.0**-126) & (total != 0)  # subnormals lose more bits
-    doubtful = halfway | subnormal
-    if doubtful.any():
+    doubtful = total.view(np.int64) & 0x1FFFFFFF == 0x10000000  # halfway, of the 29 mantissa bits that f32 lacks
+    small = np.abs(total) < 2.0**-126
+    if np.count_nonzero(small):
+        doubtful = doubtful | (small & (total != 0))  # subnormals lose more bits
+    if np.count_nonzero(doubtful):
         total = np.asarray(total)
         sums = total[doubtful]
         parts = (np.broadcast_to(np.asarray(x, np.float64), total.shape)[doubtful] for x in (product, c))
