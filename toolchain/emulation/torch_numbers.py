@@ -32,6 +32,15 @@ def _product(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]) 
     return _in(wide, func, args, kwargs).to(result)
 
 
+def _scaled_product(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]) -> Tensor:
+    """8-bit floats: both sides of a comparison sum in float32 in the same way on a GPU. Here the reference is exact."""
+    if len(args) != 2 or not {"scale_a", "scale_b"} <= kwargs.keys() <= {"scale_a", "scale_b", "out_dtype"}:
+        return func(*args, **kwargs)
+    left, right = (each.to(torch.float64) for each in args)
+    scaled = torch.matmul(left, right) * kwargs["scale_a"].to(torch.float64) * kwargs["scale_b"].to(torch.float64)
+    return scaled.to(kwargs.get("out_dtype") or args[0].dtype)
+
+
 def _in_float32(func: Callable[..., Any], args: Arguments, kwargs: dict[str, Any]) -> Tensor:
     dtype = args[0].dtype
     if dtype.itemsize > 2:
@@ -82,6 +91,7 @@ _PRODUCTS = (
 _IN_FLOAT32 = (torch.nn.functional.layer_norm, torch.nn.functional.group_norm, torch.layer_norm, torch.group_norm)
 RESULTS: dict[Any, Callable[[Callable[..., Any], Arguments, dict[str, Any]], Tensor]] = {
     **dict.fromkeys(_PRODUCTS, _product),
+    torch._scaled_mm: _scaled_product,  # noqa: SLF001 - it has no other name
     **dict.fromkeys(_IN_FLOAT32, _in_float32),
     **dict.fromkeys((torch.sqrt, _T.sqrt), _square_root),
     **dict.fromkeys((torch.abs, torch.absolute, _T.abs, _T.absolute, _T.__abs__), _magnitude),
