@@ -27,8 +27,9 @@ class Cells:
         addresses = np.asarray(addresses, np.int64)
         if addresses.shape != shape:
             addresses = np.broadcast_to(addresses, shape)
-        everywhere = mask is None or mask is True or (mask is not False and mask.all())
-        self.mask: Array | None = None if everywhere else np.broadcast_to(mask, shape)
+        self.mask: Array | None = None
+        if not (mask is None or mask is True or (mask is not False and mask.all())):
+            self.mask = np.broadcast_to(mask, shape)
         active: Array = addresses.reshape(-1) if self.mask is None else addresses[self.mask]
         self.active = active
         self._index: Array | None = None

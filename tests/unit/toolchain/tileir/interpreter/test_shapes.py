@@ -258,6 +258,16 @@ def test_matrix_product(builder: Any, batch: tuple[int, ...]) -> None:
     assert np.allclose(out, a.astype(np.float64) @ b.astype(np.float64) + c, atol=1e-5)
 
 
+def test_a_long_product_is_added_up_in_short_chains(builder: Any) -> None:
+    """Behind 2^24 a chain of f32 loses each 1; other chains add up theirs first. The first has 31, or fewer: what
+    multiplies may split it."""
+    a, b = np.ones((2, 1024), BF16), np.ones((1024, 2), BF16)
+    b[0] = 2.0**24
+    zero = np.zeros((2, 2), np.float32)
+    out = on_tiles(builder, lambda k, *t: k.op("mmaf", *t, out=[tile((2, 2))]), [a, b, zero], zero.copy())
+    assert (out >= 2.0**24 + 1024 - 32).all() and (out <= 2.0**24 + 1024).all()
+
+
 def test_product_into_f16_is_rounded(builder: Any) -> None:
     a, b = np.full((2, 2), 1, np.float16), np.full((2, 2), 2.0**-12, np.float16)
     c = np.ones((2, 2), np.float16)
