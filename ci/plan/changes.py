@@ -37,7 +37,8 @@ def changed_since(base: str, root: Path = ROOT) -> Changes:
     if SHA.fullmatch(base) and not _has(root, base):
         return Changes(None, f"the base {base[:12]} is not in this clone; {cut}")
     if not _has(root, base):
-        raise UsageError(f"git knows no commit {base!r}", hint="--base takes one; git fetch gets those of others")
+        more = cut if shallow else "git fetch gets those of others"
+        raise UsageError(f"git knows no commit {base!r}", hint=f"--base takes one; {more}")
     parted = git(root, "merge-base", base, "HEAD", answers=(0, 1)).strip()
     if not parted:
         cut = "this clone is shallow: git fetch --unshallow" if shallow else "their histories are unrelated"

@@ -52,10 +52,15 @@ class Graph:
 
     @cached_property
     def _imports(self) -> grimp.ImportGraph:
-        table = tomllib.loads((self._root / "pyproject.toml").read_text())
+        names = tomllib.loads((self._root / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
+        if gone := [name for name in names if not (self._root / name).is_dir()]:  # else an installed one is taken
+            raise UsageError(
+                f"pyproject.toml: importlinter names {', '.join(gone)}, and {self._root} has no such folder",
+                hint="a folder that was renamed: give it its new name there and in sources.toml",
+            )
         sys.path.insert(0, str(self._root))  # another package's wheel has a folder `benchmarks` too
         try:
-            return grimp.build_graph(*table["tool"]["importlinter"]["root_packages"], cache_dir=None)
+            return grimp.build_graph(*names, cache_dir=None)
         finally:
             sys.path.remove(str(self._root))
 

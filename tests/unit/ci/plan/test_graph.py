@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -78,6 +79,14 @@ def test_a_stage_of_a_module_that_is_gone_is_an_error(matrix: Matrix) -> None:
     wrong = replace(matrix, modules={**matrix.modules, "gate": ["ci.gone"]})
     with pytest.raises(UsageError, match=r"no module ci\.gone"):
         Graph(wrong)
+
+
+def test_a_package_whose_folder_was_renamed_is_named(matrix: Matrix, tmp_path: Path) -> None:
+    """It may be installed as well, and its code of there is not what is planned."""
+    (tmp_path / "pyproject.toml").write_text('[tool.importlinter]\nroot_packages = ["ci", "kernels_py"]\n')
+    (tmp_path / "ci").mkdir()
+    with pytest.raises(UsageError, match=r"importlinter names kernels_py, .* has no such folder"):
+        Graph(matrix, tmp_path)
 
 
 def test_a_renamed_module_reaches_what_its_new_name_reaches(graph: Graph) -> None:
