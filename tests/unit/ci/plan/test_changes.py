@@ -94,7 +94,7 @@ def test_a_shallow_clone_plans_everything_and_says_how_to_get_more(root: Path, t
         everything(changed_since(base, shallow), f"the base {base[:12]} is not in this clone", "fetch --unshallow")
     else:
         everything(changed_since("origin/main", shallow), "no common commit of origin/main", "fetch --unshallow")
-    with pytest.raises(UsageError, match="git knows no commit 'nowhere'\n  next: .* git fetch --unshallow"):
+    with pytest.raises(UsageError, match=r"git knows no commit 'nowhere'\n  next: .* git fetch --unshallow"):
         changed_since("nowhere", shallow)
     git(shallow, "fetch", "--unshallow")
     assert changed_since(base, shallow).paths == ["committed"]
