@@ -10,7 +10,7 @@ from typing import Any
 
 from toolchain.files import write_whole
 
-from .common.options import command
+from .common.options import command, pattern
 
 GATE = """\
   tilestack gate --recording build/recording --base build/before       both as `tilestack record` leaves them
@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
     made = command(commands, "gate", gate, "compare your own kernels' speed with another commit's", GATE)
     made.add_argument("--recording", type=Path, default=Path("build/recording"), metavar="DIR", help="what is judged")
     made.add_argument("--base", type=Path, default=Path("build/before"), metavar="DIR", help="what it is compared with")
-    made.add_argument("--case", default="", metavar="REGEX", help="only cases with a match")
+    made.add_argument("--case", type=pattern, default="", metavar="REGEX", help="only cases with a match")
     made.add_argument("--all-cells", action="store_true", help="measure the cells of the same machine code too")
     made.add_argument("--executor", choices=("cuda", "cpu"), default="cuda", help="cpu: the interpreter, to try it")
     made.add_argument("--accepted", type=Path, default=Path("accepted.toml"), metavar="FILE", help="of regressions")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 from typing import Any
 
 from toolchain.errors import UsageError
 
-from .common.options import command, positive
+from .common.options import command, pattern, positive
 
 TIME = """\
   tilestack time build/recording                                            the timed cells, on a GPU
@@ -22,7 +21,7 @@ def add(commands: Any) -> None:
     usual = Path("build/recording")
     made.add_argument("recording", type=Path, nargs="?", default=usual, help=f"default {usual}")
     made.add_argument("--against", action="append", default=[], metavar="NAME=DIR", help="another recording; repeat")
-    made.add_argument("--case", default="", metavar="REGEX", help="only cases with a match")
+    made.add_argument("--case", type=pattern, default="", metavar="REGEX", help="only cases with a match")
     made.add_argument("--samples", type=positive, default=30, metavar="N", help="rounds (default 30)")
     made.add_argument("--executor", choices=("cuda", "cpu"), default="cuda", help="cpu: the interpreter's own time")
     made.add_argument("--output", type=Path, default=Path("build/times"), metavar="DIR", help="default build/times")
@@ -37,10 +36,6 @@ def time(args: argparse.Namespace) -> int:
 
     if wrong := [each for each in args.against if "=" not in each]:
         raise UsageError(f"--against {wrong[0]}: it is no NAME=DIR")
-    try:
-        re.compile(args.case)
-    except re.error as error:
-        raise UsageError(f"{args.case!r} is no regular expression: {error}") from error
     recording = Recording.load(args.recording)
     others = {each.partition("=")[0]: Recording.load(Path(each.partition("=")[2])) for each in args.against}
     with open_executor(args.executor) as executor:

@@ -89,15 +89,14 @@ def start_process(argv: Sequence[str]) -> int:
 
 
 def gate(asked: Asked, rules: Thresholds, words: Sequence[str], start: Start = start_process) -> Report:
-    """Measures and judges. `words`: the command that does the same. Raises UsageError if no case is in both,
+    """Measures and judges. `words`: the command that does the same. Raises UsageError if no case matches,
     BundleError, and ToolFailed for a measurement that left no results."""
     new, base = Recording.load(asked.new), Recording.load(asked.base)
     cases = [name for name in named(new) if re.search(asked.case, name)]
     there = [name for name in cases if name in named(base)]
-    if not there:
+    if not cases:
         raise UsageError(
-            f"{asked.new} and {asked.base} have no timed cell in common that matches {asked.case!r}",
-            hint="the base has none of these ops: there is nothing to compare",
+            f"no timed cell of {asked.new} matches {asked.case!r}", hint=f"it has {', '.join(named(new)) or 'none'}"
         )
     same = [] if asked.all_cells else [name for name in same_cells(new, base) if name in there]
     differ = [name for name in there if name not in same]

@@ -114,9 +114,12 @@ def test_what_is_new_or_gone_is_said_and_not_judged(asked: Asked, recorded: Make
     assert report.exit_code == 0 and f"No longer there: {F32}." in report.markdown()
 
 
-def test_nothing_in_common_is_an_error(asked: Asked) -> None:
-    with pytest.raises(UsageError, match="no timed cell in common"):
-        gate(replace(asked, case="^gelu"), thresholds(), ["again"], timed(asked))
+def test_the_first_op_of_a_repository_has_nothing_to_compare_with(asked: Asked, recorded: MakeRecording) -> None:
+    start = timed(asked)
+    report = gate(replace(asked, base=recorded("none", dtypes=()).root), thresholds(), ["again"], start)
+    assert report.exit_code == 0 and not start.words and not report.cells and len(report.notes) == 3
+    with pytest.raises(UsageError, match="no timed cell of .* matches"):
+        gate(replace(asked, case="^gelu"), thresholds(), ["again"], start)
 
 
 @pytest.mark.parametrize(
