@@ -118,7 +118,7 @@ def test_the_first_op_of_a_repository_has_nothing_to_compare_with(asked: Asked, 
     start = timed(asked)
     report = gate(replace(asked, base=recorded("none", dtypes=()).root), thresholds(), ["again"], start)
     assert report.exit_code == 0 and not start.words and not report.cells and len(report.notes) == 3
-    with pytest.raises(UsageError, match="no timed cell of .* matches"):
+    with pytest.raises(UsageError, match=r"no timed cell of .* matches"):
         gate(replace(asked, case="^gelu"), thresholds(), ["again"], start)
 
 
