@@ -72,7 +72,10 @@ def events_of(path: Path) -> list[str]:
 
 
 def _triggers(path: Path) -> Mapping[str, Any]:
-    found: Any = yaml.safe_load(path.read_text())[True]  # YAML takes the word `on` for that
+    read: Any = yaml.safe_load(path.read_text())
+    found: Any = read.get(True, read.get("on")) if isinstance(read, dict) else None  # YAML takes the word `on` for True
+    if not found:
+        raise UsageError(f"{path.name} says nothing of what starts it", hint="nox -s lint checks the workflows")
     if isinstance(found, str):
         found = [found]
     return found if isinstance(found, dict) else dict.fromkeys(found)
