@@ -30,7 +30,7 @@ Expected = tuple[NDArray[np.float64], NDArray[np.generic]]
 @dataclass(frozen=True)
 class ForwardCase:
     """A model and the sizes (B, T) to run it at. `cpu_sizes` and `cpu_dtypes`: those that the interpreter runs.
-    `prompt`: the text it continues greedily; empty for none."""
+    `prompt`: the text it continues greedily; empty for none. `tokens`: the prompt's, where they are not its bytes."""
 
     model: str
     config: GPTConfig
@@ -39,6 +39,7 @@ class ForwardCase:
     cpu_sizes: Sequence[tuple[int, int]]
     cpu_dtypes: Sequence[str]
     prompt: bytes = b""
+    tokens: Sequence[int] = ()
 
 
 def run_forward(site: JobContext, case: ForwardCase, dtype: str) -> Iterator[CellResult]:
@@ -124,7 +125,7 @@ def _greedy(
 ) -> Iterator[CellResult]:
     """Check each source's greedy continuation. Wherever the reference's best token leads the second by more than twice
     the bound on a logit's error, the model must choose it, so there the sources agree token for token."""
-    prompt = np.frombuffer(case.prompt, np.uint8).astype(np.int32)
+    prompt = np.array(case.tokens or list(case.prompt), np.int32)
 
     def check(model: GPT) -> tuple[Verdict, Sequence[float]]:
         with site.gate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.coverage import Suite
@@ -11,6 +11,7 @@ from conformance.jobs import Job, JobContext
 from conformance.result import CellResult
 from gpt import weights
 from gpt.config import GPTConfig, preset
+from gpt.tokenizer import load_tokenizer
 from gpt.weights import Weights
 
 from .forward import ForwardCase, run_forward
@@ -55,16 +56,31 @@ def forward_cases() -> Sequence[ForwardCase]:
     )  # fmt: skip
 
 
+PROMPT = "The capital of France is"
+
+
+@functools.cache
+def checkpoint_case(name: str) -> ForwardCase:
+    """A checkpoint, as `weights.load` takes it, with its own weights: few tokens, because the interpreter is slow.
+    Raises as `load` does."""
+    config, found, place = weights.load(name)
+    return ForwardCase(
+        name, config, lambda: found,
+        sizes=((1, 1), (1, 64), (2, 100), (1, 512)), cpu_sizes=((1, 1), (1, 12)), cpu_dtypes=("f32", "bf16"),
+        prompt=PROMPT.encode(), tokens=load_tokenizer(place, config).encode(PROMPT),
+    )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class ForwardRows:
-    """A job: one model in one dtype."""
+    """A job: one model, of `forward_cases` or a checkpoint, in one dtype."""
 
     model: str
     dtype: str
 
     def __call__(self, site: JobContext) -> Iterator[CellResult]:
-        (case,) = (case for case in forward_cases() if case.model == self.model)
-        return run_forward(site, case, self.dtype)
+        case = next((case for case in forward_cases() if case.model == self.model), None)
+        return run_forward(site, case or checkpoint_case(self.model), self.dtype)
 
 
 CONTINUED = 1e9  # what the greedy continuation of a prompt costs, in the same unit as `cost`
@@ -81,13 +97,19 @@ def cost(case: ForwardCase, dtype: str, kind: str) -> float:
     return tokens * products + CONTINUED * bool(case.prompt)
 
 
-def forward_jobs(dtypes: Sequence[str], kind: str) -> Sequence[Job]:
+def forward_jobs(dtypes: Sequence[str], kind: str, checkpoints: Sequence[str] = ()) -> Sequence[Job]:
     """The `forward` cells of the conformance matrix, on a kind of executor: "cpu" or "cuda"."""
     return [
         Job(cost(case, dtype, kind), ForwardRows(case.model, dtype), "forward", case.model, (dtype,))
-        for case in forward_cases()
+        for case in (*forward_cases(), *map(checkpoint_case, checkpoints))
         for dtype in dtypes
     ]
 
 
-SUITES = {"forward": Suite(forward_jobs, needs=("attention", "logits"))}  # what a matrix runs beside the ops
+def suites(checkpoints: Sequence[str] = ()) -> Mapping[str, Suite]:
+    """What a matrix runs beside the ops; with these checkpoints beside the models that it always runs."""
+    jobs = functools.partial(forward_jobs, checkpoints=checkpoints)
+    return {"forward": Suite(jobs, needs=("attention", "logits"))}
+
+
+SUITES = suites()

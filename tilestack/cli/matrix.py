@@ -59,6 +59,10 @@ def add(commands: Any) -> None:
     run.add_argument(
         "--executor", default="auto", help="auto (the GPUs share the cells, else the CPU), cpu, cuda, cuda:N"
     )
+    run.add_argument(
+        "--model", action="append", default=[], metavar="MODEL",
+        help="also the forward pass of this checkpoint, such as smollm2, with its real weights; repeat",
+    )  # fmt: skip
     run.add_argument("--every-gpu", action="store_true", help="each GPU runs every cell, instead of sharing them out")
     _add_names(run)
     run.add_argument("-k", dest="expression", default="", metavar=EXPRESSION,
@@ -126,7 +130,7 @@ def run_(args: argparse.Namespace) -> int:
     from ci.report import write_report
     from conformance.journal import FILE, Journal
     from conformance.matrix import run_matrix
-    from gpt.conformance.models import SUITES
+    from gpt.conformance.models import suites
     from toolchain import knobs
     from toolchain.bundles.bundle import Bundle
     from toolchain.command import Terminated
@@ -152,7 +156,7 @@ def run_(args: argparse.Namespace) -> int:
         with Show.on(sys.stderr if args.json else sys.stdout, quiet=args.quiet) as show:
             results = run_matrix(
                 bundle, executors, journal, sources=args.source, dtypes=args.dtype, selected=args.op,
-                suites=SUITES, seed=args.seed, native=native, full=args.full, wanted=chosen,
+                suites=suites(args.model), seed=args.seed, native=native, full=args.full, wanted=chosen,
                 exit_first=args.exitfirst, processes=args.jobs or knobs.jobs(), resume=args.resume, progress=show,
                 command=args.words, every_gpu=args.every_gpu, left_out=left_out,
             )  # fmt: skip
