@@ -35,6 +35,16 @@ def test_the_kernel_in_python_copies_16_bytes_at_once(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.endswith("\n4\n")
 
 
+def test_a_sparse_operand_is_compressed_as_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    for part in ("kept_places", "compress(a"):
+        exec(_block(part), names)
+    wanted = "".join(
+        PAGE.split(_block(part) + "```\n\n```text\n")[1].partition("```")[0] for part in ("kept_places", "compress(a")
+    )
+    assert capsys.readouterr().out == wanted
+
+
 def test_the_kernel_compiles(capsys: pytest.CaptureFixture[str]) -> None:
     exec(_block("nvvm"), {})
     assert ".visible .entry scale(" in capsys.readouterr().out

@@ -15,7 +15,8 @@ from ...errors import UsageError
 from ..layout import Layout, size
 
 BITS: Mapping[str, int] = {
-    "f32": 32, "s32": 32, "tf32": 32, "f16": 16, "bf16": 16, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8
+    "f64": 64, "f32": 32, "s32": 32, "tf32": 32, "f16": 16, "bf16": 16, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8,
+    "s4": 4, "u4": 4,
 }  # fmt: skip
 REGISTER_BITS = 32
 WARP, WARPGROUP = 32, 128  # threads
@@ -64,9 +65,9 @@ class MmaAtom:
         return {"a": (self.m, self.k // (1 + self.sparse)), "b": (self.n, self.k), "c": (self.m, self.n)}[operand]
 
     def registers(self, operand: str) -> int:
-        """The 32-bit registers of a thread for an operand."""
-        values = size(self.layout(operand)[1])
-        return values * BITS[self.c if operand == "c" else self.ab] // REGISTER_BITS
+        """The registers of a thread for an operand: of 32 bits, or of 64 for f64."""
+        values, bits = size(self.layout(operand)[1]), BITS[self.c if operand == "c" else self.ab]
+        return values * bits // max(bits, REGISTER_BITS)
 
     @property
     def instruction(self) -> str:
@@ -83,7 +84,8 @@ class MmaAtom:
         """The PTX text and the constraints of `llvm.inline_asm`: registers of D out, then those of A, B and C in, and
         for a sparse A its metadata.
 
-        f32 accumulators are floats; all other registers are i32, with the value of the lowest index in the lowest bits.
+        f32 accumulators are floats, and all of f64; other registers are i32, with the value of the lowest index in the
+        lowest bits.
         Raises UsageError for wgmma, whose operands differ.
         """
         if self.threads != WARP:
@@ -93,9 +95,9 @@ class MmaAtom:
         for count in counts:
             groups.append("{" + ", ".join(f"${number + i}" for i in range(count)) + "}")
             number += count
-        accumulator = "f" if self.c == "f32" else "r"
+        accumulator, operand = {"f32": "fr", "f64": "dd"}.get(self.c, "rr")
         out = [f"={accumulator}"] * counts[0]
-        constraints = [*out, *["r"] * (counts[1] + counts[2]), *[accumulator] * counts[3]]
+        constraints = [*out, *[operand] * (counts[1] + counts[2]), *[accumulator] * counts[3]]
         if self.sparse:  # its selector is 0: the first threads of each four give the metadata
             groups.append(f"${number}, 0")
             constraints.append("r")
@@ -110,6 +112,12 @@ def _mma_sync(k: int, ab: str, c: str, arch: int, *, sparse: bool = False) -> Mm
     b = Layout(((4, 8), (packed, halves)), ((8 * packed, 1), (8, 32 * packed)))
     c_layout = Layout(((4, 8), (2, 2)), ((32, 1), (16, 8)))
     return MmaAtom(16, 8, k, ab, c, arch, WARP, a, b, c_layout, sparse)
+
+
+def _mma_f64() -> MmaAtom:
+    """m8n8k4: thread 4g + t of a warp holds row g and column t of A, and of C two columns from 2t."""
+    operand, c = Layout(((4, 8), 1), ((8, 1), 0)), Layout(((4, 8), 2), ((16, 1), 8))
+    return MmaAtom(8, 8, 4, "f64", "f64", 80, WARP, operand, operand, c)
 
 
 def _wgmma(n: int, ab: str, c: str, form: str) -> MmaAtom:
@@ -135,6 +143,8 @@ def atoms() -> Mapping[str, MmaAtom]:
         *(_mma_sync(k, "f16", "f16", 80) for k in (8, 16)),
         *(_mma_sync(k, "tf32", "f32", 80) for k in (4, 8)),
         *(_mma_sync(k, ab, "s32", 80) for ab in ("s8", "u8") for k in (16, 32)),
+        *(_mma_sync(k, ab, "s32", 80) for ab in ("s4", "u4") for k in (32, 64)),
+        _mma_f64(),
         *(_mma_sync(32, ab, "f32", 89) for ab in ("e4m3", "e5m2")),
         *(_mma_sync(k, ab, "f32", 80, sparse=True) for ab in ("f16", "bf16") for k in (16, 32)),
         *(_mma_sync(k, "tf32", "f32", 80, sparse=True) for k in (8, 16)),

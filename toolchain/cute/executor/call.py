@@ -42,11 +42,11 @@ class Call:
             )
         return int(value[0])
 
-    def registers(self, warp: Warp, first: int, count: int) -> NDArray[np.uint8]:
-        """Operands of 32 bits as bytes (32, 4 * count)."""
-        made = np.empty((WARP, count), np.int32)
+    def registers(self, warp: Warp, first: int, count: int, dtype: Any = np.int32) -> NDArray[np.uint8]:
+        """Operands of 32 bits, or as wide as a dtype, as bytes (32, 4 * count)."""
+        made = np.empty((WARP, count), dtype)
         for i, register in enumerate(self.ins[first : first + count]):
-            made[:, i] = warp.env[register].view(np.int32)
+            made[:, i] = warp.env[register].view(dtype)
         return made.view(np.uint8)
 
     def give(self, warp: Warp, results: Sequence[Any]) -> None:

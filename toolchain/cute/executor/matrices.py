@@ -18,7 +18,8 @@ from .state import WARP, Warp
 
 ROW = 16  # bytes of a row of 8 elements of 16 bits
 DTYPES: dict[str, Any] = {
-    "f32": np.float32, "s32": np.int32, "tf32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
+    "f64": np.float64, "f32": np.float32, "s32": np.int32, "tf32": np.float32,
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16,
     "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "s8": np.int8, "u8": np.uint8,
 }  # fmt: skip
 TF32 = np.uint32(0xFFFFE000)  # the bits of an f32 that an instruction with tf32 reads
@@ -63,6 +64,9 @@ def numbers(data: NDArray[np.uint8], dtype: str) -> NDArray[Any]:
     """Elements of an operand as f64, or as i64 for integers."""
     if dtype == "tf32":
         return (data.view(np.uint32) & TF32).view(np.float32).astype(np.float64)
+    if dtype in ("s4", "u4"):  # two in a byte, the first in the low bits
+        halves = np.stack([data & 15, data >> 4], axis=-1).reshape(*data.shape[:-1], -1).astype(np.int64)
+        return (halves ^ 8) - 8 if dtype == "s4" else halves
     made = data.view(DTYPES[dtype])
     return made.astype(np.int64 if dtype in ("s8", "u8", "s32") else np.float64)
 
@@ -72,7 +76,7 @@ def operands(call: Call, warp: Warp, atom: MmaAtom) -> list[NDArray[Any]]:
     tiles, first = list[NDArray[Any]](), 0
     for operand in ("a", "b", "c"):
         count = register_count(atom, operand)
-        held = call.registers(warp, first, count)
+        held = call.registers(warp, first, count, np.int64 if atom.c == "f64" else np.int32)
         first += count
         tiles.append(gathered(atom, operand, numbers(held, atom.c if operand == "c" else atom.ab)))
     return tiles
@@ -101,7 +105,7 @@ def gathered(atom: MmaAtom, operand: str, held: NDArray[Any]) -> NDArray[Any]:
 def accumulators(atom: MmaAtom, total: NDArray[Any], places: NDArray[np.int64]) -> list[NDArray[Any]]:
     """The registers of D, rounded once, for threads that hold these places of its column-major tile."""
     rounded = total.astype(DTYPES[atom.c]).T.reshape(-1)[places]
-    kind = np.float32 if atom.c == "f32" else np.int32
+    kind = {"f32": np.float32, "f64": np.float64}.get(atom.c, np.int32)
     registers = np.ascontiguousarray(rounded).view(kind)
     assert len(registers) == WARP
     return list(registers.T.copy())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, f32, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, f32, f64, i32, i64
 from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
@@ -26,8 +26,8 @@ from xdsl.utils.exceptions import VerifyException
 from ...errors import UsageError
 
 Asm = tuple[str, str]  # PTX text and constraints of llvm.inline_asm: results first
-# What a register of a constraint may hold: 32 bits or an address of shared memory, 64 bits or an address, a float.
-KINDS = {"r": "i32 or !llvm.ptr<3>", "l": "i64 or !llvm.ptr", "f": "f32"}
+# What a register of a constraint may hold: 32 bits or an address of shared memory, 64 bits or an address, floats.
+KINDS = {"r": "i32 or !llvm.ptr<3>", "l": "i64 or !llvm.ptr", "f": "f32", "d": "f64"}
 
 
 class ArchOp(IRDLOperation):
@@ -97,8 +97,8 @@ class ArchOp(IRDLOperation):
 
 
 def _fits(kind: Attribute, register: str) -> bool:
-    if register == "f":
-        return kind == f32
+    if register in "fd":
+        return kind == (f32 if register == "f" else f64)
     if isinstance(kind, LLVMPointerType):
         return (register == "r") == is_shared(kind)
     return kind == (i32 if register == "r" else i64)

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     UnitAttr,
     f32,
+    f64,
     i8,
     i16,
     i32,
@@ -30,14 +31,14 @@ GLOBAL = llvm.LLVMPointerType(IntAttr(1))
 
 
 def one_atom(atom: MmaAtom) -> ModuleOp:
-    """The kernel `one_atom(a, b, c, d)`. A, B, C and D are column-major tiles in global memory, as in the atom. For a
-    sparse A a fifth array has the metadata, an i32 of each thread."""
+    """The kernel `one_atom(a, b, c, d)`. A, B, C and D are column-major tiles in global memory, as in the atom, with a
+    byte for each value of 4 bits. For a sparse A a fifth array has the metadata, an i32 of each thread."""
     kinds = [GLOBAL] * (4 + atom.sparse)
     block = Block(arg_types=kinds)
     builder = Emitter(InsertPoint.at_end(block))
     lane = index(builder.insert(READ["tid.x"]()).res, builder, below=atom.threads)
     a, b, c, d, *metadata = block.args
-    accumulator: Attribute = f32 if atom.c == "f32" else i32
+    accumulator: Attribute = {"f32": f32, "f64": f64}.get(atom.c, i32)
     packed = [*_registers(builder, atom, "a", a, lane), *_registers(builder, atom, "b", b, lane)]
     offsets = [_offset(atom, "c", lane, value) for value in range(size(atom.layout("c")[1]))]
     before = [_load(builder, c, offset, accumulator) for offset in offsets]
@@ -72,14 +73,20 @@ def _load(builder: Emitter, base: SSAValue, offset: Index, element: Attribute) -
 def _registers(builder: Emitter, atom: MmaAtom, operand: str, base: SSAValue, lane: Index) -> list[SSAValue]:
     """The registers of an operand: the value of the lowest index in the lowest bits."""
     bits = BITS[atom.ab]
-    element: Attribute = {32: i32, 16: i16, 8: i8}[bits]
+    element: Attribute = {64: f64, 32: i32, 16: i16, 8: i8, 4: i8}[bits]
+    values = size(atom.layout(operand)[1])
+    if bits == 64:
+        return [_load(builder, base, _offset(atom, operand, lane, value), element) for value in range(values)]
     made: list[SSAValue] = []
-    for first in range(0, size(atom.layout(operand)[1]), 32 // bits):
+    for first in range(0, values, 32 // bits):
         whole: SSAValue | None = None
         for part in range(32 // bits):
             value = _load(builder, base, _offset(atom, operand, lane, first + part), element)
             if bits < 32:
                 value = builder.insert(arith.ExtUIOp(value, i32)).result
+            if bits == 4:
+                mask = builder.insert(arith.ConstantOp.from_int_and_width(15, 32)).result
+                value = builder.insert(arith.AndIOp(value, mask)).result
             if part:
                 shift = builder.insert(arith.ConstantOp.from_int_and_width(part * bits, 32)).result
                 value = builder.insert(arith.ShLIOp(value, shift)).result

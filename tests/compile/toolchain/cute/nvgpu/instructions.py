@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntAttr, ModuleOp, UnitAttr, f32, i32, i64
+from xdsl.dialects.builtin import IntAttr, ModuleOp, UnitAttr, f32, f64, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.rewriter import InsertPoint
 
@@ -16,7 +16,7 @@ from toolchain.cute.nvvm.dialect import GpuModuleOp
 from toolchain.cute.nvvm.emit import Emitter
 
 GLOBAL = llvm.LLVMPointerType(IntAttr(1))
-KINDS: dict[str, Attribute] = {"r": i32, "l": i64, "f": f32}
+KINDS: dict[str, Attribute] = {"r": i32, "l": i64, "f": f32, "d": f64}
 COORDINATES = {"copy.tma_load": 3, "copy.tma_load_multicast": 4, "copy.tma_store": 2, "copy.tma_reduce": 2,
                "copy.tma_prefetch": 1}  # the operands before them  # fmt: skip
 Form = tuple[str, str, int | None, int]  # an instruction, its atom, its number, and operands if they vary

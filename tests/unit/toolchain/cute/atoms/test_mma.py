@@ -56,6 +56,25 @@ def test_the_fragments_of_m16n8k8_tf32_are_those_of_the_ptx_manual(lane: int) ->
     assert coordinates(atom, "b", lane) == [(group, inside + 4 * i) for i in range(2)]
 
 
+@pytest.mark.parametrize("lane", [0, 6, 31])
+def test_the_fragments_of_m16n8k64_s4_are_those_of_the_ptx_manual(lane: int) -> None:
+    atom, group, inside = find("mma.m16n8k64.s32.s4"), lane // 4, lane % 4
+    a = [(group + 8 * (i // 8 % 2), inside * 8 + i % 8 + 32 * (i // 16)) for i in range(32)]
+    b = [(group, inside * 8 + i % 8 + 32 * (i // 8)) for i in range(16)]
+    assert [coordinates(atom, operand, lane) for operand in "ab"] == [a, b]
+    assert [atom.registers(operand) for operand in "abc"] == [4, 2, 4]
+
+
+@pytest.mark.parametrize("lane", [0, 6, 31])
+def test_the_fragments_of_m8n8k4_f64_are_those_of_the_ptx_manual(lane: int) -> None:
+    atom, group, inside = find("mma.m8n8k4.f64.f64"), lane // 4, lane % 4
+    made = [coordinates(atom, operand, lane) for operand in "abc"]
+    assert made == [[(group, inside)], [(group, inside)], [(group, 2 * inside + i) for i in range(2)]]
+    assert atom.inline_asm == (
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {$0, $1}, {$2}, {$3}, {$4, $5};", "=d,=d,d,d,d,d"
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("thread", [0, 33, 127])
 def test_an_accumulator_of_wgmma_has_16_rows_in_each_warp(thread: int) -> None:
     atom, warp, lane = find("wgmma.m64n128k16.f32.bf16"), thread // 32, thread % 32
@@ -84,7 +103,7 @@ def test_the_assembly_names_each_register_once(atom: MmaAtom) -> None:
     count = sum(registers) + atom.sparse  # the metadata
     assert len(constraints.split(",")) == count
     assert [f"${i}" in text for i in range(count + 1)] == [True] * count + [False]
-    assert registers[0] == (2 if atom.c == "f16" else 4)
+    assert registers[0] == (2 if atom.c in ("f16", "f64") else 4)
 
 
 def test_an_atom_that_is_not_there_is_named_with_those_that_are() -> None:

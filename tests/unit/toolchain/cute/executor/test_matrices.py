@@ -14,21 +14,38 @@ from toolchain.cute.dsl import arch
 from toolchain.cute.executor import DivergentBarrier, run
 from toolchain.cute.executor.matrices import DTYPES
 from toolchain.cute.layout import Layout, size
+from toolchain.cute.nvvm import compile_to_ptx
+from toolchain.cute.passes import PASSES
 
 BY_WARP = [atom for atom in atoms().values() if atom.threads == 32 and not atom.sparse and atom.c != "f16"]
+
+HELD = {"s4": np.int8, "u4": np.uint8}  # in memory
 
 
 @pytest.mark.parametrize("atom", BY_WARP, ids=lambda atom: atom.name)
 def test_a_product_of_one_warp(atom: MmaAtom) -> None:
     rng = np.random.default_rng(1)
-    low = 0 if atom.ab == "u8" else -4
+    low = 0 if atom.ab in ("u8", "u4") else -4
     a, b = (rng.integers(low, 5, atom.tile(operand)) for operand in "ab")  # exact in every dtype
     c = rng.integers(-9, 10, atom.tile("c"))
     held = [
-        np.asfortranarray(x).T.astype(DTYPES[dtype]).copy() for x, dtype in ((a, atom.ab), (b, atom.ab), (c, atom.c))
+        np.asfortranarray(x).T.astype(HELD.get(dtype) or DTYPES[dtype]).copy()
+        for x, dtype in ((a, atom.ab), (b, atom.ab), (c, atom.c))
     ]
     d = np.zeros_like(held[2])
     run(one_atom(atom), (*held, d))
+    assert (d.T.astype(np.int64) == a @ b.T + c).all()
+
+
+@pytest.mark.parametrize("name", ["mma.m16n8k16.f32.bf16", "mma.m16n8k64.s32.s4", "mma.m8n8k4.f64.f64"])
+def test_a_product_of_one_warp_in_ptx(name: str) -> None:
+    atom, rng = atoms()[name], np.random.default_rng(1)
+    a, b, c = (rng.integers(-4, 5, atom.tile(operand)) for operand in "abc")
+    kinds = HELD.get(atom.ab) or DTYPES[atom.ab], DTYPES[atom.c]
+    held = [np.asfortranarray(x).T.astype(kind).copy() for x, kind in ((a, kinds[0]), (b, kinds[0]), (c, kinds[1]))]
+    d, module = np.zeros_like(held[2]), one_atom(atom)
+    PASSES["cute-nvgpu-to-nvvm"](module)
+    run(compile_to_ptx(module, f"sm_{atom.arch}"), (*held, d))
     assert (d.T.astype(np.int64) == a @ b.T + c).all()
 
 
