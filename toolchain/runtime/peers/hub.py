@@ -15,7 +15,7 @@ from ...errors import DeviceError
 from .messages import END, Message, receive, send
 
 _TICK_S = 0.2  # between two looks at who is late
-_LEAVE_S = 10.0  # that rank 0 waits for the others at its end
+_LEAVE_S, _LEAVE_LOST_S = 10.0, 1.0  # that rank 0 waits for the others at its end, and after a failure
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Hub:
 
     def join(self) -> None:
         """Waits until the other ranks have taken leave, but not for long."""
-        self._thread.join(_LEAVE_S)
+        self._thread.join(_LEAVE_LOST_S if self._lost else _LEAVE_S)
 
     def _run(self) -> None:
         while len(self._left) < (len(self._known) if self._lost else self._ranks):
