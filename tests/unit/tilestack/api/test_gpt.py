@@ -74,6 +74,29 @@ def test_logits_are_the_references(nano: Path) -> None:
         assert np.abs(model.logits([1, 2, 250]) - exact[0]).max() < 1e-4
 
 
+def test_two_devices_share_a_model(nano: Path) -> None:
+    config, tensors, _ = weights.load(nano)
+    tokens = np.array([[1, 2, 250], [7, 7, 7]])
+    options: dict[str, float] = {"max_new_tokens": 3, "temperature": 0}
+    with ts.GPT.from_pretrained(nano, dtype="f32", on="cpu", devices=2) as model:
+        assert repr(model).endswith("on 2 devices>")
+        found = model.logits(tokens)
+        text = model.generate("Once", **options)
+        drawn = model.generate("Once", max_new_tokens=3, temperature=1.0, top_k=1)
+        assert model.device_names == "cpu interpreter, rank 0 of 2, cpu interpreter, rank 1 of 2"
+    assert np.abs(found - reference.float64(config, tensors, tokens)).max() < 1e-4
+    with ts.GPT.from_pretrained(nano, dtype="f32", on="cpu") as alone:
+        assert alone.generate("Once", **options) == text == drawn
+
+
+def test_devices_that_cannot_share_a_model(nano: Path) -> None:
+    for devices, says in ((3, "2 heads cannot be shared by 3 GPUs"), (0, "a model on 0 devices")):
+        with pytest.raises(ts.UsageError, match=says):
+            ts.GPT.from_pretrained(nano, devices=devices)
+    with pytest.raises(ts.UsageError, match="smollm2 is a llama: only a gpt2 can be shared"):
+        ts.GPT.from_pretrained("smollm2", devices=2)
+
+
 def test_text_and_tokens(nano: Path) -> None:
     model = ts.GPT.from_pretrained(nano)
     assert model.encode("né") == [110, 195, 169] and model.decode([110, 195, 169]) == "né"

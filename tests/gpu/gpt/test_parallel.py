@@ -1,0 +1,56 @@
+"""A model on two GPUs: logits within the bounds of the forward pass, the same bits in each run, and the text of one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conformance.compare import compare
+from gpt import reference
+from gpt.generate import generate_batch
+from gpt.model import GPT
+from gpt.parallel import ParallelGPT
+from gpt.sampling import Sampling
+from gpt.weights import SHIPPED, load
+from toolchain.bundles.bundle import Bundle
+from toolchain.runtime import Executor, Launcher
+from toolchain.runtime.peers import open_peers
+
+pytestmark = pytest.mark.needs("two-gpus")
+TOKENS = np.random.default_rng(1).integers(0, 256, (3, 20)).astype(np.int32)
+SOURCES = ("mlir", "py")  # those with collectives
+
+
+def greedy(model: GPT | ParallelGPT) -> list[list[int | None]]:
+    return list(generate_batch(model, list(TOKENS[:, :7]), max_new_tokens=20, sampling=Sampling(temperature=0)))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_two_gpus_compute_what_one_does(source: str, bundle: Bundle, cuda: Executor) -> None:
+    """In f32, where the shipped model's likeliest tokens are far enough ahead. It has five heads: two and three."""
+    config, weights, _ = load(SHIPPED)
+    alone = greedy(GPT(config, weights, Launcher(bundle, source, cuda), "f32"))
+    with open_peers(["cuda:0", "cuda:1"]) as peers:
+        model = ParallelGPT(config, weights, [Launcher(bundle, source, e) for e in peers.executors], peers, "f32")
+        logits, again = (model.forward(TOKENS).numpy() for _ in range(2))
+        texts = [greedy(model) for _ in range(2)]
+        peers.synchronize()
+    eager = reference.eager(config, weights, TOKENS, dtype="f32")
+    compare("forward", "f32", logits, reference.float64(config, weights, TOKENS), eager)
+    assert logits.tobytes() == again.tobytes()
+    assert texts == [alone, alone]
+
+
+def test_two_processes_write_what_one_does(bundle: Bundle) -> None:
+    words = [sys.executable, "-m", "tilestack", "generate", "Once", "In the", "--devices", "2", "--executor", "cuda"]
+    words += ["--bundle", str(Path(bundle.root).absolute()), "--temperature", "0.8", "--max-new-tokens", "30"]
+    one, two = (
+        subprocess.run([*words, *more], capture_output=True, text=True, check=True, timeout=120).stdout
+        for more in ([], ["--processes"])
+    )
+    assert one == two
+    assert "--- 2 of 2" in two
