@@ -44,7 +44,34 @@ NOTES = (
     "  mode would round it up to the smallest normal number.",
     "- `ftoi` of f8E4M3FN and f8E5M2 to i1: -0 gives 1. Of wider floats it gives 0.",
     "- A conversion to 8 bits saturates, also an infinity.",
+    "",
+    "Where the specification speaks, these GPUs do what it says. Of `divf` with `approx` it gives no bound for a",
+    "divisor below 2^-126, and says that beyond 2^126 the quotient is 0, or NaN of an infinity: so does the",
+    "interpreter, since these runs.",
 )
+
+
+# Ready to be filed. Seen with tileiras 13.5.37 for sm_90 and sm_100, with bytecode 13.4 and 13.5.
+REPORT = """\
+## A report for upstream
+
+What follows is ready to be filed where cuda-tile's defects are; nobody has filed it.
+
+> **tileiras ends without a word for an ftof to bf16 that rounds up or down.** tileiras 13.5.37 (PyPI
+> `nvidia-cuda-tileiras`), `--gpu-name=sm_90` and `sm_100`, bytecode 13.4 and 13.5. `tileirdisasm` takes the module.
+> tileiras exits with 5, or is ended by an illegal instruction (SIGILL), and prints nothing. The same conversion
+> compiles with `nearest_even` and with `zero`, and one to f16 with all four. Expected: a cubin, or an error that names
+> the operation.
+>
+> ```mlir
+> cuda_tile.module @m {
+>   entry @k(%p: tile<ptr<f8E5M2>>, %q: tile<ptr<bf16>>) {
+>     %a, %t0 = load_ptr_tko weak %p : tile<ptr<f8E5M2>> -> tile<f8E5M2>, token
+>     %b = ftof %a rounding<negative_inf> : tile<f8E5M2> -> tile<bf16>
+>     %t1 = store_ptr_tko weak %q, %b : tile<ptr<bf16>>, tile<bf16> -> token
+>   }
+> }
+> ```"""
 
 
 @dataclass(frozen=True)
@@ -103,6 +130,7 @@ def page(runs: Sequence[Measured]) -> str:
     if refused:
         lines += ["", "## What tileiras refuses", "", "`verify` takes these, as the specification does.", ""]
         lines += [f"- `{name}`: {why}" for name, why in refused.items()]
+        lines += ["", REPORT]
     return "\n".join(lines) + "\n"
 
 

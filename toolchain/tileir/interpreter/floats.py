@@ -1,7 +1,8 @@
 """Floating-point arithmetic, comparison and mathematics.
 
 Results are computed in f32 (f64 for f64) and rounded to the tile's type after each operation. `approx` and `full` are
-computed precisely, which these modes allow. Operations are not contracted; only `fma` rounds once.
+computed precisely, which these modes allow, but for quotients of vast divisors. Operations are not contracted; only
+`fma` rounds once.
 """
 
 from __future__ import annotations
@@ -84,6 +85,8 @@ def _arithmetic(emitter: Emitter, op: Any) -> None:
     if rounds:
         function = exact.rounded(name, mode) if element.name == "f64" else directed(name, element, mode, ftz)
         expression = f"{emitter.bind(function, 'directed')}({', '.join(values)})"
+    elif name == "divf" and mode == "approx":
+        expression = f"{emitter.bind(approximate_quotient)}({', '.join(values)})"
     elif name in _PLAIN:
         expression = _PLAIN[name].format(*values)
     elif name == "sqrt":
@@ -93,6 +96,16 @@ def _arithmetic(emitter: Emitter, op: Any) -> None:
     if ftz:  # of f32, which needs no rounding
         expression = f"{emitter.bind(flush)}({expression})"
     emitter.let_float(op.results[0], expression, rounds=not rounds)
+
+
+def approximate_quotient(a: Any, b: Any) -> Any:
+    """a / b of f32 by b's reciprocal, which is 0 beyond 2^126: so is the quotient, or NaN of an infinity (Tile IR,
+    `divf`)."""
+    quotient = a / b
+    vast = (np.abs(b) > np.float32(2.0**126)) & np.isfinite(b)
+    if not np.count_nonzero(vast):
+        return quotient
+    return np.where(vast, a * np.copysign(np.float32(0), b), quotient)[()]
 
 
 def directed(name: str, element: Element, mode: str, ftz: bool = False) -> Function:

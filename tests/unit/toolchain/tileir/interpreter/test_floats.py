@@ -62,6 +62,18 @@ def test_arithmetic_rounds_once(elementwise: Any, dtype: str, name: str, mode: s
         assert Fraction(float(got)) == rounded(exact, *FORMATS[dtype], mode), (name, values)
 
 
+def test_an_approximate_quotient_of_a_vast_divisor_is_zero(elementwise: Any) -> None:
+    """Its reciprocal is 0: Tile IR, `divf`."""
+    vast = np.float32(1.5 * 2.0**126)
+    x = np.array([vast, -1, np.inf, np.nan, 3, 1, np.inf, 6], np.float32)
+    y = np.array([vast, vast, -vast, vast, 2.0**126, np.inf, 2, -3], np.float32)
+    given = [0, -0.0, np.nan, np.nan, 3 * 2.0**-126, 0, np.inf, -2]
+    quotients = elementwise("divf", x, y, rounding_mode="approx")
+    np.testing.assert_array_equal(quotients, np.array(given, np.float32))
+    assert np.signbit(quotients).tolist()[:2] == [False, True]
+    assert elementwise("divf", x, y, rounding_mode="full").tolist()[0] == 1
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["addf", "mulf", "fma", "divf"])
 def test_f64_arithmetic_rounds_once(elementwise: Any, name: str, mode: str) -> None:
