@@ -1,7 +1,19 @@
 """`attention` for sm_90a: causal attention of the last T of S positions, with TMA, mbarriers and wgmma.
 
-One warpgroup loads, the others compute 64 queries each, and share the keys and values. Scores and weights stay in
-registers. Of all keys, those that the causal mask cuts come first.
+Blocks walk tiles of queries (attention_walk.py). One warpgroup loads, the others compute 64 queries each and share the
+keys and values, of which those that the causal mask cuts come first:
+
+1. Load: one thread brings the queries of a tile, then tile after tile of keys and values by TMA, as far ahead as
+   stages are free.
+2. Weigh: a warpgroup multiplies its queries with a tile of keys by wgmma, masks the scores, and makes weights of
+   them in its registers; sums so far are scaled to the new maximum (online_softmax.py).
+3. Add: the weights are A, from registers, of the product with the tile of values, which is added to the sums. Behind
+   the last tile the sums are divided by the weights' sum and written.
+
+It runs on a CPU, here with 64 queries and keys of one head (toolchain.cute.executor has `run` and `TensorMap`):
+
+    maps_ = [TensorMap(arrays[said.array], said.box, said.swizzle) for said in maps(Tiles())]
+    run(attention(), (q, k, v, out, scale, *maps_), grid=1)
 """
 
 from __future__ import annotations

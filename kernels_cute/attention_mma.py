@@ -1,7 +1,18 @@
 """`attention` for sm_80: causal attention of the last T of S positions, with cp.async, ldmatrix and mma.sync. It runs
 on later GPUs too.
 
-A warp computes 16 queries. Scores and weights stay in its registers; the next keys and values are on their way.
+A block computes a tile of queries of one head, 16 for each warp, tile of keys after tile, the last keys first:
+
+1. Load: all threads copy the queries, which then stay in registers, and the first keys and values by cp.async; in each
+   step they start the copies of the next.
+2. Weigh: a warp multiplies its queries with the keys, masks the scores, and makes weights of them in its registers;
+   sums so far are scaled to the new maximum (online_softmax.py).
+3. Add: the weights are A of the product with the values, which is added to the sums. Behind the last tile the sums are
+   divided by the weights' sum and written.
+
+It runs on a CPU, here with 64 queries of one head of 64 (toolchain.cute.executor has `run`):
+
+    run(attention(), (q, k, v, out, scale), grid=1)
 """
 
 from __future__ import annotations

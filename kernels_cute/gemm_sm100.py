@@ -1,7 +1,16 @@
 """A small GEMM for sm_100a: out = x @ weight.T, with TMA, `tcgen05.mma` and tensor memory. On a GPU it was not run.
 
-A block computes one tile of 128 x 128. One thread loads and multiplies; the four warps then read the sums from tensor
-memory, each its 32 rows. One stage: it shows the instructions, and is no fast kernel.
+A block computes one tile of 128 x 128, with one stage: it shows the instructions, and is no fast kernel.
+
+1. Load: one thread brings 64 steps of K of x and of the weight to shared memory by TMA, and waits for the mbarrier.
+2. Multiply: the same thread multiplies them by four `tcgen05.mma`, whose sums stay in tensor memory, commits, and waits
+   before it loads the next.
+3. Write: the four warps read the sums from tensor memory, each its 32 rows, and write them.
+
+It runs on a CPU, here for out of 128 x 128 and K of 64 (toolchain.cute.executor has `run` and `TensorMap`):
+
+    operands = [TensorMap(side, (128, 64), 128) for side in (x, weight)]
+    run(gemm(), (*operands, out, 64), grid=1)
 """
 
 from typing import Any

@@ -1,8 +1,17 @@
 """Products for sm_80: out = epilogue(x @ weight), with cp.async, ldmatrix and mma.sync. They run on later GPUs too.
 
-All loops, addresses and predicates follow from the layouts. Shared memory holds `stages` tiles of x and of the weight;
-while one is multiplied, the others are on their way. In a turn a warp multiplies 16 steps of K of x with a part of the
-weight, 16 columns, and reads to registers what a later turn multiplies: see `Tiles.ahead`.
+All loops, addresses and predicates follow from the layouts. A block computes one tile of out:
+
+1. Load: all threads copy tiles of x and of the weight along K to a ring of stages in shared memory by cp.async; while
+   one is multiplied, the others are on their way.
+2. Multiply: in a turn a warp multiplies 16 steps of K of x with a part of the weight, 16 columns, and reads to
+   registers by ldmatrix what a later turn multiplies: see `Tiles.ahead`.
+3. Write: behind the last step along K the epilogue makes values of the sums, which go to shared memory where the weight
+   was, 64 columns at a time, and from there to out in whole rows.
+
+It runs on a CPU, here for out of 64 x 64 (toolchain.cute.executor has `run`):
+
+    run(linear("bf16", Tiles(64, 64, 32)), (x, weight, bias, out), grid=1)
 """
 
 from dataclasses import dataclass

@@ -9,6 +9,12 @@ same time on different parts of the work:
    the stage of the product before.
 3. Write: behind the last step along K they apply the epilogue and lay 64 columns at a time into shared memory, from
    where TMA stores them while the next tile is computed.
+
+It runs on a CPU, here for out of 64 x 64 (toolchain.cute.executor has `run` and `TensorMap`):
+
+    tiles = Tiles(64, 64, 64, 2)
+    maps_ = [TensorMap(arrays[said.array], said.box, said.swizzle) for said in maps(tiles)]
+    run(linear("bf16", tiles), (x, weight, bias, out, *maps_), grid=1)
 """
 
 from dataclasses import dataclass

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import kernels_cute.attention as module
 from conformance.cases import Case
 from conformance.compare import compare
 from conformance.inputs import Inputs, make_inputs
@@ -14,6 +15,7 @@ from conformance.reference import eager, float64
 from kernels_cute.attention import attention
 from kernels_cute.attention import maps as maps_of
 from kernels_cute.attention_walk import Tiles
+from tests.unit.kernels_cute.heads import run_head
 from tests.unit.toolchain.cute.executor.mutate import without
 from tests.unit.toolchain.cute.executor.ptx import mutate
 from toolchain.cute import dsl as cute
@@ -132,3 +134,9 @@ def test_queries_that_are_overwritten_are_named(anchored: cute.Kernel) -> None:
     """Only a tile of queries with few keys: with many of them the wait for a free tile of keys is enough."""
     with pytest.raises(MissingWait, match=r"copy\.tma_load"):
         launch(without(anchored, f"{ARCH}mbarrier.wait", 0), ANCHORED, inputs("bf16", 1, 1, b=3), 1)
+
+
+def test_the_head_of_the_module_runs_it() -> None:
+    given = inputs("bf16", 64, 64)
+    run_head(module, **given.arrays, **given.outputs, **given.scalars)
+    assert share("bf16", given) <= 1

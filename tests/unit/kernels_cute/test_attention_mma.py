@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import kernels_cute.attention_mma as module
 from conformance.inputs import Inputs
 from kernels_cute.attention_mma import Tiles, attention
+from tests.unit.kernels_cute.heads import run_head
 from tests.unit.kernels_cute.test_attention import inputs, share
 from tests.unit.toolchain.cute.executor.mutate import without
 from toolchain.cute import dsl as cute
@@ -85,3 +87,9 @@ def test_what_has_no_kernel_is_refused() -> None:
 @pytest.mark.parametrize("tiles", [TILES, Tiles(), Tiles(head=128, keys=32)])
 def test_the_shared_memory_is_what_the_kernel_takes(tiles: Tiles) -> None:
     assert tiles.shared_bytes == attention("bf16", tiles).shared_bytes
+
+
+def test_the_head_of_the_module_runs_it() -> None:
+    given = inputs("bf16", 64, 64)
+    run_head(module, **given.arrays, **given.outputs, **given.scalars)
+    assert share("bf16", given) <= 1

@@ -8,8 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import kernels_cute.layernorm as module
 from conformance.reference import float64
 from kernels_cute.layernorm import Rows, layernorm
+from tests.unit.kernels_cute.heads import run_head
 from toolchain.cute.executor import run
 
 NUMPY: dict[str, Any] = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
@@ -43,3 +45,12 @@ def test_its_ptx_computes_the_same(whole: bool) -> None:
     run(kernel, [x, weight, bias, ir, 1e-5], 2)
     run(kernel, [x, weight, bias, ptx, 1e-5], 2, ptx=kernel.ptx("sm_80"))
     assert (ir.view(np.uint16) == ptx.view(np.uint16)).all()
+
+
+def test_the_head_of_the_module_runs_it() -> None:
+    rng = np.random.default_rng(0)
+    x, weight, bias = (rng.standard_normal(shape).astype(NUMPY["bf16"]) for shape in ((4, 256), (256,), (256,)))
+    out = np.full_like(x, np.nan)
+    run_head(module, x=x, weight=weight, bias=bias, out=out)
+    exact = float64.layernorm(x, weight, bias, 1e-5)
+    assert np.abs(out.astype(np.float64) - exact).max() <= ROUNDING["bf16"] * np.abs(exact).max()

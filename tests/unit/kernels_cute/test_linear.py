@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import StringAttr
 
 import kernels_cute.linear as module
 from kernels_cute.linear import Tiles, linear
+from tests.unit.kernels_cute.heads import run_head
 from tests.unit.toolchain.cute.executor.mutate import without
 from tests.unit.toolchain.cute.executor.ptx import mutate
 from toolchain.cute import dsl as cute
@@ -179,3 +180,9 @@ def test_ldmatrix_with_another_layout_gives_wrong_numbers(kernel: cute.Kernel) -
             op.properties["atom"] = StringAttr("ldmatrix.x4")
     run(module, args, shared_bytes=kernel.shared_bytes)
     assert error(*given) > 10
+
+
+def test_the_head_of_the_module_runs_it() -> None:
+    given = operands(64, 64, 40)
+    run_head(module, **dict(zip(("x", "weight", "bias", "out"), given, strict=True)))
+    assert error(*given) <= 1

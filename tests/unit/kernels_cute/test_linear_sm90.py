@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import kernels_cute.linear_sm90 as module
 from kernels_cute.linear_sm90 import Tiles, linear
 from kernels_cute.linear_sm90 import maps as maps_of
+from tests.unit.kernels_cute.heads import run_head
 from tests.unit.kernels_cute.test_linear import error, operands
 from tests.unit.toolchain.cute.executor.mutate import without
 from tests.unit.toolchain.cute.executor.ptx import mutate
@@ -128,3 +130,9 @@ def test_a_result_that_is_used_before_its_wait(kernel: cute.Kernel) -> None:
     """With one step of K nobody overwrites an operand: the sums themselves are too early."""
     with pytest.raises(MissingWait, match=r"a register is used that cute_nvgpu.arch.mma.wgmma at \S+ still writes"):
         launch(without(kernel, f"{ARCH}wgmma.wait_group", 1), operands(64, 64, 64))
+
+
+def test_the_head_of_the_module_runs_it() -> None:
+    given = operands(64, 64, 40)
+    run_head(module, **dict(zip(("x", "weight", "bias", "out"), given, strict=True)))
+    assert error(*given) <= 1
