@@ -312,13 +312,17 @@ CASES: tuple[Case, ...] = (
     _case("quantize_rows", "GPT-2, odd rows", N=101, C=768),
     *(
         case
-        for op in ("linear_f8", "linear_gelu_f8", "linear_residual_f8")
+        for op in ("linear_f8", "linear_gelu_f8", "linear_gelu_f8_to_f8", "linear_residual_f8")
         for case in (
             _case(op, "odd in every size", sixteen=True, M=7, K=33, N=65),
             _case(op, "few rows, a K of three steps, the last short", sixteen=True, M=5, K=304, N=144),
             _case(op, "persistent: several row tiles, the last short", sixteen=True, M=600, K=256, N=288),
         )
     ),
+    _case("layernorm_f8", "odd", sixteen=True, N=5, C=33),
+    _case("layernorm_f8", "GPT-2, odd rows", sixteen=True, N=101, C=768),
+    _case("layernorm_f8", "GPT-2 XL", sixteen=True, N=3, C=1600),
+    _case("linear_gelu_f8_to_f8", "GPT-2's width, odd rows", gpu_only=True, sixteen=True, M=1001, K=768, N=3072),
     _case("linear_residual_f8", "in place", in_place="residual", sixteen=True, M=130, K=128, N=272),
     _case("linear_f8", "GPT-2 QKV, odd rows", gpu_only=True, sixteen=True, M=1001, K=768, N=2304),
     _case("linear_gelu_f8", "GPT-2's width, odd rows", gpu_only=True, sixteen=True, M=1001, K=768, N=3072),

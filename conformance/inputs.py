@@ -95,7 +95,8 @@ PAGED = ("paged_attention", "paged_decode_attention")
 GROUPED_DECODING = ("grouped_decode_attention", "grouped_decode_attention_unsplit")
 DECODING = ("decode_attention", "decode_attention_unsplit")  # ops that append one token per sequence and attend to it
 
-SCALED = ("linear_f8", "linear_gelu_f8", "linear_residual_f8")  # ops whose operands are 8-bit floats with scales
+# Ops whose operands are 8-bit floats with scales
+SCALED = ("linear_f8", "linear_gelu_f8", "linear_gelu_f8_to_f8", "linear_residual_f8")
 
 # Outputs that the op also reads: the reference needs their values from before the launch.
 IN_OUT: Mapping[str, tuple[str, ...]] = {name: spec.updates for name, spec in ops().items() if spec.updates}
@@ -249,6 +250,8 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values[1:2, -1:] = -300 * np.abs(values[1:2, :1])  # the largest is the last, and negative
         case (op, ("x" | "weight")) if op in SCALED:
             values = np.clip(100 * values, -LARGEST, LARGEST)
+        case (_, "factors"):
+            values = np.exp2(rng.uniform(-3, 0, shape))
         case (op, ("x_scales" | "weight_scales")) if op in SCALED:  # of each row and column, as far from one another
             values = np.exp2(rng.uniform(-3, 3, shape)) / (100 * np.sqrt(np.sqrt(case.dims["K"])))
         case _:

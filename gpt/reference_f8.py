@@ -29,6 +29,7 @@ def linear(x: Array, weight: Pair, bias: Array, *, dtype: str) -> Array:
 
 
 def linear_gelu(x: Array, weight: Pair, bias: Array, *, dtype: str) -> Array:
+    """Rows by rows as the others. The model divides the hidden layer by one number instead, see gpt2_f8.hidden_step."""
     return _product("linear_gelu_f8", x, weight, bias, dtype=dtype)
 
 

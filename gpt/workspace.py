@@ -32,6 +32,7 @@ class Workspace:
     narrow: DeviceBuffer  # (M, C) f8: a quantized model's rows before a product, else empty
     wide: DeviceBuffer  # (M, F) f8: the same of the hidden layer
     scales: DeviceBuffer  # (M) f32: their scales
+    ones: DeviceBuffer  # (M) f32: the scales of rows that need none; filled by who makes the workspace
 
     @property
     def nbytes(self) -> int:
@@ -40,7 +41,7 @@ class Workspace:
 
     @property
     def _eighths(self) -> Sequence[tuple[str, DeviceBuffer]]:
-        return [(name, getattr(self, name)) for name in ("narrow", "wide", "scales")]
+        return [(name, getattr(self, name)) for name in ("narrow", "wide", "scales", "ones")]
 
     def chunk(self, first: int, count: int) -> Workspace:
         """The workspace of the `count` rows from row `first` on."""
@@ -94,6 +95,7 @@ def buffers(
         "narrow": ((eighths, c), "f8E4M3FN"),
         "wide": ((eighths, config.ffn), "f8E4M3FN"),
         "scales": ((eighths,), "f32"),
+        "ones": ((eighths,), "f32"),
     }
 
 
@@ -104,7 +106,10 @@ def nbytes(shape: Shape) -> int:
 
 def allocate(executor: Executor, shapes: Mapping[str, Shape], placed: Arena) -> Workspace:
     """A workspace whose buffers lie as `placed` says, in memory of its own."""
-    return views(executor, executor.allocate(placed.nbytes), shapes, placed.offsets)
+    work = views(executor, executor.allocate(placed.nbytes), shapes, placed.offsets)
+    if work.ones.shape[0]:
+        work.ones.fill(1.0)
+    return work
 
 
 def views(executor: Executor, memory: Allocation, shapes: Mapping[str, Shape], offsets: Mapping[str, int]) -> Workspace:

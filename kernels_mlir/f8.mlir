@@ -15,15 +15,17 @@ include "products.mlir"
 !w8_stored = !cuda_tile.tile<BNxBKxf8E4M3FN>
 !w8 = !cuda_tile.tile<BKxBNxf8E4M3FN>
 
-// The hole: `value` gets the scaled product with its bias, and a token of the tile before; it yields the result and its own.
-skeleton @persistent_f8 {
+!f8_out_part = !cuda_tile.partition_view<tile=(BMxBN), !f8_matrix>
+!f8_out = !cuda_tile.tile<BMxBNxf8E4M3FN>
+
+// The hole: `store` gets the scaled product with its bias, and a token of the tile before; it yields the token of its store.
+skeleton @persistent_f8_any {
   %x_tiles = make_partition_view %x_view : !x8_part
   %w_tiles = make_partition_view %weight_view : !w8_part
   %row_scales = make_partition_view %x_scales_view : !row_scales_part
   %column_scales = make_partition_view %weight_scales_view : !column_scales_part
   %bias_tiles = make_partition_view %bias_view : !bias_part
   hole @setup
-  %out_tiles = make_partition_view %out_view : !out_part
   %block, %unused_y, %unused_z = get_tile_block_id : !int
   %blocks, %one_y, %one_z = get_num_tile_blocks : !int
   %zero = constant <i32: 0> : !int
@@ -57,11 +59,23 @@ skeleton @persistent_f8 {
     %by_column = broadcast %columns_1 : !line_1 -> !acc
     %half_scaled = mulf %product, %by_row : !acc
     %scaled = fma %half_scaled, %by_column, %bias_rows : !acc
-    %value, %read = hole @value(%scaled, %m, %n, %before) -> (!acc, token)
-    %stored = call @store_after(%value, %out_tiles, %m, %n, %read)
+    %stored = hole @store(%scaled, %m, %n, %before) -> token
     continue %stored : token
   }
   return
+}
+
+// With a result in T. The hole: `value` yields the result, and a token of what it read.
+skeleton @persistent_f8, skeleton = @persistent_f8_any {
+  @setup {
+    hole @setup_before
+    %out_tiles = make_partition_view %out_view : !out_part
+  }
+  @store(%scaled, %m, %n, %before) {
+    %value, %read = hole @value(%scaled, %m, %n, %before) -> (!acc, token)
+    %stored = call @store_after(%value, %out_tiles, %m, %n, %read)
+    yield %stored : token
+  }
 }
 
 // out = (x @ weight.T) * scales + bias
@@ -79,9 +93,29 @@ kernel @linear_gelu_f8 op = linear_gelu_f8, skeleton = @persistent_f8 {
   }
 }
 
+// out = gelu(linear_f8) * factors, in 8 bits
+kernel @linear_gelu_f8_to_f8 op = linear_gelu_f8_to_f8, skeleton = @persistent_f8_any {
+  @setup {
+    %out_tiles = make_partition_view %out_view : !f8_out_part
+    %factor_tiles = make_partition_view %factors_view : !column_scales_part
+  }
+  @store(%scaled, %m, %n, %before) {
+    %factors, %read = load_view_tko weak %factor_tiles[%n] : !column_scales_part, !int -> !line, token
+    %factors_1 = reshape %factors : !line -> !line_1
+    %factor = broadcast %factors_1 : !line_1 -> !acc
+    %half = constant <f32: 0.5> : !acc
+    %halved = mulf %scaled, %half : !acc
+    %activated = call @gelu_of_half(%halved)
+    %value = mulf %activated, %factor : !acc
+    %result = ftof %value : !acc -> !f8_out
+    %stored = store_view_tko weak %result, %out_tiles[%m, %n] token = %before : !f8_out, !f8_out_part, !int -> token
+    yield %stored : token
+  }
+}
+
 // out = residual + linear_f8
 kernel @linear_residual_f8 op = linear_residual_f8, skeleton = @persistent_f8 {
-  @setup { %residual_tiles = make_partition_view %residual_view : !residual_part }
+  @setup_before { %residual_tiles = make_partition_view %residual_view : !residual_part }
   @value(%scaled, %m, %n, %before) {
     %residual, %read = load_view_tko weak %residual_tiles[%m, %n] token = %before : !residual_part, !int -> !out, token
     %sum = call @add_residual(%scaled, %residual)

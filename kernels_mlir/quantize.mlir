@@ -1,12 +1,41 @@
 // Rows of numbers as 8-bit floats (e4m3) with a scale for each.
 
-include "rows.mlir"
+include "layernorm.mlir"
 
 !rounded_part = !cuda_tile.partition_view<tile=(RxBC), !f8_rows>
 !f8_rows = !cuda_tile.tensor_view<?x?xf8E4M3FN, strides=[?,1]>
 !scales_part = !cuda_tile.partition_view<tile=(R), !scales>
 !scales = !cuda_tile.tensor_view<?xf32, strides=[1]>
 !rounded = !cuda_tile.tile<RxBCxf8E4M3FN>
+
+// The largest magnitude of each row
+fragment @largest_in_rows(%value: !f32) -> !stat {
+  %magnitude = absf %value : !f32
+  %largest = reduce %magnitude dim=1 identities=[0.0 : f32] : !f32 -> !stat
+  (%a: !real, %b: !real) {
+    %larger = maxf %a, %b propagate_nan : !real
+    yield %larger : !real
+  }
+  yield %largest : !stat
+}
+
+// The scale that makes this the largest number of e4m3; of a row of zeros the smallest normal f32
+fragment @scale_for(%largest: !stat) -> !stat {
+  %range = constant <f32: 448.0> : !stat
+  %least = constant <f32: 0x00800000> : !stat
+  %quotient = divf %largest, %range : !stat
+  %scale = maxf %quotient, %least propagate_nan : !stat
+  yield %scale : !stat
+}
+
+// A tile of R rows divided by their scales
+fragment @store_rounded(%value: !f32, %scale: !stat, %tiles: !rounded_part, %m: !int, %n: !int) {
+  %scale_1 = reshape %scale : !stat -> !stat_1
+  %scales = broadcast %scale_1 : !stat_1 -> !f32
+  %scaled = divf %value, %scales : !f32
+  %rounded = ftof %scaled : !f32 -> !rounded
+  %stored = store_view_tko weak %rounded, %tiles[%m, %n] : !rounded, !rounded_part, !int -> token
+}
 
 // scales = the largest magnitude / 448, at least the smallest normal f32; out = x / scales
 //
@@ -24,29 +53,44 @@ kernel @quantize_rows op = quantize_rows {
   %maxima = for %n in (%zero to %steps, step %one) : !int iter_values(%before = %nothing) -> (!stat) {
     %tile, %read = load_view_tko weak %x_tiles[%m, %n] : !in_part, !int -> !rows, token
     %value = ftof %tile : !rows -> !f32
-    %magnitude = absf %value : !f32
-    %largest = reduce %magnitude dim=1 identities=[0.0 : f32] : !f32 -> !stat
-    (%a: !real, %b: !real) {
-      %larger = maxf %a, %b propagate_nan : !real
-      yield %larger : !real
-    }
+    %largest = call @largest_in_rows(%value)
     %next = maxf %before, %largest propagate_nan : !stat
     continue %next : !stat
   }
-  %range = constant <f32: 448.0> : !stat
-  %least = constant <f32: 0x00800000> : !stat
-  %quotient = divf %maxima, %range : !stat
-  %scale = maxf %quotient, %least propagate_nan : !stat
+  %scale = call @scale_for(%maxima)
   %scale_stored = store_view_tko weak %scale, %scales_tiles[%m] : !stat, !scales_part, !int -> token
-  %scale_1 = reshape %scale : !stat -> !stat_1
-  %scales = broadcast %scale_1 : !stat_1 -> !f32
   for %n in (%zero to %steps, step %one) : !int {
     %tile, %read = load_view_tko weak %x_tiles[%m, %n] : !in_part, !int -> !rows, token
     %value = ftof %tile : !rows -> !f32
-    %scaled = divf %value, %scales : !f32
-    %rounded = ftof %scaled : !f32 -> !rounded
-    %stored = store_view_tko weak %rounded, %out_tiles[%m, %n] : !rounded, !rounded_part, !int -> token
+    call @store_rounded(%value, %scale, %out_tiles, %m, %n)
     continue
   }
+  return
+}
+
+// layernorm of R rows of at most BC columns, which stay in registers, and the rounding of its result
+kernel @layernorm_f8 op = layernorm_f8 {
+  %x_tiles = make_partition_view %x_view : !in_part
+  %w_tiles = make_partition_view %weight_view : !vector_part
+  %b_tiles = make_partition_view %bias_view : !vector_part
+  %out_tiles = make_partition_view %out_view : !rounded_part
+  %scales_tiles = make_partition_view %scales_view : !scales_part
+  %n, %unused_y, %unused_z = get_tile_block_id : !int
+  %zero = constant <i32: 0> : !int
+  %w, %t0 = call @load_line(%w_tiles, %zero)
+  %b, %t1 = call @load_line(%b_tiles, %zero)
+  %weight = call @for_each_row(%w)
+  %bias = call @for_each_row(%b)
+  // The wait comes after these reads by their tokens: else the compiler may put it first.
+  %read = join_tokens %t0, %t1 : token
+  %ready = gdc_wait_tko token = %read -> token
+  %tile = call @load_rows(%x_tiles, %n, %zero)
+  %value = ftof %tile : !rows -> !f32
+  %deviation, %inverse = call @two_pass(%value, %C, %eps)
+  %result = call @normed(%deviation, %inverse, %weight, %bias)
+  %largest = call @largest_in_rows(%result)
+  %scale = call @scale_for(%largest)
+  %scale_stored = store_view_tko weak %scale, %scales_tiles[%n] : !stat, !scales_part, !int -> token
+  call @store_rounded(%result, %scale, %out_tiles, %n, %zero)
   return
 }

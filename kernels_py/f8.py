@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import cuda.tile as ct
 
+from .layernorm import block, normed, vector
 from .products import Int, add_residual, bias_rows, gelu_of_value, load, load_bias, store, tile_place
 
 LARGEST = 448.0  # of f8E4M3FN
 LEAST_SCALE = 2.0**-126  # the smallest normal f32: of a row of zeros
+
+
+def scale_for(largest):
+    """The scale that makes this the largest number of e4m3."""
+    return ct.maximum(largest / LARGEST, LEAST_SCALE, propagate_nan=True)
 
 
 @ct.kernel
@@ -22,11 +28,23 @@ def quantize_rows(x, out, scales, R: Int, BC: Int):
     for n in range(steps):
         value = load(x, (m, n), (R, BC)).astype(ct.float32)
         largest = ct.maximum(largest, ct.max(abs(value), axis=1, keepdims=True, propagate_nan=True), propagate_nan=True)
-    scale = ct.maximum(largest / LARGEST, LEAST_SCALE, propagate_nan=True)
+    scale = scale_for(largest)
     ct.store(scales, index=(m,), tile=scale.reshape((R,)))
     for n in range(steps):
         value = load(x, (m, n), (R, BC)).astype(ct.float32)
         store(out, (m, n), value / scale)
+
+
+@ct.kernel
+def layernorm_f8(x, weight, bias, out, scales, eps, R: Int, BC: Int):
+    """layernorm of R rows of at most BC columns, which stay in registers, and the rounding of its result"""
+    n = ct.bid(0)
+    gain, shift = vector(weight, BC), vector(bias, BC)
+    ct.grid_dependency_control_wait()
+    result = normed(block(x, n, R, BC), gain, shift, x.shape[1], eps)
+    scale = scale_for(ct.max(abs(result), axis=1, keepdims=True, propagate_nan=True))
+    ct.store(scales, index=(n,), tile=scale.reshape((R,)))
+    store(out, (n, 0), result / scale)
 
 
 def persistent_f8(x, x_scales, weight, weight_scales, bias, out, BM, BN, BK, GROUP, epilogue):
@@ -61,6 +79,18 @@ def linear_gelu_f8(x, x_scales, weight, weight_scales, bias, out, BM: Int, BN: I
 
     def epilogue(value, m, n):
         return gelu_of_value(value, out.dtype)
+
+    persistent_f8(x, x_scales, weight, weight_scales, bias, out, BM, BN, BK, GROUP, epilogue)
+
+
+@ct.kernel
+def linear_gelu_f8_to_f8(
+    x, x_scales, weight, weight_scales, bias, factors, out, BM: Int, BN: Int, BK: Int, GROUP: Int
+):  # fmt: skip
+    """out = gelu(linear_f8) * factors, in 8 bits"""
+
+    def epilogue(value, m, n):
+        return gelu_of_value(value, out.dtype) * load(factors, (n,), (BN,))[None, :]
 
     persistent_f8(x, x_scales, weight, weight_scales, bias, out, BM, BN, BK, GROUP, epilogue)
 

@@ -148,6 +148,17 @@ def linear_gelu_f8(x: Array, x_scales: Array, weight: Array, weight_scales: Arra
     return gelu(linear_f8(x, x_scales, weight, weight_scales, bias, dtype=dtype), dtype=dtype)
 
 
+def layernorm_f8(x: Array, weight: Array, bias: Array, eps: float, *, dtype: str) -> tuple[Array, F32]:
+    return quantize_rows(layernorm(x, weight, bias, eps, dtype="f32"), dtype=dtype)
+
+
+def linear_gelu_f8_to_f8(
+    x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array, factors: Array, *, dtype: str
+) -> Array:
+    made = linear_gelu_f8(x, x_scales, weight, weight_scales, bias, dtype=dtype)
+    return np.clip(f32(made) * f32(factors), -float64.LARGEST, float64.LARGEST).astype(ml_dtypes.float8_e4m3fn)
+
+
 def linear_residual_f8(
     x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array, residual: Array, *, dtype: str
 ) -> Array:

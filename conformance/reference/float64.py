@@ -105,6 +105,20 @@ def linear_gelu_f8(x: Array, x_scales: Array, weight: Array, weight_scales: Arra
     return gelu(linear_f8(x, x_scales, weight, weight_scales, bias))
 
 
+def layernorm_f8(x: Array, weight: Array, bias: Array, eps: float) -> tuple[F64, F64]:
+    """Without the rounding of its last step, so that a result on the other side of a tie is no error."""
+    exact = layernorm(x, weight, bias, eps)
+    scales = np.maximum(np.abs(exact).max(axis=-1) / LARGEST, np.finfo(np.float32).smallest_normal)
+    return exact / scales[:, None], scales
+
+
+def linear_gelu_f8_to_f8(
+    x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array, factors: Array
+) -> F64:
+    """Without the rounding of its last step."""
+    return linear_gelu_f8(x, x_scales, weight, weight_scales, bias) * f64(factors)
+
+
 def linear_residual_f8(
     x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array, residual: Array
 ) -> F64:

@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from conformance.reference import float64
-from gpt import quantize, reference
+from gpt import gpt2_f8, quantize, reference
 from gpt.config import LLAMAS, GPTConfig
 from gpt.model import GPT, KVCache
 from gpt.weights import Weights, check, load, quantized, random_weights, save
@@ -61,7 +61,7 @@ def test_the_model_computes_its_reference(
     wanted = reference.eager(config, eighths.astype("bf16"), tokens, dtype="bf16")
     assert np.abs(logits.astype(np.float64) - wanted.astype(np.float64)).max() < 5e-2
     ran = [op for op, _ in launcher.launches]
-    assert {"linear", "linear_gelu", "linear_residual"}.isdisjoint(ran) and ran.count("quantize_rows") == 8
+    assert {"linear", "linear_gelu", "linear_residual"}.isdisjoint(ran) and ran.count("quantize_rows") == config.n_layer
     exact = reference.float64(config, eighths, tokens)
     assert 1e-3 < np.abs(wanted - exact).max() < 0.1 * np.abs(exact).max(), "activations are rounded"
 
@@ -76,6 +76,18 @@ def test_it_decodes_as_forward_does(
     for at in (9, 10):
         found = model.decode(tokens[:, at], cache).numpy().astype(np.float64)
         assert np.abs(found - wanted[:, at]).max() < 5e-2
+
+
+def test_no_text_makes_the_hidden_layer_too_large(config: GPTConfig, eighths: Weights) -> None:
+    """The worst row of a norm for each output: the direction of its weights."""
+    step = gpt2_f8.hidden_step(config, eighths, 1)
+    gain, shift, bias = (eighths[f"h.1.{name}"] for name in ("ln_2.weight", "ln_2.bias", "mlp.c_fc.bias"))
+    weight = eighths[FC].astype(np.float64) * eighths[quantize.scale_of(FC)]  # (4C, C)
+    direction = gain * weight
+    normed = np.sqrt(config.n_embd) * direction / np.linalg.norm(direction, axis=1, keepdims=True)
+    rows, scales = quantize.rounded((normed * gain + shift).astype(np.float32))
+    largest = np.abs((rows.astype(np.float64) * scales * weight).sum(axis=1) + bias).max()
+    assert np.log2(step) % 1 == 0 and largest / 448 < step < 8 * largest / 448
 
 
 MUTATIONS: dict[str, Callable[[dict[str, Any]], None]] = {
