@@ -77,7 +77,10 @@ UNTESTED = {
             "fragment @scores", "fragment @query_columns", "fragment @scale_columns", "fragment @in_all_lanes",
         ),
         "it gives what it is given": ("fragment @unscaled", "fragment @identity"),
-        "it adds nothing to its skeleton": ("kernel @linear_residual", "kernel @linear_residual_split_n", "kernel @linear_f8"),
+        "it adds nothing to its skeleton": (
+            "kernel @linear_residual", "kernel @linear_residual_split_n", "kernel @linear_f8", "kernel @kv_append",
+            "kernel @rope_append", "kernel @norm_rope_append",
+        ),
         "it orders accesses that the interpreter makes in program order": ("fragment @after_all", "fragment @after_last"),
         "any value that is no less serves as well": ("fragment @largest", "fragment @line_maximum", "fragment @max_in_columns"),
     }.items()
@@ -422,6 +425,8 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("fragment @tell", "all_reduce", "what is published is not released", "atomic_rmw_tko release sys", "atomic_rmw_tko relaxed sys"),
     ("fragment @tell", "all_reduce", "the scope of one GPU", "atomic_rmw_tko release sys", "atomic_rmw_tko release device"),
     ("fragment @wait", "all_reduce", "what was waited for is not acquired", "atomic_rmw_tko acquire sys", "atomic_rmw_tko relaxed sys"),
+    ("fragment @recall", "all_reduce", "the count and whom it gave up on change places", "yield %came, %gone,", "yield %gone, %came,"),
+    ("fragment @note", "all_reduce", "whom it gave up on is kept as the count", "reshape %came :", "reshape %gone :"),
     ("fragment @meet", "all_reduce", "a flag of the launch before is taken for this one's", "%came = addi %came_before, %one", "%none = subi %one, %one : !int\n  %came = addi %came_before, %none"),
     ("fragment @meet", "all_reduce", "what comes after is not ordered by the acquires", "join_tokens %met, %read", "join_tokens %sent, %read"),
     ("fragment @meet", "all_reduce", "the count is not kept", "%b, %came, %gone, %loaded", "%b, %came_before, %gone, %loaded"),
