@@ -109,20 +109,25 @@ class PagedStep:
 
     def _fill(self, step: Step) -> None:
         self._nobodys()
-        rows = [(text, text.cached - 1, 1, index) for index, text in enumerate(step.decoding)]
-        ends = list(range(len(step.decoding)))
+        texts, count = step.decoding, len(step.decoding)
+        self._tokens[:count] = [text.tokens[-1] for text in texts]
+        self._positions[:count] = self._starts[:count] = [text.cached - 1 for text in texts]
+        ends = list(range(count))
         for index, piece in enumerate(step.pieces):
-            row = self._texts + index * PIECE
-            rows.append((piece.text, piece.first, piece.count, row))
+            row, stop = self._texts + index * PIECE, piece.first + piece.count
+            self._tokens[row : row + piece.count] = piece.text.tokens[piece.first : stop]
+            self._positions[row : row + piece.count] = range(piece.first, stop)
+            self._starts[self._texts + index] = piece.first
             if piece.last:
                 ends.append(row + piece.count - 1)
-        sequences = [*range(len(step.decoding)), *range(self._texts, self._texts + len(step.pieces))]
-        for sequence, (text, first, count, row) in zip(sequences, rows, strict=True):
-            self._tokens[row : row + count] = text.tokens[first : first + count]
-            self._positions[row : row + count] = np.arange(first, first + count)
-            self._starts[sequence] = first
-            self._tables[sequence] = 0  # behind its own pages none is asked for
-            self._tables[sequence, : len(text.pages)] = text.pages
+        for index, text in enumerate(texts):  # behind its own pages none is asked for
+            self._tables[index, : len(text.pages)] = text.pages
+        own: dict[int, Array] = {}  # of texts with several pieces
+        for index, piece in enumerate(step.pieces, self._texts):
+            pages = own.get(piece.text.number)
+            if pages is None:
+                pages = own[piece.text.number] = np.array(piece.text.pages, np.int32)
+            self._tables[index, : len(pages)] = pages
         self._last[: len(ends)] = ends
 
     def _nobodys(self) -> None:
