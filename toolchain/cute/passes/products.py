@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, llvm
-from xdsl.dialects.builtin import StringAttr, f32, i32, i64
+from xdsl.dialects.builtin import StringAttr, f32, f64, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from ...errors import SourceError
-from ..atoms.mma import WARP, MmaAtom
+from ..atoms.mma import BITS, REGISTER_BITS, WARP, MmaAtom
 from ..dialect.tensor_ops import GemmOp, MmaAtomCallOp
 from ..dialect.tensors import Tensor
 from ..layout import Layout, make_layout, size
@@ -54,11 +54,12 @@ class _Registers:
             raise SourceError(f"{op.name}: {atom.name} takes operand {operand} in registers, not {tensor.pointer}")
         values, self.parts = _split(tensor.layout)
         count, registers = size(values), atom.registers(operand)
-        if count % registers or count // registers * tensor.pointer.bytes * 8 != 32:
+        dtype = atom.c if operand == "c" else atom.ab
+        if count % registers or count // registers * tensor.pointer.bytes * 8 != max(REGISTER_BITS, BITS[dtype]):
             raise SourceError(f"{op.name}: {atom.name} holds {operand} in {registers} registers; {tensor} does not fit")
         packed(op, values, count // registers)
         self.tensor, self.to = tensor, to
-        self.kind = f32 if operand == "c" and atom.c == "f32" else i32
+        self.kind = f64 if dtype == "f64" else f32 if operand == "c" and dtype == "f32" else i32
         self.offsets = [values(i * (count // registers)) for i in range(registers)]
 
     def take(self, *part: int) -> list[SSAValue]:

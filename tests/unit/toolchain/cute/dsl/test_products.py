@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 from toolchain.cute import dsl as cute
 from toolchain.cute.compile import lower_module
+from toolchain.cute.executor import run
 from toolchain.cute.layout import Layout
 from toolchain.errors import UsageError
 
@@ -80,3 +82,31 @@ def test_a_choice_and_modes_behind_a_transpose() -> None:
         tensor[0] = cute.select(cute.less(cute.arch.thread_idx()[0], 4), x, 0.5)
 
     assert "arith.select" in str(kernel)
+
+
+def test_a_product_of_f64() -> None:
+    mma = cute.make_tiled_mma(cute.find("mma.m8n8k4.f64.f64"), (2, 1, 1))
+    matrix = cute.Array("f64")
+
+    @cute.kernel(matrix, matrix, matrix, threads=64, name="product")
+    def kernel(x: Any, y: Any, out: Any) -> None:
+        thread = cute.arch.thread_idx()[0]
+        sides: list[Any] = []
+        for which, tensor, tile in (("A", x, (16, 12)), ("B", y, (8, 12))):
+            source = cute.partition(mma, which, cute.local_tile(tensor, tile, (0, 0)), thread)
+            held = cute.make_fragment(source.layout.shape, "f64")
+            for i in range(cute.size(held.layout)):
+                held[i] = source[i]
+            sides.append(held)
+        target = cute.partition(mma, "C", cute.local_tile(out, (16, 8), (0, 0)), thread)
+        sums = cute.make_fragment(target.layout.shape, "f64")
+        cute.gemm(mma, sums, *sides)
+        for i in range(cute.size(sums.layout)):
+            target[i] = sums[i]
+
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((16, 12)), rng.standard_normal((8, 12))
+    for ptx in ("", kernel.ptx("sm_80")):
+        out = np.full((16, 8), np.nan)
+        run(kernel, (x, y, out), ptx=ptx)
+        assert np.abs(out - x @ y.T).max() < 1e-14
