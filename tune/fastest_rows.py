@@ -4,14 +4,15 @@ stands before the tuned rows; the rest of the file stays as it is. The same meas
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from toolchain import knobs
-from toolchain.contract.entries import load_table
+from toolchain.contract.entries import entries_of, load_table
 from toolchain.contract.fastest import HEAD, Pick
-from toolchain.contract.sources import best_of
+from toolchain.contract.sources import best_of, registered
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
 
@@ -52,7 +53,20 @@ def decide(each: Class, found: Found) -> Pick | None:
     ]
     if slower:
         best = right[0]
-    return Pick(each.op, each.made.name, (found.dtype,), best, each.made.where, us, tuple(slower))
+    taken = (row.entry for row in rows if row.source == best)
+    where = (*each.made.where, *dict.fromkeys(said for symbol in taken for said in _conditions(best, symbol)))
+    return Pick(each.op, each.made.name, (found.dtype,), best, where, us, tuple(slower))
+
+
+def _conditions(source: str, symbol: str) -> list[str]:
+    """What the measured entry asks of the sizes, if its source has entries of its own: others of them may be slower, or
+    take no such sizes at all."""
+    if not registered()[source].named_rows:
+        return []
+    spec = next(spec for spec in entries_of(source) if spec.symbol == symbol)
+    names = {name: str(value) for name, value in spec.constants.items()}
+    said = [re.sub(r"[A-Za-z_]\w*", lambda name: names.get(name[0], name[0]), text) for text in spec.where]
+    return [*(f"{dim} % {step} == 0" for dim, step in spec.multiples.items()), *said]
 
 
 def picks_of(found: Found, wanted: Sequence[Class]) -> list[Pick]:

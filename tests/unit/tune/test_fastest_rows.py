@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from toolchain.contract.entries import load_table
+from toolchain.contract.entry import EntrySpec
 from toolchain.errors import UsageError
+from tune import fastest_rows
 from tune.apply import HEADER
 from tune.fastest import Class, Found, Timed
 from tune.fastest_model import Passed
@@ -86,6 +88,21 @@ def test_a_pick_must_not_make_a_model_slower(us: float, op: str, source: str, sl
     passes = [Passed(name, op, "all", "py", time, 100.0) for name, time in (("decode 1", 90.0), ("forward 1x64", us))]
     pick = decide(ALL, replace(found({"mlir": 100.0, "py": 50.0}), passes=passes))
     assert pick is not None and (pick.source, pick.slower_in) == (source, slower)
+
+
+def test_a_source_of_its_own_is_taken_for_sizes_that_its_entry_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = EntrySpec(
+        "gelu_cute", "gelu", "cute", "bf16", {"BM": 64}, where=("M * N < 1000", "M <= 2 * BM"), multiples={"N": 8}
+    )
+    monkeypatch.setattr(fastest_rows, "entries_of", lambda source: {"cute": [spec]}[source])
+    pick = decide(ALL, found({"mlir": 100.0, "cute": 50.0}))
+    assert pick is not None and pick.where == ("M > 1", "N % 8 == 0", "M * N < 1000", "M <= 2 * 64")
+
+
+@pytest.fixture(autouse=True)
+def no_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = EntrySpec("gelu_cute", "gelu", "cute", "bf16")
+    monkeypatch.setattr(fastest_rows, "entries_of", lambda _: [spec])
 
 
 def test_the_rows_stand_before_the_tuned_ones(tmp_path: Path) -> None:
