@@ -305,6 +305,7 @@ CASES: tuple[Case, ...] = (
     _case("linear_split_k", "short parts, few rows", M=5, K=1024, N=64, Z=4),
     _case("linear_split_k", "short parts, more rows", M=20, K=1024, N=64, Z=4),
     _case("linear_split_k", "parts of three tiles, three row tiles, the last short", M=130, K=1536, N=64, Z=2),
+    _case("linear_split_k", "parts of five tiles of 64, more rows", M=40, K=640, N=96, Z=2),
     _case("linear_split_k", "GPT-2 MLP projection, few rows", M=5, K=3072, N=768, Z=4),
     _case("linear_split_k", "GPT-2 MLP projection, more rows", M=40, K=3072, N=768, Z=4),
     _case("quantize_rows", "one row of zeros", N=1, C=48),

@@ -34,6 +34,7 @@ def checks() -> list[Check]:
         *fit.loading(library.cuda if library else None, versions),
         *gpu.gpus(),
         *peers.peers(),
+        *peers.runs(),
         containers.container_engine(),
         containers.cdi(module),
         _targets(),

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..errors import DeviceError
 from .check import Check
 
+if TYPE_CHECKING:
+    from ..runtime.peers.runs import Run
+
+PATIENCE_S = 5.0  # a rank that waits longer may wait in vain
 TOPOLOGY = "nvidia-smi topo -p2p r, and nvidia-smi topo -m, show how they are connected"
 
 
@@ -37,3 +43,21 @@ def peers() -> list[Check]:
     return [
         Check("peers", "ok", f"all {len(found)} GPUs reach each other's memory, with atomics{through}", device=True)
     ]
+
+
+def runs() -> list[Check]:
+    """Models that several processes run at the moment: who of them waits for whom."""
+    try:
+        from ..runtime.peers.runs import runs as find
+    except ImportError:
+        return []
+    return [_run(each) for each in find()]
+
+
+def _run(run: Run) -> Check:
+    told = "; ".join(each for each in (run.counts, run.lost) if each)
+    said = f"{len(run.members)} processes, {', '.join(run.members)}; {told}"
+    if run.lost or run.waits_s > PATIENCE_S:
+        where = f"; waiting for {run.waits_s:.0f} s: {run.waiting}" if run.waiting else ""
+        return Check("run", "note", said + where, "docs/several-gpus.md says what to do when a run hangs", device=True)
+    return Check("run", "ok", said, device=True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from toolchain import knobs
 
-PATIENCE_S = 30.0  # the most that the others take to end, once one has failed
+PATIENCE_S = 20.0  # the most that the others take to end, once one has failed
 _TICK_S = 0.05
 
 

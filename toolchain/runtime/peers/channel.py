@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...contract.entry import OpSpec
 from ...errors import DeviceError
 from ..buffer import DeviceBuffer
+from ..cuda import CudaExecutor
 from ..executor import Executor
 from .heap import APART, SymmetricHeap
 from .world import World
@@ -59,6 +61,14 @@ class Channel:
             return {"counts": self._counts[index], "turns": self._turns[index], "rank": rank}
         return {"flags": self._flags[index], "state": self._state[index], "rank": rank}
 
+    def counts(self) -> str:
+        """How often the first block of this process's first rank has met those of the others, in words. It is read
+        while kernels run, perhaps for ever. Raises DeviceError."""
+        rank, executor = self._numbers[0], self._executors[0]
+        came, seen = _peek(self._state[0], executor)[0, 0], _peek(self._flags[0].select(0, rank), executor)[:, 0]
+        others = ", ".join(f"rank {other} {count}" for other, count in enumerate(seen.tolist()) if other != rank)
+        return f"block 0 of rank {rank} came {came} times, {others}"
+
     def check(self) -> None:
         """Raises DeviceError that names the rank which another one waited for in vain. All ranks' work has ended."""
         for index, (rank, executor) in enumerate(zip(self._numbers, self._executors, strict=True)):
@@ -81,3 +91,12 @@ class Channel:
     def _blocks_of(self, index: int, other: int) -> str:
         """How many blocks of another rank have come, where all wait for all."""
         return f"{self._counts[index].select(0, self._numbers[index]).numpy()[other]} times, counted by blocks"
+
+
+def _peek(buffer: DeviceBuffer, executor: Executor) -> NDArray[np.int32]:
+    """A contiguous buffer as it is now. A copy on the executor's own stream would wait for all launches."""
+    if not isinstance(executor, CudaExecutor):
+        return buffer.numpy()
+    found = np.empty(buffer.shape, np.int32)
+    executor.ask("cuMemcpyDtoH", found.ctypes.data, buffer.pointer, found.nbytes, doing="reading what blocks count")
+    return found

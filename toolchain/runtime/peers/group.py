@@ -56,6 +56,8 @@ class Peers:
         room = Channel.nbytes(self.ranks, blocks)
         try:
             self._channel = Channel(self.executors, self.heap(room), blocks, world)
+            if world is not None:
+                world.describe_counts(self._channel.counts)
             if nccl:
                 on_gpus = [executor for executor in self.executors if isinstance(executor, CudaExecutor)]
                 if world is not None or len(on_gpus) < len(self.executors):

@@ -9,10 +9,11 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...errors import DeviceError
-from .messages import END, Message, receive, send
+from .messages import ASK, END, Message, receive, send
 
 _TICK_S = 0.2  # between two looks at who is late
 _LEAVE_S, _LEAVE_LOST_S = 10.0, 1.0  # that rank 0 waits for the others at its end, and after a failure
@@ -36,10 +37,12 @@ class _Meeting:
 
 
 class Hub:
-    """Listens from the moment that it is made."""
+    """Listens from the moment that it is made. `counts`: says how often blocks of rank 0 have met the others', for who
+    asks how the run is going."""
 
     def __init__(self, address: str, ranks: int) -> None:
         self._ranks = ranks
+        self.counts: Callable[[], str] = str
         self._known: dict[int, _Member] = {}
         self._meeting = _Meeting()
         self._lost = ""
@@ -88,6 +91,8 @@ class Hub:
             message = None
         if message is None or END in message.row:
             self._part_with(member, said_so=message is not None)
+        elif ASK in message.row:
+            self._send(member, self._describe(), [])
         elif "rank" in message.row:
             self._introduce(member, message)
         elif "failed" in message.row:
@@ -145,6 +150,20 @@ class Hub:
             self._send(member, row, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
+
+    def _describe(self) -> dict[str, object]:
+        """See runs.Run."""
+        meeting = self._meeting
+        each = [f"{one.who}: {one.came.row['point']}" for one in meeting.members.values() if one.came is not None]
+        waits_s = time.monotonic() - meeting.since if each else 0.0
+        members = [self._known[rank].who for rank in sorted(self._known)]
+        try:
+            counts = self.counts()
+        except DeviceError as error:
+            counts = str(error.args[0])
+        return {
+            "members": members, "waiting": "; ".join(each), "waits_s": waits_s, "lost": self._lost, "counts": counts,
+        }  # fmt: skip
 
     def _look_for_late(self) -> None:
         meeting = self._meeting

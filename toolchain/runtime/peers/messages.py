@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 END = "end"  # the key of a message after which the sender closes its socket
+ASK = "ask"  # the key of a message that asks a hub how its run is going
 _LARGEST = 1 << 16  # bytes of a message
 _MOST_DESCRIPTORS = 64
 

@@ -16,9 +16,10 @@ import os
 import queue
 import socket
 import struct
+import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,7 @@ from .messages import END, Message, receive, send
 LOADING_S = 600.0  # the most that a rank waits for one that compiles kernels or reads weights
 STEP_S = 20.0  # the same for one that runs
 CONNECT_S = 60.0
+GRACE_S = 15.0  # that a process has to end by itself, once a rank is lost
 _SLACK_S = 5.0  # more than the hub waits, so that its answer comes first
 
 
@@ -62,8 +64,12 @@ class Place:
         return f"\0tilestack-{digest[:32]}"
 
 
+end_process = os._exit  # at once: what waits in the driver cannot be unwound
+
+
 class World:
-    """The processes of one run, seen from one of them."""
+    """The processes of one run, seen from one of them. Once a rank is lost, a process that has not closed this after
+    GRACE_S is ended: so all end soon, whatever they wait for."""
 
     def __init__(self, place: Place, device: str) -> None:
         """Connects with the hub. `device`: the name of this rank's GPU, for errors. Raises DeviceError if the ranks do
@@ -71,7 +77,7 @@ class World:
         self.rank, self.ranks = place.rank, place.ranks
         self._replies: queue.Queue[Message | None] = queue.Queue()
         self._failure = ""
-        self._closing = False
+        self._closing = threading.Event()
         self._hub = Hub(place.address, place.ranks) if place.rank == 0 else None
         self._socket = _connect(place)
         process, _, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
@@ -147,15 +153,20 @@ class World:
 
     def fail(self, error: BaseException) -> None:
         """Tells the other ranks that this one ends with an error."""
-        if not self._failure and not self._closing:
+        if not self._failure and not self._closing.is_set():
             said = f"{type(error).__name__}: {error.args[0] if error.args else error}"
             self._say({"failed": said})
 
+    def describe_counts(self, counts: Callable[[], str]) -> None:
+        """What says, from another thread and while kernels run, how often blocks have met: see Channel.counts."""
+        if self._hub is not None:
+            self._hub.counts = counts
+
     def close(self) -> None:
         """Takes leave of the others. A second call does nothing."""
-        if self._closing:
+        if self._closing.is_set():
             return
-        self._closing = True
+        self._closing.set()
         self._say({END: True})
         if self._hub is not None:
             self._hub.join()  # the others may still need it
@@ -181,8 +192,16 @@ class World:
             self._replies.put(message)
 
     def _fail(self, said: str) -> None:
-        self._failure = self._failure or said
+        if not self._failure and not self._closing.is_set():
+            self._failure = said
+            threading.Thread(target=self._end, name="end", daemon=True).start()
         self._replies.put(None)
+
+    def _end(self) -> None:
+        """Ends this process if it does not notice that a rank is lost: it sleeps, or waits in the driver."""
+        if not self._closing.wait(GRACE_S):
+            print(f"error: {self._failure}; rank {self.rank} has not noticed it for {GRACE_S:g} s", file=sys.stderr)
+            end_process(DeviceError.exit_code)
 
 
 def _connect(place: Place) -> socket.socket:

@@ -9,10 +9,12 @@ import pytest
 from toolchain import runtime
 from toolchain.doctor import Check
 from toolchain.doctor.peers import peers
+from toolchain.doctor.peers import runs as doctor_runs
 from toolchain.errors import DeviceError
 from toolchain.runtime import GPU
-from toolchain.runtime.peers import links
+from toolchain.runtime.peers import links, runs
 from toolchain.runtime.peers.links import Link, NoNVML
+from toolchain.runtime.peers.runs import Run
 
 Say = Callable[[Sequence[Link]], list[Check]]
 
@@ -68,3 +70,16 @@ def test_what_cannot_be_asked(say: Say, monkeypatch: pytest.MonkeyPatch) -> None
     assert peers()[0].found.endswith("with atomics; NVML cannot be asked: no library")
     monkeypatch.setattr(links, "links", broken)
     assert peers()[0].found == "cannot be asked: the driver is gone"
+
+
+def test_a_run_that_waits_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = ("rank 0 (process 1, cuda:0)", "rank 1 (process 2, cuda:1)")
+    going = Run(members, "", 0.0, "", "block 0 of rank 0 came 5 times, rank 1 5")
+    stuck = Run(members, "rank 0 (process 1, cuda:0): a prompt", 12.3, "", "block 0 of rank 0 came 5 times, rank 1 4")
+    lost = Run(members, "", 0.0, "rank 1 has ended unexpectedly", "")
+    monkeypatch.setattr(runs, "runs", lambda: [going, stuck, lost])
+    first, second, third = found = doctor_runs()
+    assert [line.status for line in found] == ["ok", "note", "note"]
+    assert first.found.endswith("cuda:1); block 0 of rank 0 came 5 times, rank 1 5")
+    assert second.found.endswith("rank 1 4; waiting for 12 s: rank 0 (process 1, cuda:0): a prompt")
+    assert third.found.endswith("rank 1 has ended unexpectedly")

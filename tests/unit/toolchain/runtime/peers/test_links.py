@@ -50,9 +50,12 @@ def test_nvlinks_are_counted_until_one_that_is_not_there(monkeypatch: pytest.Mon
             raise NvmlError
         return int(link != 1 or device.startswith("0000:01"))
 
+    def handle(place: str) -> str:
+        return place
+
     nvml = SimpleNamespace(
         init_v2=lambda: None, shutdown=lambda: ended.append(True), NvmlError=NvmlError, NVLINK_MAX_LINKS=18,
-        device_get_handle_by_pci_bus_id_v2=lambda place: place, device_get_nvlink_state=state,
+        device_get_handle_by_pci_bus_id_v2=handle, device_get_nvlink_state=state,
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "cuda.bindings.nvml", nvml)
     assert nvlinks() == {0: 3, 1: 4}

@@ -6,13 +6,16 @@ import os
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from toolchain.errors import DeviceError, TilestackError, UsageError
+from toolchain.runtime.peers import world as module
 from toolchain.runtime.peers.messages import receive, send
+from toolchain.runtime.peers.runs import runs
 from toolchain.runtime.peers.world import Place, World
 
 Rank = Callable[[World], object]
@@ -122,6 +125,26 @@ def test_a_rank_that_hangs_is_named_in_time() -> None:
     assert first.endswith("waits at: a step")
 
 
+def test_a_rank_that_does_not_notice_is_ended(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    codes: list[int] = []
+    ended = threading.Event()
+
+    def exit_(code: int) -> None:
+        codes.append(code)
+        ended.set()
+
+    def fails(_: World) -> object:
+        raise RuntimeError("no more")
+
+    monkeypatch.setattr(module, "GRACE_S", 0.1)
+    monkeypatch.setattr(module, "end_process", exit_)
+    run(fails, lambda _: ended.wait(10))
+    assert codes == [7]
+    assert "has failed: RuntimeError: no more" in capsys.readouterr().err
+
+
 def test_a_second_rank_0() -> None:
     def again(world: World) -> object:
         with pytest.raises(DeviceError, match="another rank 0 of this run"):
@@ -151,6 +174,24 @@ def test_a_rank_that_is_there_twice() -> None:
 def test_places_that_are_none(numbers: tuple[int, int, int], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         Place(*numbers, meeting="")
+
+
+def test_how_a_run_is_going() -> None:
+    asked = threading.Event()
+
+    def asks(world: World) -> object:
+        world.describe_counts(lambda: "block 0 came 7 times")
+        wanted = f"rank 1 (process {os.getpid()}, cpu): a step"
+        until = time.monotonic() + 10
+        while (going := next(each for each in runs() if len(each.members) == 2)).waiting != wanted:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        assert (going.waiting, going.lost, going.counts) == (wanted, "", "block 0 came 7 times")
+        asked.set()
+        return world.barrier("a step")
+
+    assert run(asks, lambda world: world.barrier("a step")) == [None, None]
+    assert asked.is_set()
 
 
 def test_runs_do_not_meet() -> None:
