@@ -96,6 +96,21 @@ def test_the_text_that_came_last_gives_way_and_begins_again() -> None:
     assert (len(first.tokens), len(second.tokens), plan.pages.free) == (160, 120, 3)
 
 
+def test_a_text_that_gives_way_in_a_step_is_not_continued_by_it() -> None:
+    """The long prompt takes its last page in a step that would also continue the short text."""
+    plan = schedule(pages=22, texts=2, pieces=1)
+    long, short = plan.add([0] * 1300, 2), plan.add([0], 200)
+    drawn: list[list[Text]] = []
+    while len(long.pages) < 21:
+        step = plan.next()
+        check(plan, step, [long, short])
+        drawn.append(step.drawing)
+        for text in step.drawing:
+            plan.push(text, 1)
+    assert drawn == [[short]] * 80 + [[]]
+    assert (short.pages, short.cached, len(short.tokens)) == ([], 0, 81)
+
+
 @pytest.mark.parametrize(
     ("tokens", "count", "message"),
     [(0, 5, "prompt is empty"), (5, 0, "by at least 1"), (500, 13, "500 tokens and 13 new ones are more than the 512")],
