@@ -445,6 +445,34 @@ CASES: tuple[Case, ...] = (
             _case(op, "SmolLM2, odd rows", gpu_only=True, in_place=place, M=301, K=576, N=1536),
         )
     ),
+    _case("rms_swiglu", "odd in every size", M=7, K=33, N=65, Z=3, L=7),
+    *(
+        _case("rms_swiglu", why, sixteen=True, M=m, K=k, N=n, Z=z, L=rows)
+        for why, m, k, n, z, rows in (
+            ("one row, a K of three tiles, the last short", 1, 576, 192, 18, 1),
+            ("few rows, as many parts as are read at once", 11, 768, 64, 32, 64),
+            ("several row tiles, the last short", 130, 576, 192, 18, 192),
+            ("persistent: several tiles a block, the last group short", 600, 192, 320, 1, 640),
+        )
+    ),
+    _case("rms_swiglu", "SmolLM2, odd rows", gpu_only=True, sixteen=True, M=1001, K=576, N=1536, Z=3, L=1024),
+    *(
+        _case("rms_linear", why, sixteen=True, M=m, K=k, N=192, Z=z, L=rows)
+        for why, m, k, z, rows in (
+            ("one row, a K of three tiles, the last short", 1, 576, 18, 1),
+            ("few rows, as many parts as are read at once", 11, 768, 32, 64),
+            ("several row tiles, the last short", 130, 576, 18, 192),
+        )
+    ),
+    *(
+        _case("linear_residual_squares", why, sixteen=True, in_place="residual", M=m, K=k, N=192, Z=6, L=rows)
+        for why, m, k, rows in (
+            ("one row, narrow parts, a K of three tiles, the last short", 1, 576, 1),
+            ("the same, a K of three wide tiles", 1, 1536, 1),
+            ("few rows, the same", 11, 1536, 64),
+            ("several row tiles, the last short", 130, 1536, 192),
+        )
+    ),
     _case("rope_append", "one position of several sequences", B=3, T=1, G=2, Q=3, D=32, E=16, P=16, W=20),
     _case(
         "rope_append", "a prompt, more heads than one tile", in_place="q", B=2, T=7, G=1, Q=6, D=64, E=32, P=12, W=12
@@ -477,6 +505,44 @@ CASES: tuple[Case, ...] = (
             ("loaded element by element, long spans", True, 2, 520, 1, 3, 64, 2),
             ("loaded element by element, long spans", True, 1, 520, 1, 3, 128, 2),
         )
+    ),
+    *(
+        _case(
+            "rope_decode_attention",
+            why,
+            misaligned=odd,
+            B=b,
+            P=p,
+            G=g,
+            Q=q,
+            D=d,
+            E=d // 2,
+            W=p,
+            Z=z,
+            TWO=2,
+        )
+        for why, odd, b, p, g, q, d, z in (
+            ("sequences of different lengths, some spans empty", False, 4, 300, 2, 3, 64, 3),
+            ("the new position is the first of its span, as many heads as a tile has", False, 3, 257, 1, 8, 64, 3),
+            ("the new position is the last of its span, the widest head", False, 3, 256, 2, 2, 128, 2),
+            ("loaded element by element", True, 3, 200, 1, 3, 32, 2),
+            ("loaded element by element", True, 3, 200, 1, 3, 64, 2),
+            ("loaded element by element", True, 2, 200, 1, 3, 128, 2),
+        )
+    ),
+    _case(
+        "rope_decode_attention",
+        "SmolLM2",
+        gpu_only=True,
+        B=8,
+        P=1024,
+        G=3,
+        Q=3,
+        D=64,
+        E=32,
+        W=8192,
+        Z=8,
+        TWO=2,
     ),
     _case("grouped_decode_attention", "SmolLM2", gpu_only=True, B=8, P=8192, G=3, Q=3, D=64, Z=16, TWO=2),
     _case(

@@ -93,7 +93,8 @@ def _forget(pages: Array, tables: Array, lengths: Array) -> None:
 WIDTH = 50257  # of a row of logits, GPT-2's vocabulary
 PAGED = ("paged_attention", "paged_decode_attention")
 GROUPED_DECODING = ("grouped_decode_attention", "grouped_decode_attention_unsplit")
-DECODING = ("decode_attention", "decode_attention_unsplit")  # ops that append one token per sequence and attend to it
+# Ops that append one token per sequence and attend to it
+DECODING = ("decode_attention", "decode_attention_unsplit", "rope_decode_attention")
 
 # Ops whose operands are 8-bit floats with scales
 SCALED = ("linear_f8", "linear_gelu_f8", "linear_gelu_f8_to_f8", "linear_residual_f8")
@@ -149,6 +150,7 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
                 | "decode_attention_unsplit"
                 | "grouped_decode_attention"
                 | "grouped_decode_attention_unsplit"
+                | "rope_decode_attention"
             ),
             "positions",
         ):
@@ -188,20 +190,22 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
                 | "swiglu"
                 | "matmul_reduce_scatter"
                 | "all_gather_matmul"
+                | "rms_swiglu"
             ),
             ("weight" | "gate" | "up"),
         ):
             values /= np.sqrt(case.dims["K"])
-        case (("rms_linear" | "rms_linear_gelu"), "squares"):
+        case (("rms_linear" | "rms_linear_gelu" | "rms_swiglu"), "squares"):
             values = np.abs(values) * case.dims["K"] / case.dims["Z"]  # sums over K elements of about 1, in Z parts
             values[:, 0] *= 4e-6  # the first row of x is small, see below
-        case (("rms_linear" | "rms_linear_gelu"), "x"):
+        case (("rms_linear" | "rms_linear_gelu" | "rms_swiglu"), "x"):
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps
         case "logits", "weight":
             values /= np.sqrt(case.dims["C"])
         case (("norm_rope_append" | "paged_norm_rope_append"), ("q" | "k")):
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps
-        case (op, ("cos" | "sin")) if op.endswith("rope_append"):  # of angles: each place and pair has its own
+        # Of angles: each place and pair has its own
+        case (op, ("cos" | "sin")) if op.endswith("rope_append") or op == "rope_decode_attention":
             values = np.array(np.cos(values * np.pi) if name == "cos" else np.sin(values * np.pi))
         case (("grouped_decode_attention" | "grouped_decode_attention_unsplit"), "k_cache"):
             values *= _ramp(shape[1], 0.25, 1.0)

@@ -33,6 +33,6 @@ class Parts:
 
 FAMILIES: Mapping[Family, Parts] = {
     "gpt2": Parts(gpt2.GPT2, gpt2.device_weights, folds=True),
-    "llama": Parts(llama.Llama, llama.device_weights, folds=False),
+    "llama": Parts(llama.Llama, llama.device_weights, folds=True),
 }
 QUANTIZED: Mapping[Family, Parts] = {"gpt2": Parts(gpt2_f8.GPT2InF8, gpt2_f8.device_weights, folds=False)}

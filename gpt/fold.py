@@ -22,6 +22,11 @@ Array = NDArray[Any]
 NORMED = (("ln_1", "attn.c_attn"), ("ln_2", "mlp.c_fc"))  # each norm, and the product that reads its result
 ADDED = ("attn.c_proj", "mlp.c_proj")  # the products that are added to the residual stream
 
+GAINS = {  # of a llama: each norm, and the products that read its result
+    "input_layernorm": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    "post_attention_layernorm": ("mlp.gate_proj", "mlp.up_proj"),
+}
+
 
 def fold(config: GPTConfig, weights: Mapping[str, Array]) -> Weights:
     """Weights in f32 that compute the same function. The norms within the layers have gains of 1 and shifts of 0. The
@@ -31,6 +36,20 @@ def fold(config: GPTConfig, weights: Mapping[str, Array]) -> Weights:
     found = dict(weights)
     for layer in in_threads(lambda layer: _fold_layer(f"h.{layer}.", config.n_embd, weights), range(config.n_layer)):
         found |= layer
+    return Weights(found)
+
+
+def fold_gains(config: GPTConfig, weights: Mapping[str, Array]) -> Weights:
+    """Weights of a llama in f32 that compute the same function: the norms before the products have gains of 1. An
+    RMSNorm subtracts no mean and has no shift."""
+    found = dict(weights)
+    for layer in range(config.n_layer):
+        for norm, products in GAINS.items():
+            gain = np.asarray(weights[f"layers.{layer}.{norm}.weight"], np.float32)
+            found[f"layers.{layer}.{norm}.weight"] = np.ones_like(gain)
+            for product in products:
+                name = f"layers.{layer}.{product}.weight"  # (out, in)
+                found[name] = np.asarray(weights[name], np.float32) * gain
     return Weights(found)
 
 

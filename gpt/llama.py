@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from toolchain.runtime import DeviceBuffer
 
 from .config import GPTConfig
+from .fold import fold_gains
 from .layers import AttendHere, Cached, Layers, PagedRows, Spans
 from .rope import table
 from .threads import in_threads
@@ -31,10 +32,10 @@ def device_weights(
     config: GPTConfig, weights: Weights, dtype: str, vocabulary: int, *, folded: bool
 ) -> Mapping[str, Array]:
     """The weights as they lie on the device, in the storage of `dtype`: linear ones (in, out), those of queries, keys
-    and values joined; the vocabulary padded with zeros; and the cosines and sines (W, D/2) of all positions, in f32."""
-    if folded:
-        raise ValueError("the norms of a llama are launches of their own")
-    stored = weights.astype(dtype)
+    and values joined; the vocabulary padded with zeros; and the cosines and sines (W, D/2) of all positions, in f32.
+
+    `folded`: the products are those of GPT-2, which have biases: zeros, read while the launch before still runs."""
+    stored = (fold_gains(config, weights) if folded else weights).astype(dtype)
     cos, sin = table(config, np.arange(config.n_ctx))
     padding = ((0, vocabulary - config.vocab_size), (0, 0))
     return {
@@ -42,10 +43,21 @@ def device_weights(
         **{name: stored[name] for name in stored if name.endswith("norm.weight")},
         **{name: np.pad(stored[name], padding) for name in (EMBEDDING, HEAD) if name in stored},
         "cos": cos.astype(np.float32), "sin": sin.astype(np.float32),
+        **(_no_biases(config, stored) if folded else {}),
     }  # fmt: skip
 
 
 EMBEDDING, HEAD = "embed_tokens.weight", "lm_head.weight"
+
+
+NO_BIAS = "no_bias"  # (C,) zeros
+NO_QKV_BIAS = "no_bias.qkv"
+
+
+def _no_biases(config: GPTConfig, stored: Weights) -> dict[str, Array]:
+    dtype = stored[EMBEDDING].dtype
+    columns = (config.n_head + 2 * config.kv_heads) * config.head_size
+    return {NO_BIAS: np.zeros(config.n_embd, dtype), NO_QKV_BIAS: np.zeros(columns, dtype)}
 
 
 def _joins(config: GPTConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -67,6 +79,11 @@ class Llama(Layers):
 
     def _chunk(self, work: Workspace, rows: int, attend: AttendHere) -> bool:
         del rows
+        (self._folded if work.squares.shape[0] else self._unfolded)(work, attend)
+        return False
+
+    def _unfolded(self, work: Workspace, attend: AttendHere) -> None:
+        """The layers as the paper has them: every norm is a launch."""
         x, normed, hidden, weights = work.x, work.normed, work.hidden, self._weights
         self.launch("token_embedding", tokens=work.tokens, wte=weights[EMBEDDING], out=x)  # (N, C)
         for layer in range(self._config.n_layer):
@@ -79,7 +96,34 @@ class Llama(Layers):
             gate, up = weights[f"{mlp}.gate_proj"], weights[f"{mlp}.up_proj"]
             self.launch("swiglu", x=normed, gate=gate, up=up, out=hidden)  # (N, F)
             self.launch("matmul_residual", x=hidden, weight=weights[f"{mlp}.down_proj"], residual=x, out=x)  # (N, C)
-        return False
+
+    def _folded(self, work: Workspace, attend: AttendHere) -> None:
+        """The same, where the norms are part of the products beside them: what adds to x gives its row sums of squares,
+        too, and what comes next divides by their root. The gains are in the weights."""
+        x, hidden, squares, eps, weights = work.x, work.hidden, work.squares, self._config.eps, self._weights
+        self.launch("token_embedding", tokens=work.tokens, wte=weights[EMBEDDING], out=x)  # (N, C)
+        for layer in range(self._config.n_layer):
+            at, mlp = f"layers.{layer}.self_attn", f"layers.{layer}.mlp"
+            qkv = weights[f"{at}.qkv"]
+            if layer == 0:
+                self._norm(f"layers.{layer}.input_layernorm", x, work.normed)  # (N, C)
+                self.launch("matmul", x=work.normed, weight=qkv, out=work.qkv)  # (N, G (Q + 2) D)
+            else:
+                self.launch(
+                    "rms_linear", x=x, squares=squares, weight=qkv, bias=weights[NO_QKV_BIAS], out=work.qkv, eps=eps
+                )
+            attend(layer, work)  # attended (N, G Q D)
+            self._add_product(work, work.attended, f"{at}.o_proj")  # x (N, C)
+            gate, up = weights[f"{mlp}.gate_proj"], weights[f"{mlp}.up_proj"]
+            self.launch("rms_swiglu", x=x, squares=squares, gate=gate, up=up, out=hidden, eps=eps)  # (N, F)
+            self._add_product(work, hidden, f"{mlp}.down_proj")  # x (N, C)
+
+    def _add_product(self, work: Workspace, read: DeviceBuffer, name: str) -> None:
+        x, weights = work.x, self._weights
+        self.launch(
+            "linear_residual_squares", x=read, weight=weights[name], bias=weights[NO_BIAS], residual=x, out=x,
+            squares=work.squares,
+        )  # fmt: skip
 
     def logits(self, x: DeviceBuffer, normed: DeviceBuffer, out: DeviceBuffer, *, ready: bool) -> None:
         if not ready:
@@ -103,6 +147,9 @@ class Llama(Layers):
         self.launch("grouped_attention", q=q, k=k, v=v, out=out, scale=self._scale)
 
     def attend_one(self, layer: int, work: Workspace, cached: Cached, spans: Spans | None) -> None:
+        if spans is not None and self._plan.turns_in_attention(spans[0].shape[2], cached[0].shape[1]):
+            self._turn_append_and_attend(work, cached, spans)
+            return
         q = self._turn_and_append(layer, work, cached, work.positions, 1).select(1, 0)  # (B, G, Q, D)
         out = work.attended.reshape(*q.shape)
         token: dict[str, DeviceBuffer | float] = {
@@ -111,11 +158,31 @@ class Llama(Layers):
         if spans is None:
             self.launch("grouped_decode_attention_unsplit", **token, out=out)
             return
-        by_head = [(both, both.unflatten(1, q.shape[1], q.shape[2])) for both in spans]  # (B, G, Q, Z, ...)
-        (partial, grouped_partial), (stats, grouped_stats) = by_head
-        self.launch("grouped_decode_attention", **token, partial=grouped_partial, stats=grouped_stats)
-        heads = out.reshape(q.shape[0], self._config.n_head, self._config.head_size)  # (B, H, D)
-        self.launch("merge_attention", partial=partial, stats=stats, out=heads)
+        partial, stats = (both.unflatten(1, q.shape[1], q.shape[2]) for both in spans)  # (B, G, Q, Z, ...)
+        self.launch("grouped_decode_attention", **token, partial=partial, stats=stats)
+        self._merge(work, spans)
+
+    def _turn_append_and_attend(self, work: Workspace, cached: Cached, spans: Spans) -> None:
+        """All of attention to the spans of a cache in two launches."""
+        q, k, v = (heads.select(1, 0) for heads in self._heads(work.qkv.unflatten(0, work.qkv.shape[0], 1)))
+        partial, stats = (both.unflatten(1, q.shape[1], q.shape[2]) for both in spans)  # (B, G, Q, Z, ...)
+        self.launch(
+            "rope_decode_attention", q=q, k=k, v=v, positions=work.positions, cos=self._weights["cos"],
+            sin=self._weights["sin"], k_cache=cached[0], v_cache=cached[1], partial=partial, stats=stats,
+            scale=self._scale,
+        )  # fmt: skip
+        self._merge(work, spans)
+
+    def _merge(self, work: Workspace, spans: Spans) -> None:
+        heads = work.attended.reshape(-1, self._config.n_head, self._config.head_size)  # (B, H, D)
+        self.launch("merge_attention", partial=spans[0], stats=spans[1], out=heads)
+
+    def _heads(self, qkv: DeviceBuffer) -> tuple[DeviceBuffer, DeviceBuffer, DeviceBuffer]:
+        """Of qkv (B, T, G (Q + 2) D) queries (B, T, G, Q, D), keys and values (B, T, G, D)."""
+        heads, groups = self._config.n_head, self._config.kv_heads
+        qkv = qkv.unflatten(2, heads + 2 * groups, self._config.head_size)
+        q, k, v = qkv.slice(2, 0, heads), qkv.narrow(2, heads, groups), qkv.narrow(2, heads + groups, groups)
+        return q.unflatten(2, groups, heads // groups), k, v
 
     def append_to_pages(self, layer: int, qkv: DeviceBuffer, pages: Cached, rows: PagedRows) -> DeviceBuffer:
         return self._turn(layer, qkv, pages, {"positions": rows.starts, "tables": rows.tables}, "paged_")
@@ -131,11 +198,8 @@ class Llama(Layers):
     def _turn(
         self, layer: int, qkv: DeviceBuffer, cached: Cached, where: Mapping[str, DeviceBuffer], prefix: str = ""
     ) -> DeviceBuffer:
-        """The same of qkv (B, T, (G (Q + 2)) D), to a cache in rows or pages. `where`: what says where they go."""
-        heads, groups = self._config.n_head, self._config.kv_heads
-        qkv = qkv.unflatten(2, heads + 2 * groups, self._config.head_size)
-        q, k, v = qkv.slice(2, 0, heads), qkv.narrow(2, heads, groups), qkv.narrow(2, heads + groups, groups)
-        q = q.unflatten(2, groups, heads // groups)
+        """The same of qkv (B, T, G (Q + 2) D), to a cache in rows or pages. `where`: what says where they go."""
+        q, k, v = self._heads(qkv)
         turn: dict[str, DeviceBuffer | float] = {
             "q": q, "k": k, "v": v, **where, "cos": self._weights["cos"], "sin": self._weights["sin"],
             "turned": q, "k_cache": cached[0], "v_cache": cached[1],

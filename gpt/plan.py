@@ -11,9 +11,10 @@ from toolchain.contract.entry import ITEMSIZE, cdiv
 from toolchain.contract.policy import Fold, Policy
 
 from .config import GPTConfig
-from .squares import part_width
+from .squares import MULTIPLE, part_width
 
 ROW_TILES = (8, 16)  # tile heights of small-M kernels; the others have 64 rows or a multiple
+SHARING = 8  # the most heads that share keys for which rope_decode_attention has kernels
 WIDEST = 2048  # the most columns that residual_layernorm takes
 
 
@@ -59,12 +60,27 @@ class ModelPlan:
         model that is not folded, and for row counts between `panel_rows` and those of the fold. Those of few rows go
         with a product in parts."""
         width, fold = self.config.n_embd, self._fold
-        few = rows <= self.policy.panel_rows and width == self.policy.panel_width and self.parts(rows) > 0
+        llama = self.config.family == "llama"
+        few = self._reads_all_at_once(rows) if llama else self._in_panels(rows)
         if fold is None or (rows <= fold.rows and not few):
             return 0, 0
-        part = fold.part_small_m if few else part_width(self.policy, fold, width, rows)
-        tile = next((step for step in ROW_TILES if few and rows <= step), 64)
+        narrow = fold.part_all_k if llama else fold.part_small_m
+        part = narrow if few else part_width(self.policy, fold, width, rows)
+        steps = (1,) if llama else ROW_TILES
+        tile = next((step for step in steps if few and rows <= step), 64)
         return cdiv(width, part), cdiv(rows, tile) * tile
+
+    def _in_panels(self, rows: int) -> bool:
+        """True if there are kernels that read all weights of a part of K at once."""
+        return rows <= self.policy.panel_rows and self.config.n_embd == self.policy.panel_width and self.parts(rows) > 0
+
+    def _reads_all_at_once(self, rows: int) -> bool:
+        """True if there are kernels that read all of K at once, also where K is the hidden layer."""
+        config, widest = self.config, self.policy.panel_width
+        attended = config.n_head * config.head_size
+        narrow = max(config.n_embd, attended) <= widest and config.ffn <= 2 * widest
+        whole = all(k % MULTIPLE == 0 for k in (config.n_embd, attended, config.ffn))
+        return rows <= self.policy.panel_rows and narrow and whole and ITEMSIZE[self.storage] == 2
 
     def spans(self, batch: int, positions: int) -> int | None:
         """The number of spans (split-KV) for attention over a cache: the longest spans that leave no multiprocessor
@@ -75,6 +91,12 @@ class ModelPlan:
             return None
         counts = [cdiv(positions, span) for span in policy.spans]
         return next((count for count in counts if heads * count >= enough), counts[-1])
+
+    def turns_in_attention(self, count: int, positions: int) -> bool:
+        """True if rotary positions and the append are part of attention to so many spans of a cache: its kernels are
+        for the shortest spans and few heads that share keys."""
+        config, shortest = self.config, count == cdiv(positions, self.policy.spans[-1])
+        return shortest and config.group <= SHARING and not config.qk_norm
 
     @property
     def _fold(self) -> Fold | None:

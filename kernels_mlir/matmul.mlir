@@ -43,9 +43,19 @@ fragment @pair_step(%x_tiles: !x_part, %gate_tiles: !w_part, %up_tiles: !w_part,
   yield %gate_next, %up_next : !acc, !acc
 }
 
-// out = silu(x @ gate) * (x @ up). Both products of a tile are made by one block, which reads x once. The grid has one row,
-// whose number is the zero that the compiler does not know: see split_n.mlir.
-kernel @swiglu op = swiglu {
+// The same of rows that are scaled first
+fragment @gated_rows(%gate: !acc, %up: !acc, %scale: !column) -> !acc {
+  %scale_1 = reshape %scale : !column -> !column_1
+  %scales = broadcast %scale_1 : !column_1 -> !acc
+  %gate_scaled = mulf %gate, %scales : !acc
+  %up_scaled = mulf %up, %scales : !acc
+  %gated = call @gated(%gate_scaled, %up_scaled)
+  yield %gated : !acc
+}
+
+// Both products of a tile are made by one block, which reads x once. The grid has one row, whose number is the zero that the
+// compiler does not know: see split_n.mlir. The holes: `setup` once a block; `value` makes the result of both products.
+skeleton @persistent_pair {
   %x_tiles = make_partition_view %x_view : !x_part
   %gate_tiles = make_partition_view %gate_view : !w_part
   %up_tiles = make_partition_view %up_view : !w_part
@@ -62,6 +72,7 @@ kernel @swiglu op = swiglu {
   %tiles = muli %m_tiles, %n_tiles : !int
   %steps = divi %K, %BK signed rounding<positive_inf> : !int
   %empty = call @unknown_zero(%row_zero)
+  hole @setup
   for %tile in (%block to %tiles, step %blocks) : !int {
     %m, %n = call @tile_place(%tile, %m_tiles, %n_tiles)
     %gate, %up = for %k in (%zero to %steps, step %one) : !int iter_values(%gate_so_far = %empty, %up_so_far = %empty)
@@ -69,9 +80,31 @@ kernel @swiglu op = swiglu {
       %gate_next, %up_next = call @pair_step(%x_tiles, %gate_tiles, %up_tiles, %m, %n, %k, %gate_so_far, %up_so_far)
       continue %gate_next, %up_next : !acc, !acc
     }
-    %value = call @gated(%gate, %up)
+    %value = hole @value(%gate, %up, %m) -> !acc
     call @store(%value, %out_tiles, %m, %n)
     continue
   }
   return
+}
+
+// out = silu(x @ gate) * (x @ up)
+kernel @swiglu op = swiglu, skeleton = @persistent_pair {
+  @value(%gate, %up, %m) {
+    %gated = call @gated(%gate, %up)
+    yield %gated : !acc
+  }
+}
+
+// swiglu of x divided by each row's root mean square
+kernel @rms_swiglu op = rms_swiglu, skeleton = @persistent_pair {
+  @setup {
+    %squares_tiles = make_partition_view %squares_view : !squares_in_part
+    %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
+  }
+  @value(%gate, %up, %m) {
+    %sum = call @sum_of_parts(%squares_tiles, %m, %four_parts)
+    %inverse = call @inverse_rms(%sum, %units, %epsilons)
+    %gated = call @gated_rows(%gate, %up, %inverse)
+    yield %gated : !acc
+  }
 }

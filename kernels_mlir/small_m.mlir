@@ -4,17 +4,34 @@
 
 include "products.mlir"
 
+sizes PARTS = 16
+
 !x_swapped = !cuda_tile.tile<BKxBMxT>
 !w_swapped = !cuda_tile.tile<BNxBKxT>
 !acc_swapped = !cuda_tile.tile<BNxBMxf32>
-!squares_16_part = !cuda_tile.partition_view<tile=(16xBM), padding_value = zero, !reals>
-!squares_16 = !cuda_tile.tile<16xBMxf32>
+!x_f32 = !cuda_tile.tile<BMxBKxf32>
+!x_column = !cuda_tile.tile<BKx1xf32>
+!w_f32 = !cuda_tile.tile<BKxBNxf32>
+!squares_at_once = !cuda_tile.partition_view<tile=(PARTSxBM), padding_value = zero, !reals>
+!squares_parts = !cuda_tile.tile<PARTSxBMxf32>
 
 // Three tiles of the weight, and the tokens of their loads
 fragment @load_weight(%w_tiles: !w_part, %k0: !int, %k1: !int, %k2: !int, %n: !int) -> (!w, !w, !w, token, token, token) {
   %w0, %t0 = load_view_tko weak %w_tiles[%k0, %n] : !w_part, !int -> !w, token
   %w1, %t1 = load_view_tko weak %w_tiles[%k1, %n] : !w_part, !int -> !w, token
   %w2, %t2 = load_view_tko weak %w_tiles[%k2, %n] : !w_part, !int -> !w, token
+  yield %w0, %w1, %w2, %t0, %t1, %t2 : !w, !w, !w, token, token, token
+}
+
+// The same without the copy engine: each thread gets what it multiplies.
+fragment @load_weight_directly(%w_tiles: !w_part, %k0: !int, %k1: !int, %k2: !int, %n: !int)
+    -> (!w, !w, !w, token, token, token) {
+  %w0, %t0 = load_view_tko weak %w_tiles[%k0, %n] optimization_hints = <default = {allow_tma = false}>
+      : !w_part, !int -> !w, token
+  %w1, %t1 = load_view_tko weak %w_tiles[%k1, %n] optimization_hints = <default = {allow_tma = false}>
+      : !w_part, !int -> !w, token
+  %w2, %t2 = load_view_tko weak %w_tiles[%k2, %n] optimization_hints = <default = {allow_tma = false}>
+      : !w_part, !int -> !w, token
   yield %w0, %w1, %w2, %t0, %t1, %t2 : !w, !w, !w, token, token, token
 }
 
@@ -48,12 +65,47 @@ fragment @swapped_step(%x_tiles: !x_part, %m: !int, %k: !int, %w: !w, %acc: !acc
   yield %next : !acc_swapped
 }
 
-// 1 / rms of each row, from at most 16 parts of its squares, read at once: past the last one there are zeros.
-fragment @inverse_rms_of_16(%squares: !squares_16_part, %m: !int, %units: !column, %epsilons: !column) -> !column {
+// GEMV: one row (BM = 1) is multiplied element by element, and added up over K in the end.
+fragment @multiply_one_row(%x_tiles: !x_part, %m: !int, %k0: !int, %k1: !int, %k2: !int, %w0: !w, %w1: !w, %w2: !w) -> !acc {
+  %none = constant <f32: 0.0> : !w_f32
+  %x0 = call @load_row(%x_tiles, %m, %k0)
+  %total0 = call @gemv_step(%x0, %w0, %none)
+  %x1 = call @load_row(%x_tiles, %m, %k1)
+  %total1 = call @gemv_step(%x1, %w1, %total0)
+  %x2 = call @load_row(%x_tiles, %m, %k2)
+  %total2 = call @gemv_step(%x2, %w2, %total1)
+  %product = call @sum_of_steps(%total2)
+  yield %product : !acc
+}
+
+// BK columns of one row, as a column in f32
+fragment @load_row(%x_tiles: !x_part, %m: !int, %k: !int) -> !x_column {
+  %x, %token = load_view_tko weak %x_tiles[%m, %k] optimization_hints = <default = {allow_tma = false}>
+      : !x_part, !int -> !x, token
+  %x_f32 = ftof %x : !x -> !x_f32
+  %column = reshape %x_f32 : !x_f32 -> !x_column
+  yield %column : !x_column
+}
+
+fragment @gemv_step(%x: !x_column, %w: !w, %total: !w_f32) -> !w_f32 {
+  %x_full = broadcast %x : !x_column -> !w_f32
+  %w_f32 = ftof %w : !w -> !w_f32
+  %next = fma %x_full, %w_f32, %total : !w_f32
+  yield %next : !w_f32
+}
+
+fragment @sum_of_steps(%total: !w_f32) -> !acc {
+  %sums = call @column_sums<R = BK, BC = BN>(%total)
+  %product = reshape %sums : !line -> !acc
+  yield %product : !acc
+}
+
+// 1 / rms of each row, from at most PARTS parts of its squares, read at once: past the last one there are zeros.
+fragment @inverse_rms_at_once(%squares: !squares_at_once, %m: !int, %units: !column, %epsilons: !column) -> !column {
   %zero = constant <i32: 0> : !int
   %parts, %token = load_view_tko weak %squares[%zero, %m] optimization_hints = <default = {allow_tma = false}>
-      : !squares_16_part, !int -> !squares_16, token
-  %sum = call @column_sums<R = 16, BC = BM>(%parts)
+      : !squares_at_once, !int -> !squares_parts, token
+  %sum = call @column_sums<R = PARTS, BC = BM>(%parts)
   %inverse = call @inverse_rms(%sum, %units, %epsilons)
   yield %inverse : !column
 }
@@ -104,8 +156,9 @@ fragment @after_last(%t0: token, %t1: token, %t2: token, %bias_read: token) -> t
   yield %read : token
 }
 
-// The holes of the schedule: `multiply`, plain or swapped; `reads`, what the wait comes after; `load_bias`, `load_residual`
-// and `store`. The others: `setup`; `bias` makes rows of the bias; `behind` comes after the wait, `epilogue` after the product.
+// The holes of the schedule: `load`, of the weight; `multiply`, plain, swapped or of one row; `reads`, what the wait comes
+// after; `load_bias`, `load_residual` and `store`. The others: `setup`; `bias` makes rows of the bias; `behind` comes after the
+// wait, `epilogue` after the product.
 skeleton @small_m {
   %x_tiles = make_partition_view %x_view : !x_part
   %w_tiles = make_partition_view %weight_view : !w_part
@@ -116,7 +169,7 @@ skeleton @small_m {
   %zero = constant <i32: 0> : !int
   %one = constant <i32: 1> : !int
   %two = constant <i32: 2> : !int
-  %w0, %w1, %w2, %t0, %t1, %t2 = call @load_weight(%w_tiles, %zero, %one, %two, %n)
+  %w0, %w1, %w2, %t0, %t1, %t2 = hole @load(%w_tiles, %zero, %one, %two, %n) -> (!w, !w, !w, token, token, token)
   %bias, %bias_read = hole @load_bias(%bias_tiles, %n) -> (!bias, token)
   %bias_rows = hole @bias(%bias) -> !acc
   %read = hole @reads(%t0, %t1, %t2, %bias_read) -> token
@@ -152,11 +205,11 @@ skeleton @small_m_residual, skeleton = @small_m {
 // The scale of the rows is made before the product. The holes are those of @persistent_rms.
 skeleton @small_m_rms, skeleton = @small_m {
   @setup {
-    %squares_tiles = make_partition_view %squares_view : !squares_16_part
+    %squares_tiles = make_partition_view %squares_view : !squares_at_once
     %four_parts, %units, %epsilons = call @rms_constants(%Z, %K, %eps)
   }
   @behind(%m, %n) {
-    %inverse = call @inverse_rms_of_16(%squares_tiles, %m, %units, %epsilons)
+    %inverse = call @inverse_rms_at_once(%squares_tiles, %m, %units, %epsilons)
     %scale = hole @scale(%inverse) -> !column
   }
   @epilogue(%product, %bias_rows, %out_tiles, %m, %n, %ready) {
@@ -167,34 +220,37 @@ skeleton @small_m_rms, skeleton = @small_m {
 }
 
 kernel @linear_small_m op = linear, skeleton = @small_m_bias {
-  @multiply = @multiply  @reads = @after_all  @load_bias = @load_bias  @store = @store_after
+  @load = @load_weight  @multiply = @multiply  @reads = @after_all  @load_bias = @load_bias  @store = @store_after
   @bias = @bias_rows  @value = @add_bias
 }
 
 kernel @linear_residual_small_m op = linear_residual, skeleton = @small_m_residual {
-  @multiply = @multiply  @reads = @after_all  @load_bias = @load_bias  @load_residual = @load_residual  @store = @store_after
+  @load = @load_weight  @multiply = @multiply  @reads = @after_all
+  @load_bias = @load_bias  @load_residual = @load_residual  @store = @store_after
   @bias = @bias_rows
 }
 
 kernel @linear_residual_squares_small_m op = linear_residual_squares, skeleton = @small_m_residual {
-  @multiply = @multiply  @reads = @after_all  @load_bias = @load_bias  @load_residual = @load_residual  @store = @store_after
+  @load = @load_weight  @multiply = @multiply  @reads = @after_all
+  @load_bias = @load_bias  @load_residual = @load_residual  @store = @store_after
   @bias = @bias_rows
   @setup_after { %squares_tiles = make_partition_view %squares_view : !squares_out_part }
   @after(%value, %m, %n) { %squares_stored = call @store_squares(%value, %squares_tiles, %m, %n) }
 }
 
 kernel @rms_linear_gelu_small_m op = rms_linear_gelu, skeleton = @small_m_rms {
-  @multiply = @multiply  @reads = @after_all  @load_bias = @load_bias  @store = @store_after
+  @load = @load_weight  @multiply = @multiply  @reads = @after_all  @load_bias = @load_bias  @store = @store_after
   @bias = @half_bias_rows  @scale = @halved  @activation = @gelu_of_half
 }
 
 kernel @linear_swap_ab op = linear, skeleton = @small_m_bias {
-  @multiply = @multiply_swapped  @reads = @after_last  @load_bias = @load_bias_directly  @store = @store_directly
+  @load = @load_weight  @multiply = @multiply_swapped  @reads = @after_last
+  @load_bias = @load_bias_directly  @store = @store_directly
   @bias = @bias_rows  @value = @add_bias
 }
 
 kernel @linear_residual_squares_swap_ab op = linear_residual_squares, skeleton = @small_m_residual {
-  @multiply = @multiply_swapped  @reads = @after_last  @load_bias = @load_bias_directly
+  @load = @load_weight  @multiply = @multiply_swapped  @reads = @after_last  @load_bias = @load_bias_directly
   @load_residual = @load_residual_directly  @store = @store_directly
   @bias = @bias_rows
   @setup_after { %squares_tiles = make_partition_view %squares_view : !squares_out_part }
@@ -202,6 +258,26 @@ kernel @linear_residual_squares_swap_ab op = linear_residual_squares, skeleton =
 }
 
 kernel @rms_linear_gelu_swap_ab op = rms_linear_gelu, skeleton = @small_m_rms {
-  @multiply = @multiply_swapped  @reads = @after_last  @load_bias = @load_bias_directly  @store = @store_directly
+  @load = @load_weight  @multiply = @multiply_swapped  @reads = @after_last
+  @load_bias = @load_bias_directly  @store = @store_directly
   @bias = @half_bias_rows  @scale = @halved  @activation = @gelu_of_half
+}
+
+kernel @linear_residual_squares_gemv op = linear_residual_squares, skeleton = @small_m_residual {
+  @load = @load_weight_directly  @multiply = @multiply_one_row  @reads = @after_all  @load_bias = @load_bias_directly
+  @load_residual = @load_residual_directly  @store = @store_directly
+  @bias = @bias_rows
+  @setup_after { %squares_tiles = make_partition_view %squares_view : !squares_out_part }
+  @after(%value, %m, %n) { %squares_stored = call @store_squares(%value, %squares_tiles, %m, %n) }
+}
+
+kernel @rms_linear_small_m op = rms_linear, skeleton = @small_m_rms {
+  @load = @load_weight  @multiply = @multiply  @reads = @after_all  @load_bias = @load_bias  @store = @store_after
+  @bias = @bias_rows  @scale = @unscaled  @activation = @identity
+}
+
+kernel @rms_linear_gemv op = rms_linear, skeleton = @small_m_rms {
+  @load = @load_weight_directly  @multiply = @multiply_one_row  @reads = @after_all
+  @load_bias = @load_bias_directly  @store = @store_directly
+  @bias = @bias_rows  @scale = @unscaled  @activation = @identity
 }

@@ -6,6 +6,7 @@ from __future__ import annotations
 import cuda.tile as ct
 
 from .attention import LEAST, LOG2_E, accumulate, load_kv, load_position, scores
+from .rope_append import as_they_are, turn
 
 ConstInt = ct.Constant[int]
 ConstBool = ct.Constant[bool]
@@ -105,3 +106,69 @@ def grouped_decode_attention_unsplit(
     )  # fmt: skip
     result = (acc * (1.0 / total)).astype(out.dtype)
     ct.store(out, index=(b, g, part, 0), tile=result.reshape((1, 1, BQ, D)), allow_tma=False)
+
+
+def load_halves(heads, b, g, BQ, E):
+    """Both halves of at most BQ heads, (BQ, E) each; zeros past the last head."""
+    at, zero = (1, 1, BQ, E), ct.PaddingMode.ZERO
+    first = ct.load(heads, index=(b, g, 0, 0), shape=at, padding_mode=zero, allow_tma=False).reshape((BQ, E))
+    second = ct.load(heads, index=(b, g, 0, 1), shape=at, padding_mode=zero, allow_tma=False).reshape((BQ, E))
+    return first, second
+
+
+@ct.kernel
+def rope_decode_attention(
+    q, k, v, positions, cos, sin, k_cache, v_cache, partial, stats, scale, D: ConstInt, E: ConstInt, BQ: ConstInt,
+    SPAN: ConstInt,
+):  # fmt: skip
+    """Rotary positions, the append to the cache, and attention over it, with swapped operands: a span's keys are the
+    rows of the tile, its columns are the at most BQ queries that share them. The span is read before the wait, for only
+    this kernel writes it; only blocks from the new position on mask anything. Keys are read as two halves, as they are
+    turned."""
+    z, g, b = ct.bid(0), ct.bid(1), ct.bid(2)
+    position = load_position(positions, b)
+    near = ct.minimum(z, position // SPAN + 1)
+    half, zero = (1, SPAN, 1, E), ct.PaddingMode.ZERO
+    keys1 = ct.load(k_cache, index=(b, near, g, 0), shape=half, padding_mode=zero).reshape((SPAN, E))
+    keys2 = ct.load(k_cache, index=(b, near, g, 1), shape=half, padding_mode=zero).reshape((SPAN, E))
+    values = load_kv(v_cache, b, near, g, SPAN, D)
+    c = ct.load(cos, index=(position, 0), shape=(1, E), allow_tma=False)
+    s = ct.load(sin, index=(position, 0), shape=(1, E), allow_tma=False)
+    first = z * SPAN
+    ct.grid_dependency_control_wait()
+    x1, x2 = load_halves(q, b, g, BQ, E)
+    k1 = ct.load(k, index=(b, g, 0), shape=(1, 1, E), allow_tma=False).reshape((1, E))
+    k2 = ct.load(k, index=(b, g, 1), shape=(1, 1, E), allow_tma=False).reshape((1, E))
+    value = ct.load(v, index=(b, g, 0), shape=(1, 1, D), allow_tma=False).reshape((1, D))
+    y1, y2 = turn(*as_they_are(x1, x2), c, s)
+    q1, q2 = y1.astype(q.dtype), y2.astype(q.dtype)
+    score = ct.mma(keys1, ct.permute(q1, (1, 0)), ct.zeros((SPAN, BQ), ct.float32))
+    score = ct.mma(keys2, ct.permute(q2, (1, 0)), score) * (scale * LOG2_E)
+    if first + SPAN <= position:
+        maximum = ct.max(score, axis=0, keepdims=True)
+        p = ct.exp2(score - maximum, flush_to_zero=True)
+        total = ct.sum(p, axis=0, keepdims=True)
+        acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), ct.zeros((D, BQ), ct.float32))
+    else:
+        t1, t2 = turn(*as_they_are(k1, k2), c, s)
+        t1, t2 = t1.astype(k_cache.dtype), t2.astype(k_cache.dtype)
+        with_key = q1.astype(ct.float32) * t1.astype(ct.float32) + q2.astype(ct.float32) * t2.astype(ct.float32)
+        new = ct.permute(ct.sum(with_key, axis=1, keepdims=True), (1, 0)) * (scale * LOG2_E)
+        place = (first + ct.arange(SPAN, dtype=ct.int32))[:, None]
+        score = ct.where(place < position, score, ct.where(place == position, new, LEAST))
+        maximum = ct.max(score, axis=0, keepdims=True)
+        p = ct.where(place <= position, ct.exp2(score - maximum, flush_to_zero=True), 0.0)
+        total = ct.sum(p, axis=0, keepdims=True)
+        nothing = ct.zeros((1, D), values.dtype)
+        values = ct.where(place < position, values, ct.where(place == position, value, nothing))
+        acc = ct.mma(ct.permute(values, (1, 0)), p.astype(values.dtype), ct.zeros((D, BQ), ct.float32))
+        if first <= position:
+            row = (1, 1, 1, E)
+            ct.store(k_cache, index=(b, position, g, 0), tile=t1.reshape(row), allow_tma=False)
+            ct.store(k_cache, index=(b, position, g, 1), tile=t2.reshape(row), allow_tma=False)
+            ct.store(v_cache, index=(b, position, g, 0), tile=value.reshape((1, 1, 1, D)), allow_tma=False)
+    turned_acc = ct.permute(acc, (1, 0)).reshape((1, 1, BQ, 1, D))
+    column = (1, 1, BQ, 1, 1)
+    ct.store(partial, index=(b, g, 0, z, 0), tile=turned_acc, allow_tma=False)
+    ct.store(stats, index=(b, g, 0, z, 0), tile=maximum.reshape(column), allow_tma=False)
+    ct.store(stats, index=(b, g, 0, z, 1), tile=total.reshape(column), allow_tma=False)

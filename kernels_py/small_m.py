@@ -25,7 +25,6 @@ from .products import (
 )
 
 STEPS = 3
-PARTS = 16  # of a row's squares, at most
 
 
 def load_weight(weight, first, n, BN, BK):
@@ -33,6 +32,14 @@ def load_weight(weight, first, n, BN, BK):
     tiles = ()
     for k in ct.static_iter(range(STEPS)):
         tiles = (*tiles, load(weight, (first + k, n), (BK, BN)))
+    return tiles
+
+
+def load_weight_directly(weight, first, n, BN, BK):
+    """The same without the copy engine: each thread gets what it multiplies."""
+    tiles = ()
+    for k in ct.static_iter(range(STEPS)):
+        tiles = (*tiles, load_directly(weight, (first + k, n), (BK, BN)))
     return tiles
 
 
@@ -56,12 +63,29 @@ def multiply_swapped(x, tiles, m, first, BM, BN, BK, TF32):
     return ct.permute(acc, (1, 0))
 
 
+def multiply_one_row(x, tiles, m, first, BM, BN, BK, TF32):
+    """GEMV: one row is multiplied element by element, and added up over K in the end."""
+    total = ct.zeros((BK, BN), ct.float32)
+    for k in ct.static_iter(range(STEPS)):
+        total = gemv_step(load_row(x, m, first + k, BK), tiles[k], total)
+    return ct.sum(total, axis=0, keepdims=True)
+
+
+def load_row(x, m, k, BK):
+    """BK columns of one row, as a column in f32."""
+    return load_directly(x, (m, k), (1, BK)).astype(ct.float32).reshape((BK, 1))
+
+
+def gemv_step(a, b, total):
+    return a * b.astype(ct.float32) + total
+
+
 def load_bias_directly(bias, n, BN):
     return load_directly(bias, (n,), (BN,)).astype(ct.float32)
 
 
-def inverse_rms_of_16(squares, m, BM, width, eps):
-    """1 / rms of each row, from at most 16 parts of its squares, read at once: past the last one there are zeros."""
+def inverse_rms_at_once(squares, m, BM, width, eps, PARTS):
+    """1 / rms of each row, from at most PARTS parts of its squares, read at once: past the last one there are zeros."""
     parts = load_directly(squares, (0, m), (PARTS, BM))
     return inverse_rms(ct.sum(parts, axis=0), width, eps)
 
@@ -71,12 +95,12 @@ def store_squares(squares, m, n, value, BM):
     store_directly(squares, (n, m), row_squares_alone(value).reshape((1, BM)))
 
 
-def one_tile(x, weight, out, BM, BN, BK, TF32, multiply, store, ahead, behind, epilogue, after):
+def one_tile(x, weight, out, BM, BN, BK, TF32, load_tiles, multiply, store, ahead, behind, epilogue, after):
     """The holes: `ahead(n)` reads the bias before the wait; `behind(m, n)` reads what comes of earlier launches;
     `epilogue(product, bias, read)` gets both and gives the result in f32; `after(value, m, n)` comes when that is
     stored."""
     n, m = ct.bid(0), ct.bid(1)
-    tiles = load_weight(weight, 0, n, BN, BK)
+    tiles = load_tiles(weight, 0, n, BN, BK)
     bias = ahead(n)
     ct.grid_dependency_control_wait()
     read = behind(m, n)
@@ -86,11 +110,20 @@ def one_tile(x, weight, out, BM, BN, BK, TF32, multiply, store, ahead, behind, e
 
 
 def small_m(x, weight, out, BM, BN, BK, TF32, ahead, behind, epilogue, after=nothing):
-    one_tile(x, weight, out, BM, BN, BK, TF32, multiply, store, ahead, behind, epilogue, after)
+    one_tile(x, weight, out, BM, BN, BK, TF32, load_weight, multiply, store, ahead, behind, epilogue, after)
 
 
 def swap_ab(x, weight, out, BM, BN, BK, TF32, ahead, behind, epilogue, after=nothing):
-    one_tile(x, weight, out, BM, BN, BK, TF32, multiply_swapped, store_directly, ahead, behind, epilogue, after)
+    one_tile(
+        x, weight, out, BM, BN, BK, TF32, load_weight, multiply_swapped, store_directly, ahead, behind, epilogue, after
+    )  # fmt: skip
+
+
+def gemv(x, weight, out, BM, BN, BK, TF32, ahead, behind, epilogue, after=nothing):
+    one_tile(
+        x, weight, out, BM, BN, BK, TF32, load_weight_directly, multiply_one_row, store_directly, ahead, behind,
+        epilogue, after,
+    )  # fmt: skip
 
 
 @ct.kernel
@@ -138,12 +171,12 @@ def linear_residual_squares_small_m(x, weight, bias, residual, out, squares, BM:
 
 
 @ct.kernel
-def rms_linear_gelu_small_m(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BK: Int, TF32: Bool):
+def rms_linear_gelu_small_m(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BK: Int, PARTS: Int, TF32: Bool):
     def ahead(n):
         return load_bias(bias, n, BN)
 
     def behind(m, n):
-        return inverse_rms_of_16(squares, m, BM, x.shape[1], eps)
+        return inverse_rms_at_once(squares, m, BM, x.shape[1], eps, PARTS)
 
     def epilogue(product, bias, scale):
         return gelu_of_half(scale_rows(product, scale, bias_rows(bias), 0.5), out.dtype)
@@ -180,14 +213,59 @@ def linear_residual_squares_swap_ab(x, weight, bias, residual, out, squares, BM:
 
 
 @ct.kernel
-def rms_linear_gelu_swap_ab(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BK: Int, TF32: Bool):
+def rms_linear_gelu_swap_ab(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BK: Int, PARTS: Int, TF32: Bool):
     def ahead(n):
         return bias_rows(load_bias_directly(bias, n, BN))
 
     def behind(m, n):
-        return inverse_rms_of_16(squares, m, BM, x.shape[1], eps)
+        return inverse_rms_at_once(squares, m, BM, x.shape[1], eps, PARTS)
 
     def epilogue(product, bias, scale):
         return gelu_of_half(scale_rows(product, scale, bias, 0.5), out.dtype)
 
     swap_ab(x, weight, out, BM, BN, BK, TF32, ahead, behind, epilogue)
+
+
+@ct.kernel
+def rms_linear_small_m(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BK: Int, PARTS: Int, TF32: Bool):
+    def ahead(n):
+        return load_bias(bias, n, BN)
+
+    def behind(m, n):
+        return inverse_rms_at_once(squares, m, BM, x.shape[1], eps, PARTS)
+
+    def epilogue(product, bias, scale):
+        return scale_rows(product, scale, bias_rows(bias))
+
+    small_m(x, weight, out, BM, BN, BK, TF32, ahead, behind, epilogue)
+
+
+@ct.kernel
+def linear_residual_squares_gemv(x, weight, bias, residual, out, squares, BM: Int, BN: Int, BK: Int, TF32: Bool):
+    def ahead(n):
+        return bias_rows(load_bias_directly(bias, n, BN))
+
+    def behind(m, n):
+        return load_directly(residual, (m, n), (BM, BN))
+
+    def epilogue(product, bias, residual):
+        return add_residual(product + bias, residual)
+
+    def after(value, m, n):
+        store_squares(squares, m, n, value, BM)
+
+    gemv(x, weight, out, BM, BN, BK, TF32, ahead, behind, epilogue, after)
+
+
+@ct.kernel
+def rms_linear_gemv(x, squares, weight, bias, out, eps, BM: Int, BN: Int, BK: Int, PARTS: Int, TF32: Bool):
+    def ahead(n):
+        return bias_rows(load_bias_directly(bias, n, BN))
+
+    def behind(m, n):
+        return inverse_rms_at_once(squares, m, BM, x.shape[1], eps, PARTS)
+
+    def epilogue(product, bias, scale):
+        return scale_rows(product, scale, bias)
+
+    gemv(x, weight, out, BM, BN, BK, TF32, ahead, behind, epilogue)

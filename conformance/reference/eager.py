@@ -112,8 +112,13 @@ def linear_residual_squares(
 
 
 def rms_linear(x: Array, squares: Array, weight: Array, bias: Array, eps: float, *, dtype: str) -> Array:
+    return rounded(_product(x, weight, dtype) / _root_mean_square(squares, x, eps) + f32(bias), dtype)
+
+
+def _root_mean_square(squares: Array, x: Array, eps: float) -> F32:
+    """Of each row of x (M, K): (M, 1)."""
     mean_square = f32(squares).sum(axis=0)[: len(x), None] / np.float32(x.shape[1])
-    return rounded(_product(x, weight, dtype) / np.sqrt(mean_square + np.float32(eps)) + f32(bias), dtype)
+    return np.sqrt(mean_square + np.float32(eps))
 
 
 def rms_linear_gelu(x: Array, squares: Array, weight: Array, bias: Array, eps: float, *, dtype: str) -> Array:
@@ -292,6 +297,15 @@ def swiglu(x: Array, gate: Array, up: Array, *, dtype: str) -> Array:
     return rounded(f32(silu) * f32(matmul(x, up, dtype=dtype)), dtype)
 
 
+def rms_swiglu(x: Array, squares: Array, gate: Array, up: Array, eps: float, *, dtype: str) -> Array:
+    """As swiglu; of the products, which a framework makes of normed rows, the norm is rounded with them."""
+    root = _root_mean_square(squares, x, eps)
+    gated = rounded(_product(x, gate, dtype) / root, dtype)
+    half = np.float32(0.5) * f32(gated)
+    silu = rounded(half + half * np.tanh(half), dtype)
+    return rounded(f32(silu) * f32(rounded(_product(x, up, dtype) / root, dtype)), dtype)
+
+
 def turn(x: Array, cos: Array, sin: Array) -> F32:
     first, second = np.split(f32(x), 2, axis=-1)
     return np.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
@@ -339,6 +353,16 @@ def grouped_decode_attention(
             keys, values = k_cache[b, start:stop], v_cache[b, start:stop]
             stats[b, :, :, z], sums[b, :, :, z] = _span(q[b], keys, values, scale, dtype)
     return sums, stats
+
+
+def rope_decode_attention(
+    q: Array, k: Array, v: Array, positions: Array, cos: Array, sin: Array, k_cache: Array, v_cache: Array,
+    partial: Array, scale: float, *, dtype: str,
+) -> tuple[Array, Array, F32, F32]:  # fmt: skip
+    token = (new[:, None] for new in (q, k, v))  # T = 1
+    turned, keys, values = rope_append(*token, positions, cos, sin, k_cache, v_cache, dtype=dtype)
+    sums, stats = grouped_decode_attention(turned[:, 0], keys, values, positions, partial, scale, dtype=dtype)
+    return keys, values, sums, stats
 
 
 def _span(q: Array, keys: Array, values: Array, scale: float, dtype: str) -> tuple[F32, F32]:

@@ -65,8 +65,12 @@ def parts_of_squares(rows: Array, count: int) -> F64:
 
 
 def rms_linear(x: Array, squares: Array, weight: Array, bias: Array, eps: float) -> F64:
-    mean_square = f64(squares).sum(axis=0)[: len(x), None] / x.shape[1]  # (M, 1)
-    return f64(x) @ f64(weight) / np.sqrt(mean_square + eps) + f64(bias)
+    return f64(x) @ f64(weight) / root_mean_square(squares, x, eps) + f64(bias)
+
+
+def root_mean_square(squares: Array, x: Array, eps: float) -> F64:
+    """Of each row of x (M, K), from the parts of its sum of squares (Z, L): (M, 1)."""
+    return np.sqrt(f64(squares).sum(axis=0)[: len(x), None] / x.shape[1] + eps)
 
 
 def rms_linear_gelu(x: Array, squares: Array, weight: Array, bias: Array, eps: float) -> F64:
@@ -263,6 +267,10 @@ def swiglu(x: Array, gate: Array, up: Array) -> F64:
     return silu(matmul(x, gate)) * matmul(x, up)
 
 
+def rms_swiglu(x: Array, squares: Array, gate: Array, up: Array, eps: float) -> F64:
+    return swiglu(f64(x) / root_mean_square(squares, x, eps), gate, up)
+
+
 def turn(x: Array, cos: Array, sin: Array) -> F64:
     """Heads (..., D), turned by the angles of their position: two halves of D / 2 elements (..., D / 2)."""
     first, second = np.split(f64(x), 2, axis=-1)
@@ -315,6 +323,17 @@ def grouped_decode_attention(
             stats[b, :, :, z, 0], stats[b, :, :, z, 1] = top[..., 0], weights.sum(axis=-1)
             sums[b, :, :, z] = np.einsum("gqp,pgd->gqd", weights, values)
     return sums, stats
+
+
+def rope_decode_attention(
+    q: Array, k: Array, v: Array, positions: Array, cos: Array, sin: Array, k_cache: Array, v_cache: Array,
+    partial: Array, scale: float,
+) -> tuple[F64, F64, F64, F64]:  # fmt: skip
+    """The caches after the append, and `partial` and `stats` of the turned queries."""
+    token = (new[:, None] for new in (q, k, v))  # T = 1
+    turned, keys, values = rope_append(*token, positions, cos, sin, k_cache, v_cache)
+    sums, stats = grouped_decode_attention(turned[:, 0], keys, values, positions, partial, scale)
+    return keys, values, sums, stats
 
 
 def grouped_decode_attention_unsplit(

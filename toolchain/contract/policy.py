@@ -59,13 +59,14 @@ class Fold:
     norms are folded.
 
     The sum of squares of a row is stored in parts; each part covers the columns of one tile. `part_small_m`: the
-    columns of a part for small M. At a width that is a multiple of `part_wide`, a part has `part_narrow` columns for up
-    to `part_narrow_rows` rows, else `part_wide`. At other widths the cheapest tile of the policy's `tiles.squares`
-    decides.
+    columns of a part for small M, `part_all_k` those where the products read all of K at once. At a width that is a
+    multiple of `part_wide`, a part has `part_narrow` columns for up to `part_narrow_rows` rows, else `part_wide`. At
+    other widths the cheapest tile of the policy's `tiles.squares` decides.
     """
 
     rows: int
     part_small_m: int
+    part_all_k: int
     part_narrow: int
     part_narrow_rows: int
     part_wide: int
@@ -174,5 +175,6 @@ KEYS: Mapping[str, Check] = {
     "nccl_from": table_of(is_integer, "bytes"), "tiles": table_of(_tiles, "lists of [rows, columns, cost]"),
 }  # fmt: skip
 FOLD: Mapping[str, Check] = {
-    "rows": natural, "part_small_m": natural, "part_narrow": natural, "part_narrow_rows": natural, "part_wide": natural,
+    "rows": natural, "part_small_m": natural, "part_all_k": natural, "part_narrow": natural,
+    "part_narrow_rows": natural, "part_wide": natural,
 }  # fmt: skip

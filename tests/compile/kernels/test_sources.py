@@ -101,6 +101,8 @@ def test_every_op_and_dtype_has_an_entry_that_takes_any_size_and_alignment(sourc
         dims = {d: sizes.get(d, 37) for p in op.params for d in p.dims}
         if op.name == "paged_decode_attention":
             dims["T"] = 1  # one token, as in the other ops of a decoding step
+        if op.name == "rope_decode_attention":
+            dims["Q"] = 8  # as many as it says
         anything = frozenset(p.name for p in op.params)
         of_8_bits = any(p.dtype == "f8E4M3FN" for p in op.params)
         for dtype in ["bf16"] if of_8_bits else dtypes_of(op):

@@ -13,7 +13,6 @@ from gpt.config import LLAMAS, GPTConfig
 from gpt.llama import device_weights
 from gpt.model import GPT, KVCache
 from gpt.weights import Weights, random_weights
-from toolchain.errors import UsageError
 
 from .conftest import POLICY
 
@@ -77,6 +76,62 @@ def test_weights_lie_as_kernels_read_them(config: GPTConfig, weights: Weights) -
     assert made["cos"].shape == (config.n_ctx, config.head_size // 2)
 
 
-def test_norms_of_a_llama_are_not_folded(config: GPTConfig, weights: Weights, launcher: Any) -> None:
-    with pytest.raises(UsageError, match="cannot be folded"):
-        GPT(config, weights, launcher, "bf16", folded=True)
+FOLDED = {"rms_linear", "rms_swiglu", "linear_residual_squares"}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "folded", "squares"),
+    [
+        ("bf16", 1, None, (6, 1)), ("bf16", 7, None, (6, 64)), ("f16", 33, None, (6, 64)), ("bf16", 33, False, (0, 0)),
+        ("f32", 7, None, (0, 0)), ("bf16", 193, None, (0, 0)), ("bf16", 513, None, (1, 576)),
+    ],
+)  # fmt: skip
+def test_norms_of_few_and_of_many_rows_are_part_of_the_products(
+    config: GPTConfig, weights: Weights, launcher: Any,
+    dtype: str, rows: int, folded: bool | None, squares: tuple[int, int],
+) -> None:  # fmt: skip
+    model = GPT(config, weights, launcher, dtype, folded=folded)
+    tokens = tokens_of(config, rows, 1)
+    logits = model.forward(tokens).numpy().astype(np.float64)
+    launched = {op for op, _ in launcher.launches}
+    assert model.new_workspace(rows, 1).squares.shape == squares
+    assert launched & FOLDED == (FOLDED if squares[0] else set())
+    assert ("swiglu" in launched) == (not squares[0])
+    wanted = reference.float64(config, weights, tokens)
+    rounding = np.abs(reference.eager(config, weights.astype(dtype), tokens, dtype=dtype) - wanted).max()
+    assert np.abs(logits - wanted).max() < 3 * rounding + 1e-6
+
+
+def test_gains_are_in_the_weights_of_a_folded_model(config: GPTConfig, weights: Weights) -> None:
+    gains = Weights({
+        name: np.full_like(tensor, 3.0) if "layernorm" in name else tensor for name, tensor in weights.items()
+    })  # fmt: skip
+    plain, made = (device_weights(config, gains, "bf16", 320, folded=folded) for folded in (False, True))
+    for name in ("self_attn.qkv", "mlp.gate_proj", "mlp.up_proj", "self_attn.o_proj"):
+        factor = 1.0 if name == "self_attn.o_proj" else 3.0
+        wide, narrow = (both[f"layers.1.{name}"].astype(np.float32) for both in (made, plain))
+        assert np.abs(wide - factor * narrow).max() < 0.02 * np.abs(wide).max()
+    assert (made["layers.0.input_layernorm.weight"].astype(np.float32) == 1).all()
+    assert (plain["layers.0.input_layernorm.weight"].astype(np.float32) == 3).all()
+
+
+@pytest.mark.parametrize(
+    ("fields", "positions", "turns"),
+    [({}, 128, True), ({"n_ctx": 512}, 512, True), ({"qk_norm": True}, 128, False), ({"head_size": 32}, 128, True),
+     ({"n_head": 18, "kv_heads": 2}, 128, False)],
+)  # fmt: skip
+def test_the_token_is_turned_by_attention_to_short_spans(
+    config: GPTConfig, launcher: Any, fields: dict[str, Any], positions: int, turns: bool
+) -> None:
+    config = replace(config, **{"head_size": 64, **fields})
+    weights, tokens = random_weights(config, seed=5), tokens_of(config, 1, 3)
+    model = GPT(config, weights, launcher, "bf16")
+    cache = KVCache(model, 1, positions)
+    model.prefill(tokens[:, :2], cache)
+    found = model.decode(tokens[:, 2], cache).numpy().astype(np.float64)
+    launched = [op for op, _ in launcher.launches]
+    assert ("rope_decode_attention" in launched) == turns
+    assert ("grouped_decode_attention" in launched) == (not turns)
+    wanted = reference.float64(config, weights, tokens)
+    rounding = np.abs(reference.eager(config, weights.astype("bf16"), tokens, dtype="bf16") - wanted).max()
+    assert np.abs(found - wanted[:, 2]).max() < 3 * rounding
