@@ -41,9 +41,9 @@ def _rank(rank: int, ranks: int, port: int, output: Path, sizes: Sequence[int], 
     rows: list[Row] = []
     for found in _rows(group, ranks, sizes, collectives):
         rows.append(found)
-        if rank == 0:
-            print(found, flush=True)
-    if rank == 0:
+        if rank != 0:
+            continue
+        print(found, flush=True)
         versions = {"torch": torch.__version__, "nccl": ".".join(map(str, torch.cuda.nccl.version()))}
         output.write_text(json.dumps({"versions": versions, "rows": [asdict(each) for each in rows]}, indent=1) + "\n")
     group.destroy_process_group()
@@ -131,7 +131,7 @@ def _row(
     """All ranks take the same samples, and of each the shortest time counts: see cases."""
     try:
         mine = _samples(group, make(), launches(nbytes))
-    except RuntimeError as error:
+    except (RuntimeError, AttributeError) as error:  # the latter: a PyTorch without this one
         return Row(side, collective, nbytes, variant, error=" ".join(str(error).split())[:200])
     times: list[Any] = [None] * group.get_world_size()
     group.all_gather_object(times, mine)
