@@ -313,7 +313,7 @@ def test_generate_continues_a_text_alike_each_time(run: Run, monkeypatch: pytest
     words = ["generate", "Once", "--executor", "cpu", "--max-new-tokens", "4", "--temperature", "0"]
     first = run(*words)
     assert first.code == 0 and first.out.startswith("Once") and len(first.out) > len("Once\n")
-    assert "cpu interpreter, source mlir, bf16" in first.err and "tokens/s" in first.err
+    assert "cpu interpreter, source fastest, bf16 (all: mlir)" in first.err and "tokens/s" in first.err
     assert run(*words).out == first.out
     stopped = run(*words, "--stop", first.out[4:7])  # three tokens
     assert stopped.out == "Once\n"
