@@ -7,7 +7,7 @@
 
 include "decode_attention.mlir"
 
-sizes BQ = 8, D = 64, E = 32, SPAN = 128
+sizes BQ = 8, D = 64, E = 32, SPAN = 128, BS = 128, R = 8
 
 !span_half_part = !cuda_tile.partition_view<tile=(1xSPANx1xE), padding_value = zero, !batch>
 !span_half_tile = !cuda_tile.tile<1xSPANx1xExT>

@@ -377,7 +377,7 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("skeleton @persistent_pair", "swiglu", "one accumulator is dropped", "continue %gate_next, %up_next", "continue %gate_next, %up_so_far"),
     ("skeleton @persistent_pair", "swiglu", "each block makes one tile only", "(%block to %tiles, step %blocks)", "(%block to %tiles, step %tiles)", "bf16"),
     ("fragment @gated_rows", "rms_swiglu", "only the gate is scaled", "%gate_scaled, %up_scaled", "%gate_scaled, %up", "bf16"),
-    ("kernel @rms_swiglu", "rms_swiglu", "another tile's squares", "@sum_of_parts(%squares_tiles, %m,", "@sum_of_parts(%squares_tiles, %zero,", "bf16"),
+    ("kernel @rms_swiglu", "rms_swiglu", "eps and 1 / K swapped", "@inverse_rms(%sum, %units, %epsilons)", "@inverse_rms(%sum, %epsilons, %units)", "bf16"),
     ("fragment @gemv_step", "rms_linear_gemv", "only the last step is kept", "fma %x_full, %w_f32, %total", "mulf %x_full, %w_f32", "bf16"),
     ("fragment @multiply_one_row", "linear_residual_squares_gemv", "the first step's row for all", "@load_row(%x_tiles, %m, %k1)", "@load_row(%x_tiles, %m, %k0)", "bf16"),
     ("fragment @multiply_both", "rms_swiglu_small_m", "both products are of one weight", "mmaf %x1, %u1, %up0", "mmaf %x1, %g1, %up0", "bf16"),
