@@ -61,10 +61,10 @@ def measurements(options: Options) -> Iterator[Measurement]:
 
         yield from interpreter.forward("kernels_mlir", options.config, "bf16", options.tokens, options.repeats)
     if "turns" in options.only:
-        from .harness import interpreter
+        from .studies import turns
 
         repeats = max(options.repeats, 12)
-        yield from interpreter.turns("kernels_mlir", options.config, "bf16", options.tokens, repeats)
+        yield from turns.turns("kernels_mlir", options.config, "bf16", options.tokens, repeats)
     if "compile" in options.only or "assemble" in options.only:
         from toolchain.contract import targets
 

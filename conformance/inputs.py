@@ -68,7 +68,7 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
                 arrays[name][batch, int(position) + 1 :] = np.nan
     if case.op in PAGED:  # as much is left in pages, behind a text or of nobody
         for name in ("k_cache", "v_cache"):
-            _forget(arrays[name], arrays["tables"], arrays["positions"] + case.dims["T"])
+            _forget(arrays[name], arrays["tables"], arrays["positions"].astype(np.int32) + case.dims["T"])
     for name in IN_OUT.get(case.op, ()):  # what is not written must stay as it was
         outputs[name] = _in_out(case, name, outputs[name], rng)
     if case.in_place:

@@ -6,11 +6,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from unittest.mock import patch
 
 import ml_dtypes
 import numpy as np
@@ -21,11 +19,10 @@ from gpt.weights import random_weights
 from toolchain.bundles import bundle
 from toolchain.contract.sources import load_source
 from toolchain.contract.targets import BYTECODE
-from toolchain.errors import ToolchainError
 from toolchain.knobs import ROOT
 from toolchain.runtime import Launcher, open_executor
 from toolchain.tileir import bytecode, text
-from toolchain.tileir.interpreter import Allocation, Pointer, Prepared, prepared
+from toolchain.tileir.interpreter import Allocation, Pointer, Prepared
 from toolchain.tileir.loading import modules_of
 from toolchain.tileir.text import print_module
 
@@ -199,12 +196,12 @@ def starting(repeats: int) -> Iterator[Measurement]:
 def forward(module: str, config_name: str, dtype: str, tokens: int, repeats: int) -> Iterator[Measurement]:
     """The forward pass as a user runs it: a bundle, a launcher and the CPU executor, with and without the sanitizer."""
     for sanitize in (True, False):
-        with _forwards(module, config_name, dtype, tokens, (sanitize,)) as (name, (run,)):
+        with forwards(module, config_name, dtype, tokens, (sanitize,)) as (name, (run,)):
             yield Measurement.of(f"{name}{', sanitized' if sanitize else ''}", "s", seconds(run, repeats))
 
 
 @contextmanager
-def _forwards(
+def forwards(
     module: str, config_name: str, dtype: str, tokens: int, sanitized: Sequence[bool]
 ) -> Generator[tuple[str, list[Callable[[], object]]]]:
     """A name, and calls that run a forward pass each, of a model of its own, with or without the sanitizer."""
@@ -221,37 +218,3 @@ def _forwards(
             model = GPT(config, weights, Launcher(made, source.name, executor), dtype)
             runs.append(lambda model=model: model.forward(ids).numpy())
         yield f"forward {config_name} {source.name} {dtype} B=1 T={tokens}", runs
-
-
-def turns(module: str, config_name: str, dtype: str, tokens: int, repeats: int) -> Iterator[Measurement]:
-    """What it costs kernels that do not wait that blocks can take turns: the forward pass as it is, and by kernels
-    for which no waits were looked for, one after the other in one process. Seconds of the processor, and the ratio of
-    each two that ran side by side. Raises ToolchainError if a kernel's code is not the same."""
-    times: dict[str, list[float]] = {"waits looked for": [], "not looked for": []}
-    look = (prepared.waits, lambda _body: {})  # pyright: ignore[reportUnknownLambdaType]
-    kept = tuple(OrderedDict[bytes, Prepared]() for _ in look)
-    with _forwards(module, config_name, dtype, tokens, (False, False)) as (name, runs):
-        for n in range(repeats + 1):  # the first makes the kernels
-            for which in (0, 1) if n % 2 else (1, 0):
-                with (
-                    patch.object(prepared, "waits", look[which]),
-                    patch.object(prepared, "_prepared", kept[which]),
-                ):
-                    took = _once(runs[which])
-                if n:
-                    times[list(times)[which]].append(took)
-    if not kept[0] or kept[0].keys() != kept[1].keys():
-        raise ToolchainError("the two forward passes did not run the same kernels, each its own")
-    for key, kernels in kept[0].items():
-        for symbol in kernels.symbols:
-            if kernels.kernel(symbol, False).source != kept[1][key].kernel(symbol, False).source:
-                raise ToolchainError(f"{symbol} waits: it is another kernel where waits are looked for")
-    for how, found in times.items():
-        yield Measurement.of(f"{name}, {how}", "s", found)
-    yield Measurement.of(f"{name}, ratio", "", [one / other for one, other in zip(*times.values(), strict=True)])
-
-
-def _once(run: Callable[[], object]) -> float:
-    start = time.process_time()
-    run()
-    return time.process_time() - start

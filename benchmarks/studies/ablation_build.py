@@ -11,6 +11,7 @@ import numpy as np
 from gpt.config import PRESETS
 from gpt.launches import DryExecutor, launched
 from gpt.model import GPT
+from gpt.parallel import AnyGPT
 from gpt.weights import random_weights
 from toolchain.bundles.bundle import Compiled
 from toolchain.contract.entry import EntrySpec
@@ -40,7 +41,8 @@ def build(folder: Path) -> None:
         bundles.write(folder / name, specs, _same if stage.overlap else _apart)
 
 
-def _use(made: GPT) -> None:
+def _use(made: AnyGPT) -> None:
+    assert isinstance(made, GPT)  # as `model` makes it
     made.forward(np.zeros(FORWARD, np.int32))
     step, reset = decoder(made)
     reset()

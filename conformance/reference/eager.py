@@ -359,7 +359,7 @@ def rope_decode_attention(
     q: Array, k: Array, v: Array, positions: Array, cos: Array, sin: Array, k_cache: Array, v_cache: Array,
     partial: Array, scale: float, *, dtype: str,
 ) -> tuple[Array, Array, F32, F32]:  # fmt: skip
-    token = (new[:, None] for new in (q, k, v))  # T = 1
+    token = q[:, None], k[:, None], v[:, None]  # T = 1
     turned, keys, values = rope_append(*token, positions, cos, sin, k_cache, v_cache, dtype=dtype)
     sums, stats = grouped_decode_attention(turned[:, 0], keys, values, positions, partial, scale, dtype=dtype)
     return keys, values, sums, stats

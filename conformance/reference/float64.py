@@ -330,7 +330,7 @@ def rope_decode_attention(
     partial: Array, scale: float,
 ) -> tuple[F64, F64, F64, F64]:  # fmt: skip
     """The caches after the append, and `partial` and `stats` of the turned queries."""
-    token = (new[:, None] for new in (q, k, v))  # T = 1
+    token = q[:, None], k[:, None], v[:, None]  # T = 1
     turned, keys, values = rope_append(*token, positions, cos, sin, k_cache, v_cache)
     sums, stats = grouped_decode_attention(turned[:, 0], keys, values, positions, partial, scale)
     return keys, values, sums, stats

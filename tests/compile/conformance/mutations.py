@@ -356,6 +356,8 @@ MUTATIONS: tuple[Mutation, ...] = tuple(Mutation(*row) for row in (
     ("fragment @scale_for", "quantize_rows", "the range of another 8-bit type", "<f32: 448.0>", "<f32: 57344.0>", "bf16"),
     ("fragment @scale_for", "quantize_rows", "a row of zeros has a scale of zero", "<f32: 0x00800000>", "<f32: 0.0>", "bf16"),
     ("fragment @store_rounded", "quantize_rows", "multiplied by the scale", "divf %value, %scales", "mulf %value, %scales", "bf16"),
+    ("kernel @quantize_rows", "quantize_rows", "the first columns are not looked at", "(%zero to %steps, step %one) : !int iter_values", "(%one to %steps, step %one) : !int iter_values", "bf16"),
+    ("skeleton @persistent_f8", "linear_gelu_f8", "stored before it is activated", "@store_after(%value,", "@store_after(%scaled,", "bf16"),
     ("skeleton @persistent_f8_any", "linear_f8", "a scale is dropped", "fma %half_scaled, %by_column, %bias_rows", "addf %half_scaled, %bias_rows", "bf16"),
     ("skeleton @persistent_f8_any", "linear_f8", "a scale is applied twice", "mulf %product, %by_row", "mulf %by_row, %by_row", "bf16"),
     ("skeleton @persistent_f8_any", "linear_f8", "the scales of another tile's rows", "%row_scales[%m]", "%row_scales[%n]", "bf16"),

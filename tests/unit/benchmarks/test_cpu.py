@@ -11,6 +11,7 @@ import pytest
 from benchmarks import cpu
 from benchmarks.harness import compile_time, interpreter
 from benchmarks.harness.measurement import Measurement
+from benchmarks.studies import turns
 from toolchain.bundles.bundle import Compiled
 from toolchain.compiling.stages import Stage
 from toolchain.contract.artifact import tile_ir
@@ -42,13 +43,6 @@ def test_the_forward_is_the_public_path() -> None:
     assert plain.name == "forward nano mlir f32 B=1 T=4"
     assert sanitized.name.endswith(", sanitized")
     assert plain.unit == "s"
-
-
-def test_turns_are_compared_side_by_side() -> None:
-    looked, other, ratio = interpreter.turns("kernels_mlir", "nano", "f32", 4, 3)
-    assert looked.name == "forward nano mlir f32 B=1 T=4, waits looked for"
-    assert other.name.endswith(", not looked for") and ratio.name.endswith(", ratio")
-    assert all(m.samples == 3 and m.low > 0 for m in (looked, other, ratio))
 
 
 def test_assembling_is_summed_up_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +109,7 @@ def test_only_what_is_asked_for_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreter, "operations", lambda repeats: asked.append(f"operations {repeats}") or iter(()))
     monkeypatch.setattr(interpreter, "starting", lambda repeats: asked.append(f"start {repeats}") or iter(()))
     monkeypatch.setattr(interpreter, "forward", lambda *_: asked.append("forward") or iter(()))
-    monkeypatch.setattr(interpreter, "turns", lambda *args: asked.append(f"turns {args[-1]}") or iter(()))
+    monkeypatch.setattr(turns, "turns", lambda *args: asked.append(f"turns {args[-1]}") or iter(()))
     monkeypatch.setattr(compile_time, "compile_times", lambda _, n: asked.append(f"compile {n}") or ([], []))
     monkeypatch.setattr(compile_time, "assemble_times", lambda *args: asked.append(f"assemble {args[1]}") or iter(()))
     list(cpu.measurements(cpu.Options(Path(), only=("operations",))))
