@@ -28,6 +28,7 @@ from toolchain.native.images import image
 from toolchain.native.make_images import ensure
 
 NOT_RUN = {
+    "again.yml: again: Run the jobs again whose runner was lost": "asks GitHub which runner was lost",
     "audit.yml: audit: Check out the commit": "needs GitHub's token",
     "audit.yml: audit: Look for known vulnerabilities in the locked dependencies": "asks a service of advisories",
     "canary.yml: newest: Take the newest versions": "depends on what was published today",
@@ -38,9 +39,14 @@ NOT_RUN = {
     "matrix.yml: tools: Compile the support table's entries with one tileiras": "takes minutes",
     "matrix.yml: support: Make the page anew, and show what differs": "needs the results of every tileiras",
     "nightly.yml: everything: Make the images and run all tests": "is what runs this test",
+    "nightly.yml: checkpoint: Run a real checkpoint on the interpreter": "downloads 93 MB and takes minutes",
     "nightly.yml: trends: Keep the results and make the page": "needs the results of a night",
     "nightly.yml: trends: Push the results": "writes to GitHub",
     "own-kernels.yml: check: Check the kernels": "runs in another repository",
+    "own-kernels.yml: record: Compile": "runs in another repository",
+    "own-kernels.yml: gpu: Install tilestack, where the runner has none": "runs in another repository",
+    "own-kernels.yml: gpu: Check the kernels": "runs in another repository",
+    "own-kernels.yml: gpu: Compare the speed with the commit before": "runs in another repository",
     "release.yml: publish: Make the release": "writes to GitHub",
     "suites.yml: suite: Run the suite and compare it with the page": "fetches somebody else's repository",
 }
