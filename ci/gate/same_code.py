@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from benchmarks.harness.kernels import choose
 from conformance.cells import borrows_from
 from toolchain.bundles.bundle import Bundle, BundleEntry
 from toolchain.compiling.machine_code import machine_code
+from toolchain.contract.sources import best_of
 from toolchain.errors import UsageError
 
 from .measurement import Key
@@ -21,7 +23,8 @@ NAMES = ("symbol", "kernel", "hints")  # of an entry: names, and what only its c
 
 def same_cells(bundle: Bundle, base: Bundle, cases: Sequence[Case], sources: Sequence[str]) -> list[Key]:
     """The cells whose possible launches are the same in both bundles, for every target: the entries that fit the case,
-    in their order, with conditions, grids and machine code, and the policy that chooses among ops. Raises UsageError as
+    in their order, with conditions, grids and machine code, and the policy that chooses among ops. For a virtual source
+    these are the entries of all that it chooses among, and the rows by which it chooses. Raises UsageError as
     `choose` does, ToolchainError for a cubin that is none."""
     if not bundle.targets or bundle.targets != base.targets:
         return []
@@ -35,6 +38,8 @@ def same_cells(bundle: Bundle, base: Bundle, cases: Sequence[Case], sources: Seq
         return [described[id(each), *_name(entry), target] for entry in possible(each, case, source, target)]
 
     def same(case: Case, source: str, target: str) -> bool:
+        if best_of(source) and bundle.picks.get(target) != base.picks.get(target):
+            return False
         found = launches(bundle, case, source, target)
         return bool(found) and found == launches(base, case, source, target)
 
@@ -50,14 +55,15 @@ def _name(entry: BundleEntry) -> tuple[str, str]:
 def possible(bundle: Bundle, case: Case, source: str, target: str) -> Iterator[BundleEntry]:
     """The entries that a case may launch, in order of preference. Of an op those that fit its sizes, whatever the
     alignment of its arrays; of a model every entry of its dtype, since which it takes depends on the whole model."""
+    sources = best_of(source) or (source,)
     if not isinstance(case, OpCase):
         for entry in bundle.entries:
             spec = entry.spec
-            if spec.source in (source, borrows_from(source)) and spec.dtype in (case.dtype, "f32"):
+            if spec.source in (*sources, borrows_from(source)) and spec.dtype in (case.dtype, "f32"):
                 yield from [entry] * spec.runs_on(target)
         return
-    for op in launched_ops(case.op):
-        for entry in bundle.entries_of(source, op, case.dtype):
+    for each, op in itertools.product(sources, launched_ops(case.op)):
+        for entry in bundle.entries_of(each, op, case.dtype):
             if not entry.spec.runs_on(target):
                 continue
             fits = _fits(entry, case.dims)

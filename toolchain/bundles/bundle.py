@@ -137,9 +137,10 @@ class Bundle:
 
     @cached_property
     def digest(self) -> str:
-        """The same for two bundles whose launches do the same: of all files and policies."""
+        """The same for two bundles whose launches do the same: of all files, policies and picks."""
         files = [(e.spec.source, e.spec.symbol, *(file.sha256 for file in e.files)) for e in self.entries]
-        return hashlib.sha256(repr((files, sorted(self.policies.items()))).encode()).hexdigest()
+        choices = sorted(self.policies.items()), sorted(self.picks.items())
+        return hashlib.sha256(repr((files, *choices)).encode()).hexdigest()
 
     @cached_property
     def sources(self) -> tuple[str, ...]:

@@ -66,14 +66,16 @@ def test_cells_of_the_same_machine_code_are_neutral_without_a_measurement(unchan
     def start(_: Sequence[str]) -> int:
         raise AssertionError("nothing is to be measured")
 
-    assert measure(unchanged, RULES, start) == Measured(None, None, [(CASE, "mlir"), (CASE, "py")])
+    assert measure(unchanged, RULES, start) == Measured(
+        None, None, [(CASE, name) for name in ("mlir", "py", "fastest")]
+    )
     words = ["--bundle", str(unchanged.bundle), "--base", str(unchanged.base), "--case", unchanged.case]
     assert main(["run", *words, "--only", "ops", "--output", str(unchanged.output / "out")]) == 0
     said = (unchanged.output / "out/summary.md").read_text()
-    assert "2 neutral · nothing was measured" in said
-    assert "2 of 2 cells have the same machine code in both bundles" in said
-    assert '"same_machine_code": 2' in (unchanged.output / "out/verdicts.json").read_text()
-    assert "2 of 2 cells" in capsys.readouterr().out
+    assert "3 neutral · nothing was measured" in said
+    assert "3 of 3 cells have the same machine code in both bundles" in said
+    assert '"same_machine_code": 3' in (unchanged.output / "out/verdicts.json").read_text()
+    assert "3 of 3 cells" in capsys.readouterr().out
 
 
 def test_all_cells_are_measured_where_that_is_asked_for(unchanged: Job) -> None:
@@ -86,7 +88,7 @@ def test_only_what_differs_is_measured_and_the_rest_is_neutral_though_it_was_slo
     fake = Fake(1.0)
     measured = measure(replace(job, sources=[]), RULES, fake)
     argv = list(fake.commands[0])
-    assert argv[argv.index("--sources") + 1] == "mlir" and measured.same == [(CASE, "py")]
+    assert argv[argv.index("--sources") + 1] == "mlir,fastest" and measured.same == [(CASE, "py")]
     slow = {(CASE, "mlir"): 1.0, (CASE, "py"): 1.2}
     found = {key: Measurement(*key, [100.0 * x] * 30, [100.0] * 30, states=[STATE, STATE]) for key, x in slow.items()}
     verdicts = {cell.source: cell.verdict for cell in judge(found, {}, RULES, [CASE], measured.same)}

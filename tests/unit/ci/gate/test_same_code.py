@@ -13,6 +13,7 @@ GELU = next(case for case in CASES if case.name == "gelu M=8192 N=3072 bf16")
 SOFTMAX = next(case for case in CASES if case.name == "softmax M=4096 N=50257 bf16")
 FORWARD = next(case for case in CASES if case.group == "forward")
 BOTH = [(GELU.name, "mlir"), (GELU.name, "py")]
+ALL = [*BOTH, (GELU.name, "fastest")]  # which chooses among both
 
 
 def test_equal_machine_code_of_other_files_is_the_same_cell(stored: Any) -> None:
@@ -20,7 +21,7 @@ def test_equal_machine_code_of_other_files_is_the_same_cell(stored: Any) -> None
     assert {file.sha256 for entry in one.entries for file in entry.cubins.values()}.isdisjoint(
         {file.sha256 for entry in two.entries for file in entry.cubins.values()}
     )
-    assert same_cells(one, two, [GELU], []) == BOTH
+    assert same_cells(one, two, [GELU], []) == ALL
     assert same_cells(one, two, [GELU], ["py"]) == [(GELU.name, "py")]
 
 
@@ -32,7 +33,9 @@ def test_a_kernel_that_the_case_may_launch_makes_a_difference_and_no_other_one(s
         assert same_cells(stored("new", {f"mlir/{symbol}": b"other"}), old, [GELU], []) == BOTH[1:]
     softmax = stored("ops", ops=("gelu", "softmax"))
     changed = stored("changed", {"mlir/gelu_any_bf16": b"x"}, ("gelu", "softmax"))
-    assert same_cells(softmax, changed, [SOFTMAX], []) == [(SOFTMAX.name, "mlir"), (SOFTMAX.name, "py")]
+    assert same_cells(softmax, changed, [SOFTMAX], []) == [
+        (SOFTMAX.name, "mlir"), (SOFTMAX.name, "py"), (SOFTMAX.name, "fastest")
+    ]  # fmt: skip
 
 
 def test_an_entry_that_can_never_be_taken_makes_no_difference(stored: Any) -> None:
@@ -55,7 +58,7 @@ def _renamed(spec: EntrySpec) -> EntrySpec:
     return replace(spec, symbol=f"{spec.symbol}_v2", kernel=spec.kernel or spec.op, hints={"default": {"occupancy": 2}})
 
 
-@pytest.mark.parametrize(("change", "same"), [(_grid, BOTH[1:]), (_renamed, BOTH)])
+@pytest.mark.parametrize(("change", "same"), [(_grid, BOTH[1:]), (_renamed, ALL)])
 def test_a_launch_counts_and_names_do_not(stored: Any, change: Any, same: Any) -> None:
     codes = {f"{entry.spec.source}/{change(entry.spec).symbol}": entry.spec.symbol.encode()
              for entry in stored("old").entries}  # fmt: skip
@@ -65,10 +68,10 @@ def test_a_launch_counts_and_names_do_not(stored: Any, change: Any, same: Any) -
 def test_a_model_is_the_same_only_if_every_kernel_is(stored: Any) -> None:
     old = stored("old", ops=("gelu", "layernorm"))
     assert same_cells(stored("new", ops=("gelu", "layernorm")), old, [FORWARD], []) == [
-        (FORWARD.name, "mlir"), (FORWARD.name, "py")
+        (FORWARD.name, "mlir"), (FORWARD.name, "py"), (FORWARD.name, "fastest")
     ]  # fmt: skip
     changed = stored("changed", {"py/layernorm_1024_bf16": b"other"}, ("gelu", "layernorm"))
-    assert same_cells(changed, old, [FORWARD, GELU], []) == [(FORWARD.name, "mlir"), *BOTH]
+    assert same_cells(changed, old, [FORWARD, GELU], []) == [(FORWARD.name, "mlir"), *ALL]
 
 
 def test_an_entry_more_in_front_makes_a_difference(stored: Any) -> None:
@@ -77,3 +80,9 @@ def test_an_entry_more_in_front_makes_a_difference(stored: Any) -> None:
         return replace(spec, where=(*spec.where, "M == 1")) if first else spec
 
     assert same_cells(stored("new", changed=fewer), stored("old"), [GELU], []) == BOTH[1:]
+
+
+def test_other_rows_of_the_fastest_make_a_difference_to_it_alone(stored: Any) -> None:
+    one, two = stored("new"), stored("old")
+    assert one.picks["sm_90"]
+    assert same_cells(replace(one, picks={}), two, [GELU], ["mlir", "py", "fastest"]) == BOTH
