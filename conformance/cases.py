@@ -469,7 +469,8 @@ CASES: tuple[Case, ...] = (
         for why, m, k, rows in (
             ("one row, narrow parts, a K of three tiles, the last short", 1, 576, 1),
             ("the same, a K of three wide tiles", 1, 1536, 1),
-            ("few rows, the same", 11, 1536, 64),
+            ("few rows, a K of three tiles, the last short", 11, 576, 64),
+            ("few rows, a K of three wide tiles", 11, 1536, 64),
             ("several row tiles, the last short", 130, 1536, 192),
         )
     ),
