@@ -1,4 +1,4 @@
-"""What is measured, and how a sample is taken, for every side alike.
+"""The sizes that are measured, and how many launches make a sample: the same for our kernels and the peers.
 
 A sample is a CUDA graph of many launches of one collective on every rank. No rank ends before the others have come, so
 the rank that began last has the shortest time, and none of it is waiting for a graph that had not been launched yet.

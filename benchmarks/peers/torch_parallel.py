@@ -179,7 +179,7 @@ def _alone(a: Tensor, weight: Tensor) -> Tensor:
 
 
 def _check(group: Any, config: GPTConfig, rank: int, ranks: int, reduce: Reduce) -> str:
-    """What is wrong with the logits of a model of two layers on all ranks; empty if they are one GPU's."""
+    """How the logits of a model of two layers on all ranks differ from those on one GPU; empty if they agree."""
     small = replace(config, n_layer=2)
     tokens = torch.randint(config.vocab_size, (1, 64), device="cuda", generator=torch.Generator("cuda").manual_seed(2))
     part = Rank(small, rank, ranks, reduce).forward(tokens)

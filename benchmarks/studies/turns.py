@@ -1,4 +1,4 @@
-"""A study: what it costs kernels that do not wait that their blocks could take turns."""
+"""A study: the time of kernels that never wait, with and without the search for loops that wait."""
 
 from __future__ import annotations
 
