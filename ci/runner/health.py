@@ -50,7 +50,7 @@ def check(health: Health, folder: Path, uuid: str = "", address: str = "") -> li
 
 
 def of_gpu(health: Health, address: str) -> list[Finding]:
-    """The checks of one GPU: what nvidia-smi and the kernel's messages say of it. `address`: its place on the PCI bus."""
+    """The checks of one GPU: what nvidia-smi and the kernel's messages say of it. `address`: on the PCI bus."""
     return [*_gpus(health, address), *_kernel_log(health, address)]
 
 
