@@ -12,13 +12,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.toolchain.cute.test_compile import KERNEL
 from tilestack.__main__ import main, parser
+from toolchain.cute.compile import to_ptx
 from toolchain.knobs import ROOT
 from toolchain.setup import packaging
 
 pytestmark = pytest.mark.needs("toolchain")
 
+REVERSE = """gpu.module @m {
+  llvm.func @reverse(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {nvvm.kernel} {
+    %a = cute.static : !cute.layout<"(6,8):(8,1)">
+    %n = cute.size(%a) : (!cute.layout<"(6,8):(8,1)">) -> !cute.int_tuple<"48">
+    %r = cute.get_scalars (%n) : !cute.int_tuple<"48">
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %i = arith.subi %r, %t : i32
+    %p = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
+    %q = llvm.getelementptr %y[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
+    %v = llvm.load %p : !llvm.ptr<1> -> f32
+    llvm.store %v, %q : f32, !llvm.ptr<1>
+    llvm.return
+  }
+}"""
 # Enough for the examples that read a bundle: what the help names, and all that one op needs for a conformance run.
 SOME = r"^mlir/(linear_128x128x64_bf16|gelu_1024_f32|attention_\w*_bf16)$"
 NOT_RUN = {
@@ -33,6 +47,7 @@ NOT_RUN = {
         'tilestack generate "Once"', 'tilestack generate "In the beginning" --temperature 0 --max-new-tokens 60',
         'tilestack generate "Once" "In the beginning" --stop "." --repetition-penalty 1.2',
         "tilestack generate --file story.txt", "tilestack generate --interactive",
+        "tilestack generate --prompts questions.txt",
     ),
     "runs every cell of a bundle": ("tilestack matrix run --bundle build/bundle", "tilestack matrix run --every-gpu"),
     "needs more kernels than these; tests/unit/tilestack/cli/test_matrix.py filters": (
@@ -54,7 +69,12 @@ NOT_RUN = {
         "tilestack reproduce h200/results.json --machine",
     ),
     "downloads a model; tests/unit/tilestack/cli/test_generate.py has a small one": (
+        'tilestack generate "Once" --model gpt2-xl --devices 2',
+        'tilestack generate "Once" --model gpt2-xl --devices 2 --processes',
         'tilestack generate --model smollm2 --chat "What is a GPU?"', "tilestack generate --model smollm2 --chat",
+    ),
+    "needs a model's weights; tests/unit/tilestack/cli/test_quantize.py makes small ones": (
+        "tilestack quantize ~/gpt2 --output ~/gpt2-f8", 'tilestack generate "Once" --model ~/gpt2-f8',
     ),
     "needs a file with errors that are expected; tests/unit/tilestack/cli/test_cute_opt.py has some": (
         "tilestack cute-opt errors.mlir -split-input-file -verify-diagnostics",
@@ -65,7 +85,11 @@ NOT_RUN = {
     ),
     "needs somebody's own kernels; tests/unit/tilestack/own/ has some": (
         "tilestack check", "tilestack check kernels/matrix.toml --op axpy --executor cpu --report build/report",
-        "tilestack init kernels --from someone/tilestack@v1.2.3",
+        "tilestack init kernels --from someone/tilestack@v1.2.3", "tilestack check --recording build/recording",
+        "tilestack record --target sm_90", "tilestack record --target sm_90 --base origin/main --before build/before",
+        "tilestack time build/recording", "tilestack time build/recording --against base=build/before --case axpy",
+        "tilestack gate --recording build/recording --base build/before",
+        "tilestack gate --recording build/recording --base build/before --case axpy --all-cells",
     ),
     "exports all tuned kernels; tests/compile/toolchain/compiling/test_tuned.py does": ("tilestack tune --check",),
     "needs a GPU": (
@@ -136,16 +160,19 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
         image.add(ROOT / "LICENSE", "LICENSE")
     shutil.copytree(ROOT / "kernels_mlir", tmp_path / "kernels_mlir")  # a copy, since `fmt` writes
     (tmp_path / "layouts.mlir").write_text("func.func private @f(!cute.layout<(64,128),(1,64)>) -> ()")
-    (tmp_path / "kernel.mlir").write_text(KERNEL)
+    (tmp_path / "kernel.mlir").write_text(REVERSE)
+    (tmp_path / "kernel.ptx").write_text(to_ptx(REVERSE, "sm_90a"))
     (tmp_path / "my_kernel.mlir").write_text((ROOT / "kernels_mlir/gelu.mlir").read_text())
     monkeypatch.chdir(tmp_path)
     for folder in ("build/before", "build/bundle"):
         assert main(["compile", "--target", "sm_90", "--entries", SOME, "--output", folder]) == 0
     for packed in ("old.tar.xz", "new.tar.xz"):
         assert main(["pack", "build/bundle", "-o", packed]) == 0
+    failed = []
     for line in examples():
         if line in left_out:
             continue
         capsys.readouterr()
-        code = main(words(line))
-        assert code == 0, f"{line}\n{capsys.readouterr().err}"
+        if main(words(line)) != 0:
+            failed.append(f"{line}\n{capsys.readouterr().err}")
+    assert not failed, "\n".join(failed)
