@@ -7,8 +7,9 @@
 docs/python.md shows all of it. Importing this is cheap: each name is loaded when it is first used, and a compiler or a
 GPU is looked for when one is needed.
 
-In a checkout the library's packages stand beside this one. In an installed wheel they lie below it, in `_lib`, so that
-nobody else's `toolchain` or `ci` is in their way; a process that imports tilestack finds them from then on.
+In a checkout the library's packages stand beside this one. In an installed wheel they lie below it, in `_lib`. A
+process that imports tilestack finds them from then on: behind the program's own modules, which may have names like
+`gpt` or `tune` too, and before what else is installed, such as the `benchmarks` that xdsl brings.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-_LIBRARY = Path(__file__).parent / "_lib"
-if _LIBRARY.is_dir():
-    sys.path.insert(0, str(_LIBRARY))  # before a folder of the same name that the command happens to be run in
+_HERE = Path(__file__).parent
+LIBRARY = str(_HERE / "_lib" if (_HERE / "_lib").is_dir() else _HERE.parent)
+sys.path.insert(0, LIBRARY)
+importlib.import_module("toolchain")  # needed at any time: ours, even where the program has one
+sys.path.pop(0)
+_INSTALLED = [i for i, place in enumerate(sys.path) if Path(place).name in ("site-packages", "dist-packages")]
+sys.path.insert(min(_INSTALLED, default=len(sys.path)), LIBRARY)
 
 if TYPE_CHECKING:
     from toolchain.errors import (

@@ -7,6 +7,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from . import LIBRARY
+
+sys.path.insert(0, LIBRARY)  # a command finds ours first, whatever lies in the folder that it runs in
+
 try:
     from toolchain import command
 

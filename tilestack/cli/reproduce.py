@@ -12,6 +12,7 @@ from typing import Any
 
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
+from toolchain.pinned.manifest import CHECKOUT
 
 from .common.options import command
 
@@ -55,6 +56,8 @@ def reproduce(args: argparse.Namespace) -> int:
 
 def _machine(args: argparse.Namespace) -> int:
     """1 if something that was built is not as recorded."""
+    if not CHECKOUT:
+        raise UsageError("--machine builds a checkout again; this is an installed package", hint="clone the sources")
     from ci.rebuild import OUTPUT, rebuild
 
     if not args.cell.endswith(".json"):

@@ -22,6 +22,7 @@ from conformance.compare import loosest
 from conformance.result import CellResult, Results, Status
 from toolchain.errors import ConformanceError, TilestackError, UsageError
 
+from ..names import give_way
 from .problem import SOURCE, Problem
 from .table import Op
 
@@ -53,6 +54,7 @@ def environment(executor: str, seed: int, seconds: float) -> dict[str, str]:
 
 def functions(op: Op, folder: Path) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """`launch` and `reference` of an op's module. Raises UsageError."""
+    give_way(folder)
     sys.path.insert(0, str(folder))
     try:
         module = importlib.import_module(op.module)

@@ -12,6 +12,8 @@ from toolchain import emulation, knobs
 from toolchain.emulation.settings import DEFAULT_TARGET, Settings
 from toolchain.errors import TilestackError, UsageError
 
+from ...names import give_way
+
 _OURS = {str(knobs.ROOT / name) for name in ("toolchain", "tilestack")}
 CHILD = Path(emulation.__file__).parent / "child"
 
@@ -28,8 +30,10 @@ def run(args: argparse.Namespace) -> int:
     if args.script and not Path(name).exists():
         raise UsageError(f"there is no file {name}")
     sys.argv = [name, *own]
-    sys.path[0] = "" if args.module else str(Path(name).resolve().parent)
-    sys.path.append(str(knobs.ROOT))  # for our own modules that are imported late; behind the program's
+    folder = Path.cwd() if args.module else Path(name).resolve().parent
+    give_way(folder)
+    # In the place of ours, which __main__ put first, and of the command's own folder.
+    sys.path[: 1 if sys.flags.safe_path else 2] = ["" if args.module else str(folder)]
     try:
         if args.module:
             runpy.run_module(name, run_name="__main__", alter_sys=True)

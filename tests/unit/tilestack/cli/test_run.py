@@ -81,6 +81,13 @@ def test_padding(tmp_path: Path, options: tuple[str, ...], code: int, said: str)
     assert said in done.stderr and done.stderr.count("PaddingWarning") == (1 if options == () else 0)
 
 
+def test_a_program_imports_its_own_modules_whatever_their_names(tmp_path: Path) -> None:
+    for name in ("ci", "gpt", "tune"):
+        (tmp_path / f"{name}.py").write_text("mine = True")
+    done = run(tmp_path, "import ci, gpt, tune; assert ci.mine and gpt.mine and tune.mine")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("program", "code", "last"),
     [("raise ValueError('its own')", 1, "ValueError: its own"), ("import sys; sys.exit(5)", 5, "")],

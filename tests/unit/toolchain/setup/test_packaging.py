@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
@@ -74,8 +75,39 @@ def test_a_wheel_installs_two_names(wheel: Path) -> None:
         "cute_runtime", "tilestack", f"tilestack-{VERSION}.dist-info",
     }  # fmt: skip
     inside = {name.split("/")[2] for name in names if name.startswith("tilestack/_lib/")}
-    assert not inside & {"benchmarks", "examples", "tests", "third_party", "containers", "noxfile.py"}
+    assert not inside & {"examples", "tests", "third_party", "containers", "noxfile.py"}
     assert not [name for name in names if "__pycache__" in name or name.startswith("tilestack/_lib/ci/reproduce")]
+
+
+def test_a_wheel_imports_nothing_of_ours_that_it_lacks(installed: Path) -> None:
+    """But what says first that it needs a checkout."""
+    guarded = {"tilestack/cli/matrix_plan.py", "tilestack/cli/reproduce.py"}
+    roots = {folder.name: folder.parent for folder in ROOT.iterdir() if any(folder.glob("*.py"))}
+    lacks = []
+    for file in sorted(installed.rglob("*.py")):
+        where = file.relative_to(installed)
+        here = where.relative_to("tilestack/_lib") if "_lib" in where.parts else where
+        for node in ast.walk(ast.parse(file.read_text())):
+            for name in _imported(node, here):
+                place = ROOT / name.replace(".", "/")
+                if name.partition(".")[0] not in roots or not (place.is_dir() or place.with_suffix(".py").is_file()):
+                    continue  # somebody else's, or a name in a module
+                homes = [installed / place.relative_to(ROOT), installed / "tilestack/_lib" / place.relative_to(ROOT)]
+                if not any(home.is_dir() or home.with_suffix(".py").is_file() for home in homes):
+                    lacks.append(f"{where}: {name}")
+    assert not [line for line in lacks if line.partition(":")[0] not in guarded]
+    assert {line.partition(":")[0] for line in lacks} == guarded
+
+
+def _imported(node: ast.AST, where: Path) -> list[str]:
+    """The modules, and the names in them, that a statement of the file `where` imports, in full."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    package = where.parts[: len(where.parts) - node.level] if node.level else ()
+    module = ".".join([*package, *([node.module] if node.module else [])])
+    return [module, *(f"{module}.{alias.name}" for alias in node.names)]
 
 
 def test_a_wheel_has_the_entries_of_the_checkout(installed: Path) -> None:
@@ -94,12 +126,17 @@ def test_the_command_of_a_wheel_runs(installed: Path, tmp_path: Path) -> None:
         f"import sys; sys.path[:] = ['', {str(installed)!r}, *(p for p in sys.path[1:] if p != {str(ROOT)!r})]\n"
         "from tilestack.__main__ import main; sys.exit(main(sys.argv[1:]))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "matrix", "list", "--json"],
-        capture_output=True, text=True, check=False, cwd=tmp_path,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)
+
+    def ran(*words: str, expected: int) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False, cwd=tmp_path
+        )
+        assert done.returncode == expected, done.stderr
+        return done
+
+    assert json.loads(ran("matrix", "list", "--json", expected=0).stdout)
+    assert "no recording in none" in ran("time", "none", expected=5).stderr
+    assert "no recording in none" in ran("gate", "--recording", "none", "--base", "none", expected=5).stderr
 
 
 @pytest.mark.needs("toolchain")
