@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +15,8 @@ from toolchain.knobs import ROOT
 
 
 def test_ours_gives_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import tune
-    import tune.toml
-
     for name in ("tune", "tune.toml", "conformance"):
-        monkeypatch.setitem(sys.modules, name, sys.modules.get(name) or tune)
+        monkeypatch.setitem(sys.modules, name, importlib.import_module(name))
     (tmp_path / "tune").mkdir()
     (tmp_path / "json.py").touch()  # a name that is not ours
     give_way(tmp_path)
