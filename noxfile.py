@@ -63,7 +63,8 @@ def lint(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """The whole test suite, with lint beside it; needs no GPU: `nox -s tests -- -k layernorm`."""
     plugins = ["-p", "ci.lint_beside_tests"]
-    session.run(PYTHON, "-m", "pytest", *plugins, "-n", "auto", "--require=toolchain", *session.posargs)
+    workers = ["-n", "auto", "--dist", "worksteal"]  # tests that take minutes stand together
+    session.run(PYTHON, "-m", "pytest", *plugins, *workers, "--require=toolchain", *session.posargs)
 
 
 @nox.session(requires=["build_toolchain"])

@@ -92,6 +92,7 @@ def run(chosen: Suite, tree: Path, python: Path, record: Path, args: argparse.Na
     words = [
         str(python), "-m", *(("tilestack", "run", "-m") if cutile else ()),
         "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tree), "-n", str(args.jobs or knobs.jobs()),
+        "--dist", "worksteal",
         *(word for plugin in ("ci.suites.recording", *chosen.plugins) for word in ("-p", plugin)),
         # With `=`: pytest looks for its configuration around each word that it does not know yet.
         f"--record={record}", f"--seconds={args.seconds}",
