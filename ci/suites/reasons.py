@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 TOO_LONG = "took too long"
-OTHER_BITS = "not bit-equal to a function of CUDA's math library"
+OTHER_BITS = "not bit-equal to PyTorch's function on this CPU"
 VARY = (TOO_LONG, OTHER_BITS)  # with the machine, and with the random inputs
 # The first pattern that is found in the name and the reason gives the class.
 CLASSES: tuple[tuple[str, str], ...] = (
@@ -28,7 +28,7 @@ CLASSES: tuple[tuple[str, str], ...] = (
     (TOO_LONG, r"Timeout|timed out after"),
     ("a module that is not installed", r"ModuleNotFoundError|ImportError"),
     ("a process that the test starts failed", r"CompletedProcess|CalledProcessError|subprocess failed"),
-    (OTHER_BITS, r"(trig|root_ops)\S* .*not equal"),
+    (OTHER_BITS, r"(trig|root_ops|array_log)\S* .*not equal"),
     ("a wrong value", r"not close|Mismatched elements|assert_close|not equal|DID NOT MATCH"),
     ("several configurations of the autotuner, of which one is taken", r"test_tune"),
     ("a function that PyTorch lacks on a CPU", r"not implemented for"),
