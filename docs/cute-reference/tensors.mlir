@@ -86,6 +86,11 @@ func.func @tiled_mma_partition_C(%a: !cute.tiled_mma<"mma.m16n8k16.f32.bf16", at
   func.return
 }
 
+func.func @tiled_mma_partition_E(%a: !cute.tiled_mma<"mma_sp.m16n8k32.f32.bf16", atom_layout_MNK = "(2,2,1):(1,2,0)", permutation_MNK = "[_;_;_]">, %b: !cute.memref<i32, gmem, align<16>, "(256,2):(1,256)">, %c: !cute.coord<"?">) {
+  %r = cute.tiled.mma.partition_E(%a, %b, %c) : !cute.tiled_mma<"mma_sp.m16n8k32.f32.bf16", atom_layout_MNK = "(2,2,1):(1,2,0)", permutation_MNK = "[_;_;_]">, !cute.memref<i32, gmem, align<16>, "(256,2):(1,256)">, !cute.coord<"?">
+  func.return
+}
+
 func.func @tiled_mma_partition_shape_A(%a: !cute.tiled_mma<"mma.m16n8k16.f32.bf16", atom_layout_MNK = "(2,2,1):(1,2,0)", permutation_MNK = "[_;_;_]">, %b: !cute.shape<"(128,64)">) {
   %r = cute.tiled.mma.partition_shape_A(%a, %b) : (!cute.tiled_mma<"mma.m16n8k16.f32.bf16", atom_layout_MNK = "(2,2,1):(1,2,0)", permutation_MNK = "[_;_;_]">, !cute.shape<"(128,64)">) -> !cute.shape<"((2,2,2),4,4)">
   func.return
@@ -98,6 +103,11 @@ func.func @tiled_mma_partition_shape_B(%a: !cute.tiled_mma<"mma.m16n8k16.f32.bf1
 
 func.func @tiled_mma_partition_shape_C(%a: !cute.tiled_mma<"mma.m16n8k16.f32.bf16", atom_layout_MNK = "(2,2,1):(1,2,0)", permutation_MNK = "[_;_;_]">, %b: !cute.shape<"(128,64)">) {
   %r = cute.tiled.mma.partition_shape_C(%a, %b) : (!cute.tiled_mma<"mma.m16n8k16.f32.bf16", atom_layout_MNK = "(2,2,1):(1,2,0)", permutation_MNK = "[_;_;_]">, !cute.shape<"(128,64)">) -> !cute.shape<"((2,2),4,4)">
+  func.return
+}
+
+func.func @tiled_mma_partition_shape_E(%a: !cute.tiled_mma<"mma_sp.m16n8k32.f32.bf16", atom_layout_MNK = "(2,2,1):(1,2,0)", permutation_MNK = "[_;_;_]">, %b: !cute.shape<"(256,2)">) {
+  %r = cute.tiled.mma.partition_shape_E(%a, %b) : (!cute.tiled_mma<"mma_sp.m16n8k32.f32.bf16", atom_layout_MNK = "(2,2,1):(1,2,0)", permutation_MNK = "[_;_;_]">, !cute.shape<"(256,2)">) -> !cute.shape<"(1,4,2)">
   func.return
 }
 

@@ -1,8 +1,9 @@
 """The MMA atoms: `mma.sync` of a warp, and `wgmma` of a warpgroup.
 
 A thread-value layout maps (thread, value) to an element of a column-major tile: A is M x K, B is N x K, C is M x N, as
-in CuTe. An atom whose A is sparse keeps two of four values along K: its A is M x K/2. Source of the fragments: PTX ISA
-9.0, "Matrix Fragments for mma.m16n8k*" and "Register Fragments and Shared Memory Matrix Layouts" of wgmma.
+in CuTe. An atom whose A is sparse keeps two of four values along K: its A is M x K/2. Its metadata is an operand E of
+threads x 1: a 32-bit register each. Source of the fragments: PTX ISA 9.0, "Matrix Fragments for mma.m16n8k*" and
+"Register Fragments and Shared Memory Matrix Layouts" of wgmma.
 """
 
 from __future__ import annotations
@@ -47,26 +48,36 @@ class MmaAtom:
         return f"{kind}{'_sp' * self.sparse}.m{self.m}n{self.n}k{self.k}.{self.c}.{self.ab}"
 
     def layout(self, operand: str) -> Layout:
-        """The thread-value layout of operand `a`, `b` or `c`. Raises UsageError if no thread holds it."""
-        made = {"a": self.a_layout, "b": self.b_layout, "c": self.c_layout}.get(operand)
-        if made is None:
+        """The thread-value layout of operand `a`, `b` or `c`, and of `e` if A is sparse. Raises UsageError if no thread
+        holds it."""
+        if (made := self._layouts.get(operand)) is None:
             raise UsageError(f"{self.name} has no thread-value layout of {operand!r}", hint="a, b or c")
         return made
 
+    @property
+    def _layouts(self) -> dict[str, Layout | None]:
+        metadata = Layout((self.threads, 1), (1, 0)) if self.sparse else None
+        return {"a": self.a_layout, "b": self.b_layout, "c": self.c_layout, "e": metadata}
+
     def held(self, operand: str) -> Layout:
         """As `layout`; all threads of a warpgroup share an operand in shared memory."""
-        if {"a": self.a_layout, "b": self.b_layout, "c": self.c_layout}[operand] is not None:
+        if operand == "e" or self._layouts[operand] is not None:
             return self.layout(operand)
         rows, columns = self.tile(operand)
         return Layout((self.threads, (rows, columns)), (0, (1, rows)))
 
     def tile(self, operand: str) -> tuple[int, int]:
         """The rows and columns of an operand's tile."""
-        return {"a": (self.m, self.k // (1 + self.sparse)), "b": (self.n, self.k), "c": (self.m, self.n)}[operand]
+        a = self.m, self.k // (1 + self.sparse)
+        return {"a": a, "b": (self.n, self.k), "c": (self.m, self.n), "e": (self.threads, 1)}[operand]
+
+    def dtype(self, operand: str) -> str:
+        """The dtype of an operand."""
+        return {"c": self.c, "e": "s32"}.get(operand, self.ab)
 
     def registers(self, operand: str) -> int:
         """The registers of a thread for an operand: of 32 bits, or of 64 for f64."""
-        values, bits = size(self.layout(operand)[1]), BITS[self.c if operand == "c" else self.ab]
+        values, bits = size(self.layout(operand)[1]), BITS[self.dtype(operand)]
         return values * bits // max(bits, REGISTER_BITS)
 
     @property

@@ -28,8 +28,9 @@ from ..layout import tuples as nested
 from .copy_atom import CopyAtom
 from .mma import MmaAtom
 
-# The modes of (M, N, K) that an operand has.
-MODES = {"a": (0, 2), "b": (1, 2), "c": (0, 1)}
+# The modes of (M, N, K) that an operand has. E, the metadata of a sparse A, has a row for each thread of an atom, and
+# a column for each step along K.
+MODES = {"a": (0, 2), "b": (1, 2), "c": (0, 1), "e": (0, 2)}
 Part = tuple[Layout, Layout]  # a thread's number -> the offset of its first value; its values
 
 
@@ -62,15 +63,28 @@ class TiledMma:
     def _atoms(self, mode: int) -> int:
         return (self.atom.m, self.atom.n, self.atom.k)[mode] * size(self.threads[mode])
 
+    def extents(self, operand: str) -> tuple[int, ...]:
+        """The sizes of an operand's tile: less than M and K for a sparse A, and for its metadata."""
+        atom, whole = self.atom, (self.atom.m, self.atom.n, self.atom.k)
+        parts = zip(MODES[operand], atom.tile(operand), strict=True)
+        return tuple(self.tile[mode] // whole[mode] * part for mode, part in parts)
+
     def tiler(self, operand: str) -> tuple[Any, ...]:
-        """The tile of an operand as a tiler."""
-        return tuple(self.tile[m] if self.permutation[m] is None else self.permutation[m] for m in MODES[operand])
+        """The tile of an operand as a tiler. Raises UsageError for a permutation that would mix a sparse A's chunks."""
+        whole = [self.tile[mode] for mode in MODES[operand]]
+        made = list[Any](self.extents(operand))
+        for i, mode in enumerate(MODES[operand]):
+            if isinstance(layout := self.permutation[mode], Layout):
+                if made[i] != whole[i]:
+                    raise UsageError(f"{self.atom.name}: {layout} permutes a mode that operand {operand} packs")
+                made[i] = layout
+        return tuple(made)
 
     @functools.cache  # noqa: B019 - a frozen value, and few of them
     def thread_values(self, operand: str) -> Layout:
         """(thread, (value, atom, atom)) to the index in the operand's tile, column-major."""
         modes = MODES[operand]
-        whole = Layout(tuple(self.tile[m] for m in modes))
+        whole = Layout(self.extents(operand))
         within, atoms = zipped_divide(whole, self.atom.tile(operand))
         atom = composition(within, self.atom.held(operand))
         groups, rest = zipped_divide(atoms, tuple(size(self.threads[m]) for m in modes))
@@ -82,7 +96,8 @@ class TiledMma:
         return make_layout(thread, make_layout(atom[1], *rest))
 
     def partition(self, operand: str, tensor: Layout) -> Part:
-        """A tensor (M, K), (N, K) or (M, N), or with more modes behind, among the threads.
+        """A tensor (M, K), (N, K) or (M, N), or with more modes behind, among the threads. A sparse A is (M, K/2), and
+        its metadata (M / atom's M * atom's threads, K / atom's K).
 
         The values are (value of the atom, atoms along the first mode, along the second, other modes).
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from xdsl.dialects import llvm
-from xdsl.ir import Dialect, Operation
+from xdsl.ir import Dialect, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition
 from xdsl.utils.exceptions import VerifyException
 
@@ -111,17 +111,46 @@ class CopyAtomCallOp(CopyLike):
     name = "cute.copy_atom_call"
 
 
-@irdl_op_definition
-class GemmOp(MemoryOp):
-    """D = A x B + C: tiled MMA, D (V, M, N), A (V, M, K), B (V, N, K), C like D. Without C, D = A x B."""
+class ProductOp(MemoryOp):
+    """A product of tensors: tiled MMA, D, A, B, then C, or none, and for an atom with a sparse A its metadata E."""
 
-    name = "cute.gemm"
-    KINDS: ClassVar[Kinds] = (TiledMmaType, MemRefType, MemRefType, MemRefType, MemRefType)
-    OPTIONAL: ClassVar[int] = 1
+    KINDS: ClassVar[Kinds] = (TiledMmaType, *[MemRefType] * 5)
+    OPTIONAL: ClassVar[int] = 2
+
+    @property
+    def sparse(self) -> bool:
+        kind: Any = self.args[0].type
+        return kind.data.atom.sparse
+
+    @property
+    def sides(self) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue]]:
+        """D, A and B; C or nothing; E or nothing."""
+        _, *three = self.args[:4]
+        rest = list(self.args[4:])
+        metadata = [rest.pop()] if self.sparse and rest else []
+        return three, rest, metadata
 
     def check(self, kinds: list[Any], made: list[Any]) -> None:
-        d, a, b, *more = (self.known_shape(kind) for kind in kinds[1:])
-        c = more[0] if more else d
+        if len(self.args) > 5 + self.sparse:
+            raise VerifyException(f"{self.name}: {kinds[0].data.atom.name} takes no metadata")
+        if self.sparse and (not self.sides[2] or kinds[-1].data.pointer.dtype != "i32"):
+            raise VerifyException(f"{self.name}: {kinds[0].data.atom.name} takes metadata, of i32, as its last operand")
+        self.gives(made, [])
+
+
+@irdl_op_definition
+class GemmOp(ProductOp):
+    """D = A x B + C: tiled MMA, D (V, M, N), A (V, M, K), B (V, N, K), C like D. Without C, D = A x B. If A is sparse,
+    its metadata E (1, M, K) is last."""
+
+    name = "cute.gemm"
+
+    def check(self, kinds: list[Any], made: list[Any]) -> None:
+        super().check(kinds, made)
+        layouts = [self.known_shape(kind) for kind in kinds[1:]]
+        d, a, b = layouts[:3]
+        added, metadata = layouts[3 : len(layouts) - self.sparse], layouts[len(layouts) - self.sparse :]
+        c = added[0] if added else d
         if [len(d), len(c)] != [3, 3] or len(a) not in (2, 3) or len(a) != len(b):
             raise VerifyException(
                 f"{self.name}: D and C have the modes V, M, N; A and B have V, M or N, and K if it is not 1"
@@ -129,7 +158,9 @@ class GemmOp(MemoryOp):
         (m, n), (ma, k), (nb, kb) = (operand_counts(layout) for layout in (d, a, b))
         if (m, n, k) != (ma, nb, kb):
             raise VerifyException(f"{self.name}: D is {m} x {n} atoms, A {ma} x {k}, and B {nb} x {kb}")
-        self.gives(made, [])
+        for layout in metadata:
+            if len(layout) not in (2, 3) or operand_counts(layout) != (m, k):
+                raise VerifyException(f"{self.name}: A is {m} x {k} atoms; its metadata {layout} is not")
 
 
 def operand_counts(layout: Layout) -> tuple[int, int]:
@@ -138,12 +169,10 @@ def operand_counts(layout: Layout) -> tuple[int, int]:
 
 
 @irdl_op_definition
-class MmaAtomCallOp(MemoryOp):
+class MmaAtomCallOp(ProductOp):
     """One instruction of a product."""
 
     name = "cute.mma_atom_call"
-    KINDS: ClassVar[Kinds] = (TiledMmaType, MemRefType, MemRefType, MemRefType, MemRefType)
-    OPTIONAL: ClassVar[int] = 1
 
 
 MEMORY: list[type[Operation]] = [

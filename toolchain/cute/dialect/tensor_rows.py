@@ -150,13 +150,13 @@ TENSOR_ROWS: dict[str, OpForm] = {
         f"tiled.mma.partition_{which.upper()}": OpForm(
             ("tiled_mma", *THREAD), f"What a thread holds of operand {which.upper()}.", _partition(which), infers=True
         )
-        for which in "abc"
+        for which in "abce"
     },
     **{
         f"tiled.mma.partition_shape_{which.upper()}": OpForm(
             ("tiled_mma", "shape"), f"The shape of what a thread holds of operand {which.upper()} of a tile.",
             _partition_shape(which),
         )
-        for which in "abc"
+        for which in "abce"
     },
 }  # fmt: skip

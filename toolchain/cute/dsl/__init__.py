@@ -12,6 +12,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntAttr, i1, i32
 from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Block, Region
+from xdsl.utils.exceptions import VerifyException
 
 from ...errors import UsageError
 from ..atoms import find
@@ -199,7 +200,8 @@ def _tiled(tiled: TiledCopy | TiledMma) -> Any:
 
 
 def partition(tiled: TiledCopy | TiledMma, which: str, tensor: TensorValue, thread: Any) -> TensorValue:
-    """What a thread holds of a tensor: side `S` or `D` of a tiled copy, or operand `A`, `B` or `C` of a tiled MMA."""
+    """What a thread holds of a tensor: side `S` or `D` of a tiled copy, or operand `A`, `B`, `C` or `E` (a
+    sparse A's metadata) of a tiled MMA."""
     name = f"tiled.{'copy' if isinstance(tiled, TiledCopy) else 'mma'}.partition_{which}"
     return _call(name, _tiled(tiled), tensor.value, tuple_value(CoordType, thread))
 
@@ -212,9 +214,20 @@ def copy(
     current().insert(CopyOp([_tiled(tiled), source.value, target.value, *bounds]))
 
 
-def gemm(tiled: TiledMma, d: TensorValue, a: TensorValue, b: TensorValue, c: TensorValue | None = None) -> None:
-    """D = A x B + C for the parts of one thread, in registers; without C, D = A x B."""
-    current().insert(GemmOp([_tiled(tiled), d.value, a.value, b.value, *([c.value] if c else [])]))
+def gemm(
+    tiled: TiledMma, d: TensorValue, a: TensorValue, b: TensorValue, c: TensorValue | None = None, *,
+    metadata: TensorValue | None = None,
+) -> None:  # fmt: skip
+    """D = A x B + C for the parts of one thread; without C, D = A x B. `metadata`: of a sparse A, in registers.
+
+    Raises UsageError for operands that do not fit together."""
+    more = [tensor.value for tensor in (c, metadata) if tensor is not None]
+    made = GemmOp([_tiled(tiled), d.value, a.value, b.value, *more])
+    try:
+        made.verify_()
+    except VerifyException as error:
+        raise UsageError(str(error)) from error
+    current().insert(made)
 
 
 def hold(*tensors: TensorValue) -> None:

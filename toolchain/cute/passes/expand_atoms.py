@@ -77,11 +77,12 @@ def _part(layout: Layout, number: int) -> Any:
 
 
 def _mma_calls(op: GemmOp, builder: Emitter) -> Iterator[Operation]:
-    tiled, d, a, b, *c = op.args
+    (d, a, b), c, e = op.sides
     for m, n, k in products(_layout(d), _layout(a)):
         along_k = (k,) if len(_layout(a)) == 3 else ()
         coordinates = ((d, (m, n)), (a, (m, *along_k)), (b, (n, *along_k)))
         parts = [sliced(tensor, (None, *where), builder) for tensor, where in coordinates]
         added = [d] if k else c  # the first step along K has made D
         last = [parts[0] if one is d else sliced(one, (None, m, n), builder) for one in added]
-        yield MmaAtomCallOp([tiled, *parts, *last])
+        words = [sliced(one, (None, m, *along_k), builder) for one in e]
+        yield MmaAtomCallOp([op.args[0], *parts, *last, *words])

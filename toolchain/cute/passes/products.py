@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...errors import SourceError
 from ..atoms.mma import BITS, REGISTER_BITS, WARP, MmaAtom
-from ..dialect.tensor_ops import GemmOp, MmaAtomCallOp
+from ..dialect.tensor_ops import GemmOp, ProductOp
 from ..dialect.tensors import Tensor
 from ..layout import Layout, make_layout, size
 from ..nvgpu import ARCH
@@ -20,28 +20,32 @@ from .memory import Lowering, located, read, write
 from .parts import products
 
 
-def lower_product(op: GemmOp | MmaAtomCallOp, to: Lowering) -> None:
+def lower_product(op: ProductOp, to: Lowering) -> None:
     """Emits each part of a product. Raises SourceError for operands that the atom cannot take."""
-    tiled, *operands = (to.data(arg) for arg in op.args)
-    atom: MmaAtom = tiled.atom
-    if atom.sparse:
-        raise SourceError(f"{op.name}: {atom.name} needs metadata", hint="cute_nvgpu.arch.mma.wgmma_sp takes it")
-    if isinstance(op, MmaAtomCallOp):
-        operands = [Tensor(t.pointer, make_layout(t.layout, *[Layout(1, 0)] * 2), t.place) for t in operands]
-    d, a, b, *c = operands
+    atom: MmaAtom = to.data(op.args[0]).atom
+    (d, a, b), c, e = ([_tiles(op, to.data(arg)) for arg in side] for side in op.sides)
     warp = atom.threads == WARP
     left = _Registers(op, a, atom, "a", to) if atom.a_layout else _Shared(op, a, to)
     right = _Registers(op, b, atom, "b", to) if atom.b_layout else _Shared(op, b, to)
     sums, *added = (_Registers(op, tensor, atom, "c", to) for tensor in (d, *c))
-    instruction = ARCH["mma.sync" if warp else "mma.wgmma"]
+    metadata = [_Registers(op, tensor, atom, "e", to) for tensor in e]
+    instruction = ARCH[("mma.sync" if warp else "mma.wgmma") + "_sp" * atom.sparse]
     said = {"atom": StringAttr(atom.name if warp else f"{atom.name}.{left.major}{right.major}")}
     for m, n, k in products(d.layout, a.layout):
         before = [sums] if k else added  # the first step along K has made D
         held = before[0].take(m, n) if before else sums.none(llvm.ZeroOp if warp else llvm.UndefOp)
         args = [*left.take(m, k), *right.take(n, k)]
+        words = [word for part in metadata for word in part.take(m, k)]
         # A warp's sums stand behind A and B; a warpgroup's before, and the last number says if they count.
-        args = [*args, *held] if warp else [*held, *args, to.builder.number(len(before))]
+        args = [*args, *held, *words] if warp else [*held, *args, *words, to.builder.number(len(before))]
         sums.give(to.builder.make(instruction, args, [sums.kind] * len(sums.offsets), said).results, m, n)
+
+
+def _tiles(op: ProductOp, tensor: Tensor) -> Tensor:
+    """The operand with modes of parts: one instruction has one."""
+    if isinstance(op, GemmOp):
+        return tensor
+    return Tensor(tensor.pointer, make_layout(tensor.layout, *[Layout(1, 0)] * 2), tensor.place)
 
 
 class _Registers:
@@ -54,7 +58,7 @@ class _Registers:
             raise SourceError(f"{op.name}: {atom.name} takes operand {operand} in registers, not {tensor.pointer}")
         values, self.parts = _split(tensor.layout)
         count, registers = size(values), atom.registers(operand)
-        dtype = atom.c if operand == "c" else atom.ab
+        dtype = atom.dtype(operand)
         if count % registers or count // registers * tensor.pointer.bytes * 8 != max(REGISTER_BITS, BITS[dtype]):
             raise SourceError(f"{op.name}: {atom.name} holds {operand} in {registers} registers; {tensor} does not fit")
         packed(op, values, count // registers)

@@ -67,7 +67,8 @@ def _accumulates(op: MakeTiledMmaOp) -> bool:
 
 def _overwrite(op: GemmOp) -> None:
     """A product whose atom does not accumulate has no C: it overwrites D."""
-    made = Placed(op, InsertPoint.before(op)).insert(GemmOp(list(op.args[:4])))
+    three, _, metadata = op.sides
+    made = Placed(op, InsertPoint.before(op)).insert(GemmOp([op.args[0], *three, *metadata]))
     Rewriter.replace_op(op, [], list(made.res))
 
 

@@ -20,7 +20,7 @@ def parsed(line: str) -> str:
     ("line", "said"),
     [
         (f'%r = cute.memref.load(%x) : ({F4}) -> f32', "takes 2 operands, not 1"),
-        (f"cute.gemm(%x, %x) : ({F4}, {F4}) -> ()", "takes 4 to 5 operands, not 2"),
+        (f"cute.gemm(%x, %x) : ({F4}, {F4}) -> ()", "takes 4 to 6 operands, not 2"),
         ("cute.axpby(%v) : (f32) -> ()", r"takes 4 operands \(alpha, x, beta, y\), not 1"),
         ('%r = cute.memref.load(%v, %c) : (f32, !cute.coord<"0">) -> f32', "operand 0 is a cute.memref, not f32"),
         (f'%r = cute.memref.load(%x, %c) : ({F4}, !cute.coord<"0">) -> f64', "gives f32, not f64"),

@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.compile.toolchain.cute.atoms import sparse_gemm
 from tests.compile.toolchain.cute.atoms.kernel import one_atom
 from tests.compile.toolchain.cute.atoms.sparse_kernel import CASES, STEPS, Array, sparse_numbers, sparse_product
 from tests.unit.toolchain.cute.executor.mutate import without
+from toolchain.cute import dsl as cute
 from toolchain.cute.atoms import MmaAtom, atoms, find
 from toolchain.cute.atoms.mma import BITS
 from toolchain.cute.dsl import Kernel
 from toolchain.cute.executor import Finding, MissingFence, MissingWait, Undefined, run
 from toolchain.cute.executor.matrices import DTYPES
+from toolchain.errors import UsageError
 
 BY_WARP = [atom for atom in atoms().values() if atom.threads == 32 and atom.sparse]
 SMALL = find("wgmma_sp.m64n8k32.f32.bf16")
@@ -98,3 +101,41 @@ def test_a_missing_operation(name: str, wanted: type[Finding]) -> None:
     mistaken = without(sparse_product(SMALL), f"cute_nvgpu.arch.{name}")
     with pytest.raises(wanted):
         of_warpgroup(SMALL, mistaken, kept, metadata, b)
+
+
+GEMM = ("mma_sp.m16n8k32.f32.bf16", "mma_sp.m16n8k16.f32.tf32", "mma_sp.m16n8k64.s32.s8", "wgmma_sp.m64n8k32.f32.f16")
+
+
+@pytest.mark.parametrize("adds", [False, True])
+@pytest.mark.parametrize("name", GEMM)
+def test_a_product_of_many_atoms(name: str, adds: bool) -> None:
+    atom = find(name)
+    rng = np.random.default_rng(5)
+    dense, kept, metadata, b = sparse_gemm.numbers(rng, atom, DTYPES[atom.ab])
+    before = rng.integers(-9, 10, (dense.shape[0], b.shape[0])).astype(DTYPES[atom.c])
+    d = before.copy()
+    run(sparse_gemm.sparse_gemm(atom, adds=adds), (kept, b, metadata, d))
+    assert (d == dense @ b.astype(np.int64).T + before * adds).all()
+
+
+def _multiply(atom: MmaAtom, words: tuple[int, ...] | None) -> None:
+    mma = cute.make_tiled_mma(atom, (1, 1, 1))
+
+    @cute.kernel(threads=atom.threads, name="refused")
+    def _kernel() -> None:
+        d, a, b = (cute.make_fragment(shape, dtype) for shape, dtype in (((4, 1, 1), "f32"), *[((8, 1), "bf16")] * 2))
+        metadata = None if words is None else cute.make_fragment(words, "i32")
+        cute.gemm(mma, d, a, b, d, metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "said"),
+    [
+        ("mma_sp.m16n8k32.f32.bf16", None, "takes metadata, of i32, as its last operand"),
+        ("mma_sp.m16n8k32.f32.bf16", (1, 2), r"A is 1 x 1 atoms; its metadata .* is not"),
+        ("mma.m16n8k16.f32.bf16", (1, 1), "takes no metadata"),
+    ],
+)
+def test_metadata_that_does_not_fit(name: str, words: tuple[int, ...] | None, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        _multiply(find(name), words)
