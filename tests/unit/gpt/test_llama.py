@@ -62,7 +62,8 @@ def test_large_batches_go_through_the_layers_in_chunks(config: GPTConfig, weight
     before = len(launcher.launches)
     chunked = model.forward(tokens).numpy()
     assert sum(op == "token_embedding" for op, _ in launcher.launches[before:]) == 2
-    assert (chunked == whole.forward(tokens).numpy()).all()
+    # numpy may add up in another order for other numbers of rows, and with another number of threads.
+    np.testing.assert_allclose(chunked, whole.forward(tokens).numpy(), rtol=1e-5, atol=1e-5)
 
 
 def test_weights_lie_as_kernels_read_them(config: GPTConfig, weights: Weights) -> None:
