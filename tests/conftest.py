@@ -155,6 +155,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"needs(*capabilities): skipped where one is missing: {', '.join(CAPABILITIES)}")
 
 
+@pytest.fixture
+def everything(request: pytest.FixtureRequest) -> bool:
+    """Whether a test takes all that there is, and not one of each kind: with --all."""
+    return bool(request.config.getoption("--all"))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     long = item.get_closest_marker("long")

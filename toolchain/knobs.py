@@ -202,6 +202,12 @@ def runtime_dir() -> str | None:
     return os.environ.get("XDG_RUNTIME_DIR")
 
 
+def link_mode() -> str:
+    """How uv puts packages into an environment. By copies, if its own UV_LINK_MODE says nothing: a tool that is damaged
+    in place must not damage uv's cache, from which it is mended."""
+    return os.environ.get("UV_LINK_MODE") or "copy"
+
+
 def debian_mirror() -> str | None:
     """The Debian mirror that the user named."""
     return os.environ.get(DEBIAN_MIRROR.name)

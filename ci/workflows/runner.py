@@ -80,6 +80,7 @@ def command(workflow: str, event: str, repository: Repository, actions: Iterable
     """act's command line: jobs on this machine, the clone for GitHub's repository, no fetch of an action."""
     run = f"{NAME}/{workflow}@{options.ref}"  # which act leaves out
     environment = {**repository.environment, "STAND_IN": str(options.scratch), "GITHUB_WORKFLOW_REF": run}
+    environment["UV_LINK_MODE"] = "hardlink"  # each job installs the toolchain, 1.4 GB, into a folder that nobody keeps
     environment |= options.environment
     words = [
         str(ACT), event, "-C", str(repository.folder), "-W", str(repository.folder / workflow),

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from .. import command
+from .. import command, knobs
 from ..errors import ToolchainError
 from ..files import only_one
 from ..knobs import ROOT, toolchain_dir
@@ -50,8 +50,8 @@ def build(folder: Path, lock: int) -> Manifest:
     python = str(folder / "venv/bin/python")
     run = functools.partial(uv, cwd=ROOT, keep_open=[lock])
     run(["venv", "-q", "--python", sys.executable, str(folder / "venv")], doing="making the environment")
-    # Copies, not links: a tool that is damaged in place must not damage uv's cache, from which it is mended.
-    sync = ["pip", "sync", "--require-hashes", "--no-build", "--link-mode", "copy", "--python", python, str(LOCK)]
+    links = ["--link-mode", knobs.link_mode()]
+    sync = ["pip", "sync", "--require-hashes", "--no-build", *links, "--python", python, str(LOCK)]
     run(sync, doing="installing requirements.lock")
     try:
         tools = survey(folder, site_packages(folder))

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from .. import command
+from .. import command, knobs
 from ..errors import ToolchainError
 from ..files import folder_beside, write_whole
 from ..pinned.pins import file_sha256, pins
@@ -77,7 +77,7 @@ def install(version: str) -> Path:
             for wheel in releases()[version]
         ]
         (scratch / "toolkit.lock").write_text("\n".join(required) + "\n")
-        options = ["-q", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--link-mode", "copy"]
+        options = ["-q", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--link-mode", knobs.link_mode()]
         where = ["--python", sys.executable, "--target", str(fresh), "-r", "toolkit.lock"]
         uv(["pip", "install", *options, *where], cwd=scratch, doing=f"installing tileiras {version}")
         hashes = {name: file_sha256(fresh / pins().tools[name].path) for name in PARTS}

@@ -16,8 +16,10 @@ from xdsl.ir import BlockArgument
 
 import kernels_mlir
 import kernels_py
+from tests.compile import compiled
+from tests.compile.compiled import dtypes_of
 from toolchain.compiling import pipeline
-from toolchain.contract.entry import DTYPES, EntrySpec, OpSpec, ops
+from toolchain.contract.entry import EntrySpec, ops
 from toolchain.contract.sources import load_source
 from toolchain.contract.targets import BYTECODE
 from toolchain.errors import BytecodeError, SourceError
@@ -81,13 +83,6 @@ def test_every_part_of_a_kernel_in_python_is_used() -> None:
     assert {"persistent", "split_n", "bias_rows", "add_residual"} <= set(parts)
     called = re.sub(r"def \w+|import \([^)]*\)|import .*", "", text)
     assert {part for part in parts if not re.search(rf"\b{part}\b", called)} == set()
-
-
-def dtypes_of(op: OpSpec) -> list[str]:
-    """The dtypes of an op: tf32 only if it has products, and only f32 if its signature leaves no dtype open."""
-    if not any(param.dtype == "T" for param in op.params):
-        return ["f32"]
-    return [dtype for dtype in DTYPES if op.products or dtype != "tf32"]
 
 
 @pytest.mark.parametrize("source", list(SOURCES))
@@ -158,21 +153,15 @@ def test_an_entry_for_every_target_is_in_both_sources() -> None:
 
 
 @pytest.mark.parametrize("name", list(ops()))
-def test_both_sources_have_the_same_abi_promises_hints_and_precision(name: str, exported: Exported) -> None:
+def test_both_sources_have_the_same_abi_promises_hints_and_precision(
+    name: str, exported: Exported, everything: bool
+) -> None:
     """On one entry of each kernel, dtype and set of promises: what an entry adds to these is compiled alike."""
     both = set(in_both(ENTRIES))
-    chosen = {
-        (spec.kernel, spec.dtype, spec.aligned, tuple(spec.multiples), bool(spec.sizes)): spec.symbol
-        for spec in ENTRIES
-        if spec.op == name and spec.symbol in both
-    }
-    assert chosen
-    check_both_sources(chosen.values(), exported)
-
-
-@pytest.mark.long("exports every entry; by default one of each kernel, dtype and set of promises is compared")
-def test_both_sources_agree_on_every_entry(exported: Exported) -> None:
-    check_both_sources(in_both(ENTRIES), exported)
+    of_op = [spec for spec in ENTRIES if spec.op == name and spec.symbol in both]
+    kinds = {(s.kernel, s.dtype, s.aligned, tuple(s.multiples), bool(s.sizes)): s.symbol for s in of_op}
+    assert kinds
+    check_both_sources({spec.symbol for spec in of_op} if everything else kinds.values(), exported)
 
 
 def test_of_a_contiguous_array_the_address_alone_is_promised(exported: Exported) -> None:
@@ -210,19 +199,12 @@ def check_export(spec: EntrySpec, exported: Exported) -> None:
 
 @pytest.mark.parametrize("source", list(SOURCES))
 def test_what_is_exported_waits_once_reads_verifies_and_prints_back_to_the_same_bytes(
-    source: str, exported: Exported
+    source: str, exported: Exported, everything: bool
 ) -> None:
     some = [spec for spec in ENTRIES if spec.source == source and spec.symbol in SOME]
-    for spec in [*one_per_kernel(source), *some]:
+    of_source = [spec for spec in ENTRIES if spec.source == source]
+    for spec in of_source if everything else [*one_per_kernel(source), *some]:
         check_export(spec, exported)
-
-
-@pytest.mark.long("reads back every entry; by default one of each kernel and dtype is read back")
-@pytest.mark.parametrize("source", list(SOURCES))
-def test_every_entry_reads_back(source: str, exported: Exported) -> None:
-    for spec in ENTRIES:
-        if spec.source == source:
-            check_export(spec, exported)
 
 
 def waits(module: ModuleOp) -> tuple[int, int]:
@@ -254,23 +236,18 @@ def test_a_kernel_waits_on_a_gpu_that_overlaps_launches(source: str, symbol: str
 def test_kernels_for_all_targets_compile_for_one_that_they_were_not_measured_on(name: str, exported: Exported) -> None:
     """The compiler has other passes for the tensor cores of Blackwell, and crashes of its own in them. One entry of
     each kernel and source."""
-    chosen = {(spec.source, spec.kernel): spec for spec in reversed(untuned(name))}  # the first: by TMA, where it can
-    for spec in chosen.values():
-        assert pipeline.assemble(exported(spec), "sm_100").startswith(b"\x7fELF"), spec.symbol
+    rows = compiled.portable(ENTRIES, name)
+    chosen = {(spec.source, spec.kernel): spec for spec in reversed(rows)}  # the first: by TMA, where it can
+    assert compiled.broken(chosen.values(), exported) == []
 
 
 @pytest.mark.needs("toolchain")
-@pytest.mark.long("compiles every entry for all targets; by default one of each kernel is compiled")
+@pytest.mark.long("exports every entry for all targets; by default one of each kernel is compiled")
 @pytest.mark.parametrize("name", list(ops()))
 def test_entries_for_all_targets_compile_for_one_that_they_were_not_measured_on(name: str, exported: Exported) -> None:
-    for spec in untuned(name):
-        assert pipeline.assemble(exported(spec), "sm_100").startswith(b"\x7fELF"), spec.symbol
-
-
-def untuned(name: str) -> list[EntrySpec]:
-    """An op's entries for all targets, in bf16 where there is one."""
-    dtype = dtypes_of(ops()[name])[-1]
-    return [spec for spec in ENTRIES if (spec.op, spec.dtype, spec.targets) == (name, dtype, ())]
+    """Those of which it is not known."""
+    rows = compiled.portable(ENTRIES, name)
+    assert compiled.broken(compiled.new(compiled.PORTABLE, rows, exported), exported) == []
 
 
 def since(printed: str) -> str:

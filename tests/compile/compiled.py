@@ -1,0 +1,100 @@
+"""What the pinned compiler is known to compile as it should, by content: a test compiles only what is new.
+
+`compiled.txt` beside this file has a line for each entry that passed a check: the check, and a digest of the entry's
+bytecode, the target and the compiler's version. `python -m tests.compile.compiled` writes it anew, in ten minutes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import kernels_mlir
+import kernels_py
+from toolchain.caching.cache import Cache
+from toolchain.compiling import pipeline
+from toolchain.compiling.cubin import inspect_all
+from toolchain.contract.entry import DTYPES, EntrySpec, OpSpec, ops
+from toolchain.contract.targets import select
+from toolchain.knobs import cache_dir
+from toolchain.pinned.tools import tool
+
+TABLE = Path(__file__).with_suffix(".txt")
+MODULES = {"mlir": "kernels_mlir", "py": "kernels_py"}
+SOURCES = {"mlir": kernels_mlir.SOURCE, "py": kernels_py.SOURCE}
+PORTABLE, TUNED = "portable", "tuned"  # the checks
+TARGETS: Mapping[str, str] = {PORTABLE: "sm_100", TUNED: "sm_90"}
+MOST_NEW = 80  # entries that a run compiles because the table lacks them
+# Llama's products are written for sm_90 and not tuned yet: six of their entries spill or wait.
+UNTUNED = ("matmul", "matmul_residual", "swiglu", "rms_swiglu", "grouped_attention")
+
+
+def dtypes_of(op: OpSpec) -> list[str]:
+    """The dtypes of an op: tf32 only if it has products, and only f32 if its signature leaves no dtype open."""
+    if not any(param.dtype == "T" for param in op.params):
+        return ["f32"]
+    return [dtype for dtype in DTYPES if op.products or dtype != "tf32"]
+
+
+def all_entries() -> list[EntrySpec]:
+    return [spec for source in SOURCES.values() for spec in source.entries()]
+
+
+def portable(entries: Iterable[EntrySpec], op: str) -> list[EntrySpec]:
+    """An op's entries for all targets, in bf16 where there is one."""
+    dtype = dtypes_of(ops()[op])[-1]
+    return [spec for spec in entries if (spec.op, spec.dtype, spec.targets) == (op, dtype, ())]
+
+
+def tuned_products(entries: Iterable[EntrySpec]) -> list[EntrySpec]:
+    """The products tuned for sm_90, in bf16, which is what is tuned."""
+    of = (spec for spec in entries if spec.targets == ("sm_90",) and spec.dtype == "bf16" and spec.op_spec.products)
+    return [spec for spec in of if spec.op not in UNTUNED]
+
+
+def new(check: str, entries: Sequence[EntrySpec], exported: Callable[[EntrySpec], bytes]) -> list[EntrySpec]:
+    """Those of which the table does not say that they pass. Raises AssertionError if it lacks many."""
+    known = set(TABLE.read_text().splitlines())
+    found = [spec for spec in entries if _line(check, exported(spec)) not in known]
+    assert len(found) <= MOST_NEW, f"{TABLE.name} lacks {len(found)} entries: run python -m tests.compile.compiled"
+    return found
+
+
+def broken(entries: Iterable[EntrySpec], exported: Callable[[EntrySpec], bytes]) -> list[str]:
+    """The symbols of entries for all targets that do not become a cubin for a target they were not measured on."""
+    made = ((spec.symbol, pipeline.assemble(exported(spec), TARGETS[PORTABLE])) for spec in entries)
+    return [symbol for symbol, cubin in made if not cubin.startswith(b"\x7fELF")]
+
+
+def slow(entries: Sequence[EntrySpec]) -> list[str]:
+    """The symbols of tuned products that wait for the one before, or spill."""
+    cache = Cache(cache_dir())  # by content: what did not change is not compiled or disassembled again
+    chosen = [(MODULES[spec.source], spec) for spec in entries]
+    made = pipeline.compile_entries(chosen, select([TARGETS[TUNED]]), cache, jobs=2)
+    assert not made.failures
+    cubins = [entry.cubins[TARGETS[TUNED]] for entry in made.compiled]
+    usages = [usage for found in inspect_all(cubins, cache, jobs=2) for usage in found]
+    return [usage.symbol for usage in usages if usage.serialised or usage.spills]
+
+
+def _line(check: str, data: bytes) -> str:
+    compiler = tool("tileiras").version
+    return f"{check} {hashlib.sha256(f'{TARGETS[check]} {compiler} '.encode() + data).hexdigest()[:16]}"
+
+
+def main() -> None:
+    def exported(spec: EntrySpec) -> bytes:
+        return SOURCES[spec.source].bytecode(spec)
+
+    entries = all_entries()
+    chosen = {PORTABLE: [spec for op in ops() for spec in portable(entries, op)], TUNED: tuned_products(entries)}
+    wrong = {PORTABLE: broken(chosen[PORTABLE], exported), TUNED: slow(chosen[TUNED])}
+    passed = [(check, spec) for check, some in chosen.items() for spec in some if spec.symbol not in wrong[check]]
+    lines = [_line(check, exported(spec)) for check, spec in passed]
+    TABLE.write_text("".join(f"{line}\n" for line in sorted(set(lines))))
+    print(f"{TABLE}: {len(lines)} entries", *(f"{check}: {symbol}" for check, some in wrong.items() for symbol in some))
+
+
+if __name__ == "__main__":
+    main()
