@@ -10,6 +10,7 @@ import importlib
 
 importlib.import_module("tilestack")  # it finds `toolchain`, which an installed wheel has below it
 
+from toolchain.contract.im2col import Im2colDescriptor
 from toolchain.contract.tma import TMADescriptor
 
 from .buffer import DeviceBuffer
@@ -24,6 +25,7 @@ __all__ = [
     "DeviceBuffer",
     "DeviceInfo",
     "Gemm",
+    "Im2colDescriptor",
     "Kernel",
     "TMADescriptor",
     "Tile",

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from toolchain.contract.im2col import Im2colDescriptor
 from toolchain.contract.launching import check_grid
 from toolchain.contract.tma import TMADescriptor
 from toolchain.errors import LaunchError, UsageError
@@ -130,7 +131,7 @@ class Kernel:
     def _parameter(self, value: Any, size: int, packed: _Arguments) -> bytes:
         if isinstance(value, DeviceBuffer):
             return _address(value.pointer)
-        if isinstance(value, TMADescriptor):
+        if isinstance(value, TMADescriptor | Im2colDescriptor):
             return encode(value, self._gpu.driver)
         if isinstance(value, np.generic):
             return value.tobytes()

@@ -86,6 +86,11 @@ func.func @copy_tma_load(%a0: !llvm.ptr<3>, %a1: !llvm.ptr, %a2: !llvm.ptr<3>, %
   func.return
 }
 
+func.func @copy_tma_load_im2col(%a0: !llvm.ptr<3>, %a1: !llvm.ptr, %a2: !llvm.ptr<3>, %a3: i32, %a4: i32, %a5: i32, %a6: i32) {
+  cute_nvgpu.arch.copy.tma_load_im2col(%a0, %a1, %a2, %a3, %a4, %a5, %a6) : (!llvm.ptr<3>, !llvm.ptr, !llvm.ptr<3>, i32, i32, i32, i32) -> ()
+  func.return
+}
+
 func.func @copy_tma_load_multicast(%a0: !llvm.ptr<3>, %a1: !llvm.ptr, %a2: !llvm.ptr<3>, %a3: i32, %a4: i32, %a5: i32) {
   cute_nvgpu.arch.copy.tma_load_multicast(%a0, %a1, %a2, %a3, %a4, %a5) : (!llvm.ptr<3>, !llvm.ptr, !llvm.ptr<3>, i32, i32, i32) -> ()
   func.return

@@ -6,8 +6,9 @@ them in C++; one table of cases tests both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..errors import UsageError
 
@@ -50,13 +51,12 @@ class TMADescriptor:
             raise UsageError(f"TMADescriptor: {why}")
 
     def _refused(self) -> str | None:
-        for what, value, known in (
-            ("dtype", self.dtype, tuple(TYPES)), ("swizzle", self.swizzle, SWIZZLES),
-            ("l2_promotion", self.l2_promotion, L2_PROMOTIONS), ("fill", self.fill, FILLS),
-        ):  # fmt: skip
-            if value not in known:
-                return f"{what} {value!r}: it must be one of {', '.join(map(str, known))}"
-        return self._refused_lengths() or self._refused_numbers() or self._refused_box()
+        limits = (("size", self.sizes, 2**32, "2^32"), ("box size", self.box, 256, "256"),
+                  ("element stride", self.element_strides, 8, "8"))  # fmt: skip
+        return (
+            refused_names(self) or self._refused_lengths() or refused_numbers(self, limits)
+            or refused_width(self, self.box[0], "box")
+        )  # fmt: skip
 
     def _refused_lengths(self) -> str | None:
         rank = len(self.sizes)
@@ -73,28 +73,58 @@ class TMADescriptor:
             return f"{len(self.element_strides)} element strides for rank {rank}"
         return None
 
-    def _refused_numbers(self) -> str | None:
-        if self.address % 16:
-            return "the address is not a multiple of 16 bytes"
-        for what, numbers, limit, shown in (
-            ("size", self.sizes, 2**32, "2^32"), ("box size", self.box, 256, "256"),
-            ("element stride", self.element_strides, 8, "8"),
-        ):  # fmt: skip
-            for dim, number in enumerate(numbers):
-                if not 1 <= number <= limit:
-                    return f"{what} {number} of dimension {dim}: it must be 1 to {shown}"
-        for dim, stride in enumerate(self.strides, 1):
-            if stride % 16 or not 0 <= stride < 2**40:
-                return f"stride {stride} of dimension {dim}: it must be a multiple of 16 bytes below 2^40"
-        return None
 
-    def _refused_box(self) -> str | None:
-        size, _, is_float = TYPES[self.dtype]
-        inner = self.box[0] * size
-        if inner % 16:
-            return f"the box is {inner} bytes wide: it must be a multiple of 16"
-        if self.swizzle and inner > self.swizzle:
-            return f"the box is {inner} bytes wide: a swizzle of {self.swizzle} bytes takes no more than that"
-        if self.fill == "nan" and not is_float:
-            return "only elements of a floating-point type can be filled with NaN"
-        return None
+class Described(Protocol):
+    """What descriptors have in common."""
+
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def swizzle(self) -> int: ...
+    @property
+    def l2_promotion(self) -> int: ...
+    @property
+    def fill(self) -> str: ...
+
+
+def refused_names(of: Described) -> str | None:
+    """The first of a descriptor's choices that there is not, and those that there are."""
+    for what, value, known in (
+        ("dtype", of.dtype, tuple(TYPES)), ("swizzle", of.swizzle, SWIZZLES),
+        ("l2_promotion", of.l2_promotion, L2_PROMOTIONS), ("fill", of.fill, FILLS),
+    ):  # fmt: skip
+        if value not in known:
+            return f"{what} {value!r}: it must be one of {', '.join(map(str, known))}"
+    return None
+
+
+def refused_numbers(of: Described, limits: Iterable[tuple[str, Sequence[int], int, str]]) -> str | None:
+    """What is wrong with an array's address and strides. `limits`: of other numbers, which begin at 1, their name, the
+    largest, and how it is shown."""
+    if of.address % 16:
+        return "the address is not a multiple of 16 bytes"
+    for what, numbers, limit, shown in limits:
+        for dim, number in enumerate(numbers):
+            if not 1 <= number <= limit:
+                return f"{what} {number} of dimension {dim}: it must be 1 to {shown}"
+    for dim, stride in enumerate(of.strides, 1):
+        if stride % 16 or not 0 <= stride < 2**40:
+            return f"stride {stride} of dimension {dim}: it must be a multiple of 16 bytes below 2^40"
+    return None
+
+
+def refused_width(of: Described, elements: int, what: str) -> str | None:
+    """What is wrong with the elements that a copy moves side by side, and with what it fills."""
+    size, _, is_float = TYPES[of.dtype]
+    inner = elements * size
+    if inner % 16:
+        return f"the {what} is {inner} bytes wide: it must be a multiple of 16"
+    if of.swizzle and inner > of.swizzle:
+        return f"the {what} is {inner} bytes wide: a swizzle of {of.swizzle} bytes takes no more than that"
+    if of.fill == "nan" and not is_float:
+        return "only elements of a floating-point type can be filled with NaN"
+    return None

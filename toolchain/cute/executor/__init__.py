@@ -5,7 +5,7 @@ data, races between threads and with asynchronous copies, missing waits, deadloc
 the bank conflicts of shared memory.
 """
 
-from .arguments import TensorMap
+from .arguments import ImageMap, TensorMap
 from .banks import Conflicts
 from .findings import (
     Deadlock,
@@ -29,6 +29,7 @@ __all__ = [
     "DivergentBarrier",
     "FaultLocation",
     "Finding",
+    "ImageMap",
     "Misaligned",
     "MissingFence",
     "MissingWait",

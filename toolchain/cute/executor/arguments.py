@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from xdsl.dialects import llvm
 from xdsl.ir import Attribute
 
+from ...contract.im2col import Im2colDescriptor
 from ...contract.tma import TMADescriptor
 from ...errors import UsageError
 from ..dsl.values import Array
@@ -37,6 +38,43 @@ class TensorMap:
     swizzle: int = 0
     fill: str = "zero"
 
+    def descriptor(self, region: Region) -> TMADescriptor:
+        """That of the array where it lies. Raises UsageError."""
+        said = _described(self.array, region)
+        return TMADescriptor(*said, tuple(reversed(self.box)), swizzle=self.swizzle, fill=self.fill)
+
+
+@dataclass(frozen=True, eq=False)
+class ImageMap:
+    """An argument: the TMA descriptor of images (N, [D, [H,]] W, C), for copies in im2col mode. `lower`, `upper`: the
+    corners, in the order of the array's dimensions. The rest is as an Im2colDescriptor has it."""
+
+    array: NDArray[Any]
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    channels: int
+    pixels: int
+    steps: tuple[int, ...] = ()
+    swizzle: int = 0
+    fill: str = "zero"
+
+    def descriptor(self, region: Region) -> Im2colDescriptor:
+        """That of the images where they lie. Raises UsageError."""
+        corners = tuple(reversed(self.lower)), tuple(reversed(self.upper))
+        steps = (1, *reversed(self.steps), 1) if self.steps else ()
+        return Im2colDescriptor(
+            *_described(self.array, region), *corners, self.channels, self.pixels, steps, self.swizzle, fill=self.fill
+        )
+
+
+MAPS = (TensorMap, ImageMap)
+
+
+def _described(array: NDArray[Any], region: Region) -> tuple[str, int, tuple[int, ...], tuple[int, ...]]:
+    """The dtype, the address, the sizes and the strides in bytes, from the contiguous dimension on."""
+    dtype = TMA_NAMES.get(array.dtype.name, array.dtype.name)
+    return dtype, region.base, tuple(reversed(array.shape)), tuple(reversed(region.pitches[:-1]))
+
 
 class Arguments:
     """Puts arrays into memory, each once, and makes the registers that a kernel begins with."""
@@ -56,17 +94,17 @@ class Arguments:
             raise UsageError(f"the kernel takes {len(parameters)} arguments, {len(args)} are given")
         units, aligns = dict[int, int](), dict[int, int]()
         for parameter, arg in zip(parameters, args, strict=True):
-            array = arg.array if isinstance(arg, TensorMap) else arg
+            array = arg.array if isinstance(arg, MAPS) else arg
             if not isinstance(array, np.ndarray):
                 continue
-            unit = ALIGN if isinstance(arg, TensorMap) else getattr(parameter, "multiple", 1) * array.itemsize
+            unit = ALIGN if isinstance(arg, MAPS) else getattr(parameter, "multiple", 1) * array.itemsize
             units[id(array)] = math.lcm(unit, units.get(id(array), 1))
             aligns[id(array)] = max(getattr(parameter, "align", ALIGN), aligns.get(id(array), 1))
         made: list[Any] = []
         for number, (parameter, arg) in enumerate(zip(parameters, args, strict=True)):
             name = self.name(number)
-            key = id(arg.array if isinstance(arg, TensorMap) else arg)
-            if isinstance(arg, TensorMap):
+            key = id(arg.array if isinstance(arg, MAPS) else arg)
+            if isinstance(arg, MAPS):
                 made.append(self.tensor_map(name, arg, units[key]))
             elif isinstance(parameter, Array):
                 _check(name, parameter, arg)
@@ -84,7 +122,7 @@ class Arguments:
         made: list[Any] = []
         for number, (kind, arg) in enumerate(zip(types, args, strict=True)):
             name = self.name(number)
-            if isinstance(arg, TensorMap):
+            if isinstance(arg, MAPS):
                 made.append(self.tensor_map(name, arg, 0))
             elif isinstance(arg, np.ndarray) and isinstance(kind, llvm.LLVMPointerType):
                 made.append(np.array([self._region(name, arg, ALIGN, 0).base]))
@@ -103,14 +141,10 @@ class Arguments:
         strides = [pitch // array.itemsize for pitch in region.pitches]
         return [np.array([region.base]), *(np.array([n], np.int32) for n in (*array.shape, *strides))]
 
-    def tensor_map(self, name: str, arg: TensorMap, unit: int) -> Map:
+    def tensor_map(self, name: str, arg: TensorMap | ImageMap, unit: int) -> Map:
         """A descriptor of an array. Raises UsageError."""
         region = self._region(name, arg.array, ALIGN, unit)
-        said = TMADescriptor(
-            TMA_NAMES.get(arg.array.dtype.name, arg.array.dtype.name), region.base, tuple(reversed(arg.array.shape)),
-            tuple(reversed(region.pitches[:-1])), tuple(reversed(arg.box)), swizzle=arg.swizzle, fill=arg.fill,
-        )  # fmt: skip
-        return Map(region, said)
+        return Map(region, arg.descriptor(region))
 
 
 def _check(name: str, parameter: Array, arg: Any) -> None:

@@ -63,6 +63,7 @@ _SM90: dict[str, InstructionRule] = {
     "mbarrier.try_wait": InstructionRule(barriers.try_wait),
     "mbarrier.test_wait": InstructionRule(barriers.test_wait),
     "copy.tma_load": InstructionRule(tma.tma_load),
+    "copy.tma_load_im2col": InstructionRule(tma.tma_load_im2col),
     "copy.tma_load_multicast": InstructionRule(tma.tma_load_multicast),
     "copy.tma_store": InstructionRule(tma.tma_store),
     "copy.tma_reduce": InstructionRule(tma.tma_reduce),

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...contract.im2col import Im2colDescriptor
 from ...contract.tma import TMADescriptor
+from . import im2col
 from .access import GMEM, SMEM, note_read, note_reduction, note_write, parts
 from .barriers import complete, mbarrier
 from .call import Call
@@ -36,22 +38,43 @@ class Map:
     """A tensor map at run time: the array's memory, and the descriptor that describes it."""
 
     region: Region
-    descriptor: TMADescriptor
+    descriptor: TMADescriptor | Im2colDescriptor
 
 
-def _box(call: Call, warp: Warp, first: int, lane: int) -> tuple[Map, Bytes, Bytes, NDArray[np.bool_]]:
+Elements = tuple[NDArray[np.int64], NDArray[np.bool_]]  # their offsets in bytes in the array, and if they lie inside
+
+
+def _elements(call: Call, warp: Warp, first: int, lane: int, *, images: bool) -> tuple[Elements, int]:
+    """The elements of the box at a copy's coordinates, and how many lie side by side."""
+    of: Map = warp.env[call.ins[1]]
+    said, size = of.descriptor, of.region.array.itemsize if of.region.array is not None else 1
+    numbers = [int(call.arg(warp, first + i)[lane]) for i in range(len(call.ins) - first)]
+    if images != isinstance(said, Im2colDescriptor):
+        kinds = ("images", "tiles") if images else ("tiles", "images")
+        warp.fail(Finding, "a copy of {} by a tensor map of {}".format(*kinds), lane=lane)
+    if isinstance(said, Im2colDescriptor):
+        where, offsets = numbers[: len(numbers) // 2 + 1], numbers[len(numbers) // 2 + 1 :]
+        if why := im2col.refused(said, where, offsets):
+            warp.fail(Finding, why, lane=lane)
+        return im2col.columns(said, where, offsets, size), said.channels
+    if len(numbers) != len(said.sizes):
+        warp.fail(Finding, f"{len(numbers)} coordinates for a tensor map of rank {len(said.sizes)}", lane=lane)
+    strides = (size, *said.strides)
+    offset, inside = np.zeros((), np.int64), np.ones((), np.bool_)
+    for start, box, extent, stride in reversed(list(zip(numbers, said.box, said.sizes, strides, strict=True))):
+        at = start + np.arange(box)
+        offset, inside = offset[..., None] + at * stride, inside[..., None] & (at >= 0) & (at < extent)
+    return (offset, inside), said.box[0]
+
+
+def _box(
+    call: Call, warp: Warp, first: int, lane: int, *, images: bool = False
+) -> tuple[Map, Bytes, Bytes, NDArray[np.bool_]]:
     """The map, and for each byte of the box its place in shared memory, in the array, and whether it lies inside."""
     of: Map = warp.env[call.ins[1]]
     said, address = of.descriptor, int(call.arg(warp, 0)[lane])
-    where = [int(call.arg(warp, first + i)[lane]) for i in range(len(call.ins) - first)]
-    if len(where) != len(said.sizes):
-        warp.fail(Finding, f"{len(where)} coordinates for a tensor map of rank {len(said.sizes)}", lane=lane)
     size = of.region.array.itemsize if of.region.array is not None else 1
-    strides = (size, *said.strides)
-    offset, inside = np.zeros((), np.int64), np.ones((), np.bool_)
-    for start, box, extent, stride in reversed(list(zip(where, said.box, said.sizes, strides, strict=True))):
-        at = start + np.arange(box)
-        offset, inside = offset[..., None] + at * stride, inside[..., None] & (at >= 0) & (at < extent)
+    (offset, inside), width = _elements(call, warp, first, lane, images=images)
     bytes_ = (offset.reshape(-1, 1) + np.arange(size)).reshape(-1)
     held = np.repeat(inside.reshape(-1), size)
     shared = address + np.arange(len(bytes_))
@@ -59,7 +82,7 @@ def _box(call: Call, warp: Warp, first: int, lane: int) -> tuple[Map, Bytes, Byt
     if address % align:
         place = warp.block.shared.place(address - SHARED_BASE)
         warp.fail(Misaligned, f"a box at {place}, an address that is no multiple of {align}", lane=lane)
-    if said.swizzle and said.box[0] * size != said.swizzle:
+    if said.swizzle and width * size != said.swizzle:
         raise NoSemantics("the executor has boxes with a swizzle that are as wide as it only")
     if said.swizzle:
         shared = swizzled(shared, SWIZZLES[said.swizzle])
@@ -71,7 +94,7 @@ def _box(call: Call, warp: Warp, first: int, lane: int) -> tuple[Map, Bytes, Byt
     return of, shared, bytes_, held
 
 
-def _fill(said: TMADescriptor, array: NDArray[Any], count: int) -> NDArray[np.uint8]:
+def _fill(said: TMADescriptor | Im2colDescriptor, array: NDArray[Any], count: int) -> NDArray[np.uint8]:
     value = np.nan if said.fill == "nan" else 0
     return np.full(count // array.itemsize, value).astype(array.dtype).view(np.uint8)
 
@@ -90,9 +113,14 @@ def tma_load(call: Call, warp: Warp) -> None:
     _load(call, warp, 3, [warp.block])
 
 
-def _load(call: Call, warp: Warp, first: int, blocks: list[Block]) -> None:
+def tma_load_im2col(call: Call, warp: Warp) -> None:
+    """As `tma_load` of pixels, with an offset of each spatial dimension behind the coordinates."""
+    _load(call, warp, 3, [warp.block], images=True)
+
+
+def _load(call: Call, warp: Warp, first: int, blocks: list[Block], *, images: bool = False) -> None:
     for lane, block in itertools.product(np.flatnonzero(warp.active), blocks):
-        of, shared, bytes_, inside = _box(call, warp, first, int(lane))
+        of, shared, bytes_, inside = _box(call, warp, first, int(lane), images=images)
         one = mbarrier(warp, int(call.arg(warp, 2)[lane]), block, by_tma=True)
         assert of.region.array is not None
         data = _fill(of.descriptor, of.region.array, len(shared))

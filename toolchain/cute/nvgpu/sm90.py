@@ -80,6 +80,19 @@ def _tma_load(op: ArchOp) -> Asm:
     return text, "r,l,r" + more
 
 
+def _tma_im2col(op: ArchOp) -> Asm:
+    numbers = len(op.args) - 3
+    rank = numbers // 2 + 1
+    if numbers != 2 * rank - 2 or not 3 <= rank <= 5:
+        raise UsageError(f"{numbers} numbers: images have 3 to 5 coordinates, and 2 fewer offsets")
+    where = ", ".join(f"${3 + i}" for i in range(rank))
+    offsets = [f"offset{i}" for i in range(rank - 2)]
+    words = "".join(f"cvt.u16.u32 {name}, ${3 + rank + i};\n" for i, name in enumerate(offsets))
+    name = f"{TENSOR}.{rank}d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+    copied = f"{name} [$0], [$1, {{{where}}}], [$2], {{{', '.join(offsets)}}};"
+    return f"{{\n.reg .b16 {', '.join(offsets)};\n{words}{copied}\n}}", "r,l,r" + ",r" * numbers
+
+
 def _tma_multicast(op: ArchOp) -> Asm:
     rank, where, more = _coordinates(op, 4)
     name = f"{TENSOR}.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
@@ -188,6 +201,12 @@ ROWS: dict[str, PtxForm] = {
         "Copies a box of a tensor to shared memory, 128-byte aligned, in the background. Its bytes arrive at an "
         "mbarrier.",
         "destination, tensor map, mbarrier, coordinates", since=90,
+    ),
+    "copy.tma_load_im2col": PtxForm(
+        _tma_im2col,
+        "As tma_load, of pixels of images: as many as the tensor map says, from a first one on along the rows, each "
+        "read at an offset.",
+        "destination, tensor map, mbarrier, coordinates from channel to image, offsets from width on", since=90,
     ),
     "copy.tma_load_multicast": PtxForm(
         _tma_multicast,

@@ -11,6 +11,7 @@ from cuda.bindings import driver as real
 
 from tests.unit.cute_runtime.tma_cases import CASES
 from tests.unit.toolchain.contract.test_tma import descriptor
+from toolchain.contract.im2col import Im2colDescriptor
 from toolchain.contract.tma import BYTES, TMADescriptor
 from toolchain.errors import DeviceError
 from toolchain.runtime.tma import encode
@@ -30,6 +31,8 @@ class Encoder:
         self.args = args
         return self.status, SimpleNamespace(getPtr=lambda: ctypes.addressof(CONTENT))
 
+    cuTensorMapEncodeIm2col = cuTensorMapEncodeTiled  # noqa: N815 - the driver's name
+
 
 def test_a_descriptor_that_fits_is_128_bytes() -> None:
     assert {encode(descriptor(case), Encoder()) for case in CASES if not case.says} == {bytes(range(BYTES))}
@@ -43,6 +46,16 @@ def test_what_reaches_the_driver() -> None:
     assert [[int(n) for n in numbers] for numbers in (sizes, strides, box, steps)] == [[64, 3], [128], [32, 3], [1, 2]]
     assert [word.name.removeprefix("CU_TENSOR_MAP_") for word in (interleave, swizzle, promotion, fill)] == [
         "INTERLEAVE_NONE", "SWIZZLE_64B", "L2_PROMOTION_L2_256B", "FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA",
+    ]  # fmt: skip
+
+
+def test_what_reaches_the_driver_of_images() -> None:
+    encoder = Encoder()
+    encode(Im2colDescriptor("f16", 4096, (64, 9, 7, 2), (128, 1152, 8064), (-1, -2), (1, 2), 32, 128), encoder)
+    kind, rank, _, sizes, strides, *corners, channels, pixels, steps = encoder.args[:10]
+    assert (kind.name, int(rank), int(channels), int(pixels)) == ("CU_TENSOR_MAP_DATA_TYPE_FLOAT16", 4, 32, 128)
+    assert [[int(n) for n in numbers] for numbers in (sizes, strides, *corners, steps)] == [
+        [64, 9, 7, 2], [128, 1152, 8064], [-1, -2], [1, 2], [1, 1, 1, 1],
     ]  # fmt: skip
 
 

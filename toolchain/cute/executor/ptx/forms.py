@@ -193,6 +193,12 @@ def _tma_load(of: Registers, given: Sequence[Operand], found: re.Match[str]) -> 
     return Form("copy.tma_load_multicast" if found[1] else "copy.tma_load", ins)
 
 
+def _tma_im2col(of: Registers, given: Sequence[Operand], _: re.Match[str]) -> Form:
+    map_, where = _box(of, given[1])
+    ins = [of.address(given[0]), map_, of.address(given[2]), *where, *_slots(of, given[3])]
+    return Form("copy.tma_load_im2col", ins)
+
+
 def _tma_store(of: Registers, given: Sequence[Operand], found: re.Match[str]) -> Form:
     map_, where = _box(of, given[0])
     reduction = found[1] if found.re.groups else ""
@@ -257,6 +263,7 @@ ROWS: Sequence[tuple[str, Make]] = (
         rf"{_TENSOR}\.shared::cluster\.global(?:\.tile)?\.mbarrier::complete_tx::bytes(\.multicast::cluster)?",
         _tma_load,
     ),
+    (rf"{_TENSOR}\.shared::cluster\.global\.im2col\.mbarrier::complete_tx::bytes", _tma_im2col),
     (rf"{_TENSOR}\.global\.shared::cta(?:\.tile)?\.bulk_group", _tma_store),
     (r"cp\.reduce\.async\.bulk\.tensor\.[1-5]d\.global\.shared::cta\.(\w+)(?:\.tile)?\.bulk_group", _tma_store),
     (r"cp\.async\.bulk\.prefetch\.tensor\.[1-5]d\.L2\.global(?:\.tile)?", _plain("copy.tma_prefetch")),

@@ -29,7 +29,9 @@ def forms(target: str) -> Iterator[Form]:
         if not row.runs_on(target):
             continue
         number = None if row.numbers is None else row.numbers[-1] if name == "set_registers" else row.numbers[0]
-        if name in COORDINATES:
+        if name == "copy.tma_load_im2col":  # 3 to 5 coordinates, and 2 fewer offsets
+            yield from ((name, "", number, 3 + count) for count in (4, 6, 8))
+        elif name in COORDINATES:
             for rank in (1, 5):
                 yield from ((name, atom, number, COORDINATES[name] + rank) for atom in row.atoms or ("",))
         elif name == "copy.cp_async":
@@ -91,5 +93,6 @@ def _kernel(symbol: str, form: Form) -> Operation:
 def _varying(name: str, count: int) -> list[str]:
     if name == "copy.cp_async":
         return ["r", "l", "r"][:count]
-    fixed = {"copy.tma_prefetch": "l", "copy.tma_load": "rlr", "copy.tma_load_multicast": "rlrr"}.get(name, "rl")
+    fixed = {"copy.tma_prefetch": "l", "copy.tma_load": "rlr", "copy.tma_load_im2col": "rlr",
+             "copy.tma_load_multicast": "rlrr"}.get(name, "rl")  # fmt: skip
     return [*fixed, *"r" * (count - len(fixed))]

@@ -15,6 +15,8 @@ BULK, BYTES = "cp.async.bulk.tensor", "mbarrier::complete_tx::bytes"
     ("name", "operands", "ptx"),
     [
         ("tma_load", "slsrr", f"{BULK}.2d.shared::cluster.global.tile.{BYTES} [$0], [$1, {{$3, $4}}], [$2];"),
+        ("tma_load_im2col", "slsrrrr",
+         f"{BULK}.3d.shared::cluster.global.im2col.{BYTES} [$0], [$1, {{$3, $4, $5}}], [$2], {{offset0}};"),
         ("tma_load_multicast", "slsrr",
          f"{BULK}.1d.shared::cluster.global.tile.{BYTES}.multicast::cluster [$0], [$1, {{$4}}], [$2], mask;"),
         ("tma_store", "slrrr", f"{BULK}.3d.global.shared::cta.tile.bulk_group [$1, {{$2, $3, $4}}], [$0];"),
