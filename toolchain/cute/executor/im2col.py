@@ -38,7 +38,7 @@ def columns(
     places = np.array(list(_pixels(said, where)), np.int64)  # (pixels, spatial dimensions and the image)
     places[:, :-1] += np.asarray(offsets)
     strides, sizes = np.asarray(said.strides), np.asarray(said.sizes[1:])
-    inside: NDArray[np.bool_] = ((places >= 0) & (places < sizes)).all(axis=1, keepdims=True)
+    inside = np.all((places >= 0) & (places < sizes), axis=1, keepdims=True)
     within = (channels >= 0) & (channels < said.sizes[0])
     return (places @ strides)[:, None] + channels * itemsize, inside & within
 
