@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable, Generator
 
@@ -153,6 +154,15 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis.settings.load_profile("no time limits")
     config.addinivalue_line("markers", "long(why): takes minutes; only with --all")
     config.addinivalue_line("markers", f"needs(*capabilities): skipped where one is missing: {', '.join(CAPABILITIES)}")
+
+
+@pytest.fixture(autouse=True)
+def modules_stay() -> Generator[None]:
+    """A test that leaves a module forgotten or replaced would fail whichever test comes next: two classes of a name."""
+    before = sys.modules.copy()
+    yield
+    if lost := [name for name, module in before.items() if sys.modules.get(name) is not module]:
+        pytest.fail(f"the test has changed sys.modules for good: {', '.join(lost[:5])}", pytrace=False)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import importlib
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -14,9 +15,10 @@ from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
 
 
-def test_ours_gives_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@mock.patch.dict(sys.modules)
+def test_ours_gives_way(tmp_path: Path) -> None:
     for name in ("tune", "tune.toml", "conformance"):
-        monkeypatch.setitem(sys.modules, name, importlib.import_module(name))
+        importlib.import_module(name)
     (tmp_path / "tune").mkdir()
     (tmp_path / "json.py").touch()  # a name that is not ours
     give_way(tmp_path)
