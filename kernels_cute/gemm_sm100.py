@@ -1,6 +1,7 @@
 """A small GEMM for sm_100a: out = x @ weight.T, with TMA, `tcgen05.mma` and tensor memory. On a GPU it was not run.
 
-A block computes one tile of 128 x 128, with one stage: it shows the instructions, and is no fast kernel.
+A block computes one tile of 128 x 128, with one stage: it shows the instructions, and is no fast kernel. With `pair`,
+two blocks multiply together: each loads its rows of x and half of the weight's, and one issues the products of both.
 
 1. Load: one thread brings 64 steps of K of x and of the weight to shared memory by TMA, and waits for the mbarrier.
 2. Multiply: the same thread multiplies them by four `tcgen05.mma`, whose sums stay in tensor memory, commits, and waits
@@ -15,7 +16,7 @@ It runs on a CPU, here for out of 128 x 128 and K of 64 (toolchain.cute.executor
 
 from typing import Any
 
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f32, i32
 
 from toolchain.cute import dsl as cute
 from toolchain.cute.atoms.tcgen05 import Tcgen05Atom
@@ -25,49 +26,62 @@ from toolchain.cute.layout import Layout
 
 SWIZZLE = cute.Swizzle(3, 4, 3)
 TILE, DEPTH = 128, 64  # rows and columns of a tile, and K of a step: one row of the swizzle in 16-bit elements
-STEP_BYTES = 2 * TILE * DEPTH * 2
 GROUP_BYTES = 8 * DEPTH * 2  # of 8 rows
 COLUMNS = 32  # that a thread reads at once
 
 
-def gemm(dtype: str = "bf16", name: str = "gemm_sm100") -> cute.Kernel:
+def gemm(dtype: str = "bf16", name: str = "gemm_sm100", *, pair: bool = False) -> cute.Kernel:
     """The kernel `name(x, weight, out (M, N) f32, K)`; x and the weight are TMA descriptors of (M, K) and (N, K) in
-    boxes of 128 x 64 with the 128-byte swizzle. M and N are multiples of 128, K of 64."""
-    atom = Tcgen05Atom(TILE, TILE, dtype)
-    tile = Layout((TILE, DEPTH), (DEPTH, 1))
+    boxes of 128 x 64 with the 128-byte swizzle. M and N are multiples of 128, K of 64. With `pair`, it runs in clusters
+    of (1, 2), M is a multiple of 256, and the weight's boxes are 64 x 64."""
+    blocks, group = (2, "pair") if pair else (1, "single")
+    atom = Tcgen05Atom(blocks * TILE, TILE, dtype, pair=pair)
+    heights = (TILE, TILE // blocks)  # of what a block loads of x and of the weight
+    step_bytes = sum(heights) * DEPTH * 2
 
     @cute.kernel(cute.TensorMap(), cute.TensorMap(), cute.Array("f32"), cute.Number32(), threads=128, name=name)
     def kernel(x: Any, weight: Any, out: Any, k: Any) -> None:
         thread = arch.thread_idx()[0]
         column, row = arch.block_idx()[:2]
-        sides = [cute.shared_tensor(dtype, tile, swizzle=SWIZZLE) for _ in range(2)]
+        rank = row % 2 if pair else 0
+        sides = [cute.shared_tensor(dtype, Layout((rows, DEPTH), (DEPTH, 1)), swizzle=SWIZZLE) for rows in heights]
         slot = cute.shared_tensor("i32", Layout(1))
-        full, done = Barriers(1, 1), Barriers(1, 1)
+        full, ready, done = Barriers(1, 1), Barriers(1, blocks), Barriers(1, 1)
         with cute.when(cute.less(thread, 32)):
-            arch.instruction("tmem.alloc", cute.address(slot), atom="single", n=TILE)
-            arch.instruction("tmem.relinquish", atom="single")
+            arch.instruction("tmem.alloc", cute.address(slot), atom=group, n=TILE)
+            arch.instruction("tmem.relinquish", atom=group)
         with cute.when(cute.same(thread, 0)):
-            full.init()
-            done.init()
+            for barriers in (full, ready, done):
+                barriers.init()
             arch.instruction("mbarrier.init_fence")
         arch.instruction("tcgen05.fence_before")
-        arch.sync_threads()
+        _synchronise(pair)
         arch.instruction("tcgen05.fence_after")
         sums = slot[0].value
 
         with cute.when(cute.same(thread, 0)):
+            issuer = arch.instruction("cluster.map", ready.at(0), 0, results=[i32])[0] if pair else None
             for step in cute.range_(cute.ceil_div(k, DEPTH)):
-                full.expect(step, STEP_BYTES)
-                for side, source, at in zip(sides, (x, weight), (row, column), strict=True):
-                    target = cute.address(side)
-                    arch.instruction("copy.tma_load", target, source, full.at(0), step * DEPTH, at * TILE)
+                full.expect(step, step_bytes)
+                firsts = (row * TILE, column * TILE + rank * heights[1])
+                for side, source, first in zip(sides, (x, weight), firsts, strict=True):
+                    arch.instruction("copy.tma_load", cute.address(side), source, full.at(0), step * DEPTH, first)
                 full.wait(step)
-                for part in range(DEPTH // atom.k):
-                    a, b = (_descriptor(side, part * atom.k) for side in sides)
-                    keep = 1 if part else step.minimum(1)  # the first product overwrites the sums
-                    described = arch.instruction_descriptor(atom.name)
-                    arch.instruction("tcgen05.mma", sums, a, b, described, keep, atom=atom.kind)
-                arch.instruction("tcgen05.commit", done.at(0), atom="single")
+                if pair:
+                    arch.instruction("mbarrier.arrive_remote", issuer)
+                with cute.when(cute.same(rank, 0)):
+                    if pair:
+                        ready.wait(step)
+                    for part in range(DEPTH // atom.k):
+                        a, b = (_descriptor(side, part * atom.k) for side in sides)
+                        keep = 1 if part else step.minimum(1)  # the first product overwrites the sums
+                        described = arch.instruction_descriptor(atom.name)
+                        kind = f"{atom.kind}.pair" if pair else atom.kind
+                        arch.instruction("tcgen05.mma", sums, a, b, described, keep, atom=kind)
+                    if pair:
+                        arch.instruction("tcgen05.commit_multicast", done.at(0), 0b11, atom=group)
+                    else:
+                        arch.instruction("tcgen05.commit", done.at(0), atom=group)
                 done.wait(step)
         arch.sync_threads()
         arch.instruction("tcgen05.fence_after")
@@ -80,13 +94,22 @@ def gemm(dtype: str = "bf16", name: str = "gemm_sm100") -> cute.Kernel:
             for i, value in enumerate(arch.instruction("registers", *read, results=[f32] * COLUMNS)):
                 target[thread, first + i] = cute.Scalar(value)
         arch.instruction("tcgen05.fence_before")
-        arch.sync_threads()
+        _synchronise(pair)
         with cute.when(cute.less(thread, 32)):
-            arch.instruction("tmem.dealloc", sums, atom="single", n=TILE)
+            arch.instruction("tmem.dealloc", sums, atom=group, n=TILE)
 
     return kernel
 
 
+def _synchronise(pair: bool) -> None:
+    """All threads of the block, or of both blocks, wait for each other."""
+    if pair:
+        arch.instruction("cluster.arrive", atom="release")
+        arch.instruction("cluster.wait")
+    else:
+        arch.sync_threads()
+
+
 def _descriptor(side: Any, first: int) -> Any:
-    part = cute.local_tile(side, (TILE, 16), (0, first // 16))
+    part = cute.local_tile(side, (side.layout.shape[0], 16), (0, first // 16))
     return arch.smem_descriptor(cute.address(part), "sm_100", stride=GROUP_BYTES)

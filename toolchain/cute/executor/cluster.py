@@ -35,6 +35,14 @@ def map_block(call: Call, warp: Warp) -> None:
     call.give(warp, [np.where(ranks == warp.block.rank, own, own + (ranks + 1) * WINDOW).astype(np.int32)])
 
 
+def masked(call: Call, warp: Warp, index: int) -> list[Block]:
+    """The blocks of the cluster whose bits an operand sets. Raises a finding for one that is not there, or for none."""
+    mask, blocks = call.one(warp, index), warp.block.cluster.blocks
+    if mask <= 0 or mask >> len(blocks):
+        warp.fail(Finding, f"the mask {mask:#b} of a cluster of {len(blocks)} blocks")
+    return [block for block in blocks if mask >> block.rank & 1]
+
+
 def arrive(call: Call, warp: Warp) -> None:
     """The cluster's barrier. A relaxed arrival says nothing of what the threads did before."""
     blocks = warp.block.cluster.blocks

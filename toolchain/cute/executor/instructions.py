@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from ..nvgpu import ArchOp
 from ..nvvm.dialect import CpAsyncWaitGroupOp
 from ..nvvm.location import place
-from . import barriers, cluster, copies, exchange, matrices, printing, sparse, tensor_memory, tma, wgmma
+from . import barriers, cluster, copies, exchange, matrices, printing, sparse, tcgen05, tensor_memory, tma, wgmma
 from .call import Call, InstructionRule
 from .findings import DivergentBarrier, NoSemantics
 from .state import WARP, Wait, Warp
@@ -93,8 +93,9 @@ _SM100: dict[str, InstructionRule] = {
     "tmem.store": InstructionRule(tensor_memory.save, aligned=True, full=True),
     "tmem.wait_load": InstructionRule(tensor_memory.wait_load, aligned=True),
     "tmem.wait_store": InstructionRule(tensor_memory.wait_store, aligned=True),
-    "tcgen05.mma": InstructionRule(tensor_memory.mma),
-    "tcgen05.commit": InstructionRule(tensor_memory.commit),
+    "tcgen05.mma": InstructionRule(tcgen05.mma),
+    "tcgen05.commit": InstructionRule(tcgen05.commit),
+    "tcgen05.commit_multicast": InstructionRule(tcgen05.commit_multicast),
     "tcgen05.fence_before": InstructionRule(_nothing),
     "tcgen05.fence_after": InstructionRule(_nothing),
 }  # fmt: skip

@@ -1,47 +1,38 @@
-"""Tensor memory of sm_100a, and `tcgen05.mma`, which adds into it.
+"""Tensor memory of sm_100a: columns that a block, or a pair of blocks, takes and gives back, and moves of their values.
 
-A product is computed at once. Who reads its sums must have seen its time, which an mbarrier says after
-`tcgen05.commit`. What it reads of shared memory is noted as for wgmma. Source: PTX ISA 9.0, "Tensor Memory",
-"tcgen05.mma".
+A pair are the blocks of a cluster whose ranks differ in the last bit alone. They take columns together: each waits for
+the other, and both get the same. Source: PTX ISA 9.0, "Tensor Memory", "CTA Pair".
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..atoms.tcgen05 import FORMATS, LANES
-from ..nvgpu.descriptor_ops import SWIZZLE_BIT, SWIZZLES
-from ..nvvm.location import place
-from .access import SMEM, note_read, store
-from .barriers import arrived, mbarrier
+from ..atoms.tcgen05 import LANES
+from .access import SMEM, store
 from .call import Call
-from .clocks import ASYNC, GENERIC, merged
+from .clocks import GENERIC
 from .findings import Finding, MissingWait, NoSemantics, OutOfBounds, Race, Uninitialised
-from .matrices import DTYPES, numbers
-from .memory import SHARED_BASE
-from .shadow import Access
-from .state import WARP, WARPGROUP, Block, Ticket, Warp
-from .wgmma import BASE_OFFSET, operand_bytes
+from .state import WARP, WARPGROUP, Block, Ticket, Wait, Warp
 
 COLUMNS = 512
 NAME = "tensor memory"
 UNORDERED = "no mbarrier orders this after the latest product, which may still write these sums"
 AGENT, LOADS = "tcgen05", "tmem.load"
-LEADING_MODE = 52  # the descriptor's bit that makes its leading bytes an address
-# By the kind of the instruction, the dtypes that a descriptor can name and that numpy has.
-F32 = 1  # the sums' dtype in an instruction descriptor
-KNOWN = 3 << 4 | 7 << 7 | 7 << 10 | 1 << 15 | 1 << 16 | 63 << 17 | 31 << 24  # its bits that the executor knows
-KINDS = {"f16": ("f16", "bf16"), "tf32": ("tf32",), "f8f6f4": ("e4m3", "e5m2")}
 
 
 class TensorMemory:
     """128 lanes of 512 columns of 32 bits. `written`: whether they have a value; `storing`: whether a store is under
-    way. `allocated`: the columns of each address. `time`: the products so far."""
+    way. `allocated`: the columns of each address. `group`: whose the block's instructions are, `single` or `pair`, once
+    one has said it; `asked`: the columns that it takes and gives back with its other block, in order. `time`: the
+    products so far; of a pair, its first block counts them."""
 
     def __init__(self) -> None:
+        self.group = ""
+        self.asked: list[tuple[str, int]] = []
         self.data: NDArray[np.int32] = np.zeros((LANES, COLUMNS), np.int32)
         self.written: NDArray[np.bool_] = np.zeros((LANES, COLUMNS), np.bool_)
         self.storing: NDArray[np.bool_] = np.zeros((LANES, COLUMNS), np.bool_)
@@ -56,31 +47,72 @@ def of(block: Block) -> TensorMemory:
     return block.tensor_memory
 
 
-def alloc(call: Call, warp: Warp) -> None:
+def together(call: Call, warp: Warp) -> list[Block]:
+    """The block, or the two of its pair if the instruction is of a pair. Raises a finding if there is no other block,
+    or if an instruction before was not of the same group."""
+    block, group = warp.block, "pair" if call.atom.endswith("pair") else "single"
+    memory = of(block)
+    if memory.group not in ("", group):
+        warp.fail(Finding, f"is of a {group}, and tcgen05 before was of a {memory.group}: a kernel has one of the two")
+    memory.group = group
+    if group == "single":
+        return [block]
+    blocks, first = block.cluster.blocks, block.rank & ~1
+    if first + 1 == len(blocks):
+        warp.fail(Finding, f"block {block.rank} of a cluster of {len(blocks)} has no other to be a pair with")
+    return blocks[first : first + 2]
+
+
+def products(block: Block) -> tuple[int, int]:
+    """The agent whose products write the block's sums, and their time so far."""
+    memory = of(block)
+    first = block.cluster.blocks[block.rank & ~1] if memory.group == "pair" else block
+    return first.agent(AGENT), of(first).time
+
+
+def _when_both(call: Call, warp: Warp, what: str, do: Callable[[], None]) -> Wait | None:
+    """Does it, of a pair when the other block asks for the same."""
+    blocks = together(call, warp)
+    if len(blocks) == 1:
+        return do()
+    own, other = of(warp.block).asked, of(blocks[1 - (warp.block.rank & 1)]).asked
+    own.append((what, call.number))
+    at = len(own) - 1
+
+    def resume() -> None:
+        if other[at] != own[at]:
+            asked = " and ".join(f"{name} of {count} columns" for name, count in (own[at], other[at]))
+            warp.fail(Finding, f"the two blocks of a pair do not do the same: {asked}")
+        do()
+
+    return Wait(lambda: f"{what} by the other block of the pair", lambda: len(other) > at, resume)
+
+
+def alloc(call: Call, warp: Warp) -> Wait | None:
     """Columns behind those that are taken; their address goes to shared memory."""
-    _single(call)
-    memory = of(warp.block)
-    start = max((first + count for first, count in memory.allocated.items()), default=0)
-    if start + call.number > COLUMNS:
-        warp.fail(OutOfBounds, f"{call.number} columns are asked for, and {COLUMNS - start} are free")
-    memory.allocated[start] = call.number
-    memory.written[:, start : start + call.number] = False
-    place = np.full((WARP, 1), start, np.int32).view(np.uint8)
-    store(warp, SMEM, call.arg(warp, 0), place, mask=warp.lanes == warp.first_active())
+
+    def take() -> None:
+        memory = of(warp.block)
+        start = max((first + count for first, count in memory.allocated.items()), default=0)
+        if start + call.number > COLUMNS:
+            warp.fail(OutOfBounds, f"{call.number} columns are asked for, and {COLUMNS - start} are free")
+        memory.allocated[start] = call.number
+        memory.written[:, start : start + call.number] = False
+        place = np.full((WARP, 1), start, np.int32).view(np.uint8)
+        store(warp, SMEM, call.arg(warp, 0), place, mask=warp.lanes == warp.first_active())
+
+    return _when_both(call, warp, "tmem.alloc", take)
 
 
-def _single(call: Call) -> None:
-    """Raises NoSemantics for what a pair of blocks does together."""
-    if call.atom == "pair":
-        assert call.op is not None
-        raise NoSemantics(f"{place(call.op)}{call.op.name} of a pair of blocks: the executor has it of one block only")
-
-
-def dealloc(call: Call, warp: Warp) -> None:
+def dealloc(call: Call, warp: Warp) -> Wait | None:
     """Gives columns back."""
-    memory, address = of(warp.block), call.one(warp, 0)
-    if memory.allocated.pop(address, None) != call.number:
-        warp.fail(OutOfBounds, f"no {call.number} columns were allocated at {address}")
+
+    def give_back() -> None:
+        address = call.one(warp, 0)
+        if of(warp.block).allocated.pop(address, None) != call.number:
+            warp.fail(OutOfBounds, f"no {call.number} columns were allocated at {address}")
+
+    return _when_both(call, warp, "tmem.dealloc", give_back)
 
 
 def at_end(warp: Warp) -> None:
@@ -91,21 +123,21 @@ def at_end(warp: Warp) -> None:
         warp.fail(Finding, said)
 
 
-def _columns(warp: Warp, address: int, count: int) -> tuple[TensorMemory, slice]:
+def columns_at(warp: Warp, address: int, count: int) -> slice:
     """The columns from an address on. Raises OutOfBounds unless they were allocated."""
     memory, first = of(warp.block), address & 0xFFFF
     if not any(start <= first and first + count <= start + taken for start, taken in memory.allocated.items()):
         warp.fail(OutOfBounds, f"columns {first} to {first + count - 1} of tensor memory are not allocated")
-    return memory, slice(first, first + count)
+    return slice(first, first + count)
 
 
 def load(call: Call, warp: Warp) -> None:
     """A register for each column of the warp's 32 lanes."""
     memory, columns, lanes = _moved(call, warp, 0, len(call.outs))
-    agent = warp.block.agent(AGENT)
-    if warp.block.clocks.seen[GENERIC, warp.agent_number, agent] < memory.time:
+    agent, time = products(warp.block)
+    if warp.block.clocks.seen[GENERIC, warp.agent_number, agent] < time:
         warp.fail(Race, UNORDERED)
-    _check_written(warp, memory, lanes, columns)
+    check_written(warp, memory, lanes, columns)
     made = np.ascontiguousarray(memory.data[lanes, columns].T)
     assert call.op is not None
     floats = str(call.op.results[0].type) == "f32"
@@ -134,7 +166,8 @@ def wait_store(_: Call, warp: Warp) -> None:
     of(warp.block).storing[lane : lane + WARP] = False
 
 
-def _check_written(warp: Warp, memory: TensorMemory, lanes: slice, columns: slice) -> None:
+def check_written(warp: Warp, memory: TensorMemory, lanes: slice, columns: slice) -> None:
+    """Raises a finding if one of these has no value, or none yet."""
     if memory.storing[lanes, columns].any():
         lane, column = (int(at) for at in np.argwhere(memory.storing[lanes, columns])[0])
         place = f"lane {lane + lanes.start}, column {column + columns.start} of {NAME}"
@@ -150,70 +183,8 @@ def _moved(call: Call, warp: Warp, index: int, count: int) -> tuple[TensorMemory
     if not call.atom.startswith("32x32b."):
         raise NoSemantics(f"the executor moves tensor memory in the shape 32x32b only, not {call.atom}")
     address = call.one(warp, index)
-    memory, columns = _columns(warp, address, count)
+    memory, columns = of(warp.block), columns_at(warp, address, count)
     lane = warp.number % WARPGROUP * WARP
     if address >> 16 != lane:
         warp.fail(OutOfBounds, f"warp {warp.number} reaches lanes {lane} to {lane + WARP - 1}, not {address >> 16}")
     return memory, columns, slice(lane, lane + WARP)
-
-
-def mma(call: Call, warp: Warp) -> None:
-    """C += A x B by one thread: C's address, descriptors of A, of B and of the instruction, and 0 to overwrite C."""
-    word = call.one(warp, 3)
-    m, n, depth = (word >> 24 & 31) * 16, (word >> 17 & 63) * 8, 256
-    if call.atom not in KINDS or m != LANES or call.arg(warp, 1).dtype != np.int64:
-        raise NoSemantics(f"the executor knows tcgen05.mma of {', '.join(KINDS)}, M of {LANES}, A in shared memory")
-    if word & ~KNOWN or word >> 4 & 3 != F32:
-        raise NoSemantics("the executor knows tcgen05.mma with sums of f32, without negation, saturation or sparsity")
-    memory, columns = _columns(warp, call.one(warp, 0), n)
-    block = warp.block
-    memory.time += 1
-    access = Access(block.agent(AGENT), memory.time, warp.pc)
-    a, b = (
-        _operand(call, warp, access, 1 + number, rows, depth, word >> shift & 7, "km"[word >> bit & 1])
-        for number, (rows, shift, bit) in enumerate(((m, 7, 15), (n, 10, 16)))
-    )
-    total = a @ b.T
-    if call.one(warp, 4):
-        _check_written(warp, memory, slice(0, LANES), columns)
-        total = total + memory.data[:, columns].view(np.float32)
-    memory.written[:, columns] = True
-    memory.data[:, columns] = total.astype(np.float32).view(np.int32)
-
-
-def _operand(
-    call: Call, warp: Warp, access: Access, index: int, rows: int, depth: int, dtype: int, major: str
-) -> NDArray[Any]:
-    """A tile in shared memory; `depth`: bits along K."""
-    named = [name for name in KINDS[call.atom] if FORMATS[name] == dtype]
-    if not named:
-        raise NoSemantics(f"the executor has no operands of format {dtype} in {call.atom}")
-    width = np.dtype(DTYPES[named[0]]).itemsize
-    k = depth // (8 * width)
-    where = operand_bytes(_as_wgmma(call.one(warp, index)), rows, k, width, major) - SHARED_BASE
-    shared = warp.block.shared
-    if ((where < 0) | (where >= len(shared.data))).any():
-        warp.fail(OutOfBounds, f"operand {'AB'[index - 1]} reaches beyond shared memory", tensor=shared.name)
-    note_read(warp, shared, where, access, ASYNC, warp.block.clocks.seen[ASYNC, warp.agent_number])
-    return numbers(np.ascontiguousarray(shared.data[where]), named[0]).reshape(rows, k)
-
-
-def _as_wgmma(word: int) -> int:
-    """A descriptor of tcgen05 as wgmma has it: another field, and other numbers, for the swizzle."""
-    found = {number: row for row, number in SWIZZLES["sm_100"].items()}.get(word >> SWIZZLE_BIT["sm_100"] & 7)
-    if found is None:
-        raise NoSemantics(f"a descriptor of tcgen05 has no swizzle {word >> SWIZZLE_BIT['sm_100'] & 7}")
-    if word >> LEADING_MODE & 1:
-        raise NoSemantics("the executor reads descriptors of tcgen05 whose leading bytes are an offset only")
-    fields = word & ((1 << 46) - 1) | word & 7 << BASE_OFFSET
-    return fields | SWIZZLES["sm_90"][found] << SWIZZLE_BIT["sm_90"]
-
-
-def commit(call: Call, warp: Warp) -> None:
-    """Arrives at an mbarrier with the products so far, whose reads are then done too."""
-    _single(call)
-    block = warp.block
-    agent, one = block.agent(AGENT), mbarrier(warp, call.one(warp, 0))
-    done = np.zeros_like(block.clocks.seen[:, warp.agent_number])
-    done[:, agent] = of(block).time
-    arrived(warp, one, merged(block.clocks.release(warp.agent_number), done))

@@ -20,6 +20,7 @@ from .access import GMEM, SMEM, note_read, note_reduction, note_write, parts
 from .barriers import complete, mbarrier
 from .call import Call
 from .clocks import ASYNC
+from .cluster import masked
 from .findings import Finding, Misaligned, NoSemantics, OutOfBounds
 from .memory import SHARED_BASE, Region
 from .shadow import Access, Bytes
@@ -102,10 +103,7 @@ def _fill(said: TMADescriptor | Im2colDescriptor, array: NDArray[Any], count: in
 def tma_load_multicast(call: Call, warp: Warp) -> None:
     """As `tma_load` with a mask before the coordinates: the bytes and their count come to the same places in each block
     of the cluster whose bit is set."""
-    mask, blocks = call.one(warp, 3), warp.block.cluster.blocks
-    if mask <= 0 or mask >> len(blocks):
-        warp.fail(Finding, f"the mask {mask:#b} of a cluster of {len(blocks)} blocks")
-    _load(call, warp, 4, [block for block in blocks if mask >> block.rank & 1])
+    _load(call, warp, 4, masked(call, warp, 3))
 
 
 def tma_load(call: Call, warp: Warp) -> None:

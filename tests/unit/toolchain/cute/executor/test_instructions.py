@@ -10,7 +10,7 @@ from toolchain.cute.nvgpu import ARCH
 from toolchain.cute.nvvm.dialect import CALLS
 
 # docs/cute-executor.md names these limits.
-WITHOUT = ("tmem.copy", "tcgen05.mma_sp", "tcgen05.mma_scaled", "tcgen05.commit_multicast")
+WITHOUT = ("tmem.copy", "tcgen05.mma_sp", "tcgen05.mma_scaled")
 
 
 def test_every_other_instruction_has_a_row() -> None:

@@ -168,17 +168,6 @@ def test_more_columns_than_there_are_is_an_error() -> None:
         launch(kernel(body))
 
 
-@pytest.mark.parametrize("name", ["tmem.alloc", "tcgen05.commit"])
-def test_what_a_pair_of_blocks_does_is_refused(name: str) -> None:
-    @cute.kernel(threads=32)
-    def made() -> None:
-        slot = cute.shared_tensor("i64", Layout(1))
-        arch.instruction(name, cute.address(slot), atom="pair", n=32 if name == "tmem.alloc" else None)
-
-    with pytest.raises(NoSemantics, match=f"{name} of a pair of blocks"):
-        run(made, ())
-
-
 def test_columns_that_are_not_given_back() -> None:
     out = np.zeros((128, 2), np.float32)
     made = kernel(lambda _thread, _address, _out: None)
