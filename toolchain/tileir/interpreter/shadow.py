@@ -53,7 +53,7 @@ def races(accesses: Sequence[Access], space: AddressSpace, depends: Depends) -> 
     written: set[int] = set()
     for n, access in enumerate(accesses):
         by_number.setdefault(access.number, []).append(n)
-        if access.writes:
+        if access.mode.writes:  # `access.writes` takes longer, here and below
             written.add(access.number)
     for number in sorted(written):
         found = _Map(accesses, space[number].nbytes, by_number[number], depends).paint()
@@ -82,13 +82,13 @@ class _Map:
     def paint(self) -> Race | None:
         for n in self.numbers:
             access = self.accesses[n]
-            place = self._place(access)
+            place, writes = self._place(access), access.mode.writes
             found = self._against_writers(n, place)
-            if found is None and access.writes and self.reader is not None:
+            if found is None and writes and self.reader is not None:
                 found = self._against(self.reader, n, place)
             if found is not None:
                 return found
-            if access.writes:
+            if writes:
                 self._hide(access, place)
                 _assign(self.writer, place, n + 1)
             elif self.reader is not None:
@@ -176,22 +176,25 @@ def _seen(part: Array) -> Iterable[int]:
     """The numbers in some cells, without 0."""
     if not part.size:
         return ()
-    low, high = int(np.minimum.reduce(part, axis=None)), int(np.maximum.reduce(part, axis=None))
-    if low == high:
-        return (low,) if low else ()
+    high = int(np.maximum.reduce(part, axis=None))
+    if not high:  # as of most cells, which nothing has touched yet
+        return ()
+    if int(np.minimum.reduce(part, axis=None)) == high:
+        return (high,)
     return (int(n) for n in np.unique(part) if n)
 
 
 def ordered(first: Access, second: Access, depends: Depends) -> bool:
     """True if something orders two accesses to the same bytes. `first` is the earlier one in program order."""
-    if not (first.writes or second.writes):
+    one, other = first.mode, second.mode
+    if not (one.writes or other.writes):
         return True
     if first.block == second.block:
-        if first.scope and second.scope:
+        if one.scope and other.scope:
             return True
         if (second.token >> first.local) & 1:
             return True
-        return first.reads and second.writes and depends(first, second)
+        return one.reads and other.writes and depends(first, second)
     if spans(first, second):
         return True
     return bool(second.after.get(first.block, 0) >> first.local & 1)
