@@ -15,7 +15,7 @@ from toolchain import command, knobs
 from toolchain.errors import ToolchainError
 
 from . import operations
-from .checkout import Suite, checkout, suite
+from .checkout import Suite, checkout, files_to_run, suite
 from .environment import environment
 from .page import newly_failed, section, update
 
@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--page", type=Path, default=PAGE, metavar="FILE", help="default: docs/suites.md")
     made.add_argument("--seconds", type=int, default=60, help="of the processor, that a test may take (default 60)")
     made.add_argument("--jobs", type=int, metavar="N", help="tests at once (default: TILESTACK_JOBS)")
-    made.add_argument("--files", nargs="+", default=[], metavar="FILE", help="of the suite's folder: run these again")
+    made.add_argument("--files", nargs="+", default=[], metavar="FILE", help="as the page names them: run these again")
     made.add_argument("--uv", type=Path, default=UV, metavar="FILE", help="makes the environment (default: .venv's)")
     made.add_argument(
         "--check", action="store_true", help="fail if a test fails that does not by the page, and keep it"
@@ -59,8 +59,9 @@ def main(args: argparse.Namespace) -> int:
     if args.record is None:
         now = BUILD / f"{chosen.name}.now.jsonl"
         tree = checkout(chosen, BUILD, args.mirror)
+        files = files_to_run(chosen, tree, args.files)
         python = args.python or environment(BUILD, chosen.requirements, args.uv, args.torch)
-        run(chosen, tree, python, now, args)
+        run(chosen, tree, python, now, files, args)
         if args.words:
             return 0
         merge(record, now, again=bool(args.files))
@@ -86,8 +87,11 @@ def check(chosen: Suite, rows: list[dict[str, Any]], page: Path, summary: Path |
     return 1 if new else 0
 
 
-def run(chosen: Suite, tree: Path, python: Path, record: Path, args: argparse.Namespace) -> None:
-    """Runs the suite's tests in `tree`, and records them. Raises ToolchainError if pytest could not run them."""
+def run(
+    chosen: Suite, tree: Path, python: Path, record: Path, files: Sequence[str], args: argparse.Namespace
+) -> None:  # fmt: skip
+    """Runs the suite's tests of these files of `tree`, seen from its folder, and records them. Raises ToolchainError if
+    pytest could not run them."""
     cutile = bool(chosen.requirements)
     words = [
         str(python), "-m", *(("tilestack", "run", "-m") if cutile else ()),
@@ -98,7 +102,7 @@ def run(chosen: Suite, tree: Path, python: Path, record: Path, args: argparse.Na
         f"--record={record}", f"--seconds={args.seconds}",
         # The time of the clock is for what waits. `-c`: not this repository's own configuration.
         *((f"--timeout={10 * args.seconds}",) if cutile else ("-c", os.devnull)),
-        *chosen.words, *(args.files or chosen.files), *args.words,
+        *chosen.words, *files, *args.words,
     ]  # fmt: skip
     paths = [tree / path for path in chosen.paths]
     done = subprocess.run(words, cwd=tree / chosen.folder, env=knobs.with_our_packages(paths), check=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +59,19 @@ def checkout(suite: Suite, folder: Path, mirror: Path | None) -> Path:
     _git("-C", str(tree), "checkout", "--quiet", "--force", "--detach", suite.commit)
     _git("-C", str(tree), "clean", "-fdxq")
     return tree
+
+
+def files_to_run(suite: Suite, tree: Path, given: Sequence[str]) -> Sequence[str]:
+    """These files, by default the suite's, seen from its folder. One may be given from there or from the root of the
+    repository, as the page names it; behind `::`, a test. Raises UsageError if there is none."""
+    found: list[str] = []
+    for each in given or suite.files:
+        name, colons, test = each.partition("::")
+        path = next((p for p in (tree / suite.folder / name, tree / name) if p.exists()), None)
+        if path is None:
+            raise UsageError(f"{suite.name} has no file {name}", hint="name it as a table of docs/suites.md does")
+        found.append(os.path.relpath(path, tree / suite.folder) + colons + test)
+    return found
 
 
 def _copy(suite: Suite, mirror: Path) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ci.suites.__main__ import merge, parsed
-from ci.suites.checkout import Suite, checkout, suite
+from ci.suites.checkout import Suite, checkout, files_to_run, suite
 from ci.suites.environment import pinned
 from ci.suites.page import newly_failed, section, update
 from ci.suites.reasons import class_of
@@ -119,3 +119,15 @@ def test_words_for_pytest_stand_behind_another_dash() -> None:
     given = parsed(["cutile", "--jobs", "1", "--files", "a.py", "b.py", "--", "-k", "add"])
     assert (given.suite, given.files, given.words) == ("cutile", ["a.py", "b.py"], ["-k", "add"])
     assert parsed(["tilegym"]).words == []
+
+
+def test_files_may_be_named_as_the_page_does_or_from_the_folder(tmp_path: Path) -> None:
+    for name in ("samples/test_s.py", "test/test_a.py"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    given = ["samples/test_s.py", "../samples/test_s.py", "test/test_a.py::t[a::b]", "test_a.py"]
+    sample, own = "../samples/test_s.py", "test_a.py"
+    assert files_to_run(ONE, tmp_path, given) == [sample, sample, f"{own}::t[a::b]", own]
+    assert files_to_run(ONE, tmp_path, []) == ["."]
+    with pytest.raises(UsageError, match=r"one has no file test_c\.py"):
+        files_to_run(ONE, tmp_path, ["test_c.py"])
