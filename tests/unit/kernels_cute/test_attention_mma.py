@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from kernels_cute.attention_mma import Tiles, attention
 from tests.unit.kernels_cute.heads import run_head
 from tests.unit.kernels_cute.test_attention import inputs, share
 from tests.unit.toolchain.cute.executor.mutate import without
+from tests.unit.toolchain.cute.executor.ptx import mutate
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import MissingWait, Race, Report, run
 from toolchain.errors import UsageError
@@ -44,10 +46,11 @@ def test_it_agrees_with_float64(tiles: Tiles, dtype: str, given: dict[str, Any])
     assert not report.conflicts
 
 
-def test_its_ptx_computes_the_same() -> None:
-    kernel, (ir, ptx) = attention("bf16", TILES), (inputs("bf16", 10, 40, d=32) for _ in range(2))
-    launch(kernel, TILES, ir)
-    launch(kernel, TILES, ptx, kernel.ptx("sm_80"))
+@pytest.mark.parametrize("tiles", [TILES, Tiles(), Tiles(head=32, keys=32, aligned=False)])
+def test_its_ptx_computes_the_same(tiles: Tiles) -> None:
+    kernel, (ir, ptx) = attention("bf16", tiles), (inputs("bf16", 10, 40, d=tiles.head) for _ in range(2))
+    launch(kernel, tiles, ir)
+    launch(kernel, tiles, ptx, kernel.ptx("sm_80"))
     assert (ir.outputs["out"].view(np.uint16) == ptx.outputs["out"].view(np.uint16)).all()
 
 
@@ -63,6 +66,22 @@ def test_a_missing_operation_is_named(name: str, which: int, wanted: Any) -> Non
     with pytest.raises(wanted) as found:
         launch(without(attention("bf16", TILES), name, which), TILES, inputs("bf16", 130, 130, d=32))
     assert "kernels_cute/attention_mma.py" in found.value.site.location
+
+
+@pytest.mark.parametrize(
+    ("opcode", "which", "wanted"),
+    [
+        ("cp.async.wait_group", 0, MissingWait),
+        ("cp.async.commit_group", 1, MissingWait),
+        ("bar.sync", 0, Race),
+        ("bar.sync", 2, Race),
+    ],
+)
+def test_what_its_ptx_lacks_is_named(opcode: str, which: int, wanted: Any) -> None:
+    kernel = attention("bf16", TILES)
+    with pytest.raises(wanted) as found:
+        launch(kernel, TILES, inputs("bf16", 130, 130, d=32), mutate.without(kernel.ptx("sm_80"), opcode, which))
+    assert re.fullmatch(r"attention\.ptx:\d+", found.value.site.location)
 
 
 def test_what_has_no_kernel_is_refused() -> None:
