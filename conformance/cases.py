@@ -310,6 +310,7 @@ CASES: tuple[Case, ...] = (
     _case("linear_split_k", "GPT-2 MLP projection, more rows", M=40, K=3072, N=768, Z=4),
     _case("quantize_rows", "one row of zeros", N=1, C=48),
     _case("quantize_rows", "odd: several steps and a remainder", N=5, C=3001),
+    _case("quantize_rows", "aligned, several steps", N=5, C=1040),
     _case("quantize_rows", "GPT-2, odd rows", N=101, C=768),
     *(
         case

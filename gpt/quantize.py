@@ -71,10 +71,10 @@ def shapes(whole: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
 
 def rounded(rows: Array) -> tuple[Array, Array]:
     """Rows (N, K) as e4m3 (N, K) and their scales (N, 1) f32, as the op quantize_rows rounds them: the scale is the
-    largest magnitude divided by 448."""
+    largest magnitude divided by 448, and a row is multiplied by its inverse."""
     wide = np.asarray(rows, np.float32)
     scales = np.maximum(np.abs(wide).max(axis=1, keepdims=True) / np.float32(LARGEST), np.float32(LEAST))
-    return (wide / scales).astype(F8), scales
+    return (wide * (np.float32(1) / scales)).astype(F8), scales
 
 
 def quantize(tensors: Mapping[str, Array]) -> dict[str, Array]:

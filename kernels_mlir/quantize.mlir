@@ -28,18 +28,36 @@ fragment @scale_for(%largest: !stat) -> !stat {
   yield %scale : !stat
 }
 
-// A tile of R rows divided by their scales
-fragment @store_rounded(%value: !f32, %scale: !stat, %tiles: !rounded_part, %m: !int, %n: !int) {
-  %scale_1 = reshape %scale : !stat -> !stat_1
-  %scales = broadcast %scale_1 : !stat_1 -> !f32
-  %scaled = divf %value, %scales : !f32
-  %rounded = ftof %scaled : !f32 -> !rounded
-  %stored = store_view_tko weak %rounded, %tiles[%m, %n] : !rounded, !rounded_part, !int -> token
+// 1 / scale: one division a row, as a division of each element is a call that takes longer than all the rest
+fragment @inverse_of(%scale: !stat) -> !stat_1 {
+  %one = constant <f32: 1.0> : !stat
+  %inverse = divf %one, %scale : !stat
+  %inverse_1 = reshape %inverse : !stat -> !stat_1
+  yield %inverse_1 : !stat_1
 }
 
-// scales = the largest magnitude / 448, at least the smallest normal f32; out = x / scales
+// A tile of R rows divided by their scales, of which it takes the inverses
+fragment @store_rounded(%value: !f32, %inverse: !stat_1, %tiles: !rounded_part, %m: !int, %n: !int) {
+  %inverses = broadcast %inverse : !stat_1 -> !f32
+  %scaled = mulf %value, %inverses : !f32
+  %rounded = ftof %scaled : !f32 -> !rounded
+  %stored = store_view_tko weak %rounded, %tiles[%m, %n] optimization_hints = <default = {allow_tma = false}>
+      : !rounded, !rounded_part, !int -> token
+}
+
+// Whole rows: their scales, and the rows divided by them
+fragment @store_rows_rounded(%value: !f32, %tiles: !rounded_part, %scales_tiles: !scales_part, %m: !int) {
+  %zero = constant <i32: 0> : !int
+  %largest = call @largest_in_rows(%value)
+  %scale = call @scale_for(%largest)
+  %scale_stored = store_view_tko weak %scale, %scales_tiles[%m] : !stat, !scales_part, !int -> token
+  %inverse = call @inverse_of(%scale)
+  call @store_rounded(%value, %inverse, %tiles, %m, %zero)
+}
+
+// scales = the largest magnitude / 448, at least the smallest normal f32; out = x * (1 / scales)
 //
-// One block makes R rows, in steps of BC columns: first their largest magnitude, then the quotients.
+// Rows of any width: one block makes R rows, in steps of BC columns, first their largest magnitude, then the quotients.
 kernel @quantize_rows op = quantize_rows {
   %x_tiles = make_partition_view %x_view : !in_part
   %out_tiles = make_partition_view %out_view : !rounded_part
@@ -59,12 +77,26 @@ kernel @quantize_rows op = quantize_rows {
   }
   %scale = call @scale_for(%maxima)
   %scale_stored = store_view_tko weak %scale, %scales_tiles[%m] : !stat, !scales_part, !int -> token
+  %inverse = call @inverse_of(%scale)
   for %n in (%zero to %steps, step %one) : !int {
     %tile, %read = load_view_tko weak %x_tiles[%m, %n] : !in_part, !int -> !rows, token
     %value = ftof %tile : !rows -> !f32
-    call @store_rounded(%value, %scale, %out_tiles, %m, %n)
+    call @store_rounded(%value, %inverse, %out_tiles, %m, %n)
     continue
   }
+  return
+}
+
+// The same of R rows of at most BC columns, which stay in registers: x is read once.
+kernel @quantize_rows_resident op = quantize_rows {
+  %x_tiles = make_partition_view %x_view : !in_part
+  %out_tiles = make_partition_view %out_view : !rounded_part
+  %scales_tiles = make_partition_view %scales_view : !scales_part
+  %m, %unused_y, %unused_z = get_tile_block_id : !int
+  %zero = constant <i32: 0> : !int
+  %tile = call @load_rows(%x_tiles, %m, %zero)
+  %value = ftof %tile : !rows -> !f32
+  call @store_rows_rounded(%value, %out_tiles, %scales_tiles, %m)
   return
 }
 
@@ -88,9 +120,6 @@ kernel @layernorm_f8 op = layernorm_f8 {
   %value = ftof %tile : !rows -> !f32
   %deviation, %inverse = call @two_pass(%value, %C, %eps)
   %result = call @normed(%deviation, %inverse, %weight, %bias)
-  %largest = call @largest_in_rows(%result)
-  %scale = call @scale_for(%largest)
-  %scale_stored = store_view_tko weak %scale, %scales_tiles[%n] : !stat, !scales_part, !int -> token
-  call @store_rounded(%result, %scale, %out_tiles, %n, %zero)
+  call @store_rows_rounded(%result, %out_tiles, %scales_tiles, %n)
   return
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import cuda.tile as ct
 
 from .layernorm import block, normed, vector
-from .products import Int, add_residual, bias_rows, gelu_of_value, load, load_bias, store, tile_place
+from .products import Int, add_residual, bias_rows, gelu_of_value, load, load_bias, store, store_directly, tile_place
 
 LARGEST = 448.0  # of f8E4M3FN
 LEAST_SCALE = 2.0**-126  # the smallest normal f32: of a row of zeros
@@ -19,9 +19,18 @@ def scale_for(largest):
     return ct.maximum(largest / LARGEST, LEAST_SCALE, propagate_nan=True)
 
 
+def store_rows(value, out, scales, m):
+    """Whole rows: their scales, and the rows divided by them. One division a row, as a division of each element is a
+    call that takes longer than all the rest."""
+    scale = scale_for(ct.max(abs(value), axis=1, keepdims=True, propagate_nan=True))
+    ct.store(scales, index=(m,), tile=scale.reshape((scale.shape[0],)))
+    store_directly(out, (m, 0), value * (1.0 / scale))
+
+
 @ct.kernel
 def quantize_rows(x, out, scales, R: Int, BC: Int):
-    """One block makes R rows, in steps of BC columns: first their largest magnitude, then the quotients."""
+    """Rows of any width. One block makes R rows, in steps of BC columns: first their largest magnitude, then the
+    quotients."""
     m = ct.bid(0)
     steps = ct.cdiv(x.shape[1], BC)
     largest = ct.zeros((R, 1), ct.float32)
@@ -30,9 +39,17 @@ def quantize_rows(x, out, scales, R: Int, BC: Int):
         largest = ct.maximum(largest, ct.max(abs(value), axis=1, keepdims=True, propagate_nan=True), propagate_nan=True)
     scale = scale_for(largest)
     ct.store(scales, index=(m,), tile=scale.reshape((R,)))
+    inverse = 1.0 / scale
     for n in range(steps):
         value = load(x, (m, n), (R, BC)).astype(ct.float32)
-        store(out, (m, n), value / scale)
+        store_directly(out, (m, n), value * inverse)
+
+
+@ct.kernel
+def quantize_rows_resident(x, out, scales, R: Int, BC: Int):
+    """The same of R rows of at most BC columns, which stay in registers: x is read once."""
+    m = ct.bid(0)
+    store_rows(block(x, m, R, BC), out, scales, m)
 
 
 @ct.kernel
@@ -42,9 +59,7 @@ def layernorm_f8(x, weight, bias, out, scales, eps, R: Int, BC: Int):
     gain, shift = vector(weight, BC), vector(bias, BC)
     ct.grid_dependency_control_wait()
     result = normed(block(x, n, R, BC), gain, shift, x.shape[1], eps)
-    scale = scale_for(ct.max(abs(result), axis=1, keepdims=True, propagate_nan=True))
-    ct.store(scales, index=(n,), tile=scale.reshape((R,)))
-    store(out, (n, 0), result / scale)
+    store_rows(result, out, scales, n)
 
 
 def persistent_f8(x, x_scales, weight, weight_scales, bias, out, BM, BN, BK, GROUP, epilogue):

@@ -94,11 +94,11 @@ def residual_layernorm(
 
 
 def quantize_rows(x: Array) -> tuple[F64, F64]:
-    """The op says in which precision it divides and rounds, so these are the very numbers that it stores."""
+    """The op says in which precision it computes and rounds, so these are the very numbers that it stores."""
     x = np.asarray(x, np.float32)
     largest = np.abs(x).max(axis=-1) / np.float32(LARGEST)
     scales = np.maximum(largest, np.finfo(np.float32).smallest_normal)
-    return f64((x / scales[:, None]).astype(ml_dtypes.float8_e4m3fn)), f64(scales)
+    return f64((x * (np.float32(1) / scales[:, None])).astype(ml_dtypes.float8_e4m3fn)), f64(scales)
 
 
 def linear_f8(x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array) -> F64:
