@@ -45,7 +45,9 @@ def _mma_sync(spec: EntrySpec) -> TracedKernel:
 
 def _wgmma(spec: EntrySpec) -> TracedKernel:
     c = spec.constants
-    tiles = linear_sm90.Tiles(c["BM"], c["BN"], c["BK"], c["STAGES"], c["PARTS"], bool(c["APART"]))
+    tiles = linear_sm90.Tiles(
+        c["BM"], c["BN"], c["BK"], c["STAGES"], c["PARTS"], bool(c["APART"]), bool(c.get("PAIRED", 0))
+    )
     epilogue = _epilogue(spec)
     kernel = linear_sm90.linear(_dtype(spec), tiles, spec.symbol, epilogue)
     return TracedKernel(kernel, "sm_90a", linear_sm90.maps(tiles, epilogue))

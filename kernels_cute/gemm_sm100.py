@@ -16,7 +16,7 @@ It runs on a CPU, here for out of 128 x 128 and K of 64 (toolchain.cute.executor
 
 from typing import Any
 
-from xdsl.dialects.builtin import f32, i32
+from xdsl.dialects.builtin import f32
 
 from toolchain.cute import dsl as cute
 from toolchain.cute.atoms.tcgen05 import Tcgen05Atom
@@ -39,7 +39,10 @@ def gemm(dtype: str = "bf16", name: str = "gemm_sm100", *, pair: bool = False) -
     heights = (TILE, TILE // blocks)  # of what a block loads of x and of the weight
     step_bytes = sum(heights) * DEPTH * 2
 
-    @cute.kernel(cute.TensorMap(), cute.TensorMap(), cute.Array("f32"), cute.Number32(), threads=128, name=name)
+    synchronise = arch.sync_cluster if pair else arch.sync_threads
+    parameters = (cute.TensorMap(), cute.TensorMap(), cute.Array("f32"), cute.Number32())
+
+    @cute.kernel(*parameters, threads=128, name=name, cluster=(1, blocks, 1))
     def kernel(x: Any, weight: Any, out: Any, k: Any) -> None:
         thread = arch.thread_idx()[0]
         column, row = arch.block_idx()[:2]
@@ -55,12 +58,11 @@ def gemm(dtype: str = "bf16", name: str = "gemm_sm100", *, pair: bool = False) -
                 barriers.init()
             arch.instruction("mbarrier.init_fence")
         arch.instruction("tcgen05.fence_before")
-        _synchronise(pair)
+        synchronise()
         arch.instruction("tcgen05.fence_after")
         sums = slot[0].value
 
         with cute.when(cute.same(thread, 0)):
-            issuer = arch.instruction("cluster.map", ready.at(0), 0, results=[i32])[0] if pair else None
             for step in cute.range_(cute.ceil_div(k, DEPTH)):
                 full.expect(step, step_bytes)
                 firsts = (row * TILE, column * TILE + rank * heights[1])
@@ -68,7 +70,7 @@ def gemm(dtype: str = "bf16", name: str = "gemm_sm100", *, pair: bool = False) -
                     arch.instruction("copy.tma_load", cute.address(side), source, full.at(0), step * DEPTH, first)
                 full.wait(step)
                 if pair:
-                    arch.instruction("mbarrier.arrive_remote", issuer)
+                    ready.arrive_in(0, step)
                 with cute.when(cute.same(rank, 0)):
                     if pair:
                         ready.wait(step)
@@ -94,20 +96,11 @@ def gemm(dtype: str = "bf16", name: str = "gemm_sm100", *, pair: bool = False) -
             for i, value in enumerate(arch.instruction("registers", *read, results=[f32] * COLUMNS)):
                 target[thread, first + i] = cute.Scalar(value)
         arch.instruction("tcgen05.fence_before")
-        _synchronise(pair)
+        synchronise()
         with cute.when(cute.less(thread, 32)):
             arch.instruction("tmem.dealloc", sums, atom=group, n=TILE)
 
     return kernel
-
-
-def _synchronise(pair: bool) -> None:
-    """All threads of the block, or of both blocks, wait for each other."""
-    if pair:
-        arch.instruction("cluster.arrive", atom="release")
-        arch.instruction("cluster.wait")
-    else:
-        arch.sync_threads()
 
 
 def _descriptor(side: Any, first: int) -> Any:

@@ -10,6 +10,8 @@ same time on different parts of the work:
 3. Write: behind the last step along K they apply the epilogue and lay 64 columns at a time into shared memory, from
    where TMA stores them while the next tile is computed.
 
+With `paired`, two blocks of a cluster walk tiles one above the other. Each loads half of the weight's piece, for both.
+
 It runs on a CPU, here for out of 64 x 64 (toolchain.cute.executor has `run` and `TensorMap`):
 
     tiles = Tiles(64, 64, 64, 2)
@@ -41,7 +43,7 @@ STORE, TURN = 1, 3  # numbers of the block's barriers: two of each; 0 is that of
 class Tiles:
     """The tile of a block, the pipeline's stages, and the parts of 64 columns of a result that wait in shared memory to
     be stored. `apart`: each of two warpgroups computes tiles of its own, so that one writes while the other multiplies;
-    else they share a tile. Raises UsageError."""
+    else they share a tile. `paired`: two blocks share what they load of the weight. Raises UsageError."""
 
     m: int = 128
     n: int = 256
@@ -49,6 +51,7 @@ class Tiles:
     stages: int = 4
     parts: int = 1
     apart: bool = False
+    paired: bool = False
 
     def __post_init__(self) -> None:
         if self.n % ROW or self.m % ATOM or self.k != ROW:
@@ -67,6 +70,11 @@ class Tiles:
         return 2 if self.apart else self.m // ATOM
 
     @property
+    def blocks(self) -> int:
+        """Of a cluster."""
+        return 2 if self.paired else 1
+
+    @property
     def threads(self) -> int:
         return WARPGROUP * (1 + self.consumers)
 
@@ -78,7 +86,7 @@ class Tiles:
 
 def maps(tiles: Tiles, epilogue: Epilogue = PLAIN) -> tuple[TensorMap, ...]:
     """The tensor maps that the kernel takes behind its op's parameters: of x, the weight, and the output."""
-    weight = (tiles.n, tiles.k) if epilogue.weight_has_columns else (tiles.k, ROW)
+    weight = (tiles.n // tiles.blocks, tiles.k) if epilogue.weight_has_columns else (tiles.k // tiles.blocks, ROW)
     out = (tiles.m if tiles.apart else ATOM, ROW)
     return TensorMap("x", (tiles.m, tiles.k), 128), TensorMap("weight", weight, 128), TensorMap("out", out, 128)
 
@@ -97,35 +105,48 @@ def linear(
     columns = epilogue.weight_has_columns  # K lies side by side in the weight too, as in x
     parameters = (*epilogue.parameters(dtype), *[cute.TensorMap()] * 3)
 
-    @cute.kernel(*parameters, threads=t.threads, name=name)
+    @cute.kernel(*parameters, threads=t.threads, name=name, cluster=(t.blocks, 1, 1))
     def kernel(*arguments: Any) -> None:
         operands, (x_map, weight_map, out_map) = epilogue.operands(arguments), arguments[-3:]
         arch.grid_wait()  # before anything that the launch before may write
         (m, n), k = operands["out"].shape, operands["x"].shape[1]
         thread = arch.thread_idx()[0]
         block, blocks = arch.block_idx()[0], arch.grid_dim()[0]
+        rank = block % t.blocks if t.paired else 0
         sx = cute.shared_tensor(dtype, Layout((t.m, t.k, t.stages), (t.k, 1, t.m * t.k)), swizzle=SWIZZLE)
         if columns:
             sw = cute.shared_tensor(dtype, Layout((t.n, t.k, t.stages), (t.k, 1, t.n * t.k)), swizzle=SWIZZLE)
         else:  # N lies side by side, in parts of a row
             shape = ((ROW, t.n // ROW), t.k, t.stages)
             sw = cute.shared_tensor(dtype, Layout(shape, ((1, ROW * t.k), ROW, t.n * t.k)), swizzle=SWIZZLE)
-        full, free = Barriers(t.stages, 1), Barriers(t.stages, groups)
+        full, free = Barriers(t.stages, 1), Barriers(t.stages, groups * t.blocks)
         store = _Store(dtype, t, out_map)
         with cute.when(cute.same(thread, 0)):
             full.init()
             free.init()
             arch.instruction("mbarrier.init_fence")
-        arch.sync_threads()
-        down, across = cute.ceil_div(m, t.m), cute.ceil_div(n, t.n)
+        if t.paired:
+            arch.sync_cluster()
+            block, blocks = block // 2, blocks // 2  # clusters walk pairs of tiles as blocks walk tiles
+        else:
+            arch.sync_threads()
+        down, across = cute.ceil_div(m, t.m * t.blocks), cute.ceil_div(n, t.n)
         turns = cute.ceil_div(down * across - block, blocks)  # tiles of this block
         steps = cute.ceil_div(k, t.k)
+
+        def tile_of(turn: Any) -> tuple[Any, Any]:
+            row, column = walked(block + turn * blocks, down, across, GROUP // t.blocks)
+            return (row * 2 + rank if t.paired else row), column
+
+        # Of a pair each block loads half of the weight's piece, and both get it.
+        load_weight, mask = ("copy.tma_load_multicast", [0b11]) if t.paired else ("copy.tma_load", [])
+        height, depth = t.n // t.blocks, t.k // t.blocks
 
         with cute.when(cute.less(thread, WARPGROUP)):
             arch.instruction("set_registers", atom="dec", n=40)
             with cute.when(cute.same(thread, 0)):
                 for turn in cute.range_(turns):
-                    row, column = walked(block + turn * blocks, down, across, GROUP)
+                    row, column = tile_of(turn)
                     for step in cute.range_(steps):
                         fill = turn * steps + step  # of the ring, counted over all tiles
                         stage = fill % t.stages
@@ -136,12 +157,14 @@ def linear(
                         x_stage = cute.address(sx[None, None, stage])
                         arch.instruction("copy.tma_load", x_stage, x_map, signal, at_k, row * t.m)
                         if columns:
-                            weight_stage = cute.address(sw[None, None, stage])
-                            arch.instruction("copy.tma_load", weight_stage, weight_map, signal, at_k, column * t.n)
+                            half = cute.address(cute.local_tile(sw[None, None, stage], (height, t.k), (rank, 0)))
+                            at_n = column * t.n + rank * height
+                            arch.instruction(load_weight, half, weight_map, signal, *mask, at_k, at_n)
                         for part in range(0 if columns else t.n // ROW):
-                            weight_part = cute.address(sw[(None, part), None, stage])
+                            whole = sw[(None, part), None, stage]
+                            half = cute.address(cute.local_tile(whole, (ROW, depth), (0, rank)))
                             at_n = column * t.n + part * ROW
-                            arch.instruction("copy.tma_load", weight_part, weight_map, signal, at_n, at_k)
+                            arch.instruction(load_weight, half, weight_map, signal, *mask, at_n, at_k + rank * depth)
 
         with cute.when(cute.less(WARPGROUP - 1, thread)):
             arch.instruction("set_registers", atom="inc", n=232)
@@ -168,12 +191,14 @@ def linear(
                 arch.instruction("wgmma.wait_group", n=running)
                 with cute.when(first):
                     free.arrive(at)
+                    if t.paired:
+                        free.arrive_in(1 - rank, at)
 
             if t.apart:
                 with cute.when(cute.same(consumer, 1)):
                     pass_on(0)
             for turn in cute.range_(consumer, turns, t.consumers) if t.apart else cute.range_(turns):
-                row, column = walked(block + turn * blocks, down, across, GROUP)
+                row, column = tile_of(turn)
                 begin = turn * steps
                 if t.apart:
                     arch.instruction("barrier", TURN + consumer, n=2 * WARPGROUP)
@@ -193,6 +218,8 @@ def linear(
                     store(values, part, at, consumer, worker, first)
             with cute.when(first):  # shared memory goes when the block ends
                 arch.instruction("copy.bulk_wait_group_all", n=0)
+        if t.paired:
+            arch.sync_cluster()  # the other block may still write here, and arrive
 
     return kernel
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kernels_cute.linear_sm90 as module
+from kernels_cute.epilogues import EPILOGUES
 from kernels_cute.linear_sm90 import Tiles, linear
 from kernels_cute.linear_sm90 import maps as maps_of
 from tests.unit.kernels_cute.heads import run_head
@@ -17,6 +18,7 @@ from tests.unit.toolchain.cute.executor.ptx import mutate
 from toolchain.cute import dsl as cute
 from toolchain.cute.executor import (
     Deadlock,
+    Finding,
     MissingFence,
     MissingWait,
     Race,
@@ -136,3 +138,52 @@ def test_the_head_of_the_module_runs_it() -> None:
     given = operands(64, 64, 40)
     run_head(module, **dict(zip(("x", "weight", "bias", "out"), given, strict=True)))
     assert error(*given) <= 1
+
+
+PAIRED = Tiles(64, 64, 64, 2, paired=True)
+
+
+@pytest.fixture(scope="module")
+def pairs() -> cute.Kernel:
+    return linear("bf16", PAIRED)
+
+
+@pytest.mark.parametrize(
+    ("tiles", "rows"),
+    [
+        (PAIRED, 200),  # four rows of tiles, of which the last two blocks share one that is there and one that is not
+        (Tiles(64, 192, 64, 2, apart=True, paired=True), 70),
+    ],
+)
+@pytest.mark.parametrize("blocks", [2, 4])
+def test_blocks_share_the_weight(tiles: Tiles, rows: int, blocks: int) -> None:
+    made, (ir, ptx) = linear("bf16", tiles), (operands(rows, 72, 200) for _ in range(2))
+    assert not launch(made, ir, tiles, blocks).conflicts
+    launch(made, ptx, tiles, blocks, made.ptx("sm_90a"))
+    assert error(*ir) <= 1
+    assert (ir[-1].view(np.uint16) == ptx[-1].view(np.uint16)).all()
+
+
+def test_blocks_share_a_weight_of_rows() -> None:
+    """The weight (V, C) of logits lies side by side along C, so a block loads half of its rows."""
+    x, weight, _, out = operands(70, 72, 200)
+    rows, epilogue = np.ascontiguousarray(weight.T), EPILOGUES["logits"]
+    arrays = {"x": x, "weight": rows, "out": out}
+    maps = [TensorMap(arrays[said.array], said.box, said.swizzle) for said in maps_of(PAIRED, epilogue)]
+    run(linear("bf16", PAIRED, epilogue=epilogue), (x, rows, out, *maps), 2)
+    assert error(x, weight, np.zeros(72, x.dtype), out) <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "which", "wanted"),
+    [
+        (f"{ARCH}cluster.wait", 0, (Race, Finding)),  # an mbarrier of the other block may not be made yet
+        (f"{ARCH}copy.tma_load_multicast", 0, Deadlock),
+        (f"{ARCH}mbarrier.arrive_remote", 0, Deadlock),
+        (f"{ARCH}mbarrier.wait", 0, Finding),  # of the loader: its phase has not ended
+        (f"{ARCH}cluster.wait", 1, Finding),  # the other block may have ended
+    ],
+)
+def test_what_a_pair_lacks_is_named(pairs: cute.Kernel, name: str, which: int, wanted: Any) -> None:
+    with pytest.raises(wanted):
+        launch(without(pairs, name, which), operands(128, 64, 256), PAIRED, 2)

@@ -40,6 +40,12 @@ def sync_threads() -> None:
     current().insert(Barrier0Op())
 
 
+def sync_cluster() -> None:
+    """All threads of the cluster's blocks wait for each other."""
+    instruction("cluster.arrive", atom="release")
+    instruction("cluster.wait")
+
+
 def cp_async_commit_group() -> None:
     """The thread's asynchronous copies so far become a group."""
     current().insert(CpAsyncCommitGroupOp())

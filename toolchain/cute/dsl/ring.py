@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from xdsl.dialects.builtin import i32
+
 from ..layout import Layout
 from . import address, local_tile, shared_tensor
 from .arch import instruction
@@ -33,6 +35,11 @@ class Barriers:
     def arrive(self, number: Any) -> None:
         """This thread arrives at step `number`."""
         instruction("mbarrier.arrive", self.at(number % self.stages))
+
+    def arrive_in(self, block: Any, number: Any) -> None:
+        """This thread arrives at step `number` of the ring that a block of the cluster has, by its rank."""
+        there = instruction("cluster.map", self.at(number % self.stages), block, results=[i32])
+        instruction("mbarrier.arrive_remote", *there)
 
     def expect(self, number: Any, size_bytes: int) -> None:
         """This thread arrives, and so many bytes are to come by TMA."""

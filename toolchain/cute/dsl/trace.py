@@ -128,16 +128,23 @@ class Kernel:
 
 
 def kernel(
-    *parameters: Parameter, threads: int = 128, name: str = "", min_blocks: int = 0
-) -> Callable[[Callable[..., None]], Kernel]:
+    *parameters: Parameter, threads: int = 128, name: str = "", min_blocks: int = 0,
+    cluster: tuple[int, int, int] = (1, 1, 1),
+) -> Callable[[Callable[..., None]], Kernel]:  # fmt: skip
     """A decorator that traces the function at once: below `@kernel(Array("f32"), threads=128)`, `def scale(x): ...` is
     a Kernel. `parameters`: what the function's arguments are. `min_blocks`: of a multiprocessor, a bound on registers.
+    `cluster`: the blocks of a cluster in x, y and z, for sm_90 and later; the grid is a multiple of it.
 
     Raises UsageError if the function has another number of arguments, and as the operations that it calls.
     """
 
     def traced(function: Callable[..., None]) -> Kernel:
-        return _traced(function, parameters, threads, name or function.__name__, min_blocks)
+        limits: dict[str, Attribute] = {"nvvm.reqntid": DenseArrayBase.from_list(i32, [threads])}
+        if min_blocks:
+            limits["nvvm.minctasm"] = IntegerAttr(min_blocks, i32)
+        if cluster != (1, 1, 1):
+            limits["nvvm.cluster_dim"] = DenseArrayBase.from_list(i32, cluster)
+        return _traced(function, parameters, threads, name or function.__name__, limits)
 
     return traced
 
@@ -157,8 +164,9 @@ class Parameter(Protocol):
 
 @uncollected()
 def _traced(
-    function: Callable[..., None], parameters: Sequence[Parameter], threads: int, name: str, min_blocks: int
-) -> Kernel:
+    function: Callable[..., None], parameters: Sequence[Parameter], threads: int, name: str,
+    limits: Mapping[str, Attribute],
+) -> Kernel:  # fmt: skip
     taken = inspect.signature(function).parameters.values()
     if len(taken) != len(parameters) and not any(one.kind is one.VAR_POSITIONAL for one in taken):
         raise UsageError(f"{name} has {len(taken)} arguments, and @kernel names {len(parameters)}")
@@ -177,7 +185,7 @@ def _traced(
     finally:
         _current.reset(token)
     trace.insert(llvm.ReturnOp())
-    module = _module(name, types, said, block, trace, threads, min_blocks)
+    module = _module(name, types, said, block, trace, limits)
     names = _names(function, len(parameters))
     return Kernel(name, module, threads, trace.shared_bytes, trace.waits, tuple(parameters), names, tuple(trace.shared))
 
@@ -195,13 +203,11 @@ def _names(function: Callable[..., None], count: int) -> tuple[str, ...]:
 
 def _module(
     name: str, types: Sequence[Attribute], said: Sequence[DictionaryAttr], block: Block, trace: Trace,
-    threads: int, min_blocks: int,
+    limits: Mapping[str, Attribute],
 ) -> ModuleOp:  # fmt: skip
     function = llvm.FuncOp(name, llvm.LLVMFunctionType(list(types)), llvm.LinkageAttr("external"), body=Region(block))
     function.attributes["nvvm.kernel"] = UnitAttr()
-    function.attributes["nvvm.reqntid"] = DenseArrayBase.from_list(i32, [threads])
-    if min_blocks:
-        function.attributes["nvvm.minctasm"] = IntegerAttr(min_blocks, i32)
+    function.attributes.update(limits)
     function.properties["arg_attrs"] = ArrayAttr(list(said))
     body: list[Operation] = [function]
     if trace.shared_bytes:

@@ -38,7 +38,7 @@ def launch(kernel: cute.Kernel, m: int = 256, n: int = 128) -> NDArray[np.float3
     x, weight = (random.integers(-4, 5, (rows, 128)).astype(ml_dtypes.bfloat16) for rows in (m, n))
     out = np.full((m, n), np.nan, np.float32)
     maps = [TensorMap(x, (128, 64), 128), TensorMap(weight, (64, 64), 128)]
-    run(kernel, (*maps, out, 128), (n // 128, m // 128), cluster=(1, 2))
+    run(kernel, (*maps, out, 128), (n // 128, m // 128))
     assert (out == x.astype(np.float32) @ weight.astype(np.float32).T).all()
     return out
 
@@ -64,21 +64,15 @@ def test_what_is_left_out_is_found(name: str, which: int, kind: type[Finding], s
         launch(without(pair(), f"{ARCH}{name}", which))
 
 
-def test_a_block_without_another_is_no_pair() -> None:
-    maps = [TensorMap(np.zeros((rows, 64), ml_dtypes.bfloat16), (rows, 64), 128) for rows in (128, 64)]
-    with pytest.raises(Finding, match="block 0 of a cluster of 1 has no other to be a pair with"):
-        run(pair(), (*maps, np.zeros((128, 128), np.float32), 64))
-
-
-def of_two(body: Callable[[Any, Any], None]) -> None:
-    """Runs `body(address of a slot of shared memory, number of the block)` in the two blocks of a cluster."""
+def launch_body(body: Callable[[Any, Any], None], blocks: int = 2) -> None:
+    """Runs `body(address of a slot of shared memory, number of the block)` in the blocks of a cluster."""
 
     @cute.kernel(threads=32, name="k")
     def made() -> None:
         slot = cute.shared_tensor("i64", Layout(2))
         body(cute.address(slot), arch.block_idx()[0])
 
-    run(made, (), 2, cluster=2)
+    run(made, (), blocks, cluster=blocks)
 
 
 def allocate(slot: Any, columns: int = 32) -> None:
@@ -123,4 +117,9 @@ def few_rows(slot: Any, _block: Any) -> None:
 )
 def test_what_a_pair_cannot_do(body: Callable[[Any, Any], None], kind: type[Exception], said: str) -> None:
     with pytest.raises(kind, match=said):
-        of_two(body)
+        launch_body(body)
+
+
+def test_a_block_without_another_is_no_pair() -> None:
+    with pytest.raises(Finding, match="block 0 of a cluster of 1 has no other to be a pair with"):
+        launch_body(lambda slot, _: allocate(slot), 1)
