@@ -116,13 +116,18 @@ def entries_used(
     # For the interpreter the portable ones, and those of ops that have no portable one: it needs no others.
     on_cpu = target is None
     specs = [s for s in known if not s.targets or (s.runs_on(target) and not (on_cpu and (s.op, s.dtype) in portable))]
-    executor = DryExecutor(target, sms)
-    model = GPT if ranks == 1 else on_ranks(ranks)
-    found: dict[tuple[str, str], EntrySpec] = {}
-    for use in uses:
-        taken = launched(specs, config, tensors, dtype, executor, use, model, source)
-        found |= {(s.source, s.symbol): s for s in taken}
-    return [spec for spec in specs if (spec.source, spec.symbol) in found]
+    model, uses = GPT if ranks == 1 else on_ranks(ranks), tuple(uses)
+    while True:
+        executor = DryExecutor(target, sms)
+        for use in uses:
+            launched(specs, config, tensors, dtype, executor, use, model, source)
+        found = [spec for spec in specs if (spec.source, spec.symbol) in executor.launched]
+        # A bundle has the policies of the tables that its entries come from: with fewer, a model plans otherwise.
+        tables = {name for spec in found for name in spec.targets}
+        left = [spec for spec in specs if not spec.targets or not tables.isdisjoint(spec.targets)]
+        if left == specs:
+            return found
+        specs = left
 
 
 def of_models(sources: Collection[str], dtypes: Collection[str]) -> Callable[[EntrySpec], bool]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gpt import weights
-from gpt.launches import continue_texts
+from gpt.config import GPTConfig
+from gpt.launches import DryExecutor, continue_texts, launched
 from tilestack.api.selection import Selection, by_default, entries_used, everything, for_targets, with_borrowed
 from toolchain.contract.entries import Tables
 from toolchain.contract.entry import EntrySpec
@@ -13,6 +16,8 @@ from toolchain.contract.fastest import Pick
 from toolchain.contract.sources import load_source, packages
 from toolchain.contract.targets import select
 
+LLAMA: dict[str, Any] = {"family": "llama", "norm": "rmsnorm", "positions": "rope", "activation": "swiglu",
+                         "biases": False, "kv_heads": 2, "ffn": 512}  # fmt: skip
 FOLDED = {"embedding_centred", "linear_residual_squares", "rms_linear", "rms_linear_gelu"}
 ENTRIES = [(package, spec) for package in packages().values() for spec in load_source(package).entries()]
 DEFAULT = select([])
@@ -73,6 +78,19 @@ def test_a_text_takes_few_entries(target: str | None) -> None:
     assert 10 <= len(found) <= 40
     assert {spec.dtype for spec in found} <= {"bf16", "f32"}
     assert all(spec.runs_on(target) for spec in found)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize("target", [None, "sm_90"])
+def test_a_bundle_of_what_a_model_takes_is_enough_for_it(family: str, dtype: str, target: str | None) -> None:
+    """The bundle may have another policy than all entries together: what a model launches depends on it. This model is
+    as wide as those whose norms become part of products."""
+    config = GPTConfig(2, 4, 256, 64, 64, **(LLAMA if family == "llama" else {}))
+    tensors, text = weights.random_weights(config, 0), continue_texts([9], 40)
+    found = entries_used("fastest", target, 132, config, tensors, dtype, [text])
+    assert launched(found, config, tensors, dtype, DryExecutor(target, 132), text, source="fastest")
+    assert target or not any(spec.targets for spec in found), "the interpreter takes the portable entries"
 
 
 def test_a_source_with_few_ops_brings_those_that_its_model_borrows() -> None:
