@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from . import counters
+from . import counters, panels
 from .codegen import BlockEnd, Emitter, Loop, lowering, region_block
 from .elements import Element
 from .fields import DivBy, assumption, flag, is_stride, is_tile, is_token, is_view, short_name, text, tile_of
@@ -44,6 +44,10 @@ def _for(emitter: Emitter, op: Any) -> None:
     emitter.forbid_poison((lower, upper, step), "a loop bound")
     _declare(emitter, block.args)
     _assign(emitter, carried, op.operands[3:])
+    if not emitter.sanitize and not emitter.interleaved and (found := panels.find(emitter, op)) is not None:
+        panels.emit(emitter, op, found)
+        _alias_results(emitter, op.results, carried)
+        return
     bits = tile_of(lower).element.bits
     low, high, by = (emitter.ref(v) for v in (lower, upper, step))
     if not by.isdecimal() or by == "0":  # a literal step is known to be positive
@@ -59,7 +63,11 @@ def _for(emitter: Emitter, op: Any) -> None:
     with emitter.indent(head):
         emitter.block(block)
     emitter.loops.pop()
-    for result, argument in zip(op.results, carried, strict=True):
+    _alias_results(emitter, op.results, carried)
+
+
+def _alias_results(emitter: Emitter, results: Any, carried: Any) -> None:
+    for result, argument in zip(results, carried, strict=True):
         emitter.alias(result, argument)
 
 

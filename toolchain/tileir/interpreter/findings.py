@@ -27,6 +27,8 @@ _SHOWN = 3  # of the places where blocks wait
 
 def failed_op(kernel: Kernel, trap: BaseException) -> Operation | None:
     """The operation whose generated line raised a trap."""
+    if isinstance(trap, Trap) and trap.op is not None:
+        return trap.op
     traceback = trap.__traceback__
     found: Operation | None = None
     while traceback is not None:

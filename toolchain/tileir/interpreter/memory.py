@@ -29,7 +29,9 @@ _FIRST = 1 << 16  # allocation 0 starts beyond any address of a program on x86-6
 
 class Trap(Exception):
     """Undefined behaviour in a running block. The launch turns it into a SanitizerError that names entry, operation,
-    source location and block."""
+    source location and block. `op`: the operation, if it is another than the one whose line was running."""
+
+    op: Any = None
 
 
 class FailedAssertion(Trap):

@@ -53,6 +53,7 @@ class Prepared:
         self._kernels: dict[tuple[str, bool, bool, Padding], Kernel] = {}
         self._warned: set[Operation] = set()
         self._waits: dict[str, Mapping[Operation, Operation]] = {}
+        self._parameters: dict[str, tuple[tuple[str, Element], ...]] = {}  # what they are called, and their elements
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -151,12 +152,16 @@ class Prepared:
         return Running(kernel, grid, memory, lambda space: self._bind(symbol, args, space), first, placed)
 
     def _bind(self, symbol: str, args: Sequence[Argument], space: AddressSpace) -> tuple[Any, ...]:
-        parameters = self._entries[symbol].args
+        parameters = self._parameters.get(symbol)
+        if parameters is None:  # kept, as a model launches the same entries for each token
+            parameters = self._parameters[symbol] = tuple(
+                (f"{symbol}: argument {n}{_named(parameter)}", tile_of(parameter).element)
+                for n, parameter in enumerate(self._entries[symbol].args)
+            )
         if len(args) != len(parameters):
             raise LaunchError(f"{symbol}: {len(args)} arguments for {len(parameters)} parameters")
         return tuple(
-            _bind_one(f"{symbol}: argument {n}{_named(parameter)}", parameter, arg, space)
-            for n, (parameter, arg) in enumerate(zip(parameters, args, strict=True))
+            _bind_one(name, element, arg, space) for (name, element), arg in zip(parameters, args, strict=True)
         )
 
 
@@ -217,8 +222,7 @@ def _copies(allocations: Mapping[str, Allocation]) -> dict[str, Allocation]:
     return {name: Allocation(one.array.copy()) for name, one in allocations.items()}
 
 
-def _bind_one(name: str, parameter: SSAValue, arg: Argument, space: AddressSpace) -> Any:
-    element = tile_of(parameter).element
+def _bind_one(name: str, element: Element, arg: Argument, space: AddressSpace) -> Any:
     if (element.kind == "pointer") != isinstance(arg, Pointer):
         raise LaunchError(f"{name} is {arg!r} for a parameter of type {element.name}")
     if isinstance(arg, Pointer):

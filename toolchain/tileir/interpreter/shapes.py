@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import taint
+from .chains import product
 from .codegen import Emitter, lowering, region_block
 from .elements import Array
 from .fields import constant_array, enum, integer, integers, tile_of
@@ -180,26 +181,11 @@ def _multiply(emitter: Emitter, op: Any) -> None:
     round_ = acc.element.round
 
     def mma(a: Any, b: Any, c: Any) -> Any:
-        product = _product(a if a.shape == lhs else whole(a, lhs), b if b.shape == rhs else whole(b, rhs))
-        product += c
-        return product if round_ is None else round_(product)
+        made = product(a if a.shape == lhs else whole(a, lhs), b if b.shape == rhs else whole(b, rhs))
+        made += c
+        return made if round_ is None else round_(made)
 
     _emit_product(emitter, op, mma)
-
-
-_LONG, _CHAIN = 64, 32
-
-
-def _product(a: Array, b: Array) -> Array:
-    """A matrix product. A long one is added up in several chains, as on a GPU, and is as exact as there: the error of
-    a chain grows with its length."""
-    depth = a.shape[-1]
-    if depth <= _LONG or a.dtype == np.float64:
-        return np.matmul(a, b)
-    product = np.matmul(a[..., :_CHAIN], b[..., :_CHAIN, :])
-    for start in range(_CHAIN, depth, _CHAIN):
-        product += np.matmul(a[..., start : start + _CHAIN], b[..., start : start + _CHAIN, :])
-    return product
 
 
 @lowering("mmaf_scaled", poison="own")

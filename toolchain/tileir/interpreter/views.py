@@ -179,6 +179,30 @@ def _load(view: TileView, fill: Any, index: tuple[int, ...]) -> Array:
     return tile
 
 
+def panel(view: TileView, along: int, steps: tuple[int, int], fixed: int, *, zero: bool, cut: bool) -> Array:
+    """Tiles of two dimensions side by side: those from the first of `steps` to before the second in dimension `along`,
+    at `fixed` in the other. Elements outside are as in `load`, or with `zero` in `load_zeros`; with `cut` they are left
+    out. Of a view whose tensor does not lie in its allocation it is one tile."""
+    fill = 0 if zero else unspecified(view.element) if view.fill is None else view.fill
+    if view.array is None:
+        return _load(view, fill, (fixed, steps[0]) if along else (steps[0], fixed))
+    both = ((fixed, fixed + 1), steps) if along else (steps, (fixed, fixed + 1))
+    edges: list[tuple[int, int]] = []
+    inside: list[slice] = []
+    for (begin, end), (_, tile, size) in zip(both, view.dims, strict=True):
+        low, high = begin * tile, end * tile
+        edges.append((low, high))
+        start = low if low > 0 else 0
+        inside.append(slice(start, max(start, high if high < size else size)))
+    part = view.element.decode(view.array[tuple(inside)])
+    shape = tuple(high - low for low, high in edges)
+    if cut or part.shape == shape:
+        return part
+    made = np.full(shape, fill, view.element.compute)
+    made[tuple(slice(s.start - low, s.stop - low) for s, (low, _) in zip(inside, edges, strict=True))] = part
+    return made
+
+
 def poison(view: TileView, *index: int) -> Array | None:
     """The mask of the unspecified elements of the tile at `index`; None if there are none."""
     if view.fill is not None or view.inside(index) is not None:
