@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 from toolchain.contract.entry import ops
 
+# Products whose operands are numbers of 8 bits with scales
+SCALED_F8 = ("linear_f8", "linear_gelu_f8", "linear_gelu_f8_to_f8", "linear_residual_f8")
+SCALED_I8 = ("linear_i8", "linear_gelu_i8", "linear_residual_i8")
+
 
 @dataclass(frozen=True)
 class Case:
@@ -308,27 +312,47 @@ CASES: tuple[Case, ...] = (
     _case("linear_split_k", "parts of five tiles of 64, more rows", M=40, K=640, N=96, Z=2),
     _case("linear_split_k", "GPT-2 MLP projection, few rows", M=5, K=3072, N=768, Z=4),
     _case("linear_split_k", "GPT-2 MLP projection, more rows", M=40, K=3072, N=768, Z=4),
-    _case("quantize_rows", "one row of zeros", N=1, C=48),
-    _case("quantize_rows", "odd: several steps and a remainder", N=5, C=3001),
-    _case("quantize_rows", "aligned, several steps", N=5, C=1040),
-    _case("quantize_rows", "GPT-2, odd rows", N=101, C=768),
     *(
         case
-        for op in ("linear_f8", "linear_gelu_f8", "linear_gelu_f8_to_f8", "linear_residual_f8")
+        for op in ("quantize_rows", "quantize_rows_i8")
+        for case in (
+            _case(op, "one row of zeros", N=1, C=48),
+            _case(op, "odd: several steps and a remainder", N=5, C=3001),
+            _case(op, "aligned, several steps", N=5, C=1040),
+            _case(op, "GPT-2, odd rows", N=101, C=768),
+        )
+    ),
+    *(
+        case
+        for op in (*SCALED_F8, *SCALED_I8)
         for case in (
             _case(op, "odd in every size", sixteen=True, M=7, K=33, N=65),
             _case(op, "few rows, a K of three steps, the last short", sixteen=True, M=5, K=304, N=144),
             _case(op, "persistent: several row tiles, the last short", sixteen=True, M=600, K=256, N=288),
         )
     ),
-    _case("layernorm_f8", "odd", sixteen=True, N=5, C=33),
-    _case("layernorm_f8", "GPT-2, odd rows", sixteen=True, N=101, C=768),
-    _case("layernorm_f8", "GPT-2 XL", sixteen=True, N=3, C=1600),
     _case("linear_gelu_f8_to_f8", "GPT-2's width, odd rows", gpu_only=True, sixteen=True, M=1001, K=768, N=3072),
-    _case("linear_residual_f8", "in place", in_place="residual", sixteen=True, M=130, K=128, N=272),
-    _case("linear_f8", "GPT-2 QKV, odd rows", gpu_only=True, sixteen=True, M=1001, K=768, N=2304),
-    _case("linear_gelu_f8", "GPT-2's width, odd rows", gpu_only=True, sixteen=True, M=1001, K=768, N=3072),
-    _case("linear_residual_f8", "GPT-2's long K, odd rows", gpu_only=True, sixteen=True, M=1001, K=3072, N=768),
+    *(
+        case
+        for kind in ("f8", "i8")
+        for case in (
+            _case(f"layernorm_{kind}", "odd", sixteen=True, N=5, C=33),
+            _case(f"layernorm_{kind}", "GPT-2, odd rows", sixteen=True, N=101, C=768),
+            _case(f"layernorm_{kind}", "GPT-2 XL", sixteen=True, N=3, C=1600),
+            _case(f"linear_residual_{kind}", "in place", in_place="residual", sixteen=True, M=130, K=128, N=272),
+            _case(f"linear_{kind}", "GPT-2 QKV, odd rows", gpu_only=True, sixteen=True, M=1001, K=768, N=2304),
+            _case(f"linear_gelu_{kind}", "GPT-2's width, odd rows", gpu_only=True, sixteen=True, M=1001, K=768, N=3072),
+            _case(
+                f"linear_residual_{kind}",
+                "GPT-2's long K, odd rows",
+                gpu_only=True,
+                sixteen=True,
+                M=1001,
+                K=3072,
+                N=768,
+            ),
+        )
+    ),
     _case("residual_layernorm", "one part, odd", Z=1, N=3, C=33),
     _case("residual_layernorm", "GPT-2, several parts and a remainder", Z=6, N=5, C=768),
     _case("residual_layernorm", "GPT-2, four parts", Z=4, N=5, C=768),

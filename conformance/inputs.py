@@ -9,10 +9,10 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.reference.float64 import LARGEST, LEAST
+from conformance.reference.float64 import LARGEST, LARGEST_I8, LEAST
 from toolchain.contract.entry import CHANNEL, WORK, ops
 
-from .cases import Case
+from .cases import SCALED_F8, SCALED_I8, Case
 
 Array = NDArray[np.generic]
 
@@ -21,6 +21,7 @@ NUMPY_DTYPES: Mapping[str, np.dtype[np.generic]] = {
     "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
+    "i8": np.dtype(np.int8),
     "i32": np.dtype(np.int32),
 }
 
@@ -37,8 +38,8 @@ class Inputs:
 
 def poison(shape: tuple[int, ...], dtype: str) -> Array:
     """An output before a launch: NaN, or the smallest integer. An element that the kernel never writes cannot pass."""
-    fill = np.iinfo(np.int32).min if dtype == "i32" else np.nan
-    return np.full(shape, fill, NUMPY_DTYPES[dtype])
+    kind = NUMPY_DTYPES[dtype]
+    return np.full(shape, np.iinfo(str(kind)).min if kind.kind == "i" else np.nan, kind)
 
 
 def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
@@ -95,9 +96,6 @@ PAGED = ("paged_attention", "paged_decode_attention")
 GROUPED_DECODING = ("grouped_decode_attention", "grouped_decode_attention_unsplit")
 # Ops that append one token per sequence and attend to it
 DECODING = ("decode_attention", "decode_attention_unsplit", "rope_decode_attention")
-
-# Ops whose operands are 8-bit floats with scales
-SCALED = ("linear_f8", "linear_gelu_f8", "linear_gelu_f8_to_f8", "linear_residual_f8")
 
 # Outputs that the op also reads: the reference needs their values from before the launch.
 IN_OUT: Mapping[str, tuple[str, ...]] = {name: spec.updates for name, spec in ops().items() if spec.updates}
@@ -248,15 +246,20 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values[0, [shape[1] // 3, shape[1] - 1]] = 9.0  # a tie: the first wins
             values[-1, -1] = 9.5  # the last column
             values[1] = -1 - np.abs(values[1])  # zeros past the last column must not win
-        case "quantize_rows", "x":
+        case (("quantize_rows" | "quantize_rows_i8"), "x"):
             values *= np.exp2(rng.uniform(-8, 4, (shape[0], 1)))  # each row has a scale of its own
             values[0] = 0.0
             values[1:2, -1:] = -300 * np.abs(values[1:2, :1])  # the largest is the last, and negative
-        case (op, ("x" | "weight")) if op in SCALED:
+        case (op, ("x" | "weight")) if op in SCALED_F8:
             values = np.clip(100 * values, -LARGEST, LARGEST)
+        case (op, ("x" | "weight")) if op in SCALED_I8:
+            values = np.clip(np.rint(40 * values), -LARGEST_I8, LARGEST_I8)
         case (_, "factors"):
             values = np.exp2(rng.uniform(-3, 0, shape))
-        case (op, ("x_scales" | "weight_scales")) if op in SCALED:  # of each row and column, as far from one another
+        case (op, ("x_scales" | "weight_scales")) if op in (
+            *SCALED_F8,
+            *SCALED_I8,
+        ):  # of each row and column, as far from one another
             values = np.exp2(rng.uniform(-3, 3, shape)) / (100 * np.sqrt(np.sqrt(case.dims["K"])))
         case _:
             pass

@@ -1,4 +1,4 @@
-// Rows of numbers as 8-bit floats (e4m3) with a scale for each.
+// Rows of numbers in 8 bits with a scale for each: as floats (e4m3) or integers.
 
 include "layernorm.mlir"
 
@@ -7,6 +7,9 @@ include "layernorm.mlir"
 !scales_part = !cuda_tile.partition_view<tile=(R), !scales>
 !scales = !cuda_tile.tensor_view<?xf32, strides=[1]>
 !rounded = !cuda_tile.tile<RxBCxf8E4M3FN>
+!whole_part = !cuda_tile.partition_view<tile=(RxBC), !i8_rows>
+!i8_rows = !cuda_tile.tensor_view<?x?xi8, strides=[?,1]>
+!whole = !cuda_tile.tile<RxBCxi8>
 
 // The largest magnitude of each row
 fragment @largest_in_rows(%value: !f32) -> !stat {
@@ -19,12 +22,23 @@ fragment @largest_in_rows(%value: !f32) -> !stat {
   yield %largest : !stat
 }
 
-// The scale that makes this the largest number of e4m3; of a row of zeros the smallest normal f32
-fragment @scale_for(%largest: !stat) -> !stat {
-  %range = constant <f32: 448.0> : !stat
+// The scale that makes this the largest number of a range; of a row of zeros the smallest normal f32
+fragment @scale_within(%largest: !stat, %range: !stat) -> !stat {
   %least = constant <f32: 0x00800000> : !stat
   %quotient = divf %largest, %range : !stat
   %scale = maxf %quotient, %least propagate_nan : !stat
+  yield %scale : !stat
+}
+
+fragment @scale_for(%largest: !stat) -> !stat {
+  %range = constant <f32: 448.0> : !stat
+  %scale = call @scale_within(%largest, %range)
+  yield %scale : !stat
+}
+
+fragment @scale_for_i8(%largest: !stat) -> !stat {
+  %range = constant <f32: 127.0> : !stat
+  %scale = call @scale_within(%largest, %range)
   yield %scale : !stat
 }
 
@@ -37,12 +51,32 @@ fragment @inverse_of(%scale: !stat) -> !stat_1 {
 }
 
 // A tile of R rows divided by their scales, of which it takes the inverses
-fragment @store_rounded(%value: !f32, %inverse: !stat_1, %tiles: !rounded_part, %m: !int, %n: !int) {
+fragment @scaled_down(%value: !f32, %inverse: !stat_1) -> !f32 {
   %inverses = broadcast %inverse : !stat_1 -> !f32
   %scaled = mulf %value, %inverses : !f32
+  yield %scaled : !f32
+}
+
+fragment @store_rounded(%value: !f32, %inverse: !stat_1, %tiles: !rounded_part, %m: !int, %n: !int) {
+  %scaled = call @scaled_down(%value, %inverse)
   %rounded = ftof %scaled : !f32 -> !rounded
   %stored = store_view_tko weak %rounded, %tiles[%m, %n] optimization_hints = <default = {allow_tma = false}>
       : !rounded, !rounded_part, !int -> token
+}
+
+// The nearest integers, ties to even: beyond 1.5 * 2^23 an f32 has no fraction. NaN becomes the bound, as an integer has none.
+fragment @store_whole(%value: !f32, %inverse: !stat_1, %tiles: !whole_part, %m: !int, %n: !int) {
+  %scaled = call @scaled_down(%value, %inverse)
+  %most = constant <f32: 127.0> : !f32
+  %least = constant <f32: -127.0> : !f32
+  %large = constant <f32: 12582912.0> : !f32
+  %below = minf %scaled, %most : !f32
+  %within = maxf %below, %least : !f32
+  %far = addf %within, %large : !f32
+  %near = subf %far, %large : !f32
+  %integers = ftoi %near signed : !f32 -> !whole
+  %stored = store_view_tko weak %integers, %tiles[%m, %n] optimization_hints = <default = {allow_tma = false}>
+      : !whole, !whole_part, !int -> token
 }
 
 // Whole rows: their scales, and the rows divided by them
@@ -55,12 +89,22 @@ fragment @store_rows_rounded(%value: !f32, %tiles: !rounded_part, %scales_tiles:
   call @store_rounded(%value, %inverse, %tiles, %m, %zero)
 }
 
-// scales = the largest magnitude / 448, at least the smallest normal f32; out = x * (1 / scales)
+fragment @store_rows_whole(%value: !f32, %tiles: !whole_part, %scales_tiles: !scales_part, %m: !int) {
+  %zero = constant <i32: 0> : !int
+  %largest = call @largest_in_rows(%value)
+  %scale = call @scale_for_i8(%largest)
+  %scale_stored = store_view_tko weak %scale, %scales_tiles[%m] : !stat, !scales_part, !int -> token
+  %inverse = call @inverse_of(%scale)
+  call @store_whole(%value, %inverse, %tiles, %m, %zero)
+}
+
+// scales = the largest magnitude / the range, at least the smallest normal f32; out = x * (1 / scales)
 //
-// Rows of any width: one block makes R rows, in steps of BC columns, first their largest magnitude, then the quotients.
-kernel @quantize_rows op = quantize_rows {
+// Rows of any width: one block makes R rows, in steps of BC columns, first their largest magnitude, then the quotients. The
+// holes: `setup` makes the view of out, `scale` a scale of the largest, `store` stores a tile.
+skeleton @rounding_rows {
+  hole @setup
   %x_tiles = make_partition_view %x_view : !in_part
-  %out_tiles = make_partition_view %out_view : !rounded_part
   %scales_tiles = make_partition_view %scales_view : !scales_part
   %m, %unused_y, %unused_z = get_tile_block_id : !int
   %zero = constant <i32: 0> : !int
@@ -75,38 +119,70 @@ kernel @quantize_rows op = quantize_rows {
     %next = maxf %before, %largest propagate_nan : !stat
     continue %next : !stat
   }
-  %scale = call @scale_for(%maxima)
+  %scale = hole @scale(%maxima) -> !stat
   %scale_stored = store_view_tko weak %scale, %scales_tiles[%m] : !stat, !scales_part, !int -> token
   %inverse = call @inverse_of(%scale)
   for %n in (%zero to %steps, step %one) : !int {
     %tile, %read = load_view_tko weak %x_tiles[%m, %n] : !in_part, !int -> !rows, token
     %value = ftof %tile : !rows -> !f32
-    call @store_rounded(%value, %inverse, %out_tiles, %m, %n)
+    hole @store(%value, %inverse, %m, %n)
     continue
   }
   return
 }
 
-// The same of R rows of at most BC columns, which stay in registers: x is read once.
-kernel @quantize_rows_resident op = quantize_rows {
+kernel @quantize_rows op = quantize_rows, skeleton = @rounding_rows {
+  @scale(%largest) {
+    %scale = call @scale_for(%largest)
+    yield %scale : !stat
+  }
+  @setup { %out_tiles = make_partition_view %out_view : !rounded_part }
+  @store(%value, %inverse, %m, %n) { call @store_rounded(%value, %inverse, %out_tiles, %m, %n) }
+}
+
+kernel @quantize_rows_i8 op = quantize_rows_i8, skeleton = @rounding_rows {
+  @scale(%largest) {
+    %scale = call @scale_for_i8(%largest)
+    yield %scale : !stat
+  }
+  @setup { %out_tiles = make_partition_view %out_view : !whole_part }
+  @store(%value, %inverse, %m, %n) { call @store_whole(%value, %inverse, %out_tiles, %m, %n) }
+}
+
+// The same of R rows of at most BC columns, which stay in registers: x is read once. The hole: `store` stores the rows.
+skeleton @rounding_resident_rows {
+  hole @setup
   %x_tiles = make_partition_view %x_view : !in_part
-  %out_tiles = make_partition_view %out_view : !rounded_part
-  %scales_tiles = make_partition_view %scales_view : !scales_part
   %m, %unused_y, %unused_z = get_tile_block_id : !int
   %zero = constant <i32: 0> : !int
   %tile = call @load_rows(%x_tiles, %m, %zero)
   %value = ftof %tile : !rows -> !f32
-  call @store_rows_rounded(%value, %out_tiles, %scales_tiles, %m)
+  hole @store(%value, %m)
   return
 }
 
+kernel @quantize_rows_resident op = quantize_rows, skeleton = @rounding_resident_rows {
+  @setup {
+    %out_tiles = make_partition_view %out_view : !rounded_part
+    %scales_tiles = make_partition_view %scales_view : !scales_part
+  }
+  @store(%value, %m) { call @store_rows_rounded(%value, %out_tiles, %scales_tiles, %m) }
+}
+
+kernel @quantize_rows_i8_resident op = quantize_rows_i8, skeleton = @rounding_resident_rows {
+  @setup {
+    %out_tiles = make_partition_view %out_view : !whole_part
+    %scales_tiles = make_partition_view %scales_view : !scales_part
+  }
+  @store(%value, %m) { call @store_rows_whole(%value, %out_tiles, %scales_tiles, %m) }
+}
+
 // layernorm of R rows of at most BC columns, which stay in registers, and the rounding of its result
-kernel @layernorm_f8 op = layernorm_f8 {
+skeleton @rounding_layernorm {
+  hole @setup
   %x_tiles = make_partition_view %x_view : !in_part
   %w_tiles = make_partition_view %weight_view : !vector_part
   %b_tiles = make_partition_view %bias_view : !vector_part
-  %out_tiles = make_partition_view %out_view : !rounded_part
-  %scales_tiles = make_partition_view %scales_view : !scales_part
   %n, %unused_y, %unused_z = get_tile_block_id : !int
   %zero = constant <i32: 0> : !int
   %w, %t0 = call @load_line(%w_tiles, %zero)
@@ -120,6 +196,22 @@ kernel @layernorm_f8 op = layernorm_f8 {
   %value = ftof %tile : !rows -> !f32
   %deviation, %inverse = call @two_pass(%value, %C, %eps)
   %result = call @normed(%deviation, %inverse, %weight, %bias)
-  call @store_rows_rounded(%result, %out_tiles, %scales_tiles, %n)
+  hole @store(%result, %n)
   return
+}
+
+kernel @layernorm_f8 op = layernorm_f8, skeleton = @rounding_layernorm {
+  @setup {
+    %out_tiles = make_partition_view %out_view : !rounded_part
+    %scales_tiles = make_partition_view %scales_view : !scales_part
+  }
+  @store(%result, %n) { call @store_rows_rounded(%result, %out_tiles, %scales_tiles, %n) }
+}
+
+kernel @layernorm_i8 op = layernorm_i8, skeleton = @rounding_layernorm {
+  @setup {
+    %out_tiles = make_partition_view %out_view : !whole_part
+    %scales_tiles = make_partition_view %scales_view : !scales_part
+  }
+  @store(%result, %n) { call @store_rows_whole(%result, %out_tiles, %scales_tiles, %n) }
 }

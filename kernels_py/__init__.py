@@ -145,7 +145,8 @@ def _constraint(param: Param, spec: EntrySpec) -> Any:
     from cuda.tile.compilation import ArrayConstraint, ScalarConstraint
 
     dtypes = {
-        "f32": ct.float32, "f16": ct.float16, "bf16": ct.bfloat16, "f8E4M3FN": ct.float8_e4m3fn, "i32": ct.int32,
+        "f32": ct.float32, "f16": ct.float16, "bf16": ct.bfloat16, "f8E4M3FN": ct.float8_e4m3fn, "i8": ct.int8,
+        "i32": ct.int32,
     }  # fmt: skip
     storage = param.storage(spec.dtype)
     if not param.dims:

@@ -144,6 +144,12 @@ def quantize_rows(x: Array, *, dtype: str) -> tuple[Array, F32]:
     return rows.astype(ml_dtypes.float8_e4m3fn), f32(scales)
 
 
+def quantize_rows_i8(x: Array, *, dtype: str) -> tuple[Array, F32]:
+    del dtype
+    rows, scales = float64.quantize_rows_i8(x)
+    return rows.astype(np.int8), f32(scales)
+
+
 def linear_f8(x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array, *, dtype: str) -> Array:
     product = f32(x) @ f32(weight).T
     return rounded(product * f32(x_scales)[:, None] * f32(weight_scales) + f32(bias), dtype)
@@ -157,6 +163,10 @@ def layernorm_f8(x: Array, weight: Array, bias: Array, eps: float, *, dtype: str
     return quantize_rows(layernorm(x, weight, bias, eps, dtype="f32"), dtype=dtype)
 
 
+def layernorm_i8(x: Array, weight: Array, bias: Array, eps: float, *, dtype: str) -> tuple[Array, F32]:
+    return quantize_rows_i8(layernorm(x, weight, bias, eps, dtype="f32"), dtype=dtype)
+
+
 def linear_gelu_f8_to_f8(
     x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array, factors: Array, *, dtype: str
 ) -> Array:
@@ -168,6 +178,10 @@ def linear_residual_f8(
     x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array, residual: Array, *, dtype: str
 ) -> Array:
     return rounded(f32(residual) + f32(linear_f8(x, x_scales, weight, weight_scales, bias, dtype=dtype)), dtype)
+
+
+# The same of numbers of another kind
+linear_i8, linear_gelu_i8, linear_residual_i8 = linear_f8, linear_gelu_f8, linear_residual_f8
 
 
 def logits(x: Array, weight: Array, *, dtype: str) -> Array:

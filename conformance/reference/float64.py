@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
 
@@ -95,10 +96,21 @@ def residual_layernorm(
 
 def quantize_rows(x: Array) -> tuple[F64, F64]:
     """The op says in which precision it computes and rounds, so these are the very numbers that it stores."""
+    quotients, scales = _within(x, LARGEST)
+    return f64(quotients.astype(ml_dtypes.float8_e4m3fn)), f64(scales)
+
+
+def quantize_rows_i8(x: Array) -> tuple[F64, F64]:
+    """The very numbers, as of `quantize_rows`."""
+    quotients, scales = _within(x, LARGEST_I8)
+    return f64(np.clip(np.rint(quotients), -LARGEST_I8, LARGEST_I8)), f64(scales)
+
+
+def _within(x: Array, most: float) -> tuple[F32, F32]:
+    """Rows that are divided by their scales, so that the largest is `most`, and the scales."""
     x = np.asarray(x, np.float32)
-    largest = np.abs(x).max(axis=-1) / np.float32(LARGEST)
-    scales = np.maximum(largest, np.finfo(np.float32).smallest_normal)
-    return f64((x * (np.float32(1) / scales[:, None])).astype(ml_dtypes.float8_e4m3fn)), f64(scales)
+    scales = np.maximum(np.abs(x).max(axis=-1) / np.float32(most), np.finfo(np.float32).smallest_normal)
+    return x * (np.float32(1) / scales[:, None]), scales
 
 
 def linear_f8(x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array) -> F64:
@@ -111,8 +123,16 @@ def linear_gelu_f8(x: Array, x_scales: Array, weight: Array, weight_scales: Arra
 
 def layernorm_f8(x: Array, weight: Array, bias: Array, eps: float) -> tuple[F64, F64]:
     """Without the rounding of its last step, so that a result on the other side of a tie is no error."""
+    return _normed_within(x, weight, bias, eps, LARGEST)
+
+
+def layernorm_i8(x: Array, weight: Array, bias: Array, eps: float) -> tuple[F64, F64]:
+    return _normed_within(x, weight, bias, eps, LARGEST_I8)
+
+
+def _normed_within(x: Array, weight: Array, bias: Array, eps: float, most: float) -> tuple[F64, F64]:
     exact = layernorm(x, weight, bias, eps)
-    scales = np.maximum(np.abs(exact).max(axis=-1) / LARGEST, np.finfo(np.float32).smallest_normal)
+    scales = np.maximum(np.abs(exact).max(axis=-1) / most, np.finfo(np.float32).smallest_normal)
     return exact / scales[:, None], scales
 
 
@@ -127,6 +147,10 @@ def linear_residual_f8(
     x: Array, x_scales: Array, weight: Array, weight_scales: Array, bias: Array, residual: Array
 ) -> F64:
     return f64(residual) + linear_f8(x, x_scales, weight, weight_scales, bias)
+
+
+# The same of numbers of another kind
+linear_i8, linear_gelu_i8, linear_residual_i8 = linear_f8, linear_gelu_f8, linear_residual_f8
 
 
 def logits(x: Array, weight: Array) -> F64:
@@ -183,6 +207,7 @@ def decode_attention(
 
 LEAST = -1e30  # stands for the largest score of a span without positions
 LARGEST = 448.0  # of f8E4M3FN
+LARGEST_I8 = 127.0
 
 
 def spans(positions: int, count: int, last: int) -> list[tuple[int, int]]:

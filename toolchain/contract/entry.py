@@ -25,8 +25,8 @@ from .targets import targets
 CALLING_CONVENTION = "cutile_python_v2"
 DTYPES = ("f32", "tf32", "f16", "bf16")  # of an entry; tf32 is f32 storage with tf32 tensor-core inputs
 ALIGNMENT = 16  # bytes: base address and outer strides of an entry's `aligned` parameters are multiples of it
-ITEMSIZE = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "f8E4M3FN": 1, "i32": 4}
-PARAM_DTYPES = ("T", "f32", "f16", "bf16", "f8E4M3FN", "i32")  # of a parameter in ops.toml
+ITEMSIZE = {"f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "f8E4M3FN": 1, "i8": 1, "i32": 4}
+PARAM_DTYPES = ("T", "f32", "f16", "bf16", "f8E4M3FN", "i8", "i32")  # of a parameter in ops.toml
 
 CHANNEL = ("flags", "state", "counts", "turns")  # outputs by which the blocks of a collective meet
 WORK = ("arrived", "gathered")  # outputs that ranks store to each other; nobody reads results there, nor in a channel
@@ -66,7 +66,7 @@ class Param:
         return cls(match["name"], match["dtype"], dims, role)
 
     def storage(self, entry_dtype: str) -> str:
-        """The dtype in memory for an entry of `entry_dtype`: f32, f16, bf16, f8E4M3FN or i32."""
+        """The dtype in memory for an entry of `entry_dtype`: f32, f16, bf16, f8E4M3FN, i8 or i32."""
         dtype = entry_dtype if self.dtype == "T" else self.dtype
         return "f32" if dtype == "tf32" else dtype
 

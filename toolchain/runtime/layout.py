@@ -19,6 +19,7 @@ NUMPY: dict[str, np.dtype[Any]] = {
     "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
+    "i8": np.dtype(np.int8),
     "i32": np.dtype(np.int32),
 }
 _NAMES = {dtype: name for name, dtype in NUMPY.items()}

@@ -74,7 +74,9 @@ NOT_RUN = {
         'tilestack generate --model smollm2 --chat "What is a GPU?"', "tilestack generate --model smollm2 --chat",
     ),
     "needs a model's weights; tests/unit/tilestack/cli/test_quantize.py makes small ones": (
-        "tilestack quantize ~/gpt2 --output ~/gpt2-f8", 'tilestack generate "Once" --model ~/gpt2-f8',
+        "tilestack quantize ~/gpt2 --output ~/gpt2-f8", "tilestack quantize ~/gpt2 --to i8 --output ~/gpt2-i8",
+        "tilestack quantize ~/gpt2 --output ~/gpt2-f8 --compare book.txt",
+        'tilestack generate "Once" --model ~/gpt2-f8',
     ),
     "needs a file with errors that are expected; tests/unit/tilestack/cli/test_cute_opt.py has some": (
         "tilestack cute-opt errors.mlir -split-input-file -verify-diagnostics",

@@ -33,7 +33,8 @@ from ..location import Location
 from ..numbers import splat_bytes
 
 STORAGE: Mapping[str, Attribute] = {
-    "f32": t.f32, "tf32": t.f32, "f16": t.f16, "bf16": t.bf16, "f8E4M3FN": t.f8e4m3fn, "i32": t.i32,
+    "f32": t.f32, "tf32": t.f32, "f16": t.f16, "bf16": t.bf16, "f8E4M3FN": t.f8e4m3fn, "i8": t.i8,
+    "i32": t.i32,
 }  # fmt: skip
 INT = t.TileType((), t.i32)
 
