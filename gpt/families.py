@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from . import gpt2, gpt2_f8, llama
+from . import gpt2, gpt2_8bits, gpt2_f8, llama
 from .config import Family, GPTConfig
 from .layers import Layers
 from .weights import Weights
@@ -35,4 +35,7 @@ FAMILIES: Mapping[Family, Parts] = {
     "gpt2": Parts(gpt2.GPT2, gpt2.device_weights, folds=True),
     "llama": Parts(llama.Llama, llama.device_weights, folds=True),
 }
-QUANTIZED: Mapping[Family, Parts] = {"gpt2": Parts(gpt2_f8.GPT2InF8, gpt2_f8.device_weights, folds=False)}
+QUANTIZED: Mapping[str, Mapping[Family, Parts]] = {  # by the kind, see quantize.py
+    "f8": {"gpt2": Parts(gpt2_f8.GPT2InF8, gpt2_f8.device_weights, folds=False)},
+    "i8": {"gpt2": Parts(gpt2_8bits.GPT2InI8, gpt2_8bits.device_weights, folds=False)},
+}

@@ -20,6 +20,7 @@ from toolchain.contract.entry import cdiv
 from toolchain.contract.policy import Policy
 from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer, Launcher
+from toolchain.runtime.layout import dtype_name
 
 from .arena import Arena
 from .config import VOCABULARY_STEP, GPTConfig
@@ -28,7 +29,7 @@ from .gpt2_shared import SharedGPT2
 from .layers import Launch, Spans
 from .passes import Passes
 from .plan import ModelPlan
-from .quantize import is_quantized
+from .quantize import kind_of
 from .recorder import Recorder
 from .sampling import check_finite
 from .share import Share
@@ -99,8 +100,9 @@ class GPT:
         self.visible_tokens = range(config.vocab_size)
         if share is not None:
             self.vocabulary, self.visible_tokens = share.vocabulary, share.tokens
-        self.quantized = is_quantized(weights)
-        self._family = (QUANTIZED if self.quantized else FAMILIES)[config.family]
+        kind = kind_of(weights)
+        self.quantized = dtype_name(kind.dtype) if kind else ""  # the dtype of its products, if that is of 8 bits
+        self._family = (QUANTIZED[kind.name] if kind else FAMILIES)[config.family]
         policy = policy or launcher.bundle.policy(launcher.target)
         if not self._family.folds or share is not None:
             if folded:
@@ -116,7 +118,7 @@ class GPT:
         else:
             stored = share.device_weights(weights, dtype)
         self.weights = {name: self.executor.from_numpy(tensor) for name, tensor in stored}
-        self._plan = ModelPlan(config, self.storage, self.folded, self.executor.sms, policy, self.quantized)
+        self._plan = ModelPlan(config, self.storage, self.folded, self.executor.sms, policy, bool(kind))
         self.passes = self._passes_through(launcher)
         self._workspaces: dict[tuple[int, int], Workspace] = {}
 

@@ -1,14 +1,16 @@
-"""A GPT-2 whose products are in 8-bit floats (e4m3): the weights rounded beforehand, with a scale for each output, the
-activations rounded by the kernels, with a scale for each row. Norms, biases, embeddings and logits stay as they are.
+"""A GPT-2 whose products are in 8 bits, as floats (e4m3) or integers: the weights rounded beforehand, with a scale for
+each output, the activations rounded by the kernels, with a scale for each row. Norms, biases, embeddings and logits
+stay as they are.
 
-No text is needed to choose the scales: the largest weight of an output becomes the largest number of e4m3, 448, so
-that nothing overflows. Stored, it is the checkpoint that compressed-tensors calls `float-quantized`: beside
-`NAME.weight` (out, in) a `NAME.weight_scale` (out, 1) f32, with weight = stored * scale.
+No text is needed to choose the scales: the largest weight of an output becomes the largest number of the kind, so that
+nothing overflows. Stored, it is the checkpoint that compressed-tensors calls `float-quantized` or `int-quantized`:
+beside `NAME.weight` (out, in) a `NAME.weight_scale` (out, 1) f32, with weight = stored * scale.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import ml_dtypes
@@ -21,27 +23,39 @@ from .spelling import LINEAR
 from .threads import in_threads
 
 Array = NDArray[Any]
-F8 = np.dtype(ml_dtypes.float8_e4m3fn)
-KINDS = ("f8",)
-LARGEST = 448.0  # of e4m3
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Numbers of 8 bits. `largest`: what the largest of a row becomes. `type`, `format`: compressed-tensors' names."""
+
+    name: str
+    dtype: np.dtype[Any]
+    largest: float
+    type: str
+    format: str
+
+    @property
+    def scheme(self) -> Mapping[str, Any]:
+        """What config.json says of such a checkpoint, by compressed-tensors' keys."""
+        numbers: Mapping[str, Any] = {"num_bits": 8, "type": self.type, "symmetric": True}
+        group = {
+            "targets": ["Linear"],
+            "weights": {**numbers, "strategy": "channel", "dynamic": False},
+            "input_activations": {**numbers, "strategy": "token", "dynamic": True},
+        }
+        return {
+            "quant_method": "compressed-tensors", "format": self.format, "quantization_status": "compressed",
+            "config_groups": {"group_0": group}, "ignore": ["lm_head"],
+        }  # fmt: skip
+
+
+F8 = Kind("f8", np.dtype(ml_dtypes.float8_e4m3fn), 448.0, "float", "float-quantized")
+I8 = Kind("i8", np.dtype(np.int8), 127.0, "int", "int-quantized")
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (F8, I8)}
 LEAST = float(np.finfo(np.float32).smallest_normal)  # a scale: of an output whose weights are all zero
 WEIGHT, SCALE = ".weight", ".weight_scale"
 KEY = "quantization_config"
-# What config.json says of such a checkpoint, by compressed-tensors' keys.
-_NUMBERS: Mapping[str, Any] = {"num_bits": 8, "type": "float", "symmetric": True}
-SCHEME: Mapping[str, Any] = {
-    "quant_method": "compressed-tensors",
-    "format": "float-quantized",
-    "quantization_status": "compressed",
-    "config_groups": {
-        "group_0": {
-            "targets": ["Linear"],
-            "weights": {**_NUMBERS, "strategy": "channel", "dynamic": False},
-            "input_activations": {**_NUMBERS, "strategy": "token", "dynamic": True},
-        }
-    },
-    "ignore": ["lm_head"],
-}
 
 
 def is_product(name: str) -> bool:
@@ -59,6 +73,12 @@ def is_quantized(names: Mapping[str, Any]) -> bool:
     return any(name.endswith(SCALE) for name in names)
 
 
+def kind_of(tensors: Mapping[str, Array]) -> Kind | None:
+    """The kind of a quantized form, by the first of its products; None of any other, and of one that is damaged."""
+    products = [name for name in tensors if is_product(name)] if is_quantized(tensors) else []
+    return next((kind for kind in KINDS.values() if products and tensors[products[0]].dtype == kind.dtype), None)
+
+
 def shapes(whole: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """Every tensor of the quantized form of a model whose tensors have the shapes `whole`."""
     found: dict[str, tuple[int, ...]] = {}
@@ -69,18 +89,21 @@ def shapes(whole: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def rounded(rows: Array) -> tuple[Array, Array]:
-    """Rows (N, K) as e4m3 (N, K) and their scales (N, 1) f32, as the op quantize_rows rounds them: the scale is the
-    largest magnitude divided by 448, and a row is multiplied by its inverse."""
+def rounded(rows: Array, kind: Kind) -> tuple[Array, Array]:
+    """Rows (N, K) in 8 bits (N, K) and their scales (N, 1) f32, as the ops quantize_rows and quantize_rows_i8 round
+    them: the scale is the largest magnitude divided by `kind.largest`, and a row is multiplied by its inverse."""
     wide = np.asarray(rows, np.float32)
-    scales = np.maximum(np.abs(wide).max(axis=1, keepdims=True) / np.float32(LARGEST), np.float32(LEAST))
-    return (wide * (np.float32(1) / scales)).astype(F8), scales
+    scales = np.maximum(np.abs(wide).max(axis=1, keepdims=True) / np.float32(kind.largest), np.float32(LEAST))
+    quotients = wide * (np.float32(1) / scales)
+    if kind is I8:
+        quotients = np.clip(np.rint(quotients), -kind.largest, kind.largest)
+    return quotients.astype(kind.dtype), scales
 
 
-def quantize(tensors: Mapping[str, Array]) -> dict[str, Array]:
+def quantize(tensors: Mapping[str, Array], kind: Kind) -> dict[str, Array]:
     """The quantized form of a GPT-2's tensors, whose linear weights are (in, out)."""
     names = [name for name in tensors if is_product(name)]
-    made = in_threads(lambda name: rounded(np.ascontiguousarray(tensors[name].T)), names)
+    made = in_threads(lambda name: rounded(np.ascontiguousarray(tensors[name].T), kind), names)
     found = dict(tensors)
     for name, (weight, scales) in zip(names, made, strict=True):
         found[name], found[scale_of(name)] = weight, scales
@@ -110,15 +133,17 @@ def check_scales(tensors: Mapping[str, Array], where: str) -> None:
             )
 
 
-def taken(row: object, where: str) -> tuple[object, bool]:
-    """A `config.json` without what it says of such a quantization, and whether it said so. Raises UsageError if it says
-    that activations or weights were quantized in another way."""
+def taken(row: object, where: str) -> tuple[object, Kind | None]:
+    """A `config.json` without what it says of such a quantization, and of which kind it says so. Raises UsageError if
+    it says that activations or weights were quantized in another way."""
     if not isinstance(row, dict) or (said := cast("dict[str, Any]", row).get(KEY)) is None:
-        return row, False
+        return row, None
     rest = {key: value for key, value in cast("dict[str, Any]", row).items() if key != KEY}
-    if not isinstance(said, dict) or {key: cast("dict[str, Any]", said).get(key) for key in SCHEME} != SCHEME:
-        raise UsageError(
-            f"{where}: {KEY} is another than tilestack quantize writes",
-            hint="quantize the whole model: tilestack quantize MODEL --output DIR",
-        )
-    return rest, True
+    for kind in KINDS.values():
+        scheme = kind.scheme
+        if isinstance(said, dict) and {key: cast("dict[str, Any]", said).get(key) for key in scheme} == scheme:
+            return rest, kind
+    raise UsageError(
+        f"{where}: {KEY} is another than tilestack quantize writes",
+        hint="quantize the whole model: tilestack quantize MODEL --output DIR",
+    )

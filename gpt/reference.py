@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from conformance.reference import eager as eager_ops
 from conformance.reference import float64 as float64_ops
 
-from . import quantize, reference_f8, reference_llama
+from . import quantize, reference_8bits, reference_llama
 from .config import GPTConfig
 
 Array = NDArray[Any]
@@ -32,7 +32,7 @@ def eager(config: GPTConfig, weights: Mapping[str, Array], tokens: Array, *, dty
     """Logits (B, T, V) at every position of tokens (B, T), every op as an eager framework computes it in `dtype`;
     the products of a quantized model with activations rounded to 8 bits."""
     if quantize.is_quantized(weights):
-        return _forward(reference_f8, config, reference_f8.paired(weights), tokens, dtype=dtype)
+        return _forward(reference_8bits, config, reference_8bits.paired(weights), tokens, dtype=dtype)
     return _forward(eager_ops, config, weights, tokens, dtype=dtype)
 
 

@@ -146,8 +146,8 @@ def random_weights(config: GPTConfig, seed: int) -> Weights:
 
 
 def quantized(config: GPTConfig, weights: Weights, kind: str) -> Weights:
-    """The weights with products in 8 bits: see quantize.py. `kind`: f8. Raises UsageError for another, for a model that
-    is not a GPT-2, and for one that is quantized already."""
+    """The weights with products in 8 bits: see quantize.py. `kind`: f8 or i8. Raises UsageError for another, for a
+    model that is not a GPT-2, and for one that is quantized already."""
     if kind not in quantize.KINDS:
         raise UsageError(f"no quantization {kind!r}", hint=f"one of {', '.join(quantize.KINDS)}")
     if config.family != "gpt2":
@@ -155,7 +155,7 @@ def quantized(config: GPTConfig, weights: Weights, kind: str) -> Weights:
     if quantize.is_quantized(weights):
         raise UsageError("these weights are quantized already")
     check(config, weights, "weights")
-    return Weights(quantize.quantize(weights))
+    return Weights(quantize.quantize(weights, quantize.KINDS[kind]))
 
 
 def check(config: GPTConfig, weights: Mapping[str, Array], where: str) -> None:
@@ -163,9 +163,9 @@ def check(config: GPTConfig, weights: Mapping[str, Array], where: str) -> None:
     8-bit weights that is none."""
     check_shapes(config, {name: tensor.shape for name, tensor in weights.items()}, where)
     quantize.check_scales(weights, where)
-    eighths = quantize.is_quantized(weights)
+    kind = (quantize.kind_of(weights) or quantize.F8) if quantize.is_quantized(weights) else None
     for name, tensor in weights.items():
-        check_one(where, name, tensor, eighths=eighths and quantize.is_product(name))
+        check_one(where, name, tensor, kind if quantize.is_product(name) else None)
 
 
 def check_shapes(config: GPTConfig, found: Mapping[str, tuple[int, ...]], where: str) -> None:
@@ -186,11 +186,11 @@ def check_shapes(config: GPTConfig, found: Mapping[str, tuple[int, ...]], where:
             raise UsageError(f"{where}: {name} has shape {found[name]}, wants {shape}")
 
 
-def check_one(where: str, name: str, tensor: Array, *, eighths: bool = False) -> None:
-    """Raises UsageError for a tensor of a wrong dtype, and for NaN or infinity. `eighths`: it has to be in 8 bits."""
-    if eighths and tensor.dtype != quantize.F8:
-        raise UsageError(f"{where}: {name} is {tensor.dtype}, but has scales: it must be {quantize.F8}")
-    if not eighths and tensor.dtype not in _STORAGE.values():
+def check_one(where: str, name: str, tensor: Array, kind: quantize.Kind | None = None) -> None:
+    """Raises UsageError for a tensor of a wrong dtype, and for NaN or infinity. `kind`: it has to be in 8 bits."""
+    if kind is not None and tensor.dtype != kind.dtype:
+        raise UsageError(f"{where}: {name} is {tensor.dtype}, but has scales: it must be {kind.dtype}")
+    if kind is None and tensor.dtype not in _STORAGE.values():
         raise UsageError(f"{where}: {name} is {tensor.dtype}; weights are float32, float16 or bfloat16")
     if not finite(tensor):
         raise UsageError(f"{where}: {name} holds NaN or infinity")
@@ -211,17 +211,23 @@ def load(path_or_name: str | Path, dtype: str | None = None) -> tuple[GPTConfig,
         return _load_gguf(Path(path_or_name), dtype or "f32")
     folder = find_folder(path_or_name)
     config = sizes_of(folder)
-    eighths = quantize.taken(read_json(folder / CONFIG), str(folder / CONFIG))[1]
+    kind = quantize.taken(read_json(folder / CONFIG), str(folder / CONFIG))[1]
     if config.family == "llama":
         tensors, file = read_tensors(folder, partial(stored_as, dtype=dtype) if dtype else None)
         weights = Weights(llama_names(config, tensors, str(file)))
     else:
         tensors, file = read_tensors(folder)
         named = our_names(tensors, str(file))
-        if quantize.is_quantized(named) != eighths:
-            which = "has scales, but its config.json does" if not eighths else "has no scales, but its config.json does"
-            raise UsageError(f"{file}: it {which}{'' if eighths else ' not'} say so")
-        weights = Weights(named if eighths else input_first(config, named, str(file)))
+        if quantize.is_quantized(named) != (kind is not None):
+            which = (
+                "has scales, but its config.json does not"
+                if kind is None
+                else "has no scales, but its config.json does"
+            )
+            raise UsageError(f"{file}: it {which} say so")
+        if kind is not None and quantize.kind_of(named) is not kind:
+            raise UsageError(f"{file}: its config.json says {kind.format}, and its weights are not {kind.dtype}")
+        weights = Weights(named if kind is not None else input_first(config, named, str(file)))
     check(config, weights, str(file))
     return config, weights, folder
 
@@ -230,9 +236,9 @@ def sizes_of(folder: Path) -> GPTConfig:
     """The config in a checkpoint's folder. Raises UsageError."""
     file, generation = folder / CONFIG, folder / GENERATION
     said = read_json(generation) if generation.exists() else None
-    row, eighths = quantize.taken(read_json(file), str(file))
+    row, kind = quantize.taken(read_json(file), str(file))
     config = read_config(row, str(file), said, str(generation))
-    if eighths and config.family != "gpt2":
+    if kind is not None and config.family != "gpt2":
         raise UsageError(f"{file}: a quantized {config.family} is not computed here")
     return config
 
@@ -253,6 +259,7 @@ def save(folder: Path, config: GPTConfig, weights: Mapping[str, Array]) -> None:
     check(config, weights, str(folder))
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / CONFIG) as described, replacing(folder / WHOLE) as stored:
-        row = config_row(config) | ({quantize.KEY: quantize.SCHEME} if quantize.is_quantized(weights) else {})
+        kind = quantize.kind_of(weights)
+        row = config_row(config) | ({quantize.KEY: kind.scheme} if kind else {})
         described.write_text(json.dumps(row, indent=2) + "\n")
         save_file(dict(weights), stored, metadata={"format": "pt"})

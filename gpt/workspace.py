@@ -29,8 +29,8 @@ class Workspace:
     starts: DeviceBuffer  # (B) i32: where each sequence's new positions begin
     partial: DeviceBuffer  # (Z, M, C) f32: the parts of a product, Z = 0 where there are none
     squares: DeviceBuffer  # (Z, L) f32: x's sums of squares in Z parts, L >= M; Z = 0 where all norms are launches
-    narrow: DeviceBuffer  # (M, C) f8: a quantized model's rows before a product, else empty
-    wide: DeviceBuffer  # (M, F) f8: the same of the hidden layer
+    narrow: DeviceBuffer  # (M, C) f8 or i8: a quantized model's rows before a product, else empty
+    wide: DeviceBuffer  # (M, F) f8 or i8: the same of the hidden layer
     scales: DeviceBuffer  # (M) f32: their scales
     ones: DeviceBuffer  # (M) f32: the scales of rows that need none; filled by who makes the workspace
 
@@ -73,11 +73,11 @@ def buffers(
     *,
     parts: int,
     squares: tuple[int, int],
-    quantized: bool = False,
+    quantized: str = "",
 ) -> Mapping[str, Shape]:
     """Shape and dtype of each buffer of a model's workspace, for N = `rows` rows in B = `batch` sequences. The longest
-    chunk has M = `chunk` rows; `partial` has Z = `parts`, and (Z, L) is `squares`. `quantized`: its products are in 8
-    bits."""
+    chunk has M = `chunk` rows; `partial` has Z = `parts`, and (Z, L) is `squares`. `quantized`: the dtype of its
+    products, if that is of 8 bits."""
     n, m, c, eighths = rows, chunk, config.n_embd, chunk if quantized else 0
     queries, keys = config.n_head * config.head_size, config.kv_heads * config.head_size
     return {
@@ -92,8 +92,8 @@ def buffers(
         "starts": ((batch,), "i32"),
         "partial": ((parts, m, c), "f32"),
         "squares": (squares, "f32"),
-        "narrow": ((eighths, c), "f8E4M3FN"),
-        "wide": ((eighths, config.ffn), "f8E4M3FN"),
+        "narrow": ((eighths, c), quantized or storage),
+        "wide": ((eighths, config.ffn), quantized or storage),
         "scales": ((eighths,), "f32"),
         "ones": ((eighths,), "f32"),
     }

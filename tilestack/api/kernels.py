@@ -12,7 +12,7 @@ from gpt.launches import continue_texts, forward_passes
 from gpt.many import on_one, warm
 from gpt.model import GPT
 from gpt.parallel import AnyGPT, ParallelGPT
-from gpt.quantize import is_quantized
+from gpt.quantize import kind_of
 from gpt.text import Request
 from gpt.weights import Weights
 from toolchain.bundles.bundle import Bundle
@@ -24,7 +24,7 @@ from toolchain.runtime.peers import LOADING_S, Peers
 from .making import make_bundle
 
 USUAL = Path("build/bundle")
-ROUNDING = "quantize_rows"  # an op that only quantized models launch
+ROUNDING = {"f8": "quantize_rows", "i8": "quantize_rows_i8"}  # ops that only quantized models launch
 
 
 class Kernels:
@@ -73,10 +73,11 @@ class Kernels:
     def _serves(self, path: Path) -> bool:
         """Whether to take a bundle: one that the user named in any case. The usual one may have been made for another
         GPU, and then lacks the kernels of a quantized model, which no table for every target has."""
-        if self._named or not is_quantized(self._tensors):
+        kind = kind_of(self._tensors)
+        if self._named or kind is None:
             return True
         there = {entry.spec.op for entry in Bundle.load(path).entries}
-        return ROUNDING in there
+        return ROUNDING[kind.name] in there
 
     def _compiled_once(self) -> Bundle:
         """Of several processes the first compiles, and the others find that in the cache."""

@@ -81,7 +81,10 @@ def add(commands: Any) -> None:
     made.add_argument("--devices", type=int, default=1, metavar="N", help="how many GPUs share a GPT-2 (default 1)")
     made.add_argument(PROCESSES, action="store_true", help="with --devices: one process for each")
     made.add_argument("--dtype", choices=DTYPES, default="bf16", help="default bf16")
-    made.add_argument("--quantize", choices=["f8"], default="", help="products in 8-bit floats: of a GPT-2, in bf16")
+    made.add_argument(
+        "--quantize", choices=["f8", "i8"], default="",
+        help="products in 8-bit floats or integers: of a GPT-2, in bf16",
+    )  # fmt: skip
     made.add_argument(
         "--max-new-tokens", type=int, metavar="N", help="default 200, or fewer where the model's context is full"
     )

@@ -21,8 +21,18 @@ from toolchain.errors import UsageError
 FC = "h.1.mlp.c_fc.weight"
 
 
+@pytest.fixture(params=quantize.KINDS)
+def kind(request: pytest.FixtureRequest) -> quantize.Kind:
+    return quantize.KINDS[request.param]
+
+
 @pytest.fixture
-def eighths(config: GPTConfig, weights: Weights) -> Weights:
+def eighths(config: GPTConfig, weights: Weights, kind: quantize.Kind) -> Weights:
+    return quantized(config, weights, kind.name)
+
+
+@pytest.fixture
+def floats(config: GPTConfig, weights: Weights) -> Weights:
     return quantized(config, weights, "f8")
 
 
@@ -31,37 +41,44 @@ def tokens(config: GPTConfig) -> Any:
     return np.random.default_rng(8).integers(0, config.vocab_size, (2, 11)).astype(np.int32)
 
 
-def test_rows_are_rounded_as_the_kernel_rounds_them() -> None:
+def test_rows_are_rounded_as_the_kernel_rounds_them(kind: quantize.Kind) -> None:
     rows = np.random.default_rng(1).standard_normal((5, 48)).astype(np.float32) * 10.0 ** np.arange(-3, 2)[:, None]
     rows[2] = 0
-    found, scales = quantize.rounded(rows.astype(np.float32))
-    wanted, wanted_scales = float64.quantize_rows(rows)
+    found, scales = quantize.rounded(rows.astype(np.float32), kind)
+    wanted, wanted_scales = (float64.quantize_rows if kind is quantize.F8 else float64.quantize_rows_i8)(rows)
     assert np.array_equal(found.astype(np.float64), wanted) and np.array_equal(scales[:, 0], wanted_scales)
     assert np.isfinite(found.astype(np.float32)).all() and not found[2].any()
-    steps = np.abs(rows).max(axis=1) * 2.0**-4  # of the largest: half a unit in the fourth place
+    # Of the largest: half a unit in the fourth place, or half of one
+    steps = np.abs(rows).max(axis=1) * (2.0**-4 if kind is quantize.F8 else 1 / 253)
     assert (np.abs(found.astype(np.float64) * scales - rows).max(axis=1) <= steps).all()
 
 
-def test_only_products_are_rounded(config: GPTConfig, weights: Weights, eighths: Weights) -> None:
+def test_only_products_are_rounded(
+    config: GPTConfig, weights: Weights, eighths: Weights, kind: quantize.Kind
+) -> None:  # fmt: skip
     products = [name for name in weights if quantize.is_product(name)]
     assert len(products) == 4 * config.n_layer
     assert set(eighths) == {*weights, *map(quantize.scale_of, products)}
     assert all(eighths[name] is weights[name] for name in weights if name not in products)
     back = quantize.dequantized(eighths)
     for name in products:
-        assert eighths[name].shape == weights[name].shape[::-1] and eighths[name].dtype == quantize.F8
+        assert eighths[name].shape == weights[name].shape[::-1] and eighths[name].dtype == kind.dtype
         assert np.abs(back[name] - weights[name]).max() <= np.abs(weights[name]).max() / 16
     assert quantize.is_quantized(eighths) and not quantize.is_quantized(back)
 
 
 def test_the_model_computes_its_reference(
-    config: GPTConfig, eighths: Weights, launcher: Any, tokens: np.ndarray[Any, Any]
+    config: GPTConfig, eighths: Weights, launcher: Any, tokens: np.ndarray[Any, Any], kind: quantize.Kind
 ) -> None:
     logits = GPT(config, eighths, launcher, "bf16").forward(tokens).numpy()
     wanted = reference.eager(config, eighths.astype("bf16"), tokens, dtype="bf16")
     assert np.abs(logits.astype(np.float64) - wanted.astype(np.float64)).max() < 5e-2
     ran = [op for op, _ in launcher.launches]
-    assert {"linear", "linear_gelu", "linear_residual"}.isdisjoint(ran) and ran.count("quantize_rows") == config.n_layer
+    assert {"linear", "linear_gelu", "linear_residual"}.isdisjoint(ran)
+    if kind is quantize.F8:
+        assert ran.count("quantize_rows") == config.n_layer
+    else:
+        assert ran.count("quantize_rows_i8") == 2 * config.n_layer, "the hidden layer too"
     exact = reference.float64(config, eighths, tokens)
     assert 1e-3 < np.abs(wanted - exact).max() < 0.1 * np.abs(exact).max(), "activations are rounded"
 
@@ -78,14 +95,14 @@ def test_it_decodes_as_forward_does(
         assert np.abs(found - wanted[:, at]).max() < 5e-2
 
 
-def test_no_text_makes_the_hidden_layer_too_large(config: GPTConfig, eighths: Weights) -> None:
+def test_no_text_makes_the_hidden_layer_too_large(config: GPTConfig, floats: Weights) -> None:
     """The worst row of a norm for each output: the direction of its weights."""
-    step = gpt2_f8.hidden_step(config, eighths, 1)
-    gain, shift, bias = (eighths[f"h.1.{name}"] for name in ("ln_2.weight", "ln_2.bias", "mlp.c_fc.bias"))
-    weight = eighths[FC].astype(np.float64) * eighths[quantize.scale_of(FC)]  # (4C, C)
+    step = gpt2_f8.hidden_step(config, floats, 1)
+    gain, shift, bias = (floats[f"h.1.{name}"] for name in ("ln_2.weight", "ln_2.bias", "mlp.c_fc.bias"))
+    weight = floats[FC].astype(np.float64) * floats[quantize.scale_of(FC)]  # (4C, C)
     direction = gain * weight
     normed = np.sqrt(config.n_embd) * direction / np.linalg.norm(direction, axis=1, keepdims=True)
-    rows, scales = quantize.rounded((normed * gain + shift).astype(np.float32))
+    rows, scales = quantize.rounded((normed * gain + shift).astype(np.float32), quantize.F8)
     largest = np.abs((rows.astype(np.float64) * scales * weight).sum(axis=1) + bias).max()
     assert np.log2(step) % 1 == 0 and largest / 448 < step < 8 * largest / 448
 
@@ -100,12 +117,12 @@ MUTATIONS: dict[str, Callable[[dict[str, Any]], None]] = {
 
 @pytest.mark.parametrize("change", MUTATIONS)
 def test_a_wrong_scale_is_seen(
-    config: GPTConfig, weights: Weights, launcher: Any, tokens: np.ndarray[Any, Any], change: str
+    config: GPTConfig, weights: Weights, launcher: Any, tokens: np.ndarray[Any, Any], change: str, kind: quantize.Kind
 ) -> None:
     """An error that is far beyond that of the rounding, whose outputs differ in size as a model's do."""
     spread = dict(weights)
     spread[FC] = weights[FC] * np.exp2(np.arange(4 * config.n_embd) % 7).astype(np.float32)
-    good = quantized(config, Weights(spread), "f8")
+    good = quantized(config, Weights(spread), kind.name)
     wrong = dict(good)
     MUTATIONS[change](wrong)
     exact = reference.float64(config, spread, tokens)
@@ -116,16 +133,18 @@ def test_a_wrong_scale_is_seen(
     assert errors[1] > 3 * errors[0]
 
 
-def test_its_checkpoint_is_read_back(tmp_path: Path, config: GPTConfig, eighths: Weights) -> None:
+def test_its_checkpoint_is_read_back(
+    tmp_path: Path, config: GPTConfig, eighths: Weights, kind: quantize.Kind
+) -> None:  # fmt: skip
     stored = eighths.astype("bf16")
-    assert stored[quantize.scale_of(FC)].dtype == np.float32 and stored[FC].dtype == quantize.F8
+    assert stored[quantize.scale_of(FC)].dtype == np.float32 and stored[FC].dtype == kind.dtype
     save(tmp_path, config, stored)
     found_config, found, _ = load(tmp_path)
     assert found_config == config and found.keys() == stored.keys()
     for name, tensor in stored.items():
         assert found[name].dtype == tensor.dtype and found[name].tobytes() == tensor.tobytes()
     said = json.loads((tmp_path / "config.json").read_text())["quantization_config"]
-    assert (said["quant_method"], said["format"]) == ("compressed-tensors", "float-quantized")
+    assert (said["quant_method"], said["format"]) == ("compressed-tensors", f"{kind.type}-quantized")
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, 1e-40])
@@ -144,14 +163,20 @@ def test_a_scale_that_is_none_is_refused(config: GPTConfig, eighths: Weights, sc
         ({quantize.scale_of(FC): np.ones((256, 1))}, "is float64; scales are float32"),
         ({quantize.scale_of(FC): np.ones((256,), np.float32)}, r"has shape \(256,\), wants \(256, 1\)"),
         ({FC: np.zeros((256, 64), np.float32)}, "is float32, but has scales: it must be float8_e4m3fn"),
-        ({FC: np.zeros((64, 256), quantize.F8)}, r"has shape \(64, 256\), wants \(256, 64\)"),
-        ({FC: np.full((256, 64), np.nan, quantize.F8)}, "c_fc.weight holds NaN"),
+        ({FC: np.zeros((64, 256), quantize.F8.dtype)}, r"has shape \(64, 256\), wants \(256, 64\)"),
+        ({FC: np.full((256, 64), np.nan, quantize.F8.dtype)}, "c_fc.weight holds NaN"),
     ],
 )
-def test_wrong_tensors_are_refused(config: GPTConfig, eighths: Weights, change: dict[str, Any], why: str) -> None:
-    wrong = {name: each for name, each in {**eighths, **change}.items() if each is not None}
+def test_wrong_tensors_are_refused(config: GPTConfig, floats: Weights, change: dict[str, Any], why: str) -> None:
+    wrong = {name: each for name, each in {**floats, **change}.items() if each is not None}
     with pytest.raises(UsageError, match=why):
         check(config, wrong, "here")
+
+
+def test_all_products_are_of_one_kind(config: GPTConfig, weights: Weights, floats: Weights) -> None:
+    mixed = {**floats, FC: quantized(config, weights, "i8")[FC]}
+    with pytest.raises(UsageError, match=f"{FC} is int8, but has scales: it must be float8_e4m3fn"):
+        check(config, mixed, "here")
 
 
 def test_config_and_tensors_must_agree(tmp_path: Path, config: GPTConfig, weights: Weights, eighths: Weights) -> None:
@@ -165,7 +190,11 @@ def test_config_and_tensors_must_agree(tmp_path: Path, config: GPTConfig, weight
     (tmp_path / "config.json").write_text(json.dumps(row))
     with pytest.raises(UsageError, match=r"it has scales, but its config\.json does not say so"):
         load(tmp_path)
-    (tmp_path / "config.json").write_text(json.dumps({**row, quantize.KEY: {**said, "format": "int-quantized"}}))
+    other = quantize.I8 if said["format"] == quantize.F8.format else quantize.F8
+    (tmp_path / "config.json").write_text(json.dumps({**row, quantize.KEY: dict(other.scheme)}))
+    with pytest.raises(UsageError, match=rf"config\.json says {other.format}, and its weights are not {other.dtype}"):
+        load(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({**row, quantize.KEY: {**said, "format": other.format}}))
     with pytest.raises(UsageError, match="quantization_config is another than tilestack quantize writes"):
         load(tmp_path)
 

@@ -25,22 +25,25 @@ def paired(weights: Mapping[str, Array]) -> dict[str, Any]:
 
 
 def linear(x: Array, weight: Pair, bias: Array, *, dtype: str) -> Array:
-    return _product("linear_f8", x, weight, bias, dtype=dtype)
+    return _product("linear", x, weight, bias, dtype=dtype)
 
 
 def linear_gelu(x: Array, weight: Pair, bias: Array, *, dtype: str) -> Array:
-    """Rows by rows as the others. The model divides the hidden layer by one number instead, see gpt2_f8.hidden_step."""
-    return _product("linear_gelu_f8", x, weight, bias, dtype=dtype)
+    """Rows by rows as the others. In f8 the model divides the hidden layer by one number instead, see
+    gpt2_f8.hidden_step."""
+    return _product("linear_gelu", x, weight, bias, dtype=dtype)
 
 
 def linear_residual(x: Array, weight: Pair, bias: Array, residual: Array, *, dtype: str) -> Array:
     rows = residual.reshape(-1, residual.shape[-1])
-    return _product("linear_residual_f8", x, weight, bias, rows, dtype=dtype)
+    return _product("linear_residual", x, weight, bias, rows, dtype=dtype)
 
 
 def _product(op: str, x: Array, weight: Pair, *others: Array, dtype: str) -> Array:
     """The op on all rows of x (..., K)."""
-    rounded, scales = eager.quantize_rows(x.reshape(-1, x.shape[-1]), dtype=dtype)
     stored, columns = weight
-    out = getattr(eager, op)(rounded, scales, stored, columns[:, 0], *others, dtype=dtype)
+    integers = stored.dtype == quantize.I8.dtype
+    round_rows, kind = (eager.quantize_rows_i8, "i8") if integers else (eager.quantize_rows, "f8")
+    rounded, scales = round_rows(x.reshape(-1, x.shape[-1]), dtype=dtype)
+    out = getattr(eager, f"{op}_{kind}")(rounded, scales, stored, columns[:, 0], *others, dtype=dtype)
     return out.reshape(*x.shape[:-1], -1)

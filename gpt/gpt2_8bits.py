@@ -1,0 +1,100 @@
+"""GPT-2 with its products in 8 bits (see quantize.py): before each product its rows are rounded. What differs between
+floats and integers is the MLP: see gpt2_f8.py for the floats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolchain.errors import UsageError
+from toolchain.runtime import DeviceBuffer
+
+from . import quantize
+from .config import GPTConfig
+from .gpt2 import GPT2
+from .layers import AttendHere
+from .weights import Weights
+from .workspace import Workspace
+
+DTYPE = "bf16"  # of what is not in 8 bits
+WIDEST = 2048  # the most columns that layernorm_f8 and layernorm_i8 take
+Product = Callable[[str], dict[str, DeviceBuffer]]  # from a product's name: its weight, scales and bias, and x's scales
+
+
+def device_weights(
+    config: GPTConfig, weights: Weights, dtype: str, vocabulary: int, *, folded: bool
+) -> Mapping[str, NDArray[Any]]:
+    """The weights as they lie on the device: those of products (out, in) in 8 bits with scales (out,), the others in
+    the storage of `dtype`; the vocabulary is padded with zeros. Raises UsageError for another dtype than bf16."""
+    del folded
+    if dtype != DTYPE:
+        raise UsageError(f"a quantized model computes in {DTYPE} beside its products, not in {dtype}")
+    stored = dict(weights.astype(dtype).items())
+    stored["wte.weight"] = np.pad(stored["wte.weight"], ((0, vocabulary - config.vocab_size), (0, 0)))  # (padded V, C)
+    return {name: each.reshape(-1) if name.endswith(quantize.SCALE) else each for name, each in stored.items()}
+
+
+class GPT2In8Bits(GPT2):
+    """The layers as the paper has them, each product in 8 bits. `kind`: of these, in the names of ops."""
+
+    kind: ClassVar[str]
+    round_rows: ClassVar[str]  # the op that rounds rows to them
+
+    def _chunk(self, work: Workspace, rows: int, attend: AttendHere) -> bool:
+        del rows
+        x, narrow = work.x, work.narrow
+        self.launch(
+            "embedding", tokens=work.tokens, positions=work.positions, wte=self._weights["wte.weight"],
+            wpe=self._weights["wpe.weight"], out=x,
+        )  # fmt: skip
+        for layer in range(self._config.n_layer):
+            norm, product = self._layer_weights(layer), self._products(layer, work.scales)
+            self._norm(work, norm("ln_1"))  # narrow (N, C), scales (N)
+            self.launch(f"linear_{self.kind}", x=narrow, **product("attn.c_attn"), out=work.qkv)  # (N, 3C)
+            attend(layer, work)  # work.attended (N, C)
+            self.launch(self.round_rows, x=work.attended, out=narrow, scales=work.scales)  # (N, C), (N)
+            self._add(x, narrow, product("attn.c_proj"))  # x (N, C)
+            self._norm(work, norm("ln_2"))  # narrow (N, C), scales (N)
+            self._mlp(work, layer, product)  # x (N, C)
+        return False
+
+    def _mlp(self, work: Workspace, layer: int, product: Product) -> None:
+        """The MLP of work.narrow, with its scales, added to x."""
+        raise NotImplementedError
+
+    def _add(self, x: DeviceBuffer, rows: DeviceBuffer, product: Mapping[str, DeviceBuffer]) -> None:
+        """A product that is added to x (N, C)."""
+        self.launch(f"linear_residual_{self.kind}", x=rows, **product, residual=x, out=x)
+
+    def _norm(self, work: Workspace, named: Mapping[str, DeviceBuffer]) -> None:
+        """A norm whose result is rounded: x -> narrow (N, C) and scales (N)."""
+        eps = self._config.eps
+        if self._config.n_embd <= WIDEST:
+            self.launch(f"layernorm_{self.kind}", x=work.x, **named, out=work.narrow, scales=work.scales, eps=eps)
+            return
+        self.launch("layernorm", x=work.x, **named, out=work.normed, eps=eps)  # (N, C)
+        self.launch(self.round_rows, x=work.normed, out=work.narrow, scales=work.scales)
+
+    def _products(self, layer: int, scales: DeviceBuffer) -> Product:
+        def product(name: str) -> dict[str, DeviceBuffer]:
+            weight = f"h.{layer}.{name}.weight"
+            own = self._named(f"h.{layer}.{name}")
+            return {"x_scales": scales, "weight_scales": self._weights[quantize.scale_of(weight)], **own}
+
+        return product
+
+
+class GPT2InI8(GPT2In8Bits):
+    """With integers: the hidden layer is rounded row by row, for they have no room for numbers of every size."""
+
+    kind = "i8"
+    round_rows = "quantize_rows_i8"
+
+    def _mlp(self, work: Workspace, layer: int, product: Product) -> None:
+        del layer
+        self.launch("linear_gelu_i8", x=work.narrow, **product("mlp.c_fc"), out=work.hidden)  # (N, 4C)
+        self.launch(self.round_rows, x=work.hidden, out=work.wide, scales=work.scales)  # (N, 4C), (N)
+        self._add(work.x, work.wide, product("mlp.c_proj"))
