@@ -9,11 +9,14 @@ from typing import Any
 
 from toolchain.errors import UsageError
 
-from .common.options import command
+from .common.options import command, read_text
 
 EXAMPLES = """\
   tilestack quantize --output /tmp/small-f8               the checkpoint of this repository
   tilestack quantize ~/gpt2 --output ~/gpt2-f8
+  tilestack quantize ~/gpt2 --to i8 --output ~/gpt2-i8
+  tilestack quantize ~/gpt2 --output ~/gpt2-f8 --compare book.txt
+                                                          says how much worse it foretells this text
   tilestack generate "Once" --model ~/gpt2-f8             reads it; the weights take half the memory
 """
 BESIDE = ("tokenizer.json", "tokenizer_config.json", "generation_config.json", "chat_template.jinja")
@@ -27,19 +30,28 @@ def add(commands: Any) -> None:
         metavar="MODEL",
         help="a folder, a GGUF file, or a hub name of a GPT-2 (default: the shipped)",
     )
-    made.add_argument("--to", choices=["f8"], default="f8", help="8-bit floats, e4m3 (default)")
+    made.add_argument("--to", choices=["f8", "i8"], default="f8", help="8-bit floats, e4m3 (default), or integers")
+    made.add_argument(
+        "--compare", type=Path, metavar="TEXT", help="says how much worse it foretells this file, in bf16"
+    )
     made.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the checkpoint's folder")
 
 
 def quantize(args: argparse.Namespace) -> int:
     from gpt import weights
     from gpt.stored import CONFIG
+    from gpt.tokenizer import load_tokenizer
+
+    from ..api import quality
+
+    text = None if args.compare is None else read_text(args.compare)
 
     config, tensors, place = weights.load(weights.SHIPPED if args.model is None else args.model)
     if args.output.exists() and (not args.output.is_dir() or args.output.resolve() == place.resolve()):
         raise UsageError(f"{args.output} is not a folder to write to", hint="choose another --output")
     if args.output.is_dir() and any(args.output.iterdir()) and not (args.output / CONFIG).is_file():
         raise UsageError(f"{args.output} holds something else than a checkpoint", hint="choose another --output")
+    asked = None if text is None else quality.pieces(load_tokenizer(place, config).encode(text), config.n_ctx)
     made = weights.quantized(config, tensors, args.to)
     weights.save(args.output, config, made)
     for name in BESIDE:
@@ -47,4 +59,7 @@ def quantize(args: argparse.Namespace) -> int:
             shutil.copyfile(place / name, args.output / name)
     before, after = (sum(tensor.nbytes for tensor in each.values()) for each in (tensors, made))
     print(f"{args.output}: {after / 1e6:.1f} MB of weights, {before / 1e6:.1f} MB before")
+    if asked is not None:
+        found = [quality.losses_of(folder, asked) for folder in (place, args.output)]
+        print(f"{args.compare}: {quality.compared(found[1], found[0])}")
     return 0

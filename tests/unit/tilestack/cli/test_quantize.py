@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 from gpt import quantize, weights
 from gpt.config import PRESETS
+from tilestack.api import quality
 
 from ..conftest import Run
 
@@ -22,18 +25,35 @@ def nano(tmp_path: Path) -> Path:
     return tmp_path / "nano"
 
 
-def test_it_writes_a_smaller_checkpoint(nano: Path, tmp_path: Path, run: Run) -> None:
-    out = tmp_path / "f8"
-    ran = run("quantize", str(nano), "--output", str(out))
+def test_it_says_how_much_worse_a_text_is_foretold(
+    nano: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr(quality, "pieces", partial(quality.pieces, count=2))
+    (nano / "tokenizer.json").unlink()
+    text, out = tmp_path / "text", tmp_path / "i8"
+    text.write_text("It was so. " * 20)
+    ran = run("quantize", str(nano), "--to", "i8", "--output", str(out), "--compare", str(text))
+    assert ran.code == 0
+    found = re.search(r"text: perplexity ([\d.]+), ([\d.]+) before: [+-][\d.]+% ± [\d.]+%, of \d+ tokens\n", ran.out)
+    assert found and abs(float(found[1]) / float(found[2]) - 1) < 0.02
+    text.write_text("Short.")
+    ran = run("quantize", str(nano), "--output", str(tmp_path / "f8"), "--compare", str(text))
+    assert ran.code == 2 and "a text of 6 tokens has no pieces of" in ran.err and not (tmp_path / "f8").exists()
+
+
+@pytest.mark.parametrize("kind", quantize.KINDS)
+def test_it_writes_a_smaller_checkpoint(nano: Path, tmp_path: Path, run: Run, kind: str) -> None:
+    out = tmp_path / kind
+    ran = run("quantize", str(nano), "--to", kind, "--output", str(out))
     assert ran.code == 0 and ran.out.startswith(f"{out}: 0.2 MB of weights, 0.2 MB before")
     config, found, _ = weights.load(out)
     _, before, _ = weights.load(nano)
-    wanted = weights.quantized(config, before, "f8")
+    wanted = weights.quantized(config, before, kind)
     sizes = [(folder / "model.safetensors").stat().st_size for folder in (nano, out)]
     assert sizes[1] < 0.75 * sizes[0], "what is not rounded is a quarter of so small a model"
     assert found.keys() == wanted.keys() and (out / "tokenizer.json").read_text() == "{}"
     assert all(np.array_equal(found[name].astype(np.float32), wanted[name].astype(np.float32)) for name in wanted)
-    assert json.loads((out / "config.json").read_text())[quantize.KEY] == quantize.SCHEME
+    assert json.loads((out / "config.json").read_text())[quantize.KEY] == quantize.KINDS[kind].scheme
     again = run("quantize", str(out), "--output", str(tmp_path / "twice"))
     assert again.code == 2 and "quantized already" in again.err and not (tmp_path / "twice").exists()
 
