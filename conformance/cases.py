@@ -47,13 +47,8 @@ class Case:
         return next(output for given, output in ops()[self.op].aliases if given == self.in_place)
 
     def dtypes(self) -> tuple[str, ...]:
-        """The dtypes to run. tf32 is one of them only if the op has a matrix product, whose inputs it rounds. An op
-        whose signature leaves no dtype open runs in f32 alone."""
-        if not any(param.dtype == "T" for param in ops()[self.op].params):
-            return ("f32",)
-        if self.sixteen:
-            return ("f16", "bf16")
-        return ("f32", "tf32", "f16", "bf16") if ops()[self.op].products else ("f32", "f16", "bf16")
+        """The dtypes to run: those of the op, or with `sixteen` those of them that have 16 bits."""
+        return tuple(d for d in ops()[self.op].dtypes if not self.sixteen or d in ("f16", "bf16"))
 
 
 def _case(
@@ -326,22 +321,22 @@ CASES: tuple[Case, ...] = (
         case
         for op in (*SCALED_F8, *SCALED_I8)
         for case in (
-            _case(op, "odd in every size", sixteen=True, M=7, K=33, N=65),
-            _case(op, "few rows, a K of three steps, the last short", sixteen=True, M=5, K=304, N=144),
-            _case(op, "persistent: several row tiles, the last short", sixteen=True, M=600, K=256, N=288),
+            _case(op, "odd in every size", M=7, K=33, N=65),
+            _case(op, "few rows, a K of three steps, the last short", M=5, K=304, N=144),
+            _case(op, "persistent: several row tiles, the last short", M=600, K=256, N=288),
         )
     ),
-    _case("linear_gelu_f8_to_f8", "GPT-2's width, odd rows", gpu_only=True, sixteen=True, M=1001, K=768, N=3072),
+    _case("linear_gelu_f8_to_f8", "GPT-2's width, odd rows", gpu_only=True, M=1001, K=768, N=3072),
     *(
         case
         for kind in ("f8", "i8")
         for case in (
-            _case(f"layernorm_{kind}", "odd", sixteen=True, N=5, C=33),
-            _case(f"layernorm_{kind}", "GPT-2, odd rows", sixteen=True, N=101, C=768),
-            _case(f"layernorm_{kind}", "GPT-2 XL", sixteen=True, N=3, C=1600),
-            _case(f"linear_residual_{kind}", "in place", in_place="residual", sixteen=True, M=130, K=128, N=272),
-            _case(f"linear_{kind}", "GPT-2 QKV, odd rows", gpu_only=True, sixteen=True, M=1001, K=768, N=2304),
-            _case(f"linear_gelu_{kind}", "GPT-2's width, odd rows", gpu_only=True, sixteen=True, M=1001, K=768, N=3072),
+            _case(f"layernorm_{kind}", "odd", N=5, C=33),
+            _case(f"layernorm_{kind}", "GPT-2, odd rows", N=101, C=768),
+            _case(f"layernorm_{kind}", "GPT-2 XL", N=3, C=1600),
+            _case(f"linear_residual_{kind}", "in place", in_place="residual", M=130, K=128, N=272),
+            _case(f"linear_{kind}", "GPT-2 QKV, odd rows", gpu_only=True, M=1001, K=768, N=2304),
+            _case(f"linear_gelu_{kind}", "GPT-2's width, odd rows", gpu_only=True, M=1001, K=768, N=3072),
             _case(
                 f"linear_residual_{kind}",
                 "GPT-2's long K, odd rows",

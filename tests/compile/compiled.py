@@ -15,7 +15,7 @@ import kernels_py
 from toolchain.caching.cache import Cache
 from toolchain.compiling import pipeline
 from toolchain.compiling.cubin import inspect_all
-from toolchain.contract.entry import DTYPES, EntrySpec, OpSpec, ops
+from toolchain.contract.entry import EntrySpec, ops
 from toolchain.contract.targets import select
 from toolchain.knobs import cache_dir
 from toolchain.pinned.tools import tool
@@ -30,20 +30,13 @@ MOST_NEW = 80  # entries that a run compiles because the table lacks them
 UNTUNED = ("matmul", "matmul_residual", "swiglu", "rms_swiglu", "grouped_attention")
 
 
-def dtypes_of(op: OpSpec) -> list[str]:
-    """The dtypes of an op: tf32 only if it has products, and only f32 if its signature leaves no dtype open."""
-    if not any(param.dtype == "T" for param in op.params):
-        return ["f32"]
-    return [dtype for dtype in DTYPES if op.products or dtype != "tf32"]
-
-
 def all_entries() -> list[EntrySpec]:
     return [spec for source in SOURCES.values() for spec in source.entries()]
 
 
 def portable(entries: Iterable[EntrySpec], op: str) -> list[EntrySpec]:
     """An op's entries for all targets, in bf16 where there is one."""
-    dtype = dtypes_of(ops()[op])[-1]
+    dtype = ops()[op].dtypes[-1]
     return [spec for spec in entries if (spec.op, spec.dtype, spec.targets) == (op, dtype, ())]
 
 

@@ -146,6 +146,18 @@ class OpSpec:
                 owner.setdefault(dim, param.name)
         return bound
 
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtypes that its entries may have. tf32 is one of them only if it has a matrix product, whose inputs it
+        rounds; an op whose signature leaves no dtype open has f32 alone. What takes or makes numbers of 8 bits has
+        bf16 alone, which a model with such products computes in beside them."""
+        kinds = {param.dtype for param in self.params}
+        if "T" not in kinds:
+            return ("f32",)
+        if kinds & {"f8E4M3FN", "i8"}:
+            return ("bf16",)
+        return tuple(dtype for dtype in DTYPES if self.products or dtype != "tf32")
+
     def dtype_in(self, dtype: str) -> str:
         """The dtype of the entries that a model in `dtype` launches. tf32 only changes how matrices are multiplied: the
         other ops of a tf32 model run in f32, and so does an op whose arrays have dtypes of their own."""

@@ -17,7 +17,6 @@ from xdsl.ir import BlockArgument
 import kernels_mlir
 import kernels_py
 from tests.compile import compiled
-from tests.compile.compiled import dtypes_of
 from toolchain.compiling import pipeline
 from toolchain.contract.entry import EntrySpec, ops
 from toolchain.contract.sources import load_source
@@ -89,8 +88,7 @@ def test_every_part_of_a_kernel_in_python_is_used() -> None:
 @pytest.mark.parametrize("head", [32, 64, 128])
 def test_every_op_and_dtype_has_an_entry_that_takes_any_size_and_alignment(source: str, head: int) -> None:
     # Odd, and the sizes that follow from others: of spans and parts there are as many as the entries' are long.
-    # Not every target has 8-bit floats: what takes them has such an entry for the target that it was written for. What
-    # takes numbers of 8 bits has entries of bf16 alone.
+    # Not every target has 8-bit floats: what takes them has such an entry for the target that it was written for.
     sizes = dict.fromkeys("BCHKLMNPTV", 37) | {"D": head, "E": head // 2, "S": 41, "Z": 1, "TWO": 2}
     sizes |= {"PAGE": 128, "L": 2}
     for op in ops().values():
@@ -100,10 +98,10 @@ def test_every_op_and_dtype_has_an_entry_that_takes_any_size_and_alignment(sourc
         if op.name == "rope_decode_attention":
             dims["Q"] = 8  # as many as it says
         anything = frozenset(p.name for p in op.params)
-        kinds = {p.dtype for p in op.params} & {"f8E4M3FN", "i8"}
-        for dtype in ["bf16"] if kinds else dtypes_of(op):
+        floats = any(p.dtype == "f8E4M3FN" for p in op.params)
+        for dtype in op.dtypes:
             rows = [s for s in ENTRIES if (s.source, s.op, s.dtype) == (source, op.name, dtype)]
-            fitting = (s for s in rows if s.unmet(dims, anything) is None and ("f8E4M3FN" in kinds or not s.targets))
+            fitting = (s for s in rows if s.unmet(dims, anything) is None and (floats or not s.targets))
             assert any(fitting), (
                 f"no portable entry of {op.name} {dtype} takes {dims} unaligned: give it one, or `sizes` a size"
             )
