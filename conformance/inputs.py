@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from conformance.reference.float64 import LARGEST, LARGEST_I8, LEAST
 from toolchain.contract.entry import CHANNEL, WORK, ops
 
-from .cases import SCALED_F8, SCALED_I8, Case
+from .cases import SCALED, SCALED_F8, SCALED_I8, Case
 
 Array = NDArray[np.generic]
 
@@ -256,10 +256,7 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values = np.clip(np.rint(40 * values), -LARGEST_I8, LARGEST_I8)
         case (_, "factors"):
             values = np.exp2(rng.uniform(-3, 0, shape))
-        case (op, ("x_scales" | "weight_scales")) if op in (
-            *SCALED_F8,
-            *SCALED_I8,
-        ):  # of each row and column, as far from one another
+        case (op, ("x_scales" | "weight_scales")) if op in SCALED:  # of each row and column, as far from one another
             values = np.exp2(rng.uniform(-3, 3, shape)) / (100 * np.sqrt(np.sqrt(case.dims["K"])))
         case _:
             pass

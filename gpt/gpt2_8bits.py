@@ -3,6 +3,7 @@ floats and integers is the MLP: see gpt2_f8.py for the floats."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -38,7 +39,7 @@ def device_weights(
 
 
 class GPT2In8Bits(GPT2):
-    """The layers as the paper has them, each product in 8 bits. `kind`: of these, in the names of ops."""
+    """The layers as the paper has them, each product in 8 bits. `kind`: the suffix of its ops, `f8` or `i8`."""
 
     kind: ClassVar[str]
     round_rows: ClassVar[str]  # the op that rounds rows to them
@@ -61,9 +62,9 @@ class GPT2In8Bits(GPT2):
             self._mlp(work, layer, product)  # x (N, C)
         return False
 
+    @abstractmethod
     def _mlp(self, work: Workspace, layer: int, product: Product) -> None:
-        """The MLP of work.narrow, with its scales, added to x."""
-        raise NotImplementedError
+        """Adds the MLP of the rounded rows in work.narrow, whose scales are in work.scales, to work.x (N, C)."""
 
     def _add(self, x: DeviceBuffer, rows: DeviceBuffer, product: Mapping[str, DeviceBuffer]) -> None:
         """A product that is added to x (N, C)."""
@@ -88,7 +89,8 @@ class GPT2In8Bits(GPT2):
 
 
 class GPT2InI8(GPT2In8Bits):
-    """With integers: the hidden layer is rounded row by row, for they have no room for numbers of every size."""
+    """With integers: the hidden layer is rounded row by row. Divided by one number for all texts, as that of the floats
+    is, most of it would round to zero."""
 
     kind = "i8"
     round_rows = "quantize_rows_i8"

@@ -10,7 +10,7 @@ same time on different parts of the work:
 3. Write: behind the last step along K they apply the epilogue and lay 64 columns at a time into shared memory, from
    where TMA stores them while the next tile is computed.
 
-With `paired`, two blocks of a cluster walk tiles one above the other. Each loads half of the weight's piece, for both.
+With `paired`, two blocks of a cluster walk tiles one above the other. Each loads half of the weight's tile, for both.
 
 It runs on a CPU, here for out of 64 x 64 (toolchain.cute.executor has `run` and `TensorMap`):
 
@@ -138,7 +138,7 @@ def linear(
             row, column = walked(block + turn * blocks, down, across, GROUP // t.blocks)
             return (row * 2 + rank if t.paired else row), column
 
-        # Of a pair each block loads half of the weight's piece, and both get it.
+        # Each block of a pair loads half of the weight's tile by multicast: both blocks get both halves.
         load_weight, mask = ("copy.tma_load_multicast", [0b11]) if t.paired else ("copy.tma_load", [])
         height, depth = t.n // t.blocks, t.k // t.blocks
 

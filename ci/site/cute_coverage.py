@@ -66,7 +66,7 @@ def coverage(made: str, kinds: Mapping[str, tuple[type[Operation], str]]) -> str
     with_chunks = sum(row[-1] != NO for row in rows)
     failed = [row[0] for row in rows if "failed" in row[-1]]
     counts = (
-        f"Of {len(rows)} operations NVIDIA's tests have {with_chunks}; all of their chunks pass but some of "
+        f"Of {len(rows)} operations {with_chunks} occur in NVIDIA's tests; all chunks of these pass, except some of "
         f"{' and '.join(failed)}. Not run on the executor: {', '.join(row[0] for row in rows if row[-2] == NO)}."
     )
     table = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]

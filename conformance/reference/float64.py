@@ -149,7 +149,7 @@ def linear_residual_f8(
     return f64(residual) + linear_f8(x, x_scales, weight, weight_scales, bias)
 
 
-# The same of numbers of another kind
+# Integers have the same formulas as 8-bit floats.
 linear_i8, linear_gelu_i8, linear_residual_i8 = linear_f8, linear_gelu_f8, linear_residual_f8
 
 

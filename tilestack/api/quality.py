@@ -1,4 +1,4 @@
-"""How much worse one model foretells a text than another: perplexities, by the kernels themselves."""
+"""How much worse one model predicts a text than another: perplexities, computed by the kernels themselves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pieces(tokens: Sequence[int], length: int, count: int = PIECES, seed: int = 
 
 
 def losses(model: Any, tokens: NDArray[np.int32]) -> NDArray[np.float64]:
-    """What each token of (N, T) but the first costs a `GPT`, in nats (N, T - 1)."""
+    """The negative log likelihood, in nats, that a `GPT` gives each token of (N, T) but the first: (N, T - 1)."""
     logits = np.concatenate([model.logits(tokens[i : i + AT_ONCE]) for i in range(0, len(tokens), AT_ONCE)])
     wide = logits[:, :-1].astype(np.float64)
     wide -= wide.max(axis=-1, keepdims=True)
@@ -36,13 +36,14 @@ def losses(model: Any, tokens: NDArray[np.int32]) -> NDArray[np.float64]:
 
 
 def losses_of(checkpoint: Path, tokens: NDArray[np.int32]) -> NDArray[np.float64]:
-    """The same of a checkpoint, in bf16, by the kernels for this machine."""
+    """`losses` of a checkpoint in bf16, on this machine's GPU or the interpreter."""
     with GPT.from_pretrained(checkpoint) as model:
         return losses(model, tokens)
 
 
 def compared(found: NDArray[np.float64], base: NDArray[np.float64]) -> str:
-    """Two perplexities of the same pieces in words, with the error that so few pieces make."""
+    """Two perplexities in words, and how much larger the first is: the mean over pieces and its standard error.
+    `found`, `base`: what `losses` gave for the same tokens."""
     each = (found - base).mean(axis=1)
     more, error = np.expm1(each.mean()), each.std(ddof=1) / np.sqrt(len(each))
     before, after = (float(np.exp(one.mean())) for one in (base, found))

@@ -16,7 +16,7 @@ EXAMPLES = """\
   tilestack quantize ~/gpt2 --output ~/gpt2-f8
   tilestack quantize ~/gpt2 --to i8 --output ~/gpt2-i8
   tilestack quantize ~/gpt2 --output ~/gpt2-f8 --compare book.txt
-                                                          says how much worse it foretells this text
+                                                          says how much worse it predicts this text
   tilestack generate "Once" --model ~/gpt2-f8             reads it; the weights take half the memory
 """
 BESIDE = ("tokenizer.json", "tokenizer_config.json", "generation_config.json", "chat_template.jinja")
@@ -31,9 +31,7 @@ def add(commands: Any) -> None:
         help="a folder, a GGUF file, or a hub name of a GPT-2 (default: the shipped)",
     )
     made.add_argument("--to", choices=["f8", "i8"], default="f8", help="8-bit floats, e4m3 (default), or integers")
-    made.add_argument(
-        "--compare", type=Path, metavar="TEXT", help="says how much worse it foretells this file, in bf16"
-    )
+    made.add_argument("--compare", type=Path, metavar="TEXT", help="says how much worse it predicts this file, in bf16")
     made.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the checkpoint's folder")
 
 

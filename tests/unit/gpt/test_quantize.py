@@ -48,7 +48,7 @@ def test_rows_are_rounded_as_the_kernel_rounds_them(kind: quantize.Kind) -> None
     wanted, wanted_scales = (float64.quantize_rows if kind is quantize.F8 else float64.quantize_rows_i8)(rows)
     assert np.array_equal(found.astype(np.float64), wanted) and np.array_equal(scales[:, 0], wanted_scales)
     assert np.isfinite(found.astype(np.float32)).all() and not found[2].any()
-    # Of the largest: half a unit in the fourth place, or half of one
+    # Half a step at the largest number of a row: e4m3 has four significant bits there, i8 steps of 1/127 of it.
     steps = np.abs(rows).max(axis=1) * (2.0**-4 if kind is quantize.F8 else 1 / 253)
     assert (np.abs(found.astype(np.float64) * scales - rows).max(axis=1) <= steps).all()
 

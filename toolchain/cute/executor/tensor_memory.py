@@ -53,7 +53,9 @@ def together(call: Call, warp: Warp) -> list[Block]:
     block, group = warp.block, "pair" if call.atom.endswith("pair") else "single"
     memory = of(block)
     if memory.group not in ("", group):
-        warp.fail(Finding, f"is of a {group}, and tcgen05 before was of a {memory.group}: a kernel has one of the two")
+        warp.fail(
+            Finding, f"has `{group}`, and an instruction of tcgen05 before had `{memory.group}`: a kernel uses one"
+        )
     memory.group = group
     if group == "single":
         return [block]

@@ -110,7 +110,7 @@ def few_rows(slot: Any, _block: Any) -> None:
     [
         (only_one, Deadlock, r"tmem\.alloc by the other block of the pair"),
         (other_columns, Finding, r"do not do the same: tmem\.alloc of \d\d columns and tmem\.alloc of \d\d"),
-        (other_group, Finding, "is of a single, and tcgen05 before was of a pair"),
+        (other_group, Finding, "has `single`, and an instruction of tcgen05 before had `pair`"),
         (no_such_blocks, Finding, "the mask 0b100 of a cluster of 2 blocks"),
         (few_rows, NoSemantics, r"M of 128 \(of a pair 256\)"),
     ],
