@@ -15,7 +15,7 @@ from toolchain import command
 from toolchain.errors import ToolchainError, UsageError
 
 from . import cpu
-from .cases.cases import CASES, GROUPS
+from .cases.cases import CASES, DEFAULT_GROUPS, GROUPS
 from .cases.options import PEERS, Options
 
 BUNDLE, OUTPUT = Path("build/bundle"), Path("build/bench")
@@ -81,7 +81,10 @@ def parser() -> argparse.ArgumentParser:
     gpu = commands.add_parser("gpu", help="ours beside PyTorch's, on a GPU; needs PyTorch")
     gpu.add_argument("--bundle", type=Path, default=BUNDLE, metavar="DIR", help=f"default {BUNDLE}")
     gpu.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help=f"default {OUTPUT}")
-    gpu.add_argument("--only", type=_list_of(GROUPS), default=list(GROUPS), help=f"of {','.join(GROUPS)}")
+    gpu.add_argument(
+        "--only", type=_list_of(GROUPS), default=list(DEFAULT_GROUPS),
+        help=f"of {','.join(GROUPS)}; default {','.join(DEFAULT_GROUPS)}",
+    )  # fmt: skip
     gpu.add_argument("--case", type=_pattern, default=re.compile(""), metavar="REGEX", help="only cases with a match")
     gpu.add_argument("--samples", type=_count, default=30, help="of each contender (default 30)")
     gpu.add_argument("--sources", type=lambda text: text.split(","), default=[], help="default: all of the bundle")

@@ -27,7 +27,7 @@ from toolchain.native.gpu import Runtime, prepare
 
 OUTPUT = Path("build/reproduce/machine")
 PYTHON = ".toolchain/venv/bin/python"
-PEERS = ("torch", "triton", "cupy-cuda13x")  # what is compared with; no kernel of ours needs them
+PEERS = ("torch", "transformers", "triton", "cupy-cuda13x")  # what is compared with; no kernel of ours needs them
 VERSIONS = """\
 import json, platform, sys
 from importlib import metadata

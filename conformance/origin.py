@@ -22,7 +22,7 @@ from toolchain.knobs import container_image
 from toolchain.runtime import Executor, smi
 from toolchain.runtime.executor import Loaded
 
-PACKAGES = ("torch", "triton", "cupy-cuda13x", "cuda-bindings", "numpy", "ml-dtypes")
+PACKAGES = ("torch", "transformers", "triton", "cupy-cuda13x", "cuda-bindings", "numpy", "ml-dtypes")
 
 
 @dataclass(frozen=True)

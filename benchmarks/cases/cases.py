@@ -6,16 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from gpt.config import PRESETS, GPTConfig
+from gpt.config import LLAMAS, PRESETS, GPTConfig
 
 from .roofline import Work, decode_work, forward_work, op_work
 
-Group = Literal["forward", "decode", "ops", "scaling", "larger"]
-GROUPS: tuple[Group, ...] = ("forward", "decode", "ops", "scaling", "larger")
+Group = Literal["forward", "decode", "ops", "scaling", "larger", "llama"]
+GROUPS: tuple[Group, ...] = ("forward", "decode", "ops", "scaling", "larger", "llama")
+DEFAULT_GROUPS: tuple[Group, ...] = GROUPS[:-1]  # llama's peer needs transformers, which the others do without
 DTYPE = "bf16"
 # GPT-2 124M with a longer context. There are no trained weights for it, but times do not depend on the weights.
 LONG = replace(PRESETS["gpt2"], n_ctx=8192)
-MODELS: Mapping[str, GPTConfig] = {**PRESETS, "gpt2-8k": LONG}
+MODELS: Mapping[str, GPTConfig] = {
+    **PRESETS, "gpt2-8k": LONG, "smollm2": LLAMAS["smollm2"], "nano-llama": LLAMAS["nano"],
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class OpCase:
 @dataclass(frozen=True)
 class ForwardCase:
     """Logits at all positions. `axis`: the size that a scaling case varies. `folded`: norms are part of the products;
-    None leaves the choice to the model."""
+    None leaves the choice to the model. `compiled`: torch.compile, which takes minutes, is among its peers."""
 
     model: str
     batch: int
@@ -51,6 +54,7 @@ class ForwardCase:
     group: Group = "forward"
     axis: str = ""
     folded: bool | None = None
+    compiled: bool = True
 
     @property
     def config(self) -> GPTConfig:
@@ -75,13 +79,15 @@ class ForwardCase:
 
 @dataclass(frozen=True)
 class DecodeCase:
-    """One token per sequence. It attends to a full cache of `positions`, of which its own is the last."""
+    """One token per sequence. It attends to a full cache of `positions`, of which its own is the last. `compiled`: as
+    of a ForwardCase."""
 
     model: str
     batch: int
     positions: int
     dtype: str = DTYPE
     group: Group = "decode"
+    compiled: bool = True
 
     @property
     def config(self) -> GPTConfig:
@@ -148,9 +154,12 @@ OPS = (
     _op("gelu", M=32768, N=3072),
 )
 SCALING = (
-    *(ForwardCase("gpt2-8k", 1, 2**n, group="scaling", axis="T") for n in range(6, 14)),
-    *(ForwardCase("gpt2", 2**n, 64, group="scaling", axis="B") for n in range(9)),
-    *(ForwardCase(name, 1, 1024, group="scaling", axis="size") for name in ("gpt2", "medium", "large", "xl")),
+    *(ForwardCase("gpt2-8k", 1, 2**n, group="scaling", axis="T", compiled=False) for n in range(6, 14)),
+    *(ForwardCase("gpt2", 2**n, 64, group="scaling", axis="B", compiled=False) for n in range(9)),
+    *(
+        ForwardCase(name, 1, 1024, group="scaling", axis="size", compiled=False)
+        for name in ("gpt2", "medium", "large", "xl")
+    ),
 )
 # The larger GPT-2s at more rows than they are tuned for, their products, and round sizes.
 LARGER = (
@@ -178,4 +187,16 @@ F8 = (
     *(_op("linear_residual_f8", M=8192, K=k, N=768) for k in (768, 3072)),
     _op("linear_f8", M=8192, K=8192, N=8192),
 )
-CASES: Sequence[Case] = (*FORWARD, *DECODE, *OPS, *F8, *SCALING, *LARGER)
+# SmolLM2-135M, whose weights are random here. Compiling its 30 layers takes minutes, so one size of each is compiled.
+LLAMA = (
+    *(
+        ForwardCase("smollm2", batch, length, group="llama", compiled=(batch, length) == (1, 1024))
+        for batch, length in ((1, 64), (1, 1024), (8, 256), (8, 1024), (1, 8192))
+    ),
+    *(
+        DecodeCase("smollm2", batch, positions, group="llama", compiled=(batch, positions) == (1, 1024))
+        for positions in (1024, 8000)
+        for batch in (1, 8, 64)
+    ),
+)
+CASES: Sequence[Case] = (*FORWARD, *DECODE, *OPS, *F8, *SCALING, *LARGER, *LLAMA)

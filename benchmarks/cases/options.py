@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from .cases import GROUPS, Group
+from .cases import DEFAULT_GROUPS, Group
 
 Kind = Literal["ours", "against", "eager", "graph", "compile", "copy"]
 PEERS: tuple[Kind, ...] = ("eager", "graph", "compile")
@@ -28,7 +28,7 @@ class Options:
 
     bundle: Path
     output: Path
-    only: Sequence[Group] = GROUPS
+    only: Sequence[Group] = DEFAULT_GROUPS
     case: re.Pattern[str] = re.compile("")
     samples: int = 30
     sources: Sequence[str] = ()

@@ -15,6 +15,7 @@ from gpt.weights import shapes
 from toolchain.contract.entry import ITEMSIZE, ops
 
 Bound = Literal["memory", "compute"]
+LAYERS = ("h.", "layers.")  # how the names of a layer's weights begin
 
 
 @dataclass(frozen=True)
@@ -87,28 +88,38 @@ def parameters(config: GPTConfig) -> int:
     return sum(math.prod(shape) for shape in shapes(config).values())
 
 
+def _read(config: GPTConfig, rows: int, positions: int) -> int:
+    """How many weights `rows` tokens at `positions` different positions need: of the tables that are only looked up,
+    the rows that they use at most."""
+    tables = {"wpe.weight": positions} if config.positions == "learned" else {}
+    if not config.tied:
+        tables["embed_tokens.weight"] = rows
+    unread = sum(max(0, shapes(config)[name][0] - used) for name, used in tables.items())
+    return parameters(config) - unread * config.n_embd
+
+
 def forward_work(config: GPTConfig, batch: int, length: int, dtype: str) -> Work:
     """The work of logits at every position of (batch, length) tokens. Only the used rows of the table of positions are
     read."""
-    rows, c = batch * length, config.n_embd
-    weights = parameters(config) - (config.n_ctx - length) * c
+    rows = batch * length
+    weights = _read(config, rows, length)
     nbytes = ITEMSIZE["i32"] * rows + ITEMSIZE[dtype] * (weights + rows * config.vocab_size)
-    attention = 4 * batch * c * visible(length, length)
+    attention = 4 * batch * config.n_head * config.head_size * visible(length, length)
     return Work(nbytes, _products(config, rows) + config.n_layer * attention)
 
 
 def decode_work(config: GPTConfig, batch: int, attended: int, dtype: str) -> Work:
     """The work of decoding one token per sequence. It attends to `attended` positions of the cache, its own
     included."""
-    c, element = config.n_embd, ITEMSIZE[dtype]
-    cache = config.n_layer * 2 * batch * attended * c  # one row of it is written, the others are read
-    weights = parameters(config) - max(0, config.n_ctx - batch) * c
+    element, keys = ITEMSIZE[dtype], config.kv_heads * config.head_size
+    cache = config.n_layer * 2 * batch * attended * keys  # one row of it is written, the others are read
+    weights = _read(config, batch, batch)
     nbytes = ITEMSIZE["i32"] * 2 * batch + element * (weights + cache + batch * config.vocab_size)
-    attention = 4 * batch * c * attended
+    attention = 4 * batch * config.n_head * config.head_size * attended
     return Work(nbytes, _products(config, batch) + config.n_layer * attention)
 
 
 def _products(config: GPTConfig, rows: int) -> int:
-    """FLOPs of the products with weights: per layer C x 3C, C x C, C x 4C and 4C x C, then C x V."""
-    c = config.n_embd
-    return 2 * rows * (config.n_layer * 12 * c * c + c * config.vocab_size)
+    """FLOPs of the products with weights: all matrices of the layers, then C x V."""
+    matrices = (math.prod(s) for name, s in shapes(config).items() if name.startswith(LAYERS) and len(s) == 2)
+    return 2 * rows * (sum(matrices) + config.n_embd * config.vocab_size)

@@ -29,7 +29,7 @@ def parts(cases: Sequence[Case], peers: Sequence[str]) -> list[list[Case]]:
     found: list[list[Case]] = []
     together = False  # whether the last part takes more
     for case in cases:
-        alone = "compile" in peers and not isinstance(case, OpCase) and case.group != "scaling"
+        alone = "compile" in peers and not isinstance(case, OpCase) and case.compiled
         if alone or not together:
             found.append([])
         found[-1].append(case)

@@ -1,14 +1,15 @@
 """One token per sequence over a full key-value cache, beside PyTorch's static cache in a graph, eager and compiled.
 
-Both sides start from the same cache, which PyTorch filled from a random text. The reference computes the step from this
-cache in f32. Before every sample the state is set back by one position, so that each sample is the same step.
+Both sides start from the same cache, which PyTorch filled from a random text. PyTorch's ways share a copy of it. The
+reference computes the step from this cache in f32. Before every sample the state is set back by one position, so that
+each sample is the same step.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from ..peers.torch_gpt import Cache
 from ..peers.torch_side import MAX_AUTOTUNE
 from .harness import Contender, Maker, Outcome, run_contenders
 from .kernels import Kernels
-from .models import BACKENDS, Models
+from .models import BACKENDS, Models, PeerModel
 from .our_side import poison
 from .rig import Rig
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from gpt.graphs import Decode
 
 PREFILL_SEQUENCES = 8  # at a time
+PeerCache = Any  # what a model of PyTorch takes as a cache
 
 
 class DecodeBench:
@@ -43,7 +45,7 @@ class DecodeBench:
         prompt: Tensor = side.integers(vocab, (case.batch, self.last), torch.int64)
         self.tokens: Tensor = side.integers(vocab, (case.batch,), torch.int64)
         self.position = torch.tensor([self.last], device=side.device)
-        shape = (case.batch, config.n_head, case.positions, config.head_size)
+        shape = (case.batch, config.kv_heads, case.positions, config.head_size)
         empty = functools.partial(torch.full, shape, float("nan"), dtype=side.dtype(case.dtype), device=side.device)
         self.before = Cache(*([empty() for _ in range(config.n_layer)] for _ in "kv"))
         for start in range(0, case.batch, PREFILL_SEQUENCES):
@@ -52,20 +54,33 @@ class DecodeBench:
         self.backend = models.fastest_attention(case.batch, 1, case.positions, causal=False)
         exact = Cache(*([layer.float() for layer in layers] for layers in self.before))
         with side.sdpa("math"):  # the others may multiply f32 as tf32
-            self.logits: Tensor = models.cut(models.reference.step(self.tokens, self.position, exact))
+            self.logits: Tensor = self.step_once(models.reference, exact)
         self.row = self.written(exact)
-        eager = self.copy()
+        del exact
+        side.release()  # a large cache is twice as large in f32: our executor needs that memory
         with side.sdpa(self.backend):
-            logits = models.cut(models.eager.step(self.tokens, self.position, eager))
-        pairs = zip((logits, *self.written(eager)), (self.logits, *self.row), strict=True)
+            logits = self.step_once(models.eager, self.peers_cache)
+        pairs = zip((logits, *self.written(self.peers_cache)), (self.logits, *self.row), strict=True)
         self.bounds = [model_bounds(case.dtype, side.errors(got, wanted)) for got, wanted in pairs]
         side.synchronize()
 
-    def copy(self) -> Cache:
+    def step_once(self, model: PeerModel, cache: Cache) -> Tensor:
+        held = model.hold(cache)
+        model.rewind(held, self.last)
+        return self.models.cut(model.step(self.tokens, self.position, held))
+
+    @functools.cached_property
+    def peers_cache(self) -> Cache:
+        """The cache that all of PyTorch's ways write to, each the same row. One of their own would not fit for each."""
         return Cache(*([layer.clone() for layer in layers] for layers in self.before))
 
+    def restore(self) -> None:
+        """Undo what the last of PyTorch's ways wrote to their cache."""
+        for now, then in zip((*self.peers_cache.k, *self.peers_cache.v), (*self.before.k, *self.before.v), strict=True):
+            now.copy_(then)
+
     def written(self, cache: Cache) -> tuple[Tensor, Tensor]:
-        """The keys and values that the step wrote to a cache, each (L, B, H, D)."""
+        """The keys and values that the step wrote to a cache, each (L, B, G, D)."""
         k, v = (torch.stack([layer[:, :, self.last] for layer in layers]) for layers in cache)
         return k, v
 
@@ -76,10 +91,13 @@ class DecodeBench:
                 layer[:, :, self.last] = float("nan")
 
     def makers(self) -> list[Maker]:
-        best = self.backend
-        peers = [Maker(f"graph, {b}", "graph", self.peer(b)) for b in (*BACKENDS, "efficient")]
-        peers.append(Maker("graph, masked", "graph", self.peer("any", masked=True)))
-        peers.append(Maker(f"torch.compile {MAX_AUTOTUNE}, graph, {best}", "compile", self.peer(best, MAX_AUTOTUNE)))
+        best, called = self.backend, self.models.peer.NAME
+        backends = (*BACKENDS, "efficient") if self.case.config.group == 1 else BACKENDS  # it takes no grouped heads
+        peers = [Maker(f"{called}graph, {b}", "graph", self.peer(b)) for b in backends]
+        peers.append(Maker(f"{called}graph, masked", "graph", self.peer("any", masked=True)))
+        if self.case.compiled:
+            name = f"{called}torch.compile {MAX_AUTOTUNE}, graph, {best}"
+            peers.append(Maker(name, "compile", self.peer(best, MAX_AUTOTUNE)))
         ours = self.rig.makers(self.ours)
         return ours + [peer for peer in peers if peer.kind in self.rig.peers]
 
@@ -92,7 +110,7 @@ class DecodeBench:
         """Steps of a model of ours; `decode` makes them ready to run."""
         side, case = self.rig.torch, self.case
         state = KVCache(model, case.batch, case.positions)
-        # (B, P, H, D) of each layer as (B, H, P, D): the same memory, seen from PyTorch
+        # (B, P, G, D) of each layer as (B, G, P, D): the same memory, seen from PyTorch
         pairs = [[torch.from_dlpack(x).transpose(1, 2) for x in state.layer(i)] for i in range(case.config.n_layer)]
         cache = Cache([k for k, _ in pairs], [v for _, v in pairs])
         for ours, theirs in zip((*cache.k, *cache.v), (*self.before.k, *self.before.v), strict=True):
@@ -124,10 +142,12 @@ class DecodeBench:
 
         def build() -> Contender:
             side, model, cut = self.rig.torch, self.models.eager, self.models.cut
-            tokens, position, cache = self.tokens.clone(), self.position.clone(), self.copy()
+            tokens, position, cache = self.tokens.clone(), self.position.clone(), self.peers_cache
+            held = model.hold(cache)
+            self.restore()
 
-            def step(tokens: Tensor, position: Tensor, k: list[Tensor], v: list[Tensor]) -> Tensor:
-                logits = cut(model.step(tokens, position, Cache(k, v), masked=masked))
+            def step(tokens: Tensor, position: Tensor, held: PeerCache) -> Tensor:
+                logits = cut(model.step(tokens, position, held, masked=masked))
                 tokens.copy_(logits.argmax(-1))
                 position.add_(1)
                 return logits
@@ -137,9 +157,10 @@ class DecodeBench:
             def prepare() -> None:
                 tokens.copy_(self.tokens)
                 position.copy_(self.position)
+                model.rewind(held, self.last)
 
             with side.sdpa(backend):
-                replay = side.capture([functools.partial(call, tokens, position, *cache)], 1, prepare)
+                replay = side.capture([functools.partial(call, tokens, position, held)], 1, prepare)
 
             def check() -> Verdict:
                 self.clear_row(cache)

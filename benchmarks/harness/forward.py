@@ -1,4 +1,4 @@
-"""Measures the forward pass of a GPT-2, logits at all positions, beside PyTorch's: eager, as a graph, and compiled."""
+"""Measures the forward pass of a model, logits at all positions, beside PyTorch's: eager, as a graph, and compiled."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import numpy as np
 from ..cases.cases import ForwardCase
 from ..cases.check import Bounds, Errors, Verdict, judge, model_bounds, total
 from ..peers.pytorch import Tensor, torch
-from ..peers.torch_gpt import TorchGPT
 from ..peers.torch_side import MAX_AUTOTUNE, Replay
 from .harness import Contender, Maker, Outcome, run_contenders
 from .kernels import Kernels
-from .models import BACKENDS, Models
+from .models import BACKENDS, Models, PeerModel
 from .our_side import poison
 from .rig import Rig
 
@@ -45,18 +44,26 @@ class ForwardBench:
         return total(self.rig.torch.errors(got, wanted) for got, wanted in pieces)
 
     def makers(self) -> list[Maker]:
-        best, models = self.backend, self.models
-        peers = [Maker(f"eager, {best}", "eager", self.peer(models.eager, best, "each"))]
-        peers += [Maker(f"graph, {b}", "graph", self.peer(models.eager, b, "graph")) for b in BACKENDS]
-        peers += [Maker(f"graph, {best}, fused GELU", "graph", self.peer(models.fused_gelu, best, "graph"))]
+        best, models, called = self.backend, self.models, self.models.peer.NAME
         if self.case.group == "scaling":  # a scaling case, one point of a curve: only the cheap peer
-            peers = [Maker(f"graph, {best}", "graph", self.peer(models.eager, best, "graph"))]
+            peers = [Maker(f"{called}graph, {best}", "graph", self.peer(models.eager, best, "graph"))]
         else:
-            for mode, how in (("reduce-overhead", "steps"), (MAX_AUTOTUNE, "graph")):
-                name = f"torch.compile {mode}{', graph' if how == 'graph' else ''}, {best}"
-                peers.append(Maker(name, "compile", self.peer(models.eager, best, how, mode)))
+            peers = [Maker(f"{called}eager, {best}", "eager", self.peer(models.eager, best, "each"))]
+            peers += [Maker(f"{called}graph, {b}", "graph", self.peer(models.eager, b, "graph")) for b in BACKENDS]
+            peers.append(self.other_way())
+        for mode, how in (("reduce-overhead", "steps"), (MAX_AUTOTUNE, "graph")) if self.case.compiled else ():
+            name = f"{called}torch.compile {mode}{', graph' if how == 'graph' else ''}, {best}"
+            peers.append(Maker(name, "compile", self.peer(models.eager, best, how, mode)))
         ours = self.rig.makers(self.ours)
         return ours + [peer for peer in peers if peer.kind in self.rig.peers]
+
+    def other_way(self) -> Maker:
+        """A graph of the family's other way to compute the model."""
+        best, models = self.backend, self.models
+        if models.config.family == "llama":
+            masked = functools.partial(models.eager, masked=True)
+            return Maker(f"{models.peer.NAME}graph, masked", "graph", self.peer(masked, "any", "graph"))
+        return Maker(f"graph, {best}, fused GELU", "graph", self.peer(models.fused_gelu, best, "graph"))
 
     def ours(self, kernels: Kernels) -> Contender:
         from gpt.graphs import Forward  # here: a model that cannot be captured is a row, not the end of the run
@@ -78,7 +85,7 @@ class ForwardBench:
         contender = Contender(check, functools.partial(ours.time_us, forward.run), entry=ran)
         return contender
 
-    def peer(self, model: TorchGPT, backend: str, how: str, mode: str = "") -> Callable[[], Contender]:
+    def peer(self, model: PeerModel, backend: str, how: str, mode: str = "") -> Callable[[], Contender]:
         """A peer. `how`: `each` launches every call, `steps` leaves graphs to the compiler, `graph` captures one."""
 
         def build() -> Contender:

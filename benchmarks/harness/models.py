@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
+from typing import Any
 
-from gpt.config import GPTConfig
+from gpt.config import Family, GPTConfig
 from gpt.model import GPT
 from gpt.weights import Weights, random_weights
 
 from ..cases.roofline import parameters
-from ..peers import torch_gpt
+from ..peers import torch_gpt, torch_llama
 from ..peers.pytorch import Tensor, torch
-from ..peers.torch_gpt import TorchGPT
 from .kernels import Kernels
 from .rig import Rig
 
 SEED = 7
 BACKENDS = ("flash", "cudnn")
+PEERS: Mapping[Family, Any] = {"gpt2": torch_gpt, "llama": torch_llama}  # the module with a family's model in PyTorch
+PeerModel = Any  # TorchGPT or TorchLlama
 
 
 class Models:
@@ -25,6 +28,7 @@ class Models:
 
     def __init__(self, rig: Rig, config: GPTConfig, dtype: str) -> None:
         self.rig, self.config, self.dtype = rig, config, dtype
+        self.peer = PEERS[config.family]
         self._ours: dict[tuple[str, bool | None], GPT] = {}
 
     @functools.cached_property
@@ -33,7 +37,7 @@ class Models:
 
     @functools.cached_property
     def tensors(self) -> dict[str, Tensor]:
-        return torch_gpt.state(self.config, self.weights, self.rig.torch.device)
+        return self.peer.state(self.config, self.weights, self.rig.torch.device)
 
     @functools.cached_property
     def bytes(self) -> int:
@@ -58,24 +62,28 @@ class Models:
         return sum(value.numel() * value.element_size() for value in self.tensors.values())
 
     @functools.cached_property
-    def eager(self) -> TorchGPT:
-        return torch_gpt.build(self.config, self.tensors, self.rig.torch.dtype(self.dtype))
+    def eager(self) -> PeerModel:
+        return self.peer.build(self.config, self.tensors, self.rig.torch.dtype(self.dtype))
 
     @functools.cached_property
-    def fused_gelu(self) -> TorchGPT:
+    def fused_gelu(self) -> PeerModel:
+        """A GPT-2 whose GELU is part of the product before it."""
         return torch_gpt.build(self.config, self.tensors, self.rig.torch.dtype(self.dtype), fused_gelu=True)
 
     @functools.cached_property
-    def reference(self) -> TorchGPT:
+    def reference(self) -> PeerModel:
         """PyTorch's model in f32, with the same weights."""
-        return torch_gpt.build(self.config, self.tensors, torch.float32)
+        return self.peer.build(self.config, self.tensors, torch.float32)
 
     def fastest_attention(self, batch: int, queries: int, keys: int, *, causal: bool) -> str:
         """The fastest SDPA backend for this size, for peers that only try one."""
-        side, h, d = self.rig.torch, self.config.n_head, self.config.head_size
-        q = side.normal((batch, h, queries, d), self.dtype)
-        k, v = (side.normal((batch, h, keys, d), self.dtype) for _ in range(2))
-        attend = functools.partial(torch.nn.functional.scaled_dot_product_attention, q, k, v, is_causal=causal)
+        side, config = self.rig.torch, self.config
+        q = side.normal((batch, config.n_head, queries, config.head_size), self.dtype)
+        k, v = (side.normal((batch, config.kv_heads, keys, config.head_size), self.dtype) for _ in range(2))
+        grouped = {"enable_gqa": True} if config.group > 1 else {}
+        attend = functools.partial(
+            torch.nn.functional.scaled_dot_product_attention, q, k, v, is_causal=causal, **grouped
+        )
         return side.fastest_attention(attend, BACKENDS)
 
     def cut(self, logits: Tensor) -> Tensor:

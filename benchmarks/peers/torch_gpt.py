@@ -7,7 +7,7 @@ cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,8 @@ import numpy as np
 from gpt.config import GPTConfig
 
 from .pytorch import Tensor, functional, nn, torch
+
+NAME = ""  # before the name of each peer
 
 
 def padded(vocab_size: int, multiple: int = 128) -> int:
@@ -87,6 +89,13 @@ class TorchGPT(nn.Module):
             cache.k[layer][:, :, :length], cache.v[layer][:, :, :length] = k, v
             x = block.rest(x, functional.scaled_dot_product_attention(q, k, v, is_causal=True))
 
+    def hold(self, cache: Cache) -> Cache:
+        """What `step` takes: the cache itself."""
+        return cache
+
+    def rewind(self, held: Cache, length: int) -> None:
+        """The next step's position is `length`: each step is told."""
+
     def step(self, tokens: Tensor, position: Tensor, cache: Cache, *, masked: bool = False) -> Tensor:
         """Logits (B, Vp) after one more token (B,) of each sequence at one position (1,), which is written to the
         cache.
@@ -117,11 +126,16 @@ def tensor(array: np.ndarray[Any, Any]) -> Tensor:
     return torch.from_numpy(array)
 
 
+def as_tensors(weights: Mapping[str, np.ndarray[Any, Any]], device: Any) -> Iterator[tuple[str, Tensor]]:
+    """Host arrays as tensors on `device`, with their names."""
+    for name, array in weights.items():
+        yield name, tensor(np.ascontiguousarray(array)).to(device)
+
+
 def state(config: GPTConfig, weights: Mapping[str, Any], device: Any) -> dict[str, Tensor]:
     """Our weights under the module's names, on `device`: linear weights (out, in), the vocabulary padded with zeros."""
     found: dict[str, Tensor] = {}
-    for name, array in weights.items():
-        value = tensor(np.ascontiguousarray(array)).to(device)
+    for name, value in as_tensors(weights, device):
         if name == "wte.weight":
             value = functional.pad(value, (0, 0, 0, padded(config.vocab_size) - config.vocab_size))
         elif name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):

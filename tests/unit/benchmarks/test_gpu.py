@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks.cases.cases import Case, DecodeCase, ForwardCase, OpCase
 from benchmarks.cases.options import Options
 from benchmarks.cases.roofline import Ceilings
 from benchmarks.report.result import Results
+from benchmarks.report.table import table
 from toolchain.bundles import checkout as checkouts
 from toolchain.bundles.bundle import Bundle, Compiled, write
 from toolchain.errors import ConformanceError
@@ -37,9 +40,15 @@ OPS = (
 MODELS = (
     ForwardCase("nano", 2, 16),
     ForwardCase("nano", 1, 100),
-    ForwardCase("nano", 1, 16, group="scaling", axis="T"),
+    ForwardCase("nano", 1, 16, group="scaling", axis="T", compiled=False),
     DecodeCase("nano", 2, 32),
     DecodeCase("nano", 1, 128),
+)
+LLAMAS = (
+    ForwardCase("nano-llama", 2, 16, group="llama"),
+    ForwardCase("nano-llama", 1, 100, group="llama", compiled=False),
+    DecodeCase("nano-llama", 2, 32, group="llama"),
+    DecodeCase("nano-llama", 1, 128, group="llama", compiled=False),
 )
 
 
@@ -64,7 +73,9 @@ def rig(bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     side.l2_bytes = 200_000  # so that some cases have several sets
     options = Options(bundle.root, tmp_path, samples=2, peers=("eager", "graph"))
     executor = open_executor("cpu", sanitize=False)
-    return rig.open_rig(executor, kernels.choose(bundle, {}, ()), side, Ceilings(1e10, 1e11), options, lambda _: None)
+    return rig.open_rig(
+        executor, kernels.choose(bundle, {}, ["mlir"]), side, Ceilings(1e10, 1e11), options, lambda _: None
+    )
 
 
 def run(rig: Any, cases: list[Case], tmp_path: Path, at_least: float = 0) -> tuple[int, Results]:
@@ -101,6 +112,60 @@ def test_models(rig: Any, case: Case, tmp_path: Path) -> None:
     assert code == 0, [row.detail for row in results.rows]
     assert {row.peer for row in results.rows if row.status == "error"} <= {"graph, efficient"}
     assert [row.best for row in results.rows].count(True) == 1
+
+
+@pytest.mark.needs("transformers")
+@pytest.mark.parametrize("case", LLAMAS, ids=lambda case: case.name)
+def test_llamas(rig: Any, case: Case, tmp_path: Path) -> None:
+    code, results = run(rig, [case], tmp_path)
+    assert code == 0, [row.detail for row in results.rows]
+    assert {row.status for row in results.rows} == {"ok"}
+    ways = {"graph, flash", "graph, math", "graph, masked"}
+    if isinstance(case, ForwardCase):
+        ways |= {row.peer.removeprefix("transformers, ") for row in results.rows if "eager" in row.peer}
+        assert len(ways) == 4
+    assert {row.peer for row in results.rows} == {f"transformers, {way}" for way in ways}
+
+
+@pytest.mark.needs("transformers")
+def test_a_llama_is_compiled_where_the_case_says_so(rig: Any) -> None:
+    from benchmarks.harness import decode, forward, models
+
+    every = replace(rig, peers=("compile",), kernels=())
+    zoo = models.Zoo(every)
+    for bench, cases in ((forward.ForwardBench, LLAMAS[:2]), (decode.DecodeBench, LLAMAS[2:])):
+        found = [bench(every, zoo.get(case.config, case.dtype), case).makers() for case in cases]
+        assert all(maker.name.startswith("transformers, torch.compile ") for maker in found[0])
+        assert bool(found[0]) and not found[1]
+
+
+@pytest.mark.needs("transformers")
+def test_a_wrong_llama_is_found(rig: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys and queries that nobody turned."""
+    from gpt import llama
+
+    monkeypatch.setattr(llama, "table", lambda config, at: (np.ones((len(at), config.head_size // 2)),
+                                                            np.zeros((len(at), config.head_size // 2))))  # fmt: skip
+    code, results = run(rig, [LLAMAS[0], LLAMAS[2]], tmp_path)
+    assert code == ConformanceError.exit_code
+    assert {row.status for row in results.rows} == {"wrong"}
+    assert all("mlir: " in row.detail for row in results.rows)
+
+
+def test_without_transformers_a_llama_is_not_run(rig: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the other cases are."""
+    from benchmarks.peers import torch_llama
+
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    monkeypatch.setattr(torch_llama, "transformers", torch_llama.transformers.__wrapped__)  # without its cache
+    code, results = run(rig, [LLAMAS[0], LLAMAS[2], OPS[7]], tmp_path)
+    assert code == 1
+    first, second, *others = results.rows
+    for row in (first, second):
+        assert (row.source, row.status) == ("mlir", "error")
+        assert "not run: transformers missing" in row.detail
+    assert {row.status for row in others} == {"ok"}
+    assert "not run: transformers missing" in table(results)
 
 
 def test_a_wrong_kernel_is_found_and_the_run_goes_on(rig: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +252,7 @@ def test_two_bundles_take_turns(rig: Any, case: Case, tmp_path: Path, capsys: py
     from benchmarks.harness.kernels import choose
 
     bundle = rig.kernels[0].bundle
-    both = replace(rig, kernels=choose(bundle, {"old": bundle}, ()), peers=())
+    both = replace(rig, kernels=choose(bundle, {"old": bundle}, ["mlir"]), peers=())
     code, results = run(both, [case], tmp_path, at_least=1e-9)
     (row,) = results.rows
     assert (code, row.source, row.peer, row.peer_kind, row.status) == (0, "mlir", "old mlir", "against", "ok")
@@ -218,7 +283,6 @@ def test_every_process_of_a_run_is_told_what_tree_it_is_of(bundle: Bundle, monke
 
 
 def test_the_model_in_pytorch_is_the_reference() -> None:
-    import numpy as np
 
     from benchmarks.peers import torch_gpt
     from benchmarks.peers.pytorch import torch
@@ -315,7 +379,6 @@ def test_a_graph_keeps_the_last_output_of_each_set_and_can_poison_it(monkeypatch
 
 def test_what_is_not_a_graph_is_poisoned_where_its_last_outputs_were() -> None:
     """Those of another library too."""
-    import numpy as np
 
     from benchmarks.peers.pytorch import torch
     from benchmarks.peers.torch_side import TorchSide

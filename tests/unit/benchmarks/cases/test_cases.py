@@ -4,7 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.cases.cases import CASES, DECODE, FORWARD, GROUPS, LARGER, SCALING, ForwardCase, OpCase
+from benchmarks.cases.cases import (
+    CASES,
+    DECODE,
+    DEFAULT_GROUPS,
+    FORWARD,
+    GROUPS,
+    LARGER,
+    LLAMA,
+    SCALING,
+    DecodeCase,
+    ForwardCase,
+    OpCase,
+)
+from benchmarks.cases.options import Options
+from gpt.config import LLAMAS
 from toolchain.contract.entry import ops
 
 
@@ -19,9 +33,24 @@ def test_the_model_is_measured_at_these_sizes() -> None:
     assert [(case.batch, case.positions) for case in DECODE] == [(1, 1024), (8, 1024), (64, 1024)]
 
 
+def test_smollm2_is_measured_at_these_sizes_if_asked_for() -> None:
+    forward = [case for case in LLAMA if isinstance(case, ForwardCase)]
+    decode = [case for case in LLAMA if isinstance(case, DecodeCase)]
+    assert [(case.batch, case.length) for case in forward] == [(1, 64), (1, 1024), (8, 256), (8, 1024), (1, 8192)]
+    assert {(case.batch, case.positions) for case in decode} == {(b, p) for b in (1, 8, 64) for p in (1024, 8000)}
+    assert len(forward) + len(decode) == len(LLAMA)
+    assert all(case.config is LLAMAS["smollm2"] for case in LLAMA)
+    assert [case.name for case in LLAMA if case.compiled] == [
+        "llama smollm2 B=1 T=1024 bf16", "llama smollm2 B=1 P=1024 bf16",
+    ]  # fmt: skip
+    assert set(GROUPS) - set(DEFAULT_GROUPS) == {"llama"}
+    assert Options.only == DEFAULT_GROUPS
+
+
 def test_scaling_fits_its_models() -> None:
     assert {case.axis for case in SCALING} == {"T", "B", "size"}
     assert all(case.length <= case.config.n_ctx for case in SCALING)
+    assert not any(case.compiled for case in SCALING)
     assert max(case.length for case in SCALING) == 8192
 
 

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from benchmarks.cases.roofline import Ceilings, Work, decode_work, forward_work, op_work, parameters, visible
-from gpt.config import PRESETS
+from gpt.config import LLAMAS, PRESETS
 from gpt.weights import random_weights
 
 GPT2 = PRESETS["gpt2"]
+SMOLLM2 = LLAMAS["smollm2"]
 
 
 def test_the_floor_is_the_larger_of_both() -> None:
@@ -66,3 +69,21 @@ def test_a_decode_step_reads_its_cache() -> None:
     # At 4.2 TB/s, what was found by hand for a step over 1024 positions.
     floors = [Ceilings(4.2e12, 7.8e14).floor_ms(decode_work(GPT2, b, 1024, "bf16")) for b in (1, 8, 64)]
     assert floors == pytest.approx([0.068, 0.131, 0.636], rel=0.01)
+
+
+def test_the_work_of_a_llama() -> None:
+    """Its three heads of keys and values, its three products of the MLP, and no table of positions."""
+    assert parameters(SMOLLM2) == 134_515_008
+    layer = 576 * 576 * 2 + 576 * 192 * 2 + 3 * 576 * 1536
+    work = forward_work(SMOLLM2, 2, 1024, "bf16")
+    assert work.nbytes == 2 * (134_515_008 + 2048 * 49152) + 4 * 2048
+    assert work.flops == 2 * 2048 * (30 * layer + 576 * 49152) + 30 * 2 * 4 * 576 * (1024 * 1025 // 2)
+    step = decode_work(SMOLLM2, 8, 8000, "bf16")
+    assert step.nbytes == 2 * (134_515_008 + 30 * 2 * 8 * 8000 * 192 + 8 * 49152) + 4 * 2 * 8
+    assert step.flops == 2 * 8 * (30 * layer + 576 * 49152) + 30 * 4 * 8 * 576 * 8000
+
+
+def test_of_an_embedding_that_is_not_the_output_weights_only_rows_are_read() -> None:
+    tied, untied = (decode_work(replace(SMOLLM2, tied=tied), 8, 64, "bf16") for tied in (True, False))
+    assert untied.nbytes - tied.nbytes == 2 * 8 * 576
+    assert untied.flops == tied.flops
