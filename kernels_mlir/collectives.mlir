@@ -172,28 +172,22 @@ kernel @broadcast op = broadcast, skeleton = @collective {
   }
 }
 
-// x = x + bias + the sum of the parts, out = layernorm(x). One block makes every B-th row, of at most BC columns, which stays in
-// registers. The sum is rounded as it is stored, and the norm is of what was stored.
-kernel @all_reduce_layernorm op = all_reduce_layernorm {
+// x = `added` of x, and the sum of the parts, and out = `norm` of what was stored there. One block makes every B-th row, of at
+// most BC columns, which stays in registers. `vectors` yields the token of its reads.
+skeleton @add_and_norm {
   %parts = make_partition_view %parts_view
       : !cuda_tile.partition_view<tile=(2x1xBC), padding_value = zero, !planes>
-  %bias_tiles = make_partition_view %bias_view : !vector_part
-  %w_tiles = make_partition_view %norm_weight_view : !vector_part
-  %b_tiles = make_partition_view %norm_bias_view : !vector_part
   %x_tiles = make_partition_view %x_view : !row_in
   %x_stores = make_partition_view %x_view : !row_out
   %out_tiles = make_partition_view %out_view : !row_out
   %zero = constant <i32: 0> : !int
   %one = constant <i32: 1> : !int
   %pairs = call @pairs(%R)
-  %bias_line, %t0 = call @load_line(%bias_tiles, %zero)
-  %w, %t1 = call @load_line(%w_tiles, %zero)
-  %b, %t2 = call @load_line(%b_tiles, %zero)
-  %bias = call @for_each_row<R = 1>(%bias_line)
+  %w_tiles = make_partition_view %norm_weight_view : !vector_part
+  %w, %w_read = call @load_line(%w_tiles, %zero)
   %norm_weight = call @for_each_row<R = 1>(%w)
-  %norm_bias = call @for_each_row<R = 1>(%b)
+  %read = hole @vectors(%w_read, %zero) -> token
   // The wait comes after these reads by their tokens: else the compiler may put it first.
-  %read = join_tokens %t0, %t1, %t2 : token
   %ready = gdc_wait_tko token = %read -> token
   %met = call @meet(%flags_ptr, %flags_stride0, %flags_stride1, %state_view, %R, %rank, %ready)
   %block, %unused_y, %unused_z = get_tile_block_id : !int
@@ -202,7 +196,7 @@ kernel @all_reduce_layernorm op = all_reduce_layernorm {
     %x_tile, %x_read = load_view_tko weak %x_tiles[%n, %zero] token = %ready
         optimization_hints = <default = {allow_tma = false}> : !row_in, !int -> !row, token
     %x_f32 = ftof %x_tile : !row -> !row_f32
-    %biased = addf %x_f32, %bias : !row_f32
+    %added = hole @added(%x_f32) -> !row_f32
     %nothing = constant <f32: 0.0> : !row_f32
     %sum = for %p in (%zero to %pairs, step %one) : !int iter_values(%so_far = %nothing) -> (!row_f32) {
       %plane, %part_read = load_view_tko weak %parts[%p, %n, %zero] token = %met
@@ -214,15 +208,48 @@ kernel @all_reduce_layernorm op = all_reduce_layernorm {
       %next = addf %so_far, %two : !row_f32
       continue %next : !row_f32
     }
-    %whole = addf %biased, %sum : !row_f32
+    %whole = addf %added, %sum : !row_f32
     %rounded = ftof %whole : !row_f32 -> !row
     %x_stored = store_view_tko weak %rounded, %x_stores[%n, %zero] token = %x_read
         optimization_hints = <default = {allow_tma = false}> : !row, !row_out, !int -> token
     %value = ftof %rounded : !row -> !row_f32
-    %deviation, %inverse = call @two_pass<R = 1>(%value, %C, %eps)
-    %scaled = call @normed<R = 1>(%deviation, %inverse, %norm_weight, %norm_bias)
-    call @store_rows<R = 1>(%scaled, %out_tiles, %n, %zero)
+    %normed = hole @norm(%value, %norm_weight) -> !row_f32
+    call @store_rows<R = 1>(%normed, %out_tiles, %n, %zero)
     continue
   }
   return
+}
+
+kernel @all_reduce_layernorm op = all_reduce_layernorm, skeleton = @add_and_norm {
+  @vectors(%w_read, %zero) {
+    %bias_tiles = make_partition_view %bias_view : !vector_part
+    %b_tiles = make_partition_view %norm_bias_view : !vector_part
+    %bias_line, %bias_read = call @load_line(%bias_tiles, %zero)
+    %b, %b_read = call @load_line(%b_tiles, %zero)
+    %bias = call @for_each_row<R = 1>(%bias_line)
+    %norm_bias = call @for_each_row<R = 1>(%b)
+    %read = join_tokens %w_read, %bias_read, %b_read : token
+    yield %read : token
+  }
+  @added(%x) {
+    %biased = addf %x, %bias : !row_f32
+    yield %biased : !row_f32
+  }
+  @norm(%value, %norm_weight) {
+    %deviation, %inverse = call @two_pass<R = 1>(%value, %C, %eps)
+    %scaled = call @normed<R = 1>(%deviation, %inverse, %norm_weight, %norm_bias)
+    yield %scaled : !row_f32
+  }
+}
+
+kernel @all_reduce_rmsnorm op = all_reduce_rmsnorm, skeleton = @add_and_norm {
+  @vectors(%w_read, %zero) { yield %w_read : token }
+  @added(%x) { yield %x : !row_f32 }
+  @norm(%value, %norm_weight) {
+    %square = mulf %value, %value : !row_f32
+    %square_sum = call @sum_in_rows<R = 1>(%square)
+    %inverse = call @inverse_root<R = 1>(%square_sum, %C, %eps)
+    %scaled = call @scaled<R = 1>(%value, %inverse, %norm_weight)
+    yield %scaled : !row_f32
+  }
 }

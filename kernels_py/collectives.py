@@ -10,6 +10,7 @@ import cuda.tile as ct
 
 from .layernorm import block, normed, vector
 from .next_token import first_of
+from .rmsnorm import inverse_root
 
 ConstInt = ct.Constant[int]
 ACQUIRE, RELEASE, SYSTEM = ct.MemoryOrder.ACQUIRE, ct.MemoryOrder.RELEASE, ct.MemoryScope.SYS
@@ -73,12 +74,9 @@ def all_reduce_two_shot(parts, out, flags, state, rank, BN: ConstInt, SPINS: Con
     meet(flags, state, rank, SPINS)
 
 
-@ct.kernel
-def all_reduce_layernorm(
-    parts, bias, norm_weight, norm_bias, x, out, flags, state, rank, eps, BC: ConstInt, SPINS: ConstInt
-):
-    """One block makes every B-th row, of at most BC columns, which stays in registers."""
-    offset, gain, shift = vector(bias, BC), vector(norm_weight, BC), vector(norm_bias, BC)
+def add_and_norm(parts, x, out, flags, state, rank, BC, SPINS, added, norm):
+    """x = `added` of x, and the sum of the parts, and out = `norm` of what was stored there. One block makes every B-th
+    row, of at most BC columns, which stays in registers."""
     ct.grid_dependency_control_wait()
     meet(flags, state, rank, SPINS)
     for n in range(ct.bid(0), x.shape[0], ct.num_blocks(0)):
@@ -87,10 +85,38 @@ def all_reduce_layernorm(
             zero = ct.PaddingMode.ZERO
             both = ct.load(parts, index=(p, n, 0), shape=(2, 1, BC), padding_mode=zero, allow_tma=False)
             total += ct.sum(both.reshape((2, BC)).astype(ct.float32), axis=0, keepdims=True)
-        rounded = (block(x, n, 1, BC) + offset + total).astype(x.dtype)
+        rounded = (added(block(x, n, 1, BC)) + total).astype(x.dtype)
         ct.store(x, index=(n, 0), tile=rounded, allow_tma=False)
-        result = normed(rounded.astype(ct.float32), gain, shift, x.shape[1], eps)
+        result = norm(rounded.astype(ct.float32), x.shape[1])
         ct.store(out, index=(n, 0), tile=result.astype(out.dtype), allow_tma=False)
+
+
+@ct.kernel
+def all_reduce_layernorm(
+    parts, bias, norm_weight, norm_bias, x, out, flags, state, rank, eps, BC: ConstInt, SPINS: ConstInt
+):
+    offset, gain, shift = vector(bias, BC), vector(norm_weight, BC), vector(norm_bias, BC)
+
+    def added(value):
+        return value + offset
+
+    def norm(value, width):
+        return normed(value, gain, shift, width, eps)
+
+    add_and_norm(parts, x, out, flags, state, rank, BC, SPINS, added, norm)
+
+
+@ct.kernel
+def all_reduce_rmsnorm(parts, norm_weight, x, out, flags, state, rank, eps, BC: ConstInt, SPINS: ConstInt):
+    gain = vector(norm_weight, BC)
+
+    def added(value):
+        return value
+
+    def norm(value, width):
+        return value * inverse_root(ct.sum(value * value, axis=1, keepdims=True), width, eps) * gain
+
+    add_and_norm(parts, x, out, flags, state, rank, BC, SPINS, added, norm)
 
 
 @ct.kernel

@@ -476,6 +476,14 @@ def all_reduce_layernorm(
     return residual_layernorm(f32(parts), bias, norm_weight, norm_bias, x, eps, dtype=dtype)
 
 
+def all_reduce_rmsnorm(
+    parts: Array, norm_weight: Array, x: Array, rank: int, eps: float, *, dtype: str
+) -> tuple[Array, Array]:
+    del rank
+    total = rounded(f32(x) + f32(parts).sum(axis=0), dtype)
+    return total, rmsnorm(total, norm_weight, eps, dtype=dtype)
+
+
 def all_gather(parts: Array, rank: int, *, dtype: str) -> Array:
     del rank
     return rounded(parts, dtype)

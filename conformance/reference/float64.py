@@ -454,6 +454,12 @@ def all_reduce_layernorm(
     return residual_layernorm(parts, bias, norm_weight, norm_bias, x, eps)
 
 
+def all_reduce_rmsnorm(parts: Array, norm_weight: Array, x: Array, rank: int, eps: float) -> tuple[F64, F64]:
+    del rank
+    total = f64(x) + f64(parts).sum(axis=0)
+    return total, rmsnorm(total, norm_weight, eps)
+
+
 def all_gather(parts: Array, rank: int) -> F64:
     del rank
     return f64(parts)  # (R, N)

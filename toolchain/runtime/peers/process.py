@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from ...tileir.interpreter import Launch
 
 _MEETS_ONCE = frozenset(
-    {"all_reduce", "all_reduce_layernorm", "all_gather", "reduce_scatter", "broadcast", "next_token_of_ranks"}
+    {
+        "all_reduce", "all_reduce_layernorm", "all_reduce_rmsnorm", "all_gather", "reduce_scatter", "broadcast",
+        "next_token_of_ranks",
+    }
 )
 
 
