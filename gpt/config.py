@@ -82,23 +82,24 @@ class GPTConfig:
             object.__setattr__(self, name, size)
 
     def part(self, rank: int, ranks: int) -> GPTConfig:
-        """The sizes that one of several ranks has of a model: its heads and its part of the hidden layer. Raises
-        UsageError for a model that so many ranks cannot share."""
-        if self.family != "gpt2":
-            raise UsageError(
-                f"a {self.family} runs on one GPU: only a gpt2 can be shared", hint="leave out the number of devices"
-            )
-        if self.n_head < ranks:
-            raise UsageError(
-                f"{self.n_head} heads cannot be shared by {ranks} GPUs: each takes at least one",
-                hint=f"at most {self.n_head} can share this model" if self.n_head > 1 else "run it on one",
-            )
+        """The sizes that one of several ranks has of a model: its heads of keys, with the heads of queries that share
+        them, and its part of the hidden layer. Raises UsageError for a model that so many ranks cannot share."""
+        hidden = -(-self.ffn // HIDDEN_STEP)
+        for count, what in (
+            (self.kv_heads, "heads" if self.group == 1 else "heads of keys"),
+            (hidden, f"times {HIDDEN_STEP} columns of a hidden layer"),
+        ):
+            if count < ranks:
+                raise UsageError(
+                    f"{count} {what} cannot be shared by {ranks} GPUs: each takes at least one",
+                    hint=f"at most {count} can share this model" if count > 1 else "run it on one",
+                )
         if (ranks - 1) * vocabulary_part(self.vocab_size, ranks) >= self.vocab_size:
             raise UsageError(f"a vocabulary of {self.vocab_size} cannot be shared by {ranks} GPUs", hint="take fewer")
         made = copy(self)
-        heads = len(shared(self.n_head, rank, ranks))
-        hidden = len(shared(self.ffn, rank, ranks, HIDDEN_STEP))
-        for name, size in (("n_head", heads), ("kv_heads", heads), ("ffn", hidden)):
+        keys = len(shared(self.kv_heads, rank, ranks))
+        ffn = len(shared(self.ffn, rank, ranks, HIDDEN_STEP))
+        for name, size in (("n_head", keys * self.group), ("kv_heads", keys), ("ffn", ffn)):
             object.__setattr__(made, name, size)  # not as `replace` does, which would derive the head size anew
         return made
 

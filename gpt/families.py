@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from . import gpt2, gpt2_8bits, gpt2_f8, llama
+from . import gpt2, gpt2_8bits, gpt2_f8, gpt2_shared, llama, llama_shared
 from .config import Family, GPTConfig
 from .layers import Layers
+from .share import Share
+from .shared_layers import SharedLayers
 from .weights import Weights
 
 
@@ -22,6 +24,14 @@ class DeviceWeights(Protocol):
     ) -> Mapping[str, NDArray[Any]]: ...
 
 
+class SharedWeights(Protocol):
+    """Makes one rank's weights as they lie on the device, one after the other, of those that `share.weights` made."""
+
+    def __call__(
+        self, config: GPTConfig, weights: Mapping[str, NDArray[Any]], share: Share
+    ) -> Iterator[tuple[str, NDArray[Any]]]: ...
+
+
 @dataclass(frozen=True)
 class Parts:
     """What differs between families. `folds`: it has a form whose norms are part of the products beside them."""
@@ -31,9 +41,21 @@ class Parts:
     folds: bool
 
 
+@dataclass(frozen=True)
+class SharedParts:
+    """The same for one of several ranks."""
+
+    layers: type[SharedLayers]
+    device_weights: SharedWeights
+
+
 FAMILIES: Mapping[Family, Parts] = {
     "gpt2": Parts(gpt2.GPT2, gpt2.device_weights, folds=True),
     "llama": Parts(llama.Llama, llama.device_weights, folds=True),
+}
+SHARED: Mapping[Family, SharedParts] = {
+    "gpt2": SharedParts(gpt2_shared.SharedGPT2, gpt2_shared.device_weights),
+    "llama": SharedParts(llama_shared.SharedLlama, llama_shared.device_weights),
 }
 QUANTIZED: Mapping[str, Mapping[Family, Parts]] = {  # by the kind, see quantize.py
     "f8": {"gpt2": Parts(gpt2_f8.GPT2InF8, gpt2_f8.device_weights, folds=False)},

@@ -7,7 +7,7 @@ are those of ggml's docs/gguf.md and of the writer of its converters.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -122,21 +122,28 @@ def _divisors(file: GGUFFile, kind: str, size: int) -> tuple[float, ...] | None:
     return tuple(each.tolist())
 
 
-def read_tensors(file: GGUFFile, config: GPTConfig, dtype: DTypeLike) -> Iterator[tuple[str, Array]]:
-    """The tensors by our names, one after the other, as `dtype`. Raises UsageError for one that no such model has.
-
-    ggml turns pairs of neighbours in a Llama's heads, so the rows of q and k lie in that order in its files. A Qwen3's
-    lie as ours."""
+def our_names(file: GGUFFile) -> dict[str, str]:
+    """The stored name of each tensor by ours. Raises UsageError for one that no such model has."""
+    found: dict[str, str] = {}
     for name in file.tensors:
         if name == _DIVISORS:
             continue
         ours = _our_name(name)
         if ours is None:
             raise UsageError(f"{file.path}: it has a tensor {name}, which this model does not have")
-        tensor = file.read(name, dtype)
-        if file.keys["general.architecture"] == "llama" and ours.endswith(("q_proj.weight", "k_proj.weight")):
-            tensor = halves(tensor, config.head_size, f"{file.path}: {name}")
-        yield ours, tensor
+        found[ours] = name
+    return found
+
+
+def read_tensor(file: GGUFFile, config: GPTConfig, name: str, dtype: DTypeLike) -> Array:
+    """A tensor by its stored name, as `dtype`, its rows in our order. Raises UsageError.
+
+    ggml turns pairs of neighbours in a Llama's heads, so the rows of q and k lie in that order in its files. A Qwen3's
+    lie as ours."""
+    tensor = file.read(name, dtype)
+    if file.keys["general.architecture"] == "llama" and name.endswith((".attn_q.weight", ".attn_k.weight")):
+        return halves(tensor, config.head_size, f"{file.path}: {name}")
+    return tensor
 
 
 def _our_name(name: str) -> str | None:

@@ -3,31 +3,41 @@ theirs (see share.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from toolchain.runtime import DeviceBuffer
 
+from .config import GPTConfig
 from .gpt2 import GPT2
-from .layers import AttendHere, Launch
-from .plan import ModelPlan
+from .layers import AttendHere
 from .share import NOTHING, Share
+from .shared_layers import SharedLayers
 from .workspace import Workspace
 
+EMBEDDING = "wte.weight"
 
-class SharedGPT2(GPT2):
-    """The plan's config has the rank's heads and hidden layer; embeddings and norms are whole."""
 
-    def __init__(
-        self, launch: Launch, weights: Mapping[str, DeviceBuffer], plan: ModelPlan, dtype: str, share: Share
-    ) -> None:
-        super().__init__(launch, weights, plan, dtype)
-        self._share = share
+def device_weights(
+    config: GPTConfig, weights: Mapping[str, NDArray[Any]], share: Share
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    """The rank's weights, which `share.weights` made, as they lie on the device, one after the other."""
+    more = share.ranks * share.vocabulary - config.vocab_size
+    for name, tensor in weights.items():
+        yield name, np.pad(tensor, ((0, more), (0, 0))) if name == EMBEDDING else tensor  # (padded V, C)
+
+
+class SharedGPT2(SharedLayers, GPT2):
+    """GPT-2's layers on one rank."""
 
     def _chunk(self, work: Workspace, rows: int, attend: AttendHere) -> bool:
         del rows
         x, normed, eps = work.x, work.normed, self._config.eps
         self.launch(
-            "embedding", tokens=work.tokens, positions=work.positions, wte=self._weights["wte.weight"],
+            "embedding", tokens=work.tokens, positions=work.positions, wte=self._weights[EMBEDDING],
             wpe=self._weights["wpe.weight"], out=x,
         )  # fmt: skip
         self.launch("layernorm", x=x, **self._named("h.0.ln_1"), out=normed, eps=eps)  # (N, C)
@@ -42,36 +52,17 @@ class SharedGPT2(GPT2):
             self._add_up(work, 1, work.hidden, w("mlp.c_proj"), norm)  # x and normed (N, C)
         return True
 
-    def logits(self, x: DeviceBuffer, normed: DeviceBuffer, out: DeviceBuffer, *, ready: bool) -> None:
-        """Those of this rank's tokens: (M, C) -> (M, padded V / R)."""
-        del x
-        assert ready, "the last sum over the ranks also norms"
-        first, count = self._share.tokens.start, self._share.vocabulary
-        own = self._weights["wte.weight"].slice(0, first, first + count)
-        self.launch("logits", x=normed, weight=own, out=out)
-
-    def next_token(
-        self, logits: DeviceBuffer, parts: tuple[DeviceBuffer, DeviceBuffer], tokens: DeviceBuffer,
-        positions: DeviceBuffer,
-    ) -> None:  # fmt: skip
-        share, rows = self._share, logits.shape[0]
-        values, indices = parts
-        self.launch("argmax_parts", x=logits, values=values, indices=indices)
-        all_values, all_indices = share.likeliest(rows)
-        self.launch(
-            "next_token_of_ranks", values=all_values, indices=all_indices, tokens=tokens, positions=positions,
-            width=share.vocabulary, **share.arguments,
-        )  # fmt: skip
+    def _output_weight(self) -> DeviceBuffer:
+        return self._own_tokens(self._weights[EMBEDDING])
 
     def _add_up(
         self, work: Workspace, turn: int, y: DeviceBuffer, projection: Mapping[str, DeviceBuffer],
         norm: Mapping[str, DeviceBuffer],
     ) -> None:  # fmt: skip
         """Makes this rank's part of a product, adds all ranks' parts and the bias to x, and norms the sum."""
-        parts = self._share.part(turn, y.shape[0])  # (R, N, C)
-        own, nothing = parts.select(0, self._share.rank), self._weights[NOTHING]
-        self.launch("linear", x=y, weight=projection["weight"], bias=nothing, out=own)  # (N, C)
-        self.launch(
-            "all_reduce_layernorm", parts=parts, bias=projection["bias"], norm_weight=norm["weight"],
-            norm_bias=norm["bias"], x=work.x, out=work.normed, eps=self._config.eps, **self._share.arguments,
+        parts, own = self._parts(turn, y.shape[0])
+        self.launch("linear", x=y, weight=projection["weight"], bias=self._weights[NOTHING], out=own)  # (N, C)
+        self._add_parts(
+            "all_reduce_layernorm", work, parts, bias=projection["bias"], norm_weight=norm["weight"],
+            norm_bias=norm["bias"],
         )  # fmt: skip

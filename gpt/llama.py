@@ -8,7 +8,8 @@ numbers a head, F = ffn, V tokens in the vocabulary, P positions in a cache, W =
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ from .workspace import Workspace
 
 Array = NDArray[Any]
 PARTS = "qkv"  # one product makes all three
+EMBEDDING, HEAD = "embed_tokens.weight", "lm_head.weight"
+NO_BIAS = "no_bias"  # (C,) zeros
+NO_QKV_BIAS = "no_bias.qkv"
 
 
 def device_weights(
@@ -36,22 +40,29 @@ def device_weights(
 
     `folded`: the products are those of GPT-2, which have biases: zeros, read while the launch before still runs."""
     stored = (fold_gains(config, weights) if folded else weights).astype(dtype)
+    named = dict(laid_out(config, stored, dict.fromkeys((EMBEDDING, HEAD), vocabulary)))
+    made = dict(zip(named, in_threads(lambda make: make(), named.values()), strict=True))
+    return {**made, **(_no_biases(config, stored) if folded else {})}
+
+
+def laid_out(
+    config: GPTConfig, stored: Mapping[str, Array], padded: Mapping[str, int]
+) -> Iterator[tuple[str, Callable[[], Array]]]:
+    """What makes each of the weights as they lie on the device, by its name. `stored`: the weights in the storage of
+    the model's dtype. `padded`: how many rows the embedding and the output weights get."""
+    for layer in range(config.n_layer):
+        at, mlp = f"layers.{layer}.self_attn", f"layers.{layer}.mlp"
+        yield f"{at}.qkv", partial(_joined, stored, *(f"{at}.{part}_proj" for part in PARTS))
+        for name in (f"{at}.o_proj", f"{mlp}.gate_proj", f"{mlp}.up_proj", f"{mlp}.down_proj"):
+            yield name, partial(_joined, stored, name)
+    for name in stored:
+        if name in padded:
+            yield name, partial(_padded, stored, name, padded[name])
+        elif name.endswith("norm.weight"):
+            yield name, partial(stored.__getitem__, name)
     cos, sin = table(config, np.arange(config.n_ctx))
-    padding = ((0, vocabulary - config.vocab_size), (0, 0))
-    return {
-        **dict(in_threads(lambda join: _joined(stored, *join), _joins(config))),
-        **{name: stored[name] for name in stored if name.endswith("norm.weight")},
-        **{name: np.pad(stored[name], padding) for name in (EMBEDDING, HEAD) if name in stored},
-        "cos": cos.astype(np.float32), "sin": sin.astype(np.float32),
-        **(_no_biases(config, stored) if folded else {}),
-    }  # fmt: skip
-
-
-EMBEDDING, HEAD = "embed_tokens.weight", "lm_head.weight"
-
-
-NO_BIAS = "no_bias"  # (C,) zeros
-NO_QKV_BIAS = "no_bias.qkv"
+    yield "cos", lambda: cos.astype(np.float32)
+    yield "sin", lambda: sin.astype(np.float32)
 
 
 def _no_biases(config: GPTConfig, stored: Weights) -> dict[str, Array]:
@@ -60,18 +71,14 @@ def _no_biases(config: GPTConfig, stored: Weights) -> dict[str, Array]:
     return {NO_BIAS: np.zeros(config.n_embd, dtype), NO_QKV_BIAS: np.zeros(columns, dtype)}
 
 
-def _joins(config: GPTConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The name of each linear weight on the device, and the weights that it is made of."""
-    for layer in range(config.n_layer):
-        at, mlp = f"layers.{layer}.self_attn", f"layers.{layer}.mlp"
-        yield f"{at}.qkv", tuple(f"{at}.{part}_proj.weight" for part in PARTS)
-        for name in (f"{at}.o_proj", f"{mlp}.gate_proj", f"{mlp}.up_proj", f"{mlp}.down_proj"):
-            yield name, (f"{name}.weight",)
-
-
-def _joined(weights: Mapping[str, Array], name: str, parts: tuple[str, ...]) -> tuple[str, Array]:
+def _joined(weights: Mapping[str, Array], *names: str) -> Array:
     """Weights (out, in) beside one another, as one (in, out)."""
-    return name, np.concatenate([weights[part].T for part in parts], axis=1)
+    return np.concatenate([weights[f"{name}.weight"].T for name in names], axis=1)
+
+
+def _padded(weights: Mapping[str, Array], name: str, rows: int) -> Array:
+    tensor = weights[name]
+    return np.pad(tensor, ((0, rows - len(tensor)), (0, 0)))
 
 
 class Llama(Layers):

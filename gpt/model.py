@@ -24,8 +24,7 @@ from toolchain.runtime.layout import dtype_name
 
 from .arena import Arena
 from .config import VOCABULARY_STEP, GPTConfig
-from .families import FAMILIES, QUANTIZED
-from .gpt2_shared import SharedGPT2
+from .families import FAMILIES, QUANTIZED, SHARED
 from .layers import Launch, Spans
 from .passes import Passes
 from .plan import ModelPlan
@@ -116,7 +115,7 @@ class GPT:
             whole = weights if isinstance(weights, Weights) else Weights(weights)
             stored = self._family.device_weights(config, whole, dtype, self.vocabulary, folded=self.folded).items()
         else:
-            stored = share.device_weights(weights, dtype)
+            stored = SHARED[config.family].device_weights(config, weights, share)
         self.weights = {name: self.executor.from_numpy(tensor) for name, tensor in stored}
         self._plan = ModelPlan(config, self.storage, self.folded, self.executor.sms, policy, bool(kind))
         self.passes = self._passes_through(launcher)
@@ -268,7 +267,8 @@ class GPT:
 
     def _passes_through(self, launch: Launch) -> Passes:
         if self._share is not None:
-            return Passes(SharedGPT2(launch, self.weights, self._plan, self.dtype, self._share))
+            layers = SHARED[self.config.family].layers
+            return Passes(layers(launch, self.weights, self._plan, self.dtype, self._share))
         return Passes(self._family.layers(launch, self.weights, self._plan, self.dtype))
 
     def _kept_workspace(self, batch: int, length: int) -> Workspace:

@@ -6,6 +6,7 @@ A model that several devices share puts its parts on them tensor by tensor, so t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolchain.errors import UsageError
-from toolchain.pinned.models import models
 
+from . import gguf_model
 from .config import GPTConfig
+from .gguf_file import read_header
 from .quantize import is_quantized
-from .spelling import MASKS, PREFIX, input_first
+from .spelling import input_first, our_names
 from .stored import find_folder, is_gguf, read_one, shape_in, tensor_files
-from .weights import Weights, check_one, check_shapes, sizes_of, storage
+from .weights import Weights, check_one, check_shapes, found, read_as, sizes_of, storage
 
 Array = NDArray[Any]
-ALONE = "run it on one device"
-_HEAD, _EMBEDDING = "lm_head.weight", "wte.weight"
 
 
 class OneByOne(Weights):
@@ -42,62 +42,64 @@ class OneByOne(Weights):
         return len(self._read)
 
 
-def load(path_or_name: str | Path) -> tuple[GPTConfig, OneByOne, Path]:
-    """Config, weights and folder of a GPT-2's checkpoint: see weights.load. Raises UsageError also for another
-    family."""
-    if is_gguf(path_or_name) or path_or_name in models():
-        raise UsageError(f"{path_or_name} is a llama: only a gpt2 can be shared", hint=ALONE)
-    folder = find_folder(path_or_name)
+def load(path_or_name: str | Path, dtype: str = "f32") -> tuple[GPTConfig, OneByOne, Path]:
+    """Config, weights and place of a checkpoint: see weights.load. `dtype`: in whose storage those of a GGUF file are
+    wanted; others are read as they are stored."""
+    place = found(path_or_name)
+    if is_gguf(place):
+        return _of_gguf(Path(place), dtype)
+    folder = find_folder(place)
     config = sizes_of(folder)
-    if config.family != "gpt2":
-        raise UsageError(f"{folder} is a {config.family}: only a gpt2 can be shared", hint=ALONE)
     return config, stored(config, folder), folder
 
 
 def stored(config: GPTConfig, folder: Path) -> OneByOne:
-    """The weights of a GPT-2 in a checkpoint's folder. Raises UsageError for tensors whose names or shapes are not the
-    model's; what is in them is checked when they are read."""
-    files, where = tensor_files(folder)
-    names = _ours(files, str(where))
+    """The weights in a checkpoint's folder. Raises UsageError for tensors whose names or shapes are not the model's;
+    what is in them is checked when they are read."""
+    files, place = tensor_files(folder)
+    where = str(place)
+
+    def as_stored(full: str) -> Array:
+        return read_one(files[full], full)
+
+    names = our_names(config, files, lambda one, other: np.array_equal(as_stored(one), as_stored(other)), where)
     if is_quantized(names):
-        raise UsageError(f"{where}: a quantized model cannot be shared", hint=ALONE)
-    if _HEAD in names:
-        _check_tied(files, names, str(where))
-        del names[_HEAD]
-    found = {name: shape_in(files[full], full) for name, full in names.items()}
-    flat = {name: np.broadcast_to(np.float32(0), shape) for name, shape in found.items()}  # shapes without memory
-    turned = {name for name, tensor in input_first(config, flat, str(where)).items() if tensor is not flat[name]}
-    check_shapes(config, {n: found[n][::-1] if n in turned else found[n] for n in found}, str(where))
+        raise UsageError(f"{where}: a quantized model cannot be shared", hint="run it on one device")
+    shapes = {name: shape_in(files[full], full) for name, full in names.items()}
+    turned = _turned(config, shapes, where)
+    check_shapes(config, {name: shape[:: -1 if name in turned else 1] for name, shape in shapes.items()}, where)
 
     def read(name: str) -> Array:
-        tensor = read_one(files[names[name]], names[name])
-        check_one(str(where), name, tensor)
+        tensor = as_stored(names[name])
+        check_one(where, name, tensor)
         return np.ascontiguousarray(tensor.T) if name in turned else tensor
 
-    return OneByOne({name: lambda name=name: read(name) for name in names})
+    return OneByOne({name: partial(read, name) for name in names})
+
+
+def _turned(config: GPTConfig, shapes: Mapping[str, tuple[int, ...]], where: str) -> set[str]:
+    """The weights of a GPT-2 that lie (out, in): see spelling.input_first. A llama's are to lie so."""
+    if config.family != "gpt2":
+        return set()
+    flat = {name: np.broadcast_to(np.float32(0), shape) for name, shape in shapes.items()}  # shapes without memory
+    return {name for name, tensor in input_first(config, flat, where).items() if tensor is not flat[name]}
+
+
+def _of_gguf(path: Path, dtype: str) -> tuple[GPTConfig, OneByOne, Path]:
+    file = read_header(path)
+    config = gguf_model.read_config(file)
+    names = gguf_model.our_names(file)
+    check_shapes(config, {name: file.tensors[full].shape for name, full in names.items()}, str(path))
+
+    def read(name: str) -> Array:
+        tensor = gguf_model.read_tensor(file, config, names[name], read_as(dtype))
+        check_one(str(path), name, tensor)
+        return tensor
+
+    return config, OneByOne({name: partial(read, name) for name in names}), path
 
 
 def zeros(shapes: Mapping[str, tuple[int, ...]], dtype: str) -> OneByOne:
     """Weights that are all zero, and take no memory."""
     zero = np.zeros((), storage(dtype))
     return OneByOne({name: lambda shape=shape: np.broadcast_to(zero, shape) for name, shape in shapes.items()})
-
-
-def _ours(files: Mapping[str, Path], where: str) -> dict[str, str]:
-    """The stored name of each tensor by ours: see spelling.our_names."""
-    found: dict[str, str] = {}
-    for full in files:
-        name = full.removeprefix(PREFIX)
-        if name in found:
-            raise UsageError(f"{where}: {name} is there twice, with `{PREFIX}` before it and without")
-        if not name.endswith(MASKS):
-            found[name] = full
-    return found
-
-
-def _check_tied(files: Mapping[str, Path], names: dict[str, str], where: str) -> None:
-    """A file that stores shared memory once may have only one of the two."""
-    head = names[_HEAD]
-    embedding = names.setdefault(_EMBEDDING, head)
-    if embedding != head and not np.array_equal(read_one(files[head], head), read_one(files[embedding], embedding)):
-        raise UsageError(f"{where}: lm_head.weight differs from wte.weight; this model ties them")

@@ -56,7 +56,7 @@ class ParallelGPT:
         self._running: ParallelForward | None = None
         shares = [self._share(index) for index in range(len(parts))]
         self.ranks: tuple[GPT, ...] = tuple(
-            GPT(part, share.weights(config, weights), launcher, dtype, share=share)
+            GPT(part, share.weights(config, weights, dtype), launcher, dtype, share=share)
             for part, share, launcher in zip(parts, shares, launchers, strict=True)
         )
 

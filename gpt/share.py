@@ -1,10 +1,11 @@
 """One rank's share of a model that several GPUs run together (tensor parallelism).
 
-The products that read the residual stream (QKV, the first of the MLP) are split by columns: each rank has some heads
-and some of the hidden layer, and the keys and values of its heads. The products behind them are split by rows, so that
-each rank makes a part of the sum that goes into the residual stream; all_reduce_layernorm adds these parts up on every
-rank. Of the logits each rank makes those of some tokens, and next_token_of_ranks finds the likeliest of all. The
-residual stream, its norms and the embeddings are whole on each: of these a pass reads few rows.
+The products that read the residual stream (queries, keys and values; the first of the MLP) are split by columns: each
+rank has some heads and some of the hidden layer, and the keys and values of its heads. Heads of queries that share a
+head of keys stay together. The products behind them are split by rows, so that each rank makes a part of the sum that
+goes into the residual stream; a collective adds these parts up on every rank, and norms the sum. Of the logits each
+rank makes those of some tokens, and next_token_of_ranks finds the likeliest of all. The residual stream, its norms and
+the embeddings are whole on each: of these a pass reads few rows.
 
 Heads that do not divide are shared unevenly: of GPT-2 XL's 25 one of two ranks has 12, the other 13.
 """
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from toolchain.runtime import DeviceBuffer
 
-from .config import HIDDEN_STEP, GPTConfig, shared, vocabulary_part
+from .config import HIDDEN_STEP, Family, GPTConfig, shared, vocabulary_part
 from .weights import stored_as
 
 NOTHING = "nothing"  # the name of a bias of zeros (C,): the real one is added once, with the parts
@@ -50,46 +51,62 @@ class Share:
         first = self.rank * self.vocabulary
         return range(first, min(first + self.vocabulary, self.vocab_size))
 
-    def device_weights(self, weights: Mapping[str, NDArray[Any]], dtype: str) -> Iterator[tuple[str, NDArray[Any]]]:
-        """This rank's weights, which `weights` of this share made, as they lie on the device, one after the other.
-        Raises UsageError for a weight that is out of the dtype's range."""
-        for name in weights:
-            tensor = stored_as(name, weights[name], dtype)
-            if name == "wte.weight":  # (padded V, C)
-                tensor = np.pad(tensor, ((0, self.ranks * self.vocabulary - len(tensor)), (0, 0)))
-            yield name, tensor
+    def weights(self, config: GPTConfig, weights: Mapping[str, NDArray[Any]], dtype: str) -> Mapping[str, NDArray[Any]]:
+        """The tensors of this rank in the storage of `dtype`, each a view of the whole one where that is stored so.
+        Taking one raises UsageError if it is out of the dtype's range."""
+        return _Part(self, config, weights, dtype)
 
-    def weights(self, config: GPTConfig, weights: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-        """The tensors of this rank, each a view of the whole one."""
-        return _Part(self, config, weights)
+
+# Of which tensors a rank has a part, by the ends of their names: along which dimension, and what lies there. Linear
+# weights of a GPT-2 are (in, out), of a llama (out, in).
+_SHARED: Mapping[Family, Mapping[str, tuple[int, str]]] = {
+    "gpt2": {
+        "attn.c_attn.weight": (1, "heads"), "attn.c_attn.bias": (0, "heads"), "attn.c_proj.weight": (0, "heads"),
+        "mlp.c_fc.weight": (1, "hidden"), "mlp.c_fc.bias": (0, "hidden"), "mlp.c_proj.weight": (0, "hidden"),
+    },
+    "llama": {
+        "self_attn.q_proj.weight": (0, "heads"), "self_attn.k_proj.weight": (0, "keys"),
+        "self_attn.v_proj.weight": (0, "keys"), "self_attn.o_proj.weight": (1, "heads"),
+        "mlp.gate_proj.weight": (0, "hidden"), "mlp.up_proj.weight": (0, "hidden"),
+        "mlp.down_proj.weight": (1, "hidden"), "lm_head.weight": (0, "tokens"),
+    },
+}  # fmt: skip
+_THREE = ".attn.c_attn."  # queries, keys and values beside one another
 
 
 class _Part(Mapping[str, NDArray[Any]]):
     """Takes each whole tensor when it is asked for, so that no more than one of them need be there."""
 
-    def __init__(self, share: Share, config: GPTConfig, whole: Mapping[str, NDArray[Any]]) -> None:
-        self._config, self._whole = config, whole
-        self._heads = shared(config.n_head, share.rank, share.ranks)
-        hidden = shared(config.ffn, share.rank, share.ranks, HIDDEN_STEP)
-        self._hidden = slice(hidden.start, hidden.stop)
+    def __init__(
+        self, share: Share, config: GPTConfig, whole: Mapping[str, NDArray[Any]], dtype: str
+    ) -> None:  # fmt: skip
+        self._config, self._whole, self._dtype = config, whole, dtype
+        heads, size = shared(config.kv_heads, share.rank, share.ranks), config.head_size
+        keys = range(heads.start * size, heads.stop * size)
+        self._own = {
+            "heads": range(keys.start * config.group, keys.stop * config.group), "keys": keys,
+            "hidden": shared(config.ffn, share.rank, share.ranks, HIDDEN_STEP), "tokens": share.tokens,
+        }  # fmt: skip
 
     def __iter__(self) -> Iterator[str]:
         yield from self._whole
-        yield NOTHING
+        if self._config.biases:
+            yield NOTHING
 
     def __len__(self) -> int:
-        return len(self._whole) + 1
+        return len(self._whole) + self._config.biases
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        if name == NOTHING:
-            return np.zeros(self._config.n_embd, np.float32)
-        whole, size = self._whole[name], self._config.head_size
-        if ".attn.c_attn." in name:  # (C, 3C) and (3C,)
-            by_head = whole.reshape(*whole.shape[:-1], 3, self._config.n_head, size)
-            own = by_head[..., self._heads.start : self._heads.stop, :]
-            return own.reshape(*whole.shape[:-1], -1)
-        if ".mlp.c_fc." in name:
-            return whole[..., self._hidden]
-        if name.endswith(".attn.c_proj.weight"):
-            return whole[self._heads.start * size : self._heads.stop * size]
-        return whole[self._hidden] if name.endswith(".mlp.c_proj.weight") else whole
+        if self._config.biases and name == NOTHING:
+            return stored_as(name, np.zeros(self._config.n_embd, np.float32), self._dtype)
+        return stored_as(name, self._part(name, self._whole[name]), self._dtype)
+
+    def _part(self, name: str, whole: NDArray[Any]) -> NDArray[Any]:
+        found = next((cut for end, cut in _SHARED[self._config.family].items() if name.endswith(end)), None)
+        if found is None:
+            return whole
+        dimension, what = found
+        own = slice(self._own[what].start, self._own[what].stop)
+        if _THREE in name:
+            return whole.reshape(*whole.shape[:-1], 3, -1)[..., own].reshape(*whole.shape[:-1], -1)
+        return whole[own] if dimension == 0 else whole[:, own]

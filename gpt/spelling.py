@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,45 +11,46 @@ from numpy.typing import NDArray
 
 from toolchain.errors import UsageError
 
-from .config import GPTConfig
+from .config import Family, GPTConfig
 
 Array = NDArray[Any]
-PREFIX = "transformer."
 LINEAR = ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")
-LLAMA_PREFIX = "model."
-FREQUENCIES = ".rotary_emb.inv_freq"  # which older versions of transformers stored, and none reads
-MASKS = (".attn.bias", ".attn.masked_bias")  # causal masks, which older versions of transformers stored
+HEAD = "lm_head.weight"
 
 
-def our_names(tensors: Mapping[str, Array], where: str) -> dict[str, Array]:
-    """The tensors by our names: without the `transformer.` prefix, the stored causal masks and `lm_head.weight`, which
-    is tied to the embedding `wte.weight`. A file that stores shared memory once may have only one of these two."""
-    found: dict[str, Array] = {}
-    for full, tensor in tensors.items():
-        name = full.removeprefix(PREFIX)
+@dataclass(frozen=True)
+class _Spelling:
+    """`prefix`: before some or all names. `unread`: the ends of names of what older versions of transformers stored,
+    and nobody reads."""
+
+    prefix: str
+    unread: tuple[str, ...]
+    embedding: str
+
+
+_OF: Mapping[Family, _Spelling] = {
+    "gpt2": _Spelling("transformer.", (".attn.bias", ".attn.masked_bias"), "wte.weight"),  # causal masks
+    "llama": _Spelling("model.", (".rotary_emb.inv_freq",), "embed_tokens.weight"),
+}
+
+
+def our_names(
+    config: GPTConfig, stored: Iterable[str], alike: Callable[[str, str], bool], where: str
+) -> dict[str, str]:
+    """The stored name of each tensor by ours: without the prefix, and without a `lm_head.weight` that is tied to the
+    embedding. A file that stores shared memory once may have only one of these two. `alike`: whether two stored tensors
+    are equal. Raises UsageError for two of one name, and for two that are tied and differ."""
+    spelling = _OF[config.family]
+    found: dict[str, str] = {}
+    for full in stored:
+        name = full.removeprefix(spelling.prefix)
         if name in found:
-            raise UsageError(f"{where}: {name} is there twice, with `{PREFIX}` before it and without")
-        if not name.endswith(MASKS):
-            found[name] = tensor
-    head = found.pop("lm_head.weight", None)
-    if head is not None and not np.array_equal(head, found.setdefault("wte.weight", head)):
-        raise UsageError(f"{where}: lm_head.weight differs from wte.weight; this model ties them")
-    return found
-
-
-def llama_names(config: GPTConfig, tensors: Mapping[str, Array], where: str) -> dict[str, Array]:
-    """The tensors of a Llama or Qwen3 by our names: without the `model.` prefix, the stored frequencies of rotary
-    positions, and an `lm_head.weight` that is tied to the embedding."""
-    found: dict[str, Array] = {}
-    for full, tensor in tensors.items():
-        name = full.removeprefix(LLAMA_PREFIX)
-        if name in found:
-            raise UsageError(f"{where}: {name} is there twice, with `{LLAMA_PREFIX}` before it and without")
-        if not name.endswith(FREQUENCIES):
-            found[name] = tensor
-    head = found.pop("lm_head.weight", None) if config.tied else None
-    if head is not None and not np.array_equal(head, found.setdefault("embed_tokens.weight", head)):
-        raise UsageError(f"{where}: lm_head.weight differs from embed_tokens.weight; by its config they are tied")
+            raise UsageError(f"{where}: {name} is there twice, with `{spelling.prefix}` before it and without")
+        if not name.endswith(spelling.unread):
+            found[name] = full
+    head = found.pop(HEAD, None) if config.tied else None
+    if head is not None and (other := found.setdefault(spelling.embedding, head)) != head and not alike(head, other):
+        raise UsageError(f"{where}: {HEAD} differs from {spelling.embedding}; this model ties them")
     return found
 
 

@@ -21,7 +21,7 @@ from . import gguf_model, quantize
 from .config import GPTConfig
 from .gguf_file import read_header
 from .hugging_face import config_row, read_config
-from .spelling import input_first, llama_names, our_names
+from .spelling import input_first, our_names
 from .stored import CONFIG, GENERATION, WHOLE, find_folder, is_gguf, read_json, read_tensors
 from .threads import in_threads
 
@@ -64,6 +64,11 @@ def storage(dtype: str) -> np.dtype[Any]:
     if dtype not in _STORAGE:
         raise UsageError(f"no dtype {dtype!r}", hint=f"one of {', '.join(_STORAGE)}")
     return _STORAGE[dtype]
+
+
+def read_as(dtype: str) -> np.dtype[Any]:
+    """What quantized numbers are read as, to be stored as `dtype`: what is beyond f16 is found by stored_as."""
+    return storage("f32" if dtype == "f16" else dtype)
 
 
 def stored_as(name: str, tensor: Array, dtype: str) -> Array:
@@ -205,19 +210,18 @@ def load(path_or_name: str | Path, dtype: str | None = None) -> tuple[GPTConfig,
     memory beside it; a GPT-2's stay as they are stored, because what may be folded into them comes first. Without it
     quantized weights are read as f32. Raises UsageError, and ToolchainError for a model of that table that cannot be
     downloaded."""
-    if path_or_name in models() and not Path(path_or_name).exists():
-        path_or_name = find(str(path_or_name))
-    if is_gguf(path_or_name):
-        return _load_gguf(Path(path_or_name), dtype or "f32")
-    folder = find_folder(path_or_name)
+    place = found(path_or_name)
+    if is_gguf(place):
+        return _load_gguf(Path(place), dtype or "f32")
+    folder = find_folder(place)
     config = sizes_of(folder)
     kind = quantize.taken(read_json(folder / CONFIG), str(folder / CONFIG))[1]
     if config.family == "llama":
         tensors, file = read_tensors(folder, partial(stored_as, dtype=dtype) if dtype else None)
-        weights = Weights(llama_names(config, tensors, str(file)))
+        weights = Weights(_named(config, tensors, str(file)))
     else:
         tensors, file = read_tensors(folder)
-        named = our_names(tensors, str(file))
+        named = _named(config, tensors, str(file))
         if quantize.is_quantized(named) != (kind is not None):
             which = (
                 "has scales, but its config.json does not"
@@ -230,6 +234,17 @@ def load(path_or_name: str | Path, dtype: str | None = None) -> tuple[GPTConfig,
         weights = Weights(named if kind is not None else input_first(config, named, str(file)))
     check(config, weights, str(file))
     return config, weights, folder
+
+
+def found(path_or_name: str | Path) -> str | Path:
+    """The file of a model of models.toml, downloaded if it is not there; anything else as it is."""
+    named = path_or_name in models() and not Path(path_or_name).exists()
+    return find(str(path_or_name)) if named else path_or_name
+
+
+def _named(config: GPTConfig, tensors: Mapping[str, Array], where: str) -> dict[str, Array]:
+    names = our_names(config, tensors, lambda one, other: np.array_equal(tensors[one], tensors[other]), where)
+    return {name: tensors[full] for name, full in names.items()}
 
 
 def sizes_of(folder: Path) -> GPTConfig:
@@ -246,9 +261,10 @@ def sizes_of(folder: Path) -> GPTConfig:
 def _load_gguf(path: Path, dtype: str) -> tuple[GPTConfig, Weights, Path]:
     file = read_header(path)
     config = gguf_model.read_config(file)
-    wide = storage("f32" if dtype == "f16" else dtype)  # what is beyond f16 is found by stored_as
-    read = gguf_model.read_tensors(file, config, wide)
-    tensors = {name: stored_as(f"{path}: {name}", tensor, dtype) for name, tensor in read}
+    tensors: dict[str, Array] = {}
+    for name, stored in gguf_model.our_names(file).items():
+        tensor = gguf_model.read_tensor(file, config, stored, read_as(dtype))
+        tensors[name] = stored_as(f"{path}: {name}", tensor, dtype)
     check(config, tensors, str(path))
     return config, Weights(tensors), path
 

@@ -99,7 +99,7 @@ class GPT:
         devices, and ToolchainError for one that cannot be downloaded.
         """
         chosen = weights.SHIPPED if checkpoint is None else checkpoint
-        config, tensors, place = weights.load(chosen, dtype) if devices == 1 else one_by_one.load(chosen)
+        config, tensors, place = weights.load(chosen, dtype) if devices == 1 else one_by_one.load(chosen, dtype)
         if quantize:
             if devices != 1:
                 raise UsageError("a quantized model runs on one device", hint="leave out devices or quantize")

@@ -78,7 +78,7 @@ def add(commands: Any) -> None:
         help="whose kernels (default fastest: for each op the fastest of mlir, py and cute on this GPU)",
     )  # fmt: skip
     made.add_argument("--executor", default="auto", help="auto, cpu, cuda or cuda:N (default auto)")
-    made.add_argument("--devices", type=int, default=1, metavar="N", help="how many GPUs share a GPT-2 (default 1)")
+    made.add_argument("--devices", type=int, default=1, metavar="N", help="how many GPUs share the model (default 1)")
     made.add_argument(PROCESSES, action="store_true", help="with --devices: one process for each")
     made.add_argument("--dtype", choices=DTYPES, default="bf16", help="default bf16")
     made.add_argument(

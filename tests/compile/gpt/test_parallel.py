@@ -15,7 +15,7 @@ import pytest
 
 from conformance.compare import compare
 from gpt import reference
-from gpt.config import GPTConfig
+from gpt.config import GPTConfig, llama
 from gpt.generate import generate, generate_batch
 from gpt.parallel import ParallelGPT
 from gpt.sampling import Sampling
@@ -27,6 +27,9 @@ from toolchain.runtime.peers import Place, open_peers, open_rank
 
 THREE = GPTConfig(n_layer=1, n_head=3, n_embd=96, n_ctx=16, vocab_size=67)
 CONFIG = GPTConfig(n_layer=2, n_head=2, n_embd=64, n_ctx=16, vocab_size=67)
+# Three heads of queries to each of three of keys, as SmolLM2 has; and what a Qwen3 has besides.
+SMOL = llama(2, 9, 64, 16, 67, kv_heads=3, head_size=32, ffn=192)
+QWEN = llama(2, 4, 64, 16, 67, kv_heads=2, head_size=32, ffn=160, qk_norm=True, tied=False)
 TOKENS = np.random.default_rng(1).integers(0, CONFIG.vocab_size, (2, 5)).astype(np.int32)
 
 
@@ -48,12 +51,44 @@ def test_two_ranks_compute_what_one_does(source: str, dtype: str, bundle: Bundle
     assert heads == {"h.0.attn.c_attn.weight": (64, 96), "h.0.mlp.c_proj.weight": (128, 64)}
 
 
-def test_texts_of_two_ranks_under_the_sanitizer(bundle: Bundle) -> None:
-    """Prompts, then captured steps, greedy on the device and drawn on the host; the caches hold a head each."""
-    weights = random_weights(CONFIG, seed=5)
+@pytest.mark.parametrize(
+    ("config", "ranks", "source", "dtype"),
+    [
+        (SMOL, 2, "mlir", "f32"),
+        (SMOL, 2, "py", "bf16"),
+        (SMOL, 3, "mlir", "bf16"),
+        (QWEN, 2, "mlir", "bf16"),
+        (QWEN, 2, "py", "f32"),
+    ],
+)
+def test_ranks_share_a_llama(config: GPTConfig, ranks: int, source: str, dtype: str, bundle: Bundle) -> None:
+    weights = random_weights(config, seed=5).astype(dtype)
+    with open_peers(["cpu"] * ranks, sanitize=False) as peers:
+        model = ParallelGPT(config, weights, [Launcher(bundle, source, e) for e in peers.executors], peers, dtype)
+        found, again = (model.forward(TOKENS).numpy() for _ in range(2))
+        works = [rank.new_workspace(*TOKENS.shape) for rank in model.ranks]
+        for rank, work in zip(model.ranks, works, strict=True):
+            rank.place(work, TOKENS, np.zeros(len(TOKENS), np.int32))
+            rank.passes.forward(work, *TOKENS.shape, rank.new_logits(TOKENS.size))
+        peers.synchronize()
+        streams = {(work.x.numpy().tobytes(), work.normed.numpy().tobytes()) for work in works}
+    eager = reference.eager(config, weights, TOKENS, dtype=dtype)
+    compare("forward", dtype, found, reference.float64(config, weights, TOKENS), eager)
+    assert found.tobytes() == again.tobytes()
+    assert len(streams) == 1, "the ranks differ in bits"
+    parts = {(SMOL, 2): [1, 2], (SMOL, 3): [1, 1, 1], (QWEN, 2): [1, 1]}[config, ranks]
+    assert [rank.config.kv_heads for rank in model.ranks] == parts
+    columns = [rank.weights["layers.0.self_attn.qkv"].shape[1] for rank in model.ranks]
+    assert columns == [32 * keys * (config.group + 2) for keys in parts]
+
+
+@pytest.mark.parametrize("config", [CONFIG, SMOL, QWEN])
+def test_texts_of_two_ranks_under_the_sanitizer(config: GPTConfig, bundle: Bundle) -> None:
+    """Prompts, then captured steps, greedy on the device and drawn on the host; the caches hold a rank's heads."""
+    weights = random_weights(config, seed=5)
     texts = [TOKENS[0, :3], TOKENS[1, :2]]
     with open_peers(["cpu", "cpu"]) as peers:
-        model = ParallelGPT(CONFIG, weights, [Launcher(bundle, "mlir", e) for e in peers.executors], peers, "f32")
+        model = ParallelGPT(config, weights, [Launcher(bundle, "mlir", e) for e in peers.executors], peers, "f32")
         greedy = list(generate_batch(model, texts, max_new_tokens=3, sampling=Sampling(temperature=0)))
         again = list(generate_batch(model, texts, max_new_tokens=3, sampling=Sampling(temperature=0)))
         drawn = list(generate_batch(model, texts, max_new_tokens=2, sampling=Sampling(temperature=1, top_k=1)))
@@ -61,7 +96,7 @@ def test_texts_of_two_ranks_under_the_sanitizer(bundle: Bundle) -> None:
     whole = [list(text) for text in texts]
     for step in greedy:
         for text, token in zip(whole, step, strict=True):
-            wanted = reference.float64(CONFIG, weights, np.array([text], np.int32))[0, -1]
+            wanted = reference.float64(config, weights, np.array([text], np.int32))[0, -1]
             assert token is not None and wanted[token] >= wanted.max() - 1e-5
             text.append(np.int32(token))
     assert greedy == again
@@ -96,7 +131,14 @@ def test_launchers_of_other_executors(bundle: Bundle) -> None:
         ParallelGPT(CONFIG, weights, [Launcher(bundle, "mlir", peers.executors[0])], peers, "f32")
 
 
-def in_processes(bundle: Bundle, count: int, spoil: Callable[[int], None] = lambda _: None) -> list[str]:
+def test_heads_of_keys_that_ranks_cannot_share(bundle: Bundle) -> None:
+    with open_peers(["cpu"] * 3) as peers, pytest.raises(UsageError, match="2 heads of keys cannot be shared by 3"):
+        ParallelGPT(QWEN, random_weights(QWEN, 5), [Launcher(bundle, "py", e) for e in peers.executors], peers, "f32")
+
+
+def in_processes(
+    bundle: Bundle, count: int, spoil: Callable[[int], None] = lambda _: None, config: GPTConfig = THREE
+) -> list[str]:
     """What each of so many processes, one a rank, generates or says. `spoil`: called by each between two tokens."""
     fork = multiprocessing.get_context("fork")
     pipes = [fork.Pipe(duplex=False) for _ in range(count)]
@@ -106,7 +148,7 @@ def in_processes(bundle: Bundle, count: int, spoil: Callable[[int], None] = lamb
         place = Place(rank, count, rank, meeting)
         with open_rank(place, "cpu", sanitize=False) as peers:
             model = ParallelGPT(
-                THREE, random_weights(THREE, 5), [Launcher(bundle, "mlir", peers.executors[0])], peers, "f32"
+                config, random_weights(config, 5), [Launcher(bundle, "mlir", peers.executors[0])], peers, "f32"
             )
             tokens: list[int] = []
             for step in generate_batch(model, [TOKENS[0, :3]], max_new_tokens=3, sampling=Sampling(temperature=0)):
@@ -139,12 +181,13 @@ def in_processes(bundle: Bundle, count: int, spoil: Callable[[int], None] = lamb
     return found
 
 
-def test_processes_write_what_one_process_does(bundle: Bundle) -> None:
-    weights = random_weights(THREE, 5)
-    with open_peers(["cpu"] * 2, sanitize=False) as peers:
-        model = ParallelGPT(THREE, weights, [Launcher(bundle, "mlir", e) for e in peers.executors], peers, "f32")
+@pytest.mark.parametrize(("config", "ranks"), [(THREE, 2), (SMOL, 2), (SMOL, 3)])
+def test_processes_write_what_one_process_does(config: GPTConfig, ranks: int, bundle: Bundle) -> None:
+    weights = random_weights(config, 5)
+    with open_peers(["cpu"] * ranks, sanitize=False) as peers:
+        model = ParallelGPT(config, weights, [Launcher(bundle, "mlir", e) for e in peers.executors], peers, "f32")
         wanted = list(generate(model, TOKENS[0, :3], max_new_tokens=3, temperature=0))
-    assert in_processes(bundle, 2) == [f"{wanted}"] * 2
+    assert in_processes(bundle, ranks, config=config) == [f"{wanted}"] * ranks
 
 
 def test_a_rank_that_is_killed_is_named_by_the_others(bundle: Bundle) -> None:

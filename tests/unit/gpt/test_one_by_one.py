@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from gpt import one_by_one, weights
-from gpt.config import LLAMAS, PRESETS, GPTConfig
+from gpt.config import PRESETS, GPTConfig, llama
 from gpt.launches import DryExecutor, DryPeers
 from gpt.parallel import ParallelGPT
 from gpt.spelling import LINEAR
@@ -22,6 +22,9 @@ from toolchain.bundles.bundle import Bundle
 from toolchain.contract.entries import committed
 from toolchain.errors import UsageError
 from toolchain.runtime import Launcher
+
+from .gguf_bytes import plain, write
+from .llamas import CONFIGS, gguf_keys, gguf_tensors
 
 NANO = PRESETS["nano"]
 Tensors = dict[str, np.ndarray]
@@ -90,20 +93,59 @@ def test_tensors_that_are_not_the_models(folder: Path) -> None:
         found["ln_f.bias"]
 
 
-def test_a_llama_is_refused_before_its_weights_are_read(tmp_path: Path) -> None:
-    save(tmp_path, LLAMAS["nano"], random_weights(LLAMAS["nano"], 3))
-    (tmp_path / WHOLE).unlink()
-    for place in (tmp_path, "smollm2", tmp_path / "a.gguf"):
-        with pytest.raises(UsageError, match="only a gpt2 can be shared"):
-            one_by_one.load(place)
-    (tmp_path / CONFIG).unlink()
-    with pytest.raises(UsageError, match="cannot be read"):
+@pytest.mark.parametrize("kind", ["llama", "qwen3"])
+def test_a_llama_from_a_folder(kind: str, tmp_path: Path) -> None:
+    config, _ = CONFIGS[kind]
+    save(tmp_path, config, random_weights(config, 3))
+    good = load_file(tmp_path / WHOLE)
+    prefixed = {f"model.{name}": tensor for name, tensor in good.items() if name != "lm_head.weight"}
+    head = good.get("lm_head.weight", good["embed_tokens.weight"])
+    save_file(prefixed | {"lm_head.weight": head}, tmp_path / WHOLE)
+    found_config, found, _ = one_by_one.load(tmp_path)
+    wanted_config, wanted, _ = weights.load(tmp_path)
+    assert found_config == wanted_config
+    assert set(found) == set(wanted) and all(np.array_equal(found[name], wanted[name]) for name in wanted)
+    save_file(good | {"norm.weight": good["norm.weight"][:3]}, tmp_path / WHOLE)
+    with pytest.raises(UsageError, match=r"norm.weight has shape \(3,\), wants"):
         one_by_one.load(tmp_path)
 
 
-def test_a_part_is_never_whole_in_the_hosts_memory(tmp_path: Path) -> None:
+@pytest.mark.needs("gguf")
+@pytest.mark.parametrize("kind", ["llama", "qwen3"])
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_a_llama_from_a_gguf_file(kind: str, dtype: str, tmp_path: Path) -> None:
+    config, _ = CONFIGS[kind]
+    stored = {name: plain(x) for name, x in gguf_tensors(config, random_weights(config, 3), kind).items()}
+    path = write(tmp_path / "a.gguf", gguf_keys(config, kind), stored)
+    _, found, place = one_by_one.load(path, dtype)
+    _, wanted, _ = weights.load(path, dtype)
+    assert place == path and set(found) == set(wanted)
+    assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
+    assert {tensor.dtype for tensor in found.values()} == {tensor.dtype for tensor in wanted.values()}
+    norm = np.full(config.n_embd, np.nan, np.float32)
+    _, found, _ = one_by_one.load(write(path, gguf_keys(config, kind), stored | {"output_norm.weight": plain(norm)}))
+    with pytest.raises(UsageError, match=r"a.gguf: norm.weight holds NaN or infinity"):
+        found["norm.weight"]
+    short = stored | {"output_norm.weight": plain(norm[:3])}
+    with pytest.raises(UsageError, match=r"norm.weight has shape \(3,\), wants"):
+        one_by_one.load(write(path, gguf_keys(config, kind), short))
+
+
+def test_a_folder_without_a_config(folder: Path) -> None:
+    (folder / CONFIG).unlink()
+    with pytest.raises(UsageError, match="cannot be read"):
+        one_by_one.load(folder)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        GPTConfig(n_layer=8, n_head=4, n_embd=128, n_ctx=64, vocab_size=300),
+        llama(8, 4, 128, 64, 300, kv_heads=2, ffn=512),
+    ],
+)
+def test_a_part_is_never_whole_in_the_hosts_memory(config: GPTConfig, tmp_path: Path) -> None:
     """The limit is 1.2 times what one rank has on its device; all weights, as they are stored, are four times that."""
-    config = GPTConfig(n_layer=8, n_head=4, n_embd=128, n_ctx=64, vocab_size=300)
     save(tmp_path, config, random_weights(config, 3))
     bundle = Bundle(Path(), (), {}, committed().policies)
     with DryPeers(DryExecutor(None, 4), 2) as peers:

@@ -10,7 +10,7 @@ import pytest
 import tilestack as ts
 from gpt import reference, weights
 from gpt.chat import Message
-from gpt.config import PRESETS
+from gpt.config import PRESETS, llama
 from gpt.weights import random_weights, save
 
 from ..conftest import Run
@@ -93,8 +93,18 @@ def test_devices_that_cannot_share_a_model(nano: Path) -> None:
     for devices, says in ((3, "2 heads cannot be shared by 3 GPUs"), (0, "a model on 0 devices")):
         with pytest.raises(ts.UsageError, match=says):
             ts.GPT.from_pretrained(nano, devices=devices)
-    with pytest.raises(ts.UsageError, match="smollm2 is a llama: only a gpt2 can be shared"):
-        ts.GPT.from_pretrained("smollm2", devices=2)
+
+
+def test_two_devices_share_a_llama(tmp_path: Path) -> None:
+    config = llama(1, 3, 96, 64, 257, head_size=32, ffn=192)
+    weights.save(tmp_path, config, weights.random_weights(config, 3))
+    texts: list[str] = []
+    for devices in (1, 2):
+        with ts.GPT.from_pretrained(tmp_path, dtype="f32", on="cpu", devices=devices) as model:
+            texts.append(model.generate("Once", max_new_tokens=4, temperature=0))
+    assert texts[0] == texts[1]
+    with pytest.raises(ts.UsageError, match="3 heads cannot be shared by 4 GPUs"):
+        ts.GPT.from_pretrained(tmp_path, devices=4)
 
 
 def test_text_and_tokens(nano: Path) -> None:
