@@ -89,11 +89,11 @@ class GPT:
         `dtype`: "f32", "tf32" (f32 with products in tf32), "f16" or "bf16". `source`: whose kernels, such as
         "mlir"; "fastest" takes for each op that of "mlir", "py" and "cute" which was measured to be the fastest.
         `on`: "auto", "cpu", "cuda" or "cuda:1". `bundle`: a compiled bundle; without one the kernels are taken from
-        `build/bundle`, or compiled. `devices`: how many GPUs share a GPT-2, each with some of its heads, its vocabulary
-        and its hidden layer; on "cpu", how many ranks the interpreter runs. In a process that torchrun has started the
-        number of its processes: each runs one rank, and all give the same text. `quantize`: "f8" or "i8" computes the
-        products of a GPT-2 in 8-bit floats or integers (see docs/gpt.md); a checkpoint that `tilestack quantize` wrote
-        needs no word of it.
+        `build/bundle`, or compiled. `devices`: how many GPUs share the model, each with some of its heads, its
+        vocabulary and its hidden layer; on "cpu", how many ranks the interpreter runs. In a process that torchrun has
+        started the number of its processes: each runs one rank, and all give the same text. `quantize`: "f8" or "i8"
+        computes the products of a GPT-2 in 8-bit floats or integers (see docs/gpt.md); a checkpoint that `tilestack
+        quantize` wrote needs no word of it.
 
         Raises UsageError for a checkpoint that is none, or of a model that is not computed here, or not on several
         devices, and ToolchainError for one that cannot be downloaded.

@@ -11,11 +11,12 @@ import pytest
 
 from conformance.compare import compare
 from gpt import reference
+from gpt.config import LLAMAS
 from gpt.generate import generate_batch
 from gpt.model import GPT
 from gpt.parallel import ParallelGPT
 from gpt.sampling import Sampling
-from gpt.weights import SHIPPED, load
+from gpt.weights import SHIPPED, load, random_weights
 from toolchain.bundles.bundle import Bundle
 from toolchain.runtime import Executor, Launcher
 from toolchain.runtime.peers import open_peers
@@ -43,6 +44,22 @@ def test_two_gpus_compute_what_one_does(source: str, bundle: Bundle, cuda: Execu
     compare("forward", "f32", logits, reference.float64(config, weights, TOKENS), eager)
     assert logits.tobytes() == again.tobytes()
     assert texts == [alone, alone]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_two_gpus_share_a_llama(source: str, bundle: Bundle) -> None:
+    """Three heads of queries to each of two heads of keys. Random weights: their likeliest tokens are not ahead."""
+    config = LLAMAS["nano"]
+    weights = random_weights(config, 5)
+    with open_peers(["cuda:0", "cuda:1"]) as peers:
+        model = ParallelGPT(config, weights, [Launcher(bundle, source, e) for e in peers.executors], peers, "f32")
+        logits, again = (model.forward(TOKENS).numpy() for _ in range(2))
+        texts = [greedy(model) for _ in range(2)]
+        peers.synchronize()
+    eager = reference.eager(config, weights, TOKENS, dtype="f32")
+    compare("forward", "f32", logits, reference.float64(config, weights, TOKENS), eager)
+    assert logits.tobytes() == again.tobytes()
+    assert texts[0] == texts[1]
 
 
 def test_two_processes_write_what_one_does(bundle: Bundle) -> None:

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 _MEETS_ONCE = frozenset(
     {
-        "all_reduce", "all_reduce_layernorm", "all_reduce_rmsnorm", "all_gather", "reduce_scatter", "broadcast",
+        "all_reduce",
+        "all_reduce_layernorm",
+        "all_reduce_rmsnorm",
+        "all_gather",
+        "reduce_scatter",
+        "broadcast",
         "next_token_of_ranks",
     }
 )
