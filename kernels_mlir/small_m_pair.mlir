@@ -34,7 +34,18 @@ fragment @multiply_both_by_one_row(%x_tiles: !x_part, %m: !int, %k0: !int, %k1: 
   yield %gate, %up : !acc, !acc
 }
 
-// The holes: `load`, of a weight; `multiply_both`, plain or of one row, and `store`.
+// As @after_all: the reads of one row's kernel are the threads' own, and only their tokens keep them before the wait.
+fragment @after_both(%g0: token, %g1: token, %g2: token, %u0: token, %u1: token, %u2: token) -> token {
+  %read = join_tokens %g0, %g1, %g2, %u0, %u1, %u2 : token
+  yield %read : token
+}
+
+// As @after_last: those of the copy engine stay in their order.
+fragment @after_last_of_both(%g0: token, %g1: token, %g2: token, %u0: token, %u1: token, %u2: token) -> token {
+  yield %u2 : token
+}
+
+// The holes: `load`, of a weight; `reads`, what the wait comes after; `multiply_both`, plain or of one row, and `store`.
 skeleton @small_m_pair {
   %x_tiles = make_partition_view %x_view : !x_part
   %gate_tiles = make_partition_view %gate_view : !w_part
@@ -50,7 +61,8 @@ skeleton @small_m_pair {
       -> (!w, !w, !w, token, token, token)
   %u0, %u1, %u2, %u0_read, %u1_read, %u2_read = hole @load(%up_tiles, %zero, %one, %two, %n)
       -> (!w, !w, !w, token, token, token)
-  %ready = gdc_wait_tko token = %u2_read -> token
+  %read = hole @reads(%g0_read, %g1_read, %g2_read, %u0_read, %u1_read, %u2_read) -> token
+  %ready = gdc_wait_tko token = %read -> token
   %inverse = call @inverse_rms_at_once(%squares_tiles, %m, %units, %epsilons)
   %gate, %up = hole @multiply_both(%x_tiles, %m, %zero, %one, %two, %g0, %g1, %g2, %u0, %u1, %u2) -> (!acc, !acc)
   %value = call @gated_rows(%gate, %up, %inverse)
@@ -59,9 +71,9 @@ skeleton @small_m_pair {
 }
 
 kernel @rms_swiglu_small_m op = rms_swiglu, skeleton = @small_m_pair {
-  @load = @load_weight  @multiply_both = @multiply_both  @store = @store_after
+  @load = @load_weight  @reads = @after_last_of_both  @multiply_both = @multiply_both  @store = @store_after
 }
 
 kernel @rms_swiglu_gemv op = rms_swiglu, skeleton = @small_m_pair {
-  @load = @load_weight_directly  @multiply_both = @multiply_both_by_one_row  @store = @store_directly
+  @load = @load_weight_directly  @reads = @after_both  @multiply_both = @multiply_both_by_one_row  @store = @store_directly
 }

@@ -231,6 +231,21 @@ def test_a_kernel_waits_on_a_gpu_that_overlaps_launches(source: str, symbol: str
 
 
 @pytest.mark.needs("toolchain")
+@pytest.mark.parametrize("op", ["rms_linear", "rms_swiglu", "linear_residual_squares"])
+def test_a_product_of_one_row_reads_its_weights_before_it_waits(op: str, tmp_path: Path) -> None:
+    """All of them, in both sources: a read whose token the wait does not take may be moved behind it."""
+    early: dict[str, int] = {}
+    for source in SOURCES:
+        spec = next(s for s in ENTRIES if (s.source, s.kernel, s.dtype) == (source, f"{op}_gemv", "bf16"))
+        (tmp_path / "k.cubin").write_bytes(pipeline.assemble(SOURCES[source].bytecode(spec), "sm_90"))
+        code = tool("nvdisasm").run(["--print-code", str(tmp_path / "k.cubin")]).stdout
+        before, after = (re.findall(r"\bLDG\S*", part) for part in code.split("ACQBULK"))
+        early[source] = len(before)
+        assert len(before) > len(after), "x alone, and what comes with it, is read later"
+    assert len(set(early.values())) == 1, early
+
+
+@pytest.mark.needs("toolchain")
 @pytest.mark.parametrize("name", list(ops()))
 def test_kernels_for_all_targets_compile_for_one_that_they_were_not_measured_on(name: str, exported: Exported) -> None:
     """The compiler has other passes for the tensor cores of Blackwell, and crashes of its own in them. One entry of
