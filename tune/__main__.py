@@ -12,7 +12,7 @@ from pathlib import Path
 from toolchain.errors import TilestackError, ToolchainError
 
 from .command import add_measuring
-from .spaces import MODEL
+from .spaces import MODEL, load_spaces
 
 OURS = frozenset({"gpt", "toolchain"})
 SET_UP = "install numpy, ml_dtypes and cuda-bindings for it"
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     made = commands.add_parser("measure", help="measure what `tilestack tune --phase compile` wrote")
     made.add_argument("folder", type=Path, metavar="DIR", help="what --output was")
-    made.add_argument("--op", default=MODEL, help="only this op (default: all that was compiled)")
+    made.add_argument("--op", default=MODEL, help="only this op or model (default: all that was compiled)")
     add_measuring(made)
     made.set_defaults(run="measure")
     other = commands.add_parser("fastest", help="measure what `tilestack tune fastest --phase compile` wrote")
@@ -41,7 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return int(not fastest.measure(args.folder, args.executor, args.timeout, args.stop_after, say, pick))
         from .command import measure
 
-        return int(not measure(args.folder, args, args.op, partial(print, flush=True)))
+        spaces = load_spaces().models.get(args.op, ())
+        return int(not measure(args.folder, args, args.op, spaces, partial(print, flush=True)))
     except TilestackError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

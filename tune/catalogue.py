@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -83,13 +83,22 @@ class Catalogue:
             if same and contest.name in candidate.classes and candidate.status == "compiled":
                 yield candidate
 
-    def only(self, what: str = MODEL, classes: re.Pattern[str] | None = None) -> Catalogue:
-        """The catalogue with only the contests of one op (or of all ops), in classes whose name matches. Raises
-        UsageError if none is left."""
+    def only(
+        self, what: str = MODEL, classes: re.Pattern[str] | None = None, spaces: Collection[str] = ()
+    ) -> Catalogue:
+        """The catalogue with only the contests of one op (or of all that was compiled), or of these `spaces`, in
+        classes whose name matches. Raises UsageError if none is left."""
+        entered = {
+            (candidate.spec.op, candidate.spec.dtype, name)
+            for candidate in self.candidates
+            if candidate.space in spaces
+            for name in candidate.classes
+        }
         kept = tuple(
             contest
             for contest in self.contests
-            if what in (contest.op, MODEL) and (classes is None or classes.search(contest.name))
+            if (what in (contest.op, MODEL) or (contest.op, contest.dtype, contest.name) in entered)
+            and (classes is None or classes.search(contest.name))
         )
         if not kept:
             have = ", ".join(contest.title for contest in self.contests)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.cases import Case
-from conformance.inputs import DECODING, IN_OUT, Inputs, make_inputs
+from conformance.inputs import DECODING, GROUPED_DECODING, IN_OUT, Inputs, make_inputs
 from conformance.run import fused_qkv, references, verdict
 from toolchain.contract.entry import ops
 from toolchain.errors import ConformanceError
@@ -31,13 +31,14 @@ from .spaces import Dims
 Arguments = Mapping[str, "DeviceBuffer | float"]
 _POISON = {"i32": float(np.iinfo(np.int32).min)}  # for integer outputs; other dtypes get NaN
 BATCH = "B"
+OVER_A_CACHE = (*DECODING, *GROUPED_DECODING)  # attention of one token to what is written of a cache
 
 
 def inputs_for(op: str, dtype: str, dims: Dims, seed: int) -> tuple[Case, Inputs]:
     """Seeded inputs. In decoding, the lengths of the B sequences go from 1 / B of the cache to all of it. An empty
     sequence, as the conformance matrix has, would be the only one if B = 1, and test nothing."""
     case = Case(op, dims, "tuning")
-    if op not in DECODING:
+    if op not in OVER_A_CACHE:
         return case, make_inputs(case, dtype, seed)
     more = make_inputs(Case(op, {**dims, BATCH: dims[BATCH] + 1}, case.why), dtype, seed)
     batched = {p.name for p in ops()[op].params if BATCH in p.dims}
@@ -48,7 +49,7 @@ def inputs_for(op: str, dtype: str, dims: Dims, seed: int) -> tuple[Case, Inputs
 
 def for_timing(case: Case, inputs: Inputs) -> Inputs:
     """The same inputs with full caches, so that the time is that of one length, not an average over several."""
-    if case.op not in DECODING:
+    if case.op not in OVER_A_CACHE:
         return inputs
     full = np.full_like(inputs.arrays["positions"], case.dims["P"] - 1)
     return replace(inputs, arrays={**inputs.arrays, "positions": full})

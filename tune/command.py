@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 
@@ -52,8 +52,10 @@ def seconds(text: str) -> float:
     return value
 
 
-def measure(folder: Path, args: argparse.Namespace, what: str, say: Callable[[str], object]) -> bool:
-    """Measure the variants in a folder that are not measured yet. Returns True if none is left."""
+def measure(
+    folder: Path, args: argparse.Namespace, what: str, spaces: Collection[str], say: Callable[[str], object]
+) -> bool:
+    """Measure the variants in a folder that are not measured yet: see Catalogue.only. Returns True if none is left."""
     # Imported here, because they need packages that a machine without a GPU may lack.
     from toolchain.bundles.bundle import Bundle
 
@@ -63,7 +65,7 @@ def measure(folder: Path, args: argparse.Namespace, what: str, say: Callable[[st
     from .measured import FILE, Launched, Measured
     from .worker import Worker
 
-    catalogue = Catalogue.load(folder).only(what, args.classes)
+    catalogue = Catalogue.load(folder).only(what, args.classes, spaces)
     measured = Measured.load(args.measured or folder / FILE, catalogue.target)
     launched = Launched.load(folder, catalogue)
     if args.baseline:

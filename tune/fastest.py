@@ -102,7 +102,7 @@ def classes(path: Path = PATH, spaces: Spaces | None = None) -> tuple[str, Seque
         if odd := [dims for dims in shapes if not made.holds(dims)]:
             raise UsageError(f"{path}: {row['op']} {row['name']} does not take its own {shape_name(odd[0])}")
         found[row["op"], row["name"]] = Class(row["op"], made)
-    for space in known.spaces:
+    for space in known.shared:
         for made in space.classes if space.op in table["ops"] else ():
             if made.name not in table["without"]:
                 found.setdefault((space.op, made.name), Class(space.op, made))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,8 @@ def parse_shape(written: str) -> dict[str, int]:
 
 
 PATH = Path(__file__).parent / "spaces.toml"
-MODEL = "model"  # all ops of the forward pass and of decoding
+MODEL = "model"  # all ops of a GPT-2's forward pass and of decoding
+FASTEST = "fastest"  # another search: see fastest.py
 HINTS = ("num_worker_warps", "occupancy", "num_ctas", "latency")
 ITEMSIZE = "itemsize"  # bytes of an element, for `keep`
 
@@ -94,22 +95,37 @@ class Space:
 
 @dataclass(frozen=True)
 class Spaces:
-    """All spaces of a file. `model`: the ops that `tune model` searches."""
+    """All spaces of a file. `model`: the ops that `tune model` searches. `models`: of other models the names of the
+    spaces that `tune <name>` searches; these are left out of `tune model`."""
 
     model: tuple[str, ...]
     spaces: tuple[Space, ...]
+    models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def shared(self) -> list[Space]:
+        """The spaces that are not of one of `models`."""
+        theirs = {name for names in self.models.values() for name in names}
+        return [space for space in self.spaces if space.name not in theirs]
+
+    @property
+    def words(self) -> list[str]:
+        """What `of` takes."""
+        return [*dict.fromkeys(space.op for space in (*self.shared, *self.spaces)), MODEL, *self.models]
 
     def of(self, what: str) -> list[Space]:
-        """The spaces of an op, or of all ops of the model. Raises UsageError if there are none."""
-        found = [space for space in self.spaces if space.op == what or (what == MODEL and space.op in self.model)]
+        """The spaces of an op, or of a model. Raises UsageError if there are none."""
+        if what == MODEL:
+            found = [space for space in self.shared if space.op in self.model]
+        else:
+            found = [space for space in self.spaces if space.op == what or space.name in self.models.get(what, ())]
         if not found:
-            known = dict.fromkeys(space.op for space in self.spaces)
-            raise UsageError(f"no search space for {what}", hint=f"one of {', '.join([*known, MODEL])}")
+            raise UsageError(f"no search space for {what}", hint=f"one of {', '.join(self.words)}")
         return found
 
     def joined(self, others: Spaces) -> Spaces:
         """These spaces, followed by others."""
-        return replace(self, spaces=(*self.spaces, *others.spaces))
+        return replace(self, spaces=(*self.spaces, *others.spaces), models={**self.models, **others.models})
 
     def classes_of(self, op: str) -> set[str]:
         return {made.name for space in self.spaces if space.op == op for made in space.classes}
@@ -123,7 +139,8 @@ class Spaces:
 def load_spaces(path: Path = PATH) -> Spaces:
     """Read a file of spaces. Raises UsageError that names the file and the wrong space."""
     table = read_table(path)
-    check_keys(table, {"model": texts, "classes": _classes, "space": tables}, str(path), ("classes",))
+    keys = {"model": texts, "models": _lists, "classes": _classes, "space": tables}
+    check_keys(table, keys, str(path), ("classes", "models"))
     rows = {row["name"]: row for row in table["space"] if text(row.get("name")) is None}
     numbered = [(f"{path}: space {number}", row) for number, row in enumerate(table["space"], 1)]
     spaces = tuple(_space(where, _like(row, rows, where), table.get("classes", {})) for where, row in numbered)
@@ -132,8 +149,13 @@ def load_spaces(path: Path = PATH) -> Spaces:
         raise UsageError(f"{path}: two spaces are called {', '.join(sorted(twice))}")
     if unknown := [op for op in table["model"] if op not in {space.op for space in spaces}]:
         raise UsageError(f"{path}: model names {', '.join(unknown)}, for which there is no space")
+    models = {name: tuple(listed) for name, listed in table.get("models", {}).items()}
+    for name, listed in models.items():
+        if name in (*ops(), MODEL, FASTEST):
+            raise UsageError(f"{path}: models has {name}, which `tilestack tune` takes as another word")
+        _among(listed, names, "space", f"{path}: models: {name}")
     _check_equal_classes(path, spaces)
-    return Spaces(tuple(table["model"]), spaces)
+    return Spaces(tuple(table["model"]), spaces, models)
 
 
 def only_classes(spaces: Iterable[Space], pattern: re.Pattern[str]) -> list[Space]:
@@ -173,6 +195,11 @@ def _choices(value: Any) -> str | None:
 def _shapes(value: Any) -> str | None:
     wrong = tables(value) or any(integers(item) for item in value)
     return "a list of tables of integers" if wrong or not value else None
+
+
+def _lists(value: Any) -> str | None:
+    good = table_of(lambda item: texts(item) is None and bool(item), "")
+    return "a table of lists of names" if good(value) else None
 
 
 def _classes(value: Any) -> str | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from toolchain.bundles.bundle import Compiled
     from toolchain.contract.targets import Target
     from tune.catalogue import Catalogue
-    from tune.spaces import Space
+    from tune.spaces import Space, Spaces
 
 EXAMPLES = """\
   tilestack tune linear --target sm_90 --dtype bf16    compile, and on a GPU of that target measure and keep the fastest
@@ -33,6 +33,7 @@ EXAMPLES = """\
   python3 -m tune measure build/tune                                      where the GPU is: no compiler needed
   tilestack tune model --target sm_90 --phase apply --output build/tune         writes entries/sm_90.toml
   tilestack tune linear --target sm_90 --shapes "M=8192 K=768 N=2304" --classes "^large$"
+  tilestack tune llama --target sm_90                  the spaces that tune/spaces.toml lists for a model
   tilestack tune fastest --target sm_90                which source's entry is the fastest, for the source `fastest`
   tilestack tune --check                               which kept entries were measured with other tools or kernels
 """
@@ -47,8 +48,9 @@ TUNABLE = [name for name, source in registered().items() if source.package and n
 def add(commands: Any) -> None:
     made = command(commands, "tune", tune, "find the fastest variants of kernels for a GPU, and keep them", EXAMPLES)
     made.add_argument(
-        "what", nargs="?", help="an op, or model: all ops of the forward pass and of decoding; or fastest"
+        "what", nargs="?", help="an op; model: all ops of a GPT-2; another model that --list shows; or fastest"
     )
+    made.add_argument("--list", action="store_true", help="show what can be tuned: models, ops and their spaces")
     made.add_argument("--target", metavar="SM", help="GPU target such as sm_90")
     made.add_argument("--phase", choices=PHASES, help="only this one of the three (default: all that can be done here)")
     made.add_argument("--source", choices=[*TUNABLE, "all"], default="py", help="kernel source (default py)")
@@ -83,6 +85,8 @@ def tune(args: argparse.Namespace) -> int:
         if args.what or args.target or args.phase:
             raise UsageError("--check looks at all kept entries: give it no op, target or phase")
         return check(args)
+    if args.list:
+        return list_(args)
     if not (args.what and args.target):
         raise UsageError("name what to tune and the GPU target", hint="tilestack tune linear --target sm_90")
     if args.jobs is not None and args.jobs < 1:
@@ -112,6 +116,16 @@ def tune(args: argparse.Namespace) -> int:
         return 0
     if "apply" in wanted:
         apply(args)
+    return 0
+
+
+def list_(args: argparse.Namespace) -> int:
+    """Print what can be tuned, with the spaces of each and their classes."""
+    spaces = known_spaces(args)
+    for word in spaces.words:
+        print(word)
+        for space in spaces.of(word) if spaces.spaces else ():
+            print(f"  {space.name}: {', '.join(made.name for made in space.classes)}")
     return 0
 
 
@@ -184,11 +198,17 @@ def failures(catalogue: Catalogue) -> dict[str, list[str]]:
     return found
 
 
+def known_spaces(args: argparse.Namespace) -> Spaces:
+    from tune.spaces import PATH, load_spaces
+
+    return load_spaces(args.spaces or PATH)
+
+
 def chosen_spaces(args: argparse.Namespace) -> Sequence[Space]:
     """The spaces asked for. Raises UsageError if nothing is left of them."""
-    from tune.spaces import PATH, load_spaces, only_classes, only_shapes, parse_shape
+    from tune.spaces import only_classes, only_shapes, parse_shape
 
-    spaces: Sequence[Space] = load_spaces(args.spaces or PATH).of(args.what)
+    spaces: Sequence[Space] = known_spaces(args).of(args.what)
     if args.dtype:
         kept = (replace(space, dtypes=tuple(d for d in space.dtypes if d in args.dtype)) for space in spaces)
         spaces = [space for space in kept if space.dtypes]
@@ -208,7 +228,8 @@ def measure(args: argparse.Namespace) -> bool:
     if args.shapes and args.phase:
         raise UsageError("--shapes are chosen when variants are compiled", hint="give them to --phase compile")
     compiled(args)
-    return measure_folder(args.output, args, args.what, partial(print, flush=True))
+    spaces = known_spaces(args).models.get(args.what, ())
+    return measure_folder(args.output, args, args.what, spaces, partial(print, flush=True))
 
 
 def apply(args: argparse.Namespace) -> None:
@@ -232,7 +253,7 @@ def apply(args: argparse.Namespace) -> None:
     fault_of = Faults(SOURCES, target, Cache(knobs.cache_dir()), args.jobs or knobs.jobs())
     done = apply_winners(
         catalogue,
-        catalogue.only(args.what, args.classes).contests,
+        catalogue.only(args.what, args.classes, spaces.models.get(args.what, ())).contests,
         Measured.load(args.measured or args.output / FILE, catalogue.target),
         spaces,
         Launched.load(args.output, catalogue),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,16 @@ def test_contests_are_chosen_by_op_and_class(catalogue: Catalogue) -> None:
     ):
         catalogue.only("linear")
     assert merged([FEW, MANY, FEW]) == (FEW, MANY)
+
+
+def test_contests_are_chosen_by_the_spaces_of_a_model(catalogue: Catalogue) -> None:
+    tiny = replace(catalogue.candidates[2], space="tiny")  # tried for one of the classes
+    both = replace(catalogue, candidates=(*catalogue.candidates, tiny))
+    assert both.only("llama", spaces=("tiny", "other")).contests == (FEW,)
+    assert both.only("llama", spaces=("gelu",)).contests == (FEW, MANY)
+    assert both.only("llama", re.compile("many"), ("gelu",)).contests == (MANY,)
+    with pytest.raises(UsageError, match="nothing of llama was compiled"):
+        both.only("llama", spaces=("other",))
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,16 @@ def test_a_single_sequence_that_is_decoded_is_a_long_one() -> None:
     np.testing.assert_array_equal(timed.arrays["q"], inputs.arrays["q"])
 
 
+def test_so_is_one_whose_key_was_appended_before() -> None:
+    """Attention with grouped queries: timed on a full cache, as a benchmark's step is."""
+    dims = {"B": 1, "P": 40, "G": 2, "Q": 3, "D": 32, "Z": 1, "TWO": 2}
+    case, inputs = inputs_for("grouped_decode_attention", "bf16", dims, seed=1)
+    assert inputs.arrays["positions"].tolist() == [39] and inputs.arrays["q"].shape == (1, 2, 3, 32)
+    assert inputs.arrays["k_cache"].shape == (1, 40, 2, 32)
+    _, inputs = inputs_for("grouped_decode_attention", "bf16", {**dims, "B": 3}, seed=1)
+    assert for_timing(case, inputs).arrays["positions"].tolist() == [39, 39, 39]
+
+
 def test_outputs_are_poisoned_before_each_check() -> None:
     executor = open_executor("cpu")
     case, inputs = inputs_for("gelu", "f32", {"M": 3, "N": 40}, seed=1)

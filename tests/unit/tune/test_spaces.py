@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from benchmarks.cases.cases import LLAMA, ForwardCase
+from gpt.config import LLAMAS
+from gpt.launches import DryExecutor, launched
+from gpt.model import KVCache
+from gpt.weights import random_weights
+from toolchain.contract.sources import load_source, packages
 from toolchain.errors import UsageError
 from toolchain.knobs import ROOT
+from toolchain.runtime.launch import check_layouts
 from tune.spaces import Spaces, load_spaces, only_classes, only_shapes, parse_shape, shape_name
 from tune.variants import variants
 
@@ -161,3 +171,86 @@ def test_the_space_that_is_explained_is_one(tmp_path: Path) -> None:
     (space,) = load_spaces(tmp_path / "spaces.toml").spaces
     symbols = [variant.spec.symbol for variant in variants(space, "py", "sm_90") if variant.spec.dtype == "bf16"]
     assert "gelu_1x512_4x2_N3072_bf16" in symbols and "gelu_1x512_8x2_N3072_bf16" not in symbols
+
+
+MODELS = """
+[models]
+tiny = ["wide"]
+"""
+
+
+def test_a_model_has_the_spaces_that_its_list_names(write_spaces: WriteSpaces) -> None:
+    path = write_spaces()
+    path.write_text(path.read_text() + ANOTHER + MODELS)
+    spaces = load_spaces(path)
+    assert [s.name for s in spaces.of("tiny")] == ["wide"]
+    assert [s.name for s in spaces.of("gelu")] == ["gelu", "wide"]
+    assert [s.name for s in spaces.of("model")] == [s.name for s in spaces.shared] == ["gelu"]
+    with pytest.raises(UsageError, match="no search space for huge\n  next: one of gelu, model, tiny"):
+        spaces.of("huge")
+    trial = load_spaces(write_spaces())
+    assert trial.joined(spaces).models == {"tiny": ("wide",)}
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ('tiny = ["wider"]', r"models: tiny: there is no space wider\n  next: one of gelu"),
+        ("tiny = []", r"models is .*, not a table of lists of names"),
+        ('tiny = "gelu"', r"models is .*, not a table of lists of names"),
+        ('softmax = ["gelu"]', r"models has softmax, which `tilestack tune` takes as another word"),
+        ('fastest = ["gelu"]', r"models has fastest, which"),
+        ('model = ["gelu"]', r"models has model, which"),
+    ],
+)
+def test_a_list_that_is_wrong_says_so(write_spaces: WriteSpaces, models: str, said: str) -> None:
+    path = write_spaces()
+    path.write_text(f"{path.read_text()}\n[models]\n{models}\n")
+    with pytest.raises(UsageError, match=said):
+        load_spaces(path)
+
+
+def test_what_smollm2_launches_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the passes of the benchmark, each launch of an op that has spaces for it lies in one of their classes."""
+    seen: list[tuple[str, dict[str, int]]] = []
+
+    def watched(where: str, op: str, dtype: str, args: Any) -> Any:
+        found = check_layouts(where, op, dtype, args)
+        seen.append((op, found[0]))
+        return found
+
+    monkeypatch.setattr("toolchain.runtime.launch.check_layouts", watched)
+    config = replace(LLAMAS["smollm2"], n_layer=2)
+
+    def use(model: Any) -> None:
+        for case in LLAMA:
+            if isinstance(case, ForwardCase):
+                model.forward(np.zeros((case.batch, case.length), np.int32))
+            else:
+                model.decode(np.zeros(case.batch, np.int32), KVCache(model, case.batch, case.positions))
+
+    specs = [spec for spec in load_source(packages()["py"]).entries() if spec.runs_on("sm_90")]
+    launched(specs, config, random_weights(config, 0), "bf16", DryExecutor("sm_90", 132), use)
+    spaces = load_spaces()
+    theirs = [space for space in spaces.of("llama") if "bf16" in space.dtypes]
+    others = [space for space in spaces.shared if space.op == "merge_attention"]  # the few spans of a GPT-2's cache
+    searched = {space.op for space in theirs}
+    assert {op for op, _ in seen} - searched == {"token_embedding"}
+    for op, dims in seen:
+        classes = {
+            made.name for space in (*theirs, *others) if space.op == op for made in space.classes if made.holds(dims)
+        }
+        assert op not in searched or len(classes) == 1, f"{op} {shape_name(dims)}: {classes}"
+
+
+def test_the_classes_of_smollm2_come_before_those_that_hold_them() -> None:
+    """Of two tuned rows that take a launch the first one does."""
+    spaces = load_spaces()
+    theirs = spaces.of("llama")
+    for op in {space.op for space in theirs}:
+        own = {made.name for space in theirs if space.op == op for made in space.classes}
+        rest = spaces.classes_of(op) - own
+        if op != "merge_attention":  # whose classes do not overlap
+            assert max(spaces.position(op, name) for name in own) < min(
+                (spaces.position(op, name) for name in rest), default=10**6
+            )

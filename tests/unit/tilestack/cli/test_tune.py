@@ -111,12 +111,23 @@ def test_tune_refuses_before_it_starts(run: Run, tmp_path: Path, words: list[str
     assert ran.code == 2 and said in ran.err and not list(tmp_path.iterdir())
 
 
+def test_the_words_are_listed_with_their_spaces(run: Run, tmp_path: Path) -> None:
+    ran = run("tune", "--list")
+    lines = ran.out.splitlines()
+    assert ran.code == 0 and {"model", "llama", "gelu"} <= set(lines)
+    assert lines[lines.index("llama") + 1] == "  rms_linear_gemv: k576_m1"
+    (tmp_path / "trial.toml").write_text("model = []\nspace = []\n")
+    assert run("tune", "--list", "--spaces", tmp_path / "trial.toml").out == "model\n"
+
+
 def test_the_phases_of_another_target_or_with_other_shapes(run: Run, searched: Path) -> None:
     words = ["tune", "gelu", "--output", searched, "--phase"]
     for phase in ("measure", "apply"):
         assert "holds variants for sm_90\n  next: --target sm_90" in run(*words, phase, "--target", "sm_80").err
     ran = run(*words, "measure", "--target", "sm_90", "--shapes", "M=1 N=3072")
     assert ran.code == 2 and "--shapes are chosen when variants are compiled" in ran.err
+    ran = run("tune", "llama", *words[2:], "apply", "--target", "sm_90")
+    assert ran.code == 2 and "nothing of llama was compiled for these classes" in ran.err
     ran = run(*words, "apply", "--target", "sm_90", "--classes", "none")
     assert ran.code == 2 and "there are: gelu bf16 large" in ran.err
 
@@ -226,8 +237,8 @@ def test_where_there_is_one_all_three_phases_run(
 ) -> None:
     measured: list[Path] = []
 
-    def measure(folder: Path, args: Namespace, what: str, say: object) -> bool:
-        assert (what, args.timeout) == ("gelu", 7.0) and callable(say)
+    def measure(folder: Path, args: Namespace, what: str, spaces: object, say: object) -> bool:
+        assert (what, spaces, args.timeout) == ("gelu", (), 7.0) and callable(say)
         measured.append(folder)
         return True
 
