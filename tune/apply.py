@@ -1,5 +1,5 @@
 """The third phase: writes each contest's winner to the tuned rows of `entries/<target>.toml`. It replaces the rows of
-the same op, dtype, class and source.
+the same op, dtype, class and source, be they measured or predicted.
 
 Rows whose class is not in any space any more are removed, because their conditions may hold for sizes that now belong
 to another class. They stay after a search of trial spaces, which do not list the other classes. All other rows stay as
@@ -17,7 +17,7 @@ from typing import Any
 
 from toolchain import knobs
 from toolchain.compiling.tuned import code_hash
-from toolchain.contract.entries import MEASURED, TUNED, TUNED_OPTIONAL, TunedRow, load_table
+from toolchain.contract.entries import BELOW, MEASURED, PREDICTED, TUNED, TUNED_OPTIONAL, TunedRow, load_table
 from toolchain.contract.entry import DTYPES, EntrySpec
 from toolchain.errors import UsageError
 from toolchain.files import write_whole
@@ -31,7 +31,7 @@ from .worker import Machine
 
 HEADER = """\
 # Written by `tilestack tune`, with what was measured: microseconds of one launch by shape; `own_us` is what the entries
-# took that are not tuned. docs/tuning.md explains the rows.
+# took that are not tuned. Where it says `predicted`, nobody measured them. docs/tuning.md explains the rows.
 
 """
 FIRST = "[[tuned]]"  # the part of the table from here on is generated
@@ -146,7 +146,7 @@ def render(before: str, rows: Sequence[Mapping[str, Any]], spaces: Spaces) -> st
             joined.append(row)
         else:
             same["dtypes"] = [*same["dtypes"], *row["dtypes"]]
-    return _by_hand(before) + HEADER + toml.entries(sorted(joined, key=place), "tuned", "measured")
+    return _by_hand(before) + HEADER + toml.entries(sorted(joined, key=place), "tuned", *BELOW)
 
 
 def _by_hand(before: str) -> str:
@@ -158,7 +158,8 @@ def _by_hand(before: str) -> str:
 
 def _ordered(row: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: row[key] for key in TUNED if key in row and (row[key] or key not in TUNED_OPTIONAL)}
-    return kept | {"measured": {key: row["measured"][key] for key in MEASURED if key in row["measured"]}}
+    below, keys = ("predicted", PREDICTED) if "predicted" in row else ("measured", MEASURED)
+    return kept | {below: {key: row[below][key] for key in keys if key in row[below]}}
 
 
 def _machine(measured: Measured, catalogue: Catalogue) -> Machine:

@@ -10,14 +10,16 @@ from typing import Any, cast
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def entries(rows: Sequence[Mapping[str, Any]], table: str, below: str) -> str:
-    """`[[table]]` for each row, its value `below` as a table `[table.below]` after the others."""
+def entries(rows: Sequence[Mapping[str, Any]], table: str, *below: str) -> str:
+    """`[[table]]` for each row, those of its values that are named in `below` as tables `[table.name]` after the
+    others."""
     return "\n".join(_entry(row, table, below) for row in rows)
 
 
-def _entry(row: Mapping[str, Any], table: str, below: str) -> str:
-    lines = [f"[[{table}]]", *(_line(key, item) for key, item in row.items() if key != below)]
-    lines += ["", f"[{table}.{below}]", *(_line(key, item) for key, item in row[below].items())]
+def _entry(row: Mapping[str, Any], table: str, below: Sequence[str]) -> str:
+    lines = [f"[[{table}]]", *(_line(key, item) for key, item in row.items() if key not in below)]
+    for name in (name for name in below if name in row):
+        lines += ["", f"[{table}.{name}]", *(_line(key, item) for key, item in row[name].items())]
     return "\n".join(lines) + "\n"
 
 

@@ -41,9 +41,9 @@ def code_hash(code: bytes, symbol: str) -> str:
 
 
 def stale(rows: Sequence[TunedRow], code_of: CodeOf) -> list[Stale]:
-    """The rows whose compiler or code has changed since they were measured."""
+    """The rows whose compiler or code has changed since they were measured. A predicted one cannot be stale."""
     found: list[Stale] = []
-    for row in rows:
+    for row in (row for row in rows if not row.predicted):
         reasons = [
             f"{name} has changed"
             for name, sha256 in row.table["measured"]["tools"].items()

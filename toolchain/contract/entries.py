@@ -63,9 +63,10 @@ TUNED: Mapping[str, Check] = {
     "op": text, "class": text,
     **{key: ROW[key] for key in ("dtypes", "sources", "variant", "kernel", "constants", "sizes", "only", "hints",
                                  "aligned", "multiples", "where", "grid")},
-    "measured": table_of(lambda _: True, "anything"),
+    "measured": is_table, "predicted": is_table,
 }  # fmt: skip
-TUNED_OPTIONAL = ("kernel", "constants", "sizes", "only", "hints", "aligned", "multiples", "where")
+BELOW = ("measured", "predicted")  # the table behind a row's own keys: each row has one of them
+TUNED_OPTIONAL = ("kernel", "constants", "sizes", "only", "hints", "aligned", "multiples", "where", *BELOW)
 # What was measured: times in microseconds by shape; `own_us` is what the entries that are not tuned took. `code`: what
 # was compiled, as tuned.code_hash has it.
 MEASURED: Mapping[str, Check] = {
@@ -73,6 +74,10 @@ MEASURED: Mapping[str, Check] = {
     "runner_up": text, "runner_up_us": times, "own_us": times, "tools": hashes, "code": hashes,
 }  # fmt: skip
 MEASURED_OPTIONAL = ("runner_up", "runner_up_us", "own_us")
+# Of a row that nobody measured: microseconds that were computed for `gpu`, by its `rates`. No `own_us` stands where
+# the entries that are not tuned spill much.
+PREDICTED: Mapping[str, Check] = {"gpu": text, "rates": text, "space": text, "us": times, "own_us": times}
+PREDICTED_OPTIONAL = ("own_us",)
 _AGAIN = "tilestack tune writes these rows; see docs/tuning.md"
 
 
@@ -99,10 +104,15 @@ class TunedRow:
         return self.table["sources"]
 
     @property
+    def predicted(self) -> bool:
+        """True if nobody measured it: it has [tuned.predicted] instead of [tuned.measured]."""
+        return "predicted" in self.table
+
+    @property
     def name(self) -> str:
-        """For people: `linear bf16 m16 for sm_90 (mlir, py)`."""
-        dtypes = ", ".join(self.table["dtypes"])
-        return f"{self.op} {dtypes} {self.shape_class} for {self.target} ({', '.join(self.sources)})"
+        """For people: `linear bf16 m16 for sm_90 (mlir, py)`, with `, predicted` behind it where it is."""
+        dtypes, end = ", ".join(self.table["dtypes"]), ", predicted" * self.predicted
+        return f"{self.op} {dtypes} {self.shape_class} for {self.target} ({', '.join(self.sources)}){end}"
 
     def entries(self, source: str) -> list[EntrySpec]:
         """The entries that the row gives to a source, in order of preference."""
@@ -255,7 +265,10 @@ def _rows(path: Path, number: int, group: Mapping[str, Any]) -> Iterator[tuple[s
 def _tuned(path: Path, number: int, target: str, table: Mapping[str, Any]) -> TunedRow:
     where = f"{place(path, *[header('[tuned]')] * number)}: tuned {number}"
     check_keys(table, TUNED, where, TUNED_OPTIONAL)
-    check_keys(table["measured"], MEASURED, f"{where}: measured", MEASURED_OPTIONAL)
+    if len(below := [name for name in BELOW if name in table]) != 1:
+        raise UsageError(f"{where}: it has {' and '.join(below) or 'neither ' + ' nor '.join(BELOW)}", hint=_AGAIN)
+    keys, optional = (PREDICTED, PREDICTED_OPTIONAL) if "predicted" in table else (MEASURED, MEASURED_OPTIONAL)
+    check_keys(table[below[0]], keys, f"{where}: {below[0]}", optional)
     where = f"{where} ({table['op']} {table['class']})"
     if not table["sources"]:
         raise UsageError(f"{where}: it names no source", hint=_AGAIN)

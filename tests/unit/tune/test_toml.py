@@ -31,6 +31,12 @@ def test_how_it_looks() -> None:
     )
 
 
+def test_only_the_tables_that_a_row_has_are_written() -> None:
+    assert toml.entries([{"op": "gelu", "b": {"us": 1}}], "entry", "a", "b") == (
+        '[[entry]]\nop = "gelu"\n\n[entry.b]\nus = 1\n'
+    )
+
+
 def test_what_has_no_toml() -> None:
     with pytest.raises(TypeError, match="no TOML for None"):
         toml.value(None)

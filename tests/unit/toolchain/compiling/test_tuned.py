@@ -37,6 +37,12 @@ def test_what_was_measured_with_the_same_things_is_fresh() -> None:
     assert tuned.stale([row()], lambda _: None) == [], "nothing is known of code that is not at hand"
 
 
+def test_what_nobody_measured_cannot_be_stale() -> None:
+    table = {key: value for key, value in row().table.items() if key != "measured"}
+    predicted = replace(row(), table={**table, "predicted": {"us": {}}})
+    assert tuned.stale([predicted], lambda spec: code_of(spec) + b", changed") == []
+
+
 def test_another_compiler_makes_a_row_stale() -> None:
     (found,) = tuned.stale([old := row(tools={"tileiras": "0" * 64})], code_of)
     assert (found.row, found.why) == (old, "tileiras has changed")

@@ -72,6 +72,16 @@ us = { "M=8 N=3072" = 2.5 }
 tools = { tileiras = "t" }
 code = { py = "p", mlir = "m" }
 """
+PREDICTED = (
+    TUNED.partition("[tuned.measured]")[0]
+    + """\
+[tuned.predicted]
+gpu = "NVIDIA A100"
+rates = "108 multiprocessors"
+space = "gelu"
+us = { "M=8 N=3072" = 2.5 }
+"""
+)
 Write = Callable[..., Path]
 
 
@@ -241,6 +251,19 @@ def test_a_tuned_row(write: Write) -> None:
     assert row.measured_entry("mlir").symbol == "gelu_sm_90_wide_bf16"
     (other,) = Tables(write('dtypes = ["f16", "bf16"]', 'dtypes = ["f16"]')).tuned
     assert other.measured_entry("py") == spec, "in the dtype that was measured, be it another row's"
+
+
+def test_a_predicted_row_is_an_entry_that_says_so(write: Write) -> None:
+    (row,), (measured,) = Tables(write(text=PREDICTED)).tuned, Tables(write()).tuned
+    assert (row.predicted, measured.predicted) == (True, False)
+    assert row.name == f"{measured.name}, predicted"
+    assert row.entries("py") == measured.entries("py")
+    for table, said in ((f"{TUNED}{PREDICTED.partition(chr(10) * 2)[2]}", "measured and predicted"),
+                        (TUNED.partition("[tuned.")[0], "neither measured nor predicted")):  # fmt: skip
+        with pytest.raises(UsageError, match=rf"sm_90\.toml: tuned 1: it has {said}\n  next: tilestack tune writes"):
+            Tables(write(text=table)).entries("py")
+    with pytest.raises(UsageError, match=r"tuned 1: predicted: unknown driver"):
+        Tables(write('rates = "108', 'driver = "1"\nrates = "108', text=PREDICTED)).entries("py")
 
 
 def test_a_symbol_that_is_there_twice(write: Write) -> None:
