@@ -157,6 +157,20 @@ def _contests(space: Space) -> list[Contest]:
     ]
 
 
+def usages(
+    modules: Mapping[str, str], target: Target, cache: Cache, jobs: int, entries: Sequence[EntrySpec]
+) -> list[Usage | None]:
+    """What each entry uses of the target's GPU; None for one that does not compile. `modules`: a source's package by
+    its name. Raises ToolchainError without a compiler."""
+    outcome = compile_entries([(modules[spec.source], spec) for spec in entries], [target], cache, jobs=jobs)
+    cubins = [made.cubins[target.name] for made in outcome.compiled]
+    found = {
+        (made.spec.source, made.spec.symbol): next(row for row in rows if row.symbol == made.spec.symbol)
+        for made, rows in zip(outcome.compiled, inspect_all(cubins, cache, jobs), strict=True)
+    }
+    return [found.get((spec.source, spec.symbol)) for spec in entries]
+
+
 @dataclass(frozen=True)
 class Faults:
     """Compiles rows for one target. `modules`: a source's package by the source's name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from toolchain.contract.entries import committed
 from toolchain.contract.targets import targets
 
 from .table import CompileRow, RunRow, Settings, Table
@@ -20,6 +21,8 @@ others. `-` means that nothing passed, and the numbers behind a cell point to th
 - Kernels: `{kernels}` (hash over the fingerprints of these entries).
 - Each tool has its own ptxas and libnvvm: `ci/support/tools/<version>.lock` has the wheels with their hashes.
 - A cubin is compiled for a target without its GPU. Targets without a row in "On a GPU" were **not run**.
+- Rows and policies of {predicted} are **predicted, not run**:
+  see [tuning](tuning.md#predicted-rows-where-there-is-no-such-gpu).
 """
 MAKE = """
 ## Make it again
@@ -103,7 +106,11 @@ def page(whole: Table, settings: Settings) -> str:
     """The whole page as Markdown."""
     versions = sorted({row.tileiras for row in whole.compiled}, reverse=True)
     entries = ", ".join(f"`{name}`" for name in settings.entries)
-    made = HEAD.format(count=len(settings.entries), entries=entries, kernels=whole.kernels[:16])
+    tables = dict.fromkeys(row.target for row in committed().tuned if row.predicted)
+    predicted = ", ".join(f"`entries/{target}.toml`" for target in targets() if target in tables)
+    made = HEAD.format(
+        count=len(settings.entries), entries=entries, kernels=whole.kernels[:16], predicted=predicted
+    )  # fmt: skip
     made += on_gpus(whole.ran, whole.dates)
     for version in versions:
         made += compiled(version, [row for row in whole.compiled if row.tileiras == version], whole)

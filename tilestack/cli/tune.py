@@ -35,6 +35,7 @@ EXAMPLES = """\
   tilestack tune linear --target sm_90 --shapes "M=8192 K=768 N=2304" --classes "^large$"
   tilestack tune llama --target sm_90                  the spaces that tune/spaces.toml lists for a model
   tilestack tune fastest --target sm_90                which source's entry is the fastest, for the source `fastest`
+  tilestack tune predict --target sm_80                without such a GPU: entries by its published rates, marked so
   tilestack tune --check                               which kept entries were measured with other tools or kernels
 """
 PHASES = ("compile", "measure", "apply")
@@ -48,7 +49,7 @@ TUNABLE = [name for name, source in registered().items() if source.package and n
 def add(commands: Any) -> None:
     made = command(commands, "tune", tune, "find the fastest variants of kernels for a GPU, and keep them", EXAMPLES)
     made.add_argument(
-        "what", nargs="?", help="an op; model: all ops of a GPT-2; another model that --list shows; or fastest"
+        "what", nargs="?", help="an op; model: all ops of a GPT-2; another model that --list shows; fastest; or predict"
     )
     made.add_argument("--list", action="store_true", help="show what can be tuned: models, ops and their spaces")
     made.add_argument("--target", metavar="SM", help="GPU target such as sm_90")
@@ -99,6 +100,8 @@ def tune(args: argparse.Namespace) -> int:
     if len(chosen) > 1:
         raise UsageError(f"--target {args.target}: a search is for one GPU", hint="tilestack tune model --target sm_90")
     (target,) = chosen
+    if args.what == "predict":
+        return predict(args, target)
     wanted = [args.phase] if args.phase else PHASES
     if "compile" in wanted:
         compile_(args, target)
@@ -166,6 +169,24 @@ def fastest(args: argparse.Namespace, chosen: Sequence[Target]) -> int:
         found = search.Found.load(args.measured or args.output / search.FILE)
         path, lines = fastest_rows.write(found, search.classes()[1], args.tuned)
         print("\n".join([*lines, f"wrote {path}"]))
+    return 0
+
+
+def predict(args: argparse.Namespace, target: Target) -> int:
+    """`tune predict`: see tune/predict.py. It measures nothing, so it has no phases."""
+    from toolchain.caching.cache import Cache
+    from toolchain.contract.sources import load_source
+    from tune.candidates import usages
+    from tune.predict import predict as write
+    from tune.spaces import PATH, load_spaces
+
+    if args.phase:
+        raise UsageError("tune predict has no phases", hint=f"tilestack tune predict --target {target.name}")
+    sources = {name: load_source(SOURCES[name]).entries() for name in reversed(TUNABLE)}
+    usages_of = partial(usages, SOURCES, target, Cache.configured(), args.jobs or knobs.jobs())
+    say = partial(print, flush=True)
+    path = write(target.name, load_spaces(args.spaces or PATH), sources, usages_of, say, args.tuned)
+    say(f"wrote {path}: predicted, not measured")
     return 0
 
 
@@ -286,7 +307,11 @@ def check(args: argparse.Namespace) -> int:
     found = stale_rows(rows, args.jobs or knobs.jobs())
     for row in found:
         print(f"{row.row.name}: {row.why}")
-    print(f"{len(found)} of {len(rows)} tuned entries are stale")
+    foretold = [row for row in rows if row.predicted]
+    print(f"{len(found)} of {len(rows) - len(foretold)} tuned entries are stale")
+    if foretold:
+        targets = ", ".join(dict.fromkeys(row.target for row in foretold))
+        print(f"{len(foretold)} more, for {targets}, are predicted: nobody measured them")
     return 1 if found else 0
 
 
@@ -295,7 +320,8 @@ def stale_rows(rows: Sequence[TunedRow], jobs: int) -> list[tuned.Stale]:
     from toolchain.caching.cache import Cache
     from toolchain.compiling.pipeline import compile_entries
 
-    specs = [(SOURCES[source], row.measured_entry(source)) for row in rows for source in row.sources]
+    measured = [row for row in rows if not row.predicted]
+    specs = [(SOURCES[source], row.measured_entry(source)) for row in measured for source in row.sources]
     outcome = compile_entries(specs, [], Cache(knobs.cache_dir()), jobs=jobs)
     failed = {failure.cell: failure.error for failure in outcome.failures}
 

@@ -109,6 +109,49 @@ def test_other_rows_stay_as_they_are(keep: Keep, fill: Fill, folder: Path) -> No
     assert after["many", "bf16", "py"].table["measured"]["us"] == {"M=64 N=256": 5.0}, "a is the fastest now"
 
 
+def predicted(folder: Path, *dtypes: str) -> None:
+    """Make the written rows predictions for these dtypes and both sources, as `tilestack tune predict` writes them."""
+    path = folder / "sm_90.toml"
+    before = path.read_text()
+    named = before.replace('["bf16"]', str([*dtypes]).replace("'", '"')).replace('["py"]', '["mlir", "py"]')
+    below = '[tuned.predicted]\ngpu = "an H200"\nrates = "its rates"\nspace = "gelu"\nus = { "M=1 N=256" = 1.5 }\n'
+    path.write_text(re.sub(r"\[tuned\.measured\]\n(?:.+\n)+", below, named))
+    assert all(row.predicted for row in Tables(folder).tuned)
+
+
+def test_what_is_measured_replaces_what_was_predicted_for_its_class(keep: Keep, fill: Fill, folder: Path) -> None:
+    keep(fill(TIMES))
+    predicted(folder, "bf16")
+    keep(fill(TIMES), classes="few", also_sources=["mlir"])
+    found = rows(folder)
+    assert {key: row.predicted for key, row in found.items()} == {
+        ("few", "bf16", "mlir,py"): False, ("many", "bf16", "mlir,py"): True,
+    }  # fmt: skip
+    assert found["few", "bf16", "mlir,py"].table["measured"]["us"]["M=1 N=256"] == 1.0
+    text = (folder / "sm_90.toml").read_text()
+    assert text.count("[tuned.predicted]") == 1 and not keep(fill(TIMES), classes="few", also_sources=["mlir"]).changed
+
+
+def test_a_prediction_stays_for_the_sources_and_dtypes_that_were_not_measured(
+    keep: Keep, fill: Fill, folder: Path
+) -> None:
+    keep(fill(TIMES))
+    predicted(folder, "f16", "bf16")
+    keep(fill(TIMES), classes="few")
+    assert {key: row.predicted for key, row in rows(folder).items() if key[0] == "few"} == {
+        ("few", "f16,bf16", "mlir"): True, ("few", "f16", "py"): True, ("few", "bf16", "py"): False,
+    }  # fmt: skip
+
+
+def test_a_prediction_goes_where_the_sources_own_entry_was_measured_to_be_faster(
+    keep: Keep, fill: Fill, folder: Path
+) -> None:
+    keep(fill(TIMES))
+    predicted(folder, "bf16")
+    keep(fill({**TIMES, OWN: [0.5, 0.5, 9.0]}), classes="few", also_sources=["mlir"])
+    assert list(rows(folder)) == [("many", "bf16", "mlir,py")]
+
+
 def test_a_class_that_is_in_no_space_any_more_goes(keep: Keep, fill: Fill, folder: Path) -> None:
     keep(fill(TIMES))
     text = (folder / "sm_90.toml").read_text()
@@ -225,8 +268,9 @@ def test_what_is_written_by_hand_stays(keep: Keep, fill: Fill, folder: Path) -> 
     assert (folder / "sm_90.toml").read_text() == first
 
 
-def test_the_committed_rows_are_written_as_they_would_be() -> None:
-    path = knobs.ENTRIES / "sm_90.toml"
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100", "sm_120"])
+def test_the_committed_rows_are_written_as_they_would_be(target: str) -> None:
+    path = knobs.ENTRIES / f"{target}.toml"
     tables = [row.table for row in load_table(path).tuned]
     assert render(path.read_text(), tables, load_spaces()) == path.read_text()
 

@@ -45,6 +45,10 @@ def test_the_page_shows_counts_errors_and_what_was_not_run() -> None:
     shown = page(of(NEW), Settings.load())
     assert "| py | 13.4 | 4/4 |" + " 3/4 (1) |" * len(NAMES) in shown
     assert "1. `error: no`" in shown and "Not run." in shown
+    assert (
+        "- Rows and policies of `entries/sm_80.toml`, `entries/sm_100.toml`, `entries/sm_120.toml` are **predicted"
+        in shown
+    )
     ran = page(Table("k", {"tileiras 13.5.37": "d", "A GPU": "d"}, {}, [NEW], [RAN]), Settings.load())
     assert "| 13.5.37 | 13.4 | py | 4/4 | 4/4 | 3/4 (1) | 9 |" in ran
 

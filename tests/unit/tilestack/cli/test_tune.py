@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -20,7 +22,7 @@ from toolchain.contract.artifact import tile_ir
 from toolchain.contract.entries import Tables
 from toolchain.contract.entry import EntrySpec
 from toolchain.contract.targets import BYTECODE, targets
-from toolchain.knobs import ROOT
+from toolchain.knobs import ENTRIES, ROOT
 from toolchain.pinned.pins import pins
 from tune.candidates import Faults
 from tune.catalogue import Candidate, Catalogue, Contest
@@ -174,6 +176,33 @@ def test_check_lists_what_is_stale(run: Run, kept: Path) -> None:
     ran = run("tune", "--check", "--tuned", kept)
     assert ran.code == 1
     assert ran.out == "gelu bf16 large for sm_90 (mlir): tileiras has changed\n1 of 1 tuned entries are stale\n"
+
+
+def test_check_counts_what_is_predicted_apart(run: Run, kept: Path) -> None:
+    path = kept / "sm_90.toml"
+    below = '[tuned.predicted]\ngpu = "a"\nrates = "b"\nspace = "gelu"\nus = { "M=8192 N=3072" = 4.0 }\n'
+    path.write_text(path.read_text().partition("[tuned.measured]")[0] + below)
+    ran = run("tune", "--check", "--tuned", kept)
+    assert (ran.code, ran.out) == (
+        0, "0 of 0 tuned entries are stale\n1 more, for sm_90, are predicted: nobody measured them\n"
+    )  # fmt: skip
+
+
+def test_predict_writes_a_table_and_has_no_phases(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def usages(*words: object) -> list[None]:
+        assert words[1] == targets()["sm_80"]
+        return [None for _ in cast("list[EntrySpec]", words[-1])]
+
+    monkeypatch.setattr("tune.candidates.usages", usages)
+    shutil.copy(ENTRIES / "portable.toml", tmp_path)
+    ran = run("tune", "predict", "--target", "sm_80", "--tuned", tmp_path)
+    assert ran.code == 0 and ran.out.endswith(f"wrote {tmp_path}/sm_80.toml: predicted, not measured\n")
+    assert "linear f16, bf16 m256: the source's own entries stay" in ran.out, "nothing compiles"
+    assert Tables(tmp_path).policies["sm_80"].sms == 108
+    ran = run("tune", "predict", "--target", "sm_80", "--phase", "apply", "--tuned", tmp_path)
+    assert ran.code == 2 and "tune predict has no phases" in ran.err
+    ran = run("tune", "predict", "--target", "sm_87", "--tuned", tmp_path)
+    assert ran.code == 2 and "the rates of no GPU of sm_87" in ran.err
 
 
 @pytest.mark.parametrize("word", ["linear", "--target=sm_90", "--phase=apply"])

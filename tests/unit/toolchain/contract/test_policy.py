@@ -35,7 +35,7 @@ def test_rounds_may_be_limited() -> None:
     assert cost.unmet(64 * 22 + 1, 768) == "tiles of 64 x 128 take more than 1 rounds of 132"
 
 
-@pytest.mark.parametrize("name", [DEFAULT, "sm_90"])
+@pytest.mark.parametrize("name", committed().policies)
 def test_a_manifest_keeps_all_of_it(name: str) -> None:
     policy = committed().policies[name]
     assert Policy.from_table(json.loads(json.dumps(policy.to_json())), "a manifest") == policy
