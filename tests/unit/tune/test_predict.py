@@ -85,8 +85,9 @@ def test_the_table_has_a_policy_of_the_device(folder: Path, some: Spaces) -> Non
     assert (policies["sm_80"].sms, policies["sm_80"].chunk_bytes) == (108, 40 << 20)
     assert replace(policies["sm_80"], sms=132, chunk_bytes=48 << 20) == policies[DEFAULT]
     first = (folder / "sm_80.toml").read_text()
+    (folder / "sm_80.toml").write_text(first.replace("312 TFLOP/s", "31 TFLOP/s"))
     run(folder, some, Compiler(enough))
-    assert (folder / "sm_80.toml").read_text() == first, "and once"
+    assert (folder / "sm_80.toml").read_text() == first, "and once; what was predicted before is predicted anew"
 
 
 def test_variants_that_do_not_fit_are_passed_over(folder: Path, some: Spaces) -> None:

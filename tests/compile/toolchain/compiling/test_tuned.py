@@ -16,3 +16,13 @@ def test_no_tuned_product_waits_for_the_one_before_or_spills(exported: Exported)
     tuned = compiled.tuned_products(compiled.all_entries())
     assert len(tuned) > 40
     assert compiled.slow(compiled.new(compiled.TUNED, tuned, exported)) == []
+
+
+@pytest.mark.needs("toolchain")
+@pytest.mark.long("exports every entry predicted in bf16, of both sources, and compiles what is new")
+@pytest.mark.parametrize("target", compiled.PREDICTED)
+def test_no_predicted_entry_waits_or_spills(target: str, exported: Exported) -> None:
+    """Nobody ran them on such a GPU: this and the interpreter are all that speaks for them."""
+    predicted = compiled.predicted(compiled.all_entries(), target)
+    assert len(predicted) > 20
+    assert compiled.slow(compiled.new(target, predicted, exported), target) == []
