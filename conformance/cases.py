@@ -11,6 +11,10 @@ from toolchain.contract.entry import ops
 SCALED_F8 = ("linear_f8", "linear_gelu_f8", "linear_gelu_f8_to_f8", "linear_residual_f8")
 SCALED_I8 = ("linear_i8", "linear_gelu_i8", "linear_residual_i8")
 SCALED = (*SCALED_F8, *SCALED_I8)
+# Products over weights of 8 bits alone
+WEIGHT_F8 = ("linear_weight_f8", "linear_gelu_weight_f8", "linear_residual_weight_f8", "swiglu_weight_f8")
+WEIGHT_I8 = ("linear_weight_i8", "linear_gelu_weight_i8", "linear_residual_weight_i8", "swiglu_weight_i8")
+WEIGHT_8BITS = (*WEIGHT_F8, *WEIGHT_I8)
 
 
 @dataclass(frozen=True)
@@ -327,6 +331,26 @@ CASES: tuple[Case, ...] = (
             _case(op, "persistent: several row tiles, the last short", M=600, K=256, N=288),
         )
     ),
+    *(
+        case
+        for op in WEIGHT_8BITS
+        for case in (
+            _case(op, "odd in every size", M=7, K=33, N=65),
+            _case(op, "one row, odd", M=1, K=133, N=27),
+            _case(op, "one row, a K of three steps, the last short", M=1, K=752, N=40),
+            _case(op, "one row, a longer K", M=1, K=1504, N=40),
+            _case(op, "one row, GPT-2's longest K", M=1, K=3072, N=16),
+            _case(op, "one row, too long to be read at once", M=1, K=3136, N=40),
+            _case(op, "at most 16 rows, a K of three steps, the last short", M=11, K=304, N=144),
+            _case(op, "at most 64 rows", M=41, K=256, N=144),
+            _case(op, "several row tiles, the last short", M=210, K=176, N=144),
+        )
+    ),
+    *(
+        _case(f"linear_residual_weight_{kind}", "in place", in_place="residual", M=m, K=128, N=80)
+        for kind in ("f8", "i8")
+        for m in (1, 70)
+    ),
     _case("linear_gelu_f8_to_f8", "GPT-2's width, odd rows", gpu_only=True, M=1001, K=768, N=3072),
     *(
         case
@@ -558,6 +582,32 @@ CASES: tuple[Case, ...] = (
         Z=8,
         TWO=2,
     ),
+    _case("kv_append_f8", "one position, the narrowest head", B=2, T=1, H=3, D=32, P=16),
+    _case("kv_append_f8", "a prompt, odd", B=2, T=9, H=2, D=64, P=27),
+    _case("kv_append_f8", "the widest head", B=1, T=5, H=1, D=128, P=7),
+    *(
+        case
+        for op in ("rope_append_f8", "norm_rope_append_f8")
+        for case in (
+            _case(op, "one position of several sequences", B=3, T=1, G=2, Q=3, D=32, E=16, P=16, W=20),
+            _case(op, "a prompt, in place", in_place="q", B=2, T=7, G=1, Q=6, D=64, E=32, P=12, W=12),
+            _case(op, "the widest head", B=1, T=5, G=2, Q=1, D=128, E=64, P=7, W=7),
+        )
+    ),
+    *(
+        _case("grouped_decode_attention_f8", why, B=b, P=p, G=g, Q=q, D=d, Z=z, TWO=2)
+        for why, b, p, g, q, d, z in (
+            ("sequences of different lengths, some spans empty", 4, 300, 2, 3, 64, 3),
+            ("spans of 512 in several tiles", 3, 1100, 1, 3, 64, 3),
+            ("the new position is the first of its span, more heads than one tile", 3, 257, 1, 17, 64, 3),
+            ("the new position is the last of its span, the widest head", 3, 256, 1, 2, 128, 2),
+            ("the widest head, long spans", 2, 600, 1, 1, 128, 2),
+            ("the narrowest head", 3, 200, 2, 4, 32, 2),
+            ("the narrowest head, long spans", 2, 600, 1, 5, 32, 2),
+        )
+    ),
+    _case("grouped_decode_attention_f8", "SmolLM2", gpu_only=True, B=8, P=8192, G=3, Q=3, D=64, Z=16, TWO=2),
+    *(_case("kv_from_f8", f"odd, heads of {d}", B=2, S=75, G=3, D=d) for d in (32, 64, 128)),
     _case("grouped_decode_attention", "SmolLM2", gpu_only=True, B=8, P=8192, G=3, Q=3, D=64, Z=16, TWO=2),
     _case(
         "grouped_decode_attention_unsplit",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from conformance.reference.float64 import LARGEST, LARGEST_I8, LEAST
 from toolchain.contract.entry import CHANNEL, WORK, ops
 
-from .cases import SCALED, SCALED_F8, SCALED_I8, Case
+from .cases import SCALED, SCALED_F8, SCALED_I8, WEIGHT_8BITS, WEIGHT_F8, WEIGHT_I8, Case
 
 Array = NDArray[np.generic]
 
@@ -64,9 +64,12 @@ def make_inputs(case: Case, dtype: str, seed: int) -> Inputs:
     if (
         case.op in GROUPED_DECODING
     ):  # NaN behind the position: in a real cache a former sequence's values are left there
-        for name in ("k_cache", "v_cache"):
-            for batch, position in enumerate(arrays["positions"]):
+        for batch, position in enumerate(arrays["positions"]):
+            for name in ("k_cache", "v_cache"):
                 arrays[name][batch, int(position) + 1 :] = np.nan
+            for name in ("k_scales", "v_scales"):
+                if name in arrays:
+                    arrays[name][batch, :, int(position) + 1 :] = np.nan
     if case.op in PAGED:  # as much is left in pages, behind a text or of nobody
         for name in ("k_cache", "v_cache"):
             _forget(arrays[name], arrays["tables"], arrays["positions"].astype(np.int32) + case.dims["T"])
@@ -93,7 +96,10 @@ def _forget(pages: Array, tables: Array, lengths: Array) -> None:
 
 WIDTH = 50257  # of a row of logits, GPT-2's vocabulary
 PAGED = ("paged_attention", "paged_decode_attention")
-GROUPED_DECODING = ("grouped_decode_attention", "grouped_decode_attention_unsplit")
+GROUPED_DECODING = (
+    "grouped_decode_attention", "grouped_decode_attention_unsplit", "grouped_decode_attention_f8",
+)  # fmt: skip
+CACHED_F8 = ("kv_append_f8", "rope_append_f8", "norm_rope_append_f8", "grouped_decode_attention_f8", "kv_from_f8")
 # Ops that append one token per sequence and attend to it
 DECODING = ("decode_attention", "decode_attention_unsplit", "rope_decode_attention")
 
@@ -139,7 +145,7 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
             return tokens.astype(np.int32)
         case (("embedding" | "embedding_centred"), "positions"):
             return (np.arange(count) % case.dims["P"]).astype(np.int32)
-        case (("kv_append" | "rope_append" | "norm_rope_append"), "positions"):
+        case (op, "positions") if op.removesuffix("_f8") in ("kv_append", "rope_append", "norm_rope_append"):
             room = case.dims["P"] - case.dims["T"]
             return np.linspace(0, room, count).astype(np.int32)  # from the start of the cache to the last that fits
         case (
@@ -148,6 +154,7 @@ def _indices(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Gener
                 | "decode_attention_unsplit"
                 | "grouped_decode_attention"
                 | "grouped_decode_attention_unsplit"
+                | "grouped_decode_attention_f8"
                 | "rope_decode_attention"
             ),
             "positions",
@@ -200,13 +207,20 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps
         case "logits", "weight":
             values /= np.sqrt(case.dims["C"])
-        case (("norm_rope_append" | "paged_norm_rope_append"), ("q" | "k")):
+        case (("norm_rope_append" | "paged_norm_rope_append" | "norm_rope_append_f8"), ("q" | "k")):
             values[0] *= 2e-3  # a mean square near eps shows a wrong eps
         # Of angles: each place and pair has its own
-        case (op, ("cos" | "sin")) if op.endswith("rope_append") or op == "rope_decode_attention":
+        case (op, ("cos" | "sin")) if "rope_append" in op or op == "rope_decode_attention":
             values = np.array(np.cos(values * np.pi) if name == "cos" else np.sin(values * np.pi))
         case (("grouped_decode_attention" | "grouped_decode_attention_unsplit"), "k_cache"):
             values *= _ramp(shape[1], 0.25, 1.0)
+        case ("kv_append_f8", ("k" | "v")):
+            values *= np.exp2(rng.uniform(-8, 4, (*shape[:3], 1)))  # each head has a scale of its own
+            values[0, 0, 0] = 0.0
+        case (op, ("k_cache" | "v_cache")) if op in CACHED_F8:
+            values = np.clip(100 * values, -LARGEST, LARGEST)
+        case (op, ("k_scales" | "v_scales")) if op in CACHED_F8:  # growing along the positions, as _ramp
+            values = np.exp2(rng.uniform(-1, 1, shape)) * np.linspace(0.25, 1.0, shape[2]) / 100
         case (op, "k_cache") if op in PAGED:  # along the pages, in whatever order they are
             values *= np.linspace(0.25, 3.0, shape[0] * shape[1]).reshape(*shape[:2], 1, 1)
         case "grouped_attention", ("q" | "k"):
@@ -254,6 +268,12 @@ def _values(case: Case, name: str, shape: tuple[int, ...], rng: np.random.Genera
             values = np.clip(100 * values, -LARGEST, LARGEST)
         case (op, ("x" | "weight")) if op in SCALED_I8:
             values = np.clip(np.rint(40 * values), -LARGEST_I8, LARGEST_I8)
+        case (op, ("weight" | "gate" | "up")) if op in WEIGHT_F8:
+            values = np.clip(100 * values, -LARGEST, LARGEST)
+        case (op, ("weight" | "gate" | "up")) if op in WEIGHT_I8:
+            values = np.clip(np.rint(40 * values), -LARGEST_I8, LARGEST_I8)
+        case (op, ("weight_scales" | "gate_scales" | "up_scales")) if op in WEIGHT_8BITS:
+            values = np.exp2(rng.uniform(-3, 3, shape)) / (100 * np.sqrt(case.dims["K"]))
         case (_, "factors"):
             values = np.exp2(rng.uniform(-3, 0, shape))
         case (op, ("x_scales" | "weight_scales")) if op in SCALED:  # of each row and column, as far from one another

@@ -150,7 +150,7 @@ def launchers(
         return
     arguments = {**upload(case, inputs, executor), **inputs.scalars}
     seen: set[str] = set()
-    for target in targets():
+    for target in filter(ops()[case.op].runs_on, targets()):
         launcher = Launcher(bundle, source, executor, target)
         try:
             entry = launcher.select(case.op, dtype, **arguments)

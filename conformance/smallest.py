@@ -36,7 +36,7 @@ def smallest(bundle: Bundle, executor: Executor, cases: Sequence[Case], sources:
             for source in sources:
                 if not has_cell(bundle, source, case.op, dtype):
                     continue
-                for target in targets():
+                for target in filter(ops()[case.op].runs_on, targets()):
                     try:
                         entry = Launcher(bundle, source, executor, target).select(case.op, dtype, **arguments)
                     except TilestackError:

@@ -63,11 +63,9 @@ fragment @last_tile(%q: !queries, %k_tiles: !kv_part, %v_tiles: !kv_part, %b: !i
 }
 
 // The holes: `span` says which tiles are walked, those before the one with the token's position, and whether that one is too;
-// `finish` stores the result.
+// `walk` makes maximum, sum and weighted values of them; `finish` stores the result.
 skeleton @grouped_decode {
   %q_tiles = make_partition_view %q_view : !grouped_q
-  %k_tiles = make_partition_view %k_cache_view : !kv_part
-  %v_tiles = make_partition_view %v_cache_view : !kv_part
   %position_tiles = make_partition_view %positions_view : !index_part
   %head_part, %b, %z = get_tile_block_id : !int
   %zero = constant <i32: 0> : !int
@@ -89,6 +87,18 @@ skeleton @grouped_decode {
   %max_start = constant <f32: -1.0e30> : !q_column
   %sum_start = constant <f32: 0.0> : !q_column
   %acc_start = constant <f32: 0.0> : !q_acc
+  %max, %sum, %acc = hole @walk(%q, %k_cache_view, %v_cache_view, %b, %g, %position, %from, %to, %ours, %scale_column,
+      %scale_full, %max_start, %sum_start, %acc_start) -> (!q_column, !q_column, !q_acc)
+  hole @finish(%b, %g, %part, %z, %max, %sum, %acc)
+  return
+}
+
+fragment @walk(%q: !queries, %k_cache: !batch, %v_cache: !batch, %b: !int, %g: !int, %position: !int, %from: !int, %to: !int,
+    %ours: !flag, %scale_column: !q_column, %scale_full: !q_scores, %max_start: !q_column, %sum_start: !q_column,
+    %acc_start: !q_acc) -> (!q_column, !q_column, !q_acc) {
+  %BS = constant <i32: BS> : !int
+  %k_tiles = make_partition_view %k_cache : !kv_part
+  %v_tiles = make_partition_view %v_cache : !kv_part
   %max_full, %sum_full, %acc_full, %read = call @seen_tiles<BT = BQ>(%q, %k_tiles, %v_tiles, %b, %g, %scale_column,
       %scale_full, %from, %to, %max_start, %sum_start, %acc_start)
   %max, %sum, %acc = if %ours -> (!q_column, !q_column, !q_acc) {
@@ -99,11 +109,11 @@ skeleton @grouped_decode {
   } else {
     yield %max_full, %sum_full, %acc_full : !q_column, !q_column, !q_acc
   }
-  hole @finish(%b, %g, %part, %z, %max, %sum, %acc)
-  return
+  yield %max, %sum, %acc : !q_column, !q_column, !q_acc
 }
 
-kernel @grouped_decode_attention op = grouped_decode_attention, skeleton = @grouped_decode {
+// A span of SPAN positions. The hole is `walk`.
+skeleton @grouped_decode_span, skeleton = @grouped_decode {
   @span(%position, %z) {
     %BS = constant <i32: BS> : !int
     %SPAN = constant <i32: SPAN> : !int
@@ -134,7 +144,10 @@ kernel @grouped_decode_attention op = grouped_decode_attention, skeleton = @grou
   }
 }
 
+kernel @grouped_decode_attention op = grouped_decode_attention, skeleton = @grouped_decode_span { @walk = @walk }
+
 kernel @grouped_decode_attention_unsplit op = grouped_decode_attention_unsplit, skeleton = @grouped_decode {
+  @walk = @walk
   @span(%position, %z) {
     %from = constant <i32: 0> : !int
     %BS = constant <i32: BS> : !int

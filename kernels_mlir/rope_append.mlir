@@ -39,15 +39,13 @@ fragment @turn(%x1: !halves_f32, %x2: !halves_f32, %cos: !angles, %sin: !angles)
 }
 
 // The holes `keys` and `queries` make of both halves what is turned, in f32; `slot` says where in the cache a position is;
-// `setup` makes what they need.
+// `append` stores the halves of the turned key, and the value; `setup` makes what they need.
 skeleton @rope_append {
   hole @setup
   %q_tiles = make_partition_view %q_view : !q_in
   %turned_tiles = make_partition_view %turned_view : !q_out
   %k_tiles = make_partition_view %k_view : !half_part
-  %k_cache_tiles = make_partition_view %k_cache_view : !half_part
   %v_tiles = make_partition_view %v_view : !whole_part
-  %v_cache_tiles = make_partition_view %v_cache_view : !whole_part
   %position_tiles = make_partition_view %positions_view : !index_part
   %cos_tiles = make_partition_view %cos_view : !angle_part
   %sin_tiles = make_partition_view %sin_view : !angle_part
@@ -68,12 +66,8 @@ skeleton @rope_append {
   %k2 = reshape %k2_tile : !half_tile -> !half
   %k1_f32, %k2_f32 = hole @keys(%k1, %k2) -> (!angles, !angles)
   %k1_turned, %k2_turned = call @turn<BQ = 1>(%k1_f32, %k2_f32, %cos, %sin)
-  %k1_out = reshape %k1_turned : !half -> !half_tile
-  %k2_out = reshape %k2_turned : !half -> !half_tile
-  %k1_stored = store_view_tko weak %k1_out, %k_cache_tiles[%in, %at, %g, %zero] : !half_tile, !half_part, !int -> token
-  %k2_stored = store_view_tko weak %k2_out, %k_cache_tiles[%in, %at, %g, %one] : !half_tile, !half_part, !int -> token
   %v, %t5 = load_view_tko weak %v_tiles[%b, %t, %g, %zero] : !whole_part, !int -> !whole_tile, token
-  %v_stored = store_view_tko weak %v, %v_cache_tiles[%in, %at, %g, %zero] : !whole_tile, !whole_part, !int -> token
+  hole @append(%k1_turned, %k2_turned, %v, %k_cache_view, %v_cache_view, %in, %at, %g)
 
   %steps = divi %Q, %BQ signed rounding<positive_inf> : !int
   for %i in (%zero to %steps, step %one) : !int {
@@ -94,6 +88,19 @@ skeleton @rope_append {
     continue
   }
   return
+}
+
+fragment @append_turned(%k1: !half, %k2: !half, %v: !whole_tile, %k_cache: !batch, %v_cache: !batch, %in: !int, %at: !int,
+    %g: !int) {
+  %zero = constant <i32: 0> : !int
+  %one = constant <i32: 1> : !int
+  %k_cache_tiles = make_partition_view %k_cache : !half_part
+  %v_cache_tiles = make_partition_view %v_cache : !whole_part
+  %k1_out = reshape %k1 : !half -> !half_tile
+  %k2_out = reshape %k2 : !half -> !half_tile
+  %k1_stored = store_view_tko weak %k1_out, %k_cache_tiles[%in, %at, %g, %zero] : !half_tile, !half_part, !int -> token
+  %k2_stored = store_view_tko weak %k2_out, %k_cache_tiles[%in, %at, %g, %one] : !half_tile, !half_part, !int -> token
+  %v_stored = store_view_tko weak %v, %v_cache_tiles[%in, %at, %g, %zero] : !whole_tile, !whole_part, !int -> token
 }
 
 fragment @as_they_are(%first: !halves, %second: !halves) -> (!halves_f32, !halves_f32) {
@@ -145,11 +152,12 @@ skeleton @normed, skeleton = @rope_append {
   }
 }
 
-kernel @rope_append op = rope_append, skeleton = @plain_heads { @slot = @own_row }
+kernel @rope_append op = rope_append, skeleton = @plain_heads { @slot = @own_row  @append = @append_turned }
 
-kernel @norm_rope_append op = norm_rope_append, skeleton = @normed { @slot = @own_row }
+kernel @norm_rope_append op = norm_rope_append, skeleton = @normed { @slot = @own_row  @append = @append_turned }
 
 kernel @paged_rope_append op = paged_rope_append, skeleton = @plain_heads {
+  @append = @append_turned
   @setup { %table_tiles = make_partition_view %tables_view : !table_part }
   @slot(%b, %place) {
     %page, %at = call @page_of(%table_tiles, %b, %place, %PAGE)
@@ -158,6 +166,7 @@ kernel @paged_rope_append op = paged_rope_append, skeleton = @plain_heads {
 }
 
 kernel @paged_norm_rope_append op = paged_norm_rope_append, skeleton = @normed {
+  @append = @append_turned
   @more { %table_tiles = make_partition_view %tables_view : !table_part }
   @slot(%b, %place) {
     %page, %at = call @page_of(%table_tiles, %b, %place, %PAGE)

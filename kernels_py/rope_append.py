@@ -22,12 +22,12 @@ def as_they_are(first, second):
 
 
 def rope_and_append(
-    q, k, v, positions, cos, sin, turned, k_cache, v_cache, D, E, BQ, keys=as_they_are, queries=as_they_are,
-    slot=own_row,
-):  # fmt: skip
+    q, k, v, positions, cos, sin, turned, D, E, BQ, append, keys=as_they_are, queries=as_they_are, slot=own_row
+):
     """One block takes one position of one head of keys and values, and the heads of queries that share it, BQ at a
     time. `turned` may be the queries themselves: a block reads both halves before it writes. The holes make of both
-    halves what is turned, in f32; `slot` says where in the cache a position is."""
+    halves what is turned, in f32; `slot` says where in the cache a position is; `append` stores the halves of the
+    turned key, in f32, and the value."""
     t, g, b = ct.bid(0), ct.bid(1), ct.bid(2)
     place = ct.load(positions, index=(b,), shape=(1,)).item() + t
     c, s = ct.load(cos, index=(place, 0), shape=(1, E)), ct.load(sin, index=(place, 0), shape=(1, E))
@@ -38,9 +38,7 @@ def rope_and_append(
     own, at = slot(b, place)
     x1, x2 = keys(k1, k2)
     y1, y2 = turn(x1, x2, c, s)
-    ct.store(k_cache, index=(own, at, g, 0), tile=y1.astype(k_cache.dtype).reshape(half))
-    ct.store(k_cache, index=(own, at, g, 1), tile=y2.astype(k_cache.dtype).reshape(half))
-    ct.store(v_cache, index=(own, at, g, 0), tile=ct.load(v, index=(b, t, g, 0), shape=(1, 1, 1, D)))
+    append(y1, y2, ct.load(v, index=(b, t, g, 0), shape=(1, 1, 1, D)), own, at, g)
 
     halves, zero = (1, 1, 1, BQ, E), ct.PaddingMode.ZERO
     for i in range(ct.cdiv(q.shape[3], BQ)):
@@ -52,6 +50,13 @@ def rope_and_append(
         ct.store(turned, index=(b, t, g, i, 1), tile=z2.astype(turned.dtype).reshape(halves))
 
 
+def store_turned(first, second, value, k_cache, v_cache, own, at, g, E):
+    half = (1, 1, 1, E)
+    ct.store(k_cache, index=(own, at, g, 0), tile=first.astype(k_cache.dtype).reshape(half))
+    ct.store(k_cache, index=(own, at, g, 1), tile=second.astype(k_cache.dtype).reshape(half))
+    ct.store(v_cache, index=(own, at, g, 0), tile=value)
+
+
 def normed_heads(first, second, weight, eps, D, E):
     """Each head divided by its root mean square, times the weights of its halves."""
     x1, x2 = as_they_are(first, second)
@@ -61,7 +66,10 @@ def normed_heads(first, second, weight, eps, D, E):
 
 @ct.kernel
 def rope_append(q, k, v, positions, cos, sin, turned, k_cache, v_cache, D: ConstInt, E: ConstInt, BQ: ConstInt):
-    rope_and_append(q, k, v, positions, cos, sin, turned, k_cache, v_cache, D, E, BQ)
+    def append(first, second, value, own, at, g):
+        store_turned(first, second, value, k_cache, v_cache, own, at, g, E)
+
+    rope_and_append(q, k, v, positions, cos, sin, turned, D, E, BQ, append)
 
 
 @ct.kernel
@@ -73,7 +81,10 @@ def paged_rope_append(
     def slot(b, place):
         return page_of(tables, b, place, k_cache.shape[1])
 
-    rope_and_append(q, k, v, positions, cos, sin, turned, k_cache, v_cache, D, E, BQ, slot=slot)
+    def append(first, second, value, own, at, g):
+        store_turned(first, second, value, k_cache, v_cache, own, at, g, E)
+
+    rope_and_append(q, k, v, positions, cos, sin, turned, D, E, BQ, append, slot=slot)
 
 
 @ct.kernel
@@ -89,7 +100,10 @@ def norm_rope_append(
     def queries(first, second):
         return normed_heads(first, second, q_weight, eps, D, E)
 
-    rope_and_append(q, k, v, positions, cos, sin, turned, k_cache, v_cache, D, E, BQ, keys, queries)
+    def append(first, second, value, own, at, g):
+        store_turned(first, second, value, k_cache, v_cache, own, at, g, E)
+
+    rope_and_append(q, k, v, positions, cos, sin, turned, D, E, BQ, append, keys, queries)
 
 
 @ct.kernel
@@ -108,4 +122,7 @@ def paged_norm_rope_append(
     def slot(b, place):
         return page_of(tables, b, place, k_cache.shape[1])
 
-    rope_and_append(q, k, v, positions, cos, sin, turned, k_cache, v_cache, D, E, BQ, keys, queries, slot)
+    def append(first, second, value, own, at, g):
+        store_turned(first, second, value, k_cache, v_cache, own, at, g, E)
+
+    rope_and_append(q, k, v, positions, cos, sin, turned, D, E, BQ, append, keys, queries, slot)

@@ -184,6 +184,28 @@ def linear_residual_f8(
 linear_i8, linear_gelu_i8, linear_residual_i8 = linear_f8, linear_gelu_f8, linear_residual_f8
 
 
+def linear_weight_i8(x: Array, weight: Array, weight_scales: Array, bias: Array, *, dtype: str) -> Array:
+    return rounded(f32(x) @ f32(weight).T * f32(weight_scales) + f32(bias), dtype)
+
+
+def linear_gelu_weight_i8(x: Array, weight: Array, weight_scales: Array, bias: Array, *, dtype: str) -> Array:
+    return gelu(linear_weight_i8(x, weight, weight_scales, bias, dtype=dtype), dtype=dtype)
+
+
+def linear_residual_weight_i8(
+    x: Array, weight: Array, weight_scales: Array, bias: Array, residual: Array, *, dtype: str
+) -> Array:
+    return rounded(f32(residual) + f32(linear_weight_i8(x, weight, weight_scales, bias, dtype=dtype)), dtype)
+
+
+def swiglu_weight_i8(x: Array, gate: Array, gate_scales: Array, up: Array, up_scales: Array, *, dtype: str) -> Array:
+    return swiglu(x, f32(gate).T * f32(gate_scales), f32(up).T * f32(up_scales), dtype=dtype)
+
+
+linear_weight_f8, linear_gelu_weight_f8 = linear_weight_i8, linear_gelu_weight_i8
+linear_residual_weight_f8, swiglu_weight_f8 = linear_residual_weight_i8, swiglu_weight_i8
+
+
 def logits(x: Array, weight: Array, *, dtype: str) -> Array:
     return rounded(_product(x, weight.T, dtype), dtype)
 
@@ -399,6 +421,50 @@ def grouped_decode_attention_unsplit(
         stats, sums = _span(q[b], k_cache[b, seen], v_cache[b, seen], scale, dtype)
         out[b] = rounded(sums / stats[..., 1:], dtype)
     return out
+
+
+def kv_append_f8(
+    k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array, *,
+    dtype: str,
+) -> tuple[Array, Array, F32, F32]:  # fmt: skip
+    del dtype
+    keys, values, *scales = float64.kv_append_f8(k, v, positions, k_cache, v_cache, k_scales, v_scales)
+    narrow = ml_dtypes.float8_e4m3fn
+    return keys.astype(narrow), values.astype(narrow), f32(scales[0]), f32(scales[1])
+
+
+def rope_append_f8(
+    q: Array, k: Array, v: Array, positions: Array, cos: Array, sin: Array, k_cache: Array, v_cache: Array,
+    k_scales: Array, v_scales: Array, *, dtype: str,
+) -> tuple[Array, Array, Array, F32, F32]:  # fmt: skip
+    empty = np.zeros(k_cache.shape, np.float32)
+    turned, whole, _ = rope_append(q, k, v, positions, cos, sin, empty, empty, dtype=dtype)
+    at = positions[:, None] + np.arange(k.shape[1])
+    turned_k = whole[np.arange(len(k))[:, None], at]
+    return turned, *kv_append_f8(turned_k, v, positions, k_cache, v_cache, k_scales, v_scales, dtype=dtype)
+
+
+def norm_rope_append_f8(
+    q: Array, k: Array, v: Array, positions: Array, cos: Array, sin: Array, q_weight: Array, k_weight: Array,
+    k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array, eps: float, *, dtype: str,
+) -> tuple[Array, Array, Array, F32, F32]:  # fmt: skip
+    heads = rmsnorm(q, q_weight, eps, dtype=dtype), rmsnorm(k, k_weight, eps, dtype=dtype)
+    return rope_append_f8(*heads, v, positions, cos, sin, k_cache, v_cache, k_scales, v_scales, dtype=dtype)
+
+
+def kv_from_f8(
+    k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array, *, dtype: str
+) -> tuple[Array, Array]:  # fmt: skip
+    keys, values = float64.kv_from_f8(k_cache, v_cache, k_scales, v_scales)
+    return rounded(f32(keys), dtype), rounded(f32(values), dtype)
+
+
+def grouped_decode_attention_f8(
+    q: Array, k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array, positions: Array, partial: Array,
+    scale: float, *, dtype: str,
+) -> tuple[F32, F32]:  # fmt: skip
+    keys, values = kv_from_f8(k_cache, v_cache, k_scales, v_scales, dtype=dtype)
+    return grouped_decode_attention(q, keys, values, positions, partial, scale, dtype=dtype)
 
 
 def paged_append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -151,6 +152,26 @@ def linear_residual_f8(
 
 # Integers have the same formulas as 8-bit floats.
 linear_i8, linear_gelu_i8, linear_residual_i8 = linear_f8, linear_gelu_f8, linear_residual_f8
+
+
+def linear_weight_i8(x: Array, weight: Array, weight_scales: Array, bias: Array) -> F64:
+    return f64(x) @ f64(weight).T * f64(weight_scales) + f64(bias)
+
+
+def linear_gelu_weight_i8(x: Array, weight: Array, weight_scales: Array, bias: Array) -> F64:
+    return gelu(linear_weight_i8(x, weight, weight_scales, bias))
+
+
+def linear_residual_weight_i8(x: Array, weight: Array, weight_scales: Array, bias: Array, residual: Array) -> F64:
+    return f64(residual) + linear_weight_i8(x, weight, weight_scales, bias)
+
+
+def swiglu_weight_i8(x: Array, gate: Array, gate_scales: Array, up: Array, up_scales: Array) -> F64:
+    return swiglu(x, f64(gate).T * f64(gate_scales), f64(up).T * f64(up_scales))
+
+
+linear_weight_f8, linear_gelu_weight_f8 = linear_weight_i8, linear_gelu_weight_i8
+linear_residual_weight_f8, swiglu_weight_f8 = linear_residual_weight_i8, swiglu_weight_i8
 
 
 def logits(x: Array, weight: Array) -> F64:
@@ -370,6 +391,68 @@ def grouped_decode_attention_unsplit(
         weights = softmax(scale * np.einsum("gqd,pgd->gqp", f64(q[b]), keys))  # (G, Q, S)
         out[b] = np.einsum("gqp,pgd->gqd", weights, values)
     return out
+
+
+def kv_append_f8(
+    k: Array, v: Array, positions: Array, k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array
+) -> tuple[F64, F64, F64, F64]:
+    """Caches and scales after the append: the very numbers, as of `quantize_rows`."""
+    keys, k_out = _append_rounded(k, positions, k_cache, k_scales, quantize_rows)
+    values, v_out = _append_rounded(v, positions, v_cache, v_scales, quantize_rows)
+    return keys, values, k_out, v_out
+
+
+def _append_rounded(
+    heads: Array, positions: Array, cache: Array, scales: Array, round_rows: Callable[[Array], tuple[F64, F64]]
+) -> tuple[F64, F64]:
+    """A cache (B, P, G, D) and its scales (B, G, P) after heads (B, T, G, D) were rounded and appended."""
+    kept, of = f64(cache).copy(), f64(scales).copy()
+    for batch, start in enumerate(positions):
+        stop = start + heads.shape[1]
+        rows, found = round_rows(heads[batch].reshape(-1, heads.shape[3]))
+        kept[batch, start:stop] = rows.reshape(heads.shape[1:])
+        of[batch, :, start:stop] = found.reshape(heads.shape[1:3]).T
+    return kept, of
+
+
+def rope_append_f8(
+    q: Array, k: Array, v: Array, positions: Array, cos: Array, sin: Array, k_cache: Array, v_cache: Array,
+    k_scales: Array, v_scales: Array,
+) -> tuple[F64, F64, F64, F64, F64]:  # fmt: skip
+    """Keys without the rounding of their last step, so that one on the other side of a tie is no error."""
+    turned, whole, _ = rope_append(q, k, v, positions, cos, sin, np.zeros(k_cache.shape), np.zeros(v_cache.shape))
+    at = positions[:, None] + np.arange(k.shape[1])
+    keys, k_out = _append_rounded(whole[np.arange(len(k))[:, None], at], positions, k_cache, k_scales, _unrounded)
+    values, v_out = _append_rounded(v, positions, v_cache, v_scales, quantize_rows)
+    return turned, keys, values, k_out, v_out
+
+
+def _unrounded(rows: Array) -> tuple[F64, F64]:
+    scales = np.maximum(np.abs(f64(rows)).max(axis=-1) / LARGEST, np.finfo(np.float32).smallest_normal)
+    return f64(rows) / scales[:, None], scales
+
+
+def norm_rope_append_f8(
+    q: Array, k: Array, v: Array, positions: Array, cos: Array, sin: Array, q_weight: Array, k_weight: Array,
+    k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array, eps: float,
+) -> tuple[F64, F64, F64, F64, F64]:  # fmt: skip
+    heads = rmsnorm(q, q_weight, eps), rmsnorm(k, k_weight, eps)
+    return rope_append_f8(*heads, v, positions, cos, sin, k_cache, v_cache, k_scales, v_scales)
+
+
+def kv_from_f8(k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array) -> tuple[F64, F64]:
+    keys, values = (
+        f64(cache) * np.moveaxis(f64(scales), 1, 2)[..., None]
+        for cache, scales in ((k_cache, k_scales), (v_cache, v_scales))
+    )
+    return keys, values
+
+
+def grouped_decode_attention_f8(
+    q: Array, k_cache: Array, v_cache: Array, k_scales: Array, v_scales: Array, positions: Array, partial: Array,
+    scale: float,
+) -> tuple[F64, F64]:  # fmt: skip
+    return grouped_decode_attention(q, *kv_from_f8(k_cache, v_cache, k_scales, v_scales), positions, partial, scale)
 
 
 def rows_of(pages: Array, tables: Array) -> Array:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from conformance.cells import borrows_from
 from gpt.config import GPTConfig
 from gpt.conformance.models import forward_cases
-from gpt.launches import DryExecutor, continue_texts, forward_passes, launched, on_ranks
+from gpt.launches import DryExecutor, continue_texts, forward_passes, launched
 from gpt.model import GPT
 from gpt.parallel import AnyGPT
 from gpt.weights import Weights
@@ -23,6 +23,7 @@ from toolchain.contract.entry import DTYPES, EntrySpec, ops
 from toolchain.contract.sources import best_of, load_source, packages
 from toolchain.contract.targets import Target
 from toolchain.errors import BundleError, LaunchError
+from toolchain.runtime import Launcher
 
 SMS = 132  # how many multiprocessors a target's GPU is assumed to have if there is none on this machine: an H200's
 MORE = "--full compiles everything, --target SM everything for one target"
@@ -107,16 +108,17 @@ def entries_used(
     tensors: Weights,
     dtype: str,
     uses: Iterable[Callable[[AnyGPT], object]],
-    ranks: int = 1,
+    model: Callable[[GPTConfig, Weights, Launcher, str], AnyGPT] = GPT,
 ) -> list[EntrySpec]:
     """The entries of a source, and of those that it takes others from, that a model launches when it is used in these
-    ways; see `gpt.launches`. `ranks`: how many devices share it."""
+    ways; see `gpt.launches`. `model`: makes it."""
     known = taken_by(source, target)
     portable = {(s.op, s.dtype) for s in known if not s.targets}
     # For the interpreter the portable ones, and those of ops that have no portable one: it needs no others.
     on_cpu = target is None
-    specs = [s for s in known if not s.targets or (s.runs_on(target) and not (on_cpu and (s.op, s.dtype) in portable))]
-    model, uses = GPT if ranks == 1 else on_ranks(ranks), tuple(uses)
+    unneeded = portable if on_cpu else set[tuple[str, str]]()
+    specs = [s for s in known if s.runs_on(target) and (not s.targets or (s.op, s.dtype) not in unneeded)]
+    uses = tuple(uses)
     while True:
         executor = DryExecutor(target, sms)
         for use in uses:

@@ -210,7 +210,7 @@ class Bundle:
         for entry in entries:
             why = entry.spec.unmet(dims, misaligned, gapped)
             if not entry.spec.runs_on(target):
-                why = f"is for {', '.join(entry.spec.targets)}"
+                why = f"is for {', '.join(entry.spec.targets) or f'GPUs with {min(entry.spec.op_spec.needs)}'}"
             if why is None:
                 return entry
             refused.append(f"{entry.spec.symbol}: {why}")

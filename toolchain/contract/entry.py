@@ -127,6 +127,16 @@ class OpSpec:
         """The dimension of a collective whose size is the number of ranks; empty for an op of one GPU."""
         return next((p.dims[0] for p in self.params if p.name in self.peers), "")
 
+    @property
+    def needs(self) -> frozenset[str]:
+        """The features that a target (targets.toml) must have: not every GPU has 8-bit floats."""
+        return frozenset({"fp8"} if any(param.dtype == "f8E4M3FN" for param in self.params) else ())
+
+    def runs_on(self, target: str) -> bool:
+        """True if a target has what the op needs."""
+        known = targets().get(target)
+        return known is None or self.needs <= known.features
+
     def bind(self, name: str, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
         """Dimension symbols to sizes, from each array parameter's shape. `name`: of what is launched. Raises
         LaunchError on a mismatch."""
@@ -315,7 +325,7 @@ class EntrySpec:
 
     def runs_on(self, target: str | None) -> bool:
         """True if it is compiled for a target; the interpreter (None) runs every entry."""
-        return not self.targets or target is None or target in self.targets
+        return target is None or (self.op_spec.runs_on(target) and (not self.targets or target in self.targets))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -352,11 +352,11 @@ def test_a_policy_is_its_targets_own(write: Write) -> None:
 
 @pytest.mark.parametrize("source", ["mlir", "py"])
 def test_every_op_has_an_entry_that_takes_any_address_on_every_target(source: str) -> None:
-    """Not every target has 8-bit floats: what takes them has such an entry for the target that it was written for."""
+    """Not every target has 8-bit floats: what takes them has such an entry for one that has."""
     free = [spec for spec in entries_of(source) if not (spec.aligned or spec.contiguous)]
     floats = {name for name, op in ops().items() if any(p.dtype == "f8E4M3FN" for p in op.params)}
-    assert {spec.op for spec in free if not spec.targets} == ops().keys() - floats
-    assert floats <= {spec.op for spec in free if spec.targets == ("sm_90",)}
+    assert {spec.op for spec in free if spec.runs_on("sm_80")} == ops().keys() - floats
+    assert {spec.op for spec in free if spec.runs_on("sm_90")} == ops().keys()
 
 
 def test_both_sources_have_the_same_entries() -> None:
@@ -369,7 +369,7 @@ def test_both_sources_have_the_same_entries() -> None:
 def test_the_portable_entries_are_few() -> None:
     """Without a GPU they are all that is compiled, for four targets: docs/add-a-kernel.md says what belongs there."""
     portable = [spec for spec in entries_of("mlir") if not spec.targets]
-    assert len(portable) <= 386
+    assert len(portable) <= 394
 
 
 def test_no_portable_entry_depends_on_a_policy() -> None:

@@ -121,6 +121,12 @@ def test_targets_restrict_where_an_entry_runs() -> None:
     assert two.runs_on(None)  # the interpreter stands for all
 
 
+def test_an_entry_of_8_bit_floats_runs_where_they_are() -> None:
+    floats, integers = (replace(made(), op=f"linear_weight_{kind}") for kind in ("f8", "i8"))
+    assert [floats.runs_on(target) for target in ("sm_80", "sm_89", "sm_90", "sm_120")] == [False, True, True, True]
+    assert integers.runs_on("sm_80") and floats.runs_on(None)
+
+
 def test_the_grid_is_in_sizes_constants_and_multiprocessors() -> None:
     assert made().grid_for(FITS, sms=132) == (6, 1, 1)
     assert made().grid_for(FITS, sms=4) == (4, 1, 1)

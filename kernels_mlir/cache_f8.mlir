@@ -1,0 +1,186 @@
+// A cache of keys and values in 8-bit floats (e4m3), with a scale for each head of each position.
+//
+// A head is rounded as quantize_rows rounds a row. Scales lie by heads, (B, G, P): those of consecutive positions side by side.
+
+include "rope_append.mlir"
+include "grouped_decode.mlir"
+
+!narrow = !cuda_tile.tensor_view<?x?x?x?xf8E4M3FN, strides=[?,?,?,1]>
+!narrow_halves = !cuda_tile.partition_view<tile=(1x1x1xE), !narrow>
+!narrow_whole = !cuda_tile.partition_view<tile=(1x1x1xD), !narrow>
+!narrow_kv = !cuda_tile.partition_view<tile=(1xBSx1xD), padding_value = zero, !narrow>
+!narrow_half = !cuda_tile.tile<1xExf8E4M3FN>
+!narrow_half_tile = !cuda_tile.tile<1x1x1xExf8E4M3FN>
+!narrow_head = !cuda_tile.tile<1xDxf8E4M3FN>
+!narrow_head_tile = !cuda_tile.tile<1x1x1xDxf8E4M3FN>
+!narrow_rows = !cuda_tile.tile<1xBSx1xDxf8E4M3FN>
+!scale_part = !cuda_tile.partition_view<tile=(1x1x1), !parts>
+!scales_part = !cuda_tile.partition_view<tile=(1x1xBS), padding_value = zero, !parts>
+!one_scale = !cuda_tile.tile<1xf32>
+!scale_tile = !cuda_tile.tile<1x1x1xf32>
+!scales_tile = !cuda_tile.tile<1x1xBSxf32>
+!scales_row = !cuda_tile.tile<1xBSxf32>
+!scales_column = !cuda_tile.tile<BSx1xf32>
+!head_f32 = !cuda_tile.tile<1xDxf32>
+!head_t = !cuda_tile.tile<1xDxT>
+!kv_f32 = !cuda_tile.tile<BSxDxf32>
+!kv_out = !cuda_tile.partition_view<tile=(1xBSx1xD), !batch>
+
+fragment @store_scale(%scale: !one_scale, %scales: !parts, %b: !int, %g: !int, %at: !int) {
+  %tiles = make_partition_view %scales : !scale_part
+  %tile = reshape %scale : !one_scale -> !scale_tile
+  %stored = store_view_tko weak %tile, %tiles[%b, %g, %at] optimization_hints = <default = {allow_tma = false}>
+      : !scale_tile, !scale_part, !int -> token
+}
+
+// Rounds a head to its place in the cache.
+fragment @append_rounded(%head: !whole_tile, %cache: !narrow, %scales: !parts, %b: !int, %at: !int, %g: !int) {
+  %zero = constant <i32: 0> : !int
+  %tiles = make_partition_view %cache : !narrow_whole
+  %row = reshape %head : !whole_tile -> !head_t
+  %value = ftof %row : !head_t -> !head_f32
+  %largest = call @largest_in_rows<R = 1, BC = D>(%value)
+  %scale = call @scale_for<R = 1>(%largest)
+  %inverse = call @inverse_of<R = 1>(%scale)
+  %scaled = call @scaled_down<R = 1, BC = D>(%value, %inverse)
+  %rounded = ftof %scaled : !head_f32 -> !narrow_head
+  %tile = reshape %rounded : !narrow_head -> !narrow_head_tile
+  %stored = store_view_tko weak %tile, %tiles[%b, %at, %g, %zero] : !narrow_head_tile, !narrow_whole, !int -> token
+  call @store_scale(%scale, %scales, %b, %g, %at)
+}
+
+// The same of a head in two halves
+fragment @append_rounded_halves(%first: !half, %second: !half, %cache: !narrow, %scales: !parts, %b: !int, %at: !int,
+    %g: !int) {
+  %zero = constant <i32: 0> : !int
+  %one = constant <i32: 1> : !int
+  %tiles = make_partition_view %cache : !narrow_halves
+  %x1, %x2 = call @as_they_are<BQ = 1>(%first, %second)
+  %largest1 = call @largest_in_rows<R = 1, BC = E>(%x1)
+  %largest2 = call @largest_in_rows<R = 1, BC = E>(%x2)
+  %largest = maxf %largest1, %largest2 propagate_nan : !one_scale
+  %scale = call @scale_for<R = 1>(%largest)
+  %inverse = call @inverse_of<R = 1>(%scale)
+  %scaled1 = call @scaled_down<R = 1, BC = E>(%x1, %inverse)
+  %scaled2 = call @scaled_down<R = 1, BC = E>(%x2, %inverse)
+  %rounded1 = ftof %scaled1 : !angles -> !narrow_half
+  %rounded2 = ftof %scaled2 : !angles -> !narrow_half
+  %tile1 = reshape %rounded1 : !narrow_half -> !narrow_half_tile
+  %tile2 = reshape %rounded2 : !narrow_half -> !narrow_half_tile
+  %stored1 = store_view_tko weak %tile1, %tiles[%b, %at, %g, %zero] : !narrow_half_tile, !narrow_halves, !int -> token
+  %stored2 = store_view_tko weak %tile2, %tiles[%b, %at, %g, %one] : !narrow_half_tile, !narrow_halves, !int -> token
+  call @store_scale(%scale, %scales, %b, %g, %at)
+}
+
+// k_cache[b, positions[b] + t] = k[b, t] rounded, likewise v: grid (T, H, B)
+kernel @kv_append_f8 op = kv_append_f8 {
+  %k_tiles = make_partition_view %k_view : !whole_part
+  %v_tiles = make_partition_view %v_view : !whole_part
+  %position_tiles = make_partition_view %positions_view : !index_part
+  %t, %h, %b = get_tile_block_id : !int
+  %zero = constant <i32: 0> : !int
+  %start_tile, %t0 = load_view_tko weak %position_tiles[%b] : !index_part, !int -> !int_1, token
+  %start = reshape %start_tile : !int_1 -> !int
+  %place = addi %start, %t : !int
+  %k, %t1 = load_view_tko weak %k_tiles[%b, %t, %h, %zero] : !whole_part, !int -> !whole_tile, token
+  %v, %t2 = load_view_tko weak %v_tiles[%b, %t, %h, %zero] : !whole_part, !int -> !whole_tile, token
+  call @append_rounded(%k, %k_cache_view, %k_scales_view, %b, %place, %h)
+  call @append_rounded(%v, %v_cache_view, %v_scales_view, %b, %place, %h)
+  return
+}
+
+kernel @rope_append_f8 op = rope_append_f8, skeleton = @plain_heads {
+  @slot = @own_row
+  @append(%k1, %k2, %v, %k_cache, %v_cache, %in, %at, %g) {
+    call @append_rounded_halves(%k1, %k2, %k_cache, %k_scales_view, %in, %at, %g)
+    call @append_rounded(%v, %v_cache, %v_scales_view, %in, %at, %g)
+  }
+}
+
+kernel @norm_rope_append_f8 op = norm_rope_append_f8, skeleton = @normed {
+  @slot = @own_row
+  @append(%k1, %k2, %v, %k_cache, %v_cache, %in, %at, %g) {
+    call @append_rounded_halves(%k1, %k2, %k_cache, %k_scales_view, %in, %at, %g)
+    call @append_rounded(%v, %v_cache, %v_scales_view, %in, %at, %g)
+  }
+}
+
+// Tile j of the keys or values of one head as they are stored, which T can without rounding, and their scales
+fragment @load_narrow(%cache: !narrow, %scales: !parts, %b: !int, %j: !int, %g: !int) -> (!kv, !scales_tile) {
+  %zero = constant <i32: 0> : !int
+  %tiles = make_partition_view %cache : !narrow_kv
+  %scale_tiles = make_partition_view %scales : !scales_part
+  %tile, %read = load_view_tko weak %tiles[%b, %j, %g, %zero] : !narrow_kv, !int -> !narrow_rows, token
+  %wide = ftof %tile : !narrow_rows -> !kv_tile
+  %kv = reshape %wide : !kv_tile -> !kv
+  %scale, %scale_read = load_view_tko weak %scale_tiles[%b, %g, %j] optimization_hints = <default = {allow_tma = false}>
+      : !scales_part, !int -> !scales_tile, token
+  yield %kv, %scale : !kv, !scales_tile
+}
+
+// Of a row of scales those of written keys, and zeros: what stands behind the token may be anything, NaN too.
+fragment @scales_in_rows(%scales: !scales_tile, %written: !key_mask_row) -> !q_scores {
+  %row = reshape %scales : !scales_tile -> !scales_row
+  %none = constant <f32: 0.0> : !scales_row
+  %there = select %written, %row, %none : !key_mask_row, !scales_row
+  %rows = broadcast %there : !scales_row -> !q_scores
+  yield %rows : !q_scores
+}
+
+// Every tile is masked: a cache is read once, and the mask costs less than a second form of the loop. Scores are multiplied
+// by the scales of their keys, weights by those of their values.
+kernel @grouped_decode_attention_f8 op = grouped_decode_attention_f8, skeleton = @grouped_decode_span {
+  @walk(%q, %k_cache, %v_cache, %b, %g, %position, %from, %to, %ours, %scale_column, %scale_full, %max_start, %sum_start,
+      %acc_start) {
+    %one = constant <i32: 1> : !int
+    %zero = constant <i32: 0> : !int
+    %BS = constant <i32: BS> : !int
+    %more = select %ours, %one, %zero : !flag, !int
+    %stop = addi %to, %more : !int
+    %hidden = constant <f32: 0xFF800000> : !q_scores  // -inf
+    %nothing = constant <T: 0.0> : !kv
+    %max, %sum, %acc = for %j in (%from to %stop, step %one) : !int
+        iter_values(%max_old = %max_start, %sum_old = %sum_start, %acc_old = %acc_start) -> (!q_column, !q_column, !q_acc) {
+      %first = muli %j, %BS : !int
+      %written = call @written_keys(%first, %position)
+      %written_row = reshape %written : !key_mask -> !key_mask_row
+      %visible = broadcast %written_row : !key_mask_row -> !q_visible
+      %k, %k_scales = call @load_narrow(%k_cache, %k_scales_view, %b, %j, %g)
+      %by_key = call @scales_in_rows(%k_scales, %written_row)
+      %products = call @scores<BT = BQ>(%q, %k)
+      %scaled = mulf %products, %by_key : !q_scores
+      %scores = select %visible, %scaled, %hidden : !q_visible, !q_scores
+      %weights, %max_new, %sum_new, %rescale = call @online_softmax<BT = BQ>(%scores, %scale_column, %scale_full, %max_old,
+          %sum_old)
+      %v, %v_scales = call @load_narrow(%v_cache, %v_scales_view, %b, %j, %g)
+      %by_value = call @scales_in_rows(%v_scales, %written_row)
+      %weighted = mulf %weights, %by_value : !q_scores
+      %written_full = broadcast %written : !key_mask -> !kv_mask
+      %values = select %written_full, %v, %nothing : !kv_mask, !kv
+      %acc_new = call @add_values<BT = BQ>(%weighted, %values, %acc_old, %rescale)
+      continue %max_new, %sum_new, %acc_new : !q_column, !q_column, !q_acc
+    }
+    yield %max, %sum, %acc : !q_column, !q_column, !q_acc
+  }
+}
+
+fragment @widened(%cache: !narrow, %scales: !parts, %out: !batch, %b: !int, %j: !int, %g: !int) {
+  %zero = constant <i32: 0> : !int
+  %out_tiles = make_partition_view %out : !kv_out
+  %kv, %scale = call @load_narrow(%cache, %scales, %b, %j, %g)
+  %value = ftof %kv : !kv -> !kv_f32
+  %column = reshape %scale : !scales_tile -> !scales_column
+  %rows = broadcast %column : !scales_column -> !kv_f32
+  %scaled = mulf %value, %rows : !kv_f32
+  %rounded = ftof %scaled : !kv_f32 -> !kv
+  %tile = reshape %rounded : !kv -> !kv_tile
+  %stored = store_view_tko weak %tile, %out_tiles[%b, %j, %g, %zero] : !kv_tile, !kv_out, !int -> token
+}
+
+// Keys and values in T again: BS positions of one head a block, grid (positions, G, B)
+kernel @kv_from_f8 op = kv_from_f8 {
+  %j, %g, %b = get_tile_block_id : !int
+  call @widened(%k_cache_view, %k_scales_view, %k_view, %b, %j, %g)
+  call @widened(%v_cache_view, %v_scales_view, %v_view, %b, %j, %g)
+  return
+}
