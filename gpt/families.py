@@ -8,9 +8,12 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from . import gpt2, gpt2_8bits, gpt2_f8, gpt2_shared, llama, llama_shared
+from toolchain.errors import UsageError
+
+from . import gpt2, gpt2_8bits, gpt2_f8, gpt2_shared, llama, llama_shared, weights_8bits
 from .config import Family, GPTConfig
 from .layers import Layers
+from .quantize import Kind
 from .share import Share
 from .shared_layers import SharedLayers
 from .weights import Weights
@@ -57,7 +60,24 @@ SHARED: Mapping[Family, SharedParts] = {
     "gpt2": SharedParts(gpt2_shared.SharedGPT2, gpt2_shared.device_weights),
     "llama": SharedParts(llama_shared.SharedLlama, llama_shared.device_weights),
 }
-QUANTIZED: Mapping[str, Mapping[Family, Parts]] = {  # by the kind, see quantize.py
-    "f8": {"gpt2": Parts(gpt2_f8.GPT2InF8, gpt2_f8.device_weights, folds=False)},
-    "i8": {"gpt2": Parts(gpt2_8bits.GPT2InI8, gpt2_8bits.device_weights, folds=False)},
+QUANTIZED: Mapping[tuple[Family, str], Parts] = {  # by the kind, see quantize.py
+    ("gpt2", "f8"): Parts(gpt2_f8.GPT2InF8, gpt2_f8.device_weights, folds=False),
+    ("gpt2", "i8"): Parts(gpt2_8bits.GPT2InI8, weights_8bits.gpt2_weights, folds=False),
 }
+WEIGHTS_ONLY: Mapping[tuple[Family, str], Parts] = {
+    ("gpt2", "f8"): Parts(weights_8bits.GPT2OnF8, weights_8bits.gpt2_weights, folds=False),
+    ("gpt2", "i8"): Parts(weights_8bits.GPT2OnI8, weights_8bits.gpt2_weights, folds=False),
+    ("llama", "f8"): Parts(weights_8bits.LlamaOnF8, weights_8bits.llama_weights, folds=False),
+    ("llama", "i8"): Parts(weights_8bits.LlamaOnI8, weights_8bits.llama_weights, folds=False),
+}
+
+
+def parts_of(config: GPTConfig, kind: Kind | None) -> Parts:
+    """What computes a model whose weights are of a kind of 8 bits, or none. Raises UsageError for a llama whose
+    activations would be rounded too."""
+    if kind is None:
+        return FAMILIES[config.family]
+    found = (WEIGHTS_ONLY if config.weights_only else QUANTIZED).get((config.family, kind.name))
+    if found is None:
+        raise UsageError(f"a {config.family} whose activations are in 8 bits is not computed here")
+    return found

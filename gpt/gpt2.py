@@ -16,7 +16,8 @@ from toolchain.runtime import DeviceBuffer
 
 from .config import GPTConfig
 from .fold import fold
-from .layers import AttendHere, Cached, Layers, PagedRows, Spans
+from .kv_cache import Cached, CachedF8
+from .layers import AttendHere, Layers, PagedRows, Spans
 from .weights import Weights
 from .workspace import Workspace
 
@@ -47,18 +48,25 @@ class GPT2(Layers):
         self.launch("attention", q=q, k=k, v=v, out=self._out(work, length), scale=self._scale)
 
     def attend_cached(
-        self, layer: int, work: Workspace, cached: Cached, starts: DeviceBuffer, length: int, end: int
+        self, layer: int, work: Workspace, cached: Cached | CachedF8, starts: DeviceBuffer, length: int, end: int
     ) -> None:
         del layer
         q, k, v = self._heads(work, length)
-        keys, values = cached
-        self.launch("kv_append", k=k, v=v, positions=starts, k_cache=keys, v_cache=values)
-        k, v = keys.slice(1, 0, end), values.slice(1, 0, end)  # (B, S, H, D)
+        if isinstance(cached, CachedF8):
+            self.launch("kv_append_f8", k=k, v=v, positions=starts, **cached.named())
+        else:
+            self.launch("kv_append", k=k, v=v, positions=starts, k_cache=cached.keys, v_cache=cached.values)
+        k, v = self.seen(work, cached, end)  # (B, S, H, D)
         self.launch("attention", q=q, k=k, v=v, out=self._out(work, length), scale=self._scale)
 
-    def attend_one(self, layer: int, work: Workspace, cached: Cached, spans: Spans | None) -> None:
+    def attend_one(self, layer: int, work: Workspace, cached: Cached | CachedF8, spans: Spans | None) -> None:
         del layer
-        q, k, v = (heads.select(1, 0) for heads in self._heads(work, 1))  # (B, H, D) each
+        q, k, v = self._heads(work, 1)  # (B, 1, H, D) each
+        if isinstance(cached, CachedF8):
+            self.launch("kv_append_f8", k=k, v=v, positions=work.positions, **cached.named())
+            self.attend_in_f8(q.select(1, 0).unflatten(1, self._config.n_head, 1), work, cached, spans)
+            return
+        q, k, v = (heads.select(1, 0) for heads in (q, k, v))  # (B, H, D) each
         keys, values = cached
         token: dict[str, DeviceBuffer | float] = {
             "q": q, "k": k, "v": v, "positions": work.positions, "k_cache": keys, "v_cache": values,

@@ -1,51 +1,32 @@
-"""GPT-2 with its products in 8 bits (see quantize.py): before each product its rows are rounded. What differs between
+"""GPT-2 with its products in 8 bits (see quantize.py): before each product its rows are rounded, where they are many.
+Few rows stay in 16 bits, as reading the weights is most of their work: see weights_8bits.py. What differs between
 floats and integers is the MLP: see gpt2_f8.py for the floats."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from toolchain.errors import UsageError
 from toolchain.runtime import DeviceBuffer
 
-from . import quantize
-from .config import GPTConfig
-from .gpt2 import GPT2
 from .layers import AttendHere
-from .weights import Weights
+from .weights_8bits import GPT2On8Bits
 from .workspace import Workspace
 
-DTYPE = "bf16"  # of what is not in 8 bits
+FEW = 64  # rows, which stay in 16 bits: a tile of the tensor cores has as many
 WIDEST = 2048  # the most columns that layernorm_f8 and layernorm_i8 take
 Product = Callable[[str], dict[str, DeviceBuffer]]  # from a product's name: its weight, scales and bias, and x's scales
 
 
-def device_weights(
-    config: GPTConfig, weights: Weights, dtype: str, vocabulary: int, *, folded: bool
-) -> Mapping[str, NDArray[Any]]:
-    """The weights as they lie on the device: those of products (out, in) in 8 bits with scales (out,), the others in
-    the storage of `dtype`; the vocabulary is padded with zeros. Raises UsageError for another dtype than bf16."""
-    del folded
-    if dtype != DTYPE:
-        raise UsageError(f"a quantized model computes in {DTYPE} beside its products, not in {dtype}")
-    stored = dict(weights.astype(dtype).items())
-    stored["wte.weight"] = np.pad(stored["wte.weight"], ((0, vocabulary - config.vocab_size), (0, 0)))  # (padded V, C)
-    return {name: each.reshape(-1) if name.endswith(quantize.SCALE) else each for name, each in stored.items()}
+class GPT2In8Bits(GPT2On8Bits):
+    """The layers as the paper has them, each product in 8 bits."""
 
-
-class GPT2In8Bits(GPT2):
-    """The layers as the paper has them, each product in 8 bits. `kind`: the suffix of its ops, `f8` or `i8`."""
-
-    kind: ClassVar[str]
     round_rows: ClassVar[str]  # the op that rounds rows to them
 
     def _chunk(self, work: Workspace, rows: int, attend: AttendHere) -> bool:
-        del rows
+        if rows <= FEW:
+            return super()._chunk(work, rows, attend)
         x, narrow = work.x, work.narrow
         self.launch(
             "embedding", tokens=work.tokens, positions=work.positions, wte=self._weights["wte.weight"],
@@ -80,12 +61,8 @@ class GPT2In8Bits(GPT2):
         self.launch(self.round_rows, x=work.normed, out=work.narrow, scales=work.scales)
 
     def _products(self, layer: int, scales: DeviceBuffer) -> Product:
-        def product(name: str) -> dict[str, DeviceBuffer]:
-            weight = f"h.{layer}.{name}.weight"
-            own = self._named(f"h.{layer}.{name}")
-            return {"x_scales": scales, "weight_scales": self._weights[quantize.scale_of(weight)], **own}
-
-        return product
+        over = self._over(layer)
+        return lambda name: {"x_scales": scales, **over(name)}
 
 
 class GPT2InI8(GPT2In8Bits):

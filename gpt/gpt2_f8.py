@@ -9,25 +9,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import gpt2_8bits, quantize
+from . import quantize
 from .config import GPTConfig
 from .gpt2_8bits import GPT2In8Bits, Product
 from .weights import Weights
+from .weights_8bits import gpt2_weights
 from .workspace import Workspace
 
 FACTORS = "mlp.factors"  # what the hidden layer is multiplied by, (4C), so that no number of it is beyond 448
+STEPPED = "mlp.c_proj.stepped_scale"  # (C)
 
 
 def device_weights(
     config: GPTConfig, weights: Weights, dtype: str, vocabulary: int, *, folded: bool
 ) -> Mapping[str, NDArray[Any]]:
-    """As in gpt2_8bits.py, with the factors of the hidden layers, which the scales behind them take back."""
-    stored = dict(gpt2_8bits.device_weights(config, weights, dtype, vocabulary, folded=folded))
+    """As in weights_8bits.py, with the factors of the hidden layers, and the scales that take these back."""
+    stored = dict(gpt2_weights(config, weights, dtype, vocabulary, folded=folded))
     for layer in range(config.n_layer):
         step = hidden_step(config, weights, layer)
         stored[f"h.{layer}.{FACTORS}"] = np.full(config.ffn, 1 / step, np.float32)
-        scale = f"h.{layer}.mlp.c_proj{quantize.SCALE}"
-        stored[scale] = stored[scale] * np.float32(step)
+        stored[f"h.{layer}.{STEPPED}"] = stored[f"h.{layer}.mlp.c_proj{quantize.SCALE}"] * np.float32(step)
     return stored
 
 
@@ -57,7 +58,8 @@ class GPT2InF8(GPT2In8Bits):
     round_rows = "quantize_rows"
 
     def _mlp(self, work: Workspace, layer: int, product: Product) -> None:
-        factors, last = self._weights[f"h.{layer}.{FACTORS}"], product("mlp.c_proj") | {"x_scales": work.ones}
+        factors = self._weights[f"h.{layer}.{FACTORS}"]
+        last = product("mlp.c_proj") | {"x_scales": work.ones, "weight_scales": self._weights[f"h.{layer}.{STEPPED}"]}
         self.launch(
             "linear_gelu_f8_to_f8", x=work.narrow, **product("mlp.c_fc"), factors=factors, out=work.wide
         )  # (N, 4C)

@@ -16,11 +16,11 @@ from typing import Protocol
 from toolchain.contract.entry import ops
 from toolchain.runtime import DeviceBuffer
 
+from .kv_cache import Cached, CachedF8
 from .plan import ModelPlan
 from .workspace import Workspace
 
 Spans = tuple[DeviceBuffer, DeviceBuffer]  # partial (B, H, Z, D), stats (B, H, Z, 2), both f32
-Cached = tuple[DeviceBuffer, DeviceBuffer]  # a layer's keys and values, each (B, P, G, D)
 # Makes a chunk's `attended` from its `qkv`. Arguments: the chunk's first sequence in the batch, the layer, the chunk
 Attend = Callable[[int, int, Workspace], None]
 AttendHere = Callable[[int, Workspace], None]  # the same, with the first sequence already bound
@@ -118,13 +118,34 @@ class Layers(ABC):
 
     @abstractmethod
     def attend_cached(
-        self, layer: int, work: Workspace, cached: Cached, starts: DeviceBuffer, length: int, end: int
+        self, layer: int, work: Workspace, cached: Cached | CachedF8, starts: DeviceBuffer, length: int, end: int
     ) -> None:
         """The same of T tokens behind those of a cache, which they are appended to: each sequence has `end` then."""
 
     @abstractmethod
-    def attend_one(self, layer: int, work: Workspace, cached: Cached, spans: Spans | None) -> None:
+    def attend_one(self, layer: int, work: Workspace, cached: Cached | CachedF8, spans: Spans | None) -> None:
         """The same of one token of each sequence, at its own position."""
+
+    def seen(self, work: Workspace, cached: Cached | CachedF8, end: int) -> Cached:
+        """The first `end` positions of a cache as attention takes them, (B, S, G, D) each: those in 8 bits are
+        widened."""
+        if isinstance(cached, Cached):
+            return Cached(*(both.slice(1, 0, end) for both in cached))
+        shape = (cached.keys.shape[0], end, *cached.keys.shape[2:])
+        k, v = (work.widened.select(0, part).narrow(0, 0, shape[0] * end).reshape(*shape) for part in range(2))
+        self.launch("kv_from_f8", **cached.until(end).named(), k=k, v=v)
+        return Cached(k, v)
+
+    def attend_in_f8(self, q: DeviceBuffer, work: Workspace, cached: CachedF8, spans: Spans | None) -> None:
+        """Attention of one token of each sequence, whose queries are (B, G, Q, D), over a cache in 8 bits."""
+        assert spans is not None, "such a cache is always read in spans"
+        partial, stats = (both.unflatten(1, q.shape[1], q.shape[2]) for both in spans)  # (B, G, Q, Z, ...)
+        self.launch(
+            "grouped_decode_attention_f8", q=q, **cached.named(), positions=work.positions, partial=partial,
+            stats=stats, scale=self._scale,
+        )  # fmt: skip
+        out = work.attended.reshape(-1, self._config.n_head, self._config.head_size)  # (B, H, D)
+        self.launch("merge_attention", partial=spans[0], stats=spans[1], out=out)
 
     def attend_paged(self, layer: int, work: Workspace, paged: Paged) -> None:
         """The same of the rows of a step over a cache in pages."""
@@ -132,7 +153,7 @@ class Layers(ABC):
         sizes = config.kv_heads, config.group, config.head_size
         for rows in paged.parts():
             keys, values = paged.cached(layer)
-            q = self.append_to_pages(layer, rows.of(work.qkv), (keys, values), rows)  # (B, T, G, Q, D)
+            q = self.append_to_pages(layer, rows.of(work.qkv), Cached(keys, values), rows)  # (B, T, G, Q, D)
             out = rows.of(work.attended)  # (B, T, G Q D)
             seen: dict[str, DeviceBuffer | float] = {
                 "q": q, "k_cache": keys, "v_cache": values, "positions": rows.starts, "tables": rows.tables,

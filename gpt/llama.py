@@ -19,7 +19,8 @@ from toolchain.runtime import DeviceBuffer
 
 from .config import GPTConfig
 from .fold import fold_gains
-from .layers import AttendHere, Cached, Layers, PagedRows, Spans
+from .kv_cache import Cached, CachedF8
+from .layers import AttendHere, Layers, PagedRows, Spans
 from .rope import table
 from .threads import in_threads
 from .weights import Weights
@@ -40,9 +41,14 @@ def device_weights(
 
     `folded`: the products are those of GPT-2, which have biases: zeros, read while the launch before still runs."""
     stored = (fold_gains(config, weights) if folded else weights).astype(dtype)
-    named = dict(laid_out(config, stored, dict.fromkeys((EMBEDDING, HEAD), vocabulary)))
+    named = dict(laid_out(config, stored, vocabulary_rows(vocabulary)))
     made = dict(zip(named, in_threads(lambda make: make(), named.values()), strict=True))
-    return {**made, **(_no_biases(config, stored) if folded else {})}
+    return {**made, **(no_biases(config, stored) if folded else {})}
+
+
+def vocabulary_rows(vocabulary: int) -> Mapping[str, int]:
+    """How many rows the embedding and the output weights get."""
+    return dict.fromkeys((EMBEDDING, HEAD), vocabulary)
 
 
 def laid_out(
@@ -50,11 +56,8 @@ def laid_out(
 ) -> Iterator[tuple[str, Callable[[], Array]]]:
     """What makes each of the weights as they lie on the device, by its name. `stored`: the weights in the storage of
     the model's dtype. `padded`: how many rows the embedding and the output weights get."""
-    for layer in range(config.n_layer):
-        at, mlp = f"layers.{layer}.self_attn", f"layers.{layer}.mlp"
-        yield f"{at}.qkv", partial(_joined, stored, *(f"{at}.{part}_proj" for part in PARTS))
-        for name in (f"{at}.o_proj", f"{mlp}.gate_proj", f"{mlp}.up_proj", f"{mlp}.down_proj"):
-            yield name, partial(_joined, stored, name)
+    for name, parts in joins(config):
+        yield name, partial(_joined, stored, *parts)
     for name in stored:
         if name in padded:
             yield name, partial(_padded, stored, name, padded[name])
@@ -65,10 +68,19 @@ def laid_out(
     yield "sin", lambda: sin.astype(np.float32)
 
 
-def _no_biases(config: GPTConfig, stored: Weights) -> dict[str, Array]:
+def no_biases(config: GPTConfig, stored: Weights) -> dict[str, Array]:
     dtype = stored[EMBEDDING].dtype
     columns = (config.n_head + 2 * config.kv_heads) * config.head_size
     return {NO_BIAS: np.zeros(config.n_embd, dtype), NO_QKV_BIAS: np.zeros(columns, dtype)}
+
+
+def joins(config: GPTConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The name of each linear weight on the device, and the weights that it is made of."""
+    for layer in range(config.n_layer):
+        at, mlp = f"layers.{layer}.self_attn", f"layers.{layer}.mlp"
+        yield f"{at}.qkv", tuple(f"{at}.{part}_proj" for part in PARTS)
+        for name in (f"{at}.o_proj", f"{mlp}.gate_proj", f"{mlp}.up_proj", f"{mlp}.down_proj"):
+            yield name, (name,)
 
 
 def _joined(weights: Mapping[str, Array], *names: str) -> Array:
@@ -143,17 +155,21 @@ class Llama(Layers):
         keys, values = (
             work.kv.select(0, i).reshape(-1, length, config.kv_heads, config.head_size) for i in range(2)
         )  # (B, T, G, D): a cache of the length of the text
-        self.attend_cached(layer, work, (keys, values), starts, length, length)
+        self.attend_cached(layer, work, Cached(keys, values), starts, length, length)
 
     def attend_cached(
-        self, layer: int, work: Workspace, cached: Cached, starts: DeviceBuffer, length: int, end: int
+        self, layer: int, work: Workspace, cached: Cached | CachedF8, starts: DeviceBuffer, length: int, end: int
     ) -> None:
         q = self._turn_and_append(layer, work, cached, starts, length)  # (B, T, G, Q, D)
-        k, v = (both.slice(1, 0, end) for both in cached)  # (B, S, G, D)
+        k, v = self.seen(work, cached, end)  # (B, S, G, D)
         out = work.attended.reshape(*q.shape)
         self.launch("grouped_attention", q=q, k=k, v=v, out=out, scale=self._scale)
 
-    def attend_one(self, layer: int, work: Workspace, cached: Cached, spans: Spans | None) -> None:
+    def attend_one(self, layer: int, work: Workspace, cached: Cached | CachedF8, spans: Spans | None) -> None:
+        if isinstance(cached, CachedF8):
+            q = self._turn_and_append(layer, work, cached, work.positions, 1)
+            self.attend_in_f8(q.select(1, 0), work, cached, spans)
+            return
         if spans is not None and self._plan.turns_in_attention(spans[0].shape[2], cached[0].shape[1]):
             self._turn_append_and_attend(work, cached, spans)
             return
@@ -195,7 +211,7 @@ class Llama(Layers):
         return self._turn(layer, qkv, pages, {"positions": rows.starts, "tables": rows.tables}, "paged_")
 
     def _turn_and_append(
-        self, layer: int, work: Workspace, cached: Cached, positions: DeviceBuffer, length: int
+        self, layer: int, work: Workspace, cached: Cached | CachedF8, positions: DeviceBuffer, length: int
     ) -> DeviceBuffer:
         """Turns queries and keys, and appends keys and values to a cache. Returns the queries (B, T, G, Q, D)."""
         return self._turn(
@@ -203,22 +219,26 @@ class Llama(Layers):
         )
 
     def _turn(
-        self, layer: int, qkv: DeviceBuffer, cached: Cached, where: Mapping[str, DeviceBuffer], prefix: str = ""
-    ) -> DeviceBuffer:
+        self, layer: int, qkv: DeviceBuffer, cached: Cached | CachedF8, where: Mapping[str, DeviceBuffer],
+        prefix: str = "",
+    ) -> DeviceBuffer:  # fmt: skip
         """The same of qkv (B, T, G (Q + 2) D), to a cache in rows or pages. `where`: what says where they go."""
         q, k, v = self._heads(qkv)
         turn: dict[str, DeviceBuffer | float] = {
             "q": q, "k": k, "v": v, **where, "cos": self._weights["cos"], "sin": self._weights["sin"],
             "turned": q, "k_cache": cached[0], "v_cache": cached[1],
         }  # fmt: skip
+        narrow = isinstance(cached, CachedF8)
+        turn |= cached.named() if narrow else {}
+        op = f"{prefix}{{}}rope_append{'_f8' if narrow else ''}"
         if self._config.qk_norm:
             q_weight, k_weight = (self._weights[f"layers.{layer}.self_attn.{part}_norm.weight"] for part in "qk")
             norms: dict[str, DeviceBuffer | float] = {
                 "q_weight": q_weight, "k_weight": k_weight, "eps": self._config.eps,
             }  # fmt: skip
-            self.launch(f"{prefix}norm_rope_append", **turn, **norms)
+            self.launch(op.format("norm_"), **turn, **norms)
         else:
-            self.launch(f"{prefix}rope_append", **turn)
+            self.launch(op.format(""), **turn)
         return q
 
     def _norm(self, name: str, x: DeviceBuffer, out: DeviceBuffer) -> None:

@@ -24,7 +24,8 @@ from toolchain.runtime.layout import dtype_name
 
 from .arena import Arena
 from .config import VOCABULARY_STEP, GPTConfig
-from .families import FAMILIES, QUANTIZED, SHARED
+from .families import SHARED, parts_of
+from .kv_cache import Cached, CachedF8, KVCache, check_kind
 from .layers import Launch, Spans
 from .passes import Passes
 from .plan import ModelPlan
@@ -41,34 +42,6 @@ FOLDED = "rms_linear"  # an op that only folded models launch
 PART = 2048  # columns of a row of logits that one block of argmax_parts reads
 
 
-class KVCache:
-    """Keys and values of the positions seen so far, per layer (B, P, G, D). `lengths` (B,): filled positions of each
-    sequence."""
-
-    def __init__(self, model: GPT, batch: int, positions: int | None = None) -> None:
-        config = model.config
-        positions = config.n_ctx if positions is None else positions
-        if batch < 1 or not 1 <= positions <= config.n_ctx:
-            raise UsageError(f"no cache of {batch} x {positions} positions: at least 1 x 1, at most {config.n_ctx}")
-        shape = (config.n_layer, 2, batch, positions, config.kv_heads, config.head_size)
-        self.memory = model.executor.empty(shape, model.storage)
-        self.memory.fill(0)
-        self.batch, self.positions = batch, positions
-        self.lengths = np.zeros(batch, np.int32)
-
-    def layer(self, index: int) -> tuple[DeviceBuffer, DeviceBuffer]:
-        """Keys and values of one layer, each (B, P, G, D)."""
-        both = self.memory.select(0, index)
-        return both.select(0, 0), both.select(0, 1)
-
-    def sequence(self, index: int) -> KVCache:
-        """The cache of one sequence alone, in the same memory."""
-        one = copy(self)
-        one.memory, one.batch = self.memory.slice(2, index, index + 1), 1
-        one.lengths = self.lengths[index : index + 1]
-        return one
-
-
 class GPT:
     """A GPT on the launcher's executor.
 
@@ -79,18 +52,20 @@ class GPT:
     `policy`: by default the one that the bundle has for the launcher's target.
     `vocabulary_step`: the vocabulary is padded to a multiple of it.
     `share`: what this model has of one that several GPUs run together, with its config and weights: see parallel.py.
+    `cache`: "f8" makes its caches of keys and values in 8-bit floats: see kv_cache.py.
     """
 
     def __init__(
         self, config: GPTConfig, weights: Mapping[str, NDArray[Any]], launcher: Launcher, dtype: str = "bf16", *,
         folded: bool | None = None, policy: Policy | None = None, vocabulary_step: int = VOCABULARY_STEP,
-        share: Share | None = None,
+        share: Share | None = None, cache: str = "",
     ) -> None:  # fmt: skip
-        """Copies the weights to the device. Raises UsageError if they do not fit the config, or if `folded` is asked
-        for and this model cannot be folded."""
+        """Copies the weights to the device. Raises UsageError if they do not fit the config, if `folded` is asked for
+        and this model cannot be folded, and for a cache that it cannot have."""
+        check_kind(cache, dtype)
         if share is None:  # the whole weights were checked
             check(config, weights, "weights")
-        self.config, self.launcher, self.dtype = config, launcher, dtype
+        self.config, self.launcher, self.dtype, self.cache = config, launcher, dtype, cache
         self.storage = "f32" if dtype == "tf32" else dtype
         self.executor = launcher.executor
         self._share = share
@@ -101,7 +76,7 @@ class GPT:
             self.vocabulary, self.visible_tokens = share.vocabulary, share.tokens
         kind = kind_of(weights)
         self.quantized = dtype_name(kind.dtype) if kind else ""  # the dtype of its products, if that is of 8 bits
-        self._family = (QUANTIZED[kind.name] if kind else FAMILIES)[config.family]
+        self._family = parts_of(config, kind)
         policy = policy or launcher.bundle.policy(launcher.target)
         if not self._family.folds or share is not None:
             if folded:
@@ -223,7 +198,7 @@ class GPT:
     def new_spans(self, cache: KVCache) -> Spans | None:
         """Room for the results of decode_attention on a cache's spans: partial (B, H, Z, D) and stats (B, H, Z, 2).
         None if the cache is not split into spans."""
-        count = self._plan.spans(cache.batch, cache.positions)
+        count = self._plan.spans(cache.batch, cache.positions, whole=not self.cache)
         if count is None:
             return None
         shape = (cache.batch, self.config.n_head, count)
@@ -242,27 +217,39 @@ class GPT:
         passes, work = self._passes_through(recorder), recorder.work
         vocabulary, storage, config = self.vocabulary, self.storage, self.config
         heads, size = config.n_head, config.head_size
-        cached = recorder.elsewhere(
-            (batch, config.n_ctx, config.kv_heads, size), storage
-        )  # stands for every layer's cache; it is not in the workspace
+        cached = self._recorded_cache(recorder, batch)
         with recorder.one_pass():
             passes.forward(work, batch, length, recorder.elsewhere((batch * length, vocabulary), storage))
         logits = recorder.elsewhere((batch, vocabulary), storage)
         with recorder.one_pass():
-            passes.prefill(work, lambda _: (cached, cached), batch, length, 0, logits)
+            passes.prefill(work, lambda _: cached, batch, length, 0, logits)
         if length == 1:
             partial, stats = (recorder.elsewhere((batch, heads, 1, last), "f32") for last in (size, 2))
-            for spans in ((partial, stats), None):
+            for spans in ((partial, stats), None)[: 1 if self.cache else 2]:
                 with recorder.one_pass():
-                    passes.decode(work, lambda _: (cached, cached), batch, spans, logits)
+                    passes.decode(work, lambda _: cached, batch, spans, logits)
         return recorder.arena()
+
+    def _recorded_cache(self, recorder: Recorder, batch: int) -> Cached | CachedF8:
+        """Stands for every layer's cache, which is not in the workspace."""
+        config = self.config
+        shape = (batch, config.n_ctx, config.kv_heads, config.head_size)
+        if not self.cache:
+            one = recorder.elsewhere(shape, self.storage)
+            return Cached(one, one)
+        one, scales = (
+            recorder.elsewhere(shape, "f8E4M3FN"),
+            recorder.elsewhere((batch, config.kv_heads, config.n_ctx), "f32"),
+        )
+        return CachedF8(one, one, scales, scales)
 
     def _buffers(self, batch: int, length: int) -> Mapping[str, Shape]:
         rows = max(self._plan.chunk_sizes(batch, length)) * length
         parts, squares = self._plan.parts(rows), self._plan.squares(rows)
         return buffers(
             self.config, self.storage, batch, batch * length, rows, parts=parts, squares=squares,
-            quantized=self.quantized,
+            rounded="" if self.config.weights_only else self.quantized,
+            widened=batch * self.config.n_ctx if self.cache else 0,
         )  # fmt: skip
 
     def _passes_through(self, launch: Launch) -> Passes:

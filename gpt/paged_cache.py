@@ -34,6 +34,10 @@ class PagedCache:
         """`texts`, `pieces`: the most that a step has. Raises UsageError for no pages, and for a context that is
         shorter than one."""
         config = model.config
+        if model.cache:
+            raise UsageError(
+                f"a cache in {model.cache} has no pages", hint="texts of one batch take it; or leave it out"
+            )
         if pages < 1 or config.n_ctx < PAGE:
             raise UsageError(f"no cache of {pages} pages of {PAGE} positions for a context of {config.n_ctx}")
         self.pages, self.nobodys = Pages(pages), pages
@@ -45,7 +49,7 @@ class PagedCache:
     def layer(self, index: int) -> Cached:
         """Keys and values of one layer, each (R, PAGE, G, D)."""
         both = self.memory.select(0, index)
-        return both.select(0, 0), both.select(0, 1)
+        return Cached(both.select(0, 0), both.select(0, 1))
 
 
 def page_bytes(model: GPT) -> int:

@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 from toolchain.runtime import DeviceBuffer
 
-from .layers import Cached, Layers, Paged, Spans
+from .kv_cache import Cached, CachedF8
+from .layers import Layers, Paged, Spans
 from .workspace import Workspace
 
-CacheLayer = Callable[[int], Cached]
+CacheLayer = Callable[[int], Cached | CachedF8]
 
 
 class Passes:
@@ -40,8 +41,8 @@ class Passes:
 
         def attend(first: int, layer: int, chunk: Workspace) -> None:
             stop = first + chunk.qkv.shape[0] // length
-            keys, values = (both.slice(0, first, stop) for both in cached(layer))
-            self._layers.attend_cached(layer, chunk, (keys, values), work.starts.slice(0, first, stop), length, end)
+            mine, starts = cached(layer).of(first, stop), work.starts.slice(0, first, stop)
+            self._layers.attend_cached(layer, chunk, mine, starts, length, end)
 
         ready = self._layers.run(work, batch, length, attend)
         last = (work.normed if ready else work.x).unflatten(0, batch, length).select(1, -1)  # (B, C)

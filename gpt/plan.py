@@ -82,12 +82,12 @@ class ModelPlan:
         whole = all(k % MULTIPLE == 0 for k in (config.n_embd, attended, config.ffn))
         return rows <= self.policy.panel_rows and narrow and whole and ITEMSIZE[self.storage] == 2
 
-    def spans(self, batch: int, positions: int) -> int | None:
+    def spans(self, batch: int, positions: int, *, whole: bool = True) -> int | None:
         """The number of spans (split-KV) for attention over a cache: the longest spans that leave no multiprocessor
-        idle. None if the cache is not split."""
+        idle. None if the cache is not split; `whole`: whether that may be."""
         policy = self.policy
         heads, enough = batch * self.config.kv_heads, policy.spans_per_sm * self.sms
-        if self.config.head_size == policy.unsplit_head and heads >= enough:
+        if whole and self.config.head_size == policy.unsplit_head and heads >= enough:
             return None
         counts = [cdiv(positions, span) for span in policy.spans]
         return next((count for count in counts if heads * count >= enough), counts[-1])

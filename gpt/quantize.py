@@ -1,6 +1,6 @@
-"""A GPT-2 whose products are in 8 bits, as floats (e4m3) or integers: the weights rounded beforehand, with a scale for
-each output, the activations rounded by the kernels, with a scale for each row. Norms, biases, embeddings and logits
-stay as they are.
+"""A model whose products are in 8 bits, as floats (e4m3) or integers: the weights rounded beforehand, with a scale for
+each output. A GPT-2's activations are rounded by the kernels, with a scale for each row, or they stay in 16 bits
+(`weights_only`), as a llama's do. Norms, biases, embeddings and logits stay as they are.
 
 No text is needed to choose the scales: the largest weight of an output becomes the largest number of the kind, so that
 nothing overflows. Stored, it is the checkpoint that compressed-tensors calls `float-quantized` or `int-quantized`:
@@ -9,6 +9,7 @@ beside `NAME.weight` (out, in) a `NAME.weight_scale` (out, 1) f32, with weight =
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from toolchain.errors import UsageError
 
-from .spelling import LINEAR
+from .spelling import LINEAR, LLAMA_LINEAR
 from .threads import in_threads
 
 Array = NDArray[Any]
@@ -35,14 +36,13 @@ class Kind:
     type: str
     format: str
 
-    @property
-    def scheme(self) -> Mapping[str, Any]:
+    def scheme(self, *, weights_only: bool) -> Mapping[str, Any]:
         """What config.json says of such a checkpoint, by compressed-tensors' keys."""
         numbers: Mapping[str, Any] = {"num_bits": 8, "type": self.type, "symmetric": True}
         group = {
             "targets": ["Linear"],
             "weights": {**numbers, "strategy": "channel", "dynamic": False},
-            "input_activations": {**numbers, "strategy": "token", "dynamic": True},
+            "input_activations": None if weights_only else {**numbers, "strategy": "token", "dynamic": True},
         }
         return {
             "quant_method": "compressed-tensors", "format": self.format, "quantization_status": "compressed",
@@ -53,6 +53,8 @@ class Kind:
 F8 = Kind("f8", np.dtype(ml_dtypes.float8_e4m3fn), 448.0, "float", "float-quantized")
 I8 = Kind("i8", np.dtype(np.int8), 127.0, "int", "int-quantized")
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (F8, I8)}
+ONLY = "-weights"  # behind a kind's name: weights_only
+CHOICES = (*KINDS, *(f"{name}{ONLY}" for name in KINDS))
 LEAST = float(np.finfo(np.float32).smallest_normal)  # a scale: of an output whose weights are all zero
 WEIGHT, SCALE = ".weight", ".weight_scale"
 KEY = "quantization_config"
@@ -60,7 +62,13 @@ KEY = "quantization_config"
 
 def is_product(name: str) -> bool:
     """Whether a tensor is the weight of a product within the layers."""
-    return name.startswith("h.") and name.endswith(WEIGHT) and name.removesuffix(WEIGHT).endswith(LINEAR)
+    linear = LINEAR if _is_gpt2(name) else LLAMA_LINEAR
+    return name.startswith(("h.", "layers.")) and name.removesuffix(WEIGHT).endswith(linear) and name.endswith(WEIGHT)
+
+
+def _is_gpt2(name: str) -> bool:
+    """Whether it is a tensor of a GPT-2's layers, whose linear weights are (in, out), not (out, in)."""
+    return name.startswith("h.")
 
 
 def scale_of(name: str) -> str:
@@ -83,9 +91,9 @@ def shapes(whole: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """Every tensor of the quantized form of a model whose tensors have the shapes `whole`."""
     found: dict[str, tuple[int, ...]] = {}
     for name, shape in whole.items():
-        found[name] = shape[::-1] if is_product(name) else shape
+        found[name] = shape[::-1] if is_product(name) and _is_gpt2(name) else shape
         if is_product(name):
-            found[scale_of(name)] = (shape[1], 1)
+            found[scale_of(name)] = (found[name][0], 1)
     return found
 
 
@@ -101,9 +109,9 @@ def rounded(rows: Array, kind: Kind) -> tuple[Array, Array]:
 
 
 def quantize(tensors: Mapping[str, Array], kind: Kind) -> dict[str, Array]:
-    """The quantized form of a GPT-2's tensors, whose linear weights are (in, out)."""
+    """The quantized form of a model's tensors."""
     names = [name for name in tensors if is_product(name)]
-    made = in_threads(lambda name: rounded(np.ascontiguousarray(tensors[name].T), kind), names)
+    made = in_threads(lambda name: rounded(_turned(name, tensors[name]), kind), names)
     found = dict(tensors)
     for name, (weight, scales) in zip(names, made, strict=True):
         found[name], found[scale_of(name)] = weight, scales
@@ -111,11 +119,16 @@ def quantize(tensors: Mapping[str, Array], kind: Kind) -> dict[str, Array]:
 
 
 def dequantized(tensors: Mapping[str, Array]) -> dict[str, Array]:
-    """The weights (in, out) that a quantized form stands for, in f32: what a reference computes with."""
+    """The weights that a quantized form stands for, in f32, as the model's own lie: what a reference computes with."""
     found = {name: tensor for name, tensor in tensors.items() if not name.endswith(SCALE)}
     for name in filter(is_product, found):
-        found[name] = np.ascontiguousarray((tensors[name].astype(np.float32) * tensors[scale_of(name)]).T)
+        found[name] = _turned(name, tensors[name].astype(np.float32) * tensors[scale_of(name)])
     return found
+
+
+def _turned(name: str, weight: Array) -> Array:
+    """A linear weight as (out, in) from the form that its model has, and back."""
+    return np.ascontiguousarray(weight.T) if _is_gpt2(name) else weight
 
 
 def check_scales(tensors: Mapping[str, Array], where: str) -> None:
@@ -133,16 +146,16 @@ def check_scales(tensors: Mapping[str, Array], where: str) -> None:
             )
 
 
-def taken(row: object, where: str) -> tuple[object, Kind | None]:
-    """A `config.json` without what it says of such a quantization, and of which kind it says so. Raises UsageError if
-    it says that activations or weights were quantized in another way."""
+def taken(row: object, where: str) -> tuple[object, Kind | None, bool]:
+    """A `config.json` without what it says of such a quantization, of which kind it says so, and whether of weights
+    alone. Raises UsageError if it says that activations or weights were quantized in another way."""
     if not isinstance(row, dict) or (said := cast("dict[str, Any]", row).get(KEY)) is None:
-        return row, None
+        return row, None, False
     rest = {key: value for key, value in cast("dict[str, Any]", row).items() if key != KEY}
-    for kind in KINDS.values():
-        scheme = kind.scheme
+    for kind, weights_only in itertools.product(KINDS.values(), (False, True)):
+        scheme = kind.scheme(weights_only=weights_only)
         if isinstance(said, dict) and {key: cast("dict[str, Any]", said).get(key) for key in scheme} == scheme:
-            return rest, kind
+            return rest, kind, weights_only
     raise UsageError(
         f"{where}: {KEY} is another than tilestack quantize writes",
         hint="quantize the whole model: tilestack quantize MODEL --output DIR",

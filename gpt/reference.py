@@ -30,7 +30,9 @@ def float64(config: GPTConfig, weights: Mapping[str, Array], tokens: Array) -> N
 
 def eager(config: GPTConfig, weights: Mapping[str, Array], tokens: Array, *, dtype: str) -> Array:
     """Logits (B, T, V) at every position of tokens (B, T), every op as an eager framework computes it in `dtype`;
-    the products of a quantized model with activations rounded to 8 bits."""
+    the products of a quantized model with activations rounded to 8 bits, unless only its weights are."""
+    if quantize.is_quantized(weights) and config.weights_only:
+        weights = quantize.dequantized(weights)
     if quantize.is_quantized(weights):
         return _forward(reference_8bits, config, reference_8bits.paired(weights), tokens, dtype=dtype)
     return _forward(eager_ops, config, weights, tokens, dtype=dtype)

@@ -16,6 +16,10 @@ from .config import Family, GPTConfig
 Array = NDArray[Any]
 LINEAR = ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")
 HEAD = "lm_head.weight"
+LLAMA_LINEAR = (
+    "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+    "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,14 @@ def our_names(
     if head is not None and (other := found.setdefault(spelling.embedding, head)) != head and not alike(head, other):
         raise UsageError(f"{where}: {HEAD} differs from {spelling.embedding}; this model ties them")
     return found
+
+
+def stored_names(config: GPTConfig, tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """The tensors by the names that transformers gives them: those of a llama with `model.` before them."""
+    if config.family != "llama":
+        return dict(tensors)
+    prefix = _OF[config.family].prefix
+    return {name if name == HEAD else prefix + name: each for name, each in tensors.items()}
 
 
 def input_first(config: GPTConfig, tensors: Mapping[str, Array], where: str) -> dict[str, Array]:

@@ -15,6 +15,8 @@ from .gguf_file import read_header
 from .gguf_tokenizer import library
 from .stored import is_gguf
 
+TOKENIZER = "tokenizer.json"  # in a folder of Hugging Face's
+
 
 class Decoder(Protocol):
     """Turns tokens into text one by one. A character that spans several tokens is held back until it is complete."""
@@ -141,9 +143,9 @@ def load_tokenizer(place: Path, config: GPTConfig) -> Tokenizer:
     """The tokenizer of a checkpoint: that of a GGUF file, or of a folder its `tokenizer.json`, or the byte tokenizer if
     there is no such file and the vocabulary has its size. Raises UsageError if the tokenizer has tokens that the model
     lacks."""
-    path = place if is_gguf(place) else place / "tokenizer.json"
+    path = place if is_gguf(place) else place / TOKENIZER
     if not path.exists() and config.vocab_size != ByteTokenizer.vocab_size:
-        raise UsageError(f"{place} has no tokenizer.json, and a vocabulary of {config.vocab_size} is not one of bytes")
+        raise UsageError(f"{place} has no {TOKENIZER}, and a vocabulary of {config.vocab_size} is not one of bytes")
     tokenizer = _found(path, config.end_tokens) if path.exists() else ByteTokenizer()
     if tokenizer.vocab_size > config.vocab_size:
         raise UsageError(

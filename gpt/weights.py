@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from . import gguf_model, quantize
 from .config import GPTConfig
 from .gguf_file import read_header
 from .hugging_face import config_row, read_config
-from .spelling import input_first, our_names
+from .spelling import input_first, our_names, stored_names
 from .stored import CONFIG, GENERATION, WHOLE, find_folder, is_gguf, read_json, read_tensors
 from .threads import in_threads
 
@@ -150,17 +151,22 @@ def random_weights(config: GPTConfig, seed: int) -> Weights:
     return Weights(tensors)
 
 
-def quantized(config: GPTConfig, weights: Weights, kind: str) -> Weights:
-    """The weights with products in 8 bits: see quantize.py. `kind`: f8 or i8. Raises UsageError for another, for a
-    model that is not a GPT-2, and for one that is quantized already."""
-    if kind not in quantize.KINDS:
-        raise UsageError(f"no quantization {kind!r}", hint=f"one of {', '.join(quantize.KINDS)}")
-    if config.family != "gpt2":
-        raise UsageError(f"a {config.family} is not quantized here", hint="a GPT-2 is")
+def quantized(config: GPTConfig, weights: Weights, kind: str) -> tuple[GPTConfig, Weights]:
+    """A model with its products in 8 bits: see quantize.py. `kind`: f8 or i8, or one of weights alone, f8-weights or
+    i8-weights. Raises UsageError for another, for a llama whose activations are to be rounded too, and for a model that
+    is quantized already."""
+    if kind not in quantize.CHOICES:
+        raise UsageError(f"no quantization {kind!r}", hint=f"one of {', '.join(quantize.CHOICES)}")
+    weights_only = kind.endswith(quantize.ONLY)
+    if config.family != "gpt2" and not weights_only:
+        raise UsageError(
+            f"the activations of a {config.family} are not rounded here", hint=f"take {kind}{quantize.ONLY}"
+        )
     if quantize.is_quantized(weights):
         raise UsageError("these weights are quantized already")
     check(config, weights, "weights")
-    return Weights(quantize.quantize(weights, quantize.KINDS[kind]))
+    made = quantize.quantize(weights, quantize.KINDS[kind.removesuffix(quantize.ONLY)])
+    return replace(config, weights_only=weights_only), Weights(made)
 
 
 def check(config: GPTConfig, weights: Mapping[str, Array], where: str) -> None:
@@ -216,22 +222,11 @@ def load(path_or_name: str | Path, dtype: str | None = None) -> tuple[GPTConfig,
     folder = find_folder(place)
     config = sizes_of(folder)
     kind = quantize.taken(read_json(folder / CONFIG), str(folder / CONFIG))[1]
-    if config.family == "llama":
-        tensors, file = read_tensors(folder, partial(stored_as, dtype=dtype) if dtype else None)
-        weights = Weights(_named(config, tensors, str(file)))
-    else:
-        tensors, file = read_tensors(folder)
-        named = _named(config, tensors, str(file))
-        if quantize.is_quantized(named) != (kind is not None):
-            which = (
-                "has scales, but its config.json does not"
-                if kind is None
-                else "has no scales, but its config.json does"
-            )
-            raise UsageError(f"{file}: it {which} say so")
-        if kind is not None and quantize.kind_of(named) is not kind:
-            raise UsageError(f"{file}: its config.json says {kind.format}, and its weights are not {kind.dtype}")
-        weights = Weights(named if kind is not None else input_first(config, named, str(file)))
+    llama = config.family == "llama"
+    tensors, file = read_tensors(folder, partial(stored_as, dtype=dtype) if dtype and llama else None)
+    named = _named(config, tensors, str(file))
+    _check_kind(named, kind, file)
+    weights = Weights(named if llama or kind is not None else input_first(config, named, str(file)))
     check(config, weights, str(file))
     return config, weights, folder
 
@@ -247,15 +242,24 @@ def _named(config: GPTConfig, tensors: Mapping[str, Array], where: str) -> dict[
     return {name: tensors[full] for name, full in names.items()}
 
 
+def _check_kind(tensors: Mapping[str, Array], kind: quantize.Kind | None, file: Path) -> None:
+    """Raises UsageError unless the tensors are quantized as the config says."""
+    if quantize.is_quantized(tensors) != (kind is not None):
+        has = "scales, but its config.json does not" if kind is None else "no scales, but its config.json does"
+        raise UsageError(f"{file}: it has {has} say so")
+    if kind is not None and quantize.kind_of(tensors) is not kind:
+        raise UsageError(f"{file}: its config.json says {kind.format}, and its weights are not {kind.dtype}")
+
+
 def sizes_of(folder: Path) -> GPTConfig:
     """The config in a checkpoint's folder. Raises UsageError."""
     file, generation = folder / CONFIG, folder / GENERATION
     said = read_json(generation) if generation.exists() else None
-    row, kind = quantize.taken(read_json(file), str(file))
+    row, kind, weights_only = quantize.taken(read_json(file), str(file))
     config = read_config(row, str(file), said, str(generation))
-    if kind is not None and config.family != "gpt2":
-        raise UsageError(f"{file}: a quantized {config.family} is not computed here")
-    return config
+    if kind is not None and config.family != "gpt2" and not weights_only:
+        raise UsageError(f"{file}: a {config.family} whose activations are in 8 bits is not computed here")
+    return replace(config, weights_only=weights_only)
 
 
 def _load_gguf(path: Path, dtype: str) -> tuple[GPTConfig, Weights, Path]:
@@ -276,6 +280,7 @@ def save(folder: Path, config: GPTConfig, weights: Mapping[str, Array]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / CONFIG) as described, replacing(folder / WHOLE) as stored:
         kind = quantize.kind_of(weights)
-        row = config_row(config) | ({quantize.KEY: kind.scheme} if kind else {})
+        said = {quantize.KEY: kind.scheme(weights_only=config.weights_only)} if kind else {}
+        row = config_row(config) | said
         described.write_text(json.dumps(row, indent=2) + "\n")
-        save_file(dict(weights), stored, metadata={"format": "pt"})
+        save_file(stored_names(config, weights), stored, metadata={"format": "pt"})

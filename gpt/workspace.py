@@ -29,10 +29,11 @@ class Workspace:
     starts: DeviceBuffer  # (B) i32: where each sequence's new positions begin
     partial: DeviceBuffer  # (Z, M, C) f32: the parts of a product, Z = 0 where there are none
     squares: DeviceBuffer  # (Z, L) f32: x's sums of squares in Z parts, L >= M; Z = 0 where all norms are launches
-    narrow: DeviceBuffer  # (M, C) f8 or i8: a quantized model's rows before a product, else empty
+    narrow: DeviceBuffer  # (M, C) f8 or i8: rows before a product, where they are rounded to that, else empty
     wide: DeviceBuffer  # (M, F) f8 or i8: the same of the hidden layer
     scales: DeviceBuffer  # (M) f32: their scales
     ones: DeviceBuffer  # (M) f32: the scales of rows that need none; filled by who makes the workspace
+    widened: DeviceBuffer  # (2, B P, G D): a layer's keys and values, where the cache has them in 8 bits, else empty
 
     @property
     def nbytes(self) -> int:
@@ -73,12 +74,14 @@ def buffers(
     *,
     parts: int,
     squares: tuple[int, int],
-    quantized: str = "",
+    rounded: str = "",
+    widened: int = 0,
 ) -> Mapping[str, Shape]:
     """Shape and dtype of each buffer of a model's workspace, for N = `rows` rows in B = `batch` sequences. The longest
-    chunk has M = `chunk` rows; `partial` has Z = `parts`, and (Z, L) is `squares`. `quantized`: the dtype of its
-    products, if that is of 8 bits."""
-    n, m, c, eighths = rows, chunk, config.n_embd, chunk if quantized else 0
+    chunk has M = `chunk` rows; `partial` has Z = `parts`, and (Z, L) is `squares`. `rounded`: the dtype of 8
+    bits to which rows are rounded before a product, if they are. `widened`: positions of all sequences, if their keys
+    and values are widened before attention."""
+    n, m, c, eighths = rows, chunk, config.n_embd, chunk if rounded else 0
     queries, keys = config.n_head * config.head_size, config.kv_heads * config.head_size
     return {
         "x": ((n, c), storage),
@@ -92,10 +95,11 @@ def buffers(
         "starts": ((batch,), "i32"),
         "partial": ((parts, m, c), "f32"),
         "squares": (squares, "f32"),
-        "narrow": ((eighths, c), quantized or storage),
-        "wide": ((eighths, config.ffn), quantized or storage),
+        "narrow": ((eighths, c), rounded or storage),
+        "wide": ((eighths, config.ffn), rounded or storage),
         "scales": ((eighths,), "f32"),
         "ones": ((eighths,), "f32"),
+        "widened": ((2, widened, keys), storage),
     }
 
 

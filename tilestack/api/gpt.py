@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpt import chat, one_by_one, weights
 from gpt.config import GPTConfig
+from gpt.kv_cache import check_kind
 from gpt.many import Answer, Many
 from gpt.sampling import Sampling
 from gpt.text import Request, Writer
@@ -63,7 +64,7 @@ class GPT:
     def __init__(
         self, config: GPTConfig, tensors: weights.Weights, tokenizer: Tokenizer, *, dtype: str = "bf16",
         source: str = "fastest", on: str = "auto", bundle: str | Path | None = None,
-        template: chat.ChatTemplate | None = None, devices: int = 1,
+        template: chat.ChatTemplate | None = None, devices: int = 1, cache: str = "",
     ) -> None:  # fmt: skip
         """See `from_pretrained`, which reads the first three and the chat template from a checkpoint."""
         if devices != 1:
@@ -71,7 +72,10 @@ class GPT:
         for what, value, known in (("dtype", dtype, DTYPES), ("source", source, tuple(registered()))):
             if value not in known:
                 raise UsageError(f"no {what} {value!r}", hint=f"one of {', '.join(known)}")
-        self.config, self.tokenizer, self.dtype, self.source = config, tokenizer, dtype, source
+        check_kind(cache, dtype)
+        if cache and devices != 1:
+            raise UsageError(f"a cache in {cache} is of a model on one device", hint="leave out devices or cache")
+        self.config, self.tokenizer, self.dtype, self.source, self._cache = config, tokenizer, dtype, source, cache
         self._tensors, self._on, self._template, self._count = tensors, on, template, devices
         self._bundle = None if bundle is None else Path(bundle)
         self._opened = ExitStack()
@@ -80,7 +84,7 @@ class GPT:
     @classmethod
     def from_pretrained(
         cls, checkpoint: str | Path | None = None, *, dtype: str = "bf16", source: str = "fastest", on: str = "auto",
-        bundle: str | Path | None = None, devices: int = 1, quantize: str = "",
+        bundle: str | Path | None = None, devices: int = 1, quantize: str = "", cache: str = "",
     ) -> Self:  # fmt: skip
         """The model of a checkpoint.
 
@@ -92,8 +96,9 @@ class GPT:
         `build/bundle`, or compiled. `devices`: how many GPUs share the model, each with some of its heads, its
         vocabulary and its hidden layer; on "cpu", how many ranks the interpreter runs. In a process that torchrun has
         started the number of its processes: each runs one rank, and all give the same text. `quantize`: "f8" or "i8"
-        computes the products of a GPT-2 in 8-bit floats or integers (see docs/gpt.md); a checkpoint that `tilestack
-        quantize` wrote needs no word of it.
+        computes the products of a GPT-2 in 8-bit floats or integers, "f8-weights" or "i8-weights" those of any model
+        over weights of that kind (see docs/gpt.md); a checkpoint that `tilestack quantize` wrote needs no word of it.
+        `cache`: "f8" keeps keys and values in 8-bit floats, in about half the memory.
 
         Raises UsageError for a checkpoint that is none, or of a model that is not computed here, or not on several
         devices, and ToolchainError for one that cannot be downloaded.
@@ -103,10 +108,10 @@ class GPT:
         if quantize:
             if devices != 1:
                 raise UsageError("a quantized model runs on one device", hint="leave out devices or quantize")
-            tensors = weights.quantized(config, tensors, quantize)
+            config, tensors = weights.quantized(config, tensors, quantize)
         return cls(
             config, tensors, load_tokenizer(place, config), dtype=dtype, source=source, on=on, bundle=bundle,
-            template=chat.load_chat(place), devices=devices,
+            template=chat.load_chat(place), devices=devices, cache=cache,
         )  # fmt: skip
 
     def request(
@@ -258,7 +263,7 @@ class GPT:
     @cached_property
     def _kernels(self) -> Kernels:
         return Kernels(
-            self.source, self.dtype, self._devices, self.config, self._tensors, self._bundle, self._opened
+            self.source, self.dtype, self._devices, self.config, self._tensors, self._bundle, self._opened, self._cache
         )  # fmt: skip
 
     def close(self) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from conformance.cells import borrows_from
 from gpt.config import GPTConfig
-from gpt.launches import continue_texts, forward_passes
+from gpt.launches import continue_texts, forward_passes, on_ranks
 from gpt.many import on_one, warm
 from gpt.model import GPT
 from gpt.parallel import AnyGPT, ParallelGPT
@@ -27,20 +28,23 @@ USUAL = Path("build/bundle")
 ROUNDING = {"f8": "quantize_rows", "i8": "quantize_rows_i8"}  # ops that only quantized models launch
 
 
+CACHING = "grouped_decode_attention_f8"  # one that only models with a cache in 8 bits launch
+
+
 class Kernels:
     """Makes the model that continues a text. `devices`: the device that it runs on, or several. `bundle`: the one that
     the user named. A bundle that is made lives as long as `opened`."""
 
     def __init__(
         self, source: str, dtype: str, devices: Executor | Peers, config: GPTConfig, tensors: Weights,
-        bundle: Path | None, opened: ExitStack,
+        bundle: Path | None, opened: ExitStack, cache: str = "",
     ) -> None:  # fmt: skip
         self._source, self._dtype = source, dtype
         self._peers = devices if isinstance(devices, Peers) else None
         self._executors = devices.executors if isinstance(devices, Peers) else (devices,)
         self._executor = self._executors[0]
         self._config, self._tensors, self._opened = config, tensors, opened
-        self._named = bundle is not None
+        self._cache, self._named = cache, bundle is not None
         self._path = bundle or (USUAL if USUAL.exists() else None)
         self._entries: dict[tuple[str, str], EntrySpec] = {}  # by source and symbol, of the bundle that was made
         self._model: AnyGPT | None = None
@@ -72,12 +76,15 @@ class Kernels:
 
     def _serves(self, path: Path) -> bool:
         """Whether to take a bundle: one that the user named in any case. The usual one may have been made for another
-        GPU, and then lacks the kernels of a quantized model, which no table for every target has."""
+        GPU, and then lacks the kernels of 8 bits, which not every target has."""
         kind = kind_of(self._tensors)
-        if self._named or kind is None:
+        wanted = [CACHING] * bool(self._cache)
+        if kind is not None:
+            rounding = [] if self._config.weights_only else [ROUNDING[kind.name]]
+            wanted += [f"linear_weight_{kind.name}", *rounding]
+        if self._named or not wanted:
             return True
-        there = {entry.spec.op for entry in Bundle.load(path).entries}
-        return ROUNDING[kind.name] in there
+        return {entry.spec.op for entry in Bundle.load(path).entries}.issuperset(wanted)
 
     def _compiled_once(self) -> Bundle:
         """Of several processes the first compiles, and the others find that in the cache."""
@@ -97,7 +104,7 @@ class Kernels:
         ]
         self._launcher = launchers[0]
         if self._peers is None:
-            return GPT(self._config, self._tensors, launchers[0], self._dtype)
+            return GPT(self._config, self._tensors, launchers[0], self._dtype, cache=self._cache)
         return ParallelGPT(self._config, self._tensors, launchers, self._peers, self._dtype)
 
     @property
@@ -124,7 +131,7 @@ class Kernels:
             self._tensors,
             self._dtype,
             uses,
-            self._peers.ranks if self._peers else 1,
+            on_ranks(self._peers.ranks) if self._peers else partial(GPT, cache=self._cache),
         )
 
     def _compiled(self) -> Bundle:

@@ -18,7 +18,7 @@ from toolchain.contract.entry import DTYPES
 from toolchain.contract.sources import registered
 from toolchain.errors import TilestackError, UsageError
 
-from .common.options import STREAM, command, read_text, seed
+from .common.options import QUANTIZATIONS, STREAM, command, read_text, seed
 from .common.processes import run_processes
 
 if TYPE_CHECKING:
@@ -82,9 +82,10 @@ def add(commands: Any) -> None:
     made.add_argument(PROCESSES, action="store_true", help="with --devices: one process for each")
     made.add_argument("--dtype", choices=DTYPES, default="bf16", help="default bf16")
     made.add_argument(
-        "--quantize", choices=["f8", "i8"], default="",
-        help="products in 8-bit floats or integers: of a GPT-2, in bf16",
+        "--quantize", choices=QUANTIZATIONS, default="",
+        help="products in 8-bit floats or integers (a GPT-2), or over weights of these alone (any model); rest in bf16",
     )  # fmt: skip
+    made.add_argument("--cache", choices=["f8"], default="", help="keys and values in 8-bit floats, in bf16 models")
     made.add_argument(
         "--max-new-tokens", type=int, metavar="N", help="default 200, or fewer where the model's context is full"
     )
@@ -110,7 +111,7 @@ def generate(args: argparse.Namespace) -> int:
         return run_processes([word for word in args.words[1:] if word != PROCESSES], args.devices)
     sampling = Sampling(args.temperature, args.top_k, args.top_p, args.repetition_penalty, args.seed)
     options = {"dtype": args.dtype, "source": args.source, "on": args.executor, "bundle": args.bundle}
-    options |= {"devices": args.devices, "quantize": args.quantize}
+    options |= {"devices": args.devices, "quantize": args.quantize, "cache": args.cache}
     how: dict[str, Any] = {"max_new_tokens": args.max_new_tokens, "sampling": sampling, "stop": args.stop}
     with GPT.from_pretrained(args.checkpoint, **options) as model:
         Until(args.stop)  # refused before a line is read

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from pathlib import Path
 from typing import Any
 
 from toolchain.errors import UsageError
 
-from .common.options import command, read_text
+from .common.options import QUANTIZATIONS, command, read_text
 
 EXAMPLES = """\
   tilestack quantize --output /tmp/small-f8               the checkpoint of this repository
   tilestack quantize ~/gpt2 --output ~/gpt2-f8
   tilestack quantize ~/gpt2 --to i8 --output ~/gpt2-i8
+  tilestack quantize smollm2 --to i8-weights --output ~/smollm2-i8
   tilestack quantize ~/gpt2 --output ~/gpt2-f8 --compare book.txt
                                                           says how much worse it predicts this text
   tilestack generate "Once" --model ~/gpt2-f8             reads it; the weights take half the memory
 """
-BESIDE = ("tokenizer.json", "tokenizer_config.json", "generation_config.json", "chat_template.jinja")
 
 
 def add(commands: Any) -> None:
@@ -28,17 +27,22 @@ def add(commands: Any) -> None:
         "model",
         nargs="?",
         metavar="MODEL",
-        help="a folder, a GGUF file, or a hub name of a GPT-2 (default: the shipped)",
+        help="smollm2, a folder, a GGUF file, or a hub name (default: the shipped)",
     )
-    made.add_argument("--to", choices=["f8", "i8"], default="f8", help="8-bit floats, e4m3 (default), or integers")
+    made.add_argument(
+        "--to", choices=QUANTIZATIONS, default="f8",
+        help="8-bit floats, e4m3 (default), or integers; with -weights only the weights, as a llama needs",
+    )  # fmt: skip
     made.add_argument("--compare", type=Path, metavar="TEXT", help="says how much worse it predicts this file, in bf16")
     made.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="the checkpoint's folder")
 
 
 def quantize(args: argparse.Namespace) -> int:
     from gpt import weights
+    from gpt.beside import copy_texts
     from gpt.stored import CONFIG
     from gpt.tokenizer import load_tokenizer
+    from gpt.weights_8bits import DTYPE
 
     from ..api import quality
 
@@ -50,11 +54,11 @@ def quantize(args: argparse.Namespace) -> int:
     if args.output.is_dir() and any(args.output.iterdir()) and not (args.output / CONFIG).is_file():
         raise UsageError(f"{args.output} holds something else than a checkpoint", hint="choose another --output")
     asked = None if text is None else quality.pieces(load_tokenizer(place, config).encode(text), config.n_ctx)
-    made = weights.quantized(config, tensors, args.to)
+    config, made = weights.quantized(config, tensors, args.to)
+    if config.family == "llama":
+        made = made.astype(DTYPE)  # what the others are computed in
     weights.save(args.output, config, made)
-    for name in BESIDE:
-        if (place / name).is_file():
-            shutil.copyfile(place / name, args.output / name)
+    copy_texts(place, args.output)
     before, after = (sum(tensor.nbytes for tensor in each.values()) for each in (tensors, made))
     print(f"{args.output}: {after / 1e6:.1f} MB of weights, {before / 1e6:.1f} MB before")
     if asked is not None:

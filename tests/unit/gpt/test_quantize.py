@@ -1,19 +1,21 @@
-"""A quantized GPT-2: how weights are rounded, its checkpoint, its forward pass in numpy, and what is refused."""
+"""A quantized model: how weights are rounded, its checkpoint, its forward pass in numpy, and what is refused."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from conformance.reference import float64
 from gpt import gpt2_f8, quantize, reference
-from gpt.config import LLAMAS, GPTConfig
+from gpt.config import LLAMAS, PRESETS, GPTConfig
 from gpt.model import GPT, KVCache
 from gpt.weights import Weights, check, load, quantized, random_weights, save
 from toolchain.errors import UsageError
@@ -28,17 +30,17 @@ def kind(request: pytest.FixtureRequest) -> quantize.Kind:
 
 @pytest.fixture
 def eighths(config: GPTConfig, weights: Weights, kind: quantize.Kind) -> Weights:
-    return quantized(config, weights, kind.name)
+    return quantized(config, weights, kind.name)[1]
 
 
 @pytest.fixture
 def floats(config: GPTConfig, weights: Weights) -> Weights:
-    return quantized(config, weights, "f8")
+    return quantized(config, weights, "f8")[1]
 
 
 @pytest.fixture
 def tokens(config: GPTConfig) -> Any:
-    return np.random.default_rng(8).integers(0, config.vocab_size, (2, 11)).astype(np.int32)
+    return np.random.default_rng(8).integers(0, config.vocab_size, (2, 40)).astype(np.int32)
 
 
 def test_rows_are_rounded_as_the_kernel_rounds_them(kind: quantize.Kind) -> None:
@@ -75,6 +77,7 @@ def test_the_model_computes_its_reference(
     assert np.abs(logits.astype(np.float64) - wanted.astype(np.float64)).max() < 5e-2
     ran = [op for op, _ in launcher.launches]
     assert {"linear", "linear_gelu", "linear_residual"}.isdisjoint(ran)
+    assert not any("weight" in op for op in ran)
     if kind is quantize.F8:
         assert ran.count("quantize_rows") == config.n_layer
     else:
@@ -84,15 +87,53 @@ def test_the_model_computes_its_reference(
 
 
 def test_it_decodes_as_forward_does(
-    config: GPTConfig, eighths: Weights, launcher: Any, tokens: np.ndarray[Any, Any]
+    config: GPTConfig, eighths: Weights, launcher: Any, tokens: np.ndarray[Any, Any], kind: quantize.Kind
 ) -> None:
+    """Few rows over the same weights, but not rounded."""
     model = GPT(config, eighths, launcher, "bf16")
     wanted = model.forward(tokens).numpy().astype(np.float64)
     cache = KVCache(model, 2)
-    model.prefill(tokens[:, :9], cache)
-    for at in (9, 10):
+    model.prefill(tokens[:, :38], cache)
+    launcher.launches.clear()
+    for at in (38, 39):
         found = model.decode(tokens[:, at], cache).numpy().astype(np.float64)
         assert np.abs(found - wanted[:, at]).max() < 5e-2
+    ran = [op for op, _ in launcher.launches]
+    assert ran.count(f"linear_residual_weight_{kind.name}") == 4 * config.n_layer
+    assert not any(op.startswith(("quantize", "layernorm_")) for op in ran)
+
+
+@pytest.mark.parametrize("name", ["nano", "llama"])
+def test_with_weights_alone_no_row_is_rounded(name: str, launcher: Any, kind: quantize.Kind) -> None:
+    """However many there are: the model computes what its weights stand for."""
+    given = LLAMAS["nano"] if name == "llama" else PRESETS[name]
+    config, stored = quantized(given, random_weights(given, 4), f"{kind.name}-weights")
+    assert config.weights_only and not given.weights_only
+    tokens = np.random.default_rng(8).integers(0, config.vocab_size, (2, 40)).astype(np.int32)
+    model = GPT(config, stored, launcher, "bf16")
+    logits = model.forward(tokens).numpy().astype(np.float64)
+    wanted = reference.eager(config, stored.astype("bf16"), tokens, dtype="bf16").astype(np.float64)
+    exact = reference.float64(config, stored, tokens)
+    assert np.abs(logits - exact).max() < 2 * np.abs(wanted - exact).max() + 1e-2
+    ran = {op for op, _ in launcher.launches}
+    assert f"linear_residual_weight_{kind.name}" in ran and not any(op.startswith("quantize") for op in ran)
+    assert ran.isdisjoint({"linear", "linear_gelu", "linear_residual", "matmul", "matmul_residual", "swiglu"})
+    half = sum(tensor.nbytes for tensor in stored.astype("bf16").values())
+    assert half < 0.75 * 2 * sum(tensor.size for tensor in random_weights(given, 4).values())
+
+
+@pytest.mark.parametrize("name", ["nano", "llama"])
+def test_a_checkpoint_of_weights_alone(tmp_path: Path, name: str, kind: quantize.Kind) -> None:
+    given = LLAMAS["nano"] if name == "llama" else PRESETS[name]
+    config, stored = quantized(given, random_weights(given, 4).astype("bf16"), f"{kind.name}-weights")
+    save(tmp_path, config, stored)
+    found_config, found, _ = load(tmp_path, "bf16")
+    assert found_config == config and found.keys() == stored.keys()
+    assert all(found[key].tobytes() == stored[key].tobytes() for key in stored)
+    said = json.loads((tmp_path / "config.json").read_text())["quantization_config"]
+    assert said["config_groups"]["group_0"]["input_activations"] is None
+    names = load_file_names(tmp_path / "model.safetensors")
+    assert ("model.layers.0.self_attn.q_proj.weight_scale" in names) == (name == "llama")
 
 
 def test_no_text_makes_the_hidden_layer_too_large(config: GPTConfig, floats: Weights) -> None:
@@ -105,6 +146,11 @@ def test_no_text_makes_the_hidden_layer_too_large(config: GPTConfig, floats: Wei
     rows, scales = quantize.rounded((normed * gain + shift).astype(np.float32), quantize.F8)
     largest = np.abs((rows.astype(np.float64) * scales * weight).sum(axis=1) + bias).max()
     assert np.log2(step) % 1 == 0 and largest / 448 < step < 8 * largest / 448
+
+
+def load_file_names(file: Path) -> set[str]:
+    with safe_open(file, framework="numpy") as opened:
+        return set(opened.keys())
 
 
 MUTATIONS: dict[str, Callable[[dict[str, Any]], None]] = {
@@ -122,7 +168,7 @@ def test_a_wrong_scale_is_seen(
     """An error that is far beyond that of the rounding, whose outputs differ in size as a model's do."""
     spread = dict(weights)
     spread[FC] = weights[FC] * np.exp2(np.arange(4 * config.n_embd) % 7).astype(np.float32)
-    good = quantized(config, Weights(spread), kind.name)
+    good = quantized(config, Weights(spread), kind.name)[1]
     wrong = dict(good)
     MUTATIONS[change](wrong)
     exact = reference.float64(config, spread, tokens)
@@ -174,7 +220,7 @@ def test_wrong_tensors_are_refused(config: GPTConfig, floats: Weights, change: d
 
 
 def test_all_products_are_of_one_kind(config: GPTConfig, weights: Weights, floats: Weights) -> None:
-    mixed = {**floats, FC: quantized(config, weights, "i8")[FC]}
+    mixed = {**floats, FC: quantized(config, weights, "i8")[1][FC]}
     with pytest.raises(UsageError, match=f"{FC} is int8, but has scales: it must be float8_e4m3fn"):
         check(config, mixed, "here")
 
@@ -191,7 +237,7 @@ def test_config_and_tensors_must_agree(tmp_path: Path, config: GPTConfig, weight
     with pytest.raises(UsageError, match=r"it has scales, but its config\.json does not say so"):
         load(tmp_path)
     other = quantize.I8 if said["format"] == quantize.F8.format else quantize.F8
-    (tmp_path / "config.json").write_text(json.dumps({**row, quantize.KEY: dict(other.scheme)}))
+    (tmp_path / "config.json").write_text(json.dumps({**row, quantize.KEY: dict(other.scheme(weights_only=False))}))
     with pytest.raises(UsageError, match=rf"config\.json says {other.format}, and its weights are not {other.dtype}"):
         load(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({**row, quantize.KEY: {**said, "format": other.format}}))
@@ -203,10 +249,13 @@ def test_what_cannot_be_quantized(config: GPTConfig, weights: Weights, eighths: 
     for kind, given, of, why in (
         ("int4", weights, config, "no quantization 'int4'"),
         ("f8", eighths, config, "quantized already"),
-        ("f8", random_weights(LLAMAS["nano"], 1), LLAMAS["nano"], "a llama is not quantized here"),
+        ("f8", random_weights(LLAMAS["nano"], 1), LLAMAS["nano"], "the activations of a llama are not rounded here"),
     ):
         with pytest.raises(UsageError, match=why):
             quantized(of, given, kind)
+    of, given = quantized(LLAMAS["nano"], random_weights(LLAMAS["nano"], 1), "f8-weights")
+    with pytest.raises(UsageError, match="a llama whose activations are in 8 bits is not computed here"):
+        GPT(replace(of, weights_only=False), given, launcher, "bf16")
     with pytest.raises(UsageError, match="computes in bf16 beside its products, not in f16"):
         GPT(config, eighths, launcher, "f16")
     with pytest.raises(UsageError, match="the norms of a quantized model are launches of their own"):

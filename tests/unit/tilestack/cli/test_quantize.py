@@ -7,12 +7,14 @@ import re
 from functools import partial
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from gpt import quantize, weights
-from gpt.config import PRESETS
+from gpt.config import LLAMAS, PRESETS
 from tilestack.api import quality
+from tilestack.cli.common.options import QUANTIZATIONS
 
 from ..conftest import Run
 
@@ -48,12 +50,14 @@ def test_it_writes_a_smaller_checkpoint(nano: Path, tmp_path: Path, run: Run, ki
     assert ran.code == 0 and ran.out.startswith(f"{out}: 0.2 MB of weights, 0.2 MB before")
     config, found, _ = weights.load(out)
     _, before, _ = weights.load(nano)
-    wanted = weights.quantized(config, before, kind)
+    wanted = weights.quantized(config, before, kind)[1]
     sizes = [(folder / "model.safetensors").stat().st_size for folder in (nano, out)]
     assert sizes[1] < 0.75 * sizes[0], "what is not rounded is a quarter of so small a model"
     assert found.keys() == wanted.keys() and (out / "tokenizer.json").read_text() == "{}"
     assert all(np.array_equal(found[name].astype(np.float32), wanted[name].astype(np.float32)) for name in wanted)
-    assert json.loads((out / "config.json").read_text())[quantize.KEY] == quantize.KINDS[kind].scheme
+    assert json.loads((out / "config.json").read_text())[quantize.KEY] == quantize.KINDS[kind].scheme(
+        weights_only=False
+    )
     again = run("quantize", str(out), "--output", str(tmp_path / "twice"))
     assert again.code == 2 and "quantized already" in again.err and not (tmp_path / "twice").exists()
 
@@ -78,3 +82,21 @@ def test_generate_takes_it_either_way(nano: Path, tmp_path: Path, run: Run) -> N
     assert run(*words, "--model", str(tmp_path / "f8")).out == here.out
     twice = run(*words, "--model", str(tmp_path / "f8"), "--quantize", "f8")
     assert twice.code == 2 and "quantized already" in twice.err
+
+
+def test_a_llama_takes_weights_alone(tmp_path: Path, run: Run) -> None:
+    config = LLAMAS["nano"]
+    weights.save(tmp_path / "llama", config, weights.random_weights(config, 3))
+    out = tmp_path / "i8"
+    refused = run("quantize", str(tmp_path / "llama"), "--to", "i8", "--output", str(out))
+    assert refused.code == 2 and "take i8-weights" in refused.err and not out.exists()
+    words = ["generate", "a", "--executor", "cpu", "--max-new-tokens", "2", "--temperature", "0"]
+    here = run(*words, "--model", str(tmp_path / "llama"), "--quantize", "i8-weights")
+    assert here.code == 0, here.err
+    assert run("quantize", str(tmp_path / "llama"), "--to", "i8-weights", "--output", str(out)).code == 0
+    assert run(*words, "--model", str(out)).out == here.out
+    assert weights.load(out)[1]["embed_tokens.weight"].dtype == ml_dtypes.bfloat16
+
+
+def test_the_choices_are_those_of_the_model() -> None:
+    assert QUANTIZATIONS == quantize.CHOICES

@@ -1,0 +1,143 @@
+"""Models whose products have weights in 8 bits and rows in 16 (see quantize.py): a GPT-2 and a llama, each line an op,
+as in gpt2.py and llama.py. Every norm is a launch. For few rows reading the weights is most of the work, and here they
+are half as large; nothing else is rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolchain.errors import UsageError
+from toolchain.runtime import DeviceBuffer
+
+from . import llama, quantize
+from .config import GPTConfig
+from .gpt2 import GPT2
+from .layers import AttendHere
+from .llama import NO_BIAS, NO_QKV_BIAS, Llama
+from .weights import Weights
+from .workspace import Workspace
+
+DTYPE = "bf16"  # of what is not in 8 bits
+Named = dict[str, DeviceBuffer]
+
+
+def gpt2_weights(
+    config: GPTConfig, weights: Weights, dtype: str, vocabulary: int, *, folded: bool
+) -> Mapping[str, NDArray[Any]]:
+    """The weights as they lie on the device: those of products (out, in) in 8 bits with scales (out,), the others in
+    the storage of `dtype`; the vocabulary is padded with zeros. Raises UsageError for another dtype than bf16."""
+    del folded
+    check_dtype(dtype)
+    stored = dict(weights.astype(dtype).items())
+    stored["wte.weight"] = np.pad(stored["wte.weight"], ((0, vocabulary - config.vocab_size), (0, 0)))  # (padded V, C)
+    return {name: each.reshape(-1) if name.endswith(quantize.SCALE) else each for name, each in stored.items()}
+
+
+def llama_weights(
+    config: GPTConfig, weights: Weights, dtype: str, vocabulary: int, *, folded: bool
+) -> Mapping[str, NDArray[Any]]:
+    """The same of a llama. Weights of queries, keys and values are joined, and so are their scales."""
+    del folded
+    check_dtype(dtype)
+    stored = weights.astype(dtype)
+    made = dict(llama.laid_out(config, stored, llama.vocabulary_rows(vocabulary)))
+    found: dict[str, NDArray[Any]] = {}
+    for name, parts in llama.joins(config):
+        del made[name]
+        found[name] = np.concatenate([stored[part + quantize.WEIGHT] for part in parts])  # (out, in)
+        found[name + quantize.SCALE] = np.concatenate([stored[part + quantize.SCALE][:, 0] for part in parts])
+    return {**found, **{name: make() for name, make in made.items()}, **llama.no_biases(config, stored)}
+
+
+def check_dtype(dtype: str) -> None:
+    """Raises UsageError for a dtype in which a quantized model does not compute."""
+    if dtype != DTYPE:
+        raise UsageError(f"a quantized model computes in {DTYPE} beside its products, not in {dtype}")
+
+
+class GPT2On8Bits(GPT2):
+    """`kind`: the suffix of its ops, `f8` or `i8`."""
+
+    kind: ClassVar[str]
+
+    def _chunk(self, work: Workspace, rows: int, attend: AttendHere) -> bool:
+        del rows
+        x, normed, eps, kind = work.x, work.normed, self._config.eps, self.kind
+        self.launch(
+            "embedding", tokens=work.tokens, positions=work.positions, wte=self._weights["wte.weight"],
+            wpe=self._weights["wpe.weight"], out=x,
+        )  # fmt: skip
+        for layer in range(self._config.n_layer):
+            w, norm = self._over(layer), self._layer_weights(layer)
+            self.launch("layernorm", x=x, **norm("ln_1"), out=normed, eps=eps)  # (N, C)
+            self.launch(f"linear_weight_{kind}", x=normed, **w("attn.c_attn"), out=work.qkv)  # (N, 3C)
+            attend(layer, work)  # work.attended (N, C)
+            self.launch(f"linear_residual_weight_{kind}", x=work.attended, **w("attn.c_proj"), residual=x, out=x)
+            self.launch("layernorm", x=x, **norm("ln_2"), out=normed, eps=eps)  # (N, C)
+            self.launch(f"linear_gelu_weight_{kind}", x=normed, **w("mlp.c_fc"), out=work.hidden)  # (N, 4C)
+            self.launch(f"linear_residual_weight_{kind}", x=work.hidden, **w("mlp.c_proj"), residual=x, out=x)
+        return False
+
+    def _over(self, layer: int) -> Any:
+        """From a product's name: its weight, scales and bias."""
+
+        def product(name: str) -> Named:
+            full = f"h.{layer}.{name}"
+            return {"weight_scales": self._weights[full + quantize.SCALE], **self._named(full)}
+
+        return product
+
+
+class LlamaOn8Bits(Llama):
+    """`kind`: the suffix of its ops, `f8` or `i8`."""
+
+    kind: ClassVar[str]
+
+    def _chunk(self, work: Workspace, rows: int, attend: AttendHere) -> bool:
+        del rows
+        x, normed, hidden, weights, kind = work.x, work.normed, work.hidden, self._weights, self.kind
+        self.launch("token_embedding", tokens=work.tokens, wte=weights[llama.EMBEDDING], out=x)  # (N, C)
+        for layer in range(self._config.n_layer):
+            at, mlp = f"layers.{layer}.self_attn", f"layers.{layer}.mlp"
+            self._norm(f"layers.{layer}.input_layernorm", x, normed)  # (N, C)
+            qkv = self._over(f"{at}.qkv", NO_QKV_BIAS)
+            self.launch(f"linear_weight_{kind}", x=normed, **qkv, out=work.qkv)  # (N, G (Q + 2) D)
+            attend(layer, work)  # work.attended (N, G Q D)
+            self._add(x, work.attended, f"{at}.o_proj")  # x (N, C)
+            self._norm(f"layers.{layer}.post_attention_layernorm", x, normed)  # (N, C)
+            gate, up = f"{mlp}.gate_proj", f"{mlp}.up_proj"
+            self.launch(
+                f"swiglu_weight_{kind}", x=normed, gate=weights[gate], gate_scales=weights[gate + quantize.SCALE],
+                up=weights[up], up_scales=weights[up + quantize.SCALE], out=hidden,
+            )  # (N, F)  # fmt: skip
+            self._add(x, hidden, f"{mlp}.down_proj")  # x (N, C)
+        return False
+
+    def _add(self, x: DeviceBuffer, read: DeviceBuffer, name: str) -> None:
+        self.launch(f"linear_residual_weight_{self.kind}", x=read, **self._over(name, NO_BIAS), residual=x, out=x)
+
+    def _over(self, name: str, bias: str) -> Named:
+        """A product's weight, scales and bias."""
+        weights = self._weights
+        return {"weight": weights[name], "weight_scales": weights[name + quantize.SCALE], "bias": weights[bias]}
+
+
+class GPT2OnF8(GPT2On8Bits):
+    kind = "f8"
+
+
+class GPT2OnI8(GPT2On8Bits):
+    kind = "i8"
+
+
+class LlamaOnF8(LlamaOn8Bits):
+    kind = "f8"
+
+
+class LlamaOnI8(LlamaOn8Bits):
+    kind = "i8"
