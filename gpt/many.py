@@ -101,10 +101,10 @@ class Many:
                     yield Answer(text.index, text.text, tokens=text.tokens)
 
 
-def on_one(model: AnyGPT) -> GPT:
-    """The model, if it is one that can continue many prompts. Raises UsageError for one that several devices share."""
+def on_one(model: AnyGPT, what: str = "many prompts are continued") -> GPT:
+    """The model, if it is one that does `what`. Raises UsageError for one that several devices share."""
     if not isinstance(model, GPT):
-        raise UsageError("many prompts are continued on one device", hint="leave out the number of devices")
+        raise UsageError(f"{what} on one device", hint="leave out the number of devices")
     return model
 
 

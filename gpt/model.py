@@ -156,6 +156,14 @@ class GPT:
         cache.lengths += 1
         return self.visible(out)
 
+    def step_by_step(self, tokens: Tokens) -> NDArray[np.float32]:
+        """Logits (B, T, V) after each of tokens (B, T), which come one by one, through a cache, as a text is
+        continued."""
+        cache = KVCache(self, len(tokens), tokens.shape[1])
+        steps = [self.prefill(tokens[:, :1], cache)]
+        steps += [self.decode(tokens[:, at], cache) for at in range(1, tokens.shape[1])]
+        return np.stack([logits.numpy().astype(np.float32) for logits in steps], axis=1)
+
     def argmax(self, logits: DeviceBuffer) -> NDArray[np.int32]:
         """The likeliest token of each row of logits (M, V). Raises ConformanceError if one of them is NaN or positive
         infinity."""

@@ -211,8 +211,9 @@ class GPT:
         request, sampling = _split(options)
         return self.request(prompts, sampling=sampling, **request)
 
-    def logits(self, tokens: ArrayLike) -> NDArray[np.float32]:
-        """The logits (B, T, V) f32 at every position of tokens (B, T), or (T, V) of one sequence (T,).
+    def logits(self, tokens: ArrayLike, *, steps: bool = False) -> NDArray[np.float32]:
+        """The logits (B, T, V) f32 at every position of tokens (B, T), or (T, V) of one sequence (T,). `steps`: token
+        by token through the cache, as a text is continued; not on several devices.
 
         Raises UsageError for tokens outside the vocabulary, and for more than the context holds.
         """
@@ -222,8 +223,10 @@ class GPT:
         batch = np.atleast_2d(given)
         if batch.shape[1] > self.config.n_ctx:
             raise UsageError(f"{batch.shape[1]} tokens are more than the context of {self.config.n_ctx}")
-        model = self._kernels.forward_model(*batch.shape)
-        found = model.forward(batch).numpy().astype(np.float32)
+        if steps:
+            found = self._kernels.step_model(*batch.shape).step_by_step(batch)
+        else:
+            found = self._kernels.forward_model(*batch.shape).forward(batch).numpy().astype(np.float32)
         return found[0] if given.ndim == 1 else found
 
     def encode(self, text: str) -> list[int]:

@@ -7,11 +7,13 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from conformance.cells import borrows_from
 from gpt.config import GPTConfig
 from gpt.launches import continue_texts, forward_passes, on_ranks
 from gpt.many import on_one, warm
-from gpt.model import GPT
+from gpt.model import GPT, KVCache
 from gpt.parallel import AnyGPT, ParallelGPT
 from gpt.quantize import kind_of
 from gpt.text import Request
@@ -63,6 +65,18 @@ class Kernels:
     def forward_model(self, batch: int, length: int) -> AnyGPT:
         """A model that has the kernels for a forward pass over `batch` sequences of `length` tokens."""
         return self._used([forward_passes((batch, length))])
+
+    def step_model(self, batch: int, length: int) -> GPT:
+        """A model that has the kernels to take so many tokens one by one. Raises UsageError for one on several
+        devices."""
+
+        def use(model: AnyGPT) -> None:
+            one = on_one(model, "tokens are taken one by one")
+            cache = KVCache(one, batch, length)
+            one.prefill(np.zeros((batch, 1), np.int32), cache)
+            one.decode(np.zeros(batch, np.int32), cache)
+
+        return on_one(self._used([use]), "")
 
     def _used(self, uses: Iterable[Callable[[AnyGPT], object]]) -> AnyGPT:
         if self._path is not None and self._serves(self._path):

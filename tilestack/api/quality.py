@@ -26,9 +26,11 @@ def pieces(tokens: Sequence[int], length: int, count: int = PIECES, seed: int = 
     return np.stack([np.asarray(tokens[start : start + length], np.int32) for start in starts])
 
 
-def losses(model: Any, tokens: NDArray[np.int32]) -> NDArray[np.float64]:
-    """The negative log likelihood, in nats, that a `GPT` gives each token of (N, T) but the first: (N, T - 1)."""
-    logits = np.concatenate([model.logits(tokens[i : i + AT_ONCE]) for i in range(0, len(tokens), AT_ONCE)])
+def losses(model: Any, tokens: NDArray[np.int32], *, steps: bool = False) -> NDArray[np.float64]:
+    """The negative log likelihood, in nats, that a `GPT` gives each token of (N, T) but the first: (N, T - 1).
+    `steps`: token by token, so that a cache in 8 bits counts."""
+    parts = [tokens[i : i + AT_ONCE] for i in range(0, len(tokens), AT_ONCE)]
+    logits = np.concatenate([model.logits(part, steps=steps) for part in parts])
     wide = logits[:, :-1].astype(np.float64)
     wide -= wide.max(axis=-1, keepdims=True)
     chances = wide - np.log(np.exp(wide).sum(axis=-1, keepdims=True))

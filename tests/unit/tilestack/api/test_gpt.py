@@ -62,6 +62,24 @@ def test_an_answer(nano: Path) -> None:
         model.chat(asked)
 
 
+def test_logits_token_by_token_go_through_the_cache(nano: Path) -> None:
+    tokens = np.random.default_rng(1).integers(0, 257, (2, 20))
+    found = {}
+    for cache in ("", "f8"):
+        with ts.GPT.from_pretrained(nano, on="cpu", cache=cache) as model:
+            found[cache] = model.logits(tokens, steps=True)
+            whole = model.logits(tokens)
+    usual, more = (np.linalg.norm(found[cache] - whole) / np.linalg.norm(whole) for cache in ("", "f8"))
+    assert usual < 0.01 and usual < more < 0.02
+    with (
+        ts.GPT.from_pretrained(nano, on="cpu", devices=2) as model,
+        pytest.raises(ts.UsageError, match="on one device"),
+    ):
+        model.logits(tokens, steps=True)
+    with pytest.raises(ts.UsageError, match="a cache in f8 is of a model on one device"):
+        ts.GPT.from_pretrained(nano, on="cpu", devices=2, cache="f8")
+
+
 def test_logits_are_the_references(nano: Path) -> None:
     config, tensors, _ = weights.load(nano)
     tokens = np.array([[1, 2, 250], [7, 7, 7]])
