@@ -32,11 +32,12 @@ def test_inputs_bind_to_the_signature(case: Case) -> None:
                 cache = inputs.outputs["k_cache"][batch].astype(np.float32)
                 assert np.isfinite(cache[:position]).all()
                 assert np.isnan(cache[position:]).all()
-        case "grouped_decode_attention" | "grouped_decode_attention_unsplit":
+        case "grouped_decode_attention" | "grouped_decode_attention_unsplit" | "grouped_decode_attention_f8":
             for batch, position in enumerate(inputs.arrays["positions"]):
-                cache = inputs.arrays["k_cache"][batch].astype(np.float32)
-                assert np.isfinite(cache[: position + 1]).all()
-                assert np.isnan(cache[position + 1 :]).all()
+                caches = [inputs.arrays["k_cache"][batch].astype(np.float32)]
+                caches += [inputs.arrays["v_scales"][batch].T] if "v_scales" in inputs.arrays else []
+                assert all(np.isfinite(cache[: position + 1]).all() for cache in caches)
+                assert all(np.isnan(cache[position + 1 :]).all() for cache in caches)
         case "paged_attention" | "paged_decode_attention":
             tables, positions = inputs.arrays["tables"], inputs.arrays["positions"]
             assert len(np.unique(tables)) == tables.size

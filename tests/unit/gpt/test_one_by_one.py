@@ -98,14 +98,14 @@ def test_a_llama_from_a_folder(kind: str, tmp_path: Path) -> None:
     config, _ = CONFIGS[kind]
     save(tmp_path, config, random_weights(config, 3))
     good = load_file(tmp_path / WHOLE)
-    prefixed = {f"model.{name}": tensor for name, tensor in good.items() if name != "lm_head.weight"}
-    head = good.get("lm_head.weight", good["embed_tokens.weight"])
-    save_file(prefixed | {"lm_head.weight": head}, tmp_path / WHOLE)
+    assert all(name.startswith("model.") or name == "lm_head.weight" for name in good), "transformers' names"
+    bare = {name.removeprefix("model."): tensor for name, tensor in good.items()}
+    save_file(bare | {"lm_head.weight": bare.get("lm_head.weight", bare["embed_tokens.weight"])}, tmp_path / WHOLE)
     found_config, found, _ = one_by_one.load(tmp_path)
     wanted_config, wanted, _ = weights.load(tmp_path)
     assert found_config == wanted_config
     assert set(found) == set(wanted) and all(np.array_equal(found[name], wanted[name]) for name in wanted)
-    save_file(good | {"norm.weight": good["norm.weight"][:3]}, tmp_path / WHOLE)
+    save_file(good | {"model.norm.weight": good["model.norm.weight"][:3]}, tmp_path / WHOLE)
     with pytest.raises(UsageError, match=r"norm.weight has shape \(3,\), wants"):
         one_by_one.load(tmp_path)
 

@@ -149,7 +149,8 @@ def late_reference(config: GPTConfig, weights: Weights, tokens: np.ndarray[Any, 
 BY_HAND = {
     "x": (0, 9), "normed": (1, 9), "qkv": (2, 3), "kv": (2, 4), "attended": (3, 4), "hidden": (6, 7), "tokens": (0, 9),
     "positions": (0, 9), "starts": (0, 9), "partial": (7, 8), "squares": (0, 9),
-    "narrow": (0, 9), "wide": (0, 9), "scales": (0, 9), "ones": (0, 9),  # empty, as this model is not quantized
+    "narrow": (0, 9), "wide": (0, 9), "scales": (0, 9), "ones": (0, 9),
+    "widened": (0, 9),  # empty, as this model is not quantized
 }  # fmt: skip
 
 

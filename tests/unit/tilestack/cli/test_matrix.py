@@ -66,7 +66,7 @@ def test_list_has_a_head_and_a_row_for_each_entry(run: Run) -> None:
         (["--op", "gelu", "--op", "softmax"], lambda row: row["op"] in ("gelu", "softmax")),
         (["--source", "py", "--dtype", "f32"], lambda row: (row["source"], row["dtype"]) == ("py", "f32")),
         (["-k", "linear and not gelu"], lambda row: "linear" in row["symbol"] and "gelu" not in row["symbol"]),
-        (["--target", "sm_80"], lambda row: not row["targets"] or "sm_80" in row["targets"]),
+        (["--target", "sm_80"], lambda row: EntrySpec.from_json(row).runs_on("sm_80")),
     ],
 )  # fmt: skip
 def test_list_filters(run: Run, words: list[str], wanted: object) -> None:
