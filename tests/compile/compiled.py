@@ -12,6 +12,7 @@ from pathlib import Path
 
 import kernels_mlir
 import kernels_py
+from conformance.cases import WEIGHT_8BITS
 from toolchain.caching.cache import Cache
 from toolchain.compiling import pipeline
 from toolchain.compiling.cubin import inspect_all
@@ -27,8 +28,6 @@ PORTABLE, TUNED = "portable", "tuned"  # the checks
 PREDICTED = ("sm_80", "sm_100", "sm_120")  # and one for each target with predicted entries
 TARGETS: Mapping[str, str] = {PORTABLE: "sm_100", TUNED: "sm_90", **{target: target for target in PREDICTED}}
 MOST_NEW = 80  # entries that a run compiles because the table lacks them
-# Llama's products are written for sm_90 and not tuned yet: six of their entries spill or wait.
-UNTUNED = ("matmul", "matmul_residual", "swiglu", "rms_swiglu", "grouped_attention")
 
 
 def all_entries() -> list[EntrySpec]:
@@ -42,9 +41,9 @@ def portable(entries: Iterable[EntrySpec], op: str) -> list[EntrySpec]:
 
 
 def tuned_products(entries: Iterable[EntrySpec]) -> list[EntrySpec]:
-    """The products tuned for sm_90, in bf16, which is what is tuned."""
-    of = (spec for spec in entries if spec.targets == ("sm_90",) and spec.dtype == "bf16" and spec.op_spec.products)
-    return [spec for spec in of if spec.op not in UNTUNED]
+    """The products written or tuned for sm_90, in bf16, which is what is tuned."""
+    own = (spec for spec in entries if (spec.targets, spec.dtype) == (("sm_90",), "bf16"))
+    return [spec for spec in own if spec.op_spec.products or spec.op in WEIGHT_8BITS]
 
 
 def predicted(entries: Iterable[EntrySpec], target: str) -> list[EntrySpec]:
