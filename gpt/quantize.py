@@ -24,6 +24,7 @@ from .spelling import LINEAR, LLAMA_LINEAR
 from .threads import in_threads
 
 Array = NDArray[Any]
+FORMAT, GROUPS = "format", "config_groups"  # keys of compressed-tensors
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,16 @@ class Kind:
     def scheme(self, *, weights_only: bool) -> Mapping[str, Any]:
         """What config.json says of such a checkpoint, by compressed-tensors' keys."""
         numbers: Mapping[str, Any] = {"num_bits": 8, "type": self.type, "symmetric": True}
-        group = {
+        group: dict[str, Any] = {
             "targets": ["Linear"],
             "weights": {**numbers, "strategy": "channel", "dynamic": False},
             "input_activations": None if weights_only else {**numbers, "strategy": "token", "dynamic": True},
         }
+        if weights_only:  # said again: of integers alone the library would else expect several packed in a word
+            group[FORMAT] = self.format
         return {
-            "quant_method": "compressed-tensors", "format": self.format, "quantization_status": "compressed",
-            "config_groups": {"group_0": group}, "ignore": ["lm_head"],
+            "quant_method": "compressed-tensors", FORMAT: self.format, "quantization_status": "compressed",
+            GROUPS: {"group_0": group}, "ignore": ["lm_head"],
         }  # fmt: skip
 
 
@@ -154,9 +157,18 @@ def taken(row: object, where: str) -> tuple[object, Kind | None, bool]:
     rest = {key: value for key, value in cast("dict[str, Any]", row).items() if key != KEY}
     for kind, weights_only in itertools.product(KINDS.values(), (False, True)):
         scheme = kind.scheme(weights_only=weights_only)
-        if isinstance(said, dict) and {key: cast("dict[str, Any]", said).get(key) for key in scheme} == scheme:
+        of_scheme = {key: cast("dict[str, Any]", said).get(key) for key in scheme} if isinstance(said, dict) else None
+        if of_scheme in (scheme, _older(scheme)):
             return rest, kind, weights_only
     raise UsageError(
         f"{where}: {KEY} is another than tilestack quantize writes",
         hint="quantize the whole model: tilestack quantize MODEL --output DIR",
     )
+
+
+def _older(scheme: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What older checkpoints say of a scheme: the format once, and not of each group again."""
+    groups = {
+        name: {key: value for key, value in group.items() if key != FORMAT} for name, group in scheme[GROUPS].items()
+    }
+    return {**scheme, GROUPS: groups}

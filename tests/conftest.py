@@ -103,6 +103,11 @@ def _transformers() -> str | None:
     return _torch() or (None if importlib.util.find_spec("transformers") else "transformers is not installed")
 
 
+def _compressed_tensors() -> str | None:
+    found = importlib.util.find_spec("compressed_tensors")
+    return _transformers() or (None if found else "compressed-tensors is not installed")
+
+
 def _gguf() -> str | None:
     return None if importlib.util.find_spec("gguf") else "gguf is not installed"
 
@@ -129,6 +134,7 @@ CAPABILITIES: dict[str, Callable[[], str | None]] = {
     "network": lambda: "only with --require=network",
     "torch": functools.cache(_torch),
     "transformers": functools.cache(_transformers),
+    "compressed-tensors": functools.cache(_compressed_tensors),
     "gguf": functools.cache(_gguf),
     "cupy": functools.cache(_cupy),
 }

@@ -131,9 +131,26 @@ def test_a_checkpoint_of_weights_alone(tmp_path: Path, name: str, kind: quantize
     assert found_config == config and found.keys() == stored.keys()
     assert all(found[key].tobytes() == stored[key].tobytes() for key in stored)
     said = json.loads((tmp_path / "config.json").read_text())["quantization_config"]
-    assert said["config_groups"]["group_0"]["input_activations"] is None
+    group = said["config_groups"]["group_0"]
+    assert group["input_activations"] is None and group["format"] == said["format"] == kind.format
     names = load_file_names(tmp_path / "model.safetensors")
     assert ("model.layers.0.self_attn.q_proj.weight_scale" in names) == (name == "llama")
+
+
+def test_an_older_checkpoint_of_weights_alone_is_read(tmp_path: Path, kind: quantize.Kind) -> None:
+    """Its group does not say the format again; one that says another is refused."""
+    config, stored = quantized(LLAMAS["nano"], random_weights(LLAMAS["nano"], 4), f"{kind.name}-weights")
+    save(tmp_path, config, stored)
+    row = json.loads((tmp_path / "config.json").read_text())
+    group = row[quantize.KEY]["config_groups"]["group_0"]
+    del group["format"]
+    (tmp_path / "config.json").write_text(json.dumps(row))
+    found_config, found, _ = load(tmp_path)
+    assert found_config == config and all(found[key].tobytes() == stored[key].tobytes() for key in stored)
+    group["format"] = "pack-quantized"
+    (tmp_path / "config.json").write_text(json.dumps(row))
+    with pytest.raises(UsageError, match="quantization_config is another than tilestack quantize writes"):
+        load(tmp_path)
 
 
 def test_no_text_makes_the_hidden_layer_too_large(config: GPTConfig, floats: Weights) -> None:
@@ -191,6 +208,7 @@ def test_its_checkpoint_is_read_back(
         assert found[name].dtype == tensor.dtype and found[name].tobytes() == tensor.tobytes()
     said = json.loads((tmp_path / "config.json").read_text())["quantization_config"]
     assert (said["quant_method"], said["format"]) == ("compressed-tensors", f"{kind.type}-quantized")
+    assert said["config_groups"]["group_0"].keys() == {"targets", "weights", "input_activations"}
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, 1e-40])

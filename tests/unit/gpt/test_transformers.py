@@ -1,6 +1,6 @@
-"""The model against the GPT-2, Llama and Qwen3 of Hugging Face's transformers: checkpoints that it writes, and the
-logits that it computes from them. Where it is not installed, logits that it once computed stand in for it:
-golden_logits.npy."""
+"""The model against the GPT-2, Llama and Qwen3 of Hugging Face's transformers: checkpoints that it writes, those with
+weights in 8 bits that it reads, and the logits that it computes from them. Where it is not installed, logits that it
+once computed stand in for it: golden_logits.npy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpt import reference
+from gpt import quantize, reference
 from gpt.config import PRESETS
 from gpt.generate import generate
 from gpt.model import GPT
 from gpt.stored import INDEX
-from gpt.weights import Weights, load, random_weights, save
+from gpt.weights import Weights, load, quantized, random_weights, save
 
 from .llamas import CONFIGS as LLAMAS
 
@@ -110,3 +110,22 @@ def test_a_llama_or_qwen3_that_transformers_wrote(tmp_path: Path, name: str, dty
     wanted = logits(transformers.AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float64).eval())
     # transformers' cosines and sines are f32, and logits are about 1
     np.testing.assert_allclose(reference.float64(found, weights, TOKENS), wanted, rtol=0, atol=2e-6)
+
+
+@pytest.mark.needs("compressed-tensors")
+@pytest.mark.parametrize("name", ["llama", "qwen3"])
+@pytest.mark.parametrize("kind", quantize.KINDS)
+def test_weights_in_8_bits_are_read_by_transformers(tmp_path: Path, name: str, kind: str) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    config = LLAMAS[name][0]
+    config, stored = quantized(config, random_weights(config, seed=8).astype("bf16"), f"{kind}-weights")
+    save(tmp_path, config, stored)
+    model, report = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float64, output_loading_info=True)
+    assert not any(report.values()), "a tensor is missing, not expected or of another shape"
+    weight = model.model.layers[0].mlp.up_proj.weight
+    assert weight.dtype == {"i8": torch.int8, "f8": torch.float8_e4m3fn}[kind], "widened when it is first computed with"
+    # transformers' cosines and sines are f32, and logits are about 1
+    wanted = reference.float64(config, stored, TOKENS)
+    np.testing.assert_allclose(logits(model.eval()), wanted, rtol=0, atol=2e-6)
