@@ -15,7 +15,7 @@ from .fields import enum, flag, tile_of
 from .integers import unsigned, wrap
 from .memory import Trap
 from .nans import carries, keeps
-from .rounding import beyond, directed_rounder, integer_rounder, power_of_two, saturating
+from .rounding import beyond, directed_rounder, holds, integer_rounder, power_of_two, saturating
 from .scattered import scalar
 
 Convert = Callable[[Any], Any]
@@ -78,7 +78,7 @@ def _int_to_float(emitter: Emitter, op: Any) -> None:
 def int_to_float(source: Element, target: Element, signed: bool, mode: str) -> Convert:
     if target.name == "f8E8M0FNU":
         raise UsageError(f"integers cannot be converted to {target.name}", hint="convert to another float type first")
-    exact = mode == "nearest_even" and target.round is None
+    exact = holds(target, source.bits - signed) or (mode == "nearest_even" and target.round is None)
     rounder = saturating if target.bits <= 8 else directed_rounder
     narrow = None if exact else rounder(target, mode)
     dtype = np.dtype(np.int64) if source.bits < 64 or signed else np.dtype(np.uint64)

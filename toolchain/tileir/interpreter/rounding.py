@@ -26,6 +26,12 @@ _FORMATS: dict[str, tuple[int, int, float, bool]] = {
 }
 
 
+def holds(element: Element, bits: int) -> bool:
+    """Whether it has every integer of so many bits, sign apart."""
+    precision, _, largest, _ = _FORMATS.get(element.name, (0, 0, 0.0, False))
+    return bits <= precision and 2.0**bits <= largest
+
+
 def nearest_away(x: Any) -> Any:
     return np.copysign(np.floor(np.abs(x) + 0.5), x)
 
