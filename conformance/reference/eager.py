@@ -29,16 +29,38 @@ def f32(x: Array) -> F32:
 
 def rounded(x: Array, dtype: str) -> Array:
     """`x` rounded to the type that stores the dtype."""
+    if dtype == "f16" and x.dtype == np.float32:
+        x = _nearest_f16(x)
     with np.errstate(over="ignore"):
         return np.asarray(x, _STORAGE[dtype])
+
+
+def _nearest_f16(x: F32) -> F32:
+    """`x` rounded to f16, but in f32 and without its largest number. numpy takes 40 times as long for a number that
+    becomes a subnormal one of f16 and has to be rounded, such as most weights of a long softmax."""
+    power = (x.view(np.uint32) & np.uint32(0x7F800000)).view(np.float32)  # of two, at most |x|
+    shift = np.clip(power, np.float32(2**-14), np.float32(2**16))
+    shift *= np.float32(1.5 * 2**13)  # between f32's numbers of this size is as much as between f16's of that of x
+    near = x + shift
+    near -= shift
+    return np.copysign(near, x)
+
+
+def nearest(x: F32, dtype: str) -> F32:
+    """`x` rounded to the dtype, in f32."""
+    if dtype == "f16":
+        near = _nearest_f16(x)
+        return near if np.abs(near).max(initial=0) <= np.finfo(np.float16).max else f32(rounded(x, dtype))
+    return f32(rounded(x, dtype))
 
 
 def tf32(x: Array) -> F32:
     """`x` rounded to 10 bits of mantissa, to nearest, ties to even."""
     bits = f32(x).view(np.uint32)
     odd = (bits >> np.uint32(13)) & np.uint32(1)
-    nearest = (bits + np.uint32(0xFFF) + odd) & np.uint32(0xFFFFE000)
-    return np.where(np.isfinite(x), nearest, bits).astype(np.uint32).view(np.float32)
+    near = (bits + np.uint32(0xFFF) + odd) & np.uint32(0xFFFFE000)
+    finite = np.isfinite(x)
+    return (near if finite.all() else np.where(finite, near, bits)).view(np.float32)
 
 
 def _product(a: Array, b: Array, dtype: str) -> F32:
@@ -211,14 +233,18 @@ def logits(x: Array, weight: Array, *, dtype: str) -> Array:
 
 
 def attention(q: Array, k: Array, v: Array, scale: float, *, dtype: str) -> Array:
+    """Sums run over all S keys, also where a block of queries sees fewer: their order is that of whole matrices."""
     (batch, t, heads, _), s = q.shape, k.shape[1]
-    visible = np.arange(s) <= np.arange(t)[:, None] + (s - t)
     out = np.empty(q.shape, _STORAGE[dtype])
-    for b, h in np.ndindex(batch, heads):  # scores of one head stay in the cache
-        scores = rounded(scores_in_order(q[b, :, h], k[b, :, h], dtype), dtype)  # (T, S)
-        scores = rounded(np.float32(scale) * f32(scores), dtype)
-        weights = softmax(np.where(visible, f32(scores), np.float32(-np.inf)), dtype=dtype)
-        out[b, :, h] = rounded(_product(weights, v[b, :, h], dtype), dtype)
+    for b, h in np.ndindex(batch, heads):
+        whole = np.zeros((min(t, float64.BLOCK), s), np.float32)  # behind what was seen so far it stays 0
+        for rows, stop in float64.blocks(t, s):
+            weights = whole[: rows.stop - rows.start]
+            scores = nearest(scores_in_order(q[b, rows, h], k[b, :stop, h], dtype), dtype)
+            scores = float64.hide(nearest(np.float32(scale) * scores, dtype))
+            np.exp(scores - scores.max(axis=-1, keepdims=True), out=weights[:, :stop])
+            weights[:, :stop] = nearest(weights[:, :stop] / weights.sum(axis=-1, keepdims=True), dtype)
+            out[b, rows, h] = rounded(_product(weights, v[b, :, h], dtype), dtype)
     return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -181,12 +182,31 @@ def logits(x: Array, weight: Array) -> F64:
 def attention(q: Array, k: Array, v: Array, scale: float) -> F64:
     """Causal attention. The T queries are the last T of the S positions."""
     (batch, t, heads, _), s = q.shape, k.shape[1]
-    visible = np.arange(s) <= np.arange(t)[:, None] + (s - t)
     out = np.empty(q.shape)
-    for b, h in np.ndindex(batch, heads):  # scores of one head stay in the cache
-        scores = scale * (f64(q[b, :, h]) @ f64(k[b, :, h]).T)  # (T, S)
-        out[b, :, h] = softmax(np.where(visible, scores, -np.inf)) @ f64(v[b, :, h])
+    for b, h in np.ndindex(batch, heads):
+        keys, values = f64(k[b, :, h]), f64(v[b, :, h])
+        for rows, stop in blocks(t, s):
+            scores = hide(scale * (f64(q[b, rows, h]) @ keys[:stop].T))
+            out[b, rows, h] = softmax(scores) @ values[:stop]
     return out
+
+
+BLOCK = 128  # queries: the scores of so many stay in the cache
+
+
+def blocks(t: int, s: int) -> list[tuple[slice, int]]:
+    """The queries of causal attention in blocks of at most BLOCK, each with how many of the S keys it sees. Of several
+    blocks none has fewer than BLOCK / 2."""
+    count = max(1, -(-t // BLOCK))
+    bounds = [t * block // count for block in range(count + 1)]
+    return [(slice(start, stop), s - t + stop) for start, stop in itertools.pairwise(bounds)]
+
+
+def hide(scores: Array) -> Array:
+    """The scores (T, S) of a block's queries and the keys it sees; -inf, in place, where a key comes after a query."""
+    t, s = scores.shape
+    scores[:, s - t :][np.triu(np.ones((t, t), bool), 1)] = -np.inf
+    return scores
 
 
 def gelu(x: Array) -> F64:
