@@ -61,6 +61,7 @@ CHOICES = (*KINDS, *(f"{name}{ONLY}" for name in KINDS))
 LEAST = float(np.finfo(np.float32).smallest_normal)  # a scale: of an output whose weights are all zero
 WEIGHT, SCALE = ".weight", ".weight_scale"
 KEY = "quantization_config"
+OBSERVER = ("observer", "observer_kwargs")  # of compressed-tensors' keys
 
 
 def is_product(name: str) -> bool:
@@ -134,6 +135,15 @@ def _turned(name: str, weight: Array) -> Array:
     return np.ascontiguousarray(weight.T) if _is_gpt2(name) else weight
 
 
+def with_wide_scales(tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """Scales of 16 bits, as transformers stores those of a model in them, as f32, which has each of these numbers."""
+    narrow = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+    return {
+        name: each.astype(np.float32) if name.endswith(SCALE) and each.dtype in narrow else each
+        for name, each in tensors.items()
+    }
+
+
 def check_scales(tensors: Mapping[str, Array], where: str) -> None:
     """Raises UsageError for a scale that is not a normal number above 0, or not f32."""
     for name, scales in tensors.items():
@@ -158,12 +168,20 @@ def taken(row: object, where: str) -> tuple[object, Kind | None, bool]:
     for kind, weights_only in itertools.product(KINDS.values(), (False, True)):
         scheme = kind.scheme(weights_only=weights_only)
         of_scheme = {key: cast("dict[str, Any]", said).get(key) for key in scheme} if isinstance(said, dict) else None
-        if of_scheme in (scheme, _older(scheme)):
+        if _stated(of_scheme) in (_stated(scheme), _stated(_older(scheme))):
             return rest, kind, weights_only
     raise UsageError(
         f"{where}: {KEY} is another than tilestack quantize writes",
         hint="quantize the whole model: tilestack quantize MODEL --output DIR",
     )
+
+
+def _stated(value: Any) -> Any:
+    """Without the keys that say nothing, of which transformers writes all, and those that say how scales were found."""
+    if not isinstance(value, Mapping):
+        return value
+    stated = {key: _stated(each) for key, each in cast("Mapping[str, Any]", value).items() if key not in OBSERVER}
+    return {key: each for key, each in stated.items() if each is not None}
 
 
 def _older(scheme: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -224,7 +224,7 @@ def load(path_or_name: str | Path, dtype: str | None = None) -> tuple[GPTConfig,
     kind = quantize.taken(read_json(folder / CONFIG), str(folder / CONFIG))[1]
     llama = config.family == "llama"
     tensors, file = read_tensors(folder, partial(stored_as, dtype=dtype) if dtype and llama else None)
-    named = _named(config, tensors, str(file))
+    named = quantize.with_wide_scales(_named(config, tensors, str(file)))
     _check_kind(named, kind, file)
     weights = Weights(named if llama or kind is not None else input_first(config, named, str(file)))
     check(config, weights, str(file))

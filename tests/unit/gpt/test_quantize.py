@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from safetensors import safe_open
@@ -17,6 +18,7 @@ from conformance.reference import float64
 from gpt import gpt2_f8, quantize, reference
 from gpt.config import LLAMAS, PRESETS, GPTConfig
 from gpt.model import GPT, KVCache
+from gpt.spelling import stored_names
 from gpt.weights import Weights, check, load, quantized, random_weights, save
 from toolchain.errors import UsageError
 
@@ -209,6 +211,32 @@ def test_its_checkpoint_is_read_back(
     said = json.loads((tmp_path / "config.json").read_text())["quantization_config"]
     assert (said["quant_method"], said["format"]) == ("compressed-tensors", f"{kind.type}-quantized")
     assert said["config_groups"]["group_0"].keys() == {"targets", "weights", "input_activations"}
+
+
+def test_what_transformers_saves_of_it(tmp_path: Path) -> None:
+    """All keys that it knows, most of them null, and scales in the model's dtype."""
+    config, stored = quantized(LLAMAS["nano"], random_weights(LLAMAS["nano"], 4).astype("bf16"), "i8-weights")
+    save(tmp_path, config, stored)
+    row = json.loads((tmp_path / "config.json").read_text())
+    group = row[quantize.KEY]["config_groups"]["group_0"]
+    group |= {"output_activations": None}
+    group["weights"] |= {"group_size": None, "observer": "minmax", "observer_kwargs": {}}
+    row[quantize.KEY] |= {"kv_cache_scheme": None, "global_compression_ratio": None}
+    (tmp_path / "config.json").write_text(json.dumps(row))
+    narrow = {
+        name: each.astype(ml_dtypes.bfloat16) if name.endswith(quantize.SCALE) else each
+        for name, each in stored.items()
+    }
+    save_file(stored_names(config, narrow), tmp_path / "model.safetensors")
+    found_config, found, _ = load(tmp_path, "bf16")
+    assert found_config == config
+    for name, each in stored.items():
+        wanted = narrow[name].astype(np.float32) if name.endswith(quantize.SCALE) else each
+        assert found[name].dtype == wanted.dtype and np.array_equal(found[name], wanted)
+    group["weights"]["group_size"] = 128
+    (tmp_path / "config.json").write_text(json.dumps(row))
+    with pytest.raises(UsageError, match="quantization_config is another"):
+        load(tmp_path)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, 1e-40])
