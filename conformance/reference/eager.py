@@ -79,10 +79,12 @@ def scores_in_order(q: Array, k: Array, dtype: str) -> F32:
     so the bound of attention follows from the order."""
     if dtype == "tf32" or len(q) >= FEW_ROWS:
         return _product(q, k.T, dtype)
-    queries, keys = np.asarray(q, np.float64), np.asarray(k, np.float64)
-    total = np.zeros((len(q), len(k)), np.float32)
-    for d in range(queries.shape[1]):
-        total = f32(total + np.outer(queries[:, d], keys[:, d]))  # the product is exact in f64
+    queries, keys = np.asarray(q.T, np.float64), np.asarray(k.T, np.float64, order="C")  # (D, T), (D, S)
+    total, products = np.zeros((len(q), len(k)), np.float32), np.empty((len(q), len(k)))
+    for d in range(len(queries)):
+        np.multiply(queries[d][:, None], keys[d], out=products)  # exact in f64
+        np.add(total, products, out=products)
+        total[...] = products
     return total
 
 
@@ -249,7 +251,10 @@ def attention(q: Array, k: Array, v: Array, scale: float, *, dtype: str) -> Arra
 
 
 def gelu(x: Array, *, dtype: str) -> Array:
-    x = f32(x)
+    return float64.in_parts(lambda part: _gelu(f32(part), dtype), x)
+
+
+def _gelu(x: F32, dtype: str) -> Array:
     inner = np.float32(np.sqrt(2 / np.pi)) * (x + np.float32(0.044715) * x * x * x)
     return rounded(np.float32(0.5) * x * (np.float32(1) + np.tanh(inner)), dtype)
 

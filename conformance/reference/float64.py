@@ -210,8 +210,21 @@ def hide(scores: Array) -> Array:
 
 
 def gelu(x: Array) -> F64:
-    x = f64(x)
+    return in_parts(lambda part: _gelu(f64(part)), x)
+
+
+def _gelu(x: F64) -> F64:
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x * x * x)))
+
+
+IN_CACHE = 1 << 16  # elements
+
+
+def in_parts(function: Callable[[Array], Array], x: Array) -> Array:
+    """What an elementwise function makes of each part of x, so that its steps find the numbers in the cache."""
+    flat = x.reshape(-1)
+    parts = [function(flat[start : start + IN_CACHE]) for start in range(0, max(1, x.size), IN_CACHE)]
+    return np.concatenate(parts).reshape(x.shape)
 
 
 def softmax(x: Array) -> F64:

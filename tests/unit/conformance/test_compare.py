@@ -6,7 +6,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance.compare import Verdict, benchmark_bound, bound_for, compare, loosest, tolerance, unit_roundoff
+from conformance.compare import (
+    Verdict,
+    benchmark_bound,
+    bound_for,
+    compare,
+    loosest,
+    set_aside,
+    tolerance,
+    unit_roundoff,
+)
+from conformance.reference.float64 import LEAST
 from toolchain.contract.entry import ops
 from toolchain.errors import ConformanceError, UsageError
 
@@ -91,3 +101,37 @@ def test_a_benchmark_has_the_bounds_of_its_table_and_no_other() -> None:
     for name, dtype, said in (("norm", "i32", r"no i32 in \[benchmark\.norm\]"), ("conv", "bf16", "benchmark.conv")):
         with pytest.raises(UsageError, match=said):
             benchmark_bound(name, dtype)
+
+
+@pytest.mark.parametrize("place", [0, 9, 10, 36])
+def test_the_worst_element_is_found_in_whatever_part_it_is(monkeypatch: pytest.MonkeyPatch, place: int) -> None:
+    monkeypatch.setattr("conformance.compare.PART", 10)
+    reference = np.linspace(-1, 1, 37)
+    eager = reference.astype(np.float32)
+    result = eager.copy()
+    result[place] += np.float32(0.5)
+    with pytest.raises(ConformanceError, match=rf"at \({place},\), .* \(1 of 37 outside\)"):
+        compare("gelu", "f32", result, reference, eager)
+    assert bound_for("gelu", "f32", reference, result) == pytest.approx(1.0, rel=1e-5)  # twice the eager error
+
+
+@pytest.mark.parametrize("marker", [np.nan, LEAST])
+def test_a_marker_must_stay(marker: float) -> None:
+    reference = np.array([[1.0, marker], [2.0, marker]])
+    eager = reference.astype(np.float32)
+    kept = set_aside("decode_attention", eager, reference, eager)
+    assert [array.tolist() for array in kept] == [[[1, 0], [2, 0]]] * 3
+    for other in (0.0, -marker if marker == LEAST else np.inf):
+        result = eager.copy()
+        result[1, 1] = other
+        with pytest.raises(ConformanceError, match=r"at \(1, 1\), which must stay"):
+            set_aside("decode_attention", result, reference, eager)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
+def test_results_of_every_dtype_are_compared(dtype: type) -> None:
+    reference = np.array([3.0, -8.0])
+    result = reference.astype(dtype)
+    assert compare("gelu", "f16", result, reference, result).error == 0
+    with pytest.raises(ConformanceError, match=r"at \(1,\), wants -8: off by 16"):
+        compare("gelu", "f16", np.abs(result), reference, result)

@@ -165,3 +165,21 @@ def test_rounding_to_tf32_leaves_what_is_not_finite() -> None:
     wanted = np.array([1, 1 + 2.0**-9, np.inf, -np.inf, np.nan], np.float32)
     assert np.array_equal(eager.tf32(odd), wanted, equal_nan=True)
     assert np.array_equal(eager.tf32(odd[:2]), wanted[:2])
+
+
+def test_gelu_in_parts_is_that_of_the_whole(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = rng.standard_normal((7, 11))[:, :9]  # not contiguous
+    whole = float64.gelu(x), eager.gelu(x, dtype="bf16")
+    assert whole[1].dtype == eager.rounded(x, "bf16").dtype
+    monkeypatch.setattr(float64, "IN_CACHE", 10)
+    assert np.array_equal(float64.gelu(x), whole[0])
+    assert np.array_equal(eager.gelu(x, dtype="bf16"), whole[1])
+
+
+def test_few_rows_of_scores_are_added_up_in_order(rng: np.random.Generator) -> None:
+    q, k = rng.standard_normal((3, 33)).astype(np.float32), rng.standard_normal((5, 33)).astype(np.float32)
+    for t, s in np.ndindex(3, 5):
+        total = np.float32(0)
+        for d in range(33):
+            total = np.float32(float(total) + float(q[t, d]) * float(k[s, d]))
+        assert eager.scores_in_order(q, k, "f32")[t, s] == total
